@@ -1,0 +1,77 @@
+//! The payload: attributes and body, encoded by bincode, compressed by LZ4 where that pays.
+//!
+//! The only module that knows bincode (`docs/decisions/0001-bincode.md`). Its bytes, by bincode's
+//! standard configuration: the number of attributes, then for each the length and the UTF-8 bytes of
+//! key and value, then the length and the bytes of the body; every length is a variable-length integer.
+
+use bincode::config::{Configuration, Limit, LittleEndian, Varint};
+use bytes::Bytes;
+
+use super::BadRecord;
+use crate::Attributes;
+
+/// The largest payload that is decoded, before and after decompression.
+pub const PAYLOAD_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+const FORMAT: Configuration<LittleEndian, Varint, Limit<PAYLOAD_BYTES_MAX>> =
+    bincode::config::standard().with_limit::<PAYLOAD_BYTES_MAX>();
+
+#[derive(bincode::Encode, bincode::BorrowDecode)]
+struct Payload<'a> {
+    attributes: Vec<(&'a str, &'a str)>,
+    body: &'a [u8],
+}
+
+/// Encodes a payload; compresses it when it has at least `compress_from_bytes` and gets smaller.
+/// The flag says whether it was compressed.
+pub(super) fn encode(
+    attributes: &Attributes,
+    body: &[u8],
+    compress_from_bytes: usize,
+) -> (Vec<u8>, bool) {
+    let attributes = attributes
+        .iter()
+        .map(|(key, value)| (key.as_str(), value.as_str()));
+    let payload = Payload {
+        attributes: attributes.collect(),
+        body,
+    };
+    // Encoding into memory can fail only for types that this struct does not have.
+    let plain = bincode::encode_to_vec(payload, FORMAT).unwrap_or_default();
+    if plain.len() >= compress_from_bytes {
+        let compressed = lz4_flex::compress_prepend_size(&plain);
+        if compressed.len() < plain.len() {
+            return (compressed, true);
+        }
+    }
+    (plain, false)
+}
+
+/// Decodes a payload. The body shares the memory of `bytes` unless it was compressed.
+pub(super) fn decode(bytes: Bytes, compressed: bool) -> Result<(Attributes, Bytes), BadRecord> {
+    let plain = if compressed {
+        decompress(&bytes)?
+    } else {
+        bytes
+    };
+    let (payload, read): (Payload<'_>, usize) =
+        bincode::borrow_decode_from_slice(&plain, FORMAT).map_err(|_| BadRecord::BadPayload)?;
+    if read != plain.len() {
+        return Err(BadRecord::BadPayload);
+    }
+    let attributes = payload.attributes.into_iter();
+    let attributes = attributes.map(|(key, value)| (key.to_owned(), value.to_owned()));
+    let body = plain.slice_ref(payload.body);
+    Ok((attributes.collect(), body))
+}
+
+fn decompress(bytes: &[u8]) -> Result<Bytes, BadRecord> {
+    let (size, block) =
+        lz4_flex::block::uncompressed_size(bytes).map_err(|_| BadRecord::BadPayload)?;
+    // The size comes from the stored bytes: it must not decide how much memory is taken.
+    if size > PAYLOAD_BYTES_MAX {
+        return Err(BadRecord::BadPayload);
+    }
+    let plain = lz4_flex::decompress(block, size).map_err(|_| BadRecord::BadPayload)?;
+    Ok(plain.into())
+}

@@ -1,0 +1,130 @@
+//! The id of a job: 128 bits that say where its record is.
+//!
+//! | bits | field |
+//! |---|---|
+//! | 48 | creation time, ms since 1970 |
+//! | 16 | bucket |
+//! | 48 | job number inside the bucket |
+//! | 16 | nonce, random |
+//!
+//! The text form is that of a ULID (26 characters of Crockford's base 32): it sorts by creation time
+//! and may be used as a queue name. The nonce keeps ids from being made up by counting: an id whose
+//! nonce is not the record's finds nothing.
+
+use std::fmt;
+use std::str::FromStr;
+
+use ulid::Ulid;
+
+/// Names one job for its whole life: through redeliveries, the dead letter and back.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct JobId(u128);
+
+/// The text is not the id of any job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("not a job id: expected 26 characters of upper-case Crockford base 32")]
+pub struct InvalidJobId;
+
+const U48_MAX: u64 = (1 << 48) - 1;
+
+impl JobId {
+    /// Puts an id together. `created_at_ms` and `number` are cut to 48 bits.
+    #[must_use]
+    pub const fn new(created_at_ms: u64, bucket: u16, number: u64, nonce: u16) -> Self {
+        Self(
+            ((created_at_ms & U48_MAX) as u128) << 80
+                | (bucket as u128) << 64
+                | ((number & U48_MAX) as u128) << 16
+                | nonce as u128,
+        )
+    }
+
+    /// When the job was published, in ms since 1970 on the clock of Redis.
+    #[must_use]
+    pub const fn created_at_ms(self) -> u64 {
+        (self.0 >> 80) as u64
+    }
+
+    /// The bucket that holds the job's record.
+    #[must_use]
+    pub const fn bucket(self) -> u16 {
+        (self.0 >> 64) as u16
+    }
+
+    /// The job's number inside its bucket.
+    #[must_use]
+    pub const fn number(self) -> u64 {
+        (self.0 >> 16) as u64 & U48_MAX
+    }
+
+    /// The random part.
+    #[must_use]
+    pub const fn nonce(self) -> u16 {
+        self.0 as u16
+    }
+}
+
+impl fmt::Display for JobId {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        Ulid(self.0).fmt(out)
+    }
+}
+
+impl fmt::Debug for JobId {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, out)
+    }
+}
+
+impl FromStr for JobId {
+    type Err = InvalidJobId;
+
+    /// Accepts only the text that [`fmt::Display`] writes, so that one job has one id.
+    fn from_str(text: &str) -> Result<Self, InvalidJobId> {
+        let id = Ulid::from_string(text).map_err(|_| InvalidJobId)?;
+        if id.to_string() == text {
+            Ok(Self(id.0))
+        } else {
+            Err(InvalidJobId)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_and_text_survive() {
+        let id = JobId::new(1_763_700_000_123, 255, U48_MAX, 0xBEEF);
+        assert_eq!(id.created_at_ms(), 1_763_700_000_123);
+        assert_eq!(
+            (id.bucket(), id.number(), id.nonce()),
+            (255, U48_MAX, 0xBEEF)
+        );
+        assert_eq!(id.to_string().len(), 26);
+        assert_eq!(id.to_string().parse(), Ok(id));
+    }
+
+    #[test]
+    fn text_sorts_by_creation_time() {
+        let earlier = JobId::new(1000, u16::MAX, U48_MAX, u16::MAX).to_string();
+        assert!(earlier < JobId::new(1001, 0, 0, 0).to_string());
+    }
+
+    #[test]
+    fn only_the_canonical_text_is_an_id() {
+        let id = JobId::new(1_763_700_000_123, 3, 77, 0xA1B2).to_string();
+        let overflowing = format!("Z{}", &id[1..]);
+        for bad in [
+            "",
+            "x",
+            &id.to_lowercase(),
+            &id[1..],
+            &overflowing,
+            &format!("{id}0"),
+        ] {
+            assert_eq!(bad.parse::<JobId>(), Err(InvalidJobId), "{bad:?}");
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! The one place that spells the names of Redis keys and channels. `docs/redis-layout.md` says what
+//! each holds.
+//!
+//! Everything of a bucket carries the hash tag `{bucket}`, so on Redis Cluster it lives on one node.
+//! Scripts build the keys of records, timers and lists from [`BucketKeys::prefix`]; the rest is
+//! spelled here.
+
+/// The stamp of layout version and bucket count.
+pub const LAYOUT: &str = "tg:layout";
+/// Sorted set of live pump instances, scored by the end of their membership.
+pub const ROSTER: &str = "tg:roster";
+/// Channel that tells pumps that the roster changed.
+pub const ROSTER_CHANNEL: &str = "tg:roster:changed";
+
+/// The hash of access tokens of a namespace in a pool: field = token, value = description.
+#[must_use]
+pub fn tokens(pool: &str, namespace: &str) -> String {
+    format!("tg:tokens:{pool}/{namespace}")
+}
+
+/// The keys of one bucket.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BucketKeys {
+    prefix: String,
+}
+
+impl BucketKeys {
+    /// The keys of this bucket.
+    #[must_use]
+    pub fn new(bucket: u16) -> Self {
+        Self {
+            prefix: format!("tg:{{{bucket}}}:"),
+        }
+    }
+
+    /// What every key of the bucket begins with.
+    #[must_use]
+    pub fn prefix(&self) -> &str {
+        &self.prefix
+    }
+
+    /// Hash: `namespace/queue` → queue number.
+    #[must_use]
+    pub fn queues(&self) -> String {
+        format!("{}queues", self.prefix)
+    }
+
+    /// The pump's token, with a time to live.
+    #[must_use]
+    pub fn lock(&self) -> String {
+        format!("{}lock", self.prefix)
+    }
+
+    /// Channel of the doorbell.
+    #[must_use]
+    pub fn bell(&self) -> String {
+        format!("{}bell", self.prefix)
+    }
+
+    /// Channel of the alarm.
+    #[must_use]
+    pub fn alarm(&self) -> String {
+        format!("{}alarm", self.prefix)
+    }
+}
+
+/// The bucket that a bell or alarm channel belongs to.
+#[must_use]
+pub fn bucket_of_channel(channel: &str) -> Option<u16> {
+    let (_, rest) = channel.split_once('{')?;
+    rest.split_once('}')?.0.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_of_a_bucket_share_its_hash_tag() {
+        let keys = BucketKeys::new(17);
+        assert_eq!(keys.queues(), "tg:{17}:queues");
+        assert_eq!(keys.lock(), "tg:{17}:lock");
+        assert_eq!(bucket_of_channel(&keys.alarm()), Some(17));
+        assert_eq!(bucket_of_channel(&keys.bell()), Some(17));
+        assert_eq!(bucket_of_channel(ROSTER_CHANNEL), None);
+    }
+}

@@ -1,0 +1,111 @@
+//! The bytes of every layout version, pinned. A failure here means that stored jobs would no longer
+//! be read: see `tidegate_core::codec` for how to change the format.
+
+use bytes::Bytes;
+use tidegate_core::codec::{BadRecord, Flags, HEADER_BYTES, Header, decode_job, encode_new_job};
+use tidegate_core::{NewJob, State};
+
+const RECORD_V1: &str = include_str!("golden/record-v1.hex");
+
+fn bytes_of(hex: &str) -> Vec<u8> {
+    let digits: String = hex.lines().filter(|line| !line.starts_with('#')).collect();
+    let digits: Vec<char> = digits.chars().filter(|c| !c.is_whitespace()).collect();
+    let byte = |pair: &[char]| u8::from_str_radix(&pair.iter().collect::<String>(), 16).unwrap();
+    digits.chunks(2).map(byte).collect()
+}
+
+fn header_v1() -> Header {
+    Header {
+        state: State::Leased,
+        flags: Flags::VERSIONED_ID,
+        tries_left: 2,
+        attempt: 3,
+        queue: 0x0102_0304,
+        created_at_ms: 1_763_700_000_123,
+        due_at_ms: 1_763_700_060_456,
+        expires_at_ms: 1_763_786_400_123,
+        nonce: 0xBEEF,
+    }
+}
+
+fn job(body: &[u8]) -> NewJob {
+    NewJob {
+        body: Bytes::copy_from_slice(body),
+        attributes: vec![("color".into(), "blue".into())],
+        delay_ms: 0,
+        ttl_ms: 0,
+        tries: 1,
+        versioned_id: true,
+    }
+}
+
+#[test]
+fn version_1_is_written_as_pinned() {
+    let mut record = header_v1().encode().to_vec();
+    record.extend(encode_new_job(&job(b"hello"), 7, 1024, 1024).payload);
+    assert_eq!(record, bytes_of(RECORD_V1));
+}
+
+#[test]
+fn version_1_is_read_as_pinned() {
+    let record = bytes_of(RECORD_V1);
+    assert_eq!(Header::decode(&record), Ok(header_v1()));
+    let read = decode_job(9, 4711, record.into()).unwrap();
+    assert_eq!(read.body, "hello");
+    assert_eq!(read.attributes, vec![("color".into(), "blue".into())]);
+    assert!(read.versioned_id);
+    assert_eq!(
+        (read.id.bucket(), read.id.number(), read.id.nonce()),
+        (9, 4711, 0xBEEF)
+    );
+    assert_eq!(read.id.created_at_ms(), 1_763_700_000_123);
+}
+
+#[test]
+fn a_large_payload_is_compressed_and_comes_back() {
+    let body = b"abcdefgh".repeat(1000);
+    let record = encode_new_job(&job(&body), 7, 1024, 1024);
+    assert!(record.payload.len() < body.len() / 10);
+    let header = Header::decode(&record.header).unwrap();
+    assert!(header.flags.has(Flags::COMPRESSED) && !header.flags.has(Flags::BODY_OUTSIDE));
+    let whole = [&record.header[..], &record.payload].concat();
+    assert_eq!(decode_job(0, 1, whole.into()).unwrap().body, body);
+}
+
+#[test]
+fn a_payload_above_the_inline_limit_is_flagged() {
+    let record = encode_new_job(&job(&[7; 100]), 7, 50, usize::MAX);
+    assert!(
+        Header::decode(&record.header)
+            .unwrap()
+            .flags
+            .has(Flags::BODY_OUTSIDE)
+    );
+}
+
+#[test]
+fn broken_records_are_refused() {
+    let good = bytes_of(RECORD_V1);
+    let refused = |record: Vec<u8>| decode_job(0, 1, record.into()).unwrap_err();
+    assert_eq!(
+        refused(good[..HEADER_BYTES - 1].to_vec()),
+        BadRecord::TooShort
+    );
+    assert_eq!(
+        refused(good[..HEADER_BYTES + 3].to_vec()),
+        BadRecord::BadPayload
+    );
+    assert_eq!(
+        refused([&good[..], b"more"].concat()),
+        BadRecord::BadPayload
+    );
+    let with = |at: usize, byte: u8| {
+        let mut record = good.clone();
+        record[at] = byte;
+        record
+    };
+    assert_eq!(refused(with(0, 9)), BadRecord::UnknownVersion(9));
+    assert_eq!(refused(with(1, 0)), BadRecord::UnknownState(0));
+    // Flagged as compressed: the first four bytes of the payload claim a size of 98 MiB and more.
+    assert_eq!(refused(with(3, 5)), BadRecord::BadPayload);
+}
