@@ -1,0 +1,111 @@
+//! The only crate that speaks to Redis.
+//!
+//! One verb is one script is one atomic change: each file in `verbs/` has a Lua file of the same name
+//! in `lua/`, whose header is the contract. What may happen in normal flow is a value
+//! ([`Acked::AlreadyGone`]); [`StoreError`] is for what should not happen.
+//!
+//! A call is sent once. Where the connection breaks after it was sent, its outcome is unknown: the
+//! call fails and is never repeated silently.
+
+mod config;
+mod connect;
+mod error;
+mod reply;
+mod script;
+mod server_check;
+mod subscription;
+mod tokens;
+mod verbs;
+
+use std::sync::Arc;
+
+use redis::aio::ConnectionManager;
+use tidegate_core::keys::BucketKeys;
+use tidegate_core::{QueueKey, placement};
+
+pub use config::{StoreConfig, UnsafeServer};
+pub use connect::ConnectError;
+pub use error::{StoreError, Unavailable};
+pub use server_check::Refusal;
+pub use subscription::{Alarm, Alarms, Doorbell, Doorbells};
+pub use tokens::{TokenCreated, Tokens};
+pub use verbs::{
+    Acked, Cancelled, Claim, Leased, LoadedSlot, MovedDue, PUBLISH_JOBS_MAX, Peeked, Released,
+    Reserved, Stats, Swept,
+};
+
+/// One Redis deployment that holds jobs. Cheap to clone; clones share one connection.
+#[derive(Debug, Clone)]
+pub struct Store {
+    inner: Arc<Inner>,
+    now_ms: Option<u64>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    config: StoreConfig,
+    client: redis::Client,
+    connection: ConnectionManager,
+}
+
+impl Store {
+    /// The same store with its clock stopped at `now_ms`, for tests of the scripts: what a call does
+    /// at a given moment. Leases of buckets still run on the clock of Redis.
+    #[must_use]
+    pub fn at(&self, now_ms: u64) -> Self {
+        Self {
+            inner: Arc::clone(&self.inner),
+            now_ms: Some(now_ms),
+        }
+    }
+
+    /// How many buckets the deployment has.
+    #[must_use]
+    pub fn buckets(&self) -> u32 {
+        self.inner.config.buckets
+    }
+
+    /// The bucket that new jobs of a queue go to.
+    #[must_use]
+    pub fn bucket_of(&self, queue: &QueueKey) -> u16 {
+        placement::bucket_of(queue, 0, self.buckets())
+    }
+
+    fn bucket_keys(&self, queue: &QueueKey) -> (u16, BucketKeys) {
+        let bucket = self.bucket_of(queue);
+        (bucket, BucketKeys::new(bucket))
+    }
+
+    /// Asks Redis for a sign of life.
+    ///
+    /// # Errors
+    /// Redis does not answer in time.
+    pub async fn ping(&self) -> Result<(), StoreError> {
+        self.command::<String>(&redis::cmd("PING")).await.map(drop)
+    }
+
+    /// The access tokens kept in this deployment.
+    #[must_use]
+    pub fn tokens(&self) -> Tokens {
+        Tokens::new(self.clone())
+    }
+
+    /// Runs one plain command, bounded by the command timeout.
+    async fn command<T: redis::FromRedisValue>(
+        &self,
+        command: &redis::Cmd,
+    ) -> Result<T, StoreError> {
+        let mut connection = self.inner.connection.clone();
+        self.bounded(command.query_async(&mut connection)).await
+    }
+
+    async fn bounded<T>(
+        &self,
+        call: impl Future<Output = redis::RedisResult<T>>,
+    ) -> Result<T, StoreError> {
+        match tokio::time::timeout(self.inner.config.command_timeout, call).await {
+            Ok(result) => result.map_err(StoreError::from),
+            Err(_) => Err(StoreError::timed_out(self.inner.config.command_timeout)),
+        }
+    }
+}

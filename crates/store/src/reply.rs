@@ -1,0 +1,107 @@
+//! Reading what a script returned: a token, then values in the order of its header's `Returns` line.
+
+use bytes::Bytes;
+use redis::Value;
+use tidegate_core::State;
+
+use crate::StoreError;
+
+pub(crate) struct Reply {
+    token: String,
+    values: std::vec::IntoIter<Value>,
+}
+
+impl Reply {
+    pub(crate) fn new(value: Value) -> Result<Self, StoreError> {
+        let Value::Array(values) = value else {
+            return Err(unexpected(&value));
+        };
+        let mut values = values.into_iter();
+        match values.next() {
+            Some(Value::BulkString(token)) => Ok(Self {
+                token: String::from_utf8_lossy(&token).into_owned(),
+                values,
+            }),
+            other => Err(unexpected(&other.unwrap_or(Value::Nil))),
+        }
+    }
+
+    pub(crate) fn token(&self) -> &str {
+        &self.token
+    }
+
+    /// The error for a token that the caller does not know.
+    pub(crate) fn unknown<T>(&self) -> Result<T, StoreError> {
+        Err(StoreError::corrupt(format!(
+            "script answered {:?}",
+            self.token
+        )))
+    }
+
+    /// Goes on only with the token `ok`.
+    pub(crate) fn ok(self) -> Result<Self, StoreError> {
+        if self.token == "ok" {
+            Ok(self)
+        } else {
+            self.unknown()
+        }
+    }
+
+    pub(crate) fn has_more(&self) -> bool {
+        !self.values.as_slice().is_empty()
+    }
+
+    pub(crate) fn integer(&mut self) -> Result<i64, StoreError> {
+        match self.values.next() {
+            Some(Value::Int(number)) => Ok(number),
+            other => Err(unexpected(&other.unwrap_or(Value::Nil))),
+        }
+    }
+
+    /// An integer that cannot be negative.
+    pub(crate) fn count(&mut self) -> Result<u64, StoreError> {
+        let number = self.integer()?;
+        u64::try_from(number).map_err(|_| unexpected(&Value::Int(number)))
+    }
+
+    /// A duration or a number, where -1 says that there is none.
+    pub(crate) fn optional(&mut self) -> Result<Option<u64>, StoreError> {
+        Ok(u64::try_from(self.integer()?).ok())
+    }
+
+    pub(crate) fn flag(&mut self) -> Result<bool, StoreError> {
+        Ok(self.integer()? != 0)
+    }
+
+    pub(crate) fn state(&mut self) -> Result<State, StoreError> {
+        let number = self.count()?;
+        let state = u8::try_from(number).ok().and_then(State::from_number);
+        state.ok_or_else(|| StoreError::corrupt(format!("script answered state {number}")))
+    }
+
+    pub(crate) fn bytes(&mut self) -> Result<Bytes, StoreError> {
+        match self.values.next() {
+            Some(Value::BulkString(bytes)) => Ok(bytes.into()),
+            other => Err(unexpected(&other.unwrap_or(Value::Nil))),
+        }
+    }
+
+    pub(crate) fn texts(&mut self) -> Result<Vec<String>, StoreError> {
+        let value = self.values.next().unwrap_or(Value::Nil);
+        redis::from_redis_value(value).map_err(|error| StoreError::corrupt(error.to_string()))
+    }
+}
+
+/// Says of what kind the value was, not what it held: that may be somebody's job.
+fn unexpected(value: &Value) -> StoreError {
+    let kind = match value {
+        Value::Nil => "nothing",
+        Value::Int(_) => "an integer",
+        Value::BulkString(_) => "bytes",
+        Value::Array(_) => "an array",
+        _ => "a value of another kind",
+    };
+    StoreError::corrupt(format!(
+        "script answered {kind} where something else was expected"
+    ))
+}

@@ -1,0 +1,115 @@
+//! Is this a server that jobs can be trusted to?
+
+use std::collections::HashMap;
+
+use crate::{ConnectError, Store, StoreError, UnsafeServer};
+
+/// The oldest Redis whose scripts have flags, which keep consume and ack working at `maxmemory`.
+const VERSION_MIN: (u32, u32) = (7, 0);
+
+/// Why a server is refused, and what to do about it.
+#[derive(Debug, thiserror::Error)]
+pub enum Refusal {
+    /// Older than Redis 7.0.
+    #[error("redis {0} is too old: tidegate needs redis 7.0 or later, or valkey")]
+    TooOld(String),
+    /// The append-only file is off: a restart of the server would lose jobs.
+    #[error(
+        "redis has no append-only file, so a restart would lose jobs: set `appendonly yes`, or allow it with `unsafe_server = \"warn\"`"
+    )]
+    NoAppendOnlyFile,
+    /// The server may evict jobs when its memory is full.
+    #[error(
+        "redis may evict jobs (maxmemory-policy {0}): set `maxmemory-policy noeviction`, or allow it with `unsafe_server = \"warn\"`"
+    )]
+    Evicts(String),
+    /// The deployment is stamped with another layout.
+    #[error(
+        "redis holds another layout ({found}; this daemon is set to {ours}): use the setting that the deployment was made with, or another deployment"
+    )]
+    OtherLayout {
+        /// The stamp in Redis.
+        found: String,
+        /// The stamp of this daemon.
+        ours: String,
+    },
+}
+
+pub(crate) async fn check(store: &Store) -> Result<(), ConnectError> {
+    let info = info(store).await?;
+    let version = info.get("redis_version").map_or("unknown", String::as_str);
+    if parse_version(version).is_none_or(|found| found < VERSION_MIN) {
+        return Err(Refusal::TooOld(version.to_owned()).into());
+    }
+    for risk in risks(&info) {
+        match store.inner.config.unsafe_server {
+            UnsafeServer::Refuse => return Err(risk.into()),
+            UnsafeServer::Warn => tracing::warn!("jobs may be lost: {risk}"),
+        }
+    }
+    warn_of_untuned_hashes(store).await;
+    Ok(())
+}
+
+async fn info(store: &Store) -> Result<HashMap<String, String>, StoreError> {
+    let text: String = store.command(&redis::cmd("INFO")).await?;
+    let pairs = text
+        .lines()
+        .filter_map(|line| line.trim_end().split_once(':'));
+    Ok(pairs
+        .map(|(key, value)| (key.to_owned(), value.to_owned()))
+        .collect())
+}
+
+fn risks(info: &HashMap<String, String>) -> Vec<Refusal> {
+    let mut risks = Vec::new();
+    if info
+        .get("aof_enabled")
+        .is_some_and(|enabled| enabled != "1")
+    {
+        risks.push(Refusal::NoAppendOnlyFile);
+    }
+    if let Some(policy) = info
+        .get("maxmemory_policy")
+        .filter(|policy| *policy != "noeviction")
+    {
+        risks.push(Refusal::Evicts(policy.clone()));
+    }
+    risks
+}
+
+fn parse_version(text: &str) -> Option<(u32, u32)> {
+    let mut parts = text.split('.');
+    Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
+}
+
+/// Everything works on an untuned server; records just take more memory. Servers that keep CONFIG
+/// to themselves are not asked twice.
+async fn warn_of_untuned_hashes(store: &Store) {
+    let mut get = redis::cmd("CONFIG");
+    get.arg("GET").arg("hash-max-listpack-*");
+    let Ok(settings) = store.command::<HashMap<String, usize>>(&get).await else {
+        return;
+    };
+    let wanted = store.inner.config.inline_limit_bytes + tidegate_core::codec::HEADER_BYTES;
+    let setting = |name: &str| settings.get(name).copied().unwrap_or(usize::MAX);
+    if setting("hash-max-listpack-value") < wanted || setting("hash-max-listpack-entries") < 64 {
+        tracing::warn!(
+            "redis is not tuned for records and will use more memory: set `hash-max-listpack-value` to \
+             at least {wanted} and `hash-max-listpack-entries` to at least 64, as in deploy/redis/redis.conf"
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_compared_as_numbers() {
+        assert!(parse_version("6.2.14").unwrap() < VERSION_MIN);
+        assert!(parse_version("10.0.1").unwrap() > VERSION_MIN);
+        assert_eq!(parse_version("7.0.15"), Some((7, 0)));
+        assert_eq!(parse_version("unknown"), None);
+    }
+}

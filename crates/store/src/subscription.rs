@@ -1,0 +1,196 @@
+//! Messages from Redis: doorbells for consumers, alarms for pumps.
+//!
+//! A message is a hint: whoever gets one asks Redis what is true. Messages sent while the connection
+//! was down are lost; after each reconnect the subscriber is told, and looks everywhere once.
+
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use redis::Msg;
+use redis::aio::{PubSubSink, PubSubStream};
+use tidegate_core::QueueKey;
+use tidegate_core::keys::{self, BucketKeys};
+use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep, timeout};
+
+use crate::{Store, StoreError};
+
+/// A quiet connection is asked for a sign of life this often: a subscriber sends nothing by itself
+/// and would wait for ever on a server that vanished.
+const PING_INTERVAL: Duration = Duration::from_secs(5);
+const RECONNECT_PAUSE: Duration = Duration::from_millis(200);
+
+/// A message to consumers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Doorbell {
+    /// This queue went from empty to not empty.
+    Rang(QueueKey),
+    /// The subscription is new: anything may have happened before.
+    Resubscribed,
+}
+
+/// A message to pumps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Alarm {
+    /// The earliest due time of this bucket is now this far away.
+    Earlier {
+        /// The bucket.
+        bucket: u16,
+        /// Time until the earliest job is due, in ms, when the message was sent.
+        due_in_ms: u64,
+    },
+    /// A pump joined or left.
+    RosterChanged,
+    /// The subscription is new: anything may have happened before.
+    Resubscribed,
+}
+
+/// The doorbells of all queues of a deployment, over one connection.
+#[derive(Debug)]
+pub struct Doorbells(Subscription);
+
+/// The alarms of all buckets of a deployment, over one connection.
+#[derive(Debug)]
+pub struct Alarms(Subscription);
+
+impl Store {
+    /// Listens for doorbells.
+    #[must_use]
+    pub fn doorbells(&self) -> Doorbells {
+        let channels = self
+            .all_buckets()
+            .map(|bucket| BucketKeys::new(bucket).bell());
+        Doorbells(Subscription::new(self.clone(), channels.collect()))
+    }
+
+    /// Listens for alarms.
+    #[must_use]
+    pub fn alarms(&self) -> Alarms {
+        let channels = self
+            .all_buckets()
+            .map(|bucket| BucketKeys::new(bucket).alarm());
+        let channels = channels.chain([keys::ROSTER_CHANNEL.to_owned()]);
+        Alarms(Subscription::new(self.clone(), channels.collect()))
+    }
+
+    fn all_buckets(&self) -> impl Iterator<Item = u16> {
+        (0..self.buckets()).filter_map(|bucket| u16::try_from(bucket).ok())
+    }
+}
+
+impl Doorbells {
+    /// The next message. Reconnects by itself, for ever; cancel safe.
+    pub async fn next(&mut self) -> Doorbell {
+        loop {
+            let Some(message) = self.0.next().await else {
+                return Doorbell::Resubscribed;
+            };
+            let queue = message.get_payload::<String>().ok();
+            if let Some(Ok(queue)) = queue.as_deref().map(QueueKey::try_from) {
+                return Doorbell::Rang(queue);
+            }
+        }
+    }
+}
+
+impl Alarms {
+    /// The next message. Reconnects by itself, for ever; cancel safe.
+    pub async fn next(&mut self) -> Alarm {
+        loop {
+            let Some(message) = self.0.next().await else {
+                return Alarm::Resubscribed;
+            };
+            let channel = message.get_channel_name();
+            if channel == keys::ROSTER_CHANNEL {
+                return Alarm::RosterChanged;
+            }
+            let bucket = keys::bucket_of_channel(channel);
+            if let (Some(bucket), Ok(due_in_ms)) = (bucket, message.get_payload::<u64>()) {
+                return Alarm::Earlier { bucket, due_in_ms };
+            }
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Subscription {
+    store: Store,
+    channels: Vec<String>,
+    connection: Option<Connection>,
+}
+
+struct Connection {
+    sink: PubSubSink,
+    stream: PubSubStream,
+    pings: tokio::time::Interval,
+}
+
+impl std::fmt::Debug for Connection {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.write_str("Connection")
+    }
+}
+
+impl Subscription {
+    const fn new(store: Store, channels: Vec<String>) -> Self {
+        Self {
+            store,
+            channels,
+            connection: None,
+        }
+    }
+
+    /// The next message, or `None` when the subscription was just made anew.
+    async fn next(&mut self) -> Option<Msg> {
+        loop {
+            if let Some(connection) = &mut self.connection {
+                match connection.next().await {
+                    Some(message) => return Some(message),
+                    None => self.connection = None,
+                }
+            }
+            match self.subscribe().await {
+                Ok(connection) => {
+                    self.connection = Some(connection);
+                    return None;
+                }
+                Err(error) => {
+                    tracing::debug!(%error, "subscription to redis failed");
+                    sleep(RECONNECT_PAUSE).await;
+                }
+            }
+        }
+    }
+
+    async fn subscribe(&self) -> Result<Connection, StoreError> {
+        let connecting = async {
+            let mut connection = self.store.inner.client.get_async_pubsub().await?;
+            connection.subscribe(&self.channels).await?;
+            Ok(connection.split())
+        };
+        let (sink, stream) = self.store.bounded(connecting).await?;
+        let mut pings = interval_at(Instant::now() + PING_INTERVAL, PING_INTERVAL);
+        pings.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        Ok(Connection {
+            sink,
+            stream,
+            pings,
+        })
+    }
+}
+
+impl Connection {
+    /// The next message, or `None` when the connection is of no use any more.
+    async fn next(&mut self) -> Option<Msg> {
+        loop {
+            tokio::select! {
+                message = self.stream.next() => return message,
+                _ = self.pings.tick() => {
+                    let ping = self.sink.ping::<redis::Value>();
+                    if !matches!(timeout(PING_INTERVAL, ping).await, Ok(Ok(_))) {
+                        return None;
+                    }
+                }
+            }
+        }
+    }
+}

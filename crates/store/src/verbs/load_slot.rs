@@ -1,0 +1,54 @@
+use tidegate_core::keys::BucketKeys;
+
+use crate::script::{LazyScript, script};
+use crate::{Store, StoreError};
+
+static LOAD_SLOT: LazyScript = script!("load_slot");
+
+/// What loading far timers did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[must_use]
+pub enum LoadedSlot {
+    /// The caller leads the bucket.
+    Done {
+        /// Hints moved into near.
+        loaded: u64,
+        /// More hints are waiting: call again.
+        more: bool,
+        /// Time until the next slot has to be loaded, in ms.
+        next_in_ms: u64,
+    },
+    /// The caller does not lead the bucket; nothing changed.
+    NotLeading,
+}
+
+impl Store {
+    /// Moves up to `limit` hints of slots that begin within `lead_ms` from the far timers to near.
+    ///
+    /// # Errors
+    /// Redis is unavailable.
+    pub async fn load_slot(
+        &self,
+        bucket: u16,
+        token: &str,
+        lead_ms: u64,
+        limit: u64,
+    ) -> Result<LoadedSlot, StoreError> {
+        let keys = BucketKeys::new(bucket);
+        let call = self
+            .call(&LOAD_SLOT, &keys.lock(), &keys)
+            .arg(token)
+            .arg(lead_ms)
+            .arg(limit);
+        let mut reply = call.send().await?;
+        match reply.token() {
+            "ok" => Ok(LoadedSlot::Done {
+                loaded: reply.count()?,
+                more: reply.flag()?,
+                next_in_ms: reply.count()?,
+            }),
+            "lost" => Ok(LoadedSlot::NotLeading),
+            _ => reply.unknown(),
+        }
+    }
+}

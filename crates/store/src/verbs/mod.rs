@@ -1,0 +1,31 @@
+//! One file a verb; each has a Lua file of the same name.
+
+mod ack;
+mod cancel;
+mod lease;
+mod load_slot;
+mod move_due;
+mod peek;
+mod publish;
+mod purge;
+mod release;
+mod reserve;
+mod respawn;
+mod roster;
+mod stats;
+mod sweep;
+
+pub use ack::Acked;
+pub use cancel::Cancelled;
+pub use lease::Leased;
+pub use load_slot::LoadedSlot;
+pub use move_due::MovedDue;
+pub use peek::Peeked;
+pub use publish::PUBLISH_JOBS_MAX;
+pub use release::Released;
+pub use reserve::{Claim, Reserved};
+pub use stats::Stats;
+pub use sweep::Swept;
+
+/// How many list entries a call may look at before it lets others have Redis: about 1 ms.
+const HINTS_PER_CALL: u64 = 256;

@@ -1,0 +1,75 @@
+use tidegate_core::keys::BucketKeys;
+
+use crate::script::{LazyScript, script};
+use crate::{Store, StoreError};
+
+static MOVE_DUE: LazyScript = script!("move_due");
+
+/// What moving due jobs did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[must_use]
+pub enum MovedDue {
+    /// The caller leads the bucket.
+    Done {
+        /// More jobs are due: call again.
+        more: bool,
+        /// Time until the next due time in near, in µs.
+        next_in_us: Option<u64>,
+        /// Jobs whose leases were over, ready or buried now.
+        leases_over: u64,
+        /// Jobs whose tries were used up.
+        buried: u64,
+        /// Jobs whose time to live was over.
+        expired: u64,
+        /// Hints that no record agreed with.
+        stale: u64,
+        /// The lateness of each job made ready, in ms.
+        latenesses_ms: Vec<u64>,
+    },
+    /// The caller does not lead the bucket; nothing changed.
+    NotLeading,
+}
+
+impl Store {
+    /// Looks at up to `limit` due hints of a bucket and makes their jobs ready, or dead when their
+    /// tries are used up.
+    ///
+    /// # Errors
+    /// Redis is unavailable.
+    pub async fn move_due(
+        &self,
+        bucket: u16,
+        token: &str,
+        limit: u64,
+    ) -> Result<MovedDue, StoreError> {
+        let keys = BucketKeys::new(bucket);
+        let call = self
+            .call(&MOVE_DUE, &keys.lock(), &keys)
+            .arg(token)
+            .arg(limit);
+        let mut reply = call.send().await?;
+        match reply.token() {
+            "ok" => {
+                let more = reply.flag()?;
+                let next_in_us = reply.optional()?;
+                let (leases_over, buried) = (reply.count()?, reply.count()?);
+                let (expired, stale) = (reply.count()?, reply.count()?);
+                let mut latenesses_ms = Vec::new();
+                while reply.has_more() {
+                    latenesses_ms.push(reply.count()?);
+                }
+                Ok(MovedDue::Done {
+                    more,
+                    next_in_us,
+                    leases_over,
+                    buried,
+                    expired,
+                    stale,
+                    latenesses_ms,
+                })
+            }
+            "lost" => Ok(MovedDue::NotLeading),
+            _ => reply.unknown(),
+        }
+    }
+}

@@ -1,0 +1,99 @@
+use tidegate_core::codec::decode_job;
+use tidegate_core::{Job, JobId, QueueKey, State};
+
+use super::HINTS_PER_CALL;
+use crate::script::{Call, LazyScript, script};
+use crate::{Store, StoreError};
+
+static PEEK: LazyScript = script!("peek");
+
+/// A job that was looked at.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Peeked {
+    /// The job as it is.
+    pub job: Job,
+    /// The clock of Redis, in ms.
+    pub now_ms: u64,
+}
+
+enum Look {
+    Found(Peeked),
+    Nothing,
+    Again,
+}
+
+impl Store {
+    /// The job that the next consumer of a queue would get.
+    ///
+    /// # Errors
+    /// Redis is unavailable, or the record cannot be decoded.
+    pub async fn peek_ready(&self, queue: &QueueKey) -> Result<Option<Peeked>, StoreError> {
+        self.peek_oldest(queue, State::Ready).await
+    }
+
+    /// The job that has been in the dead letter of a queue for longest.
+    ///
+    /// # Errors
+    /// Redis is unavailable, or the record cannot be decoded.
+    pub async fn peek_dead(&self, queue: &QueueKey) -> Result<Option<Peeked>, StoreError> {
+        self.peek_oldest(queue, State::Dead).await
+    }
+
+    /// A job of a queue, whatever its state.
+    ///
+    /// # Errors
+    /// Redis is unavailable, or the record cannot be decoded.
+    pub async fn peek_job(
+        &self,
+        queue: &QueueKey,
+        id: JobId,
+    ) -> Result<Option<Peeked>, StoreError> {
+        if id.bucket() != self.bucket_of(queue) {
+            return Ok(None);
+        }
+        let call = self.peek(queue).arg("job").arg(id.number()).arg(id.nonce());
+        match self.look(queue, call).await? {
+            Look::Found(peeked) => Ok(Some(peeked)),
+            Look::Nothing | Look::Again => Ok(None),
+        }
+    }
+
+    async fn peek_oldest(
+        &self,
+        queue: &QueueKey,
+        state: State,
+    ) -> Result<Option<Peeked>, StoreError> {
+        loop {
+            let call = self
+                .peek(queue)
+                .arg(state.word())
+                .arg(HINTS_PER_CALL)
+                .arg("");
+            match self.look(queue, call).await? {
+                Look::Found(peeked) => return Ok(Some(peeked)),
+                Look::Nothing => return Ok(None),
+                Look::Again => {}
+            }
+        }
+    }
+
+    fn peek(&self, queue: &QueueKey) -> Call<'_> {
+        let (_, keys) = self.bucket_keys(queue);
+        self.call(&PEEK, &keys.queues(), &keys)
+            .arg(queue.to_string())
+    }
+
+    async fn look(&self, queue: &QueueKey, call: Call<'_>) -> Result<Look, StoreError> {
+        let mut reply = call.send().await?;
+        match reply.token() {
+            "ok" => {
+                let now_ms = reply.count()?;
+                let job = decode_job(self.bucket_of(queue), reply.count()?, reply.bytes()?)?;
+                Ok(Look::Found(Peeked { job, now_ms }))
+            }
+            "none" => Ok(Look::Nothing),
+            "again" => Ok(Look::Again),
+            _ => reply.unknown(),
+        }
+    }
+}

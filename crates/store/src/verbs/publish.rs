@@ -1,0 +1,65 @@
+use tidegate_core::codec::{NewRecord, encode_new_job};
+use tidegate_core::{InvalidJob, JobId, NewJob, QueueKey};
+
+use crate::script::{LazyScript, script};
+use crate::{Store, StoreError};
+
+static PUBLISH: LazyScript = script!("publish");
+
+/// The most jobs that one call publishes.
+pub const PUBLISH_JOBS_MAX: usize = 64;
+
+impl Store {
+    /// Publishes 1 to [`PUBLISH_JOBS_MAX`] jobs, all or none of them, and answers their ids in order.
+    /// The job `replaces`, if it is a job of this queue, is deleted in the same step.
+    ///
+    /// A job due at once joins the tail of its queue; the others wait for their time.
+    ///
+    /// # Errors
+    /// [`StoreError::Invalid`] before anything was sent; otherwise Redis is unavailable, and the
+    /// jobs may or may not have been published when it is [`crate::Unavailable::Away`].
+    pub async fn publish(
+        &self,
+        queue: &QueueKey,
+        jobs: &[NewJob],
+        replaces: Option<JobId>,
+    ) -> Result<Vec<JobId>, StoreError> {
+        if jobs.is_empty() || jobs.len() > PUBLISH_JOBS_MAX {
+            return Err(InvalidJob::BatchSize(jobs.len()).into());
+        }
+        for job in jobs {
+            job.check()?;
+        }
+        let (bucket, keys) = self.bucket_keys(queue);
+        let replaces = replaces.filter(|id| id.bucket() == bucket);
+        let call = self
+            .call(&PUBLISH, &keys.queues(), &keys)
+            .arg(queue.to_string())
+            .arg(replaces.map_or_else(String::new, |id| id.number().to_string()))
+            .arg(replaces.map_or(0, JobId::nonce));
+        let nonces: Vec<u16> = jobs.iter().map(|_| rand::random()).collect();
+        let records = jobs
+            .iter()
+            .zip(&nonces)
+            .map(|(job, nonce)| self.encode(job, *nonce));
+        let call = records.fold(call, |call, record| {
+            call.arg(&record.header).arg(record.payload)
+        });
+        let mut reply = call.send().await?.ok()?;
+        let (now_ms, first) = (reply.count()?, reply.count()?);
+        let ids = (first..).zip(nonces);
+        Ok(ids
+            .map(|(number, nonce)| JobId::new(now_ms, bucket, number, nonce))
+            .collect())
+    }
+
+    fn encode(&self, job: &NewJob, nonce: u16) -> NewRecord {
+        let config = &self.inner.config;
+        encode_new_job(
+            job,
+            nonce,
+            config.inline_limit_bytes,
+            config.compress_from_bytes,
+        )
+    }
+}

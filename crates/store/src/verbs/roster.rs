@@ -1,0 +1,38 @@
+use tidegate_core::keys;
+
+use crate::script::{LazyScript, script};
+use crate::{Store, StoreError};
+
+static ROSTER: LazyScript = script!("roster");
+
+impl Store {
+    /// Keeps `instance` on the list of live pumps for `ttl_ms` from now on, and answers the list.
+    /// Everybody on it is told when somebody joins or leaves.
+    ///
+    /// # Errors
+    /// Redis is unavailable.
+    pub async fn roster_join(
+        &self,
+        instance: &str,
+        ttl_ms: u64,
+    ) -> Result<Vec<String>, StoreError> {
+        self.roster(instance, ttl_ms.max(1)).await
+    }
+
+    /// Takes `instance` off the list of live pumps.
+    ///
+    /// # Errors
+    /// Redis is unavailable; the membership then ends by itself.
+    pub async fn roster_leave(&self, instance: &str) -> Result<(), StoreError> {
+        self.roster(instance, 0).await.map(drop)
+    }
+
+    async fn roster(&self, instance: &str, ttl_ms: u64) -> Result<Vec<String>, StoreError> {
+        let call = self
+            .call_with_prefix(&ROSTER, keys::ROSTER, "")
+            .arg(instance)
+            .arg(ttl_ms)
+            .arg(keys::ROSTER_CHANNEL);
+        call.send().await?.ok()?.texts()
+    }
+}

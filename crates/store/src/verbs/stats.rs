@@ -1,0 +1,40 @@
+use tidegate_core::QueueKey;
+
+use crate::script::{LazyScript, script};
+use crate::{Store, StoreError};
+
+static STATS: LazyScript = script!("stats");
+
+/// The jobs of a queue by state. Jobs whose time to live is over count until the sweep has seen them,
+/// about a second later.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Stats {
+    /// Jobs that wait for their time.
+    pub delayed: u64,
+    /// Jobs that could be consumed now.
+    pub ready: u64,
+    /// Jobs in the hands of consumers.
+    pub leased: u64,
+    /// Jobs whose tries are used up.
+    pub dead: u64,
+}
+
+impl Store {
+    /// Counts the jobs of a queue.
+    ///
+    /// # Errors
+    /// Redis is unavailable.
+    pub async fn stats(&self, queue: &QueueKey) -> Result<Stats, StoreError> {
+        let (_, keys) = self.bucket_keys(queue);
+        let call = self
+            .call(&STATS, &keys.queues(), &keys)
+            .arg(queue.to_string());
+        let mut reply = call.send().await?.ok()?;
+        Ok(Stats {
+            delayed: reply.count()?,
+            ready: reply.count()?,
+            leased: reply.count()?,
+            dead: reply.count()?,
+        })
+    }
+}

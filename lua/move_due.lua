@@ -1,0 +1,77 @@
+#!lua flags=allow-oom
+-- move_due: makes due jobs ready, or dead when their tries are used up, a bounded number per call.
+-- KEYS[1] lock   the pump's token
+-- ARGV[1] prefix of the bucket's keys
+-- ARGV[2] now    ms, '' = Redis's clock
+-- ARGV[3] token  of the pump
+-- ARGV[4] limit  hints that one call may look at
+-- Returns ok → 1 if more are due else 0, µs until the next due time or -1, leases that were over, jobs
+--   buried, jobs expired, stale hints dropped, then the lateness in ms of each job made ready
+-- Returns lost → the caller does not lead the bucket; nothing changed
+-- Since layout 1
+-- Invariant: a hint moves a job only if the record agrees, so no job moves twice whoever calls.
+
+local token, limit = ARGV[3], tonumber(ARGV[4])
+
+if redis.call('GET', KEYS[1]) ~= token then return { 'lost' } end
+
+local near = prefix .. 'near'
+
+-- Members with equal scores come in the order of their text: where their lengths differ, 10 comes
+-- before 9 and the batch is put in the order of publishing again.
+local function in_order(numbers)
+  local sorted = true
+  for i = 2, #numbers do sorted = sorted and #numbers[i] >= #numbers[i - 1] end
+  if sorted then return numbers end
+  local due_ms = {}
+  for _, number in ipairs(numbers) do due_ms[number] = tonumber(redis.call('ZSCORE', near, number)) end
+  table.sort(numbers, function(a, b)
+    if due_ms[a] ~= due_ms[b] then return due_ms[a] < due_ms[b] end
+    return tonumber(a) < tonumber(b)
+  end)
+  return numbers
+end
+
+local numbers = redis.call('ZRANGE', near, '-inf', now_ms, 'BYSCORE', 'LIMIT', 0, limit)
+local leases_over, buried, expiries, stale, latenesses, not_yet_due = 0, 0, 0, 0, {}, {}
+
+local function bury(job)
+  count(job.queue, DEAD, 1)
+  job.state, job.expires_ms = DEAD, 0
+  redis.call('RPUSH', prefix .. 'dead:' .. job.queue, job.number)
+  buried = buried + 1
+end
+
+local function move(job)
+  count(job.queue, job.state, -1)
+  if job.state == LEASED then leases_over = leases_over + 1 end
+  if job.tries > 0 then
+    arrive(job)
+    latenesses[#latenesses + 1] = now_ms - job.due_ms
+  else
+    bury(job)
+  end
+  write(job)
+end
+
+for _, number in ipairs(in_order(numbers)) do
+  local job = read(number)
+  if not job or (job.state ~= DELAYED and job.state ~= LEASED) then
+    stale = stale + 1
+  elseif expired(job) then
+    delete(job)
+    expiries = expiries + 1
+  elseif job.due_ms > now_ms then
+    not_yet_due[#not_yet_due + 1] = job
+  else
+    move(job)
+  end
+end
+if #numbers > 0 then redis.call('ZREM', near, unpack(numbers)) end
+for _, job in ipairs(not_yet_due) do hint(job) end
+settle()
+
+local head = redis.call('ZRANGE', near, 0, 0, 'WITHSCORES')[2]
+local more = head and tonumber(head) <= now_ms and 1 or 0
+local wait_us = head and math.max(0, head * 1000 - now_us) or -1
+return { 'ok', more, wait_us, leases_over, buried, expiries, stale, unpack(latenesses) }

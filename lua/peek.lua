@@ -1,0 +1,46 @@
+#!lua flags=allow-oom
+-- peek: shows a job without taking it.
+-- KEYS[1] queues hash, queue name → queue number
+-- ARGV[1] prefix of the bucket's keys
+-- ARGV[2] now    ms, '' = Redis's clock
+-- ARGV[3] name   namespace/queue
+-- ARGV[4] which  ready or dead = the queue's oldest job in that state, job = the one with this number
+-- ARGV[5] number of the job; otherwise the stale hints that one call may drop before it stops
+-- ARGV[6] nonce  of the job; otherwise ''
+-- Returns ok → now_ms, number and record of the job
+-- Returns none → there is no such job
+-- Returns again → stale hints were dropped and more remain: call again
+-- Since layout 1
+
+local name, which, number, nonce = ARGV[3], ARGV[4], tonumber(ARGV[5]), ARGV[6]
+local queue = tonumber(redis.call('HGET', KEYS[1], name))
+
+local function shown(job)
+  return { 'ok', now_ms, job.number, whole(job) }
+end
+
+local function oldest(state, stale_left)
+  local list = prefix .. STATES[state] .. ':' .. queue
+  while stale_left > 0 do
+    local head = redis.call('LINDEX', list, 0)
+    if not head then return { 'none' } end
+    local job = read(head)
+    if job and job.state == state and job.queue == queue then
+      if not expired(job) then return shown(job) end
+      delete(job)
+    end
+    redis.call('LPOP', list)
+    stale_left = stale_left - 1
+  end
+  return { 'again' }
+end
+
+if not queue then return { 'none' } end
+if which == 'job' then
+  local job = read(number)
+  if not job or job.queue ~= queue or job.nonce ~= tonumber(nonce) or expired(job) then return { 'none' } end
+  return shown(job)
+end
+local reply = oldest(which == 'ready' and READY or DEAD, number)
+settle()
+return reply

@@ -1,0 +1,52 @@
+#!lua
+-- publish: numbers new jobs, writes their records and makes each ready or sets its timer.
+-- KEYS[1] queues   hash, queue name → queue number
+-- ARGV[1] prefix   of the bucket's keys
+-- ARGV[2] now      ms, '' = Redis's clock
+-- ARGV[3] name     namespace/queue
+-- ARGV[4] replaced number of a job of this queue to delete in the same step, '' = none
+-- ARGV[5] nonce    of the replaced job
+-- ARGV[6] header   of the first job, with its delay as due time and its time to live as expiry
+-- ARGV[7] payload  of the first job; header and payload of the others follow
+-- Returns ok → now_ms, number of the first job; the others follow in order
+-- Since layout 1
+
+local name, replaced, replaced_nonce, first_job = ARGV[3], ARGV[4], ARGV[5], 6
+
+local queue = tonumber(redis.call('HGET', KEYS[1], name))
+if not queue then
+  queue = redis.call('HINCRBY', KEYS[1], '#', 1)
+  redis.call('HSET', KEYS[1], name, queue)
+  redis.call('HSET', prefix .. 'q:' .. queue, 'name', name)
+end
+
+if replaced ~= '' then
+  local job = read(replaced)
+  if job and job.queue == queue and job.nonce == tonumber(replaced_nonce) then delete(job) end
+end
+
+local jobs = (#ARGV - first_job + 1) / 2
+local first = redis.call('INCRBY', prefix .. 'seq', jobs) - jobs + 1
+for i = 0, jobs - 1 do
+  local header, payload = ARGV[first_job + 2 * i], ARGV[first_job + 2 * i + 1]
+  local job = unpack_header(header)
+  place(job, first + i)
+  job.queue, job.created_ms = queue, now_ms
+  if job.expires_ms > 0 then job.expires_ms = from_ms + job.expires_ms end
+  if job.state == DELAYED then
+    job.due_ms = from_ms + job.due_ms
+    count(queue, DELAYED, 1)
+    hint(job)
+  else
+    job.due_ms = now_ms
+    arrive(job)
+  end
+  if bit.band(job.flags, BODY_OUTSIDE) ~= 0 then
+    redis.call('SET', prefix .. 'body:' .. job.number, payload)
+    payload = ''
+  end
+  redis.call('HSET', prefix .. 'c:' .. job.chunk, job.field, pack(job) .. payload)
+  expire_later(job)
+end
+settle()
+return { 'ok', now_ms, first }

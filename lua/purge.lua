@@ -1,0 +1,26 @@
+#!lua flags=allow-oom
+-- purge: deletes the oldest ready or dead jobs of a queue.
+-- KEYS[1] queues hash, queue name → queue number
+-- ARGV[1] prefix of the bucket's keys
+-- ARGV[2] now    ms, '' = Redis's clock
+-- ARGV[3] name   namespace/queue
+-- ARGV[4] which  ready or dead
+-- ARGV[5] limit  jobs that one call may look at
+-- Returns ok → jobs deleted, 1 if more may follow else 0
+-- Since layout 1
+
+local name, state, limit = ARGV[3], ARGV[4] == 'ready' and READY or DEAD, tonumber(ARGV[5])
+
+local queue = tonumber(redis.call('HGET', KEYS[1], name))
+if not queue then return { 'ok', 0, 0 } end
+local list = prefix .. STATES[state] .. ':' .. queue
+local purged = 0
+for _, number in ipairs(redis.call('LPOP', list, limit) or {}) do
+  local job = read(number)
+  if job and job.state == state and job.queue == queue then
+    delete(job)
+    purged = purged + 1
+  end
+end
+settle()
+return { 'ok', purged, redis.call('EXISTS', list) }

@@ -1,0 +1,28 @@
+#!lua flags=allow-oom
+-- release: takes back a delivery that never reached its consumer; the job is the queue's next again.
+-- KEYS[1] queues  hash, queue name → queue number
+-- ARGV[1] prefix  of the bucket's keys
+-- ARGV[2] now     ms, '' = Redis's clock
+-- ARGV[3] name    namespace/queue
+-- ARGV[4] number  of the job
+-- ARGV[5] nonce   of the job
+-- ARGV[6] attempt the delivery that is taken back; its try is not counted
+-- Returns ok → the job is ready
+-- Returns gone → there is no such job in this queue
+-- Returns lost → this delivery no longer holds the job; nothing changed
+-- Since layout 1
+
+local name, number, nonce, attempt = ARGV[3], ARGV[4], tonumber(ARGV[5]), tonumber(ARGV[6])
+
+local job = read(number)
+local queue = tonumber(redis.call('HGET', KEYS[1], name))
+if not job or job.queue ~= queue or job.nonce ~= nonce or expired(job) then return { 'gone' } end
+if job.state ~= LEASED or job.attempt ~= attempt then return { 'lost' } end
+redis.call('ZREM', prefix .. 'near', job.number)
+count(queue, LEASED, -1)
+count(queue, READY, 1)
+job.state, job.tries, job.attempt, job.due_ms = READY, job.tries + 1, job.attempt - 1, now_ms
+write(job)
+settle()
+if redis.call('LPUSH', prefix .. 'ready:' .. queue, job.number) == 1 then ring(queue) end
+return { 'ok' }

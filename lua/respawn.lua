@@ -1,0 +1,31 @@
+#!lua
+-- respawn: gives the oldest dead jobs of a queue one more try, at the tail of the ready list.
+-- KEYS[1] queues hash, queue name → queue number
+-- ARGV[1] prefix of the bucket's keys
+-- ARGV[2] now    ms, '' = Redis's clock
+-- ARGV[3] name   namespace/queue
+-- ARGV[4] limit  dead jobs that one call may look at
+-- ARGV[5] ttl_ms new time to live, 0 = never expires
+-- Returns ok → jobs respawned, 1 if more dead jobs may follow else 0
+-- Since layout 1
+
+local name, limit, ttl_ms = ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5])
+
+local queue = tonumber(redis.call('HGET', KEYS[1], name))
+if not queue then return { 'ok', 0, 0 } end
+local list = prefix .. 'dead:' .. queue
+local respawned = 0
+for _, number in ipairs(redis.call('LPOP', list, limit) or {}) do
+  local job = read(number)
+  if job and job.state == DEAD and job.queue == queue then
+    count(queue, DEAD, -1)
+    arrive(job)
+    job.tries, job.due_ms = 1, now_ms
+    job.expires_ms = ttl_ms > 0 and from_ms + ttl_ms or 0
+    write(job)
+    expire_later(job)
+    respawned = respawned + 1
+  end
+end
+settle()
+return { 'ok', respawned, redis.call('EXISTS', list) }

@@ -1,0 +1,18 @@
+#!lua flags=no-writes
+-- stats: the exact number of jobs of a queue by state.
+-- KEYS[1] queues hash, queue name → queue number
+-- ARGV[1] prefix of the bucket's keys
+-- ARGV[2] now    ms, '' = Redis's clock
+-- ARGV[3] name   namespace/queue
+-- Returns ok → delayed, ready, leased, dead
+-- Since layout 1
+
+local name = ARGV[3]
+
+local queue = redis.call('HGET', KEYS[1], name)
+if not queue then return { 'ok', 0, 0, 0, 0 } end
+local reply = { 'ok' }
+for i, jobs in ipairs(redis.call('HMGET', prefix .. 'q:' .. queue, unpack(STATES))) do
+  reply[i + 1] = tonumber(jobs or 0)
+end
+return reply

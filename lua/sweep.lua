@@ -1,0 +1,59 @@
+#!lua flags=allow-oom
+-- sweep: deletes expired jobs, a bounded number of chunks per call.
+-- KEYS[1] lock   the pump's token
+-- ARGV[1] prefix of the bucket's keys
+-- ARGV[2] now    ms, '' = Redis's clock
+-- ARGV[3] token  of the pump
+-- ARGV[4] limit  chunks that one call may look at
+-- ARGV[5] pause_ms least time between two looks at one chunk
+-- Returns ok → jobs deleted, 1 if more chunks are waiting else 0, ms until the next look or -1
+-- Returns lost → the caller does not lead the bucket; nothing changed
+-- Since layout 1
+
+local token, limit, pause_ms = ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5])
+
+if redis.call('GET', KEYS[1]) ~= token then return { 'lost' } end
+
+local expiry = prefix .. 'expiry'
+local swept, swept_ready = 0, {}
+
+local function sweep_chunk(chunk)
+  local records, next_ms = redis.call('HGETALL', prefix .. 'c:' .. chunk), nil
+  for i = 1, #records, 2 do
+    local job = unpack_header(records[i + 1])
+    if job and job.expires_ms > now_ms then
+      next_ms = math.min(next_ms or job.expires_ms, job.expires_ms)
+    elseif job and job.expires_ms > 0 then
+      place(job, chunk * CHUNK + records[i])
+      delete(job)
+      swept = swept + 1
+      if job.state == READY then swept_ready[job.queue] = (swept_ready[job.queue] or 0) + 1 end
+    end
+  end
+  if next_ms then
+    redis.call('ZADD', expiry, math.max(next_ms, now_ms + pause_ms), chunk)
+  else
+    redis.call('ZREM', expiry, chunk)
+  end
+end
+
+-- Without consumers nobody would touch the stale hints at the head of the ready list.
+local function drop_stale_head(queue, hints)
+  local list = prefix .. 'ready:' .. queue
+  for _ = 1, hints do
+    local number = redis.call('LINDEX', list, 0)
+    local job = number and read(number)
+    if not number or (job and job.state == READY and job.queue == queue) then return end
+    redis.call('LPOP', list)
+  end
+end
+
+for _, chunk in ipairs(redis.call('ZRANGE', expiry, '-inf', now_ms, 'BYSCORE', 'LIMIT', 0, limit)) do
+  sweep_chunk(tonumber(chunk))
+end
+for queue, hints in pairs(swept_ready) do drop_stale_head(queue, hints) end
+settle()
+
+local head = redis.call('ZRANGE', expiry, 0, 0, 'WITHSCORES')[2]
+local wait_ms = head and math.max(0, head - now_ms) or -1
+return { 'ok', swept, wait_ms == 0 and 1 or 0, wait_ms }
