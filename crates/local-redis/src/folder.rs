@@ -1,0 +1,179 @@
+//! The data folder of a server: configuration, log and data, held by one server at a time.
+
+use std::fs::{self, File};
+use std::io::{Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FlockOperation, flock};
+use tempfile::TempDir;
+
+use crate::error::Error;
+use crate::server::KEEP_VARIABLE;
+use crate::title::process_title;
+
+const LOG_LINES_TOLD: usize = 12;
+const LOG_BYTES_READ: u64 = 8192;
+
+#[derive(Debug)]
+pub(crate) struct DataFolder {
+    path: PathBuf,
+    /// Removes the folder when dropped.
+    _temporary: Option<TempDir>,
+    /// Held as long as the folder is in use.
+    _lock: File,
+}
+
+impl DataFolder {
+    /// Opens the given folder, or a temporary one.
+    pub(crate) fn open(wanted: Option<&Path>) -> Result<Self, Error> {
+        let (path, temporary) = match wanted {
+            Some(path) => {
+                fs::create_dir_all(path)
+                    .map_err(Error::io(format!("creating {}", path.display())))?;
+                (
+                    path.canonicalize()
+                        .map_err(Error::io(format!("opening {}", path.display())))?,
+                    None,
+                )
+            }
+            None => {
+                let folder =
+                    temporary_folder().map_err(Error::io("creating a temporary folder"))?;
+                (folder.path().to_owned(), Some(folder))
+            }
+        };
+        let lock = lock(&path)?;
+        let folder = Self {
+            path,
+            _temporary: temporary,
+            _lock: lock,
+        };
+        match folder.left_behind() {
+            Some(pid) => Err(Error::FolderInUse {
+                folder: folder.path,
+                pid: Some(pid),
+            }),
+            None => Ok(folder),
+        }
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(crate) fn configuration_path(&self) -> PathBuf {
+        self.path.join("redis.conf")
+    }
+
+    pub(crate) fn log_path(&self) -> PathBuf {
+        self.path.join("redis.log")
+    }
+
+    /// The last lines of the log, but nothing from before `since` bytes.
+    pub(crate) fn log_tail(&self, since: u64) -> String {
+        let read = || -> std::io::Result<Vec<u8>> {
+            let mut file = File::open(self.log_path())?;
+            let from = since.max(file.metadata()?.len().saturating_sub(LOG_BYTES_READ));
+            file.seek(SeekFrom::Start(from))?;
+            let mut bytes = Vec::new();
+            file.read_to_end(&mut bytes)?;
+            Ok(bytes)
+        };
+        let bytes = read().unwrap_or_default();
+        let text = String::from_utf8_lossy(&bytes);
+        let lines: Vec<_> = text
+            .lines()
+            .filter(|line| !line.trim().is_empty())
+            .collect();
+        lines[lines.len().saturating_sub(LOG_LINES_TOLD)..].join("\n")
+    }
+
+    /// Remembers the process that works in this folder, for a later owner of the folder.
+    pub(crate) fn note_process(&self, pid: u32, port: u16) -> Result<(), Error> {
+        let path = self.process_path();
+        fs::write(&path, format!("{pid} {port}\n"))
+            .map_err(Error::io(format!("writing {}", path.display())))
+    }
+
+    pub(crate) fn forget_process(&self) {
+        let _ = fs::remove_file(self.process_path());
+    }
+
+    fn process_path(&self) -> PathBuf {
+        self.path.join("redis.pid")
+    }
+
+    /// A server that an earlier owner of this folder left running, if that can be shown: the noted process is alive, and
+    /// calls itself a server on the noted port.
+    fn left_behind(&self) -> Option<u32> {
+        let note = fs::read_to_string(self.process_path()).ok()?;
+        let (pid, port) = note.trim().split_once(' ')?;
+        let pid = pid.parse().ok()?;
+        let title = process_title(pid)?;
+        let is_ours = title.contains("-server ") && title.contains(&format!(":{port}"));
+        is_ours.then_some(pid)
+    }
+}
+
+fn temporary_folder() -> std::io::Result<TempDir> {
+    let is_kept = std::env::var_os(KEEP_VARIABLE).is_some_and(|value| value == "1");
+    tempfile::Builder::new()
+        .prefix("tidegate-redis-")
+        .disable_cleanup(is_kept)
+        .tempdir()
+}
+
+fn lock(folder: &Path) -> Result<File, Error> {
+    let path = folder.join("lock");
+    let doing = || format!("locking {}", path.display());
+    let file = File::options()
+        .create(true)
+        .append(true)
+        .open(&path)
+        .map_err(Error::io(doing()))?;
+    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(file),
+        Err(rustix::io::Errno::WOULDBLOCK) => Err(Error::FolderInUse {
+            folder: folder.to_owned(),
+            pid: None,
+        }),
+        Err(error) => Err(Error::io(doing())(error.into())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_has_one_owner_at_a_time() {
+        let place = tempfile::tempdir().unwrap();
+        let first = DataFolder::open(Some(place.path())).unwrap();
+        assert!(matches!(
+            DataFolder::open(Some(place.path())),
+            Err(Error::FolderInUse { pid: None, .. })
+        ));
+        drop(first);
+        assert!(DataFolder::open(Some(place.path())).is_ok());
+    }
+
+    #[test]
+    fn a_process_that_is_no_server_does_not_hold_the_folder() {
+        let place = tempfile::tempdir().unwrap();
+        let folder = DataFolder::open(Some(place.path())).unwrap();
+        folder.note_process(std::process::id(), 1).unwrap();
+        assert_eq!(folder.left_behind(), None);
+    }
+
+    #[test]
+    fn the_log_tail_is_short_and_begins_where_told() {
+        let place = tempfile::tempdir().unwrap();
+        let folder = DataFolder::open(Some(place.path())).unwrap();
+        assert_eq!(folder.log_tail(0), "");
+        let text: String = (0..40).map(|number| format!("line {number}\n")).collect();
+        fs::write(folder.log_path(), &text).unwrap();
+        assert_eq!(folder.log_tail(0).lines().count(), LOG_LINES_TOLD);
+        assert!(folder.log_tail(0).ends_with("line 39"));
+        assert_eq!(folder.log_tail(text.len() as u64 - 8), "line 39");
+    }
+}

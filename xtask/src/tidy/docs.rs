@@ -1,0 +1,115 @@
+//! Documents that must speak of what is there.
+
+use super::Finding;
+use super::tree::Tree;
+
+const ARCHITECTURE: &str = "docs/ARCHITECTURE.md";
+const README: &str = "README.md";
+/// What a newcomer must find at once.
+const FIRST_COMMANDS: [&str; 2] = ["cargo xtask dev", "cargo xtask test"];
+
+pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
+    let mut findings = check_architecture(tree);
+    findings.extend(check_readme(tree));
+    findings
+}
+
+fn check_architecture(tree: &Tree) -> Vec<Finding> {
+    let Some(file) = tree.get(ARCHITECTURE) else {
+        return vec![Finding::new(ARCHITECTURE, 1, "there is no such file")];
+    };
+    let names = |folder: &str| {
+        let short = folder.rsplit('/').next().unwrap_or(folder);
+        [
+            format!("crates/{short}"),
+            format!("tidegate-{short}"),
+            format!("`{short}`"),
+        ]
+    };
+    let is_named = |folder: &str| names(folder).iter().any(|name| file.text.contains(name));
+    let missing = tree
+        .manifests()
+        .map(|(folder, _)| folder)
+        .filter(|folder| !is_named(folder));
+    missing
+        .map(|folder| {
+            Finding::new(
+                ARCHITECTURE,
+                1,
+                format!("the package in {folder} is not named"),
+            )
+        })
+        .collect()
+}
+
+/// Its first screen ends with its first section.
+fn check_readme(tree: &Tree) -> Vec<Finding> {
+    let Some(file) = tree.get(README) else {
+        return vec![Finding::new(README, 1, "there is no such file")];
+    };
+    let end = file
+        .lines()
+        .filter(|(_, line)| line.starts_with("## "))
+        .nth(1)
+        .map_or(usize::MAX, |(number, _)| number);
+    let shows = |command: &str| {
+        file.lines()
+            .take_while(|(number, _)| *number < end)
+            .any(|(_, line)| line.contains(command))
+    };
+    let missing = FIRST_COMMANDS.iter().filter(|command| !shows(command));
+    missing
+        .map(|command| {
+            Finding::new(
+                README,
+                1,
+                format!("its first section does not show `{command}`"),
+            )
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_package_that_no_document_names_is_found() {
+        let files = [
+            ("crates/core/Cargo.toml", ""),
+            ("crates/api/Cargo.toml", ""),
+            ("Cargo.toml", ""),
+            (ARCHITECTURE, "`core` holds words; tidegate-api answers"),
+            (README, "`cargo xtask dev`\n`cargo xtask test`"),
+        ];
+        assert_eq!(check(&Tree::of(&files)), []);
+        let mut more = files.to_vec();
+        more.push(("crates/store/Cargo.toml", ""));
+        let found = check(&Tree::of(&more));
+        assert_eq!(found[0].message, "the package in crates/store is not named");
+    }
+
+    #[test]
+    fn a_readme_that_hides_the_commands_is_found() {
+        let tree = Tree::of(&[
+            (ARCHITECTURE, ""),
+            (
+                README,
+                "# T\n## Try\ncargo xtask dev\n## More\ncargo xtask test\n",
+            ),
+        ]);
+        let found: Vec<_> = check(&tree)
+            .into_iter()
+            .map(|finding| finding.message)
+            .collect();
+        assert_eq!(
+            found,
+            ["its first section does not show `cargo xtask test`"]
+        );
+    }
+
+    #[test]
+    fn missing_documents_are_found() {
+        assert_eq!(check(&Tree::default()).len(), 2);
+    }
+}

@@ -1,0 +1,174 @@
+//! Who may use whom. docs/ARCHITECTURE.md draws the picture; this table keeps it.
+
+use super::Finding;
+use super::tree::{File, Tree};
+
+const OURS: &str = "tidegate-";
+
+/// A package's folder, and those of ours it may use. Tests of any package may also use the test kit.
+const LAYERS: [(&str, &[&str]); 9] = [
+    ("crates/core", &[]),
+    ("crates/store", &["core"]),
+    ("crates/service", &[]),
+    ("crates/api", &["core", "service", "store"]),
+    ("crates/pumpd", &["core", "service", "store"]),
+    ("crates/local-redis", &[]),
+    ("crates/testkit", &["core", "local-redis", "store"]),
+    (
+        "tests",
+        &[
+            "api",
+            "core",
+            "local-redis",
+            "pumpd",
+            "service",
+            "store",
+            "testkit",
+        ],
+    ),
+    ("xtask", &["local-redis"]),
+];
+const TEST_KIT: &str = "testkit";
+
+/// A dependency from outside, the folders that may have it, and why not the others.
+const RESERVED: [(&str, &[&str], &str); 1] = [(
+    "redis",
+    &["crates/store", "crates/testkit", "tests"],
+    "only the store speaks to Redis",
+)];
+/// What the core must not know: it does no input or output.
+const NOT_IN_CORE: [&str; 4] = ["axum", "hyper", "redis", "tokio"];
+
+pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
+    tree.manifests()
+        .flat_map(|(folder, file)| check_manifest(folder, file))
+        .collect()
+}
+
+fn check_manifest(folder: &str, file: &File) -> Vec<Finding> {
+    let Some((_, allowed)) = LAYERS.iter().find(|(name, _)| *name == folder) else {
+        return vec![Finding::new(
+            &file.path,
+            1,
+            "this package has no place yet in xtask/src/tidy/layers.rs",
+        )];
+    };
+    let Ok(manifest) = file.text.parse::<toml::Table>() else {
+        return vec![Finding::new(&file.path, 1, "this is not a manifest")];
+    };
+    let mut findings = Vec::new();
+    for (dependency, is_for_tests) in dependencies(&manifest) {
+        if let Some(message) = judge(folder, allowed, &dependency, is_for_tests) {
+            findings.push(Finding::new(
+                &file.path,
+                line_of(file, &dependency),
+                message,
+            ));
+        }
+    }
+    findings
+}
+
+fn judge(folder: &str, allowed: &[&str], dependency: &str, is_for_tests: bool) -> Option<String> {
+    if let Some(ours) = dependency.strip_prefix(OURS) {
+        let may = allowed.contains(&ours) || (is_for_tests && ours == TEST_KIT);
+        return (!may)
+            .then(|| format!("{folder} may not use {dependency}; see docs/ARCHITECTURE.md"));
+    }
+    if folder == "crates/core" && NOT_IN_CORE.contains(&dependency) {
+        return Some(format!(
+            "the core does no input or output and may not use {dependency}"
+        ));
+    }
+    let (_, _, reason) = RESERVED
+        .iter()
+        .find(|(name, folders, _)| *name == dependency && !folders.contains(&folder))?;
+    Some(format!("{folder} may not use {dependency}: {reason}"))
+}
+
+/// Names of dependencies, and whether only tests have them. Renamed ones go by their real name.
+fn dependencies(manifest: &toml::Table) -> Vec<(String, bool)> {
+    let mut found = Vec::new();
+    let targets = manifest
+        .get("target")
+        .and_then(toml::Value::as_table)
+        .into_iter()
+        .flat_map(toml::Table::values);
+    let tables = std::iter::once(manifest).chain(targets.filter_map(toml::Value::as_table));
+    for table in tables {
+        for (section, is_for_tests) in [
+            ("dependencies", false),
+            ("build-dependencies", false),
+            ("dev-dependencies", true),
+        ] {
+            let names = table.get(section).and_then(toml::Value::as_table);
+            for (name, value) in names.into_iter().flatten() {
+                let real = value
+                    .get("package")
+                    .and_then(toml::Value::as_str)
+                    .unwrap_or(name);
+                found.push((real.to_owned(), is_for_tests));
+            }
+        }
+    }
+    found
+}
+
+fn line_of(file: &File, dependency: &str) -> usize {
+    let names = |line: &str| {
+        line.strip_prefix(dependency)
+            .is_some_and(|rest| rest.starts_with(['.', ' ', '=']))
+    };
+    file.lines()
+        .find(|(_, line)| names(line))
+        .map_or(1, |(number, _)| number)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(path: &str, text: &str) -> Vec<String> {
+        check(&Tree::of(&[(path, text)]))
+            .iter()
+            .map(Finding::to_string)
+            .collect()
+    }
+
+    #[test]
+    fn the_layers_are_kept() {
+        let text = "[dependencies]\nserde = \"1\"\ntidegate-core.workspace = true\ntidegate-api.workspace = true\n";
+        assert_eq!(
+            found("crates/store/Cargo.toml", text),
+            [
+                "crates/store/Cargo.toml:4: crates/store may not use tidegate-api; see docs/ARCHITECTURE.md"
+            ]
+        );
+    }
+
+    #[test]
+    fn tests_may_use_the_test_kit_and_code_may_not() {
+        let text = "[dev-dependencies]\ntidegate-testkit.workspace = true\n";
+        assert!(found("crates/api/Cargo.toml", text).is_empty());
+        assert_eq!(
+            found("crates/api/Cargo.toml", &text.replace("dev-", "")).len(),
+            1
+        );
+    }
+
+    #[test]
+    fn redis_is_for_the_store_and_the_core_stays_pure() {
+        let redis = "[dependencies]\nredis.workspace = true\n";
+        assert!(found("crates/store/Cargo.toml", redis).is_empty());
+        assert!(
+            found("crates/api/Cargo.toml", redis)[0].ends_with("only the store speaks to Redis")
+        );
+        let tokio = "[target.'cfg(unix)'.dependencies]\nruntime = { package = \"tokio\", version = \"1\" }\n";
+        assert!(found("crates/core/Cargo.toml", tokio)[0].ends_with("may not use tokio"));
+    }
+
+    #[test]
+    fn a_package_without_a_place_is_found() {
+        assert!(found("crates/new/Cargo.toml", "")[0].contains("no place yet"));
+    }
+}

@@ -1,0 +1,56 @@
+//! Files that fit in a head. (Functions are measured by clippy: `too-many-lines-threshold` in clippy.toml.)
+
+use super::Finding;
+use super::tree::{File, Tree};
+
+const RUST_LINES: usize = 400;
+const TEST_LINES: usize = 600;
+const LUA_LINES: usize = 100;
+/// The prelude is what all scripts share.
+const PRELUDE_LINES: usize = 200;
+
+pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
+    tree.files.iter().filter_map(check_file).collect()
+}
+
+fn check_file(file: &File) -> Option<Finding> {
+    let limit = match file.extension() {
+        "rs" if file.is_test() => TEST_LINES,
+        "rs" => RUST_LINES,
+        "lua" if file.stem() == "prelude" => PRELUDE_LINES,
+        "lua" => LUA_LINES,
+        _ => return None,
+    };
+    let lines = file.lines().count();
+    let message = || format!("{lines} lines; such a file has at most {limit}: split it");
+    (lines > limit).then(|| Finding::new(&file.path, lines, message()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_files_are_found() {
+        let lines = |count: usize| "line\n".repeat(count);
+        let tree = Tree::of(&[
+            ("crates/a/src/lib.rs", &lines(400)),
+            ("crates/a/src/long.rs", &lines(401)),
+            ("crates/a/tests/it.rs", &lines(600)),
+            ("lua/ack.lua", &lines(101)),
+            ("lua/prelude.lua", &lines(200)),
+            ("docs/long.md", &lines(1000)),
+        ]);
+        let found: Vec<_> = check(&tree)
+            .into_iter()
+            .map(|finding| (finding.path, finding.line))
+            .collect();
+        assert_eq!(
+            found,
+            [
+                ("crates/a/src/long.rs".to_owned(), 401),
+                ("lua/ack.lua".to_owned(), 101)
+            ]
+        );
+    }
+}
