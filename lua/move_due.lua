@@ -17,21 +17,6 @@ if redis.call('GET', KEYS[1]) ~= token then return { 'lost' } end
 
 local near = prefix .. 'near'
 
--- Members with equal scores come in the order of their text: where their lengths differ, 10 comes
--- before 9 and the batch is put in the order of publishing again.
-local function in_order(numbers)
-  local sorted = true
-  for i = 2, #numbers do sorted = sorted and #numbers[i] >= #numbers[i - 1] end
-  if sorted then return numbers end
-  local due_ms = {}
-  for _, number in ipairs(numbers) do due_ms[number] = tonumber(redis.call('ZSCORE', near, number)) end
-  table.sort(numbers, function(a, b)
-    if due_ms[a] ~= due_ms[b] then return due_ms[a] < due_ms[b] end
-    return tonumber(a) < tonumber(b)
-  end)
-  return numbers
-end
-
 local numbers = redis.call('ZRANGE', near, '-inf', now_ms, 'BYSCORE', 'LIMIT', 0, limit)
 local leases_over, buried, expiries, stale, latenesses, not_yet_due = 0, 0, 0, 0, {}, {}
 
@@ -54,7 +39,7 @@ local function move(job)
   write(job)
 end
 
-for _, number in ipairs(in_order(numbers)) do
+for _, number in ipairs(numbers) do
   local job = read(number)
   if not job or (job.state ~= DELAYED and job.state ~= LEASED) then
     stale = stale + 1

@@ -25,8 +25,14 @@ if replaced ~= '' then
   if job and job.queue == queue and job.nonce == tonumber(replaced_nonce) then delete(job) end
 end
 
+-- Timers with the same due time come in the order of their numbers' text. Numbers begin at seven digits, so
+-- that is the order of publishing for the first nine million jobs, and after them except at a change of length.
+local FIRST_NUMBER = 1000001
+
 local jobs = (#ARGV - first_job + 1) / 2
-local first = redis.call('INCRBY', prefix .. 'seq', jobs) - jobs + 1
+local last = redis.call('INCRBY', prefix .. 'seq', jobs)
+if last == jobs then last = redis.call('INCRBY', prefix .. 'seq', FIRST_NUMBER - 1) end
+local first = last - jobs + 1
 for i = 0, jobs - 1 do
   local header, payload = ARGV[first_job + 2 * i], ARGV[first_job + 2 * i + 1]
   local job = unpack_header(header)

@@ -6,7 +6,7 @@
 -- ARGV[3] instance name of the pump
 -- ARGV[4] ttl_ms   membership from now on; 0 = leave
 -- ARGV[5] channel  told when somebody joins or leaves
--- Returns ok → the live instances
+-- Returns ok → ms until the next membership ends, the live instances
 -- Since layout 1
 
 local instance, ttl_ms, channel = ARGV[3], tonumber(ARGV[4]), ARGV[5]
@@ -18,4 +18,5 @@ else
   changed = changed + redis.call('ZREM', KEYS[1], instance)
 end
 if changed > 0 then redis.call('PUBLISH', channel, instance) end
-return { 'ok', redis.call('ZRANGE', KEYS[1], 0, -1) }
+local first = redis.call('ZRANGE', KEYS[1], 0, 0, 'WITHSCORES')[2] or now_ms
+return { 'ok', first - now_ms, redis.call('ZRANGE', KEYS[1], 0, -1) }

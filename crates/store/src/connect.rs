@@ -8,9 +8,13 @@ use redis::io::tcp::{TcpSettings, socket2::TcpKeepalive};
 use redis::{Client, IntoConnectionInfo};
 use tidegate_core::codec::LAYOUT_VERSION;
 use tidegate_core::{keys, placement};
+use tokio::time::{Instant, sleep};
 
 use crate::server_check::{self, Refusal};
 use crate::{Inner, Store, StoreConfig, StoreError};
+
+/// Between two tries to connect at the start.
+const CONNECT_PAUSE: Duration = Duration::from_secs(1);
 
 /// Why a store cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -49,6 +53,29 @@ impl Store {
         server_check::check(&store).await?;
         store.claim_layout().await?;
         Ok(store)
+    }
+
+    /// Connects as [`Store::connect`] does; while the server does not answer, or not yet, tries again
+    /// for as long as `patience`.
+    ///
+    /// # Errors
+    /// See [`ConnectError`].
+    pub async fn connect_within(
+        config: &StoreConfig,
+        patience: Duration,
+    ) -> Result<Self, ConnectError> {
+        let deadline = Instant::now() + patience;
+        loop {
+            match Self::connect(config).await {
+                Err(ConnectError::Unavailable(error))
+                    if Instant::now() + CONNECT_PAUSE < deadline =>
+                {
+                    tracing::warn!(%error, "waiting for redis");
+                    sleep(CONNECT_PAUSE).await;
+                }
+                connected => return connected,
+            }
+        }
     }
 
     /// Stamps a fresh deployment with our layout; refuses one that has another.

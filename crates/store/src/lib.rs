@@ -31,7 +31,7 @@ pub use subscription::{Alarm, Alarms, Doorbell, Doorbells};
 pub use tokens::{TokenCreated, Tokens};
 pub use verbs::{
     Acked, Cancelled, Claim, Leased, LoadedSlot, MovedDue, PUBLISH_JOBS_MAX, Peeked, Released,
-    Reserved, Stats, Swept,
+    Reserved, Roster, Stats, Swept,
 };
 
 /// One Redis deployment that holds jobs. Cheap to clone; clones share one connection.

@@ -10,6 +10,7 @@ use redis::Msg;
 use redis::aio::{PubSubSink, PubSubStream};
 use tidegate_core::QueueKey;
 use tidegate_core::keys::{self, BucketKeys};
+use tokio::sync::mpsc;
 use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep, timeout};
 
 use crate::{Store, StoreError};
@@ -18,6 +19,8 @@ use crate::{Store, StoreError};
 /// and would wait for ever on a server that vanished.
 const PING_INTERVAL: Duration = Duration::from_secs(5);
 const RECONNECT_PAUSE: Duration = Duration::from_millis(200);
+/// Messages that may wait for their reader.
+const MESSAGES_WAITING: usize = 4096;
 
 /// A message to consumers.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,11 +49,11 @@ pub enum Alarm {
 
 /// The doorbells of all queues of a deployment, over one connection.
 #[derive(Debug)]
-pub struct Doorbells(Subscription);
+pub struct Doorbells(mpsc::Receiver<Doorbell>);
 
 /// The alarms of all buckets of a deployment, over one connection.
 #[derive(Debug)]
-pub struct Alarms(Subscription);
+pub struct Alarms(mpsc::Receiver<Alarm>);
 
 impl Store {
     /// Listens for doorbells.
@@ -59,7 +62,11 @@ impl Store {
         let channels = self
             .all_buckets()
             .map(|bucket| BucketKeys::new(bucket).bell());
-        Doorbells(Subscription::new(self.clone(), channels.collect()))
+        let subscription = Subscription::new(self.clone(), channels.collect());
+        Doorbells(subscription.spawn(Doorbell::Resubscribed, |message| {
+            let queue = message.get_payload::<String>().ok()?;
+            QueueKey::try_from(queue.as_str()).ok().map(Doorbell::Rang)
+        }))
     }
 
     /// Listens for alarms.
@@ -69,7 +76,16 @@ impl Store {
             .all_buckets()
             .map(|bucket| BucketKeys::new(bucket).alarm());
         let channels = channels.chain([keys::ROSTER_CHANNEL.to_owned()]);
-        Alarms(Subscription::new(self.clone(), channels.collect()))
+        let subscription = Subscription::new(self.clone(), channels.collect());
+        Alarms(subscription.spawn(Alarm::Resubscribed, |message| {
+            let channel = message.get_channel_name();
+            if channel == keys::ROSTER_CHANNEL {
+                return Some(Alarm::RosterChanged);
+            }
+            let bucket = keys::bucket_of_channel(channel)?;
+            let due_in_ms = message.get_payload().ok()?;
+            Some(Alarm::Earlier { bucket, due_in_ms })
+        }))
     }
 
     fn all_buckets(&self) -> impl Iterator<Item = u16> {
@@ -78,44 +94,22 @@ impl Store {
 }
 
 impl Doorbells {
-    /// The next message. Reconnects by itself, for ever; cancel safe.
-    pub async fn next(&mut self) -> Doorbell {
-        loop {
-            let Some(message) = self.0.next().await else {
-                return Doorbell::Resubscribed;
-            };
-            let queue = message.get_payload::<String>().ok();
-            if let Some(Ok(queue)) = queue.as_deref().map(QueueKey::try_from) {
-                return Doorbell::Rang(queue);
-            }
-        }
+    /// The next message; `None` only while the runtime shuts down. Cancel safe.
+    pub async fn next(&mut self) -> Option<Doorbell> {
+        self.0.recv().await
     }
 }
 
 impl Alarms {
-    /// The next message. Reconnects by itself, for ever; cancel safe.
-    pub async fn next(&mut self) -> Alarm {
-        loop {
-            let Some(message) = self.0.next().await else {
-                return Alarm::Resubscribed;
-            };
-            let channel = message.get_channel_name();
-            if channel == keys::ROSTER_CHANNEL {
-                return Alarm::RosterChanged;
-            }
-            let bucket = keys::bucket_of_channel(channel);
-            if let (Some(bucket), Ok(due_in_ms)) = (bucket, message.get_payload::<u64>()) {
-                return Alarm::Earlier { bucket, due_in_ms };
-            }
-        }
+    /// The next message; `None` only while the runtime shuts down. Cancel safe.
+    pub async fn next(&mut self) -> Option<Alarm> {
+        self.0.recv().await
     }
 }
 
-#[derive(Debug)]
 struct Subscription {
     store: Store,
     channels: Vec<String>,
-    connection: Option<Connection>,
 }
 
 struct Connection {
@@ -124,40 +118,47 @@ struct Connection {
     pings: tokio::time::Interval,
 }
 
-impl std::fmt::Debug for Connection {
-    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        out.write_str("Connection")
-    }
-}
-
 impl Subscription {
     const fn new(store: Store, channels: Vec<String>) -> Self {
-        Self {
-            store,
-            channels,
-            connection: None,
-        }
+        Self { store, channels }
     }
 
-    /// The next message, or `None` when the subscription was just made anew.
-    async fn next(&mut self) -> Option<Msg> {
+    /// Keeps the subscription in a task of its own until the receiver is dropped. A reader that is
+    /// slow makes Redis wait, and then close the connection: it hears `resubscribed` after that.
+    fn spawn<T: Clone + Sync + Send + 'static>(
+        self,
+        resubscribed: T,
+        read: impl Fn(&Msg) -> Option<T> + Send + 'static,
+    ) -> mpsc::Receiver<T> {
+        let (sender, receiver) = mpsc::channel(MESSAGES_WAITING);
+        tokio::spawn(async move {
+            tokio::select! {
+                () = sender.closed() => {}
+                () = self.forward(&sender, &resubscribed, read) => {}
+            }
+        });
+        receiver
+    }
+
+    async fn forward<T: Clone>(
+        &self,
+        sender: &mpsc::Sender<T>,
+        resubscribed: &T,
+        read: impl Fn(&Msg) -> Option<T>,
+    ) {
         loop {
-            if let Some(connection) = &mut self.connection {
-                match connection.next().await {
-                    Some(message) => return Some(message),
-                    None => self.connection = None,
-                }
-            }
             match self.subscribe().await {
-                Ok(connection) => {
-                    self.connection = Some(connection);
-                    return None;
+                Ok(mut connection) => {
+                    let _ = sender.send(resubscribed.clone()).await;
+                    while let Some(message) = connection.next().await {
+                        if let Some(message) = read(&message) {
+                            let _ = sender.send(message).await;
+                        }
+                    }
                 }
-                Err(error) => {
-                    tracing::debug!(%error, "subscription to redis failed");
-                    sleep(RECONNECT_PAUSE).await;
-                }
+                Err(error) => tracing::debug!(%error, "subscription to redis failed"),
             }
+            sleep(RECONNECT_PAUSE).await;
         }
     }
 

@@ -24,6 +24,7 @@ pub use peek::Peeked;
 pub use publish::PUBLISH_JOBS_MAX;
 pub use release::Released;
 pub use reserve::{Claim, Reserved};
+pub use roster::Roster;
 pub use stats::Stats;
 pub use sweep::Swept;
 

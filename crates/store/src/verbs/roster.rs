@@ -5,17 +5,22 @@ use crate::{Store, StoreError};
 
 static ROSTER: LazyScript = script!("roster");
 
+/// Who pumps a deployment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Roster {
+    /// The live instances.
+    pub instances: Vec<String>,
+    /// Time until the next membership ends unless it is prolonged, in ms.
+    pub next_end_in_ms: u64,
+}
+
 impl Store {
     /// Keeps `instance` on the list of live pumps for `ttl_ms` from now on, and answers the list.
     /// Everybody on it is told when somebody joins or leaves.
     ///
     /// # Errors
     /// Redis is unavailable.
-    pub async fn roster_join(
-        &self,
-        instance: &str,
-        ttl_ms: u64,
-    ) -> Result<Vec<String>, StoreError> {
+    pub async fn roster_join(&self, instance: &str, ttl_ms: u64) -> Result<Roster, StoreError> {
         self.roster(instance, ttl_ms.max(1)).await
     }
 
@@ -27,12 +32,18 @@ impl Store {
         self.roster(instance, 0).await.map(drop)
     }
 
-    async fn roster(&self, instance: &str, ttl_ms: u64) -> Result<Vec<String>, StoreError> {
+    async fn roster(&self, instance: &str, ttl_ms: u64) -> Result<Roster, StoreError> {
         let call = self
             .call_with_prefix(&ROSTER, keys::ROSTER, "")
             .arg(instance)
             .arg(ttl_ms)
             .arg(keys::ROSTER_CHANNEL);
-        call.send().await?.ok()?.texts()
+        let mut reply = call.send().await?.ok()?;
+        let next_end_in_ms = reply.count()?;
+        let instances = reply.texts()?;
+        Ok(Roster {
+            instances,
+            next_end_in_ms,
+        })
     }
 }
