@@ -1,0 +1,124 @@
+//! One bucket: what is to be done in it, and when it wants to be looked at again.
+
+use std::time::Duration;
+
+use tidegate_store::{LoadedSlot, MovedDue, StoreError, Swept};
+use tokio::time::Instant;
+
+use crate::PumpConfig;
+use crate::pump::Pool;
+
+/// When the parts of a bucket want to be looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Agenda {
+    load_at: Instant,
+    move_at: Instant,
+    sweep_at: Instant,
+}
+
+/// What a run came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ran {
+    /// The bucket is as it should be until the agenda says otherwise.
+    Leading(Agenda),
+    /// Another pump leads the bucket.
+    NotLeading,
+}
+
+impl Agenda {
+    /// Everything is to be looked at now.
+    #[must_use]
+    pub(crate) fn all_now(now: Instant) -> Self {
+        Self {
+            load_at: now,
+            move_at: now,
+            sweep_at: now,
+        }
+    }
+
+    /// Looks for due jobs at `at` if that is earlier than planned.
+    #[must_use]
+    pub(crate) fn earlier(mut self, at: Instant) -> Self {
+        self.move_at = self.move_at.min(at);
+        self
+    }
+
+    /// The next moment of the bucket.
+    #[must_use]
+    pub(crate) fn next(&self) -> Instant {
+        self.load_at.min(self.move_at).min(self.sweep_at)
+    }
+}
+
+/// Does what is due in a bucket: at most one bounded call of each kind, so that a bucket with a long
+/// backlog lets the others have their turn. Far slots come first, as they may hold what is due.
+///
+/// # Errors
+/// Redis is unavailable; nothing is lost, the bucket has to be run again.
+pub(crate) async fn run_once(
+    pool: &Pool,
+    bucket: u16,
+    mut agenda: Agenda,
+) -> Result<Ran, StoreError> {
+    let Pool {
+        store,
+        token,
+        config,
+        ..
+    } = pool;
+    if agenda.load_at <= Instant::now() {
+        match store
+            .load_slot(bucket, token, millis(config.load_ahead), config.load_limit)
+            .await?
+        {
+            LoadedSlot::NotLeading => return Ok(Ran::NotLeading),
+            LoadedSlot::Done {
+                loaded,
+                more,
+                next_in_ms,
+            } => {
+                pool.measures.loaded(loaded);
+                agenda.load_at = after(more, Some(Duration::from_millis(next_in_ms)), config);
+            }
+        }
+    }
+    let moved = store.move_due(bucket, token, config.move_limit).await?;
+    pool.measures.moved(&moved);
+    match moved {
+        MovedDue::NotLeading => return Ok(Ran::NotLeading),
+        MovedDue::Done {
+            more, next_in_us, ..
+        } => {
+            agenda.move_at = after(more, next_in_us.map(Duration::from_micros), config);
+        }
+    }
+    if agenda.sweep_at <= Instant::now() {
+        match store.sweep(bucket, token, config.sweep_limit).await? {
+            Swept::NotLeading => return Ok(Ran::NotLeading),
+            Swept::Done {
+                expired,
+                more,
+                next_in_ms,
+            } => {
+                pool.measures.swept(expired);
+                agenda.sweep_at = after(more, next_in_ms.map(Duration::from_millis), config);
+            }
+        }
+    }
+    Ok(Ran::Leading(agenda))
+}
+
+/// The moment for the next call of a kind. It never is further away than the longest sleep: a message
+/// that got lost costs that much and no more.
+fn after(more: bool, wait: Option<Duration>, config: &PumpConfig) -> Instant {
+    let wait = if more {
+        Duration::ZERO
+    } else {
+        wait.unwrap_or(config.sleep_max)
+    };
+    Instant::now() + wait.min(config.sleep_max)
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,181 @@
+//! The next moment of every bucket we lead, in a timing wheel, and the runs of those that are up.
+//!
+//! A bucket is in the wheel or running, never both. An alarm moves a waiting bucket forward; for a
+//! running one it is kept until the run has come back, because the run may have read Redis before the
+//! timer was set.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use tidegate_store::{Alarm, Alarms, StoreError};
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use tokio_util::time::DelayQueue;
+use tokio_util::time::delay_queue::Key;
+
+use crate::bucket::{Agenda, Ran, run_once};
+use crate::keeper::Change;
+use crate::pump::Pool;
+
+enum Place {
+    /// In the wheel.
+    Waiting { key: Key, agenda: Agenda },
+    /// Up, but as many buckets are running as may.
+    Queued { agenda: Agenda },
+    /// Running. `alarm` is the earliest alarm that came meanwhile.
+    Running { alarm: Option<Instant> },
+}
+
+type Finished = (u16, Result<Ran, StoreError>);
+
+pub(crate) struct Conductor {
+    pool: Arc<Pool>,
+    wheel: DelayQueue<u16>,
+    queue: VecDeque<u16>,
+    places: HashMap<u16, Place>,
+    running: JoinSet<Finished>,
+}
+
+impl Conductor {
+    pub(crate) fn new(pool: Arc<Pool>) -> Self {
+        Self {
+            pool,
+            wheel: DelayQueue::new(),
+            queue: VecDeque::new(),
+            places: HashMap::new(),
+            running: JoinSet::new(),
+        }
+    }
+
+    /// Runs buckets until told to stop, then lets the running ones finish.
+    pub(crate) async fn run(
+        mut self,
+        mut changes: mpsc::UnboundedReceiver<Change>,
+        mut alarms: Alarms,
+        stop: CancellationToken,
+    ) {
+        loop {
+            tokio::select! {
+                () = stop.cancelled() => break,
+                Some(up) = self.wheel.next() => self.up(up.into_inner()),
+                Some(finished) = self.running.join_next() => match finished {
+                    Ok((bucket, ran)) => self.finished(bucket, ran),
+                    // A defect: better to die and be replaced than to forget a bucket.
+                    Err(error) => std::panic::resume_unwind(error.into_panic()),
+                },
+                Some(change) = changes.recv() => self.change(change),
+                Some(alarm) = alarms.next() => self.alarm(alarm),
+            }
+            self.start_queued();
+        }
+        while self.running.join_next().await.is_some() {}
+    }
+
+    fn wait(&mut self, bucket: u16, agenda: Agenda) {
+        let key = self.wheel.insert_at(bucket, agenda.next());
+        self.places.insert(bucket, Place::Waiting { key, agenda });
+    }
+
+    fn up(&mut self, bucket: u16) {
+        if let Some(Place::Waiting { agenda, .. }) = self.places.get(&bucket) {
+            let agenda = *agenda;
+            self.places.insert(bucket, Place::Queued { agenda });
+            self.queue.push_back(bucket);
+        }
+    }
+
+    /// Starts what is up, in the order in which it came up, as far as there is room.
+    fn start_queued(&mut self) {
+        while self.running.len() < self.pool.config.concurrency {
+            let Some(bucket) = self.queue.pop_front() else {
+                return;
+            };
+            // A bucket that was lost and gained meanwhile is in the queue twice, or waits.
+            if let Some(Place::Queued { agenda }) = self.places.get(&bucket) {
+                let agenda = *agenda;
+                self.places.insert(bucket, Place::Running { alarm: None });
+                self.start(bucket, agenda);
+            }
+        }
+    }
+
+    fn start(&mut self, bucket: u16, agenda: Agenda) {
+        let pool = Arc::clone(&self.pool);
+        self.running.spawn(async move {
+            let ran = run_once(&pool, bucket, agenda).await;
+            (bucket, ran)
+        });
+    }
+
+    fn finished(&mut self, bucket: u16, ran: Result<Ran, StoreError>) {
+        let Some(Place::Running { alarm }) = self.places.get(&bucket) else {
+            return;
+        };
+        let alarm = *alarm;
+        let agenda = match ran {
+            Ok(Ran::Leading(agenda)) => agenda,
+            Ok(Ran::NotLeading) => {
+                // The keeper finds out by itself, but it need not wait for its next round.
+                self.pool.look_again.notify_one();
+                Agenda::all_now(Instant::now() + self.pool.config.retry_pause)
+            }
+            Err(error) => {
+                self.pool.measures.failed();
+                tracing::debug!(%error, bucket, "run failed");
+                Agenda::all_now(Instant::now() + self.pool.config.retry_pause)
+            }
+        };
+        let agenda = alarm.map_or(agenda, |at| agenda.earlier(at));
+        self.wait(bucket, agenda);
+    }
+
+    fn change(&mut self, change: Change) {
+        match change {
+            Change::Gained(bucket) => {
+                if !self.places.contains_key(&bucket) {
+                    self.wait(bucket, Agenda::all_now(Instant::now()));
+                }
+            }
+            Change::Lost(bucket) => {
+                if let Some(Place::Waiting { key, .. }) = self.places.remove(&bucket) {
+                    self.wheel.remove(&key);
+                }
+            }
+        }
+    }
+
+    fn alarm(&mut self, alarm: Alarm) {
+        match alarm {
+            Alarm::Earlier { bucket, due_in_ms } => {
+                self.look_at(bucket, Instant::now() + Duration::from_millis(due_in_ms));
+            }
+            Alarm::RosterChanged => self.pool.look_again.notify_one(),
+            Alarm::Resubscribed => {
+                self.pool.look_again.notify_one();
+                let now = Instant::now();
+                let buckets: Vec<u16> = self.places.keys().copied().collect();
+                for bucket in buckets {
+                    self.look_at(bucket, now);
+                }
+            }
+        }
+    }
+
+    /// Looks at a bucket at `at` if it would be looked at later otherwise.
+    fn look_at(&mut self, bucket: u16, at: Instant) {
+        match self.places.get_mut(&bucket) {
+            Some(Place::Waiting { key, agenda }) if at < agenda.next() => {
+                *agenda = agenda.earlier(at);
+                self.wheel.reset_at(key, at);
+            }
+            Some(Place::Running { alarm }) => {
+                *alarm = Some(alarm.map_or(at, |earlier| earlier.min(at)));
+            }
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! Settings of the daemon. `config/pumpd.toml` is the commented default and the base layer.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use serde::Deserialize;
+use tidegate_store::StoreConfig;
+
+/// All settings of `tidegate-pumpd`.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// Where metrics are served.
+    pub admin_listen: SocketAddr,
+    /// How long to wait for Redis at the start.
+    #[serde(with = "humantime_serde")]
+    pub connect_patience: Duration,
+    /// How much is logged, and how.
+    pub log: tidegate_service::LogConfig,
+    /// The Redis deployments, by name.
+    pub pool: BTreeMap<String, StoreConfig>,
+    /// How they are pumped.
+    pub pump: PumpConfig,
+}
+
+/// How deployments are pumped.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PumpConfig {
+    /// Name of this instance and token of its leases; empty = a new random one. Must be unique.
+    pub instance: String,
+    /// How long a bucket stays with an instance that gives no sign of life.
+    #[serde(with = "humantime_serde")]
+    pub lease: Duration,
+    /// The longest time between two looks at a bucket, whatever is expected of it.
+    #[serde(with = "humantime_serde")]
+    pub sleep_max: Duration,
+    /// How long before its beginning a far slot is loaded.
+    #[serde(with = "humantime_serde")]
+    pub load_ahead: Duration,
+    /// Pause after Redis failed a call.
+    #[serde(with = "humantime_serde")]
+    pub retry_pause: Duration,
+    /// Buckets that are worked on at the same time.
+    pub concurrency: usize,
+    /// Due hints that one call looks at; it holds Redis for about 2 to 4 µs each.
+    pub move_limit: u64,
+    /// Far hints that one call loads; about 1.6 µs each.
+    pub load_limit: u64,
+    /// Chunks of 64 jobs that one call sweeps; up to some 100 µs each.
+    pub sweep_limit: u64,
+}
+
+impl PumpConfig {
+    /// Checks what the pump relies on.
+    ///
+    /// # Errors
+    /// Says which setting is wrong, and what it should be.
+    pub fn check(&self) -> Result<(), String> {
+        if self.lease < Duration::from_millis(100) {
+            return Err(format!(
+                "pump.lease must be at least 100ms, not {:?}",
+                self.lease
+            ));
+        }
+        if self.sleep_max.is_zero() || self.retry_pause.is_zero() {
+            return Err("pump.sleep_max and pump.retry_pause must be more than 0s".to_owned());
+        }
+        let limits = [self.move_limit, self.load_limit, self.sweep_limit];
+        // Above a thousand a call would hold Redis for several ms; Lua unpacks some 8000 at most.
+        if limits.iter().any(|limit| !(1..=1000).contains(limit)) || self.concurrency == 0 {
+            return Err(
+                "pump.concurrency must be at least 1, the limits of pump.* must be 1 to 1000"
+                    .to_owned(),
+            );
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,29 @@
+//! The timer daemon: makes jobs consumable when they are due.
+//!
+//! ```text
+//!            alarms ────────┐            ┌──► run (load_slot, move_due, sweep) ─┐
+//!                           ▼            │                                      │
+//!  keeper ──gained/lost──► conductor ──wheel──► bucket is up                    │
+//!    ▲                      ▲                                                   │
+//!    └── roster, leases     └────────────── next moment of the bucket ◄─────────┘
+//! ```
+//!
+//! * `keeper` shares the buckets out among the live instances and holds a lease on each of ours.
+//! * `conductor` keeps the next moment of every bucket in a timing wheel and runs the buckets whose
+//!   moment has come.
+//! * `bucket` does what is to be done in one bucket, once.
+//!
+//! A lease keeps two pumps from doing the same work. It is not the safety: that is in the scripts, which
+//! move a job only if its record agrees.
+
+mod bucket;
+mod conductor;
+mod config;
+mod keeper;
+mod measures;
+mod pump;
+mod share;
+
+pub use config::{Config, PumpConfig};
+pub use measures::{LATENESS_BUCKETS, LATENESS_NAME, describe};
+pub use pump::run;

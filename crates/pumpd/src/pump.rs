@@ -1,0 +1,57 @@
+//! A pump from its start to its end.
+
+use std::sync::Arc;
+
+use tidegate_store::Store;
+use tokio::sync::{Notify, mpsc};
+use tokio_util::sync::CancellationToken;
+use ulid::Ulid;
+
+use crate::PumpConfig;
+use crate::conductor::Conductor;
+use crate::keeper::Keeper;
+use crate::measures::Measures;
+
+/// What is pumped, by whom, and how.
+#[derive(Debug)]
+pub(crate) struct Pool {
+    pub(crate) store: Store,
+    /// Name of this instance and token of its leases.
+    pub(crate) token: String,
+    pub(crate) config: PumpConfig,
+    pub(crate) measures: Measures,
+    /// Told when there is reason to look at roster and leases again.
+    pub(crate) look_again: Notify,
+}
+
+/// Pumps one pool until `stop`, then finishes what is running and hands its buckets back.
+///
+/// The instance's name is the token of its leases. Two pumps of the same name do the same work twice,
+/// which is a waste, and harms no job.
+pub async fn run(name: &str, store: Store, config: PumpConfig, stop: CancellationToken) {
+    let token = match config.instance.as_str() {
+        "" => Ulid::generate().to_string(),
+        instance => instance.to_owned(),
+    };
+    tracing::info!(
+        pool = name,
+        instance = token,
+        buckets = store.buckets(),
+        "pumping"
+    );
+    let alarms = store.alarms();
+    let pool = Arc::new(Pool {
+        store,
+        token,
+        config,
+        measures: Measures::new(name),
+        look_again: Notify::new(),
+    });
+    let (changes, changed) = mpsc::unbounded_channel();
+    let keeper = Keeper::new(Arc::clone(&pool), changes);
+    let conductor = Conductor::new(pool);
+    tokio::join!(
+        keeper.run(stop.clone()),
+        conductor.run(changed, alarms, stop)
+    );
+}
