@@ -6,17 +6,17 @@
 -- ARGV[3] name    namespace/queue
 -- ARGV[4] number  of the job
 -- ARGV[5] nonce   of the job
--- ARGV[6] attempt the delivery that is done; 0 = whichever, in any state
+-- ARGV[6] created of the job, in ms
+-- ARGV[7] attempt the delivery that is done; 0 = whichever, in any state
 -- Returns ok → the state it was in, its creation in ms, now_ms
 -- Returns gone → there is no such job in this queue
 -- Returns lost → this delivery no longer holds the job; nothing changed
 -- Since layout 1
 
-local name, number, nonce, attempt = ARGV[3], ARGV[4], tonumber(ARGV[5]), tonumber(ARGV[6])
+local name, number, nonce, created_ms, attempt = ARGV[3], ARGV[4], ARGV[5], ARGV[6], tonumber(ARGV[7])
 
-local job = read(number)
-local queue = tonumber(redis.call('HGET', KEYS[1], name))
-if not job or job.queue ~= queue or job.nonce ~= nonce or expired(job) then return { 'gone' } end
+local job = find(name, number, nonce, created_ms)
+if not job then return { 'gone' } end
 if attempt ~= 0 and (job.state ~= LEASED or job.attempt ~= attempt) then return { 'lost' } end
 delete(job)
 settle()

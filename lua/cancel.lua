@@ -6,16 +6,16 @@
 -- ARGV[3] name   namespace/queue
 -- ARGV[4] number of the job
 -- ARGV[5] nonce  of the job
+-- ARGV[6] created of the job, in ms
 -- Returns ok → the state it was in
 -- Returns gone → there is no such job in this queue
 -- Returns leased → a consumer holds the job; nothing changed
 -- Since layout 1
 
-local name, number, nonce = ARGV[3], ARGV[4], tonumber(ARGV[5])
+local name, number, nonce, created_ms = ARGV[3], ARGV[4], ARGV[5], ARGV[6]
 
-local job = read(number)
-local queue = tonumber(redis.call('HGET', KEYS[1], name))
-if not job or job.queue ~= queue or job.nonce ~= nonce or expired(job) then return { 'gone' } end
+local job = find(name, number, nonce, created_ms)
+if not job then return { 'gone' } end
 if job.state == LEASED then return { 'leased' } end
 delete(job)
 settle()

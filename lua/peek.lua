@@ -7,12 +7,13 @@
 -- ARGV[4] which  ready or dead = the queue's oldest job in that state, job = the one with this number
 -- ARGV[5] number of the job; otherwise the stale hints that one call may drop before it stops
 -- ARGV[6] nonce  of the job; otherwise ''
+-- ARGV[7] created of the job, in ms; otherwise ''
 -- Returns ok → now_ms, number and record of the job
 -- Returns none → there is no such job
 -- Returns again → stale hints were dropped and more remain: call again
 -- Since layout 1
 
-local name, which, number, nonce = ARGV[3], ARGV[4], tonumber(ARGV[5]), ARGV[6]
+local name, which, number, nonce, created_ms = ARGV[3], ARGV[4], tonumber(ARGV[5]), ARGV[6], ARGV[7]
 local queue = tonumber(redis.call('HGET', KEYS[1], name))
 
 local function shown(job)
@@ -35,12 +36,11 @@ local function oldest(state, stale_left)
   return { 'again' }
 end
 
-if not queue then return { 'none' } end
 if which == 'job' then
-  local job = read(number)
-  if not job or job.queue ~= queue or job.nonce ~= tonumber(nonce) or expired(job) then return { 'none' } end
-  return shown(job)
+  local job = find(name, number, nonce, created_ms)
+  return job and shown(job) or { 'none' }
 end
+if not queue then return { 'none' } end
 local reply = oldest(which == 'ready' and READY or DEAD, number)
 settle()
 return reply

@@ -56,6 +56,19 @@ local function read(number)
   return job
 end
 
+local function expired(job)
+  return job.expires_ms > 0 and job.expires_ms <= now_ms
+end
+
+-- The live job of a queue that an id names, or nil. All parts of the id must be the record's.
+local function find(name, number, nonce, created_ms)
+  local job = read(number)
+  if job and job.queue == tonumber(redis.call('HGET', KEYS[1], name)) and job.nonce == tonumber(nonce)
+    and job.created_ms == tonumber(created_ms) and not expired(job) then
+    return job
+  end
+end
+
 local function write(job)
   job.record = pack(job) .. string.sub(job.record, HEADER_BYTES + 1)
   redis.call('HSET', prefix .. 'c:' .. job.chunk, job.field, job.record)
@@ -65,10 +78,6 @@ end
 local function whole(job)
   if bit.band(job.flags, BODY_OUTSIDE) == 0 then return job.record end
   return job.record .. (redis.call('GET', prefix .. 'body:' .. job.number) or '')
-end
-
-local function expired(job)
-  return job.expires_ms > 0 and job.expires_ms <= now_ms
 end
 
 -- Deletes the job with all that belongs to it, except far hints and list entries: those are dropped

@@ -6,12 +6,13 @@
 -- ARGV[3] name     namespace/queue
 -- ARGV[4] replaced number of a job of this queue to delete in the same step, '' = none
 -- ARGV[5] nonce    of the replaced job
--- ARGV[6] header   of the first job, with its delay as due time and its time to live as expiry
--- ARGV[7] payload  of the first job; header and payload of the others follow
+-- ARGV[6] created  of the replaced job, in ms
+-- ARGV[7] header   of the first job, with its delay as due time and its time to live as expiry
+-- ARGV[8] payload  of the first job; header and payload of the others follow
 -- Returns ok → now_ms, number of the first job; the others follow in order
 -- Since layout 1
 
-local name, replaced, replaced_nonce, first_job = ARGV[3], ARGV[4], ARGV[5], 6
+local name, replaced, replaced_nonce, replaced_ms, first_job = ARGV[3], ARGV[4], ARGV[5], ARGV[6], 7
 
 local queue = tonumber(redis.call('HGET', KEYS[1], name))
 if not queue then
@@ -21,8 +22,8 @@ if not queue then
 end
 
 if replaced ~= '' then
-  local job = read(replaced)
-  if job and job.queue == queue and job.nonce == tonumber(replaced_nonce) then delete(job) end
+  local job = find(name, replaced, replaced_nonce, replaced_ms)
+  if job then delete(job) end
 end
 
 -- Timers with the same due time come in the order of their numbers' text. Numbers begin at seven digits, so

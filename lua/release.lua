@@ -6,23 +6,23 @@
 -- ARGV[3] name    namespace/queue
 -- ARGV[4] number  of the job
 -- ARGV[5] nonce   of the job
--- ARGV[6] attempt the delivery that is taken back; its try is not counted
+-- ARGV[6] created of the job, in ms
+-- ARGV[7] attempt the delivery that is taken back; its try is not counted
 -- Returns ok → the job is ready
 -- Returns gone → there is no such job in this queue
 -- Returns lost → this delivery no longer holds the job; nothing changed
 -- Since layout 1
 
-local name, number, nonce, attempt = ARGV[3], ARGV[4], tonumber(ARGV[5]), tonumber(ARGV[6])
+local name, number, nonce, created_ms, attempt = ARGV[3], ARGV[4], ARGV[5], ARGV[6], tonumber(ARGV[7])
 
-local job = read(number)
-local queue = tonumber(redis.call('HGET', KEYS[1], name))
-if not job or job.queue ~= queue or job.nonce ~= nonce or expired(job) then return { 'gone' } end
+local job = find(name, number, nonce, created_ms)
+if not job then return { 'gone' } end
 if job.state ~= LEASED or job.attempt ~= attempt then return { 'lost' } end
 redis.call('ZREM', prefix .. 'near', job.number)
-count(queue, LEASED, -1)
-count(queue, READY, 1)
+count(job.queue, LEASED, -1)
+count(job.queue, READY, 1)
 job.state, job.tries, job.attempt, job.due_ms = READY, job.tries + 1, job.attempt - 1, now_ms
 write(job)
 settle()
-if redis.call('LPUSH', prefix .. 'ready:' .. queue, job.number) == 1 then ring(queue) end
+if redis.call('LPUSH', prefix .. 'ready:' .. job.queue, job.number) == 1 then ring(job.queue) end
 return { 'ok' }

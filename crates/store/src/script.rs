@@ -7,6 +7,7 @@
 use std::sync::LazyLock;
 
 use redis::{Script, ScriptInvocation, ToRedisArgs, Value};
+use tidegate_core::JobId;
 use tidegate_core::keys::BucketKeys;
 
 use crate::reply::Reply;
@@ -67,6 +68,17 @@ impl Call<'_> {
     pub(crate) fn arg(mut self, value: impl ToRedisArgs) -> Self {
         self.invocation.arg(value);
         self
+    }
+
+    /// The three arguments that name a job; all empty for none.
+    pub(crate) fn job(self, id: Option<JobId>) -> Self {
+        match id {
+            Some(id) => self
+                .arg(id.number())
+                .arg(id.nonce())
+                .arg(id.created_at_ms()),
+            None => self.arg("").arg("").arg(""),
+        }
     }
 
     /// Sends the call and waits for its reply, bounded by the command timeout.

@@ -41,8 +41,7 @@ impl Store {
         let call = self
             .call(&ACK, &keys.queues(), &keys)
             .arg(queue.to_string())
-            .arg(id.number())
-            .arg(id.nonce())
+            .job(Some(id))
             .arg(attempt.unwrap_or(0));
         let mut reply = call.send().await?;
         match reply.token() {

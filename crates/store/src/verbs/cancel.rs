@@ -33,8 +33,7 @@ impl Store {
         let call = self
             .call(&CANCEL, &keys.queues(), &keys)
             .arg(queue.to_string())
-            .arg(id.number())
-            .arg(id.nonce());
+            .job(Some(id));
         let mut reply = call.send().await?;
         match reply.token() {
             "ok" => Ok(Cancelled::Done {

@@ -51,7 +51,7 @@ impl Store {
         if id.bucket() != self.bucket_of(queue) {
             return Ok(None);
         }
-        let call = self.peek(queue).arg("job").arg(id.number()).arg(id.nonce());
+        let call = self.peek(queue).arg("job").job(Some(id));
         match self.look(queue, call).await? {
             Look::Found(peeked) => Ok(Some(peeked)),
             Look::Nothing | Look::Again => Ok(None),
@@ -68,6 +68,7 @@ impl Store {
                 .peek(queue)
                 .arg(state.word())
                 .arg(HINTS_PER_CALL)
+                .arg("")
                 .arg("");
             match self.look(queue, call).await? {
                 Look::Found(peeked) => return Ok(Some(peeked)),

@@ -35,8 +35,7 @@ impl Store {
         let call = self
             .call(&PUBLISH, &keys.queues(), &keys)
             .arg(queue.to_string())
-            .arg(replaces.map_or_else(String::new, |id| id.number().to_string()))
-            .arg(replaces.map_or(0, JobId::nonce));
+            .job(replaces);
         let nonces: Vec<u16> = jobs.iter().map(|_| rand::random()).collect();
         let records = jobs
             .iter()

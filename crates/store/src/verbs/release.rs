@@ -35,8 +35,7 @@ impl Store {
         let call = self
             .call(&RELEASE, &keys.queues(), &keys)
             .arg(queue.to_string())
-            .arg(id.number())
-            .arg(id.nonce())
+            .job(Some(id))
             .arg(attempt);
         let reply = call.send().await?;
         match reply.token() {
