@@ -1,0 +1,8 @@
+//! The admin port of the lmstfy wire: tokens, and what operators look at. It asks for no credentials,
+//! so it belongs on a private address.
+
+mod router;
+mod tokens;
+mod views;
+
+pub(crate) use router::router;

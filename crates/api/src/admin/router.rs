@@ -1,0 +1,41 @@
+//! Every route of the admin port.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::http::{HeaderName, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{delete, get};
+use tidegate_service::admin_router;
+use tidegate_service::metrics::Metrics;
+use tower::util::MapResponseLayer;
+use ulid::Ulid;
+
+use super::{tokens, views};
+use crate::app::App;
+
+const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+
+/// The admin routes, metrics included.
+pub(crate) fn router(app: Arc<App>, metrics: Metrics) -> Router {
+    let own = Router::new()
+        .route("/version", get(views::version))
+        .route("/version/", get(async || moved("/version")))
+        .route("/pools", get(views::pools))
+        .route("/pools/", get(async || moved("/pools")))
+        .route("/token/{namespace}", get(tokens::list).post(tokens::create))
+        .route("/token/{namespace}/{token}", delete(tokens::delete))
+        .with_state(app);
+    admin_router(metrics, own).layer(MapResponseLayer::new(with_request_id))
+}
+
+fn with_request_id(mut response: Response) -> Response {
+    if let Ok(id) = HeaderValue::from_str(&Ulid::generate().to_string()) {
+        response.headers_mut().insert(REQUEST_ID, id);
+    }
+    response
+}
+
+fn moved(target: &'static str) -> impl IntoResponse {
+    (StatusCode::MOVED_PERMANENTLY, [(header::LOCATION, target)])
+}

@@ -1,0 +1,26 @@
+//! The HTTP daemon: publish, consume, acknowledge.
+//!
+//! ```text
+//!  listener ─► front ─► lmstfy/routes ─► lmstfy/VERB ─► store
+//!              (every     (one screen)    (one file      ▲
+//!               request)                   a verb)       │
+//!                                             └─► waiters┘   consumers that wait
+//!  listener ─► admin/router
+//! ```
+//!
+//! A front door parses, calls one verb of the store and renders. It keeps nothing: any number of these
+//! processes may run behind a balancer.
+
+mod admin;
+mod app;
+mod body;
+mod config;
+mod daemon;
+mod front;
+mod lmstfy;
+mod metrics;
+mod tokens;
+mod waiters;
+
+pub use config::{BodyLimits, Config, DEFAULT_POOL, DEFAULTS, JobDefaults, WaiterConfig};
+pub use daemon::{StartError, run};

@@ -1,0 +1,112 @@
+//! Attributes of jobs: request headers whose names begin with `Job-Attr-`, if the client switched
+//! them on.
+
+use axum::http::{HeaderMap, HeaderName, HeaderValue};
+use tidegate_core::Attributes;
+
+use super::error::Refusal;
+
+const SWITCH: HeaderName = HeaderName::from_static("enable-job-version");
+const PREFIX: &str = "job-attr-";
+const COUNT_MAX: usize = 16;
+const KEY_BYTES_MAX: usize = 32;
+const VALUE_BYTES_MAX: usize = 128;
+
+/// What the headers of a publish say about its jobs.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Extras {
+    /// Whether the id is shown in its versioned form.
+    pub(crate) versioned_id: bool,
+    /// Keys in lower case, each once.
+    pub(crate) attributes: Attributes,
+}
+
+impl Extras {
+    /// Reads the headers. Long keys and values are cut, empty values skipped, and the first of several
+    /// headers of one key counts.
+    ///
+    /// # Errors
+    /// More than 16 attributes are left.
+    pub(crate) fn read(headers: &HeaderMap) -> Result<Self, Refusal> {
+        let switch = headers.get(SWITCH).map_or(&b""[..], HeaderValue::as_bytes);
+        if !switch.eq_ignore_ascii_case(b"yes") {
+            return Ok(Self::default());
+        }
+        let mut attributes = Attributes::new();
+        for name in headers.keys() {
+            let Some(key) = name.as_str().strip_prefix(PREFIX) else {
+                continue;
+            };
+            // Header names are ASCII, so any place is good for a cut.
+            let key = &key[..key.len().min(KEY_BYTES_MAX)];
+            let value = headers.get(name).map_or(&b""[..], HeaderValue::as_bytes);
+            if value.is_empty() || attributes.iter().any(|(known, _)| known == key) {
+                continue;
+            }
+            let value = &value[..value.len().min(VALUE_BYTES_MAX)];
+            let value = String::from_utf8_lossy(value).into_owned();
+            attributes.push((key.to_owned(), value));
+        }
+        if attributes.len() > COUNT_MAX {
+            return Err(Refusal::TooManyAttributes);
+        }
+        Ok(Self {
+            versioned_id: true,
+            attributes,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn headers(lines: &[(&str, &str)]) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        for (name, value) in lines {
+            let name: HeaderName = name.parse().unwrap();
+            headers.append(name, value.parse().unwrap());
+        }
+        headers
+    }
+
+    #[test]
+    fn attributes_are_off_unless_switched_on() {
+        let many: Vec<(String, &str)> = (0..20).map(|n| (format!("Job-Attr-{n}"), "v")).collect();
+        let mut lines: Vec<(&str, &str)> = many.iter().map(|(n, v)| (n.as_str(), *v)).collect();
+        assert_eq!(Extras::read(&headers(&lines)), Ok(Extras::default()));
+        lines.push(("Enable-Job-Version", "true"));
+        assert_eq!(Extras::read(&headers(&lines)), Ok(Extras::default()));
+        lines.pop();
+        lines.push(("enable-job-version", "yes"));
+        assert_eq!(
+            Extras::read(&headers(&lines)),
+            Err(Refusal::TooManyAttributes)
+        );
+    }
+
+    #[test]
+    fn keys_and_values_are_cut_and_the_first_counts() {
+        let (key, value) = ("K".repeat(40), "v".repeat(200));
+        let long_key = format!("Job-Attr-{key}");
+        let lines = [
+            ("Enable-Job-Version", "YES"),
+            ("Job-Attr-x-Y", "1"),
+            ("Job-Attr-X-y", "2"),
+            ("Job-Attr-empty", ""),
+            ("Job-Attr-", "nameless"),
+            (long_key.as_str(), value.as_str()),
+            ("X-Other", "no"),
+        ];
+        let extras = Extras::read(&headers(&lines)).unwrap();
+        assert!(extras.versioned_id);
+        let mut attributes = extras.attributes;
+        attributes.sort();
+        let expected = [
+            (String::new(), "nameless".to_owned()),
+            ("k".repeat(32), "v".repeat(128)),
+            ("x-y".to_owned(), "1".to_owned()),
+        ];
+        assert_eq!(attributes, expected);
+    }
+}

@@ -1,0 +1,138 @@
+//! Everything that is not a success: the one list of statuses and texts.
+
+use std::borrow::Cow;
+
+use axum::body::Body;
+use axum::http::{HeaderValue, Response, StatusCode, header};
+use axum::response::IntoResponse;
+use serde::Serialize;
+use tidegate_store::StoreError;
+
+use super::json;
+use crate::metrics::storage_failed;
+
+/// Why a request is not answered with what it asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Refusal {
+    /// The path has broken percent-encoding.
+    BadPath,
+    /// No route has this path and method.
+    ApiNotFound,
+    /// Namespace or queue have more than 255 bytes.
+    NameTooLong,
+    /// The namespace is empty or has a byte that names may not have.
+    NamespaceForbidden,
+    /// The same for a queue, or for the list of queues to consume from.
+    QueueForbidden,
+    /// The list of queues to consume from has no name in it.
+    NoQueue,
+    /// The token names a pool that is not configured.
+    PoolNotFound,
+    /// There is no token.
+    TokenMissing,
+    /// The token does not open the namespace.
+    TokenInvalid,
+    /// A parameter is not the number it should be.
+    BadNumber(&'static str),
+    /// The job would be gone before it is due.
+    TtlShorterThanDelay,
+    /// A job without tries could never be delivered.
+    NoTries,
+    /// More attributes than a job may have.
+    TooManyAttributes,
+    /// The body is longer than allowed.
+    BodyTooLarge,
+    /// The body did not come, or not in time.
+    BodyUnreadable,
+    /// The body of a bulk publish is not a JSON array.
+    NotAnArray,
+    /// The array of a bulk publish is empty.
+    NoJobs,
+    /// The array of a bulk publish is too long.
+    TooManyJobs,
+    /// An element of a bulk publish is longer than a job may be.
+    JobTooLarge,
+    /// Nothing to consume.
+    NoJob,
+    /// Nothing to peek at.
+    QueueEmpty,
+    /// No such job in this queue.
+    JobNotFound,
+    /// Storage failed. What and why is in the logs, not in the answer.
+    Internal,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Text {
+    Error(Cow<'static, str>),
+    Msg(Cow<'static, str>),
+}
+
+impl Refusal {
+    fn status_and_text(self) -> (StatusCode, Text) {
+        let (status, words) = self.status_and_words();
+        match self {
+            Self::BadNumber(name) => (status, Text::Error(format!("{words} {name}").into())),
+            // Nothing to consume is no error: the wire calls it a message.
+            Self::NoJob => (status, Text::Msg(words.into())),
+            _ => (status, Text::Error(words.into())),
+        }
+    }
+
+    const fn status_and_words(self) -> (StatusCode, &'static str) {
+        const BAD: StatusCode = StatusCode::BAD_REQUEST;
+        const NOT_FOUND: StatusCode = StatusCode::NOT_FOUND;
+        const UNAUTHORIZED: StatusCode = StatusCode::UNAUTHORIZED;
+        const TOO_LARGE: StatusCode = StatusCode::PAYLOAD_TOO_LARGE;
+        match self {
+            Self::BadPath => (BAD, "invalid percent-encoding in the path"),
+            Self::ApiNotFound => (NOT_FOUND, "api not found"),
+            Self::NameTooLong => (BAD, "namespace or queue name too long"),
+            Self::NamespaceForbidden => (BAD, "namespace name contains forbidden characters"),
+            Self::QueueForbidden => (BAD, "queue name contains forbidden characters"),
+            Self::NoQueue => (BAD, "invalid queue name(s)"),
+            Self::PoolNotFound => (NOT_FOUND, "pool not found"),
+            Self::TokenMissing => (UNAUTHORIZED, "token not found"),
+            Self::TokenInvalid => (UNAUTHORIZED, "invalid token"),
+            Self::BadNumber(_) => (BAD, "invalid"),
+            Self::TtlShorterThanDelay => (BAD, "ttl is shorter than delay"),
+            Self::NoTries => (BAD, "tries shouldn't be zero"),
+            Self::TooManyAttributes => (BAD, "too many attributes, cannot exceed 16"),
+            Self::BodyTooLarge => (TOO_LARGE, "body too large"),
+            Self::BodyUnreadable => (BAD, "failed to read body"),
+            Self::NotAnArray => (BAD, "request body should be an array of objects"),
+            Self::NoJobs => (BAD, "no jobs"),
+            Self::TooManyJobs => (BAD, "too many jobs"),
+            Self::JobTooLarge => (TOO_LARGE, "job too large"),
+            Self::NoJob => (NOT_FOUND, "no job available"),
+            Self::QueueEmpty => (NOT_FOUND, "the queue is empty"),
+            Self::JobNotFound => (NOT_FOUND, "job not found"),
+            Self::Internal => (StatusCode::INTERNAL_SERVER_ERROR, "internal error"),
+        }
+    }
+
+    /// Whether the rest of the request is not worth waiting for.
+    const fn ends_connection(self) -> bool {
+        matches!(self, Self::BodyTooLarge | Self::BodyUnreadable)
+    }
+}
+
+impl IntoResponse for Refusal {
+    fn into_response(self) -> Response<Body> {
+        let (status, text) = self.status_and_text();
+        let mut response = json::answer(status, &text);
+        if self.ends_connection() {
+            let close = HeaderValue::from_static("close");
+            response.headers_mut().insert(header::CONNECTION, close);
+        }
+        response
+    }
+}
+
+impl From<StoreError> for Refusal {
+    fn from(error: StoreError) -> Self {
+        storage_failed(&error);
+        Self::Internal
+    }
+}

@@ -1,0 +1,72 @@
+//! The form that job ids have on this wire: 26 characters, or 27 with a version digit in front.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Serialize, Serializer};
+use tidegate_core::{InvalidJobId, JobId};
+
+/// The version digit of jobs that were published with attributes switched on.
+const VERSION: char = '1';
+
+/// A job id as the wire shows it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct WireJobId {
+    /// The id.
+    pub(crate) id: JobId,
+    /// Whether it is shown with its version digit.
+    pub(crate) versioned: bool,
+}
+
+impl fmt::Display for WireJobId {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.versioned {
+            write!(out, "{VERSION}")?;
+        }
+        self.id.fmt(out)
+    }
+}
+
+impl FromStr for WireJobId {
+    type Err = InvalidJobId;
+
+    /// Accepts only what [`fmt::Display`] writes; any other text is the id of no job.
+    fn from_str(text: &str) -> Result<Self, InvalidJobId> {
+        // The plain form never has the length of the other one.
+        let stripped = text.strip_prefix(VERSION).filter(|rest| rest.len() == 26);
+        Ok(Self {
+            id: stripped.unwrap_or(text).parse()?,
+            versioned: stripped.is_some(),
+        })
+    }
+}
+
+impl Serialize for WireJobId {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_forms_survive_their_text() {
+        let id = JobId::new(1_763_700_000_123, 3, 77, 0xA1B2);
+        for versioned in [false, true] {
+            let shown = WireJobId { id, versioned };
+            assert_eq!(shown.to_string().len(), 26 + usize::from(versioned));
+            assert_eq!(shown.to_string().parse(), Ok(shown));
+        }
+    }
+
+    #[test]
+    fn other_texts_are_no_ids() {
+        let id = JobId::new(1_763_700_000_123, 3, 77, 0xA1B2).to_string();
+        let lower = format!("1{}", id.to_lowercase());
+        for bad in ["", "1", "x", &format!("2{id}"), &format!("11{id}"), &lower] {
+            assert!(bad.parse::<WireJobId>().is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,24 @@
+//! The lmstfy wire: what the published clients of lmstfy speak, answer for answer.
+//!
+//! A handler parses, calls one verb of the store, renders. [`routes`] shows all of them, [`error`] all
+//! that can go wrong, [`scope`] the order in which names, pool and token are checked.
+
+mod ack;
+mod attributes;
+pub(crate) mod error;
+mod job_id;
+pub(crate) mod json;
+mod peek;
+mod publish;
+mod publish_bulk;
+mod purge;
+pub(crate) mod query;
+mod republish;
+mod reserve;
+mod respawn;
+pub(crate) mod routes;
+mod scope;
+mod shown_job;
+mod stats;
+mod terms;
+pub(crate) mod unmatched;

@@ -1,0 +1,54 @@
+//! Looking at jobs without taking them.
+//!
+//! * `GET /api/NAMESPACE/QUEUE/peek`: the job that is consumed next.
+//! * `GET /api/NAMESPACE/QUEUE/job/ID`: one job, whatever its state.
+//! * `GET /api/NAMESPACE/QUEUE/deadletter`: the oldest dead job, and how many there are.
+
+use axum::body::Body;
+use axum::http::{Response, StatusCode};
+use serde::Serialize;
+
+use super::error::Refusal;
+use super::job_id::WireJobId;
+use super::json;
+use super::scope::QueueScope;
+use super::shown_job::ShownJob;
+
+pub(super) async fn peek_queue(scope: QueueScope) -> Result<Response<Body>, Refusal> {
+    let head = scope.pool.store.peek_ready(&scope.queue).await?;
+    let head = head.ok_or(Refusal::QueueEmpty)?;
+    let shown = ShownJob::new(&scope.queue, &head.job, head.now_ms);
+    Ok(json::answer(StatusCode::OK, &shown))
+}
+
+pub(super) async fn peek_job(scope: QueueScope) -> Result<Response<Body>, Refusal> {
+    let asked = scope.job.ok_or(Refusal::JobNotFound)?;
+    let found = scope.pool.store.peek_job(&scope.queue, asked.id).await?;
+    let found = found.ok_or(Refusal::JobNotFound)?;
+    let shown = ShownJob::new(&scope.queue, &found.job, found.now_ms).without_tries();
+    Ok(json::answer(StatusCode::OK, &shown))
+}
+
+#[derive(Serialize)]
+struct DeadLetter<'a> {
+    deadletter_head: String,
+    deadletter_size: u64,
+    namespace: &'a str,
+    queue: &'a str,
+}
+
+pub(super) async fn peek_dead(scope: QueueScope) -> Result<Response<Body>, Refusal> {
+    let store = &scope.pool.store;
+    let (stats, head) = tokio::try_join!(store.stats(&scope.queue), store.peek_dead(&scope.queue))?;
+    let head = head.map(|head| WireJobId {
+        id: head.job.id,
+        versioned: head.job.versioned_id,
+    });
+    let shown = DeadLetter {
+        deadletter_head: head.map(|id| id.to_string()).unwrap_or_default(),
+        deadletter_size: stats.dead,
+        namespace: scope.queue.namespace.as_str(),
+        queue: scope.queue.queue.as_str(),
+    };
+    Ok(json::answer(StatusCode::OK, &shown))
+}

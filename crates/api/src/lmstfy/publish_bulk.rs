@@ -1,0 +1,159 @@
+//! `PUT /api/NAMESPACE/QUEUE/bulk`: stores up to 64 jobs, all or none.
+//!
+//! The body is a JSON array. Each element is a job, byte for byte as it was written.
+
+use std::fmt;
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::{HeaderMap, Response, StatusCode};
+use bytes::Bytes;
+use serde::de::{IgnoredAny, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::value::RawValue;
+use tidegate_core::NewJob;
+use tidegate_store::PUBLISH_JOBS_MAX;
+
+use super::attributes::Extras;
+use super::error::Refusal;
+use super::job_id::WireJobId;
+use super::json;
+use super::query::Query;
+use super::scope::QueueScope;
+use super::terms::Terms;
+use crate::app::{App, JOB_BYTES_MAX};
+use crate::metrics;
+
+#[derive(Serialize)]
+struct Published {
+    job_ids: Vec<WireJobId>,
+    msg: &'static str,
+}
+
+pub(super) async fn publish_bulk(
+    State(app): State<Arc<App>>,
+    scope: QueueScope,
+    query: Query,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response<Body>, Refusal> {
+    let terms = Terms::read(&query, &app.job_defaults)?;
+    let body = app.bulk_body.read(body).await?;
+    let elements = elements(&body)?;
+    let extras = Extras::read(&headers)?;
+    let jobs: Vec<NewJob> = elements
+        .into_iter()
+        .map(|one| terms.job(one, &extras))
+        .collect();
+    let ids = scope.pool.store.publish(&scope.queue, &jobs, None).await?;
+    metrics::published(&scope.pool.name, ids.len());
+    let versioned = extras.versioned_id;
+    let published = Published {
+        job_ids: ids
+            .into_iter()
+            .map(|id| WireJobId { id, versioned })
+            .collect(),
+        msg: "published",
+    };
+    Ok(json::answer(StatusCode::CREATED, &published))
+}
+
+/// The texts of the elements of an array. They share the memory of the whole.
+fn elements(array: &Bytes) -> Result<Vec<Bytes>, Refusal> {
+    let elements: Option<Elements<'_>> =
+        serde_json::from_slice(array).map_err(|_| Refusal::NotAnArray)?;
+    let elements = elements.unwrap_or_default();
+    if elements.first.is_empty() {
+        return Err(Refusal::NoJobs);
+    }
+    if elements.surplus {
+        return Err(Refusal::TooManyJobs);
+    }
+    if elements
+        .first
+        .iter()
+        .any(|one| one.get().len() > JOB_BYTES_MAX)
+    {
+        return Err(Refusal::JobTooLarge);
+    }
+    let bytes = |one: &&RawValue| array.slice_ref(one.get().as_bytes());
+    Ok(elements.first.iter().map(bytes).collect())
+}
+
+/// The elements of an array, as many as may be. A longer one is read through, since a mistake further
+/// on would make it no array at all, but it is not kept: it could have millions.
+#[derive(Default)]
+struct Elements<'a> {
+    first: Vec<&'a RawValue>,
+    surplus: bool,
+}
+
+impl<'de> Deserialize<'de> for Elements<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_seq(ElementsVisitor)
+    }
+}
+
+struct ElementsVisitor;
+
+impl<'de> Visitor<'de> for ElementsVisitor {
+    type Value = Elements<'de>;
+
+    fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("an array")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut array: A) -> Result<Self::Value, A::Error> {
+        let mut elements = Elements::default();
+        while elements.first.len() < PUBLISH_JOBS_MAX {
+            match array.next_element()? {
+                Some(element) => elements.first.push(element),
+                None => return Ok(elements),
+            }
+        }
+        while array.next_element::<IgnoredAny>()?.is_some() {
+            elements.surplus = true;
+        }
+        Ok(elements)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn texts(array: &str) -> Result<Vec<String>, Refusal> {
+        let text = |one: Bytes| String::from_utf8(one.to_vec()).unwrap();
+        let found = elements(&Bytes::copy_from_slice(array.as_bytes()))?;
+        Ok(found.into_iter().map(text).collect())
+    }
+
+    #[test]
+    fn elements_are_kept_byte_for_byte() {
+        let found = texts(" [ \"a\\u0041\" , 1.50,null,true, { \"b\" :  [ ] } ]\n");
+        let expected = ["\"a\\u0041\"", "1.50", "null", "true", "{ \"b\" :  [ ] }"];
+        assert_eq!(found.unwrap(), expected);
+    }
+
+    #[test]
+    fn what_is_no_list_of_jobs_is_refused() {
+        for bad in ["", "{}", "\"a\"", "1", "[1", "[1,]", "[1] x", "[01]"] {
+            assert_eq!(texts(bad), Err(Refusal::NotAnArray), "{bad}");
+        }
+        for empty in ["[]", " [ ] ", "null"] {
+            assert_eq!(texts(empty), Err(Refusal::NoJobs), "{empty}");
+        }
+    }
+
+    #[test]
+    fn count_and_size_have_inclusive_limits() {
+        let many = |count: usize| format!("[{}]", vec!["1"; count].join(","));
+        assert_eq!(texts(&many(64)).unwrap().len(), 64);
+        assert_eq!(texts(&many(65)), Err(Refusal::TooManyJobs));
+        assert_eq!(texts(&many(65).replace(']', ",")), Err(Refusal::NotAnArray));
+        let long = |bytes: usize| format!("[\"{}\"]", "x".repeat(bytes - 2));
+        assert_eq!(texts(&long(JOB_BYTES_MAX)).unwrap().len(), 1);
+        assert_eq!(texts(&long(JOB_BYTES_MAX + 1)), Err(Refusal::JobTooLarge));
+    }
+}

@@ -1,0 +1,170 @@
+//! Query strings, read the way Go reads them, since that is what the wire's clients are used to.
+//!
+//! * The first occurrence of a parameter wins; names are case-sensitive; unknown ones are ignored.
+//! * A pair with a `;` or with broken percent-encoding is dropped, so a default applies.
+//! * A number is ASCII digits and nothing else. An empty value is an error, an absent one is not.
+
+use std::convert::Infallible;
+
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
+
+use super::error::Refusal;
+
+/// The query of a request, undecoded.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Query(String);
+
+impl<S: Sync> FromRequestParts<S> for Query {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Infallible> {
+        Ok(Self::new(parts.uri.query().unwrap_or_default()))
+    }
+}
+
+impl Query {
+    /// A query, or a form body, which has the same form.
+    pub(crate) fn new(text: impl Into<String>) -> Self {
+        Self(text.into())
+    }
+
+    /// The value of a parameter, if it is there. Bytes that are no UTF-8 are replaced.
+    pub(crate) fn get(&self, name: &str) -> Option<String> {
+        self.0.split('&').find_map(|pair| {
+            if pair.contains(';') {
+                return None;
+            }
+            let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
+            if unescape(key, Plus::IsSpace)? != name.as_bytes() {
+                return None;
+            }
+            let value = unescape(value, Plus::IsSpace)?;
+            Some(String::from_utf8_lossy(&value).into_owned())
+        })
+    }
+
+    /// The value of a parameter that is a number of type `T`, or the default if it is absent.
+    ///
+    /// # Errors
+    /// It is there and is no number, or one that `T` cannot hold.
+    pub(crate) fn number<T: TryFrom<u64>>(
+        &self,
+        name: &'static str,
+        default: T,
+    ) -> Result<T, Refusal> {
+        match self.get(name) {
+            None => Ok(default),
+            Some(text) => number(&text).ok_or(Refusal::BadNumber(name)),
+        }
+    }
+}
+
+fn number<T: TryFrom<u64>>(text: &str) -> Option<T> {
+    if text.is_empty() {
+        return None;
+    }
+    let value = text.bytes().try_fold(0_u64, |value, byte| {
+        let digit = byte.is_ascii_digit().then(|| byte - b'0')?;
+        value.checked_mul(10)?.checked_add(u64::from(digit))
+    })?;
+    T::try_from(value).ok()
+}
+
+/// What a `+` means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Plus {
+    /// A space, as in queries and forms.
+    IsSpace,
+    /// Itself, as in paths.
+    IsPlus,
+}
+
+/// Takes percent-encoding away; `None` if it is broken.
+pub(crate) fn unescape(text: &str, plus: Plus) -> Option<Vec<u8>> {
+    let mut bytes = text.bytes();
+    let mut plain = Vec::with_capacity(text.len());
+    while let Some(byte) = bytes.next() {
+        plain.push(match byte {
+            b'%' => hex(bytes.next()?)? * 16 + hex(bytes.next()?)?,
+            b'+' if plus == Plus::IsSpace => b' ',
+            other => other,
+        });
+    }
+    Some(plain)
+}
+
+fn hex(digit: u8) -> Option<u8> {
+    char::from(digit)
+        .to_digit(16)
+        .and_then(|value| u8::try_from(value).ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn expect(query: &str, value: Option<&str>) {
+        assert_eq!(Query::new(query).get("a").as_deref(), value, "{query:?}");
+    }
+
+    #[test]
+    fn the_first_readable_occurrence_of_the_exact_name_wins() {
+        expect("", None);
+        expect("a=1", Some("1"));
+        expect("b=2&a=1&a=3", Some("1"));
+        expect("A=1", None);
+        expect("a", Some(""));
+        expect("a=", Some(""));
+        expect("a=x=y", Some("x=y"));
+        expect("%61=1", Some("1"));
+        expect("a=%zz&a=2", Some("2"));
+        expect("a=%4", None);
+        expect("a=1;a=2", None);
+        expect("a=1;b&a=3", Some("3"));
+        expect("%zz=1&a=2", Some("2"));
+        expect("a=x+y%2B", Some("x y+"));
+        expect("&&a=1", Some("1"));
+        expect("a=%ff", Some("\u{fffd}"));
+    }
+
+    #[track_caller]
+    fn expect_number(text: &str, value: Option<u16>) {
+        let query = Query::new(format!("n={text}"));
+        assert_eq!(query.number::<u16>("n", 7).ok(), value, "{text:?}");
+    }
+
+    #[test]
+    fn numbers_are_digits_in_range_and_absent_means_default() {
+        assert_eq!(Query::new("").number::<u16>("n", 7).ok(), Some(7));
+        expect_number("0", Some(0));
+        expect_number("010", Some(10));
+        expect_number("0000000000000000000000000065535", Some(65535));
+        expect_number("65536", None);
+        for bad in [
+            "",
+            "%2B1",
+            "-1",
+            "1.5",
+            "0x1",
+            "1_0",
+            "+1",
+            "1+",
+            "99999999999999999999",
+            "١",
+        ] {
+            expect_number(bad, None);
+        }
+    }
+
+    #[test]
+    fn paths_keep_their_plus() {
+        assert_eq!(
+            unescape("a+b%20c", Plus::IsPlus).as_deref(),
+            Some(&b"a+b c"[..])
+        );
+        assert_eq!(unescape("%", Plus::IsPlus), None);
+        assert_eq!(unescape("%+1", Plus::IsPlus), None);
+    }
+}

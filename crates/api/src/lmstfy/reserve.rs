@@ -1,0 +1,109 @@
+//! `GET /api/NAMESPACE/QUEUE[,QUEUE…]`: takes jobs, and waits for them if asked to.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::{Response, StatusCode};
+use tidegate_store::Claim;
+
+use super::error::Refusal;
+use super::json;
+use super::query::Query;
+use super::scope::ConsumeScope;
+use super::shown_job::ShownJob;
+use crate::app::App;
+use crate::config::JobDefaults;
+use crate::waiters::{Delivery, RoundFailed};
+
+const COUNT_MAX: u16 = 100;
+
+/// The parameters of a consume.
+#[derive(Debug, PartialEq, Eq)]
+struct Wish {
+    claim: Claim,
+    patience: Duration,
+}
+
+impl Wish {
+    fn read(query: &Query, defaults: &JobDefaults) -> Result<Self, Refusal> {
+        let ttr_seconds = query.number("ttr", defaults.ttr_seconds)?;
+        let timeout_seconds: u32 = query.number("timeout", defaults.timeout_seconds)?;
+        let count = query.number("count", 1)?;
+        if !(1..=COUNT_MAX).contains(&count) {
+            return Err(Refusal::BadNumber("count"));
+        }
+        let ttr_ms = u64::from(ttr_seconds) * 1000;
+        Ok(Self {
+            claim: Claim { count, ttr_ms },
+            patience: Duration::from_secs(timeout_seconds.into()),
+        })
+    }
+}
+
+pub(super) async fn reserve(
+    State(app): State<Arc<App>>,
+    scope: ConsumeScope,
+    query: Query,
+) -> Result<Response<Body>, Refusal> {
+    let Wish { claim, patience } = Wish::read(&query, &app.job_defaults)?;
+    if !scope.named {
+        return Err(Refusal::NoQueue);
+    }
+    let waiters = &scope.pool.waiters;
+    let delivery = waiters.wait(&scope.queues, claim, patience).await?;
+    let delivery = delivery.ok_or(Refusal::NoJob)?;
+    let shown = show(&delivery, claim.count > 1);
+    Ok(json::with_body(StatusCode::OK, delivery.into_body(shown)))
+}
+
+/// One job alone, or a list of jobs even if it is one.
+fn show(delivery: &Delivery, list: bool) -> Vec<u8> {
+    let shown = |(queue, job)| ShownJob::new(queue, job, delivery.now_ms()).announced();
+    let jobs: Vec<ShownJob<'_>> = delivery.jobs().map(shown).collect();
+    match &jobs[..] {
+        [job] if !list => json::line(job),
+        _ => json::line(&jobs),
+    }
+}
+
+impl From<RoundFailed> for Refusal {
+    fn from(_: RoundFailed) -> Self {
+        Self::Internal
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DEFAULTS: JobDefaults = JobDefaults {
+        ttl_seconds: 86400,
+        delay_seconds: 0,
+        tries: 1,
+        ttr_seconds: 120,
+        timeout_seconds: 0,
+    };
+
+    #[track_caller]
+    fn expect(query: &str, outcome: Result<(u64, u64, u16), Refusal>) {
+        let wish = Wish::read(&Query::new(query), &DEFAULTS);
+        let outcome = outcome.map(|(ttr_ms, timeout_seconds, count)| Wish {
+            claim: Claim { count, ttr_ms },
+            patience: Duration::from_secs(timeout_seconds),
+        });
+        assert_eq!(wish, outcome, "{query}");
+    }
+
+    #[test]
+    fn the_first_wrong_parameter_decides() {
+        expect("freeze_tries=true", Ok((120_000, 0, 1)));
+        expect("ttr=0&timeout=600&count=100", Ok((0, 600, 100)));
+        expect("ttr=x&timeout=x", Err(Refusal::BadNumber("ttr")));
+        expect("timeout=&count=0", Err(Refusal::BadNumber("timeout")));
+        for count in ["0", "101", "65537", "-1", ""] {
+            expect(&format!("count={count}"), Err(Refusal::BadNumber("count")));
+        }
+    }
+}

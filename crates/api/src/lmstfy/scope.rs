@@ -1,0 +1,250 @@
+//! Who asks for what: names, then pool, then token. The first that is wrong decides the answer.
+//!
+//! The names are read from the path as it was sent, segment by segment, so that every route agrees on
+//! what a broken name is.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
+use tidegate_core::{InvalidName, NAME_BYTES_MAX, Namespace, QueueKey, QueueName};
+
+use super::error::Refusal;
+use super::job_id::WireJobId;
+use super::query::{Plus, Query, unescape};
+use crate::app::{App, Pool};
+
+/// One queue, opened by a token.
+#[derive(Debug)]
+pub(crate) struct QueueScope {
+    /// Where the queue is.
+    pub(crate) pool: Arc<Pool>,
+    /// The queue.
+    pub(crate) queue: QueueKey,
+    /// The job that the path names, where the route has one and it may be one of ours.
+    pub(crate) job: Option<WireJobId>,
+}
+
+/// One queue, open to everyone.
+#[derive(Debug)]
+pub(crate) struct OpenScope {
+    /// Where the queue is.
+    pub(crate) pool: Arc<Pool>,
+    /// The queue.
+    pub(crate) queue: QueueKey,
+}
+
+/// Queues to consume from, opened by a token.
+#[derive(Debug)]
+pub(crate) struct ConsumeScope {
+    /// Where the queues are.
+    pub(crate) pool: Arc<Pool>,
+    /// The queues, best first, each once. A name that no queue can have is left out: such a queue is
+    /// empty for ever.
+    pub(crate) queues: Vec<QueueKey>,
+    /// Whether the list had any name in it.
+    pub(crate) named: bool,
+}
+
+impl FromRequestParts<Arc<App>> for QueueScope {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, app: &Arc<App>) -> Result<Self, Refusal> {
+        let queue = queue_key(parts.uri.path())?;
+        let presented = Presented::in_request(parts);
+        let pool = presented.pool(app)?;
+        presented.check(app, &pool, Some(&queue.namespace)).await?;
+        let job = segment(parts.uri.path(), JOB_ID).parse().ok();
+        Ok(Self { pool, queue, job })
+    }
+}
+
+impl FromRequestParts<Arc<App>> for OpenScope {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, app: &Arc<App>) -> Result<Self, Refusal> {
+        let queue = queue_key(parts.uri.path())?;
+        let pool = Presented::in_request(parts).pool(app)?;
+        Ok(Self { pool, queue })
+    }
+}
+
+impl FromRequestParts<Arc<App>> for ConsumeScope {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, app: &Arc<App>) -> Result<Self, Refusal> {
+        let path = parts.uri.path();
+        let namespace = match Namespace::try_from(&*segment(path, NAMESPACE)) {
+            Ok(namespace) => Some(namespace),
+            // Consuming asks nothing of the length of names: no token opens this one.
+            Err(InvalidName::TooLong) => None,
+            Err(InvalidName::ForbiddenCharacters) => return Err(Refusal::NamespaceForbidden),
+        };
+        let list = segment(path, QUEUE).into_owned();
+        check_list(&list)?;
+        let presented = Presented::in_request(parts);
+        let pool = presented.pool(app)?;
+        let namespace = presented.check(app, &pool, namespace.as_ref()).await?;
+        Ok(Self {
+            pool,
+            queues: queues_of(namespace, &list),
+            named: list.bytes().any(|byte| byte != b','),
+        })
+    }
+}
+
+// Positions in a path: "" / api / NAMESPACE / QUEUE / job / JOB_ID.
+const NAMESPACE: usize = 2;
+const QUEUE: usize = 3;
+const JOB_ID: usize = 5;
+
+/// A part of the path, decoded; empty if it is not there. What is no UTF-8 is replaced by what no name
+/// may have in it.
+fn segment(path: &str, position: usize) -> Cow<'_, str> {
+    let raw = path.split('/').nth(position).unwrap_or_default();
+    if !raw.contains('%') {
+        return Cow::Borrowed(raw);
+    }
+    let plain = unescape(raw, Plus::IsPlus).unwrap_or_default();
+    Cow::Owned(String::from_utf8_lossy(&plain).into_owned())
+}
+
+fn queue_key(path: &str) -> Result<QueueKey, Refusal> {
+    let (namespace, queue) = (segment(path, NAMESPACE), segment(path, QUEUE));
+    if namespace.len() > NAME_BYTES_MAX || queue.len() > NAME_BYTES_MAX {
+        return Err(Refusal::NameTooLong);
+    }
+    let namespace = Namespace::try_from(&*namespace).map_err(|_| Refusal::NamespaceForbidden)?;
+    if queue.starts_with('_') {
+        return Err(Refusal::QueueForbidden);
+    }
+    let queue = QueueName::try_from(&*queue).map_err(|_| Refusal::QueueForbidden)?;
+    Ok(QueueKey { namespace, queue })
+}
+
+fn check_list(list: &str) -> Result<(), Refusal> {
+    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-_,".contains(&byte);
+    if list.is_empty() || !list.bytes().all(allowed) {
+        return Err(Refusal::QueueForbidden);
+    }
+    Ok(())
+}
+
+fn queues_of(namespace: &Namespace, list: &str) -> Vec<QueueKey> {
+    let mut queues: Vec<QueueKey> = Vec::new();
+    let mut seen = std::collections::HashSet::new();
+    for queue in list
+        .split(',')
+        .filter_map(|name| QueueName::try_from(name).ok())
+    {
+        if seen.insert(queue.clone()) {
+            let namespace = namespace.clone();
+            queues.push(QueueKey { namespace, queue });
+        }
+    }
+    queues
+}
+
+/// The token that came with a request, and the pool that it names.
+struct Presented(String);
+
+impl Presented {
+    /// The header counts; the query only where there is no header, or an empty one.
+    fn in_request(parts: &Parts) -> Self {
+        let header = parts.headers.get("x-token").map(|value| value.as_bytes());
+        let token = match header {
+            Some(value) if !value.is_empty() => String::from_utf8_lossy(value).into_owned(),
+            _ => Query::new(parts.uri.query().unwrap_or_default())
+                .get("token")
+                .unwrap_or_default(),
+        };
+        Self(token)
+    }
+
+    /// Pool and bare token of `[pool:]token`.
+    fn split(&self) -> (&str, &str) {
+        match self.0.split_once(':') {
+            Some((pool, token)) => (pool, token),
+            None => ("", &self.0),
+        }
+    }
+
+    fn pool(&self, app: &App) -> Result<Arc<Pool>, Refusal> {
+        app.pool(self.split().0)
+            .cloned()
+            .ok_or(Refusal::PoolNotFound)
+    }
+
+    /// The namespace, if the token opens it. A namespace that cannot be is opened by none.
+    async fn check<'a>(
+        &self,
+        app: &App,
+        pool: &Arc<Pool>,
+        namespace: Option<&'a Namespace>,
+    ) -> Result<&'a Namespace, Refusal> {
+        let token = self.split().1;
+        if token.is_empty() {
+            return Err(Refusal::TokenMissing);
+        }
+        let namespace = namespace.ok_or(Refusal::TokenInvalid)?;
+        if app.tokens.opens(&pool.name, namespace, token).await? {
+            Ok(namespace)
+        } else {
+            Err(Refusal::TokenInvalid)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn expect(path: &str, outcome: Result<&str, Refusal>) {
+        let key = queue_key(path).map(|key| key.to_string());
+        assert_eq!(key, outcome.map(ToOwned::to_owned), "{path}");
+    }
+
+    #[test]
+    fn names_are_checked_length_first_then_namespace_then_queue() {
+        let long = "x".repeat(256);
+        expect("/api/ns/q", Ok("ns/q"));
+        expect("/api/_ns/-q/job/1", Ok("_ns/-q"));
+        expect("/api/n%73/%71", Ok("ns/q"));
+        expect(&format!("/api/n.s/{long}"), Err(Refusal::NameTooLong));
+        expect(&format!("/api/{long}/q"), Err(Refusal::NameTooLong));
+        expect("/api/n.s/_q", Err(Refusal::NamespaceForbidden));
+        expect("/api//q", Err(Refusal::NamespaceForbidden));
+        expect("/api/ns/_q", Err(Refusal::QueueForbidden));
+        expect("/api/ns/a,b", Err(Refusal::QueueForbidden));
+        expect("/api/ns/%C3%BC", Err(Refusal::QueueForbidden));
+        expect("/api/ns/%FF", Err(Refusal::QueueForbidden));
+        expect("/api/ns/a+b", Err(Refusal::QueueForbidden));
+    }
+
+    #[test]
+    fn a_list_keeps_its_order_and_names_each_queue_once() {
+        let namespace = Namespace::try_from("ns").unwrap();
+        let long = "x".repeat(256);
+        let queues = queues_of(&namespace, &format!(",b,a,,{long},b,_c"));
+        let names: Vec<&str> = queues.iter().map(|key| key.queue.as_str()).collect();
+        assert_eq!(names, ["b", "a", "_c"]);
+        assert_eq!(check_list("a,b-_,"), Ok(()));
+        assert_eq!(check_list(","), Ok(()));
+        assert_eq!(check_list(""), Err(Refusal::QueueForbidden));
+        assert_eq!(check_list("a b"), Err(Refusal::QueueForbidden));
+    }
+
+    #[test]
+    fn a_token_is_split_at_its_first_colon() {
+        let split = |text: &str| {
+            let presented = Presented(text.to_owned());
+            let (pool, token) = presented.split();
+            (pool.to_owned(), token.to_owned())
+        };
+        assert_eq!(split("tok"), (String::new(), "tok".to_owned()));
+        assert_eq!(split("p:t:u"), ("p".to_owned(), "t:u".to_owned()));
+        assert_eq!(split(":tok"), (String::new(), "tok".to_owned()));
+    }
+}

@@ -1,0 +1,55 @@
+//! What no route matches, and the few paths that are answered in a way of their own.
+
+use axum::body::Body;
+use axum::http::{HeaderValue, Method, Response, StatusCode, Uri, header};
+use axum::response::IntoResponse;
+
+use super::error::Refusal;
+
+/// Marks an answer that carries no request id.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct WithoutRequestId;
+
+/// Answers a request that has no route.
+pub(crate) async fn unmatched(method: Method, uri: Uri) -> Response<Body> {
+    let path: Vec<&str> = uri.path().split('/').collect();
+    match path[..] {
+        // A namespace and a slash: the client is sent to the path without the slash, where it finds
+        // nothing either. Other trailing slashes are just unknown paths.
+        ["", "api", namespace, ""] if !namespace.is_empty() => redirect(&method, &uri),
+        // An empty namespace is a bad name rather than an unknown path.
+        ["", "api", "", queue] if !queue.is_empty() => Refusal::NamespaceForbidden.into_response(),
+        _ => Refusal::ApiNotFound.into_response(),
+    }
+}
+
+fn redirect(method: &Method, uri: &Uri) -> Response<Body> {
+    let mut target = uri.path().trim_end_matches('/').to_owned();
+    if let Some(query) = uri.query() {
+        target = format!("{target}?{query}");
+    }
+    let Ok(location) = HeaderValue::from_str(&target) else {
+        return Refusal::ApiNotFound.into_response();
+    };
+    // Only the first status lets a client change its method.
+    let mut response = if *method == Method::GET {
+        moved_page(&target)
+    } else {
+        StatusCode::TEMPORARY_REDIRECT.into_response()
+    };
+    response.headers_mut().insert(header::LOCATION, location);
+    response.extensions_mut().insert(WithoutRequestId);
+    response
+}
+
+fn moved_page(target: &str) -> Response<Body> {
+    let safe = target
+        .replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
+        .replace('"', "&#34;")
+        .replace('\'', "&#39;");
+    let page = format!("<a href=\"{safe}\">Moved Permanently</a>.\n\n");
+    let html = [(header::CONTENT_TYPE, "text/html; charset=utf-8")];
+    (StatusCode::MOVED_PERMANENTLY, html, page).into_response()
+}

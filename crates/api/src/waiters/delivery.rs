@@ -1,0 +1,134 @@
+//! Jobs between the line and the client.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use axum::body::{Body, HttpBody};
+use bytes::Bytes;
+use hyper::body::{Frame, SizeHint};
+use tidegate_core::{Job, JobId, QueueKey};
+
+use super::Inner;
+use super::seat::Haul;
+
+/// Reserved jobs, at least one. Unless they reach the client they are given back, without costing a try.
+#[derive(Debug)]
+pub(crate) struct Delivery {
+    parts: Vec<Part>,
+    now_ms: u64,
+}
+
+/// The jobs that one queue has in a delivery.
+#[derive(Debug)]
+struct Part {
+    jobs: Vec<Job>,
+    parcel: Parcel,
+}
+
+impl Delivery {
+    pub(super) fn new(inner: Arc<Inner>, haul: Haul) -> Self {
+        let parcel = Parcel {
+            inner,
+            slips: haul.slips(),
+            queue: haul.queue,
+        };
+        Self {
+            now_ms: haul.now_ms,
+            parts: vec![Part {
+                jobs: haul.jobs,
+                parcel,
+            }],
+        }
+    }
+
+    /// Adds the jobs of another queue.
+    pub(super) fn append(&mut self, more: Self) {
+        self.parts.extend(more.parts);
+        self.now_ms = more.now_ms;
+    }
+
+    /// The queue that the first jobs are from.
+    pub(super) fn queue(&self) -> &QueueKey {
+        &self.parts[0].parcel.queue
+    }
+
+    /// How many jobs there are.
+    pub(super) fn len(&self) -> usize {
+        self.parts.iter().map(|part| part.jobs.len()).sum()
+    }
+
+    /// The jobs with their queues, in the order in which they were asked for.
+    pub(crate) fn jobs(&self) -> impl Iterator<Item = (&QueueKey, &Job)> {
+        self.parts.iter().flat_map(|part| {
+            let queue = &part.parcel.queue;
+            part.jobs.iter().map(move |job| (queue, job))
+        })
+    }
+
+    /// The clock of Redis when they were reserved, in ms.
+    pub(crate) const fn now_ms(&self) -> u64 {
+        self.now_ms
+    }
+
+    /// The body of an answer that shows the jobs. They count as delivered once it is taken for writing.
+    pub(crate) fn into_body(self, shown: Vec<u8>) -> Body {
+        Body::new(DeliveryBody {
+            shown: Some(shown.into()),
+            parcels: self.parts.into_iter().map(|part| part.parcel).collect(),
+        })
+    }
+}
+
+/// What has to be given back if it does not arrive.
+#[derive(Debug)]
+struct Parcel {
+    inner: Arc<Inner>,
+    queue: QueueKey,
+    slips: Vec<(JobId, u32)>,
+}
+
+impl Parcel {
+    fn arrived(&mut self) {
+        let delivered = std::mem::take(&mut self.slips).len();
+        crate::metrics::delivered(&self.inner.pool, delivered);
+    }
+}
+
+impl Drop for Parcel {
+    fn drop(&mut self) {
+        let slips = std::mem::take(&mut self.slips);
+        self.inner.give_back(self.queue.clone(), slips);
+    }
+}
+
+/// Shows jobs, in one piece. hyper asks for it when the connection is ready for the answer, right after
+/// it has looked for a hang-up, and not at all if the connection has ended.
+struct DeliveryBody {
+    shown: Option<Bytes>,
+    parcels: Vec<Parcel>,
+}
+
+impl HttpBody for DeliveryBody {
+    type Data = Bytes;
+    type Error = std::convert::Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
+        let shown = self.shown.take();
+        if shown.is_some() {
+            self.parcels.iter_mut().for_each(Parcel::arrived);
+        }
+        Poll::Ready(shown.map(|bytes| Ok(Frame::data(bytes))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.shown.is_none()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact(self.shown.as_ref().map_or(0, |bytes| bytes.len() as u64))
+    }
+}

@@ -1,0 +1,307 @@
+//! Consumers that wait for jobs, and how jobs come to them.
+//!
+//! ```text
+//!  consumer ──takes──► seat ──enters──► line of queue A ──► serve loop of A ──► store.reserve
+//!    ▲                  │                (seats in order)     one at a time     (claims in order)
+//!    │                  └──enters──────► line of queue B ──► serve loop of B        │
+//!    │                                         ▲                                    │
+//!    │                                         │ ring: doorbell, poll, arrival      │
+//!    └── delivery ◄── first jobs win ◄─────────┴──────── jobs, in order ◄───────────┘
+//!          │
+//!          └── not written to the client? ──► store.release, without costing a try
+//! ```
+//!
+//! **A seat first, then a look.** A consumer enters the line of a queue before anybody looks into the
+//! queue for it. A job that is published in between rings a line that the consumer is in already, so
+//! there is no moment in which a wake-up can be missed.
+//!
+//! **One serve loop a queue.** A round takes the claims of the seats in a line, in order of arrival, and
+//! makes one call for all of them; who arrives during the call is served by the next one. So a thousand
+//! consumers of one queue cost a few calls, not a thousand, and first come is first served. The loop
+//! goes on as long as somebody is in line who has not had a round that began after his arrival, or the
+//! line was rung during the call, or every claim was satisfied, which means that there may be more.
+//!
+//! **Several queues.** A seat enters the lines of its queues one after the other, each time waiting for
+//! a round to find nothing there: that is the strict order of queues. Then it waits in all lines at
+//! once. If two queues deliver at the same moment the second delivery is given back.
+//!
+//! **Nothing is delivered into the void.** Every job on its way is in the hands of something that gives
+//! it back when dropped: the seat, then the [`Delivery`], then the body of the answer, until hyper has
+//! taken the bytes. A client that hangs up drops the future of its request and with it all of these.
+//!
+//! **Messages are hints.** [`wake`] rings lines when Redis says so, and each line once in a while in
+//! case Redis's message was lost.
+
+mod delivery;
+mod line;
+mod round;
+mod seat;
+mod wake;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use metrics::Gauge;
+use tidegate_core::{JobId, QueueKey};
+use tidegate_store::{Claim, Store};
+use tokio::runtime::Handle;
+use tokio::time::{Instant, timeout_at};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::metrics::WAITING;
+pub(crate) use delivery::Delivery;
+use line::Line;
+use seat::{News, Seat};
+
+/// A call for the line failed. The reason has been logged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct RoundFailed;
+
+/// The waiting consumers of one pool. Cheap to clone.
+#[derive(Debug, Clone)]
+pub(crate) struct Waiters(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    pool: Arc<str>,
+    store: Store,
+    poll_interval: Duration,
+    lines: Mutex<Lines>,
+    /// Cancelled when the lines are closed, for those who are in no line.
+    closed: CancellationToken,
+    /// Serve loops and releases.
+    tasks: TaskTracker,
+    /// Where tasks run that are started by a drop, which may happen anywhere.
+    runtime: Handle,
+    waiting: Gauge,
+}
+
+#[derive(Debug, Default)]
+struct Lines {
+    by_queue: HashMap<QueueKey, Line>,
+    next_ticket: u64,
+    closed: bool,
+}
+
+impl Waiters {
+    /// Lines for the queues of a pool. To be called on a runtime.
+    pub(crate) fn new(pool: Arc<str>, store: Store, poll_interval: Duration) -> Self {
+        let waiting = metrics::gauge!(WAITING, "pool" => pool.to_string());
+        Self(Arc::new(Inner {
+            pool,
+            store,
+            poll_interval,
+            lines: Mutex::default(),
+            closed: CancellationToken::new(),
+            tasks: TaskTracker::new(),
+            runtime: Handle::current(),
+            waiting,
+        }))
+    }
+
+    /// Takes jobs from the first queue that has some, and waits for some if none has: for `patience`,
+    /// never less, unless the lines are closed. At least one look into each queue is taken after the
+    /// call began. A claim that the first queue does not fill goes on to the queues behind it, without
+    /// waiting.
+    ///
+    /// Dropping the future gives the place up at once, and jobs that were on their way back.
+    ///
+    /// # Errors
+    /// A call on behalf of this consumer failed.
+    pub(crate) async fn wait(
+        &self,
+        queues: &[QueueKey],
+        claim: Claim,
+        patience: Duration,
+    ) -> Result<Option<Delivery>, RoundFailed> {
+        let Some(mut delivery) = self.wait_for_first(queues, claim, patience).await? else {
+            return Ok(None);
+        };
+        let delivered_from = queues.iter().position(|queue| queue == delivery.queue());
+        for queue in queues
+            .iter()
+            .skip(delivered_from.map_or(queues.len(), |first| first + 1))
+        {
+            let count = usize::from(claim.count).saturating_sub(delivery.len());
+            let Ok(count @ 1..) = u16::try_from(count) else {
+                break;
+            };
+            let rest = Claim { count, ..claim };
+            let more = self.wait_for_first(std::slice::from_ref(queue), rest, Duration::ZERO);
+            // What was taken is not given up because a later queue could not be looked into.
+            if let Ok(Some(more)) = more.await {
+                delivery.append(more);
+            }
+        }
+        Ok(Some(delivery))
+    }
+
+    async fn wait_for_first(
+        &self,
+        queues: &[QueueKey],
+        claim: Claim,
+        patience: Duration,
+    ) -> Result<Option<Delivery>, RoundFailed> {
+        let deadline = Instant::now() + patience;
+        let mut place = Place::new(&self.0, claim);
+        for queue in queues {
+            place.enter(queue);
+            match place.seat.news(place.entered).await {
+                News::NothingYet => {}
+                news => return place.leave_with(news),
+            }
+            if patience.is_zero() {
+                place.leave_lines();
+            }
+        }
+        if patience.is_zero() {
+            return Ok(None);
+        }
+        let parked = async {
+            match queues {
+                [] => self.0.closed.cancelled().await,
+                _ => place.seat.outcome().await,
+            }
+        };
+        // Both ends of the wait lead to the same look at the seat.
+        let _ = timeout_at(deadline, parked).await;
+        let news = place.seat.look(usize::MAX);
+        place.leave_with(news.unwrap_or(News::NothingYet))
+    }
+
+    /// Answers everybody who waits, and everybody who comes from now on, that there is nothing.
+    pub(crate) fn close(&self) {
+        let mut lines = self.0.lock();
+        lines.closed = true;
+        for line in lines.by_queue.values() {
+            line.close();
+        }
+        drop(lines);
+        self.0.closed.cancel();
+    }
+
+    /// Waits until jobs that are on their way back have arrived. To be called after [`Self::close`],
+    /// when all requests have ended.
+    pub(crate) async fn settled(&self) {
+        self.0.tasks.close();
+        self.0.tasks.wait().await;
+    }
+
+    /// Wakes the lines when there may be jobs for them, until told to stop.
+    pub(crate) async fn wake(self, stop: CancellationToken) {
+        wake::wake(&self.0, stop).await;
+    }
+}
+
+impl Inner {
+    fn lock(&self) -> MutexGuard<'_, Lines> {
+        // The state is valid after each statement: a panic elsewhere does not spoil it.
+        self.lines.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Has the line of a queue served, if there is one.
+    fn ring(self: &Arc<Self>, queue: &QueueKey) {
+        let start = match self.lock().by_queue.get_mut(queue) {
+            Some(line) => line.ring(),
+            None => false,
+        };
+        if start {
+            self.spawn_serving(queue.clone());
+        }
+    }
+
+    /// Gives jobs back that nobody got, so that the oldest is the queue's next again.
+    fn give_back(self: &Arc<Self>, queue: QueueKey, jobs: Vec<(JobId, u32)>) {
+        if jobs.is_empty() {
+            return;
+        }
+        let inner = Arc::clone(self);
+        let giving_back = async move {
+            for (id, attempt) in jobs.into_iter().rev() {
+                match inner.store.release(&queue, id, attempt).await {
+                    Ok(_) => crate::metrics::released(&inner.pool),
+                    // It comes back by itself when its lease is over.
+                    Err(error) => crate::metrics::storage_failed(&error),
+                }
+            }
+            inner.ring(&queue);
+        };
+        self.tasks.spawn_on(giving_back, &self.runtime);
+    }
+}
+
+/// A consumer's place: its seat, and the lines that the seat is in. Dropping it gives everything up.
+struct Place<'a> {
+    inner: &'a Arc<Inner>,
+    seat: Arc<Seat>,
+    /// How many lines were entered, whether left since or not.
+    entered: usize,
+    lines: Vec<(QueueKey, u64)>,
+}
+
+impl<'a> Place<'a> {
+    fn new(inner: &'a Arc<Inner>, claim: Claim) -> Self {
+        inner.waiting.increment(1.0);
+        Self {
+            inner,
+            seat: Arc::new(Seat::new(claim)),
+            entered: 0,
+            lines: Vec::with_capacity(1),
+        }
+    }
+
+    fn enter(&mut self, queue: &QueueKey) {
+        let mut lines = self.inner.lock();
+        if lines.closed {
+            self.seat.close();
+            return;
+        }
+        let ticket = lines.next_ticket;
+        lines.next_ticket += 1;
+        let line = lines.by_queue.entry(queue.clone()).or_default();
+        let start = line.enter(ticket, Arc::clone(&self.seat));
+        drop(lines);
+        self.entered += 1;
+        self.lines.push((queue.clone(), ticket));
+        if start {
+            self.inner.spawn_serving(queue.clone());
+        }
+    }
+
+    fn leave_lines(&mut self) {
+        if self.lines.is_empty() {
+            return;
+        }
+        let mut lines = self.inner.lock();
+        for (queue, ticket) in self.lines.drain(..) {
+            let Some(line) = lines.by_queue.get_mut(&queue) else {
+                continue;
+            };
+            line.leave(ticket);
+            if line.is_over() {
+                lines.by_queue.remove(&queue);
+            }
+        }
+    }
+
+    fn leave_with(self, news: News) -> Result<Option<Delivery>, RoundFailed> {
+        match news {
+            News::Jobs(haul) => Ok(Some(Delivery::new(Arc::clone(self.inner), haul))),
+            News::Failed => Err(RoundFailed),
+            News::NothingYet | News::Closed => Ok(None),
+        }
+    }
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        self.leave_lines();
+        if let Some(haul) = self.seat.leave() {
+            let jobs = haul.slips();
+            self.inner.give_back(haul.queue, jobs);
+        }
+        self.inner.waiting.decrement(1.0);
+    }
+}

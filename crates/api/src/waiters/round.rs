@@ -1,0 +1,90 @@
+//! The serve loop: rounds for one line, one after the other, while there is reason to.
+
+use std::sync::Arc;
+
+use metrics::counter;
+use tidegate_core::QueueKey;
+use tokio::time::Instant;
+
+use super::Inner;
+use super::line::Round;
+use super::seat::Haul;
+use crate::metrics::{ROUNDS, storage_failed};
+
+impl Inner {
+    /// Starts the serve loop of a line. To be called by whoever was told so by the line.
+    pub(super) fn spawn_serving(self: &Arc<Self>, queue: QueueKey) {
+        let serving = Serving {
+            inner: Arc::clone(self),
+            queue,
+        };
+        self.tasks.spawn_on(serving.run(), &self.runtime);
+    }
+}
+
+/// A serve loop at work. It is a task of its own: no consumer who leaves can end it half-way.
+struct Serving {
+    inner: Arc<Inner>,
+    queue: QueueKey,
+}
+
+impl Serving {
+    async fn run(self) {
+        while let Some(round) = self.next_round() {
+            counter!(ROUNDS).increment(1);
+            match self.inner.store.reserve(&self.queue, &round.claims).await {
+                Ok(reserved) => {
+                    let surplus = self.hand_out(round, reserved);
+                    for haul in surplus {
+                        let jobs = haul.slips();
+                        self.inner.give_back(haul.queue, jobs);
+                    }
+                }
+                Err(error) => {
+                    storage_failed(&error);
+                    self.fail(&round);
+                }
+            }
+        }
+    }
+
+    /// The next round, or the end of the loop, decided and noted in one step.
+    fn next_round(&self) -> Option<Round> {
+        let mut lines = self.inner.lock();
+        let line = lines.by_queue.get_mut(&self.queue)?;
+        let round = line.next_round();
+        if round.is_none() {
+            line.poll_at = Some(Instant::now() + self.inner.poll_pause());
+        }
+        if line.is_over() {
+            lines.by_queue.remove(&self.queue);
+        }
+        round
+    }
+
+    fn hand_out(&self, round: Round, reserved: tidegate_store::Reserved) -> Vec<Haul> {
+        let mut lines = self.inner.lock();
+        // A line with a loop at work is never removed.
+        let line = lines.by_queue.entry(self.queue.clone()).or_default();
+        line.hand_out(&self.queue, round, reserved.jobs, reserved.now_ms)
+    }
+
+    fn fail(&self, round: &Round) {
+        if let Some(line) = self.inner.lock().by_queue.get_mut(&self.queue) {
+            line.fail(round);
+        }
+    }
+}
+
+impl Drop for Serving {
+    /// A loop that ends by itself has nothing to wind up. One that panicked, or that the runtime dropped,
+    /// would leave a line behind that nobody serves.
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            return;
+        }
+        if let Some(line) = self.inner.lock().by_queue.get_mut(&self.queue) {
+            line.abort();
+        }
+    }
+}

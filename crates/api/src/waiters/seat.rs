@@ -1,0 +1,213 @@
+//! The place where a consumer waits and where jobs are put down for it.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use tidegate_core::{Job, JobId, QueueKey};
+use tidegate_store::Claim;
+use tokio::sync::Notify;
+
+/// Jobs of one queue that were reserved by one call.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Haul {
+    pub(super) queue: QueueKey,
+    pub(super) jobs: Vec<Job>,
+    pub(super) now_ms: u64,
+}
+
+impl Haul {
+    /// What it takes to give the jobs back.
+    pub(super) fn slips(&self) -> Vec<(JobId, u32)> {
+        self.jobs.iter().map(|job| (job.id, job.attempt)).collect()
+    }
+}
+
+/// What a consumer finds at its seat.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum News {
+    /// Jobs; the seat is left.
+    Jobs(Haul),
+    /// The expected number of rounds is over and none of them found anything.
+    NothingYet,
+    /// A call failed; the seat is left.
+    Failed,
+    /// The lines are closed; the seat is left.
+    Closed,
+}
+
+/// One seat. A consumer has one, in however many lines it stands.
+#[derive(Debug)]
+pub(super) struct Seat {
+    pub(super) claim: Claim,
+    state: Mutex<State>,
+    changed: Notify,
+}
+
+#[derive(Debug)]
+enum State {
+    /// `rounds` lines that the seat entered have had their first round for it, in vain.
+    Waiting {
+        rounds: usize,
+    },
+    Holding(Haul),
+    Failed,
+    Closed,
+    Left,
+}
+
+impl Seat {
+    pub(super) fn new(claim: Claim) -> Self {
+        Self {
+            claim,
+            state: Mutex::new(State::Waiting { rounds: 0 }),
+            changed: Notify::new(),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether jobs would be welcome.
+    pub(super) fn is_waiting(&self) -> bool {
+        matches!(*self.lock(), State::Waiting { .. })
+    }
+
+    /// Puts jobs down; they come back if nobody waits here any more.
+    pub(super) fn put(&self, haul: Haul) -> Result<(), Haul> {
+        let mut state = self.lock();
+        if !matches!(*state, State::Waiting { .. }) {
+            return Err(haul);
+        }
+        *state = State::Holding(haul);
+        drop(state);
+        self.changed.notify_one();
+        Ok(())
+    }
+
+    /// The first round of a line since the seat entered it is over and found nothing.
+    pub(super) fn round_over(&self) {
+        if let State::Waiting { rounds } = &mut *self.lock() {
+            *rounds += 1;
+        }
+        self.changed.notify_one();
+    }
+
+    /// A call on behalf of this seat failed.
+    pub(super) fn fail(&self) {
+        self.end(State::Failed);
+    }
+
+    /// There will be no more rounds.
+    pub(super) fn close(&self) {
+        self.end(State::Closed);
+    }
+
+    fn end(&self, end: State) {
+        let mut state = self.lock();
+        if matches!(*state, State::Waiting { .. }) {
+            *state = end;
+        }
+        drop(state);
+        self.changed.notify_one();
+    }
+
+    /// Waits until something happened or that many first rounds are over.
+    pub(super) async fn news(&self, rounds: usize) -> News {
+        loop {
+            if let Some(news) = self.look(rounds) {
+                return news;
+            }
+            // A change between the look and this wait has left a permit.
+            self.changed.notified().await;
+        }
+    }
+
+    /// Waits until [`Self::look`] has something to tell.
+    pub(super) async fn outcome(&self) {
+        while self.is_waiting() {
+            self.changed.notified().await;
+        }
+    }
+
+    /// Takes what is there, if anything.
+    pub(super) fn look(&self, rounds: usize) -> Option<News> {
+        let mut state = self.lock();
+        if let State::Waiting { rounds: over } = *state {
+            return (over >= rounds).then_some(News::NothingYet);
+        }
+        match std::mem::replace(&mut *state, State::Left) {
+            State::Holding(haul) => Some(News::Jobs(haul)),
+            State::Failed => Some(News::Failed),
+            State::Closed | State::Left | State::Waiting { .. } => Some(News::Closed),
+        }
+    }
+
+    /// Gives the seat up; jobs that lie there are handed over.
+    pub(super) fn leave(&self) -> Option<Haul> {
+        match std::mem::replace(&mut *self.lock(), State::Left) {
+            State::Holding(haul) => Some(haul),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn seat() -> Seat {
+        Seat::new(Claim {
+            count: 1,
+            ttr_ms: 1000,
+        })
+    }
+
+    fn haul() -> Haul {
+        Haul {
+            queue: QueueKey::try_from("ns/q").unwrap(),
+            jobs: vec![],
+            now_ms: 1,
+        }
+    }
+
+    #[test]
+    fn the_first_jobs_win_and_the_others_come_back() {
+        let seat = seat();
+        assert_eq!(seat.put(haul()), Ok(()));
+        assert_eq!(seat.put(haul()), Err(haul()));
+        seat.fail();
+        assert_eq!(seat.look(0), Some(News::Jobs(haul())));
+        assert_eq!(seat.put(haul()), Err(haul()));
+    }
+
+    #[test]
+    fn jobs_at_an_abandoned_seat_are_handed_over() {
+        let seat = seat();
+        assert_eq!(seat.put(haul()), Ok(()));
+        assert_eq!(seat.leave(), Some(haul()));
+        assert_eq!(seat.put(haul()), Err(haul()));
+        assert_eq!(seat.leave(), None);
+    }
+
+    #[test]
+    fn rounds_are_counted_while_waiting() {
+        let seat = seat();
+        assert_eq!(seat.look(1), None);
+        seat.round_over();
+        assert_eq!(seat.look(1), Some(News::NothingYet));
+        assert_eq!(seat.look(2), None);
+        assert!(seat.is_waiting());
+        seat.close();
+        assert_eq!(seat.look(2), Some(News::Closed));
+        assert!(!seat.is_waiting());
+    }
+
+    #[tokio::test]
+    async fn a_change_before_the_wait_is_not_missed() {
+        let seat = seat();
+        seat.round_over();
+        assert_eq!(seat.news(1).await, News::NothingYet);
+        seat.fail();
+        assert_eq!(seat.news(2).await, News::Failed);
+    }
+}
