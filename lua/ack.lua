@@ -15,7 +15,7 @@
 
 local name, number, nonce, created_ms, attempt = ARGV[3], ARGV[4], ARGV[5], ARGV[6], tonumber(ARGV[7])
 
-local job = find(name, number, nonce, created_ms)
+local job = find(KEYS[1], name, number, nonce, created_ms)
 if not job then return { 'gone' } end
 if attempt ~= 0 and (job.state ~= LEASED or job.attempt ~= attempt) then return { 'lost' } end
 delete(job)

@@ -14,7 +14,7 @@
 
 local name, number, nonce, created_ms = ARGV[3], ARGV[4], ARGV[5], ARGV[6]
 
-local job = find(name, number, nonce, created_ms)
+local job = find(KEYS[1], name, number, nonce, created_ms)
 if not job then return { 'gone' } end
 if job.state == LEASED then return { 'leased' } end
 delete(job)

@@ -37,7 +37,7 @@ local function oldest(state, stale_left)
 end
 
 if which == 'job' then
-  local job = find(name, number, nonce, created_ms)
+  local job = find(KEYS[1], name, number, nonce, created_ms)
   return job and shown(job) or { 'none' }
 end
 if not queue then return { 'none' } end

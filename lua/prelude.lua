@@ -61,9 +61,9 @@ local function expired(job)
 end
 
 -- The live job of a queue that an id names, or nil. All parts of the id must be the record's.
-local function find(name, number, nonce, created_ms)
+local function find(queues, name, number, nonce, created_ms)
   local job = read(number)
-  if job and job.queue == tonumber(redis.call('HGET', KEYS[1], name)) and job.nonce == tonumber(nonce)
+  if job and job.queue == tonumber(redis.call('HGET', queues, name)) and job.nonce == tonumber(nonce)
     and job.created_ms == tonumber(created_ms) and not expired(job) then
     return job
   end

@@ -22,7 +22,7 @@ if not queue then
 end
 
 if replaced ~= '' then
-  local job = find(name, replaced, replaced_nonce, replaced_ms)
+  local job = find(KEYS[1], name, replaced, replaced_nonce, replaced_ms)
   if job then delete(job) end
 end
 

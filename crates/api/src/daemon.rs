@@ -19,6 +19,9 @@ use crate::metrics::{HISTOGRAMS, describe};
 /// Whoever looks at the admin port while the daemon stops has this much longer.
 const ADMIN_DRAIN: Duration = Duration::from_millis(500);
 
+/// Jobs of connections that were cut have this much longer to get back.
+const SETTLE_MIN: Duration = Duration::from_secs(1);
+
 /// Why the daemon did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
@@ -97,7 +100,7 @@ async fn serve(app: &Arc<App>, public: Listener, stop: CancellationToken, drain_
     end.cancel();
     // A task that cannot panic.
     let stopped_at = closing.await.unwrap_or_else(|_| Instant::now());
-    let deadline = stopped_at + drain_timeout;
+    let deadline = (stopped_at + drain_timeout).max(Instant::now() + SETTLE_MIN);
     for pool in app.pools() {
         if timeout_at(deadline, pool.waiters.settled()).await.is_err() {
             tracing::warn!(pool = %pool.name, "jobs on their way back did not arrive in time");

@@ -9,16 +9,27 @@ use clap::Parser;
 use tidegate_api::{Config, DEFAULTS};
 use tidegate_service::{Sources, ignored_variables, load, logs, process_environment};
 
-/// Publish, consume and acknowledge delayed jobs over HTTP.
-///
-/// Jobs are kept in Redis. Any number of these processes may serve the same Redis; tidegate-pumpd makes
-/// delayed jobs consumable when they are due.
-///
-/// Settings come from built-in defaults, then the file given with --config, then environment variables
-/// (TIDEGATE_LISTEN, TIDEGATE_LOG__LEVEL, TIDEGATE_POOL__DEFAULT__URL: the key with __ between its
-/// parts), then the flags below. config/api.toml lists every key with its default.
+/// hyper holds two buffers of 8 KiB for each connection, and those of a waiting consumer are all but
+/// unused. An allocator that writes its own notes into or next to a block makes each of them cost a page
+/// of memory at least; jemalloc keeps its notes elsewhere. Measured with 10 000 waiting consumers: 6 to 9
+/// KiB each, against 13 to 15 with the allocator of glibc.
+#[cfg(feature = "jemalloc")]
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
+const ABOUT: &str = "\
+Publish, consume and acknowledge delayed jobs over HTTP.
+
+Jobs are kept in Redis. Any number of these processes may serve the same Redis;
+tidegate-pumpd makes delayed jobs consumable when they are due.
+
+Settings come from built-in defaults, then the file given with --config, then
+environment variables (the key in capitals with __ between its parts, as in
+TIDEGATE_LISTEN or TIDEGATE_POOL__DEFAULT__URL), then the flags below.
+config/api.toml lists every key with its default.";
+
 #[derive(Debug, Parser)]
-#[command(version, max_term_width = 100, after_help = AFTER_HELP)]
+#[command(version, about = ABOUT, after_help = AFTER_HELP)]
 struct Flags {
     /// Settings that differ from the defaults, as TOML
     #[arg(long, value_name = "FILE")]
@@ -36,11 +47,11 @@ struct Flags {
     #[arg(long, value_name = "URL")]
     redis: Option<String>,
 
-    /// Start even if the Redis of the default pool may lose jobs (no append-only file, evicts keys)
+    /// Start even if that Redis may lose jobs: no append-only file, or a policy that evicts keys
     #[arg(long)]
     allow_unsafe_redis: bool,
 
-    /// error, warn, info, debug, trace, or a filter such as info,tidegate_api=debug [default: info]
+    /// error, warn, info, debug, trace, or a filter: info,tidegate_api=debug [default: info]
     #[arg(long, value_name = "LEVEL")]
     log_level: Option<String>,
 

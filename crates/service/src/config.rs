@@ -81,8 +81,13 @@ pub fn load<T: DeserializeOwned>(sources: &Sources<'_>) -> Result<T, ConfigError
     let mut settings: T = check(&builder, Layer::Defaults)?;
     let mut builder = builder;
     if let Some(path) = sources.file {
-        builder = builder.add_source(File::from(path).format(FileFormat::Toml));
-        settings = check(&builder, Layer::File(path.to_owned()))?;
+        let layer = Layer::File(path.to_owned());
+        let text = match std::fs::read_to_string(path) {
+            Ok(text) => text,
+            Err(error) => return Err(wrong(layer, &error)),
+        };
+        builder = builder.add_source(File::from_str(&text, FileFormat::Toml));
+        settings = check(&builder, layer)?;
     }
     let (counted, _) = split_environment(sources);
     if !counted.is_empty() {
@@ -127,7 +132,7 @@ fn check<T: DeserializeOwned>(
         .map_err(|error| wrong(layer, &error))
 }
 
-fn wrong(layer: Layer, error: &::config::ConfigError) -> ConfigError {
+fn wrong(layer: Layer, error: &dyn std::error::Error) -> ConfigError {
     let problem = error.to_string();
     ConfigError { layer, problem }
 }

@@ -196,10 +196,7 @@ where
             .header_read_timeout(limits.idle_timeout)
             .max_header_size(limits.header_bytes_max.max(BUFFER_BYTES_MIN))
             .title_case_headers(true)
-            .serve_connection(
-                TokioIo::new(stream),
-                TowerToHyperService::new(self.service),
-            );
+            .serve_connection(TokioIo::new(stream), TowerToHyperService::new(self.service));
         let connection = Box::pin(watcher.watch(connection));
         let (name, cut) = (self.name, self.cut);
         async move {

@@ -16,12 +16,24 @@ pub struct LogConfig {
 
 /// The form of a log line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[serde(try_from = "String")]
 pub enum LogFormat {
     /// For people.
     Text,
     /// For machines: one JSON object a line.
     Json,
+}
+
+impl TryFrom<String> for LogFormat {
+    type Error = String;
+
+    fn try_from(name: String) -> Result<Self, String> {
+        match name.as_str() {
+            "text" => Ok(Self::Text),
+            "json" => Ok(Self::Json),
+            _ => Err(format!("must be \"text\" or \"json\", not {name:?}")),
+        }
+    }
 }
 
 /// Why logging could not be set up.

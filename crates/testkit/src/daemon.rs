@@ -1,0 +1,352 @@
+//! One daemon process.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::process::ExitStatus;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
+use tidegate_local_redis::free_port;
+
+use crate::binary;
+use crate::eventually::eventually;
+use crate::process::Process;
+use crate::raw::RawHttp;
+
+const READY_LIMIT: Duration = Duration::from_secs(20);
+const READY_POLL: Duration = Duration::from_millis(5);
+/// What an api tells about its waiting consumers.
+const WAITING: &str = "tidegate_waiting_seats";
+/// Somebody else may take a port between its choice and its use.
+const PORT_TRIES: usize = 5;
+
+/// Which daemon.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Program {
+    /// `tidegate-api`.
+    Api,
+    /// `tidegate-pumpd`.
+    Pumpd,
+}
+
+impl Program {
+    /// The name of the program.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Api => "tidegate-api",
+            Self::Pumpd => "tidegate-pumpd",
+        }
+    }
+
+    /// The path of the program.
+    pub(crate) fn path(self) -> PathBuf {
+        binary::built(self.name())
+    }
+}
+
+/// How a daemon that was not meant to stay ended.
+#[derive(Debug)]
+pub struct Ended {
+    /// Its exit code; `None` when a signal ended it.
+    pub code: Option<i32>,
+    /// All that it wrote.
+    pub log: String,
+}
+
+/// Runs a daemon that is expected to end by itself.
+///
+/// # Panics
+/// When it has not ended within `limit`.
+pub async fn run_to_end(program: Program, arguments: &[&str], limit: Duration) -> Ended {
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let log = folder.path().join("log");
+    let arguments: Vec<String> = arguments
+        .iter()
+        .map(|argument| (*argument).to_owned())
+        .collect();
+    let mut process = Process::start(&program.path(), &arguments, &log);
+    let status = process.wait(limit).await;
+    let log = read(&log);
+    let status = status.unwrap_or_else(|| {
+        panic!(
+            "{} {arguments:?} did not end within {limit:?}:\n{log}",
+            program.name()
+        )
+    });
+    Ended {
+        code: status.code(),
+        log,
+    }
+}
+
+/// A daemon that runs, or has run and may run again.
+///
+/// Its ports stay the same over restarts. Dropping it ends the process at once.
+#[derive(Debug)]
+pub struct Daemon {
+    program: Program,
+    arguments: Vec<String>,
+    log: PathBuf,
+    listen: Option<SocketAddr>,
+    admin: SocketAddr,
+    process: Mutex<Process>,
+}
+
+impl Daemon {
+    /// Starts a daemon on free ports and waits until it is ready. `arguments` are all but the
+    /// addresses; its log becomes `<folder>/<name>.log`.
+    ///
+    /// # Panics
+    /// When it ends or is not ready in time.
+    pub async fn start(program: Program, name: &str, arguments: &[String], folder: &Path) -> Self {
+        let log = folder.join(format!("{name}.log"));
+        for try_number in 1..=PORT_TRIES {
+            let listen = (program == Program::Api).then(free_address);
+            let admin = free_address();
+            let mut all = vec!["--admin-listen".to_owned(), admin.to_string()];
+            if let Some(listen) = listen {
+                all.extend(["--listen".to_owned(), listen.to_string()]);
+            }
+            all.extend_from_slice(arguments);
+            match launch(program, &all, &log).await {
+                Ok(process) => {
+                    return Self {
+                        program,
+                        arguments: all,
+                        log,
+                        listen,
+                        admin,
+                        process: Mutex::new(process),
+                    };
+                }
+                Err(said) if try_number < PORT_TRIES && said.contains("in use") => {}
+                Err(said) => panic!("{name} did not start: {said}"),
+            }
+        }
+        panic!("{name} found no free port");
+    }
+
+    /// Where it takes requests.
+    ///
+    /// # Panics
+    /// For a pump, which takes none.
+    #[must_use]
+    pub fn listen(&self) -> SocketAddr {
+        self.listen.expect("only an api takes requests")
+    }
+
+    /// Where it takes requests of administrators and tells its metrics.
+    #[must_use]
+    pub const fn admin(&self) -> SocketAddr {
+        self.admin
+    }
+
+    /// `http://` and [`Self::listen`].
+    #[must_use]
+    pub fn url(&self) -> String {
+        format!("http://{}", self.listen())
+    }
+
+    /// `http://` and [`Self::admin`].
+    #[must_use]
+    pub fn admin_url(&self) -> String {
+        format!("http://{}", self.admin)
+    }
+
+    /// Ends it at once (SIGKILL).
+    pub fn kill(&self) {
+        self.process().kill();
+    }
+
+    /// Asks it to end (SIGTERM).
+    pub fn terminate(&self) {
+        let process = self.process();
+        // A paused process would not hear the request.
+        process.signal(Signal::CONT);
+        process.signal(Signal::TERM);
+    }
+
+    /// Asks it to end and waits for that.
+    ///
+    /// # Panics
+    /// When it has not ended within `limit`.
+    pub async fn stop(&self, limit: Duration) -> ExitStatus {
+        self.terminate();
+        self.wait(limit).await
+    }
+
+    /// Waits for its end.
+    ///
+    /// # Panics
+    /// When it has not ended within `limit`.
+    pub async fn wait(&self, limit: Duration) -> ExitStatus {
+        let deadline = Instant::now() + limit;
+        loop {
+            if let Some(status) = self.process().ended() {
+                return status;
+            }
+            assert!(
+                Instant::now() < deadline,
+                "{} did not end within {limit:?}",
+                self.program.name()
+            );
+            tokio::time::sleep(READY_POLL).await;
+        }
+    }
+
+    /// Stops it in its tracks (SIGSTOP): its connections stay open, nothing is answered.
+    pub fn pause(&self) {
+        self.process().signal(Signal::STOP);
+    }
+
+    /// Lets it go on after [`Self::pause`].
+    pub fn resume(&self) {
+        self.process().signal(Signal::CONT);
+    }
+
+    /// Ends it at once, if it runs, and starts it again with the same arguments and addresses.
+    ///
+    /// # Panics
+    /// When it is not ready in time.
+    pub async fn restart(&self) {
+        self.kill();
+        let started = launch(self.program, &self.arguments, &self.log).await;
+        let process = started
+            .unwrap_or_else(|said| panic!("{} did not start again: {said}", self.program.name()));
+        *self.process() = process;
+    }
+
+    /// Whether it runs (paused counts as running).
+    #[must_use]
+    pub fn is_running(&self) -> bool {
+        self.process().ended().is_none()
+    }
+
+    /// Its process id.
+    #[must_use]
+    pub fn pid(&self) -> u32 {
+        self.process().pid()
+    }
+
+    /// The physical memory it uses now, in bytes.
+    ///
+    /// # Panics
+    /// Where the system does not tell (`/proc`), or when it does not run.
+    #[must_use]
+    pub fn resident_bytes(&self) -> u64 {
+        self.memory("VmRSS:")
+    }
+
+    /// The most physical memory it has used, in bytes.
+    ///
+    /// # Panics
+    /// Where the system does not tell (`/proc`), or when it does not run.
+    #[must_use]
+    pub fn resident_bytes_peak(&self) -> u64 {
+        self.memory("VmHWM:")
+    }
+
+    fn memory(&self, field: &str) -> u64 {
+        let path = format!("/proc/{}/status", self.pid());
+        let status = std::fs::read_to_string(&path).expect("the system tells memory in /proc");
+        let line = status.lines().find_map(|line| line.strip_prefix(field));
+        let kib = line
+            .and_then(|rest| rest.split_whitespace().next()?.parse::<u64>().ok())
+            .expect("a number of kB");
+        kib * 1024
+    }
+
+    /// What it tells now under this name in its metrics, over all labels together; 0 when it tells
+    /// nothing.
+    ///
+    /// # Panics
+    /// When it does not answer.
+    pub async fn metric(&self, name: &str) -> f64 {
+        self.metric_where(name, "").await
+    }
+
+    /// The same, over the samples whose labels contain this text, such as `le="0.005"`.
+    ///
+    /// # Panics
+    /// When it does not answer.
+    pub async fn metric_where(&self, name: &str, label: &str) -> f64 {
+        let mut http = RawHttp::connect(self.admin).await;
+        http.request("GET", "/metrics", &[], b"").await;
+        let answer = http.answer().await.expect("metrics are told").expect(200);
+        let is_sample = |line: &&str| {
+            let rest = line.strip_prefix(name);
+            rest.is_some_and(|rest| rest.starts_with([' ', '{']) && rest.contains(label))
+        };
+        let text = answer.text();
+        let samples = text.lines().filter(is_sample);
+        samples
+            .filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok())
+            .sum()
+    }
+
+    /// Waits until exactly so many consumers wait at this api.
+    ///
+    /// # Panics
+    /// When that takes more than 20 s.
+    pub async fn until_waiting(&self, consumers: usize) {
+        let what = format!("{consumers} consumers wait");
+        eventually(&what, Duration::from_secs(20), async || {
+            let waiting = self.metric(WAITING).await;
+            if waiting == consumers as f64 {
+                Ok(())
+            } else {
+                Err(waiting)
+            }
+        })
+        .await;
+    }
+
+    /// All that it has written, over restarts.
+    #[must_use]
+    pub fn log(&self) -> String {
+        read(&self.log)
+    }
+
+    fn process(&self) -> MutexGuard<'_, Process> {
+        self.process.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn free_address() -> SocketAddr {
+    let port = free_port().expect("there is a free port");
+    (Ipv4Addr::LOCALHOST, port).into()
+}
+
+/// Starts the program and waits for the line that says it is ready; otherwise answers what it wrote.
+async fn launch(program: Program, arguments: &[String], log: &Path) -> Result<Process, String> {
+    let begin = read(log).len();
+    let mut process = Process::start(&program.path(), arguments, log);
+    let deadline = Instant::now() + READY_LIMIT;
+    loop {
+        let ended = process.ended();
+        let written = read(log).split_off(begin);
+        if written.lines().any(says_ready) {
+            return Ok(process);
+        }
+        if let Some(status) = ended {
+            return Err(format!("it ended ({status}):\n{written}"));
+        }
+        if Instant::now() >= deadline {
+            return Err(format!(
+                "it was not ready within {READY_LIMIT:?}:\n{written}"
+            ));
+        }
+        tokio::time::sleep(READY_POLL).await;
+    }
+}
+
+fn says_ready(line: &str) -> bool {
+    line.contains("ready") && !line.contains("already")
+}
+
+fn read(log: &Path) -> String {
+    let bytes = std::fs::read(log).unwrap_or_default();
+    String::from_utf8_lossy(&bytes).into_owned()
+}

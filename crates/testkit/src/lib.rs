@@ -1,0 +1,41 @@
+//! What the tests of the whole are made of: real daemons on a real Redis, all private to one test.
+//!
+//! | module | gives |
+//! |---|---|
+//! | [`stack`] | a Redis with daemons on it: start, kill, pause, restart, finish |
+//! | [`redis_server`] | a Redis alone |
+//! | [`daemon`] | one daemon process |
+//! | [`queue`] | a client bound to a queue, so that a test reads like a transcript |
+//! | [`raw`] | a client that sends exact bytes and may misbehave |
+//! | [`world`] | the check that nothing was lost, orphaned or counted wrongly |
+//! | [`mod@eventually`] | waiting for a condition, never for a while |
+//! | [`mod@seed`] | random choices that can be repeated |
+//!
+//! Everything panics when it cannot do what it is told: that is how a test fails. Whatever was started
+//! is ended when its handle is dropped, or when the test process dies; when a test fails, the folder
+//! with the logs stays and is told.
+
+mod answer;
+mod binary;
+pub mod daemon;
+pub mod eventually;
+mod process;
+pub mod queue;
+pub mod raw;
+pub mod redis_server;
+pub mod seed;
+mod shared;
+pub mod stack;
+mod watchdog;
+pub mod world;
+
+pub use answer::Answer;
+pub use daemon::{Daemon, Ended, Program, run_to_end};
+pub use eventually::eventually;
+pub use queue::{Delivery, Queue};
+pub use raw::RawHttp;
+pub use redis_server::{RedisOptions, redis};
+pub use seed::{figure, random, seed};
+pub use shared::{Lent, SharedStack};
+pub use stack::Stack;
+pub use tidegate_local_redis::RedisServer;

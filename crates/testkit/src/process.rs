@@ -1,0 +1,101 @@
+//! One run of a daemon, from its start to its end.
+
+use std::fs::File;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
+
+use crate::watchdog::Watchdog;
+
+const POLL_INTERVAL: Duration = Duration::from_millis(2);
+
+/// A started process that is killed when dropped.
+#[derive(Debug)]
+pub(crate) struct Process {
+    child: Child,
+    watchdog: Option<Watchdog>,
+    status: Option<ExitStatus>,
+}
+
+impl Process {
+    /// Starts a program whose output is appended to the file `log`.
+    pub(crate) fn start(program: &Path, arguments: &[String], log: &Path) -> Self {
+        let output = File::options()
+            .create(true)
+            .append(true)
+            .open(log)
+            .expect("the log file can be opened");
+        let errors = output.try_clone().expect("a file handle can be copied");
+        let child = Command::new(program)
+            .args(arguments)
+            .process_group(0)
+            .stdin(Stdio::null())
+            .stdout(output)
+            .stderr(errors)
+            .spawn()
+            .unwrap_or_else(|error| panic!("{} cannot run: {error}", program.display()));
+        let watchdog = Watchdog::over(child.id()).expect("sh can run");
+        Self {
+            child,
+            watchdog: Some(watchdog),
+            status: None,
+        }
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// How it ended, if it did.
+    pub(crate) fn ended(&mut self) -> Option<ExitStatus> {
+        if self.status.is_none() && !self.runs() {
+            self.collect();
+        }
+        self.status
+    }
+
+    /// Waits for the end; `None` when `limit` is over first.
+    pub(crate) async fn wait(&mut self, limit: Duration) -> Option<ExitStatus> {
+        let deadline = Instant::now() + limit;
+        while self.ended().is_none() && Instant::now() < deadline {
+            tokio::time::sleep(POLL_INTERVAL).await;
+        }
+        self.status
+    }
+
+    /// Sends a signal, unless the process has ended.
+    pub(crate) fn signal(&self, signal: Signal) {
+        if self.runs() {
+            kill_process(Pid::from_child(&self.child), signal)
+                .expect("a child process takes signals");
+        }
+    }
+
+    pub(crate) fn kill(&mut self) {
+        if self.status.is_none() {
+            let _ = self.child.kill();
+            self.collect();
+        }
+    }
+
+    /// Looks without collecting the end, so that the process id stays the child's own.
+    fn runs(&self) -> bool {
+        let look = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        let pid = Pid::from_child(&self.child);
+        self.status.is_none() && matches!(waitid(WaitId::Pid(pid), look), Ok(None))
+    }
+
+    fn collect(&mut self) {
+        self.watchdog = None;
+        self.status = self.child.wait().ok();
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}

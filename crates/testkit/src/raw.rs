@@ -1,0 +1,205 @@
+//! A client that sends exact bytes and may misbehave.
+
+use std::fmt::Write;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+
+use crate::answer::Answer;
+
+/// Longer than any wait that a test asks for: a test that hangs fails.
+const ANSWER_LIMIT: Duration = Duration::from_secs(60);
+const READ_BYTES: usize = 64 * 1024;
+
+/// One connection. Nothing is sent but what a test writes.
+#[derive(Debug)]
+pub struct RawHttp {
+    stream: TcpStream,
+    unread: Vec<u8>,
+}
+
+/// The beginning of an answer.
+#[derive(Debug, Clone)]
+pub struct Head {
+    /// `HTTP/1.1` or `HTTP/1.0`.
+    pub version: String,
+    /// The status code.
+    pub status: u16,
+    /// Names in lower case, and values.
+    pub headers: Vec<(String, String)>,
+}
+
+impl RawHttp {
+    /// Connects.
+    ///
+    /// # Panics
+    /// When nobody listens there.
+    pub async fn connect(address: SocketAddr) -> Self {
+        let stream = TcpStream::connect(address).await;
+        let stream = stream.unwrap_or_else(|error| panic!("{address}: {error}"));
+        stream.set_nodelay(true).expect("a socket option");
+        Self {
+            stream,
+            unread: Vec::new(),
+        }
+    }
+
+    /// Sends these bytes. Whether the other side took them.
+    pub async fn send(&mut self, bytes: impl AsRef<[u8]>) -> bool {
+        self.stream.write_all(bytes.as_ref()).await.is_ok()
+    }
+
+    /// Sends a request, with `host` and, where there is a body or the method expects one,
+    /// `content-length`.
+    ///
+    /// # Panics
+    /// When the other side does not take it.
+    pub async fn request(
+        &mut self,
+        method: &str,
+        target: &str,
+        headers: &[(String, String)],
+        body: &[u8],
+    ) {
+        let mut head = format!("{method} {target} HTTP/1.1\r\nhost: test\r\n");
+        for (name, value) in headers {
+            let _ = write!(head, "{name}: {value}\r\n");
+        }
+        if !body.is_empty() || method == "PUT" || method == "POST" {
+            let _ = write!(head, "content-length: {}\r\n", body.len());
+        }
+        head.push_str("\r\n");
+        let mut bytes = head.into_bytes();
+        bytes.extend_from_slice(body);
+        assert!(self.send(&bytes).await, "{method} {target} was not taken");
+    }
+
+    /// The next answer; `None` when the connection ended before it was whole.
+    ///
+    /// # Panics
+    /// When it is no HTTP, or does not come.
+    pub async fn answer(&mut self) -> Option<Answer> {
+        let head = self.head().await?;
+        let body = self.body(&head).await?;
+        Some(Answer {
+            status: head.status,
+            headers: head.headers,
+            body,
+        })
+    }
+
+    /// The next status line with its headers; `None` when the connection ended before.
+    ///
+    /// # Panics
+    /// When it is no HTTP, or does not come.
+    pub async fn head(&mut self) -> Option<Head> {
+        let text = self.take_through(b"\r\n\r\n").await?;
+        let text = String::from_utf8(text).expect("a head in ASCII");
+        let mut lines = text.trim_end().split("\r\n");
+        let mut words = lines.next().unwrap_or_default().split(' ');
+        let version = words.next().unwrap_or_default().to_owned();
+        let status = words.next().and_then(|word| word.parse().ok());
+        let headers = lines.map(|line| {
+            let (name, value) = line.split_once(':').expect("a header line");
+            (name.to_lowercase(), value.trim().to_owned())
+        });
+        Some(Head {
+            version,
+            status: status.unwrap_or_else(|| panic!("no status: {text}")),
+            headers: headers.collect(),
+        })
+    }
+
+    async fn body(&mut self, head: &Head) -> Option<Vec<u8>> {
+        if head.status < 200 || head.status == 204 || head.status == 304 {
+            return Some(Vec::new());
+        }
+        let header = |name: &str| {
+            let mut all = head.headers.iter();
+            all.find(|(found, _)| found == name)
+                .map(|(_, value)| value.as_str())
+        };
+        if header("transfer-encoding").is_some_and(|value| value == "chunked") {
+            return self.chunks().await;
+        }
+        match header("content-length") {
+            Some(length) => self.take(length.parse().expect("a length")).await,
+            None => Some(self.rest().await),
+        }
+    }
+
+    async fn chunks(&mut self) -> Option<Vec<u8>> {
+        let mut body = Vec::new();
+        loop {
+            let line = self.take_through(b"\r\n").await?;
+            let text = String::from_utf8_lossy(&line);
+            let length = usize::from_str_radix(text.trim(), 16).expect("a chunk length");
+            let chunk = self.take(length + 2).await?;
+            if length == 0 {
+                return Some(body);
+            }
+            body.extend_from_slice(&chunk[..length]);
+        }
+    }
+
+    async fn take(&mut self, length: usize) -> Option<Vec<u8>> {
+        while self.unread.len() < length {
+            self.read_more().await?;
+        }
+        Some(self.unread.drain(..length).collect())
+    }
+
+    async fn take_through(&mut self, end: &[u8]) -> Option<Vec<u8>> {
+        loop {
+            let found = self
+                .unread
+                .windows(end.len())
+                .position(|window| window == end);
+            if let Some(at) = found {
+                return Some(self.unread.drain(..at + end.len()).collect());
+            }
+            self.read_more().await?;
+        }
+    }
+
+    /// Everything up to the end of the connection.
+    ///
+    /// # Panics
+    /// When it does not end.
+    pub async fn rest(&mut self) -> Vec<u8> {
+        while self.read_more().await.is_some() {}
+        std::mem::take(&mut self.unread)
+    }
+
+    async fn read_more(&mut self) -> Option<()> {
+        let mut bytes = vec![0; READ_BYTES];
+        let read = timeout(ANSWER_LIMIT, self.stream.read(&mut bytes)).await;
+        match read.expect("an answer or an end in time") {
+            Ok(0) | Err(_) => None,
+            Ok(count) => {
+                self.unread.extend_from_slice(&bytes[..count]);
+                Some(())
+            }
+        }
+    }
+
+    /// Whether the other side ends the connection within `limit`, without another byte.
+    pub async fn is_closed_within(&mut self, limit: Duration) -> bool {
+        let mut byte = [0];
+        let read = timeout(limit, self.stream.read(&mut byte)).await;
+        matches!(read, Ok(Ok(0) | Err(_)))
+    }
+
+    /// Ends the connection as a process that crashed would: with a reset.
+    pub fn reset(self) {
+        let _ = self.stream.set_zero_linger();
+    }
+
+    /// Ends the sending half: the other side sees the end of what we send, and may still answer.
+    pub async fn end_of_requests(&mut self) {
+        let _ = self.stream.shutdown().await;
+    }
+}

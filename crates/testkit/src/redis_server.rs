@@ -1,0 +1,82 @@
+//! A Redis of one's own.
+
+use tidegate_local_redis::{
+    Options, RedisServer, ServerBinary, obtain, obtain_old, workspace_cache,
+};
+
+use crate::seed::figure;
+
+/// Which Redis to start. The default is what a deployment should have: an append-only file written to
+/// disk once a second, and no eviction.
+#[derive(Debug, Clone, Default)]
+pub struct RedisOptions {
+    old: bool,
+    settings: Vec<(String, String)>,
+}
+
+impl RedisOptions {
+    /// The default.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Every write reaches the disk before it is answered: nothing acknowledged is lost when the
+    /// process dies.
+    #[must_use]
+    pub fn always_synced(self) -> Self {
+        self.setting("appendfsync", "always")
+    }
+
+    /// No append-only file: a restart loses everything.
+    #[must_use]
+    pub fn without_append_only_file(self) -> Self {
+        self.setting("appendonly", "no")
+    }
+
+    /// A Redis 6.2, older than is supported.
+    #[must_use]
+    pub fn old(mut self) -> Self {
+        self.old = true;
+        self
+    }
+
+    /// A line of `redis.conf`.
+    #[must_use]
+    pub fn setting(mut self, name: &str, value: &str) -> Self {
+        self.settings.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// Starts it. Blocks for some 50 ms, longer when the program has to be fetched first.
+    ///
+    /// # Panics
+    /// When no fitting program can be had or it does not start; the message says why.
+    #[must_use]
+    pub fn start(&self) -> RedisServer {
+        let options = Options::new(self.binary());
+        let options = self
+            .settings
+            .iter()
+            .fold(options, |options, (name, value)| {
+                options.setting(name, value)
+            });
+        RedisServer::start(options).unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    fn binary(&self) -> ServerBinary {
+        let mut tell = |line: &str| figure(line);
+        let found = if self.old {
+            obtain_old(&workspace_cache(), &mut tell)
+        } else {
+            obtain(&workspace_cache(), &mut tell)
+        };
+        found.unwrap_or_else(|error| panic!("{error}"))
+    }
+}
+
+/// A Redis with the default options. Dropping the handle ends it.
+#[must_use]
+pub fn redis() -> RedisServer {
+    RedisOptions::new().start()
+}

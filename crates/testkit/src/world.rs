@@ -1,0 +1,238 @@
+//! The check that nothing was lost, orphaned or counted wrongly.
+//!
+//! For every bucket, in one snapshot:
+//! * the counts of each queue equal its records by state;
+//! * every ready and every dead record is named exactly once by its queue's list;
+//! * every delayed and every leased record is named by a timer that is not later than its due time;
+//! * every body stored outside of its record has its record, and the other way round;
+//! * every record that expires is known to the sweep no later than it expires, or the sweep is about
+//!   to look at its chunk anyway;
+//! * no record belongs to a queue that does not exist.
+//!
+//! Hints without a record are no defect: they are dropped when they are touched.
+
+mod snapshot;
+
+use std::collections::HashMap;
+use std::fmt::Write;
+
+use tidegate_core::State;
+
+use snapshot::{Bucket, Record};
+
+/// The sweep looks at a chunk whose jobs expire one by one no more often than this.
+const SWEEP_PAUSE_MS: u64 = 1000;
+
+/// Checks every bucket of the Redis at `url`. Each bucket is read by one script, so it may be called
+/// while daemons are at work.
+///
+/// # Panics
+/// When something is amiss; the message lists it.
+pub async fn check(url: &str) {
+    let defects = defects(url).await;
+    assert!(
+        defects.is_empty(),
+        "the world is not as it should be:\n{}",
+        listed(&defects)
+    );
+}
+
+/// What [`check`] would complain about, one line each.
+///
+/// # Panics
+/// When Redis cannot be read.
+pub async fn defects(url: &str) -> Vec<String> {
+    let mut defects = Vec::new();
+    for bucket in snapshot::read(url).await {
+        bucket.find_defects(&mut defects);
+    }
+    defects
+}
+
+/// How many jobs there are, by state, over all queues.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Totals {
+    /// Jobs that wait for their time.
+    pub delayed: u64,
+    /// Jobs that could be consumed.
+    pub ready: u64,
+    /// Jobs in the hands of consumers.
+    pub leased: u64,
+    /// Jobs whose tries are used up.
+    pub dead: u64,
+}
+
+/// Counts the records themselves.
+///
+/// # Panics
+/// When Redis cannot be read.
+pub async fn totals(url: &str) -> Totals {
+    let mut totals = Totals::default();
+    for bucket in snapshot::read(url).await {
+        for record in bucket.records.values() {
+            let count = match record.header.state {
+                State::Delayed => &mut totals.delayed,
+                State::Ready => &mut totals.ready,
+                State::Leased => &mut totals.leased,
+                State::Dead => &mut totals.dead,
+            };
+            *count += 1;
+        }
+    }
+    totals
+}
+
+fn listed(defects: &[String]) -> String {
+    const SHOWN: usize = 30;
+    let mut text = String::new();
+    for defect in defects.iter().take(SHOWN) {
+        let _ = writeln!(text, "  - {defect}");
+    }
+    if defects.len() > SHOWN {
+        let _ = writeln!(text, "  … and {} more", defects.len() - SHOWN);
+    }
+    text
+}
+
+impl Bucket {
+    fn find_defects(&self, defects: &mut Vec<String>) {
+        let mut found = Found {
+            bucket: self.number,
+            defects,
+        };
+        self.check_counts(&mut found);
+        let ready = times_named(&self.ready);
+        let dead = times_named(&self.dead);
+        let timers = self.earliest_timers();
+        for record in self.records.values() {
+            self.check_reachable(record, &ready, &dead, &timers, &mut found);
+            self.check_body(record, &mut found);
+            self.check_expiry(record, &mut found);
+        }
+        for number in &self.bodies {
+            if !self.records.get(number).is_some_and(Record::body_outside) {
+                found.defect(*number, "has a body without a record");
+            }
+        }
+    }
+
+    fn check_counts(&self, found: &mut Found<'_>) {
+        let mut by_state: HashMap<(u32, State), i64> = HashMap::new();
+        for record in self.records.values() {
+            let header = &record.header;
+            *by_state.entry((header.queue, header.state)).or_default() += 1;
+            if !self.queues.contains_key(&header.queue) {
+                found.defect(record.number, "belongs to a queue that does not exist");
+            }
+        }
+        for (queue, counts) in &self.queues {
+            for state in State::ALL {
+                let told = counts.get(state.word()).copied().unwrap_or(0);
+                let real = by_state.get(&(*queue, state)).copied().unwrap_or(0);
+                if told != real {
+                    found.line(format!(
+                        "queue {queue} counts {told} {} jobs, there are {real}",
+                        state.word()
+                    ));
+                }
+            }
+        }
+    }
+
+    fn check_reachable(
+        &self,
+        record: &Record,
+        ready: &HashMap<(u32, u64), u64>,
+        dead: &HashMap<(u32, u64), u64>,
+        timers: &HashMap<u64, u64>,
+        found: &mut Found<'_>,
+    ) {
+        let header = &record.header;
+        let named = |list: &HashMap<(u32, u64), u64>| {
+            let key = (header.queue, record.number);
+            list.get(&key).copied().unwrap_or(0)
+        };
+        let word = header.state.word();
+        match header.state {
+            State::Ready | State::Dead => {
+                let list = if header.state == State::Ready {
+                    ready
+                } else {
+                    dead
+                };
+                let times = named(list);
+                if times != 1 {
+                    found.defect(
+                        record.number,
+                        &format!("is {word} and in its list {times} times"),
+                    );
+                }
+            }
+            State::Delayed | State::Leased => match timers.get(&record.number) {
+                None => found.defect(record.number, &format!("is {word} and has no timer")),
+                Some(at_ms) if *at_ms > header.due_at_ms => {
+                    let late = at_ms - header.due_at_ms;
+                    found.defect(
+                        record.number,
+                        &format!("is {word} and its timer is {late} ms late"),
+                    );
+                }
+                Some(_) => {}
+            },
+        }
+    }
+
+    fn check_body(&self, record: &Record, found: &mut Found<'_>) {
+        if record.body_outside() && !self.bodies.contains(&record.number) {
+            found.defect(record.number, "has no body");
+        }
+    }
+
+    fn check_expiry(&self, record: &Record, found: &mut Found<'_>) {
+        let expires_at_ms = record.header.expires_at_ms;
+        if expires_at_ms == 0 {
+            return;
+        }
+        let latest = expires_at_ms.max(self.now_ms + SWEEP_PAUSE_MS);
+        match self.expiry.get(&record.chunk()) {
+            None => found.defect(record.number, "expires and the sweep does not know it"),
+            Some(at_ms) if *at_ms > latest => {
+                found.defect(record.number, "expires before the sweep looks");
+            }
+            Some(_) => {}
+        }
+    }
+
+    fn earliest_timers(&self) -> HashMap<u64, u64> {
+        let mut earliest: HashMap<u64, u64> = HashMap::new();
+        for (number, at_ms) in self.near.iter().chain(&self.far) {
+            let known = earliest.entry(*number).or_insert(*at_ms);
+            *known = (*known).min(*at_ms);
+        }
+        earliest
+    }
+}
+
+/// How often each job is named, by queue and job number.
+fn times_named(entries: &[(u32, u64)]) -> HashMap<(u32, u64), u64> {
+    let mut times = HashMap::new();
+    for entry in entries {
+        *times.entry(*entry).or_default() += 1;
+    }
+    times
+}
+
+struct Found<'a> {
+    bucket: u16,
+    defects: &'a mut Vec<String>,
+}
+
+impl Found<'_> {
+    fn defect(&mut self, number: u64, what: &str) {
+        self.line(format!("job {number} {what}"));
+    }
+
+    fn line(&mut self, what: String) {
+        self.defects.push(format!("bucket {}: {what}", self.bucket));
+    }
+}

@@ -1,0 +1,183 @@
+//! Reading a bucket as it is at one moment.
+
+use std::collections::{HashMap, HashSet};
+
+use redis::aio::MultiplexedConnection;
+use redis::{Script, Value};
+use tidegate_core::codec::{Flags, Header};
+use tidegate_core::keys::BucketKeys;
+
+const SLOT_MS: u64 = 65_536;
+const CHUNK: u64 = 64;
+
+/// Returns the clock, then for each kind of key of the bucket its kind, the rest of its name and its
+/// contents. Looking for keys by pattern blocks Redis: fit for the small worlds of tests only.
+const DUMP: &str = r"
+local prefix = ARGV[1]
+local time = redis.call('TIME')
+local reply = { time[1] * 1000 + math.floor(time[2] / 1000) }
+local function dump(kind, read)
+  for _, key in ipairs(redis.call('KEYS', prefix .. kind .. ':*')) do
+    reply[#reply + 1] = kind
+    reply[#reply + 1] = string.sub(key, #prefix + #kind + 2)
+    reply[#reply + 1] = read(key)
+  end
+end
+local function all_of_hash(key) return redis.call('HGETALL', key) end
+local function all_of_list(key) return redis.call('LRANGE', key, 0, -1) end
+dump('c', all_of_hash)
+dump('q', all_of_hash)
+dump('ready', all_of_list)
+dump('dead', all_of_list)
+dump('far', all_of_list)
+dump('body', function() return {} end)
+for _, kind in ipairs({ 'near', 'expiry' }) do
+  reply[#reply + 1] = kind
+  reply[#reply + 1] = ''
+  reply[#reply + 1] = redis.call('ZRANGE', prefix .. kind, 0, -1, 'WITHSCORES')
+end
+return reply
+";
+
+/// One stored job.
+#[derive(Debug)]
+pub(super) struct Record {
+    pub(super) number: u64,
+    pub(super) header: Header,
+}
+
+impl Record {
+    pub(super) fn body_outside(&self) -> bool {
+        self.header.flags.has(Flags::BODY_OUTSIDE)
+    }
+
+    pub(super) fn chunk(&self) -> u64 {
+        self.number / CHUNK
+    }
+}
+
+/// A bucket at one moment.
+#[derive(Debug, Default)]
+pub(super) struct Bucket {
+    pub(super) number: u16,
+    pub(super) now_ms: u64,
+    pub(super) records: HashMap<u64, Record>,
+    /// Queue number → field → value.
+    pub(super) queues: HashMap<u32, HashMap<String, i64>>,
+    /// Queue and job number of each entry.
+    pub(super) ready: Vec<(u32, u64)>,
+    pub(super) dead: Vec<(u32, u64)>,
+    /// Job number and moment.
+    pub(super) near: Vec<(u64, u64)>,
+    pub(super) far: Vec<(u64, u64)>,
+    pub(super) bodies: HashSet<u64>,
+    /// Chunk → moment.
+    pub(super) expiry: HashMap<u64, u64>,
+}
+
+/// Reads every bucket that was ever used.
+pub(super) async fn read(url: &str) -> Vec<Bucket> {
+    let client = redis::Client::open(url).expect("a redis url");
+    let mut connection = client
+        .get_multiplexed_async_connection()
+        .await
+        .expect("redis answers");
+    let mut buckets = Vec::new();
+    for number in used_buckets(&mut connection).await {
+        buckets.push(read_bucket(&mut connection, number).await);
+    }
+    buckets
+}
+
+async fn used_buckets(connection: &mut MultiplexedConnection) -> Vec<u16> {
+    let counters: Vec<String> = redis::cmd("KEYS")
+        .arg("tg:{*}:seq")
+        .query_async(connection)
+        .await
+        .expect("redis lists keys");
+    let numbers = counters.iter();
+    numbers
+        .filter_map(|counter| tidegate_core::keys::bucket_of_channel(counter))
+        .collect()
+}
+
+async fn read_bucket(connection: &mut MultiplexedConnection, number: u16) -> Bucket {
+    let keys = BucketKeys::new(number);
+    let script = Script::new(DUMP);
+    let reply: Vec<Value> = script
+        .key(keys.queues())
+        .arg(keys.prefix())
+        .invoke_async(connection)
+        .await
+        .expect("redis runs a script");
+    let mut values = reply.into_iter();
+    let mut next = || values.next();
+    let mut bucket = Bucket {
+        number,
+        now_ms: next().and_then(parsed).expect("the clock"),
+        ..Bucket::default()
+    };
+    while let (Some(kind), Some(name), Some(contents)) = (next(), next(), next()) {
+        let (kind, name): (String, String) =
+            (parsed(kind).expect("a kind"), parsed(name).expect("a name"));
+        bucket.add(&kind, &name, contents);
+    }
+    bucket
+}
+
+impl Bucket {
+    fn add(&mut self, kind: &str, name: &str, contents: Value) {
+        match kind {
+            "c" => self.add_chunk(number(name), pairs(contents)),
+            "q" => {
+                let counts = pairs::<String, String>(contents).into_iter();
+                let counts = counts.filter_map(|(field, value)| Some((field, value.parse().ok()?)));
+                self.queues.insert(number(name) as u32, counts.collect());
+            }
+            "ready" => self.ready.extend(entries(name, contents)),
+            "dead" => self.dead.extend(entries(name, contents)),
+            "far" => {
+                let hints: Vec<u128> = parsed(contents).expect("far hints");
+                let far = hints.into_iter().map(|hint| unpacked(number(name), hint));
+                self.far.extend(far);
+            }
+            "body" => drop(self.bodies.insert(number(name))),
+            "near" => self.near = pairs(contents),
+            _ => self.expiry = pairs(contents).into_iter().collect(),
+        }
+    }
+
+    fn add_chunk(&mut self, chunk: u64, fields: Vec<(u64, Vec<u8>)>) {
+        for (field, bytes) in fields {
+            let number = chunk * CHUNK + field;
+            let header = Header::decode(&bytes)
+                .unwrap_or_else(|error| panic!("job {number} of bucket {}: {error}", self.number));
+            self.records.insert(number, Record { number, header });
+        }
+    }
+}
+
+/// A far hint is the job number and the offset inside the slot in one decimal number.
+fn unpacked(slot: u64, hint: u128) -> (u64, u64) {
+    let slot_ms = u128::from(SLOT_MS);
+    let (number, offset) = (hint / slot_ms, hint % slot_ms);
+    (number as u64, slot * SLOT_MS + offset as u64)
+}
+
+fn entries(queue: &str, contents: Value) -> Vec<(u32, u64)> {
+    let queue = number(queue) as u32;
+    let numbers: Vec<u64> = parsed(contents).expect("job numbers");
+    numbers.into_iter().map(|number| (queue, number)).collect()
+}
+
+fn pairs<A: redis::FromRedisValue, B: redis::FromRedisValue>(contents: Value) -> Vec<(A, B)> {
+    parsed(contents).expect("pairs")
+}
+
+fn number(text: &str) -> u64 {
+    text.parse().expect("a number in a key")
+}
+
+fn parsed<T: redis::FromRedisValue>(value: Value) -> Option<T> {
+    redis::from_redis_value(value).ok()
+}

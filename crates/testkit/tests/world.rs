@@ -1,0 +1,228 @@
+//! The check of the world finds what it is there to find.
+#![allow(
+    clippy::unwrap_used,
+    reason = "helpers of tests fail by panicking, as tests do"
+)]
+
+use std::time::Duration;
+
+use redis::aio::MultiplexedConnection;
+use tidegate_core::{NewJob, QueueKey};
+use tidegate_store::{Claim, MovedDue, Store, StoreConfig};
+use tidegate_testkit::world::{self, Totals};
+use tidegate_testkit::{RedisServer, eventually, redis};
+
+const TOKEN: &str = "pump";
+
+/// One bucket with a queue for each kind of job, and one job in each queue.
+struct World {
+    server: RedisServer,
+    store: Store,
+    connection: MultiplexedConnection,
+    /// The numbers of each queue and its job. In commands and messages `@ready` is the queue, `#ready`
+    /// the job.
+    numbers: Vec<(&'static str, u64, u64)>,
+}
+
+fn new_job(delay_ms: u64, ttl_ms: u64, body: Vec<u8>) -> NewJob {
+    NewJob {
+        body: body.into(),
+        attributes: vec![],
+        delay_ms,
+        ttl_ms,
+        tries: 1,
+        versioned_id: false,
+    }
+}
+
+fn key(queue: &str) -> QueueKey {
+    QueueKey::try_from(format!("ns/{queue}").as_str()).unwrap()
+}
+
+async fn empty_world() -> World {
+    let server = redis();
+    let config = StoreConfig {
+        buckets: 1,
+        compress_from_bytes: usize::MAX,
+        ..StoreConfig::new(server.url())
+    };
+    let store = Store::connect(&config).await.unwrap();
+    let _ = store.lease_acquire(0, TOKEN, 600_000).await.unwrap();
+    // Timers of the next ten minutes are near ones.
+    let _ = store.load_slot(0, TOKEN, 600_000, 1).await.unwrap();
+    let client = redis::Client::open(server.url()).unwrap();
+    let connection = client.get_multiplexed_async_connection().await.unwrap();
+    World {
+        server,
+        store,
+        connection,
+        numbers: vec![],
+    }
+}
+
+async fn world() -> World {
+    let mut world = empty_world().await;
+    let large = vec![b'x'; 5000];
+    world.publish("ready", new_job(0, 600_000, large)).await;
+    world.publish("delayed", new_job(60_000, 0, vec![])).await;
+    world.publish("far", new_job(86_400_000, 0, vec![])).await;
+    world.publish("leased", new_job(0, 0, vec![])).await;
+    world.lease("leased", 60_000).await;
+    world.publish("dead", new_job(0, 0, vec![])).await;
+    world.lease("dead", 0).await;
+    let all_buried = async || match world.store.move_due(0, TOKEN, 100).await.unwrap() {
+        MovedDue::Done { buried: 1, .. } => Ok(()),
+        other => Err(format!("{other:?}")),
+    };
+    eventually("one is buried", Duration::from_secs(5), all_buried).await;
+    world
+}
+
+impl World {
+    async fn publish(&mut self, queue: &'static str, job: NewJob) {
+        let ids = self.store.publish(&key(queue), &[job], None).await.unwrap();
+        let mut number = redis::cmd("HGET");
+        number.arg("tg:{0}:queues").arg(key(queue).to_string());
+        let number: u64 = number.query_async(&mut self.connection).await.unwrap();
+        self.numbers.push((queue, number, ids[0].number()));
+    }
+
+    async fn lease(&self, queue: &str, ttr_ms: u64) {
+        let claim = Claim { count: 1, ttr_ms };
+        let reserved = self.store.reserve(&key(queue), &[claim]).await.unwrap();
+        assert_eq!(reserved.jobs[0].len(), 1);
+    }
+
+    fn filled(&self, text: &str) -> String {
+        let mut text = text.to_owned();
+        for (name, queue, job) in &self.numbers {
+            text = text.replace(&format!("@{name}"), &queue.to_string());
+            text = text.replace(&format!("#{name}"), &job.to_string());
+            text = text.replace(&format!("%{name}"), &(job / 64).to_string());
+            text = text.replace(&format!("&{name}"), &(job % 64).to_string());
+        }
+        text
+    }
+
+    async fn run(&mut self, command: &str) {
+        let command = self.filled(command);
+        let mut words = command.split(' ');
+        let mut sent = redis::cmd(words.next().unwrap());
+        for word in words {
+            sent.arg(word);
+        }
+        let _: redis::Value = sent.query_async(&mut self.connection).await.unwrap();
+    }
+
+    async fn defects(&self) -> Vec<String> {
+        world::defects(&self.server.url()).await
+    }
+}
+
+/// Does damage with these commands, and compares what the check says with what is expected.
+async fn expect(commands: &[&str], said: &[&str]) {
+    let mut world = world().await;
+    assert_eq!(world.defects().await, Vec::<String>::new());
+    for command in commands {
+        world.run(command).await;
+    }
+    let expected: Vec<String> = said
+        .iter()
+        .map(|line| format!("bucket 0: {}", world.filled(line)))
+        .collect();
+    assert_eq!(world.defects().await, expected, "after {commands:?}");
+}
+
+#[tokio::test]
+async fn a_sound_world_has_no_defect_and_the_jobs_that_were_made() {
+    let world = world().await;
+    world::check(&world.server.url()).await;
+    let totals = world::totals(&world.server.url()).await;
+    let expected = Totals {
+        delayed: 2,
+        ready: 1,
+        leased: 1,
+        dead: 1,
+    };
+    assert_eq!(totals, expected);
+}
+
+#[tokio::test]
+async fn jobs_that_nothing_names_are_found() {
+    for (command, said) in [
+        (
+            "DEL tg:{0}:ready:@ready",
+            "job #ready is ready and in its list 0 times",
+        ),
+        (
+            "DEL tg:{0}:dead:@dead",
+            "job #dead is dead and in its list 0 times",
+        ),
+        (
+            "ZREM tg:{0}:near #delayed",
+            "job #delayed is delayed and has no timer",
+        ),
+        (
+            "ZREM tg:{0}:near #leased",
+            "job #leased is leased and has no timer",
+        ),
+        (
+            "ZINCRBY tg:{0}:near 7 #leased",
+            "job #leased is leased and its timer is 7 ms late",
+        ),
+    ] {
+        expect(&[command], &[said]).await;
+    }
+}
+
+#[tokio::test]
+async fn a_far_timer_that_is_gone_is_found() {
+    let mut world = world().await;
+    let mut range = redis::cmd("ZRANGE");
+    range.arg("tg:{0}:slots").arg(0).arg(-1);
+    let slots: Vec<String> = range.query_async(&mut world.connection).await.unwrap();
+    assert_eq!(slots.len(), 1);
+    world.run(&format!("DEL tg:{{0}}:far:{}", slots[0])).await;
+    let expected = world.filled("bucket 0: job #far is delayed and has no timer");
+    assert_eq!(world.defects().await, [expected]);
+}
+
+#[tokio::test]
+async fn jobs_that_are_named_twice_are_found() {
+    let said = "job #ready is ready and in its list 2 times";
+    expect(&["RPUSH tg:{0}:ready:@ready #ready"], &[said]).await;
+}
+
+#[tokio::test]
+async fn wrong_counts_are_found() {
+    let said = "queue @leased counts 2 leased jobs, there are 1";
+    expect(&["HINCRBY tg:{0}:q:@leased leased 1"], &[said]).await;
+    let delete = ["HDEL tg:{0}:c:%leased &leased", "ZREM tg:{0}:near #leased"];
+    let said = "queue @leased counts 1 leased jobs, there are 0";
+    expect(&delete, &[said]).await;
+}
+
+#[tokio::test]
+async fn bodies_and_records_that_miss_each_other_are_found() {
+    expect(&["DEL tg:{0}:body:#ready"], &["job #ready has no body"]).await;
+    let said = "job 99 has a body without a record";
+    expect(&["SET tg:{0}:body:99 x"], &[said]).await;
+}
+
+#[tokio::test]
+async fn an_expiry_that_nobody_watches_is_found() {
+    let said = "job #ready expires and the sweep does not know it";
+    expect(&["DEL tg:{0}:expiry"], &[said]).await;
+}
+
+#[tokio::test]
+async fn stale_hints_are_no_defect() {
+    let stale = [
+        "RPUSH tg:{0}:ready:@ready 77",
+        "RPUSH tg:{0}:dead:@dead #ready",
+        "ZADD tg:{0}:near 5 #ready",
+        "ZADD tg:{0}:near 5 99",
+        "LPUSH tg:{0}:ready:@delayed #delayed",
+    ];
+    expect(&stale, &[]).await;
+}

@@ -1,0 +1,11 @@
+//! What is refused, how it is said, and what it costs.
+#![allow(
+    clippy::unwrap_used,
+    reason = "helpers of tests fail by panicking, as tests do"
+)]
+
+mod bodies;
+mod config;
+mod ports;
+mod redis_refused;
+mod slow;

@@ -1,0 +1,136 @@
+//! Redis servers that are not fit for jobs.
+
+use std::time::Duration;
+
+use tidegate_testkit::{Ended, Program, RedisOptions, RedisServer, Stack, redis, run_to_end};
+
+const LIMIT: Duration = Duration::from_secs(20);
+const BOTH: [Program; 2] = [Program::Api, Program::Pumpd];
+
+async fn refused(program: Program, redis: &RedisServer, config: &str) -> Ended {
+    refused_at(program, &redis.url(), config).await
+}
+
+async fn refused_at(program: Program, url: &str, config: &str) -> Ended {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("settings.toml");
+    std::fs::write(&file, config).unwrap();
+    let mut arguments = vec![
+        "--redis",
+        url,
+        "--admin-listen",
+        "127.0.0.1:0",
+        "--config",
+        file.to_str().unwrap(),
+    ];
+    if program == Program::Api {
+        arguments.extend(["--listen", "127.0.0.1:0"]);
+    }
+    let ended = run_to_end(program, &arguments, LIMIT).await;
+    assert!(ended.code.is_some_and(|code| code != 0), "{ended:?}");
+    assert!(!ended.log.contains("panicked"), "{}", ended.log);
+    ended
+}
+
+#[tokio::test]
+async fn a_server_without_append_only_file_is_refused_with_the_remedy() {
+    let redis = RedisOptions::new().without_append_only_file().start();
+    for program in BOTH {
+        let said = refused(program, &redis, "").await.log;
+        assert!(
+            said.contains("append-only file") && said.contains("appendonly yes"),
+            "{said}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_evicts_is_refused_with_the_remedy() {
+    let redis = RedisOptions::new()
+        .setting("maxmemory-policy", "allkeys-lru")
+        .start();
+    for program in BOTH {
+        let said = refused(program, &redis, "").await.log;
+        assert!(
+            said.contains("allkeys-lru") && said.contains("noeviction"),
+            "{said}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_may_lose_jobs_can_be_allowed_and_is_warned_of() {
+    let unsafe_options = RedisOptions::new()
+        .without_append_only_file()
+        .setting("maxmemory-policy", "volatile-ttl");
+    let stack = Stack::builder()
+        .redis(unsafe_options)
+        .allow_unsafe_redis()
+        .start()
+        .await;
+    for log in [stack.api(0).log(), stack.pump(0).log()] {
+        let warnings: Vec<&str> = log.lines().filter(|line| line.contains("WARN")).collect();
+        let warns_of = |what: &str| warnings.iter().any(|line| line.contains(what));
+        assert!(
+            warns_of("append-only file") && warns_of("volatile-ttl"),
+            "{log}"
+        );
+    }
+    let queue = stack.queue("q").await;
+    let id = queue.publish("x").delay_s(1).id().await;
+    assert_eq!(queue.consume().timeout_s(10).job().await.unwrap().id, id);
+    stack.finish().await;
+}
+
+#[tokio::test]
+async fn a_server_too_old_is_refused_with_its_version() {
+    let redis = RedisOptions::new().old().start();
+    for program in BOTH {
+        let said = refused(program, &redis, "").await.log;
+        assert!(said.contains("6.2.") && said.contains("too old"), "{said}");
+    }
+}
+
+#[tokio::test]
+async fn another_layout_is_refused_with_both_stamps() {
+    let stack = Stack::builder().start().await;
+    for program in BOTH {
+        let config = "[pool.default]\nbuckets = 128";
+        let said = refused(program, &stack.redis, config).await.log;
+        assert!(
+            said.contains("buckets=256") && said.contains("buckets=128"),
+            "{said}"
+        );
+    }
+    stack.finish().await;
+}
+
+#[tokio::test]
+async fn a_server_that_does_not_answer_is_given_up() {
+    let url = redis().url();
+    for program in BOTH {
+        let said = refused_at(program, &url, "connect_patience = \"1s\"")
+            .await
+            .log;
+        assert!(said.contains("redis"), "{said}");
+    }
+}
+
+#[tokio::test]
+async fn a_password_is_not_told() {
+    let redis = RedisOptions::new()
+        .setting("requirepass", "open-sesame")
+        .start();
+    let address = redis.address();
+    for program in BOTH {
+        for url in [
+            format!("redis://:wrong-sesame@{address}"),
+            format!("redis://{address}"),
+        ] {
+            let said = refused_at(program, &url, "connect_patience = \"1s\"")
+                .await
+                .log;
+            assert!(!said.contains("sesame"), "{said}");
+        }
+    }
+}

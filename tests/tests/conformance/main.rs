@@ -1,0 +1,30 @@
+//! The golden table of the lmstfy wire: every row of the contract as a request and its exact answer.
+//!
+//! One file a verb, and one each for what is common to all: names, tokens, paths, queries, the HTTP
+//! underneath. Where Tidegate deliberately does better than lmstfy, the name of the test says what.
+#![allow(
+    clippy::unwrap_used,
+    reason = "helpers of tests fail by panicking, as tests do"
+)]
+
+mod ack;
+mod admin;
+mod attributes;
+mod bulk;
+mod consume;
+mod consume_waits;
+mod dead_letter;
+mod destroy;
+mod http;
+mod names;
+mod paths;
+mod peek;
+mod publish;
+mod query;
+mod republish;
+mod session;
+mod size;
+mod target;
+mod template;
+mod tokens;
+mod transcript;

@@ -1,0 +1,72 @@
+//! Redis has no memory left.
+
+use tidegate_testkit::{Stack, figure};
+
+use crate::turn;
+
+const ROOM_BYTES: u64 = 2 * 1024 * 1024;
+const BODY_BYTES: usize = 8 * 1024;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_full_redis_takes_no_jobs_and_gives_out_those_it_has() {
+    let _turn = turn().await;
+    let stack = Stack::builder().start().await;
+    let queue = stack.queue("q").await;
+    // Brings in every script and what a first call needs.
+    let first = queue.publish(random_body()).tries(2).id().await;
+    assert_eq!(queue.consume().ttr_s(0).job().await.unwrap().id, first);
+    assert_eq!(queue.consume().timeout_s(5).job().await.unwrap().id, first);
+    queue.ack(&first).await;
+    limit_memory(&stack).await;
+
+    let mut ids = Vec::new();
+    let refusal = loop {
+        let publish = queue.publish(random_body()).delay_s(ids.len() as u64 % 2);
+        let answer = publish.send().await.unwrap();
+        if answer.status != 201 {
+            break answer;
+        }
+        ids.push(answer.json()["job_id"].as_str().unwrap().to_owned());
+    };
+    assert_eq!(refusal.expect(500).text(), r#"{"error":"internal error"}"#);
+    figure(&format!("redis was full with {} jobs of 8 KiB", ids.len()));
+    assert!(ids.len() > 20, "the limit came too soon");
+
+    let mut found = Vec::new();
+    while found.len() < ids.len() {
+        let jobs = queue.consume().count(10).timeout_s(5).jobs().await;
+        assert!(!jobs.is_empty(), "{} of {} came", found.len(), ids.len());
+        for job in jobs {
+            queue.ack(&job.id).await;
+            found.push(job.id);
+        }
+    }
+    found.sort();
+    ids.sort();
+    assert_eq!(found, ids);
+    queue.publish(random_body()).id().await;
+    stack.finish().await;
+}
+
+/// Bytes that cannot be compressed.
+fn random_body() -> Vec<u8> {
+    (0..BODY_BYTES).map(|_| rand::random()).collect()
+}
+
+/// Leaves a little room above what is used now.
+async fn limit_memory(stack: &Stack) {
+    let client = redis::Client::open(stack.redis.url()).unwrap();
+    let mut connection = client.get_multiplexed_async_connection().await.unwrap();
+    let info: String = redis::cmd("INFO")
+        .arg("memory")
+        .query_async(&mut connection)
+        .await
+        .unwrap();
+    let used = info
+        .lines()
+        .find_map(|line| line.strip_prefix("used_memory:"));
+    let used: u64 = used.unwrap().trim().parse().unwrap();
+    let mut set = redis::cmd("CONFIG");
+    set.arg("SET").arg("maxmemory").arg(used + ROOM_BYTES);
+    let _: String = set.query_async(&mut connection).await.unwrap();
+}

@@ -1,0 +1,185 @@
+//! Pumps are killed, share one name, or sleep through their leases, while many jobs pass.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rand::RngExt;
+use rand::rngs::StdRng;
+use tidegate_testkit::world::Totals;
+use tidegate_testkit::{Queue, RedisOptions, Stack, eventually, figure, random};
+
+use crate::jobs::{draw, queues};
+use crate::ledger::{Ledger, Story};
+use crate::turn;
+use crate::workers::Workers;
+
+const QUEUES: usize = 12;
+const WORKERS: usize = 24;
+const PUBLISHERS: usize = 4;
+/// Short, so that jobs go on soon after a pump was killed.
+const LEASE: &str = "500ms";
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_pumps_killed_at_random_lose_and_double_nothing() {
+    let _turn = turn().await;
+    let stack = Stack::builder()
+        .redis(RedisOptions::new().always_synced())
+        .pumps(2)
+        .lease(LEASE)
+        .start()
+        .await;
+    pass("pumps killed", &stack, 20_000, kill_at_random).await;
+    stack.finish().await;
+}
+
+/// The lock is useless: both believe that they hold it. Only the scripts keep jobs from moving twice.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_pumps_of_one_name_killed_at_random_move_no_job_twice() {
+    let _turn = turn().await;
+    let stack = Stack::builder()
+        .pumps(2)
+        .lease(LEASE)
+        .one_name_for_all_pumps()
+        .start()
+        .await;
+    for pump in [stack.pump(0), stack.pump(1)] {
+        let leads_all = async || match pump.metric("tidegate_pump_buckets_held").await {
+            256.0 => Ok(()),
+            buckets => Err(buckets),
+        };
+        eventually(
+            "the pump leads every bucket",
+            Duration::from_secs(5),
+            leads_all,
+        )
+        .await;
+    }
+    pass("pumps of one name", &stack, 5_000, kill_at_random).await;
+    stack.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_pump_that_slept_through_its_lease_moves_no_job_twice() {
+    let _turn = turn().await;
+    let stack = Stack::builder().pumps(2).lease(LEASE).start().await;
+    pass("pumps asleep", &stack, 5_000, sleep_at_random).await;
+    stack.finish().await;
+}
+
+/// Kills one pump or both, and starts them again a little later.
+async fn kill_at_random(stack: &Stack, random: &mut StdRng) {
+    let both = random.random_bool(0.3);
+    let first = random.random_range(0..2);
+    let pumps = [stack.pump(first), stack.pump(1 - first)];
+    let hit = &pumps[..if both { 2 } else { 1 }];
+    for pump in hit {
+        pump.kill();
+    }
+    pause(random, 0..600).await;
+    for pump in hit {
+        pump.restart().await;
+    }
+}
+
+/// Stops one pump for longer than its lease, and lets it go on.
+async fn sleep_at_random(stack: &Stack, random: &mut StdRng) {
+    let pump = stack.pump(random.random_range(0..2));
+    pump.pause();
+    pause(random, 600..1500).await;
+    pump.resume();
+}
+
+/// The moments of faults are random: this is no wait for something to happen.
+async fn pause(random: &mut StdRng, range_ms: std::ops::Range<u64>) {
+    let pause = Duration::from_millis(random.random_range(range_ms));
+    tokio::time::sleep(pause).await;
+}
+
+/// Lets jobs pass while `disturb` is called again and again, and checks what became of each.
+async fn pass(test: &str, stack: &Stack, jobs: usize, disturb: impl AsyncFn(&Stack, &mut StdRng)) {
+    let begin = Instant::now();
+    let mut random = random(test);
+    let queues = queues(&stack.queue("first").await, QUEUES);
+    let ledger = Arc::new(Ledger::new(jobs));
+    let workers = Workers::start(test, WORKERS, &queues, &ledger);
+    let batches = Arc::new(draw(&mut random, jobs, QUEUES));
+    let publishers: Vec<_> = (0..PUBLISHERS)
+        .map(|number| {
+            let (queues, ledger) = (queues.clone(), Arc::clone(&ledger));
+            let batches = Arc::clone(&batches);
+            tokio::spawn(async move {
+                for batch in batches.iter().skip(number).step_by(PUBLISHERS) {
+                    ledger.announce(batch);
+                    ledger.published(batch, batch.publish(&queues).await);
+                }
+            })
+        })
+        .collect();
+    let mut disturbances = 0;
+    let disturbing = async {
+        // To the end of the longest delay and the longest row of leases, and beyond if need be.
+        while ledger.open() > 0 && begin.elapsed() < Duration::from_secs(60) {
+            disturb(stack, &mut random).await;
+            disturbances += 1;
+            pause(&mut random, 200..900).await;
+        }
+    };
+    disturbing.await;
+    for publisher in publishers {
+        publisher.await.unwrap();
+    }
+    let over = async || match ledger.open() {
+        0 => Ok(()),
+        open => Err(format!("{open} open: {:?}", stack.totals().await)),
+    };
+    eventually(
+        "every job is acked or out of tries",
+        Duration::from_secs(30),
+        over,
+    )
+    .await;
+    workers.stop().await;
+    let dead = ledger.judge();
+    let buried = Totals {
+        dead: dead.len() as u64,
+        ..Totals::default()
+    };
+    let settled = async || match stack.totals().await {
+        totals if totals == buried => Ok(()),
+        totals => Err(format!("{totals:?}, expected {buried:?}")),
+    };
+    eventually("only the dead are left", Duration::from_secs(15), settled).await;
+    check_dead(&queues, &dead).await;
+    figure(&format!(
+        "{test}: {jobs} jobs, {disturbances} disturbances, {} dead, {:?}",
+        dead.len(),
+        begin.elapsed()
+    ));
+}
+
+/// Each of these is in the dead letter, and every one that is there is one of these.
+async fn check_dead(queues: &[Queue], dead: &[Story]) {
+    for (number, queue) in queues.iter().enumerate() {
+        let mut expected: Vec<&str> = dead
+            .iter()
+            .filter(|story| story.queue == number)
+            .map(|story| story.id.as_str())
+            .collect();
+        assert_eq!(queue.dead_size().await, expected.len() as u64);
+        assert_eq!(queue.respawn(1_000_000, 0).await, expected.len() as u64);
+        let mut found = Vec::new();
+        loop {
+            let jobs = queue.consume().count(100).ttr_s(600).jobs().await;
+            if jobs.is_empty() {
+                break;
+            }
+            for job in &jobs {
+                queue.ack(&job.id).await;
+            }
+            found.extend(jobs.into_iter().map(|job| job.id));
+        }
+        found.sort();
+        expected.sort_unstable();
+        assert_eq!(found, expected, "the dead of {}", queue.name());
+    }
+}

@@ -1,0 +1,249 @@
+//! Redis goes away in the middle of traffic, and comes back.
+
+use std::collections::HashSet;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use tidegate_testkit::{Answer, Delivery, Queue, RedisOptions, Stack, eventually, figure};
+
+use crate::turn;
+
+const PUBLISHERS: usize = 4;
+const CONSUMERS: usize = 8;
+/// The longest time that an answer may take while nobody listens; consumers wait for 1 s of it.
+const ANSWER_MAX: Duration = Duration::from_secs(5);
+/// The same while somebody listens and says nothing: a request may have to wait for the end of a call
+/// that somebody else began, and then for its own, each up to the command timeout of 3 s.
+const SILENT_ANSWER_MAX: Duration = Duration::from_millis(7500);
+/// The shortest time that Redis is away.
+const OUTAGE_MIN: Duration = Duration::from_secs(3);
+const RECOVERY_MAX: Duration = Duration::from_secs(10);
+
+#[derive(Debug, Default)]
+struct Seen {
+    published: HashSet<String>,
+    acked: HashSet<String>,
+    errors: usize,
+    slowest: Duration,
+    last_success: Option<Instant>,
+}
+
+#[derive(Debug, Clone, Default)]
+struct Traffic {
+    seen: Arc<Mutex<Seen>>,
+    publishing: Arc<AtomicBool>,
+    running: Arc<AtomicBool>,
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_was_acknowledged_outlives_a_redis_that_crashed() {
+    away(ANSWER_MAX, |stack| stack.redis.kill()).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_was_acknowledged_outlives_a_redis_that_was_stopped() {
+    away(ANSWER_MAX, |stack| assert!(stack.redis.stop())).await;
+}
+
+/// Connections stay open and nothing is answered: the worst that a network can do.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_redis_that_falls_silent_does_not_hold_requests_for_ever() {
+    let pause = |stack: &mut Stack| stack.redis.pause().unwrap();
+    away(SILENT_ANSWER_MAX, pause).await;
+}
+
+/// lmstfy hides the failure of a batch behind "no job available", and answers a look at a job without
+/// a body.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_route_says_that_it_failed_and_works_again() {
+    let _turn = turn().await;
+    let mut stack = Stack::builder().pumps(0).start().await;
+    let queue = stack.queue("q").await;
+    let id = queue.publish("x").id().await;
+    stack.redis.kill();
+    let path = queue.path();
+    for (method, target) in [
+        ("PUT", path.clone()),
+        ("PUT", format!("{path}/job/{id}")),
+        ("GET", path.clone()),
+        ("GET", format!("{path}?timeout=1")),
+        ("GET", format!("{path}?count=2")),
+        ("GET", format!("{path},other?count=2&timeout=1")),
+        ("GET", format!("{path}/peek")),
+        ("GET", format!("{path}/job/{id}")),
+        ("DELETE", format!("{path}/job/{id}")),
+        ("DELETE", path.clone()),
+        ("GET", format!("{path}/deadletter")),
+        ("PUT", format!("{path}/deadletter")),
+        ("DELETE", format!("{path}/deadletter")),
+        ("GET", format!("{path}/size")),
+        ("GET", format!("{path}/deadletter/size")),
+        // A token that nobody has seen before cannot be checked.
+        ("GET", "/api/another-namespace/q".to_owned()),
+    ] {
+        let begin = Instant::now();
+        let answer = queue.raw(method, &target).await;
+        let took = begin.elapsed();
+        assert_eq!(answer.status, 500, "{method} {target}: {answer}");
+        assert_eq!(answer.text(), r#"{"error":"internal error"}"#);
+        assert!(took <= ANSWER_MAX, "{method} {target} took {took:?}");
+    }
+    let bulk = queue.publish_bulk(&["1".to_owned()]).send().await;
+    bulk.unwrap().expect(500);
+    tokio::task::block_in_place(|| bring_back(&mut stack));
+    let works = async || match queue.publish("y").send().await.unwrap() {
+        answer if answer.status == 201 => Ok(()),
+        answer => Err(answer),
+    };
+    eventually("publishing works again", RECOVERY_MAX, works).await;
+    assert_eq!(queue.consume().job().await.unwrap().id, id);
+    stack.finish().await;
+}
+
+async fn away(answer_max: Duration, take_away: impl Fn(&mut Stack)) {
+    let _turn = turn().await;
+    let mut stack = Stack::builder()
+        .redis(RedisOptions::new().always_synced())
+        .lease("500ms")
+        .start()
+        .await;
+    let queue = stack.queue("q").await;
+    let traffic = Traffic::default();
+    traffic.running.store(true, Ordering::Relaxed);
+    traffic.publishing.store(true, Ordering::Relaxed);
+    let publishers = (0..PUBLISHERS).map(|_| tokio::spawn(traffic.clone().publish(queue.apart())));
+    let consumers = (0..CONSUMERS).map(|_| tokio::spawn(traffic.clone().consume(queue.apart())));
+    let tasks: Vec<_> = publishers.chain(consumers).collect();
+
+    for round in 0..2 {
+        traffic
+            .until("jobs pass", 200 * (round + 1), |seen| seen.acked.len())
+            .await;
+        let errors = traffic.seen.lock().unwrap().errors;
+        tokio::task::block_in_place(|| take_away(&mut stack));
+        traffic
+            .until("requests fail", errors + 30, |seen| seen.errors)
+            .await;
+        traffic.until_silent_for(OUTAGE_MIN).await;
+        tokio::task::block_in_place(|| bring_back(&mut stack));
+        let back_at = Instant::now();
+        let recovered = async || match traffic.seen.lock().unwrap().last_success {
+            Some(at) if at > back_at => Ok(at - back_at),
+            _ => Err("no success"),
+        };
+        let took = eventually("publishing works again", RECOVERY_MAX, recovered).await;
+        figure(&format!(
+            "redis away: first success {took:?} after it was back"
+        ));
+    }
+    traffic.publishing.store(false, Ordering::Relaxed);
+    let left = async || {
+        let seen = traffic.seen.lock().unwrap();
+        match seen.published.difference(&seen.acked).count() {
+            0 => Ok(()),
+            left => Err(left),
+        }
+    };
+    eventually(
+        "every published job is acked",
+        Duration::from_secs(30),
+        left,
+    )
+    .await;
+    traffic.running.store(false, Ordering::Relaxed);
+    for task in tasks {
+        task.await.unwrap();
+    }
+    traffic.show();
+    let slowest = traffic.seen.lock().unwrap().slowest;
+    assert!(slowest <= answer_max, "an answer took {slowest:?}");
+    assert_eq!(queue.dead_size().await, 0);
+    assert!(stack.api(0).is_running() && stack.pump(0).is_running());
+    stack.finish().await;
+}
+
+fn bring_back(stack: &mut Stack) {
+    // Resuming a server that was stopped fails, and it need not be resumed.
+    let _ = stack.redis.resume();
+    stack.redis.start_again().unwrap();
+}
+
+impl Traffic {
+    async fn publish(self, queue: Queue) {
+        while self.publishing.load(Ordering::Relaxed) {
+            let publish = queue.publish("x").tries(1000).ttl_s(0);
+            let answer = self.ask(&[201], publish.send()).await;
+            if let Some(answer) = answer {
+                let id = answer.json()["job_id"].as_str().unwrap().to_owned();
+                let mut seen = self.seen.lock().unwrap();
+                seen.published.insert(id);
+                seen.last_success = Some(Instant::now());
+            }
+        }
+    }
+
+    async fn consume(self, queue: Queue) {
+        while self.running.load(Ordering::Relaxed) {
+            let consume = queue.consume().ttr_s(2).timeout_s(1).count(2);
+            let Some(answer) = self.ask(&[200, 404], consume.send()).await else {
+                continue;
+            };
+            for job in Delivery::all(&answer) {
+                while self.ask(&[204], queue.try_ack(&job.id)).await.is_none() {}
+                self.seen.lock().unwrap().acked.insert(job.id);
+            }
+        }
+    }
+
+    /// Waits for an answer, which must come in time and be one of these or a plain failure.
+    async fn ask(
+        &self,
+        good: &[u16],
+        request: impl Future<Output = Result<Answer, reqwest::Error>>,
+    ) -> Option<Answer> {
+        let begin = Instant::now();
+        let answer = request.await.unwrap();
+        let took = begin.elapsed();
+        let mut seen = self.seen.lock().unwrap();
+        seen.slowest = seen.slowest.max(took);
+        if good.contains(&answer.status) {
+            return Some(answer);
+        }
+        seen.errors += 1;
+        assert_eq!(answer.expect(500).text(), r#"{"error":"internal error"}"#);
+        None
+    }
+
+    async fn until(&self, what: &str, count: usize, of: impl Fn(&Seen) -> usize) {
+        let reached = async || match of(&self.seen.lock().unwrap()) {
+            now if now >= count => Ok(()),
+            now => Err(now),
+        };
+        eventually(
+            &format!("{what}: {count}"),
+            Duration::from_secs(30),
+            reached,
+        )
+        .await;
+    }
+
+    async fn until_silent_for(&self, time: Duration) {
+        let silent = async || match self.seen.lock().unwrap().last_success {
+            Some(at) if at.elapsed() < time => Err(at.elapsed().as_millis()),
+            _ => Ok(()),
+        };
+        eventually("the outage lasts", time * 2, silent).await;
+    }
+
+    fn show(&self) {
+        let seen = self.seen.lock().unwrap();
+        figure(&format!(
+            "redis away: {} published, {} acked, {} failed requests, slowest answer {:?}",
+            seen.published.len(),
+            seen.acked.len(),
+            seen.errors,
+            seen.slowest
+        ));
+    }
+}

@@ -1,0 +1,167 @@
+//! Daemons that are asked to end.
+
+use std::time::{Duration, Instant};
+
+use tidegate_testkit::{Queue, RawHttp, Stack, eventually, figure};
+
+use crate::jobs::queues;
+use crate::turn;
+
+const WAITERS: usize = 64;
+const AT_ONCE: Duration = Duration::from_secs(2);
+/// The API's own deadline is 10 s.
+const STOP_MAX: Duration = Duration::from_secs(10);
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_api_that_stops_answers_its_waiting_consumers_at_once() {
+    let _turn = turn().await;
+    let stack = Stack::builder().start().await;
+    let queue = stack.queue("q").await;
+    let mut waiting = Vec::new();
+    for _ in 0..WAITERS {
+        let mut http = RawHttp::connect(stack.api(0).listen()).await;
+        let token = [("X-Token".to_owned(), queue.token().to_owned())];
+        http.request("GET", &format!("{}?timeout=60", queue.path()), &token, b"")
+            .await;
+        waiting.push(http);
+    }
+    stack.api(0).until_waiting(WAITERS).await;
+    let begin = Instant::now();
+    stack.api(0).terminate();
+    for http in &mut waiting {
+        let answer = http.answer().await.expect("an answer").expect(404);
+        assert_eq!(answer.text(), r#"{"msg":"no job available"}"#);
+    }
+    let answered = begin.elapsed();
+    let status = stack.api(0).wait(STOP_MAX).await;
+    let ended = begin.elapsed();
+    figure(&format!(
+        "api asked to stop: {WAITERS} consumers answered within {answered:?}, ended after {ended:?}"
+    ));
+    assert_eq!(status.code(), Some(0));
+    assert!(answered < AT_ONCE, "{answered:?}");
+    assert!(ended < STOP_MAX, "{ended:?}");
+    stack.api(0).restart().await;
+    queue.apart().publish("x").id().await;
+    stack.finish().await;
+}
+
+/// Whoever got an answer has a job, whoever got none has none.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_api_that_stops_finishes_what_it_has_begun() {
+    let _turn = turn().await;
+    let stack = Stack::builder().apis(2).start().await;
+    let queue = stack.queue("q").await;
+    let publishers: Vec<_> = (0..8)
+        .map(|_| tokio::spawn(publish_until_refused(queue.apart())))
+        .collect();
+    let some = async || match queue.size().await {
+        size if size > 100 => Ok(()),
+        size => Err(size),
+    };
+    eventually("jobs are published", Duration::from_secs(10), some).await;
+    let status = stack.api(0).stop(STOP_MAX).await;
+    assert_eq!(status.code(), Some(0));
+    let (mut published, mut unknown) = (0, 0);
+    for publisher in publishers {
+        let (answered, unanswered) = publisher.await.unwrap();
+        published += answered;
+        unknown += unanswered;
+    }
+    let size = queue.at(stack.api(1)).size().await;
+    figure(&format!(
+        "api stopped under 8 publishers: {published} answered, {unknown} cut, {size} stored"
+    ));
+    assert_eq!(
+        unknown, 0,
+        "requests were cut although there was time for them"
+    );
+    assert_eq!(size, published);
+    stack.finish().await;
+}
+
+/// Answers how many were published, and how many got no answer although they had been sent.
+async fn publish_until_refused(queue: Queue) -> (u64, u64) {
+    let mut published = 0;
+    loop {
+        match queue.publish("x").send().await {
+            Ok(answer) => {
+                answer.expect(201);
+                published += 1;
+            }
+            Err(error) if error.is_connect() => return (published, 0),
+            // A connection that was kept alive may be ended between two requests: the job is then
+            // not there, which the count shows.
+            Err(_) => {}
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_pump_that_stops_hands_its_buckets_over_at_once() {
+    let _turn = turn().await;
+    // A lease much longer than the lateness that is allowed: nobody waits for it to end.
+    let stack = Stack::builder().pumps(2).lease("20s").start().await;
+    let both_lead = async || {
+        let first = stack.pump(0).metric("tidegate_pump_buckets_held").await;
+        let second = stack.pump(1).metric("tidegate_pump_buckets_held").await;
+        if first > 50.0 && second > 50.0 && first + second == 256.0 {
+            Ok(())
+        } else {
+            Err(format!("{first} and {second}"))
+        }
+    };
+    eventually("both pumps lead", Duration::from_secs(10), both_lead).await;
+    let queues = queues(&stack.queue("first").await, 60);
+    let due_at = Instant::now() + Duration::from_secs(2);
+    for queue in &queues {
+        queue.publish("x").delay_s(2).id().await;
+    }
+    let consumers: Vec<_> = queues
+        .iter()
+        .map(|queue| {
+            let consume = queue.consume().timeout_s(15);
+            tokio::spawn(async move { consume.job().await.map(|_| Instant::now()) })
+        })
+        .collect();
+    let status = stack.pump(0).stop(STOP_MAX).await;
+    assert_eq!(status.code(), Some(0));
+    let mut latest = Duration::ZERO;
+    for consumer in consumers {
+        let received_at = consumer.await.unwrap().expect("the job came");
+        let late = received_at.checked_duration_since(due_at);
+        latest = latest.max(late.expect("never early"));
+    }
+    figure(&format!(
+        "pump asked to stop: the jobs due after it were at most {latest:?} late"
+    ));
+    // Publishing took a moment too: the last job was due later than the first.
+    assert!(latest < AT_ONCE, "{latest:?}");
+    let leads_all = stack.pump(1).metric("tidegate_pump_buckets_held").await;
+    assert_eq!(leads_all, 256.0);
+    stack.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_pump_that_is_killed_is_replaced_when_its_leases_end() {
+    let _turn = turn().await;
+    let stack = Stack::builder().pumps(2).lease("1s").start().await;
+    let queues = queues(&stack.queue("first").await, 60);
+    let due_at = Instant::now() + Duration::from_secs(1);
+    for queue in &queues {
+        queue.publish("x").delay_s(1).id().await;
+    }
+    stack.pump(0).kill();
+    let mut latest = Duration::ZERO;
+    for queue in &queues {
+        let job = queue.consume().timeout_s(15).job().await;
+        let late = Instant::now().checked_duration_since(due_at);
+        assert!(job.is_some(), "{} got no job", queue.name());
+        latest = latest.max(late.expect("never early"));
+    }
+    figure(&format!(
+        "pump killed with leases of 1 s: its jobs were at most {latest:?} late"
+    ));
+    assert!(latest < Duration::from_secs(4), "{latest:?}");
+    stack.finish().await;
+}

@@ -1,0 +1,78 @@
+//! Consumers that ack some of their jobs and forget the others.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use rand::RngExt;
+use rand::rngs::StdRng;
+use tidegate_testkit::{Queue, random};
+use tokio::task::JoinHandle;
+
+use crate::jobs::names;
+use crate::ledger::Ledger;
+
+const BATCH_MAX: u64 = 10;
+const ACKED_PERCENT: u32 = 80;
+
+/// Consumers that work until told to stop.
+#[derive(Debug)]
+pub(crate) struct Workers {
+    stop: Arc<AtomicBool>,
+    tasks: Vec<JoinHandle<()>>,
+}
+
+impl Workers {
+    pub(crate) fn start(test: &str, count: usize, queues: &[Queue], ledger: &Arc<Ledger>) -> Self {
+        let stop = Arc::new(AtomicBool::new(false));
+        let tasks = (0..count).map(|number| {
+            let worker = Worker {
+                queues: queues.to_vec(),
+                ledger: Arc::clone(ledger),
+                stop: Arc::clone(&stop),
+                random: random(&format!("{test}: worker {number}")),
+            };
+            tokio::spawn(worker.run())
+        });
+        Self {
+            tasks: tasks.collect(),
+            stop,
+        }
+    }
+
+    /// Lets every worker finish what it has.
+    pub(crate) async fn stop(self) {
+        self.stop.store(true, Ordering::Relaxed);
+        for task in self.tasks {
+            task.await.unwrap();
+        }
+    }
+}
+
+struct Worker {
+    queues: Vec<Queue>,
+    ledger: Arc<Ledger>,
+    stop: Arc<AtomicBool>,
+    random: StdRng,
+}
+
+impl Worker {
+    async fn run(mut self) {
+        let any = self.queues[0].apart();
+        while !self.stop.load(Ordering::Relaxed) {
+            let first = self.random.random_range(0..self.queues.len());
+            let mut names = names(&self.queues);
+            names.rotate_left(first);
+            let consume = any.consume_of(&names).timeout_s(1);
+            let consume = consume
+                .count(self.random.random_range(1..=BATCH_MAX))
+                .ttr_s(self.random.random_range(1..=2));
+            for job in consume.jobs().await {
+                let number = self.ledger.delivered(&job);
+                if self.random.random_range(0..100) < ACKED_PERCENT {
+                    any.sibling(&job.queue).ack(&job.id).await;
+                    self.ledger.acked(number);
+                }
+            }
+        }
+    }
+}

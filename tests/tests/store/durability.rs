@@ -1,0 +1,132 @@
+//! What the store does when Redis forgets scripts, is full, stops, or is not the one it should be.
+
+use std::time::{Duration, Instant};
+
+use tidegate_core::State;
+use tidegate_store::{
+    Acked, Cancelled, ConnectError, Refusal, Store, StoreConfig, StoreError, Unavailable,
+};
+
+use tidegate_testkit::RedisOptions;
+
+use crate::fixture::{START, fixture, fixture_on, job};
+
+#[tokio::test]
+async fn a_server_that_forgot_the_scripts_is_given_them_again() {
+    let f = fixture().await;
+    for _ in 0..3 {
+        redis::cmd("SCRIPT")
+            .arg("FLUSH")
+            .exec(&mut f.connection())
+            .unwrap();
+        f.publish(START, job("a")).await;
+        redis::cmd("SCRIPT")
+            .arg("FLUSH")
+            .exec(&mut f.connection())
+            .unwrap();
+        f.expect(START, &["a"]).await;
+    }
+}
+
+#[tokio::test]
+async fn a_full_server_takes_no_jobs_but_lets_them_be_worked_off() {
+    let f = fixture().await;
+    let mut ids = Vec::new();
+    for _ in 0..20 {
+        ids.push(f.publish(START, job("x")).await);
+    }
+    let set = |bytes: u64| {
+        let set = redis::cmd("CONFIG")
+            .arg("SET")
+            .arg("maxmemory")
+            .arg(bytes)
+            .to_owned();
+        set.exec(&mut f.connection()).unwrap();
+    };
+    set(1);
+    let refused = f
+        .store
+        .publish(&f.queue, &[job("y")], None)
+        .await
+        .unwrap_err();
+    assert!(
+        matches!(
+            refused,
+            StoreError::Unavailable {
+                reason: Unavailable::OutOfMemory,
+                ..
+            }
+        ),
+        "{refused:?}"
+    );
+    assert_eq!(
+        f.counts().await,
+        [0, 20, 0, 0],
+        "nothing was half published"
+    );
+    assert_eq!(f.reserve(START, 10, 5).await.len(), 10);
+    let _ = f.store.ack(&f.queue, ids[0], None).await.unwrap();
+    let cancelled = f.store.cancel(&f.queue, ids[19]).await.unwrap();
+    assert_eq!(cancelled, Cancelled::Done { was: State::Ready });
+    assert_eq!(f.move_due(START + 65_536).await.buried, 9);
+    set(0);
+    f.publish(START, job("y")).await;
+}
+
+#[tokio::test]
+async fn calls_fail_soon_while_redis_is_away_and_work_again_when_it_is_back() {
+    let mut f = fixture_on(RedisOptions::new().always_synced()).await;
+    let id = f.publish(START, job("kept")).await;
+    f.redis.kill();
+    for _ in 0..3 {
+        let begun = Instant::now();
+        let failed = f.store.peek_job(&f.queue, id).await.unwrap_err();
+        assert!(
+            matches!(
+                failed,
+                StoreError::Unavailable {
+                    reason: Unavailable::Away,
+                    ..
+                }
+            ),
+            "{failed:?}"
+        );
+        assert!(
+            begun.elapsed() < Duration::from_secs(4),
+            "{:?}",
+            begun.elapsed()
+        );
+    }
+    f.redis.start_again().unwrap();
+    let back = Instant::now();
+    while f.store.ping().await.is_err() {
+        assert!(back.elapsed() < Duration::from_secs(10));
+    }
+    assert!(
+        f.store
+            .at(START)
+            .peek_job(&f.queue, id)
+            .await
+            .unwrap()
+            .is_some()
+    );
+    assert!(matches!(
+        f.store.at(START).ack(&f.queue, id, None).await.unwrap(),
+        Acked::Done { .. }
+    ));
+}
+
+#[tokio::test]
+async fn a_deployment_with_another_number_of_buckets_is_refused() {
+    let f = fixture().await;
+    let mut config = StoreConfig::new(f.redis.url());
+    config.buckets = 2;
+    let refused = Store::connect(&config).await.unwrap_err();
+    let ConnectError::Refused(Refusal::OtherLayout { found, ours }) = &refused else {
+        panic!("{refused:?}")
+    };
+    assert_eq!(
+        (found.as_str(), ours.as_str()),
+        ("layout=1 buckets=1", "layout=1 buckets=2")
+    );
+}

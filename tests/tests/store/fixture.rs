@@ -1,0 +1,167 @@
+//! A private Redis and a store on it.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use tidegate_core::{JobId, NewJob, QueueKey};
+use tidegate_store::{Claim, Leased, LoadedSlot, MovedDue, Store, StoreConfig, Swept};
+use tidegate_testkit::{RedisOptions, RedisServer};
+
+/// The moment at which tests begin: the first of a far slot, so that slots are easy to reckon.
+pub(crate) const START: u64 = 27_000_000 * 65_536;
+/// The token that [`Fixture::move_due`] and its like lead all buckets with.
+pub(crate) const TOKEN: &str = "pump-under-test";
+/// How long before its beginning a slot is loaded.
+pub(crate) const LEAD_MS: u64 = 60_000;
+
+pub(crate) struct Fixture {
+    pub(crate) redis: RedisServer,
+    pub(crate) store: Store,
+    pub(crate) queue: QueueKey,
+}
+
+pub(crate) async fn fixture() -> Fixture {
+    fixture_on(RedisOptions::new()).await
+}
+
+pub(crate) async fn fixture_on(options: RedisOptions) -> Fixture {
+    let redis = options.start();
+    let mut config = StoreConfig::new(redis.url());
+    config.buckets = 1;
+    let store = Store::connect(&config).await.unwrap();
+    let leased = store.lease_acquire(0, TOKEN, 3_600_000).await.unwrap();
+    assert_eq!(leased, Leased::Ours);
+    let queue = QueueKey::try_from("shop/orders").unwrap();
+    Fixture {
+        redis,
+        store,
+        queue,
+    }
+}
+
+pub(crate) fn job(body: &str) -> NewJob {
+    NewJob {
+        body: Bytes::copy_from_slice(body.as_bytes()),
+        attributes: vec![],
+        delay_ms: 0,
+        ttl_ms: 0,
+        tries: 1,
+        versioned_id: false,
+    }
+}
+
+pub(crate) fn delayed(body: &str, delay_ms: u64) -> NewJob {
+    NewJob {
+        delay_ms,
+        ..job(body)
+    }
+}
+
+impl Fixture {
+    pub(crate) async fn publish(&self, now_ms: u64, job: NewJob) -> JobId {
+        self.store
+            .at(now_ms)
+            .publish(&self.queue, &[job], None)
+            .await
+            .unwrap()[0]
+    }
+
+    /// The bodies of up to `count` jobs, leased for `ttr_ms`.
+    pub(crate) async fn reserve(&self, now_ms: u64, count: u16, ttr_ms: u64) -> Vec<String> {
+        let claim = Claim { count, ttr_ms };
+        let reserved = self
+            .store
+            .at(now_ms)
+            .reserve(&self.queue, &[claim])
+            .await
+            .unwrap();
+        let jobs = reserved.jobs.into_iter().flatten();
+        jobs.map(|job| String::from_utf8(job.body.to_vec()).unwrap())
+            .collect()
+    }
+
+    pub(crate) async fn expect(&self, now_ms: u64, bodies: &[&str]) {
+        assert_eq!(self.reserve(now_ms, 100, 1000).await, bodies);
+    }
+
+    /// Loads what may be due and moves all that is. The numbers of all calls added up.
+    pub(crate) async fn move_due(&self, now_ms: u64) -> Moved {
+        let store = self.store.at(now_ms);
+        while let LoadedSlot::Done { more: true, .. } =
+            store.load_slot(0, TOKEN, LEAD_MS, 50).await.unwrap()
+        {}
+        let mut all = Moved::default();
+        loop {
+            match store.move_due(0, TOKEN, 50).await.unwrap() {
+                MovedDue::NotLeading => panic!("the test leads every bucket"),
+                MovedDue::Done {
+                    more,
+                    buried,
+                    expired,
+                    stale,
+                    latenesses_ms,
+                    next_in_us,
+                    ..
+                } => {
+                    all.ready += latenesses_ms.len();
+                    all.buried += buried;
+                    all.expired += expired;
+                    all.stale += stale;
+                    all.next_in = next_in_us.map(Duration::from_micros);
+                    if !more {
+                        return all;
+                    }
+                }
+            }
+        }
+    }
+
+    pub(crate) async fn sweep(&self, now_ms: u64) -> u64 {
+        let mut swept = 0;
+        loop {
+            match self.store.at(now_ms).sweep(0, TOKEN, 3).await.unwrap() {
+                Swept::NotLeading => panic!("the test leads every bucket"),
+                Swept::Done { expired, more, .. } => {
+                    swept += expired;
+                    if !more {
+                        return swept;
+                    }
+                }
+            }
+        }
+    }
+
+    /// The states of all jobs of the queue: delayed, ready, leased, dead.
+    pub(crate) async fn counts(&self) -> [u64; 4] {
+        let stats = self.store.stats(&self.queue).await.unwrap();
+        [stats.delayed, stats.ready, stats.leased, stats.dead]
+    }
+
+    pub(crate) fn connection(&self) -> redis::Connection {
+        redis::Client::open(self.redis.url())
+            .unwrap()
+            .get_connection()
+            .unwrap()
+    }
+
+    /// The keys of the bucket, without lock, edge and other things that do not belong to jobs.
+    pub(crate) fn keys_of_jobs(&self) -> Vec<String> {
+        let mut keys: Vec<String> = redis::cmd("KEYS")
+            .arg("tg:{0}:*")
+            .query(&mut self.connection())
+            .unwrap();
+        let of_bucket = ["lock", "edge", "seq", "queues", "q:"];
+        keys.retain(|key| !of_bucket.iter().any(|name| key[7..].starts_with(name)));
+        keys.sort();
+        keys
+    }
+}
+
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Moved {
+    pub(crate) ready: usize,
+    pub(crate) buried: u64,
+    pub(crate) expired: u64,
+    pub(crate) stale: u64,
+    pub(crate) next_in: Option<Duration>,
+}

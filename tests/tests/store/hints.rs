@@ -1,0 +1,216 @@
+//! The record is the truth: stale hints are dropped, and never delivered, counted or answered as
+//! "no job".
+
+use tidegate_core::NewJob;
+use tidegate_store::{Cancelled, LoadedSlot};
+
+use crate::fixture::{LEAD_MS, Moved, START, TOKEN, delayed, fixture, job};
+
+#[tokio::test]
+async fn one_reserve_finds_the_live_job_behind_any_number_of_stale_hints() {
+    live_job_behind_stale_hints(false).await;
+}
+
+#[tokio::test]
+async fn one_peek_finds_the_live_job_behind_any_number_of_stale_hints() {
+    live_job_behind_stale_hints(true).await;
+}
+
+async fn live_job_behind_stale_hints(peek_first: bool) {
+    let f = fixture().await;
+    let store = f.store.at(START);
+    let mut ids = Vec::new();
+    for _ in 0..12 {
+        ids.extend(
+            store
+                .publish(&f.queue, &vec![job("cancelled"); 64], None)
+                .await
+                .unwrap(),
+        );
+    }
+    f.publish(START, job("live")).await;
+    for id in ids {
+        assert!(matches!(
+            store.cancel(&f.queue, id).await.unwrap(),
+            Cancelled::Done { .. }
+        ));
+    }
+    assert_eq!(f.counts().await, [0, 1, 0, 0]);
+    if peek_first {
+        let head = store.peek_ready(&f.queue).await.unwrap().unwrap().job;
+        assert_eq!(&head.body[..], b"live");
+    }
+    f.expect(START, &["live"]).await;
+}
+
+#[tokio::test]
+async fn far_jobs_become_due_and_cancelled_ones_do_not() {
+    let f = fixture().await;
+    f.move_due(START).await;
+    let hour = 3_600_000;
+    let cancelled = f.publish(START, delayed("cancelled", hour)).await;
+    f.publish(START, delayed("kept", hour)).await;
+    let _ = f.store.at(START).cancel(&f.queue, cancelled).await.unwrap();
+    let moved = f.move_due(START + hour - 1).await;
+    assert_eq!((moved.ready, moved.next_in.unwrap().as_millis()), (0, 1));
+    assert_eq!(
+        f.move_due(START + hour).await,
+        Moved {
+            ready: 1,
+            stale: 1,
+            ..Moved::default()
+        }
+    );
+    f.expect(START + hour, &["kept"]).await;
+}
+
+#[tokio::test]
+async fn a_slot_is_loaded_in_bounded_steps_ahead_of_its_time() {
+    let f = fixture().await;
+    let in_ten_slots = 10 * 65_536;
+    for _ in 0..3 {
+        let jobs = vec![delayed("x", in_ten_slots); 50];
+        f.store
+            .at(START)
+            .publish(&f.queue, &jobs, None)
+            .await
+            .unwrap();
+    }
+    let load = async |now_ms| {
+        f.store
+            .at(now_ms)
+            .load_slot(0, TOKEN, LEAD_MS, 100)
+            .await
+            .unwrap()
+    };
+    let next_in_ms = 65_536 - LEAD_MS;
+    let nothing = LoadedSlot::Done {
+        loaded: 0,
+        more: false,
+        next_in_ms,
+    };
+    assert_eq!(load(START).await, nothing);
+    let early = START + in_ten_slots - LEAD_MS - 1;
+    assert_eq!(
+        load(early).await,
+        LoadedSlot::Done {
+            loaded: 0,
+            more: false,
+            next_in_ms: 1
+        }
+    );
+    let next_in_ms = 65_536;
+    assert_eq!(
+        load(early + 1).await,
+        LoadedSlot::Done {
+            loaded: 100,
+            more: true,
+            next_in_ms
+        }
+    );
+    assert_eq!(
+        load(early + 1).await,
+        LoadedSlot::Done {
+            loaded: 50,
+            more: false,
+            next_in_ms
+        }
+    );
+    assert_eq!(f.move_due(START + in_ten_slots).await.ready, 150);
+}
+
+#[tokio::test]
+async fn far_hints_hold_numbers_beyond_what_lua_counts_exactly() {
+    let f = fixture().await;
+    for seq in [9_999_999_u64, 137_438_953_471, 70_000_000_000_000] {
+        let set = redis::cmd("SET").arg("tg:{0}:seq").arg(seq).to_owned();
+        set.exec(&mut f.connection()).unwrap();
+        let hour = 3_600_000 + 65_535;
+        let ids = f
+            .store
+            .at(START)
+            .publish(&f.queue, &vec![delayed("x", hour); 3], None)
+            .await
+            .unwrap();
+        assert_eq!(ids[2].number(), seq + 3);
+        assert_eq!(
+            f.move_due(START + hour).await,
+            Moved {
+                ready: 3,
+                ..Moved::default()
+            },
+            "{seq}"
+        );
+        assert_eq!(f.reserve(START + hour, 3, 1).await.len(), 3);
+        for id in ids {
+            let _ = f.store.at(START).ack(&f.queue, id, None).await.unwrap();
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_stale_far_hint_neither_hurries_nor_delays_the_timer_that_was_set_since() {
+    let f = fixture().await;
+    f.move_due(START).await;
+    let id = f
+        .publish(
+            START,
+            NewJob {
+                tries: 9,
+                ..job("a")
+            },
+        )
+        .await;
+    // The first lease would end in five minutes: a far hint.
+    assert_eq!(f.reserve(START, 1, 300_000).await, ["a"]);
+    let _ = f.store.at(START).release(&f.queue, id, 1).await.unwrap();
+    // The second one ends in ten minutes. The stale hint comes up first, and finds a job not due.
+    assert_eq!(f.reserve(START, 1, 600_000).await, ["a"]);
+    let moved = f.move_due(START + 300_000).await;
+    assert_eq!((moved.ready, moved.next_in), (0, None), "back to far");
+    assert_eq!(f.move_due(START + 599_999).await.ready, 0);
+    assert_eq!(f.move_due(START + 600_000).await.ready, 1);
+    // A lease that ends before a stale far hint keeps its time when that is loaded.
+    assert_eq!(f.reserve(START + 600_000, 1, 300_000).await, ["a"]);
+    let _ = f.store.at(START).release(&f.queue, id, 2).await.unwrap();
+    let before_stale = START + 899_000;
+    f.move_due(before_stale - 500).await;
+    assert_eq!(f.reserve(before_stale - 500, 1, 500).await, ["a"]);
+    assert_eq!(f.move_due(before_stale).await.ready, 1);
+}
+
+#[tokio::test]
+async fn jobs_due_in_the_same_millisecond_keep_their_order() {
+    let f = fixture().await;
+    f.move_due(START).await;
+    let bodies: Vec<String> = (1..=12).map(|number| number.to_string()).collect();
+    let jobs: Vec<NewJob> = bodies.iter().map(|body| delayed(body, 10)).collect();
+    f.store
+        .at(START)
+        .publish(&f.queue, &jobs, None)
+        .await
+        .unwrap();
+    f.move_due(START + 10).await;
+    assert_eq!(f.reserve(START + 10, 100, 1).await, bodies);
+}
+
+#[tokio::test]
+async fn a_list_of_nothing_but_stale_hints_takes_no_memory() {
+    let f = fixture().await;
+    f.move_due(START).await;
+    let store = f.store.at(START);
+    for _ in 0..2 {
+        let ids = store
+            .publish(&f.queue, &vec![job("x"); 64], None)
+            .await
+            .unwrap();
+        for id in ids {
+            let _ = store.cancel(&f.queue, id).await.unwrap();
+        }
+        let id = f.publish(START, job("dies")).await;
+        f.expect(START, &["dies"]).await;
+        f.move_due(START + 1000).await;
+        let _ = store.ack(&f.queue, id, None).await.unwrap();
+        assert_eq!(f.keys_of_jobs(), Vec::<String>::new());
+    }
+}

@@ -1,0 +1,16 @@
+//! The verbs of the store against a real Redis, at moments that the tests choose.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a test that fails should say so at once"
+)]
+
+mod clock;
+mod durability;
+mod fixture;
+mod hints;
+mod messages;
+mod model;
+mod pump_verbs;
+mod verbs;

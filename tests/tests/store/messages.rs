@@ -1,0 +1,96 @@
+//! Doorbells and alarms: who is told what, and when.
+
+use std::time::Duration;
+
+use tidegate_core::QueueKey;
+use tidegate_store::{Alarm, Claim, Doorbell, Store};
+use tokio::time::timeout;
+
+use crate::fixture::{START, TOKEN, delayed, fixture, job};
+
+/// Long enough for a message that is sent, and not a measure of anything.
+const SOON: Duration = Duration::from_secs(5);
+
+#[tokio::test]
+async fn the_doorbell_rings_when_a_queue_is_no_longer_empty() {
+    let f = fixture().await;
+    let mut doorbells = f.store.doorbells();
+    let mut rang = async || timeout(SOON, doorbells.next()).await.unwrap().unwrap();
+    assert_eq!(rang().await, Doorbell::Resubscribed);
+    let other = QueueKey::try_from("shop/other").unwrap();
+    let ring_of = |queue: &QueueKey| Doorbell::Rang(queue.clone());
+    f.publish(START, job("a")).await;
+    f.publish(START, job("no ring: the queue has a job")).await;
+    f.store.publish(&other, &[job("b")], None).await.unwrap();
+    assert_eq!(rang().await, ring_of(&f.queue));
+    assert_eq!(rang().await, ring_of(&other));
+    // Taken back, and moved when due.
+    let store: Store = f.store.at(START);
+    let claims = [Claim {
+        count: 100,
+        ttr_ms: 10,
+    }];
+    let reserved = store.reserve(&f.queue, &claims).await.unwrap();
+    let _ = store
+        .release(&f.queue, reserved.jobs[0][0].id, 1)
+        .await
+        .unwrap();
+    assert_eq!(rang().await, ring_of(&f.queue));
+    f.reserve(START, 1, 10).await;
+    f.publish(START, delayed("due", 10)).await;
+    assert_eq!(f.move_due(START + 10).await.ready, 1);
+    assert_eq!(rang().await, ring_of(&f.queue));
+    assert_eq!(store.respawn(&f.queue, 5, 0).await.unwrap(), 2);
+    store.purge_ready(&f.queue).await.unwrap();
+    f.publish(START, job("after a purge")).await;
+    assert_eq!(rang().await, ring_of(&f.queue));
+}
+
+#[tokio::test]
+async fn the_alarm_tells_of_an_earlier_due_time_only() {
+    let f = fixture().await;
+    let _ = f
+        .store
+        .at(START)
+        .load_slot(0, TOKEN, 60_000, 100)
+        .await
+        .unwrap();
+    let mut alarms = f.store.alarms();
+    let mut alarm = async || timeout(SOON, alarms.next()).await.unwrap().unwrap();
+    assert_eq!(alarm().await, Alarm::Resubscribed);
+    f.publish(START, delayed("first", 5000)).await;
+    f.publish(START, delayed("later: no alarm", 6000)).await;
+    f.publish(START, delayed("far: no alarm", 600_000)).await;
+    f.publish(START, delayed("earlier", 40)).await;
+    f.publish(START, job("now")).await;
+    f.reserve(START, 1, 30).await;
+    for due_in_ms in [5000, 40, 30] {
+        assert_eq!(
+            alarm().await,
+            Alarm::Earlier {
+                bucket: 0,
+                due_in_ms
+            }
+        );
+    }
+    f.store.roster_join("somebody", 1000).await.unwrap();
+    assert_eq!(alarm().await, Alarm::RosterChanged);
+}
+
+#[tokio::test]
+async fn a_subscriber_that_was_cut_off_is_told_to_look_everywhere() {
+    let f = fixture().await;
+    let mut doorbells = f.store.doorbells();
+    for _ in 0..3 {
+        assert_eq!(
+            timeout(SOON, doorbells.next()).await.unwrap(),
+            Some(Doorbell::Resubscribed)
+        );
+        let kill = redis::cmd("CLIENT")
+            .arg("KILL")
+            .arg("TYPE")
+            .arg("pubsub")
+            .to_owned();
+        kill.exec(&mut f.connection()).unwrap();
+    }
+}

@@ -1,0 +1,569 @@
+//! Random sequences of verbs, with `core::lifecycle` as the oracle: after each verb the answer of Redis
+//! must be the one that the lifecycle of every single job allows.
+//!
+//! The seed is printed; `TIDEGATE_SEED=<seed>` repeats a run, and a failing sequence is shortened to the
+//! smallest one that fails.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use proptest::prelude::*;
+use proptest::test_runner::{Config, RngAlgorithm, TestError, TestRng, TestRunner};
+use tidegate_core::lifecycle::{After, Event, Life};
+use tidegate_core::{JobId, NewJob, QueueKey, State};
+use tidegate_store::{Acked, Cancelled, Claim, Peeked, Released, Store};
+use tidegate_testkit::{figure, seed};
+use tokio::runtime::Runtime;
+
+use crate::fixture::{Fixture, START, fixture, job};
+
+const SEQUENCES: u32 = 300;
+
+/// One step. Jobs are named by their place among all that were published, modulo their number.
+#[derive(Debug, Clone)]
+enum Step {
+    Publish {
+        queue: usize,
+        jobs: u8,
+        delay_ms: u64,
+        ttl_ms: u64,
+        tries: u16,
+        replaces: Option<usize>,
+    },
+    Reserve {
+        queue: usize,
+        count: u16,
+        ttr_ms: u64,
+    },
+    Ack {
+        job: usize,
+        attempt: Option<u32>,
+    },
+    Cancel {
+        job: usize,
+    },
+    Release {
+        job: usize,
+        attempt: u32,
+    },
+    PeekJob {
+        job: usize,
+    },
+    PeekReady {
+        queue: usize,
+    },
+    PeekDead {
+        queue: usize,
+    },
+    Respawn {
+        queue: usize,
+        limit: u64,
+        ttl_ms: u64,
+    },
+    PurgeReady {
+        queue: usize,
+    },
+    PurgeDead {
+        queue: usize,
+        limit: u64,
+    },
+    MoveDue {
+        after_ms: u64,
+    },
+    Sweep,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let queue = 0..2_usize;
+    let job = any::<usize>();
+    let delay = prop_oneof![Just(0_u64), 1..50_u64, 60_000..400_000_u64];
+    let ttl = prop_oneof![2 => Just(0_u64), 1 => 1..100_u64, 1 => 100..500_000_u64];
+    let wait = prop_oneof![3 => 0..60_u64, 1 => 1_000..100_000_u64];
+    prop_oneof![
+        4 => (queue.clone(), 1..5_u8, delay, ttl.clone(), 1..4_u16, proptest::option::weighted(0.2, job))
+            .prop_map(|(queue, jobs, delay_ms, ttl_ms, tries, replaces)| Step::Publish {
+                queue, jobs, delay_ms, ttl_ms, tries, replaces
+            }),
+        5 => (queue.clone(), 0..4_u16, prop_oneof![0..60_u64, 60_000..300_000_u64])
+            .prop_map(|(queue, count, ttr_ms)| Step::Reserve { queue, count, ttr_ms }),
+        2 => (job, proptest::option::of(1..4_u32)).prop_map(|(job, attempt)| Step::Ack { job, attempt }),
+        1 => job.prop_map(|job| Step::Cancel { job }),
+        2 => (job, 1..4_u32).prop_map(|(job, attempt)| Step::Release { job, attempt }),
+        1 => job.prop_map(|job| Step::PeekJob { job }),
+        1 => queue.clone().prop_map(|queue| Step::PeekReady { queue }),
+        1 => queue.clone().prop_map(|queue| Step::PeekDead { queue }),
+        1 => (queue.clone(), 1..4_u64, ttl)
+            .prop_map(|(queue, limit, ttl_ms)| Step::Respawn { queue, limit, ttl_ms }),
+        1 => queue.clone().prop_map(|queue| Step::PurgeReady { queue }),
+        1 => (queue, 1..4_u64).prop_map(|(queue, limit)| Step::PurgeDead { queue, limit }),
+        6 => wait.prop_map(|after_ms| Step::MoveDue { after_ms }),
+        1 => Just(Step::Sweep),
+    ]
+}
+
+/// A line of jobs. Jobs that became ready in one call of move_due may come in any order among
+/// themselves: several timers were late, and a stale hint may have brought one to the front.
+type Line = VecDeque<BTreeSet<JobId>>;
+
+#[derive(Default)]
+struct Model {
+    jobs: BTreeMap<JobId, (usize, Life)>,
+    published: Vec<JobId>,
+    ready: [Line; 2],
+    dead: [Line; 2],
+    now_ms: u64,
+}
+
+impl Model {
+    /// Applies an event; the job's new life unless it is refused or gone.
+    fn apply(&mut self, id: JobId, event: Event) -> Option<After> {
+        let (queue, life) = *self.jobs.get(&id)?;
+        let after = life.after(event, self.now_ms);
+        match after {
+            After::Lives(life) => drop(self.jobs.insert(id, (queue, life))),
+            After::Gone => drop(self.jobs.remove(&id)),
+            After::Refused => {}
+        }
+        Some(after)
+    }
+
+    fn live(&self, id: JobId) -> Option<&Life> {
+        let (_, life) = self.jobs.get(&id)?;
+        (!life.expired(self.now_ms)).then_some(life)
+    }
+
+    /// The jobs of which any may be the next of a line; those that left their state are dropped.
+    fn heads(&mut self, state: State, queue: usize) -> BTreeSet<JobId> {
+        let mut line = std::mem::take(match state {
+            State::Ready => &mut self.ready[queue],
+            _ => &mut self.dead[queue],
+        });
+        while let Some(group) = line.front_mut() {
+            group.retain(|id| self.live(*id).is_some_and(|life| life.state == state));
+            if !group.is_empty() {
+                break;
+            }
+            line.pop_front();
+        }
+        let heads = line.front().cloned().unwrap_or_default();
+        match state {
+            State::Ready => self.ready[queue] = line,
+            _ => self.dead[queue] = line,
+        }
+        heads
+    }
+
+    /// Takes the next job of a line as Redis did; it must be one that may be the next.
+    fn take(&mut self, state: State, queue: usize, id: Option<JobId>) -> Option<JobId> {
+        let heads = self.heads(state, queue);
+        assert_eq!(
+            id.is_none(),
+            heads.is_empty(),
+            "{state:?}: got {id:?} of {heads:?}"
+        );
+        let id = id?;
+        assert!(
+            heads.contains(&id),
+            "{state:?}: {id} is not the next of {heads:?}"
+        );
+        let line = if state == State::Ready {
+            &mut self.ready[queue]
+        } else {
+            &mut self.dead[queue]
+        };
+        line[0].remove(&id);
+        Some(id)
+    }
+
+    fn move_due(&mut self) -> [usize; 2] {
+        let (mut ready, mut buried) = (
+            [BTreeSet::new(), BTreeSet::new()],
+            [BTreeSet::new(), BTreeSet::new()],
+        );
+        for id in self.jobs.keys().copied().collect::<Vec<_>>() {
+            let (queue, before) = self.jobs[&id];
+            match self.apply(id, Event::MoveDue) {
+                Some(After::Lives(life)) if life.state != before.state => {
+                    let groups = if life.state == State::Ready {
+                        &mut ready
+                    } else {
+                        &mut buried
+                    };
+                    groups[queue].insert(id);
+                }
+                // An expired job may still be counted in Redis; it is as good as gone.
+                _ => {}
+            }
+        }
+        let moved = [&ready, &buried].map(|groups| groups.iter().map(BTreeSet::len).sum());
+        for (queue, group) in ready.into_iter().enumerate() {
+            self.ready[queue].push_back(group);
+        }
+        for (queue, group) in buried.into_iter().enumerate() {
+            self.dead[queue].push_back(group);
+        }
+        moved
+    }
+
+    fn counts(&self, queue: usize) -> [u64; 4] {
+        State::ALL.map(|state| {
+            let lives = self
+                .jobs
+                .values()
+                .filter(|(of, life)| *of == queue && life.state == state);
+            lives.filter(|(_, life)| !life.expired(self.now_ms)).count() as u64
+        })
+    }
+}
+
+struct Run<'a> {
+    fixture: &'a Fixture,
+    queues: [QueueKey; 2],
+    model: Model,
+}
+
+impl Run<'_> {
+    fn store(&self) -> Store {
+        self.fixture.store.at(self.model.now_ms)
+    }
+
+    fn job(&self, index: usize) -> Option<(JobId, QueueKey)> {
+        let published = &self.model.published;
+        let id = *published.get(index.checked_rem(published.len())?)?;
+        let queue = self.model.jobs.get(&id).map_or(0, |(queue, _)| *queue);
+        Some((id, self.queues[queue].clone()))
+    }
+
+    async fn step(&mut self, step: &Step) {
+        match *step {
+            Step::Publish {
+                queue,
+                jobs,
+                delay_ms,
+                ttl_ms,
+                tries,
+                replaces,
+            } => {
+                let new = NewJob {
+                    delay_ms,
+                    ttl_ms,
+                    tries,
+                    ..job("x")
+                };
+                let replaced = replaces.and_then(|index| self.job(index));
+                self.publish(
+                    queue,
+                    &vec![new; usize::from(jobs)],
+                    replaced.map(|(id, _)| id),
+                )
+                .await;
+            }
+            Step::Reserve {
+                queue,
+                count,
+                ttr_ms,
+            } => self.reserve(queue, count, ttr_ms).await,
+            Step::Ack { job, attempt } => self.ack(job, attempt).await,
+            Step::Cancel { job } => self.cancel(job).await,
+            Step::Release { job, attempt } => self.release(job, attempt).await,
+            Step::PeekJob { job } => self.peek_job(job).await,
+            Step::PeekReady { queue } => {
+                let peeked = self.store().peek_ready(&self.queues[queue]).await.unwrap();
+                self.peeked(State::Ready, queue, peeked);
+            }
+            Step::PeekDead { queue } => {
+                let peeked = self.store().peek_dead(&self.queues[queue]).await.unwrap();
+                self.peeked(State::Dead, queue, peeked);
+            }
+            Step::Respawn {
+                queue,
+                limit,
+                ttl_ms,
+            } => self.respawn(queue, limit, ttl_ms).await,
+            Step::PurgeReady { queue } => {
+                self.store().purge_ready(&self.queues[queue]).await.unwrap();
+                let gone = |life: &Life| life.state == State::Ready;
+                self.model
+                    .jobs
+                    .retain(|_, (of, life)| *of != queue || !gone(life));
+            }
+            Step::PurgeDead { queue, limit } => self.purge_dead(queue, limit).await,
+            Step::MoveDue { after_ms } => {
+                self.model.now_ms += after_ms;
+                let moved = self.fixture.move_due(self.model.now_ms).await;
+                assert_eq!(self.model.move_due(), [moved.ready, moved.buried as usize]);
+            }
+            Step::Sweep => drop(self.fixture.sweep(self.model.now_ms).await),
+        }
+    }
+
+    async fn publish(&mut self, queue: usize, jobs: &[NewJob], replaces: Option<JobId>) {
+        let ids = self
+            .store()
+            .publish(&self.queues[queue], jobs, replaces)
+            .await
+            .unwrap();
+        if let Some(old) =
+            replaces.filter(|old| self.model.jobs.get(old).is_some_and(|job| job.0 == queue))
+        {
+            self.model.jobs.remove(&old);
+        }
+        let now_ms = self.model.now_ms;
+        for (id, job) in ids.into_iter().zip(jobs) {
+            let life = Life::published(now_ms, job.delay_ms, job.ttl_ms, job.tries);
+            assert!(
+                self.model.jobs.insert(id, (queue, life)).is_none(),
+                "{id} twice"
+            );
+            self.model.published.push(id);
+            if life.state == State::Ready {
+                self.model.ready[queue].push_back([id].into());
+            }
+        }
+    }
+
+    async fn reserve(&mut self, queue: usize, count: u16, ttr_ms: u64) {
+        let claims = [Claim { count, ttr_ms }];
+        let reserved = self
+            .store()
+            .reserve(&self.queues[queue], &claims)
+            .await
+            .unwrap();
+        let got = &reserved.jobs[0];
+        for job in got {
+            self.model.take(State::Ready, queue, Some(job.id));
+            let after = self.model.apply(job.id, Event::Reserve { ttr_ms });
+            let Some(After::Lives(life)) = after else {
+                panic!("{:?}: {after:?}", job.id)
+            };
+            assert_eq!(life, life_of(job));
+        }
+        if got.len() < usize::from(count) {
+            self.model.take(State::Ready, queue, None);
+        }
+    }
+
+    async fn ack(&mut self, index: usize, attempt: Option<u32>) {
+        let Some((id, queue)) = self.job(index) else {
+            return;
+        };
+        let acked = self.store().ack(&queue, id, attempt).await.unwrap();
+        let was = self.model.live(id).map(|life| life.state);
+        match (acked, self.model.apply(id, Event::Ack { attempt })) {
+            (Acked::Done { was: state, .. }, Some(After::Gone)) => assert_eq!(Some(state), was),
+            (Acked::AlreadyGone, None) => {}
+            (Acked::AlreadyGone, Some(After::Gone)) => assert_eq!(was, None),
+            (Acked::Lost, Some(After::Refused)) => {}
+            other => panic!("{other:?}"),
+        }
+    }
+
+    async fn cancel(&mut self, index: usize) {
+        let Some((id, queue)) = self.job(index) else {
+            return;
+        };
+        let cancelled = self.store().cancel(&queue, id).await.unwrap();
+        let was = self.model.live(id).map(|life| life.state);
+        match (cancelled, self.model.apply(id, Event::Cancel)) {
+            (Cancelled::Done { was: state }, Some(After::Gone)) => assert_eq!(Some(state), was),
+            (Cancelled::AlreadyGone, None) => {}
+            (Cancelled::AlreadyGone, Some(After::Gone)) => assert_eq!(was, None),
+            (Cancelled::Leased, Some(After::Refused)) => {}
+            other => panic!("{other:?}"),
+        }
+    }
+
+    async fn release(&mut self, index: usize, attempt: u32) {
+        let Some((id, queue)) = self.job(index) else {
+            return;
+        };
+        let released = self.store().release(&queue, id, attempt).await.unwrap();
+        match (released, self.model.apply(id, Event::Release { attempt })) {
+            (Released::Done, Some(After::Lives(_))) => {
+                let of = self.model.jobs[&id].0;
+                self.model.ready[of].push_front([id].into());
+            }
+            (Released::AlreadyGone, None | Some(After::Gone)) => {}
+            (Released::Lost, Some(After::Refused)) => {}
+            other => panic!("{other:?}"),
+        }
+    }
+
+    async fn peek_job(&mut self, index: usize) {
+        let Some((id, queue)) = self.job(index) else {
+            return;
+        };
+        let peeked = self.store().peek_job(&queue, id).await.unwrap();
+        assert_eq!(
+            peeked.as_ref().map(|peeked| life_of(&peeked.job)),
+            self.model.live(id).copied()
+        );
+    }
+
+    fn peeked(&mut self, state: State, queue: usize, peeked: Option<Peeked>) {
+        let heads = self.model.heads(state, queue);
+        assert_eq!(peeked.is_none(), heads.is_empty(), "{heads:?}");
+        assert!(peeked.is_none_or(|peeked| heads.contains(&peeked.job.id)));
+    }
+
+    /// Which of several jobs that died together were taken is only seen afterwards.
+    async fn take_dead(
+        &mut self,
+        queue: usize,
+        taken: u64,
+        gone: impl Fn(&Option<Peeked>) -> bool,
+    ) -> Vec<JobId> {
+        let mut all = Vec::new();
+        while (all.len() as u64) < taken {
+            let before = all.len();
+            for id in self.model.heads(State::Dead, queue) {
+                let peeked = self
+                    .store()
+                    .peek_job(&self.queues[queue], id)
+                    .await
+                    .unwrap();
+                if (all.len() as u64) < taken && gone(&peeked) {
+                    self.model.take(State::Dead, queue, Some(id));
+                    all.push(id);
+                }
+            }
+            assert!(
+                all.len() > before,
+                "{taken} dead jobs were said to be taken, {all:?} are"
+            );
+        }
+        all
+    }
+
+    async fn respawn(&mut self, queue: usize, limit: u64, ttl_ms: u64) {
+        let dead = self.model.counts(queue)[3];
+        let respawned = self
+            .store()
+            .respawn(&self.queues[queue], limit, ttl_ms)
+            .await
+            .unwrap();
+        assert_eq!(respawned, limit.min(dead));
+        let is_ready = |peeked: &Option<Peeked>| {
+            peeked
+                .as_ref()
+                .is_some_and(|peeked| peeked.job.state == State::Ready)
+        };
+        let ids = self.take_dead(queue, respawned, is_ready).await;
+        for id in &ids {
+            self.model.apply(*id, Event::Respawn { ttl_ms });
+        }
+        self.model.ready[queue].push_back(ids.into_iter().collect());
+    }
+
+    async fn purge_dead(&mut self, queue: usize, limit: u64) {
+        let dead = self.model.counts(queue)[3];
+        let purged = self
+            .store()
+            .purge_dead(&self.queues[queue], limit)
+            .await
+            .unwrap();
+        assert_eq!(purged, limit.min(dead));
+        for id in self.take_dead(queue, purged, Option::is_none).await {
+            self.model.jobs.remove(&id);
+        }
+    }
+
+    /// Between two sweeps Redis may count jobs that have expired, never fewer than live.
+    async fn check_counts(&self) {
+        for (queue, key) in self.queues.iter().enumerate() {
+            let stats = self.store().stats(key).await.unwrap();
+            let got = [stats.delayed, stats.ready, stats.leased, stats.dead];
+            let live = self.model.counts(queue);
+            assert!(
+                got.iter().zip(live).all(|(got, live)| *got >= live),
+                "{got:?} of {live:?}"
+            );
+        }
+    }
+
+    /// In the end the counts are exact, and Redis holds what the model holds and nothing else.
+    async fn finish(&mut self) {
+        for _ in 0..2 {
+            self.model.now_ms += 1_000_000;
+            self.fixture.sweep(self.model.now_ms).await;
+        }
+        let mut records = 0;
+        for (queue, key) in self.queues.iter().enumerate() {
+            let stats = self.store().stats(key).await.unwrap();
+            let got = [stats.delayed, stats.ready, stats.leased, stats.dead];
+            assert_eq!(got, self.model.counts(queue));
+            records += got.iter().sum::<u64>();
+        }
+        let mut connection = self.fixture.connection();
+        let chunks: Vec<String> = redis::cmd("KEYS")
+            .arg("tg:{0}:c:*")
+            .query(&mut connection)
+            .unwrap();
+        let sizes = chunks.iter().map(|chunk| {
+            redis::cmd("HLEN")
+                .arg(chunk)
+                .query::<u64>(&mut connection)
+                .unwrap()
+        });
+        assert_eq!(sizes.sum::<u64>(), records);
+    }
+}
+
+fn life_of(job: &tidegate_core::Job) -> Life {
+    Life {
+        state: job.state,
+        tries_left: job.tries_left,
+        attempt: job.attempt,
+        due_at_ms: job.due_at_ms,
+        expires_at_ms: job.expires_at_ms,
+    }
+}
+
+async fn run(fixture: &Fixture, steps: &[Step]) {
+    let flush = redis::cmd("EVAL")
+        .arg("for _, key in ipairs(redis.call('KEYS', 'tg:{0}:*')) do if key ~= KEYS[1] then redis.call('DEL', key) end end")
+        .arg(1)
+        .arg("tg:{0}:lock")
+        .to_owned();
+    flush.exec(&mut fixture.connection()).unwrap();
+    let queues = ["shop/orders", "shop/mails"].map(|name| QueueKey::try_from(name).unwrap());
+    let mut run = Run {
+        fixture,
+        queues,
+        model: Model {
+            now_ms: START,
+            ..Model::default()
+        },
+    };
+    for step in steps {
+        run.step(step).await;
+        run.check_counts().await;
+    }
+    run.finish().await;
+}
+
+#[test]
+fn random_verbs_do_what_the_lifecycle_allows() {
+    let seed = seed();
+    figure(&format!("{SEQUENCES} random sequences of verbs"));
+    let runtime = Runtime::new().unwrap();
+    let fixture = runtime.block_on(fixture());
+    let mut bytes = [0; 32];
+    bytes[..8].copy_from_slice(&seed.to_le_bytes());
+    let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &bytes);
+    let config = Config {
+        cases: SEQUENCES,
+        failure_persistence: None,
+        ..Config::default()
+    };
+    let mut runner = TestRunner::new_with_rng(config, rng);
+    let steps = proptest::collection::vec(step(), 1..60);
+    let result = runner.run(&steps, |steps| {
+        runtime.block_on(run(&fixture, &steps));
+        Ok(())
+    });
+    match result {
+        Ok(()) => {}
+        Err(TestError::Fail(why, steps)) => panic!("TIDEGATE_SEED={seed}: {why}\n{steps:#?}"),
+        Err(error) => panic!("TIDEGATE_SEED={seed}: {error}"),
+    }
+}

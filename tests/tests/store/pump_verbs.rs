@@ -1,0 +1,130 @@
+//! Leases of buckets, and the fences of the verbs that need one.
+
+use std::time::Duration;
+
+use tidegate_store::{Leased, LoadedSlot, MovedDue, Swept};
+
+use crate::fixture::{START, TOKEN, delayed, fixture};
+
+#[tokio::test]
+async fn a_bucket_has_one_leader_until_its_lease_ends() {
+    let f = fixture().await;
+    let store = &f.store;
+    store.lease_release(0, TOKEN).await.unwrap();
+    assert_eq!(store.lease_acquire(0, "a", 50).await.unwrap(), Leased::Ours);
+    assert_eq!(
+        store.lease_acquire(0, "a", 50).await.unwrap(),
+        Leased::Ours,
+        "ours already"
+    );
+    assert_eq!(
+        store.lease_acquire(0, "b", 50).await.unwrap(),
+        Leased::NotOurs
+    );
+    assert_eq!(
+        store.lease_renew(0, "b", 50).await.unwrap(),
+        Leased::NotOurs
+    );
+    store.lease_release(0, "b").await.unwrap();
+    assert_eq!(store.lease_renew(0, "a", 50).await.unwrap(), Leased::Ours);
+    while store.lease_acquire(0, "b", 60_000).await.unwrap() == Leased::NotOurs {}
+    assert_eq!(
+        store.lease_renew(0, "a", 50).await.unwrap(),
+        Leased::NotOurs
+    );
+    store.lease_release(0, "b").await.unwrap();
+    assert_eq!(
+        store.lease_renew(0, "b", 50).await.unwrap(),
+        Leased::NotOurs,
+        "handed back"
+    );
+}
+
+#[tokio::test]
+async fn whoever_does_not_lead_a_bucket_moves_nothing() {
+    let f = fixture().await;
+    f.publish(START, delayed("a", 10)).await;
+    let store = f.store.at(START + 700_000);
+    for token in ["somebody else", ""] {
+        assert_eq!(
+            store.move_due(0, token, 10).await.unwrap(),
+            MovedDue::NotLeading
+        );
+        assert_eq!(
+            store.load_slot(0, token, 0, 10).await.unwrap(),
+            LoadedSlot::NotLeading
+        );
+        assert_eq!(store.sweep(0, token, 10).await.unwrap(), Swept::NotLeading);
+    }
+    assert_eq!(f.counts().await, [1, 0, 0, 0]);
+    assert_eq!(f.move_due(START + 10).await.ready, 1);
+}
+
+#[tokio::test]
+async fn two_movers_with_the_same_token_move_no_job_twice() {
+    let f = fixture().await;
+    f.move_due(START).await;
+    for _ in 0..20 {
+        f.store
+            .at(START)
+            .publish(&f.queue, &vec![delayed("x", 10); 50], None)
+            .await
+            .unwrap();
+    }
+    let movers = (0..8).map(|_| {
+        let store = f.store.at(START + 10);
+        tokio::spawn(async move {
+            let mut moved = 0;
+            while let MovedDue::Done { latenesses_ms, .. } =
+                store.move_due(0, TOKEN, 7).await.unwrap()
+            {
+                if latenesses_ms.is_empty() {
+                    return moved;
+                }
+                moved += latenesses_ms.len();
+            }
+            panic!("the token leads")
+        })
+    });
+    let mut moved = 0;
+    for mover in movers.collect::<Vec<_>>() {
+        moved += mover.await.unwrap();
+    }
+    assert_eq!((moved, f.counts().await), (1000, [0, 1000, 0, 0]));
+    let list: usize = redis::cmd("LLEN")
+        .arg("tg:{0}:ready:1")
+        .query(&mut f.connection())
+        .unwrap();
+    assert_eq!(list, 1000);
+}
+
+#[tokio::test]
+async fn the_roster_lists_the_living() {
+    let f = fixture().await;
+    let store = f.store.at(START);
+    store.roster_join("a", 1000).await.unwrap();
+    let roster = store.roster_join("b", 3000).await.unwrap();
+    assert_eq!(
+        (roster.instances, roster.next_end_in_ms),
+        (vec!["a".into(), "b".into()], 1000)
+    );
+    let later = f.store.at(START + 1000);
+    assert_eq!(later.roster_join("b", 3000).await.unwrap().instances, ["b"]);
+    later.roster_leave("b").await.unwrap();
+    let roster = later.roster_join("c", 500).await.unwrap();
+    assert_eq!(
+        (roster.instances, roster.next_end_in_ms),
+        (vec!["c".into()], 500)
+    );
+}
+
+#[tokio::test]
+async fn a_call_says_when_the_next_job_is_due() {
+    let f = fixture().await;
+    assert_eq!(f.move_due(START).await.next_in, None);
+    f.publish(START, delayed("a", 1234)).await;
+    assert_eq!(
+        f.move_due(START).await.next_in,
+        Some(Duration::from_millis(1234))
+    );
+}

@@ -1,0 +1,375 @@
+//! What each verb does to a job, and to its queue's counts.
+
+use bytes::Bytes;
+use tidegate_core::{InvalidJob, JobId, NewJob, QueueKey, State};
+use tidegate_store::{Acked, Cancelled, Claim, Released, StoreError};
+
+use crate::fixture::{START, delayed, fixture, job};
+
+#[tokio::test]
+async fn jobs_come_out_in_the_order_they_went_in_and_are_gone_when_done() {
+    let f = fixture().await;
+    f.move_due(START).await;
+    let ids = f
+        .store
+        .publish(&f.queue, &[job("a"), job("b"), job("c")], None)
+        .await
+        .unwrap();
+    f.expect(START, &["a", "b", "c"]).await;
+    assert_eq!(f.counts().await, [0, 0, 3, 0]);
+    for id in ids {
+        let acked = f.store.ack(&f.queue, id, Some(1)).await.unwrap();
+        assert!(matches!(
+            acked,
+            Acked::Done {
+                was: State::Leased,
+                ..
+            }
+        ));
+        assert_eq!(
+            f.store.ack(&f.queue, id, None).await.unwrap(),
+            Acked::AlreadyGone
+        );
+    }
+    assert_eq!(f.counts().await, [0, 0, 0, 0]);
+    assert_eq!(f.keys_of_jobs(), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn a_job_is_handed_out_as_it_was_published() {
+    let f = fixture().await;
+    f.move_due(START).await;
+    let text = "0123456789abcdef".repeat(40);
+    let incompressible: Vec<u8> = (0..5000).map(|_| rand::random()).collect();
+    for body in [
+        Bytes::new(),
+        text.clone().into(),
+        text.repeat(300).into(),
+        incompressible.into(),
+    ] {
+        let new = NewJob {
+            body: body.clone(),
+            attributes: vec![("color".into(), "blue".into()), (String::new(), "é".into())],
+            versioned_id: true,
+            ttl_ms: 9_900,
+            tries: 7,
+            ..job("")
+        };
+        let id = f.publish(START, new.clone()).await;
+        let claims = [Claim {
+            count: 1,
+            ttr_ms: 500,
+        }];
+        let reserved = f
+            .store
+            .at(START + 20)
+            .reserve(&f.queue, &claims)
+            .await
+            .unwrap();
+        let got = &reserved.jobs[0][0];
+        assert_eq!(
+            (&got.body, &got.attributes, got.id),
+            (&body, &new.attributes, id)
+        );
+        assert_eq!(
+            (got.tries_left, got.attempt, got.state),
+            (6, 1, State::Leased)
+        );
+        assert_eq!((got.created_at_ms, got.due_at_ms), (START, START + 520));
+        assert_eq!(got.expires_at_ms, START + 9_900);
+        assert!(got.versioned_id);
+        assert_eq!(
+            f.store
+                .at(START)
+                .peek_job(&f.queue, id)
+                .await
+                .unwrap()
+                .unwrap()
+                .job,
+            *got
+        );
+        let _ = f.store.at(START).ack(&f.queue, id, None).await.unwrap();
+        assert_eq!(
+            f.keys_of_jobs(),
+            Vec::<String>::new(),
+            "{} bytes",
+            body.len()
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_delayed_job_is_never_early() {
+    let f = fixture().await;
+    f.publish(START, delayed("later", 1000)).await;
+    assert_eq!(f.move_due(START + 999).await.ready, 0);
+    f.expect(START + 999, &[]).await;
+    assert_eq!(f.counts().await, [1, 0, 0, 0]);
+    assert_eq!(f.move_due(START + 1000).await.ready, 1);
+    f.expect(START + 1000, &["later"]).await;
+}
+
+#[tokio::test]
+async fn a_lease_that_is_over_costs_a_try_and_the_last_one_buries() {
+    let f = fixture().await;
+    f.move_due(START).await;
+    f.publish(
+        START,
+        NewJob {
+            tries: 2,
+            ..job("a")
+        },
+    )
+    .await;
+    assert_eq!(f.reserve(START, 1, 50).await, ["a"]);
+    assert_eq!(f.move_due(START + 49).await.ready, 0);
+    assert_eq!(f.move_due(START + 50).await.ready, 1);
+    assert_eq!(f.reserve(START + 60, 1, 50).await, ["a"]);
+    assert_eq!(f.move_due(START + 110).await.buried, 1);
+    assert_eq!(f.counts().await, [0, 0, 0, 1]);
+    f.expect(START + 200, &[]).await;
+    let dead = f.store.peek_dead(&f.queue).await.unwrap().unwrap().job;
+    assert_eq!(
+        (dead.state, dead.tries_left, dead.attempt),
+        (State::Dead, 0, 2)
+    );
+}
+
+#[tokio::test]
+async fn only_the_delivery_that_holds_a_job_may_ack_it_by_attempt() {
+    let f = fixture().await;
+    let id = f
+        .publish(
+            START,
+            NewJob {
+                tries: 2,
+                ..job("a")
+            },
+        )
+        .await;
+    let store = f.store.at(START + 1);
+    assert_eq!(
+        store.ack(&f.queue, id, Some(1)).await.unwrap(),
+        Acked::Lost,
+        "nobody has it"
+    );
+    assert_eq!(f.reserve(START, 1, 10).await, ["a"]);
+    f.move_due(START + 10).await;
+    assert_eq!(f.reserve(START + 11, 1, 10).await, ["a"]);
+    assert_eq!(
+        store.ack(&f.queue, id, Some(1)).await.unwrap(),
+        Acked::Lost,
+        "the first is over"
+    );
+    assert!(matches!(
+        store.ack(&f.queue, id, Some(2)).await.unwrap(),
+        Acked::Done { .. }
+    ));
+}
+
+#[tokio::test]
+async fn cancel_takes_a_job_from_any_state_but_leased() {
+    let f = fixture().await;
+    let store = f.store.at(START);
+    let waiting = f.publish(START, delayed("delayed", 10)).await;
+    let ready = f.publish(START, job("ready")).await;
+    assert_eq!(
+        store.cancel(&f.queue, waiting).await.unwrap(),
+        Cancelled::Done {
+            was: State::Delayed
+        }
+    );
+    assert_eq!(
+        store.cancel(&f.queue, ready).await.unwrap(),
+        Cancelled::Done { was: State::Ready }
+    );
+    assert_eq!(
+        store.cancel(&f.queue, ready).await.unwrap(),
+        Cancelled::AlreadyGone
+    );
+    f.expect(START, &[]).await;
+    let leased = f.publish(START, job("leased")).await;
+    f.expect(START, &["leased"]).await;
+    assert_eq!(
+        store.cancel(&f.queue, leased).await.unwrap(),
+        Cancelled::Leased
+    );
+    f.move_due(START + 1000).await;
+    assert_eq!(
+        store.cancel(&f.queue, leased).await.unwrap(),
+        Cancelled::Done { was: State::Dead }
+    );
+    assert_eq!(f.counts().await, [0, 0, 0, 0]);
+}
+
+#[tokio::test]
+async fn a_released_delivery_is_the_next_again_with_its_try() {
+    let f = fixture().await;
+    let id = f.publish(START, job("a")).await;
+    f.publish(START, job("b")).await;
+    assert_eq!(f.reserve(START, 1, 100).await, ["a"]);
+    let store = f.store.at(START);
+    assert_eq!(
+        store.release(&f.queue, id, 2).await.unwrap(),
+        Released::Lost
+    );
+    assert_eq!(
+        store.release(&f.queue, id, 1).await.unwrap(),
+        Released::Done
+    );
+    assert_eq!(
+        store.release(&f.queue, id, 1).await.unwrap(),
+        Released::Lost
+    );
+    f.expect(START, &["a", "b"]).await;
+    assert_eq!(
+        f.move_due(START + 100).await.ready,
+        0,
+        "the first lease is no more"
+    );
+    assert_eq!(f.counts().await, [0, 0, 2, 0]);
+}
+
+#[tokio::test]
+async fn peek_shows_the_next_job_and_takes_nothing() {
+    let f = fixture().await;
+    let store = f.store.at(START);
+    assert_eq!(store.peek_ready(&f.queue).await.unwrap(), None);
+    f.publish(START, job("a")).await;
+    for _ in 0..2 {
+        let head = store.peek_ready(&f.queue).await.unwrap().unwrap().job;
+        assert_eq!((&head.body[..], head.tries_left), (&b"a"[..], 1));
+    }
+    assert_eq!(f.counts().await, [0, 1, 0, 0]);
+}
+
+#[tokio::test]
+async fn an_id_finds_its_job_only_in_its_queue_and_only_as_a_whole() {
+    let f = fixture().await;
+    let id = f.publish(START, job("a")).await;
+    let other = QueueKey::try_from("shop/other").unwrap();
+    let store = f.store.at(START);
+    store.publish(&other, &[job("x")], None).await.unwrap();
+    let forged = |at_ms, nonce| JobId::new(at_ms, id.bucket(), id.number(), nonce);
+    let at_ms = id.created_at_ms();
+    let other_nonce = forged(at_ms, id.nonce().wrapping_add(1));
+    let other_time = forged(at_ms + 1, id.nonce());
+    for (queue, id) in [
+        (&other, id),
+        (&f.queue, other_nonce),
+        (&f.queue, other_time),
+    ] {
+        assert_eq!(store.peek_job(queue, id).await.unwrap(), None);
+        assert_eq!(
+            store.ack(queue, id, None).await.unwrap(),
+            Acked::AlreadyGone
+        );
+        assert_eq!(
+            store.cancel(queue, id).await.unwrap(),
+            Cancelled::AlreadyGone
+        );
+        assert_eq!(
+            store.release(queue, id, 1).await.unwrap(),
+            Released::AlreadyGone
+        );
+    }
+    f.expect(START, &["a"]).await;
+}
+
+#[tokio::test]
+async fn a_replaced_job_is_deleted_in_the_same_step() {
+    let f = fixture().await;
+    let old = f.publish(START, delayed("old", 10)).await;
+    let store = f.store.at(START);
+    let new = store
+        .publish(&f.queue, &[job("new")], Some(old))
+        .await
+        .unwrap()[0];
+    assert_ne!(old, new);
+    assert_eq!(store.peek_job(&f.queue, old).await.unwrap(), None);
+    // Unknown, or of another queue: there is nothing to delete, the new job is published all the same.
+    let other = QueueKey::try_from("shop/other").unwrap();
+    store
+        .publish(&other, &[job("elsewhere")], Some(new))
+        .await
+        .unwrap();
+    store
+        .publish(&f.queue, &[job("again")], Some(old))
+        .await
+        .unwrap();
+    f.expect(START, &["new", "again"]).await;
+}
+
+#[tokio::test]
+async fn what_cannot_be_stored_is_refused_before_it_is_sent() {
+    let f = fixture().await;
+    let refused = async |jobs: &[NewJob]| match f.store.publish(&f.queue, jobs, None).await {
+        Err(StoreError::Invalid(why)) => why,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(refused(&[]).await, InvalidJob::BatchSize(0));
+    assert_eq!(
+        refused(&vec![job("a"); 65]).await,
+        InvalidJob::BatchSize(65)
+    );
+    assert_eq!(
+        refused(&[
+            job("a"),
+            NewJob {
+                tries: 0,
+                ..job("b")
+            }
+        ])
+        .await,
+        InvalidJob::NoTries
+    );
+    assert_eq!(f.counts().await, [0; 4]);
+}
+
+#[tokio::test]
+async fn the_dead_are_respawned_and_purged_oldest_first() {
+    let f = fixture().await;
+    f.move_due(START).await;
+    for number in 0..600 {
+        f.publish(START, job(&number.to_string())).await;
+    }
+    while !f.reserve(START, 100, 1).await.is_empty() {}
+    assert_eq!(f.move_due(START + 1).await.buried, 600);
+    let store = f.store.at(START + 10);
+    assert_eq!(store.respawn(&f.queue, 2, 5000).await.unwrap(), 2);
+    let head = store.peek_ready(&f.queue).await.unwrap().unwrap().job;
+    assert_eq!((head.tries_left, head.expires_at_ms), (1, START + 5010));
+    f.expect(START + 10, &["0", "1"]).await;
+    assert_eq!(store.purge_dead(&f.queue, 1).await.unwrap(), 1);
+    assert_eq!(
+        &store.peek_dead(&f.queue).await.unwrap().unwrap().job.body[..],
+        b"3"
+    );
+    assert_eq!(store.respawn(&f.queue, 300, 0).await.unwrap(), 300);
+    assert_eq!(store.purge_ready(&f.queue).await.unwrap(), 300);
+    assert_eq!(store.purge_dead(&f.queue, u64::MAX).await.unwrap(), 297);
+    assert_eq!(
+        store.respawn(&f.queue, u64::MAX, u64::MAX).await.unwrap(),
+        0
+    );
+    assert_eq!(f.counts().await, [0, 0, 2, 0]);
+}
+
+#[tokio::test]
+async fn claims_are_served_in_order_each_with_its_own_lease() {
+    let f = fixture().await;
+    let jobs: Vec<NewJob> = ["a", "b", "c", "d"].map(job).to_vec();
+    f.store
+        .at(START)
+        .publish(&f.queue, &jobs, None)
+        .await
+        .unwrap();
+    let claims = [(1, 10), (2, 20), (3, 30)].map(|(count, ttr_ms)| Claim { count, ttr_ms });
+    let reserved = f.store.at(START).reserve(&f.queue, &claims).await.unwrap();
+    let leases: Vec<Vec<u64>> = reserved
+        .jobs
+        .iter()
+        .map(|jobs| jobs.iter().map(|job| job.due_at_ms - START).collect())
+        .collect();
+    assert_eq!(leases, [vec![10], vec![20, 20], vec![30]]);
+}

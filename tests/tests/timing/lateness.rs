@@ -1,0 +1,132 @@
+//! A job is never early, and not late.
+
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use rand::RngExt;
+use tidegate_testkit::{Queue, Stack, eventually, figure, random};
+
+use crate::alone;
+use crate::figures::Durations;
+
+const JOBS: usize = 500;
+const CONSUMERS: usize = 8;
+const DELAY: Duration = Duration::from_secs(1);
+const GAP_MS_MAX: u64 = 20;
+const P99_MAX: Duration = Duration::from_millis(50);
+
+/// When each job was about to be published, and when it was in the hands of a consumer.
+#[derive(Debug, Clone, Copy, Default)]
+struct Times {
+    sent: Option<Instant>,
+    answered: Option<Instant>,
+    received: Option<Instant>,
+}
+
+type Ledger = Arc<Mutex<Vec<Times>>>;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_job_is_early_and_none_is_late() {
+    let _alone = alone().await;
+    let stack = Stack::builder().start().await;
+    let queue = stack.queue("due").await;
+    let ledger: Ledger = Arc::new(Mutex::new(vec![Times::default(); JOBS]));
+    let consumers: Vec<_> = (0..CONSUMERS)
+        .map(|_| tokio::spawn(consume(queue.apart(), Arc::clone(&ledger))))
+        .collect();
+    publish(&queue, &ledger).await;
+    let all = async || {
+        let received = ledger
+            .lock()
+            .unwrap()
+            .iter()
+            .filter(|t| t.received.is_some())
+            .count();
+        if received == JOBS {
+            Ok(())
+        } else {
+            Err(received)
+        }
+    };
+    eventually("all jobs come", Duration::from_secs(10), all).await;
+    for consumer in consumers {
+        consumer.abort();
+    }
+    judge(&ledger.lock().unwrap());
+    judge_pump(&stack).await;
+    stack.finish().await;
+}
+
+async fn publish(queue: &Queue, ledger: &Ledger) {
+    let mut random = random("lateness");
+    let mut publishing = Vec::new();
+    for number in 0..JOBS {
+        // The moment is what is random here: the gap is the test, not a wait for something.
+        let gap = Duration::from_millis(random.random_range(0..GAP_MS_MAX));
+        tokio::time::sleep(gap).await;
+        let (queue, ledger) = (queue.clone(), Arc::clone(ledger));
+        publishing.push(tokio::spawn(async move {
+            let publish = queue.publish(number.to_string()).delay_s(DELAY.as_secs());
+            ledger.lock().unwrap()[number].sent = Some(Instant::now());
+            publish.id().await;
+            ledger.lock().unwrap()[number].answered = Some(Instant::now());
+        }));
+    }
+    for one in publishing {
+        one.await.unwrap();
+    }
+}
+
+async fn consume(queue: Queue, ledger: Ledger) {
+    loop {
+        let job = queue.consume().timeout_s(5).job().await;
+        let now = Instant::now();
+        if let Some(job) = job {
+            let number: usize = job.text().parse().unwrap();
+            let before = ledger.lock().unwrap()[number].received.replace(now);
+            assert!(before.is_none(), "job {number} came twice");
+        }
+    }
+}
+
+/// Lateness as it is defined: the moment a job was made consumable minus its due time, both by the clock
+/// of Redis. The rest of what [`judge`] shows is publishing and the way to the consumer.
+async fn judge_pump(stack: &Stack) {
+    let name = "tidegate_pump_lateness_seconds";
+    let pump = stack.pump(0);
+    let moved = pump.metric(&format!("{name}_count")).await;
+    let within = pump
+        .metric_where(&format!("{name}_bucket"), r#"le="0.005""#)
+        .await;
+    assert!(moved >= JOBS as f64, "the pump tells of {moved} jobs");
+    figure(&format!(
+        "of {moved} jobs {within} were consumable within 5 ms of their due time ({:.1} %)",
+        100.0 * within / moved
+    ));
+}
+
+fn judge(times: &[Times]) {
+    let mut lateness = Durations::new();
+    let mut early = 0;
+    for times in times {
+        let (sent, received) = (times.sent.unwrap(), times.received.unwrap());
+        match received.checked_duration_since(sent + DELAY) {
+            Some(late) => lateness.add(late),
+            None => early += 1,
+        }
+    }
+    lateness.show(
+        "lateness of a job with a delay of 1 s, from the request that published it to its consumer",
+    );
+    let mut publishing = Durations::new();
+    for times in times {
+        publishing.add(times.answered.unwrap() - times.sent.unwrap());
+    }
+    publishing.show("of which publishing took");
+    assert_eq!(early, 0, "jobs came early");
+    assert!(
+        lateness.at(0.99) <= P99_MAX,
+        "p99 is {:?}",
+        lateness.at(0.99)
+    );
+}

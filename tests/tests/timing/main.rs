@@ -1,0 +1,21 @@
+//! How late jobs are, how fast consumers are woken, and what a waiting consumer costs.
+//!
+//! The figures are printed; what is asserted leaves room for a busy machine. One test at a time: what
+//! else runs disturbs what is measured.
+#![allow(
+    clippy::unwrap_used,
+    reason = "helpers of tests fail by panicking, as tests do"
+)]
+
+mod figures;
+mod lateness;
+mod many_waiters;
+mod wake_ups;
+
+use tokio::sync::{Mutex, MutexGuard};
+
+/// Keeps the other tests of this program from running.
+async fn alone() -> MutexGuard<'static, ()> {
+    static RUNNING: Mutex<()> = Mutex::const_new(());
+    RUNNING.lock().await
+}

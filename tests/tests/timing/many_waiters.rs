@@ -1,0 +1,84 @@
+//! Waiting consumers cost memory only, and little of it.
+
+use std::time::Instant;
+
+use tidegate_testkit::{Queue, RawHttp, Stack, figure};
+
+use crate::alone;
+
+const WAITERS: usize = 2000;
+const QUEUES: usize = 100;
+const CONNECTIONS_MAX: usize = 8;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn thousands_of_waiting_consumers_need_no_more_connections_to_redis() {
+    let _alone = alone().await;
+    let stack = Stack::builder().pumps(0).start().await;
+    let queue = stack.queue("queue-0").await;
+    let queues: Vec<Queue> = (0..QUEUES)
+        .map(|number| queue.sibling(&format!("queue-{number}")))
+        .collect();
+
+    let first = wait(&stack, &queue).await;
+    stack.api(0).until_waiting(1).await;
+    let connections_before = redis_connections(&stack).await;
+    let memory_before = stack.api(0).resident_bytes();
+    let mut waiters = vec![(0, first)];
+    for number in 1..WAITERS {
+        waiters.push((
+            number % QUEUES,
+            wait(&stack, &queues[number % QUEUES]).await,
+        ));
+    }
+    stack.api(0).until_waiting(WAITERS).await;
+    let connections = redis_connections(&stack).await;
+    let memory = stack.api(0).resident_bytes() - memory_before;
+    figure(&format!(
+        "{WAITERS} waiting consumers: {connections} connections to redis, before {connections_before}"
+    ));
+    figure(&format!(
+        "memory per waiting consumer: {:.1} KiB",
+        memory as f64 / 1024.0 / WAITERS as f64
+    ));
+    assert_eq!(connections, connections_before);
+    assert!(connections <= CONNECTIONS_MAX);
+
+    let begin = Instant::now();
+    let bodies: Vec<String> = (0..WAITERS / QUEUES)
+        .map(|number| number.to_string())
+        .collect();
+    for queue in &queues {
+        queue.publish_bulk(&bodies).ids().await;
+    }
+    for (number, waiter) in &mut waiters {
+        let answer = waiter.answer().await.unwrap().expect(200);
+        assert_eq!(answer.json()["queue"], format!("queue-{number}"));
+    }
+    figure(&format!(
+        "all were served within {:?} from the first publish",
+        begin.elapsed()
+    ));
+    stack.api(0).until_waiting(0).await;
+    assert_eq!(redis_connections(&stack).await, connections_before);
+    stack.finish().await;
+}
+
+async fn wait(stack: &Stack, queue: &Queue) -> RawHttp {
+    let mut http = RawHttp::connect(stack.api(0).listen()).await;
+    let token = [("X-Token".to_owned(), queue.token().to_owned())];
+    let target = format!("{}?timeout=60", queue.path());
+    http.request("GET", &target, &token, b"").await;
+    http
+}
+
+/// The connections to Redis, without the one that asks.
+async fn redis_connections(stack: &Stack) -> usize {
+    let client = redis::Client::open(stack.redis.url()).unwrap();
+    let mut connection = client.get_multiplexed_async_connection().await.unwrap();
+    let list: String = redis::cmd("CLIENT")
+        .arg("LIST")
+        .query_async(&mut connection)
+        .await
+        .unwrap();
+    list.lines().count() - 1
+}
