@@ -137,19 +137,27 @@ pub(crate) fn lend(body: Incoming) -> (Body, Lender) {
     let returned = Arc::default();
     let lent = Lent {
         body: Some(body),
+        begun: false,
         returned: Arc::clone(&returned),
     };
     (Body::new(lent), Lender(Some(returned)))
 }
 
-type Returned = Arc<Mutex<Option<Incoming>>>;
+/// What was not read of a body.
+pub(crate) struct Rest {
+    body: Incoming,
+    /// Whether somebody began to read it.
+    begun: bool,
+}
+
+type Returned = Arc<Mutex<Option<Rest>>>;
 
 /// Gets back what was not read of a body.
 pub(crate) struct Lender(Option<Returned>);
 
 impl Lender {
-    /// The body, if it came back before its end.
-    pub(crate) fn take_back(self) -> Option<Incoming> {
+    /// The rest of the body, if it came back before its end.
+    pub(crate) fn take_back(self) -> Option<Rest> {
         let returned = self.0?;
         returned
             .lock()
@@ -158,30 +166,37 @@ impl Lender {
     }
 }
 
-/// Whether [`discard`] can be expected to reach the end of a body, as far as its length is declared.
-pub(crate) fn is_discardable(body: &Incoming) -> bool {
-    body.size_hint().lower() <= DISCARD_BYTES
-}
+impl Rest {
+    /// Whether it was begun, and with it the permission to send it given.
+    pub(crate) const fn is_begun(&self) -> bool {
+        self.begun
+    }
 
-/// Reads off what is left of a body, within bounds. A body that is longer, or slower, costs the client
-/// its connection.
-pub(crate) async fn discard(mut body: Incoming) {
-    let reading_off = async {
-        let mut bytes_left = DISCARD_BYTES;
-        while let Some(Ok(frame)) = body.frame().await {
-            let length = frame.data_ref().map_or(0, |part| part.len() as u64);
-            let Some(left) = bytes_left.checked_sub(length) else {
-                return;
-            };
-            bytes_left = left;
-        }
-    };
-    // A body that is not read off in time is dropped, which is all that can be done about it.
-    let _ = timeout(DISCARD_TIME, reading_off).await;
+    /// Whether [`Self::discard`] can be expected to reach its end, as far as its length is declared.
+    pub(crate) fn is_discardable(&self) -> bool {
+        self.body.size_hint().lower() <= DISCARD_BYTES
+    }
+
+    /// Reads it off, within bounds. A body that is longer, or slower, costs the client its connection.
+    pub(crate) async fn discard(mut self) {
+        let reading_off = async {
+            let mut bytes_left = DISCARD_BYTES;
+            while let Some(Ok(frame)) = self.body.frame().await {
+                let length = frame.data_ref().map_or(0, |part| part.len() as u64);
+                let Some(left) = bytes_left.checked_sub(length) else {
+                    return;
+                };
+                bytes_left = left;
+            }
+        };
+        // A body that is not read off in time is dropped, which is all that can be done about it.
+        let _ = timeout(DISCARD_TIME, reading_off).await;
+    }
 }
 
 struct Lent {
     body: Option<Incoming>,
+    begun: bool,
     returned: Returned,
 }
 
@@ -193,6 +208,7 @@ impl HttpBody for Lent {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+        self.begun = true;
         let Some(body) = &mut self.body else {
             return Poll::Ready(None);
         };
@@ -217,7 +233,9 @@ impl HttpBody for Lent {
 impl Drop for Lent {
     fn drop(&mut self) {
         let body = self.body.take().filter(|body| !body.is_end_stream());
-        *self.returned.lock().unwrap_or_else(PoisonError::into_inner) = body;
+        let begun = self.begun;
+        let rest = body.map(|body| Rest { body, begun });
+        *self.returned.lock().unwrap_or_else(PoisonError::into_inner) = rest;
     }
 }
 

@@ -22,7 +22,7 @@ use tower::Service;
 use ulid::Ulid;
 
 use crate::app::App;
-use crate::body;
+use crate::body::{self, Rest};
 use crate::lmstfy::error::Refusal;
 use crate::lmstfy::query::{Plus, unescape};
 use crate::lmstfy::routes::{self, Verb};
@@ -108,15 +108,15 @@ fn screen(request: &Request<Body>) -> Result<(), Refusal> {
 }
 
 /// Gets a connection ready for its next request behind the answer, or has it closed.
-fn see_to_the_rest(rest: Incoming, expects_continue: bool, response: &mut Response<Body>) {
-    // A client that asked first has not sent its body, and will not now that it has its answer.
-    let coming = !expects_continue;
-    if !coming || !body::is_discardable(&rest) {
+fn see_to_the_rest(rest: Rest, expects_continue: bool, response: &mut Response<Body>) {
+    // A client that asks first, and was not told to go on, does not send its body any more.
+    let coming = !expects_continue || rest.is_begun();
+    if !coming || !rest.is_discardable() {
         let close = HeaderValue::from_static("close");
         response.headers_mut().insert(header::CONNECTION, close);
     }
     if coming {
-        tokio::spawn(body::discard(rest));
+        tokio::spawn(rest.discard());
     }
 }
 

@@ -10,11 +10,11 @@
 
 mod admin;
 mod config;
-mod head_timer;
 mod listener;
 pub mod logs;
 pub mod metrics;
 mod shutdown;
+mod timeouts;
 
 pub use admin::admin_router;
 pub use config::{ConfigError, Layer, Sources, ignored_variables, load, process_environment};

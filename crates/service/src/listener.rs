@@ -20,7 +20,7 @@ use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tower::Service;
 
-use crate::head_timer;
+use crate::timeouts;
 
 /// After an accept that failed because of us (no file descriptor left): connections that end meanwhile
 /// make room.
@@ -41,6 +41,9 @@ pub struct ListenLimits {
     /// From the opening of a connection, or the end of a request, to the next byte.
     #[serde(with = "humantime_serde")]
     pub idle_timeout: Duration,
+    /// For a client to take at least something of its answer.
+    #[serde(with = "humantime_serde")]
+    pub write_timeout: Duration,
     /// The longest header, request line included, in bytes.
     pub header_bytes_max: usize,
 }
@@ -52,6 +55,7 @@ impl Default for ListenLimits {
             connections_max: 256,
             header_timeout: Duration::from_secs(10),
             idle_timeout: Duration::from_secs(75),
+            write_timeout: Duration::from_secs(30),
             header_bytes_max: 64 * 1024,
         }
     }
@@ -190,7 +194,7 @@ where
     /// is passed on by value would take its place twice, in each of ten thousands of connections.
     fn connection(self, stream: TcpStream, watcher: Watcher) -> impl Future<Output = ()> + use<S> {
         let limits = &self.limits;
-        let (stream, timer) = head_timer::pair(stream, limits.header_timeout, limits.idle_timeout);
+        let (stream, timer) = timeouts::pair(stream, limits);
         let connection = http1::Builder::new()
             .timer(timer)
             .header_read_timeout(limits.idle_timeout)
@@ -256,6 +260,8 @@ mod tests {
 
     const HEADER_TIMEOUT: Duration = Duration::from_millis(200);
     const IDLE_TIMEOUT: Duration = Duration::from_secs(1);
+    /// More than the system's buffers of a connection hold.
+    const LARGE_BYTES: usize = 64 * 1024 * 1024;
     const REQUEST: &[u8] = b"GET /quick HTTP/1.1\r\nhost: x\r\n\r\n";
 
     struct Running {
@@ -279,6 +285,7 @@ mod tests {
             connections_max,
             header_timeout: HEADER_TIMEOUT,
             idle_timeout: IDLE_TIMEOUT,
+            write_timeout: HEADER_TIMEOUT,
             header_bytes_max: 8192,
         };
         let any = SocketAddr::from(([127, 0, 0, 1], 0));
@@ -288,6 +295,9 @@ mod tests {
         let service = tower::service_fn(move |request: Request<Incoming>| {
             let sender = sender.clone();
             async move {
+                if request.uri().path() == "/large" {
+                    return Ok(Response::new(Body::from(vec![b'x'; LARGE_BYTES])));
+                }
                 if request.uri().path() == "/slow" {
                     let _ = sender.send("begun");
                     let _watched = Watched(sender);
@@ -364,6 +374,28 @@ mod tests {
         drop(client);
         let dropped = timeout(Duration::from_secs(5), running.slow.recv()).await;
         assert_eq!(dropped.unwrap(), Some("dropped"));
+    }
+
+    #[tokio::test]
+    async fn a_client_that_does_not_read_its_answer_is_cut() {
+        let running = run(10).await;
+        let mut client = TcpStream::connect(running.address).await.unwrap();
+        let request = b"GET /large HTTP/1.1\r\nhost: x\r\n\r\n";
+        client.write_all(request).await.unwrap();
+        sleep(HEADER_TIMEOUT * 4).await;
+        let mut received = Vec::new();
+        // Whether it ends with an error or not, it ends early.
+        let _ = client.read_to_end(&mut received).await;
+        assert!(!received.is_empty() && received.len() < LARGE_BYTES);
+
+        let mut reader = TcpStream::connect(running.address).await.unwrap();
+        reader.write_all(request).await.unwrap();
+        let mut buffer = vec![0; 1024 * 1024];
+        let mut length = 0;
+        while length < LARGE_BYTES {
+            length += reader.read(&mut buffer).await.unwrap();
+            sleep(HEADER_TIMEOUT / 100).await;
+        }
     }
 
     #[tokio::test]

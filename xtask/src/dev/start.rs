@@ -44,11 +44,8 @@ pub(crate) fn bring_up(
     };
     start_api(workspace, options, &url, session, signals)?;
     start_pumps(workspace, options, &url, session, signals)?;
-    let token = welcome::token(options.admin_port)?;
-    print!(
-        "{}",
-        welcome::text(options, session, workspace, &url, &token)
-    );
+    welcome::make_token(options.admin_port)?;
+    print!("{}", welcome::text(options, session, workspace, &url));
     Ok(())
 }
 

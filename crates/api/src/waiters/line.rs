@@ -10,11 +10,14 @@ use tokio::time::Instant;
 
 use super::seat::{Haul, Seat};
 
-/// The most jobs that one call may take. The first claim always fits.
-const JOBS_PER_ROUND: usize = 100;
+/// How many jobs a call may take. Mostly a doorbell means one job, and asking on behalf of a hundred
+/// seats would cost more than the job; so a call asks for a few, and for twice as many each time it
+/// gets them all. The first claim is never cut short.
+const REACH_MIN: usize = 8;
+const REACH_MAX: usize = 100;
 
 /// The seats of one queue, by ticket, which is the order of arrival.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Line {
     seats: BTreeMap<u64, Arc<Seat>>,
     /// Seats with lower tickets have had a round that began after their arrival.
@@ -23,6 +26,8 @@ pub(super) struct Line {
     serving: bool,
     /// Something happened that calls for another round.
     again: bool,
+    /// How many jobs the next call may take.
+    reach: usize,
     /// When the line is to be looked at, whatever happens. Kept here for the one who looks.
     pub(super) poll_at: Option<Instant>,
 }
@@ -35,6 +40,19 @@ pub(super) struct Round {
     seats: Vec<(u64, Arc<Seat>)>,
     /// Seats with lower tickets were in line when the round began.
     below: u64,
+}
+
+impl Default for Line {
+    fn default() -> Self {
+        Self {
+            seats: BTreeMap::new(),
+            tried_below: 0,
+            serving: false,
+            again: false,
+            reach: REACH_MIN,
+            poll_at: None,
+        }
+    }
 }
 
 impl Line {
@@ -90,7 +108,7 @@ impl Line {
             seats: Vec::new(),
             below,
         };
-        let mut room = JOBS_PER_ROUND;
+        let mut room = self.reach;
         for (ticket, seat) in &self.seats {
             let count = usize::from(seat.claim.count);
             if !seat.is_waiting() {
@@ -138,9 +156,11 @@ impl Line {
         if all_satisfied {
             // There may be more. Those who were not in this round will be in the next.
             self.again = true;
+            self.reach = (self.reach * 2).min(REACH_MAX);
         } else {
             // The queue was empty in the end: nobody behind would have found anything either.
             self.round_over(round.below);
+            self.reach = REACH_MIN;
         }
         surplus
     }
@@ -301,26 +321,22 @@ mod tests {
     }
 
     #[test]
-    fn a_round_takes_what_fits_and_goes_on_while_there_is_enough() {
+    fn a_round_takes_what_fits_and_nobody_overtakes_the_next() {
         let mut tested = Tested::new();
-        for count in [60, 40, 1, 100, 1] {
+        for count in [100, 5, 1, 11, 3, 1] {
             tested.enter(count);
         }
         let round = tested.line.next_round().unwrap();
-        assert_eq!(Tested::counts(&round), [60, 40]);
-        tested.hand_out(round, &[60, 40]);
+        assert_eq!(Tested::counts(&round), [100], "never cut short");
+        tested.hand_out(round, &[100]);
         let round = tested.line.next_round().unwrap();
-        assert_eq!(Tested::counts(&round), [1], "nobody overtakes the next");
-        tested.hand_out(round, &[1]);
+        assert_eq!(Tested::counts(&round), [5, 1], "11 more are above 16");
+        tested.hand_out(round, &[5, 1]);
         let round = tested.line.next_round().unwrap();
-        assert_eq!(Tested::counts(&round), [100]);
-        tested.hand_out(round, &[3]);
-        assert_eq!(tested.at_seat(3).map(|jobs| jobs.len()), Some(3));
-        assert_eq!(
-            tested.at_seat(4),
-            Some(vec![]),
-            "nothing was left for the last"
-        );
+        assert_eq!(Tested::counts(&round), [11, 3, 1]);
+        tested.hand_out(round, &[11, 2, 0]);
+        assert_eq!(tested.at_seat(4).map(|jobs| jobs.len()), Some(2));
+        assert_eq!(tested.at_seat(5), Some(vec![]), "nothing was left");
         assert!(tested.line.next_round().is_none());
     }
 
@@ -354,13 +370,45 @@ mod tests {
     }
 
     #[test]
+    fn a_call_reaches_further_while_there_is_enough() {
+        let mut tested = Tested::new();
+        for _ in 0..400 {
+            tested.enter(1);
+        }
+        for reach in [8, 16, 32, 64, 100, 100] {
+            let round = tested.line.next_round().unwrap();
+            assert_eq!(round.claims.len(), reach);
+            tested.hand_out(round, &vec![1; reach]);
+        }
+        let round = tested.line.next_round().unwrap();
+        assert_eq!(round.claims.len(), 80);
+        tested.hand_out(round, &[0; 80]);
+        assert!(tested.line.next_round().is_none());
+        tested.line.ring();
+        assert_eq!(tested.line.next_round().unwrap().claims.len(), 8);
+    }
+
+    #[test]
+    fn a_call_that_finds_nothing_was_for_everyone_in_line() {
+        let mut tested = Tested::new();
+        for _ in 0..50 {
+            tested.enter(1);
+        }
+        let round = tested.line.next_round().unwrap();
+        assert_eq!(round.claims.len(), 8);
+        tested.hand_out(round, &[0; 8]);
+        assert_eq!(tested.at_seat(49), Some(vec![]));
+        assert!(tested.line.next_round().is_none());
+    }
+
+    #[test]
     fn a_failure_is_told_to_everyone_who_was_in_line() {
         let mut tested = Tested::new();
         for _ in 0..150 {
             tested.enter(1);
         }
         let round = tested.line.next_round().unwrap();
-        assert_eq!(round.claims.len(), 100);
+        assert_eq!(round.claims.len(), 8);
         tested.enter(1);
         tested.line.fail(&round);
         for seat in [0, 99, 149] {

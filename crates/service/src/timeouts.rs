@@ -1,15 +1,17 @@
-//! Two timeouts where hyper has one.
+//! The time limits of a connection that hyper does not have.
 //!
-//! hyper starts one timer when it begins to wait for a request and stops it when the request's header
-//! is complete. The same time limit would have to serve for two different things: an idle connection
-//! between two requests, which ordinary clients keep for a minute and more, and a header that comes
-//! byte by byte to hold the connection, which should be cut after seconds. hyper does not tell them
-//! apart, but the timer is ours to supply: this one is told by the socket whether bytes have arrived
-//! since the wait began. Before the first byte it is the idle timer, from then on the header timer.
+//! **Idle and header.** hyper starts one timer when it begins to wait for a request and stops it when
+//! the request's header is complete. The same limit would have to serve for two different things: an
+//! idle connection between two requests, which ordinary clients keep for a minute and more, and a header
+//! that comes byte by byte to hold the connection, which should be cut after seconds. hyper does not
+//! tell them apart, but the timer is ours to supply: this one is told by the socket whether bytes have
+//! arrived since the wait began. Before the first byte it is the idle timer, from then on the header
+//! timer. hyper polls it after each read that did not complete a header, so the switch happens with the
+//! first byte. One case stays with the idle timer: the beginning of a header that arrived in one piece
+//! with the end of the request before it, and nothing after that. It is bounded all the same.
 //!
-//! hyper polls the timer after each read that did not complete a header, so the switch happens with
-//! the first byte. One case stays with the idle timer: the beginning of a header that arrived in one
-//! piece with the end of the request before it, and nothing after that. It is bounded all the same.
+//! **Write.** A client that does not read its answer would keep the answer in memory for ever. A write
+//! that makes no progress for too long fails, and the connection ends.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -22,32 +24,61 @@ use hyper::rt::{Sleep, Timer};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
+use crate::ListenLimits;
+
 /// Whether bytes have arrived since the running wait for a request began.
 type Touched = Arc<AtomicBool>;
 
 /// A socket and a timer that belong together: one connection has one of each.
-pub(crate) fn pair(
-    stream: TcpStream,
-    header_timeout: Duration,
-    idle_timeout: Duration,
-) -> (TouchyStream, HeadTimer) {
+pub(crate) fn pair(stream: TcpStream, limits: &ListenLimits) -> (WatchedStream, HeadTimer) {
     let touched = Touched::default();
     let timer = HeadTimer {
         touched: Arc::clone(&touched),
-        header_timeout,
-        idle_timeout,
+        header_timeout: limits.header_timeout,
+        idle_timeout: limits.idle_timeout,
     };
-    (TouchyStream { stream, touched }, timer)
+    let stream = WatchedStream {
+        stream,
+        touched,
+        write_timeout: limits.write_timeout,
+        stalled: None,
+    };
+    (stream, timer)
 }
 
-/// A socket that notes that something was read.
+/// A socket that notes reads and gives up on writes.
 #[derive(Debug)]
-pub(crate) struct TouchyStream {
+pub(crate) struct WatchedStream {
     stream: TcpStream,
     touched: Touched,
+    write_timeout: Duration,
+    /// Runs while the client takes nothing of what is to be written.
+    stalled: Option<Pin<Box<tokio::time::Sleep>>>,
 }
 
-impl AsyncRead for TouchyStream {
+impl WatchedStream {
+    /// Passes on what a write led to, unless it has led to nothing for too long.
+    fn written<T>(
+        &mut self,
+        polled: Poll<io::Result<T>>,
+        context: &mut Context<'_>,
+    ) -> Poll<io::Result<T>> {
+        if polled.is_ready() {
+            self.stalled = None;
+            return polled;
+        }
+        let write_timeout = self.write_timeout;
+        let stalled = self
+            .stalled
+            .get_or_insert_with(|| Box::pin(tokio::time::sleep(write_timeout)));
+        stalled
+            .as_mut()
+            .poll(context)
+            .map(|()| Err(io::ErrorKind::TimedOut.into()))
+    }
+}
+
+impl AsyncRead for WatchedStream {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -63,13 +94,14 @@ impl AsyncRead for TouchyStream {
     }
 }
 
-impl AsyncWrite for TouchyStream {
+impl AsyncWrite for WatchedStream {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(context, bytes)
+        let polled = Pin::new(&mut self.stream).poll_write(context, bytes);
+        self.written(polled, context)
     }
 
     fn poll_write_vectored(
@@ -77,7 +109,8 @@ impl AsyncWrite for TouchyStream {
         context: &mut Context<'_>,
         slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write_vectored(context, slices)
+        let polled = Pin::new(&mut self.stream).poll_write_vectored(context, slices);
+        self.written(polled, context)
     }
 
     fn is_write_vectored(&self) -> bool {
