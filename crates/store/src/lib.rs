@@ -20,7 +20,6 @@ mod verbs;
 use std::sync::Arc;
 
 use redis::aio::ConnectionManager;
-use tidegate_core::keys::BucketKeys;
 use tidegate_core::{QueueKey, placement};
 
 pub use config::{StoreConfig, UnsafeServer};
@@ -69,11 +68,6 @@ impl Store {
     #[must_use]
     pub fn bucket_of(&self, queue: &QueueKey) -> u16 {
         placement::bucket_of(queue, 0, self.buckets())
-    }
-
-    fn bucket_keys(&self, queue: &QueueKey) -> (u16, BucketKeys) {
-        let bucket = self.bucket_of(queue);
-        (bucket, BucketKeys::new(bucket))
     }
 
     /// Asks Redis for a sign of life.

@@ -7,8 +7,8 @@
 use std::sync::LazyLock;
 
 use redis::{Script, ScriptInvocation, ToRedisArgs, Value};
-use tidegate_core::JobId;
 use tidegate_core::keys::BucketKeys;
+use tidegate_core::{JobId, QueueKey};
 
 use crate::reply::Reply;
 use crate::{Store, StoreError};
@@ -40,17 +40,26 @@ pub(crate) struct Call<'a> {
 }
 
 impl Store {
-    /// Begins a call on the key `key` of a bucket: the key, the prefix and the clock are set.
-    pub(crate) fn call<'a>(&'a self, script: &'a Script, key: &str, keys: &BucketKeys) -> Call<'a> {
-        self.call_with_prefix(script, key, keys.prefix())
+    /// Begins a call about a queue: what all verbs of producers and consumers begin with.
+    pub(crate) fn call_on_queue<'a>(&'a self, script: &'a Script, queue: &QueueKey) -> Call<'a> {
+        let keys = BucketKeys::new(self.bucket_of(queue));
+        let call = self.call(script, &keys.queues(), keys.prefix());
+        call.arg(queue.to_string())
     }
 
-    pub(crate) fn call_with_prefix<'a>(
+    /// Begins a call on the lock of a bucket: what all verbs of pumps begin with.
+    pub(crate) fn call_on_lock<'a>(
         &'a self,
         script: &'a Script,
-        key: &str,
-        prefix: &str,
+        bucket: u16,
+        token: &str,
     ) -> Call<'a> {
+        let keys = BucketKeys::new(bucket);
+        self.call(script, &keys.lock(), keys.prefix()).arg(token)
+    }
+
+    /// Begins a call: key, prefix and clock are set.
+    pub(crate) fn call<'a>(&'a self, script: &'a Script, key: &str, prefix: &str) -> Call<'a> {
         let mut invocation = script.key(key);
         invocation.arg(prefix);
         match self.now_ms {

@@ -34,13 +34,11 @@ impl Store {
         id: JobId,
         attempt: Option<u32>,
     ) -> Result<Acked, StoreError> {
-        let (bucket, keys) = self.bucket_keys(queue);
-        if id.bucket() != bucket {
+        if id.bucket() != self.bucket_of(queue) {
             return Ok(Acked::AlreadyGone);
         }
         let call = self
-            .call(&ACK, &keys.queues(), &keys)
-            .arg(queue.to_string())
+            .call_on_queue(&ACK, queue)
             .job(Some(id))
             .arg(attempt.unwrap_or(0));
         let mut reply = call.send().await?;

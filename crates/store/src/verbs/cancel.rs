@@ -26,14 +26,10 @@ impl Store {
     /// # Errors
     /// Redis is unavailable.
     pub async fn cancel(&self, queue: &QueueKey, id: JobId) -> Result<Cancelled, StoreError> {
-        let (bucket, keys) = self.bucket_keys(queue);
-        if id.bucket() != bucket {
+        if id.bucket() != self.bucket_of(queue) {
             return Ok(Cancelled::AlreadyGone);
         }
-        let call = self
-            .call(&CANCEL, &keys.queues(), &keys)
-            .arg(queue.to_string())
-            .job(Some(id));
+        let call = self.call_on_queue(&CANCEL, queue).job(Some(id));
         let mut reply = call.send().await?;
         match reply.token() {
             "ok" => Ok(Cancelled::Done {

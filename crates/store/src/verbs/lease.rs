@@ -1,5 +1,3 @@
-use tidegate_core::keys::BucketKeys;
-
 use crate::reply::Reply;
 use crate::script::{LazyScript, script};
 use crate::{Store, StoreError};
@@ -39,11 +37,7 @@ impl Store {
         token: &str,
         ttl_ms: u64,
     ) -> Result<Leased, StoreError> {
-        let keys = BucketKeys::new(bucket);
-        let call = self
-            .call(&LEASE_ACQUIRE, &keys.lock(), &keys)
-            .arg(token)
-            .arg(ttl_ms);
+        let call = self.call_on_lock(&LEASE_ACQUIRE, bucket, token).arg(ttl_ms);
         Leased::from_reply(&call.send().await?)
     }
 
@@ -57,11 +51,7 @@ impl Store {
         token: &str,
         ttl_ms: u64,
     ) -> Result<Leased, StoreError> {
-        let keys = BucketKeys::new(bucket);
-        let call = self
-            .call(&LEASE_RENEW, &keys.lock(), &keys)
-            .arg(token)
-            .arg(ttl_ms);
+        let call = self.call_on_lock(&LEASE_RENEW, bucket, token).arg(ttl_ms);
         Leased::from_reply(&call.send().await?)
     }
 
@@ -70,8 +60,7 @@ impl Store {
     /// # Errors
     /// Redis is unavailable; the lease then ends by itself.
     pub async fn lease_release(&self, bucket: u16, token: &str) -> Result<(), StoreError> {
-        let keys = BucketKeys::new(bucket);
-        let call = self.call(&LEASE_RELEASE, &keys.lock(), &keys).arg(token);
+        let call = self.call_on_lock(&LEASE_RELEASE, bucket, token);
         Leased::from_reply(&call.send().await?).map(drop)
     }
 }

@@ -1,5 +1,3 @@
-use tidegate_core::keys::BucketKeys;
-
 use crate::script::{LazyScript, script};
 use crate::{Store, StoreError};
 
@@ -34,10 +32,8 @@ impl Store {
         lead_ms: u64,
         limit: u64,
     ) -> Result<LoadedSlot, StoreError> {
-        let keys = BucketKeys::new(bucket);
         let call = self
-            .call(&LOAD_SLOT, &keys.lock(), &keys)
-            .arg(token)
+            .call_on_lock(&LOAD_SLOT, bucket, token)
             .arg(lead_ms)
             .arg(limit);
         let mut reply = call.send().await?;

@@ -1,5 +1,3 @@
-use tidegate_core::keys::BucketKeys;
-
 use crate::script::{LazyScript, script};
 use crate::{Store, StoreError};
 
@@ -42,11 +40,7 @@ impl Store {
         token: &str,
         limit: u64,
     ) -> Result<MovedDue, StoreError> {
-        let keys = BucketKeys::new(bucket);
-        let call = self
-            .call(&MOVE_DUE, &keys.lock(), &keys)
-            .arg(token)
-            .arg(limit);
+        let call = self.call_on_lock(&MOVE_DUE, bucket, token).arg(limit);
         let mut reply = call.send().await?;
         match reply.token() {
             "ok" => {

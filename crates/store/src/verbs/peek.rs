@@ -79,9 +79,7 @@ impl Store {
     }
 
     fn peek(&self, queue: &QueueKey) -> Call<'_> {
-        let (_, keys) = self.bucket_keys(queue);
-        self.call(&PEEK, &keys.queues(), &keys)
-            .arg(queue.to_string())
+        self.call_on_queue(&PEEK, queue)
     }
 
     async fn look(&self, queue: &QueueKey, call: Call<'_>) -> Result<Look, StoreError> {

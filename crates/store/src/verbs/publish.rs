@@ -30,12 +30,9 @@ impl Store {
         for job in jobs {
             job.check()?;
         }
-        let (bucket, keys) = self.bucket_keys(queue);
+        let bucket = self.bucket_of(queue);
         let replaces = replaces.filter(|id| id.bucket() == bucket);
-        let call = self
-            .call(&PUBLISH, &keys.queues(), &keys)
-            .arg(queue.to_string())
-            .job(replaces);
+        let call = self.call_on_queue(&PUBLISH, queue).job(replaces);
         let nonces: Vec<u16> = jobs.iter().map(|_| rand::random()).collect();
         let records = jobs
             .iter()

@@ -29,12 +29,10 @@ impl Store {
     }
 
     async fn purge(&self, queue: &QueueKey, state: State, limit: u64) -> Result<u64, StoreError> {
-        let (_, keys) = self.bucket_keys(queue);
         let mut purged = 0;
         while purged < limit {
             let call = self
-                .call(&PURGE, &keys.queues(), &keys)
-                .arg(queue.to_string())
+                .call_on_queue(&PURGE, queue)
                 .arg(state.word())
                 .arg(HINTS_PER_CALL.min(limit - purged));
             let mut reply = call.send().await?.ok()?;

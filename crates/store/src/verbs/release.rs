@@ -28,13 +28,11 @@ impl Store {
         id: JobId,
         attempt: u32,
     ) -> Result<Released, StoreError> {
-        let (bucket, keys) = self.bucket_keys(queue);
-        if id.bucket() != bucket {
+        if id.bucket() != self.bucket_of(queue) {
             return Ok(Released::AlreadyGone);
         }
         let call = self
-            .call(&RELEASE, &keys.queues(), &keys)
-            .arg(queue.to_string())
+            .call_on_queue(&RELEASE, queue)
             .job(Some(id))
             .arg(attempt);
         let reply = call.send().await?;

@@ -59,11 +59,8 @@ impl Store {
         queue: &QueueKey,
         claims: &[Claim],
     ) -> Result<(bool, u64, Vec<Job>), StoreError> {
-        let (bucket, keys) = self.bucket_keys(queue);
-        let call = self
-            .call(&RESERVE, &keys.queues(), &keys)
-            .arg(queue.to_string())
-            .arg(HINTS_PER_CALL);
+        let bucket = self.bucket_of(queue);
+        let call = self.call_on_queue(&RESERVE, queue).arg(HINTS_PER_CALL);
         let call = claims.iter().fold(call, |call, claim| {
             call.arg(claim.count).arg(claim.ttr_ms.min(DURATION_MS_MAX))
         });

@@ -20,14 +20,12 @@ impl Store {
         limit: u64,
         ttl_ms: u64,
     ) -> Result<u64, StoreError> {
-        let (_, keys) = self.bucket_keys(queue);
         // Jobs that die meanwhile are not waited for.
         let limit = limit.min(self.stats(queue).await?.dead);
         let mut respawned = 0;
         while respawned < limit {
             let call = self
-                .call(&RESPAWN, &keys.queues(), &keys)
-                .arg(queue.to_string())
+                .call_on_queue(&RESPAWN, queue)
                 .arg(HINTS_PER_CALL.min(limit - respawned))
                 .arg(ttl_ms.min(DURATION_MS_MAX));
             let mut reply = call.send().await?.ok()?;

@@ -34,7 +34,7 @@ impl Store {
 
     async fn roster(&self, instance: &str, ttl_ms: u64) -> Result<Roster, StoreError> {
         let call = self
-            .call_with_prefix(&ROSTER, keys::ROSTER, "")
+            .call(&ROSTER, keys::ROSTER, "")
             .arg(instance)
             .arg(ttl_ms)
             .arg(keys::ROSTER_CHANNEL);

@@ -25,10 +25,7 @@ impl Store {
     /// # Errors
     /// Redis is unavailable.
     pub async fn stats(&self, queue: &QueueKey) -> Result<Stats, StoreError> {
-        let (_, keys) = self.bucket_keys(queue);
-        let call = self
-            .call(&STATS, &keys.queues(), &keys)
-            .arg(queue.to_string());
+        let call = self.call_on_queue(&STATS, queue);
         let mut reply = call.send().await?.ok()?;
         Ok(Stats {
             delayed: reply.count()?,

@@ -1,5 +1,3 @@
-use tidegate_core::keys::BucketKeys;
-
 use crate::script::{LazyScript, script};
 use crate::{Store, StoreError};
 
@@ -31,10 +29,8 @@ impl Store {
     /// # Errors
     /// Redis is unavailable.
     pub async fn sweep(&self, bucket: u16, token: &str, limit: u64) -> Result<Swept, StoreError> {
-        let keys = BucketKeys::new(bucket);
         let call = self
-            .call(&SWEEP, &keys.lock(), &keys)
-            .arg(token)
+            .call_on_lock(&SWEEP, bucket, token)
             .arg(limit)
             .arg(PAUSE_MS);
         let mut reply = call.send().await?;
