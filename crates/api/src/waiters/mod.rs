@@ -34,6 +34,7 @@
 
 mod delivery;
 mod line;
+mod place;
 mod round;
 mod seat;
 mod wake;
@@ -53,7 +54,8 @@ use tokio_util::task::TaskTracker;
 use crate::metrics::WAITING;
 pub(crate) use delivery::Delivery;
 use line::Line;
-use seat::{News, Seat};
+use place::Place;
+use seat::News;
 
 /// A call for the line failed. The reason has been logged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -106,7 +108,7 @@ impl Waiters {
     /// call began. A claim that the first queue does not fill goes on to the queues behind it, without
     /// waiting.
     ///
-    /// Dropping the future gives the place up at once, and jobs that were on their way back.
+    /// Dropping the future gives the place up at once, and gives jobs back that were on their way.
     ///
     /// # Errors
     /// A call on behalf of this consumer failed.
@@ -229,79 +231,5 @@ impl Inner {
             inner.ring(&queue);
         };
         self.tasks.spawn_on(giving_back, &self.runtime);
-    }
-}
-
-/// A consumer's place: its seat, and the lines that the seat is in. Dropping it gives everything up.
-struct Place<'a> {
-    inner: &'a Arc<Inner>,
-    seat: Arc<Seat>,
-    /// How many lines were entered, whether left since or not.
-    entered: usize,
-    lines: Vec<(QueueKey, u64)>,
-}
-
-impl<'a> Place<'a> {
-    fn new(inner: &'a Arc<Inner>, claim: Claim) -> Self {
-        inner.waiting.increment(1.0);
-        Self {
-            inner,
-            seat: Arc::new(Seat::new(claim)),
-            entered: 0,
-            lines: Vec::with_capacity(1),
-        }
-    }
-
-    fn enter(&mut self, queue: &QueueKey) {
-        let mut lines = self.inner.lock();
-        if lines.closed {
-            self.seat.close();
-            return;
-        }
-        let ticket = lines.next_ticket;
-        lines.next_ticket += 1;
-        let line = lines.by_queue.entry(queue.clone()).or_default();
-        let start = line.enter(ticket, Arc::clone(&self.seat));
-        drop(lines);
-        self.entered += 1;
-        self.lines.push((queue.clone(), ticket));
-        if start {
-            self.inner.spawn_serving(queue.clone());
-        }
-    }
-
-    fn leave_lines(&mut self) {
-        if self.lines.is_empty() {
-            return;
-        }
-        let mut lines = self.inner.lock();
-        for (queue, ticket) in self.lines.drain(..) {
-            let Some(line) = lines.by_queue.get_mut(&queue) else {
-                continue;
-            };
-            line.leave(ticket);
-            if line.is_over() {
-                lines.by_queue.remove(&queue);
-            }
-        }
-    }
-
-    fn leave_with(self, news: News) -> Result<Option<Delivery>, RoundFailed> {
-        match news {
-            News::Jobs(haul) => Ok(Some(Delivery::new(Arc::clone(self.inner), haul))),
-            News::Failed => Err(RoundFailed),
-            News::NothingYet | News::Closed => Ok(None),
-        }
-    }
-}
-
-impl Drop for Place<'_> {
-    fn drop(&mut self) {
-        self.leave_lines();
-        if let Some(haul) = self.seat.leave() {
-            let jobs = haul.slips();
-            self.inner.give_back(haul.queue, jobs);
-        }
-        self.inner.waiting.decrement(1.0);
     }
 }

@@ -1,0 +1,238 @@
+//! What a line does, without time and storage.
+
+use bytes::Bytes;
+use tidegate_core::{JobId, State};
+
+use super::super::seat::News;
+use super::*;
+
+struct Tested {
+    line: Line,
+    seats: Vec<Arc<Seat>>,
+    jobs: u64,
+}
+
+impl Tested {
+    fn new() -> Self {
+        Self {
+            line: Line::default(),
+            seats: vec![],
+            jobs: 0,
+        }
+    }
+
+    /// Enters with a claim of that many jobs.
+    fn enter(&mut self, count: u16) -> bool {
+        let claim = Claim {
+            count,
+            ttr_ms: u64::from(count),
+        };
+        let seat = Arc::new(Seat::new(claim));
+        self.seats.push(Arc::clone(&seat));
+        self.line.enter(self.seats.len() as u64 - 1, seat)
+    }
+
+    fn counts(round: &Round) -> Vec<u16> {
+        round.claims.iter().map(|claim| claim.count).collect()
+    }
+
+    /// Ends a round with that many jobs for each claim; answers how many were not taken.
+    fn hand_out(&mut self, round: Round, jobs: &[usize]) -> usize {
+        let jobs = jobs.iter().map(|count| self.jobs(*count)).collect();
+        let queue = QueueKey::try_from("ns/q").unwrap();
+        let surplus = self.line.hand_out(&queue, round, jobs, 1);
+        surplus.iter().map(|haul| haul.jobs.len()).sum()
+    }
+
+    fn jobs(&mut self, count: usize) -> Vec<Job> {
+        let job = |number| Job {
+            id: JobId::new(1, 1, number, 1),
+            body: Bytes::new(),
+            attributes: vec![],
+            versioned_id: false,
+            state: State::Leased,
+            tries_left: 0,
+            attempt: 1,
+            created_at_ms: 1,
+            due_at_ms: 1,
+            expires_at_ms: 0,
+        };
+        let first = self.jobs;
+        self.jobs += count as u64;
+        (first..self.jobs).map(job).collect()
+    }
+
+    /// The numbers of the jobs at a seat; `None` if it still waits and had no round.
+    fn at_seat(&self, seat: usize) -> Option<Vec<u64>> {
+        match self.seats[seat].look(1)? {
+            News::Jobs(haul) => Some(haul.jobs.iter().map(|job| job.id.number()).collect()),
+            News::NothingYet => Some(vec![]),
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+#[test]
+fn jobs_go_to_seats_in_order_of_arrival() {
+    let mut tested = Tested::new();
+    assert!(tested.enter(1), "the first starts the loop");
+    assert!(!tested.enter(2));
+    tested.enter(1);
+    let round = tested.line.next_round().unwrap();
+    assert_eq!(Tested::counts(&round), [1, 2, 1]);
+    assert_eq!(tested.hand_out(round, &[1, 2, 0]), 0);
+    assert_eq!(tested.at_seat(0), Some(vec![0]));
+    assert_eq!(tested.at_seat(1), Some(vec![1, 2]));
+    assert_eq!(tested.at_seat(2), Some(vec![]));
+    assert!(tested.line.next_round().is_none());
+    assert!(!tested.line.is_over(), "one still waits");
+    tested.line.leave(2);
+    assert!(tested.line.is_over());
+}
+
+#[test]
+fn who_arrives_during_a_call_gets_a_call_of_his_own() {
+    let mut tested = Tested::new();
+    tested.enter(1);
+    let round = tested.line.next_round().unwrap();
+    tested.enter(1);
+    tested.hand_out(round, &[0]);
+    assert_eq!(tested.at_seat(0), Some(vec![]));
+    assert_eq!(tested.at_seat(1), None, "his round has not begun");
+    let round = tested.line.next_round().unwrap();
+    assert_eq!(
+        round.claims.len(),
+        2,
+        "the one who waits is still before him"
+    );
+    tested.hand_out(round, &[0, 0]);
+    assert_eq!(tested.at_seat(1), Some(vec![]));
+    assert!(tested.line.next_round().is_none());
+}
+
+#[test]
+fn a_ring_during_a_call_means_again() {
+    let mut tested = Tested::new();
+    tested.enter(1);
+    let round = tested.line.next_round().unwrap();
+    assert!(!tested.line.ring(), "the loop is at work already");
+    tested.hand_out(round, &[0]);
+    let round = tested.line.next_round().unwrap();
+    tested.hand_out(round, &[0]);
+    assert!(tested.line.next_round().is_none());
+    assert!(tested.line.ring(), "the loop has ended");
+    assert!(tested.line.next_round().is_some());
+}
+
+#[test]
+fn a_round_takes_what_fits_and_nobody_overtakes_the_next() {
+    let mut tested = Tested::new();
+    for count in [100, 5, 1, 11, 3, 1] {
+        tested.enter(count);
+    }
+    let round = tested.line.next_round().unwrap();
+    assert_eq!(Tested::counts(&round), [100], "never cut short");
+    tested.hand_out(round, &[100]);
+    let round = tested.line.next_round().unwrap();
+    assert_eq!(Tested::counts(&round), [5, 1], "11 more are above 16");
+    tested.hand_out(round, &[5, 1]);
+    let round = tested.line.next_round().unwrap();
+    assert_eq!(Tested::counts(&round), [11, 3, 1]);
+    tested.hand_out(round, &[11, 2, 0]);
+    assert_eq!(tested.at_seat(4).map(|jobs| jobs.len()), Some(2));
+    assert_eq!(tested.at_seat(5), Some(vec![]), "nothing was left");
+    assert!(tested.line.next_round().is_none());
+}
+
+#[test]
+fn jobs_for_a_seat_that_was_left_are_surplus() {
+    let mut tested = Tested::new();
+    tested.enter(2);
+    tested.enter(1);
+    let round = tested.line.next_round().unwrap();
+    tested.line.leave(0);
+    assert_eq!(tested.seats[0].leave(), None);
+    assert_eq!(tested.hand_out(round, &[2, 1]), 2);
+    assert_eq!(tested.at_seat(1), Some(vec![2]));
+}
+
+#[test]
+fn a_seat_that_was_served_elsewhere_claims_nothing_more() {
+    let mut tested = Tested::new();
+    tested.enter(1);
+    tested.enter(1);
+    let elsewhere = Haul {
+        queue: QueueKey::try_from("ns/other").unwrap(),
+        jobs: vec![],
+        now_ms: 1,
+    };
+    assert_eq!(tested.seats[0].put(elsewhere), Ok(()));
+    let round = tested.line.next_round().unwrap();
+    assert_eq!(round.claims.len(), 1);
+    tested.hand_out(round, &[1]);
+    assert_eq!(tested.at_seat(1), Some(vec![0]));
+}
+
+#[test]
+fn a_call_reaches_further_while_there_is_enough() {
+    let mut tested = Tested::new();
+    for _ in 0..400 {
+        tested.enter(1);
+    }
+    for reach in [8, 16, 32, 64, 100, 100] {
+        let round = tested.line.next_round().unwrap();
+        assert_eq!(round.claims.len(), reach);
+        tested.hand_out(round, &vec![1; reach]);
+    }
+    let round = tested.line.next_round().unwrap();
+    assert_eq!(round.claims.len(), 80);
+    tested.hand_out(round, &[0; 80]);
+    assert!(tested.line.next_round().is_none());
+    tested.line.ring();
+    assert_eq!(tested.line.next_round().unwrap().claims.len(), 8);
+}
+
+#[test]
+fn a_call_that_finds_nothing_was_for_everyone_in_line() {
+    let mut tested = Tested::new();
+    for _ in 0..50 {
+        tested.enter(1);
+    }
+    let round = tested.line.next_round().unwrap();
+    assert_eq!(round.claims.len(), 8);
+    tested.hand_out(round, &[0; 8]);
+    assert_eq!(tested.at_seat(49), Some(vec![]));
+    assert!(tested.line.next_round().is_none());
+}
+
+#[test]
+fn a_failure_is_told_to_everyone_who_was_in_line() {
+    let mut tested = Tested::new();
+    for _ in 0..150 {
+        tested.enter(1);
+    }
+    let round = tested.line.next_round().unwrap();
+    assert_eq!(round.claims.len(), 8);
+    tested.enter(1);
+    tested.line.fail(&round);
+    for seat in [0, 99, 149] {
+        assert_eq!(tested.seats[seat].look(1), Some(News::Failed));
+    }
+    assert_eq!(
+        tested.at_seat(150),
+        None,
+        "who came later has a round of his own"
+    );
+    let round = tested.line.next_round().unwrap();
+    assert_eq!(round.claims.len(), 1);
+}
+
+#[test]
+fn an_empty_line_ends_its_loop() {
+    let mut tested = Tested::new();
+    tested.enter(1);
+    tested.line.leave(0);
+    assert!(!tested.line.is_over(), "the loop was started");
+    assert!(tested.line.next_round().is_none());
+    assert!(tested.line.is_over());
+}

@@ -1,0 +1,86 @@
+//! What a consumer holds while it waits, and what is undone when it goes.
+
+use std::sync::Arc;
+
+use tidegate_core::QueueKey;
+use tidegate_store::Claim;
+
+use super::seat::{News, Seat};
+use super::{Delivery, Inner, RoundFailed};
+
+/// A consumer's place: its seat, and the lines that the seat is in. Dropping it gives everything up.
+pub(super) struct Place<'a> {
+    inner: &'a Arc<Inner>,
+    pub(super) seat: Arc<Seat>,
+    /// How many lines were entered, whether left since or not.
+    pub(super) entered: usize,
+    lines: Vec<(QueueKey, u64)>,
+}
+
+impl<'a> Place<'a> {
+    pub(super) fn new(inner: &'a Arc<Inner>, claim: Claim) -> Self {
+        inner.waiting.increment(1.0);
+        Self {
+            inner,
+            seat: Arc::new(Seat::new(claim)),
+            entered: 0,
+            lines: Vec::with_capacity(1),
+        }
+    }
+
+    /// Puts the seat at the end of the line of a queue.
+    pub(super) fn enter(&mut self, queue: &QueueKey) {
+        let mut lines = self.inner.lock();
+        if lines.closed {
+            self.seat.close();
+            return;
+        }
+        let ticket = lines.next_ticket;
+        lines.next_ticket += 1;
+        let line = lines.by_queue.entry(queue.clone()).or_default();
+        let start = line.enter(ticket, Arc::clone(&self.seat));
+        drop(lines);
+        self.entered += 1;
+        self.lines.push((queue.clone(), ticket));
+        if start {
+            self.inner.spawn_serving(queue.clone());
+        }
+    }
+
+    /// Leaves all lines; the seat is kept.
+    pub(super) fn leave_lines(&mut self) {
+        if self.lines.is_empty() {
+            return;
+        }
+        let mut lines = self.inner.lock();
+        for (queue, ticket) in self.lines.drain(..) {
+            let Some(line) = lines.by_queue.get_mut(&queue) else {
+                continue;
+            };
+            line.leave(ticket);
+            if line.is_over() {
+                lines.by_queue.remove(&queue);
+            }
+        }
+    }
+
+    /// Gives the place up for what was found at the seat.
+    pub(super) fn leave_with(self, news: News) -> Result<Option<Delivery>, RoundFailed> {
+        match news {
+            News::Jobs(haul) => Ok(Some(Delivery::new(Arc::clone(self.inner), haul))),
+            News::Failed => Err(RoundFailed),
+            News::NothingYet | News::Closed => Ok(None),
+        }
+    }
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        self.leave_lines();
+        if let Some(haul) = self.seat.leave() {
+            let jobs = haul.slips();
+            self.inner.give_back(haul.queue, jobs);
+        }
+        self.inner.waiting.decrement(1.0);
+    }
+}

@@ -1,0 +1,189 @@
+//! The time limits and the end of a listener, seen from its clients.
+
+// A panic is a test's way to fail.
+#![allow(clippy::unwrap_used)]
+
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use axum::body::Body;
+use axum::http::{Request, Response};
+use hyper::body::Incoming;
+use tidegate_service::{Drained, ListenLimits, Listener};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+use tokio::time::{sleep, timeout};
+use tokio_util::sync::CancellationToken;
+
+const HEADER_TIMEOUT: Duration = Duration::from_millis(200);
+const IDLE_TIMEOUT: Duration = Duration::from_secs(1);
+/// More than the system's buffers of a connection hold.
+const LARGE_BYTES: usize = 64 * 1024 * 1024;
+const REQUEST: &[u8] = b"GET /quick HTTP/1.1\r\nhost: x\r\n\r\n";
+
+struct Running {
+    address: SocketAddr,
+    stop: CancellationToken,
+    served: JoinHandle<Drained>,
+    /// Gets a message when work on a request to `/slow` begins, and one when it is dropped.
+    slow: mpsc::UnboundedReceiver<&'static str>,
+}
+
+struct Watched(mpsc::UnboundedSender<&'static str>);
+
+impl Drop for Watched {
+    fn drop(&mut self) {
+        let _ = self.0.send("dropped");
+    }
+}
+
+async fn run(connections_max: usize) -> Running {
+    let limits = ListenLimits {
+        connections_max,
+        header_timeout: HEADER_TIMEOUT,
+        idle_timeout: IDLE_TIMEOUT,
+        write_timeout: HEADER_TIMEOUT,
+        header_bytes_max: 8192,
+    };
+    let any = SocketAddr::from(([127, 0, 0, 1], 0));
+    let listener = Listener::bind("test", any, limits).await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let (sender, slow) = mpsc::unbounded_channel();
+    let service = tower::service_fn(move |request: Request<Incoming>| {
+        let sender = sender.clone();
+        async move {
+            if request.uri().path() == "/large" {
+                return Ok(Response::new(Body::from(vec![b'x'; LARGE_BYTES])));
+            }
+            if request.uri().path() == "/slow" {
+                let _ = sender.send("begun");
+                let _watched = Watched(sender);
+                sleep(Duration::from_secs(60)).await;
+            }
+            Ok(Response::new(Body::from("done")))
+        }
+    });
+    let stop = CancellationToken::new();
+    let served = tokio::spawn(listener.serve(service, stop.clone(), HEADER_TIMEOUT));
+    Running {
+        address,
+        stop,
+        served,
+        slow,
+    }
+}
+
+async fn answer(client: &mut TcpStream) -> String {
+    client.write_all(REQUEST).await.unwrap();
+    let mut buffer = [0; 1024];
+    let length = client.read(&mut buffer).await.unwrap();
+    String::from_utf8_lossy(&buffer[..length]).into_owned()
+}
+
+#[tokio::test]
+async fn an_idle_connection_outlives_the_header_timeout() {
+    let running = run(10).await;
+    let mut client = TcpStream::connect(running.address).await.unwrap();
+    for _ in 0..2 {
+        assert!(answer(&mut client).await.ends_with("done"));
+        sleep(HEADER_TIMEOUT * 2).await;
+    }
+    let idle_since = Instant::now();
+    assert_eq!(
+        client.read(&mut [0; 16]).await.unwrap(),
+        0,
+        "closed when idle for long"
+    );
+    assert!(idle_since.elapsed() < IDLE_TIMEOUT);
+}
+
+#[tokio::test]
+async fn a_half_sent_header_is_cut_even_if_it_trickles() {
+    let running = run(10).await;
+    let mut client = TcpStream::connect(running.address).await.unwrap();
+    answer(&mut client).await;
+    let begun_at = Instant::now();
+    let (mut read, mut write) = client.split();
+    let trickle = async {
+        while write.write_all(b"G").await.is_ok() {
+            sleep(HEADER_TIMEOUT / 10).await;
+        }
+    };
+    let mut buffer = [0; 16];
+    tokio::select! {
+        ended = read.read(&mut buffer) => assert!(matches!(ended, Ok(0) | Err(_))),
+        () = trickle => {}
+    }
+    let lasted = begun_at.elapsed();
+    assert!(
+        lasted >= HEADER_TIMEOUT && lasted < IDLE_TIMEOUT,
+        "{lasted:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_client_that_hangs_up_ends_the_work_on_its_request() {
+    let mut running = run(10).await;
+    let mut client = TcpStream::connect(running.address).await.unwrap();
+    let request = b"GET /slow HTTP/1.1\r\nhost: x\r\n\r\n";
+    client.write_all(request).await.unwrap();
+    assert_eq!(running.slow.recv().await, Some("begun"));
+    drop(client);
+    let dropped = timeout(Duration::from_secs(5), running.slow.recv()).await;
+    assert_eq!(dropped.unwrap(), Some("dropped"));
+}
+
+#[tokio::test]
+async fn a_client_that_does_not_read_its_answer_is_cut() {
+    let running = run(10).await;
+    let mut client = TcpStream::connect(running.address).await.unwrap();
+    let request = b"GET /large HTTP/1.1\r\nhost: x\r\n\r\n";
+    client.write_all(request).await.unwrap();
+    sleep(HEADER_TIMEOUT * 4).await;
+    let mut received = Vec::new();
+    // Whether it ends with an error or not, it ends early.
+    let _ = client.read_to_end(&mut received).await;
+    assert!(!received.is_empty() && received.len() < LARGE_BYTES);
+
+    let mut reader = TcpStream::connect(running.address).await.unwrap();
+    reader.write_all(request).await.unwrap();
+    let mut buffer = vec![0; 1024 * 1024];
+    let mut length = 0;
+    while length < LARGE_BYTES {
+        length += reader.read(&mut buffer).await.unwrap();
+        sleep(HEADER_TIMEOUT / 100).await;
+    }
+}
+
+#[tokio::test]
+async fn connections_above_the_limit_wait_for_their_turn() {
+    let running = run(1).await;
+    let mut first = TcpStream::connect(running.address).await.unwrap();
+    assert!(answer(&mut first).await.ends_with("done"));
+    let mut second = TcpStream::connect(running.address).await.unwrap();
+    let waited = timeout(HEADER_TIMEOUT, answer(&mut second)).await;
+    assert!(waited.is_err());
+    drop(first);
+    // The request of the first try was sent already.
+    let mut buffer = [0; 1024];
+    assert_ne!(second.read(&mut buffer).await.unwrap(), 0);
+}
+
+#[tokio::test]
+async fn a_stop_closes_idle_connections_and_cuts_the_rest_at_the_deadline() {
+    let mut running = run(10).await;
+    let mut idle = TcpStream::connect(running.address).await.unwrap();
+    answer(&mut idle).await;
+    running.stop.cancel();
+    assert_eq!(running.served.await.unwrap(), Drained::Completely);
+
+    running = run(10).await;
+    let mut busy = TcpStream::connect(running.address).await.unwrap();
+    busy.write_all(b"GET /slow HTTP/1.1\r\n\r\n").await.unwrap();
+    assert_eq!(running.slow.recv().await, Some("begun"));
+    running.stop.cancel();
+    assert_eq!(running.served.await.unwrap(), Drained::Cut(1));
+    assert_eq!(running.slow.recv().await, Some("dropped"));
+}
