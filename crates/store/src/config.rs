@@ -33,13 +33,27 @@ pub struct StoreConfig {
 
 /// What to do about a server without append-only file or with an evicting memory policy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[serde(try_from = "String")]
 pub enum UnsafeServer {
     /// Do not start.
     #[default]
     Refuse,
     /// Log a warning and go on: for development, and for jobs that may be lost.
     Warn,
+}
+
+impl TryFrom<String> for UnsafeServer {
+    type Error = String;
+
+    fn try_from(word: String) -> Result<Self, String> {
+        match word.as_str() {
+            "refuse" => Ok(Self::Refuse),
+            "warn" => Ok(Self::Warn),
+            _ => Err(format!(
+                "unsafe_server must be \"refuse\" or \"warn\", not {word:?}"
+            )),
+        }
+    }
 }
 
 const fn buckets() -> u32 {
