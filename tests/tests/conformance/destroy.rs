@@ -18,8 +18,8 @@ async fn ready_jobs_go_and_all_others_stay() {
     };
     eventually("one is dead", Duration::from_secs(5), dead).await;
     let leased = queue.publish("leased").tries(2).id().await;
-    assert_eq!(queue.consume().ttr_s(1).job().await.unwrap().id, leased);
-    let delayed = queue.publish("delayed").delay_s(1).id().await;
+    assert_eq!(queue.consume().ttr_s(3).job().await.unwrap().id, leased);
+    let delayed = queue.publish("delayed").delay_s(3).id().await;
     let bodies: Vec<String> = (0..64).map(|number| number.to_string()).collect();
     let mut ready = Vec::new();
     for _ in 0..10 {

@@ -170,8 +170,11 @@ async fn a_request_line_that_is_no_http_is_refused() {
     ] {
         let mut http = RawHttp::connect(session.target.public).await;
         assert!(http.send(nonsense).await);
-        if let Some(head) = http.head().await {
-            assert!((400..600).contains(&head.status), "{nonsense:?}: {head:?}");
+        if let Some(answer) = http.answer().await {
+            assert!(
+                (400..600).contains(&answer.status),
+                "{nonsense:?}: {answer}"
+            );
         }
         assert!(
             http.is_closed_within(Duration::from_secs(10)).await,
@@ -182,10 +185,19 @@ async fn a_request_line_that_is_no_http_is_refused() {
 
 #[tokio::test]
 async fn a_path_with_broken_percent_encoding_is_a_bad_request() {
-    let session = session().await;
+    let mut session = session().await;
     for path in ["/api/%zz/q", "/api/ns/%", "/api/ns/q/job/%4", "/%"] {
         let mut http = RawHttp::connect(session.target.public).await;
         http.request("GET", path, &[], b"").await;
         http.answer().await.unwrap().expect(400);
     }
+    session
+        .play(
+            r#"
+            > GET /api/$ns/%zz
+            ! the reason comes as JSON, with a request id
+            < 400 {"error":"invalid percent-encoding in the path"}
+            "#,
+        )
+        .await;
 }

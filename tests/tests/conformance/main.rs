@@ -1,7 +1,9 @@
 //! The golden table of the lmstfy wire: every row of the contract as a request and its exact answer.
 //!
 //! One file a verb, and one each for what is common to all: names, tokens, paths, queries, the HTTP
-//! underneath. Where Tidegate deliberately does better than lmstfy, the name of the test says what.
+//! underneath. Where Tidegate deliberately does better than lmstfy, a test asks `better` and a row has a
+//! `!`, with the reason: see `target` and `transcript`. How to aim the suite at another server is told in
+//! `tests/README.md`.
 #![allow(
     clippy::unwrap_used,
     reason = "helpers of tests fail by panicking, as tests do"

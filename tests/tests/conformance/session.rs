@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use tidegate_testkit::{Answer, Queue, RawHttp};
 
-use crate::target::Target;
+use crate::target::{Target, better_at};
 use crate::template::{Values, compare, fill, is_ulid};
 use crate::transcript::{Row, parse};
 
@@ -86,6 +86,11 @@ impl Session {
     }
 
     async fn play_row(&mut self, row: &Row) {
+        if let Some(why) = &row.better
+            && !better_at(&format!("{} {}", row.method, row.target), why)
+        {
+            return;
+        }
         let deadline = Instant::now() + row.repeat_within;
         loop {
             let answer = self.exchange(row).await;

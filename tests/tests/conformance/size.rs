@@ -47,7 +47,6 @@ async fn unknown_queues_are_empty() {
     .await;
 }
 
-/// lmstfy counts deleted jobs until somebody stumbles over them.
 #[tokio::test]
 async fn only_ready_jobs_count_and_exactly() {
     play(
@@ -66,6 +65,7 @@ async fn only_ready_jobs_count_and_exactly() {
         > DELETE /api/$ns/$q/job/$c
         < 204
         > GET /api/$ns/$q/size
+        ! deleted jobs do not count
         < 200 {"namespace":"$ns","queue":"$q","size":1}
         "#,
     )
@@ -81,6 +81,7 @@ async fn expired_jobs_do_not_count_for_long() {
         > GET /api/$ns/$q/size
         < 200 {"namespace":"$ns","queue":"$q","size":1}
         > GET /api/$ns/$q/size
+        ! expired jobs do not count for long
         ~ 5s
         < 200 {"namespace":"$ns","queue":"$q","size":0}
         "#,

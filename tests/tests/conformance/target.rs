@@ -1,8 +1,22 @@
 //! The server under test. The one place that knows how there comes to be one.
+//!
+//! Without further ado it is a stack of its own. With `TARGET_URL`, `TARGET_ADMIN_URL` and `TARGET_KIND`
+//! it is a server that runs already, of which only its two ports are known.
 
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
+use std::panic::Location;
+use std::sync::{Once, OnceLock};
+use std::time::Duration;
 
-use tidegate_testkit::{Lent, SharedStack, Stack};
+use tidegate_testkit::{Lent, SharedStack, Stack, figure};
+
+const URL: &str = "TARGET_URL";
+const ADMIN_URL: &str = "TARGET_ADMIN_URL";
+const KIND: &str = "TARGET_KIND";
+
+const CONNECT_LIMIT: Duration = Duration::from_secs(5);
+/// The wire does not tell who waits, so a given server gets this long to notice.
+const NOTICE_TIME: Duration = Duration::from_millis(100);
 
 static STACK: SharedStack = SharedStack::new(Stack::builder);
 
@@ -11,36 +25,136 @@ static STACK: SharedStack = SharedStack::new(Stack::builder);
 pub(crate) struct Target {
     pub(crate) public: SocketAddr,
     pub(crate) admin: SocketAddr,
-    /// Keeps the server running.
-    stack: Lent,
+    /// Keeps the server running, if it is our own.
+    stack: Option<Lent>,
 }
 
 impl Target {
     /// A server that other tests use too.
     pub(crate) async fn get() -> Self {
-        Self::on(STACK.lend().await)
+        match given() {
+            Some(given) => Self::at(given),
+            None => Self::on(STACK.lend().await),
+        }
     }
 
-    /// A server that nobody else uses.
+    /// A server that nobody else uses, unless one was given.
     pub(crate) async fn alone() -> Self {
-        Self::on(SharedStack::new(Stack::builder).lend().await)
+        match given() {
+            Some(given) => Self::at(given),
+            None => Self::on(SharedStack::new(Stack::builder).lend().await),
+        }
     }
 
     fn on(stack: Lent) -> Self {
         Self {
             public: stack.api(0).listen(),
             admin: stack.api(0).admin(),
-            stack,
+            stack: Some(stack),
+        }
+    }
+
+    const fn at(given: &Given) -> Self {
+        Self {
+            public: given.public,
+            admin: given.admin,
+            stack: None,
         }
     }
 
     /// Waits until so many consumers wait at this server.
     pub(crate) async fn until_waiting(&self, consumers: usize) {
-        self.stack.api(0).until_waiting(consumers).await;
+        match &self.stack {
+            Some(stack) => stack.api(0).until_waiting(consumers).await,
+            None => tokio::time::sleep(NOTICE_TIME).await,
+        }
     }
 
     /// Checks behind the scenes, where that is possible, that no job is lost or counted wrongly.
     pub(crate) async fn check(&self) {
-        self.stack.check_conservation().await;
+        static TOLD: Once = Once::new();
+        match &self.stack {
+            Some(stack) => stack.check_conservation().await,
+            None => TOLD.call_once(|| {
+                figure(
+                    "the storage of a given server is out of reach: only its answers are checked",
+                );
+            }),
+        }
     }
+}
+
+/// Whether what follows is asserted: what Tidegate does better than lmstfy on purpose. Against lmstfy it
+/// is left out, and that is shown with the reason.
+#[track_caller]
+pub(crate) fn better(why: &str) -> bool {
+    let place = Location::caller();
+    better_at(&format!("{}:{}", place.file(), place.line()), why)
+}
+
+/// The same, for a place that is not a line of Rust.
+pub(crate) fn better_at(place: &str, why: &str) -> bool {
+    let is_lmstfy = given().is_some_and(|given| given.kind == Kind::Lmstfy);
+    if is_lmstfy {
+        figure(&format!("left out for lmstfy: {why} ({place})"));
+    }
+    !is_lmstfy
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Kind {
+    Lmstfy,
+    Tidegate,
+}
+
+/// A server that runs already.
+#[derive(Debug)]
+struct Given {
+    public: SocketAddr,
+    admin: SocketAddr,
+    kind: Kind,
+}
+
+/// The server that the environment names, if it does. A mistake there ends all tests at once: each of
+/// them would say the same.
+fn given() -> Option<&'static Given> {
+    static GIVEN: OnceLock<Option<Given>> = OnceLock::new();
+    let given = GIVEN.get_or_init(|| {
+        read_environment().unwrap_or_else(|problem| {
+            figure(&problem);
+            std::process::exit(1)
+        })
+    });
+    given.as_ref()
+}
+
+fn read_environment() -> Result<Option<Given>, String> {
+    match [URL, ADMIN_URL, KIND].map(|name| std::env::var(name).ok()) {
+        [None, None, None] => Ok(None),
+        [Some(url), Some(admin_url), Some(kind)] => Ok(Some(Given {
+            public: reach(URL, &url)?,
+            admin: reach(ADMIN_URL, &admin_url)?,
+            kind: match kind.as_str() {
+                "lmstfy" => Kind::Lmstfy,
+                "tidegate" => Kind::Tidegate,
+                _ => return Err(format!("{KIND} is {kind:?}, not lmstfy or tidegate")),
+            },
+        })),
+        _ => Err(format!(
+            "{URL}, {ADMIN_URL} and {KIND} are set all together or not at all"
+        )),
+    }
+}
+
+/// The address of a server, after a try to connect to it.
+fn reach(variable: &str, url: &str) -> Result<SocketAddr, String> {
+    let address = url
+        .strip_prefix("http://")
+        .map(|rest| rest.trim_end_matches('/'));
+    let address = address.ok_or_else(|| format!("{variable} is {url:?}, not http://host:port"))?;
+    let found = address.to_socket_addrs();
+    let mut found = found.map_err(|error| format!("{variable} is {url:?}: {error}"))?;
+    found
+        .find(|address| TcpStream::connect_timeout(address, CONNECT_LIMIT).is_ok())
+        .ok_or_else(|| format!("{variable} is {url:?}, where nobody listens"))
 }

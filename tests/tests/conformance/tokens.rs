@@ -110,6 +110,14 @@ async fn a_token_opens_its_own_namespace_only() {
             > PUT /api/$ns/$q
             + X-Token: $glued
             < 401 {"error":"invalid token"}
+            > @admin POST /token/$ns?description=test&token=$glued
+            < 201 {\n    "token": "$glued"\n}
+            > PUT /api/$ns/$q
+            + X-Token: $glued
+            < 201 {"job_id":"$id:b","msg":"published"}
+            > PUT /api/$other/$q
+            ! namespace and token are not glued together
+            < 401 {"error":"invalid token"}
             "#,
         )
         .await;

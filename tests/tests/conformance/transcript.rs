@@ -6,6 +6,7 @@
 //! + Header: value                a header of it
 //! - X-Token                      without the token that is sent otherwise
 //! | text                         a line of its body
+//! ! reason                       where Tidegate is better: with lmstfy the row is left out
 //! ~ 3s                           repeated until the answer is as expected, for so long at most
 //! < 201 {"job_id":"$id:a", …}    the expected status and body, exactly; see `template`
 //! = Location: /api/$ns           an expected header
@@ -22,6 +23,7 @@ pub(crate) struct Row {
     pub(crate) headers: Vec<(String, String)>,
     pub(crate) without_token: bool,
     pub(crate) body: Option<String>,
+    pub(crate) better: Option<String>,
     pub(crate) repeat_within: Duration,
     pub(crate) status: u16,
     pub(crate) expected: String,
@@ -80,6 +82,7 @@ impl Row {
                 }
                 None => self.body = Some(rest.to_owned()),
             },
+            '!' => self.better = Some(rest.to_owned()),
             '~' => {
                 let seconds = rest.strip_suffix('s')?.parse().ok()?;
                 self.repeat_within = Duration::from_secs_f64(seconds);
