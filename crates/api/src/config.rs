@@ -64,7 +64,7 @@ pub struct WaiterConfig {
 }
 
 /// What applies where a request does not say.
-#[derive(Debug, Clone, Copy, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct JobDefaults {
     /// From publishing to expiry; 0 = never.
@@ -77,6 +77,18 @@ pub struct JobDefaults {
     pub ttr_seconds: u32,
     /// The longest wait for a job; 0 = do not wait.
     pub timeout_seconds: u32,
+}
+
+#[cfg(test)]
+impl JobDefaults {
+    /// What `config/api.toml` says.
+    pub(crate) const SHIPPED: Self = Self {
+        ttl_seconds: 86400,
+        delay_seconds: 0,
+        tries: 1,
+        ttr_seconds: 120,
+        timeout_seconds: 0,
+    };
 }
 
 impl Config {
@@ -134,12 +146,7 @@ mod tests {
         let redis = &config.pool[DEFAULT_POOL];
         assert_eq!(redis.url, "redis://127.0.0.1:6379");
         assert_eq!(redis.unsafe_server, UnsafeServer::Refuse);
-        let job = config.job;
-        assert_eq!(
-            (job.ttl_seconds, job.delay_seconds, job.tries),
-            (86400, 0, 1)
-        );
-        assert_eq!((job.ttr_seconds, job.timeout_seconds), (120, 0));
+        assert_eq!(config.job, JobDefaults::SHIPPED);
     }
 
     #[test]

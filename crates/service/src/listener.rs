@@ -14,6 +14,7 @@ use hyper_util::rt::TokioIo;
 use hyper_util::server::graceful::{GracefulShutdown, Watcher};
 use hyper_util::service::TowerToHyperService;
 use serde::Deserialize;
+use socket2::{SockRef, TcpKeepalive};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout};
@@ -28,6 +29,11 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// hyper wants a request's header to fit into a buffer of at least this size.
 const BUFFER_BYTES_MIN: usize = 8192;
+
+/// A client that vanished without a word keeps its place in a long poll until the kernel has asked for
+/// it in vain: after this time, and a few times more.
+const KEEPALIVE_AFTER: Duration = Duration::from_secs(30);
+const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(10);
 
 /// What a listener puts up with.
 #[derive(Debug, Clone, Deserialize)]
@@ -171,8 +177,7 @@ where
                 return;
             };
             match socket.accept().await {
-                // Answers are small and complete: waiting for more to send only delays them.
-                Ok((stream, _)) if stream.set_nodelay(true).is_ok() => {
+                Ok((stream, _)) if tune(&stream).is_ok() => {
                     let connection = self.clone().connection(stream, graceful.watcher());
                     tokio::spawn(async move {
                         connection.await;
@@ -246,4 +251,13 @@ fn is_of_the_client(error: &io::Error) -> bool {
             | io::ErrorKind::ConnectionReset
             | io::ErrorKind::Interrupted
     )
+}
+
+/// Answers are small and complete: waiting for more to send would only delay them.
+fn tune(stream: &TcpStream) -> io::Result<()> {
+    stream.set_nodelay(true)?;
+    let keepalive = TcpKeepalive::new()
+        .with_time(KEEPALIVE_AFTER)
+        .with_interval(KEEPALIVE_INTERVAL);
+    SockRef::from(stream).set_tcp_keepalive(&keepalive)
 }

@@ -187,3 +187,22 @@ async fn a_stop_closes_idle_connections_and_cuts_the_rest_at_the_deadline() {
     assert_eq!(running.served.await.unwrap(), Drained::Cut(1));
     assert_eq!(running.slow.recv().await, Some("dropped"));
 }
+
+/// What the kernel tells of the server's end of a connection.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_client_that_vanished_is_asked_for_by_the_kernel() {
+    let server = run(10).await;
+    let mut client = TcpStream::connect(server.address).await.unwrap();
+    answer(&mut client).await;
+    let ends = format!(
+        ":{:04X} 0100007F:{:04X}",
+        server.address.port(),
+        client.local_addr().unwrap().port()
+    );
+    let table = std::fs::read_to_string("/proc/net/tcp").unwrap();
+    let row = table.lines().find(|row| row.contains(&ends)).unwrap();
+    // Column 6 is the running timer: 02 is keep-alive.
+    let timer = row.split_whitespace().nth(5).unwrap();
+    assert!(timer.starts_with("02:"), "{row}");
+}

@@ -78,17 +78,9 @@ impl From<RoundFailed> for Refusal {
 mod tests {
     use super::*;
 
-    const DEFAULTS: JobDefaults = JobDefaults {
-        ttl_seconds: 86400,
-        delay_seconds: 0,
-        tries: 1,
-        ttr_seconds: 120,
-        timeout_seconds: 0,
-    };
-
     #[track_caller]
     fn expect(query: &str, outcome: Result<(u64, u64, u16), Refusal>) {
-        let wish = Wish::read(&Query::new(query), &DEFAULTS);
+        let wish = Wish::read(&Query::new(query), &JobDefaults::SHIPPED);
         let outcome = outcome.map(|(ttr_ms, timeout_seconds, count)| Wish {
             claim: Claim { count, ttr_ms },
             patience: Duration::from_secs(timeout_seconds),

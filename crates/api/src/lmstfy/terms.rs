@@ -55,17 +55,9 @@ impl Terms {
 mod tests {
     use super::*;
 
-    const DEFAULTS: JobDefaults = JobDefaults {
-        ttl_seconds: 86400,
-        delay_seconds: 0,
-        tries: 1,
-        ttr_seconds: 120,
-        timeout_seconds: 0,
-    };
-
     #[track_caller]
     fn expect(query: &str, outcome: Result<(u32, u32, u16), Refusal>) {
-        let terms = Terms::read(&Query::new(query), &DEFAULTS);
+        let terms = Terms::read(&Query::new(query), &JobDefaults::SHIPPED);
         let outcome = outcome.map(|(delay_seconds, ttl_seconds, tries)| Terms {
             delay_seconds,
             ttl_seconds,
