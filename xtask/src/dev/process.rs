@@ -81,6 +81,20 @@ impl Daemon {
         ))
     }
 
+    /// What it has warned of, without time and place.
+    pub(crate) fn warnings(&self) -> Vec<String> {
+        let text = fs::read_to_string(&self.log).unwrap_or_default();
+        let warned = text.lines().filter_map(|line| line.split_once(" WARN "));
+        // The place is a path of modules; what follows it is for people.
+        warned
+            .map(|(_, rest)| {
+                rest.split_once(": ")
+                    .map_or(rest, |(_, words)| words)
+                    .to_owned()
+            })
+            .collect()
+    }
+
     /// Whether its log has a line with this word.
     pub(crate) fn has_said(&self, word: &str) -> bool {
         let text = fs::read(&self.log).unwrap_or_default();
@@ -138,6 +152,15 @@ mod tests {
         );
         assert!(words.ends_with("  already\n  it is ready"), "{words}");
         assert!(daemon.has_said("ready") && !daemon.has_said("read"));
+    }
+
+    #[test]
+    fn warnings_are_told_without_time_and_place() {
+        let folder = tempfile::tempdir().unwrap();
+        let script = "echo '2026-11-21T06:18:37Z  WARN a::b: jobs may be lost: no file'; echo '…  INFO a: ready'";
+        let mut daemon = shell(folder.path(), script);
+        daemon.child.wait().unwrap();
+        assert_eq!(daemon.warnings(), ["jobs may be lost: no file"]);
     }
 
     #[test]

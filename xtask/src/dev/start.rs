@@ -43,6 +43,9 @@ pub(crate) fn bring_up(
         (None, None) => return Err(Ending::Failed("there is no Redis".to_owned())),
     };
     start_api(workspace, options, &url, session, signals)?;
+    for warning in session.daemons.iter().flat_map(Daemon::warnings) {
+        say(&format!("warning: {warning}"));
+    }
     start_pumps(workspace, options, &url, session, signals)?;
     welcome::make_token(options.admin_port)?;
     print!("{}", welcome::text(options, session, workspace, &url));
