@@ -7,6 +7,7 @@ use tidegate_store::Store;
 
 use crate::body::Reading;
 use crate::config::{Config, DEFAULT_POOL, JobDefaults};
+use crate::limits::LimitDesk;
 use crate::tokens::TokenDesk;
 use crate::waiters::Waiters;
 
@@ -19,6 +20,8 @@ pub(crate) struct App {
     pools: BTreeMap<Arc<str>, Arc<Pool>>,
     /// Who may do what.
     pub(crate) tokens: TokenDesk,
+    /// How often.
+    pub(crate) limits: LimitDesk,
     /// What applies where a request does not say.
     pub(crate) job_defaults: JobDefaults,
     /// How the body of one job is read; also how much of a body is put up with that means nothing.
@@ -39,7 +42,8 @@ pub(crate) struct Pool {
 }
 
 impl App {
-    /// The state for these stores, by pool. `tokens` is the store of the default pool.
+    /// The state for these stores, by pool. `tokens` is the store of the default pool, which also keeps
+    /// the limits.
     pub(crate) fn new(config: &Config, stores: BTreeMap<String, Store>, tokens: &Store) -> Self {
         let pool = |(name, store): (String, Store)| {
             let name: Arc<str> = name.into();
@@ -59,6 +63,7 @@ impl App {
         Self {
             pools: stores.into_iter().map(pool).collect(),
             tokens: TokenDesk::new(tokens.tokens()),
+            limits: LimitDesk::new(tokens.limits()),
             job_defaults: config.job,
             job_body: reading(JOB_BYTES_MAX),
             bulk_body: reading(config.bodies.bulk_bytes_max),

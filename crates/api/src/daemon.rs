@@ -106,6 +106,9 @@ async fn serve(app: &Arc<App>, public: Listener, stop: CancellationToken, drain_
             tracing::warn!(pool = %pool.name, "jobs on their way back did not arrive in time");
         }
     }
+    if timeout_at(deadline, app.limits.settled()).await.is_err() {
+        tracing::warn!("units of rate limits on their way back did not arrive in time");
+    }
 }
 
 async fn close_lines(app: Arc<App>, stop: CancellationToken) -> Instant {

@@ -17,6 +17,7 @@ mod body;
 mod config;
 mod daemon;
 mod front;
+mod limits;
 mod lmstfy;
 mod metrics;
 mod tokens;

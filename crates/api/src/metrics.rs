@@ -15,6 +15,7 @@ const PUBLISHED: &str = "tidegate_jobs_published_total";
 const DELIVERED: &str = "tidegate_jobs_delivered_total";
 const ACKED: &str = "tidegate_jobs_acked_total";
 const RELEASED: &str = "tidegate_jobs_released_total";
+const LIMITED: &str = "tidegate_limited_requests_total";
 /// Consumers that wait for a job.
 pub(crate) const WAITING: &str = "tidegate_waiting_seats";
 /// Calls that were made for waiting consumers.
@@ -43,6 +44,10 @@ pub(crate) fn describe() {
     describe_counter!(
         RELEASED,
         "Jobs taken back because their consumers had gone, without costing a try"
+    );
+    describe_counter!(
+        LIMITED,
+        "Requests that were refused because of the rate limit of their token, by action"
     );
     describe_gauge!(WAITING, "Consumers that wait for a job");
     describe_counter!(ROUNDS, "Calls to storage on behalf of waiting consumers");
@@ -83,6 +88,11 @@ pub(crate) fn acked(pool: &str) {
 /// A job that was taken back.
 pub(crate) fn released(pool: &str) {
     counter!(RELEASED, "pool" => pool.to_owned()).increment(1);
+}
+
+/// A request that was refused because its token has a limit.
+pub(crate) fn limited(action: &'static str) {
+    counter!(LIMITED, "action" => action).increment(1);
 }
 
 /// A call to storage that failed. They come by the thousand when Redis is away, so there is at most

@@ -18,6 +18,22 @@ pub fn tokens(pool: &str, namespace: &str) -> String {
     format!("tg:tokens:{pool}/{namespace}")
 }
 
+/// The hash of rate limits: field = [`limit_holder`], value = units to read, units to write, seconds.
+pub const LIMITS: &str = "tg:limits";
+
+/// A token, as the table of rate limits names it. No pool has a colon and no namespace a slash in its
+/// name, so no two tokens share one.
+#[must_use]
+pub fn limit_holder(pool: &str, namespace: &str, token: &str) -> String {
+    format!("{pool}:{namespace}/{token}")
+}
+
+/// What a token has done in the running window; `side` is `read` or `write`.
+#[must_use]
+pub fn limit_units(side: &str, holder: &str) -> String {
+    format!("tg:units:{side}:{holder}")
+}
+
 /// The keys of one bucket.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BucketKeys {

@@ -10,6 +10,7 @@
 mod config;
 mod connect;
 mod error;
+mod limits;
 mod reply;
 mod script;
 mod server_check;
@@ -25,6 +26,7 @@ use tidegate_core::{QueueKey, placement};
 pub use config::{StoreConfig, UnsafeServer};
 pub use connect::ConnectError;
 pub use error::{StoreError, Unavailable};
+pub use limits::{LimitCreated, LimitHolder, LimitSide, Limits, RateLimit, Unit, UnitTaken};
 pub use server_check::Refusal;
 pub use subscription::{Alarm, Alarms, Doorbell, Doorbells};
 pub use tokens::{TokenCreated, Tokens};
@@ -82,6 +84,12 @@ impl Store {
     #[must_use]
     pub fn tokens(&self) -> Tokens {
         Tokens::new(self.clone())
+    }
+
+    /// The rate limits kept in this deployment.
+    #[must_use]
+    pub fn limits(&self) -> Limits {
+        Limits::new(self.clone())
     }
 
     /// Runs one plain command, bounded by the command timeout.

@@ -19,7 +19,12 @@ pub(crate) type LazyScript = LazyLock<Script>;
 macro_rules! script {
     ($verb:literal) => {
         std::sync::LazyLock::new(|| {
-            $crate::script::assemble(include_str!(concat!("../../../../lua/", $verb, ".lua")))
+            $crate::script::assemble(include_str!(concat!(
+                env!("CARGO_MANIFEST_DIR"),
+                "/../../lua/",
+                $verb,
+                ".lua"
+            )))
         })
     };
 }

@@ -18,6 +18,7 @@ mod consume_waits;
 mod dead_letter;
 mod destroy;
 mod http;
+mod limits;
 mod names;
 mod paths;
 mod peek;

@@ -10,6 +10,7 @@ mod clock;
 mod durability;
 mod fixture;
 mod hints;
+mod limits;
 mod messages;
 mod model;
 mod pump_verbs;

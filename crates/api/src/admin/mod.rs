@@ -1,6 +1,7 @@
-//! The admin port of the lmstfy wire: tokens, and what operators look at. It asks for no credentials,
+//! The admin port of the lmstfy wire: tokens, their limits, and what operators look at. It asks for no credentials,
 //! so it belongs on a private address.
 
+mod limits;
 mod router;
 mod tokens;
 mod views;

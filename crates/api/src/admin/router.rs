@@ -11,13 +11,17 @@ use tidegate_service::metrics::Metrics;
 use tower::util::MapResponseLayer;
 use ulid::Ulid;
 
-use super::{tokens, views};
+use super::{limits, tokens, views};
 use crate::app::App;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 /// The admin routes, metrics included.
 pub(crate) fn router(app: Arc<App>, metrics: Metrics) -> Router {
+    let limit = get(limits::show)
+        .post(limits::create)
+        .put(limits::set)
+        .delete(limits::delete);
     let own = Router::new()
         .route("/version", get(views::version))
         .route("/version/", get(async || moved("/version")))
@@ -25,6 +29,8 @@ pub(crate) fn router(app: Arc<App>, metrics: Metrics) -> Router {
         .route("/pools/", get(async || moved("/pools")))
         .route("/token/{namespace}", get(tokens::list).post(tokens::create))
         .route("/token/{namespace}/{token}", delete(tokens::delete))
+        .route("/token/{namespace}/{token}/limit", limit)
+        .route("/limits", get(limits::list))
         .with_state(app);
     admin_router(metrics, own).layer(MapResponseLayer::new(with_request_id))
 }

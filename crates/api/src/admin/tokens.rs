@@ -3,7 +3,7 @@
 //! * `GET /token/NAMESPACE?pool=`
 //! * `POST /token/NAMESPACE?pool=` with `description` and, if it is to be a certain one, `token`: in the
 //!   query or in a form.
-//! * `DELETE /token/NAMESPACE/TOKEN`, where the token may have its pool in front.
+//! * `DELETE /token/NAMESPACE/TOKEN`, where the token may have its pool in front. Its limit goes with it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use axum::http::{HeaderMap, Response, StatusCode, header};
 use axum::response::IntoResponse;
 use serde::Serialize;
 use tidegate_core::{InvalidName, Namespace};
-use tidegate_store::{StoreError, TokenCreated};
+use tidegate_store::{LimitHolder, StoreError, TokenCreated};
 
 use crate::app::{App, Pool};
 use crate::body::Reading;
@@ -160,6 +160,8 @@ pub(super) async fn delete(
     let pool = app.pool(pool).ok_or(TokenRefusal::NoSuchPool)?;
     if let Ok(namespace) = Namespace::try_from(namespace.as_str()) {
         app.tokens.delete(&pool.name, &namespace, token).await?;
+        let holder = LimitHolder::new(&pool.name, &namespace, token);
+        app.limits.delete(&holder).await?;
     }
     Ok(StatusCode::NO_CONTENT)
 }

@@ -9,10 +9,11 @@ use serde::Serialize;
 use tidegate_store::StoreError;
 
 use super::json;
+use crate::limits::Action;
 use crate::metrics::storage_failed;
 
 /// Why a request is not answered with what it asked for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Refusal {
     /// The path has broken percent-encoding.
     BadPath,
@@ -32,6 +33,13 @@ pub(crate) enum Refusal {
     TokenMissing,
     /// The token does not open the namespace.
     TokenInvalid,
+    /// The token has done as much as it may for now.
+    OverLimit {
+        /// What it wanted to do.
+        action: Action,
+        /// The token without its pool.
+        token: Box<str>,
+    },
     /// A parameter is not the number it should be.
     BadNumber(&'static str),
     /// The job would be gone before it is due.
@@ -62,25 +70,45 @@ pub(crate) enum Refusal {
     Internal,
 }
 
+/// Most refusals are errors. Nothing to consume is none: the wire calls it a message. A limit that is
+/// reached goes by both names, as clients look for either.
 #[derive(Serialize)]
-#[serde(rename_all = "lowercase")]
-enum Text {
-    Error(Cow<'static, str>),
-    Msg(Cow<'static, str>),
+struct Text {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<Cow<'static, str>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    msg: Option<Cow<'static, str>>,
+}
+
+impl Text {
+    fn error(text: impl Into<Cow<'static, str>>) -> Self {
+        let error = Some(text.into());
+        Self { error, msg: None }
+    }
 }
 
 impl Refusal {
-    fn status_and_text(self) -> (StatusCode, Text) {
+    fn status_and_text(&self) -> (StatusCode, Text) {
         let (status, words) = self.status_and_words();
-        match self {
-            Self::BadNumber(name) => (status, Text::Error(format!("{words} {name}").into())),
-            // Nothing to consume is no error: the wire calls it a message.
-            Self::NoJob => (status, Text::Msg(words.into())),
-            _ => (status, Text::Error(words.into())),
-        }
+        let text = match self {
+            Self::BadNumber(name) => Text::error(format!("{words} {name}")),
+            Self::NoJob => Text {
+                error: None,
+                msg: Some(words.into()),
+            },
+            Self::OverLimit { action, token } => {
+                let text = format!("token({token}) {} {words}", action.name());
+                Text {
+                    error: Some(text.clone().into()),
+                    msg: Some(text.into()),
+                }
+            }
+            _ => Text::error(words),
+        };
+        (status, text)
     }
 
-    const fn status_and_words(self) -> (StatusCode, &'static str) {
+    const fn status_and_words(&self) -> (StatusCode, &'static str) {
         const BAD: StatusCode = StatusCode::BAD_REQUEST;
         const NOT_FOUND: StatusCode = StatusCode::NOT_FOUND;
         const UNAUTHORIZED: StatusCode = StatusCode::UNAUTHORIZED;
@@ -95,6 +123,10 @@ impl Refusal {
             Self::PoolNotFound => (NOT_FOUND, "pool not found"),
             Self::TokenMissing => (UNAUTHORIZED, "token not found"),
             Self::TokenInvalid => (UNAUTHORIZED, "invalid token"),
+            Self::OverLimit { .. } => (
+                StatusCode::TOO_MANY_REQUESTS,
+                "reach the limit rate, please retry later",
+            ),
             Self::BadNumber(_) => (BAD, "invalid"),
             Self::TtlShorterThanDelay => (BAD, "ttl is shorter than delay"),
             Self::NoTries => (BAD, "tries shouldn't be zero"),
@@ -113,7 +145,7 @@ impl Refusal {
     }
 
     /// Whether the rest of the request is not worth waiting for.
-    const fn ends_connection(self) -> bool {
+    const fn ends_connection(&self) -> bool {
         matches!(self, Self::BodyTooLarge | Self::BodyUnreadable)
     }
 }

@@ -13,7 +13,7 @@ use super::error::Refusal;
 use super::job_id::WireJobId;
 use super::json;
 use super::query::Query;
-use super::scope::QueueScope;
+use super::scope::{PublishScope, QueueScope};
 use super::terms::Terms;
 use crate::app::App;
 use crate::body::BodyError;
@@ -27,12 +27,14 @@ struct Published {
 
 pub(super) async fn publish(
     State(app): State<Arc<App>>,
-    scope: QueueScope,
+    scope: PublishScope,
     query: Query,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response<Body>, Refusal> {
-    publish_one(&app, &scope, &query, &headers, body, None).await
+    let published = publish_one(&app, &scope.queue, &query, &headers, body, None).await?;
+    scope.permit.keep();
+    Ok(published)
 }
 
 /// Stores one job, in the place of another if `replaces` says so.

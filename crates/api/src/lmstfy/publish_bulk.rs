@@ -20,7 +20,7 @@ use super::error::Refusal;
 use super::job_id::WireJobId;
 use super::json;
 use super::query::Query;
-use super::scope::QueueScope;
+use super::scope::PublishScope;
 use super::terms::Terms;
 use crate::app::{App, JOB_BYTES_MAX};
 use crate::metrics;
@@ -33,7 +33,10 @@ struct Published {
 
 pub(super) async fn publish_bulk(
     State(app): State<Arc<App>>,
-    scope: QueueScope,
+    PublishScope {
+        queue: scope,
+        permit,
+    }: PublishScope,
     query: Query,
     headers: HeaderMap,
     body: Body,
@@ -47,6 +50,7 @@ pub(super) async fn publish_bulk(
         .map(|one| terms.job(one, &extras))
         .collect();
     let ids = scope.pool.store.publish(&scope.queue, &jobs, None).await?;
+    permit.keep();
     metrics::published(&scope.pool.name, ids.len());
     let versioned = extras.versioned_id;
     let published = Published {

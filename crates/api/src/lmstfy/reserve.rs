@@ -55,6 +55,7 @@ pub(super) async fn reserve(
     let delivery = waiters.wait(&scope.queues, claim, patience).await?;
     let delivery = delivery.ok_or(Refusal::NoJob)?;
     let shown = show(&delivery, claim.count > 1);
+    scope.permit.keep();
     Ok(json::with_body(StatusCode::OK, delivery.into_body(shown)))
 }
 

@@ -1,4 +1,5 @@
-//! Who asks for what: names, then pool, then token. The first that is wrong decides the answer.
+//! Who asks for what: names, then pool, then token, then the rate limit of the token. The first that is
+//! wrong decides the answer.
 //!
 //! The names are read from the path as it was sent, segment by segment, so that every route agrees on
 //! what a broken name is.
@@ -14,6 +15,7 @@ use super::error::Refusal;
 use super::job_id::WireJobId;
 use super::query::{Plus, Query, unescape};
 use crate::app::{App, Pool};
+use crate::limits::{Action, NoPermit, Permit};
 
 /// One queue, opened by a token.
 #[derive(Debug)]
@@ -26,6 +28,15 @@ pub(crate) struct QueueScope {
     pub(crate) job: Option<WireJobId>,
 }
 
+/// One queue to publish to, opened by a token that has not done so too often.
+#[derive(Debug)]
+pub(crate) struct PublishScope {
+    /// The queue.
+    pub(crate) queue: QueueScope,
+    /// To be kept when the publish succeeds.
+    pub(crate) permit: Permit,
+}
+
 /// One queue, open to everyone.
 #[derive(Debug)]
 pub(crate) struct OpenScope {
@@ -35,7 +46,7 @@ pub(crate) struct OpenScope {
     pub(crate) queue: QueueKey,
 }
 
-/// Queues to consume from, opened by a token.
+/// Queues to consume from, opened by a token that has not done so too often.
 #[derive(Debug)]
 pub(crate) struct ConsumeScope {
     /// Where the queues are.
@@ -45,18 +56,41 @@ pub(crate) struct ConsumeScope {
     pub(crate) queues: Vec<QueueKey>,
     /// Whether the list had any name in it.
     pub(crate) named: bool,
+    /// To be kept when the consume succeeds.
+    pub(crate) permit: Permit,
+}
+
+impl QueueScope {
+    async fn of(parts: &Parts, presented: &Presented, app: &App) -> Result<Self, Refusal> {
+        let queue = queue_key(parts.uri.path())?;
+        let pool = presented.pool(app)?;
+        presented.check(app, &pool, Some(&queue.namespace)).await?;
+        let job = segment(parts.uri.path(), JOB_ID).parse().ok();
+        Ok(Self { pool, queue, job })
+    }
 }
 
 impl FromRequestParts<Arc<App>> for QueueScope {
     type Rejection = Refusal;
 
     async fn from_request_parts(parts: &mut Parts, app: &Arc<App>) -> Result<Self, Refusal> {
-        let queue = queue_key(parts.uri.path())?;
+        Self::of(parts, &Presented::in_request(parts), app).await
+    }
+}
+
+impl FromRequestParts<Arc<App>> for PublishScope {
+    type Rejection = Refusal;
+
+    async fn from_request_parts(parts: &mut Parts, app: &Arc<App>) -> Result<Self, Refusal> {
         let presented = Presented::in_request(parts);
-        let pool = presented.pool(app)?;
-        presented.check(app, &pool, Some(&queue.namespace)).await?;
-        let job = segment(parts.uri.path(), JOB_ID).parse().ok();
-        Ok(Self { pool, queue, job })
+        let scope = QueueScope::of(parts, &presented, app).await?;
+        let namespace = &scope.queue.namespace;
+        let permit = presented.permit(app, &scope.pool, namespace, Action::Produce);
+        let permit = permit.await?;
+        Ok(Self {
+            queue: scope,
+            permit,
+        })
     }
 }
 
@@ -86,7 +120,10 @@ impl FromRequestParts<Arc<App>> for ConsumeScope {
         let presented = Presented::in_request(parts);
         let pool = presented.pool(app)?;
         let namespace = presented.check(app, &pool, namespace.as_ref()).await?;
+        let permit = presented.permit(app, &pool, namespace, Action::Consume);
+        let permit = permit.await?;
         Ok(Self {
+            permit,
             pool,
             queues: queues_of(namespace, &list),
             named: list.bytes().any(|byte| byte != b','),
@@ -193,6 +230,26 @@ impl Presented {
         } else {
             Err(Refusal::TokenInvalid)
         }
+    }
+
+    /// The right to this request, for a token that was checked. The limit is that of the pool the token
+    /// leads to, however the token was written.
+    async fn permit(
+        &self,
+        app: &App,
+        pool: &Pool,
+        namespace: &Namespace,
+        action: Action,
+    ) -> Result<Permit, Refusal> {
+        let token = self.split().1;
+        let permit = app.limits.permit(&pool.name, namespace, token, action);
+        permit.await.map_err(|reason| match reason {
+            NoPermit::Failed => Refusal::Internal,
+            NoPermit::OverLimit => Refusal::OverLimit {
+                action,
+                token: token.into(),
+            },
+        })
     }
 }
 

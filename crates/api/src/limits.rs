@@ -1,0 +1,238 @@
+//! How often a token may consume and publish.
+//!
+//! A request takes a unit before anything else is read of it, and holds it. A success keeps it; whatever
+//! else ends the request, a hang-up included, drops the [`Permit`], which gives the unit back.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use moka::future::Cache;
+use tidegate_core::Namespace;
+use tidegate_store::{
+    LimitCreated, LimitHolder, LimitSide, Limits, RateLimit, StoreError, Unit, UnitTaken,
+};
+use tokio::runtime::Handle;
+use tokio_util::task::TaskTracker;
+
+use crate::metrics;
+
+/// A new limit holds after this long, anywhere.
+const REMEMBERED_FOR: Duration = Duration::from_secs(1);
+const REMEMBERED_MAX: u64 = 100_000;
+
+/// What is limited.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Action {
+    /// Taking jobs.
+    Consume,
+    /// Storing jobs: one, or many in one request.
+    Produce,
+}
+
+impl Action {
+    /// Its name on the wire and in metrics.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Consume => "consume",
+            Self::Produce => "produce",
+        }
+    }
+
+    const fn side(self) -> LimitSide {
+        match self {
+            Self::Consume => LimitSide::Read,
+            Self::Produce => LimitSide::Write,
+        }
+    }
+}
+
+/// Why there is no permit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum NoPermit {
+    /// The token has done as much as it may for now.
+    OverLimit,
+    /// Storage failed. The reason has been logged.
+    Failed,
+}
+
+impl From<StoreError> for NoPermit {
+    fn from(error: StoreError) -> Self {
+        metrics::storage_failed(&error);
+        Self::Failed
+    }
+}
+
+/// The limits, and a short memory of who has which, or none. Cheap to clone.
+#[derive(Debug, Clone)]
+pub(crate) struct LimitDesk(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    limits: Limits,
+    known: Cache<LimitHolder, Option<RateLimit>>,
+    /// Units on their way here and back.
+    tasks: TaskTracker,
+    /// Where tasks run that are started by a drop, which may happen anywhere.
+    runtime: Handle,
+}
+
+impl LimitDesk {
+    /// To be called on a runtime.
+    pub(crate) fn new(limits: Limits) -> Self {
+        let known = Cache::builder()
+            .max_capacity(REMEMBERED_MAX)
+            .time_to_live(REMEMBERED_FOR)
+            .build();
+        Self(Arc::new(Inner {
+            limits,
+            known,
+            tasks: TaskTracker::new(),
+            runtime: Handle::current(),
+        }))
+    }
+
+    /// Lets a request begin, if its token has not yet done as much as it may. `pool` is the name of the
+    /// pool itself, not what the request called it.
+    pub(crate) async fn permit(
+        &self,
+        pool: &str,
+        namespace: &Namespace,
+        token: &str,
+        action: Action,
+    ) -> Result<Permit, NoPermit> {
+        let holder = LimitHolder::new(pool, namespace, token);
+        let Some(limit) = self.known(&holder).await? else {
+            return Ok(Permit(None));
+        };
+        let side = action.side();
+        let Some(units_max) = limit.units(side) else {
+            return Ok(Permit(None));
+        };
+        let inner = Arc::clone(&self.0);
+        // In a task of its own: a client that hangs up while the call is on its way must not leave a
+        // unit behind that nobody holds.
+        let taking = self.0.tasks.spawn(async move {
+            let taken = inner
+                .limits
+                .take(&holder, side, units_max, limit.interval_seconds)
+                .await?;
+            Ok(match taken {
+                UnitTaken::OverLimit => None,
+                UnitTaken::Done(unit) => Some(Permit::new(inner, holder, unit)),
+            })
+        });
+        match taking.await {
+            Ok(Ok(Some(permit))) => Ok(permit),
+            Ok(Ok(None)) => {
+                metrics::limited(action.name());
+                Err(NoPermit::OverLimit)
+            }
+            Ok(Err(error)) => Err(error),
+            // Only a runtime that shuts down ends the task early.
+            Err(_) => Err(NoPermit::Failed),
+        }
+    }
+
+    async fn known(&self, holder: &LimitHolder) -> Result<Option<RateLimit>, StoreError> {
+        if let Some(known) = self.0.known.get(holder).await {
+            return Ok(known);
+        }
+        let limit = self.0.limits.get(holder).await?;
+        self.0.known.insert(holder.clone(), limit).await;
+        Ok(limit)
+    }
+
+    /// Gives a token a limit, unless it has one.
+    pub(crate) async fn create(
+        &self,
+        holder: &LimitHolder,
+        limit: RateLimit,
+    ) -> Result<LimitCreated, StoreError> {
+        let created = self.0.limits.create(holder, limit).await?;
+        self.0.known.invalidate(holder).await;
+        Ok(created)
+    }
+
+    /// Gives a token a limit: it holds here at once, in other processes within a second.
+    pub(crate) async fn set(
+        &self,
+        holder: &LimitHolder,
+        limit: RateLimit,
+    ) -> Result<(), StoreError> {
+        self.0.limits.set(holder, limit).await?;
+        self.0.known.invalidate(holder).await;
+        Ok(())
+    }
+
+    /// Removes the limit of a token: here at once, in other processes within a second.
+    pub(crate) async fn delete(&self, holder: &LimitHolder) -> Result<(), StoreError> {
+        self.0.limits.delete(holder).await?;
+        self.0.known.invalidate(holder).await;
+        Ok(())
+    }
+
+    /// The limit of a token as it is stored.
+    pub(crate) async fn get(&self, holder: &LimitHolder) -> Result<Option<RateLimit>, StoreError> {
+        self.0.limits.get(holder).await
+    }
+
+    /// All limits.
+    pub(crate) async fn list(&self) -> Result<Vec<(LimitHolder, RateLimit)>, StoreError> {
+        self.0.limits.list().await
+    }
+
+    /// Waits until units that are on their way back have arrived. To be called when all requests have
+    /// ended.
+    pub(crate) async fn settled(&self) {
+        self.0.tasks.close();
+        self.0.tasks.wait().await;
+    }
+}
+
+/// The right to one request. Small where nothing is limited: a long poll keeps it for minutes.
+#[derive(Debug)]
+pub(crate) struct Permit(Option<Box<Held>>);
+
+#[derive(Debug)]
+struct Held {
+    inner: Arc<Inner>,
+    holder: LimitHolder,
+    unit: Unit,
+}
+
+impl Permit {
+    fn new(inner: Arc<Inner>, holder: LimitHolder, unit: Unit) -> Self {
+        Self(Some(Box::new(Held {
+            inner,
+            holder,
+            unit,
+        })))
+    }
+
+    /// The request succeeded: it counts.
+    pub(crate) fn keep(mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        let Some(held) = self.0.take() else {
+            return;
+        };
+        let tasks = held.inner.tasks.clone();
+        let runtime = held.inner.runtime.clone();
+        let giving_back = async move {
+            let Held {
+                inner,
+                holder,
+                unit,
+            } = *held;
+            // Should this fail, the unit comes back with the next window.
+            if let Err(error) = inner.limits.give_back(&holder, unit).await {
+                metrics::storage_failed(&error);
+            }
+        };
+        tasks.spawn_on(giving_back, &runtime);
+    }
+}

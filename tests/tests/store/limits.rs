@@ -1,0 +1,182 @@
+//! Units of rate limits: never more than there are, and back where they came from.
+
+use std::time::Duration;
+
+use tidegate_core::Namespace;
+use tidegate_store::{LimitCreated, LimitHolder, LimitSide, RateLimit, Store, Unit, UnitTaken};
+use tidegate_testkit::eventually;
+use tokio::task::JoinSet;
+
+use crate::fixture::{START, fixture};
+
+const UNITS: u64 = 3;
+const INTERVAL_SECONDS: u32 = 10;
+const INTERVAL_MS: u64 = 10_000;
+
+fn holder(token: &str) -> LimitHolder {
+    LimitHolder::new("default", &Namespace::try_from("shop").unwrap(), token)
+}
+
+async fn take_side(store: &Store, token: &str, side: LimitSide) -> Option<Unit> {
+    let limits = store.limits();
+    let holder = holder(token);
+    let taking = limits.take(&holder, side, UNITS, INTERVAL_SECONDS);
+    match taking.await.unwrap() {
+        UnitTaken::Done(unit) => Some(unit),
+        UnitTaken::OverLimit => None,
+    }
+}
+
+async fn take(store: &Store, now_ms: u64) -> Option<Unit> {
+    take_side(&store.at(now_ms), "t", LimitSide::Read).await
+}
+
+async fn give_back(store: &Store, unit: Unit) {
+    store.limits().give_back(&holder("t"), unit).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_window_begins_with_its_first_unit_and_ends_an_interval_later() {
+    let fixture = fixture().await;
+    let store = &fixture.store;
+    assert!(take(store, START + 700).await.is_some());
+    let last = START + 700 + INTERVAL_MS - 1;
+    assert!(take(store, START + 9_000).await.is_some());
+    assert!(take(store, last).await.is_some());
+    assert!(take(store, last).await.is_none());
+    for _ in 0..UNITS {
+        assert!(take(store, last + 1).await.is_some());
+    }
+    assert!(take(store, last + INTERVAL_MS).await.is_none());
+    assert!(take(store, last + 1 + INTERVAL_MS).await.is_some());
+}
+
+#[tokio::test]
+async fn a_unit_goes_back_to_the_window_it_came_from_or_to_none() {
+    let fixture = fixture().await;
+    let store = &fixture.store;
+    let mut units = Vec::new();
+    while let Some(unit) = take(store, START).await {
+        units.push(unit);
+    }
+    assert_eq!(units.len() as u64, UNITS);
+    give_back(store, units.pop().unwrap()).await;
+    let again = take(store, START + 1).await.unwrap();
+    assert_eq!(take(store, START + 1).await, None);
+    // The next window is full as well: a unit of the last one makes no room in it.
+    for _ in 0..UNITS {
+        assert!(take(store, START + INTERVAL_MS).await.is_some());
+    }
+    give_back(store, again).await;
+    assert_eq!(take(store, START + INTERVAL_MS).await, None);
+}
+
+#[tokio::test]
+async fn giving_back_never_counts_below_zero_and_creates_no_key() {
+    let fixture = fixture().await;
+    let store = &fixture.store;
+    let unit = take(store, START).await.unwrap();
+    for _ in 0..5 {
+        give_back(store, unit.clone()).await;
+    }
+    for _ in 0..UNITS {
+        assert!(take(store, START).await.is_some());
+    }
+    assert_eq!(take(store, START).await, None);
+    let mut connection = fixture.connection();
+    let units = "tg:units:read:default:shop/t";
+    let removed: i64 = redis::cmd("DEL").arg(units).query(&mut connection).unwrap();
+    assert_eq!(removed, 1);
+    give_back(store, unit).await;
+    let exists: bool = redis::cmd("EXISTS")
+        .arg(units)
+        .query(&mut connection)
+        .unwrap();
+    assert!(!exists);
+}
+
+#[tokio::test]
+async fn sides_and_tokens_have_units_of_their_own() {
+    let fixture = fixture().await;
+    let store = &fixture.store;
+    while take_side(store, "t", LimitSide::Read).await.is_some() {}
+    assert!(take_side(store, "t", LimitSide::Write).await.is_some());
+    assert!(take_side(store, "u", LimitSide::Read).await.is_some());
+    assert!(take_side(store, "t", LimitSide::Read).await.is_none());
+}
+
+#[tokio::test]
+async fn many_takers_at_once_never_get_more_than_there_is() {
+    const TAKERS: usize = 64;
+    const UNITS_MAX: u64 = 40;
+    let fixture = fixture().await;
+    let store = &fixture.store;
+    let mut takers = JoinSet::new();
+    for number in 0..TAKERS {
+        let limits = store.limits();
+        takers.spawn(async move {
+            let mut kept = 0;
+            let holder = holder("t");
+            for round in 0..10 {
+                let taking = limits.take(&holder, LimitSide::Write, UNITS_MAX, 3600);
+                match taking.await.unwrap() {
+                    UnitTaken::OverLimit => {}
+                    // Some succeed, some fail: what is given back may be taken again.
+                    UnitTaken::Done(unit) if (number + round) % 2 == 0 => {
+                        limits.give_back(&holder, unit).await.unwrap();
+                    }
+                    UnitTaken::Done(_) => kept += 1,
+                }
+            }
+            kept
+        });
+    }
+    let kept: Vec<u64> = takers.join_all().await;
+    assert_eq!(kept.iter().sum::<u64>(), UNITS_MAX);
+}
+
+#[tokio::test]
+async fn a_window_that_is_over_leaves_nothing_behind() {
+    let fixture = fixture().await;
+    let limits = fixture.store.limits();
+    let taken = limits.take(&holder("t"), LimitSide::Read, 1, 1).await;
+    assert!(matches!(taken.unwrap(), UnitTaken::Done(_)));
+    let mut connection = fixture.connection();
+    eventually("no units are left", Duration::from_secs(10), async || {
+        let keys: Vec<String> = redis::cmd("KEYS")
+            .arg("tg:units:*")
+            .query(&mut connection)
+            .unwrap();
+        if keys.is_empty() {
+            Ok(())
+        } else {
+            Err(keys.len())
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn limits_are_made_once_replaced_listed_and_deleted() {
+    let fixture = fixture().await;
+    let limits = fixture.store.limits();
+    let limit = |read| RateLimit {
+        read,
+        write: -1,
+        interval_seconds: 60,
+    };
+    assert_eq!(limits.get(&holder("t")).await.unwrap(), None);
+    let made = limits.create(&holder("t"), limit(1)).await.unwrap();
+    assert_eq!(made, LimitCreated::Done);
+    let made = limits.create(&holder("t"), limit(2)).await.unwrap();
+    assert_eq!(made, LimitCreated::AlreadyExists);
+    assert_eq!(limits.get(&holder("t")).await.unwrap(), Some(limit(1)));
+    limits.set(&holder("t"), limit(3)).await.unwrap();
+    limits.set(&holder("a/b:c"), limit(4)).await.unwrap();
+    let listed = limits.list().await.unwrap();
+    let expected = [(holder("a/b:c"), limit(4)), (holder("t"), limit(3))];
+    assert_eq!(listed, expected);
+    limits.delete(&holder("t")).await.unwrap();
+    limits.delete(&holder("t")).await.unwrap();
+    assert_eq!(limits.get(&holder("t")).await.unwrap(), None);
+}
