@@ -1,6 +1,7 @@
 //! Settings of the daemon. `config/api.toml` is the commented default and the base layer.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -20,8 +21,10 @@ pub const DEFAULT_POOL: &str = "default";
 pub struct Config {
     /// Where jobs are published and consumed.
     pub listen: SocketAddr,
-    /// Where tokens are made and metrics are served. It asks for no credentials.
+    /// Where tokens are made and metrics are served. It asks for credentials if there are accounts.
     pub admin_listen: SocketAddr,
+    /// Whether to start with an admin port that other machines reach and that has no accounts.
+    pub allow_open_admin: bool,
     /// How long to wait for Redis at the start.
     #[serde(with = "humantime_serde")]
     pub connect_patience: Duration,
@@ -38,8 +41,33 @@ pub struct Config {
     pub waiters: WaiterConfig,
     /// What applies where a request does not say.
     pub job: JobDefaults,
+    /// Who may use the admin port: passwords by name. None = whoever can connect.
+    pub accounts: BTreeMap<String, Password>,
     /// The Redis deployments, by name.
     pub pool: BTreeMap<String, StoreConfig>,
+}
+
+/// A password of the admin port. It is never shown.
+#[derive(Clone, Deserialize)]
+#[serde(from = "String")]
+pub struct Password(Box<str>);
+
+impl Password {
+    pub(crate) fn text(&self) -> &str {
+        &self.0
+    }
+}
+
+impl From<String> for Password {
+    fn from(text: String) -> Self {
+        Self(text.into())
+    }
+}
+
+impl fmt::Debug for Password {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("Password(…)")
+    }
 }
 
 /// What the bodies of requests may be.
@@ -109,11 +137,32 @@ impl Config {
                 "pool {name:?}: a name must not be empty or contain a colon"
             ));
         }
+        self.check_admin()?;
         if self.waiters.poll_interval < Duration::from_millis(100) {
             return Err("waiters.poll_interval must be at least 100ms".to_owned());
         }
         if self.job.tries == 0 {
             return Err("job.tries must be at least 1".to_owned());
+        }
+        Ok(())
+    }
+
+    fn check_admin(&self) -> Result<(), String> {
+        for (name, password) in &self.accounts {
+            // The colon ends the name when it comes over the wire.
+            if name.is_empty() || name.contains(':') || password.text().is_empty() {
+                return Err(format!(
+                    "accounts, {name:?}: a name must not be empty or contain a colon, and must have a password"
+                ));
+            }
+        }
+        let is_private = self.admin_listen.ip().to_canonical().is_loopback();
+        if !is_private && self.accounts.is_empty() && !self.allow_open_admin {
+            return Err(format!(
+                "admin_listen = {}: other machines could make tokens there; name [accounts], listen on \
+                 127.0.0.1, or say allow_open_admin = true (--allow-open-admin)",
+                self.admin_listen
+            ));
         }
         Ok(())
     }
@@ -165,5 +214,39 @@ mod tests {
         let mut config = with_flags(&[]);
         config.pool.clear();
         assert!(config.check().unwrap_err().contains("[pool.default]"));
+    }
+
+    #[test]
+    fn an_admin_port_for_other_machines_needs_accounts_or_a_word() {
+        for (address, is_private) in [
+            ("127.0.0.1:1", true),
+            ("127.8.8.8:1", true),
+            ("[::1]:1", true),
+            ("[::ffff:127.0.0.1]:1", true),
+            ("0.0.0.0:1", false),
+            ("[::]:1", false),
+            ("10.0.0.1:1", false),
+        ] {
+            let config = with_flags(&[("admin_listen", address.to_owned())]);
+            assert_eq!(config.check().is_ok(), is_private, "{address}");
+            let mut allowed = config.clone();
+            allowed.allow_open_admin = true;
+            assert_eq!(allowed.check(), Ok(()), "{address}");
+            let mut guarded = config;
+            let password = Password::from("secret".to_owned());
+            guarded.accounts.insert("ops".to_owned(), password);
+            assert_eq!(guarded.check(), Ok(()), "{address}");
+            assert!(!format!("{guarded:?}").contains("secret"));
+        }
+    }
+
+    #[test]
+    fn an_account_has_a_name_without_colon_and_a_password() {
+        for (name, password) in [("", "x"), ("a:b", "x"), ("a", "")] {
+            let mut config = with_flags(&[]);
+            let password = Password::from(password.to_owned());
+            config.accounts.insert(name.to_owned(), password);
+            assert!(config.check().unwrap_err().contains("accounts"), "{name}");
+        }
     }
 }

@@ -73,7 +73,7 @@ pub async fn run(config: Config) -> Result<(), StartError> {
 
     let admin_stop = CancellationToken::new();
     tokio::spawn(recorded.clone().upkeep(admin_stop.clone()));
-    let admin_router = admin::router(Arc::clone(&app), recorded);
+    let admin_router = admin::router(Arc::clone(&app), &config.accounts, recorded);
     let admin_served = tokio::spawn(admin.serve(admin_router, admin_stop.clone(), ADMIN_DRAIN));
     serve(&app, public, stop, config.drain_timeout).await;
     admin_stop.cancel();

@@ -23,5 +23,5 @@ mod metrics;
 mod tokens;
 mod waiters;
 
-pub use config::{BodyLimits, Config, DEFAULT_POOL, DEFAULTS, JobDefaults, WaiterConfig};
+pub use config::{BodyLimits, Config, DEFAULT_POOL, DEFAULTS, JobDefaults, Password, WaiterConfig};
 pub use daemon::{StartError, run};

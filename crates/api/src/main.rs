@@ -39,9 +39,13 @@ struct Flags {
     #[arg(long, value_name = "ADDRESS")]
     listen: Option<SocketAddr>,
 
-    /// Serve tokens and metrics here, to anyone who can connect [default: 127.0.0.1:7778]
+    /// Serve tokens and metrics here; see [accounts] in the settings [default: 127.0.0.1:7778]
     #[arg(long, value_name = "ADDRESS")]
     admin_listen: Option<SocketAddr>,
+
+    /// Start even if other machines reach the admin port and it has no accounts
+    #[arg(long)]
+    allow_open_admin: bool,
 
     /// The Redis of the default pool [default: redis://127.0.0.1:6379]
     #[arg(long, value_name = "URL")]
@@ -74,6 +78,7 @@ Try it:
 
 impl Flags {
     fn overrides(&self) -> Vec<(&'static str, String)> {
+        let open_admin = self.allow_open_admin.then(|| "true".to_owned());
         let unsafe_server = self.allow_unsafe_redis.then(|| "warn".to_owned());
         [
             ("listen", self.listen.map(|address| address.to_string())),
@@ -81,6 +86,7 @@ impl Flags {
                 "admin_listen",
                 self.admin_listen.map(|address| address.to_string()),
             ),
+            ("allow_open_admin", open_admin),
             ("pool.default.url", self.redis.clone()),
             ("pool.default.unsafe_server", unsafe_server),
             ("log.level", self.log_level.clone()),

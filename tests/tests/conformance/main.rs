@@ -9,6 +9,7 @@
     reason = "helpers of tests fail by panicking, as tests do"
 )]
 
+mod accounts;
 mod ack;
 mod admin;
 mod attributes;

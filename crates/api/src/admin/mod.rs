@@ -1,6 +1,7 @@
-//! The admin port of the lmstfy wire: tokens, their limits, and what operators look at. It asks for no credentials,
-//! so it belongs on a private address.
+//! The admin port of the lmstfy wire: tokens, their limits, and what operators look at. Without
+//! accounts it asks for no credentials, so it belongs on a private address.
 
+mod accounts;
 mod limits;
 mod router;
 mod tokens;

@@ -1,9 +1,11 @@
 //! Every route of the admin port.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use axum::Router;
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
+use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{delete, get};
 use tidegate_service::admin_router;
@@ -11,26 +13,35 @@ use tidegate_service::metrics::Metrics;
 use tower::util::MapResponseLayer;
 use ulid::Ulid;
 
+use super::accounts::{Accounts, guard};
 use super::{limits, tokens, views};
 use crate::app::App;
+use crate::config::Password;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 /// The admin routes, metrics included.
-pub(crate) fn router(app: Arc<App>, metrics: Metrics) -> Router {
+pub(crate) fn router(
+    app: Arc<App>,
+    accounts: &BTreeMap<String, Password>,
+    metrics: Metrics,
+) -> Router {
     let limit = get(limits::show)
         .post(limits::create)
         .put(limits::set)
         .delete(limits::delete);
+    let guard = from_fn_with_state(Accounts::new(accounts), guard);
+    // For those who have an account, where there are accounts. What is below is for everybody.
     let own = Router::new()
-        .route("/version", get(views::version))
-        .route("/version/", get(async || moved("/version")))
-        .route("/pools", get(views::pools))
-        .route("/pools/", get(async || moved("/pools")))
         .route("/token/{namespace}", get(tokens::list).post(tokens::create))
         .route("/token/{namespace}/{token}", delete(tokens::delete))
         .route("/token/{namespace}/{token}/limit", limit)
         .route("/limits", get(limits::list))
+        .route_layer(guard)
+        .route("/version", get(views::version))
+        .route("/version/", get(async || moved("/version")))
+        .route("/pools", get(views::pools))
+        .route("/pools/", get(async || moved("/pools")))
         .with_state(app);
     admin_router(metrics, own).layer(MapResponseLayer::new(with_request_id))
 }
