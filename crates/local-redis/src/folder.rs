@@ -3,6 +3,8 @@
 use std::fs::{self, File};
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use rustix::fs::{FlockOperation, flock};
 use tempfile::TempDir;
@@ -10,6 +12,11 @@ use tempfile::TempDir;
 use crate::error::Error;
 use crate::server::KEEP_VARIABLE;
 use crate::title::process_title;
+
+/// A lock that was given up may be held a moment longer by a child process that another thread is just
+/// starting: until its program runs, the child has a copy of every open file.
+const LOCK_PATIENCE: Duration = Duration::from_secs(1);
+const LOCK_PAUSE: Duration = Duration::from_millis(5);
 
 const LOG_LINES_TOLD: usize = 12;
 const LOG_BYTES_READ: u64 = 8192;
@@ -131,19 +138,46 @@ fn lock(folder: &Path) -> Result<File, Error> {
         .append(true)
         .open(&path)
         .map_err(Error::io(doing()))?;
-    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-        Ok(()) => Ok(file),
-        Err(rustix::io::Errno::WOULDBLOCK) => Err(Error::FolderInUse {
-            folder: folder.to_owned(),
-            pid: None,
-        }),
-        Err(error) => Err(Error::io(doing())(error.into())),
+    let give_up_at = Instant::now() + LOCK_PATIENCE;
+    loop {
+        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => return Ok(file),
+            Err(rustix::io::Errno::WOULDBLOCK) if Instant::now() < give_up_at => {
+                thread::sleep(LOCK_PAUSE);
+            }
+            Err(rustix::io::Errno::WOULDBLOCK) => {
+                return Err(Error::FolderInUse {
+                    folder: folder.to_owned(),
+                    pid: None,
+                });
+            }
+            Err(error) => return Err(Error::io(doing())(error.into())),
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::process::Command;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
     use super::*;
+
+    #[test]
+    fn a_folder_can_be_opened_again_while_other_threads_start_processes() {
+        let folder = tempfile::tempdir().unwrap();
+        let done = AtomicBool::new(false);
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                while !done.load(Ordering::Relaxed) {
+                    Command::new("true").status().unwrap();
+                }
+            });
+            let opened = (0..300).find_map(|_| DataFolder::open(Some(folder.path())).err());
+            done.store(true, Ordering::Relaxed);
+            assert!(opened.is_none(), "{opened:?}");
+        });
+    }
 
     #[test]
     fn a_folder_has_one_owner_at_a_time() {
