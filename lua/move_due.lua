@@ -5,8 +5,8 @@
 -- ARGV[2] now    ms, '' = Redis's clock
 -- ARGV[3] token  of the pump
 -- ARGV[4] limit  hints that one call may look at
--- Returns ok → 1 if more are due else 0, µs until the next due time or -1, leases that were over, jobs
---   buried, jobs expired, stale hints dropped, then the lateness in ms of each job made ready
+-- Returns ok → 1 if more are due else 0, µs until the next due time or -1, jobs buried, jobs
+--   expired, stale hints dropped, then the lateness in ms of each job made ready
 -- Returns lost → the caller does not lead the bucket; nothing changed
 -- Since layout 1
 -- Invariant: a hint moves a job only if the record agrees, so no job moves twice whoever calls.
@@ -18,7 +18,7 @@ if redis.call('GET', KEYS[1]) ~= token then return { 'lost' } end
 local near = prefix .. 'near'
 
 local numbers = redis.call('ZRANGE', near, '-inf', now_ms, 'BYSCORE', 'LIMIT', 0, limit)
-local leases_over, buried, expiries, stale, latenesses, not_yet_due = 0, 0, 0, 0, {}, {}
+local buried, expiries, stale, latenesses, not_yet_due = 0, 0, 0, {}, {}
 
 local function bury(job)
   count(job.queue, DEAD, 1)
@@ -29,7 +29,6 @@ end
 
 local function move(job)
   count(job.queue, job.state, -1)
-  if job.state == LEASED then leases_over = leases_over + 1 end
   if job.tries > 0 then
     arrive(job)
     latenesses[#latenesses + 1] = now_ms - job.due_ms
@@ -59,4 +58,4 @@ settle()
 local head = redis.call('ZRANGE', near, 0, 0, 'WITHSCORES')[2]
 local more = head and tonumber(head) <= now_ms and 1 or 0
 local wait_us = head and math.max(0, head * 1000 - now_us) or -1
-return { 'ok', more, wait_us, leases_over, buried, expiries, stale, unpack(latenesses) }
+return { 'ok', more, wait_us, buried, expiries, stale, unpack(latenesses) }

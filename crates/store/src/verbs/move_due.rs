@@ -13,8 +13,6 @@ pub enum MovedDue {
         more: bool,
         /// Time until the next due time in near, in µs.
         next_in_us: Option<u64>,
-        /// Jobs whose leases were over, ready or buried now.
-        leases_over: u64,
         /// Jobs whose tries were used up.
         buried: u64,
         /// Jobs whose time to live was over.
@@ -46,7 +44,7 @@ impl Store {
             "ok" => {
                 let more = reply.flag()?;
                 let next_in_us = reply.optional()?;
-                let (leases_over, buried) = (reply.count()?, reply.count()?);
+                let buried = reply.count()?;
                 let (expired, stale) = (reply.count()?, reply.count()?);
                 let mut latenesses_ms = Vec::new();
                 while reply.has_more() {
@@ -55,7 +53,6 @@ impl Store {
                 Ok(MovedDue::Done {
                     more,
                     next_in_us,
-                    leases_over,
                     buried,
                     expired,
                     stale,
