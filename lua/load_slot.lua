@@ -16,15 +16,16 @@ local token, lead_ms, limit = ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5])
 
 if redis.call('GET', KEYS[1]) ~= token then return { 'lost' } end
 
-local new_edge = math.floor((now_ms + lead_ms) / SLOT_MS) + 1
-if new_edge > tonumber(redis.call('GET', prefix .. 'edge') or 0) then
-  redis.call('SET', prefix .. 'edge', new_edge)
-else
-  new_edge = tonumber(redis.call('GET', prefix .. 'edge'))
+local old_edge = tonumber(redis.call('GET', prefix .. 'edge') or 0)
+local new_edge = math.max(old_edge, math.floor((now_ms + lead_ms) / SLOT_MS) + 1)
+if new_edge > old_edge then redis.call('SET', prefix .. 'edge', new_edge) end
+
+local function first_slot()
+  return redis.call('ZRANGE', prefix .. 'slots', '-inf', '(' .. new_edge, 'BYSCORE', 'LIMIT', 0, 1)[1]
 end
 
 local loaded = 0
-local slot = redis.call('ZRANGE', prefix .. 'slots', '-inf', '(' .. new_edge, 'BYSCORE', 'LIMIT', 0, 1)[1]
+local slot = first_slot()
 while slot and loaded < limit do
   local hints = redis.call('LPOP', prefix .. 'far:' .. slot, limit - loaded) or {}
   for _, far in ipairs(hints) do
@@ -35,6 +36,6 @@ while slot and loaded < limit do
   loaded = loaded + #hints
   if redis.call('EXISTS', prefix .. 'far:' .. slot) == 1 then break end
   redis.call('ZREM', prefix .. 'slots', slot)
-  slot = redis.call('ZRANGE', prefix .. 'slots', '-inf', '(' .. new_edge, 'BYSCORE', 'LIMIT', 0, 1)[1]
+  slot = first_slot()
 end
 return { 'ok', loaded, slot and 1 or 0, math.max(0, new_edge * SLOT_MS - lead_ms - now_ms) }

@@ -25,8 +25,8 @@ local function oldest(state, stale_left)
   while stale_left > 0 do
     local head = redis.call('LINDEX', list, 0)
     if not head then return { 'none' } end
-    local job = read(head)
-    if job and job.state == state and job.queue == queue then
+    local job = hinted(head, state, queue)
+    if job then
       if not expired(job) then return shown(job) end
       delete(job)
     end

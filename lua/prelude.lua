@@ -48,12 +48,19 @@ local function place(job, number)
   job.number, job.chunk, job.field = number, math.floor(number / CHUNK), number % CHUNK
 end
 
--- The job with this number, or nil. Hints prove nothing: callers compare state and queue.
+-- The job with this number, or nil.
 local function read(number)
   number = tonumber(number)
   local job = unpack_header(redis.call('HGET', prefix .. 'c:' .. math.floor(number / CHUNK), number % CHUNK))
   if job then place(job, number) end
   return job
+end
+
+-- The job that a hint in the list of a state and queue stands for, or nil if the hint is stale: the
+-- record is the truth.
+local function hinted(number, state, queue)
+  local job = read(number)
+  if job and job.state == state and job.queue == queue then return job end
 end
 
 local function expired(job)

@@ -16,8 +16,8 @@ if not queue then return { 'ok', 0, 0 } end
 local list = prefix .. STATES[state] .. ':' .. queue
 local purged = 0
 for _, number in ipairs(redis.call('LPOP', list, limit) or {}) do
-  local job = read(number)
-  if job and job.state == state and job.queue == queue then
+  local job = hinted(number, state, queue)
+  if job then
     delete(job)
     purged = purged + 1
   end

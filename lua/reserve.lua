@@ -20,8 +20,8 @@ local function next_live()
   while stale_left >= 0 do
     local number = redis.call('LPOP', prefix .. 'ready:' .. queue)
     if not number then return nil end
-    local job = read(number)
-    if job and job.state == READY and job.queue == queue then
+    local job = hinted(number, READY, queue)
+    if job then
       if not expired(job) then return job end
       delete(job)
     end

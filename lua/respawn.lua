@@ -16,8 +16,8 @@ if not queue then return { 'ok', 0, 0 } end
 local list = prefix .. 'dead:' .. queue
 local respawned = 0
 for _, number in ipairs(redis.call('LPOP', list, limit) or {}) do
-  local job = read(number)
-  if job and job.state == DEAD and job.queue == queue then
+  local job = hinted(number, DEAD, queue)
+  if job then
     count(queue, DEAD, -1)
     arrive(job)
     job.tries, job.due_ms = 1, now_ms

@@ -42,8 +42,7 @@ local function drop_stale_head(queue, hints)
   local list = prefix .. 'ready:' .. queue
   for _ = 1, hints do
     local number = redis.call('LINDEX', list, 0)
-    local job = number and read(number)
-    if not number or (job and job.state == READY and job.queue == queue) then return end
+    if not number or hinted(number, READY, queue) then return end
     redis.call('LPOP', list)
   end
 end
