@@ -3,20 +3,18 @@
 use std::fs::{self, File};
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use rustix::fs::{FlockOperation, flock};
 use tempfile::TempDir;
 
 use crate::error::Error;
+use crate::file_lock::lock_within;
 use crate::server::KEEP_VARIABLE;
 use crate::title::process_title;
 
 /// A lock that was given up may be held a moment longer by a child process that another thread is just
 /// starting: until its program runs, the child has a copy of every open file.
 const LOCK_PATIENCE: Duration = Duration::from_secs(1);
-const LOCK_PAUSE: Duration = Duration::from_millis(5);
 
 const LOG_LINES_TOLD: usize = 12;
 const LOG_BYTES_READ: u64 = 8192;
@@ -131,35 +129,18 @@ fn temporary_folder() -> std::io::Result<TempDir> {
 }
 
 fn lock(folder: &Path) -> Result<File, Error> {
-    let path = folder.join("lock");
-    let doing = || format!("locking {}", path.display());
-    let file = File::options()
-        .create(true)
-        .append(true)
-        .open(&path)
-        .map_err(Error::io(doing()))?;
-    let give_up_at = Instant::now() + LOCK_PATIENCE;
-    loop {
-        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => return Ok(file),
-            Err(rustix::io::Errno::WOULDBLOCK) if Instant::now() < give_up_at => {
-                thread::sleep(LOCK_PAUSE);
-            }
-            Err(rustix::io::Errno::WOULDBLOCK) => {
-                return Err(Error::FolderInUse {
-                    folder: folder.to_owned(),
-                    pid: None,
-                });
-            }
-            Err(error) => return Err(Error::io(doing())(error.into())),
-        }
-    }
+    let locked = lock_within(&folder.join("lock"), LOCK_PATIENCE, || {})?;
+    locked.ok_or_else(|| Error::FolderInUse {
+        folder: folder.to_owned(),
+        pid: None,
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use std::process::Command;
     use std::sync::atomic::{AtomicBool, Ordering};
+    use std::thread;
 
     use super::*;
 

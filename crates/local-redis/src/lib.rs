@@ -18,6 +18,7 @@
 
 mod command;
 mod error;
+mod file_lock;
 mod folder;
 mod locate;
 mod obtain;

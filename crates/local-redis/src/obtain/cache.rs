@@ -2,18 +2,16 @@
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
-use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use rustix::fs::{FlockOperation, flock};
 use tempfile::TempDir;
 
 use crate::error::Error;
+use crate::file_lock::lock_within;
 use crate::locate::{PROGRAM_NAMES, ServerBinary};
 
 /// Longer than one caller needs for every route.
 const LOCK_LIMIT: Duration = Duration::from_secs(600);
-const LOCK_POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// The cache folder. A server is a folder in it, with `bin/` and, where it needs them, libraries in `lib/`.
 #[derive(Debug)]
@@ -87,25 +85,9 @@ impl Cache {
         let path = self.folder.join("lock");
         let doing = || format!("locking {}", path.display());
         fs::create_dir_all(&self.folder).map_err(Error::io(doing()))?;
-        let file = File::options()
-            .create(true)
-            .append(true)
-            .open(&path)
-            .map_err(Error::io(doing()))?;
-        let deadline = Instant::now() + LOCK_LIMIT;
-        let mut told = false;
-        loop {
-            match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-                Ok(()) => return Ok(file),
-                Err(rustix::io::Errno::WOULDBLOCK) if Instant::now() < deadline => {}
-                Err(error) => return Err(Error::io(doing())(error.into())),
-            }
-            if !told {
-                progress("waiting for another process that obtains Redis");
-                told = true;
-            }
-            sleep(LOCK_POLL_INTERVAL);
-        }
+        let waiting = || progress("waiting for another process that obtains Redis");
+        let locked = lock_within(&path, LOCK_LIMIT, waiting)?;
+        locked.ok_or_else(|| Error::io(doing())(rustix::io::Errno::WOULDBLOCK.into()))
     }
 
     /// An empty folder on the same file system, removed unless it is kept.
@@ -188,13 +170,18 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let cache = Cache::new(folder.path());
         let held = cache.lock(&mut |_| {}).unwrap();
+        let (tell, told) = std::sync::mpsc::channel();
         let other = std::thread::scope(|scope| {
             let waiting = scope.spawn(|| {
                 let mut said = 0;
-                let _lock = cache.lock(&mut |_| said += 1).unwrap();
+                let say = &mut |_: &str| {
+                    said += 1;
+                    tell.send(()).unwrap();
+                };
+                let _lock = cache.lock(say).unwrap();
                 said
             });
-            sleep(LOCK_POLL_INTERVAL * 3);
+            told.recv().unwrap();
             drop(held);
             waiting.join().unwrap()
         });
