@@ -8,6 +8,7 @@ use tidegate_store::Store;
 use crate::body::Reading;
 use crate::config::{Config, DEFAULT_POOL, JobDefaults};
 use crate::limits::LimitDesk;
+use crate::pool::Pool;
 use crate::tokens::TokenDesk;
 use crate::waiters::Waiters;
 
@@ -18,6 +19,8 @@ pub(crate) const JOB_BYTES_MAX: usize = 1024 * 1024;
 #[derive(Debug)]
 pub(crate) struct App {
     pools: BTreeMap<Arc<str>, Arc<Pool>>,
+    /// Consumers that wait.
+    pub(crate) waiters: Waiters,
     /// Who may do what.
     pub(crate) tokens: TokenDesk,
     /// How often.
@@ -30,40 +33,24 @@ pub(crate) struct App {
     pub(crate) bulk_body: Reading,
 }
 
-/// One Redis deployment and those who wait for its jobs.
-#[derive(Debug)]
-pub(crate) struct Pool {
-    /// Its name in the configuration and in tokens.
-    pub(crate) name: Arc<str>,
-    /// Its jobs.
-    pub(crate) store: Store,
-    /// Its consumers.
-    pub(crate) waiters: Waiters,
-}
-
 impl App {
-    /// The state for these stores, by pool. `tokens` is the store of the default pool, which also keeps
-    /// the limits.
-    pub(crate) fn new(config: &Config, stores: BTreeMap<String, Store>, tokens: &Store) -> Self {
-        let pool = |(name, store): (String, Store)| {
-            let name: Arc<str> = name.into();
-            let poll_interval = config.waiters.poll_interval;
-            let waiters = Waiters::new(Arc::clone(&name), store.clone(), poll_interval);
-            let pool = Pool {
-                name: Arc::clone(&name),
-                store,
-                waiters,
-            };
-            (name, Arc::new(pool))
-        };
+    /// The state for these stores, by pool; `admin_store` keeps tokens and limits.
+    pub(crate) fn new(
+        config: &Config,
+        stores: BTreeMap<String, Store>,
+        admin_store: &Store,
+    ) -> Self {
+        let stores = stores.into_iter().map(|(name, store)| (name.into(), store));
+        let stores = stores.collect();
         let reading = |bytes_max| Reading {
             bytes_max,
             timeout: config.bodies.timeout,
         };
         Self {
-            pools: stores.into_iter().map(pool).collect(),
-            tokens: TokenDesk::new(tokens.tokens()),
-            limits: LimitDesk::new(tokens.limits()),
+            waiters: Waiters::new(&stores, config.waiters.poll_interval),
+            pools: pools(stores, config),
+            tokens: TokenDesk::new(admin_store.tokens()),
+            limits: LimitDesk::new(admin_store.limits()),
             job_defaults: config.job,
             job_body: reading(JOB_BYTES_MAX),
             bulk_body: reading(config.bodies.bulk_bytes_max),
@@ -80,4 +67,22 @@ impl App {
     pub(crate) fn pools(&self) -> impl Iterator<Item = &Arc<Pool>> {
         self.pools.values()
     }
+}
+
+/// Pools for these stores. The configuration was checked: a pool moves to another that moves nowhere.
+fn pools(stores: BTreeMap<Arc<str>, Store>, config: &Config) -> BTreeMap<Arc<str>, Arc<Pool>> {
+    let target = |name: &str| config.pool.get(name)?.migrate_to.as_deref();
+    let (moving, staying): (Vec<_>, Vec<_>) = stores
+        .into_iter()
+        .partition(|(name, _)| target(name).is_some());
+    let mut pools = BTreeMap::new();
+    for (name, store) in staying.into_iter().chain(moving) {
+        let moves_to: Option<Arc<Pool>> = target(&name).and_then(|to| pools.get(to).cloned());
+        if let Some(to) = &moves_to {
+            tracing::info!(pool = %name, to = %to.name, "new jobs are stored in another pool");
+        }
+        let pool = Pool::new(Arc::clone(&name), store, moves_to);
+        pools.insert(name, Arc::new(pool));
+    }
+    pools
 }

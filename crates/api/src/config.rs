@@ -12,7 +12,8 @@ use tidegate_store::StoreConfig;
 /// The built-in defaults: every key, with what it means.
 pub const DEFAULTS: &str = include_str!("../../../config/api.toml");
 
-/// The pool that must be there: requests without a pool go to it, and it keeps the tokens.
+/// The pool that must be there: requests without a pool go to it, and it keeps the tokens unless there
+/// is an admin store.
 pub const DEFAULT_POOL: &str = "default";
 
 /// All settings of `tidegate-api`.
@@ -43,6 +44,8 @@ pub struct Config {
     pub job: JobDefaults,
     /// Who may use the admin port: passwords by name. None = whoever can connect.
     pub accounts: BTreeMap<String, Password>,
+    /// Where tokens and limits are kept; pool default if there is none.
+    pub admin_store: Option<StoreConfig>,
     /// The Redis deployments, by name.
     pub pool: BTreeMap<String, StoreConfig>,
 }
@@ -137,12 +140,29 @@ impl Config {
                 "pool {name:?}: a name must not be empty or contain a colon"
             ));
         }
+        self.check_migrations()?;
         self.check_admin()?;
         if self.waiters.poll_interval < Duration::from_millis(100) {
             return Err("waiters.poll_interval must be at least 100ms".to_owned());
         }
         if self.job.tries == 0 {
             return Err("job.tries must be at least 1".to_owned());
+        }
+        Ok(())
+    }
+
+    fn check_migrations(&self) -> Result<(), String> {
+        for (name, pool) in &self.pool {
+            let Some(target) = &pool.migrate_to else {
+                continue;
+            };
+            let problem = match self.pool.get(target) {
+                None => "there is no such pool",
+                Some(_) if target == name => "that is the pool itself",
+                Some(pool) if pool.migrate_to.is_some() => "that pool moves on to another one",
+                Some(_) => continue,
+            };
+            return Err(format!("pool.{name}.migrate_to = {target:?}: {problem}"));
         }
         Ok(())
     }
@@ -214,6 +234,33 @@ mod tests {
         let mut config = with_flags(&[]);
         config.pool.clear();
         assert!(config.check().unwrap_err().contains("[pool.default]"));
+    }
+
+    #[test]
+    fn a_pool_moves_to_another_one_that_stays() {
+        let with_targets = |targets: &[(&str, &str)]| {
+            let mut config = with_flags(&[]);
+            for name in ["old", "new"] {
+                let pool = config.pool[DEFAULT_POOL].clone();
+                config.pool.insert(name.to_owned(), pool);
+            }
+            for (name, target) in targets {
+                let pool = config.pool.get_mut(*name).unwrap();
+                pool.migrate_to = Some((*target).to_owned());
+            }
+            config.check()
+        };
+        assert_eq!(with_targets(&[("old", "new")]), Ok(()));
+        assert_eq!(with_targets(&[("old", "new"), ("default", "new")]), Ok(()));
+        for (targets, said) in [
+            (&[("old", "nwe")][..], "no such pool"),
+            (&[("old", "old")], "the pool itself"),
+            (&[("old", "new"), ("new", "default")], "moves on"),
+        ] {
+            let problem = with_targets(targets).unwrap_err();
+            assert!(problem.contains("pool.old.migrate_to"), "{problem}");
+            assert!(problem.contains(said), "{problem}");
+        }
     }
 
     #[test]

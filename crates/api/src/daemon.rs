@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use tidegate_service::{Drained, ListenLimits, Listener, metrics, stop_on_signals};
-use tidegate_store::{ConnectError, Store};
+use tidegate_store::{ConnectError, Store, StoreConfig};
 use tokio::time::{Duration, Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
 
@@ -40,10 +40,10 @@ pub enum StartError {
     #[error("metrics: {0}")]
     Metrics(String),
     /// A Redis deployment cannot be used.
-    #[error("pool {pool}: {source}")]
+    #[error("{name}: {source}")]
     Redis {
-        /// The name of its pool.
-        pool: String,
+        /// Where it is in the settings.
+        name: String,
         /// Why, and what to do about it.
         source: ConnectError,
     },
@@ -62,13 +62,12 @@ pub async fn run(config: Config) -> Result<(), StartError> {
     let Some(stores) = connect_all(&config, &stop).await? else {
         return Ok(());
     };
-    // Checked to be there with the configuration.
-    let Some(tokens) = stores.get(DEFAULT_POOL).cloned() else {
+    let Some(admin_store) = admin_store(&config, &stores, &stop).await? else {
         return Ok(());
     };
     let public = bind("public", config.listen, config.connections.clone()).await?;
     let admin = bind("admin", config.admin_listen, ListenLimits::default()).await?;
-    let app = Arc::new(App::new(&config, stores, &tokens));
+    let app = Arc::new(App::new(&config, stores, &admin_store));
     tracing::info!(listen = %local(&public)?, admin = %local(&admin)?, "ready");
 
     let admin_stop = CancellationToken::new();
@@ -87,9 +86,7 @@ pub async fn run(config: Config) -> Result<(), StartError> {
 /// their way back arrive; all of it within `drain_timeout`.
 async fn serve(app: &Arc<App>, public: Listener, stop: CancellationToken, drain_timeout: Duration) {
     let end = CancellationToken::new();
-    for pool in app.pools() {
-        tokio::spawn(pool.waiters.clone().wake(end.clone()));
-    }
+    tokio::spawn(app.waiters.clone().wake(end.clone()));
     let closing = tokio::spawn(close_lines(Arc::clone(app), stop.clone()));
     let front = Front::new(Arc::clone(app));
     let service = tower::service_fn(move |request| front.answer(request));
@@ -101,10 +98,8 @@ async fn serve(app: &Arc<App>, public: Listener, stop: CancellationToken, drain_
     // A task that cannot panic.
     let stopped_at = closing.await.unwrap_or_else(|_| Instant::now());
     let deadline = (stopped_at + drain_timeout).max(Instant::now() + SETTLE_MIN);
-    for pool in app.pools() {
-        if timeout_at(deadline, pool.waiters.settled()).await.is_err() {
-            tracing::warn!(pool = %pool.name, "jobs on their way back did not arrive in time");
-        }
+    if timeout_at(deadline, app.waiters.settled()).await.is_err() {
+        tracing::warn!("jobs on their way back did not arrive in time");
     }
     if timeout_at(deadline, app.limits.settled()).await.is_err() {
         tracing::warn!("units of rate limits on their way back did not arrive in time");
@@ -113,9 +108,7 @@ async fn serve(app: &Arc<App>, public: Listener, stop: CancellationToken, drain_
 
 async fn close_lines(app: Arc<App>, stop: CancellationToken) -> Instant {
     stop.cancelled().await;
-    for pool in app.pools() {
-        pool.waiters.close();
-    }
+    app.waiters.close();
     Instant::now()
 }
 
@@ -126,17 +119,41 @@ async fn connect_all(
 ) -> Result<Option<BTreeMap<String, Store>>, StartError> {
     let mut stores = BTreeMap::new();
     for (pool, settings) in &config.pool {
-        let connecting = Store::connect_within(settings, config.connect_patience);
-        match stop.run_until_cancelled(connecting).await {
+        let name = format!("pool {pool}");
+        match connect(name, settings, config.connect_patience, stop).await? {
             None => return Ok(None),
-            Some(Ok(store)) => stores.insert(pool.clone(), store),
-            Some(Err(source)) => {
-                let pool = pool.clone();
-                return Err(StartError::Redis { pool, source });
-            }
+            Some(store) => stores.insert(pool.clone(), store),
         };
     }
     Ok(Some(stores))
+}
+
+/// The store that keeps tokens and limits; nothing if the process was told to stop meanwhile.
+async fn admin_store(
+    config: &Config,
+    stores: &BTreeMap<String, Store>,
+    stop: &CancellationToken,
+) -> Result<Option<Store>, StartError> {
+    match &config.admin_store {
+        None => Ok(stores.get(DEFAULT_POOL).cloned()),
+        Some(settings) => {
+            let name = "admin_store".to_owned();
+            connect(name, settings, config.connect_patience, stop).await
+        }
+    }
+}
+
+async fn connect(
+    name: String,
+    settings: &StoreConfig,
+    patience: Duration,
+    stop: &CancellationToken,
+) -> Result<Option<Store>, StartError> {
+    let connecting = Store::connect_within(settings, patience);
+    match stop.run_until_cancelled(connecting).await.transpose() {
+        Ok(store) => Ok(store),
+        Err(source) => Err(StartError::Redis { name, source }),
+    }
 }
 
 async fn bind(

@@ -57,6 +57,7 @@ impl Front {
         let (parts, incoming) = request.into_parts();
         let (body, lender) = body::lend(incoming);
         let handling = self.handle(Request::from_parts(parts, body));
+        let app = Arc::clone(&self.app);
         Box::pin(async move {
             let mut response = match handling.await {
                 Ok(response) => response,
@@ -64,6 +65,10 @@ impl Front {
             };
             if let Some(rest) = lender.take_back() {
                 see_to_the_rest(rest, expects_continue, &mut response);
+            }
+            if app.waiters.are_closed() {
+                // The process stops: the client must not send its next request to this connection.
+                end_connection(&mut response);
             }
             log.finish(&mut response);
             Ok(response)
@@ -112,12 +117,16 @@ fn see_to_the_rest(rest: Rest, expects_continue: bool, response: &mut Response<B
     // A client that asks first, and was not told to go on, does not send its body any more.
     let coming = !expects_continue || rest.is_begun();
     if !coming || !rest.is_discardable() {
-        let close = HeaderValue::from_static("close");
-        response.headers_mut().insert(header::CONNECTION, close);
+        end_connection(response);
     }
     if coming {
         tokio::spawn(rest.discard());
     }
+}
+
+fn end_connection(response: &mut Response<Body>) {
+    let close = HeaderValue::from_static("close");
+    response.headers_mut().insert(header::CONNECTION, close);
 }
 
 /// What is remembered of a request for its metrics and its line in the log. Nothing of the query: it

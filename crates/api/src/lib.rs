@@ -20,6 +20,7 @@ mod front;
 mod limits;
 mod lmstfy;
 mod metrics;
+mod pool;
 mod tokens;
 mod waiters;
 

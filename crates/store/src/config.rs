@@ -10,6 +10,10 @@ use serde::Deserialize;
 pub struct StoreConfig {
     /// `redis://[user][:password@]host:port[/db]` or `redis+unix:///path`.
     pub url: String,
+    /// The pool that takes new jobs in the place of this one, whose jobs are still consumed. For whoever
+    /// publishes and consumes; the store itself does nothing with it.
+    #[serde(default)]
+    pub migrate_to: Option<String>,
     /// Number of buckets; fixed when a deployment is first used. 1 to 65536.
     #[serde(default = "buckets")]
     pub buckets: u32,
@@ -82,6 +86,7 @@ impl StoreConfig {
     pub fn new(url: impl Into<String>) -> Self {
         Self {
             url: url.into(),
+            migrate_to: None,
             buckets: buckets(),
             inline_limit_bytes: inline_limit_bytes(),
             compress_from_bytes: compress_from_bytes(),
@@ -96,6 +101,7 @@ impl std::fmt::Debug for StoreConfig {
     /// Leaves the URL out: it may carry a password.
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         out.debug_struct("StoreConfig")
+            .field("migrate_to", &self.migrate_to)
             .field("buckets", &self.buckets)
             .field("inline_limit_bytes", &self.inline_limit_bytes)
             .field("compress_from_bytes", &self.compress_from_bytes)

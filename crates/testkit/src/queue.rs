@@ -55,10 +55,15 @@ impl Queue {
         }
     }
 
-    /// Has a token made for the namespace, and uses it.
-    pub(crate) async fn with_new_token(api: &Daemon, namespace: &str, name: &str) -> Self {
+    /// Has a token made for the namespace in a pool, and uses it.
+    pub(crate) async fn with_new_token(
+        api: &Daemon,
+        pool: &str,
+        namespace: &str,
+        name: &str,
+    ) -> Self {
         let queue = Self::new(&api.url(), namespace, name, "");
-        let path = format!("/token/{namespace}?description=test");
+        let path = format!("/token/{namespace}?description=test&pool={pool}");
         let url = format!("{}{path}", api.admin_url());
         let answer = queue.exchange(queue.client.post(url)).await;
         let answer = answer.expect("the admin port answers").expect(201);

@@ -1,5 +1,6 @@
 //! A private Redis with daemons on it.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -12,12 +13,18 @@ use crate::redis_server::RedisOptions;
 use crate::seed::{figure, seed};
 use crate::world;
 
+/// The pool of requests that name none.
+const DEFAULT_POOL: &str = "default";
+const API_CONFIG: &str = "api.toml";
+const PUMP_CONFIG: &str = "pump.toml";
+
 /// Which daemons to start, on which Redis, with which settings.
 #[derive(Debug, Clone)]
 pub struct StackBuilder {
     apis: usize,
     pumps: usize,
     redis: RedisOptions,
+    pools: Vec<String>,
     api_config: String,
     pump_config: String,
     pump_arguments: Vec<String>,
@@ -30,8 +37,9 @@ pub struct Stack {
     // Dropped in this order: daemons do not see Redis go, and the folder goes last.
     apis: Vec<Daemon>,
     pumps: Vec<Daemon>,
-    /// The Redis below.
+    /// The Redis below: that of pool default.
     pub redis: RedisServer,
+    pools: BTreeMap<String, RedisServer>,
     folder: Option<TempDir>,
     keep: AtomicBool,
     namespaces: AtomicU64,
@@ -56,6 +64,13 @@ impl StackBuilder {
     #[must_use]
     pub fn redis(mut self, options: RedisOptions) -> Self {
         self.redis = options;
+        self
+    }
+
+    /// A further pool on a Redis of its own, with the options of the first.
+    #[must_use]
+    pub fn pool(mut self, name: &str) -> Self {
+        self.pools.push(name.to_owned());
         self
     }
 
@@ -108,27 +123,31 @@ impl StackBuilder {
             .prefix("tidegate-test-")
             .tempdir()
             .expect("a temporary folder can be made");
-        let options = self.redis.clone();
-        let redis = tokio::task::spawn_blocking(move || options.start())
-            .await
-            .expect("redis starts");
+        let redis = self.start_redis().await;
+        let mut pools = BTreeMap::new();
+        for name in &self.pools {
+            pools.insert(name.clone(), self.start_redis().await);
+        }
         let mut stack = Stack {
             apis: Vec::new(),
             pumps: Vec::new(),
             redis,
+            pools,
             folder: Some(folder),
             keep: AtomicBool::new(false),
             namespaces: AtomicU64::new(0),
         };
+        stack.write_config(API_CONFIG, &self.api_config);
+        stack.write_config(PUMP_CONFIG, &self.pump_config);
         for number in 0..self.apis {
             let name = format!("api-{number}");
-            let arguments = self.arguments(&stack, &self.api_config, "api.toml");
+            let arguments = self.arguments(&stack, API_CONFIG);
             let daemon = stack.daemon(Program::Api, &name, &arguments).await;
             stack.apis.push(daemon);
         }
         for number in 0..self.pumps {
             let name = format!("pump-{number}");
-            let mut arguments = self.arguments(&stack, &self.pump_config, "pump.toml");
+            let mut arguments = self.arguments(&stack, PUMP_CONFIG);
             arguments.extend_from_slice(&self.pump_arguments);
             let daemon = stack.daemon(Program::Pumpd, &name, &arguments).await;
             stack.pumps.push(daemon);
@@ -136,13 +155,20 @@ impl StackBuilder {
         stack
     }
 
-    fn arguments(&self, stack: &Stack, config: &str, file: &str) -> Vec<String> {
-        let mut arguments = vec!["--redis".to_owned(), stack.redis.url()];
-        if !config.is_empty() {
-            let path = stack.folder().join(file);
-            std::fs::write(&path, config).expect("a configuration file can be written");
-            arguments.extend(["--config".to_owned(), path.display().to_string()]);
-        }
+    async fn start_redis(&self) -> RedisServer {
+        let options = self.redis.clone();
+        let starting = tokio::task::spawn_blocking(move || options.start());
+        starting.await.expect("redis starts")
+    }
+
+    fn arguments(&self, stack: &Stack, config: &str) -> Vec<String> {
+        let path = stack.folder().join(config).display().to_string();
+        let mut arguments = vec![
+            "--redis".to_owned(),
+            stack.redis.url(),
+            "--config".to_owned(),
+            path,
+        ];
         if self.unsafe_redis {
             arguments.push("--allow-unsafe-redis".to_owned());
         }
@@ -158,11 +184,36 @@ impl Stack {
             apis: 1,
             pumps: 1,
             redis: RedisOptions::new(),
+            pools: Vec::new(),
             api_config: String::new(),
             pump_config: String::new(),
             pump_arguments: Vec::new(),
             unsafe_redis: false,
         }
+    }
+
+    /// Writes a configuration file: these lines, and the pools.
+    fn write_config(&self, file: &str, lines: &str) {
+        let mut config = lines.to_owned();
+        for (name, redis) in &self.pools {
+            let _ = write!(config, "[pool.{name}]\nurl = \"{}\"\n", redis.url());
+        }
+        std::fs::write(self.folder().join(file), config).expect("a configuration file is written");
+    }
+
+    /// Changes the configuration file of every api: these lines, and the pools. It counts from the next
+    /// start of each.
+    pub fn change_api_config(&self, lines: &str) {
+        self.write_config(API_CONFIG, &format!("{lines}\n"));
+    }
+
+    /// The Redis of a further pool.
+    ///
+    /// # Panics
+    /// When there is no such pool.
+    #[must_use]
+    pub fn redis_of(&self, pool: &str) -> &RedisServer {
+        &self.pools[pool]
     }
 
     async fn daemon(&self, program: Program, name: &str, arguments: &[String]) -> Daemon {
@@ -206,7 +257,12 @@ impl Stack {
 
     /// A client of a queue in the given namespace, with a new token, through the first api.
     pub async fn queue_in(&self, namespace: &str, name: &str) -> Queue {
-        Queue::with_new_token(self.api(0), namespace, name).await
+        Queue::with_new_token(self.api(0), DEFAULT_POOL, namespace, name).await
+    }
+
+    /// A client of a queue in the given namespace of a pool, with a new token, through the first api.
+    pub async fn queue_of(&self, pool: &str, namespace: &str, name: &str) -> Queue {
+        Queue::with_new_token(self.api(0), pool, namespace, name).await
     }
 
     /// Checks that no job is lost, orphaned or counted wrongly. May be called at any time, while
@@ -216,9 +272,12 @@ impl Stack {
     /// When something is amiss; the message lists it.
     pub async fn check_conservation(&self) {
         world::check(&self.redis.url()).await;
+        for redis in self.pools.values() {
+            world::check(&redis.url()).await;
+        }
     }
 
-    /// How many jobs there are, by state.
+    /// How many jobs there are in pool default, by state.
     ///
     /// # Panics
     /// When Redis cannot be read.

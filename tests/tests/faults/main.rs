@@ -8,11 +8,13 @@
 )]
 
 mod api_killed;
+mod crowd;
 mod doorbells_lost;
 mod hang_ups;
 mod jobs;
 mod ledger;
 mod memory_full;
+mod pool_moves;
 mod pumps_disturbed;
 mod redis_away;
 mod stops;

@@ -31,6 +31,8 @@ async fn an_api_that_stops_answers_its_waiting_consumers_at_once() {
     for http in &mut waiting {
         let answer = http.answer().await.expect("an answer").expect(404);
         assert_eq!(answer.text(), r#"{"msg":"no job available"}"#);
+        // Otherwise the client would send its next request where nobody reads it any more.
+        assert_eq!(answer.header("connection"), Some("close"));
     }
     let answered = begin.elapsed();
     let status = stack.api(0).wait(STOP_MAX).await;

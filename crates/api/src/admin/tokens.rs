@@ -16,12 +16,13 @@ use serde::Serialize;
 use tidegate_core::{InvalidName, Namespace};
 use tidegate_store::{LimitHolder, StoreError, TokenCreated};
 
-use crate::app::{App, Pool};
+use crate::app::App;
 use crate::body::Reading;
 use crate::config::DEFAULT_POOL;
 use crate::lmstfy::error::Refusal;
 use crate::lmstfy::json;
 use crate::lmstfy::query::Query;
+use crate::pool::Pool;
 use crate::tokens::generate;
 
 const USER_TOKEN_LENGTH_MIN: usize = 20;

@@ -9,7 +9,7 @@ use crate::metrics;
 
 pub(super) async fn ack(scope: QueueScope) -> Result<StatusCode, Refusal> {
     if let Some(job) = scope.job {
-        let acked = scope.pool.store.ack(&scope.queue, job.id, None).await?;
+        let acked = scope.pool.ack(&scope.queue, job.id).await?;
         if let Acked::Done { .. } = acked {
             metrics::acked(&scope.pool.name);
         }

@@ -15,7 +15,7 @@ use super::scope::QueueScope;
 use super::shown_job::ShownJob;
 
 pub(super) async fn peek_queue(scope: QueueScope) -> Result<Response<Body>, Refusal> {
-    let head = scope.pool.store.peek_ready(&scope.queue).await?;
+    let head = scope.pool.peek_ready(&scope.queue).await?;
     let head = head.ok_or(Refusal::QueueEmpty)?;
     let shown = ShownJob::new(&scope.queue, &head.job, head.now_ms);
     Ok(json::answer(StatusCode::OK, &shown))
@@ -23,7 +23,7 @@ pub(super) async fn peek_queue(scope: QueueScope) -> Result<Response<Body>, Refu
 
 pub(super) async fn peek_job(scope: QueueScope) -> Result<Response<Body>, Refusal> {
     let asked = scope.job.ok_or(Refusal::JobNotFound)?;
-    let found = scope.pool.store.peek_job(&scope.queue, asked.id).await?;
+    let found = scope.pool.peek_job(&scope.queue, asked.id).await?;
     let found = found.ok_or(Refusal::JobNotFound)?;
     let shown = ShownJob::new(&scope.queue, &found.job, found.now_ms).without_tries();
     Ok(json::answer(StatusCode::OK, &shown))
@@ -38,8 +38,8 @@ struct DeadLetter<'a> {
 }
 
 pub(super) async fn peek_dead(scope: QueueScope) -> Result<Response<Body>, Refusal> {
-    let store = &scope.pool.store;
-    let (stats, head) = tokio::try_join!(store.stats(&scope.queue), store.peek_dead(&scope.queue))?;
+    let pool = &scope.pool;
+    let (stats, head) = tokio::try_join!(pool.stats(&scope.queue), pool.peek_dead(&scope.queue))?;
     let head = head.map(|head| WireJobId {
         id: head.job.id,
         versioned: head.job.versioned_id,

@@ -11,12 +11,12 @@ use super::respawn::limit;
 use super::scope::QueueScope;
 
 pub(super) async fn purge_ready(scope: QueueScope) -> Result<StatusCode, Refusal> {
-    scope.pool.store.purge_ready(&scope.queue).await?;
+    scope.pool.purge_ready(&scope.queue).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
 pub(super) async fn purge_dead(scope: QueueScope, query: Query) -> Result<StatusCode, Refusal> {
     let limit = limit(&query)?;
-    scope.pool.store.purge_dead(&scope.queue, limit).await?;
+    scope.pool.purge_dead(&scope.queue, limit).await?;
     Ok(StatusCode::NO_CONTENT)
 }

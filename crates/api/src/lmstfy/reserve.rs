@@ -51,8 +51,8 @@ pub(super) async fn reserve(
     if !scope.named {
         return Err(Refusal::NoQueue);
     }
-    let waiters = &scope.pool.waiters;
-    let delivery = waiters.wait(&scope.queues, claim, patience).await?;
+    let sources = scope.pool.sources(&scope.queues);
+    let delivery = app.waiters.wait(&sources, claim, patience).await?;
     let delivery = delivery.ok_or(Refusal::NoJob)?;
     let shown = show(&delivery, claim.count > 1);
     scope.permit.keep();

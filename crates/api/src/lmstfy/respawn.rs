@@ -27,11 +27,7 @@ pub(super) async fn respawn(
 ) -> Result<Response<Body>, Refusal> {
     let limit = limit(&query)?;
     let ttl_ms = ttl_ms(&query, app.job_defaults.ttl_seconds)?;
-    let count = scope
-        .pool
-        .store
-        .respawn(&scope.queue, limit, ttl_ms)
-        .await?;
+    let count = scope.pool.respawn(&scope.queue, limit, ttl_ms).await?;
     let respawned = Respawned {
         count,
         msg: "respawned",

@@ -14,8 +14,9 @@ use tidegate_core::{InvalidName, NAME_BYTES_MAX, Namespace, QueueKey, QueueName}
 use super::error::Refusal;
 use super::job_id::WireJobId;
 use super::query::{Plus, Query, unescape};
-use crate::app::{App, Pool};
+use crate::app::App;
 use crate::limits::{Action, NoPermit, Permit};
+use crate::pool::Pool;
 
 /// One queue, opened by a token.
 #[derive(Debug)]

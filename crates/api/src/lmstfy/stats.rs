@@ -20,12 +20,12 @@ struct Size<'a> {
 }
 
 pub(super) async fn ready(scope: OpenScope) -> Result<Response<Body>, Refusal> {
-    let stats = scope.pool.store.stats(&scope.queue).await?;
+    let stats = scope.pool.stats(&scope.queue).await?;
     Ok(size(&scope.queue, stats.ready))
 }
 
 pub(super) async fn dead(scope: OpenScope) -> Result<Response<Body>, Refusal> {
-    let stats = scope.pool.store.stats(&scope.queue).await?;
+    let stats = scope.pool.stats(&scope.queue).await?;
     Ok(size(&scope.queue, stats.dead))
 }
 

@@ -9,8 +9,8 @@ use bytes::Bytes;
 use hyper::body::{Frame, SizeHint};
 use tidegate_core::{Job, JobId, QueueKey};
 
-use super::Inner;
 use super::seat::Haul;
+use super::{Inner, Source};
 
 /// Reserved jobs, at least one. Unless they reach the client they are given back, without costing a try.
 #[derive(Debug)]
@@ -31,7 +31,7 @@ impl Delivery {
         let parcel = Parcel {
             inner,
             slips: haul.slips(),
-            queue: haul.queue,
+            source: haul.source,
         };
         Self {
             now_ms: haul.now_ms,
@@ -48,9 +48,9 @@ impl Delivery {
         self.now_ms = more.now_ms;
     }
 
-    /// The queue that the first jobs are from.
-    pub(super) fn queue(&self) -> &QueueKey {
-        &self.parts[0].parcel.queue
+    /// Where the first jobs are from.
+    pub(super) fn source(&self) -> &Source {
+        &self.parts[0].parcel.source
     }
 
     /// How many jobs there are.
@@ -61,7 +61,7 @@ impl Delivery {
     /// The jobs with their queues, in the order in which they were asked for.
     pub(crate) fn jobs(&self) -> impl Iterator<Item = (&QueueKey, &Job)> {
         self.parts.iter().flat_map(|part| {
-            let queue = &part.parcel.queue;
+            let queue = &part.parcel.source.queue;
             part.jobs.iter().map(move |job| (queue, job))
         })
     }
@@ -84,21 +84,21 @@ impl Delivery {
 #[derive(Debug)]
 struct Parcel {
     inner: Arc<Inner>,
-    queue: QueueKey,
+    source: Source,
     slips: Vec<(JobId, u32)>,
 }
 
 impl Parcel {
     fn arrived(&mut self) {
         let delivered = std::mem::take(&mut self.slips).len();
-        crate::metrics::delivered(&self.inner.pool, delivered);
+        crate::metrics::delivered(&self.source.pool, delivered);
     }
 }
 
 impl Drop for Parcel {
     fn drop(&mut self) {
         let slips = std::mem::take(&mut self.slips);
-        self.inner.give_back(self.queue.clone(), slips);
+        self.inner.give_back(self.source.clone(), slips);
     }
 }
 

@@ -4,10 +4,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use tidegate_core::{Job, QueueKey};
+use tidegate_core::Job;
 use tidegate_store::Claim;
 use tokio::time::Instant;
 
+use super::Source;
 use super::seat::{Haul, Seat};
 
 /// How many jobs a call may take. Mostly a doorbell means one job, and asking on behalf of a hundred
@@ -131,7 +132,7 @@ impl Line {
     /// Hands out what a round brought, `jobs` in the order of its claims. Answers what nobody took.
     pub(super) fn hand_out(
         &mut self,
-        queue: &QueueKey,
+        source: &Source,
         round: Round,
         jobs: Vec<Vec<Job>>,
         now_ms: u64,
@@ -144,9 +145,9 @@ impl Line {
                 continue;
             }
             self.seats.remove(&ticket);
-            let queue = queue.clone();
+            let source = source.clone();
             if let Err(haul) = seat.put(Haul {
-                queue,
+                source,
                 jobs,
                 now_ms,
             }) {

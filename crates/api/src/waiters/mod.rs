@@ -15,15 +15,16 @@
 //! queue for it. A job that is published in between rings a line that the consumer is in already, so
 //! there is no moment in which a wake-up can be missed.
 //!
-//! **One serve loop a queue.** A round takes the claims of the seats in a line, in order of arrival, and
+//! **One serve loop a source.** A round takes the claims of the seats in a line, in order of arrival, and
 //! makes one call for all of them; who arrives during the call is served by the next one. So a thousand
 //! consumers of one queue cost a few calls, not a thousand, and first come is first served. The loop
 //! goes on as long as somebody is in line who has not had a round that began after his arrival, or the
 //! line was rung during the call, or every claim was satisfied, which means that there may be more.
 //!
-//! **Several queues.** A seat enters the lines of its queues one after the other, each time waiting for
-//! a round to find nothing there: that is the strict order of queues. Then it waits in all lines at
-//! once. If two queues deliver at the same moment the second delivery is given back.
+//! **Several sources.** A source is a queue in one Redis deployment. A seat enters the lines of its
+//! sources one after the other, each time waiting for a round to find nothing there: that is the strict
+//! order of queues. Then it waits in all lines at once. If two of them deliver at the same moment the
+//! second delivery is given back.
 //!
 //! **Nothing is delivered into the void.** Every job on its way is in the hands of something that gives
 //! it back when dropped: the seat, then the [`Delivery`], then the body of the answer, until hyper has
@@ -37,14 +38,15 @@ mod line;
 mod place;
 mod round;
 mod seat;
+mod source;
 mod wake;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use metrics::Gauge;
-use tidegate_core::{JobId, QueueKey};
+use tidegate_core::JobId;
 use tidegate_store::{Claim, Store};
 use tokio::runtime::Handle;
 use tokio::time::{Instant, timeout_at};
@@ -56,19 +58,19 @@ pub(crate) use delivery::Delivery;
 use line::Line;
 use place::Place;
 use seat::News;
+pub(crate) use source::Source;
 
 /// A call for the line failed. The reason has been logged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct RoundFailed;
 
-/// The waiting consumers of one pool. Cheap to clone.
+/// The waiting consumers of all pools. Cheap to clone.
 #[derive(Debug, Clone)]
 pub(crate) struct Waiters(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
-    pool: Arc<str>,
-    store: Store,
+    pools: BTreeMap<Arc<str>, Pool>,
     poll_interval: Duration,
     lines: Mutex<Lines>,
     /// Cancelled when the lines are closed, for those who are in no line.
@@ -77,35 +79,45 @@ struct Inner {
     tasks: TaskTracker,
     /// Where tasks run that are started by a drop, which may happen anywhere.
     runtime: Handle,
+}
+
+/// A Redis deployment and how many wait for its jobs.
+#[derive(Debug)]
+struct Pool {
+    store: Store,
     waiting: Gauge,
 }
 
 #[derive(Debug, Default)]
 struct Lines {
-    by_queue: HashMap<QueueKey, Line>,
+    by_source: HashMap<Source, Line>,
     next_ticket: u64,
     closed: bool,
 }
 
 impl Waiters {
-    /// Lines for the queues of a pool. To be called on a runtime.
-    pub(crate) fn new(pool: Arc<str>, store: Store, poll_interval: Duration) -> Self {
-        let waiting = metrics::gauge!(WAITING, "pool" => pool.to_string());
+    /// Lines for the queues of these pools. To be called on a runtime.
+    pub(crate) fn new(stores: &BTreeMap<Arc<str>, Store>, poll_interval: Duration) -> Self {
+        let pool = |(name, store): (&Arc<str>, &Store)| {
+            let pool = Pool {
+                store: store.clone(),
+                waiting: metrics::gauge!(WAITING, "pool" => name.to_string()),
+            };
+            (Arc::clone(name), pool)
+        };
         Self(Arc::new(Inner {
-            pool,
-            store,
+            pools: stores.iter().map(pool).collect(),
             poll_interval,
             lines: Mutex::default(),
             closed: CancellationToken::new(),
             tasks: TaskTracker::new(),
             runtime: Handle::current(),
-            waiting,
         }))
     }
 
-    /// Takes jobs from the first queue that has some, and waits for some if none has: for `patience`,
-    /// never less, unless the lines are closed. At least one look into each queue is taken after the
-    /// call began. A claim that the first queue does not fill goes on to the queues behind it, without
+    /// Takes jobs from the first source that has some, and waits for some if none has: for `patience`,
+    /// never less, unless the lines are closed. At least one look into each source is taken after the
+    /// call began. A claim that the first source does not fill goes on to those behind it, without
     /// waiting.
     ///
     /// Dropping the future gives the place up at once, and gives jobs back that were on their way.
@@ -114,25 +126,27 @@ impl Waiters {
     /// A call on behalf of this consumer failed.
     pub(crate) async fn wait(
         &self,
-        queues: &[QueueKey],
+        sources: &[Source],
         claim: Claim,
         patience: Duration,
     ) -> Result<Option<Delivery>, RoundFailed> {
-        let Some(mut delivery) = self.wait_for_first(queues, claim, patience).await? else {
+        let Some(mut delivery) = self.wait_for_first(sources, claim, patience).await? else {
             return Ok(None);
         };
-        let delivered_from = queues.iter().position(|queue| queue == delivery.queue());
-        for queue in queues
+        let delivered_from = sources
             .iter()
-            .skip(delivered_from.map_or(queues.len(), |first| first + 1))
+            .position(|source| source == delivery.source());
+        for source in sources
+            .iter()
+            .skip(delivered_from.map_or(sources.len(), |first| first + 1))
         {
             let count = usize::from(claim.count).saturating_sub(delivery.len());
             let Ok(count @ 1..) = u16::try_from(count) else {
                 break;
             };
             let rest = Claim { count, ..claim };
-            let more = self.wait_for_first(std::slice::from_ref(queue), rest, Duration::ZERO);
-            // What was taken is not given up because a later queue could not be looked into.
+            let more = self.wait_for_first(std::slice::from_ref(source), rest, Duration::ZERO);
+            // What was taken is not given up because a later one could not be looked into.
             if let Ok(Some(more)) = more.await {
                 delivery.append(more);
             }
@@ -142,14 +156,14 @@ impl Waiters {
 
     async fn wait_for_first(
         &self,
-        queues: &[QueueKey],
+        sources: &[Source],
         claim: Claim,
         patience: Duration,
     ) -> Result<Option<Delivery>, RoundFailed> {
         let deadline = Instant::now() + patience;
-        let mut place = Place::new(&self.0, claim);
-        for queue in queues {
-            place.enter(queue);
+        let mut place = Place::new(&self.0, claim, sources.first());
+        for source in sources {
+            place.enter(source);
             match place.seat.news(place.entered).await {
                 News::NothingYet => {}
                 news => return place.leave_with(news),
@@ -162,7 +176,7 @@ impl Waiters {
             return Ok(None);
         }
         let parked = async {
-            match queues {
+            match sources {
                 [] => self.0.closed.cancelled().await,
                 _ => place.seat.outcome().await,
             }
@@ -177,11 +191,16 @@ impl Waiters {
     pub(crate) fn close(&self) {
         let mut lines = self.0.lock();
         lines.closed = true;
-        for line in lines.by_queue.values() {
+        for line in lines.by_source.values() {
             line.close();
         }
         drop(lines);
         self.0.closed.cancel();
+    }
+
+    /// Whether [`Self::close`] was called.
+    pub(crate) fn are_closed(&self) -> bool {
+        self.0.closed.is_cancelled()
     }
 
     /// Waits until jobs that are on their way back have arrived. To be called after [`Self::close`],
@@ -203,32 +222,33 @@ impl Inner {
         self.lines.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Has the line of a queue served, if there is one.
-    fn ring(self: &Arc<Self>, queue: &QueueKey) {
-        let start = match self.lock().by_queue.get_mut(queue) {
+    /// Has the line of a source served, if there is one.
+    fn ring(self: &Arc<Self>, source: &Source) {
+        let start = match self.lock().by_source.get_mut(source) {
             Some(line) => line.ring(),
             None => false,
         };
         if start {
-            self.spawn_serving(queue.clone());
+            self.spawn_serving(source.clone());
         }
     }
 
     /// Gives jobs back that nobody got, so that the oldest is the queue's next again.
-    fn give_back(self: &Arc<Self>, queue: QueueKey, jobs: Vec<(JobId, u32)>) {
-        if jobs.is_empty() {
+    fn give_back(self: &Arc<Self>, source: Source, jobs: Vec<(JobId, u32)>) {
+        let Some(pool) = self.pools.get(&source.pool).filter(|_| !jobs.is_empty()) else {
             return;
-        }
+        };
+        let store = pool.store.clone();
         let inner = Arc::clone(self);
         let giving_back = async move {
             for (id, attempt) in jobs.into_iter().rev() {
-                match inner.store.release(&queue, id, attempt).await {
-                    Ok(_) => crate::metrics::released(&inner.pool),
+                match store.release(&source.queue, id, attempt).await {
+                    Ok(_) => crate::metrics::released(&source.pool),
                     // It comes back by itself when its lease is over.
                     Err(error) => crate::metrics::storage_failed(&error),
                 }
             }
-            inner.ring(&queue);
+            inner.ring(&source);
         };
         self.tasks.spawn_on(giving_back, &self.runtime);
     }

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use tidegate_core::QueueKey;
+use metrics::Gauge;
 use tidegate_store::Claim;
 
 use super::seat::{News, Seat};
-use super::{Delivery, Inner, RoundFailed};
+use super::{Delivery, Inner, RoundFailed, Source};
 
 /// A consumer's place: its seat, and the lines that the seat is in. Dropping it gives everything up.
 pub(super) struct Place<'a> {
@@ -14,22 +14,29 @@ pub(super) struct Place<'a> {
     pub(super) seat: Arc<Seat>,
     /// How many lines were entered, whether left since or not.
     pub(super) entered: usize,
-    lines: Vec<(QueueKey, u64)>,
+    lines: Vec<(Source, u64)>,
+    waiting: Option<&'a Gauge>,
 }
 
 impl<'a> Place<'a> {
-    pub(super) fn new(inner: &'a Arc<Inner>, claim: Claim) -> Self {
-        inner.waiting.increment(1.0);
+    /// A place for a consumer that counts as waiting for the first of its sources.
+    pub(super) fn new(inner: &'a Arc<Inner>, claim: Claim, first: Option<&Source>) -> Self {
+        let pool = first.and_then(|source| inner.pools.get(&source.pool));
+        let waiting = pool.map(|pool| &pool.waiting);
+        if let Some(waiting) = waiting {
+            waiting.increment(1.0);
+        }
         Self {
             inner,
             seat: Arc::new(Seat::new(claim)),
             entered: 0,
             lines: Vec::with_capacity(1),
+            waiting,
         }
     }
 
-    /// Puts the seat at the end of the line of a queue.
-    pub(super) fn enter(&mut self, queue: &QueueKey) {
+    /// Puts the seat at the end of the line of a source.
+    pub(super) fn enter(&mut self, source: &Source) {
         let mut lines = self.inner.lock();
         if lines.closed {
             self.seat.close();
@@ -37,13 +44,13 @@ impl<'a> Place<'a> {
         }
         let ticket = lines.next_ticket;
         lines.next_ticket += 1;
-        let line = lines.by_queue.entry(queue.clone()).or_default();
+        let line = lines.by_source.entry(source.clone()).or_default();
         let start = line.enter(ticket, Arc::clone(&self.seat));
         drop(lines);
         self.entered += 1;
-        self.lines.push((queue.clone(), ticket));
+        self.lines.push((source.clone(), ticket));
         if start {
-            self.inner.spawn_serving(queue.clone());
+            self.inner.spawn_serving(source.clone());
         }
     }
 
@@ -53,13 +60,13 @@ impl<'a> Place<'a> {
             return;
         }
         let mut lines = self.inner.lock();
-        for (queue, ticket) in self.lines.drain(..) {
-            let Some(line) = lines.by_queue.get_mut(&queue) else {
+        for (source, ticket) in self.lines.drain(..) {
+            let Some(line) = lines.by_source.get_mut(&source) else {
                 continue;
             };
             line.leave(ticket);
             if line.is_over() {
-                lines.by_queue.remove(&queue);
+                lines.by_source.remove(&source);
             }
         }
     }
@@ -79,8 +86,10 @@ impl Drop for Place<'_> {
         self.leave_lines();
         if let Some(haul) = self.seat.leave() {
             let jobs = haul.slips();
-            self.inner.give_back(haul.queue, jobs);
+            self.inner.give_back(haul.source, jobs);
         }
-        self.inner.waiting.decrement(1.0);
+        if let Some(waiting) = self.waiting {
+            waiting.decrement(1.0);
+        }
     }
 }

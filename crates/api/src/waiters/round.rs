@@ -3,20 +3,24 @@
 use std::sync::Arc;
 
 use metrics::counter;
-use tidegate_core::QueueKey;
+use tidegate_store::Store;
 use tokio::time::Instant;
 
-use super::Inner;
 use super::line::Round;
 use super::seat::Haul;
+use super::{Inner, Source};
 use crate::metrics::{ROUNDS, storage_failed};
 
 impl Inner {
     /// Starts the serve loop of a line. To be called by whoever was told so by the line.
-    pub(super) fn spawn_serving(self: &Arc<Self>, queue: QueueKey) {
+    pub(super) fn spawn_serving(self: &Arc<Self>, source: Source) {
+        let Some(pool) = self.pools.get(&source.pool) else {
+            return;
+        };
         let serving = Serving {
             inner: Arc::clone(self),
-            queue,
+            store: pool.store.clone(),
+            source,
         };
         self.tasks.spawn_on(serving.run(), &self.runtime);
     }
@@ -25,19 +29,21 @@ impl Inner {
 /// A serve loop at work. It is a task of its own: no consumer who leaves can end it half-way.
 struct Serving {
     inner: Arc<Inner>,
-    queue: QueueKey,
+    store: Store,
+    source: Source,
 }
 
 impl Serving {
     async fn run(self) {
         while let Some(round) = self.next_round() {
             counter!(ROUNDS).increment(1);
-            match self.inner.store.reserve(&self.queue, &round.claims).await {
+            let reserved = self.store.reserve(&self.source.queue, &round.claims).await;
+            match reserved {
                 Ok(reserved) => {
                     let surplus = self.hand_out(round, reserved);
                     for haul in surplus {
                         let jobs = haul.slips();
-                        self.inner.give_back(haul.queue, jobs);
+                        self.inner.give_back(haul.source, jobs);
                     }
                 }
                 Err(error) => {
@@ -51,13 +57,13 @@ impl Serving {
     /// The next round, or the end of the loop, decided and noted in one step.
     fn next_round(&self) -> Option<Round> {
         let mut lines = self.inner.lock();
-        let line = lines.by_queue.get_mut(&self.queue)?;
+        let line = lines.by_source.get_mut(&self.source)?;
         let round = line.next_round();
         if round.is_none() {
             line.poll_at = Some(Instant::now() + self.inner.poll_pause());
         }
         if line.is_over() {
-            lines.by_queue.remove(&self.queue);
+            lines.by_source.remove(&self.source);
         }
         round
     }
@@ -65,12 +71,12 @@ impl Serving {
     fn hand_out(&self, round: Round, reserved: tidegate_store::Reserved) -> Vec<Haul> {
         let mut lines = self.inner.lock();
         // A line with a loop at work is never removed.
-        let line = lines.by_queue.entry(self.queue.clone()).or_default();
-        line.hand_out(&self.queue, round, reserved.jobs, reserved.now_ms)
+        let line = lines.by_source.entry(self.source.clone()).or_default();
+        line.hand_out(&self.source, round, reserved.jobs, reserved.now_ms)
     }
 
     fn fail(&self, round: &Round) {
-        if let Some(line) = self.inner.lock().by_queue.get_mut(&self.queue) {
+        if let Some(line) = self.inner.lock().by_source.get_mut(&self.source) {
             line.fail(round);
         }
     }
@@ -83,7 +89,7 @@ impl Drop for Serving {
         if !std::thread::panicking() {
             return;
         }
-        if let Some(line) = self.inner.lock().by_queue.get_mut(&self.queue) {
+        if let Some(line) = self.inner.lock().by_source.get_mut(&self.source) {
             line.abort();
         }
     }

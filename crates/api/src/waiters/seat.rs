@@ -2,14 +2,16 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use tidegate_core::{Job, JobId, QueueKey};
+use tidegate_core::{Job, JobId};
 use tidegate_store::Claim;
 use tokio::sync::Notify;
+
+use super::Source;
 
 /// Jobs of one queue that were reserved by one call.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Haul {
-    pub(super) queue: QueueKey,
+    pub(super) source: Source,
     pub(super) jobs: Vec<Job>,
     pub(super) now_ms: u64,
 }
@@ -164,7 +166,7 @@ mod tests {
 
     fn haul() -> Haul {
         Haul {
-            queue: QueueKey::try_from("ns/q").unwrap(),
+            source: Source::new("default", "ns/q"),
             jobs: vec![],
             now_ms: 1,
         }

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tidegate_core::QueueKey;
-use tidegate_store::Doorbell;
+use futures_util::future::join_all;
+use tidegate_store::{Doorbell, Store};
 use tokio::time::{Instant, MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
 
-use super::Inner;
+use super::{Inner, Source};
 
 /// Lines are looked through this many times in each poll interval.
 const LOOKS_PER_INTERVAL: u32 = 8;
@@ -21,47 +21,59 @@ impl Inner {
             .mul_f64(0.6 + 0.25 * rand::random::<f64>())
     }
 
-    fn ring_those_whose_time_has_come(self: &Arc<Self>) {
-        let now = Instant::now();
-        let due = |line: &super::Line| line.is_parked() && line.poll_at.is_none_or(|at| at <= now);
-        self.ring_where(due);
+    /// Rings lines when Redis says so, until the runtime shuts down.
+    async fn listen(self: &Arc<Self>, pool: &Arc<str>, store: &Store) {
+        let mut doorbells = store.doorbells();
+        while let Some(doorbell) = doorbells.next().await {
+            match doorbell {
+                Doorbell::Rang(queue) => self.ring(&Source {
+                    pool: Arc::clone(pool),
+                    queue,
+                }),
+                Doorbell::Resubscribed => {
+                    tracing::debug!(%pool, "listening for doorbells");
+                    self.ring_where(|source, _| source.pool == *pool);
+                }
+            }
+        }
     }
 
-    fn ring_all(self: &Arc<Self>) {
-        self.ring_where(|_| true);
+    /// Rings those lines whose time has come, for ever.
+    async fn look_in_turn(self: &Arc<Self>) {
+        let mut looks = interval(self.poll_interval / LOOKS_PER_INTERVAL);
+        looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            looks.tick().await;
+            let now = Instant::now();
+            self.ring_where(|_, line| line.is_parked() && line.poll_at.is_none_or(|at| at <= now));
+        }
     }
 
-    fn ring_where(self: &Arc<Self>, wanted: impl Fn(&super::Line) -> bool) {
+    fn ring_where(self: &Arc<Self>, wanted: impl Fn(&Source, &super::Line) -> bool) {
         let mut lines = self.lock();
-        let chosen = lines.by_queue.iter_mut().filter(|(_, line)| wanted(line));
-        let started: Vec<QueueKey> = chosen
-            .filter_map(|(queue, line)| line.ring().then(|| queue.clone()))
+        let chosen = lines
+            .by_source
+            .iter_mut()
+            .filter(|(source, line)| wanted(source, line));
+        let started: Vec<Source> = chosen
+            .filter_map(|(source, line)| line.ring().then(|| source.clone()))
             .collect();
         drop(lines);
-        for queue in started {
-            self.spawn_serving(queue);
+        for source in started {
+            self.spawn_serving(source);
         }
     }
 }
 
-/// Rings lines until told to stop: one subscription and one timer, however many lines there are.
+/// Rings lines until told to stop: one subscription a pool and one timer, however many lines there are.
 pub(super) async fn wake(inner: &Arc<Inner>, stop: CancellationToken) {
-    let mut doorbells = inner.store.doorbells();
-    let mut looks = interval(inner.poll_interval / LOOKS_PER_INTERVAL);
-    looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    loop {
-        tokio::select! {
-            () = stop.cancelled() => return,
-            doorbell = doorbells.next() => match doorbell {
-                Some(Doorbell::Rang(queue)) => inner.ring(&queue),
-                Some(Doorbell::Resubscribed) => {
-                    tracing::debug!(pool = %inner.pool, "listening for doorbells");
-                    inner.ring_all();
-                }
-                // The runtime shuts down.
-                None => return,
-            },
-            _ = looks.tick() => inner.ring_those_whose_time_has_come(),
-        }
+    let listening = inner
+        .pools
+        .iter()
+        .map(|(name, pool)| inner.listen(name, &pool.store));
+    tokio::select! {
+        () = stop.cancelled() => {}
+        _ = join_all(listening) => {}
+        () = inner.look_in_turn() => {}
     }
 }

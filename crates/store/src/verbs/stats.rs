@@ -19,6 +19,15 @@ pub struct Stats {
     pub dead: u64,
 }
 
+impl std::ops::AddAssign for Stats {
+    fn add_assign(&mut self, other: Self) {
+        self.delayed += other.delayed;
+        self.ready += other.ready;
+        self.leased += other.leased;
+        self.dead += other.dead;
+    }
+}
+
 impl Store {
     /// Counts the jobs of a queue.
     ///

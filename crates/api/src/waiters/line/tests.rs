@@ -39,8 +39,8 @@ impl Tested {
     /// Ends a round with that many jobs for each claim; answers how many were not taken.
     fn hand_out(&mut self, round: Round, jobs: &[usize]) -> usize {
         let jobs = jobs.iter().map(|count| self.jobs(*count)).collect();
-        let queue = QueueKey::try_from("ns/q").unwrap();
-        let surplus = self.line.hand_out(&queue, round, jobs, 1);
+        let source = Source::new("default", "ns/q");
+        let surplus = self.line.hand_out(&source, round, jobs, 1);
         surplus.iter().map(|haul| haul.jobs.len()).sum()
     }
 
@@ -162,7 +162,7 @@ fn a_seat_that_was_served_elsewhere_claims_nothing_more() {
     tested.enter(1);
     tested.enter(1);
     let elsewhere = Haul {
-        queue: QueueKey::try_from("ns/other").unwrap(),
+        source: Source::new("default", "ns/other"),
         jobs: vec![],
         now_ms: 1,
     };

@@ -1,0 +1,152 @@
+//! A pool that moves: what each verb sees of the old and the new deployment. What is published before the
+//! move lies in the old one, what is published after its beginning in the new one.
+
+use std::time::Duration;
+
+use tidegate_testkit::world::{self, Totals};
+use tidegate_testkit::{Queue, Stack, eventually};
+
+use crate::DEFAULT_MOVES;
+
+/// A stack with pools default and new, and a queue of default.
+async fn before_the_move() -> (Stack, Queue) {
+    let stack = Stack::builder().pool("new").start().await;
+    let queue = stack.queue("orders").await;
+    (stack, queue)
+}
+
+async fn begin_the_move(stack: &Stack) {
+    stack.change_api_config(DEFAULT_MOVES);
+    stack.api(0).stop(Duration::from_secs(20)).await;
+    stack.api(0).restart().await;
+}
+
+fn texts(jobs: &[tidegate_testkit::Delivery]) -> Vec<String> {
+    jobs.iter().map(tidegate_testkit::Delivery::text).collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn new_jobs_are_stored_in_the_new_one_and_old_ones_come_first() {
+    let (stack, queue) = before_the_move().await;
+    queue.publish("old 1").id().await;
+    queue.publish("old 2").id().await;
+    begin_the_move(&stack).await;
+    queue.publish("new 1").id().await;
+    queue.publish_bulk(&["2".to_owned()]).ids().await;
+    let there = world::totals(&stack.redis_of("new").url()).await;
+    assert_eq!(there.ready, 2);
+    assert_eq!(stack.totals().await.ready, 2);
+
+    assert_eq!(queue.size().await, 4);
+    let head = queue.peek().await.expect(200).json();
+    assert_eq!(head["data"], "b2xkIDE=", "old 1");
+    let jobs = queue.consume().count(3).jobs().await;
+    assert_eq!(texts(&jobs), ["old 1", "old 2", "new 1"]);
+    assert_eq!(queue.peek().await.expect(200).json()["data"], "Mg==", "2");
+    for job in &jobs {
+        assert_eq!(queue.peek_job(&job.id).await.status, 200);
+        queue.ack(&job.id).await;
+        assert_eq!(queue.peek_job(&job.id).await.status, 404);
+    }
+    assert_eq!(stack.totals().await, Totals::default());
+    queue.destroy().await;
+    assert_eq!(queue.size().await, 0);
+    stack.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_order_of_queues_counts_before_the_order_of_deployments() {
+    let (stack, queue) = before_the_move().await;
+    let second = queue.sibling("second");
+    second.publish("old of second").id().await;
+    begin_the_move(&stack).await;
+    queue.publish("new of first").id().await;
+    let consume = queue.consume_of(&["orders", "second"]);
+    let job = consume.clone().job().await.unwrap();
+    assert_eq!(job.text(), "new of first");
+    assert_eq!(consume.job().await.unwrap().text(), "old of second");
+    stack.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn waiting_consumers_hear_of_both() {
+    let (stack, queue) = before_the_move().await;
+    queue.publish("old").delay_s(4).tries(1).id().await;
+    begin_the_move(&stack).await;
+    let waiting: Vec<_> = (0..2)
+        .map(|_| {
+            let queue = queue.apart();
+            tokio::spawn(async move { queue.consume().timeout_s(60).job().await })
+        })
+        .collect();
+    stack.api(0).until_waiting(2).await;
+    queue.publish("new").id().await;
+    let mut jobs = Vec::new();
+    for job in waiting {
+        jobs.push(job.await.unwrap().unwrap().text());
+    }
+    jobs.sort();
+    assert_eq!(jobs, ["new", "old"]);
+    stack.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_job_of_the_old_one_is_replaced_by_one_of_the_new_one() {
+    let (stack, queue) = before_the_move().await;
+    let old = queue.publish("old").id().await;
+    begin_the_move(&stack).await;
+    let refused = queue.republish(&old, "x").tries(0).send().await.unwrap();
+    assert_eq!(refused.status, 400);
+    assert_eq!(queue.peek_job(&old).await.status, 200, "still there");
+    let new = queue.republish(&old, "new").id().await;
+    assert_eq!(queue.peek_job(&old).await.status, 404);
+    let newer = queue.republish(&new, "newer").id().await;
+    assert_eq!(queue.peek_job(&new).await.status, 404);
+    let job = queue.consume().job().await.unwrap();
+    assert_eq!((job.text(), job.id), ("newer".to_owned(), newer));
+    assert_eq!(queue.consume().job().await.map(|job| job.text()), None);
+    stack.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn dead_letters_are_one() {
+    let (stack, queue) = before_the_move().await;
+    let mut old = Vec::new();
+    for number in 0..3 {
+        old.push(queue.publish(format!("old {number}")).tries(1).id().await);
+    }
+    queue.consume().ttr_s(0).count(3).jobs().await;
+    until_dead(&queue, 3).await;
+    begin_the_move(&stack).await;
+    let mut new = Vec::new();
+    for number in 0..3 {
+        new.push(queue.publish(format!("new {number}")).tries(1).id().await);
+    }
+    queue.consume().ttr_s(0).count(3).jobs().await;
+    until_dead(&queue, 6).await;
+
+    let shown = queue.dead_letter().await;
+    assert_eq!(shown["deadletter_head"], old[0].as_str());
+    assert_eq!(shown["deadletter_size"], 6);
+    queue.purge_dead(2).await;
+    assert_eq!(queue.respawn(2, 0).await, 2);
+    let jobs = queue.consume().count(10).jobs().await;
+    assert_eq!(texts(&jobs), ["old 2", "new 0"]);
+    let shown = queue.dead_letter().await;
+    assert_eq!(shown["deadletter_head"], new[1].as_str());
+    assert_eq!(shown["deadletter_size"], 2);
+    assert_eq!(queue.respawn(10, 0).await, 2);
+    assert_eq!(queue.dead_size().await, 0);
+    stack.finish().await;
+}
+
+async fn until_dead(queue: &Queue, jobs: u64) {
+    let what = format!("{jobs} jobs are dead");
+    eventually(&what, Duration::from_secs(20), async || {
+        match queue.dead_size().await {
+            dead if dead == jobs => Ok(()),
+            dead => Err(dead),
+        }
+    })
+    .await;
+}

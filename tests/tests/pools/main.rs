@@ -1,0 +1,12 @@
+//! Several Redis deployments behind one API: jobs and tokens stay apart, and a pool moves to another
+//! while it is in use.
+#![allow(
+    clippy::unwrap_used,
+    reason = "helpers of tests fail by panicking, as tests do"
+)]
+
+mod both;
+mod routing;
+
+/// Tells an api that pool default moves to pool new.
+const DEFAULT_MOVES: &str = "[pool.default]\nmigrate_to = \"new\"";
