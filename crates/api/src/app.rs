@@ -2,18 +2,16 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tidegate_store::Store;
 
 use crate::body::Reading;
-use crate::config::{Config, DEFAULT_POOL, JobDefaults};
+use crate::config::{Config, DEFAULT_POOL, JobDefaults, RequestLimits};
 use crate::limits::LimitDesk;
 use crate::pool::Pool;
 use crate::tokens::TokenDesk;
-use crate::waiters::Waiters;
-
-/// The longest body of a job, in bytes.
-pub(crate) const JOB_BYTES_MAX: usize = 1024 * 1024;
+use crate::waiters::{Room, Waiters};
 
 /// The state of the daemon.
 #[derive(Debug)]
@@ -21,6 +19,12 @@ pub(crate) struct App {
     pools: BTreeMap<Arc<str>, Arc<Pool>>,
     /// Consumers that wait.
     pub(crate) waiters: Waiters,
+    /// How many of them there may be.
+    pub(crate) room: Room,
+    /// How long each may wait.
+    pub(crate) wait_max: Duration,
+    /// How large requests may be.
+    pub(crate) requests: RequestLimits,
     /// Who may do what.
     pub(crate) tokens: TokenDesk,
     /// How often.
@@ -42,18 +46,23 @@ impl App {
     ) -> Self {
         let stores = stores.into_iter().map(|(name, store)| (name.into(), store));
         let stores = stores.collect();
+        let requests = config.requests.clone();
+        let waiters = &config.waiters;
         let reading = |bytes_max| Reading {
             bytes_max,
-            timeout: config.bodies.timeout,
+            timeout: requests.body_timeout,
         };
         Self {
-            waiters: Waiters::new(&stores, config.waiters.poll_interval),
+            waiters: Waiters::new(&stores, waiters.poll_interval),
+            room: Room::new(waiters.in_process_max, waiters.per_token_max),
+            wait_max: waiters.wait_max,
             pools: pools(stores, config),
             tokens: TokenDesk::new(admin_store.tokens()),
             limits: LimitDesk::new(admin_store.limits()),
             job_defaults: config.job,
-            job_body: reading(JOB_BYTES_MAX),
-            bulk_body: reading(config.bodies.bulk_bytes_max),
+            job_body: reading(requests.job_bytes_max),
+            bulk_body: reading(requests.bulk_bytes_max),
+            requests,
         }
     }
 

@@ -6,8 +6,9 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use serde::Deserialize;
+use tidegate_core::NAME_BYTES_MAX;
 use tidegate_service::{ListenLimits, LogConfig};
-use tidegate_store::StoreConfig;
+use tidegate_store::{PUBLISH_JOBS_MAX, StoreConfig};
 
 /// The built-in defaults: every key, with what it means.
 pub const DEFAULTS: &str = include_str!("../../../config/api.toml");
@@ -36,9 +37,9 @@ pub struct Config {
     pub log: LogConfig,
     /// What the public listener puts up with.
     pub connections: ListenLimits,
-    /// What the bodies of requests may be.
-    pub bodies: BodyLimits,
-    /// How waiting consumers are woken.
+    /// How large requests may be.
+    pub requests: RequestLimits,
+    /// How consumers wait.
     pub waiters: WaiterConfig,
     /// What applies where a request does not say.
     pub job: JobDefaults,
@@ -73,18 +74,28 @@ impl fmt::Debug for Password {
     }
 }
 
-/// What the bodies of requests may be.
-#[derive(Debug, Clone, Deserialize)]
+/// How large requests may be.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct BodyLimits {
+pub struct RequestLimits {
     /// The longest wait for each MiB of a body.
     #[serde(with = "humantime_serde")]
-    pub timeout: Duration,
-    /// The longest body of a bulk publish, in bytes.
+    pub body_timeout: Duration,
+    /// The longest name of a namespace or queue, in bytes; 1 to 255.
+    pub name_bytes_max: usize,
+    /// The longest body of a job, in bytes; up to 8 MiB.
+    pub job_bytes_max: usize,
+    /// The longest body of a bulk publish, in bytes; up to 1 GiB.
     pub bulk_bytes_max: usize,
+    /// Jobs in a bulk publish; 1 to 64.
+    pub bulk_jobs_max: usize,
+    /// Jobs that one consume may ask for; 1 to 100.
+    pub consume_jobs_max: u16,
+    /// Queues that one consume may name.
+    pub consume_queues_max: usize,
 }
 
-/// How waiting consumers are woken.
+/// How consumers wait.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WaiterConfig {
@@ -92,6 +103,13 @@ pub struct WaiterConfig {
     /// from Redis be lost.
     #[serde(with = "humantime_serde")]
     pub poll_interval: Duration,
+    /// The longest wait; longer wishes are cut.
+    #[serde(with = "humantime_serde")]
+    pub wait_max: Duration,
+    /// How many may wait in this process.
+    pub in_process_max: usize,
+    /// How many of them with the same token.
+    pub per_token_max: usize,
 }
 
 /// What applies where a request does not say.
@@ -122,6 +140,20 @@ impl JobDefaults {
     };
 }
 
+#[cfg(test)]
+impl RequestLimits {
+    /// What `config/api.toml` says.
+    pub(crate) const SHIPPED: Self = Self {
+        body_timeout: Duration::from_secs(30),
+        name_bytes_max: 255,
+        job_bytes_max: 1 << 20,
+        bulk_bytes_max: 67_174_400,
+        bulk_jobs_max: 64,
+        consume_jobs_max: 100,
+        consume_queues_max: 1000,
+    };
+}
+
 impl Config {
     /// Checks what types cannot.
     ///
@@ -142,6 +174,7 @@ impl Config {
         }
         self.check_migrations()?;
         self.check_admin()?;
+        self.check_requests()?;
         if self.waiters.poll_interval < Duration::from_millis(100) {
             return Err("waiters.poll_interval must be at least 100ms".to_owned());
         }
@@ -163,6 +196,24 @@ impl Config {
                 Some(_) => continue,
             };
             return Err(format!("pool.{name}.migrate_to = {target:?}: {problem}"));
+        }
+        Ok(())
+    }
+
+    fn check_requests(&self) -> Result<(), String> {
+        let requests = &self.requests;
+        let bounds = [
+            ("name_bytes_max", requests.name_bytes_max, NAME_BYTES_MAX),
+            ("job_bytes_max", requests.job_bytes_max, 8 << 20),
+            ("bulk_bytes_max", requests.bulk_bytes_max, 1 << 30),
+            ("bulk_jobs_max", requests.bulk_jobs_max, PUBLISH_JOBS_MAX),
+            ("consume_jobs_max", requests.consume_jobs_max.into(), 100),
+            ("consume_queues_max", requests.consume_queues_max, 10_000),
+        ];
+        for (key, value, bound) in bounds {
+            if value == 0 || value > bound {
+                return Err(format!("requests.{key} must be 1 to {bound}, not {value}"));
+            }
         }
         Ok(())
     }
@@ -216,6 +267,7 @@ mod tests {
         assert_eq!(redis.url, "redis://127.0.0.1:6379");
         assert_eq!(redis.unsafe_server, UnsafeServer::Refuse);
         assert_eq!(config.job, JobDefaults::SHIPPED);
+        assert_eq!(config.requests, RequestLimits::SHIPPED);
     }
 
     #[test]
@@ -234,6 +286,22 @@ mod tests {
         let mut config = with_flags(&[]);
         config.pool.clear();
         assert!(config.check().unwrap_err().contains("[pool.default]"));
+    }
+
+    #[test]
+    fn limits_of_requests_are_within_what_can_be_stored() {
+        for (key, value) in [
+            ("requests.name_bytes_max", "256"),
+            ("requests.bulk_jobs_max", "65"),
+            ("requests.consume_jobs_max", "0"),
+            ("requests.job_bytes_max", "100000000"),
+        ] {
+            let problem = with_flags(&[(key, value.to_owned())]).check().unwrap_err();
+            assert!(
+                problem.contains(key) && problem.contains(value),
+                "{problem}"
+            );
+        }
     }
 
     #[test]

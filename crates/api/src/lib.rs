@@ -24,5 +24,7 @@ mod pool;
 mod tokens;
 mod waiters;
 
-pub use config::{BodyLimits, Config, DEFAULT_POOL, DEFAULTS, JobDefaults, Password, WaiterConfig};
+pub use config::{
+    Config, DEFAULT_POOL, DEFAULTS, JobDefaults, Password, RequestLimits, WaiterConfig,
+};
 pub use daemon::{StartError, run};

@@ -6,6 +6,7 @@
 
 mod bodies;
 mod config;
+mod limits;
 mod ports;
 mod redis_refused;
 mod slow;

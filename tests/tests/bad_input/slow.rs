@@ -14,7 +14,7 @@ static STACK: SharedStack = SharedStack::new(|| {
     Stack::builder().pumps(0).api_config(
         "connections.header_timeout = \"500ms\"\n\
          connections.idle_timeout = \"2s\"\n\
-         bodies.timeout = \"500ms\"",
+         requests.body_timeout = \"500ms\"",
     )
 });
 

@@ -11,6 +11,10 @@ use tidegate_store::StoreError;
 use super::json;
 use crate::limits::Action;
 use crate::metrics::storage_failed;
+use crate::waiters::NoRoom;
+
+/// When somebody may have left who waits.
+const RETRY_AFTER_SECONDS: u16 = 1;
 
 /// Why a request is not answered with what it asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,6 +44,8 @@ pub(crate) enum Refusal {
         /// The token without its pool.
         token: Box<str>,
     },
+    /// There is no room for another waiting consumer.
+    NoRoom(NoRoom),
     /// A parameter is not the number it should be.
     BadNumber(&'static str),
     /// The job would be gone before it is due.
@@ -127,6 +133,14 @@ impl Refusal {
                 StatusCode::TOO_MANY_REQUESTS,
                 "reach the limit rate, please retry later",
             ),
+            Self::NoRoom(NoRoom::InProcess) => (
+                StatusCode::SERVICE_UNAVAILABLE,
+                "too many waiting consumers, please retry later",
+            ),
+            Self::NoRoom(NoRoom::ForToken) => (
+                StatusCode::TOO_MANY_REQUESTS,
+                "too many waiting consumers with this token, please retry later",
+            ),
             Self::BadNumber(_) => (BAD, "invalid"),
             Self::TtlShorterThanDelay => (BAD, "ttl is shorter than delay"),
             Self::NoTries => (BAD, "tries shouldn't be zero"),
@@ -154,11 +168,21 @@ impl IntoResponse for Refusal {
     fn into_response(self) -> Response<Body> {
         let (status, text) = self.status_and_text();
         let mut response = json::answer(status, &text);
+        if let Self::NoRoom(_) = self {
+            let retry = HeaderValue::from(RETRY_AFTER_SECONDS);
+            response.headers_mut().insert(header::RETRY_AFTER, retry);
+        }
         if self.ends_connection() {
             let close = HeaderValue::from_static("close");
             response.headers_mut().insert(header::CONNECTION, close);
         }
         response
+    }
+}
+
+impl From<NoRoom> for Refusal {
+    fn from(reason: NoRoom) -> Self {
+        Self::NoRoom(reason)
     }
 }
 

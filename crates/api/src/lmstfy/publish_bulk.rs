@@ -22,7 +22,8 @@ use super::json;
 use super::query::Query;
 use super::scope::PublishScope;
 use super::terms::Terms;
-use crate::app::{App, JOB_BYTES_MAX};
+use crate::app::App;
+use crate::config::RequestLimits;
 use crate::metrics;
 
 #[derive(Serialize)]
@@ -43,7 +44,7 @@ pub(super) async fn publish_bulk(
 ) -> Result<Response<Body>, Refusal> {
     let terms = Terms::read(&query, &app.job_defaults)?;
     let body = app.bulk_body.read(body).await?;
-    let elements = elements(&body)?;
+    let elements = elements(&body, &app.requests)?;
     let extras = Extras::read(&headers)?;
     let jobs: Vec<NewJob> = elements
         .into_iter()
@@ -64,20 +65,20 @@ pub(super) async fn publish_bulk(
 }
 
 /// The texts of the elements of an array. They share the memory of the whole.
-fn elements(array: &Bytes) -> Result<Vec<Bytes>, Refusal> {
+fn elements(array: &Bytes, limits: &RequestLimits) -> Result<Vec<Bytes>, Refusal> {
     let elements: Option<Elements<'_>> =
         serde_json::from_slice(array).map_err(|_| Refusal::NotAnArray)?;
     let elements = elements.unwrap_or_default();
     if elements.first.is_empty() {
         return Err(Refusal::NoJobs);
     }
-    if elements.surplus {
+    if elements.surplus || elements.first.len() > limits.bulk_jobs_max {
         return Err(Refusal::TooManyJobs);
     }
     if elements
         .first
         .iter()
-        .any(|one| one.get().len() > JOB_BYTES_MAX)
+        .any(|one| one.get().len() > limits.job_bytes_max)
     {
         return Err(Refusal::JobTooLarge);
     }
@@ -129,7 +130,10 @@ mod tests {
 
     fn texts(array: &str) -> Result<Vec<String>, Refusal> {
         let text = |one: Bytes| String::from_utf8(one.to_vec()).unwrap();
-        let found = elements(&Bytes::copy_from_slice(array.as_bytes()))?;
+        let found = elements(
+            &Bytes::copy_from_slice(array.as_bytes()),
+            &RequestLimits::SHIPPED,
+        )?;
         Ok(found.into_iter().map(text).collect())
     }
 
@@ -157,7 +161,15 @@ mod tests {
         assert_eq!(texts(&many(65)), Err(Refusal::TooManyJobs));
         assert_eq!(texts(&many(65).replace(']', ",")), Err(Refusal::NotAnArray));
         let long = |bytes: usize| format!("[\"{}\"]", "x".repeat(bytes - 2));
-        assert_eq!(texts(&long(JOB_BYTES_MAX)).unwrap().len(), 1);
-        assert_eq!(texts(&long(JOB_BYTES_MAX + 1)), Err(Refusal::JobTooLarge));
+        assert_eq!(
+            texts(&long(RequestLimits::SHIPPED.job_bytes_max))
+                .unwrap()
+                .len(),
+            1
+        );
+        assert_eq!(
+            texts(&long(RequestLimits::SHIPPED.job_bytes_max + 1)),
+            Err(Refusal::JobTooLarge)
+        );
     }
 }

@@ -17,8 +17,6 @@ use crate::app::App;
 use crate::config::JobDefaults;
 use crate::waiters::{Delivery, RoundFailed};
 
-const COUNT_MAX: u16 = 100;
-
 /// The parameters of a consume.
 #[derive(Debug, PartialEq, Eq)]
 struct Wish {
@@ -27,11 +25,11 @@ struct Wish {
 }
 
 impl Wish {
-    fn read(query: &Query, defaults: &JobDefaults) -> Result<Self, Refusal> {
+    fn read(query: &Query, defaults: &JobDefaults, count_max: u16) -> Result<Self, Refusal> {
         let ttr_seconds = query.number("ttr", defaults.ttr_seconds)?;
         let timeout_seconds: u32 = query.number("timeout", defaults.timeout_seconds)?;
         let count = query.number("count", 1)?;
-        if !(1..=COUNT_MAX).contains(&count) {
+        if !(1..=count_max).contains(&count) {
             return Err(Refusal::BadNumber("count"));
         }
         let ttr_ms = u64::from(ttr_seconds) * 1000;
@@ -47,10 +45,17 @@ pub(super) async fn reserve(
     scope: ConsumeScope,
     query: Query,
 ) -> Result<Response<Body>, Refusal> {
-    let Wish { claim, patience } = Wish::read(&query, &app.job_defaults)?;
-    if !scope.named {
+    let requests = &app.requests;
+    let wish = Wish::read(&query, &app.job_defaults, requests.consume_jobs_max)?;
+    if !scope.named || scope.queues.len() > requests.consume_queues_max {
         return Err(Refusal::NoQueue);
     }
+    let Wish { claim, patience } = wish;
+    let patience = patience.min(app.wait_max);
+    let _room = match patience.is_zero() {
+        true => None,
+        false => Some(app.room.take(scope.token)?),
+    };
     let sources = scope.pool.sources(&scope.queues);
     let delivery = app.waiters.wait(&sources, claim, patience).await?;
     let delivery = delivery.ok_or(Refusal::NoJob)?;
@@ -81,7 +86,7 @@ mod tests {
 
     #[track_caller]
     fn expect(query: &str, outcome: Result<(u64, u64, u16), Refusal>) {
-        let wish = Wish::read(&Query::new(query), &JobDefaults::SHIPPED);
+        let wish = Wish::read(&Query::new(query), &JobDefaults::SHIPPED, 100);
         let outcome = outcome.map(|(ttr_ms, timeout_seconds, count)| Wish {
             claim: Claim { count, ttr_ms },
             patience: Duration::from_secs(timeout_seconds),

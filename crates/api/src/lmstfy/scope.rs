@@ -9,14 +9,16 @@ use std::sync::Arc;
 
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
-use tidegate_core::{InvalidName, NAME_BYTES_MAX, Namespace, QueueKey, QueueName};
+use tidegate_core::{InvalidName, Namespace, QueueKey, QueueName};
 
 use super::error::Refusal;
 use super::job_id::WireJobId;
 use super::query::{Plus, Query, unescape};
 use crate::app::App;
+use crate::config::RequestLimits;
 use crate::limits::{Action, NoPermit, Permit};
 use crate::pool::Pool;
+use crate::waiters::TokenKey;
 
 /// One queue, opened by a token.
 #[derive(Debug)]
@@ -57,13 +59,15 @@ pub(crate) struct ConsumeScope {
     pub(crate) queues: Vec<QueueKey>,
     /// Whether the list had any name in it.
     pub(crate) named: bool,
+    /// Stands for the token, for those who count its consumers.
+    pub(crate) token: TokenKey,
     /// To be kept when the consume succeeds.
     pub(crate) permit: Permit,
 }
 
 impl QueueScope {
     async fn of(parts: &Parts, presented: &Presented, app: &App) -> Result<Self, Refusal> {
-        let queue = queue_key(parts.uri.path())?;
+        let queue = queue_key(parts.uri.path(), &app.requests)?;
         let pool = presented.pool(app)?;
         presented.check(app, &pool, Some(&queue.namespace)).await?;
         let job = segment(parts.uri.path(), JOB_ID).parse().ok();
@@ -99,7 +103,7 @@ impl FromRequestParts<Arc<App>> for OpenScope {
     type Rejection = Refusal;
 
     async fn from_request_parts(parts: &mut Parts, app: &Arc<App>) -> Result<Self, Refusal> {
-        let queue = queue_key(parts.uri.path())?;
+        let queue = queue_key(parts.uri.path(), &app.requests)?;
         let pool = Presented::in_request(parts).pool(app)?;
         Ok(Self { pool, queue })
     }
@@ -125,6 +129,7 @@ impl FromRequestParts<Arc<App>> for ConsumeScope {
         let permit = permit.await?;
         Ok(Self {
             permit,
+            token: app.room.key(&pool.name, namespace, presented.split().1),
             pool,
             queues: queues_of(namespace, &list),
             named: list.bytes().any(|byte| byte != b','),
@@ -148,9 +153,9 @@ fn segment(path: &str, position: usize) -> Cow<'_, str> {
     Cow::Owned(String::from_utf8_lossy(&plain).into_owned())
 }
 
-fn queue_key(path: &str) -> Result<QueueKey, Refusal> {
+fn queue_key(path: &str, limits: &RequestLimits) -> Result<QueueKey, Refusal> {
     let (namespace, queue) = (segment(path, NAMESPACE), segment(path, QUEUE));
-    if namespace.len() > NAME_BYTES_MAX || queue.len() > NAME_BYTES_MAX {
+    if namespace.len().max(queue.len()) > limits.name_bytes_max {
         return Err(Refusal::NameTooLong);
     }
     let namespace = Namespace::try_from(&*namespace).map_err(|_| Refusal::NamespaceForbidden)?;
@@ -260,7 +265,7 @@ mod tests {
 
     #[track_caller]
     fn expect(path: &str, outcome: Result<&str, Refusal>) {
-        let key = queue_key(path).map(|key| key.to_string());
+        let key = queue_key(path, &RequestLimits::SHIPPED).map(|key| key.to_string());
         assert_eq!(key, outcome.map(ToOwned::to_owned), "{path}");
     }
 

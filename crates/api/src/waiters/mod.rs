@@ -36,6 +36,7 @@
 mod delivery;
 mod line;
 mod place;
+mod room;
 mod round;
 mod seat;
 mod source;
@@ -57,6 +58,7 @@ use crate::metrics::WAITING;
 pub(crate) use delivery::Delivery;
 use line::Line;
 use place::Place;
+pub(crate) use room::{NoRoom, Room, TokenKey};
 use seat::News;
 pub(crate) use source::Source;
 
