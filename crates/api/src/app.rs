@@ -10,7 +10,7 @@ use crate::body::Reading;
 use crate::config::{Config, DEFAULT_POOL, JobDefaults, RequestLimits};
 use crate::limits::LimitDesk;
 use crate::pool::Pool;
-use crate::tokens::TokenDesk;
+use crate::tokens::{TokenDesk, TokenForm};
 use crate::waiters::{Room, Waiters};
 
 /// The state of the daemon.
@@ -46,6 +46,10 @@ impl App {
     ) -> Self {
         let stores = stores.into_iter().map(|(name, store)| (name.into(), store));
         let stores = stores.collect();
+        let form = match config.hash_tokens {
+            true => TokenForm::Hashed,
+            false => TokenForm::Plain,
+        };
         let requests = config.requests.clone();
         let waiters = &config.waiters;
         let reading = |bytes_max| Reading {
@@ -57,7 +61,7 @@ impl App {
             room: Room::new(waiters.in_process_max, waiters.per_token_max),
             wait_max: waiters.wait_max,
             pools: pools(stores, config),
-            tokens: TokenDesk::new(admin_store.tokens()),
+            tokens: TokenDesk::new(admin_store.tokens(), form),
             limits: LimitDesk::new(admin_store.limits()),
             job_defaults: config.job,
             job_body: reading(requests.job_bytes_max),

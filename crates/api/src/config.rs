@@ -45,6 +45,8 @@ pub struct Config {
     pub job: JobDefaults,
     /// Who may use the admin port: passwords by name. None = whoever can connect.
     pub accounts: BTreeMap<String, Password>,
+    /// Whether tokens are stored as hashes.
+    pub hash_tokens: bool,
     /// Where tokens and limits are kept; pool default if there is none.
     pub admin_store: Option<StoreConfig>,
     /// The Redis deployments, by name.

@@ -7,7 +7,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use moka::future::Cache;
-use tidegate_core::Namespace;
 use tidegate_store::{
     LimitCreated, LimitHolder, LimitSide, Limits, RateLimit, StoreError, Unit, UnitTaken,
 };
@@ -91,16 +90,12 @@ impl LimitDesk {
         }))
     }
 
-    /// Lets a request begin, if its token has not yet done as much as it may. `pool` is the name of the
-    /// pool itself, not what the request called it.
+    /// Lets a request begin, if its token has not yet done as much as it may.
     pub(crate) async fn permit(
         &self,
-        pool: &str,
-        namespace: &Namespace,
-        token: &str,
+        holder: LimitHolder,
         action: Action,
     ) -> Result<Permit, NoPermit> {
-        let holder = LimitHolder::new(pool, namespace, token);
         let Some(limit) = self.known(&holder).await? else {
             return Ok(Permit(None));
         };

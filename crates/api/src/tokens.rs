@@ -1,12 +1,16 @@
 //! Who may do what: a token opens one namespace of one pool.
 
+mod stored;
+
 use std::sync::Arc;
 use std::time::Duration;
 
 use moka::future::Cache;
 use rand::RngExt;
 use tidegate_core::Namespace;
-use tidegate_store::{StoreError, TokenCreated, Tokens};
+use tidegate_store::{LimitHolder, StoreError, TokenCreated, Tokens};
+
+pub(crate) use stored::TokenForm;
 
 /// A deleted token works for this much longer, anywhere.
 const REMEMBERED_FOR: Duration = Duration::from_secs(1);
@@ -15,23 +19,24 @@ const REMEMBERED_MAX: u64 = 100_000;
 const GENERATED_LENGTH: usize = 26;
 const ALPHABET: &[u8; 36] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ";
 
-/// Pool, namespace and token, kept apart so that no two triples are ever the same key.
+/// Pool, namespace and stored token, kept apart so that no two triples are ever the same key.
 type Key = (Arc<str>, Namespace, String);
 
 /// The tokens, and a short memory of those that were found good.
 #[derive(Debug)]
 pub(crate) struct TokenDesk {
     tokens: Tokens,
+    form: TokenForm,
     good: Cache<Key, bool>,
 }
 
 impl TokenDesk {
-    pub(crate) fn new(tokens: Tokens) -> Self {
+    pub(crate) fn new(tokens: Tokens, form: TokenForm) -> Self {
         let good = Cache::builder()
             .max_capacity(REMEMBERED_MAX)
             .time_to_live(REMEMBERED_FOR)
             .build();
-        Self { tokens, good }
+        Self { tokens, form, good }
     }
 
     /// Whether a token opens a namespace. Only a yes is remembered: a new token works at once.
@@ -41,11 +46,12 @@ impl TokenDesk {
         namespace: &Namespace,
         token: &str,
     ) -> Result<bool, StoreError> {
-        let key = (Arc::clone(pool), namespace.clone(), token.to_owned());
+        let token = self.form.stored(token);
+        let key = (Arc::clone(pool), namespace.clone(), token.into_owned());
         if self.good.get(&key).await.is_some() {
             return Ok(true);
         }
-        let good = self.tokens.exists(pool, namespace, token).await?;
+        let good = self.tokens.exists(pool, namespace, &key.2).await?;
         if good {
             self.good.insert(key, true).await;
         }
@@ -60,25 +66,48 @@ impl TokenDesk {
         token: &str,
         description: &str,
     ) -> Result<TokenCreated, StoreError> {
+        let token = self.form.stored(token);
         self.tokens
-            .create(pool, namespace, token, description)
+            .create(pool, namespace, &token, description)
             .await
     }
 
-    /// Makes a token invalid: here at once, in other processes within a second.
+    /// Makes a token invalid: here at once, in other processes within a second. It is named by itself or
+    /// as it was listed.
     pub(crate) async fn delete(
         &self,
         pool: &Arc<str>,
         namespace: &Namespace,
         token: &str,
     ) -> Result<(), StoreError> {
-        self.tokens.delete(pool, namespace, token).await?;
-        let key = (Arc::clone(pool), namespace.clone(), token.to_owned());
+        let token = self.form.named(token);
+        self.tokens.delete(pool, namespace, &token).await?;
+        let key = (Arc::clone(pool), namespace.clone(), token.into_owned());
         self.good.invalidate(&key).await;
         Ok(())
     }
 
-    /// The tokens of a namespace and their descriptions.
+    /// The holder of the limit of a token that somebody presents.
+    pub(crate) fn limit_holder(
+        &self,
+        pool: &str,
+        namespace: &Namespace,
+        token: &str,
+    ) -> LimitHolder {
+        LimitHolder::new(pool, namespace, &self.form.stored(token))
+    }
+
+    /// The holder of the limit of a token that an administrator names.
+    pub(crate) fn named_holder(
+        &self,
+        pool: &str,
+        namespace: &Namespace,
+        token: &str,
+    ) -> LimitHolder {
+        LimitHolder::new(pool, namespace, &self.form.named(token))
+    }
+
+    /// The tokens of a namespace, as they are stored, and their descriptions.
     pub(crate) async fn list(
         &self,
         pool: &str,

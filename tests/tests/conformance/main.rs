@@ -18,6 +18,7 @@ mod consume;
 mod consume_waits;
 mod dead_letter;
 mod destroy;
+mod hashed_tokens;
 mod http;
 mod limits;
 mod names;

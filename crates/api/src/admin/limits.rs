@@ -226,7 +226,7 @@ fn holder(app: &App, namespace: &str, token: &str) -> Result<LimitHolder, LimitR
         InvalidName::TooLong => TokenRefusal::NamespaceTooLong,
         InvalidName::ForbiddenCharacters => TokenRefusal::NamespaceForbidden,
     })?;
-    Ok(LimitHolder::new(&pool.name, &namespace, token))
+    Ok(app.tokens.named_holder(&pool.name, &namespace, token))
 }
 
 async fn read_limit(app: &App, body: Body) -> Result<RateLimit, LimitRefusal> {

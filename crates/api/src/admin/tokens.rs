@@ -14,7 +14,7 @@ use axum::http::{HeaderMap, Response, StatusCode, header};
 use axum::response::IntoResponse;
 use serde::Serialize;
 use tidegate_core::{InvalidName, Namespace};
-use tidegate_store::{LimitHolder, StoreError, TokenCreated};
+use tidegate_store::{StoreError, TokenCreated};
 
 use crate::app::App;
 use crate::body::Reading;
@@ -161,7 +161,7 @@ pub(super) async fn delete(
     let pool = app.pool(pool).ok_or(TokenRefusal::NoSuchPool)?;
     if let Ok(namespace) = Namespace::try_from(namespace.as_str()) {
         app.tokens.delete(&pool.name, &namespace, token).await?;
-        let holder = LimitHolder::new(&pool.name, &namespace, token);
+        let holder = app.tokens.named_holder(&pool.name, &namespace, token);
         app.limits.delete(&holder).await?;
     }
     Ok(StatusCode::NO_CONTENT)

@@ -248,7 +248,8 @@ impl Presented {
         action: Action,
     ) -> Result<Permit, Refusal> {
         let token = self.split().1;
-        let permit = app.limits.permit(&pool.name, namespace, token, action);
+        let holder = app.tokens.limit_holder(&pool.name, namespace, token);
+        let permit = app.limits.permit(holder, action);
         permit.await.map_err(|reason| match reason {
             NoPermit::Failed => Refusal::Internal,
             NoPermit::OverLimit => Refusal::OverLimit {
