@@ -18,10 +18,10 @@ local DELAYED, READY, LEASED, DEAD = 1, 2, 3, 4
 local STATES = { 'delayed', 'ready', 'leased', 'dead' }
 local BODY_OUTSIDE = 2
 local VERSION, HEADER, HEADER_BYTES = 1, '>BBHHI4I4I6I6I6H', 34
-local CHUNK, SLOT_MS = 64, 65536
+local CHUNK, SLOT_MS, LEAD_MS = 64, 65536, 65536
 
--- Counts and arrivals gather here and are written once per call by settle().
-local counts, arrivals, earliest_due_ms, edge = {}, {}, nil, nil
+-- Counts, arrivals and calls for the pump gather here and are written once per call by settle().
+local counts, arrivals, calls = {}, {}, {}
 
 local function count(queue, state, change)
   local of_queue = counts[queue] or {}
@@ -114,22 +114,37 @@ local function unpack_far(hint)
   return math.floor(high / SLOT_MS) * 1e7 + math.floor(rest / SLOT_MS), rest % SLOT_MS
 end
 
--- The timer rule: whoever changes due_ms adds a hint, to near if its slot is below the edge, else far.
+-- When a far slot is loaded: ahead of its time.
+local function loaded_at_ms(slot)
+  return slot * SLOT_MS - LEAD_MS
+end
+
+local function is_near(slot)
+  return loaded_at_ms(slot) <= now_ms
+end
+
+-- Notes that a verb of the pump has work in this bucket at a moment that may be earlier than it knows.
+local function call_for(verb, at_ms)
+  if not calls[verb] or at_ms < calls[verb] then calls[verb] = at_ms end
+end
+
+-- The timer rule: whoever changes due_ms adds a hint, to near if its slot may be loaded already, else far.
 local function hint(job)
-  edge = edge or tonumber(redis.call('GET', prefix .. 'edge') or 0)
   local slot = math.floor(job.due_ms / SLOT_MS)
-  if slot < edge then
+  if is_near(slot) then
     redis.call('ZADD', prefix .. 'near', job.due_ms, job.number)
-    if not earliest_due_ms or job.due_ms < earliest_due_ms then earliest_due_ms = job.due_ms end
+    call_for('move_due', job.due_ms)
   elseif redis.call('RPUSH', prefix .. 'far:' .. slot, pack_far(job.number, job.due_ms % SLOT_MS)) == 1 then
-    redis.call('ZADD', prefix .. 'slots', slot, slot)
+    redis.call('ZADD', prefix .. 'slots', loaded_at_ms(slot), slot)
+    call_for('load_slot', loaded_at_ms(slot))
   end
 end
 
 -- Registers when the sweep has to look at the job's chunk.
 local function expire_later(job)
-  if job.expires_ms > 0 then
-    redis.call('ZADD', prefix .. 'expiry', 'LT', job.expires_ms, job.chunk)
+  if job.expires_ms == 0 then return end
+  if redis.call('ZADD', prefix .. 'expiry', 'LT', 'CH', job.expires_ms, job.chunk) == 1 then
+    call_for('sweep', job.expires_ms)
   end
 end
 
@@ -146,7 +161,17 @@ local function ring(queue)
   redis.call('PUBLISH', prefix .. 'bell', redis.call('HGET', prefix .. 'q:' .. queue, 'name'))
 end
 
--- Writes counts and arrivals, rings doorbells, raises the alarm.
+-- Tells the pump when a verb has work before all that it had: its index is scored by when it has work.
+local function alarm(verb, index)
+  local at_ms = calls[verb]
+  if not at_ms then return end
+  local head = redis.call('ZRANGE', prefix .. index, 0, 0, 'WITHSCORES')
+  if tonumber(head[2]) == at_ms then
+    redis.call('PUBLISH', prefix .. 'alarm', verb .. ' ' .. math.max(0, at_ms - now_ms))
+  end
+end
+
+-- Writes counts and arrivals, rings doorbells, raises alarms.
 local function settle()
   for queue, changes in pairs(counts) do
     for state, change in pairs(changes) do
@@ -160,10 +185,7 @@ local function settle()
   for queue, numbers in pairs(arrivals) do
     if redis.call('RPUSH', prefix .. 'ready:' .. queue, unpack(numbers)) == #numbers then ring(queue) end
   end
-  if earliest_due_ms then
-    local head = redis.call('ZRANGE', prefix .. 'near', 0, 0, 'WITHSCORES')
-    if tonumber(head[2]) == earliest_due_ms then
-      redis.call('PUBLISH', prefix .. 'alarm', math.max(0, earliest_due_ms - now_ms))
-    end
-  end
+  alarm('move_due', 'near')
+  alarm('load_slot', 'slots')
+  alarm('sweep', 'expiry')
 end

@@ -6,17 +6,21 @@
 -- ARGV[3] instance name of the pump
 -- ARGV[4] ttl_ms   membership from now on; 0 = leave
 -- ARGV[5] channel  told when somebody joins or leaves
--- Returns ok → ms until the next membership ends, the live instances
+-- Returns ok → 1 if the pump was not on it else 0, ms until the next membership ends, the live instances
 -- Since layout 1
 
 local instance, ttl_ms, channel = ARGV[3], tonumber(ARGV[4]), ARGV[5]
 
-local changed = redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', now_ms)
+local ended = redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', now_ms)
+local joined, left = 0, 0
 if ttl_ms > 0 then
-  changed = changed + redis.call('ZADD', KEYS[1], now_ms + ttl_ms, instance)
+  joined = redis.call('ZADD', KEYS[1], now_ms + ttl_ms, instance)
 else
-  changed = changed + redis.call('ZREM', KEYS[1], instance)
+  left = redis.call('ZREM', KEYS[1], instance)
 end
-if changed > 0 then redis.call('PUBLISH', channel, instance) end
-local first = redis.call('ZRANGE', KEYS[1], 0, 0, 'WITHSCORES')[2] or now_ms
-return { 'ok', first - now_ms, redis.call('ZRANGE', KEYS[1], 0, -1) }
+if ended + joined + left > 0 then redis.call('PUBLISH', channel, instance) end
+local living, first_end = {}, nil
+for i, value in ipairs(redis.call('ZRANGE', KEYS[1], 0, -1, 'WITHSCORES')) do
+  if i % 2 == 1 then living[#living + 1] = value else first_end = first_end or value end
+end
+return { 'ok', joined, (first_end or now_ms) - now_ms, living }

@@ -61,7 +61,7 @@ impl BucketKeys {
         format!("{}queues", self.prefix)
     }
 
-    /// The pump's token, with a time to live.
+    /// The token of the pump that leads the bucket.
     #[must_use]
     pub fn lock(&self) -> String {
         format!("{}lock", self.prefix)

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tidegate_store::{LoadedSlot, MovedDue, StoreError, Swept};
+use tidegate_store::{LoadedSlot, MovedDue, PumpVerb, StoreError, Swept};
 use tokio::time::Instant;
 
 use crate::PumpConfig;
@@ -36,11 +36,32 @@ impl Agenda {
         }
     }
 
-    /// Looks for due jobs at `at` if that is earlier than planned.
+    /// Nothing is to be looked at for as long as the settings allow.
     #[must_use]
-    pub(crate) fn earlier(mut self, at: Instant) -> Self {
-        self.move_at = self.move_at.min(at);
+    pub(crate) fn nothing(config: &PumpConfig) -> Self {
+        Self::all_now(Instant::now() + config.sleep_max)
+    }
+
+    /// A verb has work at `at`, perhaps earlier than planned.
+    #[must_use]
+    pub(crate) fn with(mut self, verb: PumpVerb, at: Instant) -> Self {
+        let planned = match verb {
+            PumpVerb::LoadSlot => &mut self.load_at,
+            PumpVerb::MoveDue => &mut self.move_at,
+            PumpVerb::Sweep => &mut self.sweep_at,
+        };
+        *planned = at.min(*planned);
         self
+    }
+
+    /// Both together: whatever is earlier.
+    #[must_use]
+    pub(crate) fn merged(self, other: Self) -> Self {
+        Self {
+            load_at: self.load_at.min(other.load_at),
+            move_at: self.move_at.min(other.move_at),
+            sweep_at: self.sweep_at.min(other.sweep_at),
+        }
     }
 
     /// The next moment of the bucket.
@@ -67,10 +88,7 @@ pub(crate) async fn run_once(
         ..
     } = pool;
     if agenda.load_at <= Instant::now() {
-        match store
-            .load_slot(bucket, token, millis(config.load_ahead), config.load_limit)
-            .await?
-        {
+        match store.load_slot(bucket, token, config.load_limit).await? {
             LoadedSlot::NotLeading => return Ok(Ran::NotLeading),
             LoadedSlot::Done {
                 loaded,
@@ -78,7 +96,7 @@ pub(crate) async fn run_once(
                 next_in_ms,
             } => {
                 pool.measures.loaded(loaded);
-                agenda.load_at = after(more, Some(Duration::from_millis(next_in_ms)), config);
+                agenda.load_at = after(more, next_in_ms.map(Duration::from_millis), config);
             }
         }
     }
@@ -117,8 +135,4 @@ fn after(more: bool, wait: Option<Duration>, config: &PumpConfig) -> Instant {
         wait.unwrap_or(config.sleep_max)
     };
     Instant::now() + wait.min(config.sleep_max)
-}
-
-fn millis(duration: Duration) -> u64 {
-    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }

@@ -26,8 +26,8 @@ enum Place {
     Waiting { key: Key, agenda: Agenda },
     /// Up, but as many buckets are running as may.
     Queued { agenda: Agenda },
-    /// Running. `alarm` is the earliest alarm that came meanwhile.
-    Running { alarm: Option<Instant> },
+    /// Running. `alarms` is what came meanwhile.
+    Running { alarms: Option<Agenda> },
 }
 
 type Finished = (u16, Result<Ran, StoreError>);
@@ -97,7 +97,7 @@ impl Conductor {
             // A bucket that was lost and gained meanwhile is in the queue twice, or waits.
             if let Some(Place::Queued { agenda }) = self.places.get(&bucket) {
                 let agenda = *agenda;
-                self.places.insert(bucket, Place::Running { alarm: None });
+                self.places.insert(bucket, Place::Running { alarms: None });
                 self.start(bucket, agenda);
             }
         }
@@ -112,15 +112,14 @@ impl Conductor {
     }
 
     fn finished(&mut self, bucket: u16, ran: Result<Ran, StoreError>) {
-        let Some(Place::Running { alarm }) = self.places.get(&bucket) else {
+        let Some(Place::Running { alarms }) = self.places.get(&bucket) else {
             return;
         };
-        let alarm = *alarm;
+        let alarms = *alarms;
         let agenda = match ran {
             Ok(Ran::Leading(agenda)) => agenda,
             Ok(Ran::NotLeading) => {
-                // The keeper finds out by itself, but it need not wait for its next round.
-                self.pool.look_again.notify_one();
+                self.pool.doubt(bucket);
                 Agenda::all_now(Instant::now() + self.pool.config.retry_pause)
             }
             Err(error) => {
@@ -129,7 +128,7 @@ impl Conductor {
                 Agenda::all_now(Instant::now() + self.pool.config.retry_pause)
             }
         };
-        let agenda = alarm.map_or(agenda, |at| agenda.earlier(at));
+        let agenda = alarms.map_or(agenda, |alarms| agenda.merged(alarms));
         self.wait(bucket, agenda);
     }
 
@@ -150,32 +149,41 @@ impl Conductor {
 
     fn alarm(&mut self, alarm: Alarm) {
         match alarm {
-            Alarm::Earlier { bucket, due_in_ms } => {
-                self.look_at(bucket, Instant::now() + Duration::from_millis(due_in_ms));
+            Alarm::Earlier {
+                bucket,
+                verb,
+                in_ms,
+            } => {
+                let at = Instant::now() + Duration::from_millis(in_ms);
+                self.look_at(bucket, Agenda::nothing(&self.pool.config).with(verb, at));
             }
             Alarm::RosterChanged => self.pool.look_again.notify_one(),
             Alarm::Resubscribed => {
                 self.pool.look_again.notify_one();
-                let now = Instant::now();
+                let everything = Agenda::all_now(Instant::now());
                 let buckets: Vec<u16> = self.places.keys().copied().collect();
                 for bucket in buckets {
-                    self.look_at(bucket, now);
+                    self.look_at(bucket, everything);
                 }
             }
         }
     }
 
-    /// Looks at a bucket at `at` if it would be looked at later otherwise.
-    fn look_at(&mut self, bucket: u16, at: Instant) {
+    /// Looks at a bucket as this agenda says, where that is earlier than planned.
+    fn look_at(&mut self, bucket: u16, alarms: Agenda) {
         match self.places.get_mut(&bucket) {
-            Some(Place::Waiting { key, agenda }) if at < agenda.next() => {
-                *agenda = agenda.earlier(at);
-                self.wheel.reset_at(key, at);
+            Some(Place::Waiting { key, agenda }) => {
+                let planned_at = agenda.next();
+                *agenda = agenda.merged(alarms);
+                if agenda.next() < planned_at {
+                    self.wheel.reset_at(key, agenda.next());
+                }
             }
-            Some(Place::Running { alarm }) => {
-                *alarm = Some(alarm.map_or(at, |earlier| earlier.min(at)));
+            Some(Place::Queued { agenda }) => *agenda = agenda.merged(alarms),
+            Some(Place::Running { alarms: earlier }) => {
+                *earlier = Some(earlier.map_or(alarms, |earlier| earlier.merged(alarms)));
             }
-            _ => {}
+            None => {}
         }
     }
 }

@@ -30,15 +30,12 @@ pub struct Config {
 pub struct PumpConfig {
     /// Name of this instance and token of its leases; empty = a new random one. Must be unique.
     pub instance: String,
-    /// How long a bucket stays with an instance that gives no sign of life.
+    /// How long an instance that gives no sign of life keeps its buckets.
     #[serde(with = "humantime_serde")]
     pub lease: Duration,
     /// The longest time between two looks at a bucket, whatever is expected of it.
     #[serde(with = "humantime_serde")]
     pub sleep_max: Duration,
-    /// How long before its beginning a far slot is loaded.
-    #[serde(with = "humantime_serde")]
-    pub load_ahead: Duration,
     /// Pause after Redis failed a call.
     #[serde(with = "humantime_serde")]
     pub retry_pause: Duration,

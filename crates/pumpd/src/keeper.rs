@@ -1,11 +1,15 @@
-//! Which buckets are ours: the roster of live instances, and a lease on each bucket of our share.
+//! Which buckets are ours: the roster of live instances, and the lock of each bucket of our share.
 //!
 //! ```text
-//!  lease        |<------------------- 3 s ------------------->|
-//!  renewals     |------ 1 s ------|------ 1 s ------|-- …
-//!  a kill -9 just after a renewal: the others see the membership end 3 s later, look again at that
-//!  very moment, and take the buckets as their locks run out.
+//!  membership   |<------------------- 3 s ------------------->|
+//!  prolonged    |------ 1 s ------|------ 1 s ------|-- …
+//!  a kill -9 just after that: the others see the membership end 3 s later, look at that very moment,
+//!  and take the locks of one who is not on the roster.
 //! ```
+//!
+//! A lock has no time to live: it is its holder's until it hands it over, or is not on the roster any
+//! more and another one takes it. So keeping 256 buckets costs one call a second, not 256. Whoever was
+//! taken for dead and is not finds out with its next call about a bucket, which is refused.
 //!
 //! An instance that stops hands its locks back first and leaves the roster then, so the others find
 //! them free when they are told. One that joins is noticed at once too: those who lead its buckets
@@ -37,7 +41,10 @@ pub(crate) enum Change {
 
 pub(crate) struct Keeper {
     pool: Arc<Pool>,
+    /// What we lead, as far as we know.
     held: BTreeSet<u16>,
+    /// Locks that may be ours or not: a call about them failed.
+    unsettled: BTreeSet<u16>,
     changes: mpsc::UnboundedSender<Change>,
 }
 
@@ -46,6 +53,7 @@ impl Keeper {
         Self {
             pool,
             held: BTreeSet::new(),
+            unsettled: BTreeSet::new(),
             changes,
         }
     }
@@ -68,99 +76,98 @@ impl Keeper {
 
     /// Looks who is there and takes, keeps and hands over accordingly. Answers when to look again.
     async fn look(&mut self) -> Result<Duration, StoreError> {
-        let lease_ms = u64::try_from(self.pool.config.lease.as_millis()).unwrap_or(u64::MAX);
-        let roster = self
-            .pool
-            .store
-            .roster_join(&self.pool.token, lease_ms)
-            .await?;
-        let wanted = share::share(
-            &self.pool.token,
-            &roster.instances,
-            self.pool.store.buckets(),
-        );
-        let handed_over: Vec<u16> = self.held.difference(&wanted).copied().collect();
-        self.release(&handed_over).await;
-        let complete = self.take_and_keep(&wanted, lease_ms).await?;
+        let Pool {
+            store,
+            token,
+            config,
+            ..
+        } = &*self.pool;
+        let lease_ms = u64::try_from(config.lease.as_millis()).unwrap_or(u64::MAX);
+        let pause_max = config.lease / 3;
+        let roster = store.roster_join(token, lease_ms).await?;
+        let wanted = share::share(token, &roster.instances, store.buckets());
+        let doubted = self.pool.take_doubted();
+        // Whoever was taken for dead may have lost anything.
+        let is_kept = |bucket: &u16| {
+            let is_in_doubt = doubted.contains(bucket) || self.unsettled.contains(bucket);
+            self.held.contains(bucket) && !is_in_doubt && !roster.is_new
+        };
+        let asked_for = wanted.iter().copied().filter(|bucket| !is_kept(bucket));
+        let asked_for: Vec<u16> = asked_for.collect();
+        let known = self.held.union(&self.unsettled).copied();
+        let surplus: Vec<u16> = known.filter(|bucket| !wanted.contains(bucket)).collect();
+        self.release(&surplus).await;
+        self.acquire(asked_for, roster.instances).await?;
         self.pool.measures.buckets_held(self.held.len());
-        if !complete {
+        if self.held.len() < wanted.len() || !self.unsettled.is_empty() {
             return Ok(HANDOVER_PAUSE);
         }
         // Just after the end of a membership, so that its end is seen.
         let next_end = Duration::from_millis(roster.next_end_in_ms + 1);
-        Ok(next_end.min(self.pool.config.lease / 3))
+        Ok(next_end.min(pause_max))
     }
 
-    /// Answers whether we now lead all that we want.
-    async fn take_and_keep(
-        &mut self,
-        wanted: &BTreeSet<u16>,
-        lease_ms: u64,
-    ) -> Result<bool, StoreError> {
-        let calls = wanted.iter().map(|&bucket| {
-            let pool = Arc::clone(&self.pool);
-            let held = self.held.contains(&bucket);
+    async fn acquire(&mut self, buckets: Vec<u16>, living: Vec<String>) -> Result<(), StoreError> {
+        let living: Arc<[String]> = living.into();
+        let calls = buckets.into_iter().map(|bucket| {
+            let (pool, living) = (Arc::clone(&self.pool), Arc::clone(&living));
             async move {
-                let leased = if held {
-                    pool.store.lease_renew(bucket, &pool.token, lease_ms).await
-                } else {
-                    pool.store
-                        .lease_acquire(bucket, &pool.token, lease_ms)
-                        .await
-                };
-                (bucket, leased)
+                let leased = pool.store.lease_acquire(bucket, &pool.token, &living);
+                (bucket, leased.await)
             }
         });
-        let results: Vec<_> = stream::iter(calls)
-            .buffer_unordered(CALLS_AT_ONCE)
-            .collect()
-            .await;
         let mut failure = None;
-        for (bucket, leased) in results {
+        for (bucket, leased) in at_once(calls).await {
             match leased {
                 Ok(Leased::Ours) => self.gained(bucket),
                 Ok(Leased::NotOurs) => self.lost(bucket),
-                // Whether we still lead it is not known; the scripts know.
-                Err(error) => failure = Some(error),
+                // Whether we lead it is not known. The scripts know.
+                Err(error) => {
+                    self.unsettled.insert(bucket);
+                    failure = Some(error);
+                }
             }
         }
-        match failure {
-            Some(error) => Err(error),
-            None => Ok(self.held.len() == wanted.len()),
-        }
+        failure.map_or(Ok(()), Err)
     }
 
     fn gained(&mut self, bucket: u16) {
+        self.unsettled.remove(&bucket);
         if self.held.insert(bucket) {
             let _ = self.changes.send(Change::Gained(bucket));
         }
     }
 
     fn lost(&mut self, bucket: u16) {
+        self.unsettled.remove(&bucket);
         if self.held.remove(&bucket) {
             let _ = self.changes.send(Change::Lost(bucket));
         }
     }
 
+    /// Hands buckets back. What could not be handed back is tried again with the next look.
     async fn release(&mut self, buckets: &[u16]) {
         for &bucket in buckets {
             self.lost(bucket);
         }
         let calls = buckets.iter().map(|&bucket| {
             let pool = Arc::clone(&self.pool);
-            async move { pool.store.lease_release(bucket, &pool.token).await }
+            async move { (bucket, pool.store.lease_release(bucket, &pool.token).await) }
         });
-        let results: Vec<_> = stream::iter(calls)
-            .buffer_unordered(CALLS_AT_ONCE)
-            .collect()
-            .await;
-        for error in results.into_iter().filter_map(Result::err) {
-            tracing::warn!(%error, "a lease was not handed back: it ends by itself");
+        let mut failure = None;
+        for (bucket, released) in at_once(calls).await {
+            if let Err(error) = released {
+                self.unsettled.insert(bucket);
+                failure = Some(error);
+            }
+        }
+        if let Some(error) = failure {
+            tracing::warn!(%error, "leases were not handed back");
         }
     }
 
     async fn hand_back(mut self) {
-        let held: Vec<u16> = self.held.iter().copied().collect();
+        let held: Vec<u16> = self.held.union(&self.unsettled).copied().collect();
         self.release(&held).await;
         self.pool.measures.buckets_held(0);
         match self.pool.store.roster_leave(&self.pool.token).await {
@@ -168,4 +175,9 @@ impl Keeper {
             Err(error) => tracing::warn!(%error, "the membership was not ended: it ends by itself"),
         }
     }
+}
+
+async fn at_once<T>(calls: impl Iterator<Item = impl Future<Output = T>>) -> Vec<T> {
+    let calls = stream::iter(calls).buffer_unordered(CALLS_AT_ONCE);
+    calls.collect().await
 }

@@ -1,6 +1,7 @@
 //! A pump from its start to its end.
 
-use std::sync::Arc;
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tidegate_store::Store;
 use tokio::sync::{Notify, mpsc};
@@ -22,6 +23,25 @@ pub(crate) struct Pool {
     pub(crate) measures: Measures,
     /// Told when there is reason to look at roster and leases again.
     pub(crate) look_again: Notify,
+    /// Buckets that we believed to lead and that Redis said we do not.
+    doubted: Mutex<BTreeSet<u16>>,
+}
+
+impl Pool {
+    /// Has the lease of a bucket looked at again, soon.
+    pub(crate) fn doubt(&self, bucket: u16) {
+        self.doubted().insert(bucket);
+        self.look_again.notify_one();
+    }
+
+    /// What is to be looked at again; from now on that is nothing.
+    pub(crate) fn take_doubted(&self) -> BTreeSet<u16> {
+        std::mem::take(&mut *self.doubted())
+    }
+
+    fn doubted(&self) -> MutexGuard<'_, BTreeSet<u16>> {
+        self.doubted.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// Pumps one pool until `stop`, then finishes what is running and hands its buckets back.
@@ -46,6 +66,7 @@ pub async fn run(name: &str, store: Store, config: PumpConfig, stop: Cancellatio
         config,
         measures: Measures::new(name),
         look_again: Notify::new(),
+        doubted: Mutex::default(),
     });
     let (changes, changed) = mpsc::unbounded_channel();
     let keeper = Keeper::new(Arc::clone(&pool), changes);

@@ -28,7 +28,7 @@ pub use connect::ConnectError;
 pub use error::{StoreError, Unavailable};
 pub use limits::{LimitCreated, LimitHolder, LimitSide, Limits, RateLimit, Unit, UnitTaken};
 pub use server_check::Refusal;
-pub use subscription::{Alarm, Alarms, Doorbell, Doorbells};
+pub use subscription::{Alarm, Alarms, Doorbell, Doorbells, PumpVerb};
 pub use tokens::{TokenCreated, Tokens};
 pub use verbs::{
     Acked, Cancelled, Claim, Leased, LoadedSlot, MovedDue, PUBLISH_JOBS_MAX, Peeked, Released,

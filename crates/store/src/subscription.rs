@@ -34,17 +34,41 @@ pub enum Doorbell {
 /// A message to pumps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Alarm {
-    /// The earliest due time of this bucket is now this far away.
+    /// A verb of the pump has work in this bucket, earlier than it had before.
     Earlier {
         /// The bucket.
         bucket: u16,
-        /// Time until the earliest job is due, in ms, when the message was sent.
-        due_in_ms: u64,
+        /// The verb.
+        verb: PumpVerb,
+        /// Time until there is work, in ms, when the message was sent.
+        in_ms: u64,
     },
     /// A pump joined or left.
     RosterChanged,
     /// The subscription is new: anything may have happened before.
     Resubscribed,
+}
+
+/// What a pump does in a bucket.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PumpVerb {
+    /// Makes far timers near ones.
+    LoadSlot,
+    /// Makes due jobs ready.
+    MoveDue,
+    /// Deletes expired jobs.
+    Sweep,
+}
+
+impl PumpVerb {
+    fn from_name(name: &str) -> Option<Self> {
+        match name {
+            "load_slot" => Some(Self::LoadSlot),
+            "move_due" => Some(Self::MoveDue),
+            "sweep" => Some(Self::Sweep),
+            _ => None,
+        }
+    }
 }
 
 /// The doorbells of all queues of a deployment, over one connection.
@@ -83,8 +107,13 @@ impl Store {
                 return Some(Alarm::RosterChanged);
             }
             let bucket = keys::bucket_of_channel(channel)?;
-            let due_in_ms = message.get_payload().ok()?;
-            Some(Alarm::Earlier { bucket, due_in_ms })
+            let payload = message.get_payload::<String>().ok()?;
+            let (verb, in_ms) = payload.split_once(' ')?;
+            Some(Alarm::Earlier {
+                bucket,
+                verb: PumpVerb::from_name(verb)?,
+                in_ms: in_ms.parse().ok()?,
+            })
         }))
     }
 

@@ -47,9 +47,7 @@ async fn empty_world() -> World {
         ..StoreConfig::new(server.url())
     };
     let store = Store::connect(&config).await.unwrap();
-    let _ = store.lease_acquire(0, TOKEN, 600_000).await.unwrap();
-    // Timers of the next ten minutes are near ones.
-    let _ = store.load_slot(0, TOKEN, 600_000, 1).await.unwrap();
+    let _ = store.lease_acquire(0, TOKEN, &[]).await.unwrap();
     let client = redis::Client::open(server.url()).unwrap();
     let connection = client.get_multiplexed_async_connection().await.unwrap();
     World {

@@ -12,7 +12,7 @@ pub(crate) const START: u64 = 27_000_000 * 65_536;
 /// The token that [`Fixture::move_due`] and its like lead all buckets with.
 pub(crate) const TOKEN: &str = "pump-under-test";
 /// How long before its beginning a slot is loaded.
-pub(crate) const LEAD_MS: u64 = 60_000;
+pub(crate) const LEAD_MS: u64 = 65_536;
 
 pub(crate) struct Fixture {
     pub(crate) redis: RedisServer,
@@ -29,7 +29,7 @@ pub(crate) async fn fixture_on(options: RedisOptions) -> Fixture {
     let mut config = StoreConfig::new(redis.url());
     config.buckets = 1;
     let store = Store::connect(&config).await.unwrap();
-    let leased = store.lease_acquire(0, TOKEN, 3_600_000).await.unwrap();
+    let leased = store.lease_acquire(0, TOKEN, &[]).await.unwrap();
     assert_eq!(leased, Leased::Ours);
     let queue = QueueKey::try_from("shop/orders").unwrap();
     Fixture {
@@ -87,9 +87,9 @@ impl Fixture {
     /// Loads what may be due and moves all that is. The numbers of all calls added up.
     pub(crate) async fn move_due(&self, now_ms: u64) -> Moved {
         let store = self.store.at(now_ms);
-        while let LoadedSlot::Done { more: true, .. } =
-            store.load_slot(0, TOKEN, LEAD_MS, 50).await.unwrap()
-        {}
+        while let LoadedSlot::Done { more: true, .. } = store.load_slot(0, TOKEN, 50).await.unwrap()
+        {
+        }
         let mut all = Moved::default();
         loop {
             match store.move_due(0, TOKEN, 50).await.unwrap() {
@@ -144,13 +144,13 @@ impl Fixture {
             .unwrap()
     }
 
-    /// The keys of the bucket, without lock, edge and other things that do not belong to jobs.
+    /// The keys of the bucket, without lock and other things that do not belong to jobs.
     pub(crate) fn keys_of_jobs(&self) -> Vec<String> {
         let mut keys: Vec<String> = redis::cmd("KEYS")
             .arg("tg:{0}:*")
             .query(&mut self.connection())
             .unwrap();
-        let of_bucket = ["lock", "edge", "seq", "queues", "q:"];
+        let of_bucket = ["lock", "seq", "queues", "q:"];
         keys.retain(|key| !of_bucket.iter().any(|name| key[7..].starts_with(name)));
         keys.sort();
         keys

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use tidegate_core::QueueKey;
-use tidegate_store::{Alarm, Claim, Doorbell, Store};
+use tidegate_core::{NewJob, QueueKey};
+use tidegate_store::{Alarm, Claim, Doorbell, PumpVerb, Store};
 use tokio::time::timeout;
 
-use crate::fixture::{START, TOKEN, delayed, fixture, job};
+use crate::fixture::{LEAD_MS, START, delayed, fixture, job};
 
 /// Long enough for a message that is sent, and not a measure of anything.
 const SOON: Duration = Duration::from_secs(5);
@@ -47,31 +47,43 @@ async fn the_doorbell_rings_when_a_queue_is_no_longer_empty() {
 }
 
 #[tokio::test]
-async fn the_alarm_tells_of_an_earlier_due_time_only() {
+async fn an_alarm_tells_each_verb_of_work_that_comes_earlier_and_of_no_other() {
     let f = fixture().await;
-    let _ = f
-        .store
-        .at(START)
-        .load_slot(0, TOKEN, 60_000, 100)
-        .await
-        .unwrap();
     let mut alarms = f.store.alarms();
     let mut alarm = async || timeout(SOON, alarms.next()).await.unwrap().unwrap();
     assert_eq!(alarm().await, Alarm::Resubscribed);
+    let expiring = |ttl_ms| NewJob { ttl_ms, ..job("x") };
     f.publish(START, delayed("first", 5000)).await;
     f.publish(START, delayed("later: no alarm", 6000)).await;
-    f.publish(START, delayed("far: no alarm", 600_000)).await;
+    f.publish(START, delayed("the first far slot", 600_000))
+        .await;
+    f.publish(START, delayed("the same slot: no alarm", 600_001))
+        .await;
+    f.publish(START, delayed("a later slot: no alarm", 700_000))
+        .await;
+    f.publish(START, delayed("an earlier slot", 300_000)).await;
     f.publish(START, delayed("earlier", 40)).await;
-    f.publish(START, job("now")).await;
+    f.publish(START, expiring(9000)).await;
+    f.publish(START, expiring(9500)).await;
+    f.publish(START, expiring(8000)).await;
     f.reserve(START, 1, 30).await;
-    for due_in_ms in [5000, 40, 30] {
-        assert_eq!(
-            alarm().await,
-            Alarm::Earlier {
-                bucket: 0,
-                due_in_ms
-            }
-        );
+    let loaded_in = |delay_ms: u64| delay_ms / 65_536 * 65_536 - LEAD_MS;
+    for (verb, in_ms) in [
+        (PumpVerb::MoveDue, 5000),
+        (PumpVerb::LoadSlot, loaded_in(600_000)),
+        (PumpVerb::LoadSlot, loaded_in(300_000)),
+        (PumpVerb::MoveDue, 40),
+        (PumpVerb::Sweep, 9000),
+        (PumpVerb::Sweep, 8000),
+        (PumpVerb::MoveDue, 30),
+    ] {
+        let bucket = 0;
+        let expected = Alarm::Earlier {
+            bucket,
+            verb,
+            in_ms,
+        };
+        assert_eq!(alarm().await, expected);
     }
     f.store.roster_join("somebody", 1000).await.unwrap();
     assert_eq!(alarm().await, Alarm::RosterChanged);

@@ -7,37 +7,31 @@ use tidegate_store::{Leased, LoadedSlot, MovedDue, Swept};
 use crate::fixture::{START, TOKEN, delayed, fixture};
 
 #[tokio::test]
-async fn a_bucket_has_one_leader_until_its_lease_ends() {
+async fn a_bucket_has_one_leader_until_that_hands_it_over_or_is_not_on_the_roster() {
     let f = fixture().await;
     let store = &f.store;
     store.lease_release(0, TOKEN).await.unwrap();
-    assert_eq!(store.lease_acquire(0, "a", 50).await.unwrap(), Leased::Ours);
-    assert_eq!(
-        store.lease_acquire(0, "a", 50).await.unwrap(),
-        Leased::Ours,
-        "ours already"
-    );
-    assert_eq!(
-        store.lease_acquire(0, "b", 50).await.unwrap(),
-        Leased::NotOurs
-    );
-    assert_eq!(
-        store.lease_renew(0, "b", 50).await.unwrap(),
-        Leased::NotOurs
-    );
+    let acquire = async |token: &str, living: &[&str]| {
+        let living: Vec<String> = living.iter().map(ToString::to_string).collect();
+        store.lease_acquire(0, token, &living).await.unwrap()
+    };
+    assert_eq!(acquire("a", &["a", "b"]).await, Leased::Ours);
+    assert_eq!(acquire("a", &["a", "b"]).await, Leased::Ours, "already");
+    assert_eq!(acquire("b", &["a", "b"]).await, Leased::NotOurs);
     store.lease_release(0, "b").await.unwrap();
-    assert_eq!(store.lease_renew(0, "a", 50).await.unwrap(), Leased::Ours);
-    while store.lease_acquire(0, "b", 60_000).await.unwrap() == Leased::NotOurs {}
+    assert_eq!(acquire("b", &["a", "b"]).await, Leased::NotOurs, "not b's");
+    store.lease_release(0, "a").await.unwrap();
+    assert_eq!(acquire("b", &["a", "b"]).await, Leased::Ours, "handed over");
+    assert_eq!(acquire("c", &["a", "c"]).await, Leased::Ours, "b is dead");
     assert_eq!(
-        store.lease_renew(0, "a", 50).await.unwrap(),
-        Leased::NotOurs
-    );
-    store.lease_release(0, "b").await.unwrap();
-    assert_eq!(
-        store.lease_renew(0, "b", 50).await.unwrap(),
+        acquire("b", &["b", "c"]).await,
         Leased::NotOurs,
-        "handed back"
+        "b is back"
     );
+    assert!(matches!(
+        store.move_due(0, "b", 10).await.unwrap(),
+        MovedDue::NotLeading
+    ));
 }
 
 #[tokio::test]
@@ -51,7 +45,7 @@ async fn whoever_does_not_lead_a_bucket_moves_nothing() {
             MovedDue::NotLeading
         );
         assert_eq!(
-            store.load_slot(0, token, 0, 10).await.unwrap(),
+            store.load_slot(0, token, 10).await.unwrap(),
             LoadedSlot::NotLeading
         );
         assert_eq!(store.sweep(0, token, 10).await.unwrap(), Swept::NotLeading);
@@ -102,7 +96,8 @@ async fn two_movers_with_the_same_token_move_no_job_twice() {
 async fn the_roster_lists_the_living() {
     let f = fixture().await;
     let store = f.store.at(START);
-    store.roster_join("a", 1000).await.unwrap();
+    assert!(store.roster_join("a", 1000).await.unwrap().is_new);
+    assert!(!store.roster_join("a", 1000).await.unwrap().is_new);
     let roster = store.roster_join("b", 3000).await.unwrap();
     assert_eq!(
         (roster.instances, roster.next_end_in_ms),
@@ -110,6 +105,8 @@ async fn the_roster_lists_the_living() {
     );
     let later = f.store.at(START + 1000);
     assert_eq!(later.roster_join("b", 3000).await.unwrap().instances, ["b"]);
+    assert!(later.roster_join("a", 10).await.unwrap().is_new, "again");
+    later.roster_leave("a").await.unwrap();
     later.roster_leave("b").await.unwrap();
     let roster = later.roster_join("c", 500).await.unwrap();
     assert_eq!(

@@ -8,6 +8,7 @@
 )]
 
 mod figures;
+mod idle;
 mod lateness;
 mod many_waiters;
 mod wake_ups;

@@ -13,15 +13,15 @@ pub enum LoadedSlot {
         loaded: u64,
         /// More hints are waiting: call again.
         more: bool,
-        /// Time until the next slot has to be loaded, in ms.
-        next_in_ms: u64,
+        /// Time until the next slot has to be loaded, in ms, if there is one.
+        next_in_ms: Option<u64>,
     },
     /// The caller does not lead the bucket; nothing changed.
     NotLeading,
 }
 
 impl Store {
-    /// Moves up to `limit` hints of slots that begin within `lead_ms` from the far timers to near.
+    /// Moves up to `limit` hints of slots that begin soon from the far timers to near.
     ///
     /// # Errors
     /// Redis is unavailable.
@@ -29,19 +29,15 @@ impl Store {
         &self,
         bucket: u16,
         token: &str,
-        lead_ms: u64,
         limit: u64,
     ) -> Result<LoadedSlot, StoreError> {
-        let call = self
-            .call_on_lock(&LOAD_SLOT, bucket, token)
-            .arg(lead_ms)
-            .arg(limit);
+        let call = self.call_on_lock(&LOAD_SLOT, bucket, token).arg(limit);
         let mut reply = call.send().await?;
         match reply.token() {
             "ok" => Ok(LoadedSlot::Done {
                 loaded: reply.count()?,
                 more: reply.flag()?,
-                next_in_ms: reply.count()?,
+                next_in_ms: reply.optional()?,
             }),
             "lost" => Ok(LoadedSlot::NotLeading),
             _ => reply.unknown(),

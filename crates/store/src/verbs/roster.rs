@@ -8,6 +8,8 @@ static ROSTER: LazyScript = script!("roster");
 /// Who pumps a deployment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Roster {
+    /// Whether the caller was not on it before: it is new, or its membership had ended.
+    pub is_new: bool,
     /// The live instances.
     pub instances: Vec<String>,
     /// Time until the next membership ends unless it is prolonged, in ms.
@@ -39,9 +41,11 @@ impl Store {
             .arg(ttl_ms)
             .arg(keys::ROSTER_CHANNEL);
         let mut reply = call.send().await?.ok()?;
+        let is_new = reply.flag()?;
         let next_end_in_ms = reply.count()?;
         let instances = reply.texts()?;
         Ok(Roster {
+            is_new,
             instances,
             next_end_in_ms,
         })
