@@ -1,23 +1,35 @@
 #!lua flags=allow-oom
--- ack: deletes a job that is done.
+-- ack: deletes jobs of a queue that are done.
 -- KEYS[1] queues  hash, queue name → queue number
 -- ARGV[1] prefix  of the bucket's keys
 -- ARGV[2] now     ms, '' = Redis's clock
 -- ARGV[3] name    namespace/queue
--- ARGV[4] number  of the job
--- ARGV[5] nonce   of the job
--- ARGV[6] created of the job, in ms
--- ARGV[7] attempt the delivery that is done; 0 = whichever, in any state
--- Returns ok → the state it was in, its creation in ms, now_ms
--- Returns gone → there is no such job in this queue
--- Returns lost → this delivery no longer holds the job; nothing changed
+-- ARGV[4] number  of the first job
+-- ARGV[5] nonce   of the first job
+-- ARGV[6] created of the first job, in ms
+-- ARGV[7] attempt the delivery that is done; 0 = whichever, in any state. Four values of each further job follow
+-- Returns ok → now_ms, then for each job: 1 deleted, 0 there is no such job in this queue, or 2 this delivery no
+--   longer holds the job, which stays as it is; the state it was in; its creation in ms
 -- Since layout 1
 
-local name, number, nonce, created_ms, attempt = ARGV[3], ARGV[4], ARGV[5], ARGV[6], tonumber(ARGV[7])
+local name, first_job = ARGV[3], 4
 
-local job = find(KEYS[1], name, number, nonce, created_ms)
-if not job then return { 'gone' } end
-if attempt ~= 0 and (job.state ~= LEASED or job.attempt ~= attempt) then return { 'lost' } end
-delete(job)
+local GONE, DELETED, LOST = 0, 1, 2
+
+local function ack(number, nonce, created_ms, attempt)
+  local job = find(KEYS[1], name, number, nonce, created_ms)
+  if not job then return GONE, 0, 0 end
+  if attempt ~= 0 and (job.state ~= LEASED or job.attempt ~= attempt) then return LOST, 0, 0 end
+  delete(job)
+  return DELETED, job.state, job.created_ms
+end
+
+local reply = { 'ok', now_ms }
+for i = first_job, #ARGV, 4 do
+  local outcome, state, created_ms = ack(ARGV[i], ARGV[i + 1], ARGV[i + 2], tonumber(ARGV[i + 3]))
+  reply[#reply + 1] = outcome
+  reply[#reply + 1] = state
+  reply[#reply + 1] = created_ms
+end
 settle()
-return { 'ok', job.state, job.created_ms, now_ms }
+return reply

@@ -13,6 +13,7 @@
 
 mod admin;
 mod app;
+mod batcher;
 mod body;
 mod config;
 mod daemon;

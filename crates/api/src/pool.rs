@@ -10,7 +10,11 @@ use std::sync::Arc;
 use tidegate_core::{JobId, NewJob, QueueKey};
 use tidegate_store::{Acked, Peeked, Stats, Store, StoreError};
 
+use crate::batcher::{Ack, Batcher, Publish};
 use crate::waiters::Source;
+
+/// Jobs with longer bodies than this, together, go by themselves: they would hold up the others.
+const BATCHED_BYTES_MAX: usize = 16 * 1024;
 
 /// One pool. Its verbs are those of the store; they fail as the store does.
 #[derive(Debug)]
@@ -18,14 +22,18 @@ pub(crate) struct Pool {
     /// Its name in the configuration and in tokens.
     pub(crate) name: Arc<str>,
     store: Store,
+    publishing: Batcher<Publish>,
+    acking: Batcher<Ack>,
     moves_to: Option<Arc<Self>>,
 }
 
 impl Pool {
     /// `moves_to` itself moves nowhere.
-    pub(crate) const fn new(name: Arc<str>, store: Store, moves_to: Option<Arc<Self>>) -> Self {
+    pub(crate) fn new(name: Arc<str>, store: Store, moves_to: Option<Arc<Self>>) -> Self {
         Self {
             name,
+            publishing: Batcher::new(store.clone()),
+            acking: Batcher::new(store.clone()),
             store,
             moves_to,
         }
@@ -53,13 +61,13 @@ impl Pool {
     pub(crate) async fn publish(
         &self,
         queue: &QueueKey,
-        jobs: &[NewJob],
+        jobs: Vec<NewJob>,
         replaces: Option<JobId>,
     ) -> Result<Vec<JobId>, StoreError> {
         let Some(target) = &self.moves_to else {
-            return self.store.publish(queue, jobs, replaces).await;
+            return self.publish_here(queue, jobs, replaces).await;
         };
-        let ids = target.store.publish(queue, jobs, replaces).await?;
+        let ids = target.publish_here(queue, jobs, replaces).await?;
         if let Some(replaced) = replaces {
             // Gone, or it was in the other deployment.
             let _ = self.store.ack(queue, replaced, None).await?;
@@ -67,10 +75,23 @@ impl Pool {
         Ok(ids)
     }
 
+    async fn publish_here(
+        &self,
+        queue: &QueueKey,
+        jobs: Vec<NewJob>,
+        replaces: Option<JobId>,
+    ) -> Result<Vec<JobId>, StoreError> {
+        let bytes: usize = jobs.iter().map(|job| job.body.len()).sum();
+        if replaces.is_some() || bytes > BATCHED_BYTES_MAX {
+            return self.store.publish(queue, &jobs, replaces).await;
+        }
+        self.publishing.submit(queue, jobs).await
+    }
+
     pub(crate) async fn ack(&self, queue: &QueueKey, id: JobId) -> Result<Acked, StoreError> {
         let mut acked = Acked::AlreadyGone;
         for pool in self.both() {
-            acked = pool.store.ack(queue, id, None).await?;
+            acked = pool.acking.submit(queue, id).await?;
             if let Acked::Done { .. } = acked {
                 break;
             }

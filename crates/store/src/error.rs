@@ -8,7 +8,7 @@ use tidegate_core::codec::BadRecord;
 
 /// A call that failed. Whether Redis carried it out is unknown when the reason is
 /// [`Unavailable::Away`].
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, Clone, thiserror::Error)]
 pub enum StoreError {
     /// Redis cannot serve the call now; a later one may succeed.
     #[error("redis is unavailable ({reason}): {detail}")]

@@ -31,8 +31,8 @@ pub use server_check::Refusal;
 pub use subscription::{Alarm, Alarms, Doorbell, Doorbells, PumpVerb};
 pub use tokens::{TokenCreated, Tokens};
 pub use verbs::{
-    Acked, Cancelled, Claim, Leased, LoadedSlot, MovedDue, PUBLISH_JOBS_MAX, Peeked, Released,
-    Reserved, Roster, Stats, Swept,
+    Acked, Cancelled, Claim, Done, Leased, LoadedSlot, MovedDue, PUBLISH_JOBS_MAX, Peeked,
+    Released, Reserved, Roster, Stats, Swept,
 };
 
 /// One Redis deployment that holds jobs. Cheap to clone; clones share one connection.

@@ -12,6 +12,7 @@
 mod accounts;
 mod ack;
 mod admin;
+mod at_once;
 mod attributes;
 mod bulk;
 mod consume;

@@ -50,7 +50,10 @@ pub(super) async fn publish_one(
     let body = app.job_body.read(body).await?;
     let job = terms.job(body, &Extras::read(headers)?);
     let versioned = job.versioned_id;
-    let ids = scope.pool.publish(&scope.queue, &[job], replaces).await?;
+    let ids = scope
+        .pool
+        .publish(&scope.queue, vec![job], replaces)
+        .await?;
     let id = *ids.first().ok_or(Refusal::Internal)?;
     metrics::published(&scope.pool.name, 1);
     let published = Published {

@@ -50,7 +50,7 @@ pub(super) async fn publish_bulk(
         .into_iter()
         .map(|one| terms.job(one, &extras))
         .collect();
-    let ids = scope.pool.publish(&scope.queue, &jobs, None).await?;
+    let ids = scope.pool.publish(&scope.queue, jobs, None).await?;
     permit.keep();
     metrics::published(&scope.pool.name, ids.len());
     let versioned = extras.versioned_id;

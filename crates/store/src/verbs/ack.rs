@@ -1,5 +1,6 @@
 use tidegate_core::{JobId, QueueKey, State};
 
+use crate::reply::Reply;
 use crate::script::{LazyScript, script};
 use crate::{Store, StoreError};
 
@@ -22,6 +23,15 @@ pub enum Acked {
     Lost,
 }
 
+/// A job that is reported done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Done {
+    /// The job.
+    pub id: JobId,
+    /// The delivery that is done; `None` = whichever, in any state of the job.
+    pub attempt: Option<u32>,
+}
+
 impl Store {
     /// Deletes a job that is done. With an `attempt` only that delivery may do so while its lease
     /// lasts; without, any caller at any time.
@@ -34,24 +44,48 @@ impl Store {
         id: JobId,
         attempt: Option<u32>,
     ) -> Result<Acked, StoreError> {
-        if id.bucket() != self.bucket_of(queue) {
-            return Ok(Acked::AlreadyGone);
+        let mut acked = self.ack_all(queue, &[Done { id, attempt }]).await?;
+        Ok(acked.pop().unwrap_or(Acked::AlreadyGone))
+    }
+
+    /// Deletes jobs that are done, in one step, and answers what became of each, in order.
+    ///
+    /// # Errors
+    /// Redis is unavailable.
+    pub async fn ack_all(&self, queue: &QueueKey, jobs: &[Done]) -> Result<Vec<Acked>, StoreError> {
+        let bucket = self.bucket_of(queue);
+        let is_here = |job: &&Done| job.id.bucket() == bucket;
+        if !jobs.iter().any(|job| is_here(&job)) {
+            return Ok(vec![Acked::AlreadyGone; jobs.len()]);
         }
-        let call = self
-            .call_on_queue(&ACK, queue)
-            .job(Some(id))
-            .arg(attempt.unwrap_or(0));
-        let mut reply = call.send().await?;
-        match reply.token() {
-            "ok" => {
-                let was = reply.state()?;
-                let created_at_ms = reply.count()?;
-                let age_ms = reply.count()?.saturating_sub(created_at_ms);
-                Ok(Acked::Done { was, age_ms })
-            }
-            "gone" => Ok(Acked::AlreadyGone),
-            "lost" => Ok(Acked::Lost),
-            _ => reply.unknown(),
+        let call = self.call_on_queue(&ACK, queue);
+        let call = jobs.iter().filter(is_here).fold(call, |call, job| {
+            call.job(Some(job.id)).arg(job.attempt.unwrap_or(0))
+        });
+        let mut reply = call.send().await?.ok()?;
+        let now_ms = reply.count()?;
+        jobs.iter()
+            .map(|job| match is_here(&job) {
+                true => outcome(&mut reply, now_ms),
+                false => Ok(Acked::AlreadyGone),
+            })
+            .collect()
+    }
+}
+
+fn outcome(reply: &mut Reply, now_ms: u64) -> Result<Acked, StoreError> {
+    let outcome = reply.count()?;
+    if outcome != 1 {
+        let (_, _) = (reply.count()?, reply.count()?);
+    }
+    match outcome {
+        0 => Ok(Acked::AlreadyGone),
+        1 => {
+            let was = reply.state()?;
+            let age_ms = now_ms.saturating_sub(reply.count()?);
+            Ok(Acked::Done { was, age_ms })
         }
+        2 => Ok(Acked::Lost),
+        other => Err(StoreError::corrupt(format!("script answered {other}"))),
     }
 }

@@ -15,7 +15,7 @@ mod roster;
 mod stats;
 mod sweep;
 
-pub use ack::Acked;
+pub use ack::{Acked, Done};
 pub use cancel::Cancelled;
 pub use lease::Leased;
 pub use load_slot::LoadedSlot;
