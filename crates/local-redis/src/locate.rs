@@ -80,6 +80,14 @@ impl ServerBinary {
         self.version.major >= OLDEST_MAJOR
     }
 
+    /// Whether it was built with TLS. Only such a program has the names of its settings in it.
+    #[must_use]
+    pub fn has_tls(&self) -> bool {
+        const SETTING: &[u8] = b"tls-auth-clients";
+        std::fs::read(&self.path)
+            .is_ok_and(|bytes| bytes.windows(SETTING.len()).any(|bytes| bytes == SETTING))
+    }
+
     pub(crate) fn command(&self) -> Command {
         program(&self.path, self.libraries.as_deref())
     }

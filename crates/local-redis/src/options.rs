@@ -18,6 +18,8 @@ pub struct Options {
     pub(crate) data_folder: Option<PathBuf>,
     pub(crate) port: Option<u16>,
     pub(crate) start_limit: Duration,
+    /// Whether the program is to be a sentinel, which stores nothing and watches other servers.
+    pub(crate) is_sentinel: bool,
     settings: Vec<(String, String)>,
 }
 
@@ -30,7 +32,19 @@ impl Options {
             data_folder: None,
             port: None,
             start_limit: DEFAULT_START_LIMIT,
+            is_sentinel: false,
             settings: Vec::new(),
+        }
+    }
+
+    /// A Redis Sentinel instead, run by the same program. What it watches is told by
+    /// [`setting`](Self::setting)s, such as `("sentinel", "monitor NAME 127.0.0.1 6379 2")`. A sentinel writes what it
+    /// learns into its configuration, which therefore stays over restarts.
+    #[must_use]
+    pub fn sentinel(binary: ServerBinary) -> Self {
+        Self {
+            is_sentinel: true,
+            ..Self::new(binary)
         }
     }
 
@@ -94,12 +108,17 @@ impl Options {
             ("bind", "127.0.0.1"),
             ("protected-mode", "yes"),
             ("daemonize", "no"),
+        ];
+        if self.is_sentinel {
+            return settings;
+        }
+        settings.extend([
             ("appendonly", "yes"),
             ("appendfsync", "everysec"),
             ("save", "\"\""),
             ("maxmemory-policy", "noeviction"),
             ("list-max-listpack-size", "-2"),
-        ];
+        ]);
         settings.extend(if self.binary.is_recent() {
             [
                 ("hash-max-listpack-entries", "128"),
@@ -173,6 +192,16 @@ mod tests {
         let text = options("6.2.14").configuration(1234, Path::new("/data"));
         assert!(
             text.contains("hash-max-ziplist-value 2048\n") && !text.contains("listpack"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn a_sentinel_stores_nothing() {
+        let options = Options::sentinel(options("7.0.15").binary);
+        let text = options.configuration(1234, Path::new("/data"));
+        assert!(
+            text.contains("bind 127.0.0.1\n") && !text.contains("append"),
             "{text}"
         );
     }

@@ -48,8 +48,10 @@ impl Process {
     /// The server has its own process group: an interrupt typed at a terminal is for its parent, which then ends it.
     fn launch(options: &Options, folder: &DataFolder, port: u16) -> Result<Self, Error> {
         let configuration = folder.configuration_path();
-        fs::write(&configuration, options.configuration(port, folder.path()))
-            .map_err(Error::io(format!("writing {}", configuration.display())))?;
+        if !options.is_sentinel || !configuration.exists() {
+            fs::write(&configuration, options.configuration(port, folder.path()))
+                .map_err(Error::io(format!("writing {}", configuration.display())))?;
+        }
         let log = folder.log_path();
         let log_doing = format!("opening {}", log.display());
         let output = File::options()
@@ -61,6 +63,7 @@ impl Process {
         let mut command = options.binary.command();
         command
             .arg(configuration)
+            .args(options.is_sentinel.then_some("--sentinel"))
             .process_group(0)
             .stdin(Stdio::null())
             .stdout(output)

@@ -120,6 +120,21 @@ fn a_password_does_not_hide_the_server() {
 }
 
 #[test]
+fn a_sentinel_remembers_what_it_watches_over_a_restart() {
+    let server = RedisServer::start(options()).unwrap();
+    let watch = format!("monitor tide 127.0.0.1 {} 1", server.port());
+    let options = Options::sentinel(BINARY.clone()).setting("sentinel", watch);
+    let mut sentinel = RedisServer::start(options).unwrap();
+    let told = "sentinel set tide quorum 2";
+    assert_eq!(ask(&sentinel, told).unwrap(), "+OK");
+    sentinel.kill();
+    sentinel.start_again().unwrap();
+    let configuration = std::fs::read_to_string(sentinel.data_folder().join("redis.conf")).unwrap();
+    let kept = format!("monitor tide 127.0.0.1 {} 2", server.port());
+    assert!(configuration.contains(&kept), "{configuration}");
+}
+
+#[test]
 fn many_servers_start_at_once() {
     let ports = std::thread::scope(|scope| {
         let starts: Vec<_> = (0..8)

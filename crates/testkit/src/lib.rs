@@ -4,9 +4,12 @@
 //! |---|---|
 //! | [`stack`] | a Redis with daemons on it: start, kill, pause, restart, finish |
 //! | [`redis_server`] | a Redis alone |
+//! | [`sentinel_group`] | a master, its replicas, and sentinels that watch them |
+//! | [`tls_proxy`], [`certificates`] | TLS before a Redis, with certificates made for the test |
 //! | [`daemon`] | one daemon process |
 //! | [`queue`] | a client bound to a queue, so that a test reads like a transcript |
 //! | [`raw`] | a client that sends exact bytes and may misbehave |
+//! | [`traffic`] | clients that go on while things break |
 //! | [`world`] | the check that nothing was lost, orphaned or counted wrongly |
 //! | [`mod@eventually`] | waiting for a condition, never for a while |
 //! | [`mod@seed`] | random choices that can be repeated |
@@ -17,6 +20,7 @@
 
 mod answer;
 mod binary;
+pub mod certificates;
 pub mod daemon;
 pub mod eventually;
 mod process;
@@ -24,18 +28,25 @@ pub mod queue;
 pub mod raw;
 pub mod redis_server;
 pub mod seed;
+pub mod sentinel_group;
 mod shared;
 pub mod stack;
+pub mod tls_proxy;
+pub mod traffic;
 mod watchdog;
 pub mod world;
 
 pub use answer::Answer;
+pub use certificates::Authority;
 pub use daemon::{Daemon, Ended, Program, run_to_end};
 pub use eventually::eventually;
 pub use queue::{Delivery, Queue};
 pub use raw::RawHttp;
 pub use redis_server::{RedisOptions, redis};
 pub use seed::{figure, random, seed};
+pub use sentinel_group::SentinelGroup;
 pub use shared::{Lent, SharedStack};
 pub use stack::Stack;
-pub use tidegate_local_redis::RedisServer;
+pub use tidegate_local_redis::{RedisServer, free_port};
+pub use tls_proxy::TlsProxy;
+pub use traffic::Traffic;

@@ -56,12 +56,10 @@ impl Queue {
     }
 
     /// Has a token made for the namespace in a pool, and uses it.
-    pub(crate) async fn with_new_token(
-        api: &Daemon,
-        pool: &str,
-        namespace: &str,
-        name: &str,
-    ) -> Self {
+    ///
+    /// # Panics
+    /// When the answer is not 201.
+    pub async fn with_new_token(api: &Daemon, pool: &str, namespace: &str, name: &str) -> Self {
         let queue = Self::new(&api.url(), namespace, name, "");
         let path = format!("/token/{namespace}?description=test&pool={pool}");
         let url = format!("{}{path}", api.admin_url());

@@ -11,6 +11,7 @@ use crate::seed::figure;
 #[derive(Debug, Clone, Default)]
 pub struct RedisOptions {
     old: bool,
+    is_sentinel: bool,
     settings: Vec<(String, String)>,
 }
 
@@ -41,6 +42,15 @@ impl RedisOptions {
         self
     }
 
+    /// A Redis Sentinel; what it watches is told by settings of the name `sentinel`.
+    #[must_use]
+    pub fn sentinel() -> Self {
+        Self {
+            is_sentinel: true,
+            ..Self::default()
+        }
+    }
+
     /// A line of `redis.conf`.
     #[must_use]
     pub fn setting(mut self, name: &str, value: &str) -> Self {
@@ -54,7 +64,11 @@ impl RedisOptions {
     /// When no fitting program can be had or it does not start; the message says why.
     #[must_use]
     pub fn start(&self) -> RedisServer {
-        let options = Options::new(self.binary());
+        let options = if self.is_sentinel {
+            Options::sentinel(self.binary())
+        } else {
+            Options::new(self.binary())
+        };
         let options = self
             .settings
             .iter()

@@ -1,11 +1,8 @@
 //! Redis goes away in the middle of traffic, and comes back.
 
-use std::collections::HashSet;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use tidegate_testkit::{Answer, Delivery, Queue, RedisOptions, Stack, eventually, figure};
+use tidegate_testkit::{RedisOptions, Stack, Traffic, eventually, figure};
 
 use crate::turn;
 
@@ -19,22 +16,6 @@ const SILENT_ANSWER_MAX: Duration = Duration::from_millis(7500);
 /// The shortest time that Redis is away.
 const OUTAGE_MIN: Duration = Duration::from_secs(3);
 const RECOVERY_MAX: Duration = Duration::from_secs(10);
-
-#[derive(Debug, Default)]
-struct Seen {
-    published: HashSet<String>,
-    acked: HashSet<String>,
-    errors: usize,
-    slowest: Duration,
-    last_success: Option<Instant>,
-}
-
-#[derive(Debug, Clone, Default)]
-struct Traffic {
-    seen: Arc<Mutex<Seen>>,
-    publishing: Arc<AtomicBool>,
-    running: Arc<AtomicBool>,
-}
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_was_acknowledged_outlives_a_redis_that_crashed() {
@@ -109,18 +90,13 @@ async fn away(answer_max: Duration, take_away: impl Fn(&mut Stack)) {
         .start()
         .await;
     let queue = stack.queue("q").await;
-    let traffic = Traffic::default();
-    traffic.running.store(true, Ordering::Relaxed);
-    traffic.publishing.store(true, Ordering::Relaxed);
-    let publishers = (0..PUBLISHERS).map(|_| tokio::spawn(traffic.clone().publish(queue.apart())));
-    let consumers = (0..CONSUMERS).map(|_| tokio::spawn(traffic.clone().consume(queue.apart())));
-    let tasks: Vec<_> = publishers.chain(consumers).collect();
+    let mut traffic = Traffic::start(std::slice::from_ref(&queue), PUBLISHERS, CONSUMERS);
 
     for round in 0..2 {
         traffic
             .until("jobs pass", 200 * (round + 1), |seen| seen.acked.len())
             .await;
-        let errors = traffic.seen.lock().unwrap().errors;
+        let errors = traffic.seen().errors;
         tokio::task::block_in_place(|| take_away(&mut stack));
         traffic
             .until("requests fail", errors + 30, |seen| seen.errors)
@@ -128,35 +104,15 @@ async fn away(answer_max: Duration, take_away: impl Fn(&mut Stack)) {
         traffic.until_silent_for(OUTAGE_MIN).await;
         tokio::task::block_in_place(|| bring_back(&mut stack));
         let back_at = Instant::now();
-        let recovered = async || match traffic.seen.lock().unwrap().last_success {
-            Some(at) if at > back_at => Ok(at - back_at),
-            _ => Err("no success"),
-        };
-        let took = eventually("publishing works again", RECOVERY_MAX, recovered).await;
+        let took = traffic.until_published_after(back_at, RECOVERY_MAX).await;
         figure(&format!(
             "redis away: first success {took:?} after it was back"
         ));
     }
-    traffic.publishing.store(false, Ordering::Relaxed);
-    let left = async || {
-        let seen = traffic.seen.lock().unwrap();
-        match seen.published.difference(&seen.acked).count() {
-            0 => Ok(()),
-            left => Err(left),
-        }
-    };
-    eventually(
-        "every published job is acked",
-        Duration::from_secs(30),
-        left,
-    )
-    .await;
-    traffic.running.store(false, Ordering::Relaxed);
-    for task in tasks {
-        task.await.unwrap();
-    }
-    traffic.show();
-    let slowest = traffic.seen.lock().unwrap().slowest;
+    traffic.until_all_acked(|seen| seen.published.clone()).await;
+    traffic.end().await;
+    traffic.show("redis away");
+    let slowest = traffic.seen().slowest;
     assert!(slowest <= answer_max, "an answer took {slowest:?}");
     assert_eq!(queue.dead_size().await, 0);
     assert!(stack.api(0).is_running() && stack.pump(0).is_running());
@@ -167,83 +123,4 @@ fn bring_back(stack: &mut Stack) {
     // Resuming a server that was stopped fails, and it need not be resumed.
     let _ = stack.redis.resume();
     stack.redis.start_again().unwrap();
-}
-
-impl Traffic {
-    async fn publish(self, queue: Queue) {
-        while self.publishing.load(Ordering::Relaxed) {
-            let publish = queue.publish("x").tries(1000).ttl_s(0);
-            let answer = self.ask(&[201], publish.send()).await;
-            if let Some(answer) = answer {
-                let id = answer.json()["job_id"].as_str().unwrap().to_owned();
-                let mut seen = self.seen.lock().unwrap();
-                seen.published.insert(id);
-                seen.last_success = Some(Instant::now());
-            }
-        }
-    }
-
-    async fn consume(self, queue: Queue) {
-        while self.running.load(Ordering::Relaxed) {
-            let consume = queue.consume().ttr_s(2).timeout_s(1).count(2);
-            let Some(answer) = self.ask(&[200, 404], consume.send()).await else {
-                continue;
-            };
-            for job in Delivery::all(&answer) {
-                while self.ask(&[204], queue.try_ack(&job.id)).await.is_none() {}
-                self.seen.lock().unwrap().acked.insert(job.id);
-            }
-        }
-    }
-
-    /// Waits for an answer, which must come in time and be one of these or a plain failure.
-    async fn ask(
-        &self,
-        good: &[u16],
-        request: impl Future<Output = Result<Answer, reqwest::Error>>,
-    ) -> Option<Answer> {
-        let begin = Instant::now();
-        let answer = request.await.unwrap();
-        let took = begin.elapsed();
-        let mut seen = self.seen.lock().unwrap();
-        seen.slowest = seen.slowest.max(took);
-        if good.contains(&answer.status) {
-            return Some(answer);
-        }
-        seen.errors += 1;
-        assert_eq!(answer.expect(500).text(), r#"{"error":"internal error"}"#);
-        None
-    }
-
-    async fn until(&self, what: &str, count: usize, of: impl Fn(&Seen) -> usize) {
-        let reached = async || match of(&self.seen.lock().unwrap()) {
-            now if now >= count => Ok(()),
-            now => Err(now),
-        };
-        eventually(
-            &format!("{what}: {count}"),
-            Duration::from_secs(30),
-            reached,
-        )
-        .await;
-    }
-
-    async fn until_silent_for(&self, time: Duration) {
-        let silent = async || match self.seen.lock().unwrap().last_success {
-            Some(at) if at.elapsed() < time => Err(at.elapsed().as_millis()),
-            _ => Ok(()),
-        };
-        eventually("the outage lasts", time * 2, silent).await;
-    }
-
-    fn show(&self) {
-        let seen = self.seen.lock().unwrap();
-        figure(&format!(
-            "redis away: {} published, {} acked, {} failed requests, slowest answer {:?}",
-            seen.published.len(),
-            seen.acked.len(),
-            seen.errors,
-            seen.slowest
-        ));
-    }
 }
