@@ -266,7 +266,7 @@ mod tests {
         assert_eq!(config.listen.to_string(), "127.0.0.1:7777");
         assert_eq!(config.admin_listen.to_string(), "127.0.0.1:7778");
         let redis = &config.pool[DEFAULT_POOL];
-        assert_eq!(redis.url, "redis://127.0.0.1:6379");
+        assert_eq!(redis.url, tidegate_store::DEFAULT_URL);
         assert_eq!(redis.unsafe_server, UnsafeServer::Refuse);
         assert_eq!(config.job, JobDefaults::SHIPPED);
         assert_eq!(config.requests, RequestLimits::SHIPPED);
@@ -331,6 +331,34 @@ mod tests {
             assert!(problem.contains("pool.old.migrate_to"), "{problem}");
             assert!(problem.contains(said), "{problem}");
         }
+    }
+
+    #[test]
+    fn variables_switch_a_pool_to_sentinels() {
+        let variables = [
+            ("SENTINELS", "a:1,b"),
+            ("MASTER_NAME", "tide"),
+            ("PASSWORD", "12345"),
+            ("DATABASE", "3"),
+            ("TLS", "true"),
+        ];
+        let environment = variables.map(|(key, value)| {
+            let name = format!("TIDEGATE_POOL__DEFAULT__{key}");
+            (name, value.to_owned())
+        });
+        let sources = Sources {
+            defaults: DEFAULTS,
+            file: None,
+            env_prefix: "TIDEGATE",
+            environment: &environment,
+            flags: &[],
+        };
+        let config: Config = load(&sources).unwrap();
+        let redis = &config.pool[DEFAULT_POOL];
+        assert_eq!(redis.sentinels, ["a:1", "b"]);
+        assert_eq!(redis.url, tidegate_store::DEFAULT_URL);
+        assert_eq!(redis.password.as_deref(), Some("12345"));
+        assert_eq!((redis.database, redis.tls), (Some(3), true));
     }
 
     #[test]

@@ -1,19 +1,62 @@
 //! How to reach a Redis deployment and how to lay jobs out in it.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 
-/// Settings of one [`crate::Store`].
+/// The server that is used where neither `url` nor `sentinels` names one. With this url a pool may have
+/// sentinels beside it, and they count: so a later layer of settings need not take the url back.
+pub const DEFAULT_URL: &str = "redis://127.0.0.1:6379";
+
+/// Settings of one [`crate::Store`]. An optional text that is empty counts as not set.
 #[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StoreConfig {
-    /// `redis://[user][:password@]host:port[/db]` or `redis+unix:///path`.
+    /// `redis://[user][:password@]host:port[/db]`, the same with `rediss` for TLS, or
+    /// `redis+unix:///path`. Empty, or [`DEFAULT_URL`], where there are `sentinels`.
+    #[serde(default)]
     pub url: String,
     /// The pool that takes new jobs in the place of this one, whose jobs are still consumed. For whoever
     /// publishes and consumes; the store itself does nothing with it.
     #[serde(default)]
     pub migrate_to: Option<String>,
+    /// The sentinels that know the master: `host` or `host:port` each. A list, or one text with commas.
+    #[serde(default, deserialize_with = "list_or_text")]
+    pub sentinels: Vec<String>,
+    /// What the sentinels call the master.
+    #[serde(default, deserialize_with = "unless_empty")]
+    pub master_name: Option<String>,
+    /// The user at the sentinels; none = their default user.
+    #[serde(default, deserialize_with = "unless_empty")]
+    pub sentinel_username: Option<String>,
+    /// The password at the sentinels.
+    #[serde(default, deserialize_with = "unless_empty")]
+    pub sentinel_password: Option<String>,
+    /// The user at Redis. It wins over that of the url, as do the next two; none = the default user.
+    #[serde(default, deserialize_with = "unless_empty")]
+    pub username: Option<String>,
+    /// The password at Redis.
+    #[serde(default, deserialize_with = "unless_empty")]
+    pub password: Option<String>,
+    /// The number of the database.
+    #[serde(default)]
+    pub database: Option<u16>,
+    /// Whether the master that the sentinels name is reached over TLS. A url says `rediss` instead.
+    #[serde(default)]
+    pub tls: bool,
+    /// Whether the sentinels are reached over TLS.
+    #[serde(default)]
+    pub tls_sentinels: bool,
+    /// The authorities (PEM) that certificates are checked with; none = those of the system.
+    #[serde(default, deserialize_with = "path_unless_empty")]
+    pub tls_ca_file: Option<PathBuf>,
+    /// The certificate (PEM) that this client shows, with those that lead to its authority.
+    #[serde(default, deserialize_with = "path_unless_empty")]
+    pub tls_certificate_file: Option<PathBuf>,
+    /// The private key (PEM) of that certificate.
+    #[serde(default, deserialize_with = "path_unless_empty")]
+    pub tls_key_file: Option<PathBuf>,
     /// Number of buckets; fixed when a deployment is first used. 1 to 65536.
     #[serde(default = "buckets")]
     pub buckets: u32,
@@ -60,6 +103,35 @@ impl TryFrom<String> for UnsafeServer {
     }
 }
 
+/// A list, or one text: an environment variable can carry no list.
+#[derive(Deserialize)]
+#[serde(
+    untagged,
+    expecting = "expected a list of host:port, or one text with commas between them"
+)]
+enum ListOrText {
+    List(Vec<String>),
+    Text(String),
+}
+
+fn list_or_text<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<String>, D::Error> {
+    let given = match ListOrText::deserialize(from)? {
+        ListOrText::List(given) => given,
+        ListOrText::Text(text) => text.split(',').map(str::to_owned).collect(),
+    };
+    let trimmed = given.iter().map(|one| one.trim().to_owned());
+    Ok(trimmed.filter(|one| !one.is_empty()).collect())
+}
+
+fn unless_empty<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
+    let given = Option::<String>::deserialize(from)?;
+    Ok(given.filter(|text| !text.is_empty()))
+}
+
+fn path_unless_empty<'de, D: Deserializer<'de>>(from: D) -> Result<Option<PathBuf>, D::Error> {
+    Ok(unless_empty(from)?.map(PathBuf::from))
+}
+
 const fn buckets() -> u32 {
     256
 }
@@ -87,6 +159,18 @@ impl StoreConfig {
         Self {
             url: url.into(),
             migrate_to: None,
+            sentinels: Vec::new(),
+            master_name: None,
+            sentinel_username: None,
+            sentinel_password: None,
+            username: None,
+            password: None,
+            database: None,
+            tls: false,
+            tls_sentinels: false,
+            tls_ca_file: None,
+            tls_certificate_file: None,
+            tls_key_file: None,
             buckets: buckets(),
             inline_limit_bytes: inline_limit_bytes(),
             compress_from_bytes: compress_from_bytes(),
@@ -98,10 +182,18 @@ impl StoreConfig {
 }
 
 impl std::fmt::Debug for StoreConfig {
-    /// Leaves the URL out: it may carry a password.
+    /// Leaves out the url, which may carry a password, and what names or proves a user.
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         out.debug_struct("StoreConfig")
             .field("migrate_to", &self.migrate_to)
+            .field("sentinels", &self.sentinels)
+            .field("master_name", &self.master_name)
+            .field("database", &self.database)
+            .field("tls", &self.tls)
+            .field("tls_sentinels", &self.tls_sentinels)
+            .field("tls_ca_file", &self.tls_ca_file)
+            .field("tls_certificate_file", &self.tls_certificate_file)
+            .field("tls_key_file", &self.tls_key_file)
             .field("buckets", &self.buckets)
             .field("inline_limit_bytes", &self.inline_limit_bytes)
             .field("compress_from_bytes", &self.compress_from_bytes)
@@ -109,5 +201,43 @@ impl std::fmt::Debug for StoreConfig {
             .field("command_timeout", &self.command_timeout)
             .field("unsafe_server", &self.unsafe_server)
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(toml: &str) -> StoreConfig {
+        toml::from_str(toml).unwrap()
+    }
+
+    #[test]
+    fn sentinels_are_a_list_or_a_text_with_commas() {
+        for toml in ["sentinels = [\"a:1\", \" b \"]", "sentinels = \"a:1, b,\""] {
+            assert_eq!(read(toml).sentinels, ["a:1", "b"], "{toml}");
+        }
+        assert!(read("sentinels = \"\"").sentinels.is_empty());
+        let wrong = toml::from_str::<StoreConfig>("sentinels = 7").unwrap_err();
+        assert!(wrong.to_string().contains("list of host:port"), "{wrong}");
+    }
+
+    #[test]
+    fn an_empty_text_is_not_set() {
+        let config = read("username = \"\"\npassword = \"x\"\ntls_ca_file = \"\"");
+        assert_eq!(config.username, None);
+        assert_eq!(config.password.as_deref(), Some("x"));
+        assert_eq!(config.tls_ca_file, None);
+    }
+
+    #[test]
+    fn no_secret_is_shown() {
+        let mut config = StoreConfig::new("redis://sesame@host");
+        config.username = Some("sesame".to_owned());
+        config.password = Some("sesame".to_owned());
+        config.sentinel_username = Some("sesame".to_owned());
+        config.sentinel_password = Some("sesame".to_owned());
+        let shown = format!("{config:?}");
+        assert!(!shown.contains("sesame"), "{shown}");
     }
 }

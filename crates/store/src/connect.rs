@@ -3,15 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use redis::aio::{ConnectionManager, ConnectionManagerConfig};
-use redis::io::tcp::{TcpSettings, socket2::TcpKeepalive};
-use redis::{Client, IntoConnectionInfo};
-use tidegate_core::codec::LAYOUT_VERSION;
-use tidegate_core::{keys, placement};
+use tidegate_core::placement;
 use tokio::time::{Instant, sleep};
 
+use crate::link::Link;
 use crate::server_check::{self, Refusal};
-use crate::{Inner, Store, StoreConfig, StoreError};
+use crate::{Inner, Store, StoreConfig, StoreError, Unavailable};
 
 /// Between two tries to connect at the start.
 const CONNECT_PAUSE: Duration = Duration::from_secs(1);
@@ -27,7 +24,20 @@ pub enum ConnectError {
     Refused(#[from] Refusal),
     /// The server does not answer, or not yet. Trying again may help.
     #[error(transparent)]
-    Unavailable(#[from] StoreError),
+    Unavailable(StoreError),
+}
+
+/// A wrong password stays wrong: it is not waited for.
+impl From<StoreError> for ConnectError {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::Unavailable {
+                reason: Unavailable::Forbidden,
+                detail,
+            } => Self::Refused(Refusal::Forbidden(detail)),
+            error => Self::Unavailable(error),
+        }
+    }
 }
 
 impl Store {
@@ -39,19 +49,19 @@ impl Store {
     /// # Errors
     /// See [`ConnectError`].
     pub async fn connect(config: &StoreConfig) -> Result<Self, ConnectError> {
-        let client = client(config)?;
-        let connecting = ConnectionManager::new_with_config(client.clone(), manager_config(config));
-        let connection = connecting.await.map_err(StoreError::from)?;
+        check_buckets(config)?;
+        let link = Link::open(config).await?;
+        let session = link.server().0.session(config.command_timeout);
         let store = Self {
             inner: Arc::new(Inner {
                 config: config.clone(),
-                client,
-                connection,
+                link,
             }),
             now_ms: None,
         };
-        server_check::check(&store).await?;
-        store.claim_layout().await?;
+        server_check::check(&session, config).await?;
+        store.check_permissions().await?;
+        server_check::claim_layout(&session, config).await?;
         Ok(store)
     }
 
@@ -77,58 +87,15 @@ impl Store {
             }
         }
     }
+}
 
-    /// Stamps a fresh deployment with our layout; refuses one that has another.
-    async fn claim_layout(&self) -> Result<(), ConnectError> {
-        let ours = format!("layout={LAYOUT_VERSION} buckets={}", self.buckets());
-        let mut set = redis::cmd("SET");
-        set.arg(keys::LAYOUT).arg(&ours).arg("NX").arg("GET");
-        let found: Option<String> = self.command(&set).await?;
-        match found {
-            Some(found) if found != ours => Err(Refusal::OtherLayout { found, ours }.into()),
-            _ => Ok(()),
-        }
+fn check_buckets(config: &StoreConfig) -> Result<(), ConnectError> {
+    if (1..=placement::BUCKETS_MAX).contains(&config.buckets) {
+        return Ok(());
     }
-}
-
-fn client(config: &StoreConfig) -> Result<Client, ConnectError> {
-    if config.buckets == 0 || config.buckets > placement::BUCKETS_MAX {
-        let message = format!(
-            "buckets must be 1 to {}, not {}",
-            placement::BUCKETS_MAX,
-            config.buckets
-        );
-        return Err(ConnectError::BadConfig(message));
-    }
-    let bad_url = |error: redis::RedisError| ConnectError::BadConfig(format!("redis url: {error}"));
-    let info = config
-        .url
-        .as_str()
-        .into_connection_info()
-        .map_err(bad_url)?;
-    Client::open(info.set_tcp_settings(tcp_settings(config))).map_err(bad_url)
-}
-
-/// A server that vanished without a word is noticed by the kernel, and the connection replaced.
-fn tcp_settings(config: &StoreConfig) -> TcpSettings {
-    let probing = TcpKeepalive::new().with_time(Duration::from_secs(10));
-    let settings = TcpSettings::default()
-        .set_nodelay(true)
-        .set_keepalive(probing);
-    #[cfg(target_os = "linux")]
-    let settings = settings.set_user_timeout(config.command_timeout);
-    #[cfg(not(target_os = "linux"))]
-    let _ = config;
-    settings
-}
-
-/// While Redis is away a call fails after one more try to connect: the caller is told soon, and the
-/// first call after Redis came back finds it.
-fn manager_config(config: &StoreConfig) -> ConnectionManagerConfig {
-    ConnectionManagerConfig::new()
-        .set_number_of_retries(1)
-        .set_min_delay(Duration::from_millis(50))
-        .set_max_delay(Duration::from_millis(100))
-        .set_connection_timeout(Some(config.connect_timeout))
-        .set_response_timeout(Some(config.command_timeout))
+    Err(ConnectError::BadConfig(format!(
+        "buckets must be 1 to {}, not {}",
+        placement::BUCKETS_MAX,
+        config.buckets
+    )))
 }

@@ -55,9 +55,20 @@ impl std::fmt::Display for Unavailable {
 
 impl StoreError {
     pub(crate) fn timed_out(after: Duration) -> Self {
+        Self::away(format!("no answer within {after:?}"))
+    }
+
+    pub(crate) const fn away(detail: String) -> Self {
         Self::Unavailable {
             reason: Unavailable::Away,
-            detail: format!("no answer within {after:?}"),
+            detail,
+        }
+    }
+
+    pub(crate) const fn not_ready(detail: String) -> Self {
+        Self::Unavailable {
+            reason: Unavailable::NotReady,
+            detail,
         }
     }
 

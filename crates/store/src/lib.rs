@@ -11,6 +11,8 @@ mod config;
 mod connect;
 mod error;
 mod limits;
+mod link;
+mod permissions;
 mod reply;
 mod script;
 mod server_check;
@@ -20,10 +22,11 @@ mod verbs;
 
 use std::sync::Arc;
 
-use redis::aio::ConnectionManager;
 use tidegate_core::{QueueKey, placement};
 
-pub use config::{StoreConfig, UnsafeServer};
+use link::{Link, Moves};
+
+pub use config::{DEFAULT_URL, StoreConfig, UnsafeServer};
 pub use connect::ConnectError;
 pub use error::{StoreError, Unavailable};
 pub use limits::{LimitCreated, LimitHolder, LimitSide, Limits, RateLimit, Unit, UnitTaken};
@@ -45,8 +48,7 @@ pub struct Store {
 #[derive(Debug)]
 struct Inner {
     config: StoreConfig,
-    client: redis::Client,
-    connection: ConnectionManager,
+    link: Link,
 }
 
 impl Store {
@@ -97,17 +99,27 @@ impl Store {
         &self,
         command: &redis::Cmd,
     ) -> Result<T, StoreError> {
-        let mut connection = self.inner.connection.clone();
-        self.bounded(command.query_async(&mut connection)).await
+        let (server, mut moves) = self.inner.link.server();
+        let mut connection = server.connection.clone();
+        let call = command.query_async(&mut connection);
+        self.answer(call, &mut moves).await
     }
 
-    async fn bounded<T>(
+    /// Waits for the answer of a call: as long as the command timeout allows, and only while its server
+    /// is the one that counts. Whatever goes wrong, the link is told.
+    async fn answer<T>(
         &self,
         call: impl Future<Output = redis::RedisResult<T>>,
+        moves: &mut Moves,
     ) -> Result<T, StoreError> {
-        match tokio::time::timeout(self.inner.config.command_timeout, call).await {
-            Ok(result) => result.map_err(StoreError::from),
-            Err(_) => Err(StoreError::timed_out(self.inner.config.command_timeout)),
-        }
+        let wait = self.inner.config.command_timeout;
+        let answer = tokio::select! {
+            biased;
+            answer = link::bounded(wait, call) => answer,
+            () = moves.left() => {
+                Err(StoreError::away("the master changed before it had answered".to_owned()))
+            }
+        };
+        answer.inspect_err(|error| self.inner.link.failed(error))
     }
 }

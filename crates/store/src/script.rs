@@ -97,8 +97,9 @@ impl Call<'_> {
 
     /// Sends the call and waits for its reply, bounded by the command timeout.
     pub(crate) async fn send(self) -> Result<Reply, StoreError> {
-        let mut connection = self.store.inner.connection.clone();
+        let (server, mut moves) = self.store.inner.link.server();
+        let mut connection = server.connection.clone();
         let call = self.invocation.invoke_async::<Value>(&mut connection);
-        Reply::new(self.store.bounded(call).await?)
+        Reply::new(self.store.answer(call, &mut moves).await?)
     }
 }

@@ -2,7 +2,11 @@
 
 use std::collections::HashMap;
 
-use crate::{ConnectError, Store, StoreError, UnsafeServer};
+use tidegate_core::codec::LAYOUT_VERSION;
+use tidegate_core::keys;
+
+use crate::link::Session;
+use crate::{ConnectError, StoreConfig, StoreError, UnsafeServer};
 
 /// The oldest Redis whose scripts have flags, which keep consume and ack working at `maxmemory`.
 const VERSION_MIN: (u32, u32) = (7, 0);
@@ -33,26 +37,72 @@ pub enum Refusal {
         /// The stamp of this daemon.
         ours: String,
     },
+    /// The user, its password, or one of its rights.
+    #[error(
+        "redis says no ({0}): check username and password, and that the user has the rights in deploy/redis/users.acl"
+    )]
+    Forbidden(String),
 }
 
-pub(crate) async fn check(store: &Store) -> Result<(), ConnectError> {
-    let info = info(store).await?;
+/// Refuses a server that cannot be used as it is; warns of what only costs.
+pub(crate) async fn check(session: &Session, config: &StoreConfig) -> Result<(), ConnectError> {
+    let info = info(session).await?;
     let version = info.get("redis_version").map_or("unknown", String::as_str);
     if parse_version(version).is_none_or(|found| found < VERSION_MIN) {
         return Err(Refusal::TooOld(version.to_owned()).into());
     }
     for risk in risks(&info) {
-        match store.inner.config.unsafe_server {
+        match config.unsafe_server {
             UnsafeServer::Refuse => return Err(risk.into()),
             UnsafeServer::Warn => tracing::warn!("jobs may be lost: {risk}"),
         }
     }
-    warn_of_untuned_hashes(store).await;
+    warn_of_untuned_hashes(session, config).await;
     Ok(())
 }
 
-async fn info(store: &Store) -> Result<HashMap<String, String>, StoreError> {
-    let text: String = store.command(&redis::cmd("INFO")).await?;
+/// A server that became the master while we run is used whatever it is, since refusing would help
+/// nobody; but what is wrong with it is told.
+pub(crate) async fn check_successor(session: &Session, config: &StoreConfig) {
+    if let Err(problem) = check(session, config).await {
+        tracing::warn!("the new master should not be one: {problem}");
+    }
+    let mut get = redis::cmd("GET");
+    let found = session
+        .command::<Option<String>>(get.arg(keys::LAYOUT))
+        .await;
+    if let Ok(found) = found
+        && found != Some(layout(config))
+    {
+        tracing::error!(
+            ?found,
+            "the new master does not hold this deployment's data"
+        );
+    }
+}
+
+/// The stamp of a deployment.
+pub(crate) fn layout(config: &StoreConfig) -> String {
+    format!("layout={LAYOUT_VERSION} buckets={}", config.buckets)
+}
+
+/// Stamps a fresh deployment with our layout; refuses one that has another.
+pub(crate) async fn claim_layout(
+    session: &Session,
+    config: &StoreConfig,
+) -> Result<(), ConnectError> {
+    let ours = layout(config);
+    let mut set = redis::cmd("SET");
+    set.arg(keys::LAYOUT).arg(&ours).arg("NX").arg("GET");
+    let found: Option<String> = session.command(&set).await?;
+    match found {
+        Some(found) if found != ours => Err(Refusal::OtherLayout { found, ours }.into()),
+        _ => Ok(()),
+    }
+}
+
+async fn info(session: &Session) -> Result<HashMap<String, String>, StoreError> {
+    let text: String = session.command(&redis::cmd("INFO")).await?;
     let pairs = text
         .lines()
         .filter_map(|line| line.trim_end().split_once(':'));
@@ -85,13 +135,13 @@ fn parse_version(text: &str) -> Option<(u32, u32)> {
 
 /// Everything works on an untuned server; records just take more memory. Servers that keep CONFIG
 /// to themselves are not asked twice.
-async fn warn_of_untuned_hashes(store: &Store) {
+async fn warn_of_untuned_hashes(session: &Session, config: &StoreConfig) {
     let mut get = redis::cmd("CONFIG");
     get.arg("GET").arg("hash-max-listpack-*");
-    let Ok(settings) = store.command::<HashMap<String, usize>>(&get).await else {
+    let Ok(settings) = session.command::<HashMap<String, usize>>(&get).await else {
         return;
     };
-    let wanted = store.inner.config.inline_limit_bytes + tidegate_core::codec::HEADER_BYTES;
+    let wanted = config.inline_limit_bytes + tidegate_core::codec::HEADER_BYTES;
     let setting = |name: &str| settings.get(name).copied().unwrap_or(usize::MAX);
     if setting("hash-max-listpack-value") < wanted || setting("hash-max-listpack-entries") < 64 {
         tracing::warn!(

@@ -13,6 +13,7 @@ use tidegate_core::keys::{self, BucketKeys};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep, timeout};
 
+use crate::link::Moves;
 use crate::{Store, StoreError};
 
 /// A quiet connection is asked for a sign of life this often: a subscriber sends nothing by itself
@@ -145,6 +146,7 @@ struct Connection {
     sink: PubSubSink,
     stream: PubSubStream,
     pings: tokio::time::Interval,
+    moves: Moves,
 }
 
 impl Subscription {
@@ -192,18 +194,20 @@ impl Subscription {
     }
 
     async fn subscribe(&self) -> Result<Connection, StoreError> {
+        let (server, moves) = self.store.inner.link.server();
         let connecting = async {
-            let mut connection = self.store.inner.client.get_async_pubsub().await?;
+            let mut connection = server.client.get_async_pubsub().await?;
             connection.subscribe(&self.channels).await?;
             Ok(connection.split())
         };
-        let (sink, stream) = self.store.bounded(connecting).await?;
+        let (sink, stream) = self.store.answer(connecting, &mut moves.clone()).await?;
         let mut pings = interval_at(Instant::now() + PING_INTERVAL, PING_INTERVAL);
         pings.set_missed_tick_behavior(MissedTickBehavior::Delay);
         Ok(Connection {
             sink,
             stream,
             pings,
+            moves,
         })
     }
 }
@@ -214,6 +218,8 @@ impl Connection {
         loop {
             tokio::select! {
                 message = self.stream.next() => return message,
+                // Messages come from the master: another one has others.
+                () = self.moves.moved() => return None,
                 _ = self.pings.tick() => {
                     let ping = self.sink.ping::<redis::Value>();
                     if !matches!(timeout(PING_INTERVAL, ping).await, Ok(Ok(_))) {

@@ -1,0 +1,124 @@
+//! One server: how it is reached, and a connection to it.
+
+use std::fmt;
+use std::time::Duration;
+
+use redis::aio::{ConnectionManager, ConnectionManagerConfig};
+use redis::io::tcp::{TcpSettings, socket2::TcpKeepalive};
+use redis::{Client, FromRedisValue};
+
+use crate::{StoreConfig, StoreError};
+
+/// A server that may be connected to.
+pub(crate) struct Endpoint {
+    pub(crate) client: Client,
+    waits: Waits,
+}
+
+/// The longest waits for a server.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Waits {
+    pub(crate) connect: Duration,
+    pub(crate) command: Duration,
+}
+
+/// A server that was connected to. The connection looks after itself from then on.
+pub(crate) struct Server {
+    pub(crate) client: Client,
+    pub(crate) connection: ConnectionManager,
+}
+
+/// A connection, and the longest wait for an answer on it.
+pub(crate) struct Session {
+    connection: ConnectionManager,
+    wait: Duration,
+}
+
+impl Waits {
+    pub(crate) const fn of(config: &StoreConfig) -> Self {
+        Self {
+            connect: config.connect_timeout,
+            command: config.command_timeout,
+        }
+    }
+
+    /// A server that vanished without a word is noticed by the kernel, and the connection replaced.
+    pub(crate) fn tcp_settings(self) -> TcpSettings {
+        let probing = TcpKeepalive::new().with_time(Duration::from_secs(10));
+        let settings = TcpSettings::default()
+            .set_nodelay(true)
+            .set_keepalive(probing);
+        #[cfg(target_os = "linux")]
+        let settings = settings.set_user_timeout(self.command);
+        settings
+    }
+
+    /// While Redis is away a call fails after one more try to connect: the caller is told soon, and the
+    /// first call after Redis came back finds it.
+    fn manager_config(self) -> ConnectionManagerConfig {
+        ConnectionManagerConfig::new()
+            .set_number_of_retries(1)
+            .set_min_delay(Duration::from_millis(50))
+            .set_max_delay(Duration::from_millis(100))
+            .set_connection_timeout(Some(self.connect))
+            .set_response_timeout(Some(self.command))
+    }
+}
+
+impl Endpoint {
+    pub(crate) const fn new(client: Client, waits: Waits) -> Self {
+        Self { client, waits }
+    }
+
+    pub(crate) async fn connect(self) -> Result<Server, StoreError> {
+        let config = self.waits.manager_config();
+        let connecting = ConnectionManager::new_with_config(self.client.clone(), config);
+        Ok(Server {
+            client: self.client,
+            connection: connecting.await?,
+        })
+    }
+}
+
+impl Server {
+    pub(crate) fn session(&self, wait: Duration) -> Session {
+        Session {
+            connection: self.connection.clone(),
+            wait,
+        }
+    }
+}
+
+impl Session {
+    /// Runs one plain command.
+    pub(crate) async fn command<T: FromRedisValue>(
+        &self,
+        command: &redis::Cmd,
+    ) -> Result<T, StoreError> {
+        let mut connection = self.connection.clone();
+        bounded(self.wait, command.query_async(&mut connection)).await
+    }
+}
+
+pub(crate) async fn bounded<T>(
+    wait: Duration,
+    call: impl Future<Output = redis::RedisResult<T>>,
+) -> Result<T, StoreError> {
+    match tokio::time::timeout(wait, call).await {
+        Ok(result) => result.map_err(StoreError::from),
+        Err(_) => Err(StoreError::timed_out(wait)),
+    }
+}
+
+/// Where the server is, and nothing of who asks.
+impl fmt::Display for Server {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.client.get_connection_info().addr().fmt(out)
+    }
+}
+
+impl fmt::Debug for Server {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "Server({self})")
+    }
+}

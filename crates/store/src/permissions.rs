@@ -1,0 +1,61 @@
+//! Whether the user may do all that the daemons do. A right that is missing would otherwise show in the
+//! middle of the work, in one verb and not in another.
+
+use tidegate_core::keys::{self, BucketKeys};
+
+use crate::script::{LazyScript, script};
+use crate::server_check::Refusal;
+use crate::{ConnectError, Store};
+
+static PERMISSIONS: LazyScript = script!("permissions");
+
+impl Store {
+    /// Refuses a user that lacks a right.
+    pub(crate) async fn check_permissions(&self) -> Result<(), ConnectError> {
+        let keys = BucketKeys::new(0);
+        // The clock is stopped: where the right to read it is missing, that is to be told, too.
+        let store = self.at(0);
+        let call = store
+            .call(&PERMISSIONS, &keys.queues(), keys.prefix())
+            .arg(keys::ROSTER)
+            .arg(keys.bell())
+            .arg(keys::ROSTER_CHANNEL);
+        let missing = call.send().await?.ok()?.texts()?;
+        if missing.is_empty() {
+            return Ok(());
+        }
+        let missing = missing.join(", ");
+        Err(Refusal::Forbidden(format!("this user lacks the right to {missing}")).into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::path::Path;
+
+    /// What our scripts call. What Rust calls is in the list by hand.
+    fn called() -> BTreeSet<String> {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../lua");
+        let mut called = BTreeSet::new();
+        for file in std::fs::read_dir(folder).unwrap() {
+            let text = std::fs::read_to_string(file.unwrap().path()).unwrap();
+            let calls = text.split("redis.call('").skip(1);
+            called.extend(calls.filter_map(|rest| Some(rest.split_once('\'')?.0.to_owned())));
+        }
+        called
+    }
+
+    #[test]
+    fn every_command_of_our_scripts_is_asked_for_and_allowed_in_the_example() {
+        let called = called();
+        assert!(called.contains("ZADD") && called.len() > 15, "{called:?}");
+        let asked = include_str!("../../../lua/permissions.lua");
+        let example = include_str!("../../../deploy/redis/users.acl").to_lowercase();
+        for command in called {
+            assert!(asked.contains(&format!("'{command}'")), "{command}");
+            let right = format!(" +{} ", command.to_lowercase());
+            assert!(example.contains(&right), "{command}");
+        }
+    }
+}
