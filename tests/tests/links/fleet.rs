@@ -1,0 +1,141 @@
+//! Daemons that find their Redis by the settings of a pool.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use tempfile::TempDir;
+use tidegate_testkit::{Daemon, Program, Queue, eventually, figure};
+
+/// Daemons with the same settings.
+#[derive(Debug)]
+pub(crate) struct Fleet {
+    pub(crate) apis: Vec<Daemon>,
+    pub(crate) pumps: Vec<Daemon>,
+    folder: Option<TempDir>,
+}
+
+impl Fleet {
+    /// Starts so many apis and pumps; `pool` are lines of the table `[pool.default]`.
+    pub(crate) async fn start(apis: usize, pumps: usize, pool: &str) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let config = folder.path().join("settings.toml");
+        std::fs::write(&config, format!("[pool.default]\n{pool}")).unwrap();
+        let arguments = ["--config".to_owned(), config.display().to_string()];
+        let start = async |program, name: &str, arguments: &[String], folder: &Path| {
+            Daemon::start(program, name, arguments, folder).await
+        };
+        let mut fleet = Self {
+            apis: Vec::new(),
+            pumps: Vec::new(),
+            folder: None,
+        };
+        for number in 0..apis {
+            let name = format!("api-{number}");
+            let daemon = start(Program::Api, &name, &arguments, folder.path()).await;
+            fleet.apis.push(daemon);
+        }
+        for number in 0..pumps {
+            let name = format!("pump-{number}");
+            let arguments = [&arguments[..], &["--lease".to_owned(), "1s".to_owned()]].concat();
+            let daemon = start(Program::Pumpd, &name, &arguments, folder.path()).await;
+            fleet.pumps.push(daemon);
+        }
+        fleet.folder = Some(folder);
+        fleet
+    }
+
+    /// A queue with a new token, through the first api.
+    pub(crate) async fn queue(&self, name: &str) -> Queue {
+        Queue::with_new_token(&self.apis[0], "default", "shop", name).await
+    }
+
+    /// All of them.
+    pub(crate) fn daemons(&self) -> impl Iterator<Item = &Daemon> {
+        self.apis.iter().chain(&self.pumps)
+    }
+
+    /// All that the daemons wrote.
+    pub(crate) fn logs(&self) -> String {
+        self.daemons().map(Daemon::log).collect()
+    }
+
+    /// The process ids.
+    pub(crate) fn pids(&self) -> Vec<u32> {
+        self.daemons().map(Daemon::pid).collect()
+    }
+
+    /// Whether all daemons that were started still run.
+    pub(crate) fn all_run(&self) -> bool {
+        self.daemons().all(Daemon::is_running)
+    }
+}
+
+impl Drop for Fleet {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let kept = self.folder.take().map(TempDir::keep);
+            figure(&format!(
+                "logs are kept in {}",
+                kept.unwrap_or_default().display()
+            ));
+        }
+    }
+}
+
+/// The life of a job, through all that the daemons do: a delay, a lease that runs out, waiting
+/// consumers, tokens, limits.
+pub(crate) async fn live_through(fleet: &Fleet) {
+    static LIVES: AtomicU32 = AtomicU32::new(0);
+    let name = format!("life-{}", LIVES.fetch_add(1, Ordering::Relaxed));
+    let queue = fleet.queue(&name).await;
+    // A waiting consumer is woken by a doorbell, a delayed job is moved by a pump.
+    let waiting = tokio::spawn(queue.apart().consume().timeout_s(20).ttr_s(1).job());
+    fleet.apis[0].until_waiting(1).await;
+    let id = queue.publish("delayed").delay_s(1).tries(2).id().await;
+    assert_eq!(waiting.await.unwrap().unwrap().id, id);
+    // Its lease runs out, a pump brings it back.
+    let again = queue.consume().timeout_s(20).ttr_s(60).job().await.unwrap();
+    assert_eq!((again.id.as_str(), again.remain_tries), (id.as_str(), 0));
+    queue.ack(&id).await;
+    // A job dies, is counted, comes back, is deleted.
+    let id = queue.publish("dies").tries(1).id().await;
+    let _ = queue.consume().ttr_s(1).job().await.unwrap();
+    eventually(
+        "a job dies",
+        Duration::from_secs(20),
+        async || match queue.dead_size().await {
+            1 => Ok(()),
+            other => Err(other),
+        },
+    )
+    .await;
+    assert_eq!(queue.respawn(5, 60).await, 1);
+    assert_eq!(queue.peek_job(&id).await.expect(200).status, 200);
+    assert_eq!(queue.size().await, 1);
+    queue.destroy().await;
+    queue.publish("short").ttl_s(1).id().await;
+    queue.purge_dead(5).await;
+    // A limit lets one publish pass.
+    let limit = format!(
+        "{}/token/shop/{}/limit",
+        fleet.apis[0].admin_url(),
+        queue.token()
+    );
+    let body = r#"{"read": 0, "write": 1, "interval": 60}"#;
+    let set = reqwest::Client::new()
+        .post(limit)
+        .body(body)
+        .send()
+        .await
+        .unwrap();
+    assert_eq!(set.status().as_u16(), 201, "{}", set.text().await.unwrap());
+    let limited = async || match queue.publish("x").send().await.unwrap().status {
+        429 => Ok(()),
+        other => Err(other),
+    };
+    eventually("the limit is known", Duration::from_secs(20), limited).await;
+    let token = format!("{}/token/shop/{}", fleet.apis[0].admin_url(), queue.token());
+    let gone = reqwest::Client::new().delete(token).send().await.unwrap();
+    assert_eq!(gone.status().as_u16(), 204);
+}

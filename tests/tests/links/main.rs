@@ -1,0 +1,22 @@
+//! Every way to reach a Redis: through sentinels that name the master, over TLS, as a user with few
+//! rights, over a socket of the file system.
+#![allow(
+    clippy::unwrap_used,
+    reason = "helpers of tests fail by panicking, as tests do"
+)]
+
+mod direct;
+mod failover;
+mod fleet;
+mod refused;
+mod sentinels;
+mod users;
+
+use tokio::sync::{Semaphore, SemaphorePermit};
+
+/// One test with a failover at a time: each has some ten processes, and sentinels that are kept from
+/// running see failures where there are none.
+async fn turn() -> SemaphorePermit<'static> {
+    static TURNS: Semaphore = Semaphore::const_new(1);
+    TURNS.acquire().await.unwrap()
+}

@@ -1,0 +1,204 @@
+//! Finding the master.
+
+use std::time::Duration;
+
+use tidegate_core::{NewJob, QueueKey};
+use tidegate_store::{Alarm, Doorbell, Store, StoreConfig};
+use tidegate_testkit::certificates::written;
+use tidegate_testkit::sentinel_group::{MASTER_NAME, PASSWORD, SENTINEL_PASSWORD};
+use tidegate_testkit::{
+    Authority, Program, RedisOptions, SentinelGroup, eventually, figure, free_port, redis,
+    run_to_end, world,
+};
+use tokio::time::timeout;
+
+use crate::fleet::{Fleet, live_through};
+use crate::turn;
+
+const EXAMPLE: &str = include_str!("../../../deploy/redis/users.acl");
+/// The rights that deploy/redis/README.md asks for.
+const SENTINEL_USER: &str =
+    "watcher on >watching -@all +sentinel|get-master-addr-by-name +sentinel|master";
+const LIMIT: Duration = Duration::from_secs(20);
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_master_is_found_while_any_sentinel_answers() {
+    let _turn = turn().await;
+    let mut group = SentinelGroup::start(1).await;
+    let settings = group.settings();
+    live_through(&Fleet::start(1, 1, &settings).await).await;
+    group.sentinels[0].kill();
+    group.sentinels[1].pause().unwrap();
+    let fleet = Fleet::start(1, 1, &settings).await;
+    live_through(&fleet).await;
+    let logs = fleet.logs();
+    assert!(!logs.contains("sesame"), "{logs}");
+    world::check(&group.url(0)).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_keeps_the_master_from_being_found_is_told() {
+    let _turn = turn().await;
+    let mut group = SentinelGroup::start(1).await;
+    let good = group.settings();
+    let name = format!("\"{MASTER_NAME}\"");
+    for (pool, words) in [
+        (good.replace(&name, "\"nobody\""), ["nobody", "master_name"]),
+        (
+            good.replace(SENTINEL_PASSWORD, "wrong"),
+            ["authentication failed", "sentinel_password"],
+        ),
+        (
+            good.replace(PASSWORD, "wrong"),
+            ["authentication failed", "users.acl"],
+        ),
+    ] {
+        let said = given_up(&pool).await;
+        for word in words {
+            assert!(said.contains(word), "{pool}: {said}");
+        }
+        assert!(!said.contains("sesame"), "{said}");
+    }
+    for sentinel in &mut group.sentinels {
+        sentinel.kill();
+    }
+    let said = given_up(&good).await;
+    assert!(said.contains("no sentinel knows the master"), "{said}");
+    assert!(
+        said.contains(&group.sentinels[2].address().to_string()),
+        "{said}"
+    );
+}
+
+/// It still names the old master, and the old master, which is back, agrees.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_sentinel_that_missed_a_failover_is_not_believed() {
+    let _turn = turn().await;
+    let mut group = SentinelGroup::start(1).await;
+    let fleet = Fleet::start(1, 1, &group.settings()).await;
+    let queue = fleet.queue("q").await;
+    tokio::task::block_in_place(|| {
+        group.sentinels[2].kill();
+        group.servers[0].kill();
+    });
+    group.until_first_is_replaced().await;
+    until_all_say(&fleet, "the master is another server now").await;
+    group.sentinels[0].kill();
+    group.sentinels[1].kill();
+    until_all_say(&fleet, "the master cannot be followed").await;
+    tokio::task::block_in_place(|| {
+        group.servers[0].start_again().unwrap();
+        group.sentinels[2].start_again().unwrap();
+    });
+    until_all_say(&fleet, "the master is followed again").await;
+    assert_eq!(group.master_by(2).await, 0);
+    let id = queue.publish("x").delay_s(1).id().await;
+    let job = queue.consume().timeout_s(20).ttr_s(60).job().await;
+    assert_eq!(job.unwrap().id, id);
+    let moves = fleet.logs().matches("another server now").count();
+    assert_eq!(moves, 2, "one for each daemon");
+    assert_eq!(world::totals(&group.url(0)).await.leased, 0);
+    assert_eq!(world::totals(&group.url(1)).await.leased, 1);
+    world::check(&group.url(1)).await;
+}
+
+/// Sentinels and master over TLS alone, with the server's own TLS, as users with few rights.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_master_and_sentinels_over_tls_are_reached() {
+    let _turn = turn().await;
+    if !redis().binary().has_tls() {
+        figure("left out: this redis was built without TLS");
+        return;
+    }
+    let (authority, folder) = (Authority::new(), tempfile::tempdir().unwrap());
+    let own = authority.certificate("127.0.0.1");
+    let ca_file = written(folder.path(), "ca.pem", authority.pem());
+    let over_tls = |options: RedisOptions, port: u16| {
+        let certificate = written(folder.path(), "own.pem", &own.certificate);
+        let key = written(folder.path(), "own.key", &own.key);
+        options
+            .setting("tls-port", &port.to_string())
+            .setting("tls-cert-file", certificate.to_str().unwrap())
+            .setting("tls-key-file", key.to_str().unwrap())
+            .setting("tls-ca-cert-file", ca_file.to_str().unwrap())
+            .setting("tls-auth-clients", "no")
+            .setting("tls-replication", "yes")
+    };
+    let (port, sentinel_port) = (free_port().unwrap(), free_port().unwrap());
+    let user = EXAMPLE.strip_prefix("user ").unwrap().trim();
+    let master = over_tls(RedisOptions::new().setting("user", user), port).start();
+    let watch = format!("monitor tide 127.0.0.1 {port} 1");
+    let sentinel = RedisOptions::sentinel()
+        .setting("user", SENTINEL_USER)
+        .setting("sentinel", &watch);
+    let _sentinel = over_tls(sentinel, sentinel_port).start();
+    let pool = format!(
+        "sentinels = \"127.0.0.1:{sentinel_port}\"\nmaster_name = \"tide\"\ntls_ca_file = {ca_file:?}\n\
+         username = \"tidegate\"\npassword = \"CHANGE-ME\"\n\
+         sentinel_username = \"watcher\"\nsentinel_password = \"watching\"\n"
+    );
+    let tls = "tls = true\ntls_sentinels = true\n";
+    live_through(&Fleet::start(1, 1, &format!("{pool}{tls}")).await).await;
+    world::check(&master.url()).await;
+    // Without TLS to the master its TLS port is of no use.
+    let said = given_up(&format!("{pool}tls_sentinels = true\n")).await;
+    assert!(said.contains("unavailable"), "{said}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn subscribers_leave_a_master_that_still_talks_to_them_and_hear_the_new_one() {
+    let _turn = turn().await;
+    let group = SentinelGroup::start(1).await;
+    let places = group.sentinels.iter().map(|one| one.address().to_string());
+    let mut config = StoreConfig::new("");
+    config.sentinels = places.collect();
+    config.master_name = Some(MASTER_NAME.to_owned());
+    config.password = Some(PASSWORD.to_owned());
+    config.sentinel_password = Some(SENTINEL_PASSWORD.to_owned());
+    let store = Store::connect(&config).await.unwrap();
+    assert!(!format!("{store:?}").contains("sesame"), "{store:?}");
+    let (mut doorbells, mut alarms) = (store.doorbells(), store.alarms());
+    assert_eq!(doorbells.next().await, Some(Doorbell::Resubscribed));
+    assert_eq!(alarms.next().await, Some(Alarm::Resubscribed));
+    // Dead for all but those who listen to it.
+    group.lock_out(0).await;
+    let told = async {
+        assert_eq!(doorbells.next().await, Some(Doorbell::Resubscribed));
+        assert_eq!(alarms.next().await, Some(Alarm::Resubscribed));
+    };
+    timeout(LIMIT * 3, told).await.unwrap();
+    assert_eq!(group.master_by(0).await, 1);
+    let queue = QueueKey::try_from("shop/orders").unwrap();
+    let job = NewJob {
+        body: "x".into(),
+        attributes: vec![],
+        delay_ms: 0,
+        ttl_ms: 0,
+        tries: 1,
+        versioned_id: false,
+    };
+    store.publish(&queue, &[job], None).await.unwrap();
+    let heard = timeout(LIMIT, doorbells.next()).await.unwrap();
+    assert_eq!(heard, Some(Doorbell::Rang(queue)));
+}
+
+async fn until_all_say(fleet: &Fleet, words: &str) {
+    eventually(words, LIMIT * 3, async || {
+        match fleet.daemons().find(|one| !one.log().contains(words)) {
+            None => Ok(()),
+            Some(silent) => Err(silent.log()),
+        }
+    })
+    .await;
+}
+
+async fn given_up(pool: &str) -> String {
+    let folder = tempfile::tempdir().unwrap();
+    let config = format!("connect_patience = \"1s\"\n[pool.default]\n{pool}");
+    let config = written(folder.path(), "settings.toml", &config);
+    let arguments = ["--config", config.to_str().unwrap()];
+    let ended = run_to_end(Program::Api, &arguments, LIMIT).await;
+    assert_eq!(ended.code, Some(1), "{}", ended.log);
+    assert!(!ended.log.contains("panicked"), "{}", ended.log);
+    ended.log
+}

@@ -1,0 +1,88 @@
+//! A user with few rights.
+
+use std::time::Duration;
+
+use tidegate_testkit::certificates::written;
+use tidegate_testkit::{Program, RedisOptions, RedisServer, run_to_end, world};
+
+use crate::fleet::{Fleet, live_through};
+
+const LIMIT: Duration = Duration::from_secs(20);
+const EXAMPLE: &str = include_str!("../../../deploy/redis/users.acl");
+const ADMIN_PASSWORD: &str = "admin-sesame";
+
+fn redis_with(user: &str) -> RedisServer {
+    let rule = user.strip_prefix("user ").unwrap().trim();
+    RedisOptions::new()
+        .setting("requirepass", ADMIN_PASSWORD)
+        .setting("user", rule)
+        .start()
+}
+
+fn admin_url(redis: &RedisServer) -> String {
+    format!("redis://:{ADMIN_PASSWORD}@{}", redis.address())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_rights_of_the_example_are_enough_for_the_whole_life_of_a_job() {
+    let redis = redis_with(EXAMPLE);
+    let pool = format!(
+        "url = \"redis://{}\"\nusername = \"tidegate\"\npassword = \"CHANGE-ME\"",
+        redis.address()
+    );
+    let fleet = Fleet::start(2, 2, &pool).await;
+    live_through(&fleet).await;
+    let logs = fleet.logs();
+    assert!(
+        !logs.contains("forbidden") && !logs.contains("WARN"),
+        "{logs}"
+    );
+    assert!(!logs.contains("CHANGE-ME"), "{logs}");
+    world::check(&admin_url(&redis)).await;
+    let client = redis::Client::open(admin_url(&redis)).unwrap();
+    let denied: String = redis::cmd("ACL")
+        .arg("LOG")
+        .query::<redis::Value>(&mut client.get_connection().unwrap())
+        .map(|log| format!("{log:?}"))
+        .unwrap();
+    assert!(!denied.contains("tidegate"), "the server refused: {denied}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_right_that_is_missing_is_named_at_the_start() {
+    for (change, word) in [
+        ((" +zadd ", " "), "ZADD"),
+        ((" +time ", " "), "TIME"),
+        ((" +hsetnx ", " "), "HSETNX"),
+        ((" +subscribe ", " "), "SUBSCRIBE"),
+        ((" +info ", " "), "info"),
+        ((" +evalsha ", " "), "evalsha"),
+        (("&tg:*", "&other"), "PUBLISH"),
+        (("~tg:*", "~other"), "keys"),
+        ((">CHANGE-ME", ">another"), "authentication failed"),
+    ] {
+        let rule = EXAMPLE.replace(change.0, change.1);
+        assert_ne!(rule, EXAMPLE, "{change:?}");
+        let redis = redis_with(&rule);
+        let folder = tempfile::tempdir().unwrap();
+        let pool = format!(
+            "[pool.default]\nurl = \"redis://{}\"\nusername = \"tidegate\"\npassword = \"CHANGE-ME\"",
+            redis.address()
+        );
+        let config = written(folder.path(), "settings.toml", &pool);
+        for program in [Program::Api, Program::Pumpd] {
+            let arguments = ["--config", config.to_str().unwrap()];
+            let said = run_to_end(program, &arguments, LIMIT).await;
+            assert_eq!(said.code, Some(1), "{}", said.log);
+            let said = said.log;
+            assert!(
+                said.contains(word) && said.contains("users.acl"),
+                "{word}: {said}"
+            );
+            assert!(
+                said.contains("pool default") && !said.contains("CHANGE-ME"),
+                "{said}"
+            );
+        }
+    }
+}
