@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use arc_swap::ArcSwap;
+use tidegate_service::Readiness;
 use tidegate_store::Store;
 
 use crate::body::Reading;
@@ -30,7 +32,11 @@ pub(crate) struct App {
     /// How often.
     pub(crate) limits: LimitDesk,
     /// What applies where a request does not say.
-    pub(crate) job_defaults: JobDefaults,
+    job_defaults: ArcSwap<JobDefaults>,
+    /// Whether requests need no token.
+    pub(crate) skip_token_checks: bool,
+    /// Whether it can do its work.
+    pub(crate) readiness: Readiness,
     /// How the body of one job is read; also how much of a body is put up with that means nothing.
     pub(crate) job_body: Reading,
     /// How the body of a bulk publish is read.
@@ -43,6 +49,7 @@ impl App {
         config: &Config,
         stores: BTreeMap<String, Store>,
         admin_store: &Store,
+        readiness: Readiness,
     ) -> Self {
         let stores = stores.into_iter().map(|(name, store)| (name.into(), store));
         let stores = stores.collect();
@@ -63,11 +70,23 @@ impl App {
             pools: pools(stores, config),
             tokens: TokenDesk::new(admin_store.tokens(), form),
             limits: LimitDesk::new(admin_store.limits()),
-            job_defaults: config.job,
+            job_defaults: ArcSwap::from_pointee(config.job),
+            skip_token_checks: config.skip_token_checks,
+            readiness,
             job_body: reading(requests.job_bytes_max),
             bulk_body: reading(requests.bulk_bytes_max),
             requests,
         }
+    }
+
+    /// What applies where a request does not say.
+    pub(crate) fn job_defaults(&self) -> JobDefaults {
+        **self.job_defaults.load()
+    }
+
+    /// Has something else apply from now on.
+    pub(crate) fn set_job_defaults(&self, defaults: JobDefaults) {
+        self.job_defaults.store(Arc::new(defaults));
     }
 
     /// A pool by name; the empty name means the default pool.

@@ -3,10 +3,12 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::Deserialize;
 use tidegate_core::NAME_BYTES_MAX;
+use tidegate_launch::Settings;
 use tidegate_service::{ListenLimits, LogConfig};
 use tidegate_store::{PUBLISH_JOBS_MAX, StoreConfig};
 
@@ -27,12 +29,19 @@ pub struct Config {
     pub admin_listen: SocketAddr,
     /// Whether to start with an admin port that other machines reach and that has no accounts.
     pub allow_open_admin: bool,
+    /// Whether requests need no token: for development.
+    pub skip_token_checks: bool,
     /// How long to wait for Redis at the start.
     #[serde(with = "humantime_serde")]
     pub connect_patience: Duration,
     /// How long requests may take to finish after a stop was asked for.
     #[serde(with = "humantime_serde")]
     pub drain_timeout: Duration,
+    /// How long to go on serving, but not ready, after a stop was asked for.
+    #[serde(with = "humantime_serde")]
+    pub drain_delay: Duration,
+    /// Where the id of the process is written; empty = nowhere.
+    pub pid_file: PathBuf,
     /// How much is logged, and how.
     pub log: LogConfig,
     /// What the public listener puts up with.
@@ -156,12 +165,14 @@ impl RequestLimits {
     };
 }
 
-impl Config {
-    /// Checks what types cannot.
-    ///
-    /// # Errors
-    /// Says which setting is wrong, and what it should be.
-    pub fn check(&self) -> Result<(), String> {
+impl Settings for Config {
+    const PROGRAM: &'static str = "tidegate-api";
+    const DEFAULTS: &'static str = DEFAULTS;
+    const RELOADABLE: &'static [&'static str] = &["log.level", "log.access", "accounts", "job"];
+    const FROM_LMSTFY: &'static [&'static str] =
+        &["listen", "admin_listen", "log", "accounts", "job", "pool", "admin_store"];
+
+    fn check(&self) -> Result<(), String> {
         if !self.pool.contains_key(DEFAULT_POOL) {
             return Err(format!("there must be a table [pool.{DEFAULT_POOL}]"));
         }
@@ -186,6 +197,20 @@ impl Config {
         Ok(())
     }
 
+    fn log(&self) -> &LogConfig {
+        &self.log
+    }
+
+    fn pid_file(&self) -> &Path {
+        &self.pid_file
+    }
+
+    fn drain_delay(&self) -> Duration {
+        self.drain_delay
+    }
+}
+
+impl Config {
     fn check_migrations(&self) -> Result<(), String> {
         for (name, pool) in &self.pool {
             let Some(target) = &pool.migrate_to else {
@@ -233,7 +258,8 @@ impl Config {
         if !is_private && self.accounts.is_empty() && !self.allow_open_admin {
             return Err(format!(
                 "admin_listen = {}: other machines could make tokens there; name [accounts], listen on \
-                 127.0.0.1, or say allow_open_admin = true (--allow-open-admin)",
+                 127.0.0.1 (in a file of lmstfy: [Accounts], AdminHost), or say allow_open_admin = true \
+                 (--allow-open-admin)",
                 self.admin_listen
             ));
         }
@@ -251,12 +277,13 @@ mod tests {
     fn with_flags(flags: &[(&str, String)]) -> Config {
         let sources = Sources {
             defaults: DEFAULTS,
+            foreign: None,
             file: None,
             env_prefix: "TIDEGATE",
             environment: &[],
             flags,
         };
-        load(&sources).unwrap()
+        load(&sources).ok().unwrap().settings
     }
 
     #[test]
@@ -348,12 +375,13 @@ mod tests {
         });
         let sources = Sources {
             defaults: DEFAULTS,
+            foreign: None,
             file: None,
             env_prefix: "TIDEGATE",
             environment: &environment,
             flags: &[],
         };
-        let config: Config = load(&sources).unwrap();
+        let config = load::<Config>(&sources).unwrap().settings;
         let redis = &config.pool[DEFAULT_POOL];
         assert_eq!(redis.sentinels, ["a:1", "b"]);
         assert_eq!(redis.url, tidegate_store::DEFAULT_URL);

@@ -5,12 +5,13 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use tidegate_service::{Drained, ListenLimits, Listener, metrics, stop_on_signals};
-use tidegate_store::{ConnectError, Store, StoreConfig};
+use tidegate_launch::{Process, pool_check};
+use tidegate_service::{Drained, ListenLimits, Listener, metrics};
+use tidegate_store::{ConnectError, PoolError, Store};
 use tokio::time::{Duration, Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
 
-use crate::admin;
+use crate::admin::{self, Accounts};
 use crate::app::App;
 use crate::config::{Config, DEFAULT_POOL};
 use crate::front::Front;
@@ -25,9 +26,6 @@ const SETTLE_MIN: Duration = Duration::from_secs(1);
 /// Why the daemon did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// The settings make no sense.
-    #[error("configuration: {0}")]
-    Config(String),
     /// The operating system refused something.
     #[error("{doing}: {source}")]
     Io {
@@ -39,42 +37,56 @@ pub enum StartError {
     /// Metrics cannot be recorded.
     #[error("metrics: {0}")]
     Metrics(String),
-    /// A Redis deployment cannot be used.
-    #[error("{name}: {source}")]
-    Redis {
-        /// Where it is in the settings.
-        name: String,
-        /// Why, and what to do about it.
-        source: ConnectError,
-    },
+    /// A pool cannot be used.
+    #[error(transparent)]
+    Pool(#[from] PoolError),
+    /// The Redis that keeps the tokens cannot be used.
+    #[error("admin_store: {0}")]
+    AdminStore(ConnectError),
 }
 
 /// Runs the daemon until a signal asks it to stop and its requests have ended.
 ///
 /// # Errors
 /// It did not start. Once it has started nothing ends it but a signal.
-pub async fn run(config: Config) -> Result<(), StartError> {
-    config.check().map_err(StartError::Config)?;
-    let stop = stop_on_signals().map_err(io_error("signals"))?;
+pub async fn run(config: Config, process: Process<Config>) -> Result<(), StartError> {
+    let stop = process.stop.clone();
     let recorded =
         metrics::init(&HISTOGRAMS).map_err(|error| StartError::Metrics(error.to_string()))?;
     describe();
-    let Some(stores) = connect_all(&config, &stop).await? else {
+    let connecting = Store::connect_pools(&config.pool, config.connect_patience);
+    let Some(stores) = stop.asked.run_until_cancelled(connecting).await else {
         return Ok(());
     };
-    let Some(admin_store) = admin_store(&config, &stores, &stop).await? else {
+    let stores = stores?;
+    let connecting = admin_store(&config, &stores);
+    let Some(admin_store) = stop.asked.run_until_cancelled(connecting).await else {
         return Ok(());
     };
+    let admin_store = admin_store?;
     let public = bind("public", config.listen, config.connections.clone()).await?;
     let admin = bind("admin", config.admin_listen, ListenLimits::default()).await?;
-    let app = Arc::new(App::new(&config, stores, &admin_store));
+    let checks = stores
+        .iter()
+        .map(|(pool, store)| pool_check(pool, store.clone()));
+    let readiness = process.readiness(checks.collect());
+    let app = Arc::new(App::new(&config, stores, &admin_store, readiness));
+    let accounts = Accounts::new(&config.accounts);
+    if config.skip_token_checks {
+        tracing::warn!("skip_token_checks: everybody can use every queue, with any token or none");
+    }
     tracing::info!(listen = %local(&public)?, admin = %local(&admin)?, "ready");
 
     let admin_stop = CancellationToken::new();
     tokio::spawn(recorded.clone().upkeep(admin_stop.clone()));
-    let admin_router = admin::router(Arc::clone(&app), &config.accounts, recorded);
+    let admin_router = admin::router(Arc::clone(&app), accounts.clone(), recorded);
     let admin_served = tokio::spawn(admin.serve(admin_router, admin_stop.clone(), ADMIN_DRAIN));
-    serve(&app, public, stop, config.drain_timeout).await;
+    let reloaded = Arc::clone(&app);
+    process.started(move |config: &Config| {
+        reloaded.set_job_defaults(config.job);
+        accounts.replace(&config.accounts);
+    });
+    serve(&app, public, stop.begun, config.drain_timeout).await;
     admin_stop.cancel();
     // The last look at the metrics may be cut.
     let _ = admin_served.await;
@@ -112,47 +124,18 @@ async fn close_lines(app: Arc<App>, stop: CancellationToken) -> Instant {
     Instant::now()
 }
 
-/// The stores of all pools; nothing if the process was told to stop meanwhile.
-async fn connect_all(
-    config: &Config,
-    stop: &CancellationToken,
-) -> Result<Option<BTreeMap<String, Store>>, StartError> {
-    let mut stores = BTreeMap::new();
-    for (pool, settings) in &config.pool {
-        let name = format!("pool {pool}");
-        match connect(name, settings, config.connect_patience, stop).await? {
-            None => return Ok(None),
-            Some(store) => stores.insert(pool.clone(), store),
-        };
-    }
-    Ok(Some(stores))
-}
-
-/// The store that keeps tokens and limits; nothing if the process was told to stop meanwhile.
+/// The store that keeps tokens and limits.
 async fn admin_store(
     config: &Config,
     stores: &BTreeMap<String, Store>,
-    stop: &CancellationToken,
-) -> Result<Option<Store>, StartError> {
+) -> Result<Store, StartError> {
     match &config.admin_store {
-        None => Ok(stores.get(DEFAULT_POOL).cloned()),
+        // Checked to be there with the configuration.
+        None => Ok(stores[DEFAULT_POOL].clone()),
         Some(settings) => {
-            let name = "admin_store".to_owned();
-            connect(name, settings, config.connect_patience, stop).await
+            let connecting = Store::connect_within(settings, config.connect_patience);
+            connecting.await.map_err(StartError::AdminStore)
         }
-    }
-}
-
-async fn connect(
-    name: String,
-    settings: &StoreConfig,
-    patience: Duration,
-    stop: &CancellationToken,
-) -> Result<Option<Store>, StartError> {
-    let connecting = Store::connect_within(settings, patience);
-    match stop.run_until_cancelled(connecting).await.transpose() {
-        Ok(store) => Ok(store),
-        Err(source) => Err(StartError::Redis { name, source }),
     }
 }
 

@@ -14,6 +14,7 @@
 mod admin;
 mod app;
 mod batcher;
+mod arguments;
 mod body;
 mod config;
 mod daemon;
@@ -25,6 +26,7 @@ mod pool;
 mod tokens;
 mod waiters;
 
+pub use arguments::translate;
 pub use config::{
     Config, DEFAULT_POOL, DEFAULTS, JobDefaults, Password, RequestLimits, WaiterConfig,
 };

@@ -1,13 +1,11 @@
-//! `tidegate-api`: flags, settings, logs, then the daemon.
+//! `tidegate-api`: its flags.
 
-use std::io::Write;
 use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Parser;
-use tidegate_api::{Config, DEFAULTS};
-use tidegate_service::{Sources, ignored_variables, load, logs, process_environment};
+use tidegate_api::{Config, translate};
+use tidegate_launch::{CommonFlags, launch};
 
 /// hyper holds two buffers of 8 KiB for each connection, and those of a waiting consumer are all but
 /// unused. An allocator that writes its own notes into or next to a block makes each of them cost a page
@@ -23,17 +21,17 @@ Publish, consume and acknowledge delayed jobs over HTTP.
 Jobs are kept in Redis. Any number of these processes may serve the same Redis;
 tidegate-pumpd makes delayed jobs consumable when they are due.
 
-Settings come from built-in defaults, then the file given with --config, then
-environment variables (the key in capitals with __ between its parts, as in
-TIDEGATE_LISTEN or TIDEGATE_POOL__DEFAULT__URL), then the flags below.
-config/api.toml lists every key with its default.";
+Settings come from built-in defaults, then a file of lmstfy (--lmstfy-config),
+then the file given with --config, then environment variables (the key in
+capitals with __ between its parts, as in TIDEGATE_LISTEN or
+TIDEGATE_POOL__DEFAULT__URL), then the flags below. config/api.toml lists every
+key with its default; --print-config shows what is in effect.";
 
-#[derive(Debug, Parser)]
-#[command(version, about = ABOUT, after_help = AFTER_HELP)]
+#[derive(Parser)]
+#[command(name = "tidegate-api", version, about = ABOUT, after_help = AFTER_HELP)]
 struct Flags {
-    /// Settings that differ from the defaults, as TOML
-    #[arg(long, value_name = "FILE")]
-    config: Option<PathBuf>,
+    #[command(flatten)]
+    common: CommonFlags,
 
     /// Serve clients here; port 0 picks a free one [default: 127.0.0.1:7777]
     #[arg(long, value_name = "ADDRESS")]
@@ -47,27 +45,31 @@ struct Flags {
     #[arg(long)]
     allow_open_admin: bool,
 
-    /// The Redis of the default pool [default: redis://127.0.0.1:6379]
-    #[arg(long, value_name = "URL")]
-    redis: Option<String>,
-
-    /// Start even if that Redis may lose jobs: no append-only file, or a policy that evicts keys
+    /// Let everybody use every queue, with any token or none: for development
     #[arg(long)]
-    allow_unsafe_redis: bool,
+    skip_token_checks: bool,
 
-    /// error, warn, info, debug, trace, or a filter: info,tidegate_api=debug [default: info]
-    #[arg(long, value_name = "LEVEL")]
-    log_level: Option<String>,
-
-    /// text or json [default: text]
-    #[arg(long, value_name = "FORMAT")]
-    log_format: Option<String>,
+    /// lmstfy's level from which log lines tell the place in the source
+    #[arg(long, value_name = "LEVEL", hide = true)]
+    bt: Option<String>,
 }
 
 const AFTER_HELP: &str = "\
-SIGTERM or SIGINT stops it: waiting consumers are answered at once, other requests may finish.
+Flags of lmstfy: -c FILE is --lmstfy-config, -p FILE is --pid-file, -sv is
+--skip-token-checks, -v is --version. -bt LEVEL has no effect: every line of
+the log tells the module.
 
-Exit status: 0 after a stop that was asked for, 1 if it could not start.
+Signals:
+  TERM, INT  stop: waiting consumers are answered at once, others may finish
+  HUP        open log files anew, and read again: log.level, log.access,
+             [accounts], [job]; a warning names what else has changed
+  USR1       open log files anew
+
+GET /healthz and /readyz, on both ports, tell balancers whether it serves and
+whether its Redis answers.
+
+Exit status: 0 after a stop that was asked for, 1 if it could not start, 2 for
+a wrong flag.
 
 Try it:
   tidegate-api --redis redis://127.0.0.1:6379
@@ -77,55 +79,34 @@ Try it:
   curl -X DELETE -H 'X-Token: TOKEN' 'http://127.0.0.1:7777/api/demo/mail/job/JOB_ID'";
 
 impl Flags {
+    /// The settings that its own flags give.
     fn overrides(&self) -> Vec<(&'static str, String)> {
-        let open_admin = self.allow_open_admin.then(|| "true".to_owned());
-        let unsafe_server = self.allow_unsafe_redis.then(|| "warn".to_owned());
-        [
-            ("listen", self.listen.map(|address| address.to_string())),
-            (
-                "admin_listen",
-                self.admin_listen.map(|address| address.to_string()),
-            ),
-            ("allow_open_admin", open_admin),
-            ("pool.default.url", self.redis.clone()),
-            ("pool.default.unsafe_server", unsafe_server),
-            ("log.level", self.log_level.clone()),
-            ("log.format", self.log_format.clone()),
-        ]
-        .into_iter()
-        .filter_map(|(key, value)| Some((key, value?)))
-        .collect()
+        let is_set = |flag: bool| flag.then(|| "true".to_owned());
+        let text = |address: SocketAddr| address.to_string();
+        let given = [
+            ("listen", self.listen.map(text)),
+            ("admin_listen", self.admin_listen.map(text)),
+            ("allow_open_admin", is_set(self.allow_open_admin)),
+            ("skip_token_checks", is_set(self.skip_token_checks)),
+        ];
+        let given = given.into_iter();
+        given
+            .filter_map(|(key, value)| Some((key, value?)))
+            .collect()
     }
 }
 
 fn main() -> ExitCode {
-    match start(&Flags::parse()) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            // Logs may not be set up, and whoever started it by hand should not have to read them.
-            // There is nowhere left to say that this failed.
-            let _ = writeln!(std::io::stderr(), "tidegate-api: {error}");
-            ExitCode::FAILURE
+    let flags = Flags::parse_from(translate(std::env::args_os()));
+    let own = flags.overrides();
+    let bt = flags.bt;
+    launch(flags.common, own, async move |config: Config, process| {
+        if let Some(level) = bt {
+            tracing::info!(
+                level,
+                "-bt has no effect: every line of the log tells the module"
+            );
         }
-    }
-}
-
-fn start(flags: &Flags) -> Result<(), Box<dyn std::error::Error>> {
-    let sources = Sources {
-        defaults: DEFAULTS,
-        file: flags.config.as_deref(),
-        env_prefix: "TIDEGATE",
-        environment: &process_environment(),
-        flags: &flags.overrides(),
-    };
-    let config: Config = load(&sources)?;
-    logs::init(&config.log)?;
-    for name in ignored_variables(&sources) {
-        tracing::debug!(name, "no setting has the name of this environment variable");
-    }
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()?;
-    runtime.block_on(tidegate_api::run(config))?;
-    Ok(())
+        tidegate_api::run(config, process).await
+    })
 }

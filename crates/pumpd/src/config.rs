@@ -2,10 +2,16 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::Deserialize;
+use tidegate_launch::Settings;
+use tidegate_service::LogConfig;
 use tidegate_store::StoreConfig;
+
+/// The built-in defaults: every key, with what it means.
+pub const DEFAULTS: &str = include_str!("../../../config/pumpd.toml");
 
 /// All settings of `tidegate-pumpd`.
 #[derive(Debug, Clone, Deserialize)]
@@ -17,11 +23,35 @@ pub struct Config {
     #[serde(with = "humantime_serde")]
     pub connect_patience: Duration,
     /// How much is logged, and how.
-    pub log: tidegate_service::LogConfig,
+    pub log: LogConfig,
+    /// Where the id of the process is written; empty = nowhere.
+    pub pid_file: PathBuf,
     /// The Redis deployments, by name.
     pub pool: BTreeMap<String, StoreConfig>,
     /// How they are pumped.
     pub pump: PumpConfig,
+}
+
+impl Settings for Config {
+    const PROGRAM: &'static str = "tidegate-pumpd";
+    const DEFAULTS: &'static str = DEFAULTS;
+    const RELOADABLE: &'static [&'static str] = &["log.level"];
+    const FROM_LMSTFY: &'static [&'static str] = &["log.level", "log.format", "pool"];
+
+    fn check(&self) -> Result<(), String> {
+        if self.log.access.is_some() {
+            return Err("log.access: only tidegate-api takes requests".to_owned());
+        }
+        self.pump.check()
+    }
+
+    fn log(&self) -> &LogConfig {
+        &self.log
+    }
+
+    fn pid_file(&self) -> &Path {
+        &self.pid_file
+    }
 }
 
 /// How deployments are pumped.

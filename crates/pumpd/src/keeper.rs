@@ -61,7 +61,9 @@ impl Keeper {
     /// Keeps our share until told to stop, then hands everything back.
     pub(crate) async fn run(mut self, stop: CancellationToken) {
         loop {
-            let pause = self.look().await.unwrap_or_else(|error| {
+            let looked = self.look().await;
+            self.pool.membership.looked(&looked);
+            let pause = looked.unwrap_or_else(|error| {
                 tracing::warn!(%error, "cannot keep the leases");
                 HANDOVER_PAUSE * 4
             });

@@ -19,11 +19,12 @@
 mod bucket;
 mod conductor;
 mod config;
+mod daemon;
 mod keeper;
 mod measures;
+mod membership;
 mod pump;
 mod share;
 
-pub use config::{Config, PumpConfig};
-pub use measures::{LATENESS_BUCKETS, LATENESS_NAME, describe};
-pub use pump::run;
+pub use config::{Config, DEFAULTS, PumpConfig};
+pub use daemon::{StartError, run};

@@ -12,15 +12,15 @@ const HELD: &str = "tidegate_pump_buckets_held";
 const FAILED: &str = "tidegate_pump_failed_runs_total";
 
 /// Buckets of the lateness histogram, in seconds: from well below the promise to an outage.
-pub const LATENESS_BUCKETS: [f64; 14] = [
+pub(crate) const LATENESS_BUCKETS: [f64; 14] = [
     0.001, 0.002, 0.003, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 30.0, 300.0,
 ];
 
 /// The name of the lateness histogram.
-pub const LATENESS_NAME: &str = LATENESS;
+pub(crate) const LATENESS_NAME: &str = LATENESS;
 
 /// Says once per process what the metrics mean.
-pub fn describe() {
+pub(crate) fn describe() {
     describe_counter!(
         MOVED,
         "Jobs moved: to ready (delays and leases over), dead or expired"

@@ -12,6 +12,7 @@ use crate::PumpConfig;
 use crate::conductor::Conductor;
 use crate::keeper::Keeper;
 use crate::measures::Measures;
+use crate::membership::Membership;
 
 /// What is pumped, by whom, and how.
 #[derive(Debug)]
@@ -21,6 +22,7 @@ pub(crate) struct Pool {
     pub(crate) token: String,
     pub(crate) config: PumpConfig,
     pub(crate) measures: Measures,
+    pub(crate) membership: Membership,
     /// Told when there is reason to look at roster and leases again.
     pub(crate) look_again: Notify,
     /// Buckets that we believed to lead and that Redis said we do not.
@@ -48,7 +50,13 @@ impl Pool {
 ///
 /// The instance's name is the token of its leases. Two pumps of the same name do the same work twice,
 /// which is a waste, and harms no job.
-pub async fn run(name: &str, store: Store, config: PumpConfig, stop: CancellationToken) {
+pub(crate) async fn run(
+    name: &str,
+    store: Store,
+    config: PumpConfig,
+    membership: Membership,
+    stop: CancellationToken,
+) {
     let token = match config.instance.as_str() {
         "" => Ulid::generate().to_string(),
         instance => instance.to_owned(),
@@ -65,6 +73,7 @@ pub async fn run(name: &str, store: Store, config: PumpConfig, stop: Cancellatio
         token,
         config,
         measures: Measures::new(name),
+        membership,
         look_again: Notify::new(),
         doubted: Mutex::default(),
     });

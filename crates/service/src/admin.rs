@@ -5,12 +5,16 @@ use axum::http::{StatusCode, header};
 use axum::response::IntoResponse;
 use axum::routing::get;
 
+use crate::health::{Readiness, alive};
 use crate::metrics::{CONTENT_TYPE, Metrics};
 
-/// A daemon's `own` routes, `GET /metrics`, and `404 page not found` as text for everything else.
-pub fn admin_router(metrics: Metrics, own: Router) -> Router {
+/// A daemon's `own` routes, `GET /metrics`, `/healthz` and `/readyz`, and `404 page not found` as text for
+/// everything else.
+pub fn admin_router(metrics: Metrics, readiness: Readiness, own: Router) -> Router {
     let show = move || async move { ([(header::CONTENT_TYPE, CONTENT_TYPE)], metrics.render()) };
     own.route("/metrics", get(show))
+        .route("/healthz", get(alive))
+        .route("/readyz", get(async move || readiness.answer().await))
         .method_not_allowed_fallback(page_not_found)
         .fallback(page_not_found)
 }

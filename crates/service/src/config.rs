@@ -1,29 +1,43 @@
 //! Settings in layers: a later layer wins over an earlier one, key by key.
 //!
 //! ```text
-//!  defaults (built in) ─► file (--config) ─► environment (PREFIX_…) ─► flags
+//!  defaults (built in) ─► foreign file ─► file (--config) ─► environment (PREFIX_…) ─► flags
 //! ```
 //!
 //! Each layer is checked as soon as it is laid, so a mistake is reported with the layer it is in.
-//! Unknown keys are refused by the settings' own `deny_unknown_fields`.
+//! Unknown keys are refused by the settings' own `deny_unknown_fields`. Secrets are never shown: not in
+//! what is printed, and not in what is said about mistakes.
+
+mod parse;
+mod print;
+mod secrets;
+#[cfg(test)]
+mod tests;
+mod values;
 
 use std::collections::HashMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
 use ::config::builder::DefaultState;
-use ::config::{Config, ConfigBuilder, Environment, File, FileFormat};
+use ::config::{Config, ConfigBuilder, Environment, File, FileFormat, FileSourceString};
 use serde::de::DeserializeOwned;
+
+pub use parse::parse_toml;
+pub use values::Values;
 
 /// Between the parts of a key in the name of an environment variable: `PREFIX_LOG__LEVEL` is
 /// `log.level`.
 const SEPARATOR: &str = "__";
 
-/// Where settings come from.
-#[derive(Debug, Clone, Copy)]
+/// Where settings come from. It may hold secrets, so it cannot be shown.
+#[expect(missing_debug_implementations, reason = "it may hold secrets")]
+#[derive(Clone, Copy)]
 pub struct Sources<'a> {
     /// Built-in defaults, a TOML text that has every key.
     pub defaults: &'a str,
+    /// Settings that were read from a file of another form.
+    pub foreign: Option<Foreign<'a>>,
     /// A TOML file with the keys that differ. It must exist if given.
     pub file: Option<&'a Path>,
     /// What the names of environment variables begin with, without the `_` that follows.
@@ -34,26 +48,42 @@ pub struct Sources<'a> {
     pub flags: &'a [(&'a str, String)],
 }
 
+/// Settings that were read from a file of another form, in ours.
+#[expect(missing_debug_implementations, reason = "it may hold secrets")]
+#[derive(Clone, Copy)]
+pub struct Foreign<'a> {
+    /// What to call the file, such as `file of X x.toml`.
+    pub name: &'a str,
+    /// Its settings under our names.
+    pub values: &'a toml::Table,
+}
+
 /// One of the places where settings come from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Layer {
     /// The built-in defaults.
     Defaults,
+    /// A file of another form, by this name.
+    Foreign(String),
     /// A file.
     File(PathBuf),
     /// The process environment.
     Environment,
     /// The command line.
     Flags,
+    /// Several of them together.
+    Together,
 }
 
 impl fmt::Display for Layer {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Defaults => out.write_str("built-in defaults"),
+            Self::Foreign(name) => out.write_str(name),
             Self::File(path) => write!(out, "config file {}", path.display()),
             Self::Environment => out.write_str("environment"),
             Self::Flags => out.write_str("command line"),
+            Self::Together => out.write_str("configuration"),
         }
     }
 }
@@ -68,41 +98,112 @@ pub struct ConfigError {
     pub problem: String,
 }
 
+impl ConfigError {
+    fn new(layer: Layer, problem: impl fmt::Display) -> Self {
+        let problem = problem.to_string();
+        Self { layer, problem }
+    }
+}
+
+/// Settings, and what they were made from.
+#[expect(missing_debug_implementations, reason = "it may hold secrets")]
+#[derive(Clone)]
+pub struct Loaded<T> {
+    /// The settings.
+    pub settings: T,
+    /// Every key with its value and the layer that it comes from.
+    pub values: Values,
+}
+
 /// Reads settings from all sources.
 ///
 /// A variable without `__` counts only if the defaults have a key of its name: orchestrators put
 /// variables such as `TIDEGATE_PORT` into every process. See [`ignored_variables`].
 ///
 /// # Errors
-/// A file that cannot be read, a key that nobody knows, a value of the wrong type.
-pub fn load<T: DeserializeOwned>(sources: &Sources<'_>) -> Result<T, ConfigError> {
-    let defaults = File::from_str(sources.defaults, FileFormat::Toml);
-    let builder = Config::builder().add_source(defaults);
-    let mut settings: T = check(&builder, Layer::Defaults)?;
-    let mut builder = builder;
+/// A file that cannot be read, a key that nobody knows, a value of the wrong type, a secret that was
+/// hidden when it was printed.
+pub fn load<T: DeserializeOwned>(sources: &Sources<'_>) -> Result<Loaded<T>, ConfigError> {
+    let mut stack = Stack::new();
+    let mut settings: T = stack.lay(Layer::Defaults, |all| {
+        Ok(all.add_source(toml_source(sources.defaults)))
+    })?;
+    if let Some(foreign) = sources.foreign {
+        let text = toml::to_string(foreign.values).unwrap_or_default();
+        settings = stack.lay(Layer::Foreign(foreign.name.to_owned()), |all| {
+            Ok(all.add_source(toml_source(&text)))
+        })?;
+    }
     if let Some(path) = sources.file {
         let layer = Layer::File(path.to_owned());
-        let text = match std::fs::read_to_string(path) {
-            Ok(text) => text,
-            Err(error) => return Err(wrong(layer, &error)),
-        };
-        builder = builder.add_source(File::from_str(&text, FileFormat::Toml));
-        settings = check(&builder, layer)?;
+        let text = std::fs::read_to_string(path)
+            .map_err(|error| ConfigError::new(layer.clone(), error))?;
+        parse_toml(&text).map_err(|problem| ConfigError::new(layer.clone(), problem))?;
+        settings = stack.lay(layer, |all| Ok(all.add_source(toml_source(&text))))?;
     }
     let (counted, _) = split_environment(sources);
     if !counted.is_empty() {
-        builder = builder.add_source(environment(sources.env_prefix, counted));
-        settings = check(&builder, Layer::Environment)?;
+        let source = environment(sources.env_prefix, counted);
+        settings = stack.lay(Layer::Environment, |all| Ok(all.add_source(source.clone())))?;
     }
     if !sources.flags.is_empty() {
-        for (key, value) in sources.flags {
-            builder = builder
-                .set_override(key, value.as_str())
-                .map_err(|error| wrong(Layer::Flags, &error))?;
-        }
-        settings = check(&builder, Layer::Flags)?;
+        settings = stack.lay(Layer::Flags, |all| {
+            let mut flags = sources.flags.iter();
+            flags.try_fold(all, |all, (key, value)| {
+                all.set_override(key, value.as_str())
+            })
+        })?;
     }
-    Ok(settings)
+    stack.values.refuse_hidden()?;
+    Ok(Loaded {
+        settings,
+        values: stack.values,
+    })
+}
+
+/// The layers that were laid so far.
+struct Stack {
+    all: ConfigBuilder<DefaultState>,
+    values: Values,
+}
+
+impl Stack {
+    fn new() -> Self {
+        Self {
+            all: Config::builder(),
+            values: Values::default(),
+        }
+    }
+
+    /// Lays one more layer and checks the whole. `add` is called twice: on the whole, and on nothing,
+    /// which tells what the layer itself has.
+    fn lay<T: DeserializeOwned>(
+        &mut self,
+        layer: Layer,
+        add: impl Fn(Builder) -> Result<Builder, ::config::ConfigError>,
+    ) -> Result<T, ConfigError> {
+        let all = std::mem::take(&mut self.all);
+        let plain = |error: ::config::ConfigError| ConfigError::new(layer.clone(), error);
+        let all = add(all).map_err(plain)?;
+        let whole = all.build_cloned().map_err(plain)?;
+        let alone = add(Config::builder())
+            .and_then(Builder::build)
+            .map_err(plain)?;
+        self.all = all;
+        let values = whole.clone().try_deserialize().map_err(plain)?;
+        let own = alone.try_deserialize().map_err(plain)?;
+        self.values.lay(&layer, values, &own);
+        whole.try_deserialize().map_err(|error| {
+            let problem = self.values.without_secrets(&error.to_string());
+            ConfigError::new(layer, problem)
+        })
+    }
+}
+
+type Builder = ConfigBuilder<DefaultState>;
+
+fn toml_source(text: &str) -> File<FileSourceString, FileFormat> {
+    File::from_str(text, FileFormat::Toml)
 }
 
 /// Variables that begin with the prefix but are not settings: worth a warning, since one of them may
@@ -120,21 +221,6 @@ pub fn process_environment() -> Vec<(String, String)> {
     std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
         .collect()
-}
-
-fn check<T: DeserializeOwned>(
-    builder: &ConfigBuilder<DefaultState>,
-    layer: Layer,
-) -> Result<T, ConfigError> {
-    builder
-        .build_cloned()
-        .and_then(Config::try_deserialize)
-        .map_err(|error| wrong(layer, &error))
-}
-
-fn wrong(layer: Layer, error: &dyn std::error::Error) -> ConfigError {
-    let problem = error.to_string();
-    ConfigError { layer, problem }
 }
 
 fn environment(prefix: &str, counted: HashMap<String, String>) -> Environment {
@@ -164,178 +250,5 @@ fn split_environment(sources: &Sources<'_>) -> (HashMap<String, String>, Vec<Str
 }
 
 fn has_top_level_key(defaults: &str, key: &str) -> bool {
-    Config::builder()
-        .add_source(File::from_str(defaults, FileFormat::Toml))
-        .build()
-        .and_then(Config::try_deserialize::<HashMap<String, ::config::Value>>)
-        .is_ok_and(|keys| keys.contains_key(key))
-}
-
-#[cfg(test)]
-mod tests {
-    use std::io::Write;
-    use std::time::Duration;
-
-    use serde::Deserialize;
-
-    use super::*;
-
-    const DEFAULTS: &str = "name = \"a\"\nwait = \"1s\"\n[log]\nlevel = \"info\"\nlines = 5\n";
-
-    #[derive(Debug, PartialEq, Deserialize)]
-    #[serde(deny_unknown_fields)]
-    struct Settings {
-        name: String,
-        #[serde(with = "humantime_serde")]
-        wait: Duration,
-        log: Log,
-    }
-
-    #[derive(Debug, PartialEq, Deserialize)]
-    #[serde(deny_unknown_fields)]
-    struct Log {
-        level: String,
-        lines: u32,
-    }
-
-    struct Given {
-        file: Option<tempfile::NamedTempFile>,
-        environment: Vec<(String, String)>,
-        flags: Vec<(&'static str, String)>,
-    }
-
-    impl Given {
-        fn nothing() -> Self {
-            Self {
-                file: None,
-                environment: vec![],
-                flags: vec![],
-            }
-        }
-
-        fn file(mut self, text: &str) -> Self {
-            let mut file = tempfile::NamedTempFile::new().unwrap();
-            file.write_all(text.as_bytes()).unwrap();
-            self.file = Some(file);
-            self
-        }
-
-        fn variable(mut self, name: &str, value: &str) -> Self {
-            self.environment.push((name.to_owned(), value.to_owned()));
-            self
-        }
-
-        fn flag(mut self, key: &'static str, value: &str) -> Self {
-            self.flags.push((key, value.to_owned()));
-            self
-        }
-
-        fn sources(&self) -> Sources<'_> {
-            Sources {
-                defaults: DEFAULTS,
-                file: self.file.as_ref().map(tempfile::NamedTempFile::path),
-                env_prefix: "TIDEGATE",
-                environment: &self.environment,
-                flags: &self.flags,
-            }
-        }
-
-        fn load(&self) -> Result<Settings, ConfigError> {
-            load(&self.sources())
-        }
-
-        #[track_caller]
-        fn refused(&self) -> (Layer, String) {
-            let error = self.load().unwrap_err();
-            (error.layer.clone(), error.to_string())
-        }
-    }
-
-    #[test]
-    fn later_layers_win_key_by_key() {
-        let given = Given::nothing();
-        assert_eq!(given.load().unwrap().wait, Duration::from_secs(1));
-        let given = given.file("name = \"file\"\nwait = \"2m\"\n[log]\nlevel = \"warn\"\n");
-        let settings = given.load().unwrap();
-        assert_eq!(settings.wait, Duration::from_secs(120));
-        assert_eq!(
-            (settings.log.level.as_str(), settings.log.lines),
-            ("warn", 5)
-        );
-        let given = given
-            .variable("TIDEGATE_NAME", "env")
-            .variable("TIDEGATE_LOG__LINES", "7");
-        let settings = given.load().unwrap();
-        assert_eq!((settings.name.as_str(), settings.log.lines), ("env", 7));
-        let given = given.flag("name", "flag").flag("log.lines", "9");
-        let settings = given.load().unwrap();
-        assert_eq!((settings.name.as_str(), settings.log.lines), ("flag", 9));
-    }
-
-    #[test]
-    fn unknown_keys_are_named_with_the_place_they_are_in() {
-        let given = Given::nothing().file("nmae = \"x\"\n");
-        let path = given.sources().file.unwrap().to_owned();
-        let (layer, text) = given.refused();
-        assert_eq!(layer, Layer::File(path.clone()));
-        assert!(
-            text.contains("nmae") && text.contains(path.to_str().unwrap()),
-            "{text}"
-        );
-        let (layer, text) = Given::nothing().file("[log]\nlevle = \"x\"\n").refused();
-        assert!(matches!(layer, Layer::File(_)));
-        assert!(text.contains("levle") && text.contains("log"), "{text}");
-        let (layer, text) = Given::nothing()
-            .variable("TIDEGATE_LOG__LEVLE", "x")
-            .refused();
-        assert_eq!(layer, Layer::Environment);
-        assert!(text.contains("levle"), "{text}");
-        let (layer, _) = Given::nothing().flag("nmae", "x").refused();
-        assert_eq!(layer, Layer::Flags);
-    }
-
-    #[test]
-    fn wrong_types_say_key_and_expectation() {
-        let (_, text) = Given::nothing().file("[log]\nlines = \"many\"\n").refused();
-        assert!(
-            text.contains("log.lines") && text.contains("integer"),
-            "{text}"
-        );
-        let (_, text) = Given::nothing().file("wait = \"soon\"\n").refused();
-        assert!(text.contains("wait"), "{text}");
-        let (_, text) = Given::nothing()
-            .variable("TIDEGATE_LOG__LINES", "-1")
-            .refused();
-        assert!(text.contains("log.lines"), "{text}");
-    }
-
-    #[test]
-    fn a_file_that_was_asked_for_must_be_there_and_be_toml() {
-        let mut given = Given::nothing();
-        let missing = Path::new("/nonexistent/tidegate.toml");
-        let sources = Sources {
-            file: Some(missing),
-            ..given.sources()
-        };
-        let error = load::<Settings>(&sources).unwrap_err();
-        assert!(
-            error.to_string().contains("/nonexistent/tidegate.toml"),
-            "{error}"
-        );
-        given = Given::nothing().file("name = \n");
-        assert!(matches!(given.refused().0, Layer::File(_)));
-    }
-
-    #[test]
-    fn variables_of_orchestrators_are_not_settings() {
-        let given = Given::nothing()
-            .variable("TIDEGATE_API_SERVICE_HOST", "10.0.0.1")
-            .variable("TIDEGATE_NAME", "env")
-            .variable("NAME", "other");
-        assert_eq!(given.load().unwrap().name, "env");
-        assert_eq!(
-            ignored_variables(&given.sources()),
-            ["TIDEGATE_API_SERVICE_HOST"]
-        );
-    }
+    parse_toml(defaults).is_ok_and(|keys| keys.contains_key(key))
 }

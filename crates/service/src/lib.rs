@@ -1,23 +1,33 @@
 //! What every daemon needs around its real work: settings, logs, metrics, listeners, an end.
 //!
-//! * [`load`] layers settings: built-in defaults, a file, the environment, flags.
+//! * [`load`] layers settings: built-in defaults, files, the environment, flags.
 //! * [`logs`] and [`metrics`] are set up once per process.
+//! * [`PidFile`] and [`systemd`] are for those who start and signal it.
 //! * [`Listener`] serves HTTP with the bounds that strangers call for, and drains.
 //! * [`admin_router`] is the part of the admin port that is the same everywhere.
-//! * [`stop_on_signals`] turns SIGTERM and SIGINT into a token that is passed around.
+//! * [`health`] answers whether it serves, and whether it is ready.
+//! * [`stop_on_signals`] turns SIGTERM and SIGINT into tokens that are passed around.
 //!
 //! Nothing here knows jobs or Redis.
 
 mod admin;
 mod config;
+pub mod health;
 mod listener;
 pub mod logs;
 pub mod metrics;
+mod pid_file;
 mod shutdown;
+pub mod systemd;
 mod timeouts;
 
 pub use admin::admin_router;
-pub use config::{ConfigError, Layer, Sources, ignored_variables, load, process_environment};
+pub use config::{
+    ConfigError, Foreign, Layer, Loaded, Sources, Values, ignored_variables, load, parse_toml,
+    process_environment,
+};
+pub use health::{Check, Readiness};
 pub use listener::{Drained, ListenLimits, Listener};
-pub use logs::{LogConfig, LogFormat};
-pub use shutdown::stop_on_signals;
+pub use logs::{LogConfig, LogError, LogFormat, Logs};
+pub use pid_file::{PidFile, PidFileError};
+pub use shutdown::{Stop, stop_on_signals};

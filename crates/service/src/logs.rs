@@ -1,8 +1,46 @@
-//! Logs: one line an event, to standard error, as text or as JSON.
+//! Logs: one line an event, as text or as JSON, to standard error or to files.
+//!
+//! ```text
+//!  target "access" ── if access_log() ───────────► access.log ─┐ or, without a directory,
+//!  everything else ── if the level lets it pass ─► error.log  ─┘ standard error for both
+//! ```
+//!
+//! Files are written by a thread of their own: a disk that is full or hangs costs log lines, never a
+//! request. They are opened anew when somebody has moved them away; see [`Logs::reopen`].
+
+mod file;
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde::Deserialize;
-use tracing_subscriber::EnvFilter;
+use tracing::Metadata;
+use tracing::level_filters::LevelFilter;
+use tracing::subscriber::Interest;
+use tracing_subscriber::filter::{FilterExt, ParseError, dynamic_filter_fn, filter_fn};
+use tracing_subscriber::fmt::writer::BoxMakeWriter;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::{SubscriberInitExt, TryInitError};
+use tracing_subscriber::{EnvFilter, Layer, Registry, fmt, reload};
+
+use file::LogFile;
+
+/// The target of the events that tell of one request each.
+pub const ACCESS: &str = "access";
+
+static ACCESS_LOG: AtomicBool = AtomicBool::new(false);
+
+/// Whether events of target `access` are written. Cheap: to be asked before one is made.
+#[must_use]
+pub fn access_log() -> bool {
+    ACCESS_LOG.load(Ordering::Relaxed)
+}
+
+/// Has events of target `access` written, or not.
+pub fn set_access_log(is_on: bool) {
+    ACCESS_LOG.store(is_on, Ordering::Relaxed);
+}
 
 /// How much is logged, and how.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -12,6 +50,11 @@ pub struct LogConfig {
     pub level: String,
     /// The form of a line.
     pub format: LogFormat,
+    /// Where `access.log` and `error.log` are written; empty = standard error instead.
+    pub directory: PathBuf,
+    /// Whether there is a line for each request. Daemons that take none do not have this key.
+    #[serde(default)]
+    pub access: Option<bool>,
 }
 
 /// The form of a log line.
@@ -36,31 +79,180 @@ impl TryFrom<String> for LogFormat {
     }
 }
 
-/// Why logging could not be set up.
+/// Why logs cannot be written as they should.
 #[derive(Debug, thiserror::Error)]
 pub enum LogError {
+    /// A part of the level is neither a level nor a rule.
+    #[error(
+        "log.level: {0:?} is no level; take error, warn, info, debug or trace, or rules such as info,tidegate_api=debug"
+    )]
+    NoLevel(String),
     /// The level is no filter.
     #[error("log.level: {0}")]
-    BadLevel(#[from] tracing_subscriber::filter::ParseError),
+    BadLevel(#[from] ParseError),
     /// Logging is set up already.
     #[error("logs: {0}")]
     Twice(#[from] TryInitError),
+    /// A file cannot be opened.
+    #[error("log.directory: cannot write {}: {source}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
 }
 
-/// Sends the events of this process to standard error. To be called once.
+impl LogConfig {
+    /// Checks what types cannot.
+    ///
+    /// # Errors
+    /// The level is not what it should be.
+    pub fn check(&self) -> Result<(), LogError> {
+        level_filter(&self.level).map(drop)
+    }
+}
+
+/// The logs of this process. What is still to be written is written when it is dropped.
+#[expect(missing_debug_implementations, reason = "there is nothing to show")]
+pub struct Logs {
+    level: reload::Handle<EnvFilter, Registry>,
+    files: Vec<LogFile>,
+}
+
+/// Sends the events of this process to where they belong. To be called once.
 ///
 /// # Errors
 /// See [`LogError`].
-pub fn init(config: &LogConfig) -> Result<(), LogError> {
-    let filter = EnvFilter::try_new(&config.level)?;
-    let lines = tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(std::io::stderr)
-        // Colours are for terminals; in a file they are noise.
-        .with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr()));
-    match config.format {
-        LogFormat::Text => lines.finish().try_init()?,
-        LogFormat::Json => lines.json().flatten_event(true).finish().try_init()?,
+pub fn init(config: &LogConfig) -> Result<Logs, LogError> {
+    let (level_filter, level) = reload::Layer::new(level_filter(&config.level)?);
+    let mut files = Vec::new();
+    let errors = output(&config.directory, "error.log", &mut files)?;
+    let is_access = |metadata: &Metadata<'_>| metadata.target() == ACCESS;
+    let main = lines(config, errors)
+        .with_filter(filter_fn(move |metadata| !is_access(metadata)).and(level_filter));
+    let access = match config.access {
+        Some(is_on) => {
+            set_access_log(is_on);
+            let requests = output(&config.directory, "access.log", &mut files)?;
+            Some(lines(config, requests).with_filter(access_filter()))
+        }
+        None => None,
+    };
+    tracing_subscriber::registry()
+        .with(main)
+        .with(access)
+        .try_init()?;
+    Ok(Logs { level, files })
+}
+
+impl Logs {
+    /// Changes how much is logged.
+    ///
+    /// # Errors
+    /// It is no level; nothing has changed.
+    pub fn set_level(&self, level: &str) -> Result<(), LogError> {
+        // Fails only if logging has ended.
+        let _ = self.level.reload(level_filter(level)?);
+        Ok(())
     }
-    Ok(())
+
+    /// Opens the log files anew: those that were moved away are left, and new ones begun.
+    ///
+    /// # Errors
+    /// A file cannot be opened; what was open stays in use.
+    pub fn reopen(&self) -> Result<(), LogError> {
+        self.files.iter().try_for_each(LogFile::reopen)
+    }
+}
+
+/// Everything or nothing, as [`access_log`] says at that moment. The hint and the interest spare the
+/// other events a look at it.
+fn access_filter<S>() -> impl tracing_subscriber::layer::Filter<S> {
+    dynamic_filter_fn(|metadata, _| metadata.target() == ACCESS && access_log())
+        .with_max_level_hint(LevelFilter::INFO)
+        .with_callsite_filter(|metadata| {
+            if metadata.target() == ACCESS {
+                Interest::sometimes()
+            } else {
+                Interest::never()
+            }
+        })
+}
+
+/// A filter. One word that is no level would be taken for a part of the program that is logged in all
+/// detail, which nobody means.
+fn level_filter(level: &str) -> Result<EnvFilter, LogError> {
+    let is_level = |word: &str| !word.is_empty() && word.parse::<LevelFilter>().is_ok();
+    let is_known = |word: &&str| word.contains(['=', '[']) || is_level(word);
+    let words = level.split(',').map(str::trim);
+    if let Some(word) = words.into_iter().find(|word| !is_known(word)) {
+        return Err(LogError::NoLevel(word.to_owned()));
+    }
+    Ok(EnvFilter::try_new(level)?)
+}
+
+/// Where lines go: to the file of this name, or to standard error if there is no directory.
+fn output(
+    directory: &Path,
+    name: &str,
+    files: &mut Vec<LogFile>,
+) -> Result<BoxMakeWriter, LogError> {
+    if directory.as_os_str().is_empty() {
+        return Ok(BoxMakeWriter::new(std::io::stderr));
+    }
+    let (file, writer) = LogFile::open(directory.join(name))?;
+    files.push(file);
+    Ok(BoxMakeWriter::new(writer))
+}
+
+fn lines<S>(config: &LogConfig, output: BoxMakeWriter) -> Box<dyn Layer<S> + Send + Sync>
+where
+    S: tracing::Subscriber + for<'a> LookupSpan<'a>,
+{
+    // Colours are for terminals; in a file they are noise.
+    let is_terminal = config.directory.as_os_str().is_empty()
+        && std::io::IsTerminal::is_terminal(&std::io::stderr());
+    let lines = fmt::layer().with_writer(output).with_ansi(is_terminal);
+    match config.format {
+        LogFormat::Text => lines.boxed(),
+        LogFormat::Json => lines.json().flatten_event(true).boxed(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_word_that_is_no_level_is_named() {
+        for level in [
+            "info",
+            "WARN",
+            "off",
+            "info,tidegate_api=debug",
+            "a::b=trace",
+            "3",
+        ] {
+            assert!(level_filter(level).is_ok(), "{level}");
+        }
+        for (level, word) in [("verbose", "verbose"), ("", ""), ("info,chatty", "chatty")] {
+            match level_filter(level) {
+                Err(LogError::NoLevel(found)) => assert_eq!(found, word),
+                other => panic!("{level}: {:?}", other.map(|_| ())),
+            }
+        }
+        assert!(level_filter("tidegate_api=loud").is_err());
+    }
+
+    #[test]
+    fn a_directory_that_cannot_be_written_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let missing = folder.path().join("missing");
+        let mut files = Vec::new();
+        let error = output(&missing, "error.log", &mut files).err().unwrap();
+        let said = error.to_string();
+        assert!(said.starts_with("log.directory: cannot write"), "{said}");
+        assert!(said.contains("missing/error.log"), "{said}");
+    }
 }

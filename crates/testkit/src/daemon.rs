@@ -8,78 +8,21 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 use tidegate_local_redis::free_port;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
 
-use crate::binary;
 use crate::eventually::eventually;
 use crate::process::Process;
+use crate::program::{Program, owned, read};
 use crate::raw::RawHttp;
 
 const READY_LIMIT: Duration = Duration::from_secs(20);
 const READY_POLL: Duration = Duration::from_millis(5);
+const READY_REQUEST: &[u8] = b"GET /readyz HTTP/1.1\r\nhost: test\r\nconnection: close\r\n\r\n";
 /// What an api tells about its waiting consumers.
 const WAITING: &str = "tidegate_waiting_seats";
 /// Somebody else may take a port between its choice and its use.
 const PORT_TRIES: usize = 5;
-
-/// Which daemon.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Program {
-    /// `tidegate-api`.
-    Api,
-    /// `tidegate-pumpd`.
-    Pumpd,
-}
-
-impl Program {
-    /// The name of the program.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Api => "tidegate-api",
-            Self::Pumpd => "tidegate-pumpd",
-        }
-    }
-
-    /// The path of the program.
-    pub(crate) fn path(self) -> PathBuf {
-        binary::built(self.name())
-    }
-}
-
-/// How a daemon that was not meant to stay ended.
-#[derive(Debug)]
-pub struct Ended {
-    /// Its exit code; `None` when a signal ended it.
-    pub code: Option<i32>,
-    /// All that it wrote.
-    pub log: String,
-}
-
-/// Runs a daemon that is expected to end by itself.
-///
-/// # Panics
-/// When it has not ended within `limit`.
-pub async fn run_to_end(program: Program, arguments: &[&str], limit: Duration) -> Ended {
-    let folder = tempfile::tempdir().expect("a temporary folder can be made");
-    let log = folder.path().join("log");
-    let arguments: Vec<String> = arguments
-        .iter()
-        .map(|argument| (*argument).to_owned())
-        .collect();
-    let mut process = Process::start(&program.path(), &arguments, &log);
-    let status = process.wait(limit).await;
-    let log = read(&log);
-    let status = status.unwrap_or_else(|| {
-        panic!(
-            "{} {arguments:?} did not end within {limit:?}:\n{log}",
-            program.name()
-        )
-    });
-    Ended {
-        code: status.code(),
-        log,
-    }
-}
 
 /// A daemon that runs, or has run and may run again.
 ///
@@ -88,6 +31,7 @@ pub async fn run_to_end(program: Program, arguments: &[&str], limit: Duration) -
 pub struct Daemon {
     program: Program,
     arguments: Vec<String>,
+    environment: Vec<(String, String)>,
     log: PathBuf,
     listen: Option<SocketAddr>,
     admin: SocketAddr,
@@ -101,6 +45,21 @@ impl Daemon {
     /// # Panics
     /// When it ends or is not ready in time.
     pub async fn start(program: Program, name: &str, arguments: &[String], folder: &Path) -> Self {
+        Self::start_with(program, name, arguments, &[], folder).await
+    }
+
+    /// The same, with these variables in its environment.
+    ///
+    /// # Panics
+    /// When it ends or is not ready in time.
+    pub async fn start_with(
+        program: Program,
+        name: &str,
+        arguments: &[String],
+        environment: &[(&str, &str)],
+        folder: &Path,
+    ) -> Self {
+        let environment = owned(environment);
         let log = folder.join(format!("{name}.log"));
         for try_number in 1..=PORT_TRIES {
             let listen = (program == Program::Api).then(free_address);
@@ -110,11 +69,12 @@ impl Daemon {
                 all.extend(["--listen".to_owned(), listen.to_string()]);
             }
             all.extend_from_slice(arguments);
-            match launch(program, &all, &log).await {
+            match launch(program, &all, &environment, &log, admin).await {
                 Ok(process) => {
                     return Self {
                         program,
                         arguments: all,
+                        environment,
                         log,
                         listen,
                         admin,
@@ -177,6 +137,16 @@ impl Daemon {
         self.wait(limit).await
     }
 
+    /// Tells it to read its settings again, and to open its log files anew (SIGHUP).
+    pub fn hang_up(&self) {
+        self.process().signal(Signal::HUP);
+    }
+
+    /// Tells it to open its log files anew (SIGUSR1).
+    pub fn reopen_logs(&self) {
+        self.process().signal(Signal::USR1);
+    }
+
     /// Waits for its end.
     ///
     /// # Panics
@@ -212,7 +182,8 @@ impl Daemon {
     /// When it is not ready in time.
     pub async fn restart(&self) {
         self.kill();
-        let started = launch(self.program, &self.arguments, &self.log).await;
+        let (arguments, environment) = (&self.arguments, &self.environment);
+        let started = launch(self.program, arguments, environment, &self.log, self.admin).await;
         let process = started
             .unwrap_or_else(|said| panic!("{} did not start again: {said}", self.program.name()));
         *self.process() = process;
@@ -319,15 +290,22 @@ fn free_address() -> SocketAddr {
     (Ipv4Addr::LOCALHOST, port).into()
 }
 
-/// Starts the program and waits for the line that says it is ready; otherwise answers what it wrote.
-async fn launch(program: Program, arguments: &[String], log: &Path) -> Result<Process, String> {
+/// Starts the program and waits until it says that it is ready; otherwise answers what it wrote.
+async fn launch(
+    program: Program,
+    arguments: &[String],
+    environment: &[(String, String)],
+    log: &Path,
+    admin: SocketAddr,
+) -> Result<Process, String> {
     let begin = read(log).len();
-    let mut process = Process::start(&program.path(), arguments, log);
+    let mut process = Process::start(&program.path(), arguments, environment, log);
     let deadline = Instant::now() + READY_LIMIT;
     loop {
+        let is_ready = says_ready(admin).await;
         let ended = process.ended();
         let written = read(log).split_off(begin);
-        if written.lines().any(says_ready) {
+        if is_ready && ended.is_none() {
             return Ok(process);
         }
         if let Some(status) = ended {
@@ -342,11 +320,15 @@ async fn launch(program: Program, arguments: &[String], log: &Path) -> Result<Pr
     }
 }
 
-fn says_ready(line: &str) -> bool {
-    line.contains("ready") && !line.contains("already")
-}
-
-fn read(log: &Path) -> String {
-    let bytes = std::fs::read(log).unwrap_or_default();
-    String::from_utf8_lossy(&bytes).into_owned()
+/// Whether somebody answers at the admin port and is ready.
+async fn says_ready(admin: SocketAddr) -> bool {
+    let asked = async {
+        let mut stream = TcpStream::connect(admin).await?;
+        stream.write_all(READY_REQUEST).await?;
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).await?;
+        std::io::Result::Ok(answer)
+    };
+    let answer = asked.await.unwrap_or_default();
+    answer.starts_with(b"HTTP/1.1 200 ")
 }

@@ -7,6 +7,7 @@
 //! | [`sentinel_group`] | a master, its replicas, and sentinels that watch them |
 //! | [`tls_proxy`], [`certificates`] | TLS before a Redis, with certificates made for the test |
 //! | [`daemon`] | one daemon process |
+//! | [`program`] | a run of a daemon that ends by itself |
 //! | [`queue`] | a client bound to a queue, so that a test reads like a transcript |
 //! | [`raw`] | a client that sends exact bytes and may misbehave |
 //! | [`traffic`] | clients that go on while things break |
@@ -24,6 +25,7 @@ pub mod certificates;
 pub mod daemon;
 pub mod eventually;
 mod process;
+pub mod program;
 pub mod queue;
 pub mod raw;
 pub mod redis_server;
@@ -38,8 +40,9 @@ pub mod world;
 
 pub use answer::Answer;
 pub use certificates::Authority;
-pub use daemon::{Daemon, Ended, Program, run_to_end};
+pub use daemon::Daemon;
 pub use eventually::eventually;
+pub use program::{Ended, Program, run_to_end, run_to_end_with};
 pub use queue::{Delivery, Queue};
 pub use raw::RawHttp;
 pub use redis_server::{RedisOptions, redis};

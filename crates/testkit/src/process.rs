@@ -21,8 +21,14 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    /// Starts a program whose output is appended to the file `log`.
-    pub(crate) fn start(program: &Path, arguments: &[String], log: &Path) -> Self {
+    /// Starts a program whose output is appended to the file `log`, with these variables on top of the
+    /// environment of the test.
+    pub(crate) fn start(
+        program: &Path,
+        arguments: &[String],
+        environment: &[(String, String)],
+        log: &Path,
+    ) -> Self {
         let output = File::options()
             .create(true)
             .append(true)
@@ -31,6 +37,7 @@ impl Process {
         let errors = output.try_clone().expect("a file handle can be copied");
         let child = Command::new(program)
             .args(arguments)
+            .envs(environment.iter().map(|(name, value)| (name, value)))
             .process_group(0)
             .stdin(Stdio::null())
             .stdout(output)

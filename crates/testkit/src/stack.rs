@@ -7,7 +7,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use tempfile::TempDir;
 use tidegate_local_redis::{KEEP_VARIABLE, RedisServer};
 
-use crate::daemon::{Daemon, Program};
+use crate::daemon::Daemon;
+use crate::program::Program;
 use crate::queue::Queue;
 use crate::redis_server::RedisOptions;
 use crate::seed::{figure, seed};

@@ -6,12 +6,13 @@ use super::tree::{File, Tree};
 const OURS: &str = "tidegate-";
 
 /// A package's folder, and those of ours it may use. Tests of any package may also use the test kit.
-const LAYERS: [(&str, &[&str]); 9] = [
+const LAYERS: [(&str, &[&str]); 10] = [
     ("crates/core", &[]),
     ("crates/store", &["core"]),
     ("crates/service", &[]),
-    ("crates/api", &["core", "service", "store"]),
-    ("crates/pumpd", &["core", "service", "store"]),
+    ("crates/launch", &["service", "store"]),
+    ("crates/api", &["core", "launch", "service", "store"]),
+    ("crates/pumpd", &["core", "launch", "service", "store"]),
     ("crates/local-redis", &[]),
     ("crates/testkit", &["core", "local-redis", "store"]),
     (

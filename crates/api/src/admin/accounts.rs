@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
+use arc_swap::ArcSwap;
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, Response, StatusCode, header};
@@ -17,38 +18,51 @@ use crate::config::Password;
 
 const CHALLENGE: &str = "Basic realm=\"Authorization Required\"";
 
-/// The accounts of administrators. Without any the port is open.
+/// Name and password with a colon between them, as they come over the wire.
+type Credentials = Box<[u8]>;
+
+/// The accounts of administrators, which may change. Without any the port is open. Clones share them.
 #[derive(Clone)]
-pub(super) struct Accounts(Arc<[Box<[u8]>]>);
+pub(crate) struct Accounts(Arc<ArcSwap<Vec<Credentials>>>);
 
 impl fmt::Debug for Accounts {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "Accounts({})", self.0.len())
+        write!(out, "Accounts({})", self.0.load().len())
     }
 }
 
 impl Accounts {
-    pub(super) fn new(accounts: &BTreeMap<String, Password>) -> Self {
-        let credentials = accounts.iter().map(|(name, password)| {
-            let text = format!("{name}:{}", password.text());
-            text.into_bytes().into_boxed_slice()
-        });
-        Self(credentials.collect())
+    pub(crate) fn new(accounts: &BTreeMap<String, Password>) -> Self {
+        Self(Arc::new(ArcSwap::from_pointee(credentials(accounts))))
+    }
+
+    /// Has these accounts hold from now on, and no others.
+    pub(crate) fn replace(&self, accounts: &BTreeMap<String, Password>) {
+        self.0.store(Arc::new(credentials(accounts)));
     }
 
     fn admit(&self, headers: &HeaderMap) -> bool {
-        if self.0.is_empty() {
+        let accounts = self.0.load();
+        if accounts.is_empty() {
             return true;
         }
         let presented = presented(headers).unwrap_or_default();
         // All accounts are looked at, whichever it is.
         let mut admitted = false;
-        for account in &*self.0 {
+        for account in accounts.iter() {
             // In constant time: no part of a password can be found by measuring.
             admitted |= bool::from(presented.ct_eq(account));
         }
         admitted
     }
+}
+
+fn credentials(accounts: &BTreeMap<String, Password>) -> Vec<Credentials> {
+    let credentials = accounts.iter().map(|(name, password)| {
+        let text = format!("{name}:{}", password.text());
+        text.into_bytes().into_boxed_slice()
+    });
+    credentials.collect()
 }
 
 /// What a route does for those who are let in.
@@ -64,7 +78,7 @@ pub(super) async fn guard(
     (StatusCode::UNAUTHORIZED, challenge).into_response()
 }
 
-/// Name and password with a colon between them, as they came.
+/// What came with a request.
 fn presented(headers: &HeaderMap) -> Option<Vec<u8>> {
     let value = headers.get(header::AUTHORIZATION)?.to_str().ok()?;
     let (scheme, credentials) = value.split_once(' ')?;
@@ -118,5 +132,7 @@ mod tests {
             assert!(!admitted(value), "{value}");
         }
         assert_eq!(format!("{accounts:?}"), "Accounts(1)");
+        accounts.replace(&BTreeMap::new());
+        assert!(accounts.admit(&HeaderMap::new()));
     }
 }

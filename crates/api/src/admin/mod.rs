@@ -7,4 +7,5 @@ mod router;
 mod tokens;
 mod views;
 
+pub(crate) use accounts::Accounts;
 pub(crate) use router::router;

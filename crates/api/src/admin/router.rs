@@ -1,6 +1,5 @@
 //! Every route of the admin port.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use axum::Router;
@@ -16,21 +15,17 @@ use ulid::Ulid;
 use super::accounts::{Accounts, guard};
 use super::{limits, tokens, views};
 use crate::app::App;
-use crate::config::Password;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 /// The admin routes, metrics included.
-pub(crate) fn router(
-    app: Arc<App>,
-    accounts: &BTreeMap<String, Password>,
-    metrics: Metrics,
-) -> Router {
+pub(crate) fn router(app: Arc<App>, accounts: Accounts, metrics: Metrics) -> Router {
     let limit = get(limits::show)
         .post(limits::create)
         .put(limits::set)
         .delete(limits::delete);
-    let guard = from_fn_with_state(Accounts::new(accounts), guard);
+    let guard = from_fn_with_state(accounts, guard);
+    let readiness = app.readiness.clone();
     // For those who have an account, where there are accounts. What is below is for everybody.
     let own = Router::new()
         .route("/token/{namespace}", get(tokens::list).post(tokens::create))
@@ -43,7 +38,7 @@ pub(crate) fn router(
         .route("/pools", get(views::pools))
         .route("/pools/", get(async || moved("/pools")))
         .with_state(app);
-    admin_router(metrics, own).layer(MapResponseLayer::new(with_request_id))
+    admin_router(metrics, readiness, own).layer(MapResponseLayer::new(with_request_id))
 }
 
 fn with_request_id(mut response: Response) -> Response {

@@ -46,7 +46,7 @@ pub(super) async fn publish_one(
     body: Body,
     replaces: Option<JobId>,
 ) -> Result<Response<Body>, Refusal> {
-    let terms = Terms::read(query, &app.job_defaults)?;
+    let terms = Terms::read(query, &app.job_defaults())?;
     let body = app.job_body.read(body).await?;
     let job = terms.job(body, &Extras::read(headers)?);
     let versioned = job.versioned_id;

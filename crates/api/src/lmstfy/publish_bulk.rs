@@ -42,7 +42,7 @@ pub(super) async fn publish_bulk(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response<Body>, Refusal> {
-    let terms = Terms::read(&query, &app.job_defaults)?;
+    let terms = Terms::read(&query, &app.job_defaults())?;
     let body = app.bulk_body.read(body).await?;
     let elements = elements(&body, &app.requests)?;
     let extras = Extras::read(&headers)?;

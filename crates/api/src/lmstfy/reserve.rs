@@ -46,7 +46,7 @@ pub(super) async fn reserve(
     query: Query,
 ) -> Result<Response<Body>, Refusal> {
     let requests = &app.requests;
-    let wish = Wish::read(&query, &app.job_defaults, requests.consume_jobs_max)?;
+    let wish = Wish::read(&query, &app.job_defaults(), requests.consume_jobs_max)?;
     if !scope.named || scope.queues.len() > requests.consume_queues_max {
         return Err(Refusal::NoQueue);
     }

@@ -26,7 +26,7 @@ pub(super) async fn respawn(
     query: Query,
 ) -> Result<Response<Body>, Refusal> {
     let limit = limit(&query)?;
-    let ttl_ms = ttl_ms(&query, app.job_defaults.ttl_seconds)?;
+    let ttl_ms = ttl_ms(&query, app.job_defaults().ttl_seconds)?;
     let count = scope.pool.respawn(&scope.queue, limit, ttl_ms).await?;
     let respawned = Respawned {
         count,

@@ -3,8 +3,10 @@
 use std::sync::Arc;
 
 use axum::Router;
+use axum::extract::State;
 use axum::response::Response;
 use axum::routing::{MethodRouter, delete, get, put};
+use tidegate_service::health;
 use tower::util::MapResponseLayer;
 
 use super::{
@@ -31,7 +33,11 @@ pub(crate) fn router(app: Arc<App>) -> Router {
     let dead_letter = verb("respawn", put(respawn::respawn))
         .merge(verb("peek", get(peek::peek_dead)))
         .merge(verb("purge", delete(purge::purge_dead)));
+    // Not of lmstfy: for balancers.
+    let readyz = async |State(app): State<Arc<App>>| app.readiness.answer().await;
     Router::new()
+        .route("/healthz", verb("health", get(health::alive)))
+        .route("/readyz", verb("health", get(readyz)))
         .route("/api/{namespace}/{queue}", queue)
         .route("/api/{namespace}/{queue}/bulk", bulk)
         .route("/api/{namespace}/{queue}/peek", peek_queue)

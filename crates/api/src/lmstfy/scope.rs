@@ -219,13 +219,17 @@ impl Presented {
             .ok_or(Refusal::PoolNotFound)
     }
 
-    /// The namespace, if the token opens it. A namespace that cannot be is opened by none.
+    /// The namespace, if the token opens it. A namespace that cannot be is opened by none. Where tokens
+    /// are not checked, any or none will do.
     async fn check<'a>(
         &self,
         app: &App,
         pool: &Arc<Pool>,
         namespace: Option<&'a Namespace>,
     ) -> Result<&'a Namespace, Refusal> {
+        if app.skip_token_checks {
+            return namespace.ok_or(Refusal::NameTooLong);
+        }
         let token = self.split().1;
         if token.is_empty() {
             return Err(Refusal::TokenMissing);
@@ -239,7 +243,7 @@ impl Presented {
     }
 
     /// The right to this request, for a token that was checked. The limit is that of the pool the token
-    /// leads to, however the token was written.
+    /// leads to, however the token was written. Nobody has limited those without a token.
     async fn permit(
         &self,
         app: &App,

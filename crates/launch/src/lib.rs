@@ -1,0 +1,26 @@
+//! From the command line to a daemon at work: what both daemons do in the same way, and what they know of
+//! pools without touching a job.
+//!
+//! ```text
+//!  flags ─► settings ─► logs, pid file ─► runtime, signals ─► the daemon's own work
+//!             ▲                             │
+//!             └───── read again ◄── SIGHUP ─┘
+//! ```
+//!
+//! * [`CommonFlags`] are the flags of both; [`Settings`] is what a daemon says about its own.
+//! * [`launch`] runs a daemon from `main` to its exit status.
+//! * [`Process`] is what the daemon is given: when to stop, and how to be reached by signals.
+//! * `lmstfy` reads the configuration files of lmstfy.
+
+mod flags;
+mod lmstfy;
+mod process;
+mod readiness;
+mod recipe;
+mod start;
+
+pub use flags::CommonFlags;
+pub use process::Process;
+pub use readiness::{pool_check, reason};
+pub use recipe::Settings;
+pub use start::launch;

@@ -1,0 +1,214 @@
+//! The mapping as data: a file of lmstfy, and the same under our names.
+
+use super::*;
+
+const FILE: &str = r#"
+Host = "0.0.0.0"
+Port = 7777
+AdminHost = "127.0.0.1"
+AdminPort = 7778
+LogLevel = "warning"
+LogFormat = "json"
+LogDir = "/var/log/lmstfy"
+EnableAccessLog = true
+TTLSecond = 3600
+TriesNum = 3
+
+[Accounts]
+"test.user" = "change.me"
+
+[AdminRedis]
+Addr = "10.0.0.1:6379"
+
+[Pool.default]
+Addr = "10.0.0.1:6379"
+"#;
+
+const PLAIN: &str =
+    "Host = \"127.0.0.1\"\nPort = 1\nAdminPort = 2\n[Pool.default]\nAddr = \"h:1\"\n";
+
+#[track_caller]
+fn values(text: &str) -> Table {
+    translate(text).unwrap().values
+}
+
+#[track_caller]
+fn refused(text: &str) -> String {
+    translate(text).err().unwrap()
+}
+
+#[test]
+fn a_file_means_the_same_under_our_names() {
+    let found = translate(FILE).unwrap();
+    let expected: Table = r#"
+listen = "0.0.0.0:7777"
+admin_listen = "127.0.0.1:7778"
+log = { level = "warn", format = "json", directory = "/var/log/lmstfy", access = true }
+job = { ttl_seconds = 3600, tries = 3 }
+accounts = { "test.user" = "change.me" }
+pool = { default = { url = "redis://10.0.0.1:6379" } }
+"#
+    .parse()
+    .unwrap();
+    assert_eq!(found.values, expected);
+    assert_eq!(found.remarks, [""; 0]);
+}
+
+#[test]
+fn the_case_of_keys_means_nothing_and_that_of_names_does() {
+    let text = "HOST = \"::1\"\nport = 1\nadminport = 2\nttlsecond = 9\n\
+                [POOL.default]\naddr = \"h:1\"\n[POOL.Other]\nADDR = \"h:2\"\n";
+    let expected: Table = r#"
+listen = "[::1]:1"
+admin_listen = "127.0.0.1:2"
+job = { ttl_seconds = 9 }
+pool = { default = { url = "redis://h:1" }, Other = { url = "redis://h:2" } }
+"#
+    .parse()
+    .unwrap();
+    assert_eq!(values(text), expected);
+    let said = refused("Host = \"a\"\nhost = \"b\"\n");
+    assert_eq!(said, "Host and host are the same key");
+}
+
+#[test]
+fn a_pool_behind_sentinels_has_its_keys() {
+    let text = format!(
+        "{PLAIN}[Pool.s]\nAddr = \"a:1, b:2,c:3\"\nMasterName = \"mymaster\"\nPassword = \"p\"\n\
+         SentinelPassword = \"sp\"\nDB = 4\nMigrateTo = \"default\"\nPoolSize = 100\nVersion = \"2\"\n"
+    );
+    let found = translate(&text).unwrap();
+    let expected: Table = r#"
+sentinels = ["a:1", "b:2", "c:3"]
+master_name = "mymaster"
+password = "p"
+sentinel_password = "sp"
+database = 4
+migrate_to = "default"
+"#
+    .parse()
+    .unwrap();
+    assert_eq!(found.values["pool"]["s"], Value::Table(expected));
+    assert_eq!(
+        found.remarks,
+        [
+            "Pool.s.PoolSize is ignored: one connection carries all calls",
+            "Pool.s.Version is ignored: lmstfy leaves such a pool out, here it is used",
+        ]
+    );
+}
+
+#[test]
+fn what_is_not_used_is_told_with_the_reason() {
+    let text = format!(
+        "Colour = \"blue\"\n{PLAIN}Retries = 3\n[AdminRedis]\nAddr = \"other:1\"\nPassword = \"hunter2\"\n"
+    );
+    let remarks = translate(&text).unwrap().remarks;
+    assert_eq!(remarks.len(), 3, "{remarks:?}");
+    assert!(remarks[0].starts_with("Pool.default.Retries is ignored"));
+    assert!(remarks[1].starts_with("AdminRedis is ignored: tokens"));
+    assert!(remarks[2].starts_with("Colour is ignored"));
+    assert!(!remarks.concat().contains("hunter2"));
+    // Another database of the same server is other data.
+    let text = format!("{PLAIN}[AdminRedis]\nAddr = \"h:1\"\nDB = 1\n");
+    assert!(translate(&text).unwrap().remarks[0].starts_with("AdminRedis is ignored"));
+    let text = format!("{PLAIN}[AdminRedis]\nAddr = \"h:1\"\nPassword = \"p\"\n");
+    assert_eq!(translate(&text).unwrap().remarks, [""; 0]);
+}
+
+#[test]
+fn a_daemon_takes_what_it_has_keys_for() {
+    let found = translate(FILE)
+        .unwrap()
+        .only(&["log.level", "log.format", "pool"], "tidegate-pumpd");
+    let expected: Table = r#"
+log = { level = "warn", format = "json" }
+pool = { default = { url = "redis://10.0.0.1:6379" } }
+"#
+    .parse()
+    .unwrap();
+    assert_eq!(found.values, expected);
+    assert_eq!(
+        found.remarks,
+        [
+            "not used by tidegate-pumpd: what it says about accounts, admin_listen, job, listen, \
+          log.access, log.directory"
+        ]
+    );
+}
+
+#[test]
+fn a_mistake_is_one_sentence_with_its_key() {
+    for (text, said) in [
+        ("", "Host is missing, and lmstfy needs it too"),
+        ("Host = \"\"", "Host is missing, and lmstfy needs it too"),
+        ("Host = 1", "Host must be a text in quotes"),
+        (
+            "Host = \"127.0.0.1\"",
+            "Port is missing, and lmstfy needs it too",
+        ),
+        (
+            "Host = \"127.0.0.1\"\nPort = 99999",
+            "Port must be a whole number from 0 to 65535",
+        ),
+        (
+            "Host = \"127.0.0.1\"\nPort = \"1\"",
+            "Port must be a whole number from 0 to 65535",
+        ),
+        (
+            "Host = \"127.0.0.1\"\nPort = 1\nAdminPort = 2\n",
+            "there must be a table [Pool.default]",
+        ),
+    ] {
+        assert_eq!(refused(text), said, "{text}");
+    }
+    for (line, said) in [
+        ("LogLevel = \"loud\"", "LogLevel must be trace, debug, info"),
+        (
+            "TriesNum = 70000",
+            "TriesNum must be a whole number from 0 to 65535",
+        ),
+        ("TTLSecond = -1", "TTLSecond must be a whole number"),
+        (
+            "EnableAccessLog = \"yes\"",
+            "EnableAccessLog must be true or false",
+        ),
+        ("Accounts = \"hunter2\"", "Accounts must be a table"),
+        ("AdminRedis = 1", "AdminRedis must be a table"),
+        (
+            "TTLSecond = 24 * 60 * 60 // 1 day",
+            "line 1 (TTLSecond) is not TOML",
+        ),
+    ] {
+        let found = refused(&format!("{line}\n{PLAIN}"));
+        assert!(found.starts_with(said), "{line}: {found}");
+    }
+    for (lines, said) in [
+        ("Password = 1", "Pool.default.Password must be a text"),
+        ("DB = -1", "Pool.default.DB must be a whole number"),
+        ("[Pool.x]\nDB = 1", "Pool.x.Addr is missing"),
+        (
+            "[Accounts]\nops = [\"hunter2\"]",
+            "Accounts.ops must be a text: its password",
+        ),
+    ] {
+        let found = refused(&format!("{PLAIN}{lines}\n"));
+        assert!(found.starts_with(said), "{lines}: {found}");
+        assert!(!found.contains("hunter2"), "{found}");
+    }
+}
+
+#[test]
+fn a_host_may_be_a_name() {
+    let text = PLAIN.replace("127.0.0.1", "localhost");
+    let listen = values(&text)["listen"].to_string();
+    assert!(
+        listen == "\"127.0.0.1:1\"" || listen == "\"[::1]:1\"",
+        "{listen}"
+    );
+    let said = refused(&PLAIN.replace("127.0.0.1", "no host"));
+    assert!(
+        said.starts_with("Host: \"no host\" is no address"),
+        "{said}"
+    );
+}

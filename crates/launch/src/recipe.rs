@@ -1,0 +1,153 @@
+//! How the settings of this process are made, so that they can be made again.
+
+use std::fmt::Write;
+use std::path::Path;
+use std::time::Duration;
+
+use serde::de::DeserializeOwned;
+use tidegate_service::{
+    Foreign, Loaded, LogConfig, Sources, Values, ignored_variables, load, parse_toml,
+    process_environment,
+};
+
+use crate::CommonFlags;
+use crate::flags::Override;
+use crate::lmstfy::{self, Translated};
+
+/// What the names of environment variables begin with.
+const ENV_PREFIX: &str = "TIDEGATE";
+
+/// What a new pool takes from the defaults of the default pool, all but where it is.
+const OF_ONE_POOL: [&str; 2] = ["url", "sentinels"];
+
+/// What a daemon says about its settings.
+pub trait Settings: DeserializeOwned + Clone + Send + Sync + 'static {
+    /// The name of the program.
+    const PROGRAM: &'static str;
+    /// The built-in defaults, a TOML text that has every key.
+    const DEFAULTS: &'static str;
+    /// The keys, and tables, that a running process can take over.
+    const RELOADABLE: &'static [&'static str];
+    /// The keys, and tables, that a file of lmstfy speaks about.
+    const FROM_LMSTFY: &'static [&'static str];
+
+    /// Checks what types cannot.
+    ///
+    /// # Errors
+    /// Says which setting is wrong, and what it should be.
+    fn check(&self) -> Result<(), String>;
+
+    /// How much is logged, and how.
+    fn log(&self) -> &LogConfig;
+
+    /// Where the id of the process is written; empty = nowhere.
+    fn pid_file(&self) -> &Path;
+
+    /// How long to go on with everything after a stop was asked for.
+    fn drain_delay(&self) -> Duration {
+        Duration::ZERO
+    }
+}
+
+/// Where the settings of this process come from.
+#[derive(Clone)]
+pub(crate) struct Recipe {
+    flags: CommonFlags,
+    overrides: Vec<Override>,
+    environment: Vec<(String, String)>,
+}
+
+/// Settings that have been checked.
+pub(crate) struct Made<C> {
+    pub(crate) settings: C,
+    pub(crate) values: Values,
+    /// What of a file of lmstfy is not used, and why.
+    pub(crate) remarks: Vec<String>,
+    /// Environment variables that look like settings and are none.
+    pub(crate) ignored_variables: Vec<String>,
+}
+
+impl Recipe {
+    /// `own` are the settings that the daemon's own flags give.
+    pub(crate) fn new(flags: CommonFlags, own: Vec<Override>) -> Self {
+        let mut overrides = flags.overrides();
+        overrides.extend(own);
+        Self {
+            flags,
+            overrides,
+            environment: process_environment(),
+        }
+    }
+
+    /// Reads the files, and makes the settings. May block.
+    pub(crate) fn make<C: Settings>(&self) -> Result<Made<C>, String> {
+        let translated = self.translated::<C>()?;
+        let name = self.lmstfy_name();
+        let sources = Sources {
+            defaults: C::DEFAULTS,
+            foreign: translated.as_ref().map(|translated| Foreign {
+                name: &name,
+                values: &translated.values,
+            }),
+            file: self.flags.config.as_deref(),
+            env_prefix: ENV_PREFIX,
+            environment: &self.environment,
+            flags: &self.overrides,
+        };
+        let loaded: Loaded<C> = load(&sources).map_err(|error| error.to_string())?;
+        check(&loaded.settings)?;
+        let ignored_variables = ignored_variables(&sources);
+        let remarks = translated.into_iter().flat_map(|file| file.remarks);
+        Ok(Made {
+            settings: loaded.settings,
+            values: loaded.values,
+            remarks: remarks.map(|remark| format!("{name}: {remark}")).collect(),
+            ignored_variables,
+        })
+    }
+
+    fn translated<C: Settings>(&self) -> Result<Option<Translated>, String> {
+        let Some(path) = &self.flags.lmstfy_config else {
+            return Ok(None);
+        };
+        let translated = std::fs::read_to_string(path)
+            .map_err(|error| error.to_string())
+            .and_then(|text| lmstfy::translate(&text))
+            .map_err(|problem| format!("{}: {problem}", self.lmstfy_name()))?;
+        Ok(Some(translated.only(C::FROM_LMSTFY, C::PROGRAM)))
+    }
+
+    fn lmstfy_name(&self) -> String {
+        let path = self.flags.lmstfy_config.as_deref();
+        format!("lmstfy file {}", path.unwrap_or(Path::new("")).display())
+    }
+}
+
+/// Checks what types cannot.
+pub(crate) fn check<C: Settings>(settings: &C) -> Result<(), String> {
+    settings
+        .check()
+        .map_err(|problem| format!("configuration: {problem}"))?;
+    let log = settings.log();
+    log.check()
+        .map_err(|problem| format!("configuration: {problem}"))
+}
+
+impl<C: Settings> Made<C> {
+    /// The settings as a TOML text, with what is not used in comments.
+    pub(crate) fn print(&self) -> String {
+        let defaults = parse_toml(C::DEFAULTS).unwrap_or_default();
+        let template = defaults
+            .get("pool")
+            .and_then(|pools| pools.get("default"))
+            .and_then(toml::Value::as_table);
+        let template = template.cloned().unwrap_or_default();
+        let values = self.values.completed("pool", &template, &OF_ONE_POOL);
+        let mut text = format!("# Settings of {}.\n", C::PROGRAM);
+        for remark in &self.remarks {
+            // A comment ends with its line.
+            let _ = writeln!(text, "# {}", remark.replace(char::is_control, " "));
+        }
+        text + &values.print()
+    }
+}

@@ -1,0 +1,100 @@
+//! From `main` to the exit status.
+
+use std::fmt::Display;
+use std::io::Write;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use tidegate_service::{Logs, PidFile, logs};
+
+use crate::flags::{CommonFlags, Override};
+use crate::process::Process;
+use crate::recipe::{Made, Recipe, Settings};
+
+/// Runs a daemon: makes its settings, sets up what every process has, and lets it do its work. `own` are
+/// the settings that the daemon's own flags give, keys with dots between their parts.
+///
+/// A failure is told on standard error, and in the logs once there are some.
+pub fn launch<C, F, E>(
+    flags: CommonFlags,
+    own: Vec<Override>,
+    run: impl FnOnce(C, Process<C>) -> F,
+) -> ExitCode
+where
+    C: Settings,
+    F: Future<Output = Result<(), E>>,
+    E: Display,
+{
+    match start(flags, own, run) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(problem) => {
+            // Whoever started it by hand should not have to read the logs. There is nowhere left to say
+            // that this failed.
+            let _ = writeln!(std::io::stderr(), "{}: {problem}", C::PROGRAM);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn start<C, F, E>(
+    flags: CommonFlags,
+    own: Vec<Override>,
+    run: impl FnOnce(C, Process<C>) -> F,
+) -> Result<(), String>
+where
+    C: Settings,
+    F: Future<Output = Result<(), E>>,
+    E: Display,
+{
+    let is_print = flags.print_config;
+    let recipe = Recipe::new(flags, own);
+    let made: Made<C> = recipe.make()?;
+    if is_print {
+        let printed = std::io::stdout().write_all(made.print().as_bytes());
+        return printed.map_err(|error| format!("--print-config: {error}"));
+    }
+    let logs = Arc::new(logs::init(made.settings.log()).map_err(|error| error.to_string())?);
+    let has_files = !made.settings.log().directory.as_os_str().is_empty();
+    let result = work(recipe, made, &logs, run);
+    if let Err(problem) = &result
+        && has_files
+    {
+        tracing::error!("{problem}");
+    }
+    result
+}
+
+fn work<C, F, E>(
+    recipe: Recipe,
+    made: Made<C>,
+    logs: &Arc<Logs>,
+    run: impl FnOnce(C, Process<C>) -> F,
+) -> Result<(), String>
+where
+    C: Settings,
+    F: Future<Output = Result<(), E>>,
+    E: Display,
+{
+    for remark in &made.remarks {
+        tracing::warn!("{remark}");
+    }
+    for name in &made.ignored_variables {
+        tracing::debug!(name, "no setting has the name of this environment variable");
+    }
+    let pid_file = made.settings.pid_file();
+    let has_pid_file = !pid_file.as_os_str().is_empty();
+    let _pid_file = has_pid_file
+        .then(|| PidFile::write(pid_file))
+        .transpose()
+        .map_err(|error| error.to_string())?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| format!("runtime: {error}"))?;
+    runtime.block_on(async {
+        let process = Process::new(recipe, &made, Arc::clone(logs))
+            .map_err(|error| format!("signals: {error}"))?;
+        let running = run(made.settings, process);
+        running.await.map_err(|error| error.to_string())
+    })
+}

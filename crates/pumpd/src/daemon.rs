@@ -1,0 +1,82 @@
+//! The life of the process: bind, connect, pump, hand back.
+
+use std::io;
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use tidegate_launch::{Process, pool_check};
+use tidegate_service::{ListenLimits, Listener, admin_router, metrics};
+use tidegate_store::{PoolError, Store};
+use tokio_util::sync::CancellationToken;
+
+use crate::config::Config;
+use crate::measures::{LATENESS_BUCKETS, LATENESS_NAME, describe};
+use crate::membership::Membership;
+use crate::pump;
+
+/// How long a scrape may take when the daemon stops.
+const ADMIN_DRAIN: Duration = Duration::from_secs(1);
+
+/// Why the daemon did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The admin port cannot be had.
+    #[error("listening on {address}: {source}")]
+    Listen {
+        /// Its address.
+        address: std::net::SocketAddr,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// Metrics cannot be recorded.
+    #[error("metrics: {0}")]
+    Metrics(String),
+    /// A Redis deployment cannot be used.
+    #[error(transparent)]
+    Redis(#[from] PoolError),
+}
+
+/// Pumps all pools until a signal asks to stop, then hands the buckets back.
+///
+/// # Errors
+/// It did not start. Once it has started nothing ends it but a signal.
+pub async fn run(config: Config, process: Process<Config>) -> Result<(), StartError> {
+    let recorded = metrics::init(&[(LATENESS_NAME, &LATENESS_BUCKETS)])
+        .map_err(|error| StartError::Metrics(error.to_string()))?;
+    describe();
+    let address = config.admin_listen;
+    let listen_error = |source| StartError::Listen { address, source };
+    let listener = Listener::bind("admin", address, ListenLimits::default());
+    let listener = listener.await.map_err(listen_error)?;
+    let admin = listener.local_addr().map_err(listen_error)?;
+    let stop = process.stop.clone();
+    let connecting = Store::connect_pools(&config.pool, config.connect_patience);
+    let Some(stores) = stop.asked.run_until_cancelled(connecting).await else {
+        return Ok(());
+    };
+    let (mut pumps, mut checks) = (Vec::new(), Vec::new());
+    for (name, store) in stores? {
+        let membership = Membership::new();
+        checks.extend([pool_check(&name, store.clone()), membership.check(&name)]);
+        let (config, stop) = (config.pump.clone(), stop.begun.clone());
+        pumps.push(async move { pump::run(&name, store, config, membership, stop).await });
+    }
+    let router = admin_router(
+        recorded.clone(),
+        process.readiness(checks),
+        Default::default(),
+    );
+    // Whoever watches sees the buckets go back.
+    let admin_stop = CancellationToken::new();
+    tokio::spawn(recorded.upkeep(admin_stop.clone()));
+    let serving = tokio::spawn(listener.serve(router, admin_stop.clone(), ADMIN_DRAIN));
+    tracing::info!(%admin, "ready");
+    // What can change while it runs is seen to by those who read it again.
+    process.started(|_| {});
+    join_all(pumps).await;
+    admin_stop.cancel();
+    // The last look at the metrics may be cut.
+    let _ = serving.await;
+    tracing::info!("stopped");
+    Ok(())
+}

@@ -1,0 +1,310 @@
+//! Layers, mistakes in them, and what is shown of them.
+
+use std::collections::HashMap;
+use std::io::Write;
+use std::time::Duration;
+
+use serde::Deserialize;
+
+use super::*;
+
+const DEFAULTS: &str = "name = \"a\"\nwait = \"1s\"\n[log]\nlevel = \"info\"\nlines = 5\n";
+
+#[derive(Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Settings {
+    name: String,
+    #[serde(with = "humantime_serde")]
+    wait: Duration,
+    log: Log,
+}
+
+#[derive(Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Log {
+    level: String,
+    lines: u32,
+}
+
+struct Given {
+    file: Option<tempfile::NamedTempFile>,
+    environment: Vec<(String, String)>,
+    flags: Vec<(&'static str, String)>,
+}
+
+impl Given {
+    fn nothing() -> Self {
+        Self {
+            file: None,
+            environment: vec![],
+            flags: vec![],
+        }
+    }
+
+    fn file(mut self, text: &str) -> Self {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        file.write_all(text.as_bytes()).unwrap();
+        self.file = Some(file);
+        self
+    }
+
+    fn variable(mut self, name: &str, value: &str) -> Self {
+        self.environment.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    fn flag(mut self, key: &'static str, value: &str) -> Self {
+        self.flags.push((key, value.to_owned()));
+        self
+    }
+
+    fn sources(&self) -> Sources<'_> {
+        Sources {
+            defaults: DEFAULTS,
+            foreign: None,
+            file: self.file.as_ref().map(tempfile::NamedTempFile::path),
+            env_prefix: "TIDEGATE",
+            environment: &self.environment,
+            flags: &self.flags,
+        }
+    }
+
+    fn load(&self) -> Result<Settings, ConfigError> {
+        load(&self.sources()).map(|loaded| loaded.settings)
+    }
+
+    #[track_caller]
+    fn refused(&self) -> (Layer, String) {
+        let error = self.load().unwrap_err();
+        (error.layer.clone(), error.to_string())
+    }
+}
+
+#[test]
+fn later_layers_win_key_by_key() {
+    let given = Given::nothing();
+    assert_eq!(given.load().unwrap().wait, Duration::from_secs(1));
+    let given = given.file("name = \"file\"\nwait = \"2m\"\n[log]\nlevel = \"warn\"\n");
+    let settings = given.load().unwrap();
+    assert_eq!(settings.wait, Duration::from_secs(120));
+    assert_eq!(
+        (settings.log.level.as_str(), settings.log.lines),
+        ("warn", 5)
+    );
+    let given = given
+        .variable("TIDEGATE_NAME", "env")
+        .variable("TIDEGATE_LOG__LINES", "7");
+    let settings = given.load().unwrap();
+    assert_eq!((settings.name.as_str(), settings.log.lines), ("env", 7));
+    let given = given.flag("name", "flag").flag("log.lines", "9");
+    let settings = given.load().unwrap();
+    assert_eq!((settings.name.as_str(), settings.log.lines), ("flag", 9));
+}
+
+#[test]
+fn unknown_keys_are_named_with_the_place_they_are_in() {
+    let given = Given::nothing().file("nmae = \"x\"\n");
+    let path = given.sources().file.unwrap().to_owned();
+    let (layer, text) = given.refused();
+    assert_eq!(layer, Layer::File(path.clone()));
+    assert!(
+        text.contains("nmae") && text.contains(path.to_str().unwrap()),
+        "{text}"
+    );
+    let (layer, text) = Given::nothing().file("[log]\nlevle = \"x\"\n").refused();
+    assert!(matches!(layer, Layer::File(_)));
+    assert!(text.contains("levle") && text.contains("log"), "{text}");
+    let (layer, text) = Given::nothing()
+        .variable("TIDEGATE_LOG__LEVLE", "x")
+        .refused();
+    assert_eq!(layer, Layer::Environment);
+    assert!(text.contains("levle"), "{text}");
+    let (layer, _) = Given::nothing().flag("nmae", "x").refused();
+    assert_eq!(layer, Layer::Flags);
+}
+
+#[test]
+fn wrong_types_say_key_and_expectation() {
+    let (_, text) = Given::nothing().file("[log]\nlines = \"many\"\n").refused();
+    assert!(
+        text.contains("log.lines") && text.contains("integer"),
+        "{text}"
+    );
+    let (_, text) = Given::nothing().file("wait = \"soon\"\n").refused();
+    assert!(text.contains("wait"), "{text}");
+    let (_, text) = Given::nothing()
+        .variable("TIDEGATE_LOG__LINES", "-1")
+        .refused();
+    assert!(text.contains("log.lines"), "{text}");
+}
+
+#[test]
+fn a_file_that_was_asked_for_must_be_there_and_be_toml() {
+    let mut given = Given::nothing();
+    let missing = Path::new("/nonexistent/tidegate.toml");
+    let sources = Sources {
+        file: Some(missing),
+        ..given.sources()
+    };
+    let error = load::<Settings>(&sources).err().unwrap();
+    assert!(
+        error.to_string().contains("/nonexistent/tidegate.toml"),
+        "{error}"
+    );
+    given = Given::nothing().file("name = \n");
+    assert!(matches!(given.refused().0, Layer::File(_)));
+}
+
+#[test]
+fn variables_of_orchestrators_are_not_settings() {
+    let given = Given::nothing()
+        .variable("TIDEGATE_API_SERVICE_HOST", "10.0.0.1")
+        .variable("TIDEGATE_NAME", "env")
+        .variable("NAME", "other");
+    assert_eq!(given.load().unwrap().name, "env");
+    assert_eq!(
+        ignored_variables(&given.sources()),
+        ["TIDEGATE_API_SERVICE_HOST"]
+    );
+}
+
+const WITH_SECRETS: &str = "\
+wait = \"2s\"
+[log]
+lines = 5
+";
+
+/// Settings with places for secrets.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Secretive {
+    #[expect(dead_code, reason = "only its form is looked at")]
+    #[serde(with = "humantime_serde")]
+    wait: Duration,
+    #[expect(dead_code, reason = "only its form is looked at")]
+    log: HashMap<String, u32>,
+    #[serde(default)]
+    accounts: HashMap<String, String>,
+    #[serde(default)]
+    pool: HashMap<String, HashMap<String, String>>,
+}
+
+fn secretive<'a>(given: &'a Given) -> Sources<'a> {
+    Sources {
+        defaults: WITH_SECRETS,
+        ..given.sources()
+    }
+}
+
+#[test]
+fn what_is_printed_can_be_read_back_and_has_no_secrets() {
+    let given = Given::nothing()
+        .file("[accounts]\nops = \"hunter2\"\n[pool.\"a b\"]\nurl = \"redis://u:hunter3@h:1\"\n")
+        .variable("TIDEGATE_POOL__X__PASSWORD", "hunter4")
+        .variable("TIDEGATE_LOG__LINES", "7")
+        .flag("wait", "3s");
+    let loaded = load::<Secretive>(&secretive(&given)).ok().unwrap();
+    let printed = loaded.values.print();
+    assert!(!printed.contains("hunter"), "{printed}");
+    for line in [
+        "wait = \"3s\"  # command line",
+        "lines = 7  # environment",
+        "password = \"<hidden>\"  # environment",
+        "[pool.\"a b\"]",
+    ] {
+        assert!(
+            printed.lines().any(|found| found == line),
+            "{line}: {printed}"
+        );
+    }
+    assert!(
+        printed.contains("url = \"redis://u:<hidden>@h:1\"  # config file "),
+        "{printed}"
+    );
+    // Read back it is refused for its secrets, and is the same once they are there.
+    let again = Given::nothing().file(&printed);
+    let refused = load::<Secretive>(&secretive(&again)).err().unwrap();
+    assert!(
+        refused.problem.starts_with("accounts.ops: <hidden>"),
+        "{refused}"
+    );
+    let whole = printed
+        .replace("ops = \"<hidden>\"", "ops = \"hunter2\"")
+        .replace("u:<hidden>@", "u:hunter3@")
+        .replace("password = \"<hidden>\"", "password = \"hunter4\"");
+    let again = Given::nothing().file(&whole);
+    let again = load::<Secretive>(&secretive(&again)).ok().unwrap();
+    assert_eq!(again.settings.accounts["ops"], "hunter2");
+    assert_eq!(again.settings.pool["a b"]["url"], "redis://u:hunter3@h:1");
+    assert_eq!(again.settings.pool["x"]["password"], "hunter4");
+    assert_eq!(loaded.values.changed(&again.values), [""; 0]);
+}
+
+#[test]
+fn a_mistake_near_a_secret_does_not_tell_it() {
+    for text in [
+        "accounts = \"hunter2\"\n",
+        "[pool.default]\npassword = [\"hunter2\"]\n",
+        "[pool]\ndefault = \"redis://u:hunter2@h\"\n",
+        "[accounts]\nops = \"hunter2\n",
+        "[accounts]\nops = hunter2\n",
+    ] {
+        let given = Given::nothing().file(text);
+        let said = load::<Secretive>(&secretive(&given)).err().unwrap();
+        assert!(!said.to_string().contains("hunter2"), "{said}");
+    }
+}
+
+#[test]
+fn a_foreign_file_is_laid_below_our_own() {
+    let given = Given::nothing().file("[log]\nlevel = \"file\"\n");
+    let values: toml::Table = "name = \"foreign\"\n[log]\nlevel = \"foreign\"\n"
+        .parse()
+        .unwrap();
+    let foreign = Foreign {
+        name: "other file x",
+        values: &values,
+    };
+    let sources = Sources {
+        foreign: Some(foreign),
+        ..given.sources()
+    };
+    let loaded = load::<Settings>(&sources).ok().unwrap();
+    assert_eq!(loaded.settings.name, "foreign");
+    assert_eq!(loaded.settings.log.level, "file");
+    assert!(
+        loaded
+            .values
+            .print()
+            .contains("name = \"foreign\"  # other file x")
+    );
+    let values = "nmae = 1\n".parse().unwrap();
+    let foreign = Foreign {
+        name: "other file x",
+        values: &values,
+    };
+    let sources = Sources {
+        foreign: Some(foreign),
+        ..given.sources()
+    };
+    let said = load::<Settings>(&sources).err().unwrap().to_string();
+    assert!(
+        said.starts_with("other file x: unknown field `nmae`"),
+        "{said}"
+    );
+}
+
+#[test]
+fn values_are_compared_and_mixed_by_key() {
+    let load = |given: Given| load::<Settings>(&given.sources()).ok().unwrap().values;
+    let old = load(Given::nothing().flag("log.lines", "5"));
+    let new = load(
+        Given::nothing().file("name = \"b\"\nwait = \"1s\"\n[log]\nlevel = \"warn\"\nlines = 6\n"),
+    );
+    assert_eq!(old.changed(&new), ["log.level", "log.lines", "name"]);
+    let mixed = old.with(&new, &["log.level", "nothing.like.it"]);
+    assert_eq!(mixed.changed(&new), ["log.lines", "name"]);
+    assert_eq!(mixed.settings::<Settings>().unwrap().log.level, "warn");
+    let mixed = old.with(&new, &["log", "name"]);
+    assert_eq!(mixed.changed(&new), [""; 0]);
+}
