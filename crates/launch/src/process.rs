@@ -81,7 +81,8 @@ impl Reloader {
         let logs = Arc::clone(&self.logs);
         // A disk may take its time.
         match tokio::task::spawn_blocking(move || logs.reopen()).await {
-            Ok(Ok(())) => tracing::info!(signal, "log files are opened anew"),
+            Ok(Ok(0)) => tracing::debug!(signal, "there are no log files"),
+            Ok(Ok(_)) => tracing::info!(signal, "log files are opened anew"),
             Ok(Err(error)) => tracing::error!("the log files that are open stay in use: {error}"),
             Err(_) => {}
         }
@@ -118,7 +119,11 @@ impl Reloader {
             set_access_log(settings.log().access == Some(true));
         }
         apply(&settings);
-        tracing::info!(changed = changed.join(", "), "settings are read again");
+        let changed = match changed.join(", ") {
+            none if none.is_empty() => "nothing".to_owned(),
+            names => names,
+        };
+        tracing::info!(changed, "settings are read again");
         if !waiting.is_empty() {
             tracing::warn!("needs a restart: {}", waiting.join(", "));
         }

@@ -157,12 +157,14 @@ impl Logs {
         Ok(())
     }
 
-    /// Opens the log files anew: those that were moved away are left, and new ones begun.
+    /// Opens the log files anew: those that were moved away are left, and new ones begun. Answers how
+    /// many there are.
     ///
     /// # Errors
     /// A file cannot be opened; what was open stays in use.
-    pub fn reopen(&self) -> Result<(), LogError> {
-        self.files.iter().try_for_each(LogFile::reopen)
+    pub fn reopen(&self) -> Result<usize, LogError> {
+        self.files.iter().try_for_each(LogFile::reopen)?;
+        Ok(self.files.len())
     }
 }
 

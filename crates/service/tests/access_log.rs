@@ -1,0 +1,85 @@
+//! Lines about requests, and all the others, in files of their own. One test: a process has one log.
+
+use std::fs;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use tidegate_service::logs::{self, access_log, set_access_log};
+use tidegate_service::{LogConfig, LogFormat};
+
+fn until_written(path: &Path, text: &str) -> String {
+    let deadline = Instant::now() + Duration::from_secs(20);
+    loop {
+        let written = fs::read_to_string(path).unwrap_or_default();
+        if written.contains(text) {
+            return written;
+        }
+        assert!(Instant::now() < deadline, "no {text} in {written:?}");
+        std::thread::yield_now();
+    }
+}
+
+fn request(path: &str) {
+    tracing::info!(target: "access", path, code = 200, "request");
+}
+
+#[test]
+fn requests_are_written_apart_from_the_rest_and_only_if_wanted() {
+    let folder = tempfile::tempdir().unwrap();
+    let (access, errors) = (
+        folder.path().join("access.log"),
+        folder.path().join("error.log"),
+    );
+    let config = LogConfig {
+        level: "warn".to_owned(),
+        format: LogFormat::Json,
+        directory: folder.path().to_owned(),
+        access: Some(true),
+    };
+    let logs = logs::init(&config).unwrap();
+    assert!(access_log());
+    // The level is for the rest; whether there is a line for each request is a question of its own.
+    request("/one");
+    tracing::info!("quiet");
+    tracing::warn!("loud");
+    set_access_log(false);
+    request("/two");
+    set_access_log(true);
+    request("/three");
+    tracing::error!(target: "access", path = "/four", code = 500, "request");
+    let written = until_written(&access, "/four");
+    assert!(
+        written.contains("\"path\":\"/one\"") && written.contains("\"code\":200"),
+        "{written}"
+    );
+    assert!(
+        written.contains("/three") && !written.contains("/two"),
+        "{written}"
+    );
+    assert!(!written.contains("loud"), "{written}");
+    let written = until_written(&errors, "loud");
+    assert!(
+        !written.contains("quiet") && !written.contains("/one"),
+        "{written}"
+    );
+
+    logs.set_level("debug").unwrap();
+    tracing::debug!("detail");
+    until_written(&errors, "detail");
+    assert!(logs.set_level("loud").is_err());
+    logs.set_level("error").unwrap();
+    tracing::warn!("muted");
+    request("/five");
+    until_written(&access, "/five");
+
+    fs::rename(&access, folder.path().join("access.log.1")).unwrap();
+    logs.reopen().unwrap();
+    request("/six");
+    drop(logs);
+    let written = fs::read_to_string(&access).unwrap();
+    assert!(
+        written.contains("/six") && !written.contains("/five"),
+        "{written}"
+    );
+    assert!(!fs::read_to_string(&errors).unwrap().contains("muted"));
+}

@@ -1,0 +1,133 @@
+//! What balancers ask: does it serve, is it ready.
+
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use tidegate_testkit::{Answer, Daemon, Program, eventually};
+
+use crate::fixture::{Fixture, LIMIT, ask, until_said};
+
+/// Balancers give up after a second or so.
+const ANSWERED_WITHIN: Duration = Duration::from_secs(5);
+
+async fn get(address: SocketAddr, path: &str) -> Answer {
+    let begin = Instant::now();
+    let answer = ask(address, "GET", path, &[]).await;
+    let took = begin.elapsed();
+    assert!(took < ANSWERED_WITHIN, "{path}: {took:?}");
+    answer
+}
+
+async fn until_readyz(address: SocketAddr, status: u16) -> String {
+    eventually(&format!("/readyz is {status}"), LIMIT, async || {
+        let answer = get(address, "/readyz").await;
+        if answer.status == status {
+            Ok(answer.text())
+        } else {
+            Err(format!("{}: {}", answer.status, answer.text()))
+        }
+    })
+    .await
+}
+
+fn ports(program: Program, daemon: &Daemon) -> Vec<SocketAddr> {
+    match program {
+        Program::Api => vec![daemon.admin(), daemon.listen()],
+        Program::Pumpd => vec![daemon.admin()],
+    }
+}
+
+#[tokio::test]
+async fn both_answers_come_without_a_token_and_follow_redis() {
+    let mut fixture = Fixture::new().await;
+    // Fewer buckets: a pump is ready when it has looked after them all.
+    let file = fixture.write("own.toml", "[pool.default]\nbuckets = 8\n");
+    let api = fixture.start(Program::Api, &["--config", &file]).await;
+    let pump = fixture.start(Program::Pumpd, &["--config", &file]).await;
+    let ports = [ports(Program::Api, &api), ports(Program::Pumpd, &pump)].concat();
+    for port in &ports {
+        assert_eq!(get(*port, "/healthz").await.expect(200).text(), "ok");
+        assert_eq!(get(*port, "/readyz").await.expect(200).text(), "ready");
+    }
+    fixture.redis.kill();
+    for port in &ports {
+        let said = until_readyz(*port, 503).await;
+        assert!(said.starts_with("not ready\n"), "{said}");
+        assert!(
+            said.contains("pool default: redis is unavailable (away)"),
+            "{said}"
+        );
+        // No address and no word of the system is for everybody.
+        assert!(
+            !said.contains("127.0.0.1") && !said.contains("os error"),
+            "{said}"
+        );
+        assert_eq!(get(*port, "/healthz").await.expect(200).text(), "ok");
+    }
+    fixture.redis.start_again().unwrap();
+    for port in &ports {
+        assert_eq!(until_readyz(*port, 200).await, "ready");
+    }
+}
+
+#[tokio::test]
+async fn a_redis_that_hangs_does_not_hang_the_answer() {
+    let fixture = Fixture::new().await;
+    let api = fixture.start(Program::Api, &[]).await;
+    let pump = fixture.start(Program::Pumpd, &[]).await;
+    fixture.redis.pause().unwrap();
+    for port in [api.admin(), api.listen(), pump.admin()] {
+        let said = until_readyz(port, 503).await;
+        assert!(said.contains("pool default: no answer within"), "{said}");
+    }
+    fixture.redis.resume().unwrap();
+    for port in [api.admin(), api.listen(), pump.admin()] {
+        until_readyz(port, 200).await;
+    }
+}
+
+#[tokio::test]
+async fn a_stop_is_told_before_the_door_closes() {
+    let fixture = Fixture::new().await;
+    let file = fixture.write(
+        "own.toml",
+        "drain_delay = \"60s\"\nskip_token_checks = true\n",
+    );
+    let api = fixture.start(Program::Api, &["--config", &file]).await;
+    api.terminate();
+    for port in [api.admin(), api.listen()] {
+        assert_eq!(until_readyz(port, 503).await, "not ready\nstopping\n");
+        get(port, "/healthz").await.expect(200);
+    }
+    // New clients are served as ever, and long polls go on.
+    ask(api.listen(), "PUT", "/api/ns/q", &[]).await.expect(201);
+    ask(api.listen(), "GET", "/api/ns/q?timeout=5", &[])
+        .await
+        .expect(200);
+    until_said(&api, "stopping after a delay").await;
+    // Who asks twice is in a hurry.
+    api.terminate();
+    assert_eq!(api.wait(LIMIT).await.code(), Some(0));
+}
+
+#[tokio::test]
+async fn the_delay_of_a_stop_ends_by_itself() {
+    let fixture = Fixture::new().await;
+    let file = fixture.write("own.toml", "drain_delay = \"500ms\"\n");
+    let api = fixture.start(Program::Api, &["--config", &file]).await;
+    let begin = Instant::now();
+    assert_eq!(api.stop(LIMIT).await.code(), Some(0));
+    assert!(begin.elapsed() >= Duration::from_millis(500));
+}
+
+#[tokio::test]
+async fn other_methods_are_unknown_there_as_everywhere() {
+    let fixture = Fixture::new().await;
+    let api = fixture.start(Program::Api, &[]).await;
+    for path in ["/healthz", "/readyz"] {
+        for method in ["PUT", "DELETE", "POST"] {
+            ask(api.listen(), method, path, &[]).await.expect(404);
+            ask(api.admin(), method, path, &[]).await.expect(404);
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! Daemons that are started with a configuration file of lmstfy.
+
+use tidegate_testkit::{Program, run_to_end};
+
+use crate::fixture::{Fixture, LIMIT, ask, until_said};
+
+/// The file of lmstfy's Docker image, as far as it matters: an admin port for everybody, no accounts.
+const OPEN: &str = "\
+Host = \"127.0.0.1\"
+Port = 7777
+AdminHost = \"0.0.0.0\"
+AdminPort = 7778
+EnableAccessLog = true
+[AdminRedis]
+Addr = \"localhost:6379\"
+[Pool]
+[Pool.default]
+Addr = \"localhost:6379\"
+";
+
+#[tokio::test]
+async fn both_daemons_share_one_file() {
+    let fixture = Fixture::new().await;
+    let address = fixture.redis.url().replace("redis://", "");
+    let text = OPEN
+        .replace("0.0.0.0", "127.0.0.1")
+        .replace(
+            "[AdminRedis]",
+            "TTLSecond = 50\nColour = \"blue\"\n[Accounts]\nops = \"hunter2\"\n[AdminRedis]",
+        )
+        .replace(
+            "[Pool.default]\nAddr = \"localhost:6379\"",
+            &format!("[Pool.default]\nPoolSize = 9\nAddr = \"{address}\""),
+        );
+    let file = fixture.write("lmstfy.toml", &text);
+    let api = fixture
+        .start(Program::Api, &["--lmstfy-config", &file])
+        .await;
+    let pump = fixture
+        .start(Program::Pumpd, &["--lmstfy-config", &file])
+        .await;
+    for said in [
+        "AdminRedis is ignored: tokens",
+        "Pool.default.PoolSize is ignored",
+        "Colour is ignored",
+    ] {
+        until_said(&api, said).await;
+    }
+    until_said(
+        &pump,
+        "not used by tidegate-pumpd: what it says about accounts, admin_listen",
+    )
+    .await;
+    ask(api.admin(), "GET", "/token/ns", &[]).await.expect(401);
+    let ops = [("Authorization", "Basic b3BzOmh1bnRlcjI=")];
+    ask(api.admin(), "GET", "/token/ns", &ops).await.expect(200);
+    assert!(!api.log().contains("hunter2"));
+}
+
+#[tokio::test]
+async fn what_is_in_effect_shows_what_is_ignored() {
+    let fixture = Fixture::new().await;
+    let text = OPEN
+        .replace("0.0.0.0", "127.0.0.1")
+        .replace("DB", "")
+        .replace("[Pool.default]", "[Pool.default]\nPoolSize = 9");
+    let file = fixture.write("lmstfy.toml", &text);
+    // Our own file wins over the other one.
+    let own = fixture.write("own.toml", "[log]\naccess = false\n");
+    let flags = ["--lmstfy-config", &file, "--config", &own, "--print-config"];
+    let ended = run_to_end(Program::Api, &flags, LIMIT).await;
+    assert_eq!(ended.code, Some(0), "{}", ended.log);
+    for line in [
+        format!(
+            "# lmstfy file {file}: Pool.default.PoolSize is ignored: one connection carries all calls"
+        ),
+        format!("listen = \"127.0.0.1:7777\"  # lmstfy file {file}"),
+        format!("access = false  # config file {own}"),
+        format!("url = \"redis://localhost:6379\"  # lmstfy file {file}"),
+    ] {
+        assert!(
+            ended.log.lines().any(|found| found == line),
+            "{line}:\n{}",
+            ended.log
+        );
+    }
+    // The pump has an admin port of its own.
+    let ended = run_to_end(
+        Program::Pumpd,
+        &["--lmstfy-config", &file, "--print-config"],
+        LIMIT,
+    )
+    .await;
+    assert_eq!(ended.code, Some(0), "{}", ended.log);
+    let admin = "admin_listen = \"127.0.0.1:7779\"";
+    assert!(ended.log.lines().any(|line| line == admin), "{}", ended.log);
+}
+
+#[tokio::test]
+async fn an_admin_port_for_everybody_is_refused_in_words_of_both() {
+    let fixture = Fixture::new().await;
+    let file = fixture.write("lmstfy.toml", OPEN);
+    let ended = run_to_end(Program::Api, &["-c", &file], LIMIT).await;
+    assert_eq!(ended.code, Some(1));
+    for word in [
+        "0.0.0.0:7778",
+        "[Accounts]",
+        "AdminHost",
+        "allow_open_admin",
+    ] {
+        assert!(ended.log.contains(word), "{word}: {}", ended.log);
+    }
+}
+
+#[tokio::test]
+async fn a_file_that_cannot_be_used_is_named_with_the_key() {
+    let fixture = Fixture::new().await;
+    for (from, to, said) in [
+        ("Port = 7777", "", "Port is missing"),
+        ("Port = 7777", "Port = \"x\"", "Port must be a whole number"),
+        ("[Pool.default]", "[Pool.other]", "[Pool.default]"),
+        (
+            "EnableAccessLog = true",
+            "TTLSecond = 24 * 60 * 60 // 1 day",
+            "line 5 (TTLSecond) is not TOML",
+        ),
+    ] {
+        let text = OPEN.replace(from, to);
+        let file = fixture.write("lmstfy.toml", &text);
+        for program in [Program::Api, Program::Pumpd] {
+            let ended = run_to_end(program, &["--lmstfy-config", &file], LIMIT).await;
+            assert_eq!(ended.code, Some(1), "{to}");
+            let expected = format!("lmstfy file {file}: ");
+            assert!(ended.log.contains(&expected), "{}", ended.log);
+            assert!(ended.log.contains(said), "{said}: {}", ended.log);
+        }
+    }
+    let ended = run_to_end(Program::Api, &["-c", "/nowhere/lmstfy.toml"], LIMIT).await;
+    assert_eq!(ended.code, Some(1));
+    assert!(
+        ended.log.contains("lmstfy file /nowhere/lmstfy.toml: "),
+        "{}",
+        ended.log
+    );
+}

@@ -1,0 +1,15 @@
+//! The life of a process: what it is started with, what it is told by signals, what it tells others.
+#![allow(
+    clippy::unwrap_used,
+    reason = "helpers of tests fail by panicking, as tests do"
+)]
+
+mod fixture;
+mod health;
+mod lmstfy_file;
+mod lmstfy_flags;
+mod log_files;
+mod pid_file;
+mod print_config;
+mod reload;
+mod service_manager;

@@ -1,0 +1,141 @@
+//! `--print-config`: what is in effect, without secrets, and in a form that can be read back.
+
+use tidegate_testkit::{Program, run_to_end, run_to_end_with};
+
+use crate::fixture::{Fixture, LIMIT};
+
+const BOTH: [Program; 2] = [Program::Api, Program::Pumpd];
+
+/// What it prints when it is given these flags and variables.
+async fn printed(program: Program, flags: &[&str], environment: &[(&str, &str)]) -> String {
+    let mut flags = flags.to_vec();
+    flags.push("--print-config");
+    let ended = run_to_end_with(program, &flags, environment, LIMIT).await;
+    assert_eq!(ended.code, Some(0), "{}", ended.log);
+    ended.log
+}
+
+/// Without the comments that say where a value comes from.
+fn bare(text: &str) -> Vec<&str> {
+    let lines = text
+        .lines()
+        .map(|line| line.split("  # ").next().unwrap_or(line));
+    lines.filter(|line| !line.starts_with('#')).collect()
+}
+
+#[tokio::test]
+async fn what_is_printed_can_be_fed_back() {
+    let fixture = Fixture::new().await;
+    let file = fixture.write(
+        "own.toml",
+        "[pool.other]\nurl = \"redis://10.0.0.9:6379/3\"\nbuckets = 8\n",
+    );
+    for program in BOTH {
+        let flags = [
+            "--config",
+            &file,
+            "--redis",
+            "redis://10.0.0.1:1",
+            "--log-level",
+            "warn",
+        ];
+        let environment = [
+            ("TIDEGATE_CONNECT_PATIENCE", "7s"),
+            ("TIDEGATE_LOG__FORMAT", "json"),
+        ];
+        let first = printed(program, &flags, &environment).await;
+        for line in [
+            "connect_patience = \"7s\"  # environment",
+            "level = \"warn\"  # command line",
+            "url = \"redis://10.0.0.1:1\"  # command line",
+            "[pool.other]",
+            "command_timeout = \"3s\"",
+        ] {
+            assert!(first.lines().any(|found| found == line), "{line}:\n{first}");
+        }
+        assert!(first.contains("buckets = 8  # config file "), "{first}");
+        let back = fixture.write("back.toml", &first);
+        let second = printed(program, &["--config", &back], &[]).await;
+        assert_eq!(bare(&first), bare(&second));
+    }
+}
+
+#[tokio::test]
+async fn secrets_are_never_shown() {
+    let fixture = Fixture::new().await;
+    let file = fixture.write("own.toml", "[accounts]\nops = \"hunter2\"\n");
+    let environment = [("TIDEGATE_ACCOUNTS__DEV", "hunter3")];
+    let flags = [
+        "--config",
+        &file,
+        "--redis",
+        "redis://me:hunter4@10.0.0.1:1",
+    ];
+    let said = printed(Program::Api, &flags, &environment).await;
+    assert!(!said.contains("hunter"), "{said}");
+    assert!(said.contains("ops = \"<hidden>\""), "{said}");
+    assert!(said.contains("dev = \"<hidden>\"  # environment"), "{said}");
+    assert!(said.contains("redis://me:<hidden>@10.0.0.1:1"), "{said}");
+    // What stands for a secret is not taken for one.
+    let back = fixture.write("back.toml", &said);
+    let ended = run_to_end(Program::Api, &["--config", &back], LIMIT).await;
+    assert_eq!(ended.code, Some(1));
+    assert!(
+        ended
+            .log
+            .contains("accounts.dev: <hidden> stands for a secret"),
+        "{}",
+        ended.log
+    );
+}
+
+#[tokio::test]
+async fn secrets_are_not_in_what_is_said_about_mistakes() {
+    let fixture = Fixture::new().await;
+    for (text, key) in [
+        ("accounts = \"hunter2\"", "accounts"),
+        ("[accounts]\nops = \"hunter2", "line 2 (ops)"),
+        ("[accounts]\n\"\" = \"hunter2\"", "accounts"),
+        (
+            "[pool.default]\nurl = \"redis://me:hunter2@\"",
+            "pool default",
+        ),
+        (
+            "[pool.default]\nurl = \"redis://me:hunter2@h:port\"",
+            "pool default",
+        ),
+        ("[pool]\ndefault = \"redis://me:hunter2@h\"", "pool.default"),
+    ] {
+        let file = fixture.write("own.toml", text);
+        let flags = [
+            "--config",
+            &file,
+            "--listen",
+            "127.0.0.1:0",
+            "--admin-listen",
+            "127.0.0.1:0",
+        ];
+        let ended = run_to_end(Program::Api, &flags, LIMIT).await;
+        assert_eq!(ended.code, Some(1), "{text}: {}", ended.log);
+        assert!(ended.log.contains(key), "{text}: {}", ended.log);
+        assert!(!ended.log.contains("hunter2"), "{text}: {}", ended.log);
+    }
+}
+
+#[tokio::test]
+async fn settings_that_cannot_be_used_are_not_printed() {
+    for program in BOTH {
+        let ended = run_to_end(
+            program,
+            &["--print-config", "--log-level", "verbose"],
+            LIMIT,
+        )
+        .await;
+        assert_eq!(ended.code, Some(1));
+        assert!(
+            ended.log.contains("\"verbose\" is no level"),
+            "{}",
+            ended.log
+        );
+    }
+}

@@ -1,0 +1,124 @@
+//! SIGHUP: settings that are read again.
+
+use tidegate_testkit::{Daemon, Program, eventually};
+
+use crate::fixture::{Fixture, LIMIT, ask, until_said};
+
+const READ_AGAIN: &str = "settings are read again";
+
+/// Tells the daemon to read again, and waits until it has said how that went.
+async fn reload(daemon: &Daemon, says: &str) -> String {
+    let said = || daemon.log().matches(says).count();
+    let before = said();
+    daemon.hang_up();
+    eventually(&format!("it says {says:?}"), LIMIT, async || {
+        if said() > before {
+            Ok(())
+        } else {
+            Err(daemon.log())
+        }
+    })
+    .await;
+    daemon.log()
+}
+
+#[tokio::test]
+async fn accounts_job_defaults_and_the_level_change_while_it_runs() {
+    let fixture = Fixture::new().await;
+    let file = fixture.write("own.toml", "skip_token_checks = true\n");
+    let api = fixture.start(Program::Api, &["--config", &file]).await;
+    ask(api.admin(), "GET", "/token/ns", &[]).await.expect(200);
+    ask(api.listen(), "PUT", "/api/ns/a", &[]).await.expect(201);
+    let job = ask(api.listen(), "GET", "/api/ns/a", &[]).await.expect(200);
+    assert_eq!(job.json()["remain_tries"], 0);
+    assert!(!api.log().contains("DEBUG"));
+
+    let text = "skip_token_checks = true\n[accounts]\nops = \"hunter2\"\n[job]\ntries = 5\n\
+                [log]\nlevel = \"debug\"\n";
+    fixture.write("own.toml", text);
+    let log = reload(&api, READ_AGAIN).await;
+    assert!(log.contains("accounts.ops, job.tries, log.level"), "{log}");
+    assert!(!log.contains("needs a restart"), "{log}");
+    assert!(!log.contains("hunter2"), "{log}");
+    ask(api.admin(), "GET", "/token/ns", &[]).await.expect(401);
+    let ops = [("Authorization", "Basic b3BzOmh1bnRlcjI=")];
+    ask(api.admin(), "GET", "/token/ns", &ops).await.expect(200);
+    ask(api.listen(), "PUT", "/api/ns/b", &[]).await.expect(201);
+    let job = ask(api.listen(), "GET", "/api/ns/b", &[]).await.expect(200);
+    assert_eq!(job.json()["remain_tries"], 4);
+    until_said(&api, "DEBUG").await;
+
+    // And back: what is gone from the file is a default again.
+    fixture.write("own.toml", "skip_token_checks = true\n");
+    reload(&api, READ_AGAIN).await;
+    ask(api.admin(), "GET", "/token/ns", &[]).await.expect(200);
+}
+
+#[tokio::test]
+async fn what_needs_a_restart_is_named_each_time() {
+    let fixture = Fixture::new().await;
+    for (program, text, names) in [
+        (
+            Program::Api,
+            "drain_timeout = \"3s\"\n[pool.more]\nurl = \"redis://h\"\n[job]\ntries = 2\n",
+            "needs a restart: drain_timeout, pool.more.url",
+        ),
+        (
+            Program::Pumpd,
+            "[pump]\nlease = \"9s\"\n[pool.default]\ncommand_timeout = \"4s\"\n",
+            "needs a restart: pool.default.command_timeout, pump.lease",
+        ),
+    ] {
+        let file = fixture.write("own.toml", "");
+        let daemon = fixture.start(program, &["--config", &file]).await;
+        fixture.write("own.toml", text);
+        for _ in 0..2 {
+            reload(&daemon, names).await;
+        }
+        fixture.write("own.toml", "");
+        let log = reload(&daemon, READ_AGAIN).await;
+        assert_eq!(log.matches("needs a restart").count(), 2, "{log}");
+    }
+}
+
+#[tokio::test]
+async fn a_file_that_has_become_wrong_changes_nothing() {
+    let fixture = Fixture::new().await;
+    let good = "[accounts]\nops = \"hunter2\"\n";
+    let file = fixture.write("own.toml", good);
+    let api = fixture.start(Program::Api, &["--config", &file]).await;
+    for (text, names) in [
+        ("[accounts\n", "line 1"),
+        ("colour = \"blue\"\n", "colour"),
+        ("[job]\ntries = 0\n", "job.tries"),
+        ("[log]\nlevel = \"loud\"\n", "log.level"),
+        ("admin_listen = 1\n", "admin_listen"),
+    ] {
+        fixture.write("own.toml", text);
+        let log = reload(&api, "the settings stay as they are").await;
+        // The address is given by a flag, so what the file says of it is looked at and loses.
+        assert!(log.contains(names), "{text}: {log}");
+        ask(api.admin(), "GET", "/token/ns", &[]).await.expect(401);
+    }
+    std::fs::remove_file(fixture.path("own.toml")).unwrap();
+    let log = reload(&api, "the settings stay as they are").await;
+    assert!(log.contains("No such file"), "{log}");
+    fixture.write("own.toml", good);
+    reload(&api, READ_AGAIN).await;
+    assert!(!api.log().contains("hunter2"));
+}
+
+#[tokio::test]
+async fn a_file_of_lmstfy_is_read_again_too() {
+    let fixture = Fixture::new().await;
+    let address = fixture.redis.url().replace("redis://", "");
+    let text = format!(
+        "Host = \"127.0.0.1\"\nPort = 1\nAdminPort = 2\n[Pool.default]\nAddr = \"{address}\"\n"
+    );
+    let file = fixture.write("lmstfy.toml", &text);
+    let api = fixture.start(Program::Api, &["-c", &file]).await;
+    fixture.write("lmstfy.toml", &format!("{text}[Accounts]\nops = \"x\"\n"));
+    let log = reload(&api, READ_AGAIN).await;
+    assert!(log.contains("changed=\"accounts.ops\""), "{log}");
+    ask(api.admin(), "GET", "/token/ns", &[]).await.expect(401);
+}
