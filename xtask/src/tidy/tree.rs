@@ -5,8 +5,8 @@ use std::path::Path;
 
 /// Folders with a dot are somebody's tools, except these.
 const DOT_FOLDERS: [&str; 4] = [".cargo", ".ci", ".config", ".github"];
-const TEXT_EXTENSIONS: [&str; 10] = [
-    "conf", "json", "lua", "md", "rs", "sh", "toml", "txt", "yaml", "yml",
+const TEXT_EXTENSIONS: [&str; 11] = [
+    "conf", "json", "lua", "md", "rs", "service", "sh", "toml", "txt", "yaml", "yml",
 ];
 /// Files without an extension that are text all the same.
 const TEXT_NAMES: [&str; 3] = ["Dockerfile", "LICENSE", "run"];
