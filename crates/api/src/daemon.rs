@@ -49,7 +49,7 @@ pub enum StartError {
 ///
 /// # Errors
 /// It did not start. Once it has started nothing ends it but a signal.
-pub async fn run(config: Config, process: Process<Config>) -> Result<(), StartError> {
+pub async fn run(config: Config, process: Process) -> Result<(), StartError> {
     let stop = process.stop.clone();
     let recorded =
         metrics::init(&HISTOGRAMS).map_err(|error| StartError::Metrics(error.to_string()))?;

@@ -14,13 +14,12 @@ const ACCESS: &str = "log.access";
 
 /// What a daemon is given by those who started it.
 #[expect(missing_debug_implementations, reason = "it may hold secrets")]
-pub struct Process<C> {
+pub struct Process {
     /// When to end.
     pub stop: Stop,
     hang_up: Signal,
     user: Signal,
     reloader: Reloader,
-    settings: std::marker::PhantomData<fn() -> C>,
 }
 
 /// Reads the settings again.
@@ -31,9 +30,13 @@ struct Reloader {
     logs: Arc<Logs>,
 }
 
-impl<C: Settings> Process<C> {
+impl Process {
     /// From now on signals do what they should. To be called on a runtime.
-    pub(crate) fn new(recipe: Recipe, made: &Made<C>, logs: Arc<Logs>) -> io::Result<Self> {
+    pub(crate) fn new<C: Settings>(
+        recipe: Recipe,
+        made: &Made<C>,
+        logs: Arc<Logs>,
+    ) -> io::Result<Self> {
         Ok(Self {
             stop: stop_on_signals(made.settings.drain_delay())?,
             hang_up: signal(SignalKind::hangup())?,
@@ -43,7 +46,6 @@ impl<C: Settings> Process<C> {
                 running: made.values.clone(),
                 logs,
             },
-            settings: std::marker::PhantomData,
         })
     }
 
@@ -55,13 +57,13 @@ impl<C: Settings> Process<C> {
 
     /// The daemon works: the service manager is told, and signals are answered from now on. `apply` is
     /// called with settings that were read again, for what can be taken over while the daemon runs.
-    pub fn started(self, apply: impl FnMut(&C) + Send + 'static) {
+    pub fn started<C: Settings>(self, apply: impl FnMut(&C) + Send + 'static) {
         systemd::ready();
         tokio::spawn(systemd::keep_alive());
         tokio::spawn(self.listen(apply));
     }
 
-    async fn listen(mut self, mut apply: impl FnMut(&C) + Send) {
+    async fn listen<C: Settings>(mut self, mut apply: impl FnMut(&C) + Send) {
         loop {
             tokio::select! {
                 _ = self.hang_up.recv() => {
@@ -128,5 +130,84 @@ impl Reloader {
             tracing::warn!("needs a restart: {}", waiting.join(", "));
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::{Path, PathBuf};
+
+    use clap::Parser;
+    use serde::Deserialize;
+    use tidegate_service::{LogConfig, logs};
+
+    use super::*;
+    use crate::CommonFlags;
+
+    /// A port that may be open to all only if it asks for a password.
+    #[derive(Clone, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Guarded {
+        is_public: bool,
+        password: String,
+        log: LogConfig,
+        pid_file: PathBuf,
+    }
+
+    impl Settings for Guarded {
+        const PROGRAM: &'static str = "guarded";
+        const DEFAULTS: &'static str = "is_public = false\npassword = \"\"\npid_file = \"\"\n\
+            [log]\nlevel = \"info\"\nformat = \"text\"\ndirectory = \"\"\n";
+        const RELOADABLE: &'static [&'static str] = &["password"];
+        const FROM_LMSTFY: &'static [&'static str] = &[];
+
+        fn check(&self) -> Result<(), String> {
+            match self.is_public && self.password.is_empty() {
+                true => Err("is_public needs a password".to_owned()),
+                false => Ok(()),
+            }
+        }
+
+        fn log(&self) -> &LogConfig {
+            &self.log
+        }
+
+        fn pid_file(&self) -> &Path {
+            &self.pid_file
+        }
+    }
+
+    #[derive(Parser)]
+    struct Flags {
+        #[command(flatten)]
+        common: CommonFlags,
+    }
+
+    /// The old half and the new half are each fine, and open the port to all together.
+    #[test]
+    fn a_mixture_that_is_not_allowed_is_not_taken_over() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let write = |text: &str| std::fs::write(file.path(), text).unwrap();
+        write("is_public = true\npassword = \"hunter2\"\n");
+        let flags = Flags::parse_from(["x", "--config", file.path().to_str().unwrap()]);
+        let recipe = Recipe::new(flags.common, vec![]);
+        let made: Made<Guarded> = recipe.make().ok().unwrap();
+        let mut reloader = Reloader {
+            recipe: recipe.clone(),
+            running: made.values.clone(),
+            logs: Arc::new(logs::init(&made.settings.log).unwrap()),
+        };
+        let mut applied = Vec::new();
+        let mut apply = |settings: &Guarded| applied.push(settings.password.clone());
+        write("is_public = false\n");
+        let without: Made<Guarded> = recipe.make().ok().unwrap();
+        let refused = reloader.take_over(&without, &mut apply).unwrap_err();
+        assert!(refused.contains("is_public needs a password"), "{refused}");
+        write("is_public = false\npassword = \"hunter3\"\n");
+        let other: Made<Guarded> = recipe.make().ok().unwrap();
+        reloader.take_over(&other, &mut apply).unwrap();
+        assert_eq!(applied, ["hunter3"]);
+        // What needs a restart is as it was.
+        assert!(reloader.running.settings::<Guarded>().unwrap().is_public);
     }
 }

@@ -18,7 +18,7 @@ use crate::recipe::{Made, Recipe, Settings};
 pub fn launch<C, F, E>(
     flags: CommonFlags,
     own: Vec<Override>,
-    run: impl FnOnce(C, Process<C>) -> F,
+    run: impl FnOnce(C, Process) -> F,
 ) -> ExitCode
 where
     C: Settings,
@@ -39,7 +39,7 @@ where
 fn start<C, F, E>(
     flags: CommonFlags,
     own: Vec<Override>,
-    run: impl FnOnce(C, Process<C>) -> F,
+    run: impl FnOnce(C, Process) -> F,
 ) -> Result<(), String>
 where
     C: Settings,
@@ -68,7 +68,7 @@ fn work<C, F, E>(
     recipe: Recipe,
     made: Made<C>,
     logs: &Arc<Logs>,
-    run: impl FnOnce(C, Process<C>) -> F,
+    run: impl FnOnce(C, Process) -> F,
 ) -> Result<(), String>
 where
     C: Settings,

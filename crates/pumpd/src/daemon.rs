@@ -40,7 +40,7 @@ pub enum StartError {
 ///
 /// # Errors
 /// It did not start. Once it has started nothing ends it but a signal.
-pub async fn run(config: Config, process: Process<Config>) -> Result<(), StartError> {
+pub async fn run(config: Config, process: Process) -> Result<(), StartError> {
     let recorded = metrics::init(&[(LATENESS_NAME, &LATENESS_BUCKETS)])
         .map_err(|error| StartError::Metrics(error.to_string()))?;
     describe();
@@ -72,7 +72,7 @@ pub async fn run(config: Config, process: Process<Config>) -> Result<(), StartEr
     let serving = tokio::spawn(listener.serve(router, admin_stop.clone(), ADMIN_DRAIN));
     tracing::info!(%admin, "ready");
     // What can change while it runs is seen to by those who read it again.
-    process.started(|_| {});
+    process.started(|_: &Config| {});
     join_all(pumps).await;
     admin_stop.cancel();
     // The last look at the metrics may be cut.

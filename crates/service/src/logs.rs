@@ -14,7 +14,6 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde::Deserialize;
-use tracing::Metadata;
 use tracing::level_filters::LevelFilter;
 use tracing::subscriber::Interest;
 use tracing_subscriber::filter::{FilterExt, ParseError, dynamic_filter_fn, filter_fn};
@@ -128,9 +127,10 @@ pub fn init(config: &LogConfig) -> Result<Logs, LogError> {
     let (level_filter, level) = reload::Layer::new(level_filter(&config.level)?);
     let mut files = Vec::new();
     let errors = output(&config.directory, "error.log", &mut files)?;
-    let is_access = |metadata: &Metadata<'_>| metadata.target() == ACCESS;
-    let main = lines(config, errors)
-        .with_filter(filter_fn(move |metadata| !is_access(metadata)).and(level_filter));
+    // Without a hint every event of every library would be looked at.
+    let is_other =
+        filter_fn(|metadata| metadata.target() != ACCESS).with_max_level_hint(LevelFilter::TRACE);
+    let main = lines(config, errors).with_filter(is_other.and(level_filter));
     let access = match config.access {
         Some(is_on) => {
             set_access_log(is_on);

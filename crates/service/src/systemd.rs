@@ -1,8 +1,6 @@
 //! What a service manager is told, if there is one: `sd_notify(3)`. Without the variable NOTIFY_SOCKET
 //! nothing here does anything.
 
-use std::time::Duration;
-
 use sd_notify::NotifyState;
 use tokio::time::{MissedTickBehavior, interval};
 
@@ -27,11 +25,12 @@ pub(crate) fn stopping() {
 /// Gives signs of life for ever, twice as often as the service manager wants them: a process whose tasks
 /// are stuck is restarted.
 pub async fn keep_alive() {
-    let mut limit_us = 0;
-    if !sd_notify::watchdog_enabled(false, &mut limit_us) || limit_us < 2 {
+    let limit = sd_notify::watchdog_enabled().unwrap_or_default();
+    let pause = limit / 2;
+    if pause.is_zero() {
         return;
     }
-    let mut ticks = interval(Duration::from_micros(limit_us / 2));
+    let mut ticks = interval(pause);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         ticks.tick().await;
@@ -40,7 +39,7 @@ pub async fn keep_alive() {
 }
 
 fn tell(states: &[NotifyState<'_>]) {
-    if let Err(error) = sd_notify::notify(false, states) {
+    if let Err(error) = sd_notify::notify(states) {
         tracing::warn!(%error, "the service manager cannot be told");
     }
 }

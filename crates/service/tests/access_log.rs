@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use tidegate_service::logs::{self, access_log, set_access_log};
 use tidegate_service::{LogConfig, LogFormat};
+use tracing::level_filters::LevelFilter;
 
 fn until_written(path: &Path, text: &str) -> String {
     let deadline = Instant::now() + Duration::from_secs(20);
@@ -38,6 +39,7 @@ fn requests_are_written_apart_from_the_rest_and_only_if_wanted() {
     };
     let logs = logs::init(&config).unwrap();
     assert!(access_log());
+    assert_eq!(LevelFilter::current(), LevelFilter::INFO);
     // The level is for the rest; whether there is a line for each request is a question of its own.
     request("/one");
     tracing::info!("quiet");
@@ -64,6 +66,7 @@ fn requests_are_written_apart_from_the_rest_and_only_if_wanted() {
     );
 
     logs.set_level("debug").unwrap();
+    assert_eq!(LevelFilter::current(), LevelFilter::DEBUG);
     tracing::debug!("detail");
     until_written(&errors, "detail");
     assert!(logs.set_level("loud").is_err());

@@ -42,7 +42,7 @@ pub use answer::Answer;
 pub use certificates::Authority;
 pub use daemon::Daemon;
 pub use eventually::eventually;
-pub use program::{Ended, Program, run_to_end, run_to_end_with};
+pub use program::{Ended, Program, run_to_end, run_to_end_with, stop_when_said};
 pub use queue::{Delivery, Queue};
 pub use raw::RawHttp;
 pub use redis_server::{RedisOptions, redis};

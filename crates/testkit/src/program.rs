@@ -3,7 +3,11 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use rustix::process::Signal;
+use tempfile::TempDir;
+
 use crate::binary;
+use crate::eventually::eventually;
 use crate::process::Process;
 
 /// Which daemon.
@@ -26,11 +30,7 @@ impl Program {
     }
 
     /// The path of the program.
-    ///
-    /// # Panics
-    /// When it was not built.
-    #[must_use]
-    pub fn path(self) -> PathBuf {
+    pub(crate) fn path(self) -> PathBuf {
         binary::built(self.name())
     }
 }
@@ -62,24 +62,63 @@ pub async fn run_to_end_with(
     environment: &[(&str, &str)],
     limit: Duration,
 ) -> Ended {
-    let folder = tempfile::tempdir().expect("a temporary folder can be made");
-    let log = folder.path().join("log");
-    let arguments: Vec<String> = arguments
-        .iter()
-        .map(|argument| (*argument).to_owned())
-        .collect();
-    let mut process = Process::start(&program.path(), &arguments, &owned(environment), &log);
-    let status = process.wait(limit).await;
-    let log = read(&log);
-    let status = status.unwrap_or_else(|| {
-        panic!(
-            "{} {arguments:?} did not end within {limit:?}:\n{log}",
-            program.name()
-        )
-    });
-    Ended {
-        code: status.code(),
-        log,
+    Run::start(program, arguments, environment).end(limit).await
+}
+
+/// Starts a daemon that is not to become ready, waits until it has said this, and asks it to end
+/// (SIGTERM).
+///
+/// # Panics
+/// When it does not say it, or has not ended, within `limit`.
+pub async fn stop_when_said(
+    program: Program,
+    arguments: &[&str],
+    said: &str,
+    limit: Duration,
+) -> Ended {
+    let run = Run::start(program, arguments, &[]);
+    eventually(&format!("it says {said:?}"), limit, async || {
+        let log = read(&run.log);
+        if log.contains(said) { Ok(()) } else { Err(log) }
+    })
+    .await;
+    run.process.signal(Signal::TERM);
+    run.end(limit).await
+}
+
+/// A run with a folder of its own for its log.
+struct Run {
+    name: String,
+    process: Process,
+    log: PathBuf,
+    _folder: TempDir,
+}
+
+impl Run {
+    fn start(program: Program, arguments: &[&str], environment: &[(&str, &str)]) -> Self {
+        let folder = tempfile::tempdir().expect("a temporary folder can be made");
+        let log = folder.path().join("log");
+        let own = |argument: &&str| (*argument).to_owned();
+        let arguments: Vec<String> = arguments.iter().map(own).collect();
+        let environment = owned(environment);
+        Self {
+            name: format!("{} {arguments:?}", program.name()),
+            process: Process::start(&program.path(), &arguments, &environment, &log),
+            log,
+            _folder: folder,
+        }
+    }
+
+    async fn end(mut self, limit: Duration) -> Ended {
+        let status = self.process.wait(limit).await;
+        let log = read(&self.log);
+        let name = &self.name;
+        let status =
+            status.unwrap_or_else(|| panic!("{name} did not end within {limit:?}:\n{log}"));
+        Ended {
+            code: status.code(),
+            log,
+        }
     }
 }
 

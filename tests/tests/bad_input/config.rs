@@ -84,6 +84,15 @@ async fn a_value_that_makes_no_sense_is_named() {
     for (program, toml, key) in [
         (Program::Api, "[job]\ntries = 0", "job.tries"),
         (Program::Api, "[pool.default]\nbuckets = 0", "buckets"),
+        (Program::Api, "[log]\nlevel = \"loud\"", "log.level"),
+        (Program::Api, "drain_delay = \"soon\"", "drain_delay"),
+        (Program::Api, "pid_file = \"/nowhere/x\"", "pid_file"),
+        (
+            Program::Pumpd,
+            "[log]\ndirectory = \"/nowhere\"",
+            "log.directory",
+        ),
+        (Program::Pumpd, "[log]\naccess = true", "log.access"),
         (Program::Pumpd, "[pump]\nlease = \"1ms\"", "pump.lease"),
         (
             Program::Pumpd,

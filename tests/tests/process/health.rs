@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use tidegate_testkit::{Answer, Daemon, Program, eventually};
+use tidegate_testkit::{Answer, Daemon, Program, eventually, stop_when_said};
 
 use crate::fixture::{Fixture, LIMIT, ask, until_said};
 
@@ -129,5 +129,20 @@ async fn other_methods_are_unknown_there_as_everywhere() {
             ask(api.listen(), method, path, &[]).await.expect(404);
             ask(api.admin(), method, path, &[]).await.expect(404);
         }
+    }
+}
+
+#[tokio::test]
+async fn whoever_still_waits_for_redis_stops_at_once() {
+    for program in [Program::Api, Program::Pumpd] {
+        let flags = [
+            "--redis",
+            "redis://127.0.0.1:1",
+            "--admin-listen",
+            "127.0.0.1:0",
+        ];
+        // It would wait for 30 s.
+        let ended = stop_when_said(program, &flags, "waiting for redis", LIMIT).await;
+        assert_eq!(ended.code, Some(0), "{}", ended.log);
     }
 }

@@ -1,7 +1,6 @@
 //! What a service manager is told over its socket.
 
 use std::os::unix::net::UnixDatagram;
-use std::process::{Child, Command, Stdio};
 
 use tidegate_testkit::{Program, eventually};
 
@@ -53,38 +52,19 @@ async fn it_is_told_of_the_start_of_reloads_and_of_the_end() {
     }
 }
 
-/// A process that ends with the test.
-struct Running(Child);
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
 #[tokio::test]
 async fn signs_of_life_come_when_they_are_asked_for() {
     let fixture = Fixture::new().await;
-    let manager = Manager::new(&fixture);
-    // They are asked of one process by its id, which only a shell can put there before it starts.
-    let child = Command::new("sh")
-        .args(["-c", "WATCHDOG_PID=$$ exec \"$@\"", "sh"])
-        .arg(Program::Pumpd.path())
-        .args([
-            "--redis",
-            &fixture.redis.url(),
-            "--admin-listen",
-            "127.0.0.1:0",
-        ])
-        .env("NOTIFY_SOCKET", &manager.path)
-        .env("WATCHDOG_USEC", "100000")
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    let _running = Running(child);
-    assert_eq!(manager.told().await, "READY=1\n");
-    for _ in 0..5 {
-        assert_eq!(manager.told().await, "WATCHDOG=1\n");
+    for program in [Program::Api, Program::Pumpd] {
+        let manager = Manager::new(&fixture);
+        let environment = [
+            ("NOTIFY_SOCKET", manager.path.as_str()),
+            ("WATCHDOG_USEC", "100000"),
+        ];
+        let _daemon = fixture.start_with(program, &[], &environment).await;
+        assert_eq!(manager.told().await, "READY=1\n");
+        for _ in 0..5 {
+            assert_eq!(manager.told().await, "WATCHDOG=1\n");
+        }
     }
 }
