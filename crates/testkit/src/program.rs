@@ -30,7 +30,11 @@ impl Program {
     }
 
     /// The path of the program.
-    pub(crate) fn path(self) -> PathBuf {
+    ///
+    /// # Panics
+    /// When it was not built.
+    #[must_use]
+    pub fn path(self) -> PathBuf {
         binary::built(self.name())
     }
 }

@@ -1,6 +1,8 @@
 //! What a service manager is told over its socket.
 
+use std::fs::File;
 use std::os::unix::net::UnixDatagram;
+use std::process::{Child, Command};
 
 use tidegate_testkit::{Program, eventually};
 
@@ -50,6 +52,42 @@ async fn it_is_told_of_the_start_of_reloads_and_of_the_end() {
         assert_eq!(manager.told().await, "STOPPING=1\n");
         assert_eq!(daemon.wait(LIMIT).await.code(), Some(0));
     }
+}
+
+/// A process that ends with the test.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Standard error is a disk without room. What the daemon says is lost, so its manager has to be asked.
+#[tokio::test]
+async fn whoever_cannot_say_anything_works_all_the_same() {
+    let fixture = Fixture::new().await;
+    let full = File::options().write(true).open("/dev/full").unwrap();
+    let manager = Manager::new(&fixture);
+    let child = Command::new(Program::Pumpd.path())
+        .args(["--redis", &fixture.redis.url(), "--log-level", "trace"])
+        .args(["--admin-listen", "127.0.0.1:0"])
+        .env("NOTIFY_SOCKET", &manager.path)
+        .stderr(full)
+        .spawn()
+        .unwrap();
+    let mut running = Running(child);
+    assert_eq!(manager.told().await, "READY=1\n");
+    let asked = Command::new("kill")
+        .arg(running.0.id().to_string())
+        .status();
+    assert!(asked.unwrap().success());
+    assert_eq!(manager.told().await, "STOPPING=1\n");
+    let status = eventually("it ends", LIMIT, async || {
+        running.0.try_wait().unwrap().ok_or("it runs")
+    });
+    assert_eq!(status.await.code(), Some(0));
 }
 
 #[tokio::test]
