@@ -16,9 +16,9 @@ use crate::process::Process;
 use crate::program::{Program, owned, read};
 use crate::raw::RawHttp;
 
-const READY_LIMIT: Duration = Duration::from_secs(20);
-const READY_POLL: Duration = Duration::from_millis(5);
-const READY_REQUEST: &[u8] = b"GET /readyz HTTP/1.1\r\nhost: test\r\nconnection: close\r\n\r\n";
+const SERVING_LIMIT: Duration = Duration::from_secs(20);
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
+const HEALTH_REQUEST: &[u8] = b"GET /healthz HTTP/1.1\r\nhost: test\r\nconnection: close\r\n\r\n";
 /// What an api tells about its waiting consumers.
 const WAITING: &str = "tidegate_waiting_seats";
 /// Somebody else may take a port between its choice and its use.
@@ -39,11 +39,11 @@ pub struct Daemon {
 }
 
 impl Daemon {
-    /// Starts a daemon on free ports and waits until it is ready. `arguments` are all but the
+    /// Starts a daemon on free ports and waits until it serves. `arguments` are all but the
     /// addresses; its log becomes `<folder>/<name>.log`.
     ///
     /// # Panics
-    /// When it ends or is not ready in time.
+    /// When it ends or does not serve in time.
     pub async fn start(program: Program, name: &str, arguments: &[String], folder: &Path) -> Self {
         Self::start_with(program, name, arguments, &[], folder).await
     }
@@ -51,7 +51,7 @@ impl Daemon {
     /// The same, with these variables in its environment.
     ///
     /// # Panics
-    /// When it ends or is not ready in time.
+    /// When it ends or does not serve in time.
     pub async fn start_with(
         program: Program,
         name: &str,
@@ -162,7 +162,7 @@ impl Daemon {
                 "{} did not end within {limit:?}",
                 self.program.name()
             );
-            tokio::time::sleep(READY_POLL).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
     }
 
@@ -179,7 +179,7 @@ impl Daemon {
     /// Ends it at once, if it runs, and starts it again with the same arguments and addresses.
     ///
     /// # Panics
-    /// When it is not ready in time.
+    /// When it does not serve in time.
     pub async fn restart(&self) {
         self.kill();
         let (arguments, environment) = (&self.arguments, &self.environment);
@@ -290,7 +290,7 @@ fn free_address() -> SocketAddr {
     (Ipv4Addr::LOCALHOST, port).into()
 }
 
-/// Starts the program and waits until it says that it is ready; otherwise answers what it wrote.
+/// Starts the program and waits until it serves; otherwise answers what it wrote.
 async fn launch(
     program: Program,
     arguments: &[String],
@@ -300,12 +300,12 @@ async fn launch(
 ) -> Result<Process, String> {
     let begin = read(log).len();
     let mut process = Process::start(&program.path(), arguments, environment, log);
-    let deadline = Instant::now() + READY_LIMIT;
+    let deadline = Instant::now() + SERVING_LIMIT;
     loop {
-        let is_ready = says_ready(admin).await;
+        let is_serving = answers(admin).await;
         let ended = process.ended();
         let written = read(log).split_off(begin);
-        if is_ready && ended.is_none() {
+        if is_serving && ended.is_none() {
             return Ok(process);
         }
         if let Some(status) = ended {
@@ -313,18 +313,18 @@ async fn launch(
         }
         if Instant::now() >= deadline {
             return Err(format!(
-                "it was not ready within {READY_LIMIT:?}:\n{written}"
+                "it did not serve within {SERVING_LIMIT:?}:\n{written}"
             ));
         }
-        tokio::time::sleep(READY_POLL).await;
+        tokio::time::sleep(POLL_INTERVAL).await;
     }
 }
 
-/// Whether somebody answers at the admin port and is ready.
-async fn says_ready(admin: SocketAddr) -> bool {
+/// Whether somebody serves at the admin port.
+async fn answers(admin: SocketAddr) -> bool {
     let asked = async {
         let mut stream = TcpStream::connect(admin).await?;
-        stream.write_all(READY_REQUEST).await?;
+        stream.write_all(HEALTH_REQUEST).await?;
         let mut answer = Vec::new();
         stream.read_to_end(&mut answer).await?;
         std::io::Result::Ok(answer)
