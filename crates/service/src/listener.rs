@@ -116,7 +116,7 @@ impl Listener {
     /// `drain_timeout`, and cuts what is left.
     ///
     /// A client that hangs up ends the future that works on its request, provided that the request's
-    /// body was read to its end.
+    /// body was read to its end and that nothing came behind it; else only one whose connection breaks.
     pub async fn serve<S>(
         self,
         service: S,
@@ -199,6 +199,8 @@ where
     /// is passed on by value would take its place twice, in each of ten thousands of connections.
     fn connection(self, stream: TcpStream, watcher: Watcher) -> impl Future<Output = ()> + use<S> {
         let limits = &self.limits;
+        let stream = Arc::new(stream);
+        let broken = timeouts::broken(Arc::clone(&stream));
         let (stream, timer) = timeouts::pair(stream, limits);
         let connection = http1::Builder::new()
             .timer(timer)
@@ -210,8 +212,11 @@ where
         let (name, cut) = (self.name, self.cut);
         async move {
             let _open = Open::new(name);
-            if let Some(Err(error)) = cut.run_until_cancelled(connection).await {
-                tracing::trace!(listener = name, %error, "connection ended early");
+            tokio::select! {
+                ended = cut.run_until_cancelled(connection) => if let Some(Err(error)) = ended {
+                    tracing::trace!(listener = name, %error, "connection ended early");
+                },
+                () = broken => tracing::trace!(listener = name, "connection broke"),
             }
         }
     }

@@ -12,16 +12,23 @@
 //!
 //! **Write.** A client that does not read its answer would keep the answer in memory for ever. A write
 //! that makes no progress for too long fails, and the connection ends.
+//!
+//! **Break.** hyper notices the end of a connection when it reads, and it does not read while the next
+//! request is in its hands already. A client that sends something behind a long poll and vanishes would
+//! keep its place to the end of the wait, which may be years. So somebody else looks out for the error
+//! that the kernel raises: at a reset, or when the client is asked for in vain.
 
 use std::io::{self, IoSlice};
+use std::net::Shutdown;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
 use hyper::rt::{Sleep, Timer};
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use socket2::SockRef;
+use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::TcpStream;
 
 use crate::ListenLimits;
@@ -30,7 +37,7 @@ use crate::ListenLimits;
 type Touched = Arc<AtomicBool>;
 
 /// A socket and a timer that belong together: one connection has one of each.
-pub(crate) fn pair(stream: TcpStream, limits: &ListenLimits) -> (WatchedStream, HeadTimer) {
+pub(crate) fn pair(stream: Arc<TcpStream>, limits: &ListenLimits) -> (WatchedStream, HeadTimer) {
     let touched = Touched::default();
     let timer = HeadTimer {
         touched: Arc::clone(&touched),
@@ -46,10 +53,16 @@ pub(crate) fn pair(stream: TcpStream, limits: &ListenLimits) -> (WatchedStream, 
     (stream, timer)
 }
 
+/// Ends when the connection is broken; an orderly end of what the client sends is none.
+pub(crate) async fn broken(stream: Arc<TcpStream>) {
+    // That the system cannot tell is as good as an error.
+    let _ = stream.ready(Interest::ERROR).await;
+}
+
 /// A socket that notes reads and gives up on writes.
 #[derive(Debug)]
 pub(crate) struct WatchedStream {
-    stream: TcpStream,
+    stream: Arc<TcpStream>,
     touched: Touched,
     write_timeout: Duration,
     /// Runs while the client takes nothing of what is to be written.
@@ -80,17 +93,23 @@ impl WatchedStream {
 
 impl AsyncRead for WatchedStream {
     fn poll_read(
-        mut self: Pin<&mut Self>,
+        self: Pin<&mut Self>,
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        let before = buffer.filled().len();
-        let polled = Pin::new(&mut self.stream).poll_read(context, buffer);
-        if buffer.filled().len() > before {
-            // One connection is driven by one task: no ordering between threads is needed.
-            self.touched.store(true, Ordering::Relaxed);
+        loop {
+            ready!(self.stream.poll_read_ready(context))?;
+            match self.stream.try_read_buf(buffer) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) => return Poll::Ready(Err(error)),
+                Ok(0) => return Poll::Ready(Ok(())),
+                Ok(_) => {
+                    // One connection is driven by one task: no ordering between threads is needed.
+                    self.touched.store(true, Ordering::Relaxed);
+                    return Poll::Ready(Ok(()));
+                }
+            }
         }
-        polled
     }
 }
 
@@ -100,7 +119,7 @@ impl AsyncWrite for WatchedStream {
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        let polled = Pin::new(&mut self.stream).poll_write(context, bytes);
+        let polled = when_writable(&self.stream, context, |stream| stream.try_write(bytes));
         self.written(polled, context)
     }
 
@@ -109,20 +128,35 @@ impl AsyncWrite for WatchedStream {
         context: &mut Context<'_>,
         slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        let polled = Pin::new(&mut self.stream).poll_write_vectored(context, slices);
+        let write = |stream: &TcpStream| stream.try_write_vectored(slices);
+        let polled = when_writable(&self.stream, context, write);
         self.written(polled, context)
     }
 
     fn is_write_vectored(&self) -> bool {
-        self.stream.is_write_vectored()
+        true
     }
 
-    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(context)
+    fn poll_flush(self: Pin<&mut Self>, _context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
     }
 
-    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(context)
+    fn poll_shutdown(self: Pin<&mut Self>, _context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(SockRef::from(&*self.stream).shutdown(Shutdown::Write))
+    }
+}
+
+fn when_writable<T>(
+    stream: &TcpStream,
+    context: &mut Context<'_>,
+    write: impl Fn(&TcpStream) -> io::Result<T>,
+) -> Poll<io::Result<T>> {
+    loop {
+        ready!(stream.poll_write_ready(context))?;
+        match write(stream) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            written => return Poll::Ready(written),
+        }
     }
 }
 

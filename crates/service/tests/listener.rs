@@ -135,6 +135,20 @@ async fn a_client_that_hangs_up_ends_the_work_on_its_request() {
     assert_eq!(dropped.unwrap(), Some("dropped"));
 }
 
+/// What was sent behind the request keeps its end from being read.
+#[tokio::test]
+async fn a_connection_that_breaks_ends_the_work_whatever_else_was_sent() {
+    let mut running = run(10).await;
+    let mut client = TcpStream::connect(running.address).await.unwrap();
+    let requests = b"GET /slow HTTP/1.1\r\nhost: x\r\n\r\nGET /quick HTTP/1.1\r\n";
+    client.write_all(requests).await.unwrap();
+    assert_eq!(running.slow.recv().await, Some("begun"));
+    client.set_zero_linger().unwrap();
+    drop(client);
+    let dropped = timeout(Duration::from_secs(5), running.slow.recv()).await;
+    assert_eq!(dropped.unwrap(), Some("dropped"));
+}
+
 #[tokio::test]
 async fn a_client_that_does_not_read_its_answer_is_cut() {
     let running = run(10).await;
