@@ -1,0 +1,232 @@
+//! How bytes are sent, and what comes back.
+
+use std::cell::Cell;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use rand::RngExt;
+use rand::rngs::StdRng;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::net::tcp::{ReadHalf, WriteHalf};
+use tokio::time::{sleep, timeout};
+
+use crate::wire::{self, find};
+
+/// A daemon that says nothing for so long has nothing to say, or waits for a job.
+const QUIET: Duration = Duration::from_millis(150);
+/// The longest time to an answer or an end. A body that is left over is read off for 10 s at most.
+const END_LIMIT: Duration = Duration::from_secs(60);
+const DRIP_PAUSE: Duration = Duration::from_millis(20);
+
+/// How bytes are sent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Delivery {
+    /// In one piece.
+    Whole,
+    /// Each byte by itself.
+    Bytes,
+    /// In pieces that end at these places.
+    Pieces(Vec<usize>),
+    /// The same with a pause between pieces.
+    Drip(Vec<usize>),
+    /// Up to a place; then nothing more is sent, and that is said.
+    Half(usize),
+    /// Up to a place; then the connection is closed.
+    Leave(usize),
+    /// Up to a place; then the connection is reset.
+    Reset(usize),
+    /// In one piece; then the other side is to answer, or to close the connection by itself.
+    Patient,
+}
+
+impl Delivery {
+    /// Any way to send so many bytes.
+    pub(crate) fn random(rng: &mut StdRng, length: usize) -> Self {
+        let place = |rng: &mut StdRng| rng.random_range(0..=length);
+        match rng.random_range(0..100) {
+            0..55 => Self::Whole,
+            55..58 if length < 3000 => Self::Bytes,
+            58..75 => Self::Pieces(places(rng, length, 8)),
+            75..80 => Self::Drip(places(rng, length, 5)),
+            80..88 => Self::Half(place(rng)),
+            88..92 => Self::Leave(place(rng)),
+            92..97 => Self::Reset(place(rng)),
+            _ => Self::Patient,
+        }
+    }
+
+    /// How many of the bytes are sent at all.
+    fn end(&self, length: usize) -> usize {
+        match self {
+            Self::Half(end) | Self::Leave(end) | Self::Reset(end) => *end,
+            _ => length,
+        }
+    }
+}
+
+fn places(rng: &mut StdRng, length: usize, count: usize) -> Vec<usize> {
+    let count = rng.random_range(1..=count);
+    let mut places: Vec<usize> = (0..count).map(|_| rng.random_range(0..=length)).collect();
+    places.sort_unstable();
+    places
+}
+
+/// How a connection ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum End {
+    /// The daemon closed it, without having been told that nothing more comes.
+    Closed,
+    /// It was told, so an answer that it was about to give may be cut.
+    ClosedAfterUs,
+    /// With a reset: bytes on their way may be lost.
+    Reset,
+    /// We left, or broke the connection.
+    Left,
+    /// It did not.
+    StillOpen,
+}
+
+/// What came back, and how it ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Outcome {
+    pub(crate) received: Vec<u8>,
+    pub(crate) end: End,
+}
+
+/// Sends bytes over a connection of their own.
+pub(crate) async fn deliver(address: SocketAddr, bytes: &[u8], delivery: &Delivery) -> Outcome {
+    let mut stream = TcpStream::connect(address).await.expect("a connection");
+    stream.set_nodelay(true).unwrap();
+    let mut received = Vec::new();
+    let conversing = converse(&mut stream, bytes, delivery, &mut received);
+    let end = timeout(END_LIMIT, conversing).await;
+    let end = end.unwrap_or(End::StillOpen);
+    Outcome { received, end }
+}
+
+async fn converse(
+    stream: &mut TcpStream,
+    bytes: &[u8],
+    delivery: &Delivery,
+    received: &mut Vec<u8>,
+) -> End {
+    let sent = &bytes[..delivery.end(bytes.len())];
+    let (mut read, mut write) = stream.split();
+    let all_sent = Cell::new(false);
+    let sending = async {
+        send(&mut write, sent, delivery).await;
+        all_sent.set(true);
+    };
+    if matches!(delivery, Delivery::Leave(_) | Delivery::Reset(_)) {
+        sending.await;
+        if matches!(delivery, Delivery::Reset(_)) || may_wait_unheard(sent) {
+            let _ = stream.set_zero_linger();
+        }
+        return End::Left;
+    }
+    let may_be_quiet = *delivery != Delivery::Patient;
+    let asked = requests_in(sent);
+    let reading = receive(&mut read, received, &all_sent, may_be_quiet, asked);
+    let ((), early_end) = tokio::join!(sending, reading);
+    match early_end {
+        Some(End::Closed) if matches!(delivery, Delivery::Half(_)) => return End::ClosedAfterUs,
+        Some(end) => return end,
+        None => {}
+    }
+    let _ = write.shutdown().await;
+    let reading = to_the_end(&mut read, received);
+    if !may_wait_unheard(sent) {
+        return reading.await;
+    }
+    match timeout(QUIET, reading).await {
+        Ok(end) => end,
+        Err(_) => {
+            let _ = stream.set_zero_linger();
+            End::Left
+        }
+    }
+}
+
+async fn to_the_end(read: &mut ReadHalf<'_>, received: &mut Vec<u8>) -> End {
+    let mut buffer = [0; 4096];
+    loop {
+        match read.read(&mut buffer).await {
+            Ok(0) => return End::ClosedAfterUs,
+            Ok(length) => received.extend_from_slice(&buffer[..length]),
+            Err(_) => return End::Reset,
+        }
+    }
+}
+
+/// Whether there may be a wait for a job with something behind it. That such a client sends no more is
+/// not noticed before the wait ends; that it is gone is noticed at once.
+fn may_wait_unheard(sent: &[u8]) -> bool {
+    let may_wait = find(sent, b"imeout").is_some() || sent.contains(&b'%');
+    let is_end = |part: &[u8]| part.starts_with(b"\n\n") || part.starts_with(b"\n\r\n");
+    let end = sent.windows(4).position(is_end);
+    may_wait && end.is_some_and(|end| end + 3 < sent.len())
+}
+
+/// Whatever looks like the first line of a request is expected to be answered.
+fn requests_in(mut sent: &[u8]) -> usize {
+    let mut count = 0;
+    while let Some(at) = find(sent, b"HTTP/1.") {
+        count += 1;
+        sent = &sent[at + 7..];
+    }
+    count.max(1)
+}
+
+async fn send(write: &mut WriteHalf<'_>, bytes: &[u8], delivery: &Delivery) {
+    let places: Vec<usize> = match delivery {
+        Delivery::Bytes => (1..bytes.len()).collect(),
+        Delivery::Pieces(places) | Delivery::Drip(places) => places.clone(),
+        _ => Vec::new(),
+    };
+    let mut begin = 0;
+    for end in places.into_iter().chain([bytes.len()]) {
+        // The other side may have enough: then it has answered, or will close.
+        if write.write_all(&bytes[begin..end]).await.is_err() {
+            return;
+        }
+        begin = end;
+        match delivery {
+            Delivery::Drip(_) => sleep(DRIP_PAUSE).await,
+            _ => tokio::task::yield_now().await,
+        }
+    }
+    if let Delivery::Half(_) = delivery {
+        let _ = write.shutdown().await;
+    }
+}
+
+/// Reads until the connection ends, which is answered, or until everything seems to be answered.
+async fn receive(
+    read: &mut ReadHalf<'_>,
+    received: &mut Vec<u8>,
+    all_sent: &Cell<bool>,
+    may_be_quiet: bool,
+    asked: usize,
+) -> Option<End> {
+    let mut buffer = [0; 4096];
+    loop {
+        match timeout(QUIET, read.read(&mut buffer)).await {
+            Ok(Ok(0)) => return Some(End::Closed),
+            Ok(Ok(length)) => received.extend_from_slice(&buffer[..length]),
+            Ok(Err(_)) => return Some(End::Reset),
+            Err(_) if all_sent.get() && may_be_quiet => return None,
+            Err(_) => {}
+        }
+        if all_sent.get() && has_answers(received, asked) {
+            return None;
+        }
+    }
+}
+
+fn has_answers(received: &[u8], asked: usize) -> bool {
+    wire::read(received, false).is_ok_and(|answers| {
+        let finals = answers.whole.iter().filter(|one| one.status >= 200);
+        !answers.is_cut && finals.count() >= asked
+    })
+}

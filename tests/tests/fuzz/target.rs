@@ -1,0 +1,169 @@
+//! The daemons under test, and an ordinary client that goes on meanwhile.
+
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use tidegate_testkit::{Answer, Queue, RawHttp, Stack, eventually, figure};
+
+/// Known to the grammar and the corpus, whose files are sent as they are.
+pub(crate) const NAMESPACE: &str = "fuzz";
+pub(crate) const TOKEN: &str = "fuzz-token-000000000";
+/// `ops:open sesame` for HTTP basic auth.
+pub(crate) const CREDENTIALS: &str = "b3BzOm9wZW4gc2VzYW1l";
+
+/// Where the ordinary client works. No generated request names it.
+const QUIET_NAMESPACE: &str = "quiet";
+const QUIET_TOKEN: &str = "quiet-token-00000000";
+
+/// Short, so that whoever stops sending is cut soon.
+const CONFIG: &str = "
+    connections.header_timeout = \"500ms\"
+    connections.idle_timeout = \"1s\"
+    connections.write_timeout = \"2s\"
+    bodies.timeout = \"500ms\"
+    bodies.bulk_bytes_max = 2097152
+    [accounts]
+    ops = \"open sesame\"
+";
+
+/// What the daemon may keep of a campaign: caches, and what its allocator does not give back.
+const GROWTH_MAX: u64 = 128 * 1024 * 1024;
+const SETTLE_LIMIT: Duration = Duration::from_secs(60);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) enum Port {
+    Public,
+    Admin,
+}
+
+impl Port {
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Public => "public",
+            Self::Admin => "admin",
+        }
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct Target {
+    stack: Stack,
+    quiet: Queue,
+    round_trips: AtomicU64,
+}
+
+impl Target {
+    pub(crate) async fn start() -> Self {
+        let stack = Stack::builder().api_config(CONFIG).start().await;
+        let quiet = Queue::new(&stack.api(0).url(), QUIET_NAMESPACE, "q", QUIET_TOKEN);
+        let target = Self {
+            stack,
+            quiet,
+            round_trips: AtomicU64::new(0),
+        };
+        let path = format!("/token/{QUIET_NAMESPACE}?description=quiet&token={QUIET_TOKEN}");
+        target.admin("POST", &path).await.expect(201);
+        target.restore().await;
+        target
+    }
+
+    pub(crate) fn address(&self, port: Port) -> SocketAddr {
+        match port {
+            Port::Public => self.stack.api(0).listen(),
+            Port::Admin => self.stack.api(0).admin(),
+        }
+    }
+
+    pub(crate) fn resident_bytes(&self) -> u64 {
+        self.stack.api(0).resident_bytes()
+    }
+
+    async fn admin(&self, method: &str, path: &str) -> Answer {
+        let mut http = RawHttp::connect(self.address(Port::Admin)).await;
+        let credentials = format!("Basic {CREDENTIALS}");
+        let headers = [("Authorization".to_owned(), credentials)];
+        http.request(method, path, &headers, b"").await;
+        http.answer().await.expect("the admin port answers")
+    }
+
+    /// Makes the token again that a request may have deleted, and takes the limit away that one may
+    /// have set, so that requests do not end at these for good.
+    pub(crate) async fn restore(&self) {
+        let path = format!("/token/{NAMESPACE}?description=fuzz&token={TOKEN}");
+        let made = self.admin("POST", &path).await;
+        assert!([201, 400].contains(&made.status), "{made}");
+        let path = format!("/token/{NAMESPACE}/{TOKEN}/limit");
+        self.admin("DELETE", &path).await.expect(200);
+    }
+
+    /// What an ordinary client does, over new connections.
+    pub(crate) async fn round_trip(&self) {
+        let queue = self.quiet.apart();
+        let number = self.round_trips.fetch_add(1, Ordering::Relaxed);
+        let body = format!("job {number}");
+        let id = queue.publish(body.clone()).ttl_s(600).id().await;
+        let job = queue.consume().timeout_s(10).job().await;
+        let job = job.expect("what was published is there");
+        assert_eq!((&job.id, job.text()), (&id, body));
+        queue.ack(&id).await;
+        assert_eq!(queue.size().await, 0);
+        self.admin("GET", "/version").await.expect(200);
+    }
+
+    /// What must hold at every moment.
+    pub(crate) fn check_daemons(&self) -> Result<(), String> {
+        for daemon in [self.stack.api(0), self.stack.pump(0)] {
+            let log = daemon.log();
+            if let Some(at) = log.find("panicked") {
+                let said: String = log[at..].chars().take(1000).collect();
+                return Err(format!("a daemon panicked: {said}"));
+            }
+            if !daemon.is_running() {
+                return Err(format!("a daemon has ended: {log}"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes what was published, so that Redis does not fill up.
+    pub(crate) async fn tidy_up(&self) {
+        for queue in crate::values::QUEUES {
+            let queue = Queue::new(&self.stack.api(0).url(), NAMESPACE, queue, TOKEN);
+            // A request may have deleted the token a moment ago: next time, then.
+            let _ = queue.try_raw("DELETE", &queue.path()).await;
+        }
+    }
+
+    /// Checks that little memory was kept since it was `before`.
+    pub(crate) fn check_memory(&self, before: u64) {
+        let growth = self.resident_bytes().saturating_sub(before);
+        figure(&format!(
+            "memory of the api: {} KiB more than after the corpus, {} KiB at most",
+            growth / 1024,
+            self.stack.api(0).resident_bytes_peak() / 1024
+        ));
+        assert!(growth < GROWTH_MAX, "{growth} bytes");
+    }
+
+    /// Nobody waits any more, no connection is left, the daemons live, and no job is lost.
+    pub(crate) async fn finish(self) {
+        let api = self.stack.api(0);
+        api.until_waiting(0).await;
+        let closed = async || {
+            let open = api
+                .metric_where("tidegate_http_connections", "public")
+                .await;
+            // The ordinary client may keep one.
+            if open <= 1.0 { Ok(()) } else { Err(open) }
+        };
+        eventually("all connections are closed", SETTLE_LIMIT, closed).await;
+        self.round_trip().await;
+        self.check_daemons().unwrap();
+        figure(&format!(
+            "round trips of an ordinary client meanwhile: {}",
+            self.round_trips.load(Ordering::Relaxed)
+        ));
+        self.stack.finish().await;
+    }
+}
