@@ -17,6 +17,7 @@ mod listener;
 pub mod logs;
 pub mod metrics;
 mod pid_file;
+mod refusal;
 mod shutdown;
 pub mod systemd;
 mod timeouts;

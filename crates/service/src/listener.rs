@@ -16,16 +16,24 @@ use hyper_util::service::TowerToHyperService;
 use serde::Deserialize;
 use socket2::{SockRef, TcpKeepalive};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
-use tokio::time::{sleep, timeout};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tower::Service;
 
+use crate::refusal::refuse;
 use crate::timeouts;
 
 /// After an accept that failed because of us (no file descriptor left): connections that end meanwhile
 /// make room.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// What goes wrong with many connections is told no more often than this.
+const COMPLAINT_INTERVAL: Duration = Duration::from_secs(10);
+
+/// One connection in so many beyond the limit gets a word, but a few in any case.
+const SERVED_PER_REFUSED: usize = 50;
+const REFUSED_MIN: usize = 16;
 
 /// hyper wants a request's header to fit into a buffer of at least this size.
 const BUFFER_BYTES_MIN: usize = 8192;
@@ -39,7 +47,8 @@ const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(10);
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ListenLimits {
-    /// Connections at a time; further ones wait in the system's queue until one ends.
+    /// Connections at a time. Of further ones a fiftieth as many at a time are answered 503, within a
+    /// second each; the rest waits in the system's queue.
     pub connections_max: usize,
     /// From the first byte of a request's header to its last.
     #[serde(with = "humantime_serde")]
@@ -66,6 +75,9 @@ impl Default for ListenLimits {
         }
     }
 }
+
+/// Connections that were told to come back.
+const REFUSED: &str = "tidegate_http_connections_refused_total";
 
 /// How a listener ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -128,9 +140,11 @@ impl Listener {
         S: Clone + Send + 'static,
         S::Future: Send + 'static,
     {
+        let refused_max = (self.limits.connections_max / SERVED_PER_REFUSED).max(REFUSED_MIN);
         let server = Server {
             name: self.name,
             service,
+            hall: Arc::new(Semaphore::new(refused_max)),
             room: Arc::new(Semaphore::new(self.limits.connections_max)),
             limits: Arc::new(self.limits),
             cut: CancellationToken::new(),
@@ -153,8 +167,10 @@ struct Server<S> {
     name: &'static str,
     service: S,
     limits: Arc<ListenLimits>,
-    /// A permit a connection.
+    /// A permit for each connection that is served.
     room: Arc<Semaphore>,
+    /// A permit for each connection that is only told to come back.
+    hall: Arc<Semaphore>,
     /// Ends the connections that did not end by themselves.
     cut: CancellationToken,
 }
@@ -171,27 +187,63 @@ where
 
     /// Accepts for ever.
     async fn accept(&self, socket: &TcpListener, graceful: &GracefulShutdown) {
-        loop {
-            // The semaphore is never closed, so there is always a permit in the end.
-            let Ok(permit) = Arc::clone(&self.room).acquire_owned().await else {
-                return;
-            };
+        let mut crowded = Complaint::default();
+        let mut failing = Complaint::default();
+        // The semaphores are never closed, so there is always a place in the end.
+        while let Some(place) = self.place().await {
             match socket.accept().await {
-                Ok((stream, _)) if tune(&stream).is_ok() => {
-                    let connection = self.clone().connection(stream, graceful.watcher());
-                    tokio::spawn(async move {
-                        connection.await;
-                        drop(permit);
-                    });
-                }
+                Ok((stream, _)) if tune(&stream).is_ok() => match self.or_better(place) {
+                    Place::Room(permit) => {
+                        let connection = self.clone().connection(stream, graceful.watcher());
+                        tokio::spawn(async move {
+                            connection.await;
+                            drop(permit);
+                        });
+                    }
+                    Place::Hall(permit) => {
+                        metrics::counter!(REFUSED, "listener" => self.name).increment(1);
+                        if crowded.is_due() {
+                            let connections_max = self.limits.connections_max;
+                            tracing::warn!(
+                                listener = self.name,
+                                connections_max,
+                                "too many connections: further ones are answered 503"
+                            );
+                        }
+                        tokio::spawn(async move {
+                            refuse(stream).await;
+                            drop(permit);
+                        });
+                    }
+                },
                 // The client has gone already.
                 Ok(_) => {}
                 Err(error) if is_of_the_client(&error) => {}
                 Err(error) => {
-                    tracing::warn!(listener = self.name, %error, "cannot accept connections");
+                    if failing.is_due() {
+                        tracing::warn!(listener = self.name, %error, "cannot accept connections");
+                    }
                     sleep(ACCEPT_PAUSE).await;
                 }
             }
+        }
+    }
+
+    /// Waits until there is a place for a connection.
+    async fn place(&self) -> Option<Place> {
+        let (room, hall) = (Arc::clone(&self.room), Arc::clone(&self.hall));
+        tokio::select! {
+            biased;
+            permit = room.acquire_owned() => permit.ok().map(Place::Room),
+            permit = hall.acquire_owned() => permit.ok().map(Place::Hall),
+        }
+    }
+
+    /// A connection may have ended while the next one was waited for.
+    fn or_better(&self, place: Place) -> Place {
+        match Arc::clone(&self.room).try_acquire_owned() {
+            Ok(permit) if matches!(place, Place::Hall(_)) => Place::Room(permit),
+            _ => place,
         }
     }
 
@@ -228,6 +280,29 @@ where
         let left = self.open();
         self.cut.cancel();
         Drained::Cut(left)
+    }
+}
+
+/// Where a connection goes.
+enum Place {
+    /// To be served.
+    Room(OwnedSemaphorePermit),
+    /// To be told to come back.
+    Hall(OwnedSemaphorePermit),
+}
+
+/// Something that is told, but seldom.
+#[derive(Default)]
+struct Complaint(Option<Instant>);
+
+impl Complaint {
+    fn is_due(&mut self) -> bool {
+        let is_fresh = |told: Instant| told.elapsed() < COMPLAINT_INTERVAL;
+        if self.0.is_some_and(is_fresh) {
+            return false;
+        }
+        self.0 = Some(Instant::now());
+        true
     }
 }
 

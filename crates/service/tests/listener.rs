@@ -172,17 +172,50 @@ async fn a_client_that_does_not_read_its_answer_is_cut() {
 }
 
 #[tokio::test]
-async fn connections_above_the_limit_wait_for_their_turn() {
+async fn a_connection_above_the_limit_is_told_to_come_back() {
     let running = run(1).await;
     let mut first = TcpStream::connect(running.address).await.unwrap();
     assert!(answer(&mut first).await.ends_with("done"));
-    let mut second = TcpStream::connect(running.address).await.unwrap();
-    let waited = timeout(HEADER_TIMEOUT, answer(&mut second)).await;
-    assert!(waited.is_err());
+    for body_bytes in [0, 1024 * 1024] {
+        let mut second = TcpStream::connect(running.address).await.unwrap();
+        let head = format!("PUT / HTTP/1.1\r\ncontent-length: {body_bytes}\r\n\r\n");
+        second.write_all(head.as_bytes()).await.unwrap();
+        // The answer comes whether the body is sent to its end or not.
+        let _ = second.write_all(&vec![b'x'; body_bytes]).await;
+        let mut received = String::new();
+        second.read_to_string(&mut received).await.unwrap();
+        assert!(received.starts_with("HTTP/1.1 503 "), "{received}");
+        assert!(received.contains("\r\nRetry-After: 1\r\n"), "{received}");
+        assert!(received.ends_with("\r\n\r\n{\"error\":\"too many connections\"}"));
+    }
+    // Those that are served are not disturbed, and make room when they end.
+    assert!(answer(&mut first).await.ends_with("done"));
     drop(first);
-    // The request of the first try was sent already.
-    let mut buffer = [0; 1024];
-    assert_ne!(second.read(&mut buffer).await.unwrap(), 0);
+    loop {
+        let mut next = TcpStream::connect(running.address).await.unwrap();
+        if answer(&mut next).await.ends_with("done") {
+            break;
+        }
+    }
+}
+
+/// More than the listener talks to at a time: the rest waits until those have had their second.
+#[tokio::test]
+async fn silent_connections_above_the_limit_are_closed_and_make_room_for_others() {
+    const SILENT: usize = 16;
+    let mut running = run(1).await;
+    let mut busy = TcpStream::connect(running.address).await.unwrap();
+    busy.write_all(b"GET /slow HTTP/1.1\r\n\r\n").await.unwrap();
+    assert_eq!(running.slow.recv().await, Some("begun"));
+    let mut silent = Vec::new();
+    for _ in 0..SILENT {
+        silent.push(TcpStream::connect(running.address).await.unwrap());
+    }
+    let mut next = TcpStream::connect(running.address).await.unwrap();
+    assert!(answer(&mut next).await.starts_with("HTTP/1.1 503 "));
+    for mut client in silent {
+        assert_eq!(client.read(&mut [0; 16]).await.unwrap(), 0);
+    }
 }
 
 #[tokio::test]

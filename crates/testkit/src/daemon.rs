@@ -6,7 +6,7 @@ use std::process::ExitStatus;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use rustix::process::Signal;
+use rustix::process::{Pid, Resource, Rlimit, Signal, prlimit};
 use tidegate_local_redis::free_port;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -227,6 +227,45 @@ impl Daemon {
             .and_then(|rest| rest.split_whitespace().next()?.parse::<u64>().ok())
             .expect("a number of kB");
         kib * 1024
+    }
+
+    /// How many files and sockets it has open.
+    ///
+    /// # Panics
+    /// Where the system does not tell (`/proc`), or when it does not run.
+    #[must_use]
+    pub fn open_files(&self) -> u64 {
+        let listed = std::fs::read_dir(format!("/proc/{}/fd", self.pid()));
+        listed.expect("the system tells files in /proc").count() as u64
+    }
+
+    /// From now on it can have so many files and sockets open, as with `ulimit -n`.
+    ///
+    /// # Panics
+    /// When the system does not allow it.
+    pub fn limit_open_files(&self, files_max: u64) {
+        let pid = Pid::from_raw(self.pid().cast_signed());
+        let limit = Rlimit {
+            current: Some(files_max),
+            maximum: Some(files_max),
+        };
+        prlimit(pid, Resource::Nofile, limit).expect("a limit can be lowered");
+    }
+
+    /// The time that processors have worked for it.
+    ///
+    /// # Panics
+    /// Where the system does not tell (`/proc`), or when it does not run.
+    #[must_use]
+    pub fn processor_time(&self) -> Duration {
+        let tasks = std::fs::read_dir(format!("/proc/{}/task", self.pid()));
+        let of_task = |task: std::io::Result<std::fs::DirEntry>| {
+            let path = task.ok()?.path().join("schedstat");
+            let text = std::fs::read_to_string(path).ok()?;
+            text.split(' ').next()?.parse::<u64>().ok()
+        };
+        let tasks = tasks.expect("the system tells tasks in /proc");
+        Duration::from_nanos(tasks.filter_map(of_task).sum())
     }
 
     /// What it tells now under this name in its metrics, over all labels together; 0 when it tells

@@ -6,6 +6,8 @@
 
 mod bodies;
 mod config;
+mod connections;
+mod heads;
 mod limits;
 mod ports;
 mod redis_refused;

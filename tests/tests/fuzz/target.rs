@@ -21,7 +21,7 @@ const CONFIG: &str = "
     connections.header_timeout = \"500ms\"
     connections.idle_timeout = \"1s\"
     connections.write_timeout = \"2s\"
-    bodies.timeout = \"500ms\"
+    requests.body_timeout = \"500ms\"
     bodies.bulk_bytes_max = 2097152
     [accounts]
     ops = \"open sesame\"

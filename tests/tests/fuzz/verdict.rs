@@ -76,7 +76,7 @@ fn is_of_the_parser(response: &Response) -> bool {
     matches!(response.status, 400 | 414 | 431)
         && response.body.is_empty()
         && response.header("content-type").is_none()
-        && response.header("connection") == Some("close")
+        && response.header("connection") != Some("keep-alive")
 }
 
 /// The wire has 500 for a limit that is there already.

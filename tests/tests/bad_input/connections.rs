@@ -1,0 +1,98 @@
+//! More connections than there may be.
+
+use std::time::Duration;
+
+use tidegate_testkit::{Queue, RawHttp, Stack, eventually, figure};
+
+const SOON: Duration = Duration::from_secs(20);
+const CROWD: usize = 60;
+/// What the crowd finds room for.
+const FILES_LEFT: u64 = 10;
+const A_WHILE: Duration = Duration::from_secs(1);
+
+async fn wait_for_a_job(stack: &Stack, queue: &Queue) -> RawHttp {
+    let mut http = RawHttp::connect(stack.api(0).listen()).await;
+    let token = [("X-Token".to_owned(), queue.token().to_owned())];
+    let target = format!("{}?timeout=60", queue.path());
+    http.request("GET", &target, &token, b"").await;
+    http
+}
+
+#[tokio::test]
+async fn one_connection_too_many_is_answered_503_and_the_others_go_on() {
+    let config = "connections.connections_max = 3";
+    let stack = Stack::builder().pumps(0).api_config(config).start().await;
+    let queue = stack.queue("q").await;
+    let mut waiting = Vec::new();
+    for _ in 0..3 {
+        waiting.push(wait_for_a_job(&stack, &queue).await);
+    }
+    stack.api(0).until_waiting(3).await;
+    for body in ["x".to_owned(), "x".repeat(1024 * 1024)] {
+        let refused = queue.apart().publish(body).send().await.unwrap();
+        assert_eq!(refused.header("retry-after"), Some("1"));
+        assert_eq!(refused.header("connection"), Some("close"));
+        let json = Some("application/json; charset=utf-8");
+        assert_eq!(refused.header("content-type"), json);
+        let expected = r#"{"error":"too many connections"}"#;
+        assert_eq!(refused.expect(503).text(), expected);
+    }
+    let counted = stack
+        .api(0)
+        .metric("tidegate_http_connections_refused_total");
+    assert_eq!(counted.await, 2.0);
+    let said = stack.api(0).log();
+    assert_eq!(said.matches("too many connections").count(), 1, "{said}");
+
+    drop(waiting.pop());
+    let publish = async || match queue.apart().publish("x").send().await.unwrap().status {
+        201 => Ok(()),
+        status => Err(status),
+    };
+    eventually("there is room", SOON, publish).await;
+    waiting[0].answer().await.unwrap().expect(200);
+    stack.finish().await;
+}
+
+/// The system refuses to give it another socket, which is no reason to stop, nor to try all the time.
+#[tokio::test]
+async fn without_a_file_left_it_serves_whom_it_has_and_takes_others_later() {
+    let stack = Stack::builder().pumps(0).start().await;
+    let queue = stack.queue("q").await;
+    let api = stack.api(0);
+    let path = format!("{}/size", queue.path());
+    let mut early = RawHttp::connect(api.listen()).await;
+    early.request("GET", &path, &[], b"").await;
+    early.answer().await.unwrap().expect(200);
+
+    api.limit_open_files(api.open_files() + FILES_LEFT);
+    let mut crowd = Vec::new();
+    for _ in 0..CROWD {
+        crowd.push(RawHttp::connect(api.listen()).await);
+    }
+    let complaints = || api.log().matches("cannot accept connections").count();
+    let complains = async || match complaints() {
+        0 => Err(0),
+        _ => Ok(()),
+    };
+    eventually("it complains", SOON, complains).await;
+    let worked_before = api.processor_time();
+    let last = crowd.last_mut().unwrap();
+    last.request("GET", &path, &[], b"").await;
+    assert!(!last.is_closed_within(A_WHILE).await);
+    let worked = api.processor_time() - worked_before;
+    figure(&format!(
+        "without a file left it worked for {worked:?} in {A_WHILE:?}"
+    ));
+    assert!(worked < A_WHILE / 2, "{worked:?}");
+    assert_eq!(complaints(), 1);
+    early.request("GET", &path, &[], b"").await;
+    early.answer().await.unwrap().expect(200);
+
+    let mut last = crowd.pop().unwrap();
+    drop(crowd);
+    last.answer().await.unwrap().expect(200);
+    queue.publish("x").id().await;
+    assert!(!api.log().contains("panicked"), "{}", api.log());
+    stack.finish().await;
+}
