@@ -59,6 +59,8 @@ impl Extras {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     fn headers(lines: &[(&str, &str)]) -> HeaderMap {
@@ -108,5 +110,35 @@ mod tests {
             ("x-y".to_owned(), "1".to_owned()),
         ];
         assert_eq!(attributes, expected);
+    }
+
+    proptest! {
+        #[test]
+        fn attributes_keep_their_limits_whatever_the_headers_say(
+            lines in prop::collection::vec(("[!#-'*+.^_`|~0-9A-Za-z-]{0,50}", prop::collection::vec(32_u8..=255, 0..200)), 0..25),
+        ) {
+            let mut headers = HeaderMap::new();
+            headers.insert(SWITCH, HeaderValue::from_static("yes"));
+            for (key, value) in &lines {
+                let name: HeaderName = format!("{PREFIX}{key}").parse().unwrap();
+                // 127 is a control character.
+                if let Ok(value) = HeaderValue::from_bytes(value) {
+                    headers.append(name, value);
+                }
+            }
+            match Extras::read(&headers) {
+                Err(refusal) => prop_assert!(refusal == Refusal::TooManyAttributes && lines.len() > COUNT_MAX),
+                Ok(extras) => {
+                    prop_assert!(extras.attributes.len() <= COUNT_MAX);
+                    let keys: std::collections::HashSet<_> = extras.attributes.iter().map(|(key, _)| key).collect();
+                    prop_assert_eq!(keys.len(), extras.attributes.len());
+                    for (key, value) in &extras.attributes {
+                        prop_assert!(key.len() <= KEY_BYTES_MAX && *key == key.to_lowercase());
+                        // A byte that is no UTF-8 becomes a character of three.
+                        prop_assert!(!value.is_empty() && value.len() <= 3 * VALUE_BYTES_MAX);
+                    }
+                }
+            }
+        }
     }
 }

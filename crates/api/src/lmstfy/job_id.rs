@@ -49,6 +49,8 @@ impl Serialize for WireJobId {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -67,6 +69,32 @@ mod tests {
         let lower = format!("1{}", id.to_lowercase());
         for bad in ["", "1", "x", &format!("2{id}"), &format!("11{id}"), &lower] {
             assert!(bad.parse::<WireJobId>().is_err(), "{bad}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn an_id_is_read_only_as_it_is_written(
+            at_ms in 0_u64..1 << 48, bucket: u16, number in 0_u64..1 << 40, nonce: u16, versioned: bool,
+            place in 0_usize..26, letter in any::<char>(),
+        ) {
+            let id = JobId::new(at_ms, bucket, number, nonce);
+            let text = WireJobId { id, versioned }.to_string();
+            prop_assert_eq!(text.parse(), Ok(WireJobId { id, versioned }));
+            let changed: String = text
+                .char_indices()
+                .map(|(at, old)| if at == place { letter } else { old })
+                .collect();
+            if let Ok(other) = changed.parse::<WireJobId>() {
+                prop_assert_eq!(other.to_string(), changed);
+            }
+        }
+
+        #[test]
+        fn no_text_is_too_much_for_it(text in "\\PC{0,30}|1?[0-9A-Z]{26}") {
+            if let Ok(id) = text.parse::<WireJobId>() {
+                prop_assert_eq!(id.to_string(), text);
+            }
         }
     }
 }

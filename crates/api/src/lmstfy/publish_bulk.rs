@@ -126,6 +126,8 @@ impl<'de> Visitor<'de> for ElementsVisitor {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     fn texts(array: &str) -> Result<Vec<String>, Refusal> {
@@ -171,5 +173,57 @@ mod tests {
             texts(&long(RequestLimits::SHIPPED.job_bytes_max + 1)),
             Err(Refusal::JobTooLarge)
         );
+    }
+
+    /// A JSON value with spaces in any place.
+    fn json() -> impl Strategy<Value = String> {
+        let leaf = prop_oneof![
+            Just("null".to_owned()),
+            any::<i64>().prop_map(|number| number.to_string()),
+            any::<f64>().prop_filter_map("finite", |number| serde_json::to_string(&number).ok()),
+            any::<String>().prop_map(|text| serde_json::to_string(&text).unwrap()),
+        ];
+        leaf.prop_recursive(4, 20, 4, |inner| {
+            let pair = (any::<String>(), inner.clone(), "[ \t\r\n]{0,2}");
+            prop_oneof![
+                prop::collection::vec(inner, 0..4)
+                    .prop_map(|all| format!("[ {} ]", all.join(" ,\n"))),
+                pair.prop_map(|(key, value, space)| {
+                    let key = serde_json::to_string(&key).unwrap();
+                    format!("{{{space}{key}{space}:{space}{value}{space}}}")
+                }),
+            ]
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn any_values_are_kept_byte_for_byte(values in prop::collection::vec(json(), 1..=20)) {
+            let array = format!(" [ {} ]\n", values.join("\t, "));
+            prop_assert_eq!(texts(&array), Ok(values));
+        }
+
+        #[test]
+        fn what_is_taken_is_an_array(
+            values in prop::collection::vec(json(), 0..4), at: prop::sample::Index, byte: u8, is_cut: bool,
+        ) {
+            let mut array = format!("[{}]", values.join(",")).into_bytes();
+            let at = at.index(array.len());
+            array[at] = byte;
+            if is_cut {
+                array.truncate(at);
+            }
+            let taken = elements(&Bytes::from(array.clone()));
+            let parsed = serde_json::from_slice::<Option<Vec<&RawValue>>>(&array);
+            match parsed {
+                Err(_) => prop_assert_eq!(taken, Err(Refusal::NotAnArray)),
+                Ok(None) => prop_assert_eq!(taken, Err(Refusal::NoJobs)),
+                Ok(Some(all)) if all.is_empty() => prop_assert_eq!(taken, Err(Refusal::NoJobs)),
+                Ok(Some(all)) => {
+                    let all: Vec<Bytes> = all.iter().map(|one| Bytes::copy_from_slice(one.get().as_bytes())).collect();
+                    prop_assert_eq!(taken, Ok(all));
+                }
+            }
+        }
     }
 }

@@ -102,6 +102,8 @@ fn hex(digit: u8) -> Option<u8> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[track_caller]
@@ -166,5 +168,52 @@ mod tests {
         );
         assert_eq!(unescape("%", Plus::IsPlus), None);
         assert_eq!(unescape("%+1", Plus::IsPlus), None);
+    }
+
+    /// Every byte as it may come: itself, or as `%XX`.
+    fn escaped(bytes: &[u8], plain: &[bool]) -> String {
+        let mut plain = plain.iter().cycle();
+        let one = |byte: &u8| match plain.next() {
+            Some(true) if byte.is_ascii_alphanumeric() => char::from(*byte).to_string(),
+            _ => format!("%{byte:02X}"),
+        };
+        bytes.iter().map(one).collect()
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_is_escaped_comes_back(
+            before in "[^=]{0,20}",
+            name in "\\PC{1,10}",
+            value: Vec<u8>,
+            plain in prop::collection::vec(any::<bool>(), 1..5),
+        ) {
+            let pair = format!("{}={}", escaped(name.as_bytes(), &plain), escaped(&value, &plain));
+            let expected = String::from_utf8_lossy(&value).into_owned();
+            prop_assert_eq!(Query::new(pair.as_str()).get(&name), Some(expected.clone()));
+            let more = format!("{before};&{pair}&{name}=other");
+            prop_assert_eq!(Query::new(more).get(&name), Some(expected));
+            let slow = unescape(&escaped(&value, &[false]), Plus::IsPlus);
+            prop_assert_eq!(slow, Some(value));
+        }
+
+        #[test]
+        fn no_text_is_too_much_for_it(text in any::<String>(), name in any::<String>()) {
+            let query = Query::new(text.as_str());
+            let _ = query.get(&name);
+            for plus in [Plus::IsPlus, Plus::IsSpace] {
+                let plain = unescape(&text, plus);
+                prop_assert!(plain.is_none_or(|plain| plain.len() <= text.len()));
+            }
+        }
+
+        #[test]
+        fn a_number_is_what_it_says(text in "[0-9]{0,25}|[+-]?[0-9]{1,3}|\\PC{0,5}") {
+            let digits = text.bytes().all(|byte| byte.is_ascii_digit());
+            let expected = text.parse::<u64>().ok().filter(|_| digits);
+            prop_assert_eq!(number::<u64>(&text), expected);
+            let short = expected.and_then(|value| u16::try_from(value).ok());
+            prop_assert_eq!(number::<u16>(&text), short);
+        }
     }
 }
