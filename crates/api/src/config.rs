@@ -46,7 +46,7 @@ pub struct Config {
     pub log: LogConfig,
     /// What the public listener puts up with.
     pub connections: ListenLimits,
-    /// How large requests may be.
+    /// How large requests may be, and how long they may take.
     pub requests: RequestLimits,
     /// How consumers wait.
     pub waiters: WaiterConfig,
@@ -85,7 +85,7 @@ impl fmt::Debug for Password {
     }
 }
 
-/// How large requests may be.
+/// How large requests may be, and how long they may take.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RequestLimits {
@@ -104,6 +104,9 @@ pub struct RequestLimits {
     pub consume_jobs_max: u16,
     /// Queues that one consume may name.
     pub consume_queues_max: usize,
+    /// The longest time, apart from what the client takes: for its body, and while it waits for a job.
+    #[serde(with = "humantime_serde")]
+    pub timeout: Duration,
 }
 
 /// How consumers wait.
@@ -162,6 +165,7 @@ impl RequestLimits {
         bulk_jobs_max: 64,
         consume_jobs_max: 100,
         consume_queues_max: 1000,
+        timeout: Duration::from_secs(30),
     };
 }
 
@@ -169,8 +173,15 @@ impl Settings for Config {
     const PROGRAM: &'static str = "tidegate-api";
     const DEFAULTS: &'static str = DEFAULTS;
     const RELOADABLE: &'static [&'static str] = &["log.level", "log.access", "accounts", "job"];
-    const FROM_LMSTFY: &'static [&'static str] =
-        &["listen", "admin_listen", "log", "accounts", "job", "pool", "admin_store"];
+    const FROM_LMSTFY: &'static [&'static str] = &[
+        "listen",
+        "admin_listen",
+        "log",
+        "accounts",
+        "job",
+        "pool",
+        "admin_store",
+    ];
 
     fn check(&self) -> Result<(), String> {
         if !self.pool.contains_key(DEFAULT_POOL) {
@@ -190,6 +201,9 @@ impl Settings for Config {
         self.check_requests()?;
         if self.waiters.poll_interval < Duration::from_millis(100) {
             return Err("waiters.poll_interval must be at least 100ms".to_owned());
+        }
+        if self.requests.timeout < Duration::from_millis(100) {
+            return Err("requests.timeout must be at least 100ms".to_owned());
         }
         if self.job.tries == 0 {
             return Err("job.tries must be at least 1".to_owned());

@@ -13,8 +13,8 @@
 
 mod admin;
 mod app;
-mod batcher;
 mod arguments;
+mod batcher;
 mod body;
 mod config;
 mod daemon;

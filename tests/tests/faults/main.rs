@@ -17,6 +17,7 @@ mod memory_full;
 mod pool_moves;
 mod pumps_disturbed;
 mod redis_away;
+mod redis_silent;
 mod stops;
 mod workers;
 

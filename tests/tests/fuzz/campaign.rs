@@ -223,7 +223,7 @@ fn generate(rng: &mut StdRng, others: &[Vec<u8>], known: &[String]) -> Case {
         0..95 => grammar::stream(rng, port, known),
         _ => others.choose(rng).cloned().unwrap_or_default(),
     };
-    if chance(rng, 35) {
+    if chance(rng, 25) {
         mutate(rng, &mut bytes, others);
     }
     let delivery = match Delivery::random(rng, bytes.len()) {

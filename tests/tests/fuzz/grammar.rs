@@ -127,7 +127,7 @@ fn public(rng: &mut StdRng, known: &[String]) -> Request {
 
 fn admin(rng: &mut StdRng) -> Request {
     let ns = namespace(rng);
-    let token = match chance(rng, 70) {
+    let token = match chance(rng, 95) {
         true => "chosen-by-the-fuzzer-0".to_owned(),
         false => token(rng),
     };
@@ -313,7 +313,7 @@ fn headers(rng: &mut StdRng, port: Port) -> Vec<u8> {
         attributes(rng, &mut lines);
     }
     let mut bytes = lines.into_bytes();
-    if chance(rng, 20) {
+    if chance(rng, 12) {
         bytes.extend(odd_header(rng));
     }
     bytes

@@ -45,17 +45,17 @@ pub(crate) fn chance(rng: &mut StdRng, percent: u32) -> bool {
 
 pub(crate) fn namespace(rng: &mut StdRng) -> String {
     match rng.random_range(0..100) {
-        0..92 => NAMESPACE.to_owned(),
-        92..95 => "fuzz2".to_owned(),
-        95..99 => one(rng, &ODD_NAMES).to_owned(),
+        0..96 => NAMESPACE.to_owned(),
+        96..97 => "fuzz2".to_owned(),
+        97..99 => one(rng, &ODD_NAMES).to_owned(),
         _ => "n".repeat(rng.random_range(250..2000)),
     }
 }
 
 pub(crate) fn queue(rng: &mut StdRng) -> String {
     match rng.random_range(0..100) {
-        0..92 => one(rng, &QUEUES).to_owned(),
-        92..98 => one(rng, &ODD_NAMES).to_owned(),
+        0..95 => one(rng, &QUEUES).to_owned(),
+        95..99 => one(rng, &ODD_NAMES).to_owned(),
         _ => "q".repeat(rng.random_range(250..2000)),
     }
 }
@@ -73,9 +73,9 @@ pub(crate) fn queues(rng: &mut StdRng) -> String {
 
 pub(crate) fn number(rng: &mut StdRng) -> String {
     match rng.random_range(0..100) {
-        0..75 => one(rng, &NUMBERS).to_owned(),
-        75..85 => one(rng, &EDGES).to_owned(),
-        85..99 => one(rng, &ODD_NUMBERS).to_owned(),
+        0..88 => one(rng, &NUMBERS).to_owned(),
+        88..94 => one(rng, &EDGES).to_owned(),
+        94..99 => one(rng, &ODD_NUMBERS).to_owned(),
         _ => "9".repeat(rng.random_range(20..3000)),
     }
 }
@@ -97,11 +97,11 @@ pub(crate) fn job_id(rng: &mut StdRng, known: &[String]) -> String {
 
 pub(crate) fn token(rng: &mut StdRng) -> String {
     match rng.random_range(0..100) {
-        0..85 => TOKEN.to_owned(),
-        85..88 => format!("default:{TOKEN}"),
-        88..90 => format!(":{TOKEN}"),
-        90..92 => format!("nowhere:{TOKEN}"),
-        92..94 => format!("default:default:{TOKEN}"),
+        0..90 => TOKEN.to_owned(),
+        90..91 => format!("default:{TOKEN}"),
+        91..92 => format!(":{TOKEN}"),
+        92..93 => format!("nowhere:{TOKEN}"),
+        93..94 => format!("default:default:{TOKEN}"),
         94..95 => "t".repeat(rng.random_range(1..5000)),
         95..97 => "\u{fc}ber".to_owned(),
         _ => one(rng, &["", ":", "a", "%", "\u{0}"]).to_owned(),

@@ -21,4 +21,5 @@ mod scope;
 mod shown_job;
 mod stats;
 mod terms;
+mod time_limit;
 pub(crate) mod unmatched;

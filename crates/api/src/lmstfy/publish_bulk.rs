@@ -213,7 +213,7 @@ mod tests {
             if is_cut {
                 array.truncate(at);
             }
-            let taken = elements(&Bytes::from(array.clone()));
+            let taken = elements(&Bytes::from(array.clone()), &RequestLimits::SHIPPED);
             let parsed = serde_json::from_slice::<Option<Vec<&RawValue>>>(&array);
             match parsed {
                 Err(_) => prop_assert_eq!(taken, Err(Refusal::NotAnArray)),

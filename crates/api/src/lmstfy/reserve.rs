@@ -7,6 +7,7 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::http::{Response, StatusCode};
 use tidegate_store::Claim;
+use tokio::time::timeout_at;
 
 use super::error::Refusal;
 use super::json;
@@ -57,7 +58,9 @@ pub(super) async fn reserve(
         false => Some(app.room.take(scope.token)?),
     };
     let sources = scope.pool.sources(&scope.queues);
-    let delivery = app.waiters.wait(&sources, claim, patience).await?;
+    let waiting = app.waiters.wait(&sources, claim, patience);
+    let waited = timeout_at(scope.ends_at + patience, waiting).await;
+    let delivery = waited.map_err(|_| Refusal::Internal)??;
     let delivery = delivery.ok_or(Refusal::NoJob)?;
     let shown = show(&delivery, claim.count > 1);
     scope.permit.keep();

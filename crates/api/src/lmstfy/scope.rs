@@ -10,6 +10,7 @@ use std::sync::Arc;
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use tidegate_core::{InvalidName, Namespace, QueueKey, QueueName};
+use tokio::time::{Instant, timeout_at};
 
 use super::error::Refusal;
 use super::job_id::WireJobId;
@@ -63,6 +64,8 @@ pub(crate) struct ConsumeScope {
     pub(crate) token: TokenKey,
     /// To be kept when the consume succeeds.
     pub(crate) permit: Permit,
+    /// When the request must have been answered, apart from its wait for a job.
+    pub(crate) ends_at: Instant,
 }
 
 impl QueueScope {
@@ -113,6 +116,15 @@ impl FromRequestParts<Arc<App>> for ConsumeScope {
     type Rejection = Refusal;
 
     async fn from_request_parts(parts: &mut Parts, app: &Arc<App>) -> Result<Self, Refusal> {
+        let ends_at = Instant::now() + app.requests.timeout;
+        let opening = Self::until(ends_at, parts, app);
+        let opened = timeout_at(ends_at, opening).await;
+        opened.unwrap_or(Err(Refusal::Internal))
+    }
+}
+
+impl ConsumeScope {
+    async fn until(ends_at: Instant, parts: &Parts, app: &App) -> Result<Self, Refusal> {
         let path = parts.uri.path();
         let namespace = match Namespace::try_from(&*segment(path, NAMESPACE)) {
             Ok(namespace) => Some(namespace),
@@ -133,6 +145,7 @@ impl FromRequestParts<Arc<App>> for ConsumeScope {
             pool,
             queues: queues_of(namespace, &list),
             named: list.bytes().any(|byte| byte != b','),
+            ends_at,
         })
     }
 }
