@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use tidegate_testkit::{RawHttp, SharedStack, Stack};
+use tidegate_testkit::{RawHttp, SharedStack, Stack, eventually};
 use tokio::time::interval;
 
 const HEADER_TIMEOUT: Duration = Duration::from_millis(500);
@@ -64,7 +64,14 @@ async fn an_idle_connection_outlives_the_header_timeout_and_ends_some_time() {
 async fn a_body_that_stops_is_given_up() {
     let stack = STACK.lend().await;
     let queue = stack.queue("q").await;
-    for (method, suffix) in [("PUT", ""), ("PUT", "/bulk"), ("PUT", "/job/x")] {
+    for (method, suffix) in [
+        ("PUT", ""),
+        ("PUT", "/bulk"),
+        ("PUT", "/job/x"),
+        // It means nothing, and is waited for all the same.
+        ("GET", "?timeout=60"),
+        ("DELETE", "/job/x"),
+    ] {
         let mut http = RawHttp::connect(stack.api(0).listen()).await;
         let begin = Instant::now();
         let head = format!(
@@ -85,6 +92,71 @@ async fn a_body_that_stops_is_given_up() {
         );
     }
     assert_eq!(queue.size().await, 0);
+}
+
+#[tokio::test]
+async fn a_body_that_trickles_is_given_up() {
+    let stack = STACK.lend().await;
+    let queue = stack.queue("q").await;
+    for suffix in ["", "/bulk"] {
+        let mut http = RawHttp::connect(stack.api(0).listen()).await;
+        let head = format!(
+            "PUT {}{suffix} HTTP/1.1\r\nHost: x\r\nX-Token: {}\r\nTransfer-Encoding: chunked\r\n\r\n",
+            queue.path(),
+            queue.token()
+        );
+        let begin = Instant::now();
+        assert!(http.send(head).await);
+        let mut ticks = interval(BODY_TIMEOUT / 10);
+        while begin.elapsed() < BODY_TIMEOUT * 4 && http.send("1\r\n[\r\n").await {
+            ticks.tick().await;
+        }
+        // The answer did not wait for the end of that.
+        let stopped = Instant::now();
+        let answer = http.answer().await.unwrap().expect(400);
+        let expected = r#"{"error":"failed to read body"}"#;
+        assert_eq!(answer.text(), expected);
+        assert!(stopped.elapsed() < BODY_TIMEOUT / 2);
+    }
+    assert_eq!(queue.size().await, 0);
+}
+
+/// Its jobs were handed to the connection, so they come back when their lease is over.
+#[tokio::test]
+async fn a_consumer_that_does_not_read_its_jobs_is_cut_and_they_come_back() {
+    const JOBS: usize = 16;
+    let config = "connections.write_timeout = \"500ms\"";
+    let stack = Stack::builder().api_config(config).start().await;
+    let queue = stack.queue("q").await;
+    for _ in 0..JOBS {
+        queue.publish(vec![b'x'; 1024 * 1024]).tries(2).id().await;
+    }
+    let connections = async || {
+        let name = "tidegate_http_connections";
+        stack.api(0).metric_where(name, "public").await
+    };
+    let before = connections().await;
+    let mut http = RawHttp::connect(stack.api(0).listen()).await;
+    let token = [("X-Token".to_owned(), queue.token().to_owned())];
+    let target = format!("{}?count={JOBS}&ttr=1", queue.path());
+    http.request("GET", &target, &token, b"").await;
+    assert_eq!(http.head().await.unwrap().status, 200);
+    let cut = async || match connections().await {
+        now if now <= before => Ok(()),
+        now => Err(now),
+    };
+    eventually("it is cut", Duration::from_secs(60), cut).await;
+    let back = async || match queue.size().await as usize {
+        JOBS => Ok(()),
+        size => Err(size),
+    };
+    eventually("the jobs are back", Duration::from_secs(60), back).await;
+    // What it can read is what the system had taken for it.
+    let received = http.rest().await;
+    assert!(received.len() < JOBS * 1024 * 1024, "{}", received.len());
+    let job = queue.consume().job().await.unwrap();
+    assert_eq!((job.body.len(), job.remain_tries), (1024 * 1024, 0));
+    stack.finish().await;
 }
 
 #[tokio::test]

@@ -1,5 +1,7 @@
 //! The routes of the admin port that hand out tokens.
 
+use tidegate_testkit::RawHttp;
+
 use crate::session::{play, session};
 
 #[tokio::test]
@@ -131,6 +133,117 @@ async fn what_the_admin_port_does_not_know_is_not_found() {
         ! plain text names its character set
         < 404 404 page not found
         = Content-Type: text/plain; charset=utf-8
+        "#,
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn the_pool_comes_in_the_query_or_before_the_token() {
+    let mut session = session().await;
+    session.set("chosen", "chosen-by-the-user-03");
+    session
+        .play(
+            r#"
+            # not in the form
+            > @admin POST /token/$ns
+            + Content-Type: application/x-www-form-urlencoded
+            | description=x&pool=nowhere
+            < 201 {\n    "token": "$token:made"\n}
+            # before the token it counts more than in the query
+            > @admin POST /token/$ns?description=x&pool=nowhere&token=default:$chosen
+            < 201 {\n    "token": "$chosen"\n}
+            > PUT /api/$ns/$q
+            + X-Token: $chosen
+            < 201 {"job_id":"$id:a","msg":"published"}
+            > @admin POST /token/$ns?description=x&token=nowhere:$chosen
+            < 400 {"error":"the pool was not exists"}
+            # it is a part of the 20 characters
+            > @admin POST /token/$ns?description=x&token=default:t-$q-000000000
+            < 201 {\n    "token": "t-$q-000000000"\n}
+            # a query says nothing to who deletes, a pool before the token does
+            > @admin DELETE /token/$ns/$made?pool=nowhere
+            < 204
+            > @admin DELETE /token/$ns/default:$chosen
+            < 204
+            > @admin GET /token/$ns?pool=
+            ~ 0s
+            < 200 {\n    "tokens": {\n        "$token": "test",\n        "t-$q-000000000": "x"\n    }\n}
+            "#,
+        )
+        .await;
+}
+
+#[tokio::test]
+async fn a_token_with_more_colons_is_used_with_its_pool_before_it() {
+    let mut session = session().await;
+    session.set("chosen", "a:b:chosen-by-the-user");
+    session
+        .play(
+            r#"
+            > @admin POST /token/$ns?description=%3Cx%3E&token=$chosen
+            < 201 {\n    "token": "$chosen"\n}
+            > PUT /api/$ns/$q
+            + X-Token: default:$chosen
+            < 201 {"job_id":"$id:a","msg":"published"}
+            > PUT /api/$ns/$q
+            + X-Token: $chosen
+            < 404 {"error":"pool not found"}
+            "#,
+        )
+        .await;
+}
+
+#[tokio::test]
+async fn version_and_pools_are_shown_with_and_without_a_slash() {
+    let mut session = session().await;
+    let mut http = RawHttp::connect(session.target.admin).await;
+    http.request("GET", "/version", &[], b"").await;
+    let answer = http.answer().await.unwrap().expect(200);
+    let version = answer.json();
+    let keys: Vec<&String> = version.as_object().unwrap().keys().collect();
+    assert_eq!(keys, ["build_commit", "build_date", "version"]);
+    assert!(
+        answer.text().starts_with("{\n    \"build_commit\": \""),
+        "{answer}"
+    );
+    http.request("GET", "/pools", &[], b"").await;
+    let answer = http.answer().await.unwrap().expect(200);
+    let pools = answer.json();
+    assert!(
+        pools.as_array().unwrap().contains(&"default".into()),
+        "{answer}"
+    );
+    session
+        .play(
+            r#"
+            > @admin GET /pools/
+            < 301
+            = Location: /pools
+            > @admin GET /pool
+            ! plain text names its character set
+            < 404 404 page not found
+            = Content-Type: text/plain; charset=utf-8
+            "#,
+        )
+        .await;
+}
+
+#[tokio::test]
+async fn a_namespace_may_have_several_tokens() {
+    play(
+        r#"
+        > @admin POST /token/$ns?description=x
+        < 201 {\n    "token": "$token:one"\n}
+        > @admin POST /token/$ns?description=x
+        < 201 {\n    "token": "$token:two"\n}
+        > PUT /api/$ns/$q
+        + X-Token: $one
+        | x
+        < 201 {"job_id":"$id:a","msg":"published"}
+        > GET /api/$ns/$q
+        + X-Token: $two
+        < 200 {"attributes":null,"data":"eA==","elapsed_ms":$int,"job_id":"$a","msg":"new job","namespace":"$ns","queue":"$q","remain_tries":0,"ttl":86400}
         "#,
     )
     .await;

@@ -187,3 +187,19 @@ async fn delayed_jobs_become_ready_together_and_in_order() {
     assert_eq!(found, bodies);
     session.target.check().await;
 }
+
+#[tokio::test]
+async fn a_text_has_at_most_1_mib() {
+    const MIB: usize = 1024 * 1024;
+    let session = session().await;
+    let queue = session.queue("large");
+    // A text and its quotes.
+    let text = |bytes: usize| format!("\"{}\"", "x".repeat(bytes - 2));
+    let whole = [text(MIB), text(MIB)];
+    assert_eq!(queue.publish_bulk(&whole).ids().await.len(), 2);
+    let one_large = ["1".to_owned(), text(MIB + 1)];
+    let answer = queue.publish_bulk(&one_large).send().await.unwrap();
+    assert_eq!(answer.expect(413).text(), r#"{"error":"job too large"}"#);
+    assert_eq!(queue.size().await, 2);
+    session.target.check().await;
+}

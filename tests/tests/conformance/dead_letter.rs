@@ -198,3 +198,26 @@ async fn limit_and_ttl_are_numbers_in_range() {
         )
         .await;
 }
+
+#[tokio::test]
+async fn a_respawned_job_may_live_longer_than_one_can_be_published_for() {
+    if !better("a long ttl is cut to some centuries, where lmstfy counts it modulo 2^32 or fails") {
+        return;
+    }
+    let session = session().await;
+    let queue = session.queue("long");
+    let centuries_s = 100 * 365 * 86400;
+    for ttl_s in [4_294_967_296, 9_223_372_036_854_775_807] {
+        let dead = bury(&queue, 1).await;
+        assert_eq!(queue.respawn(1, ttl_s).await, 1);
+        let job = queue.consume().job().await.unwrap();
+        assert_eq!(job.id, dead[0]);
+        assert!(
+            job.ttl_s > centuries_s && job.ttl_s <= ttl_s,
+            "{}",
+            job.ttl_s
+        );
+        queue.ack(&job.id).await;
+    }
+    session.target.check().await;
+}

@@ -1,5 +1,7 @@
 //! Methods and paths that lead nowhere.
 
+use tidegate_testkit::RawHttp;
+
 use crate::session::{play, session};
 
 const NOT_FOUND: &str = r#"{"error":"api not found"}"#;
@@ -117,6 +119,24 @@ async fn a_missing_queue_redirects_to_the_path_without_slash() {
         "#,
     )
     .await;
+}
+
+/// They come from the router itself, before anything else has had to do with the request.
+#[tokio::test]
+async fn a_redirect_keeps_the_query_and_has_no_request_id() {
+    let session = session().await;
+    let target = format!("/api/{}/?a=1&b=%20", session.value("ns"));
+    let location = target.replace("/?", "?");
+    for (method, status) in [("GET", 301), ("PUT", 307)] {
+        let mut http = RawHttp::connect(session.target.public).await;
+        http.request(method, &target, &[], b"").await;
+        let answer = http.answer().await.unwrap().expect(status);
+        assert_eq!(answer.header("location"), Some(location.as_str()));
+        assert_eq!(answer.header("x-request-id"), None);
+        let page = (status == 301).then_some("text/html; charset=utf-8");
+        assert_eq!(answer.header("content-type"), page);
+        assert_eq!(answer.body.is_empty(), status == 307);
+    }
 }
 
 #[tokio::test]

@@ -202,3 +202,38 @@ async fn a_job_id_can_be_the_name_of_a_queue() {
     )
     .await;
 }
+
+#[tokio::test]
+async fn a_body_has_at_most_1_mib() {
+    const MIB: usize = 1024 * 1024;
+    let session = session().await;
+    let queue = session.queue("large");
+    let id = queue.publish(vec![b'x'; MIB]).id().await;
+    let large = queue.publish(vec![b'x'; MIB + 1]).send().await.unwrap();
+    assert_eq!(large.expect(413).text(), r#"{"error":"body too large"}"#);
+    // The parameters are looked at first.
+    let bad = queue.publish(vec![b'x'; MIB + 1]).delay_s(u64::MAX);
+    let bad = bad.send().await.unwrap().expect(400);
+    assert_eq!(bad.text(), r#"{"error":"invalid delay"}"#);
+    let job = queue.consume().job().await.unwrap();
+    assert_eq!((job.id, job.body.len()), (id, MIB));
+    assert!(queue.consume().job().await.is_none());
+    session.target.check().await;
+}
+
+/// The standard alphabet, padded; not the one for URLs.
+#[tokio::test]
+async fn data_is_base_64_with_plus_slash_and_padding() {
+    play(
+        r#"
+        > PUT /api/$ns/$q
+        | >>>???>
+        < 201 {"job_id":"$id:a","msg":"published"}
+        > GET /api/$ns/$q/peek?count=x&ttr=x
+        < 200 {"attributes":null,"data":"Pj4+Pz8/Pg==","elapsed_ms":$int,"job_id":"$a","namespace":"$ns","queue":"$q","remain_tries":1,"ttl":86400}
+        > GET /api/$ns/$q
+        < 200 {"attributes":null,"data":"Pj4+Pz8/Pg==","elapsed_ms":$int,"job_id":"$a","msg":"new job","namespace":"$ns","queue":"$q","remain_tries":0,"ttl":86400}
+        "#,
+    )
+    .await;
+}

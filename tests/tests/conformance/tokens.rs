@@ -61,6 +61,22 @@ async fn a_token_comes_in_the_header_or_in_the_query() {
         > PUT /api/$ns/$q?token=nonsense&token=$token
         - X-Token
         < 401 {"error":"invalid token"}
+        # of several headers the first counts
+        > PUT /api/$ns/$q
+        + X-Token: $token
+        + X-Token: nonsense
+        < 201 {"job_id":"$id:e","msg":"published"}
+        > PUT /api/$ns/$q
+        + X-Token: nonsense
+        + X-Token: $token
+        < 401 {"error":"invalid token"}
+        # what cannot be decoded is not there
+        > PUT /api/$ns/$q?token=%zz
+        - X-Token
+        < 401 {"error":"token not found"}
+        > PUT /api/$ns/$q?token=%zz&token=$token
+        - X-Token
+        < 201 {"job_id":"$id:f","msg":"published"}
         "#,
     )
     .await;
@@ -89,6 +105,13 @@ async fn a_token_may_name_its_pool() {
         > PUT /api/$ns/$q
         + X-Token: default:
         < 401 {"error":"token not found"}
+        > PUT /api/$ns/$q
+        + X-Token: :
+        < 401 {"error":"token not found"}
+        # the pool is looked for before the token is
+        > PUT /api/$ns/$q
+        + X-Token: nowhere:
+        < 404 {"error":"pool not found"}
         "#,
     )
     .await;
