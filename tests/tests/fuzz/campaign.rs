@@ -149,7 +149,10 @@ async fn replay_entry(target: &Target, seen: &Mutex<Seen>, entry: Entry) {
 /// Whether the other side must answer or close the connection soon: it does not wait for a job, nor for
 /// the rest of what an administrator has to say.
 fn may_be_patient(port: Port, bytes: &[u8]) -> bool {
-    port == Port::Public && find(bytes, b"imeout").is_none() && !bytes.contains(&b'%')
+    port == Port::Public
+        && bytes.len() < 100_000
+        && find(bytes, b"imeout").is_none()
+        && !bytes.contains(&b'%')
 }
 
 /// Sends a case; answers what came back.

@@ -17,6 +17,8 @@ use crate::wire::{self, find};
 const QUIET: Duration = Duration::from_millis(150);
 /// The longest time to an answer or an end. A body that is left over is read off for 10 s at most.
 const END_LIMIT: Duration = Duration::from_secs(60);
+/// Looking through more takes a processor longer than what is measured here.
+const LOOK_BYTES: usize = 100_000;
 const DRIP_PAUSE: Duration = Duration::from_millis(20);
 
 /// How bytes are sent.
@@ -162,14 +164,19 @@ async fn to_the_end(read: &mut ReadHalf<'_>, received: &mut Vec<u8>) -> End {
 /// Whether there may be a wait for a job with something behind it. That such a client sends no more is
 /// not noticed before the wait ends; that it is gone is noticed at once.
 fn may_wait_unheard(sent: &[u8]) -> bool {
+    if sent.len() > LOOK_BYTES {
+        return true;
+    }
     let may_wait = find(sent, b"imeout").is_some() || sent.contains(&b'%');
     let is_end = |part: &[u8]| part.starts_with(b"\n\n") || part.starts_with(b"\n\r\n");
     let end = sent.windows(4).position(is_end);
     may_wait && end.is_some_and(|end| end + 3 < sent.len())
 }
 
-/// Whatever looks like the first line of a request is expected to be answered.
-fn requests_in(mut sent: &[u8]) -> usize {
+/// Whatever looks like the first line of a request is expected to be answered. It is not looked for in
+/// large bodies.
+fn requests_in(sent: &[u8]) -> usize {
+    let mut sent = &sent[..sent.len().min(LOOK_BYTES)];
     let mut count = 0;
     while let Some(at) = find(sent, b"HTTP/1.") {
         count += 1;

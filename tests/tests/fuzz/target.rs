@@ -19,7 +19,7 @@ const QUIET_TOKEN: &str = "quiet-token-00000000";
 /// Short, so that whoever stops sending is cut soon.
 const CONFIG: &str = "
     connections.header_timeout = \"500ms\"
-    connections.idle_timeout = \"1s\"
+    connections.idle_timeout = \"5s\"
     connections.write_timeout = \"2s\"
     requests.body_timeout = \"500ms\"
     bodies.bulk_bytes_max = 2097152

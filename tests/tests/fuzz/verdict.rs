@@ -6,10 +6,13 @@ use crate::wire::{self, Response, find, shown};
 
 /// What came back, if it is as it should be; otherwise what is wrong with it.
 pub(crate) fn judge(port: Port, sent: &[u8], outcome: &Outcome) -> Result<Vec<Response>, String> {
-    let to_head = find(sent, b"HEAD").is_some();
     let received = &outcome.received;
-    let answers = wire::read(received, to_head)
-        .map_err(|problem| format!("{problem}\n  in: {}", shown(received)))?;
+    let mut answers = wire::read(received, false);
+    let is_whole = answers.as_ref().is_ok_and(|answers| !answers.is_cut);
+    if !is_whole && find(sent, b"HEAD").is_some() {
+        answers = wire::read(received, true);
+    }
+    let answers = answers.map_err(|problem| format!("{problem}\n  in: {}", shown(received)))?;
     match outcome.end {
         End::StillOpen => return Err("neither answered nor closed in time".to_owned()),
         End::Closed if answers.is_cut => {
