@@ -24,10 +24,10 @@ async fn one_connection_too_many_is_answered_503_and_the_others_go_on() {
     let stack = Stack::builder().pumps(0).api_config(config).start().await;
     let queue = stack.queue("q").await;
     let mut waiting = Vec::new();
-    for _ in 0..3 {
+    for number in 1..=3 {
         waiting.push(wait_for_a_job(&stack, &queue).await);
+        stack.api(0).until_waiting(number).await;
     }
-    stack.api(0).until_waiting(3).await;
     for body in ["x".to_owned(), "x".repeat(1024 * 1024)] {
         let refused = queue.apart().publish(body).send().await.unwrap();
         assert_eq!(refused.header("retry-after"), Some("1"));

@@ -168,9 +168,14 @@ fn may_wait_unheard(sent: &[u8]) -> bool {
         return true;
     }
     let may_wait = find(sent, b"imeout").is_some() || sent.contains(&b'%');
+    may_wait && has_more_than_a_head(sent)
+}
+
+/// Whether there is something behind the first head: a body, or another request.
+pub(crate) fn has_more_than_a_head(sent: &[u8]) -> bool {
     let is_end = |part: &[u8]| part.starts_with(b"\n\n") || part.starts_with(b"\n\r\n");
     let end = sent.windows(4).position(is_end);
-    may_wait && end.is_some_and(|end| end + 3 < sent.len())
+    end.is_some_and(|end| end + 3 < sent.len())
 }
 
 /// Whatever looks like the first line of a request is expected to be answered. It is not looked for in
