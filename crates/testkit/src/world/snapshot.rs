@@ -1,6 +1,7 @@
 //! Reading a bucket as it is at one moment.
 
 use std::collections::{HashMap, HashSet};
+use std::time::Duration;
 
 use redis::aio::MultiplexedConnection;
 use redis::{Script, Value};
@@ -9,6 +10,7 @@ use tidegate_core::keys::BucketKeys;
 
 const SLOT_MS: u64 = 65_536;
 const CHUNK: u64 = 64;
+const ANSWER_LIMIT: Duration = Duration::from_secs(60);
 
 /// Returns the clock, then for each kind of key of the bucket its kind, the rest of its name and its
 /// contents. Looking for keys by pattern blocks Redis: fit for the small worlds of tests only.
@@ -82,6 +84,8 @@ pub(super) async fn read(url: &str) -> Vec<Bucket> {
         .get_multiplexed_async_connection()
         .await
         .expect("redis answers");
+    // A loaded machine may take long for a large bucket; by default half a second is too long.
+    connection.set_response_timeout(ANSWER_LIMIT);
     let mut buckets = Vec::new();
     for number in used_buckets(&mut connection).await {
         buckets.push(read_bucket(&mut connection, number).await);
