@@ -23,7 +23,7 @@ for _, key in ipairs({ KEYS[1], ARGV[3] }) do
     'ZREM' }) do
     need(command, key, '1')
   end
-  for _, command in ipairs({ 'HINCRBY', 'HSET', 'HSETNX', 'ZADD', 'ZRANGE', 'ZREMRANGEBYSCORE' }) do
+  for _, command in ipairs({ 'HINCRBY', 'HSET', 'HSETNX', 'LRANGE', 'ZADD', 'ZRANGE', 'ZREMRANGEBYSCORE' }) do
     need(command, key, '1', '1')
   end
 end

@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- purge: deletes the oldest ready or dead jobs of a queue.
+-- purge: deletes the oldest ready or dead jobs of a queue; a queue purged of its last job is forgotten.
 -- KEYS[1] queues hash, queue name → queue number
 -- ARGV[1] prefix of the bucket's keys
 -- ARGV[2] now    ms, '' = Redis's clock
@@ -23,4 +23,17 @@ for _, number in ipairs(redis.call('LPOP', list, limit) or {}) do
   end
 end
 settle()
+
+local function is_empty()
+  for _, jobs in ipairs(redis.call('HMGET', prefix .. 'q:' .. queue, unpack(STATES))) do
+    if tonumber(jobs or 0) ~= 0 then return false end
+  end
+  return true
+end
+
+-- No record names it any more. Published to again, it gets a new number.
+if state == READY and is_empty() then
+  redis.call('HDEL', KEYS[1], name)
+  redis.call('DEL', prefix .. 'q:' .. queue)
+end
 return { 'ok', purged, redis.call('EXISTS', list) }

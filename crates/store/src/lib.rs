@@ -12,32 +12,37 @@ mod connect;
 mod error;
 mod limits;
 mod link;
+mod measures;
 mod permissions;
 mod pools;
 mod reply;
 mod script;
 mod server_check;
+mod server_figures;
 mod subscription;
 mod tokens;
 mod verbs;
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use tidegate_core::{QueueKey, placement};
 
-use link::{Link, Moves};
+use link::{Link, Moves, Server};
 
 pub use config::{DEFAULT_URL, StoreConfig, UnsafeServer};
 pub use connect::ConnectError;
 pub use error::{StoreError, Unavailable};
 pub use limits::{LimitCreated, LimitHolder, LimitSide, Limits, RateLimit, Unit, UnitTaken};
+pub use measures::{HISTOGRAMS, describe_metrics};
 pub use pools::PoolError;
 pub use server_check::Refusal;
+pub use server_figures::ServerFigures;
 pub use subscription::{Alarm, Alarms, Doorbell, Doorbells, PumpVerb};
 pub use tokens::{TokenCreated, Tokens};
 pub use verbs::{
-    Acked, Cancelled, Claim, Done, Leased, LoadedSlot, MovedDue, PUBLISH_JOBS_MAX, Peeked,
-    Released, Reserved, Roster, Stats, Swept,
+    Acked, Cancelled, Claim, Done, Leased, ListedQueue, LoadedSlot, MovedDue, PUBLISH_JOBS_MAX,
+    Peeked, QueuePage, Released, Reserved, Roster, Stats, Swept,
 };
 
 /// One Redis deployment that holds jobs. Cheap to clone; clones share one connection.
@@ -68,6 +73,10 @@ impl Store {
     #[must_use]
     pub fn buckets(&self) -> u32 {
         self.inner.config.buckets
+    }
+
+    fn all_buckets(&self) -> impl Iterator<Item = u16> + use<> {
+        (0..self.buckets()).filter_map(|bucket| u16::try_from(bucket).ok())
     }
 
     /// The bucket that new jobs of a queue go to.
@@ -101,20 +110,28 @@ impl Store {
         &self,
         command: &redis::Cmd,
     ) -> Result<T, StoreError> {
+        let name = match command.args_iter().next() {
+            Some(redis::Arg::Simple(name)) => std::str::from_utf8(name).unwrap_or_default(),
+            _ => "",
+        };
         let (server, mut moves) = self.inner.link.server();
         let mut connection = server.connection.clone();
         let call = command.query_async(&mut connection);
-        self.answer(call, &mut moves).await
+        self.answer(name, &server, call, &mut moves).await
     }
 
     /// Waits for the answer of a call: as long as the command timeout allows, and only while its server
-    /// is the one that counts. Whatever goes wrong, the link is told.
+    /// is the one that counts. Whatever goes wrong, the link is told. `name` is the call's label in
+    /// metrics.
     async fn answer<T>(
         &self,
+        name: &str,
+        server: &Server,
         call: impl Future<Output = redis::RedisResult<T>>,
         moves: &mut Moves,
     ) -> Result<T, StoreError> {
         let wait = self.inner.config.command_timeout;
+        let began_at = Instant::now();
         let answer = tokio::select! {
             biased;
             answer = link::bounded(wait, call) => answer,
@@ -122,6 +139,7 @@ impl Store {
                 Err(StoreError::away("the master changed before it had answered".to_owned()))
             }
         };
+        server.measures.called(name, began_at, answer.is_ok());
         answer.inspect_err(|error| self.inner.link.failed(error))
     }
 }

@@ -13,18 +13,27 @@ use tidegate_core::{JobId, QueueKey};
 use crate::reply::Reply;
 use crate::{Store, StoreError};
 
-pub(crate) type LazyScript = LazyLock<Script>;
+pub(crate) type LazyScript = LazyLock<VerbScript>;
+
+/// A script and the verb that it is.
+pub(crate) struct VerbScript {
+    verb: &'static str,
+    script: Script,
+}
 
 /// The script in `lua/<verb>.lua`.
 macro_rules! script {
     ($verb:literal) => {
         std::sync::LazyLock::new(|| {
-            $crate::script::assemble(include_str!(concat!(
-                env!("CARGO_MANIFEST_DIR"),
-                "/../../lua/",
+            $crate::script::assemble(
                 $verb,
-                ".lua"
-            )))
+                include_str!(concat!(
+                    env!("CARGO_MANIFEST_DIR"),
+                    "/../../lua/",
+                    $verb,
+                    ".lua"
+                )),
+            )
         })
     };
 }
@@ -32,21 +41,27 @@ pub(crate) use script;
 
 const PRELUDE: &str = include_str!("../../../lua/prelude.lua");
 
-pub(crate) fn assemble(file: &str) -> Script {
+pub(crate) fn assemble(verb: &'static str, file: &str) -> VerbScript {
     // The flags must stand on the very first line of what Redis is given.
     let (shebang, body) = file.split_once('\n').unwrap_or((file, ""));
-    Script::new(&format!("{shebang}\n{PRELUDE}\n{body}"))
+    let script = Script::new(&format!("{shebang}\n{PRELUDE}\n{body}"));
+    VerbScript { verb, script }
 }
 
 /// A call of a script that is being put together.
 pub(crate) struct Call<'a> {
     store: &'a Store,
+    verb: &'static str,
     invocation: ScriptInvocation<'a>,
 }
 
 impl Store {
     /// Begins a call about a queue: what all verbs of producers and consumers begin with.
-    pub(crate) fn call_on_queue<'a>(&'a self, script: &'a Script, queue: &QueueKey) -> Call<'a> {
+    pub(crate) fn call_on_queue<'a>(
+        &'a self,
+        script: &'a VerbScript,
+        queue: &QueueKey,
+    ) -> Call<'a> {
         let keys = BucketKeys::new(self.bucket_of(queue));
         let call = self.call(script, &keys.queues(), keys.prefix());
         call.arg(queue.to_string())
@@ -55,7 +70,7 @@ impl Store {
     /// Begins a call on the lock of a bucket: what all verbs of pumps begin with.
     pub(crate) fn call_on_lock<'a>(
         &'a self,
-        script: &'a Script,
+        script: &'a VerbScript,
         bucket: u16,
         token: &str,
     ) -> Call<'a> {
@@ -64,8 +79,8 @@ impl Store {
     }
 
     /// Begins a call: key, prefix and clock are set.
-    pub(crate) fn call<'a>(&'a self, script: &'a Script, key: &str, prefix: &str) -> Call<'a> {
-        let mut invocation = script.key(key);
+    pub(crate) fn call<'a>(&'a self, script: &'a VerbScript, key: &str, prefix: &str) -> Call<'a> {
+        let mut invocation = script.script.key(key);
         invocation.arg(prefix);
         match self.now_ms {
             Some(now_ms) => invocation.arg(now_ms),
@@ -73,6 +88,7 @@ impl Store {
         };
         Call {
             store: self,
+            verb: script.verb,
             invocation,
         }
     }
@@ -100,6 +116,7 @@ impl Call<'_> {
         let (server, mut moves) = self.store.inner.link.server();
         let mut connection = server.connection.clone();
         let call = self.invocation.invoke_async::<Value>(&mut connection);
-        Reply::new(self.store.answer(call, &mut moves).await?)
+        let answer = self.store.answer(self.verb, &server, call, &mut moves);
+        Reply::new(answer.await?)
     }
 }

@@ -44,6 +44,9 @@ pub enum Refusal {
     Forbidden(String),
 }
 
+/// What a server tells about itself, by key.
+pub(crate) type Info = HashMap<String, String>;
+
 /// Refuses a server that cannot be used as it is; warns of what only costs.
 pub(crate) async fn check(session: &Session, config: &StoreConfig) -> Result<(), ConnectError> {
     let info = info(session).await?;
@@ -101,7 +104,7 @@ pub(crate) async fn claim_layout(
     }
 }
 
-async fn info(session: &Session) -> Result<HashMap<String, String>, StoreError> {
+pub(crate) async fn info(session: &Session) -> Result<Info, StoreError> {
     let text: String = session.command(&redis::cmd("INFO")).await?;
     let pairs = text
         .lines()
@@ -111,7 +114,7 @@ async fn info(session: &Session) -> Result<HashMap<String, String>, StoreError> 
         .collect())
 }
 
-fn risks(info: &HashMap<String, String>) -> Vec<Refusal> {
+fn risks(info: &Info) -> Vec<Refusal> {
     let mut risks = Vec::new();
     if info
         .get("aof_enabled")

@@ -117,10 +117,6 @@ impl Store {
             })
         }))
     }
-
-    fn all_buckets(&self) -> impl Iterator<Item = u16> {
-        (0..self.buckets()).filter_map(|bucket| u16::try_from(bucket).ok())
-    }
 }
 
 impl Doorbells {
@@ -200,7 +196,10 @@ impl Subscription {
             connection.subscribe(&self.channels).await?;
             Ok(connection.split())
         };
-        let (sink, stream) = self.store.answer(connecting, &mut moves.clone()).await?;
+        let (sink, stream) = self
+            .store
+            .answer("SUBSCRIBE", &server, connecting, &mut moves.clone())
+            .await?;
         let mut pings = interval_at(Instant::now() + PING_INTERVAL, PING_INTERVAL);
         pings.set_missed_tick_behavior(MissedTickBehavior::Delay);
         Ok(Connection {

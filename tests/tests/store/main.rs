@@ -11,6 +11,7 @@ mod durability;
 mod fixture;
 mod hints;
 mod limits;
+mod list_queues;
 mod messages;
 mod model;
 mod pump_verbs;

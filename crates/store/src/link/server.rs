@@ -7,6 +7,7 @@ use redis::aio::{ConnectionManager, ConnectionManagerConfig};
 use redis::io::tcp::{TcpSettings, socket2::TcpKeepalive};
 use redis::{Client, FromRedisValue};
 
+use crate::measures::Measures;
 use crate::{StoreConfig, StoreError};
 
 /// A server that may be connected to.
@@ -26,6 +27,7 @@ pub(crate) struct Waits {
 pub(crate) struct Server {
     pub(crate) client: Client,
     pub(crate) connection: ConnectionManager,
+    pub(crate) measures: Measures,
 }
 
 /// A connection, and the longest wait for an answer on it.
@@ -73,8 +75,10 @@ impl Endpoint {
     pub(crate) async fn connect(self) -> Result<Server, StoreError> {
         let config = self.waits.manager_config();
         let connecting = ConnectionManager::new_with_config(self.client.clone(), config);
+        let node = self.client.get_connection_info().addr().to_string();
         Ok(Server {
             client: self.client,
+            measures: Measures::new(node),
             connection: connecting.await?,
         })
     }

@@ -3,6 +3,7 @@
 mod ack;
 mod cancel;
 mod lease;
+mod list_queues;
 mod load_slot;
 mod move_due;
 mod peek;
@@ -18,6 +19,7 @@ mod sweep;
 pub use ack::{Acked, Done};
 pub use cancel::Cancelled;
 pub use lease::Leased;
+pub use list_queues::{ListedQueue, QueuePage};
 pub use load_slot::LoadedSlot;
 pub use move_due::MovedDue;
 pub use peek::Peeked;

@@ -8,7 +8,8 @@ static PURGE: LazyScript = script!("purge");
 
 impl Store {
     /// Deletes the jobs of a queue that are ready now, and answers how many. Delayed and leased jobs
-    /// stay. Many jobs take several steps.
+    /// stay; where there are none, nor dead ones, the queue is forgotten until it is published to
+    /// again. Many jobs take several steps.
     ///
     /// # Errors
     /// Redis is unavailable; jobs may have been deleted before.
@@ -25,22 +26,25 @@ impl Store {
     /// Redis is unavailable; jobs may have been deleted before.
     pub async fn purge_dead(&self, queue: &QueueKey, limit: u64) -> Result<u64, StoreError> {
         let limit = limit.min(self.stats(queue).await?.dead);
+        if limit == 0 {
+            return Ok(0);
+        }
         self.purge(queue, State::Dead, limit).await
     }
 
     async fn purge(&self, queue: &QueueKey, state: State, limit: u64) -> Result<u64, StoreError> {
         let mut purged = 0;
-        while purged < limit {
+        loop {
             let call = self
                 .call_on_queue(&PURGE, queue)
                 .arg(state.word())
                 .arg(HINTS_PER_CALL.min(limit - purged));
             let mut reply = call.send().await?.ok()?;
             purged += reply.count()?;
-            if !reply.flag()? {
-                break;
+            let more = reply.flag()?;
+            if !more || purged >= limit {
+                return Ok(purged);
             }
         }
-        Ok(purged)
     }
 }

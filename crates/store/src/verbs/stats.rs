@@ -1,5 +1,6 @@
 use tidegate_core::QueueKey;
 
+use crate::reply::Reply;
 use crate::script::{LazyScript, script};
 use crate::{Store, StoreError};
 
@@ -28,6 +29,18 @@ impl std::ops::AddAssign for Stats {
     }
 }
 
+impl Stats {
+    /// The counts as scripts give them: in the order of the states.
+    pub(super) fn read(reply: &mut Reply) -> Result<Self, StoreError> {
+        Ok(Self {
+            delayed: reply.count()?,
+            ready: reply.count()?,
+            leased: reply.count()?,
+            dead: reply.count()?,
+        })
+    }
+}
+
 impl Store {
     /// Counts the jobs of a queue.
     ///
@@ -35,12 +48,6 @@ impl Store {
     /// Redis is unavailable.
     pub async fn stats(&self, queue: &QueueKey) -> Result<Stats, StoreError> {
         let call = self.call_on_queue(&STATS, queue);
-        let mut reply = call.send().await?.ok()?;
-        Ok(Stats {
-            delayed: reply.count()?,
-            ready: reply.count()?,
-            leased: reply.count()?,
-            dead: reply.count()?,
-        })
+        Stats::read(&mut call.send().await?.ok()?)
     }
 }

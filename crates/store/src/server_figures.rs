@@ -1,0 +1,85 @@
+//! What operators watch about the server itself.
+
+use crate::server_check::{Info, info};
+use crate::{Store, StoreError};
+
+/// Figures of a Redis server, as it tells them. A figure that it does not tell is 0.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ServerFigures {
+    /// The memory that it may use, in bytes; 0 = no limit.
+    pub max_mem_bytes: u64,
+    /// The memory that it uses, in bytes.
+    pub used_mem_bytes: u64,
+    /// Open connections.
+    pub connections: u64,
+    /// Connections in a blocking command.
+    pub blocking_connections: u64,
+    /// Keys of the database that is used.
+    pub total_keys: u64,
+    /// Those of them with a time to live.
+    pub total_ttl_keys: u64,
+}
+
+impl Store {
+    /// Asks the server for its figures.
+    ///
+    /// # Errors
+    /// Redis is unavailable.
+    pub async fn server_figures(&self) -> Result<ServerFigures, StoreError> {
+        let (server, _) = self.inner.link.server();
+        let database = server.client.get_connection_info().redis_settings().db();
+        let session = server.session(self.inner.config.command_timeout);
+        Ok(read(&info(&session).await?, database))
+    }
+}
+
+fn read(info: &Info, database: i64) -> ServerFigures {
+    let number = |key: &str| {
+        let value = info.get(key).and_then(|value| value.parse().ok());
+        value.unwrap_or_default()
+    };
+    // `keys=5,expires=1,avg_ttl=0`; no line at all if the database is empty.
+    let keyspace = info.get(&format!("db{database}"));
+    let of_keyspace = |key: &str| {
+        let mut pairs = keyspace.into_iter().flat_map(|line| line.split(','));
+        let value = pairs.find_map(|pair| pair.strip_prefix(key)?.strip_prefix('=')?.parse().ok());
+        value.unwrap_or_default()
+    };
+    ServerFigures {
+        max_mem_bytes: number("maxmemory"),
+        used_mem_bytes: number("used_memory"),
+        connections: number("connected_clients"),
+        blocking_connections: number("blocked_clients"),
+        total_keys: of_keyspace("keys"),
+        total_ttl_keys: of_keyspace("expires"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_are_those_of_the_database_that_is_used() {
+        let told = [
+            ("maxmemory", "1024"),
+            ("used_memory", "512"),
+            ("connected_clients", "3"),
+            ("blocked_clients", "1"),
+            ("db1", "keys=50,expires=10,avg_ttl=0"),
+            ("db11", "keys=6,expires=2,avg_ttl=0,subexpiry=0"),
+        ];
+        let told = told.map(|(key, value)| (key.to_owned(), value.to_owned()));
+        let figures = read(&told.into(), 11);
+        let expected = ServerFigures {
+            max_mem_bytes: 1024,
+            used_mem_bytes: 512,
+            connections: 3,
+            blocking_connections: 1,
+            total_keys: 6,
+            total_ttl_keys: 2,
+        };
+        assert_eq!(figures, expected);
+        assert_eq!(read(&Info::new(), 0), ServerFigures::default());
+    }
+}
