@@ -11,7 +11,8 @@ use tidegate_store::Store;
 use crate::body::Reading;
 use crate::config::{Config, DEFAULT_POOL, JobDefaults, RequestLimits};
 use crate::limits::LimitDesk;
-use crate::pool::Pool;
+use crate::metrics::{PoolFigures, RequestFigures};
+use crate::pool::{Deployment, Pool};
 use crate::tokens::{TokenDesk, TokenForm};
 use crate::waiters::{Room, Waiters};
 
@@ -41,6 +42,10 @@ pub(crate) struct App {
     pub(crate) job_body: Reading,
     /// How the body of a bulk publish is read.
     pub(crate) bulk_body: Reading,
+    /// What is counted of requests for no pool.
+    pub(crate) nowhere: RequestFigures,
+    /// How many queues of a pool are told apart in metrics.
+    pub(crate) names_max: usize,
 }
 
 impl App {
@@ -51,8 +56,11 @@ impl App {
         admin_store: &Store,
         readiness: Readiness,
     ) -> Self {
-        let stores = stores.into_iter().map(|(name, store)| (name.into(), store));
-        let stores = stores.collect();
+        let deployment = |(name, store): (String, Store)| {
+            let figures = Arc::new(PoolFigures::new(&name, config.metrics.queues_max));
+            (name.into(), Deployment { store, figures })
+        };
+        let deployments = stores.into_iter().map(deployment).collect();
         let form = match config.hash_tokens {
             true => TokenForm::Hashed,
             false => TokenForm::Plain,
@@ -64,10 +72,10 @@ impl App {
             timeout: requests.body_timeout,
         };
         Self {
-            waiters: Waiters::new(&stores, waiters.poll_interval),
+            waiters: Waiters::new(&deployments, waiters.poll_interval),
             room: Room::new(waiters.in_process_max, waiters.per_token_max),
             wait_max: waiters.wait_max,
-            pools: pools(stores, config),
+            pools: pools(deployments, config),
             tokens: TokenDesk::new(admin_store.tokens(), form),
             limits: LimitDesk::new(admin_store.limits()),
             job_defaults: ArcSwap::from_pointee(config.job),
@@ -76,6 +84,8 @@ impl App {
             job_body: reading(requests.job_bytes_max),
             bulk_body: reading(requests.bulk_bytes_max),
             requests,
+            nowhere: RequestFigures::default(),
+            names_max: config.metrics.queues_max,
         }
     }
 
@@ -101,19 +111,27 @@ impl App {
     }
 }
 
-/// Pools for these stores. The configuration was checked: a pool moves to another that moves nowhere.
-fn pools(stores: BTreeMap<Arc<str>, Store>, config: &Config) -> BTreeMap<Arc<str>, Arc<Pool>> {
+/// Pools on these deployments. The configuration was checked: a pool moves to another that moves nowhere.
+fn pools(
+    deployments: BTreeMap<Arc<str>, Deployment>,
+    config: &Config,
+) -> BTreeMap<Arc<str>, Arc<Pool>> {
     let target = |name: &str| config.pool.get(name)?.migrate_to.as_deref();
-    let (moving, staying): (Vec<_>, Vec<_>) = stores
+    let (moving, staying): (Vec<_>, Vec<_>) = deployments
         .into_iter()
         .partition(|(name, _)| target(name).is_some());
     let mut pools = BTreeMap::new();
-    for (name, store) in staying.into_iter().chain(moving) {
+    for (name, deployment) in staying.into_iter().chain(moving) {
         let moves_to: Option<Arc<Pool>> = target(&name).and_then(|to| pools.get(to).cloned());
         if let Some(to) = &moves_to {
             tracing::info!(pool = %name, to = %to.name, "new jobs are stored in another pool");
         }
-        let pool = Pool::new(Arc::clone(&name), store, moves_to);
+        let pool = Pool::new(
+            Arc::clone(&name),
+            deployment,
+            config.metrics.refresh,
+            moves_to,
+        );
         pools.insert(name, Arc::new(pool));
     }
     pools

@@ -50,6 +50,8 @@ pub struct Config {
     pub requests: RequestLimits,
     /// How consumers wait.
     pub waiters: WaiterConfig,
+    /// What metrics may cost.
+    pub metrics: MetricsConfig,
     /// What applies where a request does not say.
     pub job: JobDefaults,
     /// Who may use the admin port: passwords by name. None = whoever can connect.
@@ -124,6 +126,17 @@ pub struct WaiterConfig {
     pub in_process_max: usize,
     /// How many of them with the same token.
     pub per_token_max: usize,
+}
+
+/// What metrics may cost.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MetricsConfig {
+    /// How many queues of a pool are told apart, and how many namespaces.
+    pub queues_max: usize,
+    /// How long what was read from Redis for a scrape is remembered.
+    #[serde(with = "humantime_serde")]
+    pub refresh: Duration,
 }
 
 /// What applies where a request does not say.

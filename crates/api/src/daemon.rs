@@ -15,7 +15,7 @@ use crate::admin::{self, Accounts};
 use crate::app::App;
 use crate::config::{Config, DEFAULT_POOL};
 use crate::front::Front;
-use crate::metrics::{HISTOGRAMS, describe};
+use crate::metrics::{HISTOGRAMS, describe, page};
 
 /// Whoever looks at the admin port while the daemon stops has this much longer.
 const ADMIN_DRAIN: Duration = Duration::from_millis(500);
@@ -79,7 +79,12 @@ pub async fn run(config: Config, process: Process) -> Result<(), StartError> {
 
     let admin_stop = CancellationToken::new();
     tokio::spawn(recorded.clone().upkeep(admin_stop.clone()));
-    let admin_router = admin::router(Arc::clone(&app), accounts.clone(), recorded);
+    let shown = Arc::clone(&app);
+    let metrics = recorded.with(move || {
+        let app = Arc::clone(&shown);
+        async move { page(&app).await }
+    });
+    let admin_router = admin::router(Arc::clone(&app), accounts.clone(), metrics);
     let admin_served = tokio::spawn(admin.serve(admin_router, admin_stop.clone(), ADMIN_DRAIN));
     let reloaded = Arc::clone(&app);
     process.started(move |config: &Config| {

@@ -10,7 +10,7 @@ use std::convert::Infallible;
 use std::future::ready;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use axum::Router;
 use axum::body::{Body, HttpBody};
@@ -21,13 +21,14 @@ use hyper::body::Incoming;
 use tower::Service;
 use ulid::Ulid;
 
+use crate::access_log::{AccessLine, Outcome};
 use crate::app::App;
 use crate::body::{self, Rest};
+use crate::context::RequestContext;
 use crate::lmstfy::error::Refusal;
 use crate::lmstfy::query::{Plus, unescape};
-use crate::lmstfy::routes::{self, Verb};
+use crate::lmstfy::routes::{self, Matched};
 use crate::lmstfy::unmatched::WithoutRequestId;
-use crate::metrics;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
@@ -51,13 +52,13 @@ impl Front {
     ///
     /// The future is boxed, and what it keeps is little: hyper sets the room for it aside in every
     /// connection, busy or not, and a long poll keeps it for minutes.
-    pub(crate) fn answer(&self, request: Request<Incoming>) -> Answering {
-        let mut log = Log::new(&request);
+    pub(crate) fn answer(&self, mut request: Request<Incoming>) -> Answering {
+        let record = Record::new(&mut request);
+        let app = Arc::clone(&self.app);
         let expects_continue = request.headers().contains_key(header::EXPECT);
         let (parts, incoming) = request.into_parts();
         let (body, lender) = body::lend(incoming);
         let handling = self.handle(Request::from_parts(parts, body));
-        let app = Arc::clone(&self.app);
         Box::pin(async move {
             let mut response = match handling.await {
                 Ok(response) => response,
@@ -70,7 +71,7 @@ impl Front {
                 // The process stops: the client must not send its next request to this connection.
                 end_connection(&mut response);
             }
-            log.finish(&mut response);
+            record.finish(&app, &mut response);
             Ok(response)
         })
     }
@@ -129,25 +130,28 @@ fn end_connection(response: &mut Response<Body>) {
     response.headers_mut().insert(header::CONNECTION, close);
 }
 
-/// What is remembered of a request for its metrics and its line in the log. Nothing of the query: it
-/// may have a token in it. Kept small, since it stays for the length of a long poll.
-struct Log {
+/// What is remembered of a request for its metrics and its line in the log. Kept small, since it stays
+/// for the length of a long poll.
+struct Record {
     began_at: Instant,
     method: Method,
-    path: Option<Box<str>>,
+    context: RequestContext,
+    line: Option<Box<AccessLine>>,
 }
 
-impl Log {
-    fn new<B>(request: &Request<B>) -> Self {
-        let wanted = tracing::enabled!(tracing::Level::DEBUG);
+impl Record {
+    fn new<B>(request: &mut Request<B>) -> Self {
+        let context = RequestContext::default();
+        request.extensions_mut().insert(context.clone());
         Self {
             began_at: Instant::now(),
             method: request.method().clone(),
-            path: wanted.then(|| request.uri().path().into()),
+            context,
+            line: AccessLine::new(request),
         }
     }
 
-    fn finish(&mut self, response: &mut Response<Body>) {
+    fn finish(&self, app: &App, response: &mut Response<Body>) {
         let id = Ulid::generate().to_string();
         if response.extensions().get::<WithoutRequestId>().is_none()
             && let Ok(value) = HeaderValue::from_str(&id)
@@ -156,20 +160,29 @@ impl Log {
         }
         // The wire answers 404 where axum would answer 405, which is what this header goes with.
         response.headers_mut().remove(header::ALLOW);
-        let verb = response
-            .extensions()
-            .get::<Verb>()
-            .map_or("none", |verb| verb.0);
         let took = self.began_at.elapsed();
-        metrics::answered(verb, &self.method, response.status(), took);
-        tracing::debug!(
-            verb,
-            method = %self.method,
-            path = self.path.take(),
-            status = response.status().as_u16(),
-            took_ms = took.as_secs_f64() * 1000.0,
-            request_id = id,
-            "answered"
-        );
+        self.count(app, response, took);
+        if let Some(line) = &self.line {
+            line.write(&Outcome {
+                pool: self.context.pool().map_or("", |pool| &pool.name),
+                method: &self.method,
+                status: response.status(),
+                took,
+                request_id: &id,
+            });
+        }
+    }
+
+    fn count(&self, app: &App, response: &Response<Body>, took: Duration) {
+        let matched = response.extensions().get::<Matched>();
+        let template = matched.map_or("", |matched| matched.0);
+        let (method, status) = (&self.method, response.status());
+        match self.context.pool() {
+            Some(pool) => pool
+                .figures
+                .requests(self.context.namespace())
+                .answered(template, method, status, took),
+            None => app.nowhere.answered(template, method, status, took),
+        }
     }
 }

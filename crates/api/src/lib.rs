@@ -11,12 +11,14 @@
 //! A front door parses, calls one verb of the store and renders. It keeps nothing: any number of these
 //! processes may run behind a balancer.
 
+mod access_log;
 mod admin;
 mod app;
 mod arguments;
 mod batcher;
 mod body;
 mod config;
+mod context;
 mod daemon;
 mod front;
 mod limits;
@@ -28,6 +30,7 @@ mod waiters;
 
 pub use arguments::translate;
 pub use config::{
-    Config, DEFAULT_POOL, DEFAULTS, JobDefaults, Password, RequestLimits, WaiterConfig,
+    Config, DEFAULT_POOL, DEFAULTS, JobDefaults, MetricsConfig, Password, RequestLimits,
+    WaiterConfig,
 };
 pub use daemon::{StartError, run};

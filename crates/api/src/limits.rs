@@ -118,10 +118,7 @@ impl LimitDesk {
         });
         match taking.await {
             Ok(Ok(Some(permit))) => Ok(permit),
-            Ok(Ok(None)) => {
-                metrics::limited(action.name());
-                Err(NoPermit::OverLimit)
-            }
+            Ok(Ok(None)) => Err(NoPermit::OverLimit),
             Ok(Err(error)) => Err(error),
             // Only a runtime that shuts down ends the task early.
             Err(_) => Err(NoPermit::Failed),

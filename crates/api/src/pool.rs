@@ -6,21 +6,36 @@
 //! taken out of the settings.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use tidegate_core::{JobId, NewJob, QueueKey};
 use tidegate_store::{Acked, Peeked, Stats, Store, StoreError};
 
 use crate::batcher::{Ack, Batcher, Publish};
+use crate::metrics::{Collector, PoolFigures};
 use crate::waiters::Source;
 
 /// Jobs with longer bodies than this, together, go by themselves: they would hold up the others.
 const BATCHED_BYTES_MAX: usize = 16 * 1024;
+
+/// A Redis deployment, and what is counted of its jobs. Cheap to clone.
+#[derive(Debug, Clone)]
+pub(crate) struct Deployment {
+    /// The jobs.
+    pub(crate) store: Store,
+    /// What is counted.
+    pub(crate) figures: Arc<PoolFigures>,
+}
 
 /// One pool. Its verbs are those of the store; they fail as the store does.
 #[derive(Debug)]
 pub(crate) struct Pool {
     /// Its name in the configuration and in tokens.
     pub(crate) name: Arc<str>,
+    /// What is counted of its deployment, and of the requests for it.
+    pub(crate) figures: Arc<PoolFigures>,
+    /// What Redis knows of all queues of its deployment.
+    pub(crate) collector: Collector,
     store: Store,
     publishing: Batcher<Publish>,
     acking: Batcher<Ack>,
@@ -29,18 +44,26 @@ pub(crate) struct Pool {
 
 impl Pool {
     /// `moves_to` itself moves nowhere.
-    pub(crate) fn new(name: Arc<str>, store: Store, moves_to: Option<Arc<Self>>) -> Self {
+    pub(crate) fn new(
+        name: Arc<str>,
+        deployment: Deployment,
+        refresh: Duration,
+        moves_to: Option<Arc<Self>>,
+    ) -> Self {
+        let Deployment { store, figures } = deployment;
         Self {
+            collector: Collector::new(&name, store.clone(), refresh),
             name,
             publishing: Batcher::new(store.clone()),
             acking: Batcher::new(store.clone()),
+            figures,
             store,
             moves_to,
         }
     }
 
     /// This pool and the one it moves to.
-    fn both(&self) -> impl Iterator<Item = &Self> {
+    pub(crate) fn both(&self) -> impl Iterator<Item = &Self> {
         [self].into_iter().chain(self.moves_to.as_deref())
     }
 
@@ -82,21 +105,26 @@ impl Pool {
         replaces: Option<JobId>,
     ) -> Result<Vec<JobId>, StoreError> {
         let bytes: usize = jobs.iter().map(|job| job.body.len()).sum();
-        if replaces.is_some() || bytes > BATCHED_BYTES_MAX {
-            return self.store.publish(queue, &jobs, replaces).await;
-        }
-        self.publishing.submit(queue, jobs).await
+        let is_delayed = jobs.iter().any(|job| job.delay_ms > 0);
+        let ids = if replaces.is_some() || bytes > BATCHED_BYTES_MAX {
+            self.store.publish(queue, &jobs, replaces).await?
+        } else {
+            self.publishing.submit(queue, jobs).await?
+        };
+        self.figures.published(queue, ids.len(), is_delayed);
+        Ok(ids)
     }
 
-    pub(crate) async fn ack(&self, queue: &QueueKey, id: JobId) -> Result<Acked, StoreError> {
-        let mut acked = Acked::AlreadyGone;
+    /// Deletes a job, wherever it is, if it is there.
+    pub(crate) async fn ack(&self, queue: &QueueKey, id: JobId) -> Result<(), StoreError> {
         for pool in self.both() {
-            acked = pool.acking.submit(queue, id).await?;
-            if let Acked::Done { .. } = acked {
+            if let Acked::Done { age_ms, .. } = pool.acking.submit(queue, id).await? {
+                let age = Duration::from_millis(age_ms);
+                pool.figures.acked(queue, age);
                 break;
             }
         }
-        Ok(acked)
+        Ok(())
     }
 
     pub(crate) async fn peek_ready(&self, queue: &QueueKey) -> Result<Option<Peeked>, StoreError> {
@@ -125,7 +153,8 @@ impl Pool {
 
     pub(crate) async fn purge_ready(&self, queue: &QueueKey) -> Result<(), StoreError> {
         for pool in self.both() {
-            pool.store.purge_ready(queue).await?;
+            let purged = pool.store.purge_ready(queue).await?;
+            pool.figures.purged(purged);
         }
         Ok(())
     }
@@ -133,7 +162,9 @@ impl Pool {
     pub(crate) async fn purge_dead(&self, queue: &QueueKey, limit: u64) -> Result<(), StoreError> {
         let mut left = limit;
         for pool in self.both() {
-            left -= pool.store.purge_dead(queue, left).await?;
+            let purged = pool.store.purge_dead(queue, left).await?;
+            pool.figures.purged(purged);
+            left -= purged;
         }
         Ok(())
     }
@@ -146,7 +177,9 @@ impl Pool {
     ) -> Result<u64, StoreError> {
         let mut left = limit;
         for pool in self.both() {
-            left -= pool.store.respawn(queue, left, ttl_ms).await?;
+            let respawned = pool.store.respawn(queue, left, ttl_ms).await?;
+            pool.figures.respawned(respawned);
+            left -= respawned;
         }
         Ok(limit - left)
     }
@@ -163,6 +196,7 @@ where
     for pool in pools {
         let found = look(&pool.store).await?;
         if found.is_some() {
+            pool.figures.peeked();
             return Ok(found);
         }
     }

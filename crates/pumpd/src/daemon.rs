@@ -10,7 +10,7 @@ use tidegate_store::{PoolError, Store};
 use tokio_util::sync::CancellationToken;
 
 use crate::config::Config;
-use crate::measures::{LATENESS_BUCKETS, LATENESS_NAME, describe};
+use crate::measures::{HISTOGRAMS, describe};
 use crate::membership::Membership;
 use crate::pump;
 
@@ -41,8 +41,8 @@ pub enum StartError {
 /// # Errors
 /// It did not start. Once it has started nothing ends it but a signal.
 pub async fn run(config: Config, process: Process) -> Result<(), StartError> {
-    let recorded = metrics::init(&[(LATENESS_NAME, &LATENESS_BUCKETS)])
-        .map_err(|error| StartError::Metrics(error.to_string()))?;
+    let recorded =
+        metrics::init(&HISTOGRAMS).map_err(|error| StartError::Metrics(error.to_string()))?;
     describe();
     let address = config.admin_listen;
     let listen_error = |source| StartError::Listen { address, source };

@@ -1,6 +1,6 @@
 //! What the pump tells about itself.
 
-use metrics::{Counter, Gauge, Histogram, Unit};
+use metrics::{Counter, Gauge, Histogram};
 use metrics::{counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram};
 use tidegate_store::MovedDue;
 
@@ -10,14 +10,17 @@ const LOADED: &str = "tidegate_pump_loaded_hints_total";
 const LATENESS: &str = "tidegate_pump_lateness_seconds";
 const HELD: &str = "tidegate_pump_buckets_held";
 const FAILED: &str = "tidegate_pump_failed_runs_total";
+const DUE: &str = "infra_lmstfy_redis_timer_due_jobs";
+const FULL: &str = "infra_lmstfy_redis_timer_full_batches";
 
-/// Buckets of the lateness histogram, in seconds: from well below the promise to an outage.
-pub(crate) const LATENESS_BUCKETS: [f64; 14] = [
+/// From well below the promise to an outage, in seconds.
+const LATENESS_BOUNDS: [f64; 14] = [
     0.001, 0.002, 0.003, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 30.0, 300.0,
 ];
 
-/// The name of the lateness histogram.
-pub(crate) const LATENESS_NAME: &str = LATENESS;
+/// The histograms and the upper bounds of their buckets.
+pub(crate) const HISTOGRAMS: [(&str, &[f64]); 2] =
+    [(LATENESS, &LATENESS_BOUNDS), tidegate_store::HISTOGRAMS[0]];
 
 /// Says once per process what the metrics mean.
 pub(crate) fn describe() {
@@ -28,12 +31,11 @@ pub(crate) fn describe() {
     describe_counter!(STALE, "Due hints that no record agreed with");
     describe_counter!(LOADED, "Far hints loaded into near");
     describe_counter!(FAILED, "Runs of a bucket that Redis failed");
+    describe_counter!(DUE, "Jobs whose delay or lease was over");
+    describe_counter!(FULL, "Calls for due jobs that left some for the next one");
+    tidegate_store::describe_metrics();
     describe_gauge!(HELD, "Buckets led by this instance");
-    describe_histogram!(
-        LATENESS,
-        Unit::Seconds,
-        "Moment a job was made ready minus its due time"
-    );
+    describe_histogram!(LATENESS, "Moment a job was made ready minus its due time");
 }
 
 /// What one pool's pump counts.
@@ -45,6 +47,8 @@ pub(crate) struct Measures {
     stale: Counter,
     loaded: Counter,
     failed: Counter,
+    due: Counter,
+    full: Counter,
     lateness: Histogram,
     held: Gauge,
 }
@@ -59,6 +63,8 @@ impl Measures {
             stale: counter!(STALE, "pool" => pool.to_owned()),
             loaded: counter!(LOADED, "pool" => pool.to_owned()),
             failed: counter!(FAILED, "pool" => pool.to_owned()),
+            due: counter!(DUE, "pool" => pool.to_owned()),
+            full: counter!(FULL, "pool" => pool.to_owned()),
             lateness: histogram!(LATENESS, "pool" => pool.to_owned()),
             held: gauge!(HELD, "pool" => pool.to_owned()),
         }
@@ -66,6 +72,7 @@ impl Measures {
 
     pub(crate) fn moved(&self, moved: &MovedDue) {
         if let MovedDue::Done {
+            more,
             buried,
             expired,
             stale,
@@ -73,7 +80,10 @@ impl Measures {
             ..
         } = moved
         {
-            self.to_ready.increment(latenesses_ms.len() as u64);
+            let ready = latenesses_ms.len() as u64;
+            self.to_ready.increment(ready);
+            self.due.increment(ready + buried + expired);
+            self.full.increment(u64::from(*more));
             self.to_dead.increment(*buried);
             self.to_expired.increment(*expired);
             self.stale.increment(*stale);

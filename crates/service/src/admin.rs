@@ -11,7 +11,10 @@ use crate::metrics::{CONTENT_TYPE, Metrics};
 /// A daemon's `own` routes, `GET /metrics`, `/healthz` and `/readyz`, and `404 page not found` as text for
 /// everything else.
 pub fn admin_router(metrics: Metrics, readiness: Readiness, own: Router) -> Router {
-    let show = move || async move { ([(header::CONTENT_TYPE, CONTENT_TYPE)], metrics.render()) };
+    let show = move || async move {
+        let page = metrics.show().await;
+        ([(header::CONTENT_TYPE, CONTENT_TYPE)], page)
+    };
     own.route("/metrics", get(show))
         .route("/healthz", get(alive))
         .route("/readyz", get(async move || readiness.answer().await))

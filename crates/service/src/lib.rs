@@ -28,7 +28,7 @@ pub use config::{
     process_environment,
 };
 pub use health::{Check, Readiness};
-pub use listener::{Drained, ListenLimits, Listener};
+pub use listener::{Drained, ListenLimits, Listener, Peer};
 pub use logs::{LogConfig, LogError, LogFormat, Logs};
 pub use pid_file::{PidFile, PidFileError};
 pub use shutdown::{Stop, stop_on_signals};

@@ -20,7 +20,9 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tower::Service;
+use tower::util::MapRequest;
 
+use crate::metrics::CONNECTIONS;
 use crate::refusal::refuse;
 use crate::timeouts;
 
@@ -88,6 +90,10 @@ pub enum Drained {
     /// The deadline passed; this many connections were cut.
     Cut(usize),
 }
+
+/// Who sent a request: the other end of its connection. In the extensions of every request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Peer(pub SocketAddr);
 
 /// A bound address that serves HTTP.
 #[derive(Debug)]
@@ -192,9 +198,10 @@ where
         // The semaphores are never closed, so there is always a place in the end.
         while let Some(place) = self.place().await {
             match socket.accept().await {
-                Ok((stream, _)) if tune(&stream).is_ok() => match self.or_better(place) {
+                Ok((stream, peer)) if tune(&stream).is_ok() => match self.or_better(place) {
                     Place::Room(permit) => {
-                        let connection = self.clone().connection(stream, graceful.watcher());
+                        let connection = self.clone();
+                        let connection = connection.connection(stream, peer, graceful.watcher());
                         tokio::spawn(async move {
                             connection.await;
                             drop(permit);
@@ -249,8 +256,17 @@ where
 
     /// Serves one connection to its end. The parts that are large are boxed one by one: a future that
     /// is passed on by value would take its place twice, in each of ten thousands of connections.
-    fn connection(self, stream: TcpStream, watcher: Watcher) -> impl Future<Output = ()> + use<S> {
+    fn connection(
+        self,
+        stream: TcpStream,
+        peer: SocketAddr,
+        watcher: Watcher,
+    ) -> impl Future<Output = ()> + use<S> {
         let limits = &self.limits;
+        let service = MapRequest::new(self.service, move |mut request: Request<Incoming>| {
+            request.extensions_mut().insert(Peer(peer));
+            request
+        });
         let stream = Arc::new(stream);
         let broken = timeouts::broken(Arc::clone(&stream));
         let (stream, timer) = timeouts::pair(stream, limits);
@@ -259,7 +275,7 @@ where
             .header_read_timeout(limits.idle_timeout)
             .max_header_size(limits.header_bytes_max.max(BUFFER_BYTES_MIN))
             .title_case_headers(true)
-            .serve_connection(TokioIo::new(stream), TowerToHyperService::new(self.service));
+            .serve_connection(TokioIo::new(stream), TowerToHyperService::new(service));
         let connection = Box::pin(watcher.watch(connection));
         let (name, cut) = (self.name, self.cut);
         async move {
@@ -311,7 +327,7 @@ struct Open(metrics::Gauge);
 
 impl Open {
     fn new(listener: &'static str) -> Self {
-        let gauge = metrics::gauge!("tidegate_http_connections", "listener" => listener);
+        let gauge = metrics::gauge!(CONNECTIONS, "listener" => listener);
         gauge.increment(1.0);
         Self(gauge)
     }

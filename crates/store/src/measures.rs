@@ -31,17 +31,14 @@ pub fn describe_metrics() {
 #[derive(Debug)]
 pub(crate) struct Measures {
     node: String,
-    by_command: RwLock<HashMap<Box<str>, Arc<OfCommand>>>,
+    succeeded: OfCommands,
+    failed: OfCommands,
 }
+
+type OfCommands = RwLock<HashMap<Box<str>, Arc<OfCommand>>>;
 
 #[derive(Debug)]
 struct OfCommand {
-    ok: Outcome,
-    failed: Outcome,
-}
-
-#[derive(Debug)]
-struct Outcome {
     latency: Histogram,
     calls: Counter,
 }
@@ -51,48 +48,40 @@ impl Measures {
     pub(crate) fn new(node: String) -> Self {
         Self {
             node,
-            by_command: RwLock::default(),
+            succeeded: RwLock::default(),
+            failed: RwLock::default(),
         }
     }
 
     /// A call that began at `began_at` has ended. `command` is one of the few that this crate sends.
     pub(crate) fn called(&self, command: &str, began_at: Instant, is_ok: bool) {
-        let known = self.of(command);
-        let outcome = if is_ok { &known.ok } else { &known.failed };
-        outcome.latency.record(millis(began_at.elapsed()));
-        outcome.calls.increment(1);
+        let of_command = self.of(command, is_ok);
+        of_command.latency.record(millis(began_at.elapsed()));
+        of_command.calls.increment(1);
     }
 
-    fn of(&self, command: &str) -> Arc<OfCommand> {
-        let known = self
-            .by_command
-            .read()
-            .unwrap_or_else(PoisonError::into_inner);
+    fn of(&self, command: &str, is_ok: bool) -> Arc<OfCommand> {
+        let (all, status) = if is_ok {
+            (&self.succeeded, "ok")
+        } else {
+            (&self.failed, "error")
+        };
+        let known = all.read().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = known.get(command) {
             return Arc::clone(known);
         }
         drop(known);
-        let new = Arc::new(OfCommand {
-            ok: self.outcome(command, "ok"),
-            failed: self.outcome(command, "error"),
-        });
-        let mut known = self
-            .by_command
-            .write()
-            .unwrap_or_else(PoisonError::into_inner);
-        Arc::clone(known.entry(command.into()).or_insert(new))
-    }
-
-    fn outcome(&self, command: &str, status: &'static str) -> Outcome {
         let labels = [
             ("node", self.node.clone()),
             ("command", command.to_lowercase()),
             ("status", status.to_owned()),
         ];
-        Outcome {
+        let new = Arc::new(OfCommand {
             latency: histogram!(LATENCY, &labels),
             calls: counter!(CALLS, &labels),
-        }
+        });
+        let mut known = all.write().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(known.entry(command.into()).or_insert(new))
     }
 }
 

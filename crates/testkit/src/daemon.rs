@@ -268,6 +268,17 @@ impl Daemon {
         Duration::from_nanos(tasks.filter_map(of_task).sum())
     }
 
+    /// All its metrics, in the text format of Prometheus.
+    ///
+    /// # Panics
+    /// When it does not answer.
+    pub async fn metrics(&self) -> String {
+        let mut http = RawHttp::connect(self.admin).await;
+        http.request("GET", "/metrics", &[], b"").await;
+        let answer = http.answer().await.expect("metrics are told");
+        answer.expect(200).text()
+    }
+
     /// What it tells now under this name in its metrics, over all labels together; 0 when it tells
     /// nothing.
     ///
@@ -282,14 +293,11 @@ impl Daemon {
     /// # Panics
     /// When it does not answer.
     pub async fn metric_where(&self, name: &str, label: &str) -> f64 {
-        let mut http = RawHttp::connect(self.admin).await;
-        http.request("GET", "/metrics", &[], b"").await;
-        let answer = http.answer().await.expect("metrics are told").expect(200);
+        let text = self.metrics().await;
         let is_sample = |line: &&str| {
             let rest = line.strip_prefix(name);
             rest.is_some_and(|rest| rest.starts_with([' ', '{']) && rest.contains(label))
         };
-        let text = answer.text();
         let samples = text.lines().filter(is_sample);
         samples
             .filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok())

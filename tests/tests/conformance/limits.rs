@@ -98,7 +98,7 @@ async fn only_successes_count_and_one_request_is_one_unit() {
     assert_eq!(queue.consume().count(2).jobs().await.len(), 2);
     let refused = queue.consume().timeout_s(30).send().await.unwrap();
     assert_eq!(refused.text(), over_limit(&queue, "consume"));
-    let name = "tidegate_limited_requests_total";
+    let name = "infra_lmstfy_http_rate_limit";
     let api = stack.api(0);
     assert!(api.metric_where(name, "action=\"produce\"").await >= 3.0);
     assert!(api.metric_where(name, "action=\"consume\"").await >= 1.0);

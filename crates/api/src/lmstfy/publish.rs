@@ -17,7 +17,6 @@ use super::scope::{PublishScope, QueueScope};
 use super::terms::Terms;
 use crate::app::App;
 use crate::body::BodyError;
-use crate::metrics;
 
 #[derive(Serialize)]
 struct Published {
@@ -55,7 +54,6 @@ pub(super) async fn publish_one(
         .publish(&scope.queue, vec![job], replaces)
         .await?;
     let id = *ids.first().ok_or(Refusal::Internal)?;
-    metrics::published(&scope.pool.name, 1);
     let published = Published {
         job_id: WireJobId { id, versioned },
         msg: "published",

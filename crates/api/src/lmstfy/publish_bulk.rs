@@ -24,7 +24,6 @@ use super::scope::PublishScope;
 use super::terms::Terms;
 use crate::app::App;
 use crate::config::RequestLimits;
-use crate::metrics;
 
 #[derive(Serialize)]
 struct Published {
@@ -52,7 +51,6 @@ pub(super) async fn publish_bulk(
         .collect();
     let ids = scope.pool.publish(&scope.queue, jobs, None).await?;
     permit.keep();
-    metrics::published(&scope.pool.name, ids.len());
     let versioned = extras.versioned_id;
     let published = Published {
         job_ids: ids

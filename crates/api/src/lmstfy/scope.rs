@@ -17,6 +17,7 @@ use super::job_id::WireJobId;
 use super::query::{Plus, Query, unescape};
 use crate::app::App;
 use crate::config::RequestLimits;
+use crate::context::RequestContext;
 use crate::limits::{Action, NoPermit, Permit};
 use crate::pool::Pool;
 use crate::waiters::TokenKey;
@@ -202,8 +203,12 @@ fn queues_of(namespace: &Namespace, list: &str) -> Vec<QueueKey> {
     queues
 }
 
-/// The token that came with a request, and the pool that it names.
-struct Presented(String);
+/// The token that came with a request, and the pool that it names. What it turns out to open is noted
+/// in the context of the request.
+struct Presented {
+    token: String,
+    context: RequestContext,
+}
 
 impl Presented {
     /// The header counts; the query only where there is no header, or an empty one.
@@ -215,21 +220,24 @@ impl Presented {
                 .get("token")
                 .unwrap_or_default(),
         };
-        Self(token)
+        Self {
+            token,
+            context: RequestContext::of(&parts.extensions),
+        }
     }
 
     /// Pool and bare token of `[pool:]token`.
     fn split(&self) -> (&str, &str) {
-        match self.0.split_once(':') {
+        match self.token.split_once(':') {
             Some((pool, token)) => (pool, token),
-            None => ("", &self.0),
+            None => ("", &self.token),
         }
     }
 
     fn pool(&self, app: &App) -> Result<Arc<Pool>, Refusal> {
-        app.pool(self.split().0)
-            .cloned()
-            .ok_or(Refusal::PoolNotFound)
+        let pool = app.pool(self.split().0).ok_or(Refusal::PoolNotFound)?;
+        self.context.is_for(pool);
+        Ok(Arc::clone(pool))
     }
 
     /// The namespace, if the token opens it. A namespace that cannot be is opened by none. Where tokens
@@ -249,6 +257,7 @@ impl Presented {
         }
         let namespace = namespace.ok_or(Refusal::TokenInvalid)?;
         if app.tokens.opens(&pool.name, namespace, token).await? {
+            self.context.opened(namespace);
             Ok(namespace)
         } else {
             Err(Refusal::TokenInvalid)
@@ -269,10 +278,13 @@ impl Presented {
         let permit = app.limits.permit(holder, action);
         permit.await.map_err(|reason| match reason {
             NoPermit::Failed => Refusal::Internal,
-            NoPermit::OverLimit => Refusal::OverLimit {
-                action,
-                token: token.into(),
-            },
+            NoPermit::OverLimit => {
+                pool.figures.limited(namespace, action);
+                Refusal::OverLimit {
+                    action,
+                    token: token.into(),
+                }
+            }
         })
     }
 }
@@ -320,7 +332,10 @@ mod tests {
     #[test]
     fn a_token_is_split_at_its_first_colon() {
         let split = |text: &str| {
-            let presented = Presented(text.to_owned());
+            let presented = Presented {
+                token: text.to_owned(),
+                context: RequestContext::default(),
+            };
             let (pool, token) = presented.split();
             (pool.to_owned(), token.to_owned())
         };

@@ -3,6 +3,7 @@
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use axum::body::{Body, HttpBody};
 use bytes::Bytes;
@@ -30,6 +31,7 @@ impl Delivery {
     pub(super) fn new(inner: Arc<Inner>, haul: Haul) -> Self {
         let parcel = Parcel {
             inner,
+            now_ms: haul.now_ms,
             slips: haul.slips(),
             source: haul.source,
         };
@@ -86,12 +88,20 @@ struct Parcel {
     inner: Arc<Inner>,
     source: Source,
     slips: Vec<(JobId, u32)>,
+    /// The clock of Redis when they were reserved, in ms.
+    now_ms: u64,
 }
 
 impl Parcel {
     fn arrived(&mut self) {
-        let delivered = std::mem::take(&mut self.slips).len();
-        crate::metrics::delivered(&self.source.pool, delivered);
+        let delivered = std::mem::take(&mut self.slips);
+        let ages = delivered.iter().map(|(id, _)| {
+            let age_ms = self.now_ms.saturating_sub(id.created_at_ms());
+            Duration::from_millis(age_ms)
+        });
+        if let Some(pool) = self.inner.pools.get(&self.source.pool) {
+            pool.deployment.figures.delivered(&self.source.queue, ages);
+        }
     }
 }
 

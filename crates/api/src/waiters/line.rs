@@ -78,6 +78,11 @@ impl Line {
         !std::mem::replace(&mut self.serving, true)
     }
 
+    /// How many seats there are.
+    pub(super) fn len(&self) -> usize {
+        self.seats.len()
+    }
+
     /// Nobody waits and nobody serves: the line may go.
     pub(super) fn is_over(&self) -> bool {
         self.seats.is_empty() && !self.serving

@@ -48,13 +48,14 @@ use std::time::Duration;
 
 use metrics::Gauge;
 use tidegate_core::JobId;
-use tidegate_store::{Claim, Store};
+use tidegate_store::Claim;
 use tokio::runtime::Handle;
 use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::metrics::WAITING;
+use crate::pool::Deployment;
 pub(crate) use delivery::Delivery;
 use line::Line;
 use place::Place;
@@ -86,7 +87,7 @@ struct Inner {
 /// A Redis deployment and how many wait for its jobs.
 #[derive(Debug)]
 struct Pool {
-    store: Store,
+    deployment: Deployment,
     waiting: Gauge,
 }
 
@@ -99,16 +100,19 @@ struct Lines {
 
 impl Waiters {
     /// Lines for the queues of these pools. To be called on a runtime.
-    pub(crate) fn new(stores: &BTreeMap<Arc<str>, Store>, poll_interval: Duration) -> Self {
-        let pool = |(name, store): (&Arc<str>, &Store)| {
+    pub(crate) fn new(
+        deployments: &BTreeMap<Arc<str>, Deployment>,
+        poll_interval: Duration,
+    ) -> Self {
+        let pool = |(name, deployment): (&Arc<str>, &Deployment)| {
             let pool = Pool {
-                store: store.clone(),
+                deployment: deployment.clone(),
                 waiting: metrics::gauge!(WAITING, "pool" => name.to_string()),
             };
             (Arc::clone(name), pool)
         };
         Self(Arc::new(Inner {
-            pools: stores.iter().map(pool).collect(),
+            pools: deployments.iter().map(pool).collect(),
             poll_interval,
             lines: Mutex::default(),
             closed: CancellationToken::new(),
@@ -205,6 +209,16 @@ impl Waiters {
         self.0.closed.is_cancelled()
     }
 
+    /// How many consumers are in the line of each source, where there are any.
+    pub(crate) fn by_source(&self) -> Vec<(Source, usize)> {
+        let lines = self.0.lock();
+        let lines = lines.by_source.iter();
+        lines
+            .map(|(source, line)| (source.clone(), line.len()))
+            .filter(|(_, consumers)| *consumers > 0)
+            .collect()
+    }
+
     /// Waits until jobs that are on their way back have arrived. To be called after [`Self::close`],
     /// when all requests have ended.
     pub(crate) async fn settled(&self) {
@@ -240,12 +254,12 @@ impl Inner {
         let Some(pool) = self.pools.get(&source.pool).filter(|_| !jobs.is_empty()) else {
             return;
         };
-        let store = pool.store.clone();
+        let Deployment { store, figures } = pool.deployment.clone();
         let inner = Arc::clone(self);
         let giving_back = async move {
             for (id, attempt) in jobs.into_iter().rev() {
                 match store.release(&source.queue, id, attempt).await {
-                    Ok(_) => crate::metrics::released(&source.pool),
+                    Ok(_) => figures.released(),
                     // It comes back by itself when its lease is over.
                     Err(error) => crate::metrics::storage_failed(&error),
                 }

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use metrics::counter;
-use tidegate_store::Store;
 use tokio::time::Instant;
 
 use super::line::Round;
 use super::seat::Haul;
 use super::{Inner, Source};
 use crate::metrics::{ROUNDS, storage_failed};
+use crate::pool::Deployment;
 
 impl Inner {
     /// Starts the serve loop of a line. To be called by whoever was told so by the line.
@@ -19,7 +19,7 @@ impl Inner {
         };
         let serving = Serving {
             inner: Arc::clone(self),
-            store: pool.store.clone(),
+            deployment: pool.deployment.clone(),
             source,
         };
         self.tasks.spawn_on(serving.run(), &self.runtime);
@@ -29,7 +29,7 @@ impl Inner {
 /// A serve loop at work. It is a task of its own: no consumer who leaves can end it half-way.
 struct Serving {
     inner: Arc<Inner>,
-    store: Store,
+    deployment: Deployment,
     source: Source,
 }
 
@@ -37,9 +37,12 @@ impl Serving {
     async fn run(self) {
         while let Some(round) = self.next_round() {
             counter!(ROUNDS).increment(1);
-            let reserved = self.store.reserve(&self.source.queue, &round.claims).await;
+            let store = &self.deployment.store;
+            let reserved = store.reserve(&self.source.queue, &round.claims).await;
             match reserved {
                 Ok(reserved) => {
+                    let jobs = reserved.jobs.iter().map(Vec::len).sum();
+                    self.deployment.figures.reserved(jobs);
                     let surplus = self.hand_out(round, reserved);
                     for haul in surplus {
                         let jobs = haul.slips();

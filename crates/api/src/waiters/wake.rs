@@ -70,7 +70,7 @@ pub(super) async fn wake(inner: &Arc<Inner>, stop: CancellationToken) {
     let listening = inner
         .pools
         .iter()
-        .map(|(name, pool)| inner.listen(name, &pool.store));
+        .map(|(name, pool)| inner.listen(name, &pool.deployment.store));
     tokio::select! {
         () = stop.cancelled() => {}
         _ = join_all(listening) => {}

@@ -1,0 +1,153 @@
+//! A line in the log for each request, if operators want it.
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use axum::http::{Method, Request, StatusCode};
+use tidegate_service::{Peer, logs};
+use tracing::Level;
+
+use crate::lmstfy::query::{Plus, unescape};
+
+/// What stands in the place of what nobody should read.
+const HIDDEN: &str = "***";
+
+/// What is remembered of a request for its line. It never has a token in it.
+#[derive(Debug)]
+pub(crate) struct AccessLine {
+    path: Box<str>,
+    query: Box<str>,
+    ip: Option<IpAddr>,
+}
+
+/// What becomes known while the request is answered.
+#[derive(Debug)]
+pub(crate) struct Outcome<'a> {
+    /// The pool that the token leads to; empty if there is none.
+    pub(crate) pool: &'a str,
+    pub(crate) method: &'a Method,
+    pub(crate) status: StatusCode,
+    pub(crate) took: Duration,
+    pub(crate) request_id: &'a str,
+}
+
+/// The same event, on the level that fits its outcome.
+macro_rules! event {
+    ($level:expr, $line:expr, $outcome:expr) => {
+        tracing::event!(
+            target: "access",
+            $level,
+            pool = $outcome.pool,
+            path = &*$line.path,
+            query = &*$line.query,
+            latency = ?$outcome.took,
+            ip = $line.ip.map(tracing::field::display),
+            method = %$outcome.method,
+            code = $outcome.status.as_u16(),
+            req_id = $outcome.request_id,
+        )
+    };
+}
+
+impl AccessLine {
+    /// Remembers a request, if lines are wanted.
+    pub(crate) fn new<B>(request: &Request<B>) -> Option<Box<Self>> {
+        if !logs::access_log() {
+            return None;
+        }
+        let peer: Option<&Peer> = request.extensions().get();
+        Some(Box::new(Self {
+            path: shown_path(request.uri().path()).into(),
+            query: shown_query(request.uri().query().unwrap_or_default()).into(),
+            ip: peer.map(|peer| peer.0.ip().to_canonical()),
+        }))
+    }
+
+    /// Writes the line.
+    pub(crate) fn write(&self, outcome: &Outcome<'_>) {
+        match outcome.status.as_u16() {
+            500.. => event!(Level::ERROR, self, outcome),
+            // There is nothing wrong with a queue that is empty.
+            400.. if outcome.status != StatusCode::NOT_FOUND => event!(Level::WARN, self, outcome),
+            _ => event!(Level::INFO, self, outcome),
+        }
+    }
+}
+
+/// A path without a token. The paths of this port have none, but somebody may take this port for the
+/// admin port.
+fn shown_path(path: &str) -> String {
+    let plain = unescape(path, Plus::IsPlus).unwrap_or_else(|| path.into());
+    let first = plain
+        .split(|byte| *byte == b'/')
+        .find(|part| !part.is_empty());
+    if first.is_some_and(|first| first.eq_ignore_ascii_case(b"token")) {
+        return format!("/token/{HIDDEN}");
+    }
+    path.to_owned()
+}
+
+/// A query without a token: whatever might be meant to be one is hidden, and so is what cannot be read.
+fn shown_query(query: &str) -> String {
+    let shown = query.split('&').map(|pair| {
+        let key = pair.split('=').next().unwrap_or_default();
+        match unescape(key, Plus::IsSpace) {
+            Some(plain) if !pair.contains(';') => {
+                if !ends_with_token(&plain) {
+                    return pair.to_owned();
+                }
+                format!("{key}={HIDDEN}")
+            }
+            _ => HIDDEN.to_owned(),
+        }
+    });
+    shown.collect::<Vec<_>>().join("&")
+}
+
+/// `token`, `Token`, `X-Token` …
+fn ends_with_token(key: &[u8]) -> bool {
+    let key = key.trim_ascii();
+    key.len() >= 5 && key[key.len() - 5..].eq_ignore_ascii_case(b"token")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_query_is_shown_without_anything_that_may_be_a_token() {
+        for (query, shown) in [
+            ("", ""),
+            ("delay=5&tries=3", "delay=5&tries=3"),
+            ("ttr=%zz&&x", "ttr=%zz&&x"),
+            ("token=secret", "token=***"),
+            ("delay=5&token=secret&ttl=1", "delay=5&token=***&ttl=1"),
+            ("token=a=secret", "token=***"),
+            ("token", "token=***"),
+            ("t%6Fken=secret", "t%6Fken=***"),
+            ("%74%6f%6b%65%6e=secret", "%74%6f%6b%65%6e=***"),
+            ("Token=secret&TOKEN=secret", "Token=***&TOKEN=***"),
+            ("x-token=secret&+token+=secret", "x-token=***&+token+=***"),
+            ("token=one;secret", "***"),
+            ("a=1;token=secret&b=2", "***&b=2"),
+            ("tok%zzen=secret", "***"),
+            ("token%=secret", "***"),
+        ] {
+            assert_eq!(shown_query(query), shown, "{query}");
+        }
+    }
+
+    #[test]
+    fn a_path_of_the_admin_port_is_shown_without_its_token() {
+        for (path, shown) in [
+            ("/api/ns/q/job/1", "/api/ns/q/job/1"),
+            ("/api/token/secret", "/api/token/secret"),
+            ("/token/ns/secret", "/token/***"),
+            ("//token/ns/secret", "/token/***"),
+            ("/t%6fken/ns/secret", "/token/***"),
+            ("/Token/ns/secret/limit", "/token/***"),
+        ] {
+            assert_eq!(shown_path(path), shown, "{path}");
+        }
+    }
+}

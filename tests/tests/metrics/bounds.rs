@@ -1,0 +1,111 @@
+//! What metrics may cost: how many series there can be, and who can make them.
+
+use std::collections::BTreeSet;
+
+use tidegate_testkit::{Queue, Stack};
+
+use crate::exposition::{Family, parse};
+
+/// The values of a label of a metric.
+fn values(families: &[Family], name: &str, label: &str) -> BTreeSet<String> {
+    let family = families.iter().find(|family| family.name == name);
+    let samples = family.into_iter().flat_map(|family| &family.samples);
+    samples.map(|sample| sample.labels[label].clone()).collect()
+}
+
+fn names(names: &[&str]) -> BTreeSet<String> {
+    names.iter().map(|name| (*name).to_owned()).collect()
+}
+
+#[tokio::test]
+async fn queues_beyond_the_limit_are_told_of_together() {
+    let config = "[metrics]\nrefresh = \"0s\"\nqueues_max = 2";
+    let stack = Stack::builder().api_config(config).start().await;
+    let queue = stack.queue("a").await;
+    for (name, jobs) in [("a", 1), ("b", 2), ("c", 3), ("d", 4)] {
+        for _ in 0..jobs {
+            queue.sibling(name).publish("x").id().await;
+        }
+        queue.sibling(name).consume().job().await.unwrap();
+    }
+    let families = parse(&stack.api(0).metrics().await);
+    // What happened is told of those that came first, what is there of those that hold the most.
+    for (name, known) in [
+        (
+            "infra_lmstfy_redis_publish_queue_jobs",
+            ["_other", "a", "b"],
+        ),
+        (
+            "infra_lmstfy_redis_consume_queue_jobs",
+            ["_other", "a", "b"],
+        ),
+        ("infra_lmstfy_redis_job_elapsed_ms", ["_other", "a", "b"]),
+        ("infra_lmstfy_redis_queue_sizes", ["_other", "c", "d"]),
+        ("tidegate_queue_leased_jobs", ["_other", "c", "d"]),
+    ] {
+        assert_eq!(values(&families, name, "queue"), names(&known), "{name}");
+    }
+    let others = "namespace=\"_other\",queue=\"_other\"";
+    let api = stack.api(0);
+    let published = "infra_lmstfy_redis_publish_queue_jobs";
+    assert_eq!(api.metric_where(published, others).await, 7.0);
+    assert_eq!(api.metric(published).await, 10.0);
+    assert_eq!(
+        api.metric_where("infra_lmstfy_redis_queue_sizes", others)
+            .await,
+        1.0
+    );
+    stack.finish().await;
+}
+
+#[tokio::test]
+async fn namespaces_beyond_the_limit_are_told_of_together() {
+    let config = "[metrics]\nqueues_max = 1";
+    let stack = Stack::builder().api_config(config).start().await;
+    let first = stack.queue("q").await;
+    let second = stack.queue("q").await;
+    for queue in [&first, &second] {
+        queue.publish("x").id().await;
+    }
+    let families = parse(&stack.api(0).metrics().await);
+    let known = names(&["_other", first.namespace()]);
+    for name in [
+        "infra_lmstfy_http_http_codes",
+        "infra_lmstfy_http_latency_milliseconds",
+    ] {
+        assert_eq!(values(&families, name, "namespace"), known, "{name}");
+    }
+    stack.finish().await;
+}
+
+#[tokio::test]
+async fn strangers_make_no_series_and_tokens_are_told_nowhere() {
+    let stack = Stack::builder().start().await;
+    let queue = stack.queue("q").await;
+    queue.publish("x").id().await;
+    let api = stack.api(0);
+    let mut lines = 0;
+    for number in 0..30 {
+        let namespace = format!("stranger-{number}");
+        let guess = Queue::new(&api.url(), &namespace, "q", &format!("guess-{number}"));
+        guess.publish("x").send().await.unwrap().expect(401);
+        guess.consume().send().await.unwrap().expect(401);
+        guess.size().await;
+        let path = format!("/{namespace}");
+        guess.raw("PATCH", &path).await.expect(404);
+        // Somebody with a token who asks for queues that do not exist makes none either.
+        let nothing = queue.sibling(&format!("nothing-{number}"));
+        nothing.consume().send().await.unwrap().expect(404);
+        nothing.ack("01M7YAG1QB00PG00001X143D2D").await;
+        let text = api.metrics().await;
+        for hidden in ["stranger", "guess", "nothing-", queue.token()] {
+            assert!(!text.contains(hidden), "{hidden} is in\n{text}");
+        }
+        // All routes are known after the first round.
+        if number == 0 {
+            lines = text.lines().count();
+        }
+        assert_eq!(text.lines().count(), lines, "{text}");
+    }
+    stack.finish().await;
+}

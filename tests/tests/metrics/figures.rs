@@ -1,0 +1,265 @@
+//! What is told is right.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use tidegate_testkit::{Daemon, Queue, Stack, eventually};
+
+use crate::exposition::{Family, by, parse};
+
+const AT_ONCE: &str = "[metrics]\nrefresh = \"0s\"";
+
+async fn told(api: &Daemon) -> Vec<Family> {
+    parse(&api.metrics().await)
+}
+
+/// The value that is told of a queue; none if nothing is told of it.
+fn of_queue(families: &[Family], name: &str, queue: &Queue) -> Option<f64> {
+    let key = vec![queue.namespace().to_owned(), queue.name().to_owned()];
+    by(families, name, &["namespace", "queue"])
+        .get(&key)
+        .copied()
+}
+
+#[tokio::test]
+async fn a_queue_is_told_by_state_and_by_what_happened_to_it() {
+    let stack = Stack::builder().api_config(AT_ONCE).start().await;
+    let queue = stack.queue("q").await;
+    for _ in 0..4 {
+        queue.publish("ready").tries(1).id().await;
+    }
+    queue
+        .publish_bulk(&["1".to_owned(), "2".to_owned()])
+        .delay_s(1000)
+        .send()
+        .await
+        .unwrap();
+    let acked = queue.consume().ttr_s(1000).job().await.unwrap();
+    queue.ack(&acked.id).await;
+    queue.consume().ttr_s(1000).job().await.unwrap();
+    queue.consume().ttr_s(0).job().await.unwrap();
+    let dead = async || match queue.dead_size().await {
+        1 => Ok(()),
+        size => Err(size),
+    };
+    eventually("one is dead", Duration::from_secs(20), dead).await;
+    let families = told(stack.api(0)).await;
+    for (name, value) in [
+        ("infra_lmstfy_redis_queue_sizes", 1.0),
+        ("infra_lmstfy_redis_deadletter_sizes", 1.0),
+        ("tidegate_queue_delayed_jobs", 2.0),
+        ("tidegate_queue_leased_jobs", 1.0),
+        ("infra_lmstfy_redis_publish_queue_jobs", 6.0),
+        ("infra_lmstfy_redis_consume_queue_jobs", 3.0),
+        ("infra_lmstfy_redis_job_elapsed_ms_count", 3.0),
+        ("tidegate_jobs_acked_total", 1.0),
+        ("infra_lmstfy_redis_job_ack_elapsed_ms_count", 1.0),
+    ] {
+        assert_eq!(of_queue(&families, name, &queue), Some(value), "{name}");
+    }
+    let oldest_s = of_queue(&families, "tidegate_queue_oldest_ready_seconds", &queue).unwrap();
+    assert!((0.0..60.0).contains(&oldest_s), "{oldest_s}");
+    for (name, value) in [
+        ("publish_jobs", 6.0),
+        ("consume_jobs", 0.0),
+        ("consume_multi_jobs", 3.0),
+        ("pool_add_jobs", 6.0),
+        ("pool_get_jobs", 3.0),
+        ("pool_delete_jobs", 1.0),
+        ("timer_add_jobs", 5.0),
+        ("queue_direct_push_jobs", 4.0),
+        ("queue_pop_jobs", 3.0),
+        ("deadletter_respawn_jobs", 0.0),
+        ("timer_sizes", 3.0),
+    ] {
+        let name = format!("infra_lmstfy_redis_{name}");
+        let found = by(&families, &name, &["pool"]);
+        assert_eq!(
+            found,
+            [(vec!["default".to_owned()], value)].into(),
+            "{name}"
+        );
+    }
+    assert_eq!(queue.respawn(1, 60).await, 1);
+    let respawned = "infra_lmstfy_redis_deadletter_respawn_jobs";
+    assert_eq!(stack.api(0).metric(respawned).await, 1.0);
+    assert_eq!(
+        stack
+            .pump(0)
+            .metric("infra_lmstfy_redis_timer_due_jobs")
+            .await,
+        1.0
+    );
+    stack.finish().await;
+}
+
+#[tokio::test]
+async fn a_destroyed_queue_is_no_longer_told_of() {
+    let stack = Stack::builder().api_config(AT_ONCE).start().await;
+    let queue = stack.queue("q").await;
+    let sizes = "infra_lmstfy_redis_queue_sizes";
+    queue.publish("x").id().await;
+    assert_eq!(
+        of_queue(&told(stack.api(0)).await, sizes, &queue),
+        Some(1.0)
+    );
+    queue.consume().job().await.unwrap();
+    // Empty, and known.
+    assert_eq!(
+        of_queue(&told(stack.api(0)).await, sizes, &queue),
+        Some(0.0)
+    );
+    let other = queue.sibling("other");
+    other.publish("x").id().await;
+    other.destroy().await;
+    assert_eq!(of_queue(&told(stack.api(0)).await, sizes, &other), None);
+    stack.finish().await;
+}
+
+#[tokio::test]
+async fn consumers_are_told_of_in_every_queue_that_they_wait_for() {
+    let stack = Stack::builder().start().await;
+    let queue = stack.queue("a").await;
+    let two = tokio::spawn(queue.consume_of(&["a", "b"]).timeout_s(60).send());
+    let one = tokio::spawn(queue.consume().timeout_s(60).send());
+    let waiting = "tidegate_queue_waiting_consumers";
+    let in_line = async || {
+        let families = told(stack.api(0)).await;
+        let of = |name: &str| of_queue(&families, waiting, &queue.sibling(name));
+        match (of("a"), of("b")) {
+            (Some(2.0), Some(1.0)) => Ok(()),
+            other => Err(format!("{other:?}")),
+        }
+    };
+    eventually("all stand in line", Duration::from_secs(20), in_line).await;
+    stack.api(0).until_waiting(2).await;
+    two.abort();
+    one.abort();
+    let nobody = async || match of_queue(&told(stack.api(0)).await, waiting, &queue) {
+        None => Ok(()),
+        Some(consumers) => Err(consumers),
+    };
+    eventually("nobody waits", Duration::from_secs(20), nobody).await;
+    stack.finish().await;
+}
+
+#[tokio::test]
+async fn requests_are_told_by_route_with_the_namespace_that_their_token_opened() {
+    let stack = Stack::builder().start().await;
+    let queue = stack.queue("q").await;
+    queue.publish("x").id().await;
+    queue.consume().job().await.unwrap();
+    assert_eq!(queue.consume().send().await.unwrap().status, 404);
+    queue.size().await;
+    queue.raw("GET", "/api/x/y/z").await.expect(404);
+    let bad = Queue::new(&stack.api(0).url(), queue.namespace(), "q", "bad");
+    bad.publish("x").send().await.unwrap().expect(401);
+    let bad = Queue::new(&stack.api(0).url(), queue.namespace(), "q", "nowhere:bad");
+    bad.publish("x").send().await.unwrap().expect(404);
+    let families = told(stack.api(0)).await;
+    let labels = ["pool", "namespace", "api", "method", "code"];
+    let found = by(&families, "infra_lmstfy_http_http_codes", &labels);
+    let (namespace, route) = (queue.namespace(), "/api/:namespace/:queue");
+    let size = format!("{route}/size");
+    let expected = [
+        ["default", namespace, route, "PUT", "201"],
+        ["default", namespace, route, "GET", "200"],
+        ["default", namespace, route, "GET", "404"],
+        // Sizes are open to everybody: no token opened anything.
+        ["default", "", &size, "GET", "200"],
+        ["default", "", route, "PUT", "401"],
+        ["", "", route, "PUT", "404"],
+        ["", "", "", "GET", "404"],
+    ];
+    let expected: BTreeMap<Vec<String>, f64> = expected
+        .map(|row| (row.map(ToOwned::to_owned).to_vec(), 1.0))
+        .into();
+    assert_eq!(found, expected);
+    let latencies = by(
+        &families,
+        "infra_lmstfy_http_latency_milliseconds_count",
+        &labels[..4],
+    );
+    assert_eq!(latencies.len(), 3, "successes only: {latencies:?}");
+    stack.finish().await;
+}
+
+#[tokio::test]
+async fn calls_to_redis_are_told_by_verb() {
+    let stack = Stack::builder().start().await;
+    let queue = stack.queue("q").await;
+    queue.publish("x").id().await;
+    queue.consume().job().await.unwrap();
+    for daemon in [stack.api(0), stack.pump(0)] {
+        let families = told(daemon).await;
+        let found = by(
+            &families,
+            "infra_lmstfy_redis_qps",
+            &["node", "command", "status"],
+        );
+        let node = stack.redis.url().replace("redis://", "");
+        let verb = if daemon.pid() == stack.api(0).pid() {
+            "publish"
+        } else {
+            "move_due"
+        };
+        let key = [node.trim_end_matches('/'), verb, "ok"].map(ToOwned::to_owned);
+        assert!(
+            found.get(key.as_slice()).is_some_and(|calls| *calls >= 1.0),
+            "{found:?}"
+        );
+    }
+    stack.finish().await;
+}
+
+#[tokio::test]
+async fn while_redis_is_away_metrics_come_soon_and_say_so() {
+    const LIMIT: Duration = Duration::from_secs(30);
+    let stack = Stack::builder().api_config(AT_ONCE).start().await;
+    let queue = stack.queue("q").await;
+    queue.publish("x").id().await;
+    let api = stack.api(0);
+    let sizes = "infra_lmstfy_redis_queue_sizes";
+    assert_eq!(api.metric("tidegate_collection_up").await, 1.0);
+    stack.redis.pause().unwrap();
+    let families = tokio::time::timeout(LIMIT, told(api)).await.unwrap();
+    assert_eq!(of_queue(&families, sizes, &queue), None);
+    let published = "infra_lmstfy_redis_publish_queue_jobs";
+    assert_eq!(of_queue(&families, published, &queue), Some(1.0));
+    assert_eq!(by(&families, "tidegate_collection_up", &[])[&vec![]], 0.0);
+    assert_eq!(
+        by(&families, "tidegate_collection_failures_total", &[])[&vec![]],
+        1.0
+    );
+    stack.redis.resume().unwrap();
+    let back = async || match of_queue(&told(api).await, sizes, &queue) {
+        Some(1.0) => Ok(()),
+        other => Err(format!("{other:?}")),
+    };
+    eventually("the figures are back", LIMIT, back).await;
+    stack.finish().await;
+}
+
+#[tokio::test]
+async fn many_scrapes_at_once_read_redis_once() {
+    let stack = Stack::builder()
+        .api_config("[metrics]\nrefresh = \"1h\"")
+        .start()
+        .await;
+    let queue = stack.queue("q").await;
+    queue.publish("x").id().await;
+    let api = stack.api(0);
+    let (one, two, three) = tokio::join!(told(api), told(api), told(api));
+    let sizes = "infra_lmstfy_redis_queue_sizes";
+    for families in [one, two, three] {
+        assert_eq!(of_queue(&families, sizes, &queue), Some(1.0));
+    }
+    let listed = api
+        .metric_where("infra_lmstfy_redis_qps", "command=\"list_queues\"")
+        .await;
+    assert_eq!(listed, 256.0, "one call a bucket");
+    // Remembered.
+    queue.publish("x").id().await;
+    assert_eq!(of_queue(&told(api).await, sizes, &queue), Some(1.0));
+    stack.finish().await;
+}

@@ -1,0 +1,11 @@
+//! What daemons tell of themselves: metrics, and the access log.
+#![allow(
+    clippy::unwrap_used,
+    reason = "helpers of tests fail by panicking, as tests do"
+)]
+
+mod bounds;
+mod exposition;
+mod figures;
+mod golden;
+mod lint;
