@@ -38,6 +38,7 @@ async fn tokens_and_limits_are_for_accounts_and_the_rest_for_everybody() {
         ("POST", "/token/ns/t/limit", 400),
         ("PUT", "/token/ns/t/limit", 400),
         ("DELETE", "/token/ns/t/limit", 200),
+        ("POST", "/accesslog?status=disable", 200),
     ] {
         for credentials in ["", "nonsense", WRONG] {
             let answer = ask(api, method, path, credentials).await;
@@ -51,7 +52,7 @@ async fn tokens_and_limits_are_for_accounts_and_the_rest_for_everybody() {
             assert_eq!(answer.status, status, "{method} {path}");
         }
     }
-    for path in ["/version", "/pools", "/metrics"] {
+    for path in ["/version", "/pools", "/metrics", "/info", "/accesslog"] {
         ask(api, "GET", path, "").await.expect(200);
     }
     ask(api, "GET", "/nowhere", "").await.expect(404);

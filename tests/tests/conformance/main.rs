@@ -12,6 +12,7 @@
 mod accounts;
 mod ack;
 mod admin;
+mod admin_views;
 mod at_once;
 mod attributes;
 mod bulk;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use tidegate_testkit::{Daemon, Queue, Stack, eventually};
+use tidegate_testkit::{Daemon, Queue, RawHttp, Stack, eventually};
 
 use crate::exposition::{Family, by, parse};
 
@@ -231,6 +231,9 @@ async fn while_redis_is_away_metrics_come_soon_and_say_so() {
         by(&families, "tidegate_collection_failures_total", &[])[&vec![]],
         1.0
     );
+    let mut http = RawHttp::connect(api.admin()).await;
+    http.request("GET", "/info", &[], b"").await;
+    http.answer().await.unwrap().expect(500);
     stack.redis.resume().unwrap();
     let back = async || match of_queue(&told(api).await, sizes, &queue) {
         Some(1.0) => Ok(()),

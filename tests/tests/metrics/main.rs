@@ -4,6 +4,7 @@
     reason = "helpers of tests fail by panicking, as tests do"
 )]
 
+mod access_log;
 mod bounds;
 mod exposition;
 mod figures;

@@ -6,14 +6,14 @@ use axum::Router;
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse, Response};
-use axum::routing::{delete, get};
+use axum::routing::{any, delete, get, post};
 use tidegate_service::admin_router;
 use tidegate_service::metrics::Metrics;
 use tower::util::MapResponseLayer;
 use ulid::Ulid;
 
 use super::accounts::{Accounts, guard};
-use super::{limits, tokens, views};
+use super::{access_log, info, limits, profiles, tokens, views};
 use crate::app::App;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -32,11 +32,18 @@ pub(crate) fn router(app: Arc<App>, accounts: Accounts, metrics: Metrics) -> Rou
         .route("/token/{namespace}/{token}", delete(tokens::delete))
         .route("/token/{namespace}/{token}/limit", limit)
         .route("/limits", get(limits::list))
+        .route("/accesslog", post(access_log::set))
         .route_layer(guard)
         .route("/version", get(views::version))
         .route("/version/", get(async || moved("/version")))
         .route("/pools", get(views::pools))
         .route("/pools/", get(async || moved("/pools")))
+        .route("/info", get(info::info))
+        .route("/info/", get(async || moved("/info")))
+        .route("/accesslog", get(access_log::show))
+        .route("/debug/pprof", any(profiles::none))
+        .route("/debug/pprof/", any(profiles::none))
+        .route("/debug/pprof/{*profile}", any(profiles::none))
         .with_state(app);
     admin_router(metrics, readiness, own).layer(MapResponseLayer::new(with_request_id))
 }

@@ -41,9 +41,10 @@ pub(super) enum TokenRefusal {
     Internal,
 }
 
+/// What the wire answers to what cannot be.
 #[derive(Serialize)]
-struct ErrorText {
-    error: &'static str,
+pub(super) struct ErrorText {
+    pub(super) error: &'static str,
 }
 
 impl IntoResponse for TokenRefusal {

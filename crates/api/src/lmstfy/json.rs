@@ -18,8 +18,12 @@ pub(crate) fn answer(status: StatusCode, value: &impl Serialize) -> Response<Bod
 
 /// An answer with a JSON body indented by four spaces.
 pub(crate) fn pretty_answer(status: StatusCode, value: &impl Serialize) -> Response<Body> {
-    let formatter = PrettyFormatter::with_indent(b"    ");
-    with_body(status, Body::from(write(value, HtmlSafe(formatter))))
+    with_body(status, Body::from(pretty(value)))
+}
+
+/// A JSON text indented by four spaces.
+pub(crate) fn pretty(value: &impl Serialize) -> Vec<u8> {
+    write(value, HtmlSafe(PrettyFormatter::with_indent(b"    ")))
 }
 
 /// A JSON text on one line.
@@ -105,8 +109,7 @@ mod tests {
     #[test]
     fn pretty_means_four_spaces() {
         let value = serde_json::json!({"tokens": {"a": "<"}, "none": {}});
-        let formatter = PrettyFormatter::with_indent(b"    ");
-        let text = String::from_utf8(write(&value, HtmlSafe(formatter))).unwrap();
+        let text = String::from_utf8(pretty(&value)).unwrap();
         let expected =
             "{\n    \"none\": {},\n    \"tokens\": {\n        \"a\": \"\\u003c\"\n    }\n}";
         assert_eq!(text, expected);

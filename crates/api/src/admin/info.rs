@@ -1,0 +1,38 @@
+//! `GET /info?pool=`: all namespaces of a pool with their queues.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::{HeaderValue, Response, header};
+use axum::response::IntoResponse;
+
+use crate::app::App;
+use crate::lmstfy::error::Refusal;
+use crate::lmstfy::json;
+use crate::lmstfy::query::Query;
+
+/// The text is JSON, and the wire has always called it plain.
+const PLAIN: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
+
+pub(super) async fn info(State(app): State<Arc<App>>, query: Query) -> Response<Body> {
+    let Some(pool) = app.pool(&query.get("pool").unwrap_or_default()) else {
+        return plain(Vec::new());
+    };
+    let Some(collected) = pool.collector.collect().await else {
+        return Refusal::Internal.into_response();
+    };
+    let mut queues: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for listed in &collected.queues {
+        let of_namespace = queues.entry(listed.queue.namespace.as_str()).or_default();
+        of_namespace.insert(listed.queue.queue.as_str());
+    }
+    let mut text = json::pretty(&queues);
+    text.push(b'\n');
+    plain(text)
+}
+
+fn plain(text: Vec<u8>) -> Response<Body> {
+    ([(header::CONTENT_TYPE, PLAIN)], text).into_response()
+}
