@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use tidegate_testkit::world::{self, Totals};
-use tidegate_testkit::{Queue, Stack, eventually};
+use tidegate_testkit::{Queue, RawHttp, Stack, eventually};
 
 use crate::DEFAULT_MOVES;
 
@@ -149,4 +149,39 @@ async fn until_dead(queue: &Queue, jobs: u64) {
         }
     })
     .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_happens_is_counted_where_it_happens() {
+    let (stack, queue) = before_the_move().await;
+    for text in ["old 1", "old 2"] {
+        queue.publish(text).id().await;
+    }
+    begin_the_move(&stack).await;
+    for text in ["new 1", "new 2", "new 3"] {
+        queue.publish(text).id().await;
+    }
+    queue.sibling("fresh").publish("new").id().await;
+    let taken = queue.consume().ttr_s(600).job().await.unwrap();
+    queue.ack(&taken.id).await;
+    let api = stack.api(0);
+    for (name, old, new) in [
+        ("infra_lmstfy_redis_publish_queue_jobs", 0.0, 3.0),
+        ("infra_lmstfy_redis_consume_queue_jobs", 1.0, 0.0),
+        ("tidegate_jobs_acked_total", 1.0, 0.0),
+        ("infra_lmstfy_redis_queue_sizes", 1.0, 3.0),
+    ] {
+        let of = async |pool: &str| {
+            let (namespace, queue) = (queue.namespace(), queue.name());
+            let labels = format!(r#"pool="{pool}",namespace="{namespace}",queue="{queue}""#);
+            api.metric_where(name, &labels).await
+        };
+        assert_eq!((of("default").await, of("new").await), (old, new), "{name}");
+    }
+    let mut http = RawHttp::connect(api.admin()).await;
+    http.request("GET", "/info", &[], b"").await;
+    let told = http.answer().await.unwrap().expect(200).json();
+    let queues = serde_json::json!(["fresh", queue.name()]);
+    assert_eq!(told[queue.namespace()], queues, "{told}");
+    stack.finish().await;
 }

@@ -1,4 +1,5 @@
-//! `GET /info?pool=`: all namespaces of a pool with their queues.
+//! `GET /info?pool=`: all namespaces of a pool with their queues. A pool that migrates has those of both
+//! deployments.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -7,6 +8,7 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderValue, Response, header};
 use axum::response::IntoResponse;
+use futures_util::future::join_all;
 
 use crate::app::App;
 use crate::lmstfy::error::Refusal;
@@ -20,11 +22,12 @@ pub(super) async fn info(State(app): State<Arc<App>>, query: Query) -> Response<
     let Some(pool) = app.pool(&query.get("pool").unwrap_or_default()) else {
         return plain(Vec::new());
     };
-    let Some(collected) = pool.collector.collect().await else {
+    let collected = join_all(pool.both().map(|one| one.collector.collect())).await;
+    let Some(collected) = collected.into_iter().collect::<Option<Vec<_>>>() else {
         return Refusal::Internal.into_response();
     };
     let mut queues: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
-    for listed in &collected.queues {
+    for listed in collected.iter().flat_map(|one| &one.queues) {
         let of_namespace = queues.entry(listed.queue.namespace.as_str()).or_default();
         of_namespace.insert(listed.queue.queue.as_str());
     }
