@@ -35,7 +35,7 @@ pub(crate) struct Outcome<'a> {
 macro_rules! event {
     ($level:expr, $line:expr, $outcome:expr) => {
         tracing::event!(
-            target: "access",
+            target: logs::ACCESS,
             $level,
             pool = $outcome.pool,
             path = &*$line.path,

@@ -5,7 +5,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use tidegate_launch::{Process, pool_check};
+use tidegate_launch::{Process, redis_check};
 use tidegate_service::{Drained, ListenLimits, Listener, metrics};
 use tidegate_store::{ConnectError, PoolError, Store};
 use tokio::time::{Duration, Instant, timeout_at};
@@ -66,10 +66,14 @@ pub async fn run(config: Config, process: Process) -> Result<(), StartError> {
     let admin_store = admin_store?;
     let public = bind("public", config.listen, config.connections.clone()).await?;
     let admin = bind("admin", config.admin_listen, ListenLimits::default()).await?;
-    let checks = stores
+    let pools = stores
         .iter()
-        .map(|(pool, store)| pool_check(pool, store.clone()));
-    let readiness = process.readiness(checks.collect());
+        .map(|(pool, store)| redis_check(format!("pool {pool}"), store.clone()));
+    let mut checks: Vec<_> = pools.collect();
+    if config.admin_store.is_some() {
+        checks.push(redis_check("admin_store", admin_store.clone()));
+    }
+    let readiness = process.readiness(checks);
     let app = Arc::new(App::new(&config, stores, &admin_store, readiness));
     let accounts = Accounts::new(&config.accounts);
     if config.skip_token_checks {

@@ -67,8 +67,8 @@ impl Front {
             if let Some(rest) = lender.take_back() {
                 see_to_the_rest(rest, expects_continue, &mut response);
             }
-            if app.waiters.are_closed() {
-                // The process stops: the client must not send its next request to this connection.
+            if app.readiness.is_stopping() {
+                // The client must not send its next request to a connection that nobody will read.
                 end_connection(&mut response);
             }
             record.finish(&app, &mut response);

@@ -21,6 +21,6 @@ mod start;
 
 pub use flags::CommonFlags;
 pub use process::Process;
-pub use readiness::{pool_check, reason};
+pub use readiness::{reason, redis_check};
 pub use recipe::Settings;
 pub use start::launch;

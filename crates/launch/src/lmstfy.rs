@@ -189,7 +189,6 @@ fn job(file: &mut Section<'_>, found: &mut Translated) -> Result<(), String> {
 }
 
 fn pools(file: &mut Section<'_>, found: &mut Translated) -> Result<(), String> {
-    let admin = file.section("AdminRedis")?;
     let Some(pools) = file.table("Pool")? else {
         return Err("there must be a table [Pool.default]".to_owned());
     };
@@ -200,8 +199,8 @@ fn pools(file: &mut Section<'_>, found: &mut Translated) -> Result<(), String> {
             return Err(format!("{path} must be a table"));
         };
         let mut section = Section::new(&path, table)?;
-        let server = pool(name, &mut section, found)?;
-        found.unknown(&section);
+        let server = Server::read(&mut section)?;
+        redis(&path, &["pool", name], &mut section, &server, found)?;
         if name == "default" {
             default = Some(server);
         }
@@ -209,13 +208,12 @@ fn pools(file: &mut Section<'_>, found: &mut Translated) -> Result<(), String> {
     let Some(default) = default else {
         return Err("there must be a table [Pool.default]".to_owned());
     };
-    if let Some(mut admin) = admin
-        && Server::read(&mut admin)? != default
-    {
-        found.remark(
-            "AdminRedis is ignored: tokens and rate limits are kept in the Redis of pool default; \
-             make them again on the admin port",
-        );
+    if let Some(mut section) = file.section("AdminRedis")? {
+        let server = Server::read(&mut section)?;
+        // Where they are the same, pool default keeps the tokens anyway.
+        if server != default {
+            redis("AdminRedis", &["admin_store"], &mut section, &server, found)?;
+        }
     }
     Ok(())
 }
@@ -239,13 +237,15 @@ impl<'a> Server<'a> {
     }
 }
 
-fn pool<'a>(
-    name: &str,
-    section: &mut Section<'a>,
+/// A Redis deployment, into the table of ours that is named by `tables`.
+fn redis(
+    path: &str,
+    tables: &[&str],
+    section: &mut Section<'_>,
+    server: &Server<'_>,
     found: &mut Translated,
-) -> Result<Server<'a>, String> {
-    let server = Server::read(section)?;
-    let mut set = |key: &str, value: Value| found.set_in(&["pool", name], key, value);
+) -> Result<(), String> {
+    let mut set = |key: &str, value: Value| found.set_in(tables, key, value);
     let Some(address) = server.address else {
         return Err(section.missing("Addr"));
     };
@@ -272,7 +272,7 @@ fn pool<'a>(
     }
     if section.number("PoolSize", u32::MAX)?.is_some() {
         found.remark(format!(
-            "Pool.{name}.PoolSize is ignored: one connection carries all calls"
+            "{path}.PoolSize is ignored: one connection carries all calls"
         ));
     }
     if section
@@ -280,8 +280,9 @@ fn pool<'a>(
         .is_some_and(|text| !text.is_empty())
     {
         found.remark(format!(
-            "Pool.{name}.Version is ignored: lmstfy leaves such a pool out, here it is used"
+            "{path}.Version is ignored: lmstfy leaves such a pool out, here it is used"
         ));
     }
-    Ok(server)
+    found.unknown(section);
+    Ok(())
 }

@@ -3,10 +3,10 @@
 use tidegate_service::Check;
 use tidegate_store::{Store, StoreError};
 
-/// Whether the Redis of a pool answers.
+/// Whether a Redis deployment answers, under a name such as `pool default`.
 #[must_use]
-pub fn pool_check(pool: &str, store: Store) -> Check {
-    Check::new(format!("pool {pool}"), move || {
+pub fn redis_check(name: impl Into<String>, store: Store) -> Check {
+    Check::new(name, move || {
         let store = store.clone();
         async move { store.ping().await.map_err(|error| reason(&error)) }
     })

@@ -4,7 +4,7 @@ use std::io;
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use tidegate_launch::{Process, pool_check};
+use tidegate_launch::{Process, redis_check};
 use tidegate_service::{ListenLimits, Listener, admin_router, metrics};
 use tidegate_store::{PoolError, Store};
 use tokio_util::sync::CancellationToken;
@@ -57,7 +57,10 @@ pub async fn run(config: Config, process: Process) -> Result<(), StartError> {
     let (mut pumps, mut checks) = (Vec::new(), Vec::new());
     for (name, store) in stores? {
         let membership = Membership::new();
-        checks.extend([pool_check(&name, store.clone()), membership.check(&name)]);
+        checks.extend([
+            redis_check(format!("pool {name}"), store.clone()),
+            membership.check(&name),
+        ]);
         let (config, stop) = (config.pump.clone(), stop.begun.clone());
         pumps.push(async move { pump::run(&name, store, config, membership, stop).await });
     }

@@ -74,6 +74,12 @@ impl Readiness {
         }))
     }
 
+    /// Whether somebody has asked the process to stop.
+    #[must_use]
+    pub fn is_stopping(&self) -> bool {
+        self.0.stopping.is_cancelled()
+    }
+
     /// 200 `ready`, or 503 with a line for each reason.
     pub async fn answer(&self) -> Response {
         let plain = [(header::CONTENT_TYPE, "text/plain; charset=utf-8")];

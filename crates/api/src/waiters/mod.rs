@@ -204,11 +204,6 @@ impl Waiters {
         self.0.closed.cancel();
     }
 
-    /// Whether [`Self::close`] was called.
-    pub(crate) fn are_closed(&self) -> bool {
-        self.0.closed.is_cancelled()
-    }
-
     /// How many consumers are in the line of each source, where there are any.
     pub(crate) fn by_source(&self) -> Vec<(Source, usize)> {
         let lines = self.0.lock();

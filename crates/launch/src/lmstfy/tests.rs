@@ -104,16 +104,24 @@ fn what_is_not_used_is_told_with_the_reason() {
         "Colour = \"blue\"\n{PLAIN}Retries = 3\n[AdminRedis]\nAddr = \"other:1\"\nPassword = \"hunter2\"\n"
     );
     let remarks = translate(&text).unwrap().remarks;
-    assert_eq!(remarks.len(), 3, "{remarks:?}");
+    assert_eq!(remarks.len(), 2, "{remarks:?}");
     assert!(remarks[0].starts_with("Pool.default.Retries is ignored"));
-    assert!(remarks[1].starts_with("AdminRedis is ignored: tokens"));
-    assert!(remarks[2].starts_with("Colour is ignored"));
+    assert!(remarks[1].starts_with("Colour is ignored"));
     assert!(!remarks.concat().contains("hunter2"));
+}
+
+#[test]
+fn tokens_are_kept_where_they_were_unless_that_is_the_default_pool() {
+    let admin_store = |section: &str| {
+        let values = values(&format!("{PLAIN}[AdminRedis]\n{section}"));
+        values.get("admin_store").map(ToString::to_string)
+    };
+    assert_eq!(admin_store("Addr = \"h:1\"\nPassword = \"p\"\n"), None);
     // Another database of the same server is other data.
-    let text = format!("{PLAIN}[AdminRedis]\nAddr = \"h:1\"\nDB = 1\n");
-    assert!(translate(&text).unwrap().remarks[0].starts_with("AdminRedis is ignored"));
-    let text = format!("{PLAIN}[AdminRedis]\nAddr = \"h:1\"\nPassword = \"p\"\n");
-    assert_eq!(translate(&text).unwrap().remarks, [""; 0]);
+    let other = admin_store("Addr = \"h:1\"\nDB = 1\n").unwrap();
+    assert_eq!(other, "{ database = 1, url = \"redis://h:1\" }");
+    let other = admin_store("Addr = \"o:1\"\nPassword = \"p\"\n").unwrap();
+    assert_eq!(other, "{ password = \"p\", url = \"redis://o:1\" }");
 }
 
 #[test]
