@@ -1,12 +1,12 @@
 //! `cargo xtask dev`: everything runs on this machine, until Ctrl-C.
 
 mod http;
-mod leftovers;
+pub(crate) mod leftovers;
 mod ports;
-mod process;
-mod session;
-mod signals;
-mod start;
+pub(crate) mod process;
+pub(crate) mod session;
+pub(crate) mod signals;
+pub(crate) mod start;
 mod welcome;
 
 use std::path::PathBuf;
@@ -21,24 +21,24 @@ use signals::Signals;
 pub(crate) struct Options {
     /// Port of the API on 127.0.0.1.
     #[arg(long, default_value_t = 7777)]
-    port: u16,
+    pub(crate) port: u16,
     /// Port of the API's admin routes on 127.0.0.1.
     #[arg(long, default_value_t = 7778)]
-    admin_port: u16,
+    pub(crate) admin_port: u16,
     /// Use this running Redis (redis://HOST:PORT) and start none. It is not stopped at the end.
     #[arg(long, value_name = "URL")]
-    redis: Option<String>,
+    pub(crate) redis: Option<String>,
     /// How many pumps to run.
     #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u8).range(1..=16))]
-    pumps: u8,
+    pub(crate) pumps: u8,
     /// Build with optimizations.
     #[arg(long)]
-    release: bool,
+    pub(crate) release: bool,
 }
 
-/// Why `dev` ends.
+/// Why `dev`, or `bench`, ends before its time.
 #[derive(Debug)]
-enum Ending {
+pub(crate) enum Ending {
     /// Somebody asked: Ctrl-C or SIGTERM.
     Asked,
     /// It cannot go on, for this reason.

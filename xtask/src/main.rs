@@ -1,10 +1,11 @@
-//! The project's chores: `cargo xtask dev`, `cargo xtask test`, `cargo xtask tidy`.
+//! The project's chores: `cargo xtask dev`, `cargo xtask test`, `cargo xtask tidy`, `cargo xtask bench`.
 #![allow(
     clippy::print_stdout,
     clippy::print_stderr,
     reason = "these commands talk to a person at a terminal"
 )]
 
+mod bench;
 mod dev;
 mod test;
 mod tidy;
@@ -39,6 +40,12 @@ enum Chore {
     Test,
     /// Check the project's own rules: layers, sizes, names, scripts, licences. Part of `test`.
     Tidy,
+    /// Measure everything on this machine: a private Redis, the API, two pumps, release builds.
+    ///
+    /// Each scenario has a fresh Redis and fresh daemons. Prints one table with the goals beside the figures and writes
+    /// target/bench/TIME.json. No figure counts if a job was lost, doubled or early; then the exit code is not zero.
+    /// docs/benchmarks.md tells what is measured and how.
+    Bench(bench::Options),
 }
 
 fn main() -> ExitCode {
@@ -54,5 +61,6 @@ fn main() -> ExitCode {
         Chore::Dev(options) => dev::run(&workspace, &options),
         Chore::Test => test::run(&workspace),
         Chore::Tidy => tidy::run(&workspace),
+        Chore::Bench(options) => bench::run(&workspace, &options),
     }
 }

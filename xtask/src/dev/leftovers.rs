@@ -1,4 +1,4 @@
-//! One `dev` at a time, and what an earlier one left behind.
+//! One `dev` (or `bench`) at a time, and what an earlier one left behind.
 
 use std::fs::{self, File};
 use std::io::Read;
@@ -29,7 +29,8 @@ pub(crate) fn lock(folder: &Path) -> Result<File, String> {
             let mut pid = String::new();
             let _ = file.read_to_string(&mut pid);
             Err(format!(
-                "another `cargo xtask dev` is running (process {pid}): its Redis data and ports are in use"
+                "another `cargo xtask` command works here (process {pid}): {} is in use",
+                folder.display()
             ))
         }
         Err(error) => Err(failed(error.into())),
@@ -79,7 +80,7 @@ pub(crate) fn check(folder: &Path) -> Result<(), String> {
         .map(|(pid, name)| format!("{name} (process {pid})"))
         .collect();
     Err(format!(
-        "an earlier `cargo xtask dev` was killed and left running: {}\nend it first: kill {}",
+        "an earlier `cargo xtask` command was killed and left running: {}\nend it first: kill {}",
         names.join(", "),
         pids.join(" ")
     ))

@@ -1,6 +1,7 @@
 //! Bringing everything up, in order, with a word about each step.
 
 use std::path::{Path, PathBuf};
+use std::process::{Child, ExitStatus};
 use std::time::{Duration, Instant};
 
 use tidegate_local_redis::{self as local_redis, Error, RedisServer, free_port, workspace_cache};
@@ -11,8 +12,8 @@ use super::signals::Signals;
 use super::{Ending, Options, http, leftovers, ports, state_folder, welcome};
 use crate::workspace::Workspace;
 
-const API: &str = "tidegate-api";
-const PUMP: &str = "tidegate-pumpd";
+pub(crate) const API: &str = "tidegate-api";
+pub(crate) const PUMP: &str = "tidegate-pumpd";
 const READY_LIMIT: Duration = Duration::from_secs(30);
 
 pub(crate) fn bring_up(
@@ -33,7 +34,7 @@ pub(crate) fn bring_up(
         ),
     };
     signals.check()?;
-    build(workspace, options, signals)?;
+    build(workspace, &[API, PUMP], options.release, signals)?;
     if let Some(binary) = redis {
         session.redis = Some(start_redis(binary, &folder)?);
     }
@@ -42,11 +43,12 @@ pub(crate) fn bring_up(
         (None, Some(redis)) => redis.url(),
         (None, None) => return Err(Ending::Failed("there is no Redis".to_owned())),
     };
-    start_api(workspace, options, &url, session, signals)?;
+    let programs = Programs::of(workspace, options, &folder);
+    start_api(&programs, options, &url, session, signals)?;
     for warning in session.daemons.iter().flat_map(Daemon::warnings) {
         say(&format!("warning: {warning}"));
     }
-    start_pumps(workspace, options, &url, session, signals)?;
+    start_pumps(&programs, options, &url, session, signals)?;
     welcome::make_token(options.admin_port)?;
     print!("{}", welcome::text(options, session, workspace, &url));
     Ok(())
@@ -56,33 +58,70 @@ fn say(line: &str) {
     println!("{line}");
 }
 
-fn build(workspace: &Workspace, options: &Options, signals: &Signals) -> Result<(), Ending> {
-    say("building the daemons");
+/// Builds these packages.
+pub(crate) fn build(
+    workspace: &Workspace,
+    packages: &[&str],
+    release: bool,
+    signals: &Signals,
+) -> Result<(), Ending> {
+    say(&format!("building {}", packages.join(", ")));
     let mut command = workspace.cargo();
-    command.args(["build", "--package", API, "--package", PUMP]);
-    if options.release {
+    command.arg("build");
+    for package in packages {
+        command.args(["--package", package]);
+    }
+    if release {
         command.arg("--release");
     }
-    let mut child = command
+    let child = command
         .spawn()
         .map_err(|error| format!("cargo cannot run: {error}"))?;
-    let status = loop {
+    if wait_for(child, signals)?.success() {
+        Ok(())
+    } else {
+        Err(Ending::Failed("the build failed; see above".to_owned()))
+    }
+}
+
+/// Waits for a program to end; ends it if somebody asks to.
+pub(crate) fn wait_for(mut child: Child, signals: &Signals) -> Result<ExitStatus, Ending> {
+    loop {
         if signals.asked() {
             let _ = child.kill();
         }
         match child.try_wait() {
             Ok(None) => signals.pause(),
-            Ok(Some(status)) => break status,
-            Err(error) => return Err(Ending::Failed(format!("cargo: {error}"))),
+            Ok(Some(status)) => return signals.check().map(|()| status),
+            Err(error) => return Err(Ending::Failed(error.to_string())),
         }
-    };
-    signals.check()?;
-    if status.success() {
-        Ok(())
-    } else {
-        Err(Ending::Failed(
-            "the daemons do not build; see above".to_owned(),
-        ))
+    }
+}
+
+/// Where the daemons' programs are, and where they write.
+#[derive(Debug)]
+pub(crate) struct Programs {
+    built: PathBuf,
+    folder: PathBuf,
+}
+
+impl Programs {
+    /// The programs of the profile that is asked for; logs go to `folder`.
+    pub(crate) fn of(workspace: &Workspace, options: &Options, folder: &Path) -> Self {
+        let profile = if options.release { "release" } else { "debug" };
+        Self {
+            built: workspace.target().join(profile),
+            folder: folder.to_owned(),
+        }
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.built.join(name)
+    }
+
+    /// Starts one of them under a name.
+    fn start(&self, program: &str, name: &str, arguments: &[String]) -> Result<Daemon, String> {
+        Daemon::start(name, &self.path(program), arguments, &self.folder)
     }
 }
 
@@ -97,8 +136,8 @@ fn start_redis(binary: local_redis::ServerBinary, folder: &Path) -> Result<Redis
     }))
 }
 
-fn start_api(
-    workspace: &Workspace,
+pub(crate) fn start_api(
+    programs: &Programs,
     options: &Options,
     url: &str,
     session: &mut Session,
@@ -112,24 +151,18 @@ fn start_api(
         format!("127.0.0.1:{}", options.admin_port),
     ];
     arguments.extend(redis_arguments(options, url));
-    let daemon = Daemon::start(
-        API,
-        &program(workspace, options, API),
-        &arguments,
-        &state_folder(workspace),
-    )?;
-    session.daemons.push(daemon);
+    session.daemons.push(programs.start(API, API, &arguments)?);
     let is_ready = |_: &Session| {
         matches!(
             http::request("GET", options.admin_port, "/version"),
             Ok((200, _))
         )
     };
-    wait_until(is_ready, API, session, signals)
+    wait_until(is_ready, API, programs, session, signals)
 }
 
-fn start_pumps(
-    workspace: &Workspace,
+pub(crate) fn start_pumps(
+    programs: &Programs,
     options: &Options,
     url: &str,
     session: &mut Session,
@@ -144,20 +177,16 @@ fn start_pumps(
         ));
         let mut arguments = vec!["--admin-listen".to_owned(), format!("127.0.0.1:{port}")];
         arguments.extend(redis_arguments(options, url));
-        let daemon = Daemon::start(
-            &name,
-            &program(workspace, options, PUMP),
-            &arguments,
-            &state_folder(workspace),
-        )?;
-        session.daemons.push(daemon);
+        session
+            .daemons
+            .push(programs.start(PUMP, &name, &arguments)?);
     }
     let are_ready = |session: &Session| {
         session.daemons[first..]
             .iter()
             .all(|pump| pump.has_said("ready"))
     };
-    wait_until(are_ready, PUMP, session, signals)
+    wait_until(are_ready, PUMP, programs, session, signals)
 }
 
 /// A Redis that was given by its URL is used as it is: here a warning is enough.
@@ -169,16 +198,10 @@ fn redis_arguments(options: &Options, url: &str) -> Vec<String> {
     arguments
 }
 
-fn program(workspace: &Workspace, options: &Options, name: &str) -> PathBuf {
-    workspace
-        .target()
-        .join(if options.release { "release" } else { "debug" })
-        .join(name)
-}
-
 fn wait_until(
     is_ready: impl Fn(&Session) -> bool,
     name: &str,
+    programs: &Programs,
     session: &mut Session,
     signals: &Signals,
 ) -> Result<(), Ending> {
@@ -192,7 +215,8 @@ fn wait_until(
         if Instant::now() >= deadline {
             let seconds = READY_LIMIT.as_secs();
             return Err(Ending::Failed(format!(
-                "{name} was not ready within {seconds} s; see the logs in target/dev"
+                "{name} was not ready within {seconds} s; see the logs in {}",
+                programs.folder.display()
             )));
         }
         signals.pause();

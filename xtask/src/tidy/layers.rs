@@ -6,13 +6,14 @@ use super::tree::{File, Tree};
 const OURS: &str = "tidegate-";
 
 /// A package's folder, and those of ours it may use. Tests of any package may also use the test kit.
-const LAYERS: [(&str, &[&str]); 10] = [
+const LAYERS: [(&str, &[&str]); 11] = [
     ("crates/core", &[]),
     ("crates/store", &["core"]),
     ("crates/service", &[]),
     ("crates/launch", &["service", "store"]),
     ("crates/api", &["core", "launch", "service", "store"]),
     ("crates/pumpd", &["core", "launch", "service", "store"]),
+    ("crates/loadgen", &["core", "store"]),
     ("crates/local-redis", &[]),
     ("crates/testkit", &["core", "local-redis", "store"]),
     (

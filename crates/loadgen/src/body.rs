@@ -1,0 +1,101 @@
+//! The bodies of jobs: each tells its own number and delay, so that nothing has to be remembered.
+//!
+//! A body is a JSON string, since a bulk publish takes JSON: `"RRRRRRRRNNNNNNNNNNNNDDDDDDDD....."` with
+//! the run, the job's number in it and its delay in seconds, in hexadecimal, and padding.
+
+use std::io::Write;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+
+const RUN_DIGITS: usize = 8;
+const NUMBER_DIGITS: usize = 12;
+const DELAY_DIGITS: usize = 8;
+const LABEL_BYTES: usize = RUN_DIGITS + NUMBER_DIGITS + DELAY_DIGITS;
+/// The shortest body.
+pub(crate) const BODY_BYTES_MIN: usize = LABEL_BYTES + 2;
+/// Base64 of the quote and the label, cut to whole groups, decodes to this many bytes.
+const DECODED: usize = (LABEL_BYTES + 1).div_ceil(3) * 3;
+
+/// What a body says of its job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Label {
+    /// The run that published it.
+    pub(crate) run: u32,
+    /// Its number in that run, from 0.
+    pub(crate) number: u64,
+    /// Its delay in seconds.
+    pub(crate) delay: u32,
+}
+
+impl Label {
+    /// Writes a body of `bytes` bytes, at least [`BODY_BYTES_MIN`].
+    pub(crate) fn write(self, out: &mut Vec<u8>, bytes: usize) {
+        let end = out.len() + bytes - 1;
+        // Writing to a vector does not fail.
+        let _ = write!(
+            out,
+            "\"{:08x}{:012x}{:08x}",
+            self.run, self.number, self.delay
+        );
+        out.resize(end, b'.');
+        out.push(b'"');
+    }
+
+    /// Reads the label of a delivered body, in base64 as the wire shows it; `None` if it is not one of ours.
+    pub(crate) fn read(base64: &str) -> Option<Self> {
+        let begin = base64.as_bytes().get(..DECODED / 3 * 4)?;
+        let mut body = [0; DECODED];
+        STANDARD.decode_slice(begin, &mut body).ok()?;
+        Self::parse(&body)
+    }
+
+    /// Reads the label of a body as it was published.
+    pub(crate) fn parse(body: &[u8]) -> Option<Self> {
+        let text = std::str::from_utf8(body.strip_prefix(b"\"")?.get(..LABEL_BYTES)?).ok()?;
+        let (run, rest) = text.split_at_checked(RUN_DIGITS)?;
+        let (number, delay) = rest.split_at_checked(NUMBER_DIGITS)?;
+        Some(Self {
+            run: u32::from_str_radix(run, 16).ok()?,
+            number: u64::from_str_radix(number, 16).ok()?,
+            delay: u32::from_str_radix(delay, 16).ok()?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_body_tells_its_label() {
+        let label = Label {
+            run: 0xdead_beef,
+            number: 10_000_000,
+            delay: 86_400,
+        };
+        for bytes in [BODY_BYTES_MIN, 31, 32, 33, 100] {
+            let mut body = Vec::new();
+            label.write(&mut body, bytes);
+            assert_eq!(body.len(), bytes);
+            assert_eq!(
+                serde_json::from_slice::<String>(&body)
+                    .map(|text| text.len())
+                    .unwrap(),
+                bytes - 2
+            );
+            assert_eq!(Label::read(&STANDARD.encode(&body)), Some(label));
+        }
+    }
+
+    #[test]
+    fn foreign_bodies_have_no_label() {
+        for body in [
+            "",
+            "hello",
+            "a body that is long enough to hold a label but has none",
+        ] {
+            assert_eq!(Label::read(&STANDARD.encode(body)), None);
+        }
+    }
+}

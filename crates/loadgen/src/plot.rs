@@ -1,0 +1,64 @@
+//! Curves as SVG files.
+
+use std::path::{Path, PathBuf};
+
+use plotters::prelude::*;
+
+use crate::Error;
+use crate::report::{Report, Series};
+
+const SIZE: (u32, u32) = (720, 400);
+const FONT: (&str, u32) = ("sans-serif", 18);
+
+/// Draws every curve of the reports into `folder`, one file for each name. Answers the files.
+///
+/// # Errors
+/// The folder cannot be written.
+pub fn plot(reports: &[Report], folder: &Path) -> Result<Vec<PathBuf>, Error> {
+    std::fs::create_dir_all(folder).map_err(Error::io(folder.display().to_string()))?;
+    let series = reports.iter().flat_map(|report| &report.series);
+    let mut files = Vec::new();
+    for series in series.filter(|series| series.points.len() > 1) {
+        let name: String = series
+            .name
+            .chars()
+            .map(|letter| {
+                if letter.is_ascii_alphanumeric() {
+                    letter
+                } else {
+                    '-'
+                }
+            })
+            .collect();
+        let file = folder.join(format!("{name}.svg"));
+        draw(series, &file).map_err(|error| Error::Io {
+            doing: file.display().to_string(),
+            source: std::io::Error::other(error.to_string()),
+        })?;
+        files.push(file);
+    }
+    Ok(files)
+}
+
+fn draw(series: &Series, file: &Path) -> Result<(), Box<dyn std::error::Error>> {
+    let area = SVGBackend::new(file, SIZE).into_drawing_area();
+    area.fill(&WHITE)?;
+    let most =
+        |values: &mut dyn Iterator<Item = f64>| values.fold(f64::MIN_POSITIVE, f64::max) * 1.05;
+    let width = most(&mut series.points.iter().map(|(x, _)| *x));
+    let height = most(&mut series.points.iter().map(|(_, y)| *y));
+    let mut chart = ChartBuilder::on(&area)
+        .caption(&series.name, FONT)
+        .margin(12)
+        .x_label_area_size(44)
+        .y_label_area_size(72)
+        .build_cartesian_2d(0.0..width, 0.0..height)?;
+    chart
+        .configure_mesh()
+        .x_desc(&series.x)
+        .y_desc(&series.y)
+        .draw()?;
+    chart.draw_series(LineSeries::new(series.points.iter().copied(), &BLUE))?;
+    area.present()?;
+    Ok(())
+}

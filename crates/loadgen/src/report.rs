@@ -1,0 +1,204 @@
+//! What a run found out.
+
+use std::collections::BTreeMap;
+
+use hdrhistogram::Histogram;
+use serde::{Deserialize, Serialize};
+
+use crate::cpu::Usage;
+
+/// Latencies in µs, to three digits.
+pub(crate) type Latencies = Histogram<u64>;
+
+/// Longer than any request may take, in µs.
+const LATENCY_MAX: u64 = 3_600_000_000;
+
+/// An empty distribution of latencies; longer ones than an hour count as an hour.
+pub(crate) fn latencies() -> Latencies {
+    // These bounds are within what it takes.
+    Histogram::new_with_bounds(1, LATENCY_MAX, 3).unwrap_or_else(|_| unreachable!())
+}
+
+/// What one scenario found out about one server.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Report {
+    /// The scenario's name.
+    pub scenario: String,
+    /// The server.
+    pub server: String,
+    /// `closed loop, 64 connections`, or `open loop, 1000/s`: how load was made.
+    pub load: String,
+    /// The parameters of the run.
+    pub parameters: BTreeMap<String, String>,
+    /// What was measured.
+    pub figures: Vec<Figure>,
+    /// Curves for plots.
+    pub series: Vec<Series>,
+    /// What was wrong. The figures count only if this is empty.
+    pub problems: Vec<String>,
+    /// Things to know about the run.
+    pub remarks: Vec<String>,
+    /// The load average of the machine when the run began.
+    pub load_average: f64,
+}
+
+/// One measured value.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Figure {
+    /// What it is.
+    pub name: String,
+    /// The value.
+    pub value: f64,
+    /// Its unit.
+    pub unit: String,
+    /// What is to be reached, if there is a goal.
+    pub goal: Option<Goal>,
+}
+
+/// What is to be reached.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Goal {
+    /// Not more than this.
+    AtMost(f64),
+    /// Not less than this.
+    AtLeast(f64),
+}
+
+/// A curve.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Series {
+    /// What it shows; the name of its plot.
+    pub name: String,
+    /// What the horizontal axis counts.
+    pub x: String,
+    /// What the vertical axis counts.
+    pub y: String,
+    /// The points.
+    pub points: Vec<(f64, f64)>,
+}
+
+impl Goal {
+    /// Whether a value reaches it.
+    #[must_use]
+    pub fn is_reached(self, value: f64) -> bool {
+        match self {
+            Self::AtMost(most) => value <= most,
+            Self::AtLeast(least) => value >= least,
+        }
+    }
+}
+
+impl Report {
+    /// Whether its figures count.
+    #[must_use]
+    pub fn counts(&self) -> bool {
+        self.problems.is_empty()
+    }
+
+    /// The value of the figure with this name.
+    #[must_use]
+    pub fn value(&self, name: &str) -> Option<f64> {
+        let found = self.figures.iter().find(|figure| figure.name == name);
+        found.map(|figure| figure.value)
+    }
+
+    pub(crate) fn figure(&mut self, name: impl Into<String>, value: f64, unit: &str) {
+        self.push(name.into(), value, unit, None);
+    }
+
+    pub(crate) fn aimed(&mut self, name: impl Into<String>, value: f64, unit: &str, goal: Goal) {
+        self.push(name.into(), value, unit, Some(goal));
+    }
+
+    fn push(&mut self, name: String, value: f64, unit: &str, goal: Option<Goal>) {
+        self.figures.push(Figure {
+            name,
+            value,
+            unit: unit.to_owned(),
+            goal,
+        });
+    }
+
+    pub(crate) fn parameter(&mut self, name: &str, value: impl ToString) {
+        self.parameters.insert(name.to_owned(), value.to_string());
+    }
+
+    /// Percentiles of a distribution, with a curve of them. A goal of 0.5 or 0.99 is in ms.
+    pub(crate) fn latency(&mut self, what: &str, latencies: &Latencies, goals: &[(f64, f64)]) {
+        if latencies.is_empty() {
+            return;
+        }
+        for (name, quantile) in [("p50", 0.5), ("p99", 0.99), ("p99.9", 0.999)] {
+            let value = latencies.value_at_quantile(quantile) as f64 / 1000.0;
+            let goal = goals.iter().find(|(of, _)| *of == quantile);
+            let goal = goal.map(|(_, most)| Goal::AtMost(*most));
+            self.push(format!("{what} {name}"), value, "ms", goal);
+        }
+        self.figure(format!("{what} max"), latencies.max() as f64 / 1000.0, "ms");
+        let points = latencies.iter_quantiles(5).filter_map(|step| {
+            let quantile = step.quantile_iterated_to();
+            let nines = -(1.0 - quantile).log10();
+            nines
+                .is_finite()
+                .then(|| (nines, step.value_iterated_to() as f64 / 1000.0))
+        });
+        self.series.push(Series {
+            name: format!("{} {what}", self.scenario),
+            x: "nines (1 = 90 %, 2 = 99 %, 3 = 99.9 %)".to_owned(),
+            y: "ms".to_owned(),
+            points: points.collect(),
+        });
+    }
+
+    /// What CPU a stretch took: each server process for 1000 jobs, this program for 1000 requests.
+    pub(crate) fn cpu(&mut self, what: &str, usage: &Usage, jobs: f64, requests: f64) {
+        for (name, cpu) in &usage.processes {
+            self.figure(
+                format!("{what}: CPU of {name} per 1000 jobs"),
+                cpu / jobs * 1e6,
+                "ms",
+            );
+        }
+        if !usage.processes.is_empty() {
+            self.figure(
+                format!("{what}: CPU of all per 1000 jobs"),
+                usage.servers() / jobs * 1e6,
+                "ms",
+            );
+            self.figure(
+                format!("{what}: CPU of all"),
+                usage.servers() / usage.seconds * 100.0,
+                "% of a core",
+            );
+        }
+        self.figure(
+            format!("{what}: own CPU per 1000 requests"),
+            usage.own / requests * 1e6,
+            "ms",
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_latencies_are_not_cut() {
+        let mut all = latencies();
+        for ms in 1..=1000 {
+            all.saturating_record(ms * 1000);
+        }
+        let near = |quantile: f64, ms: f64| {
+            (all.value_at_quantile(quantile) as f64 / 1000.0 - ms).abs() < 1.0
+        };
+        assert!(near(0.5, 500.0) && near(0.99, 990.0));
+    }
+
+    #[test]
+    fn goals_are_reached_at_their_bound() {
+        assert!(Goal::AtMost(3.0).is_reached(3.0) && !Goal::AtMost(3.0).is_reached(3.1));
+        assert!(Goal::AtLeast(3.0).is_reached(3.0) && !Goal::AtLeast(3.0).is_reached(2.9));
+    }
+}

@@ -1,0 +1,197 @@
+use std::cell::{Cell, RefCell};
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use futures_util::future::{try_join, try_join_all};
+
+use crate::Error;
+use crate::clock::now_us;
+use crate::crew::{Consumer, Filling, drain, fill, publish};
+use crate::http::Connection;
+use crate::ledger::Delivered;
+use crate::pace::Pace;
+use crate::report::{Goal, Latencies, Series, latencies};
+use crate::run::Run;
+
+const GOAL: Goal = Goal::AtLeast(66_000.0);
+const OTHER_GOALS: [(f64, f64); 1] = [(0.99, 50.0)];
+/// Jobs a second due in the other queue.
+const OTHER_RATE: f64 = 200.0;
+/// How many seconds before and after the burst jobs are due there.
+const OTHER_BEFORE: u64 = 2;
+const OTHER_AFTER: u64 = 8;
+const OTHER_CONSUMERS: usize = 8;
+const PATIENCE: Duration = Duration::from_secs(60);
+const LOOK_PAUSE: Duration = Duration::from_millis(20);
+
+/// The flags of `burst`.
+#[derive(Debug, Clone, Args)]
+pub struct Options {
+    /// Jobs that are due in the same second
+    #[arg(long, default_value_t = 200_000)]
+    jobs: u64,
+    /// Queues that they are in; several numbers one after another
+    #[arg(long, value_delimiter = ',', default_value = "1,100")]
+    queues: Vec<usize>,
+    /// Jobs a second that the server is trusted to take before the burst: decides how far ahead that is
+    #[arg(long, default_value_t = 5000)]
+    publish_rate: u64,
+}
+
+impl Options {
+    pub(crate) async fn run(&self, run: &mut Run<'_>) -> Result<(), Error> {
+        run.report.load = format!(
+            "all due in one second; another queue with {OTHER_RATE} due/s, {OTHER_CONSUMERS} consumers"
+        );
+        run.report.parameter("jobs", self.jobs);
+        for queues in &self.queues {
+            self.burst(run, *queues).await?;
+        }
+        run.check_clocks();
+        Ok(())
+    }
+
+    async fn burst(&self, run: &mut Run<'_>, count: usize) -> Result<(), Error> {
+        let queues = run.queues(&format!("burst-{count}-"), count);
+        let other = run.queues(&format!("other-{count}-"), 1);
+        let lead = self.jobs.div_ceil(self.publish_rate) + 2 + OTHER_BEFORE;
+        let due_us = now_us() + lead * 1_000_000;
+        // Created in a second, and due so many whole seconds later: due within one second from `due_us`.
+        let delay =
+            || u32::try_from((due_us - now_us().min(due_us)).div_ceil(1_000_000)).unwrap_or(1);
+        fill(run, Filling::of(&queues, self.jobs), delay).await?;
+        let other_begin_us = due_us - OTHER_BEFORE * 1_000_000;
+        let left_us = other_begin_us.checked_sub(now_us());
+        let left_us = left_us.ok_or_else(|| Error::TooSlow(format!(
+            "the server took fewer than {} jobs a second: tell how many it takes with --publish-rate",
+            self.publish_rate
+        )))?;
+        run.pause("waiting for the burst", Duration::from_micros(left_us))
+            .await;
+
+        let latest = RefCell::new(latencies());
+        let meter = run.meter()?;
+        let here = &*run;
+        let until_us = Cell::new(u64::MAX);
+        let note = |job: &Delivered| {
+            if (due_us..until_us.get()).contains(&job.due_us()) {
+                latest.borrow_mut().saturating_record(job.lateness_us());
+            }
+        };
+        let watching = async {
+            let drained = watch(here, &queues, self.jobs, due_us).await;
+            until_us.set(now_us());
+            drained
+        };
+        let (drained, others) = tokio::join!(watching, others(here, &other, note));
+        others?;
+        let drained = drained?;
+        let usage = meter.read()?;
+        drain(run, &queues).await?;
+        self.tell(run, count, &drained, &latest.into_inner(), &usage);
+        Ok(())
+    }
+
+    fn tell(
+        &self,
+        run: &mut Run<'_>,
+        count: usize,
+        drained: &[(f64, f64)],
+        other: &Latencies,
+        usage: &crate::cpu::Usage,
+    ) {
+        let report = &mut run.report;
+        let seconds = drained.last().map_or(0.0, |(seconds, _)| *seconds);
+        let jobs = self.jobs as f64;
+        report.figure(
+            format!("{count} queues: drained to ready after"),
+            seconds,
+            "s",
+        );
+        report.aimed(
+            format!("{count} queues: drained to ready"),
+            jobs / seconds,
+            "jobs/s",
+            GOAL,
+        );
+        report.latency(
+            &format!("{count} queues: lateness elsewhere"),
+            other,
+            &OTHER_GOALS,
+        );
+        report.cpu(&format!("{count} queues"), usage, jobs, jobs);
+        report.series.push(Series {
+            name: format!("burst {count} queues"),
+            x: "seconds from the first due time".to_owned(),
+            y: "jobs ready".to_owned(),
+            points: drained.to_vec(),
+        });
+    }
+}
+
+/// Watches the jobs become ready: how many after how many seconds.
+async fn watch(
+    run: &Run<'_>,
+    queues: &[String],
+    jobs: u64,
+    due_us: u64,
+) -> Result<Vec<(f64, f64)>, Error> {
+    let mut connection = Connection::open(run.server.address, 0).await?;
+    tokio::time::sleep(Duration::from_micros(due_us.saturating_sub(now_us()))).await;
+    let begin = Instant::now();
+    let bar = run.progress("becoming ready", jobs);
+    let mut seen = Vec::new();
+    loop {
+        let mut ready = 0;
+        for queue in queues {
+            ready += run.size(&mut connection, queue).await?;
+        }
+        seen.push((begin.elapsed().as_secs_f64(), ready as f64));
+        bar.set_position(ready);
+        if ready >= jobs {
+            bar.finish_and_clear();
+            return Ok(seen);
+        }
+        if begin.elapsed() > PATIENCE {
+            return Err(Error::TooSlow(format!(
+                "after {PATIENCE:?} only {ready} of {jobs} jobs are ready"
+            )));
+        }
+        tokio::time::sleep(LOOK_PAUSE).await;
+    }
+}
+
+/// Jobs of another queue, each due one second after it is published, consumed as they come.
+async fn others(run: &Run<'_>, queue: &[String], note: impl Fn(&Delivered)) -> Result<(), Error> {
+    let length = Duration::from_secs(OTHER_BEFORE + OTHER_AFTER);
+    let done = Cell::new(false);
+    let before = run.ledger.borrow().delivered_count();
+    let publishing = async {
+        publish(run, queue, OTHER_CONSUMERS, 100, 1, || {
+            Pace::new(length, OTHER_RATE)
+        })
+        .await?;
+        done.set(true);
+        Ok::<_, Error>(())
+    };
+    let expected = (length.as_secs_f64() * OTHER_RATE) as u64;
+    let consuming = async {
+        let connections = run.connections(OTHER_CONSUMERS).await?;
+        let begin = Instant::now();
+        let work = connections.into_iter().map(|connection| {
+            let (note, done) = (&note, &done);
+            let mut consumer = Consumer::new(run, connection, &queue[0], 1, 1);
+            async move {
+                let arrived = || run.ledger.borrow().delivered_count() - before;
+                while (!done.get() || arrived() < expected) && begin.elapsed() < length + PATIENCE {
+                    if consumer.consume(note).await? > 0 {
+                        consumer.ack().await?;
+                    }
+                }
+                Ok::<_, Error>(())
+            }
+        });
+        try_join_all(work).await.map(drop)
+    };
+    try_join(publishing, consuming).await.map(drop)
+}

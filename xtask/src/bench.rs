@@ -1,0 +1,213 @@
+//! `cargo xtask bench`: the load generator against everything on this machine.
+
+mod scenarios;
+mod table;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, Stdio};
+use std::time::SystemTime;
+
+use serde_json::{Value, json};
+use tidegate_local_redis::{
+    self as local_redis, RedisServer, ServerBinary, free_port, workspace_cache,
+};
+
+use crate::dev::session::Session;
+use crate::dev::signals::Signals;
+use crate::dev::start::{self, API, PUMP, Programs};
+use crate::dev::{self, Ending, leftovers};
+use crate::workspace::Workspace;
+use scenarios::{SCENARIOS, Scenario};
+
+const LOADGEN: &str = "tidegate-loadgen";
+const PUMPS: u8 = 2;
+
+/// The flags of `bench`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Options {
+    /// What to measure; everything if none is named.
+    #[arg(value_name = "SCENARIO", value_parser = scenarios::names())]
+    scenarios: Vec<String>,
+    /// Small numbers: some seconds for each scenario. For trying it out; such figures mean little.
+    #[arg(long)]
+    quick: bool,
+    /// Draw the curves into docs/benchmarks.
+    #[arg(long)]
+    plots: bool,
+    /// Further flags for the scenario, as `tidegate-loadgen SCENARIO --help` lists them.
+    #[arg(last = true, value_name = "FLAGS")]
+    further: Vec<String>,
+}
+
+pub(crate) fn run(workspace: &Workspace, options: &Options) -> ExitCode {
+    let measured = Signals::catch()
+        .map_err(|error| Ending::Failed(format!("signals cannot be caught: {error}")))
+        .and_then(|signals| measure(workspace, options, &signals));
+    match measured {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(Ending::Asked) => ExitCode::FAILURE,
+        Err(Ending::Failed(reason)) => {
+            eprintln!("\nerror: {reason}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Whether all figures count.
+fn measure(workspace: &Workspace, options: &Options, signals: &Signals) -> Result<bool, Ending> {
+    let folder = workspace.target().join("bench");
+    let _lock = leftovers::lock(&folder)?;
+    leftovers::check(&folder)?;
+    let binary = local_redis::obtain(&workspace_cache(), &mut |line| println!("{line}"))
+        .map_err(|error| error.to_string())?;
+    start::build(workspace, &[API, PUMP, LOADGEN], true, signals)?;
+    let is_wanted = |scenario: &&Scenario| {
+        options.scenarios.is_empty() || options.scenarios.iter().any(|name| name == scenario.name)
+    };
+    let (mut reports, mut files) = (Vec::new(), Vec::new());
+    for scenario in SCENARIOS.iter().filter(is_wanted) {
+        let file = folder.join(format!("{}.json", scenario.name));
+        let stack = Stack::start(workspace, &binary, &folder, signals)?;
+        stack.measure(scenario, options, &file, signals)?;
+        reports.extend(read(&file)?);
+        files.push(file);
+    }
+    print!("{}", table::table(&reports));
+    let written = write(&folder, &binary, &reports)?;
+    println!("\nall reports: {}", workspace.shown(&written));
+    if options.plots {
+        plot(workspace, &files, signals)?;
+    }
+    let counts = |report: &Value| report["problems"].as_array().is_some_and(Vec::is_empty);
+    Ok(reports.iter().all(counts))
+}
+
+/// One Redis, one API, two pumps. Dropping it ends them.
+struct Stack {
+    session: Session,
+    options: dev::Options,
+    redis: String,
+    programs: Programs,
+}
+
+impl Stack {
+    fn start(
+        workspace: &Workspace,
+        binary: &ServerBinary,
+        folder: &Path,
+        signals: &Signals,
+    ) -> Result<Self, Ending> {
+        let port = || free_port().ok_or_else(|| "there is no free port".to_owned());
+        let options = dev::Options {
+            port: port()?,
+            admin_port: port()?,
+            redis: None,
+            pumps: PUMPS,
+            release: true,
+        };
+        let redis = RedisServer::start(local_redis::Options::new(binary.clone()))
+            .map_err(|error| error.to_string())?;
+        let mut stack = Self {
+            programs: Programs::of(workspace, &options, folder),
+            redis: redis.url(),
+            session: Session::default(),
+            options,
+        };
+        stack.session.redis = Some(redis);
+        let Self {
+            session,
+            options,
+            redis,
+            programs,
+        } = &mut stack;
+        start::start_api(programs, options, redis, session, signals)?;
+        start::start_pumps(programs, options, redis, session, signals)?;
+        Ok(stack)
+    }
+
+    fn measure(
+        &self,
+        scenario: &Scenario,
+        options: &Options,
+        file: &Path,
+        signals: &Signals,
+    ) -> Result<(), Ending> {
+        let _ = fs::remove_file(file);
+        let url = |port: u16| format!("http://127.0.0.1:{port}");
+        let mut command = Command::new(self.programs.path(LOADGEN));
+        command
+            .args([
+                "--target",
+                &url(self.options.port),
+                "--admin",
+                &url(self.options.admin_port),
+            ])
+            .args(["--redis", &self.redis])
+            .args(
+                self.processes()
+                    .flat_map(|process| ["--pid".to_owned(), process]),
+            )
+            .arg("--json")
+            .arg(file)
+            .arg(scenario.name)
+            .args(scenario.flags(options.quick))
+            .args(&options.further)
+            .stdout(Stdio::null());
+        let child = command
+            .spawn()
+            .map_err(|error| format!("{LOADGEN} cannot run: {error}"))?;
+        start::wait_for(child, signals)?;
+        // What it found out counts more than its exit code; without a report it has said why.
+        match file.is_file() {
+            true => Ok(()),
+            false => Err(Ending::Failed(format!("{} gave no report", scenario.name))),
+        }
+    }
+
+    /// `name=pid` of every process.
+    fn processes(&self) -> impl Iterator<Item = String> {
+        let redis = self.session.redis.as_ref().and_then(RedisServer::pid);
+        let daemons = self.session.daemons.iter().map(|daemon| {
+            let name = daemon.name().trim_start_matches("tidegate-");
+            format!("{name}={}", daemon.pid())
+        });
+        daemons.chain(redis.map(|pid| format!("redis={pid}")))
+    }
+}
+
+fn read(file: &Path) -> Result<Vec<Value>, Ending> {
+    let text = fs::read_to_string(file).map_err(|error| format!("{}: {error}", file.display()))?;
+    let outcome: Value =
+        serde_json::from_str(&text).map_err(|error| format!("{}: {error}", file.display()))?;
+    Ok(outcome["reports"].as_array().cloned().unwrap_or_default())
+}
+
+fn write(folder: &Path, binary: &ServerBinary, reports: &[Value]) -> Result<PathBuf, Ending> {
+    let now = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
+    let path = folder.join(format!("{}.json", now.replace(':', "-")));
+    let cores = std::thread::available_parallelism().map_or(0, usize::from);
+    let all = json!({"time": now, "redis": binary.to_string(), "cores": cores, "reports": reports});
+    let text = format!("{all:#}\n");
+    fs::write(&path, text).map_err(|error| format!("{}: {error}", path.display()))?;
+    Ok(path)
+}
+
+fn plot(workspace: &Workspace, files: &[PathBuf], signals: &Signals) -> Result<(), Ending> {
+    let mut command = Command::new(workspace.target().join("release").join(LOADGEN));
+    command
+        .arg("plot")
+        .args(files)
+        .arg("--folder")
+        .arg(workspace.root().join("docs/benchmarks"));
+    let child = command
+        .spawn()
+        .map_err(|error| format!("{LOADGEN} cannot run: {error}"))?;
+    match start::wait_for(child, signals)?.success() {
+        true => Ok(()),
+        false => Err(Ending::Failed(
+            "the curves could not be drawn; see above".to_owned(),
+        )),
+    }
+}

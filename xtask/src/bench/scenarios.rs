@@ -1,0 +1,41 @@
+//! What is measured, in this order, and how small when it shall be quick.
+
+/// A scenario of the load generator.
+#[derive(Debug)]
+pub(crate) struct Scenario {
+    pub(crate) name: &'static str,
+    /// Its flags when it shall be quick; else its own defaults are the ones of docs/benchmarks.md.
+    quick: &'static str,
+}
+
+const fn scenario(name: &'static str, quick: &'static str) -> Scenario {
+    Scenario { name, quick }
+}
+
+pub(crate) const SCENARIOS: [Scenario; 10] = [
+    scenario("idle", "--seconds 3 --settle 2"),
+    scenario("publish", "--seconds 2"),
+    scenario("consume", "--jobs 20000"),
+    scenario("bulk", "--jobs 20000"),
+    scenario("ceiling", "--jobs 20000"),
+    scenario("lateness", "--pending 20000 --rates 500 --seconds 3"),
+    scenario("burst", "--jobs 20000 --queues 20"),
+    scenario("memory", "--jobs 50000"),
+    scenario(
+        "parked",
+        "--waiters 500 --queues 20 --seconds 2 --wakes 200",
+    ),
+    scenario("growth", "--levels 1000,20000 --seconds 2"),
+];
+
+impl Scenario {
+    pub(crate) fn flags(&self, quick: bool) -> impl Iterator<Item = &'static str> {
+        let flags = if quick { self.quick } else { "" };
+        flags.split_whitespace()
+    }
+}
+
+/// The names, for the command line.
+pub(crate) fn names() -> Vec<&'static str> {
+    SCENARIOS.iter().map(|scenario| scenario.name).collect()
+}
