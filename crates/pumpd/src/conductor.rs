@@ -3,8 +3,12 @@
 //! A bucket is in the wheel or running, never both. An alarm moves a waiting bucket forward; for a
 //! running one it is kept until the run has come back, because the run may have read Redis before the
 //! timer was set.
+//!
+//! Buckets whose moment has come go before those that were run just now and have more to do: a bucket
+//! with a million due jobs must not make the one late that has a single job. One run in four is kept for
+//! the long ones, so that they go on whatever comes.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,6 +24,7 @@ use tokio_util::time::delay_queue::Key;
 use crate::bucket::{Agenda, Ran, run_once};
 use crate::keeper::Change;
 use crate::pump::Pool;
+use crate::run_queue::RunQueue;
 
 enum Place {
     /// In the wheel.
@@ -35,7 +40,7 @@ type Finished = (u16, Result<Ran, StoreError>);
 pub(crate) struct Conductor {
     pool: Arc<Pool>,
     wheel: DelayQueue<u16>,
-    queue: VecDeque<u16>,
+    queue: RunQueue,
     places: HashMap<u16, Place>,
     running: JoinSet<Finished>,
 }
@@ -45,7 +50,7 @@ impl Conductor {
         Self {
             pool,
             wheel: DelayQueue::new(),
-            queue: VecDeque::new(),
+            queue: RunQueue::default(),
             places: HashMap::new(),
             running: JoinSet::new(),
         }
@@ -84,14 +89,14 @@ impl Conductor {
         if let Some(Place::Waiting { agenda, .. }) = self.places.get(&bucket) {
             let agenda = *agenda;
             self.places.insert(bucket, Place::Queued { agenda });
-            self.queue.push_back(bucket);
+            self.queue.push_timely(bucket);
         }
     }
 
-    /// Starts what is up, in the order in which it came up, as far as there is room.
+    /// Starts what is up, as far as there is room.
     fn start_queued(&mut self) {
         while self.running.len() < self.pool.config.concurrency {
-            let Some(bucket) = self.queue.pop_front() else {
+            let Some(bucket) = self.queue.pop() else {
                 return;
             };
             // A bucket that was lost and gained meanwhile is in the queue twice, or waits.
@@ -129,7 +134,12 @@ impl Conductor {
             }
         };
         let agenda = alarms.map_or(agenda, |alarms| agenda.merged(alarms));
-        self.wait(bucket, agenda);
+        if agenda.next() <= Instant::now() {
+            self.places.insert(bucket, Place::Queued { agenda });
+            self.queue.push_backlog(bucket);
+        } else {
+            self.wait(bucket, agenda);
+        }
     }
 
     fn change(&mut self, change: Change) {

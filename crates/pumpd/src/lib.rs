@@ -24,6 +24,7 @@ mod keeper;
 mod measures;
 mod membership;
 mod pump;
+mod run_queue;
 mod share;
 
 pub use config::{Config, DEFAULTS, PumpConfig};

@@ -125,6 +125,24 @@ fn public(rng: &mut StdRng, known: &[String]) -> Request {
     }
 }
 
+/// What operators look at.
+const VIEWS: [&str; 14] = [
+    "/version",
+    "/version/",
+    "/pools",
+    "/pools/",
+    "/info",
+    "/info/",
+    "/info?pool=default",
+    "/info?pool=nowhere",
+    "/accesslog",
+    "/accesslog?status=enable",
+    "/debug/pprof/",
+    "/debug/pprof/profile?seconds=1",
+    "/healthz",
+    "/readyz",
+];
+
 fn admin(rng: &mut StdRng) -> Request {
     let ns = namespace(rng);
     let token = match chance(rng, 95) {
@@ -170,11 +188,11 @@ fn admin(rng: &mut StdRng) -> Request {
                 one(rng, &["", "?force_update=true", "?force_update=x"])
             ),
         ),
-        8 => plain("GET", "/metrics".to_owned()),
-        9 => plain(
-            "GET",
-            one(rng, &["/version", "/version/", "/pools", "/pools/"]).to_owned(),
-        ),
+        8 => match chance(rng, 50) {
+            true => plain("GET", "/metrics".to_owned()),
+            false => plain("POST", "/accesslog?status=disable".to_owned()),
+        },
+        9 => plain("GET", one(rng, &VIEWS).to_owned()),
         _ => plain(
             one(rng, &["GET", "POST", "PUT", "DELETE"]),
             one(

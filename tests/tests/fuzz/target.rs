@@ -22,7 +22,7 @@ const CONFIG: &str = "
     connections.idle_timeout = \"5s\"
     connections.write_timeout = \"2s\"
     requests.body_timeout = \"500ms\"
-    bodies.bulk_bytes_max = 2097152
+    requests.bulk_bytes_max = 2097152
     [accounts]
     ops = \"open sesame\"
 ";

@@ -29,6 +29,10 @@ async fn both_daemons_share_one_file() {
             "TTLSecond = 50\nColour = \"blue\"\n[Accounts]\nops = \"hunter2\"\n[AdminRedis]",
         )
         .replace(
+            "[AdminRedis]\nAddr = \"localhost:6379\"",
+            &format!("[AdminRedis]\nDB = 1\nAddr = \"{address}\""),
+        )
+        .replace(
             "[Pool.default]\nAddr = \"localhost:6379\"",
             &format!("[Pool.default]\nPoolSize = 9\nAddr = \"{address}\""),
         );
@@ -39,11 +43,7 @@ async fn both_daemons_share_one_file() {
     let pump = fixture
         .start(Program::Pumpd, &["--lmstfy-config", &file])
         .await;
-    for said in [
-        "AdminRedis is ignored: tokens",
-        "Pool.default.PoolSize is ignored",
-        "Colour is ignored",
-    ] {
+    for said in ["Pool.default.PoolSize is ignored", "Colour is ignored"] {
         until_said(&api, said).await;
     }
     until_said(
@@ -53,8 +53,23 @@ async fn both_daemons_share_one_file() {
     .await;
     ask(api.admin(), "GET", "/token/ns", &[]).await.expect(401);
     let ops = [("Authorization", "Basic b3BzOmh1bnRlcjI=")];
-    ask(api.admin(), "GET", "/token/ns", &ops).await.expect(200);
+    ask(api.admin(), "POST", "/token/ns?description=x", &ops)
+        .await
+        .expect(201);
     assert!(!api.log().contains("hunter2"));
+    assert_eq!(tokens_in(&fixture, 0), 0);
+    assert_eq!(tokens_in(&fixture, 1), 1, "tokens are where AdminRedis is");
+}
+
+/// The namespaces that have tokens in a database.
+fn tokens_in(fixture: &Fixture, database: u8) -> usize {
+    let url = format!("{}/{database}", fixture.redis.url());
+    let mut connection = redis::Client::open(url).unwrap().get_connection().unwrap();
+    let keys: Vec<String> = redis::cmd("KEYS")
+        .arg("tg:tokens:*")
+        .query(&mut connection)
+        .unwrap();
+    keys.len()
 }
 
 #[tokio::test]

@@ -2,7 +2,7 @@
 
 use tidegate_testkit::{Daemon, Program, eventually};
 
-use crate::fixture::{Fixture, LIMIT, ask, until_said};
+use crate::fixture::{Fixture, LIMIT, ask};
 
 const READ_AGAIN: &str = "settings are read again";
 
@@ -46,7 +46,8 @@ async fn accounts_job_defaults_and_the_level_change_while_it_runs() {
     ask(api.listen(), "PUT", "/api/ns/b", &[]).await.expect(201);
     let job = ask(api.listen(), "GET", "/api/ns/b", &[]).await.expect(200);
     assert_eq!(job.json()["remain_tries"], 4);
-    until_said(&api, "DEBUG").await;
+    let log = reload(&api, READ_AGAIN).await;
+    assert!(log.contains("DEBUG"), "{log}");
 
     // And back: what is gone from the file is a default again.
     fixture.write("own.toml", "skip_token_checks = true\n");

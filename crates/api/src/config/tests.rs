@@ -1,0 +1,155 @@
+//! What the default file says, and what is refused.
+
+use tidegate_service::{Sources, load};
+use tidegate_store::UnsafeServer;
+
+use super::*;
+
+fn with_flags(flags: &[(&str, String)]) -> Config {
+    let sources = Sources {
+        defaults: DEFAULTS,
+        foreign: None,
+        file: None,
+        env_prefix: "TIDEGATE",
+        environment: &[],
+        flags,
+    };
+    load(&sources).ok().unwrap().settings
+}
+
+#[test]
+fn the_default_file_has_every_key() {
+    let config = with_flags(&[]);
+    assert_eq!(config.check(), Ok(()));
+    assert_eq!(config.listen.to_string(), "127.0.0.1:7777");
+    assert_eq!(config.admin_listen.to_string(), "127.0.0.1:7778");
+    let redis = &config.pool[DEFAULT_POOL];
+    assert_eq!(redis.url, tidegate_store::DEFAULT_URL);
+    assert_eq!(redis.unsafe_server, UnsafeServer::Refuse);
+    assert_eq!(config.job, JobDefaults::SHIPPED);
+    assert_eq!(config.requests, RequestLimits::SHIPPED);
+}
+
+#[test]
+fn every_key_of_the_default_file_has_a_comment() {
+    let mut comment = false;
+    for line in DEFAULTS.lines() {
+        if line.contains('=') && !line.starts_with('#') {
+            assert!(comment, "no comment above: {line}");
+        }
+        comment = line.starts_with('#') || (comment && line.contains('=') && !line.is_empty());
+    }
+}
+
+#[test]
+fn a_default_pool_is_a_must() {
+    let mut config = with_flags(&[]);
+    config.pool.clear();
+    assert!(config.check().unwrap_err().contains("[pool.default]"));
+}
+
+#[test]
+fn limits_of_requests_are_within_what_can_be_stored() {
+    for (key, value) in [
+        ("requests.name_bytes_max", "256"),
+        ("requests.bulk_jobs_max", "65"),
+        ("requests.consume_jobs_max", "0"),
+        ("requests.job_bytes_max", "100000000"),
+    ] {
+        let problem = with_flags(&[(key, value.to_owned())]).check().unwrap_err();
+        assert!(
+            problem.contains(key) && problem.contains(value),
+            "{problem}"
+        );
+    }
+}
+
+#[test]
+fn a_pool_moves_to_another_one_that_stays() {
+    let with_targets = |targets: &[(&str, &str)]| {
+        let mut config = with_flags(&[]);
+        for name in ["old", "new"] {
+            let pool = config.pool[DEFAULT_POOL].clone();
+            config.pool.insert(name.to_owned(), pool);
+        }
+        for (name, target) in targets {
+            let pool = config.pool.get_mut(*name).unwrap();
+            pool.migrate_to = Some((*target).to_owned());
+        }
+        config.check()
+    };
+    assert_eq!(with_targets(&[("old", "new")]), Ok(()));
+    assert_eq!(with_targets(&[("old", "new"), ("default", "new")]), Ok(()));
+    for (targets, said) in [
+        (&[("old", "nwe")][..], "no such pool"),
+        (&[("old", "old")], "the pool itself"),
+        (&[("old", "new"), ("new", "default")], "moves on"),
+    ] {
+        let problem = with_targets(targets).unwrap_err();
+        assert!(problem.contains("pool.old.migrate_to"), "{problem}");
+        assert!(problem.contains(said), "{problem}");
+    }
+}
+
+#[test]
+fn variables_switch_a_pool_to_sentinels() {
+    let variables = [
+        ("SENTINELS", "a:1,b"),
+        ("MASTER_NAME", "tide"),
+        ("PASSWORD", "12345"),
+        ("DATABASE", "3"),
+        ("TLS", "true"),
+    ];
+    let environment = variables.map(|(key, value)| {
+        let name = format!("TIDEGATE_POOL__DEFAULT__{key}");
+        (name, value.to_owned())
+    });
+    let sources = Sources {
+        defaults: DEFAULTS,
+        foreign: None,
+        file: None,
+        env_prefix: "TIDEGATE",
+        environment: &environment,
+        flags: &[],
+    };
+    let config = load::<Config>(&sources).unwrap().settings;
+    let redis = &config.pool[DEFAULT_POOL];
+    assert_eq!(redis.sentinels, ["a:1", "b"]);
+    assert_eq!(redis.url, tidegate_store::DEFAULT_URL);
+    assert_eq!(redis.password.as_deref(), Some("12345"));
+    assert_eq!((redis.database, redis.tls), (Some(3), true));
+}
+
+#[test]
+fn an_admin_port_for_other_machines_needs_accounts_or_a_word() {
+    for (address, is_private) in [
+        ("127.0.0.1:1", true),
+        ("127.8.8.8:1", true),
+        ("[::1]:1", true),
+        ("[::ffff:127.0.0.1]:1", true),
+        ("0.0.0.0:1", false),
+        ("[::]:1", false),
+        ("10.0.0.1:1", false),
+    ] {
+        let config = with_flags(&[("admin_listen", address.to_owned())]);
+        assert_eq!(config.check().is_ok(), is_private, "{address}");
+        let mut allowed = config.clone();
+        allowed.allow_open_admin = true;
+        assert_eq!(allowed.check(), Ok(()), "{address}");
+        let mut guarded = config;
+        let password = Password::from("secret".to_owned());
+        guarded.accounts.insert("ops".to_owned(), password);
+        assert_eq!(guarded.check(), Ok(()), "{address}");
+        assert!(!format!("{guarded:?}").contains("secret"));
+    }
+}
+
+#[test]
+fn an_account_has_a_name_without_colon_and_a_password() {
+    for (name, password) in [("", "x"), ("a:b", "x"), ("a", "")] {
+        let mut config = with_flags(&[]);
+        let password = Password::from(password.to_owned());
+        config.accounts.insert(name.to_owned(), password);
+        assert!(config.check().unwrap_err().contains("accounts"), "{name}");
+    }
+}
