@@ -71,6 +71,7 @@ impl Settings for Config {
     const PROGRAM: &'static str = "tidegate-api";
     const DEFAULTS: &'static str = DEFAULTS;
     const RELOADABLE: &'static [&'static str] = &["log.level", "log.access", "accounts", "job"];
+    const FOREIGN_TABLES: &'static [&'static str] = &["pump"];
     const FROM_LMSTFY: &'static [&'static str] = &[
         "listen",
         "admin_listen",

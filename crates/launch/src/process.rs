@@ -159,6 +159,7 @@ mod tests {
         const DEFAULTS: &'static str = "is_public = false\npassword = \"\"\npid_file = \"\"\n\
             [log]\nlevel = \"info\"\nformat = \"text\"\ndirectory = \"\"\n";
         const RELOADABLE: &'static [&'static str] = &["password"];
+        const FOREIGN_TABLES: &'static [&'static str] = &[];
         const FROM_LMSTFY: &'static [&'static str] = &[];
 
         fn check(&self) -> Result<(), String> {

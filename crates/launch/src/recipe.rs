@@ -28,6 +28,8 @@ pub trait Settings: DeserializeOwned + Clone + Send + Sync + 'static {
     const DEFAULTS: &'static str;
     /// The keys, and tables, that a running process can take over.
     const RELOADABLE: &'static [&'static str];
+    /// The tables that only the other daemon has. Both may share an environment.
+    const FOREIGN_TABLES: &'static [&'static str];
     /// The keys, and tables, that a file of lmstfy speaks about.
     const FROM_LMSTFY: &'static [&'static str];
 
@@ -91,6 +93,7 @@ impl Recipe {
             }),
             file: self.flags.config.as_deref(),
             env_prefix: ENV_PREFIX,
+            foreign_tables: C::FOREIGN_TABLES,
             environment: &self.environment,
             flags: &self.overrides,
         };

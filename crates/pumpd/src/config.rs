@@ -36,6 +36,15 @@ impl Settings for Config {
     const PROGRAM: &'static str = "tidegate-pumpd";
     const DEFAULTS: &'static str = DEFAULTS;
     const RELOADABLE: &'static [&'static str] = &["log.level"];
+    const FOREIGN_TABLES: &'static [&'static str] = &[
+        "accounts",
+        "admin_store",
+        "connections",
+        "job",
+        "metrics",
+        "requests",
+        "waiters",
+    ];
     const FROM_LMSTFY: &'static [&'static str] = &["log.level", "log.format", "pool"];
 
     fn check(&self) -> Result<(), String> {

@@ -42,6 +42,8 @@ pub struct Sources<'a> {
     pub file: Option<&'a Path>,
     /// What the names of environment variables begin with, without the `_` that follows.
     pub env_prefix: &'a str,
+    /// Tables that another program with the same prefix has: variables about them are not for this one.
+    pub foreign_tables: &'a [&'a str],
     /// The environment; see [`process_environment`].
     pub environment: &'a [(String, String)],
     /// Keys with dots between their parts, and the values that flags give them.
@@ -240,7 +242,11 @@ fn split_environment(sources: &Sources<'_>) -> (HashMap<String, String>, Vec<Str
             continue;
         };
         let key = key.to_lowercase();
-        if key.contains(SEPARATOR) || has_top_level_key(sources.defaults, &key) {
+        let is_setting = match key.split_once(SEPARATOR) {
+            Some((table, _)) => !sources.foreign_tables.contains(&table),
+            None => has_top_level_key(sources.defaults, &key),
+        };
+        if is_setting {
             counted.insert(name.clone(), value.clone());
         } else {
             ignored.push(name.clone());

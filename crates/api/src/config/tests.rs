@@ -11,6 +11,7 @@ fn with_flags(flags: &[(&str, String)]) -> Config {
         foreign: None,
         file: None,
         env_prefix: "TIDEGATE",
+        foreign_tables: &[],
         environment: &[],
         flags,
     };
@@ -109,6 +110,7 @@ fn variables_switch_a_pool_to_sentinels() {
         foreign: None,
         file: None,
         env_prefix: "TIDEGATE",
+        foreign_tables: &[],
         environment: &environment,
         flags: &[],
     };

@@ -64,6 +64,7 @@ impl Given {
             foreign: None,
             file: self.file.as_ref().map(tempfile::NamedTempFile::path),
             env_prefix: "TIDEGATE",
+            foreign_tables: &["sibling"],
             environment: &self.environment,
             flags: &self.flags,
         }
@@ -156,15 +157,16 @@ fn a_file_that_was_asked_for_must_be_there_and_be_toml() {
 }
 
 #[test]
-fn variables_of_orchestrators_are_not_settings() {
+fn variables_of_orchestrators_and_of_a_sibling_are_not_settings() {
     let given = Given::nothing()
+        .variable("TIDEGATE_SIBLING__SPEED", "9")
         .variable("TIDEGATE_API_SERVICE_HOST", "10.0.0.1")
         .variable("TIDEGATE_NAME", "env")
         .variable("NAME", "other");
     assert_eq!(given.load().unwrap().name, "env");
     assert_eq!(
         ignored_variables(&given.sources()),
-        ["TIDEGATE_API_SERVICE_HOST"]
+        ["TIDEGATE_API_SERVICE_HOST", "TIDEGATE_SIBLING__SPEED"]
     );
 }
 
