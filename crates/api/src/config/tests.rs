@@ -6,13 +6,17 @@ use tidegate_store::UnsafeServer;
 use super::*;
 
 fn with_flags(flags: &[(&str, String)]) -> Config {
+    with(&[], flags)
+}
+
+fn with(environment: &[(String, String)], flags: &[(&str, String)]) -> Config {
     let sources = Sources {
         defaults: DEFAULTS,
         foreign: None,
         file: None,
         env_prefix: "TIDEGATE",
         foreign_tables: &[],
-        environment: &[],
+        environment,
         flags,
     };
     load(&sources).ok().unwrap().settings
@@ -105,16 +109,7 @@ fn variables_switch_a_pool_to_sentinels() {
         let name = format!("TIDEGATE_POOL__DEFAULT__{key}");
         (name, value.to_owned())
     });
-    let sources = Sources {
-        defaults: DEFAULTS,
-        foreign: None,
-        file: None,
-        env_prefix: "TIDEGATE",
-        foreign_tables: &[],
-        environment: &environment,
-        flags: &[],
-    };
-    let config = load::<Config>(&sources).unwrap().settings;
+    let config = with(&environment, &[]);
     let redis = &config.pool[DEFAULT_POOL];
     assert_eq!(redis.sentinels, ["a:1", "b"]);
     assert_eq!(redis.url, tidegate_store::DEFAULT_URL);
