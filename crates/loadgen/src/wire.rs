@@ -1,6 +1,7 @@
 //! The requests of the lmstfy wire, prepared once, and its answers, read without copies.
 
 use std::borrow::Cow;
+use std::fmt::Display;
 use std::io::Write;
 
 use serde::Deserialize;
@@ -39,21 +40,20 @@ impl Requests {
     }
 
     /// The same, behind what is there already.
-    pub(crate) fn write_bare(&self, out: &mut Vec<u8>, method: &str, rest: &str) {
-        let Self {
-            host,
-            token,
-            namespace,
-        } = self;
-        // Writing to a vector does not fail.
-        let _ = write!(
-            out,
-            "{method} /api/{namespace}/{rest} HTTP/1.1\r\nHost: {host}\r\nX-Token: {token}\r\n\r\n"
-        );
+    pub(crate) fn write_bare(&self, out: &mut Vec<u8>, method: &str, rest: impl Display) {
+        self.write_head(out, method, rest);
+        out.extend_from_slice(b"\r\n");
     }
 
     /// A request with a body, of which only the length is written.
     fn with_body(&self, out: &mut Vec<u8>, rest: &str, bytes: usize) {
+        self.write_head(out, "PUT", rest);
+        // Writing to a vector does not fail.
+        let _ = write!(out, "Content-Length: {bytes}\r\n\r\n");
+    }
+
+    /// What every request begins with.
+    fn write_head(&self, out: &mut Vec<u8>, method: &str, rest: impl Display) {
         let Self {
             host,
             token,
@@ -61,7 +61,7 @@ impl Requests {
         } = self;
         let _ = write!(
             out,
-            "PUT /api/{namespace}/{rest} HTTP/1.1\r\nHost: {host}\r\nX-Token: {token}\r\nContent-Length: {bytes}\r\n\r\n"
+            "{method} /api/{namespace}/{rest} HTTP/1.1\r\nHost: {host}\r\nX-Token: {token}\r\n"
         );
     }
 
@@ -73,15 +73,7 @@ impl Requests {
 
     /// Acknowledges a job; behind what is there already, since acknowledgements may follow each other.
     pub(crate) fn write_ack(&self, out: &mut Vec<u8>, queue: &str, id: &str) {
-        let Self {
-            host,
-            token,
-            namespace,
-        } = self;
-        let _ = write!(
-            out,
-            "DELETE /api/{namespace}/{queue}/job/{id} HTTP/1.1\r\nHost: {host}\r\nX-Token: {token}\r\n\r\n"
-        );
+        self.write_bare(out, "DELETE", format_args!("{queue}/job/{id}"));
     }
 }
 
