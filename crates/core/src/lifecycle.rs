@@ -14,7 +14,7 @@
 use crate::State;
 
 /// What the lifecycle knows of a job.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Life {
     /// The state the job is in.
     pub state: State,

@@ -1,0 +1,172 @@
+//! A bucket as Redis holds it: records, the hints that lead to them, counts. What scripts share.
+
+use std::collections::BTreeMap;
+
+use tidegate_core::State;
+use tidegate_core::lifecycle::Life;
+
+use crate::planted::Planted;
+
+/// A job, by the order of publishing.
+pub(crate) type Number = usize;
+/// A pump, by its place among all pumps. It is also the token that it leads the bucket with.
+pub(crate) type Pump = usize;
+
+/// The span of a far slot. Short, so that a few ticks of the clock lead through several.
+pub(crate) const SLOT_MS: u64 = 2;
+/// How long before its beginning a slot is loaded.
+pub(crate) const LEAD_MS: u64 = 2;
+
+/// What one script changes in counts and ready list when it ends.
+#[derive(Debug, Default)]
+pub(crate) struct Changes {
+    counts: [i32; 4],
+    arrivals: Vec<Number>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct Bucket {
+    pub(crate) planted: Option<Planted>,
+    pub(crate) records: Vec<Option<Life>>,
+    pub(crate) ready: Vec<Number>,
+    pub(crate) dead: Vec<Number>,
+    pub(crate) near: BTreeMap<Number, u64>,
+    pub(crate) far: BTreeMap<u64, Vec<(Number, u64)>>,
+    /// When the sweep has to look; all jobs of a model are in one chunk.
+    pub(crate) expiry: Option<u64>,
+    pub(crate) counts: [i32; 4],
+    pub(crate) lock: Option<Pump>,
+}
+
+const fn index(state: State) -> usize {
+    state as usize - 1
+}
+
+const fn loaded_at_ms(slot: u64) -> u64 {
+    (slot * SLOT_MS).saturating_sub(LEAD_MS)
+}
+
+impl Changes {
+    pub(crate) fn count(&mut self, state: State, change: i32) {
+        self.counts[index(state)] += change;
+    }
+
+    /// The caller writes the record.
+    pub(crate) fn arrive(&mut self, number: Number) {
+        self.count(State::Ready, 1);
+        self.arrivals.push(number);
+    }
+}
+
+impl Bucket {
+    pub(crate) fn new(planted: Option<Planted>) -> Self {
+        Self {
+            planted,
+            records: Vec::new(),
+            ready: Vec::new(),
+            dead: Vec::new(),
+            near: BTreeMap::new(),
+            far: BTreeMap::new(),
+            expiry: None,
+            counts: [0; 4],
+            lock: None,
+        }
+    }
+
+    pub(crate) fn has(&self, planted: Planted) -> bool {
+        self.planted == Some(planted)
+    }
+
+    pub(crate) fn record(&self, number: Number) -> Option<Life> {
+        self.records.get(number).copied().flatten()
+    }
+
+    /// The job that a hint in the list of a state stands for.
+    pub(crate) fn hinted(&self, number: Number, state: State) -> Option<Life> {
+        self.record(number).filter(|life| life.state == state)
+    }
+
+    /// The live job that an id names.
+    pub(crate) fn find(&self, number: Number, now_ms: u64) -> Option<Life> {
+        self.record(number).filter(|life| !life.expired(now_ms))
+    }
+
+    pub(crate) fn write(&mut self, number: Number, life: Life) {
+        self.records[number] = Some(life);
+    }
+
+    pub(crate) fn delete(&mut self, number: Number, life: Life, changes: &mut Changes) {
+        if !self.has(Planted::DeleteLeavesRecord) {
+            self.records[number] = None;
+        }
+        if matches!(life.state, State::Delayed | State::Leased) {
+            self.near.remove(&number);
+        }
+        if life.expires_at_ms > 0 && self.records.iter().all(Option::is_none) {
+            self.expiry = None;
+        }
+        changes.count(life.state, -1);
+    }
+
+    /// The timer rule.
+    pub(crate) fn hint(&mut self, number: Number, due_at_ms: u64, now_ms: u64) {
+        let slot = due_at_ms / SLOT_MS;
+        if loaded_at_ms(slot) <= now_ms {
+            self.near.insert(number, due_at_ms);
+        } else {
+            let hints = self.far.entry(slot).or_default();
+            hints.push((number, due_at_ms));
+        }
+    }
+
+    /// The first slot that has to be loaded by now.
+    pub(crate) fn slot_to_load(&self, now_ms: u64) -> Option<u64> {
+        let (slot, _) = self.far.first_key_value()?;
+        (loaded_at_ms(*slot) <= now_ms).then_some(*slot)
+    }
+
+    pub(crate) fn expire_later(&mut self, life: Life) {
+        if life.expires_at_ms > 0 {
+            let earliest = self.expiry.unwrap_or(u64::MAX).min(life.expires_at_ms);
+            self.expiry = Some(earliest);
+        }
+    }
+
+    pub(crate) fn settle(&mut self, changes: Changes) {
+        for state in State::ALL {
+            let change = changes.counts[index(state)];
+            self.counts[index(state)] += change;
+            if change != 0 && self.counts[index(state)] == 0 {
+                match state {
+                    State::Ready => self.ready.clear(),
+                    State::Dead => self.dead.clear(),
+                    State::Delayed | State::Leased => {}
+                }
+            }
+        }
+        self.ready.extend(changes.arrivals);
+    }
+
+    /// Counts as the records have them.
+    pub(crate) fn counted(&self) -> [i32; 4] {
+        State::ALL.map(|state| {
+            let records = self.records.iter().flatten();
+            records.filter(|life| life.state == state).count() as i32
+        })
+    }
+
+    /// Whether something leads to the job in time: its list names it once, or a timer that is not late.
+    pub(crate) fn is_found(&self, number: Number, life: Life) -> bool {
+        let named = |list: &[Number]| list.iter().filter(|named| **named == number).count();
+        match life.state {
+            State::Ready => named(&self.ready) == 1,
+            State::Dead => named(&self.dead) == 1,
+            State::Delayed | State::Leased => {
+                let far = self.far.values().flatten();
+                let far = far.filter(|(named, _)| *named == number);
+                let mut timers = far.map(|(_, at_ms)| at_ms).chain(self.near.get(&number));
+                timers.any(|at_ms| *at_ms <= life.due_at_ms)
+            }
+        }
+    }
+}

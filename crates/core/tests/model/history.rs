@@ -1,0 +1,120 @@
+//! What the world was promised and what it got, kept apart from all that is stored: the judge of the
+//! scripts must not believe their records.
+
+use crate::bucket::Number;
+use crate::verbs::Terms;
+
+/// A promise that was broken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Broken {
+    /// Delivered before it was due.
+    Early,
+    /// Delivered after its time to live.
+    Expired,
+    /// Delivered after somebody had acknowledged or cancelled it.
+    AfterItsEnd,
+    /// Delivered while another delivery's lease was running.
+    SecondLease,
+    /// Delivered more often than its tries allow.
+    TooOften,
+    /// Put into the dead letter while it had a try or a lease left.
+    BuriedAlive,
+    /// Deleted by somebody whose delivery was over, and who had named it.
+    EndedByLoser,
+}
+
+/// One published job.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct Past {
+    due_at_ms: u64,
+    expires_at_ms: u64,
+    tries: u32,
+    delivered: u32,
+    leased_until_ms: u64,
+    /// Somebody holds its id: its producer heard the answer.
+    pub(crate) is_known: bool,
+    pub(crate) has_ended: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub(crate) struct History {
+    pub(crate) jobs: Vec<Past>,
+    pub(crate) broken: Option<Broken>,
+}
+
+impl History {
+    pub(crate) fn published(&mut self, terms: Terms, now_ms: u64, is_heard: bool) {
+        self.jobs.push(Past {
+            due_at_ms: now_ms + terms.delay_ms,
+            expires_at_ms: expires(now_ms, terms.ttl_ms),
+            tries: terms.tries.into(),
+            delivered: 0,
+            leased_until_ms: 0,
+            is_known: is_heard,
+            has_ended: false,
+        });
+    }
+
+    pub(crate) fn delivered(&mut self, number: Number, ttr_ms: u64, now_ms: u64) {
+        let job = &mut self.jobs[number];
+        let broken = [
+            (now_ms < job.due_at_ms, Broken::Early),
+            (job.has_expired(now_ms), Broken::Expired),
+            (job.has_ended, Broken::AfterItsEnd),
+            (now_ms < job.leased_until_ms, Broken::SecondLease),
+            (job.delivered >= job.tries, Broken::TooOften),
+        ];
+        job.delivered += 1;
+        job.leased_until_ms = now_ms + ttr_ms;
+        let found = broken.into_iter().find(|(is_broken, _)| *is_broken);
+        self.broken = self.broken.or(found.map(|(_, broken)| broken));
+    }
+
+    pub(crate) fn released(&mut self, number: Number) {
+        let job = &mut self.jobs[number];
+        job.delivered -= 1;
+        job.leased_until_ms = 0;
+    }
+
+    pub(crate) fn ended(&mut self, number: Number, attempt: Option<u32>) {
+        let job = &mut self.jobs[number];
+        job.has_ended = true;
+        if attempt.is_some_and(|attempt| attempt != job.delivered) {
+            self.broken = self.broken.or(Some(Broken::EndedByLoser));
+        }
+    }
+
+    pub(crate) fn died(&mut self, number: Number, now_ms: u64) {
+        let job = &mut self.jobs[number];
+        if job.delivered < job.tries || now_ms < job.leased_until_ms {
+            self.broken = self.broken.or(Some(Broken::BuriedAlive));
+        }
+        job.expires_at_ms = 0;
+    }
+
+    pub(crate) fn respawned(&mut self, number: Number, ttl_ms: u64, now_ms: u64) {
+        let job = &mut self.jobs[number];
+        job.tries += 1;
+        job.expires_at_ms = expires(now_ms, ttl_ms);
+    }
+
+    /// Whether the job must be stored: it was published, and nothing has ended it.
+    pub(crate) fn must_be_there(&self, number: Number, now_ms: u64) -> bool {
+        let job = &self.jobs[number];
+        !job.has_ended && !job.has_expired(now_ms)
+    }
+
+    pub(crate) fn deliveries(&self) -> u32 {
+        self.jobs.iter().map(|job| job.delivered).max().unwrap_or(0)
+    }
+}
+
+impl Past {
+    const fn has_expired(&self, now_ms: u64) -> bool {
+        self.expires_at_ms != 0 && self.expires_at_ms <= now_ms
+    }
+}
+
+const fn expires(now_ms: u64, ttl_ms: u64) -> u64 {
+    if ttl_ms == 0 { 0 } else { now_ms + ttl_ms }
+}
