@@ -157,8 +157,10 @@ local function arrive(job)
   arrivals[job.queue] = of_queue
 end
 
+-- Only a damaged record names a queue that has no name: it must not end the call, which serves other jobs too.
 local function ring(queue)
-  redis.call('PUBLISH', prefix .. 'bell', redis.call('HGET', prefix .. 'q:' .. queue, 'name'))
+  local name = redis.call('HGET', prefix .. 'q:' .. queue, 'name')
+  if name then redis.call('PUBLISH', prefix .. 'bell', name) end
 end
 
 -- Tells the pump when a verb has work before all that it had: its index is scored by when it has work.

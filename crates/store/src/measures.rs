@@ -9,6 +9,9 @@ use metrics::{Counter, Histogram, counter, describe_counter, describe_histogram,
 const LATENCY: &str = "infra_lmstfy_redis_latency";
 const CALLS: &str = "infra_lmstfy_redis_qps";
 
+/// Deliveries that were not made.
+pub(crate) const CORRUPT: &str = "tidegate_corrupt_jobs_total";
+
 /// 1 ms to 32 s.
 const LATENCY_BOUNDS: [f64; 16] = [
     1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0, 1024.0, 2048.0, 4096.0, 8192.0,
@@ -25,6 +28,10 @@ pub fn describe_metrics() {
         "From sending a call to Redis to its answer, in ms, by verb"
     );
     describe_counter!(CALLS, "Calls to Redis, by verb");
+    describe_counter!(
+        CORRUPT,
+        "Jobs met that cannot be decoded, each time; the log names them"
+    );
 }
 
 /// What one connection counts.

@@ -7,6 +7,7 @@
 )]
 
 mod clock;
+mod corrupt;
 mod durability;
 mod fixture;
 mod hints;

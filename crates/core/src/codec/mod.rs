@@ -28,6 +28,9 @@ pub enum BadRecord {
     /// The state byte is none of the states.
     #[error("record has unknown state {0}")]
     UnknownState(u8),
+    /// The payload, or what its header says of it, is not what was written.
+    #[error("payload is damaged: its seal does not fit")]
+    Damaged,
     /// The payload is no payload, or larger than [`PAYLOAD_BYTES_MAX`].
     #[error("payload cannot be decoded")]
     BadPayload,

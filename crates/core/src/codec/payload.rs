@@ -3,15 +3,21 @@
 //! The only module that knows bincode (`docs/decisions/0001-bincode.md`). Its bytes, by bincode's
 //! standard configuration: the number of attributes, then for each the length and the UTF-8 bytes of
 //! key and value, then the length and the bytes of the body; every length is a variable-length integer.
+//!
+//! Two bytes end it, a seal that shows damage (`docs/decisions/0012-seal.md`).
 
 use bincode::config::{Configuration, Limit, LittleEndian, Varint};
 use bytes::Bytes;
+use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-use super::BadRecord;
+use super::{BadRecord, Flags};
 use crate::Attributes;
 
 /// The largest payload that is decoded, before and after decompression.
 pub const PAYLOAD_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+/// The length of the seal behind a payload.
+pub(super) const SEAL_BYTES: usize = 2;
 
 const FORMAT: Configuration<LittleEndian, Varint, Limit<PAYLOAD_BYTES_MAX>> =
     bincode::config::standard().with_limit::<PAYLOAD_BYTES_MAX>();
@@ -20,6 +26,22 @@ const FORMAT: Configuration<LittleEndian, Varint, Limit<PAYLOAD_BYTES_MAX>> =
 struct Payload<'a> {
     attributes: Vec<(&'a str, &'a str)>,
     body: &'a [u8],
+}
+
+/// The seal of a payload, and of those fields of its header that never change.
+///
+/// The first byte is the sum of all bytes, so that no change of a single byte goes unseen. The second
+/// one is of a hash, and shows 255 of 256 other changes that leave the sum as it was.
+fn seal(payload: &[u8], flags: Flags, nonce: u16) -> [u8; SEAL_BYTES] {
+    let fields = u32::from(flags.0) << 16 | u32::from(nonce);
+    let sum_of = |bytes: &[u8]| {
+        bytes
+            .iter()
+            .fold(0, |sum: u8, byte| sum.wrapping_add(*byte))
+    };
+    let sum = sum_of(payload).wrapping_add(sum_of(&fields.to_be_bytes()));
+    let hash = xxh3_64_with_seed(payload, fields.into());
+    [sum, hash as u8]
 }
 
 /// Encodes a payload; compresses it when it has at least `compress_from_bytes` and gets smaller.
@@ -45,6 +67,22 @@ pub(super) fn encode(
         }
     }
     (plain, false)
+}
+
+/// Appends the seal to an encoded payload.
+pub(super) fn add_seal(payload: &mut Vec<u8>, flags: Flags, nonce: u16) {
+    let seal = seal(payload, flags, nonce);
+    payload.extend_from_slice(&seal);
+}
+
+/// Takes the seal off a stored payload.
+pub(super) fn break_seal(stored: &Bytes, flags: Flags, nonce: u16) -> Result<Bytes, BadRecord> {
+    let at = stored.len().checked_sub(SEAL_BYTES);
+    let payload = stored.slice(..at.ok_or(BadRecord::Damaged)?);
+    match stored.ends_with(&seal(&payload, flags, nonce)) {
+        true => Ok(payload),
+        false => Err(BadRecord::Damaged),
+    }
 }
 
 /// Decodes a payload. The body shares the memory of `bytes` unless it was compressed.

@@ -10,7 +10,7 @@ use crate::{Job, JobId, NewJob, State};
 pub struct NewRecord {
     /// A header with the delay and the time to live in place of the instants.
     pub header: [u8; HEADER_BYTES],
-    /// The encoded payload.
+    /// The encoded payload with its seal.
     pub payload: Vec<u8>,
 }
 
@@ -23,16 +23,20 @@ pub fn encode_new_job(
     inline_limit_bytes: usize,
     compress_from_bytes: usize,
 ) -> NewRecord {
-    let (payload, compressed) = payload::encode(&job.attributes, &job.body, compress_from_bytes);
+    let (mut payload, compressed) =
+        payload::encode(&job.attributes, &job.body, compress_from_bytes);
+    let stored_bytes = payload.len() + payload::SEAL_BYTES;
+    let flags = Flags::COMPRESSED.when(compressed)
+        | Flags::BODY_OUTSIDE.when(stored_bytes > inline_limit_bytes)
+        | Flags::VERSIONED_ID.when(job.versioned_id);
+    payload::add_seal(&mut payload, flags, nonce);
     let header = Header {
         state: if job.delay_ms > 0 {
             State::Delayed
         } else {
             State::Ready
         },
-        flags: Flags::COMPRESSED.when(compressed)
-            | Flags::BODY_OUTSIDE.when(payload.len() > inline_limit_bytes)
-            | Flags::VERSIONED_ID.when(job.versioned_id),
+        flags,
         tries_left: job.tries,
         attempt: 0,
         queue: 0,
@@ -54,8 +58,10 @@ pub fn encode_new_job(
 /// The bytes are not a record that this build can read.
 pub fn decode_job(bucket: u16, number: u64, record: Bytes) -> Result<Job, BadRecord> {
     let header = Header::decode(&record)?;
+    let stored = record.slice(HEADER_BYTES..);
+    let encoded = payload::break_seal(&stored, header.flags, header.nonce)?;
     let compressed = header.flags.has(Flags::COMPRESSED);
-    let (attributes, body) = payload::decode(record.slice(HEADER_BYTES..), compressed)?;
+    let (attributes, body) = payload::decode(encoded, compressed)?;
     Ok(Job {
         id: JobId::new(header.created_at_ms, bucket, number, header.nonce),
         body,

@@ -1,7 +1,9 @@
+use metrics::counter;
 use tidegate_core::codec::decode_job;
 use tidegate_core::{DURATION_MS_MAX, Job, QueueKey};
 
 use super::HINTS_PER_CALL;
+use crate::measures::CORRUPT;
 use crate::script::{LazyScript, script};
 use crate::{Store, StoreError};
 
@@ -31,8 +33,10 @@ impl Store {
     /// answer means that the queue is empty.
     ///
     /// # Errors
-    /// Redis is unavailable; jobs that it had already leased come back when their leases end. A record
-    /// that cannot be decoded fails the call; its job is then leased, and dies when its tries are up.
+    /// Redis is unavailable; jobs that it had already leased come back when their leases end.
+    ///
+    /// A job whose record cannot be decoded is passed over: it is never delivered, and is dead when its
+    /// tries are used up. The log names it.
     pub async fn reserve(
         &self,
         queue: &QueueKey,
@@ -42,23 +46,25 @@ impl Store {
         let mut jobs: Vec<Vec<Job>> = vec![Vec::new(); claims.len()];
         loop {
             let (more, now_ms, found) = self.reserve_once(queue, &open).await?;
+            let has_corrupt = found.iter().any(Option::is_none);
             let mut found = found.into_iter();
             for (claim, jobs) in open.iter_mut().zip(&mut jobs) {
                 let before = jobs.len();
-                jobs.extend(found.by_ref().take(usize::from(claim.count)));
+                jobs.extend(found.by_ref().take(usize::from(claim.count)).flatten());
                 claim.count -= u16::try_from(jobs.len() - before).unwrap_or(claim.count);
             }
-            if !more {
+            if !more && !has_corrupt {
                 return Ok(Reserved { jobs, now_ms });
             }
         }
     }
 
+    /// The jobs in the order of the claims; `None` for one that is leased now and cannot be decoded.
     async fn reserve_once(
         &self,
         queue: &QueueKey,
         claims: &[Claim],
-    ) -> Result<(bool, u64, Vec<Job>), StoreError> {
+    ) -> Result<(bool, u64, Vec<Option<Job>>), StoreError> {
         let bucket = self.bucket_of(queue);
         let call = self.call_on_queue(&RESERVE, queue).arg(HINTS_PER_CALL);
         let call = claims.iter().fold(call, |call, claim| {
@@ -68,7 +74,12 @@ impl Store {
         let (now_ms, more) = (reply.count()?, reply.flag()?);
         let mut jobs = Vec::new();
         while reply.has_more() {
-            jobs.push(decode_job(bucket, reply.count()?, reply.bytes()?)?);
+            let (number, record) = (reply.count()?, reply.bytes()?);
+            let job = decode_job(bucket, number, record).inspect_err(|error| {
+                tracing::error!(%error, %queue, bucket, number, "a job is corrupt and not delivered");
+                counter!(CORRUPT).increment(1);
+            });
+            jobs.push(job.ok());
         }
         Ok((more, now_ms, jobs))
     }

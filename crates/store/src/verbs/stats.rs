@@ -30,13 +30,15 @@ impl std::ops::AddAssign for Stats {
 }
 
 impl Stats {
-    /// The counts as scripts give them: in the order of the states.
+    /// The counts as scripts give them: in the order of the states. A job whose record was damaged may
+    /// be taken from another count than it was added to; one below 0 is shown as 0.
     pub(super) fn read(reply: &mut Reply) -> Result<Self, StoreError> {
+        let mut count = || Ok::<_, StoreError>(u64::try_from(reply.integer()?).unwrap_or(0));
         Ok(Self {
-            delayed: reply.count()?,
-            ready: reply.count()?,
-            leased: reply.count()?,
-            dead: reply.count()?,
+            delayed: count()?,
+            ready: count()?,
+            leased: count()?,
+            dead: count()?,
         })
     }
 }
