@@ -11,6 +11,7 @@ mod corrupt;
 mod durability;
 mod fixture;
 mod hints;
+mod interleavings;
 mod limits;
 mod list_queues;
 mod messages;

@@ -1,0 +1,279 @@
+//! Two pods and two pumps call the real scripts in random order: answers are lost and calls repeated,
+//! locks stolen, scripts forgotten by the server, and pumps work in steps of one or two hints.
+//!
+//! After each step the world must be whole, and what was handed out must be what was promised. The
+//! seed is printed; `TIDEGATE_SEED=<seed>` repeats a run, and a failing sequence is shortened.
+//! `TIDEGATE_SEQUENCES=<number>` runs more of them.
+
+mod judge;
+mod steps;
+
+use proptest::test_runner::{Config, RngAlgorithm, TestError, TestRng, TestRunner};
+use tidegate_core::{JobId, NewJob, State};
+use tidegate_store::{
+    Acked, Cancelled, Claim, Leased, LoadedSlot, MovedDue, Released, Store, Swept,
+};
+use tidegate_testkit::{figure, seed, world};
+use tokio::runtime::Runtime;
+
+use self::judge::Judge;
+use self::steps::{PODS, PUMPS, Step, step};
+use crate::fixture::{Fixture, START, fixture, job};
+
+const SEQUENCES: u32 = 60;
+const TOKENS: [&str; PUMPS] = ["pump-1", "pump-2"];
+
+struct Run<'a> {
+    fixture: &'a Fixture,
+    now_ms: u64,
+    leader: usize,
+    judge: Judge,
+    /// What the consumers of each pod hold: job and attempt.
+    held: [Vec<(JobId, u32)>; PODS],
+}
+
+impl Run<'_> {
+    fn store(&self) -> Store {
+        self.fixture.store.at(self.now_ms)
+    }
+
+    async fn step(&mut self, step: &Step) {
+        match *step {
+            Step::Tick { after_ms } => self.now_ms += after_ms,
+            Step::Publish {
+                jobs,
+                delay_ms,
+                ttl_ms,
+                tries,
+                calls,
+            } => {
+                let new = NewJob {
+                    delay_ms,
+                    ttl_ms,
+                    tries,
+                    ..job("x")
+                };
+                self.publish(&vec![new; usize::from(jobs)], calls).await;
+            }
+            Step::Reserve {
+                pod,
+                count,
+                ttr_ms,
+                heard,
+            } => {
+                self.reserve(pod, Claim { count, ttr_ms }, heard).await;
+            }
+            Step::Ack {
+                pod,
+                by_attempt,
+                calls,
+            } => self.ack(pod, by_attempt, calls).await,
+            Step::Release { pod } => self.release(pod).await,
+            Step::Cancel { job, calls } => self.cancel(job, calls).await,
+            Step::Respawn { ttl_ms } => {
+                self.store()
+                    .respawn(&self.fixture.queue, 2, ttl_ms)
+                    .await
+                    .unwrap();
+                self.look_at_dead(ttl_ms).await;
+            }
+            Step::Steal { pump } => self.steal(pump).await,
+            Step::LoadSlot { pump, limit } => {
+                let loaded = self
+                    .store()
+                    .load_slot(0, TOKENS[pump], limit)
+                    .await
+                    .unwrap();
+                assert_eq!(loaded == LoadedSlot::NotLeading, pump != self.leader);
+            }
+            Step::MoveDue { pump, limit } => {
+                let moved = self.store().move_due(0, TOKENS[pump], limit).await.unwrap();
+                assert_eq!(moved == MovedDue::NotLeading, pump != self.leader);
+                self.look_at_dead(0).await;
+            }
+            Step::Sweep { pump, limit } => {
+                let swept = self.store().sweep(0, TOKENS[pump], limit).await.unwrap();
+                assert_eq!(swept == Swept::NotLeading, pump != self.leader);
+            }
+            Step::ForgetScripts => {
+                let flush = redis::cmd("SCRIPT").arg("FLUSH").to_owned();
+                flush.exec(&mut self.fixture.connection()).unwrap();
+            }
+        }
+    }
+
+    async fn publish(&mut self, jobs: &[NewJob], calls: u8) {
+        for _ in 0..calls {
+            let store = self.store();
+            let published = store.publish(&self.fixture.queue, jobs, None).await;
+            for id in published.unwrap() {
+                self.judge.published(id, &jobs[0], self.now_ms);
+            }
+        }
+    }
+
+    async fn steal(&mut self, pump: usize) {
+        let leased = self.store().lease_acquire(0, TOKENS[pump], &[]).await;
+        assert_eq!(leased.unwrap(), Leased::Ours);
+        self.leader = pump;
+    }
+
+    async fn reserve(&mut self, pod: usize, claim: Claim, heard: bool) {
+        let reserved = self
+            .store()
+            .reserve(&self.fixture.queue, &[claim])
+            .await
+            .unwrap();
+        for job in reserved.jobs.into_iter().flatten() {
+            self.judge.delivered(job.id, claim.ttr_ms, self.now_ms);
+            if heard {
+                self.held[pod].push((job.id, job.attempt));
+            }
+        }
+    }
+
+    async fn ack(&mut self, pod: usize, by_attempt: bool, calls: u8) {
+        let Some((id, attempt)) = self.held[pod].pop() else {
+            return;
+        };
+        let attempt = by_attempt.then_some(attempt);
+        for _ in 0..calls {
+            let acked = self
+                .store()
+                .ack(&self.fixture.queue, id, attempt)
+                .await
+                .unwrap();
+            if matches!(acked, Acked::Done { .. }) {
+                self.judge.ended(id, attempt);
+            }
+        }
+    }
+
+    async fn release(&mut self, pod: usize) {
+        let Some((id, attempt)) = self.held[pod].pop() else {
+            return;
+        };
+        let released = self
+            .store()
+            .release(&self.fixture.queue, id, attempt)
+            .await
+            .unwrap();
+        if released == Released::Done {
+            self.judge.released(id);
+        }
+    }
+
+    async fn cancel(&mut self, job: usize, calls: u8) {
+        let Some(id) = self.judge.id(job) else {
+            return;
+        };
+        for _ in 0..calls {
+            let cancelled = self.store().cancel(&self.fixture.queue, id).await.unwrap();
+            if matches!(cancelled, Cancelled::Done { .. }) {
+                self.judge.ended(id, None);
+            }
+        }
+    }
+
+    /// Which jobs died or were respawned is only seen afterwards.
+    async fn look_at_dead(&mut self, ttl_ms: u64) {
+        for id in self.judge.ids() {
+            let peeked = self
+                .store()
+                .peek_job(&self.fixture.queue, id)
+                .await
+                .unwrap();
+            if let Some(peeked) = peeked {
+                let is_dead = peeked.job.state == State::Dead;
+                self.judge.seen(id, is_dead, ttl_ms, self.now_ms);
+            }
+        }
+    }
+
+    async fn check_world(&self) {
+        let defects = world::defects(&self.fixture.redis.url()).await;
+        assert!(defects.is_empty(), "{defects:#?}");
+    }
+
+    /// A pump that goes on alone brings every job home.
+    async fn finish(&mut self) {
+        for id in self.judge.ids() {
+            if self.judge.must_be_there(id, self.now_ms) {
+                let peeked = self
+                    .store()
+                    .peek_job(&self.fixture.queue, id)
+                    .await
+                    .unwrap();
+                assert!(peeked.is_some(), "{id} is lost");
+            }
+        }
+        self.now_ms += 1_000_000_000;
+        let token = TOKENS[self.leader];
+        while let LoadedSlot::Done { more: true, .. } =
+            self.store().load_slot(0, token, 50).await.unwrap()
+        {}
+        while let MovedDue::Done { more: true, .. } =
+            self.store().move_due(0, token, 50).await.unwrap()
+        {}
+        let counts = self.fixture.counts().await;
+        assert_eq!(
+            (counts[0], counts[2]),
+            (0, 0),
+            "jobs still wait: {counts:?}"
+        );
+        self.check_world().await;
+    }
+}
+
+async fn run(fixture: &Fixture, steps: &[Step]) {
+    redis::cmd("FLUSHALL")
+        .exec(&mut fixture.connection())
+        .unwrap();
+    let mut run = Run {
+        fixture,
+        now_ms: START,
+        leader: 0,
+        judge: Judge::default(),
+        held: Default::default(),
+    };
+    run.step(&Step::Steal { pump: 0 }).await;
+    for step in steps {
+        run.step(step).await;
+        run.check_world().await;
+    }
+    run.finish().await;
+}
+
+fn sequences() -> u32 {
+    let wanted = std::env::var("TIDEGATE_SEQUENCES").ok();
+    wanted.map_or(SEQUENCES, |number| number.parse().unwrap())
+}
+
+#[test]
+fn interleaved_calls_keep_the_world_whole() {
+    let (seed, cases) = (seed(), sequences());
+    figure(&format!(
+        "{cases} random interleavings of two pods and two pumps"
+    ));
+    let runtime = Runtime::new().unwrap();
+    let fixture = runtime.block_on(fixture());
+    let mut bytes = [0; 32];
+    bytes[..8].copy_from_slice(&seed.to_le_bytes());
+    let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &bytes);
+    let config = Config {
+        cases,
+        failure_persistence: None,
+        ..Config::default()
+    };
+    let mut runner = TestRunner::new_with_rng(config, rng);
+    let steps = proptest::collection::vec(step(), 1..80);
+    let result = runner.run(&steps, |steps| {
+        runtime.block_on(run(&fixture, &steps));
+        Ok(())
+    });
+    match result {
+        Ok(()) => {}
+        Err(TestError::Fail(why, steps)) => panic!("TIDEGATE_SEED={seed}: {why}\n{steps:#?}"),
+        Err(error) => panic!("TIDEGATE_SEED={seed}: {error}"),
+    }
+}
