@@ -6,7 +6,7 @@ use super::tree::{File, Tree};
 const OURS: &str = "tidegate-";
 
 /// A package's folder, and those of ours it may use. Tests of any package may also use the test kit.
-const LAYERS: [(&str, &[&str]); 11] = [
+const LAYERS: [(&str, &[&str]); 12] = [
     ("crates/core", &[]),
     ("crates/store", &["core"]),
     ("crates/service", &[]),
@@ -28,6 +28,7 @@ const LAYERS: [(&str, &[&str]); 11] = [
             "testkit",
         ],
     ),
+    ("fuzz", &["core"]),
     ("xtask", &["local-redis"]),
 ];
 const TEST_KIT: &str = "testkit";
