@@ -6,7 +6,8 @@
 
 use std::sync::LazyLock;
 
-use redis::{Script, ScriptInvocation, ToRedisArgs, Value};
+use redis::aio::ConnectionManager;
+use redis::{Cmd, ErrorKind, RedisResult, Script, ServerErrorKind, ToRedisArgs, Value};
 use tidegate_core::keys::BucketKeys;
 use tidegate_core::{JobId, QueueKey};
 
@@ -48,11 +49,12 @@ pub(crate) fn assemble(verb: &'static str, file: &str) -> VerbScript {
     VerbScript { verb, script }
 }
 
-/// A call of a script that is being put together.
+/// A call of a script that is being put together. It is written as a command from the beginning: the client's
+/// own form of a call keeps each argument in memory of its own, and a batch has hundreds.
 pub(crate) struct Call<'a> {
     store: &'a Store,
-    verb: &'static str,
-    invocation: ScriptInvocation<'a>,
+    script: &'a VerbScript,
+    command: Cmd,
 }
 
 impl Store {
@@ -80,23 +82,24 @@ impl Store {
 
     /// Begins a call: key, prefix and clock are set.
     pub(crate) fn call<'a>(&'a self, script: &'a VerbScript, key: &str, prefix: &str) -> Call<'a> {
-        let mut invocation = script.script.key(key);
-        invocation.arg(prefix);
+        let mut command = redis::cmd("EVALSHA");
+        command.arg(script.script.get_hash()).arg(1).arg(key);
+        command.arg(prefix);
         match self.now_ms {
-            Some(now_ms) => invocation.arg(now_ms),
-            None => invocation.arg(""),
+            Some(now_ms) => command.arg(now_ms),
+            None => command.arg(""),
         };
         Call {
             store: self,
-            verb: script.verb,
-            invocation,
+            script,
+            command,
         }
     }
 }
 
 impl Call<'_> {
     pub(crate) fn arg(mut self, value: impl ToRedisArgs) -> Self {
-        self.invocation.arg(value);
+        self.command.arg(value);
         self
     }
 
@@ -115,8 +118,20 @@ impl Call<'_> {
     pub(crate) async fn send(self) -> Result<Reply, StoreError> {
         let (server, mut moves) = self.store.inner.link.server();
         let mut connection = server.connection.clone();
-        let call = self.invocation.invoke_async::<Value>(&mut connection);
-        let answer = self.store.answer(self.verb, &server, call, &mut moves);
+        let call = self.query(&mut connection);
+        let verb = self.script.verb;
+        let answer = self.store.answer(verb, &server, call, &mut moves);
         Reply::new(answer.await?)
+    }
+
+    async fn query(&self, connection: &mut ConnectionManager) -> RedisResult<Value> {
+        match self.command.query_async(connection).await {
+            Err(error) if error.kind() == ErrorKind::Server(ServerErrorKind::NoScript) => {
+                let script = self.script.script.prepare_invoke();
+                script.load_async(connection).await?;
+                self.command.query_async(connection).await
+            }
+            answer => answer,
+        }
     }
 }
