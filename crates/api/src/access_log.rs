@@ -1,10 +1,11 @@
 //! A line in the log for each request, if operators want it.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-use axum::http::{Method, Request, StatusCode};
-use tidegate_service::{Peer, logs};
+use axum::http::request::Parts;
+use axum::http::{Method, StatusCode};
+use tidegate_service::logs;
 use tracing::Level;
 
 use crate::lmstfy::query::{Plus, unescape};
@@ -17,7 +18,7 @@ const HIDDEN: &str = "***";
 pub(crate) struct AccessLine {
     path: Box<str>,
     query: Box<str>,
-    ip: Option<IpAddr>,
+    ip: IpAddr,
 }
 
 /// What becomes known while the request is answered.
@@ -41,7 +42,7 @@ macro_rules! event {
             path = &*$line.path,
             query = &*$line.query,
             latency = ?$outcome.took,
-            ip = $line.ip.map(tracing::field::display),
+            ip = %$line.ip,
             method = %$outcome.method,
             code = $outcome.status.as_u16(),
             req_id = $outcome.request_id,
@@ -51,15 +52,14 @@ macro_rules! event {
 
 impl AccessLine {
     /// Remembers a request, if lines are wanted.
-    pub(crate) fn new<B>(request: &Request<B>) -> Option<Box<Self>> {
+    pub(crate) fn new(head: &Parts, peer: SocketAddr) -> Option<Box<Self>> {
         if !logs::access_log() {
             return None;
         }
-        let peer: Option<&Peer> = request.extensions().get();
         Some(Box::new(Self {
-            path: shown_path(request.uri().path()).into(),
-            query: shown_query(request.uri().query().unwrap_or_default()).into(),
-            ip: peer.map(|peer| peer.0.ip().to_canonical()),
+            path: shown_path(head.uri.path()).into(),
+            query: shown_query(head.uri.query().unwrap_or_default()).into(),
+            ip: peer.ip().to_canonical(),
         }))
     }
 

@@ -6,23 +6,23 @@
 //! back, and is read off and thrown away after the answer is on its way, within bounds. An ordinary
 //! client, which writes its whole body before it reads, gets to see the answer that way.
 
-use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::task::{Context, Poll, ready};
+mod lent;
+
 use std::time::Duration;
 
-use axum::body::{Body, HttpBody};
+use axum::body::HttpBody;
 use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt;
-use hyper::body::{Frame, Incoming, SizeHint};
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::time::{Instant, timeout_at};
+
+pub(crate) use lent::{LentBody, Rest, Waited, lend};
 
 /// A body is expected to come at a rate of one such step each [`Reading::timeout`].
 const STEP_BYTES: usize = 1024 * 1024;
 
-/// At most this much is read off behind an answer, and for at most [`DISCARD_TIME`].
-const DISCARD_BYTES: u64 = 16 * 1024 * 1024;
-const DISCARD_TIME: Duration = Duration::from_secs(10);
+/// A body up to this length is copied out of the buffer that its connection reads into. The connection can
+/// go on with that buffer, and need not take another one of 8 KiB for its next request.
+const COPIED_BYTES: usize = 1024;
 
 /// Memory that a declared length is trusted with.
 const TRUSTED_BYTES: usize = 64 * 1024;
@@ -47,7 +47,10 @@ pub(crate) struct Reading {
 
 impl Reading {
     /// Reads a whole body. One that is declared too long is not begun.
-    pub(crate) async fn read(self, mut body: Body) -> Result<Bytes, BodyError> {
+    pub(crate) async fn read<B>(self, mut body: B) -> Result<Bytes, BodyError>
+    where
+        B: HttpBody<Data = Bytes> + Unpin,
+    {
         self.check_declared(&body)?;
         let declared = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
         let mut pace = Pace::new(self.timeout);
@@ -55,7 +58,10 @@ impl Reading {
             return Ok(Bytes::new());
         };
         if body.is_end_stream() && first.len() <= self.bytes_max {
-            return Ok(first);
+            return Ok(match first.len() {
+                ..=COPIED_BYTES => Bytes::copy_from_slice(&first),
+                _ => first,
+            });
         }
         let mut whole = BytesMut::with_capacity(declared.min(TRUSTED_BYTES).max(first.len()));
         let mut next = Some(first);
@@ -70,7 +76,10 @@ impl Reading {
     }
 
     /// Reads a body to its end and keeps nothing of it.
-    pub(crate) async fn skip(self, mut body: Body) -> Result<(), BodyError> {
+    pub(crate) async fn skip<B>(self, mut body: B) -> Result<(), BodyError>
+    where
+        B: HttpBody<Data = Bytes> + Unpin,
+    {
         self.check_declared(&body)?;
         let mut pace = Pace::new(self.timeout);
         let mut skipped = 0;
@@ -83,7 +92,7 @@ impl Reading {
         Ok(())
     }
 
-    fn check_declared(self, body: &Body) -> Result<(), BodyError> {
+    fn check_declared(self, body: &impl HttpBody) -> Result<(), BodyError> {
         if body.size_hint().lower() > self.bytes_max as u64 {
             return Err(BodyError::TooLarge);
         }
@@ -108,7 +117,10 @@ impl Pace {
     }
 
     /// The next part of a body; `None` at its end.
-    async fn next(&mut self, body: &mut Body) -> Result<Option<Bytes>, BodyError> {
+    async fn next<B>(&mut self, body: &mut B) -> Result<Option<Bytes>, BodyError>
+    where
+        B: HttpBody<Data = Bytes> + Unpin,
+    {
         loop {
             let frame = match timeout_at(self.step_ends_at, body.frame()).await {
                 Ok(Some(Ok(frame))) => frame,
@@ -128,120 +140,11 @@ impl Pace {
     }
 }
 
-/// Lends the body of a request. What is not read of it can be taken back from the [`Lender`] once the
-/// borrower has dropped it.
-pub(crate) fn lend(body: Incoming) -> (Body, Lender) {
-    if body.is_end_stream() {
-        return (Body::empty(), Lender(None));
-    }
-    let returned = Arc::default();
-    let lent = Lent {
-        body: Some(body),
-        begun: false,
-        returned: Arc::clone(&returned),
-    };
-    (Body::new(lent), Lender(Some(returned)))
-}
-
-/// What was not read of a body.
-pub(crate) struct Rest {
-    body: Incoming,
-    /// Whether somebody began to read it.
-    begun: bool,
-}
-
-type Returned = Arc<Mutex<Option<Rest>>>;
-
-/// Gets back what was not read of a body.
-pub(crate) struct Lender(Option<Returned>);
-
-impl Lender {
-    /// The rest of the body, if it came back before its end.
-    pub(crate) fn take_back(self) -> Option<Rest> {
-        let returned = self.0?;
-        returned
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take()
-    }
-}
-
-impl Rest {
-    /// Whether it was begun, and with it the permission to send it given.
-    pub(crate) const fn is_begun(&self) -> bool {
-        self.begun
-    }
-
-    /// Whether [`Self::discard`] can be expected to reach its end, as far as its length is declared.
-    pub(crate) fn is_discardable(&self) -> bool {
-        self.body.size_hint().lower() <= DISCARD_BYTES
-    }
-
-    /// Reads it off, within bounds. A body that is longer, or slower, costs the client its connection.
-    pub(crate) async fn discard(mut self) {
-        let reading_off = async {
-            let mut bytes_left = DISCARD_BYTES;
-            while let Some(Ok(frame)) = self.body.frame().await {
-                let length = frame.data_ref().map_or(0, |part| part.len() as u64);
-                let Some(left) = bytes_left.checked_sub(length) else {
-                    return;
-                };
-                bytes_left = left;
-            }
-        };
-        // A body that is not read off in time is dropped, which is all that can be done about it.
-        let _ = timeout(DISCARD_TIME, reading_off).await;
-    }
-}
-
-struct Lent {
-    body: Option<Incoming>,
-    begun: bool,
-    returned: Returned,
-}
-
-impl HttpBody for Lent {
-    type Data = Bytes;
-    type Error = hyper::Error;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
-        self.begun = true;
-        let Some(body) = &mut self.body else {
-            return Poll::Ready(None);
-        };
-        let frame = ready!(Pin::new(body).poll_frame(context));
-        if !matches!(frame, Some(Ok(_))) {
-            self.body = None;
-        }
-        Poll::Ready(frame)
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.as_ref().is_none_or(HttpBody::is_end_stream)
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body
-            .as_ref()
-            .map_or_else(|| SizeHint::with_exact(0), HttpBody::size_hint)
-    }
-}
-
-impl Drop for Lent {
-    fn drop(&mut self) {
-        let body = self.body.take().filter(|body| !body.is_end_stream());
-        let begun = self.begun;
-        let rest = body.map(|body| Rest { body, begun });
-        *self.returned.lock().unwrap_or_else(PoisonError::into_inner) = rest;
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use axum::body::Body;
     use http_body_util::StreamBody;
+    use hyper::body::Frame;
 
     use super::*;
 

@@ -2,7 +2,6 @@
 
 use std::sync::{Arc, OnceLock};
 
-use axum::http::Extensions;
 use tidegate_core::Namespace;
 
 use crate::pool::Pool;
@@ -19,11 +18,6 @@ struct Known {
 }
 
 impl RequestContext {
-    /// That of a request, put into its extensions before.
-    pub(crate) fn of(extensions: &Extensions) -> Self {
-        extensions.get().cloned().unwrap_or_default()
-    }
-
     /// The request is for this pool, which is there.
     pub(crate) fn is_for(&self, pool: &Arc<Pool>) {
         let _ = self.0.pool.set(Arc::clone(pool));

@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use tidegate_launch::{Process, redis_check};
-use tidegate_service::{Drained, ListenLimits, Listener, metrics};
+use tidegate_service::{Drained, ListenLimits, Listener, metrics, routed};
 use tidegate_store::{ConnectError, PoolError, Store};
 use tokio::time::{Duration, Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 use crate::admin::{self, Accounts};
 use crate::app::App;
 use crate::config::{Config, DEFAULT_POOL};
-use crate::front::Front;
+use crate::front;
 use crate::metrics::{HISTOGRAMS, describe, page};
 
 /// Whoever looks at the admin port while the daemon stops has this much longer.
@@ -89,7 +89,8 @@ pub async fn run(config: Config, process: Process) -> Result<(), StartError> {
         async move { page(&app).await }
     });
     let admin_router = admin::router(Arc::clone(&app), accounts.clone(), metrics);
-    let admin_served = tokio::spawn(admin.serve(admin_router, admin_stop.clone(), ADMIN_DRAIN));
+    let admin_served =
+        tokio::spawn(admin.serve(routed(admin_router), admin_stop.clone(), ADMIN_DRAIN));
     let reloaded = Arc::clone(&app);
     process.started(move |config: &Config| {
         reloaded.set_job_defaults(config.job);
@@ -109,9 +110,9 @@ async fn serve(app: &Arc<App>, public: Listener, stop: CancellationToken, drain_
     let end = CancellationToken::new();
     tokio::spawn(app.waiters.clone().wake(end.clone()));
     let closing = tokio::spawn(close_lines(Arc::clone(app), stop.clone()));
-    let front = Front::new(Arc::clone(app));
-    let service = tower::service_fn(move |request| front.answer(request));
-    let drained = public.serve(service, stop, drain_timeout).await;
+    let front = Arc::clone(app);
+    let answer = move |request, peer| front::answer(&front, request, peer);
+    let drained = public.serve(answer, stop, drain_timeout).await;
     if let Drained::Cut(connections) = drained {
         tracing::warn!(connections, "cut connections that did not end in time");
     }

@@ -1,112 +1,105 @@
 //! What happens to every public request before and after its handler.
 //!
 //! ```text
-//!  hyper ─► lend the body ─► screen ─► read off a body that means nothing ─► router ─► handler
-//!                                                                                       │
-//!  hyper ◄── discard what was not read, in the background ◄── request id, metrics, log ◄┘
+//!  hyper ─► lend the body ─► screen ─► read off a body that means nothing ─► route ─► handler
+//!                                                                                      │
+//!  hyper ◄── discard what was not read, in the background ◄─ request id, metrics, log ◄┘
 //! ```
 
-use std::convert::Infallible;
 use std::future::ready;
-use std::pin::Pin;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use axum::Router;
 use axum::body::{Body, HttpBody};
+use axum::http::request::Parts;
 use axum::http::{HeaderName, HeaderValue, Method, Request, Response, header};
 use axum::response::IntoResponse;
-use futures_util::TryFutureExt;
 use hyper::body::Incoming;
-use tower::Service;
 use ulid::Ulid;
 
 use crate::access_log::{AccessLine, Outcome};
 use crate::app::App;
-use crate::body::{self, Rest};
+use crate::body::{self, LentBody, Rest};
 use crate::context::RequestContext;
 use crate::lmstfy::error::Refusal;
 use crate::lmstfy::query::{Plus, unescape};
-use crate::lmstfy::routes::{self, Matched};
+use crate::lmstfy::request::Asked;
+use crate::lmstfy::routes::{self, Handling, Template};
 use crate::lmstfy::unmatched::WithoutRequestId;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
-type Answering = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>;
-type Handling = Pin<Box<dyn Future<Output = Result<Response<Body>, Refusal>> + Send>>;
-
-/// The public side of the daemon.
-#[derive(Debug, Clone)]
-pub(crate) struct Front {
-    app: Arc<App>,
-    router: Router,
-}
-
-impl Front {
-    pub(crate) fn new(app: Arc<App>) -> Self {
-        let router = routes::router(Arc::clone(&app));
-        Self { app, router }
-    }
-
-    /// Answers one request.
-    ///
-    /// The future is boxed, and what it keeps is little: hyper sets the room for it aside in every
-    /// connection, busy or not, and a long poll keeps it for minutes.
-    pub(crate) fn answer(&self, mut request: Request<Incoming>) -> Answering {
-        let record = Record::new(&mut request);
-        let app = Arc::clone(&self.app);
-        let expects_continue = request.headers().contains_key(header::EXPECT);
-        let (parts, incoming) = request.into_parts();
-        let (body, lender) = body::lend(incoming);
-        let handling = self.handle(Request::from_parts(parts, body));
-        Box::pin(async move {
-            let mut response = match handling.await {
-                Ok(response) => response,
-                Err(refusal) => refusal.into_response(),
-            };
-            if let Some(rest) = lender.take_back() {
-                see_to_the_rest(rest, expects_continue, &mut response);
-            }
-            if app.readiness.is_stopping() {
-                // The client must not send its next request to a connection that nobody will read.
-                end_connection(&mut response);
-            }
-            record.finish(&app, &mut response);
-            Ok(response)
-        })
-    }
-
-    fn handle(&self, mut request: Request<Body>) -> Handling {
-        if let Err(refusal) = screen(&request) {
-            return Box::pin(ready(Err(refusal)));
+/// Answers one request of `peer`.
+///
+/// What the future keeps is little: hyper sets the room for it aside in every connection, busy or not,
+/// and a long poll keeps it for minutes. What a handler needs is boxed.
+pub(crate) fn answer(
+    app: &Arc<App>,
+    request: Request<Incoming>,
+    peer: SocketAddr,
+) -> impl Future<Output = Response<Body>> + Send + use<> {
+    let expects_continue = request.headers().contains_key(header::EXPECT);
+    let (head, incoming) = request.into_parts();
+    let mut record = Record::new(&head, peer);
+    let (body, lender) = body::lend(incoming);
+    let asked = Asked {
+        head: Box::new(head),
+        body,
+        context: record.context.clone(),
+    };
+    let handling = handle(app, asked, &mut record);
+    let app = Arc::clone(app);
+    async move {
+        let mut response = match handling.await {
+            Ok(response) => response,
+            Err(refusal) => refusal.into_response(),
+        };
+        if let Some(rest) = lender.take_back() {
+            see_to_the_rest(rest, expects_continue, &mut response);
         }
-        let mut router = self.router.clone();
-        if request.method() == Method::PUT || request.body().is_end_stream() {
-            return Box::pin(router.call(request).map_err(|never| match never {}));
+        if app.readiness.is_stopping() {
+            // The client must not send its next request to a connection that nobody will read.
+            end_connection(&mut response);
         }
-        // Bodies mean nothing here, but some clients send them. While one is unread a hang-up during
-        // a long poll would go unnoticed.
-        let ignored = std::mem::replace(request.body_mut(), Body::empty());
-        let skipping = self.app.job_body.skip(ignored);
-        Box::pin(async move {
-            skipping.await?;
-            router.call(request).map_err(|never| match never {}).await
-        })
+        record.finish(&app, &mut response);
+        response
     }
 }
 
-/// Refuses what the router would take for something else: methods without routes, and paths that are
+fn handle(app: &Arc<App>, mut asked: Asked, record: &mut Record) -> Handling {
+    if let Err(refusal) = screen(&asked.head) {
+        return Box::pin(ready(Err(refusal)));
+    }
+    if asked.head.method == Method::PUT || asked.body.is_end_stream() {
+        let (template, handling) = routes::handle(app, asked);
+        record.template = template;
+        return handling;
+    }
+    // Bodies mean nothing here, but some clients send them. While one is unread a hang-up during
+    // a long poll would go unnoticed.
+    let ignored = std::mem::replace(&mut asked.body, LentBody::empty());
+    let skipping = app.job_body.skip(ignored);
+    let (template, handling) = routes::handle(app, asked);
+    record.template = template;
+    Box::pin(async move {
+        skipping.await?;
+        handling.await
+    })
+}
+
+/// Refuses what a route would take for something else: methods without routes, and paths that are
 /// not what they look like once they are decoded.
-fn screen(request: &Request<Body>) -> Result<(), Refusal> {
-    let path = request.uri().path();
+fn screen(head: &Parts) -> Result<(), Refusal> {
+    let path = head.uri.path();
     if path.contains('%') && unescape(path, Plus::IsPlus).is_none() {
         return Err(Refusal::BadPath);
     }
-    let method = request.method();
+    let method = &head.method;
     if method != Method::GET && method != Method::PUT && method != Method::DELETE {
         return Err(Refusal::ApiNotFound);
     }
-    // An encoded slash is a slash, so the path has one segment more than the router would see.
+    // An encoded slash is a slash, so the path has one segment more than a template would see.
     if path.contains("%2F") || path.contains("%2f") {
         return Err(Refusal::ApiNotFound);
     }
@@ -135,31 +128,30 @@ fn end_connection(response: &mut Response<Body>) {
 struct Record {
     began_at: Instant,
     method: Method,
+    template: Template,
     context: RequestContext,
     line: Option<Box<AccessLine>>,
 }
 
 impl Record {
-    fn new<B>(request: &mut Request<B>) -> Self {
-        let context = RequestContext::default();
-        request.extensions_mut().insert(context.clone());
+    fn new(head: &Parts, peer: SocketAddr) -> Self {
         Self {
             began_at: Instant::now(),
-            method: request.method().clone(),
-            context,
-            line: AccessLine::new(request),
+            method: head.method.clone(),
+            template: Template::Unmatched,
+            context: RequestContext::default(),
+            line: AccessLine::new(head, peer),
         }
     }
 
     fn finish(&self, app: &App, response: &mut Response<Body>) {
-        let id = Ulid::generate().to_string();
+        let mut text = [0; ulid::ULID_LEN];
+        let id = &*Ulid::generate().array_to_str(&mut text);
         if response.extensions().get::<WithoutRequestId>().is_none()
-            && let Ok(value) = HeaderValue::from_str(&id)
+            && let Ok(value) = HeaderValue::from_str(id)
         {
             response.headers_mut().insert(REQUEST_ID, value);
         }
-        // The wire answers 404 where axum would answer 405, which is what this header goes with.
-        response.headers_mut().remove(header::ALLOW);
         let took = self.began_at.elapsed();
         self.count(app, response, took);
         if let Some(line) = &self.line {
@@ -168,15 +160,13 @@ impl Record {
                 method: &self.method,
                 status: response.status(),
                 took,
-                request_id: &id,
+                request_id: id,
             });
         }
     }
 
     fn count(&self, app: &App, response: &Response<Body>, took: Duration) {
-        let matched = response.extensions().get::<Matched>();
-        let template = matched.map_or("", |matched| matched.0);
-        let (method, status) = (&self.method, response.status());
+        let (template, method, status) = (self.template, &self.method, response.status());
         match self.context.pool() {
             Some(pool) => pool
                 .figures

@@ -25,6 +25,7 @@ mod limits;
 mod lmstfy;
 mod metrics;
 mod pool;
+mod token_memory;
 mod tokens;
 mod waiters;
 

@@ -4,9 +4,7 @@
 //! else ends the request, a hang-up included, drops the [`Permit`], which gives the unit back.
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use moka::future::Cache;
 use tidegate_store::{
     LimitCreated, LimitHolder, LimitSide, Limits, RateLimit, StoreError, Unit, UnitTaken,
 };
@@ -14,10 +12,7 @@ use tokio::runtime::Handle;
 use tokio_util::task::TaskTracker;
 
 use crate::metrics;
-
-/// A new limit holds after this long, anywhere.
-const REMEMBERED_FOR: Duration = Duration::from_secs(1);
-const REMEMBERED_MAX: u64 = 100_000;
+use crate::token_memory::{TokenMemory, TokenName};
 
 /// What is limited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,14 +56,15 @@ impl From<StoreError> for NoPermit {
     }
 }
 
-/// The limits, and a short memory of who has which, or none. Cheap to clone.
+/// The limits, and a short memory of who has which, or none: for that long a new limit may not hold yet.
+/// Cheap to clone.
 #[derive(Debug, Clone)]
 pub(crate) struct LimitDesk(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
     limits: Limits,
-    known: Cache<LimitHolder, Option<RateLimit>>,
+    known: TokenMemory<Option<RateLimit>>,
     /// Units on their way here and back.
     tasks: TaskTracker,
     /// Where tasks run that are started by a drop, which may happen anywhere.
@@ -78,13 +74,9 @@ struct Inner {
 impl LimitDesk {
     /// To be called on a runtime.
     pub(crate) fn new(limits: Limits) -> Self {
-        let known = Cache::builder()
-            .max_capacity(REMEMBERED_MAX)
-            .time_to_live(REMEMBERED_FOR)
-            .build();
         Self(Arc::new(Inner {
             limits,
-            known,
+            known: TokenMemory::new(),
             tasks: TaskTracker::new(),
             runtime: Handle::current(),
         }))
@@ -93,17 +85,17 @@ impl LimitDesk {
     /// Lets a request begin, if its token has not yet done as much as it may.
     pub(crate) async fn permit(
         &self,
-        holder: LimitHolder,
+        token: TokenName<'_>,
         action: Action,
     ) -> Result<Permit, NoPermit> {
-        let Some(limit) = self.known(&holder).await? else {
+        let Some(limit) = self.known(token).await? else {
             return Ok(Permit(None));
         };
         let side = action.side();
         let Some(units_max) = limit.units(side) else {
             return Ok(Permit(None));
         };
-        let inner = Arc::clone(&self.0);
+        let (inner, holder) = (Arc::clone(&self.0), token.holder());
         // In a task of its own: a client that hangs up while the call is on its way must not leave a
         // unit behind that nobody holds.
         let taking = self.0.tasks.spawn(async move {
@@ -125,12 +117,12 @@ impl LimitDesk {
         }
     }
 
-    async fn known(&self, holder: &LimitHolder) -> Result<Option<RateLimit>, StoreError> {
-        if let Some(known) = self.0.known.get(holder).await {
+    async fn known(&self, token: TokenName<'_>) -> Result<Option<RateLimit>, StoreError> {
+        if let Some(known) = self.0.known.get(token) {
             return Ok(known);
         }
-        let limit = self.0.limits.get(holder).await?;
-        self.0.known.insert(holder.clone(), limit).await;
+        let limit = self.0.limits.get(&token.holder()).await?;
+        self.0.known.insert(token, limit);
         Ok(limit)
     }
 
@@ -141,7 +133,7 @@ impl LimitDesk {
         limit: RateLimit,
     ) -> Result<LimitCreated, StoreError> {
         let created = self.0.limits.create(holder, limit).await?;
-        self.0.known.invalidate(holder).await;
+        self.0.known.forget(TokenName::of_holder(holder));
         Ok(created)
     }
 
@@ -152,14 +144,14 @@ impl LimitDesk {
         limit: RateLimit,
     ) -> Result<(), StoreError> {
         self.0.limits.set(holder, limit).await?;
-        self.0.known.invalidate(holder).await;
+        self.0.known.forget(TokenName::of_holder(holder));
         Ok(())
     }
 
     /// Removes the limit of a token: here at once, in other processes within a second.
     pub(crate) async fn delete(&self, holder: &LimitHolder) -> Result<(), StoreError> {
         self.0.limits.delete(holder).await?;
-        self.0.known.invalidate(holder).await;
+        self.0.known.forget(TokenName::of_holder(holder));
         Ok(())
     }
 

@@ -2,58 +2,57 @@
 
 mod stored;
 
-use std::sync::Arc;
-use std::time::Duration;
+use std::borrow::Cow;
 
-use moka::future::Cache;
 use rand::RngExt;
 use tidegate_core::Namespace;
 use tidegate_store::{LimitHolder, StoreError, TokenCreated, Tokens};
 
 pub(crate) use stored::TokenForm;
 
-/// A deleted token works for this much longer, anywhere.
-const REMEMBERED_FOR: Duration = Duration::from_secs(1);
-const REMEMBERED_MAX: u64 = 100_000;
+use crate::token_memory::{TokenMemory, TokenName};
 
 const GENERATED_LENGTH: usize = 26;
 const ALPHABET: &[u8; 36] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ";
 
-/// Pool, namespace and stored token, kept apart so that no two triples are ever the same key.
-type Key = (Arc<str>, Namespace, String);
-
-/// The tokens, and a short memory of those that were found good.
+/// The tokens, and a short memory of those that were found good. A deleted token works for that much
+/// longer, anywhere.
 #[derive(Debug)]
 pub(crate) struct TokenDesk {
     tokens: Tokens,
     form: TokenForm,
-    good: Cache<Key, bool>,
+    good: TokenMemory<()>,
 }
 
 impl TokenDesk {
     pub(crate) fn new(tokens: Tokens, form: TokenForm) -> Self {
-        let good = Cache::builder()
-            .max_capacity(REMEMBERED_MAX)
-            .time_to_live(REMEMBERED_FOR)
-            .build();
-        Self { tokens, form, good }
+        Self {
+            tokens,
+            form,
+            good: TokenMemory::new(),
+        }
+    }
+
+    /// What is stored of a token that somebody presents.
+    pub(crate) fn stored<'a>(&self, token: &'a str) -> Cow<'a, str> {
+        self.form.stored(token)
     }
 
     /// Whether a token opens a namespace. Only a yes is remembered: a new token works at once.
     pub(crate) async fn opens(
         &self,
-        pool: &Arc<str>,
+        pool: &str,
         namespace: &Namespace,
         token: &str,
     ) -> Result<bool, StoreError> {
         let token = self.form.stored(token);
-        let key = (Arc::clone(pool), namespace.clone(), token.into_owned());
-        if self.good.get(&key).await.is_some() {
+        let name = TokenName::new(pool, namespace, &token);
+        if self.good.get(name).is_some() {
             return Ok(true);
         }
-        let good = self.tokens.exists(pool, namespace, &key.2).await?;
+        let good = self.tokens.exists(pool, namespace, &token).await?;
         if good {
-            self.good.insert(key, true).await;
+            self.good.insert(name, ());
         }
         Ok(good)
     }
@@ -76,25 +75,14 @@ impl TokenDesk {
     /// as it was listed.
     pub(crate) async fn delete(
         &self,
-        pool: &Arc<str>,
+        pool: &str,
         namespace: &Namespace,
         token: &str,
     ) -> Result<(), StoreError> {
         let token = self.form.named(token);
         self.tokens.delete(pool, namespace, &token).await?;
-        let key = (Arc::clone(pool), namespace.clone(), token.into_owned());
-        self.good.invalidate(&key).await;
+        self.good.forget(TokenName::new(pool, namespace, &token));
         Ok(())
-    }
-
-    /// The holder of the limit of a token that somebody presents.
-    pub(crate) fn limit_holder(
-        &self,
-        pool: &str,
-        namespace: &Namespace,
-        token: &str,
-    ) -> LimitHolder {
-        LimitHolder::new(pool, namespace, &self.form.stored(token))
     }
 
     /// The holder of the limit of a token that an administrator names.
@@ -104,7 +92,7 @@ impl TokenDesk {
         namespace: &Namespace,
         token: &str,
     ) -> LimitHolder {
-        LimitHolder::new(pool, namespace, &self.form.named(token))
+        LimitHolder::new(pool, namespace.as_str(), &self.form.named(token))
     }
 
     /// The tokens of a namespace, as they are stored, and their descriptions.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use tidegate_launch::{Process, redis_check};
-use tidegate_service::{ListenLimits, Listener, admin_router, metrics};
+use tidegate_service::{ListenLimits, Listener, admin_router, metrics, routed};
 use tidegate_store::{PoolError, Store};
 use tokio_util::sync::CancellationToken;
 
@@ -72,7 +72,7 @@ pub async fn run(config: Config, process: Process) -> Result<(), StartError> {
     // Whoever watches sees the buckets go back.
     let admin_stop = CancellationToken::new();
     tokio::spawn(recorded.upkeep(admin_stop.clone()));
-    let serving = tokio::spawn(listener.serve(router, admin_stop.clone(), ADMIN_DRAIN));
+    let serving = tokio::spawn(listener.serve(routed(router), admin_stop.clone(), ADMIN_DRAIN));
     tracing::info!(%admin, "ready");
     // What can change while it runs is seen to by those who read it again.
     process.started(|_: &Config| {});

@@ -1,9 +1,15 @@
 //! The part of an admin port that every daemon has.
 
+use std::net::SocketAddr;
+use std::pin::Pin;
+
 use axum::Router;
-use axum::http::{StatusCode, header};
+use axum::body::Body;
+use axum::http::{Request, Response, StatusCode, header};
 use axum::response::IntoResponse;
 use axum::routing::get;
+use hyper::body::Incoming;
+use tower::ServiceExt;
 
 use crate::health::{Readiness, alive};
 use crate::metrics::{CONTENT_TYPE, Metrics};
@@ -25,3 +31,21 @@ pub fn admin_router(metrics: Metrics, readiness: Readiness, own: Router) -> Rout
 async fn page_not_found() -> impl IntoResponse {
     (StatusCode::NOT_FOUND, "404 page not found")
 }
+
+/// Has a router answer the requests of a listener.
+pub fn routed(
+    router: Router,
+) -> impl Fn(Request<Incoming>, SocketAddr) -> Answering + Clone + Send + 'static {
+    move |request, _peer| {
+        let answering = router.clone().oneshot(request);
+        Box::pin(async move {
+            match answering.await {
+                Ok(response) => response,
+                Err(never) => match never {},
+            }
+        })
+    }
+}
+
+/// An answer on its way.
+type Answering = Pin<Box<dyn Future<Output = Response<Body>> + Send>>;

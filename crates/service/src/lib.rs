@@ -11,6 +11,7 @@
 //! Nothing here knows jobs or Redis.
 
 mod admin;
+mod aside;
 mod config;
 pub mod health;
 mod listener;
@@ -22,13 +23,13 @@ mod shutdown;
 pub mod systemd;
 mod timeouts;
 
-pub use admin::admin_router;
+pub use admin::{admin_router, routed};
 pub use config::{
     ConfigError, Foreign, Layer, Loaded, Sources, Values, ignored_variables, load, parse_toml,
     process_environment,
 };
 pub use health::{Check, Readiness};
-pub use listener::{Drained, ListenLimits, Listener, Peer};
+pub use listener::{Drained, ListenLimits, Listener};
 pub use logs::{LogConfig, LogError, LogFormat, Logs};
 pub use pid_file::{PidFile, PidFileError};
 pub use shutdown::{Stop, stop_on_signals};

@@ -10,18 +10,16 @@ use axum::body::Body;
 use axum::http::{Request, Response};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
+use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
-use hyper_util::server::graceful::{GracefulShutdown, Watcher};
-use hyper_util::service::TowerToHyperService;
 use serde::Deserialize;
 use socket2::{SockRef, TcpKeepalive};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
-use tower::Service;
-use tower::util::MapRequest;
 
+use crate::aside::Aside;
 use crate::metrics::CONNECTIONS;
 use crate::refusal::refuse;
 use crate::timeouts;
@@ -91,10 +89,6 @@ pub enum Drained {
     Cut(usize),
 }
 
-/// Who sent a request: the other end of its connection. In the extensions of every request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Peer(pub SocketAddr);
-
 /// A bound address that serves HTTP.
 #[derive(Debug)]
 pub struct Listener {
@@ -113,7 +107,8 @@ impl Listener {
         address: SocketAddr,
         mut limits: ListenLimits,
     ) -> io::Result<Self> {
-        limits.connections_max = limits.connections_max.clamp(1, Semaphore::MAX_PERMITS);
+        let most = Semaphore::MAX_PERMITS.min(u32::MAX as usize);
+        limits.connections_max = limits.connections_max.clamp(1, most);
         let socket = TcpListener::bind(address).await?;
         Ok(Self {
             name,
@@ -131,68 +126,68 @@ impl Listener {
     }
 
     /// Serves until told to stop; then accepts no more, lets requests finish for at most
-    /// `drain_timeout`, and cuts what is left.
+    /// `drain_timeout`, and cuts what is left. `answer` is given each request, and the address of the other
+    /// end of its connection.
     ///
     /// A client that hangs up ends the future that works on its request, provided that the request's
     /// body was read to its end and that nothing came behind it; else only one whose connection breaks.
-    pub async fn serve<S>(
+    pub async fn serve<A, F>(
         self,
-        service: S,
+        answer: A,
         stop: CancellationToken,
         drain_timeout: Duration,
     ) -> Drained
     where
-        S: Service<Request<Incoming>, Response = Response<Body>, Error = Infallible>,
-        S: Clone + Send + 'static,
-        S::Future: Send + 'static,
+        A: Fn(Request<Incoming>, SocketAddr) -> F + Clone + Send + 'static,
+        F: Future<Output = Response<Body>> + Send + 'static,
     {
         let refused_max = (self.limits.connections_max / SERVED_PER_REFUSED).max(REFUSED_MIN);
         let server = Server {
             name: self.name,
-            service,
+            answer,
             hall: Arc::new(Semaphore::new(refused_max)),
             room: Arc::new(Semaphore::new(self.limits.connections_max)),
             limits: Arc::new(self.limits),
+            stop: stop.clone(),
             cut: CancellationToken::new(),
         };
-        let graceful = GracefulShutdown::new();
-        let accepting = server.accept(&self.socket, &graceful);
-        stop.run_until_cancelled(accepting).await;
+        stop.run_until_cancelled(server.accept(&self.socket)).await;
         drop(self.socket);
         tracing::debug!(
             listener = server.name,
             connections = server.open(),
             "draining"
         );
-        server.drain(graceful, drain_timeout).await
+        server.drain(drain_timeout).await
     }
 }
 
 #[derive(Clone)]
-struct Server<S> {
+struct Server<A> {
     name: &'static str,
-    service: S,
+    answer: A,
     limits: Arc<ListenLimits>,
     /// A permit for each connection that is served.
     room: Arc<Semaphore>,
     /// A permit for each connection that is only told to come back.
     hall: Arc<Semaphore>,
+    /// Has connections end with the request that they work on.
+    stop: CancellationToken,
     /// Ends the connections that did not end by themselves.
     cut: CancellationToken,
 }
 
-impl<S> Server<S>
+impl<A, F> Server<A>
 where
-    S: Service<Request<Incoming>, Response = Response<Body>, Error = Infallible>,
-    S: Clone + Send + 'static,
-    S::Future: Send + 'static,
+    A: Fn(Request<Incoming>, SocketAddr) -> F + Clone + Send + 'static,
+    F: Future<Output = Response<Body>> + Send + 'static,
 {
     fn open(&self) -> usize {
         self.limits.connections_max - self.room.available_permits()
     }
 
     /// Accepts for ever.
-    async fn accept(&self, socket: &TcpListener, graceful: &GracefulShutdown) {
+    async fn accept(&self, socket: &TcpListener) {
         let mut crowded = Complaint::default();
         let mut failing = Complaint::default();
         // The semaphores are never closed, so there is always a place in the end.
@@ -200,8 +195,7 @@ where
             match socket.accept().await {
                 Ok((stream, peer)) if tune(&stream).is_ok() => match self.or_better(place) {
                     Place::Room(permit) => {
-                        let connection = self.clone();
-                        let connection = connection.connection(stream, peer, graceful.watcher());
+                        let connection = self.clone().connection(stream, peer);
                         tokio::spawn(async move {
                             connection.await;
                             drop(permit);
@@ -260,42 +254,68 @@ where
         self,
         stream: TcpStream,
         peer: SocketAddr,
-        watcher: Watcher,
-    ) -> impl Future<Output = ()> + use<S> {
-        let limits = &self.limits;
-        let service = MapRequest::new(self.service, move |mut request: Request<Incoming>| {
-            request.extensions_mut().insert(Peer(peer));
-            request
+    ) -> impl Future<Output = ()> + use<A, F> {
+        let Self {
+            name,
+            answer,
+            limits,
+            stop,
+            cut,
+            ..
+        } = self;
+        let (stream, timer, broken) = timeouts::of_connection(stream, &limits);
+        let service = service_fn(move |request| {
+            let answering = answer(request, peer);
+            async move { Ok::<_, Infallible>(answering.await) }
         });
-        let stream = Arc::new(stream);
-        let broken = timeouts::broken(Arc::clone(&stream));
-        let (stream, timer) = timeouts::pair(stream, limits);
         let connection = http1::Builder::new()
             .timer(timer)
             .header_read_timeout(limits.idle_timeout)
             .max_header_size(limits.header_bytes_max.max(BUFFER_BYTES_MIN))
             .title_case_headers(true)
-            .serve_connection(TokioIo::new(stream), TowerToHyperService::new(service));
-        let connection = Box::pin(watcher.watch(connection));
-        let (name, cut) = (self.name, self.cut);
+            .serve_connection(TokioIo::new(stream), service);
+        let mut connection = Box::pin(connection);
+        let mut stopping = Aside::new(stop.cancelled_owned());
+        let cut_off = Aside::new(async move {
+            tokio::select! {
+                () = cut.cancelled() => "cut",
+                () = broken => "broke",
+            }
+        });
+        let to_its_end = async move {
+            tokio::select! {
+                biased;
+                () = &mut stopping => connection.as_mut().graceful_shutdown(),
+                ended = connection.as_mut() => return ended,
+            }
+            connection.await
+        };
         async move {
             let _open = Open::new(name);
             tokio::select! {
-                ended = cut.run_until_cancelled(connection) => if let Some(Err(error)) = ended {
+                biased;
+                why = cut_off => tracing::trace!(listener = name, "connection {why}"),
+                ended = to_its_end => if let Err(error) = ended {
                     tracing::trace!(listener = name, %error, "connection ended early");
                 },
-                () = broken => tracing::trace!(listener = name, "connection broke"),
             }
         }
     }
 
-    async fn drain(self, graceful: GracefulShutdown, drain_timeout: Duration) -> Drained {
-        if timeout(drain_timeout, graceful.shutdown()).await.is_ok() {
+    async fn drain(self, drain_timeout: Duration) -> Drained {
+        if timeout(drain_timeout, self.all_ended()).await.is_ok() {
             return Drained::Completely;
         }
         let left = self.open();
         self.cut.cancel();
         Drained::Cut(left)
+    }
+
+    /// Waits until nobody has a place any more. To be called when nobody can get one.
+    async fn all_ended(&self) {
+        let places = u32::try_from(self.limits.connections_max).unwrap_or(u32::MAX);
+        // The semaphore is never closed.
+        let _ = self.room.acquire_many(places).await;
     }
 }
 

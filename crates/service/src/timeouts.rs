@@ -10,6 +10,10 @@
 //! first byte. One case stays with the idle timer: the beginning of a header that arrived in one piece
 //! with the end of the request before it, and nothing after that. It is bounded all the same.
 //!
+//! A wait begins and ends with each request, and nearly none comes to its deadline. So the runtime's timer
+//! of a connection stays where it is when a wait ends; when it goes off, and the deadline of the running
+//! wait is later, it is set anew. That is once in an idle timeout and not twice a request.
+//!
 //! **Write.** A client that does not read its answer would keep the answer in memory for ever. A write
 //! that makes no progress for too long fails, and the connection ends.
 //!
@@ -21,40 +25,44 @@
 use std::io::{self, IoSlice};
 use std::net::Shutdown;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, ready};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use hyper::rt::{Sleep, Timer};
 use socket2::SockRef;
 use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::TcpStream;
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::time::{Instant, sleep_until};
 
 use crate::ListenLimits;
 
-/// Whether bytes have arrived since the running wait for a request began.
-type Touched = Arc<AtomicBool>;
-
-/// A socket and a timer that belong together: one connection has one of each.
-pub(crate) fn pair(stream: Arc<TcpStream>, limits: &ListenLimits) -> (WatchedStream, HeadTimer) {
-    let touched = Touched::default();
-    let timer = HeadTimer {
-        touched: Arc::clone(&touched),
+/// A socket and a timer that belong together, and a look-out for the break of the connection: each
+/// connection has one of each.
+pub(crate) fn of_connection(
+    stream: TcpStream,
+    limits: &ListenLimits,
+) -> (WatchedStream, HeadTimer, impl Future<Output = ()> + use<>) {
+    let (reader, writer) = stream.into_split();
+    let wait = Arc::new(Wait {
+        touched: AtomicBool::default(),
+        sleep: Mutex::default(),
         header_timeout: limits.header_timeout,
         idle_timeout: limits.idle_timeout,
-    };
+    });
     let stream = WatchedStream {
-        stream,
-        touched,
+        reader,
+        wait: Arc::clone(&wait),
         write_timeout: limits.write_timeout,
         stalled: None,
     };
-    (stream, timer)
+    (stream, HeadTimer(wait), broken(writer))
 }
 
 /// Ends when the connection is broken; an orderly end of what the client sends is none.
-pub(crate) async fn broken(stream: Arc<TcpStream>) {
+async fn broken(stream: OwnedWriteHalf) {
     // That the system cannot tell is as good as an error.
     let _ = stream.ready(Interest::ERROR).await;
 }
@@ -62,8 +70,10 @@ pub(crate) async fn broken(stream: Arc<TcpStream>) {
 /// A socket that notes reads and gives up on writes.
 #[derive(Debug)]
 pub(crate) struct WatchedStream {
-    stream: Arc<TcpStream>,
-    touched: Touched,
+    /// Reads by itself, and lends the socket for writing. A read that does not fill the buffer has emptied
+    /// the socket; the runtime's own reading knows that and spares the kernel a second question.
+    reader: OwnedReadHalf,
+    wait: Arc<Wait>,
     write_timeout: Duration,
     /// Runs while the client takes nothing of what is to be written.
     stalled: Option<Pin<Box<tokio::time::Sleep>>>,
@@ -93,23 +103,17 @@ impl WatchedStream {
 
 impl AsyncRead for WatchedStream {
     fn poll_read(
-        self: Pin<&mut Self>,
+        mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        loop {
-            ready!(self.stream.poll_read_ready(context))?;
-            match self.stream.try_read_buf(buffer) {
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                Err(error) => return Poll::Ready(Err(error)),
-                Ok(0) => return Poll::Ready(Ok(())),
-                Ok(_) => {
-                    // One connection is driven by one task: no ordering between threads is needed.
-                    self.touched.store(true, Ordering::Relaxed);
-                    return Poll::Ready(Ok(()));
-                }
-            }
+        let before = buffer.filled().len();
+        ready!(Pin::new(&mut self.reader).poll_read(context, buffer))?;
+        if buffer.filled().len() > before {
+            // One connection is driven by one task: no ordering between threads is needed.
+            self.wait.touched.store(true, Ordering::Relaxed);
         }
+        Poll::Ready(Ok(()))
     }
 }
 
@@ -119,7 +123,9 @@ impl AsyncWrite for WatchedStream {
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        let polled = when_writable(&self.stream, context, |stream| stream.try_write(bytes));
+        let polled = when_writable(self.reader.as_ref(), context, |stream| {
+            stream.try_write(bytes)
+        });
         self.written(polled, context)
     }
 
@@ -129,7 +135,7 @@ impl AsyncWrite for WatchedStream {
         slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let write = |stream: &TcpStream| stream.try_write_vectored(slices);
-        let polled = when_writable(&self.stream, context, write);
+        let polled = when_writable(self.reader.as_ref(), context, write);
         self.written(polled, context)
     }
 
@@ -142,7 +148,7 @@ impl AsyncWrite for WatchedStream {
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, _context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Poll::Ready(SockRef::from(&*self.stream).shutdown(Shutdown::Write))
+        Poll::Ready(SockRef::from(self.reader.as_ref()).shutdown(Shutdown::Write))
     }
 }
 
@@ -160,34 +166,56 @@ fn when_writable<T>(
     }
 }
 
-/// The timer of one connection. The deadlines that hyper asks for are not used: there are two.
-pub(crate) struct HeadTimer {
-    touched: Touched,
+/// The waits of one connection for its requests, one after the other.
+#[derive(Debug)]
+struct Wait {
+    /// Whether bytes have arrived since the running wait began.
+    touched: AtomicBool,
+    /// Goes off at the deadline of the running wait or before.
+    sleep: Mutex<Option<Pin<Box<tokio::time::Sleep>>>>,
     header_timeout: Duration,
     idle_timeout: Duration,
 }
 
+impl Wait {
+    fn poll_until(&self, deadline: Instant, context: &mut Context<'_>) -> Poll<()> {
+        let mut sleep = self.sleep.lock().unwrap_or_else(PoisonError::into_inner);
+        let sleep = sleep.get_or_insert_with(|| Box::pin(sleep_until(deadline)));
+        if sleep.deadline() > deadline {
+            sleep.as_mut().reset(deadline);
+        }
+        while sleep.as_mut().poll(context).is_ready() {
+            if sleep.deadline() >= deadline {
+                return Poll::Ready(());
+            }
+            sleep.as_mut().reset(deadline);
+        }
+        Poll::Pending
+    }
+}
+
+/// The timer of one connection. The deadlines that hyper asks for are not used: there are two.
+pub(crate) struct HeadTimer(Arc<Wait>);
+
 impl Timer for HeadTimer {
     fn sleep(&self, _duration: Duration) -> Pin<Box<dyn Sleep>> {
-        self.touched.store(false, Ordering::Relaxed);
+        self.0.touched.store(false, Ordering::Relaxed);
         Box::pin(HeadSleep {
-            touched: Arc::clone(&self.touched),
-            header_timeout: self.header_timeout,
+            deadline: Instant::now() + self.0.idle_timeout,
             in_header: false,
-            sleep: Box::pin(tokio::time::sleep(self.idle_timeout)),
+            wait: Arc::clone(&self.0),
         })
     }
 
-    fn sleep_until(&self, _deadline: Instant) -> Pin<Box<dyn Sleep>> {
-        self.sleep(self.idle_timeout)
+    fn sleep_until(&self, _deadline: std::time::Instant) -> Pin<Box<dyn Sleep>> {
+        self.sleep(self.0.idle_timeout)
     }
 }
 
 struct HeadSleep {
-    touched: Touched,
-    header_timeout: Duration,
+    wait: Arc<Wait>,
     in_header: bool,
-    sleep: Pin<Box<tokio::time::Sleep>>,
+    deadline: Instant,
 }
 
 impl Sleep for HeadSleep {}
@@ -196,11 +224,10 @@ impl Future for HeadSleep {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
-        if !self.in_header && self.touched.load(Ordering::Relaxed) {
+        if !self.in_header && self.wait.touched.load(Ordering::Relaxed) {
             self.in_header = true;
-            let deadline = tokio::time::Instant::now() + self.header_timeout;
-            self.sleep.as_mut().reset(deadline);
+            self.deadline = Instant::now() + self.wait.header_timeout;
         }
-        self.sleep.as_mut().poll(context)
+        self.wait.poll_until(self.deadline, context)
     }
 }

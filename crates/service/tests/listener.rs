@@ -51,22 +51,22 @@ async fn run(connections_max: usize) -> Running {
     let listener = Listener::bind("test", any, limits).await.unwrap();
     let address = listener.local_addr().unwrap();
     let (sender, slow) = mpsc::unbounded_channel();
-    let service = tower::service_fn(move |request: Request<Incoming>| {
+    let answer = move |request: Request<Incoming>, _peer: SocketAddr| {
         let sender = sender.clone();
         async move {
             if request.uri().path() == "/large" {
-                return Ok(Response::new(Body::from(vec![b'x'; LARGE_BYTES])));
+                return Response::new(Body::from(vec![b'x'; LARGE_BYTES]));
             }
             if request.uri().path() == "/slow" {
                 let _ = sender.send("begun");
                 let _watched = Watched(sender);
                 sleep(Duration::from_secs(60)).await;
             }
-            Ok(Response::new(Body::from("done")))
+            Response::new(Body::from("done"))
         }
-    });
+    };
     let stop = CancellationToken::new();
-    let served = tokio::spawn(listener.serve(service, stop.clone(), HEADER_TIMEOUT));
+    let served = tokio::spawn(listener.serve(answer, stop.clone(), HEADER_TIMEOUT));
     Running {
         address,
         stop,

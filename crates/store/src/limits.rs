@@ -3,7 +3,7 @@
 //! A limit is a row of one table. What was taken is counted in a window that begins with the first unit
 //! and has a name, so that a unit is given back to the window it came from or to none.
 
-use tidegate_core::{Namespace, keys};
+use tidegate_core::keys;
 
 use crate::script::{LazyScript, script};
 use crate::{Store, StoreError};
@@ -72,10 +72,10 @@ pub enum LimitCreated {
 }
 
 impl LimitHolder {
-    /// The holder of these names. A pool must have no colon in its name.
+    /// The holder of these names. A pool must have no colon in its name, and a namespace no slash.
     #[must_use]
-    pub fn new(pool: &str, namespace: &Namespace, token: &str) -> Self {
-        let name = keys::limit_holder(pool, namespace.as_str(), token);
+    pub fn new(pool: &str, namespace: &str, token: &str) -> Self {
+        let name = keys::limit_holder(pool, namespace, token);
         Self { name }
     }
 
@@ -270,8 +270,7 @@ mod tests {
 
     #[test]
     fn a_holder_is_told_from_all_others_and_hides_its_token() {
-        let namespace = Namespace::try_from("shop").unwrap();
-        let holder = LimitHolder::new("default", &namespace, "a/b:c");
+        let holder = LimitHolder::new("default", "shop", "a/b:c");
         assert_eq!(holder.parts(), ("default", "shop", "a/b:c"));
         assert_eq!(
             LimitHolder::from_name(holder.name.clone()),

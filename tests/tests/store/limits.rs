@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use tidegate_core::Namespace;
 use tidegate_store::{LimitCreated, LimitHolder, LimitSide, RateLimit, Store, Unit, UnitTaken};
 use tidegate_testkit::eventually;
 use tokio::task::JoinSet;
@@ -14,7 +13,7 @@ const INTERVAL_SECONDS: u32 = 10;
 const INTERVAL_MS: u64 = 10_000;
 
 fn holder(token: &str) -> LimitHolder {
-    LimitHolder::new("default", &Namespace::try_from("shop").unwrap(), token)
+    LimitHolder::new("default", "shop", token)
 }
 
 async fn take_side(store: &Store, token: &str, side: LimitSide) -> Option<Unit> {

@@ -26,7 +26,7 @@ pub(super) async fn show() -> Response<Body> {
     json::answer(StatusCode::OK, &Switch { status })
 }
 
-pub(super) async fn set(query: Query) -> Response<Body> {
+pub(super) async fn set(query: Query<'static>) -> Response<Body> {
     let wanted = match query.get("status").as_deref() {
         Some("enable") => true,
         Some("disable") => false,

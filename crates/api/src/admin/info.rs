@@ -18,7 +18,7 @@ use crate::lmstfy::query::Query;
 /// The text is JSON, and the wire has always called it plain.
 const PLAIN: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 
-pub(super) async fn info(State(app): State<Arc<App>>, query: Query) -> Response<Body> {
+pub(super) async fn info(State(app): State<Arc<App>>, query: Query<'static>) -> Response<Body> {
     let Some(pool) = app.pool(&query.get("pool").unwrap_or_default()) else {
         return plain(Vec::new());
     };

@@ -4,12 +4,11 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
-use axum::middleware::from_fn_with_state;
+use axum::middleware::{from_fn_with_state, map_response};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{any, delete, get, post};
 use tidegate_service::admin_router;
 use tidegate_service::metrics::Metrics;
-use tower::util::MapResponseLayer;
 use ulid::Ulid;
 
 use super::accounts::{Accounts, guard};
@@ -45,10 +44,10 @@ pub(crate) fn router(app: Arc<App>, accounts: Accounts, metrics: Metrics) -> Rou
         .route("/debug/pprof/", any(profiles::none))
         .route("/debug/pprof/{*profile}", any(profiles::none))
         .with_state(app);
-    admin_router(metrics, readiness, own).layer(MapResponseLayer::new(with_request_id))
+    admin_router(metrics, readiness, own).layer(map_response(with_request_id))
 }
 
-fn with_request_id(mut response: Response) -> Response {
+async fn with_request_id(mut response: Response) -> Response {
     if let Ok(id) = HeaderValue::from_str(&Ulid::generate().to_string()) {
         response.headers_mut().insert(REQUEST_ID, id);
     }

@@ -78,7 +78,7 @@ struct TokenList {
 pub(super) async fn list(
     State(app): State<Arc<App>>,
     Path(namespace): Path<String>,
-    query: Query,
+    query: Query<'static>,
 ) -> Result<Response<Body>, TokenRefusal> {
     let asked = query.get("pool").unwrap_or_default();
     let pool = app.pool(&asked).ok_or(TokenRefusal::NoSuchPool)?;
@@ -88,7 +88,7 @@ pub(super) async fn list(
         Err(_) => Vec::new(),
     };
     // With a pool in the question the answer has it too.
-    let shown = |token: String| match asked.as_str() {
+    let shown = |token: String| match &*asked {
         "" => token,
         pool => format!("{pool}:{token}"),
     };
@@ -107,7 +107,7 @@ struct NewToken {
 pub(super) async fn create(
     State(app): State<Arc<App>>,
     Path(namespace): Path<String>,
-    query: Query,
+    query: Query<'static>,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response<Body>, TokenRefusal> {
@@ -186,7 +186,11 @@ fn with_pool(pool: &Pool, token: String) -> String {
 }
 
 /// The form in a body, which has the form of a query. Other bodies mean nothing.
-async fn read_form(headers: &HeaderMap, body: Body, app: &App) -> Result<Query, TokenRefusal> {
+async fn read_form(
+    headers: &HeaderMap,
+    body: Body,
+    app: &App,
+) -> Result<Query<'static>, TokenRefusal> {
     let kind = headers
         .get(header::CONTENT_TYPE)
         .map_or(&b""[..], |value| value.as_bytes());

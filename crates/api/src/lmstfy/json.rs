@@ -41,6 +41,13 @@ pub(crate) fn with_body(status: StatusCode, body: Body) -> Response<Body> {
     response
 }
 
+/// An answer that has nothing to say but that it is done.
+pub(crate) fn no_content() -> Response<Body> {
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = StatusCode::NO_CONTENT;
+    response
+}
+
 fn write(value: &impl Serialize, formatter: impl Formatter) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(128);
     let mut serializer = serde_json::Serializer::with_formatter(&mut bytes, formatter);

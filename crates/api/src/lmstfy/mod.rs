@@ -14,6 +14,7 @@ mod publish_bulk;
 mod purge;
 pub(crate) mod query;
 mod republish;
+pub(crate) mod request;
 mod reserve;
 mod respawn;
 pub(crate) mod routes;

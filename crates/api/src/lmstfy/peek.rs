@@ -4,6 +4,8 @@
 //! * `GET /api/NAMESPACE/QUEUE/job/ID`: one job, whatever its state.
 //! * `GET /api/NAMESPACE/QUEUE/deadletter`: the oldest dead job, and how many there are.
 
+use std::sync::Arc;
+
 use axum::body::Body;
 use axum::http::{Response, StatusCode};
 use serde::Serialize;
@@ -11,17 +13,21 @@ use serde::Serialize;
 use super::error::Refusal;
 use super::job_id::WireJobId;
 use super::json;
+use super::request::Asked;
 use super::scope::QueueScope;
 use super::shown_job::ShownJob;
+use crate::app::App;
 
-pub(super) async fn peek_queue(scope: QueueScope) -> Result<Response<Body>, Refusal> {
+pub(super) async fn peek_queue(app: Arc<App>, asked: Asked) -> Result<Response<Body>, Refusal> {
+    let scope = QueueScope::open(&app, &asked).await?;
     let head = scope.pool.peek_ready(&scope.queue).await?;
     let head = head.ok_or(Refusal::QueueEmpty)?;
     let shown = ShownJob::new(&scope.queue, &head.job, head.now_ms);
     Ok(json::answer(StatusCode::OK, &shown))
 }
 
-pub(super) async fn peek_job(scope: QueueScope) -> Result<Response<Body>, Refusal> {
+pub(super) async fn peek_job(app: Arc<App>, asked: Asked) -> Result<Response<Body>, Refusal> {
+    let scope = QueueScope::open(&app, &asked).await?;
     let asked = scope.job.ok_or(Refusal::JobNotFound)?;
     let found = scope.pool.peek_job(&scope.queue, asked.id).await?;
     let found = found.ok_or(Refusal::JobNotFound)?;
@@ -37,7 +43,8 @@ struct DeadLetter<'a> {
     queue: &'a str,
 }
 
-pub(super) async fn peek_dead(scope: QueueScope) -> Result<Response<Body>, Refusal> {
+pub(super) async fn peek_dead(app: Arc<App>, asked: Asked) -> Result<Response<Body>, Refusal> {
+    let scope = QueueScope::open(&app, &asked).await?;
     let pool = &scope.pool;
     let (stats, head) = tokio::try_join!(pool.stats(&scope.queue), pool.peek_dead(&scope.queue))?;
     let head = head.map(|head| WireJobId {

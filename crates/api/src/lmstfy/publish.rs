@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use axum::body::Body;
-use axum::extract::State;
-use axum::http::{HeaderMap, Response, StatusCode};
+use axum::http::{Response, StatusCode};
 use serde::Serialize;
 use tidegate_core::JobId;
 
@@ -12,7 +11,7 @@ use super::attributes::Extras;
 use super::error::Refusal;
 use super::job_id::WireJobId;
 use super::json;
-use super::query::Query;
+use super::request::Asked;
 use super::scope::{PublishScope, QueueScope};
 use super::terms::Terms;
 use crate::app::App;
@@ -24,15 +23,10 @@ struct Published {
     msg: &'static str,
 }
 
-pub(super) async fn publish(
-    State(app): State<Arc<App>>,
-    scope: PublishScope,
-    query: Query,
-    headers: HeaderMap,
-    body: Body,
-) -> Result<Response<Body>, Refusal> {
-    let published = publish_one(&app, &scope.queue, &query, &headers, body, None).await?;
-    scope.permit.keep();
+pub(super) async fn publish(app: Arc<App>, asked: Asked) -> Result<Response<Body>, Refusal> {
+    let PublishScope { queue, permit } = PublishScope::open(&app, &asked).await?;
+    let published = publish_one(&app, &queue, asked, None).await?;
+    permit.keep();
     Ok(published)
 }
 
@@ -40,14 +34,14 @@ pub(super) async fn publish(
 pub(super) async fn publish_one(
     app: &App,
     scope: &QueueScope,
-    query: &Query,
-    headers: &HeaderMap,
-    body: Body,
+    asked: Asked,
     replaces: Option<JobId>,
 ) -> Result<Response<Body>, Refusal> {
-    let terms = Terms::read(query, &app.job_defaults())?;
+    let terms = Terms::read(&asked.query(), &app.job_defaults())?;
+    let Asked { head, body, .. } = asked;
     let body = app.job_body.read(body).await?;
-    let job = terms.job(body, &Extras::read(headers)?);
+    let job = terms.job(body, &Extras::read(&head.headers)?);
+    drop(head);
     let versioned = job.versioned_id;
     let ids = scope
         .pool

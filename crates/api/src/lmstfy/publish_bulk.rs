@@ -6,8 +6,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use axum::body::Body;
-use axum::extract::State;
-use axum::http::{HeaderMap, Response, StatusCode};
+use axum::http::{Response, StatusCode};
 use bytes::Bytes;
 use serde::de::{IgnoredAny, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
@@ -19,7 +18,7 @@ use super::attributes::Extras;
 use super::error::Refusal;
 use super::job_id::WireJobId;
 use super::json;
-use super::query::Query;
+use super::request::Asked;
 use super::scope::PublishScope;
 use super::terms::Terms;
 use crate::app::App;
@@ -31,20 +30,18 @@ struct Published {
     msg: &'static str,
 }
 
-pub(super) async fn publish_bulk(
-    State(app): State<Arc<App>>,
-    PublishScope {
+pub(super) async fn publish_bulk(app: Arc<App>, asked: Asked) -> Result<Response<Body>, Refusal> {
+    let opened = PublishScope::open(&app, &asked).await?;
+    let PublishScope {
         queue: scope,
         permit,
-    }: PublishScope,
-    query: Query,
-    headers: HeaderMap,
-    body: Body,
-) -> Result<Response<Body>, Refusal> {
-    let terms = Terms::read(&query, &app.job_defaults())?;
+    } = opened;
+    let terms = Terms::read(&asked.query(), &app.job_defaults())?;
+    let Asked { head, body, .. } = asked;
     let body = app.bulk_body.read(body).await?;
     let elements = elements(&body, &app.requests)?;
-    let extras = Extras::read(&headers)?;
+    let extras = Extras::read(&head.headers)?;
+    drop(head);
     let jobs: Vec<NewJob> = elements
         .into_iter()
         .map(|one| terms.job(one, &extras))

@@ -4,6 +4,7 @@
 //! * A pair with a `;` or with broken percent-encoding is dropped, so a default applies.
 //! * A number is ASCII digits and nothing else. An empty value is an error, an absent one is not.
 
+use std::borrow::Cow;
 use std::convert::Infallible;
 
 use axum::extract::FromRequestParts;
@@ -13,34 +14,39 @@ use super::error::Refusal;
 
 /// The query of a request, undecoded.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Query(String);
+pub(crate) struct Query<'a>(Cow<'a, str>);
 
-impl<S: Sync> FromRequestParts<S> for Query {
+impl<S: Sync> FromRequestParts<S> for Query<'static> {
     type Rejection = Infallible;
 
     async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Infallible> {
-        Ok(Self::new(parts.uri.query().unwrap_or_default()))
+        Ok(Query::new(parts.uri.query().unwrap_or_default().to_owned()))
     }
 }
 
-impl Query {
+impl<'a> Query<'a> {
     /// A query, or a form body, which has the same form.
-    pub(crate) fn new(text: impl Into<String>) -> Self {
+    pub(crate) fn new(text: impl Into<Cow<'a, str>>) -> Self {
         Self(text.into())
     }
 
     /// The value of a parameter, if it is there. Bytes that are no UTF-8 are replaced.
-    pub(crate) fn get(&self, name: &str) -> Option<String> {
+    pub(crate) fn get(&self, name: &str) -> Option<Cow<'_, str>> {
         self.0.split('&').find_map(|pair| {
             if pair.contains(';') {
                 return None;
             }
             let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
-            if unescape(key, Plus::IsSpace)? != name.as_bytes() {
-                return None;
+            match is_plain(key) {
+                true if key != name => return None,
+                false if unescape(key, Plus::IsSpace)? != name.as_bytes() => return None,
+                _ => {}
+            }
+            if is_plain(value) {
+                return Some(Cow::Borrowed(value));
             }
             let value = unescape(value, Plus::IsSpace)?;
-            Some(String::from_utf8_lossy(&value).into_owned())
+            Some(Cow::Owned(String::from_utf8_lossy(&value).into_owned()))
         })
     }
 
@@ -58,6 +64,11 @@ impl Query {
             Some(text) => number(&text).ok_or(Refusal::BadNumber(name)),
         }
     }
+}
+
+/// Whether a text of a query means itself.
+fn is_plain(text: &str) -> bool {
+    !text.bytes().any(|byte| byte == b'%' || byte == b'+')
 }
 
 fn number<T: TryFrom<u64>>(text: &str) -> Option<T> {
@@ -190,9 +201,13 @@ mod tests {
         ) {
             let pair = format!("{}={}", escaped(name.as_bytes(), &plain), escaped(&value, &plain));
             let expected = String::from_utf8_lossy(&value).into_owned();
-            prop_assert_eq!(Query::new(pair.as_str()).get(&name), Some(expected.clone()));
+            let query = Query::new(pair.as_str());
+            let found = query.get(&name).map(Cow::into_owned);
+            prop_assert_eq!(found.as_ref(), Some(&expected));
             let more = format!("{before};&{pair}&{name}=other");
-            prop_assert_eq!(Query::new(more).get(&name), Some(expected));
+            let query = Query::new(more);
+            let found = query.get(&name).map(Cow::into_owned);
+            prop_assert_eq!(found.as_ref(), Some(&expected));
             let slow = unescape(&escaped(&value, &[false]), Plus::IsPlus);
             prop_assert_eq!(slow, Some(value));
         }

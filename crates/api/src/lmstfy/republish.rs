@@ -6,22 +6,16 @@
 use std::sync::Arc;
 
 use axum::body::Body;
-use axum::extract::State;
-use axum::http::{HeaderMap, Response};
+use axum::http::Response;
 
 use super::error::Refusal;
 use super::publish::publish_one;
-use super::query::Query;
+use super::request::Asked;
 use super::scope::QueueScope;
 use crate::app::App;
 
-pub(super) async fn republish(
-    State(app): State<Arc<App>>,
-    scope: QueueScope,
-    query: Query,
-    headers: HeaderMap,
-    body: Body,
-) -> Result<Response<Body>, Refusal> {
+pub(super) async fn republish(app: Arc<App>, asked: Asked) -> Result<Response<Body>, Refusal> {
+    let scope = QueueScope::open(&app, &asked).await?;
     let replaces = scope.job.map(|job| job.id);
-    publish_one(&app, &scope, &query, &headers, body, replaces).await
+    publish_one(&app, &scope, asked, replaces).await
 }

@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Body;
-use axum::extract::State;
 use axum::http::{Response, StatusCode};
 use tidegate_store::Claim;
 use tokio::time::timeout_at;
@@ -12,6 +11,7 @@ use tokio::time::timeout_at;
 use super::error::Refusal;
 use super::json;
 use super::query::Query;
+use super::request::Asked;
 use super::scope::ConsumeScope;
 use super::shown_job::ShownJob;
 use crate::app::App;
@@ -26,7 +26,7 @@ struct Wish {
 }
 
 impl Wish {
-    fn read(query: &Query, defaults: &JobDefaults, count_max: u16) -> Result<Self, Refusal> {
+    fn read(query: &Query<'_>, defaults: &JobDefaults, count_max: u16) -> Result<Self, Refusal> {
         let ttr_seconds = query.number("ttr", defaults.ttr_seconds)?;
         let timeout_seconds: u32 = query.number("timeout", defaults.timeout_seconds)?;
         let count = query.number("count", 1)?;
@@ -41,13 +41,15 @@ impl Wish {
     }
 }
 
-pub(super) async fn reserve(
-    State(app): State<Arc<App>>,
-    scope: ConsumeScope,
-    query: Query,
-) -> Result<Response<Body>, Refusal> {
+pub(super) async fn reserve(app: Arc<App>, asked: Asked) -> Result<Response<Body>, Refusal> {
+    let scope = ConsumeScope::open(&app, &asked).await?;
     let requests = &app.requests;
-    let wish = Wish::read(&query, &app.job_defaults(), requests.consume_jobs_max)?;
+    let wish = Wish::read(
+        &asked.query(),
+        &app.job_defaults(),
+        requests.consume_jobs_max,
+    )?;
+    drop(asked);
     if !scope.named || scope.queues.len() > requests.consume_queues_max {
         return Err(Refusal::NoQueue);
     }

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use axum::body::Body;
-use axum::extract::State;
 use axum::http::{Response, StatusCode};
 use serde::Serialize;
 use tidegate_core::DURATION_MS_MAX;
@@ -11,6 +10,7 @@ use tidegate_core::DURATION_MS_MAX;
 use super::error::Refusal;
 use super::json;
 use super::query::Query;
+use super::request::Asked;
 use super::scope::QueueScope;
 use crate::app::App;
 
@@ -20,11 +20,9 @@ struct Respawned {
     msg: &'static str,
 }
 
-pub(super) async fn respawn(
-    State(app): State<Arc<App>>,
-    scope: QueueScope,
-    query: Query,
-) -> Result<Response<Body>, Refusal> {
+pub(super) async fn respawn(app: Arc<App>, asked: Asked) -> Result<Response<Body>, Refusal> {
+    let scope = QueueScope::open(&app, &asked).await?;
+    let query = asked.query();
     let limit = limit(&query)?;
     let ttl_ms = ttl_ms(&query, app.job_defaults().ttl_seconds)?;
     let count = scope.pool.respawn(&scope.queue, limit, ttl_ms).await?;
@@ -36,7 +34,7 @@ pub(super) async fn respawn(
 }
 
 /// How many dead jobs are meant: 1 to the largest signed number of 64 bits, 1 by default.
-pub(super) fn limit(query: &Query) -> Result<u64, Refusal> {
+pub(super) fn limit(query: &Query<'_>) -> Result<u64, Refusal> {
     let limit = query.number::<i64>("limit", 1)?;
     u64::try_from(limit)
         .ok()
@@ -45,7 +43,7 @@ pub(super) fn limit(query: &Query) -> Result<u64, Refusal> {
 }
 
 /// The wire allows lives of billions of years; they are cut to the longest there is, some centuries.
-fn ttl_ms(query: &Query, default_seconds: u32) -> Result<u64, Refusal> {
+fn ttl_ms(query: &Query<'_>, default_seconds: u32) -> Result<u64, Refusal> {
     let seconds = query.number::<i64>("ttl", i64::from(default_seconds))?;
     let ttl_ms = seconds.unsigned_abs().saturating_mul(1000);
     Ok(ttl_ms.min(DURATION_MS_MAX))

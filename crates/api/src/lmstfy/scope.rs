@@ -5,22 +5,26 @@
 //! what a broken name is.
 
 use std::borrow::Cow;
+use std::collections::HashSet;
 use std::sync::Arc;
 
-use axum::extract::FromRequestParts;
-use axum::http::request::Parts;
+use axum::http::{HeaderName, HeaderValue};
 use tidegate_core::{InvalidName, Namespace, QueueKey, QueueName};
 use tokio::time::{Instant, timeout_at};
 
 use super::error::Refusal;
 use super::job_id::WireJobId;
-use super::query::{Plus, Query, unescape};
+use super::query::{Plus, unescape};
+use super::request::Asked;
 use crate::app::App;
 use crate::config::RequestLimits;
 use crate::context::RequestContext;
 use crate::limits::{Action, NoPermit, Permit};
 use crate::pool::Pool;
+use crate::token_memory::TokenName;
 use crate::waiters::TokenKey;
+
+const TOKEN: HeaderName = HeaderName::from_static("x-token");
 
 /// One queue, opened by a token.
 #[derive(Debug)]
@@ -70,72 +74,57 @@ pub(crate) struct ConsumeScope {
 }
 
 impl QueueScope {
-    async fn of(parts: &Parts, presented: &Presented, app: &App) -> Result<Self, Refusal> {
-        let queue = queue_key(parts.uri.path(), &app.requests)?;
+    pub(super) async fn open(app: &App, asked: &Asked) -> Result<Self, Refusal> {
+        Self::of(&Presented::in_request(asked), app, asked).await
+    }
+
+    async fn of(presented: &Presented<'_>, app: &App, asked: &Asked) -> Result<Self, Refusal> {
+        let queue = queue_key(asked.path(), &app.requests)?;
         let pool = presented.pool(app)?;
         presented.check(app, &pool, Some(&queue.namespace)).await?;
-        let job = segment(parts.uri.path(), JOB_ID).parse().ok();
+        let job = segment(asked.path(), JOB_ID).parse().ok();
         Ok(Self { pool, queue, job })
     }
 }
 
-impl FromRequestParts<Arc<App>> for QueueScope {
-    type Rejection = Refusal;
-
-    async fn from_request_parts(parts: &mut Parts, app: &Arc<App>) -> Result<Self, Refusal> {
-        Self::of(parts, &Presented::in_request(parts), app).await
-    }
-}
-
-impl FromRequestParts<Arc<App>> for PublishScope {
-    type Rejection = Refusal;
-
-    async fn from_request_parts(parts: &mut Parts, app: &Arc<App>) -> Result<Self, Refusal> {
-        let presented = Presented::in_request(parts);
-        let scope = QueueScope::of(parts, &presented, app).await?;
-        let namespace = &scope.queue.namespace;
-        let permit = presented.permit(app, &scope.pool, namespace, Action::Produce);
+impl PublishScope {
+    pub(super) async fn open(app: &App, asked: &Asked) -> Result<Self, Refusal> {
+        let presented = Presented::in_request(asked);
+        let queue = QueueScope::of(&presented, app, asked).await?;
+        let namespace = &queue.queue.namespace;
+        let permit = presented.permit(app, &queue.pool, namespace, Action::Produce);
         let permit = permit.await?;
-        Ok(Self {
-            queue: scope,
-            permit,
-        })
+        Ok(Self { queue, permit })
     }
 }
 
-impl FromRequestParts<Arc<App>> for OpenScope {
-    type Rejection = Refusal;
-
-    async fn from_request_parts(parts: &mut Parts, app: &Arc<App>) -> Result<Self, Refusal> {
-        let queue = queue_key(parts.uri.path(), &app.requests)?;
-        let pool = Presented::in_request(parts).pool(app)?;
+impl OpenScope {
+    pub(super) fn open(app: &App, asked: &Asked) -> Result<Self, Refusal> {
+        let queue = queue_key(asked.path(), &app.requests)?;
+        let pool = Presented::in_request(asked).pool(app)?;
         Ok(Self { pool, queue })
     }
 }
 
-impl FromRequestParts<Arc<App>> for ConsumeScope {
-    type Rejection = Refusal;
-
-    async fn from_request_parts(parts: &mut Parts, app: &Arc<App>) -> Result<Self, Refusal> {
+impl ConsumeScope {
+    pub(super) async fn open(app: &App, asked: &Asked) -> Result<Self, Refusal> {
         let ends_at = Instant::now() + app.requests.timeout;
-        let opening = Self::until(ends_at, parts, app);
+        let opening = Self::until(ends_at, app, asked);
         let opened = timeout_at(ends_at, opening).await;
         opened.unwrap_or(Err(Refusal::Internal))
     }
-}
 
-impl ConsumeScope {
-    async fn until(ends_at: Instant, parts: &Parts, app: &App) -> Result<Self, Refusal> {
-        let path = parts.uri.path();
+    async fn until(ends_at: Instant, app: &App, asked: &Asked) -> Result<Self, Refusal> {
+        let path = asked.path();
         let namespace = match Namespace::try_from(&*segment(path, NAMESPACE)) {
             Ok(namespace) => Some(namespace),
             // Consuming asks nothing of the length of names: no token opens this one.
             Err(InvalidName::TooLong) => None,
             Err(InvalidName::ForbiddenCharacters) => return Err(Refusal::NamespaceForbidden),
         };
-        let list = segment(path, QUEUE).into_owned();
+        let list = segment(path, QUEUE);
         check_list(&list)?;
-        let presented = Presented::in_request(parts);
+        let presented = Presented::in_request(asked);
         let pool = presented.pool(app)?;
         let namespace = presented.check(app, &pool, namespace.as_ref()).await?;
         let permit = presented.permit(app, &pool, namespace, Action::Consume);
@@ -189,40 +178,40 @@ fn check_list(list: &str) -> Result<(), Refusal> {
 }
 
 fn queues_of(namespace: &Namespace, list: &str) -> Vec<QueueKey> {
-    let mut queues: Vec<QueueKey> = Vec::new();
-    let mut seen = std::collections::HashSet::new();
-    for queue in list
-        .split(',')
+    let key = |queue: QueueName| QueueKey {
+        namespace: namespace.clone(),
+        queue,
+    };
+    let mut seen = HashSet::new();
+    list.split(',')
         .filter_map(|name| QueueName::try_from(name).ok())
-    {
-        if seen.insert(queue.clone()) {
-            let namespace = namespace.clone();
-            queues.push(QueueKey { namespace, queue });
-        }
-    }
-    queues
+        // Nearly every list is of one queue.
+        .filter(|queue| list.len() == queue.as_str().len() || seen.insert(queue.clone()))
+        .map(key)
+        .collect()
 }
 
 /// The token that came with a request, and the pool that it names. What it turns out to open is noted
 /// in the context of the request.
-struct Presented {
-    token: String,
-    context: RequestContext,
+struct Presented<'a> {
+    token: Cow<'a, str>,
+    context: &'a RequestContext,
 }
 
-impl Presented {
+impl<'a> Presented<'a> {
     /// The header counts; the query only where there is no header, or an empty one.
-    fn in_request(parts: &Parts) -> Self {
-        let header = parts.headers.get("x-token").map(|value| value.as_bytes());
+    fn in_request(asked: &'a Asked) -> Self {
+        let header = asked.head.headers.get(TOKEN).map(HeaderValue::as_bytes);
         let token = match header {
-            Some(value) if !value.is_empty() => String::from_utf8_lossy(value).into_owned(),
-            _ => Query::new(parts.uri.query().unwrap_or_default())
-                .get("token")
-                .unwrap_or_default(),
+            Some(value) if !value.is_empty() => String::from_utf8_lossy(value),
+            _ => {
+                let in_query = asked.query().get("token").map(Cow::into_owned);
+                in_query.unwrap_or_default().into()
+            }
         };
         Self {
             token,
-            context: RequestContext::of(&parts.extensions),
+            context: &asked.context,
         }
     }
 
@@ -242,12 +231,12 @@ impl Presented {
 
     /// The namespace, if the token opens it. A namespace that cannot be is opened by none. Where tokens
     /// are not checked, any or none will do.
-    async fn check<'a>(
+    async fn check<'n>(
         &self,
         app: &App,
-        pool: &Arc<Pool>,
-        namespace: Option<&'a Namespace>,
-    ) -> Result<&'a Namespace, Refusal> {
+        pool: &Pool,
+        namespace: Option<&'n Namespace>,
+    ) -> Result<&'n Namespace, Refusal> {
         if app.skip_token_checks {
             return namespace.ok_or(Refusal::NameTooLong);
         }
@@ -274,7 +263,8 @@ impl Presented {
         action: Action,
     ) -> Result<Permit, Refusal> {
         let token = self.split().1;
-        let holder = app.tokens.limit_holder(&pool.name, namespace, token);
+        let stored = app.tokens.stored(token);
+        let holder = TokenName::new(&pool.name, namespace, &stored);
         let permit = app.limits.permit(holder, action);
         permit.await.map_err(|reason| match reason {
             NoPermit::Failed => Refusal::Internal,
@@ -333,8 +323,8 @@ mod tests {
     fn a_token_is_split_at_its_first_colon() {
         let split = |text: &str| {
             let presented = Presented {
-                token: text.to_owned(),
-                context: RequestContext::default(),
+                token: text.into(),
+                context: &RequestContext::default(),
             };
             let (pool, token) = presented.split();
             (pool.to_owned(), token.to_owned())

@@ -3,6 +3,8 @@
 //! * `GET /api/NAMESPACE/QUEUE/size`: jobs that could be consumed now.
 //! * `GET /api/NAMESPACE/QUEUE/deadletter/size`: jobs whose tries are used up.
 
+use std::sync::Arc;
+
 use axum::body::Body;
 use axum::http::{Response, StatusCode};
 use serde::Serialize;
@@ -10,7 +12,9 @@ use tidegate_core::QueueKey;
 
 use super::error::Refusal;
 use super::json;
+use super::request::Asked;
 use super::scope::OpenScope;
+use crate::app::App;
 
 #[derive(Serialize)]
 struct Size<'a> {
@@ -19,12 +23,14 @@ struct Size<'a> {
     size: u64,
 }
 
-pub(super) async fn ready(scope: OpenScope) -> Result<Response<Body>, Refusal> {
+pub(super) async fn ready(app: Arc<App>, asked: Asked) -> Result<Response<Body>, Refusal> {
+    let scope = OpenScope::open(&app, &asked)?;
     let stats = scope.pool.stats(&scope.queue).await?;
     Ok(size(&scope.queue, stats.ready))
 }
 
-pub(super) async fn dead(scope: OpenScope) -> Result<Response<Body>, Refusal> {
+pub(super) async fn dead(app: Arc<App>, asked: Asked) -> Result<Response<Body>, Refusal> {
+    let scope = OpenScope::open(&app, &asked)?;
     let stats = scope.pool.stats(&scope.queue).await?;
     Ok(size(&scope.queue, stats.dead))
 }

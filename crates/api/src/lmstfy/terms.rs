@@ -21,7 +21,7 @@ impl Terms {
     ///
     /// # Errors
     /// The first of these that is wrong: delay, ttl, a ttl shorter than the delay, tries.
-    pub(crate) fn read(query: &Query, defaults: &JobDefaults) -> Result<Self, Refusal> {
+    pub(crate) fn read(query: &Query<'_>, defaults: &JobDefaults) -> Result<Self, Refusal> {
         let delay_seconds = query.number("delay", defaults.delay_seconds)?;
         let ttl_seconds = query.number("ttl", defaults.ttl_seconds)?;
         if ttl_seconds > 0 && ttl_seconds < delay_seconds {

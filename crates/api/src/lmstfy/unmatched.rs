@@ -11,12 +11,12 @@ use super::error::Refusal;
 pub(crate) struct WithoutRequestId;
 
 /// Answers a request that has no route.
-pub(crate) async fn unmatched(method: Method, uri: Uri) -> Response<Body> {
+pub(crate) fn unmatched(method: &Method, uri: &Uri) -> Response<Body> {
     let path: Vec<&str> = uri.path().split('/').collect();
     match path[..] {
         // A namespace and a slash: the client is sent to the path without the slash, where it finds
         // nothing either. Other trailing slashes are just unknown paths.
-        ["", "api", namespace, ""] if !namespace.is_empty() => redirect(&method, &uri),
+        ["", "api", namespace, ""] if !namespace.is_empty() => redirect(method, uri),
         // An empty namespace is a bad name rather than an unknown path.
         ["", "api", "", queue] if !queue.is_empty() => Refusal::NamespaceForbidden.into_response(),
         _ => Refusal::ApiNotFound.into_response(),

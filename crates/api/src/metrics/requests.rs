@@ -8,7 +8,7 @@ use axum::http::{Method, StatusCode};
 use tidegate_service::metrics::{Family, Kind, MillisHistogram, Page};
 
 use crate::limits::Action;
-use crate::lmstfy::routes::TEMPLATES;
+use crate::lmstfy::routes::Template;
 
 pub(super) const LATENCY: Family = Family {
     name: "infra_lmstfy_http_latency_milliseconds",
@@ -46,7 +46,7 @@ const METHODS: [&str; 4] = ["GET", "PUT", "DELETE", "other"];
 #[derive(Debug)]
 pub(crate) struct RequestFigures {
     /// By template, then by method.
-    endpoints: [OnceLock<Box<Endpoint>>; TEMPLATES.len() * METHODS.len()],
+    endpoints: [OnceLock<Box<Endpoint>>; Template::ALL.len() * METHODS.len()],
     /// Refused consumes and publishes.
     limited: [AtomicU64; 2],
 }
@@ -60,17 +60,17 @@ struct Endpoint {
 impl Default for RequestFigures {
     fn default() -> Self {
         Self {
-            endpoints: [const { OnceLock::new() }; TEMPLATES.len() * METHODS.len()],
+            endpoints: [const { OnceLock::new() }; Template::ALL.len() * METHODS.len()],
             limited: Default::default(),
         }
     }
 }
 
 impl RequestFigures {
-    /// A request to the route of this template was answered.
+    /// A request that matched this template was answered.
     pub(crate) fn answered(
         &self,
-        template: &'static str,
+        template: Template,
         method: &Method,
         status: StatusCode,
         took: Duration,
@@ -88,10 +88,14 @@ impl RequestFigures {
     }
 }
 
-fn place(template: &str, method: &Method) -> usize {
-    let template = TEMPLATES.iter().position(|known| *known == template);
-    let method = METHODS.iter().position(|known| *known == method.as_str());
-    template.unwrap_or_default() * METHODS.len() + method.unwrap_or(METHODS.len() - 1)
+fn place(template: Template, method: &Method) -> usize {
+    let method = match *method {
+        Method::GET => 0,
+        Method::PUT => 1,
+        Method::DELETE => 2,
+        _ => METHODS.len() - 1,
+    };
+    template as usize * METHODS.len() + method
 }
 
 impl Default for Endpoint {
@@ -179,7 +183,7 @@ impl<'a> Told<'a> {
             let labels = [
                 ("pool", pool),
                 ("namespace", namespace),
-                ("api", TEMPLATES[place / METHODS.len()]),
+                ("api", Template::ALL[place / METHODS.len()].name()),
                 ("method", METHODS[place % METHODS.len()]),
             ];
             Some((labels, &**endpoint.get()?))
@@ -194,12 +198,17 @@ mod tests {
     #[test]
     fn each_route_and_method_is_told_apart() {
         let figures = RequestFigures::default();
-        let queue = TEMPLATES[1];
+        let queue = Template::Queue;
         let ms = Duration::from_millis;
         figures.answered(queue, &Method::GET, StatusCode::OK, ms(20));
         figures.answered(queue, &Method::GET, StatusCode::NOT_FOUND, ms(20));
         figures.answered(queue, &Method::PUT, StatusCode::CREATED, ms(20));
-        figures.answered("", &Method::OPTIONS, StatusCode::NOT_FOUND, ms(20));
+        figures.answered(
+            Template::Unmatched,
+            &Method::OPTIONS,
+            StatusCode::NOT_FOUND,
+            ms(20),
+        );
         figures.limited(Action::Produce);
         let mut page = Page::default();
         let told = Told {
