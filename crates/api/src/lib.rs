@@ -16,6 +16,8 @@ mod admin;
 mod app;
 mod arguments;
 mod batcher;
+#[doc(hidden)]
+pub mod bench;
 mod body;
 mod config;
 mod context;

@@ -1,0 +1,108 @@
+//! Where requests meet: the batcher and the waiters, as `benches/meeting.rs` reaches them. A daemon has no
+//! use for this.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tidegate_core::{JobId, NewJob, QueueKey};
+use tidegate_store::{Claim, Store, StoreError};
+
+use crate::batcher::{Batcher, Publish, Verb};
+use crate::metrics::PoolFigures;
+use crate::pool::Deployment;
+use crate::waiters::{Source, Waiters};
+
+const POOL: &str = "default";
+const POLL_INTERVAL: Duration = Duration::from_secs(60);
+const CLAIM: Claim = Claim {
+    count: 1,
+    ttr_ms: 60_000,
+};
+
+/// A batcher in front of a store, and one whose calls end at once.
+#[derive(Debug)]
+pub struct Batching {
+    publishing: Batcher<Publish>,
+    echoing: Batcher<Echo>,
+    queue: QueueKey,
+}
+
+impl Batching {
+    /// For one queue. To be called on a runtime.
+    #[must_use]
+    pub fn new(store: &Store, queue: QueueKey) -> Self {
+        Self {
+            publishing: Batcher::new(store.clone()),
+            echoing: Batcher::new(store.clone()),
+            queue,
+        }
+    }
+
+    /// Publishes a job, together with others.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub async fn publish(&self, job: NewJob) -> Result<Vec<JobId>, StoreError> {
+        self.publishing.submit(&self.queue, vec![job]).await
+    }
+
+    /// Goes the same way without a call.
+    ///
+    /// # Errors
+    /// None.
+    pub async fn echo(&self, number: u64) -> Result<u64, StoreError> {
+        self.echoing.submit(&self.queue, number).await
+    }
+}
+
+/// The line of one queue.
+#[derive(Debug)]
+pub struct Waiting {
+    waiters: Waiters,
+    sources: [Source; 1],
+}
+
+impl Waiting {
+    /// For one queue. To be called on a runtime.
+    #[must_use]
+    pub fn new(store: &Store, queue: QueueKey) -> Self {
+        let deployment = Deployment {
+            store: store.clone(),
+            figures: Arc::new(PoolFigures::new(POOL, 1)),
+        };
+        let pool: Arc<str> = POOL.into();
+        let deployments = BTreeMap::from([(Arc::clone(&pool), deployment)]);
+        Self {
+            waiters: Waiters::new(&deployments, POLL_INTERVAL),
+            sources: [Source { pool, queue }],
+        }
+    }
+
+    /// Asks for a job and does not wait for one. Whether there was one; it is given back.
+    pub async fn look(&self) -> bool {
+        let delivery = self.waiters.wait(&self.sources, CLAIM, Duration::ZERO);
+        matches!(delivery.await, Ok(Some(_)))
+    }
+}
+
+/// A verb that does nothing.
+#[derive(Debug)]
+struct Echo;
+
+impl Verb for Echo {
+    type Wish = u64;
+    type Outcome = u64;
+
+    fn jobs(_wish: &u64) -> usize {
+        1
+    }
+
+    async fn call(
+        _store: &Store,
+        _queue: &QueueKey,
+        wishes: Vec<u64>,
+    ) -> Result<Vec<u64>, StoreError> {
+        Ok(wishes)
+    }
+}
