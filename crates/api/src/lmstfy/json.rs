@@ -60,6 +60,11 @@ fn write(value: &impl Serialize, formatter: impl Formatter) -> Vec<u8> {
 
 struct HtmlSafe<F>(F);
 
+/// Whether a byte may be the first of a character that is escaped. Both separators begin with E2.
+const fn may_begin_special(byte: u8) -> bool {
+    matches!(byte, b'<' | b'>' | b'&' | 0xE2)
+}
+
 /// Forwards what gives a text its layout.
 macro_rules! forward {
     ($($method:ident($($argument:ident: $type:ty),*);)*) => {
@@ -75,6 +80,10 @@ impl<F: Formatter> Formatter for HtmlSafe<F> {
         writer: &mut W,
         fragment: &str,
     ) -> io::Result<()> {
+        // Nearly every text has nothing to escape; a look at its bytes says so soonest.
+        if !fragment.bytes().any(may_begin_special) {
+            return writer.write_all(fragment.as_bytes());
+        }
         let mut rest = fragment;
         while let Some(at) = rest.find(['<', '>', '&', '\u{2028}', '\u{2029}']) {
             let (plain, special) = rest.split_at(at);
