@@ -1,9 +1,11 @@
 //! The bodies of jobs: each tells its own number and delay, so that nothing has to be remembered.
 //!
 //! A body is a JSON string, since a bulk publish takes JSON: `"RRRRRRRRNNNNNNNNNNNNDDDDDDDD....."` with
-//! the run, the job's number in it and its delay in seconds, in hexadecimal, and padding.
+//! the run, the job's number in it and its delay in seconds, in hexadecimal, and padding. The padding cannot be
+//! compressed: a server that compresses shall not get by with less than its jobs would cost.
 
 use std::io::Write;
+use std::sync::LazyLock;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -16,6 +18,22 @@ const LABEL_BYTES: usize = RUN_DIGITS + NUMBER_DIGITS + DELAY_DIGITS;
 pub(crate) const BODY_BYTES_MIN: usize = LABEL_BYTES + 2;
 /// Base64 of the quote and the label, cut to whole groups, decodes to this many bytes.
 const DECODED: usize = (LABEL_BYTES + 1).div_ceil(3) * 3;
+
+/// Letters without a pattern, the same in each run.
+static PADDING: LazyLock<Vec<u8>> = LazyLock::new(|| {
+    const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+    let letter = |_| {
+        // Marsaglia's xorshift: its upper bits are as good as chance here.
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        LETTERS[(state >> 58) as usize]
+    };
+    (0..PADDING_BYTES).map(letter).collect()
+});
+/// More than any compressor looks back.
+const PADDING_BYTES: usize = 1 << 20;
 
 /// What a body says of its job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,7 +56,10 @@ impl Label {
             "\"{:08x}{:012x}{:08x}",
             self.run, self.number, self.delay
         );
-        out.resize(end, b'.');
+        while out.len() < end {
+            let room = end - out.len();
+            out.extend_from_slice(&PADDING[..room.min(PADDING_BYTES)]);
+        }
         out.push(b'"');
     }
 

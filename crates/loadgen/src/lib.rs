@@ -29,6 +29,7 @@ mod report;
 mod run;
 mod scenarios;
 mod server;
+mod stream;
 mod table;
 mod wire;
 

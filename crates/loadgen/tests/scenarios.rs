@@ -159,6 +159,21 @@ async fn idle() {
 }
 
 #[tokio::test]
+async fn neighbours() {
+    let figures = [
+        "alone: publish p50",
+        "beside large bodies: published to received p99",
+        "beside large bodies: jobs of the neighbour",
+        "beside a huge queue that is emptied: publish p99.9",
+    ];
+    expect(
+        "neighbours --seconds 1 --rate 50 --large-rate 4 --huge 2000",
+        &figures,
+    )
+    .await;
+}
+
+#[tokio::test]
 async fn growth() {
     let figures = [
         "at 500 pending: jobs",

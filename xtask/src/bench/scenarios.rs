@@ -12,7 +12,7 @@ const fn scenario(name: &'static str, quick: &'static str) -> Scenario {
     Scenario { name, quick }
 }
 
-pub(crate) const SCENARIOS: [Scenario; 10] = [
+pub(crate) const SCENARIOS: [Scenario; 11] = [
     scenario("idle", "--seconds 3 --settle 2"),
     scenario("publish", "--seconds 2"),
     scenario("consume", "--jobs 20000"),
@@ -25,6 +25,7 @@ pub(crate) const SCENARIOS: [Scenario; 10] = [
         "parked",
         "--waiters 500 --queues 20 --seconds 2 --wakes 200",
     ),
+    scenario("neighbours", "--seconds 2 --huge 20000"),
     scenario("growth", "--levels 1000,20000 --seconds 2"),
 ];
 

@@ -2,16 +2,15 @@ use std::cell::{Cell, RefCell};
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use futures_util::future::{try_join, try_join_all};
 
 use crate::Error;
 use crate::clock::now_us;
-use crate::crew::{Consumer, Filling, drain, fill, publish};
+use crate::crew::{Filling, drain, fill};
 use crate::http::Connection;
 use crate::ledger::Delivered;
-use crate::pace::Pace;
 use crate::report::{Goal, Latencies, Series, latencies};
 use crate::run::Run;
+use crate::stream::{STREAM_CONNECTIONS, Stream};
 
 const GOAL: Goal = Goal::AtLeast(66_000.0);
 const OTHER_GOALS: [(f64, f64); 1] = [(0.99, 50.0)];
@@ -20,7 +19,6 @@ const OTHER_RATE: f64 = 200.0;
 /// How many seconds before and after the burst jobs are due there.
 const OTHER_BEFORE: u64 = 2;
 const OTHER_AFTER: u64 = 8;
-const OTHER_CONSUMERS: usize = 8;
 const PATIENCE: Duration = Duration::from_secs(60);
 const LOOK_PAUSE: Duration = Duration::from_millis(20);
 
@@ -41,7 +39,7 @@ pub struct Options {
 impl Options {
     pub(crate) async fn run(&self, run: &mut Run<'_>) -> Result<(), Error> {
         run.report.load = format!(
-            "all due in one second; another queue with {OTHER_RATE} due/s, {OTHER_CONSUMERS} consumers"
+            "all due in one second; another queue with {OTHER_RATE} due/s, {STREAM_CONNECTIONS} consumers"
         );
         run.report.parameter("jobs", self.jobs);
         for queues in &self.queues {
@@ -83,7 +81,13 @@ impl Options {
             until_us.set(now_us());
             drained
         };
-        let (drained, others) = tokio::join!(watching, others(here, &other, note));
+        let others = Stream {
+            queue: &other[0],
+            rate: OTHER_RATE,
+            length: Duration::from_secs(OTHER_BEFORE + OTHER_AFTER),
+            delay: 1,
+        };
+        let (drained, others) = tokio::join!(watching, others.run(here, note));
         others?;
         let drained = drained?;
         let usage = meter.read()?;
@@ -159,39 +163,4 @@ async fn watch(
         }
         tokio::time::sleep(LOOK_PAUSE).await;
     }
-}
-
-/// Jobs of another queue, each due one second after it is published, consumed as they come.
-async fn others(run: &Run<'_>, queue: &[String], note: impl Fn(&Delivered)) -> Result<(), Error> {
-    let length = Duration::from_secs(OTHER_BEFORE + OTHER_AFTER);
-    let done = Cell::new(false);
-    let before = run.ledger.borrow().delivered_count();
-    let publishing = async {
-        publish(run, queue, OTHER_CONSUMERS, 100, 1, || {
-            Pace::new(length, OTHER_RATE)
-        })
-        .await?;
-        done.set(true);
-        Ok::<_, Error>(())
-    };
-    let expected = (length.as_secs_f64() * OTHER_RATE) as u64;
-    let consuming = async {
-        let connections = run.connections(OTHER_CONSUMERS).await?;
-        let begin = Instant::now();
-        let work = connections.into_iter().map(|connection| {
-            let (note, done) = (&note, &done);
-            let mut consumer = Consumer::new(run, connection, &queue[0], 1, 1);
-            async move {
-                let arrived = || run.ledger.borrow().delivered_count() - before;
-                while (!done.get() || arrived() < expected) && begin.elapsed() < length + PATIENCE {
-                    if consumer.consume(note).await? > 0 {
-                        consumer.ack().await?;
-                    }
-                }
-                Ok::<_, Error>(())
-            }
-        });
-        try_join_all(work).await.map(drop)
-    };
-    try_join(publishing, consuming).await.map(drop)
 }

@@ -8,6 +8,7 @@ mod growth;
 mod idle;
 mod lateness;
 mod memory;
+mod neighbours;
 mod parked;
 mod pending;
 mod publish;
@@ -40,6 +41,8 @@ pub enum Scenario {
     Parked(parked::Options),
     /// What a server costs that has nothing to do
     Idle(idle::Options),
+    /// What a queue notices of others: one that moves large bodies, one that is huge
+    Neighbours(neighbours::Options),
     /// Whether publish, consume and acknowledge cost more when more jobs are pending
     Growth(growth::Options),
 }
@@ -58,6 +61,7 @@ impl Scenario {
             Self::Memory(_) => "memory",
             Self::Parked(_) => "parked",
             Self::Idle(_) => "idle",
+            Self::Neighbours(_) => "neighbours",
             Self::Growth(_) => "growth",
         }
     }
@@ -75,6 +79,7 @@ impl Scenario {
             Self::Memory(options) => options.run(&mut run).await?,
             Self::Parked(options) => options.run(&mut run).await?,
             Self::Idle(options) => options.run(&mut run).await?,
+            Self::Neighbours(options) => Box::pin(options.run(&mut run)).await?,
             Self::Growth(options) => options.run(&mut run).await?,
         }
         run.finish().await

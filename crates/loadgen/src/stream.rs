@@ -1,0 +1,76 @@
+//! A steady stream of jobs through one queue: what the others notice of something is measured on it.
+
+use std::cell::Cell;
+use std::time::{Duration, Instant};
+
+use futures_util::future::{try_join, try_join_all};
+
+use crate::Error;
+use crate::crew::{Consumer, publish};
+use crate::ledger::Delivered;
+use crate::pace::Pace;
+use crate::report::Latencies;
+use crate::run::Run;
+
+/// Connections that publish, and as many that consume.
+pub(crate) const STREAM_CONNECTIONS: usize = 8;
+const BODY_BYTES: usize = 100;
+/// How long to wait for the last jobs.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Jobs of 100 bytes, published one by one at a fixed rate and consumed as they come.
+pub(crate) struct Stream<'a> {
+    pub(crate) queue: &'a String,
+    /// Jobs a second.
+    pub(crate) rate: f64,
+    pub(crate) length: Duration,
+    /// Delay of each job in seconds.
+    pub(crate) delay: u32,
+}
+
+impl Stream<'_> {
+    /// Runs until all jobs have come, or will not. `note` is called with each. Answers how long
+    /// publishing took.
+    pub(crate) async fn run(
+        &self,
+        run: &Run<'_>,
+        note: impl Fn(&Delivered),
+    ) -> Result<Latencies, Error> {
+        let (published, arrived) = (Cell::new(false), Cell::new(0));
+        let publishing = async {
+            let queues = std::slice::from_ref(self.queue);
+            let pace = || Pace::new(self.length, self.rate);
+            let latencies = publish(
+                run,
+                queues,
+                STREAM_CONNECTIONS,
+                BODY_BYTES,
+                self.delay,
+                pace,
+            )
+            .await?;
+            published.set(true);
+            Ok::<_, Error>(latencies)
+        };
+        let expected = (self.length.as_secs_f64() * self.rate).ceil() as usize;
+        let is_over = || published.get() && arrived.get() >= expected;
+        let consuming = async {
+            let connections = run.connections(STREAM_CONNECTIONS).await?;
+            let begin = Instant::now();
+            let work = connections.into_iter().map(|connection| {
+                let (note, is_over, arrived) = (&note, &is_over, &arrived);
+                let mut consumer = Consumer::new(run, connection, self.queue, 1, 1);
+                async move {
+                    while !is_over() && begin.elapsed() < self.length + PATIENCE {
+                        arrived.set(arrived.get() + consumer.consume(note).await?);
+                        consumer.ack().await?;
+                    }
+                    Ok::<_, Error>(())
+                }
+            });
+            try_join_all(work).await
+        };
+        let (latencies, _) = try_join(publishing, consuming).await?;
+        Ok(latencies)
+    }
+}
