@@ -8,16 +8,18 @@
 -- ARGV[5] number of the job; otherwise the stale hints that one call may drop before it stops
 -- ARGV[6] nonce  of the job; otherwise ''
 -- ARGV[7] created of the job, in ms; otherwise ''
+-- ARGV[8] carry  bytes up to which a payload outside of its record comes along; a record without is its header
 -- Returns ok → now_ms, number and record of the job
 -- Returns none → there is no such job
 -- Returns again → stale hints were dropped and more remain: call again
 -- Since layout 1
 
 local name, which, number, nonce, created_ms = ARGV[3], ARGV[4], tonumber(ARGV[5]), ARGV[6], ARGV[7]
+local carry = tonumber(ARGV[8])
 local queue = tonumber(redis.call('HGET', KEYS[1], name))
 
 local function shown(job)
-  return { 'ok', now_ms, job.number, whole(job) }
+  return { 'ok', now_ms, job.number, whole(job, carry) }
 end
 
 local function oldest(state, stale_left)

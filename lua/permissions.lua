@@ -18,7 +18,7 @@ local function need(command, ...)
 end
 
 for _, key in ipairs({ KEYS[1], ARGV[3] }) do
-  for _, command in ipairs({ 'DEL', 'EXISTS', 'GET', 'HGETALL', 'LPOP' }) do need(command, key) end
+  for _, command in ipairs({ 'DEL', 'EXISTS', 'GET', 'HGETALL', 'LPOP', 'PERSIST', 'STRLEN' }) do need(command, key) end
   for _, command in ipairs({ 'HDEL', 'HEXISTS', 'HGET', 'HMGET', 'INCRBY', 'LINDEX', 'LPUSH', 'PEXPIRE', 'RPUSH', 'SET',
     'ZREM' }) do
     need(command, key, '1')
@@ -26,6 +26,7 @@ for _, key in ipairs({ KEYS[1], ARGV[3] }) do
   for _, command in ipairs({ 'HINCRBY', 'HSET', 'HSETNX', 'LRANGE', 'ZADD', 'ZRANGE', 'ZREMRANGEBYSCORE' }) do
     need(command, key, '1', '1')
   end
+  need('RENAME', key, key)
 end
 for _, channel in ipairs({ ARGV[4], ARGV[5] }) do
   need('PUBLISH', channel, '')

@@ -81,10 +81,13 @@ local function write(job)
   redis.call('HSET', prefix .. 'c:' .. job.chunk, job.field, job.record)
 end
 
--- Header and payload in one string, wherever the payload is stored.
-local function whole(job)
+-- Header and payload in one string. A payload outside of its record that has more than `limit` bytes stays
+-- behind, since large strings are slow in scripts: the header comes alone, and the caller gets the rest.
+local function whole(job, limit)
   if bit.band(job.flags, BODY_OUTSIDE) == 0 then return job.record end
-  return job.record .. (redis.call('GET', prefix .. 'body:' .. job.number) or '')
+  local body = prefix .. 'body:' .. job.number
+  if redis.call('STRLEN', body) > limit then return job.record end
+  return job.record .. (redis.call('GET', body) or '')
 end
 
 -- Deletes the job with all that belongs to it, except far hints and list entries: those are dropped

@@ -7,12 +7,24 @@
 -- ARGV[4] replaced number of a job of this queue to delete in the same step, '' = none
 -- ARGV[5] nonce    of the replaced job
 -- ARGV[6] created  of the replaced job, in ms
--- ARGV[7] header   of the first job, with its delay as due time and its time to live as expiry
--- ARGV[8] payload  of the first job; header and payload of the others follow
+-- ARGV[7] upload   name of the payloads that were uploaded before, '' = none were
+-- ARGV[8] header   of the first job, with its delay as due time and its time to live as expiry
+-- ARGV[9] payload  of the first job, '' = uploaded; header and payload of the others follow
 -- Returns ok → now_ms, number of the first job; the others follow in order
+-- Returns missing → an uploaded payload is not there (any more); nothing changed
 -- Since layout 1
 
-local name, replaced, replaced_nonce, replaced_ms, first_job = ARGV[3], ARGV[4], ARGV[5], ARGV[6], 7
+local name, replaced, replaced_nonce, replaced_ms, upload, first_job = ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7], 8
+local jobs = (#ARGV - first_job + 1) / 2
+
+-- Where the payload of a job waits: payloads of the same call are numbered from 0.
+local function uploaded(i)
+  return prefix .. 'upload:' .. upload .. ':' .. i
+end
+
+for i = 0, jobs - 1 do
+  if ARGV[first_job + 2 * i + 1] == '' and redis.call('EXISTS', uploaded(i)) == 0 then return { 'missing' } end
+end
 
 local queue = tonumber(redis.call('HGET', KEYS[1], name))
 if not queue then
@@ -30,7 +42,6 @@ end
 -- that is the order of publishing for the first nine million jobs, and after them except at a change of length.
 local FIRST_NUMBER = 1000001
 
-local jobs = (#ARGV - first_job + 1) / 2
 local last = redis.call('INCRBY', prefix .. 'seq', jobs)
 if last == jobs then last = redis.call('INCRBY', prefix .. 'seq', FIRST_NUMBER - 1) end
 local first = last - jobs + 1
@@ -49,8 +60,14 @@ for i = 0, jobs - 1 do
     arrive(job)
   end
   if bit.band(job.flags, BODY_OUTSIDE) ~= 0 then
-    redis.call('SET', prefix .. 'body:' .. job.number, payload)
-    payload = ''
+    local body = prefix .. 'body:' .. job.number
+    if payload == '' then
+      redis.call('RENAME', uploaded(i), body)
+      redis.call('PERSIST', body)
+    else
+      redis.call('SET', body, payload)
+      payload = ''
+    end
   end
   redis.call('HSET', prefix .. 'c:' .. job.chunk, job.field, pack(job) .. payload)
   expire_later(job)

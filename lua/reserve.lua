@@ -5,12 +5,13 @@
 -- ARGV[2] now    ms, '' = Redis's clock
 -- ARGV[3] name   namespace/queue
 -- ARGV[4] stale  stale hints that one call may drop before it stops
--- ARGV[5] count  jobs of the first claim
--- ARGV[6] ttr_ms lease of the first claim; count and lease of further claims follow
+-- ARGV[5] carry  bytes up to which a payload outside of its record comes along; a record without is its header
+-- ARGV[6] count  jobs of the first claim
+-- ARGV[7] ttr_ms lease of the first claim; count and lease of further claims follow
 -- Returns ok → now_ms, 1 if live jobs may follow (call again) else 0, then number and record of each job
 -- Since layout 1
 
-local name, stale_left, first_claim = ARGV[3], tonumber(ARGV[4]), 5
+local name, stale_left, carry, first_claim = ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5]), 6
 
 local queue = tonumber(redis.call('HGET', KEYS[1], name))
 local reply = { 'ok', now_ms, 0 }
@@ -39,7 +40,7 @@ local function lease(job, ttr_ms)
   count(queue, READY, -1)
   count(queue, LEASED, 1)
   reply[#reply + 1] = job.number
-  reply[#reply + 1] = whole(job)
+  reply[#reply + 1] = whole(job, carry)
 end
 
 local function serve_claims()

@@ -61,6 +61,19 @@ impl BucketKeys {
         format!("{}queues", self.prefix)
     }
 
+    /// The payload of a job that is stored outside of its record.
+    #[must_use]
+    pub fn body(&self, number: u64) -> String {
+        format!("{}body:{number}", self.prefix)
+    }
+
+    /// A payload on its way to becoming a body: the one with this index of the call that publishes under
+    /// this name.
+    #[must_use]
+    pub fn upload(&self, name: &str, index: usize) -> String {
+        format!("{}upload:{name}:{index}", self.prefix)
+    }
+
     /// The token of the pump that leads the bucket.
     #[must_use]
     pub fn lock(&self) -> String {
@@ -96,6 +109,8 @@ mod tests {
         let keys = BucketKeys::new(17);
         assert_eq!(keys.queues(), "tg:{17}:queues");
         assert_eq!(keys.lock(), "tg:{17}:lock");
+        assert_eq!(keys.body(1_000_001), "tg:{17}:body:1000001");
+        assert_eq!(keys.upload("a0", 3), "tg:{17}:upload:a0:3");
         assert_eq!(bucket_of_channel(&keys.alarm()), Some(17));
         assert_eq!(bucket_of_channel(&keys.bell()), Some(17));
         assert_eq!(bucket_of_channel(ROSTER_CHANNEL), None);

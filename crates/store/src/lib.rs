@@ -7,6 +7,7 @@
 //! A call is sent once. Where the connection breaks after it was sent, its outcome is unknown: the
 //! call fails and is never repeated silently.
 
+mod bodies;
 mod config;
 mod connect;
 mod error;
@@ -45,7 +46,7 @@ pub use verbs::{
     Peeked, QueuePage, Released, Reserved, Roster, Stats, Swept,
 };
 
-/// One Redis deployment that holds jobs. Cheap to clone; clones share one connection.
+/// One Redis deployment that holds jobs. Cheap to clone; clones share their connections.
 #[derive(Debug, Clone)]
 pub struct Store {
     inner: Arc<Inner>,

@@ -124,8 +124,50 @@ impl Call<'_> {
         Reply::new(answer.await?)
     }
 
+    /// Sends the call as [`Call::send`] does, over the connection for large transfers and right behind
+    /// `commands`. The script runs even if one of them failed and has to see to that itself; the answer is
+    /// then the error of the command.
+    pub(crate) async fn send_behind(self, commands: Vec<Cmd>) -> Result<Reply, StoreError> {
+        let (server, mut moves) = self.store.inner.link.server();
+        let mut connection = server.large_transfers.clone();
+        let call = self.query_behind(commands, &mut connection);
+        let verb = self.script.verb;
+        let answer = self.store.answer(verb, &server, call, &mut moves);
+        Reply::new(answer.await?)
+    }
+
     async fn query(&self, connection: &mut ConnectionManager) -> RedisResult<Value> {
-        match self.command.query_async(connection).await {
+        let answer = self.command.query_async(connection).await;
+        self.or_load(answer, connection).await
+    }
+
+    async fn query_behind(
+        &self,
+        commands: Vec<Cmd>,
+        connection: &mut ConnectionManager,
+    ) -> RedisResult<Value> {
+        let mut pipeline = redis::pipe();
+        pipeline.ignore_errors();
+        for command in commands {
+            pipeline.add_command(command);
+        }
+        pipeline.add_command(self.command.clone());
+        let mut answers: Vec<Value> = pipeline.query_async(connection).await?;
+        let answer = answers.pop().unwrap_or(Value::Nil).extract_error();
+        answers
+            .into_iter()
+            .try_for_each(|done| done.extract_error().map(drop))?;
+        self.or_load(answer, connection).await
+    }
+
+    /// The answer of a call; where the server did not know the script it has done nothing, so it is loaded
+    /// and called again.
+    async fn or_load(
+        &self,
+        answer: RedisResult<Value>,
+        connection: &mut ConnectionManager,
+    ) -> RedisResult<Value> {
+        match answer {
             Err(error) if error.kind() == ErrorKind::Server(ServerErrorKind::NoScript) => {
                 let script = self.script.script.prepare_invoke();
                 script.load_async(connection).await?;

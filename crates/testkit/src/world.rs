@@ -5,6 +5,7 @@
 //! * every ready and every dead record is named exactly once by its queue's list;
 //! * every delayed and every leased record is named by a timer that is not later than its due time;
 //! * every body stored outside of its record has its record, and the other way round;
+//! * a payload that was uploaded and has become no body goes away by itself, soon;
 //! * every record that expires is known to the sweep no later than it expires, or the sweep is about
 //!   to look at its chunk anyway;
 //! * no record belongs to a queue that does not exist.
@@ -22,6 +23,8 @@ use snapshot::{Bucket, Record};
 
 /// The sweep looks at a chunk whose jobs expire one by one no more often than this.
 const SWEEP_PAUSE_MS: u64 = 1000;
+/// Nothing is on its way into Redis for longer.
+const UPLOAD_MS_MAX: i64 = 60_000;
 
 /// Checks every bucket of the Redis at `url`. Each bucket is read by one script, so it may be called
 /// while daemons are at work.
@@ -112,6 +115,13 @@ impl Bucket {
         for number in &self.bodies {
             if !self.records.get(number).is_some_and(Record::body_outside) {
                 found.defect(*number, "has a body without a record");
+            }
+        }
+        for (name, left_ms) in &self.uploads {
+            if !(0..=UPLOAD_MS_MAX).contains(left_ms) {
+                found.line(format!(
+                    "upload {name} stays: its time to live is {left_ms} ms"
+                ));
             }
         }
     }

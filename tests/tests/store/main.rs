@@ -16,5 +16,7 @@ mod limits;
 mod list_queues;
 mod messages;
 mod model;
+mod outside_bodies;
 mod pump_verbs;
+mod stalled_transfers;
 mod verbs;

@@ -11,7 +11,7 @@ mod record;
 
 pub use header::{Flags, HEADER_BYTES, Header};
 pub use payload::PAYLOAD_BYTES_MAX;
-pub use record::{NewRecord, decode_job, encode_new_job};
+pub use record::{NewRecord, decode_job, decode_parts, encode_new_job};
 
 /// The version of the stored layout: records, keys and placement together.
 pub const LAYOUT_VERSION: u8 = 1;

@@ -58,8 +58,21 @@ pub fn encode_new_job(
 /// The bytes are not a record that this build can read.
 pub fn decode_job(bucket: u16, number: u64, record: Bytes) -> Result<Job, BadRecord> {
     let header = Header::decode(&record)?;
-    let stored = record.slice(HEADER_BYTES..);
-    let encoded = payload::break_seal(&stored, header.flags, header.nonce)?;
+    decode_parts(bucket, number, &header, record.slice(HEADER_BYTES..))
+}
+
+/// Decodes job `number` of `bucket` from its header and its payload, where these came apart. The body shares
+/// the memory of `payload` unless it was compressed.
+///
+/// # Errors
+/// The payload is none that this build can read.
+pub fn decode_parts(
+    bucket: u16,
+    number: u64,
+    header: &Header,
+    payload: Bytes,
+) -> Result<Job, BadRecord> {
+    let encoded = payload::break_seal(&payload, header.flags, header.nonce)?;
     let compressed = header.flags.has(Flags::COMPRESSED);
     let (attributes, body) = payload::decode(encoded, compressed)?;
     Ok(Job {

@@ -23,10 +23,13 @@ pub(crate) struct Waits {
     pub(crate) command: Duration,
 }
 
-/// A server that was connected to. The connection looks after itself from then on.
+/// A server that was connected to. The connections look after themselves from then on.
 pub(crate) struct Server {
     pub(crate) client: Client,
     pub(crate) connection: ConnectionManager,
+    /// What may take long to transfer goes over this one, so that nothing small has to wait behind it.
+    /// Connected when it is first used.
+    pub(crate) large_transfers: ConnectionManager,
     pub(crate) measures: Measures,
 }
 
@@ -74,12 +77,15 @@ impl Endpoint {
 
     pub(crate) async fn connect(self) -> Result<Server, StoreError> {
         let config = self.waits.manager_config();
+        let large_transfers =
+            ConnectionManager::new_lazy_with_config(self.client.clone(), config.clone())?;
         let connecting = ConnectionManager::new_with_config(self.client.clone(), config);
         let node = self.client.get_connection_info().addr().to_string();
         Ok(Server {
             client: self.client,
             measures: Measures::new(node),
             connection: connecting.await?,
+            large_transfers,
         })
     }
 }

@@ -1,7 +1,7 @@
-use tidegate_core::codec::decode_job;
 use tidegate_core::{Job, JobId, QueueKey, State};
 
 use super::HINTS_PER_CALL;
+use crate::bodies::{Incomplete, Record, carried_bytes};
 use crate::script::{Call, LazyScript, script};
 use crate::{Store, StoreError};
 
@@ -52,6 +52,7 @@ impl Store {
             return Ok(None);
         }
         let call = self.peek(queue).arg("job").job(Some(id));
+        let call = call.arg(carried_bytes(1));
         match self.look(queue, call).await? {
             Look::Found(peeked) => Ok(Some(peeked)),
             Look::Nothing | Look::Again => Ok(None),
@@ -69,7 +70,8 @@ impl Store {
                 .arg(state.word())
                 .arg(HINTS_PER_CALL)
                 .arg("")
-                .arg("");
+                .arg("")
+                .arg(carried_bytes(1));
             match self.look(queue, call).await? {
                 Look::Found(peeked) => return Ok(Some(peeked)),
                 Look::Nothing => return Ok(None),
@@ -82,13 +84,29 @@ impl Store {
         self.call_on_queue(&PEEK, queue)
     }
 
+    /// Whether a job is gone.
+    pub(crate) async fn is_gone(&self, queue: &QueueKey, id: JobId) -> Result<bool, StoreError> {
+        let call = self.peek(queue).arg("job").job(Some(id)).arg(0);
+        let reply = call.send().await?;
+        match reply.token() {
+            "none" => Ok(true),
+            "ok" => Ok(false),
+            _ => reply.unknown(),
+        }
+    }
+
     async fn look(&self, queue: &QueueKey, call: Call<'_>) -> Result<Look, StoreError> {
         let mut reply = call.send().await?;
         match reply.token() {
             "ok" => {
                 let now_ms = reply.count()?;
-                let job = decode_job(self.bucket_of(queue), reply.count()?, reply.bytes()?)?;
-                Ok(Look::Found(Peeked { job, now_ms }))
+                let bucket = self.bucket_of(queue);
+                let record = Record::read(bucket, reply.count()?, reply.bytes()?)?;
+                match self.complete(queue, vec![record]).await?.pop() {
+                    Some(Ok(job)) => Ok(Look::Found(Peeked { job, now_ms })),
+                    Some(Err(Incomplete::Corrupt(how))) => Err(StoreError::corrupt(how)),
+                    Some(Err(Incomplete::Gone)) | None => Ok(Look::Again),
+                }
             }
             "none" => Ok(Look::Nothing),
             "again" => Ok(Look::Again),

@@ -1,6 +1,7 @@
 use tidegate_core::codec::{NewRecord, encode_new_job};
 use tidegate_core::{InvalidJob, JobId, NewJob, QueueKey};
 
+use crate::bodies::{SMALL_TRANSFER_BYTES_MAX, Uploads};
 use crate::script::{LazyScript, script};
 use crate::{Store, StoreError};
 
@@ -32,16 +33,30 @@ impl Store {
         }
         let bucket = self.bucket_of(queue);
         let replaces = replaces.filter(|id| id.bucket() == bucket);
-        let call = self.call_on_queue(&PUBLISH, queue).job(replaces);
         let nonces: Vec<u16> = jobs.iter().map(|_| rand::random()).collect();
-        let records = jobs
-            .iter()
-            .zip(&nonces)
-            .map(|(job, nonce)| self.encode(job, *nonce));
-        let call = records.fold(call, |call, record| {
-            call.arg(&record.header).arg(record.payload)
-        });
-        let mut reply = call.send().await?.ok()?;
+        let records = jobs.iter().zip(&nonces);
+        let mut records: Vec<NewRecord> = records
+            .map(|(job, nonce)| self.encode(job, *nonce))
+            .collect();
+        let uploads =
+            Uploads::take_from(&mut records, bucket, self.inner.config.inline_limit_bytes);
+        let bytes: usize = records.iter().map(|record| record.payload.len()).sum();
+        let call = self.call_on_queue(&PUBLISH, queue).job(replaces);
+        let call = records
+            .into_iter()
+            .fold(call.arg(uploads.name), |call, record| {
+                call.arg(&record.header).arg(record.payload)
+            });
+        let reply = if uploads.commands.is_empty() && bytes <= SMALL_TRANSFER_BYTES_MAX {
+            call.send().await?
+        } else {
+            call.send_behind(uploads.commands).await?
+        };
+        if reply.token() == "missing" {
+            let detail = "a payload was gone before its job was stored; nothing was published";
+            return Err(StoreError::not_ready(detail.to_owned()));
+        }
+        let mut reply = reply.ok()?;
         let (now_ms, first) = (reply.count()?, reply.count()?);
         let ids = (first..).zip(nonces);
         Ok(ids

@@ -1,8 +1,8 @@
 use metrics::counter;
-use tidegate_core::codec::decode_job;
-use tidegate_core::{DURATION_MS_MAX, Job, QueueKey};
+use tidegate_core::{DURATION_MS_MAX, Job, JobId, QueueKey};
 
 use super::HINTS_PER_CALL;
+use crate::bodies::{Incomplete, Record, carried_bytes};
 use crate::measures::CORRUPT;
 use crate::script::{LazyScript, script};
 use crate::{Store, StoreError};
@@ -33,7 +33,8 @@ impl Store {
     /// answer means that the queue is empty.
     ///
     /// # Errors
-    /// Redis is unavailable; jobs that it had already leased come back when their leases end.
+    /// Redis is unavailable; jobs that it had already leased are released without costing a try, or where
+    /// that fails, too, come back when their leases end.
     ///
     /// A job whose record cannot be decoded is passed over: it is never delivered, and is dead when its
     /// tries are used up. The log names it.
@@ -42,45 +43,86 @@ impl Store {
         queue: &QueueKey,
         claims: &[Claim],
     ) -> Result<Reserved, StoreError> {
+        let mut leases = Vec::new();
+        let reserved = self.reserve_all(queue, claims, &mut leases).await;
+        if let Err(StoreError::Unavailable { .. }) = reserved {
+            self.release_all(queue, leases).await;
+        }
+        reserved
+    }
+
+    /// Notes in `leases` each delivery that was made, whatever happens then.
+    async fn reserve_all(
+        &self,
+        queue: &QueueKey,
+        claims: &[Claim],
+        leases: &mut Vec<(JobId, u32)>,
+    ) -> Result<Reserved, StoreError> {
         let mut open: Vec<Claim> = claims.to_vec();
         let mut jobs: Vec<Vec<Job>> = vec![Vec::new(); claims.len()];
         loop {
-            let (more, now_ms, found) = self.reserve_once(queue, &open).await?;
-            let has_corrupt = found.iter().any(Option::is_none);
+            let (mut more, now_ms, found) = self.reserve_once(queue, &open, leases).await?;
             let mut found = found.into_iter();
             for (claim, jobs) in open.iter_mut().zip(&mut jobs) {
-                let before = jobs.len();
-                jobs.extend(found.by_ref().take(usize::from(claim.count)).flatten());
-                claim.count -= u16::try_from(jobs.len() - before).unwrap_or(claim.count);
+                for job in found.by_ref().take(usize::from(claim.count)) {
+                    // One that is gone already, or corrupt, leaves its place to another one.
+                    let Some(job) = job else {
+                        more = true;
+                        continue;
+                    };
+                    jobs.push(job);
+                    claim.count -= 1;
+                }
             }
-            if !more && !has_corrupt {
+            if !more {
                 return Ok(Reserved { jobs, now_ms });
             }
         }
     }
 
-    /// The jobs in the order of the claims; `None` for one that is leased now and cannot be decoded.
+    /// The jobs in the order of the claims; `None` for one that was deleted meanwhile, or that is leased
+    /// now and cannot be decoded.
     async fn reserve_once(
         &self,
         queue: &QueueKey,
         claims: &[Claim],
+        leases: &mut Vec<(JobId, u32)>,
     ) -> Result<(bool, u64, Vec<Option<Job>>), StoreError> {
         let bucket = self.bucket_of(queue);
+        let wanted = claims.iter().map(|claim| usize::from(claim.count)).sum();
         let call = self.call_on_queue(&RESERVE, queue).arg(HINTS_PER_CALL);
+        let call = call.arg(carried_bytes(wanted));
         let call = claims.iter().fold(call, |call, claim| {
             call.arg(claim.count).arg(claim.ttr_ms.min(DURATION_MS_MAX))
         });
         let mut reply = call.send().await?.ok()?;
         let (now_ms, more) = (reply.count()?, reply.flag()?);
-        let mut jobs = Vec::new();
+        let mut records = Vec::new();
         while reply.has_more() {
-            let (number, record) = (reply.count()?, reply.bytes()?);
-            let job = decode_job(bucket, number, record).inspect_err(|error| {
-                tracing::error!(%error, %queue, bucket, number, "a job is corrupt and not delivered");
-                counter!(CORRUPT).increment(1);
-            });
-            jobs.push(job.ok());
+            let record = Record::read(bucket, reply.count()?, reply.bytes()?)?;
+            leases.push((record.id, record.header.attempt));
+            records.push(record);
         }
-        Ok((more, now_ms, jobs))
+        let jobs = self.complete(queue, records).await?.into_iter();
+        let jobs = jobs.map(|job| match job {
+            Ok(job) => Some(job),
+            Err(Incomplete::Gone) => None,
+            Err(Incomplete::Corrupt(error)) => {
+                tracing::error!(%error, %queue, "a job is corrupt and not delivered");
+                counter!(CORRUPT).increment(1);
+                None
+            }
+        });
+        Ok((more, now_ms, jobs.collect()))
+    }
+
+    /// Takes deliveries back, the last one first, so that the oldest job is the queue's next again. Ends with
+    /// the first that cannot be.
+    async fn release_all(&self, queue: &QueueKey, leases: Vec<(JobId, u32)>) {
+        for (id, attempt) in leases.into_iter().rev() {
+            if self.release(queue, id, attempt).await.is_err() {
+                return;
+            }
+        }
     }
 }

@@ -33,6 +33,7 @@ dump('ready', all_of_list)
 dump('dead', all_of_list)
 dump('far', all_of_list)
 dump('body', function() return {} end)
+dump('upload', function(key) return redis.call('PTTL', key) end)
 for _, kind in ipairs({ 'near', 'expiry' }) do
   reply[#reply + 1] = kind
   reply[#reply + 1] = ''
@@ -73,6 +74,8 @@ pub(super) struct Bucket {
     pub(super) near: Vec<(u64, u64)>,
     pub(super) far: Vec<(u64, u64)>,
     pub(super) bodies: HashSet<u64>,
+    /// Name → ms to live.
+    pub(super) uploads: HashMap<String, i64>,
     /// Chunk → moment.
     pub(super) expiry: HashMap<u64, u64>,
 }
@@ -146,6 +149,10 @@ impl Bucket {
                 self.far.extend(far);
             }
             "body" => drop(self.bodies.insert(number(name))),
+            "upload" => {
+                let left_ms = parsed(contents).expect("a time to live");
+                self.uploads.insert(name.to_owned(), left_ms);
+            }
             "near" => self.near = pairs(contents),
             _ => self.expiry = pairs(contents).into_iter().collect(),
         }

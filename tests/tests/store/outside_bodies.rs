@@ -1,0 +1,222 @@
+//! Bodies outside of their records: how they come and go, and what is left where that fails half-way.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use rand::RngExt;
+use tidegate_core::NewJob;
+use tidegate_store::{Acked, Claim, StoreError, Unavailable};
+use tidegate_testkit::{eventually, world};
+
+use crate::fixture::{Fixture, START, fixture, job};
+
+/// Inside of the record; beside it and carried by scripts; past the scripts; far past them.
+const SIZES: [usize; 5] = [100, 2000, 5000, 100_000, 1_000_000];
+const WITHIN: Duration = Duration::from_secs(10);
+
+/// A job whose body cannot be compressed.
+pub(crate) fn sized(bytes: usize) -> NewJob {
+    let mut body = vec![0; bytes];
+    rand::rng().fill(&mut body[..]);
+    NewJob {
+        body: Bytes::from(body),
+        tries: 3,
+        ..job("")
+    }
+}
+
+async fn reserve(f: &Fixture, claims: &[Claim]) -> Result<Vec<Vec<Bytes>>, StoreError> {
+    let reserved = f.store.at(START).reserve(&f.queue, claims).await?;
+    let bodies = |jobs: Vec<tidegate_core::Job>| jobs.into_iter().map(|job| job.body).collect();
+    Ok(reserved.jobs.into_iter().map(bodies).collect())
+}
+
+const fn claim(count: u16) -> Claim {
+    Claim {
+        count,
+        ttr_ms: 1000,
+    }
+}
+
+fn acl(f: &Fixture, change: &str) {
+    let mut set = redis::cmd("ACL");
+    set.arg("SETUSER").arg("default").arg(change);
+    set.exec(&mut f.connection()).unwrap();
+}
+
+fn uploads(f: &Fixture) -> Vec<String> {
+    let mut keys = f.keys_of_jobs();
+    keys.retain(|key| key.contains("upload:"));
+    keys
+}
+
+fn is(refused: &StoreError, expected: Unavailable) -> bool {
+    matches!(refused, StoreError::Unavailable { reason, .. } if *reason == expected)
+}
+
+#[tokio::test]
+async fn bodies_of_all_sizes_come_back_as_they_were_and_in_order() {
+    let f = fixture().await;
+    let store = f.store.at(START);
+    let jobs: Vec<NewJob> = SIZES.iter().cycle().take(35).map(|it| sized(*it)).collect();
+    let ids = store.publish(&f.queue, &jobs, None).await.unwrap();
+    assert_eq!(uploads(&f), Vec::<String>::new());
+    let bodies: Vec<Bytes> = jobs.into_iter().map(|job| job.body).collect();
+    for (id, body) in ids.iter().zip(&bodies) {
+        let peeked = store.peek_job(&f.queue, *id).await.unwrap().unwrap();
+        assert_eq!((peeked.job.id, &peeked.job.body), (*id, body));
+    }
+    let head = store.peek_ready(&f.queue).await.unwrap().unwrap();
+    assert_eq!(head.job.body, bodies[0]);
+    let got = reserve(&f, &[claim(1), claim(30), claim(10)])
+        .await
+        .unwrap();
+    assert_eq!(got, [&bodies[..1], &bodies[1..31], &bodies[31..]]);
+    world::check(&f.redis.url()).await;
+    for id in ids {
+        let _ = store.ack(&f.queue, id, None).await.unwrap();
+    }
+    assert_eq!(f.keys_of_jobs(), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn a_server_that_forgot_the_scripts_takes_large_bodies_at_once() {
+    let f = fixture().await;
+    let jobs = [sized(50_000)];
+    redis::cmd("SCRIPT")
+        .arg("FLUSH")
+        .exec(&mut f.connection())
+        .unwrap();
+    let store = f.store.at(START);
+    store.publish(&f.queue, &jobs, None).await.unwrap();
+    let got = reserve(&f, &[claim(1)]).await.unwrap();
+    assert_eq!(got, [[jobs[0].body.clone()]]);
+}
+
+#[tokio::test]
+async fn a_publish_without_its_upload_stores_nothing() {
+    let f = fixture().await;
+    let jobs = [sized(100), sized(50_000), sized(3000)];
+    acl(&f, "-set");
+    let refused = f.store.publish(&f.queue, &jobs, None).await.unwrap_err();
+    assert!(is(&refused, Unavailable::Forbidden), "{refused:?}");
+    assert_eq!(f.counts().await, [0; 4]);
+    assert_eq!(f.keys_of_jobs(), Vec::<String>::new());
+    acl(&f, "+set");
+    f.store.publish(&f.queue, &jobs, None).await.unwrap();
+    assert_eq!(f.counts().await, [0, 3, 0, 0]);
+}
+
+#[tokio::test]
+async fn an_upload_without_its_publish_is_no_job_and_goes_away() {
+    let f = fixture().await;
+    f.publish(START, job("other")).await;
+    acl(&f, "-evalsha");
+    let jobs = [sized(50_000), sized(60_000)];
+    let refused = f.store.publish(&f.queue, &jobs, None).await.unwrap_err();
+    assert!(is(&refused, Unavailable::Forbidden), "{refused:?}");
+    acl(&f, "+evalsha");
+    let left = uploads(&f);
+    assert_eq!(left.len(), 2);
+    assert_eq!(f.counts().await, [0, 1, 0, 0]);
+    f.expect(START, &["other"]).await;
+    world::check(&f.redis.url()).await;
+    for key in left {
+        let ttl: i64 = redis::cmd("PTTL")
+            .arg(&key)
+            .query(&mut f.connection())
+            .unwrap();
+        assert!((1..=60_000).contains(&ttl), "{key} lives for {ttl} ms");
+        // A minute in a moment.
+        let mut expire = redis::cmd("PEXPIRE");
+        expire.arg(&key).arg(1).exec(&mut f.connection()).unwrap();
+    }
+    eventually("uploads are gone", WITHIN, async || match uploads(&f) {
+        left if left.is_empty() => Ok(()),
+        left => Err(left.join(" ")),
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_full_server_refuses_large_bodies_whole() {
+    let f = fixture().await;
+    f.publish(START, job("first")).await;
+    let limit = |bytes: &str| {
+        let mut set = redis::cmd("CONFIG");
+        set.arg("SET").arg("maxmemory").arg(bytes);
+        set.exec(&mut f.connection()).unwrap();
+    };
+    limit("1");
+    let jobs = [sized(100), sized(50_000)];
+    let refused = f.store.publish(&f.queue, &jobs, None).await.unwrap_err();
+    assert!(is(&refused, Unavailable::OutOfMemory), "{refused:?}");
+    assert_eq!((f.counts().await, uploads(&f).len()), ([0, 1, 0, 0], 0));
+    limit("0");
+    f.expect(START, &["first"]).await;
+}
+
+#[tokio::test]
+async fn jobs_whose_bodies_cannot_be_fetched_are_the_next_again_without_a_try_lost() {
+    let f = fixture().await;
+    let jobs = [sized(100), sized(50_000), sized(60_000), sized(100)];
+    f.store
+        .at(START)
+        .publish(&f.queue, &jobs, None)
+        .await
+        .unwrap();
+    acl(&f, "-get");
+    let refused = reserve(&f, &[claim(2), claim(1)]).await.unwrap_err();
+    assert!(is(&refused, Unavailable::Forbidden), "{refused:?}");
+    acl(&f, "+get");
+    assert_eq!(f.counts().await, [0, 4, 0, 0]);
+    let store = f.store.at(START);
+    let got = store.reserve(&f.queue, &[claim(9)]).await.unwrap().jobs;
+    let tries: Vec<_> = got[0]
+        .iter()
+        .map(|it| (it.attempt, it.tries_left))
+        .collect();
+    assert_eq!(tries, [(1, 2); 4]);
+    let bodies: Vec<_> = got[0].iter().map(|it| &it.body).collect();
+    let published: Vec<_> = jobs.iter().map(|it| &it.body).collect();
+    assert_eq!(bodies, published);
+    world::check(&f.redis.url()).await;
+}
+
+#[tokio::test]
+async fn a_body_that_is_missing_is_told_and_does_not_look_like_an_empty_queue() {
+    let f = fixture().await;
+    let id = f.publish(START, sized(50_000)).await;
+    let body = format!("tg:{{0}}:body:{}", id.number());
+    redis::cmd("DEL")
+        .arg(body)
+        .exec(&mut f.connection())
+        .unwrap();
+    let peeked = f.store.at(START).peek_job(&f.queue, id).await;
+    assert!(matches!(peeked, Err(StoreError::Corrupt(_))), "{peeked:?}");
+    let reserved = reserve(&f, &[claim(1)]).await;
+    assert!(
+        matches!(reserved, Err(StoreError::Corrupt(_))),
+        "{reserved:?}"
+    );
+}
+
+/// Whether the one comes before the other is chance; no order of them may end in an error, a wait, or a body of
+/// nothing.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_job_that_is_deleted_on_its_way_out_leaves_its_place_to_the_next() {
+    let f = fixture().await;
+    let (store, claims) = (f.store.at(START), [claim(1), claim(1)]);
+    for _ in 0..200 {
+        let jobs = [sized(20_000), sized(30_000)];
+        let ids = store.publish(&f.queue, &jobs, None).await.unwrap();
+        let (reserved, acked) =
+            tokio::join!(reserve(&f, &claims), store.ack(&f.queue, ids[0], None));
+        assert!(matches!(acked.unwrap(), Acked::Done { .. }));
+        let mut got = reserved.unwrap().concat();
+        assert_eq!(got.pop().unwrap(), jobs[1].body);
+        assert!(got.is_empty() || got == [jobs[0].body.clone()]);
+        let _ = store.ack(&f.queue, ids[1], None).await.unwrap();
+    }
+    world::check(&f.redis.url()).await;
+}
