@@ -62,7 +62,8 @@ impl Stream<'_> {
                 let mut consumer = Consumer::new(run, connection, self.queue, 1, 1);
                 async move {
                     while !is_over() && begin.elapsed() < self.length + PATIENCE {
-                        arrived.set(arrived.get() + consumer.consume(note).await?);
+                        let jobs = consumer.consume(note).await?;
+                        arrived.set(arrived.get() + jobs);
                         consumer.ack().await?;
                     }
                     Ok::<_, Error>(())

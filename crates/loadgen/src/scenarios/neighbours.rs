@@ -139,7 +139,8 @@ impl Options {
             let mut consumer = Consumer::new(run, it, queue, TAKE, 0);
             async move {
                 while pace.next().await.is_some() {
-                    taken.set(taken.get() + consumer.consume(|_| ()).await? as u64);
+                    let jobs = consumer.consume(|_| ()).await? as u64;
+                    taken.set(taken.get() + jobs);
                     consumer.ack().await?;
                 }
                 Ok::<_, Error>(())
