@@ -5,6 +5,8 @@ use std::io::IsTerminal;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
+use tidegate_core::QueueKey;
+use tidegate_core::placement::bucket_of;
 
 use crate::Error;
 use crate::clock::ClockBounds;
@@ -64,6 +66,30 @@ impl<'a> Run<'a> {
         (0..count.max(1))
             .map(|number| self.queue(&format!("{name}{number}")))
             .collect()
+    }
+
+    /// A queue that nobody else uses in the bucket of another one, on a server with so many buckets.
+    pub(crate) fn queue_beside(
+        &self,
+        queue: &str,
+        name: &str,
+        buckets: u32,
+    ) -> Result<String, Error> {
+        let bucket = |queue: &str| {
+            let key = QueueKey::try_from(format!("{}/{queue}", self.server.namespace).as_str());
+            let key = key.map_err(|error| Error::Usage(error.to_string()))?;
+            Ok::<_, Error>(bucket_of(&key, 0, buckets))
+        };
+        let wanted = bucket(queue)?;
+        let names = (0..u32::MAX).map(|number| format!("{name}{number}"));
+        for name in names {
+            if bucket(&format!("{name}-{:08x}", self.tag))? == wanted {
+                return Ok(self.queue(&name));
+            }
+        }
+        Err(Error::Usage(format!(
+            "no queue shares a bucket with {queue}"
+        )))
     }
 
     /// Connections to the server.

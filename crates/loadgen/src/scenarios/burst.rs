@@ -2,6 +2,7 @@ use std::cell::{Cell, RefCell};
 use std::time::{Duration, Instant};
 
 use clap::Args;
+use futures_util::future::try_join_all;
 
 use crate::Error;
 use crate::clock::now_us;
@@ -14,8 +15,8 @@ use crate::stream::{STREAM_CONNECTIONS, Stream};
 
 const GOAL: Goal = Goal::AtLeast(66_000.0);
 const OTHER_GOALS: [(f64, f64); 1] = [(0.99, 50.0)];
-/// Jobs a second due in the other queue.
-const OTHER_RATE: f64 = 200.0;
+/// Jobs a second due in each other queue.
+const OTHER_RATE: f64 = 100.0;
 /// How many seconds before and after the burst jobs are due there.
 const OTHER_BEFORE: u64 = 2;
 const OTHER_AFTER: u64 = 8;
@@ -34,12 +35,15 @@ pub struct Options {
     /// Jobs a second that the server is trusted to take before the burst: decides how far ahead that is
     #[arg(long, default_value_t = 5000)]
     publish_rate: u64,
+    /// Buckets of the deployment, to find a queue that shares one with the burst; 0 = look at no such queue
+    #[arg(long, default_value_t = 256)]
+    buckets: u32,
 }
 
 impl Options {
     pub(crate) async fn run(&self, run: &mut Run<'_>) -> Result<(), Error> {
         run.report.load = format!(
-            "all due in one second; another queue with {OTHER_RATE} due/s, {STREAM_CONNECTIONS} consumers"
+            "all due in one second; other queues with {OTHER_RATE} due/s, {STREAM_CONNECTIONS} consumers each"
         );
         run.report.parameter("jobs", self.jobs);
         for queues in &self.queues {
@@ -51,7 +55,15 @@ impl Options {
 
     async fn burst(&self, run: &mut Run<'_>, count: usize) -> Result<(), Error> {
         let queues = run.queues(&format!("burst-{count}-"), count);
-        let other = run.queues(&format!("other-{count}-"), 1);
+        let mut others = vec![Other::new(
+            "elsewhere",
+            run.queue(&format!("other-{count}-")),
+        )];
+        if self.buckets > 0 {
+            let name = format!("beside-{count}-");
+            let beside = run.queue_beside(&queues[0], &name, self.buckets)?;
+            others.push(Other::new("in the same bucket", beside));
+        }
         let lead = self.jobs.div_ceil(self.publish_rate) + 2 + OTHER_BEFORE;
         let due_us = now_us() + lead * 1_000_000;
         // Created in a second, and due so many whole seconds later: due within one second from `due_us`.
@@ -67,32 +79,22 @@ impl Options {
         run.pause("waiting for the burst", Duration::from_micros(left_us))
             .await;
 
-        let latest = RefCell::new(latencies());
         let meter = run.meter()?;
         let here = &*run;
         let until_us = Cell::new(u64::MAX);
-        let note = |job: &Delivered| {
-            if (due_us..until_us.get()).contains(&job.due_us()) {
-                latest.borrow_mut().saturating_record(job.lateness_us());
-            }
-        };
+        let is_during = |job: &Delivered| (due_us..until_us.get()).contains(&job.due_us());
         let watching = async {
             let drained = watch(here, &queues, self.jobs, due_us).await;
             until_us.set(now_us());
             drained
         };
-        let others = Stream {
-            queue: &other[0],
-            rate: OTHER_RATE,
-            length: Duration::from_secs(OTHER_BEFORE + OTHER_AFTER),
-            delay: 1,
-        };
-        let (drained, others) = tokio::join!(watching, others.run(here, note));
-        others?;
+        let working = try_join_all(others.iter().map(|other| other.work(here, is_during)));
+        let (drained, worked) = tokio::join!(watching, working);
+        worked?;
         let drained = drained?;
         let usage = meter.read()?;
         drain(run, &queues).await?;
-        self.tell(run, count, &drained, &latest.into_inner(), &usage);
+        self.tell(run, count, &drained, &others, &usage);
         Ok(())
     }
 
@@ -101,7 +103,7 @@ impl Options {
         run: &mut Run<'_>,
         count: usize,
         drained: &[(f64, f64)],
-        other: &Latencies,
+        others: &[Other],
         usage: &crate::cpu::Usage,
     ) {
         let report = &mut run.report;
@@ -118,11 +120,13 @@ impl Options {
             "jobs/s",
             GOAL,
         );
-        report.latency(
-            &format!("{count} queues: lateness elsewhere"),
-            other,
-            &OTHER_GOALS,
-        );
+        for other in others {
+            report.latency(
+                &format!("{count} queues: lateness {}", other.place),
+                &other.latenesses.borrow(),
+                &OTHER_GOALS,
+            );
+        }
         report.cpu(&format!("{count} queues"), usage, jobs, jobs);
         report.series.push(Series {
             name: format!("burst {count} queues"),
@@ -162,5 +166,43 @@ async fn watch(
             )));
         }
         tokio::time::sleep(LOOK_PAUSE).await;
+    }
+}
+
+/// A queue that has nothing to do with the burst: its jobs are due one second after they are published,
+/// and consumed as they come.
+struct Other {
+    place: &'static str,
+    queue: String,
+    latenesses: RefCell<Latencies>,
+}
+
+impl Other {
+    fn new(place: &'static str, queue: String) -> Self {
+        Self {
+            place,
+            queue,
+            latenesses: RefCell::new(latencies()),
+        }
+    }
+
+    async fn work(
+        &self,
+        run: &Run<'_>,
+        is_during: impl Fn(&Delivered) -> bool,
+    ) -> Result<(), Error> {
+        let stream = Stream {
+            queue: &self.queue,
+            rate: OTHER_RATE,
+            length: Duration::from_secs(OTHER_BEFORE + OTHER_AFTER),
+            delay: 1,
+        };
+        let note = |job: &Delivered| {
+            if is_during(job) {
+                let mut latenesses = self.latenesses.borrow_mut();
+                latenesses.saturating_record(job.lateness_us());
+            }
+        };
+        stream.run(run, note).await.map(drop)
     }
 }
