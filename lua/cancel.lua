@@ -14,7 +14,8 @@
 
 local name, number, nonce, created_ms = ARGV[3], ARGV[4], ARGV[5], ARGV[6]
 
-local job = find(KEYS[1], name, number, nonce, created_ms)
+local queue = tonumber(call('HGET', KEYS[1], name))
+local job = find(queue, number, nonce, created_ms)
 if not job then return { 'gone' } end
 if job.state == LEASED then return { 'leased' } end
 delete(job)

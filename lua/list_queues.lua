@@ -14,18 +14,18 @@ local after, limit, hints = tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[
 
 -- Stale hints are left where they are: looking changes nothing.
 local function oldest_ready_ms(queue)
-  for _, number in ipairs(redis.call('LRANGE', prefix .. 'ready:' .. queue, 0, hints - 1)) do
+  for _, number in ipairs(call('LRANGE', prefix .. 'ready:' .. queue, 0, hints - 1)) do
     local job = hinted(number, READY, queue)
     if job and not expired(job) then return math.max(0, now_ms - job.due_ms) end
   end
   return -1
 end
 
-local last = tonumber(redis.call('HGET', KEYS[1], '#') or 0)
+local last = tonumber(call('HGET', KEYS[1], '#') or 0)
 local stop = math.min(last, after + limit)
 local reply = { 'ok', stop < last and stop or 0 }
 for queue = after + 1, stop do
-  local fields = redis.call('HMGET', prefix .. 'q:' .. queue, 'name', unpack(STATES))
+  local fields = call('HMGET', prefix .. 'q:' .. queue, 'name', unpack(STATES))
   -- Without a name it was forgotten.
   if fields[1] then
     reply[#reply + 1] = fields[1]

@@ -4,7 +4,7 @@
 -- ARGV[1] prefix of the bucket's keys
 -- ARGV[2] now    ms, '' = Redis's clock
 -- ARGV[3] token  of the pump
--- ARGV[4] limit  hints that one call may load
+-- ARGV[4] limit  hints that one call may look at
 -- Returns ok → hints loaded, 1 if more are waiting else 0, ms until the next slot has to be loaded or -1
 -- Returns lost → the caller does not lead the bucket; nothing changed
 -- Since layout 1
@@ -13,25 +13,36 @@
 
 local token, limit = ARGV[3], tonumber(ARGV[4])
 
-if redis.call('GET', KEYS[1]) ~= token then return { 'lost' } end
+if call('GET', KEYS[1]) ~= token then return { 'lost' } end
 
 local function first_slot()
-  local slot, at_ms = unpack(redis.call('ZRANGE', prefix .. 'slots', 0, 0, 'WITHSCORES'))
-  return tonumber(slot), slot and math.max(0, at_ms - now_ms) or -1
+  local slot, at_ms = unpack(call('ZRANGE', prefix .. 'slots', 0, 0, 'WITHSCORES'))
+  return slot, slot and max(0, at_ms - now_ms) or -1
 end
 
 local loaded = 0
-local slot, wait_ms = first_slot()
-while wait_ms == 0 and loaded < limit do
-  local hints = redis.call('LPOP', prefix .. 'far:' .. slot, limit - loaded) or {}
-  for _, far in ipairs(hints) do
-    local number, offset = unpack_far(far)
-    -- LT: a stale hint must not push back a timer that was set since. Early ones are put right when due.
-    redis.call('ZADD', prefix .. 'near', 'LT', slot * SLOT_MS + offset, number)
+
+local function load(numbers, slot)
+  read_ahead(numbers)
+  for i = 1, #numbers do
+    local job = read(numbers[i])
+    -- A timer that was set again is hinted at elsewhere.
+    if job and (job.state == DELAYED or job.state == LEASED) and floor(job.due_ms / SLOT_MS) == slot then
+      hint(job.queue, job.number, job.due_ms)
+      loaded = loaded + 1
+    end
   end
-  loaded = loaded + #hints
-  if redis.call('EXISTS', prefix .. 'far:' .. slot) == 1 then break end
-  redis.call('ZREM', prefix .. 'slots', slot)
+end
+
+local slot, wait_ms = first_slot()
+while wait_ms == 0 and limit > 0 do
+  local far = prefix .. 'far:' .. slot
+  local numbers = call('LPOP', far, limit) or {}
+  load(numbers, tonumber(slot))
+  limit = limit - #numbers
+  if call('EXISTS', far) == 1 then break end
+  call('ZREM', prefix .. 'slots', slot)
   slot, wait_ms = first_slot()
 end
+settle()
 return { 'ok', loaded, wait_ms == 0 and 1 or 0, wait_ms }

@@ -13,49 +13,72 @@
 
 local token, limit = ARGV[3], tonumber(ARGV[4])
 
-if redis.call('GET', KEYS[1]) ~= token then return { 'lost' } end
+if call('GET', KEYS[1]) ~= token then return { 'lost' } end
 
-local near = prefix .. 'near'
-
-local numbers = redis.call('ZRANGE', near, '-inf', now_ms, 'BYSCORE', 'LIMIT', 0, limit)
-local buried, expiries, stale, latenesses, not_yet_due = 0, 0, 0, {}, {}
-
-local function bury(job)
-  count(job.queue, DEAD, 1)
-  job.state, job.expires_ms = DEAD, 0
-  redis.call('RPUSH', prefix .. 'dead:' .. job.queue, job.number)
-  buried = buried + 1
-end
+-- Queues that one call serves: fewer, and many small queues take many calls; more, and each has a small share.
+local QUEUES = 16
+local index = prefix .. 'due'
+local reply, buried, expirations, stale = { 'ok', 0, -1, 0, 0, 0 }, 0, 0, 0
 
 local function move(job)
-  count(job.queue, job.state, -1)
   if job.tries > 0 then
-    arrive(job)
-    latenesses[#latenesses + 1] = now_ms - job.due_ms
+    turn(job, READY, 'ready')
+    reply[#reply + 1] = now_ms - job.due_ms
   else
-    bury(job)
+    turn(job, DEAD, 'dead')
+    job.expires_ms = 0
+    buried = buried + 1
   end
-  write(job)
+  rewrite(job)
 end
 
-for _, number in ipairs(numbers) do
-  local job = read(number)
-  if not job or (job.state ~= DELAYED and job.state ~= LEASED) then
-    stale = stale + 1
-  elseif expired(job) then
-    delete(job)
-    expiries = expiries + 1
-  elseif job.due_ms > now_ms then
-    not_yet_due[#not_yet_due + 1] = job
-  else
-    move(job)
+-- Looks at up to so many hints of a queue; answers at how many, and whether more are due.
+local function serve(queue, share)
+  local near = prefix .. 'near:' .. queue
+  local numbers = call('ZRANGE', near, '-inf', now_ms, 'BYSCORE', 'LIMIT', 0, share)
+  read_ahead(numbers)
+  for i = 1, #numbers do
+    local job = read(numbers[i])
+    if not job or (job.state ~= DELAYED and job.state ~= LEASED) then
+      stale = stale + 1
+    elseif expired(job) then
+      delete(job)
+      expirations = expirations + 1
+    elseif job.due_ms > now_ms then
+      hint(job.queue, job.number, job.due_ms)
+    else
+      move(job)
+    end
   end
+  if #numbers > 0 then call('ZREMRANGEBYRANK', near, 0, #numbers - 1) end
+  local head_ms = call('ZRANGE', near, 0, 0, 'WITHSCORES')[2]
+  if not head_ms then
+    call('ZREM', index, queue)
+    return #numbers, false
+  end
+  -- What is left of a backlog waits behind the queues that have been due since before now.
+  call('ZADD', index, text('%d', max(head_ms, now_ms)), queue)
+  return #numbers, tonumber(head_ms) <= now_ms
 end
-if #numbers > 0 then redis.call('ZREM', near, unpack(numbers)) end
-for _, job in ipairs(not_yet_due) do hint(job) end
+
+-- Each queue has an equal share; what one does not need is there for another round.
+local again
+repeat
+  local due = call('ZRANGE', index, '-inf', now_ms, 'BYSCORE', 'LIMIT', 0, min(QUEUES, limit))
+  again = #due == QUEUES
+  for i = 1, #due do
+    local looked_at, has_more = serve(due[i], math.ceil(limit / (#due - i + 1)))
+    -- An entry of the index that is too early counts too, so that a call is bounded.
+    limit = limit - max(1, looked_at)
+    again = again or has_more
+  end
+until limit <= 0 or not again
 settle()
 
-local head = redis.call('ZRANGE', near, 0, 0, 'WITHSCORES')[2]
-local more = head and tonumber(head) <= now_ms and 1 or 0
-local wait_us = head and math.max(0, head * 1000 - now_us) or -1
-return { 'ok', more, wait_us, buried, expiries, stale, unpack(latenesses) }
+local head_ms = call('ZRANGE', index, 0, 0, 'WITHSCORES')[2]
+if head_ms then
+  reply[2] = tonumber(head_ms) <= now_ms and 1 or 0
+  reply[3] = max(0, head_ms * 1000 - now_us)
+end
+reply[4], reply[5], reply[6] = buried, expirations, stale
+return reply

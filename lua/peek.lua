@@ -14,35 +14,35 @@
 -- Returns again → stale hints were dropped and more remain: call again
 -- Since layout 1
 
-local name, which, number, nonce, created_ms = ARGV[3], ARGV[4], tonumber(ARGV[5]), ARGV[6], ARGV[7]
+local name, which, number, nonce, created_ms = ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7]
 local carry = tonumber(ARGV[8])
-local queue = tonumber(redis.call('HGET', KEYS[1], name))
+local queue = tonumber(call('HGET', KEYS[1], name))
 
 local function shown(job)
-  return { 'ok', now_ms, job.number, whole(job, carry) }
+  return { 'ok', now_ms, tonumber(job.number), whole(job, carry) }
 end
 
 local function oldest(state, stale_left)
   local list = prefix .. STATES[state] .. ':' .. queue
   while stale_left > 0 do
-    local head = redis.call('LINDEX', list, 0)
+    local head = call('LINDEX', list, 0)
     if not head then return { 'none' } end
     local job = hinted(head, state, queue)
     if job then
       if not expired(job) then return shown(job) end
       delete(job)
     end
-    redis.call('LPOP', list)
+    call('LPOP', list)
     stale_left = stale_left - 1
   end
   return { 'again' }
 end
 
 if which == 'job' then
-  local job = find(KEYS[1], name, number, nonce, created_ms)
+  local job = find(queue, number, nonce, created_ms)
   return job and shown(job) or { 'none' }
 end
 if not queue then return { 'none' } end
-local reply = oldest(which == 'ready' and READY or DEAD, number)
+local reply = oldest(which == 'ready' and READY or DEAD, tonumber(number))
 settle()
 return reply

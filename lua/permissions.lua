@@ -23,7 +23,8 @@ for _, key in ipairs({ KEYS[1], ARGV[3] }) do
     'ZREM' }) do
     need(command, key, '1')
   end
-  for _, command in ipairs({ 'HINCRBY', 'HSET', 'HSETNX', 'LRANGE', 'ZADD', 'ZRANGE', 'ZREMRANGEBYSCORE' }) do
+  for _, command in ipairs({ 'HINCRBY', 'HSET', 'HSETNX', 'LRANGE', 'ZADD', 'ZRANGE', 'ZREMRANGEBYRANK',
+    'ZREMRANGEBYSCORE' }) do
     need(command, key, '1', '1')
   end
   need('RENAME', key, key)

@@ -10,67 +10,86 @@
 -- ARGV[7] upload   name of the payloads that were uploaded before, '' = none were
 -- ARGV[8] header   of the first job, with its delay as due time and its time to live as expiry
 -- ARGV[9] payload  of the first job, '' = uploaded; header and payload of the others follow
--- Returns ok → now_ms, number of the first job; the others follow in order
+-- Returns ok → now_ms, then the number of the first job and how many follow it without a gap, itself counted;
+--   the same for the jobs behind each gap
 -- Returns missing → an uploaded payload is not there (any more); nothing changed
 -- Since layout 1
 
 local name, replaced, replaced_nonce, replaced_ms, upload, first_job = ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7], 8
-local jobs = (#ARGV - first_job + 1) / 2
 
--- Where the payload of a job waits: payloads of the same call are numbered from 0.
+-- Where the payload of a job waits, by the place of its header among the arguments: they are numbered from 0.
 local function uploaded(i)
-  return prefix .. 'upload:' .. upload .. ':' .. i
+  return prefix .. 'upload:' .. upload .. ':' .. text('%d', (i - first_job) / 2)
 end
 
-for i = 0, jobs - 1 do
-  if ARGV[first_job + 2 * i + 1] == '' and redis.call('EXISTS', uploaded(i)) == 0 then return { 'missing' } end
+for i = first_job, #ARGV, 2 do
+  if ARGV[i + 1] == '' and call('EXISTS', uploaded(i)) == 0 then return { 'missing' } end
 end
 
-local queue = tonumber(redis.call('HGET', KEYS[1], name))
+local queue = tonumber(call('HGET', KEYS[1], name))
 if not queue then
-  queue = redis.call('HINCRBY', KEYS[1], '#', 1)
-  redis.call('HSET', KEYS[1], name, queue)
-  redis.call('HSET', prefix .. 'q:' .. queue, 'name', name)
+  queue = call('HINCRBY', KEYS[1], '#', 1)
+  call('HSET', KEYS[1], name, queue)
+  call('HSET', prefix .. 'q:' .. queue, 'name', name)
 end
 
 if replaced ~= '' then
-  local job = find(KEYS[1], name, replaced, replaced_nonce, replaced_ms)
+  local job = find(queue, replaced, replaced_nonce, replaced_ms)
   if job then delete(job) end
 end
 
 -- Timers with the same due time come in the order of their numbers' text. Numbers begin at seven digits, so
--- that is the order of publishing for the first nine million jobs, and after them except at a change of length.
-local FIRST_NUMBER = 1000001
+-- that is the order of publishing for the first nine million numbers, and after them except at a change of length.
+local BEFORE_FIRST = 1000000
+-- A chunk takes 100 jobs, or as many of one size as fit into 8 KiB with what a hash needs beside the records.
+local CHUNK, CHUNK_BYTES, FIELD_BYTES = 100, 8160, 6
 
-local last = redis.call('INCRBY', prefix .. 'seq', jobs)
-if last == jobs then last = redis.call('INCRBY', prefix .. 'seq', FIRST_NUMBER - 1) end
-local first = last - jobs + 1
-for i = 0, jobs - 1 do
-  local header, payload = ARGV[first_job + 2 * i], ARGV[first_job + 2 * i + 1]
-  local job = unpack_header(header)
-  place(job, first + i)
-  job.queue, job.created_ms = queue, now_ms
-  if job.expires_ms > 0 then job.expires_ms = from_ms + job.expires_ms end
-  if job.state == DELAYED then
-    job.due_ms = from_ms + job.due_ms
-    count(queue, DELAYED, 1)
-    hint(job)
-  else
-    job.due_ms = now_ms
-    arrive(job)
+local count_all = (#ARGV - first_job + 1) / 2
+local seq = call('INCRBY', prefix .. 'seq', count_all)
+local last = seq - count_all
+if last == 0 then last = BEFORE_FIRST end
+local reply, changes, all_ready, expected = { 'ok', now_ms }, changes_of(queue), {}, nil
+for i = first_job, #ARGV, 2 do
+  local payload = ARGV[i + 1]
+  local _, state, flags, tries, attempt, _, _, delay_ms, ttl_ms, nonce = struct.unpack(HEADER, ARGV[i])
+  local is_outside = bit.band(flags, BODY_OUTSIDE) ~= 0
+  last = last + 1
+  local place = last % CHUNK
+  if place > 0 and (place + 1) * (HEADER_BYTES + FIELD_BYTES + (is_outside and 0 or #payload)) > CHUNK_BYTES then
+    last = last - place + CHUNK
   end
-  if bit.band(job.flags, BODY_OUTSIDE) ~= 0 then
-    local body = prefix .. 'body:' .. job.number
+  local number = text('%d', last)
+  if is_outside then
+    local body = prefix .. 'body:' .. number
     if payload == '' then
-      redis.call('RENAME', uploaded(i), body)
-      redis.call('PERSIST', body)
+      call('RENAME', uploaded(i), body)
+      call('PERSIST', body)
     else
-      redis.call('SET', body, payload)
+      call('SET', body, payload)
       payload = ''
     end
   end
-  redis.call('HSET', prefix .. 'c:' .. job.chunk, job.field, pack(job) .. payload)
-  expire_later(job)
+  if last ~= expected then
+    reply[#reply + 1] = last
+    reply[#reply + 1] = 0
+  end
+  reply[#reply], expected = reply[#reply] + 1, last + 1
+  local due_ms, expires_ms = now_ms, 0
+  if ttl_ms > 0 then
+    expires_ms = from_ms + ttl_ms
+    expire_later(number, expires_ms)
+  end
+  if state == DELAYED then
+    due_ms = from_ms + delay_ms
+    hint(queue, number, due_ms)
+  else
+    all_ready[#all_ready + 1] = number
+  end
+  write(number, struct.pack(HEADER, VERSION, state, flags, tries, attempt, queue, now_ms, due_ms, expires_ms, nonce)
+    .. payload)
 end
+if last ~= seq then call('SET', prefix .. 'seq', text('%d', last)) end
+changes[DELAYED], changes[READY] = changes[DELAYED] + count_all - #all_ready, changes[READY] + #all_ready
+if #all_ready > 0 then changes.ready = all_ready end
 settle()
-return { 'ok', now_ms, first }
+return reply

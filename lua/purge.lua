@@ -11,11 +11,13 @@
 
 local name, state, limit = ARGV[3], ARGV[4] == 'ready' and READY or DEAD, tonumber(ARGV[5])
 
-local queue = tonumber(redis.call('HGET', KEYS[1], name))
+local queue = tonumber(call('HGET', KEYS[1], name))
 if not queue then return { 'ok', 0, 0 } end
 local list = prefix .. STATES[state] .. ':' .. queue
 local purged = 0
-for _, number in ipairs(redis.call('LPOP', list, limit) or {}) do
+local numbers = call('LPOP', list, limit) or {}
+read_ahead(numbers)
+for _, number in ipairs(numbers) do
   local job = hinted(number, state, queue)
   if job then
     delete(job)
@@ -25,7 +27,7 @@ end
 settle()
 
 local function is_empty()
-  for _, jobs in ipairs(redis.call('HMGET', prefix .. 'q:' .. queue, unpack(STATES))) do
+  for _, jobs in ipairs(call('HMGET', prefix .. 'q:' .. queue, unpack(STATES))) do
     if tonumber(jobs or 0) ~= 0 then return false end
   end
   return true
@@ -33,7 +35,7 @@ end
 
 -- No record names it any more. Published to again, it gets a new number.
 if state == READY and is_empty() then
-  redis.call('HDEL', KEYS[1], name)
-  redis.call('DEL', prefix .. 'q:' .. queue)
+  call('HDEL', KEYS[1], name)
+  call('DEL', prefix .. 'q:' .. queue)
 end
-return { 'ok', purged, redis.call('EXISTS', list) }
+return { 'ok', purged, call('EXISTS', list) }

@@ -15,14 +15,13 @@
 
 local name, number, nonce, created_ms, attempt = ARGV[3], ARGV[4], ARGV[5], ARGV[6], tonumber(ARGV[7])
 
-local job = find(KEYS[1], name, number, nonce, created_ms)
+local queue = tonumber(call('HGET', KEYS[1], name))
+local job = find(queue, number, nonce, created_ms)
 if not job then return { 'gone' } end
 if job.state ~= LEASED or job.attempt ~= attempt then return { 'lost' } end
-redis.call('ZREM', prefix .. 'near', job.number)
-count(job.queue, LEASED, -1)
-count(job.queue, READY, 1)
-job.state, job.tries, job.attempt, job.due_ms = READY, job.tries + 1, job.attempt - 1, now_ms
-write(job)
+add(turn(job, READY), 'untimed', number)
+job.tries, job.attempt, job.due_ms = job.tries + 1, job.attempt - 1, now_ms
+rewrite(job)
 settle()
-if redis.call('LPUSH', prefix .. 'ready:' .. job.queue, job.number) == 1 then ring(job.queue) end
+if call('LPUSH', prefix .. 'ready:' .. queue, number) == 1 then ring(prefix .. 'q:' .. queue) end
 return { 'ok' }

@@ -11,21 +11,22 @@
 
 local name, limit, ttl_ms = ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5])
 
-local queue = tonumber(redis.call('HGET', KEYS[1], name))
+local queue = tonumber(call('HGET', KEYS[1], name))
 if not queue then return { 'ok', 0, 0 } end
 local list = prefix .. 'dead:' .. queue
 local respawned = 0
-for _, number in ipairs(redis.call('LPOP', list, limit) or {}) do
+local numbers = call('LPOP', list, limit) or {}
+read_ahead(numbers)
+for _, number in ipairs(numbers) do
   local job = hinted(number, DEAD, queue)
   if job then
-    count(queue, DEAD, -1)
-    arrive(job)
+    turn(job, READY, 'ready')
     job.tries, job.due_ms = 1, now_ms
     job.expires_ms = ttl_ms > 0 and from_ms + ttl_ms or 0
-    write(job)
-    expire_later(job)
+    rewrite(job)
+    if ttl_ms > 0 then expire_later(number, job.expires_ms) end
     respawned = respawned + 1
   end
 end
 settle()
-return { 'ok', respawned, redis.call('EXISTS', list) }
+return { 'ok', respawned, call('EXISTS', list) }

@@ -9,10 +9,10 @@
 
 local name = ARGV[3]
 
-local queue = redis.call('HGET', KEYS[1], name)
+local queue = call('HGET', KEYS[1], name)
 if not queue then return { 'ok', 0, 0, 0, 0 } end
 local reply = { 'ok' }
-for i, jobs in ipairs(redis.call('HMGET', prefix .. 'q:' .. queue, unpack(STATES))) do
+for i, jobs in ipairs(call('HMGET', prefix .. 'q:' .. queue, unpack(STATES))) do
   reply[i + 1] = tonumber(jobs or 0)
 end
 return reply

@@ -12,28 +12,27 @@
 
 local token, limit, pause_ms = ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5])
 
-if redis.call('GET', KEYS[1]) ~= token then return { 'lost' } end
+if call('GET', KEYS[1]) ~= token then return { 'lost' } end
 
 local expiry = prefix .. 'expiry'
 local swept, swept_ready = 0, {}
 
 local function sweep_chunk(chunk)
-  local records, next_ms = redis.call('HGETALL', prefix .. 'c:' .. chunk), nil
+  local records, next_ms = call('HGETALL', chunks .. chunk), nil
   for i = 1, #records, 2 do
-    local job = unpack_header(records[i + 1])
+    local job = unpack_header(chunk .. records[i], records[i + 1])
     if job and job.expires_ms > now_ms then
       next_ms = math.min(next_ms or job.expires_ms, job.expires_ms)
     elseif job and job.expires_ms > 0 then
-      place(job, chunk * CHUNK + records[i])
       delete(job)
       swept = swept + 1
       if job.state == READY then swept_ready[job.queue] = (swept_ready[job.queue] or 0) + 1 end
     end
   end
   if next_ms then
-    redis.call('ZADD', expiry, math.max(next_ms, now_ms + pause_ms), chunk)
+    call('ZADD', expiry, math.max(next_ms, now_ms + pause_ms), chunk)
   else
-    redis.call('ZREM', expiry, chunk)
+    call('ZREM', expiry, chunk)
   end
 end
 
@@ -41,18 +40,18 @@ end
 local function drop_stale_head(queue, hints)
   local list = prefix .. 'ready:' .. queue
   for _ = 1, hints do
-    local number = redis.call('LINDEX', list, 0)
+    local number = call('LINDEX', list, 0)
     if not number or hinted(number, READY, queue) then return end
-    redis.call('LPOP', list)
+    call('LPOP', list)
   end
 end
 
-for _, chunk in ipairs(redis.call('ZRANGE', expiry, '-inf', now_ms, 'BYSCORE', 'LIMIT', 0, limit)) do
-  sweep_chunk(tonumber(chunk))
+for _, chunk in ipairs(call('ZRANGE', expiry, '-inf', now_ms, 'BYSCORE', 'LIMIT', 0, limit)) do
+  sweep_chunk(chunk)
 end
 for queue, hints in pairs(swept_ready) do drop_stale_head(queue, hints) end
 settle()
 
-local head = redis.call('ZRANGE', expiry, 0, 0, 'WITHSCORES')[2]
+local head = call('ZRANGE', expiry, 0, 0, 'WITHSCORES')[2]
 local wait_ms = head and math.max(0, head - now_ms) or -1
 return { 'ok', swept, wait_ms == 0 and 1 or 0, wait_ms }

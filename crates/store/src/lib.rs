@@ -16,6 +16,7 @@ mod link;
 mod measures;
 mod permissions;
 mod pools;
+mod prelude;
 mod reply;
 mod script;
 mod server_check;

@@ -74,9 +74,7 @@ impl Reply {
     }
 
     pub(crate) fn state(&mut self) -> Result<State, StoreError> {
-        let number = self.count()?;
-        let state = u8::try_from(number).ok().and_then(State::from_number);
-        state.ok_or_else(|| StoreError::corrupt(format!("script answered state {number}")))
+        state(self.count()?)
     }
 
     pub(crate) fn bytes(&mut self) -> Result<Bytes, StoreError> {
@@ -90,6 +88,12 @@ impl Reply {
         let value = self.values.next().unwrap_or(Value::Nil);
         redis::from_redis_value(value).map_err(|error| StoreError::corrupt(error.to_string()))
     }
+}
+
+/// The state with this number.
+pub(crate) fn state(number: u64) -> Result<State, StoreError> {
+    let state = u8::try_from(number).ok().and_then(State::from_number);
+    state.ok_or_else(|| StoreError::corrupt(format!("script answered state {number}")))
 }
 
 /// Says of what kind the value was, not what it held: that may be somebody's job.

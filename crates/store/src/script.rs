@@ -1,6 +1,6 @@
 //! Scripts: how they are put together, called, and answered.
 //!
-//! A script is the shebang line of its file, the prelude, and the rest of its file. It is called by
+//! A script is the shebang line of its file, what it uses of the prelude, and the rest of its file. It is called by
 //! its hash; where the server has forgotten it (a restart, `SCRIPT FLUSH`, a new primary) it is
 //! loaded and called again, which is safe because a call that finds no script has done nothing.
 
@@ -11,6 +11,7 @@ use redis::{Cmd, ErrorKind, RedisResult, Script, ServerErrorKind, ToRedisArgs, V
 use tidegate_core::keys::BucketKeys;
 use tidegate_core::{JobId, QueueKey};
 
+use crate::prelude;
 use crate::reply::Reply;
 use crate::{Store, StoreError};
 
@@ -40,12 +41,11 @@ macro_rules! script {
 }
 pub(crate) use script;
 
-const PRELUDE: &str = include_str!("../../../lua/prelude.lua");
-
 pub(crate) fn assemble(verb: &'static str, file: &str) -> VerbScript {
     // The flags must stand on the very first line of what Redis is given.
     let (shebang, body) = file.split_once('\n').unwrap_or((file, ""));
-    let script = Script::new(&format!("{shebang}\n{PRELUDE}\n{body}"));
+    let used = prelude::used_by(body);
+    let script = Script::new(&format!("{shebang}\n{used}\n{body}"));
     VerbScript { verb, script }
 }
 

@@ -146,10 +146,10 @@ async fn warn_of_untuned_hashes(session: &Session, config: &StoreConfig) {
     };
     let wanted = config.inline_limit_bytes + tidegate_core::codec::HEADER_BYTES;
     let setting = |name: &str| settings.get(name).copied().unwrap_or(usize::MAX);
-    if setting("hash-max-listpack-value") < wanted || setting("hash-max-listpack-entries") < 64 {
+    if setting("hash-max-listpack-value") < wanted || setting("hash-max-listpack-entries") < 100 {
         tracing::warn!(
             "redis is not tuned for records and will use more memory: set `hash-max-listpack-value` to \
-             at least {wanted} and `hash-max-listpack-entries` to at least 64, as in deploy/redis/redis.conf"
+             at least {wanted} and `hash-max-listpack-entries` to at least 100, as in deploy/redis/redis.conf"
         );
     }
 }

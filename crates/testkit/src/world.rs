@@ -3,7 +3,10 @@
 //! For every bucket, in one snapshot:
 //! * the counts of each queue equal its records by state;
 //! * every ready and every dead record is named exactly once by its queue's list;
-//! * every delayed and every leased record is named by a timer that is not later than its due time;
+//! * every delayed and every leased record is named by a timer of its queue that is not later than its
+//!   due time, or by the far slot that it is in;
+//! * every queue with near timers is known to `move_due` no later than it has the first of them, unless
+//!   that is due already; every far slot is known to `load_slot`, ahead of its time;
 //! * every body stored outside of its record has its record, and the other way round;
 //! * a payload that was uploaded and has become no body goes away by itself, soon;
 //! * every record that expires is known to the sweep no later than it expires, or the sweep is about
@@ -19,7 +22,7 @@ use std::fmt::Write;
 
 use tidegate_core::State;
 
-use snapshot::{Bucket, Record};
+use snapshot::{Bucket, Record, SLOT_MS};
 
 /// The sweep looks at a chunk whose jobs expire one by one no more often than this.
 const SWEEP_PAUSE_MS: u64 = 1000;
@@ -107,6 +110,7 @@ impl Bucket {
         let ready = times_named(&self.ready);
         let dead = times_named(&self.dead);
         let timers = self.earliest_timers();
+        self.check_indexes(&mut found);
         for record in self.records.values() {
             self.check_reachable(record, &ready, &dead, &timers, &mut found);
             self.check_body(record, &mut found);
@@ -154,7 +158,7 @@ impl Bucket {
         record: &Record,
         ready: &HashMap<(u32, u64), u64>,
         dead: &HashMap<(u32, u64), u64>,
-        timers: &HashMap<u64, u64>,
+        timers: &HashMap<(u32, u64), u64>,
         found: &mut Found<'_>,
     ) {
         let header = &record.header;
@@ -178,7 +182,8 @@ impl Bucket {
                     );
                 }
             }
-            State::Delayed | State::Leased => match timers.get(&record.number) {
+            State::Delayed | State::Leased => match timers.get(&(header.queue, record.number)) {
+                _ if self.is_in_far_slot(record) => {}
                 None => found.defect(record.number, &format!("is {word} and has no timer")),
                 Some(at_ms) if *at_ms > header.due_at_ms => {
                     let late = at_ms - header.due_at_ms;
@@ -213,13 +218,41 @@ impl Bucket {
         }
     }
 
-    fn earliest_timers(&self) -> HashMap<u64, u64> {
-        let mut earliest: HashMap<u64, u64> = HashMap::new();
-        for (number, at_ms) in self.near.iter().chain(&self.far) {
-            let known = earliest.entry(*number).or_insert(*at_ms);
-            *known = (*known).min(*at_ms);
+    fn check_indexes(&self, found: &mut Found<'_>) {
+        for (queue, timers) in &self.near {
+            let first_ms = timers.iter().map(|(_, at_ms)| *at_ms).min();
+            // What is due already waits for its turn, which counts from when the queue had its last one.
+            let latest = first_ms.map(|first_ms| first_ms.max(self.now_ms));
+            if latest.is_some_and(|latest| self.due.get(queue).is_none_or(|at_ms| *at_ms > latest))
+            {
+                found.line(format!(
+                    "queue {queue} has near timers and nobody looks in time"
+                ));
+            }
         }
-        earliest
+        for slot in self.far.keys() {
+            let begins_ms = slot * SLOT_MS;
+            if self.slots.get(slot).is_none_or(|at_ms| *at_ms > begins_ms) {
+                found.line(format!("slot {slot} is not loaded in time"));
+            }
+        }
+    }
+
+    /// Whether the far slot of the record's due time names it.
+    fn is_in_far_slot(&self, record: &Record) -> bool {
+        let slot = self.far.get(&(record.header.due_at_ms / SLOT_MS));
+        slot.is_some_and(|numbers| numbers.contains(&record.number))
+    }
+
+    /// The earliest near timer of each job, by queue and job number.
+    fn earliest_timers(&self) -> HashMap<(u32, u64), u64> {
+        let timers = self.near.iter();
+        timers
+            .flat_map(|(queue, timers)| {
+                let timers = timers.iter();
+                timers.map(|(number, at_ms)| ((*queue, *number), *at_ms))
+            })
+            .collect()
     }
 }
 

@@ -96,8 +96,8 @@ impl World {
         for (name, queue, job) in &self.numbers {
             text = text.replace(&format!("@{name}"), &queue.to_string());
             text = text.replace(&format!("#{name}"), &job.to_string());
-            text = text.replace(&format!("%{name}"), &(job / 64).to_string());
-            text = text.replace(&format!("&{name}"), &(job % 64).to_string());
+            text = text.replace(&format!("%{name}"), &(job / 100).to_string());
+            text = text.replace(&format!("&{name}"), &format!("{:02}", job % 100));
         }
         text
     }
@@ -157,15 +157,15 @@ async fn jobs_that_nothing_names_are_found() {
             "job #dead is dead and in its list 0 times",
         ),
         (
-            "ZREM tg:{0}:near #delayed",
+            "ZREM tg:{0}:near:@delayed #delayed",
             "job #delayed is delayed and has no timer",
         ),
         (
-            "ZREM tg:{0}:near #leased",
+            "ZREM tg:{0}:near:@leased #leased",
             "job #leased is leased and has no timer",
         ),
         (
-            "ZINCRBY tg:{0}:near 7 #leased",
+            "ZINCRBY tg:{0}:near:@leased 7 #leased",
             "job #leased is leased and its timer is 7 ms late",
         ),
     ] {
@@ -180,9 +180,29 @@ async fn a_far_timer_that_is_gone_is_found() {
     range.arg("tg:{0}:slots").arg(0).arg(-1);
     let slots: Vec<String> = range.query_async(&mut world.connection).await.unwrap();
     assert_eq!(slots.len(), 1);
+    world.run("DEL tg:{0}:slots").await;
+    let expected = format!("bucket 0: slot {} is not loaded in time", slots[0]);
+    assert_eq!(world.defects().await, [expected]);
     world.run(&format!("DEL tg:{{0}}:far:{}", slots[0])).await;
     let expected = world.filled("bucket 0: job #far is delayed and has no timer");
     assert_eq!(world.defects().await, [expected]);
+}
+
+#[tokio::test]
+async fn timers_that_nobody_looks_at_in_time_are_found() {
+    let said = "queue @delayed has near timers and nobody looks in time";
+    expect(&["ZREM tg:{0}:due @delayed"], &[said]).await;
+    expect(&["ZINCRBY tg:{0}:due 7 @delayed"], &[said]).await;
+}
+
+#[tokio::test]
+async fn a_timer_among_those_of_another_queue_is_found() {
+    let moved = [
+        "ZREM tg:{0}:near:@delayed #delayed",
+        "ZADD tg:{0}:near:@leased 5 #delayed",
+        "ZADD tg:{0}:due 5 @leased",
+    ];
+    expect(&moved, &["job #delayed is delayed and has no timer"]).await;
 }
 
 #[tokio::test]
@@ -195,7 +215,10 @@ async fn jobs_that_are_named_twice_are_found() {
 async fn wrong_counts_are_found() {
     let said = "queue @leased counts 2 leased jobs, there are 1";
     expect(&["HINCRBY tg:{0}:q:@leased leased 1"], &[said]).await;
-    let delete = ["HDEL tg:{0}:c:%leased &leased", "ZREM tg:{0}:near #leased"];
+    let delete = [
+        "HDEL tg:{0}:c:%leased &leased",
+        "ZREM tg:{0}:near:@leased #leased",
+    ];
     let said = "queue @leased counts 1 leased jobs, there are 0";
     expect(&delete, &[said]).await;
 }
@@ -218,8 +241,10 @@ async fn stale_hints_are_no_defect() {
     let stale = [
         "RPUSH tg:{0}:ready:@ready 77",
         "RPUSH tg:{0}:dead:@dead #ready",
-        "ZADD tg:{0}:near 5 #ready",
-        "ZADD tg:{0}:near 5 99",
+        "ZADD tg:{0}:near:@ready 5 #ready",
+        "ZADD tg:{0}:near:@ready 5 99",
+        "ZADD tg:{0}:due 5 @ready",
+        "ZADD tg:{0}:due 5 99",
         "LPUSH tg:{0}:ready:@delayed #delayed",
     ];
     expect(&stale, &[]).await;

@@ -75,7 +75,7 @@ async fn the_sweep_gives_memory_and_counts_back_from_every_state_but_dead() {
     assert_eq!(f.counts().await, [0, 0, 0, 1]);
     let far_hint_of_the_lease = format!("tg:{{0}}:far:{}", (START + 180_000) / 65_536);
     let expected = [
-        "tg:{0}:c:15625",
+        "tg:{0}:c:10000",
         "tg:{0}:dead:1",
         &far_hint_of_the_lease,
         "tg:{0}:slots",

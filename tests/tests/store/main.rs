@@ -6,6 +6,7 @@
     reason = "a test that fails should say so at once"
 )]
 
+mod chunks;
 mod clock;
 mod corrupt;
 mod durability;
@@ -19,4 +20,5 @@ mod model;
 mod outside_bodies;
 mod pump_verbs;
 mod stalled_transfers;
+mod turns;
 mod verbs;

@@ -7,7 +7,8 @@ use super::text::has_word;
 use super::tree::{File, Tree};
 
 const SCRIPTS: &str = "lua/";
-const PRELUDE: &str = "prelude";
+/// What scripts share.
+const SHARED: [&str; 2] = ["prelude", "changes"];
 const LAYOUT: &str = "docs/redis-layout.md";
 const STORE: &str = "crates/store/src/";
 /// The prelude reads these for every script.
@@ -16,7 +17,7 @@ const READ_BY_PRELUDE: [u32; 2] = [1, 2];
 pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
     let scripts = tree
         .with_extension("lua")
-        .filter(|file| file.path.starts_with(SCRIPTS) && file.stem() != PRELUDE);
+        .filter(|file| file.path.starts_with(SCRIPTS) && !SHARED.contains(&file.stem()));
     scripts
         .flat_map(|script| [check_places(tree, script), check_contract(script)].concat())
         .collect()

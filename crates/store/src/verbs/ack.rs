@@ -1,6 +1,6 @@
 use tidegate_core::{JobId, QueueKey, State};
 
-use crate::reply::Reply;
+use crate::reply::{self, Reply};
 use crate::script::{LazyScript, script};
 use crate::{Store, StoreError};
 
@@ -66,25 +66,21 @@ impl Store {
         let now_ms = reply.count()?;
         jobs.iter()
             .map(|job| match is_here(&job) {
-                true => outcome(&mut reply, now_ms),
+                true => outcome(&mut reply, job.id, now_ms),
                 false => Ok(Acked::AlreadyGone),
             })
             .collect()
     }
 }
 
-fn outcome(reply: &mut Reply, now_ms: u64) -> Result<Acked, StoreError> {
-    let outcome = reply.count()?;
-    if outcome != 1 {
-        let (_, _) = (reply.count()?, reply.count()?);
-    }
+fn outcome(reply: &mut Reply, id: JobId, now_ms: u64) -> Result<Acked, StoreError> {
+    let (outcome, state) = (reply.count()?, reply.count()?);
     match outcome {
         0 => Ok(Acked::AlreadyGone),
-        1 => {
-            let was = reply.state()?;
-            let age_ms = now_ms.saturating_sub(reply.count()?);
-            Ok(Acked::Done { was, age_ms })
-        }
+        1 => Ok(Acked::Done {
+            was: reply::state(state)?,
+            age_ms: now_ms.saturating_sub(id.created_at_ms()),
+        }),
         2 => Ok(Acked::Lost),
         other => Err(StoreError::corrupt(format!("script answered {other}"))),
     }

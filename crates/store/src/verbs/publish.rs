@@ -2,6 +2,7 @@ use tidegate_core::codec::{NewRecord, encode_new_job};
 use tidegate_core::{InvalidJob, JobId, NewJob, QueueKey};
 
 use crate::bodies::{SMALL_TRANSFER_BYTES_MAX, Uploads};
+use crate::reply::Reply;
 use crate::script::{LazyScript, script};
 use crate::{Store, StoreError};
 
@@ -57,8 +58,16 @@ impl Store {
             return Err(StoreError::not_ready(detail.to_owned()));
         }
         let mut reply = reply.ok()?;
-        let (now_ms, first) = (reply.count()?, reply.count()?);
-        let ids = (first..).zip(nonces);
+        let now_ms = reply.count()?;
+        let numbers = numbers(&mut reply)?;
+        if numbers.len() != nonces.len() {
+            return Err(StoreError::corrupt(format!(
+                "script numbered {} jobs of {}",
+                numbers.len(),
+                nonces.len()
+            )));
+        }
+        let ids = numbers.into_iter().zip(nonces);
         Ok(ids
             .map(|(number, nonce)| JobId::new(now_ms, bucket, number, nonce))
             .collect())
@@ -73,4 +82,15 @@ impl Store {
             config.compress_from_bytes,
         )
     }
+}
+
+/// The numbers of the published jobs: runs without a gap, each as its first number and its length.
+fn numbers(reply: &mut Reply) -> Result<Vec<u64>, StoreError> {
+    let mut numbers = Vec::new();
+    while reply.has_more() {
+        let (first, count) = (reply.count()?, reply.count()?);
+        let run = (first..).zip(0..count.min(PUBLISH_JOBS_MAX as u64));
+        numbers.extend(run.map(|(number, _)| number));
+    }
+    Ok(numbers)
 }

@@ -24,7 +24,7 @@ pub enum Swept {
 }
 
 impl Store {
-    /// Deletes the expired jobs of up to `limit` chunks of 64 jobs.
+    /// Deletes the expired jobs of up to `limit` chunks of up to 100 jobs.
     ///
     /// # Errors
     /// Redis is unavailable.

@@ -8,8 +8,9 @@ use redis::{Script, Value};
 use tidegate_core::codec::{Flags, Header};
 use tidegate_core::keys::BucketKeys;
 
-const SLOT_MS: u64 = 65_536;
-const CHUNK: u64 = 64;
+/// The length of a far slot.
+pub(super) const SLOT_MS: u64 = 65_536;
+const CHUNK: u64 = 100;
 const ANSWER_LIMIT: Duration = Duration::from_secs(60);
 
 /// Returns the clock, then for each kind of key of the bucket its kind, the rest of its name and its
@@ -27,17 +28,19 @@ local function dump(kind, read)
 end
 local function all_of_hash(key) return redis.call('HGETALL', key) end
 local function all_of_list(key) return redis.call('LRANGE', key, 0, -1) end
+local function all_of_sorted_set(key) return redis.call('ZRANGE', key, 0, -1, 'WITHSCORES') end
 dump('c', all_of_hash)
 dump('q', all_of_hash)
 dump('ready', all_of_list)
 dump('dead', all_of_list)
 dump('far', all_of_list)
+dump('near', all_of_sorted_set)
 dump('body', function() return {} end)
 dump('upload', function(key) return redis.call('PTTL', key) end)
-for _, kind in ipairs({ 'near', 'expiry' }) do
+for _, kind in ipairs({ 'due', 'slots', 'expiry' }) do
   reply[#reply + 1] = kind
   reply[#reply + 1] = ''
-  reply[#reply + 1] = redis.call('ZRANGE', prefix .. kind, 0, -1, 'WITHSCORES')
+  reply[#reply + 1] = all_of_sorted_set(prefix .. kind)
 end
 return reply
 ";
@@ -70,9 +73,14 @@ pub(super) struct Bucket {
     /// Queue and job number of each entry.
     pub(super) ready: Vec<(u32, u64)>,
     pub(super) dead: Vec<(u32, u64)>,
-    /// Job number and moment.
-    pub(super) near: Vec<(u64, u64)>,
-    pub(super) far: Vec<(u64, u64)>,
+    /// Queue → job number and moment of each timer.
+    pub(super) near: HashMap<u32, Vec<(u64, u64)>>,
+    /// Slot → job numbers.
+    pub(super) far: HashMap<u64, HashSet<u64>>,
+    /// Queue → moment.
+    pub(super) due: HashMap<u32, u64>,
+    /// Slot → moment.
+    pub(super) slots: HashMap<u64, u64>,
     pub(super) bodies: HashSet<u64>,
     /// Name → ms to live.
     pub(super) uploads: HashMap<String, i64>,
@@ -144,16 +152,17 @@ impl Bucket {
             "ready" => self.ready.extend(entries(name, contents)),
             "dead" => self.dead.extend(entries(name, contents)),
             "far" => {
-                let hints: Vec<u128> = parsed(contents).expect("far hints");
-                let far = hints.into_iter().map(|hint| unpacked(number(name), hint));
-                self.far.extend(far);
+                let numbers = parsed(contents).expect("job numbers");
+                self.far.insert(number(name), numbers);
             }
+            "near" => drop(self.near.insert(number(name) as u32, pairs(contents))),
             "body" => drop(self.bodies.insert(number(name))),
             "upload" => {
                 let left_ms = parsed(contents).expect("a time to live");
                 self.uploads.insert(name.to_owned(), left_ms);
             }
-            "near" => self.near = pairs(contents),
+            "due" => self.due = pairs(contents).into_iter().collect(),
+            "slots" => self.slots = pairs(contents).into_iter().collect(),
             _ => self.expiry = pairs(contents).into_iter().collect(),
         }
     }
@@ -166,13 +175,6 @@ impl Bucket {
             self.records.insert(number, Record { number, header });
         }
     }
-}
-
-/// A far hint is the job number and the offset inside the slot in one decimal number.
-fn unpacked(slot: u64, hint: u128) -> (u64, u64) {
-    let slot_ms = u128::from(SLOT_MS);
-    let (number, offset) = (hint / slot_ms, hint % slot_ms);
-    (number as u64, slot * SLOT_MS + offset as u64)
 }
 
 fn entries(queue: &str, contents: Value) -> Vec<(u32, u64)> {

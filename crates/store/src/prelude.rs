@@ -1,0 +1,77 @@
+//! What scripts share, and which of it a script is given.
+//!
+//! Whatever stands in the text of a script is made anew at each call: twenty functions that a call does
+//! not use cost it more than two of its commands. So a script is given only what it uses. Shared text
+//! consists of blocks with blank lines between them, and a block is used when a name that it defines
+//! occurs in the script, or in a block that is used and stands behind it.
+
+/// Clock, words and reading, then what scripts share that change jobs.
+const SHARED: [&str; 2] = [
+    include_str!("../../../lua/prelude.lua"),
+    include_str!("../../../lua/changes.lua"),
+];
+
+/// The shared text that this script uses, in the order of the files.
+pub(crate) fn used_by(script: &str) -> String {
+    used_of(&SHARED.join("\n"), script)
+}
+
+fn used_of(shared: &str, script: &str) -> String {
+    let mut user = code_of(script);
+    let mut used = Vec::new();
+    for block in shared.split("\n\n").collect::<Vec<_>>().into_iter().rev() {
+        let mut names = block.lines().flat_map(names_defined_in);
+        if names.any(|name| words_of(&user).any(|word| word == name)) {
+            user.push_str(&code_of(block));
+            used.push(block);
+        }
+    }
+    used.reverse();
+    used.join("\n\n")
+}
+
+/// The text without its comments.
+fn code_of(text: &str) -> String {
+    let code = |line: &str| line.split("--").next().unwrap_or_default().to_owned() + "\n";
+    text.lines().map(code).collect()
+}
+
+fn words_of(code: &str) -> impl Iterator<Item = &str> {
+    code.split(|c: char| !c.is_ascii_alphanumeric() && c != '_')
+}
+
+/// The names that a line defines for the whole script: `local function name(…)` or `local name, name = …`.
+fn names_defined_in(line: &str) -> impl Iterator<Item = &str> {
+    let defined = line.strip_prefix("local ").unwrap_or_default();
+    let defined = defined.strip_prefix("function ").unwrap_or(defined);
+    let names = defined.split(['=', '(']).next().unwrap_or_default();
+    words_of(names).filter(|name| !name.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIBRARY: &str = "-- library: for all.\n\nlocal a, b = 1, 2\n\nlocal c\n\n-- Uses b.\nlocal function \
+                           first()\n  return a\nend\n\nlocal function second()\n  return first()\nend\n";
+
+    #[test]
+    fn a_script_is_given_what_it_uses_and_what_that_uses() {
+        let of = |script| used_of(LIBRARY, script);
+        assert_eq!(of("return 1"), "");
+        assert_eq!(of("return b"), "local a, b = 1, 2");
+        assert_eq!(of("-- second\nreturn abc, c2, firstly"), "");
+        let first = "local a, b = 1, 2\n\n-- Uses b.\nlocal function first()\n  return a\nend";
+        assert_eq!(of("return first()"), first);
+        let second = format!("{first}\n\nlocal function second()\n  return first()\nend\n");
+        assert_eq!(of("return second()"), second);
+    }
+
+    #[test]
+    fn scripts_that_touch_no_job_have_nothing_to_do_with_them() {
+        let lease = used_by(include_str!("../../../lua/lease_acquire.lua"));
+        assert!(!lease.contains("function"));
+        let publish = used_by(include_str!("../../../lua/publish.lua"));
+        assert!(publish.contains("function settle") && !publish.contains("function read_ahead"));
+    }
+}

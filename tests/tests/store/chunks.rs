@@ -1,0 +1,113 @@
+//! Calls about many jobs, whose records lie in several chunks, and neighbours of many sizes.
+
+use std::collections::BTreeSet;
+
+use bytes::Bytes;
+use tidegate_core::{JobId, NewJob};
+use tidegate_store::{Acked, Claim, Done};
+use tidegate_testkit::world;
+
+use crate::fixture::{Fixture, START, delayed, fixture, job};
+
+/// What a chunk takes: so many jobs, and so many bytes of memory.
+const CHUNK: u64 = 100;
+const CHUNK_BYTES: u64 = 8192;
+
+async fn publish_all(f: &Fixture, jobs: &[NewJob]) -> Vec<JobId> {
+    let mut ids = Vec::new();
+    for batch in jobs.chunks(64) {
+        let published = f.store.at(START).publish(&f.queue, batch, None).await;
+        ids.extend(published.unwrap());
+    }
+    ids
+}
+
+fn sized(bytes: usize) -> NewJob {
+    NewJob {
+        body: Bytes::from(vec![b'x'; bytes]),
+        ..job("")
+    }
+}
+
+#[tokio::test]
+async fn a_chunk_takes_a_hundred_small_jobs_and_no_more_large_ones_than_fit() {
+    for bytes in [0, 20, 100, 300, 1000] {
+        let f = fixture().await;
+        let ids = publish_all(&f, &vec![sized(bytes); 300]).await;
+        let numbers: BTreeSet<u64> = ids.iter().map(|id| id.number()).collect();
+        assert_eq!(numbers.len(), ids.len());
+        let chunks: BTreeSet<u64> = numbers.iter().map(|number| number / CHUNK).collect();
+        for chunk in &chunks {
+            let key = format!("tg:{{0}}:c:{chunk}");
+            let usage = redis::cmd("MEMORY").arg("USAGE").arg(&key).to_owned();
+            let used: u64 = usage.query(&mut f.connection()).unwrap();
+            // What the command counts beside the records: the key and its entry.
+            assert!(used <= CHUNK_BYTES + 200, "{used} bytes for {bytes} each");
+        }
+        // 300 jobs with a header each leave little of their chunks empty, the last one excepted.
+        let most = (300 * (bytes as u64 + 60)).div_ceil(CHUNK_BYTES).max(3) + 6;
+        assert!(chunks.len() as u64 <= most, "{} chunks", chunks.len());
+        world::check(&f.redis.url()).await;
+    }
+}
+
+#[tokio::test]
+async fn one_call_serves_jobs_of_many_sizes_in_many_chunks() {
+    let f = fixture().await;
+    let jobs: Vec<NewJob> = (0..256)
+        .map(|n| sized([0, 1000, 100, 5000][n % 4]))
+        .collect();
+    let ids = publish_all(&f, &jobs).await;
+    assert!(ids.is_sorted_by_key(|id| id.number()));
+    let claim = Claim {
+        count: 200,
+        ttr_ms: 600_000,
+    };
+    let store = f.store.at(START);
+    let reserved = store.reserve(&f.queue, &[claim, claim]).await.unwrap();
+    let counts: Vec<usize> = reserved.jobs.iter().map(Vec::len).collect();
+    assert_eq!(counts, [200, 56]);
+    let found = reserved.jobs.iter().flatten();
+    assert!(found.clone().map(|job| job.id).eq(ids.iter().copied()));
+    let sizes: Vec<usize> = found.map(|job| job.body.len()).collect();
+    assert!(sizes.into_iter().eq(jobs.iter().map(|job| job.body.len())));
+    world::check(&f.redis.url()).await;
+    let done: Vec<Done> = ids.iter().map(|&id| Done { id, attempt: None }).collect();
+    for acked in store.ack_all(&f.queue, &done).await.unwrap() {
+        assert!(matches!(acked, Acked::Done { age_ms: 0, .. }), "{acked:?}");
+    }
+    assert_eq!(f.counts().await, [0, 0, 0, 0]);
+    assert_eq!(f.move_due(START + 600_000).await.ready, 0);
+    assert_eq!(f.keys_of_jobs(), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn a_job_that_is_acked_twice_in_a_call_is_counted_once() {
+    let f = fixture().await;
+    let id = f.publish(START, delayed("a", 60_000)).await;
+    let kept = f.publish(START, delayed("b", 60_000)).await;
+    let done = Done { id, attempt: None };
+    let acked = f.store.at(START).ack_all(&f.queue, &[done, done]).await;
+    let acked = acked.unwrap();
+    assert!(matches!(
+        acked[..],
+        [Acked::Done { .. }, Acked::AlreadyGone]
+    ));
+    assert_eq!(f.counts().await, [1, 0, 0, 0]);
+    world::check(&f.redis.url()).await;
+    assert!(f.store.peek_job(&f.queue, kept).await.unwrap().is_some());
+}
+
+#[tokio::test]
+async fn a_job_that_is_hinted_at_twice_is_delivered_once() {
+    let f = fixture().await;
+    let id = f.publish(START, job("a")).await;
+    let push = redis::cmd("RPUSH")
+        .arg("tg:{0}:ready:1")
+        .arg(id.number())
+        .to_owned();
+    push.exec(&mut f.connection()).unwrap();
+    f.publish(START, job("b")).await;
+    f.expect(START, &["a", "b"]).await;
+    world::check(&f.redis.url()).await;
+}

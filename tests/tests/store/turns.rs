@@ -1,0 +1,113 @@
+//! Queues of one bucket take turns: what is due in one does not wait for the backlog of another.
+
+use tidegate_core::QueueKey;
+use tidegate_store::{LoadedSlot, MovedDue};
+use tidegate_testkit::world;
+
+use crate::fixture::{Fixture, START, TOKEN, delayed, fixture};
+
+const LIMIT: u64 = 64;
+
+async fn publish(f: &Fixture, queue: &str, jobs: usize, delay_ms: u64) -> QueueKey {
+    let queue = QueueKey::try_from(format!("shop/{queue}").as_str()).unwrap();
+    for begin in (0..jobs).step_by(64) {
+        let count = 64.min(jobs - begin);
+        let batch: Vec<_> = (begin..begin + count)
+            .map(|n| delayed(&n.to_string(), delay_ms))
+            .collect();
+        let store = f.store.at(START);
+        store.publish(&queue, &batch, None).await.unwrap();
+    }
+    queue
+}
+
+/// One call, as a pump makes it; answers how many jobs it made ready, and whether more are due.
+async fn call(f: &Fixture, now_ms: u64) -> (usize, bool) {
+    match f.store.at(now_ms).move_due(0, TOKEN, LIMIT).await.unwrap() {
+        MovedDue::Done {
+            latenesses_ms,
+            more,
+            ..
+        } => (latenesses_ms.len(), more),
+        MovedDue::NotLeading => panic!("the test leads every bucket"),
+    }
+}
+
+async fn ready_in(f: &Fixture, queue: &QueueKey) -> u64 {
+    f.store.stats(queue).await.unwrap().ready
+}
+
+#[tokio::test]
+async fn a_job_is_moved_by_the_next_call_whatever_the_backlog_of_another_queue() {
+    let f = fixture().await;
+    let burst = publish(&f, "burst", 1000, 1000).await;
+    let other = publish(&f, "other", 1, 1500).await;
+    let mut now_ms = START + 1500;
+    assert_eq!(call(&f, now_ms - 500).await, (64, true));
+    assert_eq!(ready_in(&f, &other).await, 0);
+    assert_eq!(call(&f, now_ms).await, (64, true));
+    assert_eq!(ready_in(&f, &other).await, 1);
+    while call(&f, now_ms).await.1 {
+        now_ms += 1;
+    }
+    assert_eq!(ready_in(&f, &burst).await, 1000);
+    let first = f.store.at(now_ms).peek_ready(&burst).await.unwrap();
+    assert_eq!(&first.unwrap().job.body[..], b"0");
+    world::check(&f.redis.url()).await;
+}
+
+#[tokio::test]
+async fn more_backlogs_than_a_call_serves_take_turns() {
+    const QUEUES: usize = 50;
+    let f = fixture().await;
+    let mut queues = Vec::new();
+    for number in 0..QUEUES {
+        queues.push(publish(&f, &format!("burst-{number}"), 128, 1000).await);
+    }
+    let late = publish(&f, "late", 1, 1100).await;
+    let mut now_ms = START + 1000;
+    // Some queues have had a turn when the late job becomes due, and some not.
+    for _ in 0..2 {
+        assert_eq!(call(&f, now_ms).await, (64, true));
+        now_ms += 1;
+    }
+    now_ms = START + 1100;
+    let mut calls = 0;
+    while ready_in(&f, &late).await == 0 {
+        assert_eq!(call(&f, now_ms).await, (64, true));
+        now_ms += 1;
+        calls += 1;
+    }
+    // A call serves 16 queues, and those with the same last turn in the order of their numbers.
+    assert!(calls <= 5, "{calls} calls for a round of {QUEUES} queues");
+    while call(&f, now_ms).await.1 {
+        now_ms += 1;
+    }
+    for queue in &queues {
+        assert_eq!(ready_in(&f, queue).await, 128);
+    }
+    assert_eq!(call(&f, now_ms).await, (0, false));
+    world::check(&f.redis.url()).await;
+}
+
+#[tokio::test]
+async fn far_timers_come_back_to_the_queue_they_belong_to() {
+    let f = fixture().await;
+    let hour = 3_600_000;
+    let first = publish(&f, "first", 70, hour).await;
+    let second = publish(&f, "second", 1, hour + 1).await;
+    let loaded = f.store.at(START + hour - 1).load_slot(0, TOKEN, 100).await;
+    let expected = LoadedSlot::Done {
+        loaded: 71,
+        more: false,
+        next_in_ms: None,
+    };
+    assert_eq!(loaded.unwrap(), expected);
+    world::check(&f.redis.url()).await;
+    assert_eq!(call(&f, START + hour).await, (64, true));
+    assert_eq!(call(&f, START + hour + 1).await, (7, false));
+    assert_eq!(
+        (ready_in(&f, &first).await, ready_in(&f, &second).await),
+        (70, 1)
+    );
+}
