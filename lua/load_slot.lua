@@ -22,12 +22,12 @@ end
 
 local loaded = 0
 
-local function load(numbers, slot)
+local function load(numbers)
   read_ahead(numbers)
   for i = 1, #numbers do
     local job = read(numbers[i])
-    -- A timer that was set again is hinted at elsewhere.
-    if job and (job.state == DELAYED or job.state == LEASED) and floor(job.due_ms / SLOT_MS) == slot then
+    -- One that was set again is hinted at twice from here on, which harms nobody.
+    if job and (job.state == DELAYED or job.state == LEASED) then
       hint(job.queue, job.number, job.due_ms)
       loaded = loaded + 1
     end
@@ -38,7 +38,7 @@ local slot, wait_ms = first_slot()
 while wait_ms == 0 and limit > 0 do
   local far = prefix .. 'far:' .. slot
   local numbers = call('LPOP', far, limit) or {}
-  load(numbers, tonumber(slot))
+  load(numbers)
   limit = limit - #numbers
   if call('EXISTS', far) == 1 then break end
   call('ZREM', prefix .. 'slots', slot)

@@ -40,7 +40,7 @@ mod tests {
         let mut called = BTreeSet::new();
         for file in std::fs::read_dir(folder).unwrap() {
             let text = std::fs::read_to_string(file.unwrap().path()).unwrap();
-            let calls = text.split("redis.call('").skip(1);
+            let calls = text.split("call('").skip(1);
             called.extend(calls.filter_map(|rest| Some(rest.split_once('\'')?.0.to_owned())));
         }
         called

@@ -4,7 +4,7 @@
 //! * the counts of each queue equal its records by state;
 //! * every ready and every dead record is named exactly once by its queue's list;
 //! * every delayed and every leased record is named by a timer of its queue that is not later than its
-//!   due time, or by the far slot that it is in;
+//!   due time, or by a far slot that is loaded before;
 //! * every queue with near timers is known to `move_due` no later than it has the first of them, unless
 //!   that is due already; every far slot is known to `load_slot`, ahead of its time;
 //! * every body stored outside of its record has its record, and the other way round;
@@ -238,10 +238,11 @@ impl Bucket {
         }
     }
 
-    /// Whether the far slot of the record's due time names it.
+    /// Whether a far slot names the record that is loaded before its due time.
     fn is_in_far_slot(&self, record: &Record) -> bool {
-        let slot = self.far.get(&(record.header.due_at_ms / SLOT_MS));
-        slot.is_some_and(|numbers| numbers.contains(&record.number))
+        let last = record.header.due_at_ms / SLOT_MS;
+        let mut slots = self.far.iter().filter(|(slot, _)| **slot <= last);
+        slots.any(|(_, numbers)| numbers.contains(&record.number))
     }
 
     /// The earliest near timer of each job, by queue and job number.

@@ -53,17 +53,17 @@ async fn damaged(fixture: &Fixture, place: Place, at: usize, change: u8) -> JobI
     if matches!(place, Place::Dead) {
         assert_eq!(fixture.move_due(START + TTR_MS).await.buried, 1);
     }
-    let (chunk, field) = (id.number() / 64, id.number() % 64);
+    let (chunk, field) = (id.number() / 100, format!("{:02}", id.number() % 100));
     let mut connection = fixture.connection();
     let key = format!("tg:{{0}}:c:{chunk}");
-    let get = redis::cmd("HGET").arg(&key).arg(field).to_owned();
+    let get = redis::cmd("HGET").arg(&key).arg(&field).to_owned();
     let mut record: Vec<u8> = get.query(&mut connection).unwrap();
     if let Some(byte) = record.get_mut(at) {
         *byte ^= change;
     }
     let set = redis::cmd("HSET")
         .arg(&key)
-        .arg(field)
+        .arg(&field)
         .arg(record)
         .to_owned();
     set.exec(&mut connection).unwrap();
@@ -72,10 +72,10 @@ async fn damaged(fixture: &Fixture, place: Place, at: usize, change: u8) -> JobI
 
 async fn record_bytes(fixture: &Fixture) -> usize {
     let id = fixture.publish(START, job(BODY)).await;
-    let key = format!("tg:{{0}}:c:{}", id.number() / 64);
+    let key = format!("tg:{{0}}:c:{}", id.number() / 100);
     let length = redis::cmd("HSTRLEN")
         .arg(&key)
-        .arg(id.number() % 64)
+        .arg(format!("{:02}", id.number() % 100))
         .to_owned();
     length.query(&mut fixture.connection()).unwrap()
 }
