@@ -92,6 +92,15 @@ impl ServerBinary {
         program(&self.path, self.libraries.as_deref())
     }
 
+    /// The same, for a process that is not ended by SIGXFSZ but hears of a failed write. What is ignored before
+    /// a program is started stays ignored.
+    pub(crate) fn command_outliving_a_full_disk(&self) -> Command {
+        let mut command = program(Path::new("sh"), self.libraries.as_deref());
+        command.args(["-c", "trap '' XFSZ; exec \"$0\" \"$@\""]);
+        command.arg(&self.path);
+        command
+    }
+
     pub(crate) fn require_recent(self) -> Result<Self, String> {
         if self.is_recent() {
             return Ok(self);

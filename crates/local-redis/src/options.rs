@@ -20,6 +20,7 @@ pub struct Options {
     pub(crate) start_limit: Duration,
     /// Whether the program is to be a sentinel, which stores nothing and watches other servers.
     pub(crate) is_sentinel: bool,
+    pub(crate) outlives_a_full_disk: bool,
     settings: Vec<(String, String)>,
 }
 
@@ -33,6 +34,7 @@ impl Options {
             port: None,
             start_limit: DEFAULT_START_LIMIT,
             is_sentinel: false,
+            outlives_a_full_disk: false,
             settings: Vec::new(),
         }
     }
@@ -66,6 +68,14 @@ impl Options {
     #[must_use]
     pub fn start_limit(mut self, limit: Duration) -> Self {
         self.start_limit = limit;
+        self
+    }
+
+    /// A limit on the size of its files (`RLIMIT_FSIZE`) is to it what a full disk is: writes fail. Otherwise the
+    /// signal that comes with such a failure (SIGXFSZ) would end it.
+    #[must_use]
+    pub fn outlives_a_full_disk(mut self) -> Self {
+        self.outlives_a_full_disk = true;
         self
     }
 

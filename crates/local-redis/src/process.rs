@@ -60,7 +60,10 @@ impl Process {
             .open(log)
             .map_err(Error::io(&log_doing))?;
         let errors = output.try_clone().map_err(Error::io(&log_doing))?;
-        let mut command = options.binary.command();
+        let mut command = match options.outlives_a_full_disk {
+            true => options.binary.command_outliving_a_full_disk(),
+            false => options.binary.command(),
+        };
         command
             .arg(configuration)
             .args(options.is_sentinel.then_some("--sentinel"))

@@ -2,11 +2,15 @@
 
 use std::path::PathBuf;
 
-/// The program of this name that was built together with the running test: test executables lie in
-/// `target/<profile>/deps`, programs one folder up.
+/// The program of this name that was built together with the running one: programs lie in
+/// `target/<profile>`, test executables in `deps` below it.
 pub(crate) fn built(name: &str) -> PathBuf {
-    let test = std::env::current_exe().expect("the running test has a path");
-    let profile = test.ancestors().nth(2).expect("target/<profile>");
+    let running = std::env::current_exe().expect("the running program has a path");
+    let folder = running.parent().expect("target/<profile>");
+    let profile = match folder.ends_with("deps") {
+        true => folder.parent().expect("target/<profile>"),
+        false => folder,
+    };
     let program = profile.join(name);
     assert!(
         program.is_file(),

@@ -5,6 +5,9 @@
 //! | [`stack`] | a Redis with daemons on it: start, kill, pause, restart, finish |
 //! | [`redis_server`] | a Redis alone |
 //! | [`sentinel_group`] | a master, its replicas, and sentinels that watch them |
+//! | [`redis_control`], [`mod@full_disk`] | what an operator or an accident does to a running Redis |
+//! | [`fault_proxy`] | what networks do to connections: delay, stall, cut, silence |
+//! | [`wall_clock`] | a process whose clock is wrong |
 //! | [`tls_proxy`], [`certificates`] | TLS before a Redis, with certificates made for the test |
 //! | [`daemon`] | one daemon process |
 //! | [`program`] | a run of a daemon that ends by itself |
@@ -24,10 +27,13 @@ mod binary;
 pub mod certificates;
 pub mod daemon;
 pub mod eventually;
+pub mod fault_proxy;
+pub mod full_disk;
 mod process;
 pub mod program;
 pub mod queue;
 pub mod raw;
+pub mod redis_control;
 pub mod redis_server;
 pub mod seed;
 pub mod sentinel_group;
@@ -35,6 +41,7 @@ mod shared;
 pub mod stack;
 pub mod tls_proxy;
 pub mod traffic;
+pub mod wall_clock;
 mod watchdog;
 pub mod world;
 
@@ -42,9 +49,12 @@ pub use answer::Answer;
 pub use certificates::Authority;
 pub use daemon::Daemon;
 pub use eventually::eventually;
+pub use fault_proxy::FaultProxy;
+pub use full_disk::limit_disk;
 pub use program::{Ended, Program, run_to_end, run_to_end_with, stop_when_said};
 pub use queue::{Delivery, Queue};
 pub use raw::RawHttp;
+pub use redis_control::RedisControl;
 pub use redis_server::{RedisOptions, redis};
 pub use seed::{figure, random, seed};
 pub use sentinel_group::SentinelGroup;
@@ -53,3 +63,4 @@ pub use stack::Stack;
 pub use tidegate_local_redis::{RedisServer, free_port};
 pub use tls_proxy::TlsProxy;
 pub use traffic::Traffic;
+pub use wall_clock::WallClock;

@@ -12,6 +12,7 @@ use crate::seed::figure;
 pub struct RedisOptions {
     old: bool,
     is_sentinel: bool,
+    outlives_a_full_disk: bool,
     settings: Vec<(String, String)>,
 }
 
@@ -51,6 +52,13 @@ impl RedisOptions {
         }
     }
 
+    /// It can be given a full disk by [`limit_disk`](crate::limit_disk).
+    #[must_use]
+    pub fn outlives_a_full_disk(mut self) -> Self {
+        self.outlives_a_full_disk = true;
+        self
+    }
+
     /// A line of `redis.conf`.
     #[must_use]
     pub fn setting(mut self, name: &str, value: &str) -> Self {
@@ -68,6 +76,10 @@ impl RedisOptions {
             Options::sentinel(self.binary())
         } else {
             Options::new(self.binary())
+        };
+        let options = match self.outlives_a_full_disk {
+            true => options.outlives_a_full_disk(),
+            false => options,
         };
         let options = self
             .settings

@@ -102,16 +102,16 @@ impl SentinelGroup {
             .expect("a server of this group")
     }
 
-    /// Waits until the first sentinel takes another server than the first for the master.
+    /// Waits until the first sentinel takes another server than this one for the master.
     ///
     /// # Panics
     /// When that takes more than a minute.
-    pub async fn until_first_is_replaced(&self) {
+    pub async fn until_replaced(&self, master: usize) {
         eventually(
             "the sentinels choose another master",
             PATIENCE,
             async || match self.master_by(0).await {
-                0 => Err("the first"),
+                same if same == master => Err(format!("still {master}")),
                 _ => Ok(()),
             },
         )

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use tidegate_testkit::{Stack, figure};
+use tidegate_testkit::{RedisControl, Stack, figure};
 
 use crate::turn;
 
@@ -22,15 +22,11 @@ async fn stack() -> Stack {
 
 /// Ends every subscription, again and again.
 async fn cut_subscriptions(url: String, stop: Arc<AtomicBool>) -> usize {
-    let client = redis::Client::open(url).unwrap();
-    let mut connection = client.get_multiplexed_async_connection().await.unwrap();
+    let mut control = RedisControl::of(&url).await;
     let mut cut = 0;
     let mut ticks = tokio::time::interval(Duration::from_millis(5));
     while !stop.load(Ordering::Relaxed) {
-        let mut kill = redis::cmd("CLIENT");
-        kill.arg("KILL").arg("TYPE").arg("pubsub");
-        let killed: usize = kill.query_async(&mut connection).await.unwrap();
-        cut += killed;
+        cut += control.end_subscriptions().await;
         ticks.tick().await;
     }
     cut

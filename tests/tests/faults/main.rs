@@ -8,6 +8,7 @@
 )]
 
 mod api_killed;
+mod clocks;
 mod crowd;
 mod doorbells_lost;
 mod hang_ups;

@@ -1,6 +1,6 @@
 //! Redis has no memory left.
 
-use tidegate_testkit::{Stack, figure};
+use tidegate_testkit::{RedisControl, Stack, figure};
 
 use crate::turn;
 
@@ -17,7 +17,8 @@ async fn a_full_redis_takes_no_jobs_and_gives_out_those_it_has() {
     assert_eq!(queue.consume().ttr_s(0).job().await.unwrap().id, first);
     assert_eq!(queue.consume().timeout_s(5).job().await.unwrap().id, first);
     queue.ack(&first).await;
-    limit_memory(&stack).await;
+    let mut control = RedisControl::of(&stack.redis.url()).await;
+    control.limit_memory(Some(ROOM_BYTES)).await;
 
     let mut ids = Vec::new();
     let refusal = loop {
@@ -51,22 +52,4 @@ async fn a_full_redis_takes_no_jobs_and_gives_out_those_it_has() {
 /// Bytes that cannot be compressed.
 fn random_body() -> Vec<u8> {
     (0..BODY_BYTES).map(|_| rand::random()).collect()
-}
-
-/// Leaves a little room above what is used now.
-async fn limit_memory(stack: &Stack) {
-    let client = redis::Client::open(stack.redis.url()).unwrap();
-    let mut connection = client.get_multiplexed_async_connection().await.unwrap();
-    let info: String = redis::cmd("INFO")
-        .arg("memory")
-        .query_async(&mut connection)
-        .await
-        .unwrap();
-    let used = info
-        .lines()
-        .find_map(|line| line.strip_prefix("used_memory:"));
-    let used: u64 = used.unwrap().trim().parse().unwrap();
-    let mut set = redis::cmd("CONFIG");
-    set.arg("SET").arg("maxmemory").arg(used + ROOM_BYTES);
-    let _: String = set.query_async(&mut connection).await.unwrap();
 }

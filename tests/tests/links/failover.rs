@@ -87,7 +87,7 @@ async fn fail_over(fault: Fault, dead_sentinels: usize) -> (HashSet<String>, Has
         Fault::Killed => tokio::task::block_in_place(|| group.servers[0].kill()),
         Fault::Paused => group.servers[0].pause().unwrap(),
     }
-    group.until_first_is_replaced().await;
+    group.until_replaced(0).await;
     let agreed = broken_at.elapsed();
     until_followed(&fleet, &group).await;
     let followed = broken_at.elapsed();

@@ -81,7 +81,7 @@ async fn a_sentinel_that_missed_a_failover_is_not_believed() {
         group.sentinels[2].kill();
         group.servers[0].kill();
     });
-    group.until_first_is_replaced().await;
+    group.until_replaced(0).await;
     until_all_say(&fleet, "the master is another server now").await;
     group.sentinels[0].kill();
     group.sentinels[1].kill();

@@ -1,0 +1,362 @@
+//! A TCP proxy that does to connections what networks do to them.
+//!
+//! What holds for all connections, until it is changed again, is the [`Weather`]: delay, stall, bytes that
+//! vanish, each way by itself. What happens at one moment to the connections of that moment is a call:
+//! [`FaultProxy::cut`], [`FaultProxy::silence`].
+
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::tcp::{ReadHalf, WriteHalf};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+const CHUNK_BYTES: usize = 16 * 1024;
+
+/// What becomes of bytes that go one way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Flow {
+    /// They arrive.
+    #[default]
+    Passes,
+    /// They wait until this changes.
+    Stalls,
+    /// They are taken and never arrive, and nobody is told. A connection that has lost bytes stays mute in this
+    /// direction, also when others flow again: the rest of its bytes would make no sense.
+    Vanishes,
+}
+
+/// One direction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Way {
+    /// What becomes of its bytes.
+    pub flow: Flow,
+    /// How long each piece is held back.
+    pub delay: Duration,
+    /// The most that chance adds to the delay.
+    pub jitter: Duration,
+}
+
+/// What holds for all connections.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Weather {
+    /// From clients to the server.
+    pub to_server: Way,
+    /// From the server to clients.
+    pub to_client: Way,
+    /// Whether new connections are closed at once.
+    pub refuses: bool,
+}
+
+/// A listener on 127.0.0.1 before a server. Dropping it ends the listening and all connections.
+#[derive(Debug)]
+pub struct FaultProxy {
+    address: SocketAddr,
+    shared: Arc<Shared>,
+    task: JoinHandle<()>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    target: SocketAddr,
+    seed: u64,
+    weather: watch::Sender<Weather>,
+    /// Counts the cuts: a connection that sees it change ends.
+    cuts: watch::Sender<u64>,
+    /// The number of the next connection when silence fell last: those before it are mute.
+    mute_before: watch::Sender<u64>,
+    connections: AtomicU64,
+}
+
+impl FaultProxy {
+    /// Passes connections on to `target`. Jitter is drawn from the seed.
+    ///
+    /// # Panics
+    /// When no port is free.
+    pub async fn start(target: SocketAddr, seed: u64) -> Self {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
+            .await
+            .expect("there is a free port");
+        let shared = Arc::new(Shared {
+            target,
+            seed,
+            weather: watch::Sender::default(),
+            cuts: watch::Sender::default(),
+            mute_before: watch::Sender::default(),
+            connections: AtomicU64::new(0),
+        });
+        Self {
+            address: listener.local_addr().expect("a listener has an address"),
+            task: tokio::spawn(accept(listener, Arc::clone(&shared))),
+            shared,
+        }
+    }
+
+    /// Where it listens.
+    #[must_use]
+    pub const fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// From now on this holds.
+    pub fn set(&self, weather: Weather) {
+        self.shared.weather.send_replace(weather);
+    }
+
+    /// Ends all connections with a reset.
+    pub fn cut(&self) {
+        self.shared.cuts.send_modify(|cuts| *cuts += 1);
+    }
+
+    /// Makes all connections half open: whatever either side sends vanishes, even that it closed. New
+    /// connections work. So ends a connection whose state a firewall on the way has forgotten.
+    pub fn silence(&self) {
+        let next = self.shared.connections.load(Ordering::Relaxed);
+        self.shared.mute_before.send_replace(next);
+    }
+}
+
+impl Drop for FaultProxy {
+    fn drop(&mut self) {
+        self.task.abort();
+        self.cut();
+    }
+}
+
+async fn accept(listener: TcpListener, shared: Arc<Shared>) {
+    while let Ok((client, _)) = listener.accept().await {
+        if shared.weather.borrow().refuses {
+            let _ = client.set_zero_linger();
+            continue;
+        }
+        let number = shared.connections.fetch_add(1, Ordering::Relaxed);
+        tokio::spawn(connect(Arc::clone(&shared), client, number));
+    }
+}
+
+async fn connect(shared: Arc<Shared>, mut client: TcpStream, number: u64) {
+    let mut cuts = shared.cuts.subscribe();
+    // A server that is not there closes the connection, as far as the client can see.
+    let Ok(mut server) = TcpStream::connect(shared.target).await else {
+        return;
+    };
+    for stream in [&client, &server] {
+        let _ = stream.set_nodelay(true);
+    }
+    let was_cut = {
+        let (from_client, to_client) = client.split();
+        let (from_server, to_server) = server.split();
+        let there = Carrier::new(&shared, number, |weather| weather.to_server);
+        let back = Carrier::new(&shared, number, |weather| weather.to_client);
+        let carrying = async {
+            tokio::try_join!(
+                there.carry(from_client, to_server),
+                back.carry(from_server, to_client)
+            )
+        };
+        tokio::select! {
+            _ = cuts.changed() => true,
+            ended = carrying => ended.is_err(),
+        }
+    };
+    if was_cut {
+        for stream in [&client, &server] {
+            let _ = stream.set_zero_linger();
+        }
+    }
+}
+
+/// Carries the bytes of one connection one way.
+struct Carrier {
+    weather: watch::Receiver<Weather>,
+    mute_before: watch::Receiver<u64>,
+    number: u64,
+    way: fn(&Weather) -> Way,
+    random: StdRng,
+    is_mute: bool,
+}
+
+impl Carrier {
+    fn new(shared: &Shared, number: u64, way: fn(&Weather) -> Way) -> Self {
+        Self {
+            weather: shared.weather.subscribe(),
+            mute_before: shared.mute_before.subscribe(),
+            number,
+            way,
+            random: StdRng::seed_from_u64(shared.seed ^ number),
+            is_mute: false,
+        }
+    }
+
+    async fn carry(mut self, mut from: ReadHalf<'_>, mut to: WriteHalf<'_>) -> io::Result<()> {
+        let mut buffer = vec![0; CHUNK_BYTES];
+        loop {
+            let read = from.read(&mut buffer).await?;
+            self.wait().await;
+            match (self.is_mute, read) {
+                (false, 0) => return to.shutdown().await,
+                (false, _) => to.write_all(&buffer[..read]).await?,
+                // Nobody hears of this end: only a cut ends the rest.
+                (true, 0) => std::future::pending().await,
+                (true, _) => {}
+            }
+        }
+    }
+
+    /// Waits as long as the weather asks to.
+    async fn wait(&mut self) {
+        let flowing = self
+            .weather
+            .wait_for(|weather| (self.way)(weather).flow != Flow::Stalls);
+        let Ok(way) = flowing.await.map(|weather| (self.way)(&weather)) else {
+            return;
+        };
+        let pause = way.delay + way.jitter.mul_f64(self.random.random());
+        if !pause.is_zero() {
+            tokio::time::sleep(pause).await;
+        }
+        self.is_mute |= way.flow == Flow::Vanishes || self.number < *self.mute_before.borrow();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Instant;
+
+    use super::*;
+
+    /// A server that answers what it is told; and what it was told.
+    async fn echo() -> (SocketAddr, watch::Receiver<usize>) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let (heard, hearing) = watch::channel(0);
+        tokio::spawn(async move {
+            while let Ok((mut stream, _)) = listener.accept().await {
+                let heard = heard.clone();
+                tokio::spawn(async move {
+                    let mut buffer = [0; 64];
+                    while let Ok(read @ 1..) = stream.read(&mut buffer).await {
+                        heard.send_modify(|bytes| *bytes += read);
+                        stream.write_all(&buffer[..read]).await.unwrap();
+                    }
+                });
+            }
+        });
+        (address, hearing)
+    }
+
+    async fn proxy() -> (FaultProxy, watch::Receiver<usize>) {
+        let (target, heard) = echo().await;
+        (FaultProxy::start(target, 1).await, heard)
+    }
+
+    async fn client(proxy: &FaultProxy) -> TcpStream {
+        TcpStream::connect(proxy.address()).await.unwrap()
+    }
+
+    async fn ask(stream: &mut TcpStream) -> io::Result<u8> {
+        stream.write_all(b"x").await?;
+        stream.read_u8().await
+    }
+
+    fn flowing(to_server: Flow, to_client: Flow) -> Weather {
+        let way = |flow| Way {
+            flow,
+            ..Way::default()
+        };
+        Weather {
+            to_server: way(to_server),
+            to_client: way(to_client),
+            refuses: false,
+        }
+    }
+
+    #[tokio::test]
+    async fn what_is_said_arrives_and_a_cut_ends_it_for_both() {
+        let (proxy, _) = proxy().await;
+        let mut stream = client(&proxy).await;
+        assert_eq!(ask(&mut stream).await.unwrap(), b'x');
+        proxy.cut();
+        let error = stream.read_u8().await.unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::ConnectionReset);
+        assert_eq!(ask(&mut client(&proxy).await).await.unwrap(), b'x');
+    }
+
+    #[tokio::test]
+    async fn a_refusing_proxy_ends_new_connections_only() {
+        let (proxy, _) = proxy().await;
+        let mut old = client(&proxy).await;
+        ask(&mut old).await.unwrap();
+        proxy.set(Weather {
+            refuses: true,
+            ..Weather::default()
+        });
+        assert!(ask(&mut client(&proxy).await).await.is_err());
+        assert_eq!(ask(&mut old).await.unwrap(), b'x');
+    }
+
+    #[tokio::test]
+    async fn stalled_bytes_arrive_when_they_may() {
+        let (proxy, heard) = proxy().await;
+        proxy.set(flowing(Flow::Stalls, Flow::Passes));
+        let mut stream = client(&proxy).await;
+        stream.write_all(b"x").await.unwrap();
+        let waiting = tokio::time::timeout(Duration::from_millis(50), stream.read_u8());
+        assert!(waiting.await.is_err());
+        assert_eq!(*heard.borrow(), 0);
+        proxy.set(Weather::default());
+        assert_eq!(stream.read_u8().await.unwrap(), b'x');
+    }
+
+    #[tokio::test]
+    async fn an_answer_can_vanish_after_its_request_was_heard() {
+        let (proxy, mut heard) = proxy().await;
+        let mut stream = client(&proxy).await;
+        ask(&mut stream).await.unwrap();
+        proxy.set(flowing(Flow::Passes, Flow::Vanishes));
+        stream.write_all(b"x").await.unwrap();
+        heard.wait_for(|bytes| *bytes == 2).await.unwrap();
+        let waiting = tokio::time::timeout(Duration::from_millis(50), stream.read_u8());
+        assert!(waiting.await.is_err());
+        proxy.set(Weather::default());
+        let waiting = tokio::time::timeout(Duration::from_millis(50), ask(&mut stream));
+        assert!(waiting.await.is_err(), "it would hear the end of an answer");
+        assert_eq!(ask(&mut client(&proxy).await).await.unwrap(), b'x');
+    }
+
+    #[tokio::test]
+    async fn a_silenced_connection_stays_silent_and_new_ones_work() {
+        let (proxy, heard) = proxy().await;
+        let mut stream = client(&proxy).await;
+        ask(&mut stream).await.unwrap();
+        proxy.silence();
+        let waiting = tokio::time::timeout(Duration::from_millis(50), ask(&mut stream));
+        assert!(waiting.await.is_err());
+        assert_eq!(*heard.borrow(), 1);
+        assert_eq!(ask(&mut client(&proxy).await).await.unwrap(), b'x');
+    }
+
+    #[tokio::test]
+    async fn a_delay_holds_each_piece_back() {
+        let (proxy, _) = proxy().await;
+        let delay = Duration::from_millis(40);
+        proxy.set(Weather {
+            to_client: Way {
+                delay,
+                ..Way::default()
+            },
+            ..Weather::default()
+        });
+        let mut stream = client(&proxy).await;
+        let begin = Instant::now();
+        ask(&mut stream).await.unwrap();
+        assert!(begin.elapsed() >= delay);
+    }
+}

@@ -1,0 +1,65 @@
+//! Wall clocks are wrong: no job notices.
+
+use std::time::{Duration, Instant, SystemTime};
+
+use tidegate_testkit::{Daemon, Program, Queue, WallClock, figure, redis};
+
+use crate::turn;
+
+const HOUR_S: i64 = 3600;
+/// How far apart two readings of the same clock may be in this test.
+const SLACK: Duration = Duration::from_secs(600);
+const LATE_MAX: Duration = Duration::from_secs(5);
+
+/// One daemon is an hour ahead, the other an hour behind. Their logs show it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn jobs_come_in_time_where_every_clock_is_wrong() {
+    let _turn = turn().await;
+    let redis = redis();
+    let folder = tempfile::tempdir().unwrap();
+    let start = async |program, name: &str, ahead_s| {
+        let clock = WallClock::new(folder.path(), name);
+        clock.set(ahead_s);
+        let environment = clock.environment();
+        let environment = environment
+            .each_ref()
+            .map(|(key, value)| (*key, value.as_str()));
+        let arguments = ["--redis".to_owned(), redis.url()];
+        Daemon::start_with(program, name, &arguments, &environment, folder.path()).await
+    };
+    let api = start(Program::Api, "api", HOUR_S).await;
+    let pump = start(Program::Pumpd, "pump", -HOUR_S).await;
+    let hour = Duration::from_secs(HOUR_S.unsigned_abs());
+    expect_clock(&api, SystemTime::now() + hour);
+    expect_clock(&pump, SystemTime::now() - hour);
+
+    let queue = Queue::with_new_token(&api, "default", "clocks", "q").await;
+    let due_at = Instant::now() + Duration::from_secs(1);
+    let id = queue.publish("x").delay_s(1).tries(2).id().await;
+    let job = queue.consume().ttr_s(1).timeout_s(20).job().await.unwrap();
+    let late = Instant::now().checked_duration_since(due_at);
+    let late = late.expect("never early");
+    assert_eq!(job.id, id);
+    assert!(late < LATE_MAX, "{late:?}");
+    // Its lease ends in time, too.
+    let lease_began_at = Instant::now();
+    let again = queue.consume().timeout_s(20).job().await.unwrap();
+    let lease = lease_began_at.elapsed();
+    assert_eq!((again.id, again.remain_tries), (id, 0));
+    assert!(lease < Duration::from_secs(1) + LATE_MAX, "{lease:?}");
+    figure(&format!(
+        "clocks an hour off: {late:?} late, a lease of 1 s ended after {lease:?}"
+    ));
+}
+
+/// The first line of its log has about this time.
+fn expect_clock(daemon: &Daemon, now: SystemTime) {
+    let log = daemon.log();
+    let stamp = log.split_whitespace().next().expect("a line of log");
+    let logged = humantime::parse_rfc3339(stamp).expect("a line begins with its time");
+    let off = match logged.duration_since(now) {
+        Ok(ahead) => ahead,
+        Err(error) => error.duration(),
+    };
+    assert!(off < SLACK, "{stamp} is {off:?} off");
+}
