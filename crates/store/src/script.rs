@@ -161,19 +161,21 @@ impl Call<'_> {
     }
 
     /// The answer of a call; where the server did not know the script it has done nothing, so it is loaded
-    /// and called again.
+    /// and called again, as often as it is flushed between the two. Whoever waits sets the limit.
     async fn or_load(
         &self,
-        answer: RedisResult<Value>,
+        mut answer: RedisResult<Value>,
         connection: &mut ConnectionManager,
     ) -> RedisResult<Value> {
-        match answer {
-            Err(error) if error.kind() == ErrorKind::Server(ServerErrorKind::NoScript) => {
-                let script = self.script.script.prepare_invoke();
-                script.load_async(connection).await?;
-                self.command.query_async(connection).await
+        loop {
+            match answer {
+                Err(error) if error.kind() == ErrorKind::Server(ServerErrorKind::NoScript) => {
+                    let script = self.script.script.prepare_invoke();
+                    script.load_async(connection).await?;
+                    answer = self.command.query_async(connection).await;
+                }
+                answer => return answer,
             }
-            answer => answer,
         }
     }
 }

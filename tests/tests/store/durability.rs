@@ -7,7 +7,7 @@ use tidegate_store::{
     Acked, Cancelled, ConnectError, Refusal, Store, StoreConfig, StoreError, Unavailable,
 };
 
-use tidegate_testkit::RedisOptions;
+use tidegate_testkit::{RedisControl, RedisOptions};
 
 use crate::fixture::{START, fixture, fixture_on, job};
 
@@ -26,6 +26,29 @@ async fn a_server_that_forgot_the_scripts_is_given_them_again() {
             .unwrap();
         f.expect(START, &["a"]).await;
     }
+}
+
+/// A script may be gone again between its loading and the call that follows.
+#[tokio::test]
+async fn scripts_forgotten_all_the_time_fail_no_call() {
+    const CALLS: usize = 500;
+    let f = fixture().await;
+    let mut control = RedisControl::of(&f.redis.url()).await;
+    let forgetting = async {
+        loop {
+            control.forget_scripts().await;
+        }
+    };
+    let publishing = async {
+        for _ in 0..CALLS {
+            f.publish(START, job("x")).await;
+        }
+    };
+    tokio::select! {
+        () = forgetting => {}
+        () = publishing => {}
+    }
+    assert_eq!(f.reserve(START, 1000, 1000).await.len(), CALLS);
 }
 
 #[tokio::test]
