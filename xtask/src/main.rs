@@ -1,4 +1,4 @@
-//! The project's chores: `cargo xtask dev`, `cargo xtask test`, `cargo xtask tidy`, `cargo xtask bench`.
+//! The project's chores: `cargo xtask dev`, `test`, `tidy`, `bench`, `faults`.
 #![allow(
     clippy::print_stdout,
     clippy::print_stderr,
@@ -7,6 +7,7 @@
 
 mod bench;
 mod dev;
+mod faults;
 mod test;
 mod tidy;
 mod workspace;
@@ -46,6 +47,10 @@ enum Chore {
     /// target/bench/TIME.json. No figure counts if a job was lost, doubled or early; then the exit code is not zero.
     /// docs/benchmarks.md tells what is measured and how.
     Bench(bench::Options),
+    /// Try to make it lose, double or hurry a job: kill, stop and cut everything off while clients go on.
+    ///
+    /// Runs are drawn from seeds and can be repeated. docs/faults.md tells what is tried and what is promised.
+    Faults(faults::Options),
 }
 
 fn main() -> ExitCode {
@@ -62,5 +67,6 @@ fn main() -> ExitCode {
         Chore::Test => test::run(&workspace),
         Chore::Tidy => tidy::run(&workspace),
         Chore::Bench(options) => bench::run(&workspace, &options),
+        Chore::Faults(options) => faults::run(&workspace, &options),
     }
 }

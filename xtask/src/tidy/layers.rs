@@ -6,7 +6,7 @@ use super::tree::{File, Tree};
 const OURS: &str = "tidegate-";
 
 /// A package's folder, and those of ours it may use. Tests of any package may also use the test kit.
-const LAYERS: [(&str, &[&str]); 12] = [
+const LAYERS: [(&str, &[&str]); 13] = [
     ("crates/core", &[]),
     ("crates/store", &["core"]),
     ("crates/service", &[]),
@@ -15,6 +15,7 @@ const LAYERS: [(&str, &[&str]); 12] = [
     ("crates/pumpd", &["core", "launch", "service", "store"]),
     ("crates/loadgen", &["core", "store"]),
     ("crates/local-redis", &[]),
+    ("crates/faults", &["core", "testkit"]),
     ("crates/testkit", &["core", "local-redis", "store"]),
     (
         "tests",

@@ -1,0 +1,135 @@
+//! The faults: what can be done to the world.
+
+use std::ops::Range;
+
+use clap::ValueEnum;
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
+use serde::{Deserialize, Serialize};
+
+use crate::plan::LEASE_MS;
+
+/// A kind of fault.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, ValueEnum,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum Class {
+    /// An API is ended by kill -9 and comes back
+    ApiKill,
+    /// An API stands still (SIGSTOP) for seconds
+    ApiPause,
+    /// A pump is ended by kill -9 and comes back after its lease
+    PumpKill,
+    /// A pump stands still for longer than its lease
+    PumpPause,
+    /// All daemons are ended and started again, one after the other, by SIGTERM
+    Upgrade,
+    /// The wall clocks of all daemons jump by up to an hour, ahead or back
+    Clock,
+    /// Redis is ended by kill -9 and comes back
+    RedisKill,
+    /// Redis stands still (SIGSTOP) for seconds
+    RedisPause,
+    /// Redis is there and answers nobody (CLIENT PAUSE) for seconds
+    RedisBusy,
+    /// Redis forgets its scripts (SCRIPT FLUSH), again and again
+    ScriptFlush,
+    /// Redis ends all subscriptions (CLIENT KILL TYPE pubsub), again and again
+    Subscriptions,
+    /// Redis has no memory left (maxmemory)
+    MemoryFull,
+    /// The disk of Redis's append-only file is full
+    DiskFull,
+    /// The sentinels make a replica the master: asked to, or because the master died or fell silent
+    Failover,
+    /// What a daemon and Redis say to each other is late, each piece by another time
+    NetDelay,
+    /// Connections between a daemon and Redis are reset, again and again
+    NetCut,
+    /// Connections between a daemon and Redis are half open: nothing arrives, nobody is told
+    NetSilence,
+    /// Redis does what a daemon asks, the answers vanish, then the connections are reset
+    NetReplies,
+    /// Nothing passes between a daemon and Redis for seconds, then all of it
+    NetStall,
+    /// Connections between clients and an API are reset, again and again
+    ClientCut,
+}
+
+impl Class {
+    /// Its name, as on the command line.
+    #[must_use]
+    pub fn name(self) -> String {
+        self.to_possible_value()
+            .map(|value| value.get_name().to_owned())
+            .unwrap_or_default()
+    }
+
+    /// How long it may last, in ms.
+    const fn lengths_ms(self) -> Range<u64> {
+        match self {
+            Self::PumpKill => LEASE_MS..LEASE_MS + 3000,
+            Self::PumpPause => LEASE_MS + 500..LEASE_MS + 3000,
+            Self::ApiKill | Self::RedisKill => 0..3000,
+            Self::Failover => 6000..8000,
+            Self::NetSilence => 2000..4000,
+            _ => 1000..5000,
+        }
+    }
+
+    /// Whether it needs sentinels.
+    #[must_use]
+    pub const fn needs_sentinels(self) -> bool {
+        matches!(self, Self::Failover)
+    }
+
+    /// Whether it is done to the one Redis, or to the way to it, and so means nothing where sentinels choose the
+    /// Redis.
+    #[must_use]
+    pub const fn needs_one_redis(self) -> bool {
+        matches!(
+            self,
+            Self::RedisKill
+                | Self::RedisPause
+                | Self::RedisBusy
+                | Self::DiskFull
+                | Self::MemoryFull
+                | Self::NetDelay
+                | Self::NetCut
+                | Self::NetSilence
+                | Self::NetReplies
+                | Self::NetStall
+        )
+    }
+}
+
+/// One fault of a plan.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Fault {
+    /// Its class.
+    pub class: Class,
+    /// Quiet time before it, in ms.
+    pub after_ms: u64,
+    /// How long it lasts, in ms.
+    pub length_ms: u64,
+    /// Chooses whom it meets, among those whom it can meet.
+    pub target: usize,
+    /// Chooses among the ways in which it can happen.
+    pub variant: u32,
+}
+
+impl Fault {
+    /// The fault of this class that belongs to a seed.
+    #[must_use]
+    pub fn draw(seed: u64, class: Class) -> Self {
+        let mut random = StdRng::seed_from_u64(seed);
+        Self {
+            class,
+            after_ms: random.random_range(500..6000),
+            length_ms: random.random_range(class.lengths_ms()),
+            target: random.random_range(0..usize::from(u16::MAX)),
+            variant: random.random(),
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! What clients saw and what was done to the world, by one clock.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use serde::{Deserialize, Serialize};
+
+use crate::fault::Class;
+
+/// A moment: µs since 1970 by the clock of this machine, which is Redis's clock as well.
+pub type Moment = u64;
+
+/// The moment that is now.
+#[must_use]
+pub fn now() -> Moment {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0, |time| {
+        u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
+    })
+}
+
+/// From one moment to another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Span {
+    /// When it begins.
+    pub from: Moment,
+    /// When it ends.
+    pub to: Moment,
+}
+
+impl Span {
+    /// Whether the two have a moment in common.
+    #[must_use]
+    pub const fn meets(&self, other: &Self) -> bool {
+        self.from <= other.to && other.from <= self.to
+    }
+}
+
+/// A run, as far as it can be judged.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct History {
+    /// Every request of every client, in the order in which they ended.
+    pub operations: Vec<Operation>,
+    /// What was done to the world, in order.
+    pub episodes: Vec<Episode>,
+    /// How late a job may be where nothing excuses it, in µs.
+    pub bound: u64,
+    /// When the dead letters were emptied: what is delivered later was dead.
+    pub respawned: Moment,
+    /// When everything was over.
+    pub ended: Moment,
+}
+
+/// One request.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Operation {
+    /// From just before it was sent to just after its answer was read, or given up.
+    pub span: Span,
+    /// What was asked for.
+    pub request: Request,
+    /// What came of it.
+    pub outcome: Outcome,
+}
+
+/// What a client asks for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Request {
+    /// Publish these jobs, all or none.
+    Publish {
+        /// The number of the queue.
+        queue: u16,
+        /// The jobs.
+        jobs: Vec<Terms>,
+    },
+    /// Consume from these queues.
+    Consume {
+        /// The numbers of the queues.
+        queues: Vec<u16>,
+        /// The lease of what is delivered, in µs.
+        ttr: u64,
+        /// The most jobs to deliver.
+        count: u64,
+    },
+    /// Ack a job that was delivered.
+    Ack {
+        /// The number of the job.
+        job: u64,
+    },
+    /// Delete a job that nobody needs any more.
+    Cancel {
+        /// The number of the job.
+        job: u64,
+    },
+}
+
+/// The terms of a job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Terms {
+    /// Its number, unique in the run; its body begins with it.
+    pub number: u64,
+    /// Until it is consumable, in µs.
+    pub delay: u64,
+    /// Until it disappears, in µs; 0 = never.
+    pub ttl: u64,
+    /// How often it may be delivered.
+    pub tries: u64,
+    /// The length of its body.
+    pub bytes: usize,
+}
+
+/// What a client learnt.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Outcome {
+    /// The jobs are stored, under these ids.
+    Published(Vec<String>),
+    /// These jobs are leased; none when there were none.
+    Delivered(Vec<Delivered>),
+    /// The job is gone.
+    Deleted,
+    /// The answer was a failure, with this status: it may have been done or not.
+    Failed(u16),
+    /// The answer was a refusal, with this status: nothing was done.
+    Refused(u16),
+    /// Nobody listened: nothing was done.
+    NotSent,
+    /// It was sent and no answer came: it may have been done or not. Why, in words.
+    Unknown(String),
+}
+
+impl Outcome {
+    /// Whether nobody can tell what was done.
+    #[must_use]
+    pub const fn is_open(&self) -> bool {
+        matches!(self, Self::Failed(_) | Self::Unknown(_))
+    }
+}
+
+/// A job in the hands of a consumer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Delivered {
+    /// Its number, when its body is what was published under that number.
+    pub number: Option<u64>,
+    /// Its id.
+    pub id: String,
+    /// The number of the queue that it came from.
+    pub queue: u16,
+    /// Deliveries left after this one.
+    pub tries_left: u64,
+    /// When it was stored, by Redis's clock, cut to ms.
+    pub created: Moment,
+    /// From then to the beginning of its lease, by the same clock, in whole ms; here in µs. Where several jobs were
+    /// asked for, to the beginning of the last one's lease.
+    pub elapsed: u64,
+}
+
+impl Delivered {
+    /// When its lease began; where several jobs were asked for, the latest moment at which it can have begun.
+    /// Cut to ms.
+    #[must_use]
+    pub const fn reserved(&self) -> Moment {
+        self.created + self.elapsed
+    }
+}
+
+/// Something that was done to the world.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Episode {
+    /// Of which class it is.
+    pub class: Class,
+    /// To whom and how, in words.
+    pub what: String,
+    /// From its first to its last moment.
+    pub span: Span,
+    /// From its first moment until then it excuses that jobs are late. That may be before its end: others take over from
+    /// a daemon that is away.
+    pub excuses_until: Moment,
+    /// What Redis acknowledged in this time may be lost: not because of Tidegate, but because it was set up so.
+    pub may_lose: Option<Span>,
+}
+
+impl Episode {
+    /// The time in which it excuses that jobs are late.
+    #[must_use]
+    pub const fn excused(&self) -> Span {
+        Span {
+            from: self.span.from,
+            to: self.excuses_until,
+        }
+    }
+
+    /// Whether it was going on, or can still be felt, in a part of this time.
+    #[must_use]
+    pub const fn concerns(&self, span: &Span) -> bool {
+        self.span.meets(span) || self.excused().meets(span)
+    }
+}

@@ -1,0 +1,125 @@
+//! What the judge says.
+
+use std::fmt;
+
+use serde::Serialize;
+
+use crate::history::Moment;
+
+/// What must never be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Defect {
+    /// A job that was acknowledged never came, and nothing that a client did explains it.
+    Lost,
+    /// A job came more often than its tries allow, or to two consumers at a time.
+    Doubled,
+    /// A job came before it was due.
+    Early,
+    /// A job came after its window.
+    Late,
+    /// A job came after it was acked or cancelled, and that was acknowledged.
+    AfterItsEnd,
+    /// A delivery of something that nobody published, or of which it was said that it was not stored, or with
+    /// another body or from another queue.
+    Foreign,
+    /// A job died although no consumer can have had all its tries.
+    DiedEarly,
+    /// A consume, an ack or a cancel failed because memory was full, which only publishes may.
+    Refused,
+    /// Something is in Redis that belongs to no job, or a job that nothing leads to, or a wrong count.
+    Orphan,
+    /// A daemon ended, or times mean nothing.
+    Broken,
+}
+
+impl fmt::Display for Defect {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(match self {
+            Self::Lost => "lost",
+            Self::Doubled => "doubled",
+            Self::Early => "early",
+            Self::Late => "late",
+            Self::AfterItsEnd => "after its end",
+            Self::Foreign => "foreign",
+            Self::DiedEarly => "died early",
+            Self::Refused => "refused",
+            Self::Orphan => "orphan",
+            Self::Broken => "broken",
+        })
+    }
+}
+
+/// One defect.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Finding {
+    /// Its kind.
+    pub defect: Defect,
+    /// When it showed.
+    pub at: Moment,
+    /// What was seen, in words.
+    pub text: String,
+}
+
+/// How late a delivery was that nothing but Tidegate can have held up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Lateness {
+    /// When the job was due, or its lease was over.
+    pub due: Moment,
+    /// How much later its consumer had read it, in µs.
+    pub late: u64,
+}
+
+/// Figures of a run.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Counts {
+    /// Jobs whose publish was acknowledged.
+    pub published: usize,
+    /// Jobs of which nobody knows whether they were stored.
+    pub open: usize,
+    /// Jobs that came at least once.
+    pub delivered: usize,
+    /// Deliveries.
+    pub deliveries: usize,
+    /// Jobs that were acked or cancelled.
+    pub ended: usize,
+    /// Jobs that died.
+    pub dead: usize,
+    /// Jobs that were acknowledged and lost in a time in which Redis was set up to lose what it acknowledges.
+    pub lost_with_redis: usize,
+}
+
+/// What the judge says of a run.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Verdict {
+    /// What must not be; nothing in a good run.
+    pub findings: Vec<Finding>,
+    /// Figures.
+    pub counts: Counts,
+    /// How late deliveries were, by the time at which they were due.
+    pub lateness: Vec<Lateness>,
+}
+
+impl Verdict {
+    /// Adds a defect.
+    pub fn find(&mut self, defect: Defect, at: Moment, text: String) {
+        self.findings.push(Finding { defect, at, text });
+    }
+
+    /// How often there is this defect.
+    #[must_use]
+    pub fn count(&self, defect: Defect) -> usize {
+        let same = self.findings.iter().filter(|it| it.defect == defect);
+        same.count()
+    }
+
+    /// The latest delivery that was due in this time.
+    #[must_use]
+    pub fn worst_between(&self, from: Moment, to: Moment) -> Option<Lateness> {
+        let due = self
+            .lateness
+            .iter()
+            .filter(|it| it.due >= from && it.due <= to);
+        due.max_by_key(|it| it.late).copied()
+    }
+}

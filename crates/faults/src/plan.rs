@@ -1,0 +1,177 @@
+//! What a run does, drawn from its seed.
+
+use clap::ValueEnum;
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
+use serde::{Deserialize, Serialize};
+
+use crate::fault::{Class, Fault};
+
+/// How long a lease of a pump lasts, in ms: the default of the daemon.
+pub const LEASE_MS: u64 = 3000;
+const SECONDS_DEFAULT: u64 = 30;
+/// Without faults at the beginning, so that there is something to compare with.
+const CALM_MS: u64 = 2000;
+
+/// What keeps the jobs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+pub enum Deployment {
+    /// One Redis that writes to disk before it answers: nothing that was acknowledged may be lost
+    Always,
+    /// One Redis that writes to disk once a second: what it acknowledged last may be lost with it
+    EverySecond,
+    /// A master with two replicas and three sentinels: what no replica has yet may be lost with the master
+    Sentinels,
+}
+
+impl Deployment {
+    /// Its name, as on the command line.
+    #[must_use]
+    pub fn name(self) -> String {
+        let value = self.to_possible_value();
+        value
+            .map(|value| value.get_name().to_owned())
+            .unwrap_or_default()
+    }
+}
+
+/// What somebody wants of runs; the rest is drawn.
+#[derive(Debug, Clone, Default)]
+pub struct Wishes {
+    /// Only faults of these classes; of all if there is none.
+    pub classes: Vec<Class>,
+    /// How long faults are made, in seconds.
+    pub seconds: Option<u64>,
+    /// What keeps the jobs.
+    pub deployment: Option<Deployment>,
+}
+
+/// A run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Plan {
+    /// All chance comes from it.
+    pub seed: u64,
+    /// What keeps the jobs.
+    pub deployment: Deployment,
+    /// How many APIs there are.
+    pub apis: usize,
+    /// How many pumps there are.
+    pub pumps: usize,
+    /// How many clients publish.
+    pub producers: usize,
+    /// How many clients consume, half of them badly.
+    pub consumers: usize,
+    /// One after the other.
+    pub faults: Vec<Fault>,
+}
+
+impl Plan {
+    /// The run of this seed that is as wished.
+    #[must_use]
+    pub fn draw(seed: u64, wishes: &Wishes) -> Self {
+        let mut random = StdRng::seed_from_u64(seed);
+        let drawn = match random.random_range(0..10) {
+            0..=5 => Deployment::Always,
+            6..=7 => Deployment::EverySecond,
+            _ => Deployment::Sentinels,
+        };
+        let deployment = wishes
+            .deployment
+            .unwrap_or_else(|| fitting(drawn, &wishes.classes));
+        let (apis, pumps) = (random.random_range(2..=3), random.random_range(2..=3));
+        let seconds = wishes.seconds.unwrap_or(SECONDS_DEFAULT);
+        Self {
+            seed,
+            deployment,
+            apis,
+            pumps,
+            producers: 6,
+            consumers: 30,
+            faults: draw_faults(
+                &mut random,
+                &classes_for(deployment, &wishes.classes),
+                seconds * 1000,
+            ),
+        }
+    }
+}
+
+/// The deployment that was drawn, unless none of the classes can happen to it.
+fn fitting(drawn: Deployment, classes: &[Class]) -> Deployment {
+    let possible = |deployment| classes.is_empty() || !classes_for(deployment, classes).is_empty();
+    let all = [drawn, Deployment::Always, Deployment::Sentinels];
+    all.into_iter().find(|it| possible(*it)).unwrap_or(drawn)
+}
+
+fn classes_for(deployment: Deployment, wished: &[Class]) -> Vec<Class> {
+    let has_sentinels = deployment == Deployment::Sentinels;
+    let all = if wished.is_empty() {
+        Class::value_variants()
+    } else {
+        wished
+    };
+    let is_possible = |class: &&Class| match has_sentinels {
+        true => !class.needs_one_redis(),
+        false => !class.needs_sentinels(),
+    };
+    all.iter().filter(is_possible).copied().collect()
+}
+
+/// Each class comes once before one comes again.
+fn draw_faults(random: &mut StdRng, classes: &[Class], time_ms: u64) -> Vec<Fault> {
+    let (mut faults, mut left, mut at_ms) = (Vec::new(), Vec::new(), 0);
+    while at_ms < time_ms && !classes.is_empty() {
+        if left.is_empty() {
+            left = classes.to_vec();
+        }
+        let class = left.swap_remove(random.random_range(0..left.len()));
+        let mut fault = Fault::draw(random.random(), class);
+        fault.after_ms += if at_ms == 0 { CALM_MS } else { 0 };
+        at_ms += fault.after_ms + fault.length_ms;
+        faults.push(fault);
+    }
+    faults
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_seed_is_a_plan() {
+        let wishes = Wishes::default();
+        assert_eq!(Plan::draw(7, &wishes), Plan::draw(7, &wishes));
+        assert_ne!(Plan::draw(7, &wishes).faults, Plan::draw(8, &wishes).faults);
+    }
+
+    #[test]
+    fn what_is_wished_is_drawn_and_nothing_else() {
+        for seed in 0..50 {
+            let wishes = |class| Wishes {
+                classes: vec![class],
+                ..Wishes::default()
+            };
+            for class in Class::value_variants() {
+                let plan = Plan::draw(seed, &wishes(*class));
+                assert!(!plan.faults.is_empty(), "{class:?}");
+                assert!(plan.faults.iter().all(|fault| fault.class == *class));
+                let has_sentinels = plan.deployment == Deployment::Sentinels;
+                assert!(has_sentinels || !class.needs_sentinels());
+                assert!(!has_sentinels || !class.needs_one_redis());
+            }
+        }
+    }
+
+    #[test]
+    fn every_class_comes_in_some_plan() {
+        let plans = (0..60).map(|seed| Plan::draw(seed, &Wishes::default()));
+        let drawn: Vec<_> = plans
+            .flat_map(|plan| plan.faults)
+            .map(|it| it.class)
+            .collect();
+        for class in Class::value_variants() {
+            assert!(drawn.contains(class), "{class:?}");
+        }
+    }
+}

@@ -1,0 +1,33 @@
+//! Where clients note what they see.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::history::{Operation, Outcome, Request, Span, now};
+
+/// All operations of a run, in the order in which they end.
+#[derive(Debug, Default)]
+pub(crate) struct Recorder(Mutex<Vec<Operation>>);
+
+impl Recorder {
+    /// Carries out a request and notes when it was made, when it was over, and what came of it.
+    pub(crate) async fn note(
+        &self,
+        request: Request,
+        doing: impl Future<Output = Outcome>,
+    ) -> Outcome {
+        let from = now();
+        let outcome = doing.await;
+        let span = Span { from, to: now() };
+        self.operations().push(Operation {
+            span,
+            request,
+            outcome: outcome.clone(),
+        });
+        outcome
+    }
+
+    /// What was noted so far.
+    pub(crate) fn operations(&self) -> MutexGuard<'_, Vec<Operation>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

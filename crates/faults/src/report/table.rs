@@ -1,0 +1,179 @@
+//! Runs as tables for people.
+
+use std::fmt::Write;
+
+use super::Report;
+use crate::history::{Moment, Outcome};
+use crate::oracle::Defect;
+
+const SHOWN: usize = 20;
+/// The defects that a summary counts one by one.
+const COUNTED: [Defect; 6] = [
+    Defect::Lost,
+    Defect::Doubled,
+    Defect::Early,
+    Defect::Late,
+    Defect::AfterItsEnd,
+    Defect::Orphan,
+];
+
+pub(super) fn of_run(report: &Report) -> String {
+    let mut text = head(report);
+    let width = report
+        .history
+        .episodes
+        .iter()
+        .map(|it| it.what.chars().count())
+        .max();
+    let width = width.unwrap_or_default();
+    for episode in &report.history.episodes {
+        let at = seconds(episode.span.from.saturating_sub(report.began));
+        let length = seconds(episode.span.to - episode.span.from);
+        let worst = shown_ms(report.worst_in(episode).map(|it| it.late));
+        let again = shown_ms(report.recovery_after(episode));
+        let what = &episode.what;
+        // Writing to a string does not fail.
+        let _ = writeln!(
+            text,
+            "  {at:>6} s  {length:>5} s  {what:width$}  latest {worst:>9}, first publish after it {again:>9}"
+        );
+    }
+    for finding in report.verdict.findings.iter().take(SHOWN) {
+        let at = seconds(finding.at.saturating_sub(report.began));
+        let _ = writeln!(
+            text,
+            "  {at:>6} s  {}: {}",
+            finding.defect.to_string().to_uppercase(),
+            finding.text
+        );
+    }
+    let more = report.verdict.findings.len().saturating_sub(SHOWN);
+    if more > 0 {
+        let _ = writeln!(text, "  … and {more} more");
+    }
+    text
+}
+
+fn head(report: &Report) -> String {
+    let (plan, counts) = (&report.plan, &report.verdict.counts);
+    let outcomes = report.history.operations.iter().map(|it| &it.outcome);
+    let (mut failed, mut open, mut not_sent) = (0, 0, 0);
+    for outcome in outcomes {
+        match outcome {
+            Outcome::Failed(_) => failed += 1,
+            Outcome::Unknown(_) => open += 1,
+            Outcome::NotSent | Outcome::Refused(_) => not_sent += 1,
+            _ => {}
+        }
+    }
+    let lateness = Percentiles::of(report.verdict.lateness.iter().map(|it| it.late).collect());
+    format!(
+        "seed {}: {:?}, {} apis, {} pumps, {} s\n  \
+         {} jobs published, {} perhaps, {} came, {} times in all, {} acked or cancelled, {} died, {} lost with redis\n  \
+         {} requests: {failed} failed, {open} without an answer, {not_sent} refused or not sent\n  \
+         lateness: {lateness}, bound {}; longest time without a publish {}\n",
+        plan.seed,
+        plan.deployment,
+        plan.apis,
+        plan.pumps,
+        seconds(report.history.ended.saturating_sub(report.began)),
+        counts.published,
+        counts.open,
+        counts.delivered,
+        counts.deliveries,
+        counts.ended,
+        counts.dead,
+        counts.lost_with_redis,
+        report.history.operations.len(),
+        ms(report.history.bound),
+        ms(report.longest_gap()),
+    )
+}
+
+/// A line for each run, and one for all.
+#[must_use]
+pub fn summary(reports: &[Report]) -> String {
+    let mut text = format!(
+        "{:>12}  {:11}  {:>6}  {:>6}",
+        "seed", "deployment", "faults", "jobs"
+    );
+    for defect in COUNTED {
+        let _ = write!(text, "  {defect:>8.8}");
+    }
+    let _ = writeln!(
+        text,
+        "  {:>5}  {:>11}  {:>11}",
+        "other", "latest", "longest gap"
+    );
+    for report in reports {
+        let plan = &report.plan;
+        let _ = write!(
+            text,
+            "{:>12}  {:11}  {:>6}  {:>6}",
+            plan.seed,
+            format!("{:?}", plan.deployment),
+            report.history.episodes.len(),
+            report.verdict.counts.published
+        );
+        let _ = write!(text, "{}", defects(std::slice::from_ref(report)));
+        let worst = shown_ms(report.worst().map(|it| it.late));
+        let _ = writeln!(text, "  {worst:>11}  {:>11}", ms(report.longest_gap()));
+    }
+    let faults: usize = reports.iter().map(|it| it.history.episodes.len()).sum();
+    let jobs: usize = reports.iter().map(|it| it.verdict.counts.published).sum();
+    let _ = writeln!(
+        text,
+        "{:>12}  {:11}  {faults:>6}  {jobs:>6}{}",
+        "all",
+        "",
+        defects(reports)
+    );
+    text
+}
+
+fn defects(reports: &[Report]) -> String {
+    let of = |defect| {
+        reports
+            .iter()
+            .map(|it| it.verdict.count(defect))
+            .sum::<usize>()
+    };
+    let all: usize = reports.iter().map(|it| it.verdict.findings.len()).sum();
+    let counts = COUNTED.map(of);
+    let mut text: String = counts.iter().map(|count| format!("  {count:>8}")).collect();
+    let _ = write!(text, "  {:>5}", all - counts.iter().sum::<usize>());
+    text
+}
+
+struct Percentiles(Vec<u64>);
+
+impl Percentiles {
+    fn of(mut values: Vec<u64>) -> Self {
+        values.sort_unstable();
+        Self(values)
+    }
+
+    fn at(&self, percent: usize) -> u64 {
+        let place = (self.0.len() * percent / 100).min(self.0.len().saturating_sub(1));
+        self.0.get(place).copied().unwrap_or_default()
+    }
+}
+
+impl std::fmt::Display for Percentiles {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let [median, p99, worst] = [50, 99, 100].map(|percent| ms(self.at(percent)));
+        write!(out, "median {median}, p99 {p99}, worst {worst}")
+    }
+}
+
+fn shown_ms(time: Option<u64>) -> String {
+    time.map_or_else(|| "-".to_owned(), ms)
+}
+
+fn ms(time: u64) -> String {
+    format!("{:.1} ms", time as f64 / 1000.0)
+}
+
+fn seconds(time: Moment) -> String {
+    format!("{:.1}", time as f64 / 1_000_000.0)
+}

@@ -1,0 +1,141 @@
+//! What happens between daemons and Redis, and between clients and APIs.
+
+use std::time::Duration;
+
+use tidegate_testkit::fault_proxy::{FaultProxy, Flow, Way, Weather};
+
+use super::{Begun, MS, RECOVERY, SILENCE_NOTICED, again_and_again};
+use crate::fault::Fault;
+use crate::history::Episode;
+use crate::plan::LEASE_MS;
+use crate::site::{Pod, Site};
+
+const CUT_PAUSE: Duration = Duration::from_millis(300);
+/// Long enough for requests to pass between two cuts.
+const CLIENT_CUT_PAUSE: Duration = Duration::from_millis(700);
+const DELAY_MAX_MS: u32 = 60;
+/// A call that gets no answer is given up after this.
+const CALL_LIMIT: u64 = 3000 * MS;
+
+/// The daemons that a fault meets: one of them, or in one of four cases all.
+fn met<'a>(site: &'a Site, fault: &Fault) -> Vec<&'a Pod> {
+    let pods: Vec<&Pod> = site.pods().collect();
+    match fault.choose(4) {
+        0 => pods,
+        _ => vec![pods[fault.target % pods.len()]],
+    }
+}
+
+fn links<'a>(pods: &[&'a Pod]) -> Vec<&'a FaultProxy> {
+    pods.iter().filter_map(|pod| pod.link.as_ref()).collect()
+}
+
+fn named(pods: &[&Pod]) -> String {
+    let names: Vec<&str> = pods.iter().map(|pod| pod.name.as_str()).collect();
+    names.join(", ")
+}
+
+async fn holds(links: &[&FaultProxy], weather: Weather, length: Duration) {
+    links.iter().for_each(|link| link.set(weather));
+    tokio::time::sleep(length).await;
+    links.iter().for_each(|link| link.set(Weather::default()));
+}
+
+/// Late bytes excuse no late jobs: the delays are far below the bound.
+pub(super) async fn delay(site: &Site, fault: &Fault) -> Vec<Episode> {
+    let pods = met(site, fault);
+    let way = |ms: u32| Way {
+        flow: Flow::Passes,
+        delay: Duration::from_millis(u64::from(ms % DELAY_MAX_MS)),
+        jitter: Duration::from_millis(u64::from(ms / DELAY_MAX_MS % DELAY_MAX_MS)),
+    };
+    let weather = Weather {
+        to_server: way(fault.variant >> 4),
+        to_client: way(fault.variant >> 16),
+        refuses: false,
+    };
+    let begun = Begun::now(fault);
+    holds(&links(&pods), weather, fault.length()).await;
+    vec![begun.end(format!("slow network at {}", named(&pods)))]
+}
+
+pub(super) async fn cut(site: &Site, fault: &Fault) -> Vec<Episode> {
+    let pods = met(site, fault);
+    let begun = Begun::now(fault);
+    again_and_again(fault.length(), CUT_PAUSE, async || {
+        links(&pods).iter().for_each(|link| link.cut());
+    })
+    .await;
+    vec![begun.end_excusing(format!("connections of {} reset", named(&pods)), RECOVERY)]
+}
+
+/// The calls of a pump are found out soon; a subscription only by its next sign of life.
+pub(super) async fn silence(site: &Site, fault: &Fault) -> Vec<Episode> {
+    let pods = met(site, fault);
+    let begun = Begun::now(fault);
+    links(&pods).iter().for_each(|link| link.silence());
+    tokio::time::sleep(fault.length()).await;
+    let noticed = SILENCE_NOTICED.saturating_sub(fault.length_ms * MS) + RECOVERY;
+    vec![begun.end_excusing(
+        format!("connections of {} half open", named(&pods)),
+        noticed,
+    )]
+}
+
+/// What was asked is done, and who asked does not hear of it.
+pub(super) async fn swallow_replies(site: &Site, fault: &Fault) -> Vec<Episode> {
+    let pods = met(site, fault);
+    let links = links(&pods);
+    let weather = Weather {
+        to_client: Way {
+            flow: Flow::Vanishes,
+            ..Way::default()
+        },
+        ..Weather::default()
+    };
+    let begun = Begun::now(fault);
+    holds(&links, weather, fault.length()).await;
+    links.iter().for_each(|link| link.cut());
+    vec![begun.end_excusing(
+        format!("answers to {} vanished", named(&pods)),
+        LEASE_MS * MS + RECOVERY,
+    )]
+}
+
+pub(super) async fn stall(site: &Site, fault: &Fault) -> Vec<Episode> {
+    let pods = met(site, fault);
+    let stalls = Way {
+        flow: Flow::Stalls,
+        ..Way::default()
+    };
+    let passes = Way::default();
+    let (to_server, to_client) = match fault.choose(3) {
+        0 => (stalls, stalls),
+        1 => (stalls, passes),
+        _ => (passes, stalls),
+    };
+    let begun = Begun::now(fault);
+    let weather = Weather {
+        to_server,
+        to_client,
+        refuses: false,
+    };
+    holds(&links(&pods), weather, fault.length()).await;
+    vec![begun.end_excusing(
+        format!("nothing passed at {}", named(&pods)),
+        CALL_LIMIT + RECOVERY,
+    )]
+}
+
+/// Other requests pass at once: no excuse.
+pub(super) async fn cut_clients(site: &Site, fault: &Fault) -> Vec<Episode> {
+    let begun = Begun::now(fault);
+    let mut turns = site.apis.iter().cycle();
+    again_and_again(fault.length(), CLIENT_CUT_PAUSE, async || {
+        if let Some(api) = turns.next() {
+            api.front().cut();
+        }
+    })
+    .await;
+    vec![begun.end("connections of clients reset".to_owned())]
+}

@@ -1,0 +1,133 @@
+//! What happens to Redis.
+
+use std::time::Duration;
+
+use tidegate_testkit::{RedisServer, limit_disk};
+
+use super::{Begun, MS, RECOVERY, again_and_again};
+use crate::fault::Fault;
+use crate::history::{Episode, Span};
+use crate::site::{Keeper, Servers, Site};
+
+const PAUSE: Duration = Duration::from_millis(100);
+/// What Redis may still have had in its hands when it died: it writes once a second, and waits up to two more for a
+/// slow disk.
+const LOSS: u64 = 3000 * MS;
+/// Far less than what is published in a second, bodies outside of records included.
+const MEMORY_ROOM_BYTES: u64 = 100_000;
+const DISK_ROOM_BYTES: u64 = 60_000;
+
+/// Does something to the one Redis, off the threads that carry the traffic.
+async fn with_redis<T>(site: &Site, what: impl FnOnce(&mut RedisServer) -> T) -> T {
+    let Servers::One { redis, .. } = site.keeper.servers() else {
+        panic!("this fault is for a single Redis");
+    };
+    let mut redis = redis.lock().await;
+    tokio::task::block_in_place(|| what(&mut redis))
+}
+
+fn start_again(redis: &mut RedisServer) {
+    redis
+        .start_again()
+        .unwrap_or_else(|error| panic!("{error}"));
+}
+
+/// Where Redis may forget, all that it acknowledged shortly before its end may be lost.
+fn with_loss(keeper: &Keeper, mut episode: Episode) -> Episode {
+    let Span { from, to } = episode.span;
+    episode.may_lose = keeper.forgets.then_some(Span {
+        from: from - LOSS,
+        to,
+    });
+    episode
+}
+
+pub(super) async fn kill(site: &Site, fault: &Fault) -> Vec<Episode> {
+    let begun = Begun::now(fault);
+    with_redis(site, RedisServer::kill).await;
+    tokio::time::sleep(fault.length()).await;
+    with_redis(site, start_again).await;
+    let episode = begun.end_excusing("redis killed".to_owned(), RECOVERY);
+    vec![with_loss(&site.keeper, episode)]
+}
+
+pub(super) async fn pause(site: &Site, fault: &Fault) -> Vec<Episode> {
+    let begun = Begun::now(fault);
+    with_redis(site, |redis| {
+        redis.pause().unwrap_or_else(|error| panic!("{error}"))
+    })
+    .await;
+    tokio::time::sleep(fault.length()).await;
+    with_redis(site, |redis| {
+        redis.resume().unwrap_or_else(|error| panic!("{error}"))
+    })
+    .await;
+    vec![begun.end_excusing("redis stood still".to_owned(), RECOVERY)]
+}
+
+pub(super) async fn answer_nobody(site: &Site, fault: &Fault) -> Vec<Episode> {
+    let mut control = site.keeper.control().await;
+    let begun = Begun::now(fault);
+    control.answer_nobody_for(fault.length()).await;
+    tokio::time::sleep(fault.length()).await;
+    vec![begun.end_excusing("redis answered nobody".to_owned(), RECOVERY)]
+}
+
+/// Excuses nothing: scripts are sent again.
+pub(super) async fn forget_scripts(site: &Site, fault: &Fault) -> Vec<Episode> {
+    let mut control = site.keeper.control().await;
+    let begun = Begun::now(fault);
+    again_and_again(fault.length(), PAUSE, async || {
+        control.forget_scripts().await
+    })
+    .await;
+    vec![begun.end("scripts forgotten".to_owned())]
+}
+
+/// Whose message was lost looks again when the subscription is new.
+pub(super) async fn end_subscriptions(site: &Site, fault: &Fault) -> Vec<Episode> {
+    let mut control = site.keeper.control().await;
+    let begun = Begun::now(fault);
+    let mut ended = 0;
+    again_and_again(fault.length(), PAUSE, async || {
+        ended += control.end_subscriptions().await
+    })
+    .await;
+    vec![begun.end_excusing(format!("{ended} subscriptions ended"), 0)]
+}
+
+/// Excuses nothing: jobs that are there come in time.
+pub(super) async fn fill_memory(site: &Site, fault: &Fault) -> Vec<Episode> {
+    let mut control = site.keeper.control().await;
+    let begun = Begun::now(fault);
+    control.limit_memory(Some(MEMORY_ROOM_BYTES)).await;
+    tokio::time::sleep(fault.length()).await;
+    let episode = begun.end("no memory left".to_owned());
+    control.limit_memory(None).await;
+    vec![episode]
+}
+
+/// A Redis that syncs each write ends itself; one that syncs each second takes no writes until there is room.
+pub(super) async fn fill_disk(site: &Site, fault: &Fault) -> Vec<Episode> {
+    let begun = Begun::now(fault);
+    with_redis(site, |redis| limit_disk(redis, Some(DISK_ROOM_BYTES))).await;
+    tokio::time::sleep(fault.length()).await;
+    let has_ended = with_redis(site, |redis| {
+        let has_ended = !redis.is_running();
+        match has_ended {
+            true => start_again(redis),
+            false => limit_disk(redis, None),
+        }
+        has_ended
+    })
+    .await;
+    let what = match has_ended {
+        true => "disk full, redis ended itself",
+        false => "disk full",
+    };
+    let episode = begun.end_excusing(what.to_owned(), RECOVERY);
+    vec![match has_ended {
+        true => with_loss(&site.keeper, episode),
+        false => episode,
+    }]
+}

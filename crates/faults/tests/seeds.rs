@@ -1,0 +1,84 @@
+//! The short form: four runs that try each class of fault once, and the harness itself with them.
+
+use tidegate_faults::fault::Fault;
+use tidegate_faults::plan::Deployment;
+use tidegate_faults::report::read;
+use tidegate_faults::{Class, Plan, Wishes, run};
+use tidegate_testkit::figure;
+
+/// Between two faults.
+const PAUSE_MS: u64 = 700;
+
+/// Makes a run of this seed, with each of these faults once, and expects that nothing is found.
+async fn expect_nothing(seed: u64, deployment: Deployment, classes: &[Class]) {
+    let wishes = Wishes {
+        deployment: Some(deployment),
+        ..Wishes::default()
+    };
+    let drawn = (seed..).zip(classes);
+    let once = drawn.map(|(seed, class)| Fault {
+        after_ms: PAUSE_MS,
+        ..Fault::draw(seed, *class)
+    });
+    let plan = Plan {
+        faults: once.collect(),
+        ..Plan::draw(seed, &wishes)
+    };
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let report = run(&plan, folder.path(), |_| {}).await;
+    report
+        .write(folder.path())
+        .expect("a report can be written");
+    figure(&report.table());
+    let again = read(&folder.path().join("history.jsonl")).expect("a history can be read");
+    assert_eq!(again.verdict.counts, report.verdict.counts);
+    assert!(report.verdict.counts.delivered > 100, "hardly a job passed");
+    if !report.is_good() {
+        panic!("everything of it is kept in {}", folder.keep().display());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn processes_and_connections_end() {
+    let classes = [
+        Class::ApiKill,
+        Class::NetCut,
+        Class::RedisKill,
+        Class::PumpKill,
+        Class::NetReplies,
+        Class::ClientCut,
+        Class::Upgrade,
+    ];
+    expect_nothing(1, Deployment::Always, &classes).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn redis_is_full_forgets_and_stands_still() {
+    let classes = [
+        Class::MemoryFull,
+        Class::ScriptFlush,
+        Class::DiskFull,
+        Class::Clock,
+        Class::RedisBusy,
+        Class::Subscriptions,
+        Class::RedisPause,
+    ];
+    expect_nothing(2, Deployment::EverySecond, &classes).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn networks_and_daemons_stand_still() {
+    let classes = [
+        Class::NetDelay,
+        Class::NetSilence,
+        Class::ApiPause,
+        Class::NetStall,
+        Class::PumpPause,
+    ];
+    expect_nothing(3, Deployment::Always, &classes).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_master_changes() {
+    expect_nothing(4, Deployment::Sentinels, &[Class::Failover]).await;
+}
