@@ -161,8 +161,9 @@ impl Store {
             pipeline.cmd("GET").arg(key);
         }
         let (server, mut moves) = self.inner.link.server();
-        let mut connection = server.large_transfers.clone();
-        let asked = pipeline.query_async::<Vec<Value>>(&mut connection);
+        let line = &server.large_transfers;
+        let mut connection = line.connection();
+        let asked = line.listen(pipeline.query_async::<Vec<Value>>(&mut connection));
         let answers = self.answer("GET", &server, asked, &mut moves).await?;
         let bodies = answers.into_iter().map(|answer| match answer {
             Value::BulkString(bytes) => Some(bytes.into()),

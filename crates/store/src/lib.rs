@@ -117,8 +117,8 @@ impl Store {
             _ => "",
         };
         let (server, mut moves) = self.inner.link.server();
-        let mut connection = server.connection.clone();
-        let call = command.query_async(&mut connection);
+        let mut connection = server.line.connection();
+        let call = server.line.listen(command.query_async(&mut connection));
         self.answer(name, &server, call, &mut moves).await
     }
 

@@ -117,8 +117,8 @@ impl Call<'_> {
     /// Sends the call and waits for its reply, bounded by the command timeout.
     pub(crate) async fn send(self) -> Result<Reply, StoreError> {
         let (server, mut moves) = self.store.inner.link.server();
-        let mut connection = server.connection.clone();
-        let call = self.query(&mut connection);
+        let mut connection = server.line.connection();
+        let call = server.line.listen(self.query(&mut connection));
         let verb = self.script.verb;
         let answer = self.store.answer(verb, &server, call, &mut moves);
         Reply::new(answer.await?)
@@ -129,8 +129,9 @@ impl Call<'_> {
     /// then the error of the command.
     pub(crate) async fn send_behind(self, commands: Vec<Cmd>) -> Result<Reply, StoreError> {
         let (server, mut moves) = self.store.inner.link.server();
-        let mut connection = server.large_transfers.clone();
-        let call = self.query_behind(commands, &mut connection);
+        let line = &server.large_transfers;
+        let mut connection = line.connection();
+        let call = line.listen(self.query_behind(commands, &mut connection));
         let verb = self.script.verb;
         let answer = self.store.answer(verb, &server, call, &mut moves);
         Reply::new(answer.await?)

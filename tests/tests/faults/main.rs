@@ -11,6 +11,7 @@ mod api_killed;
 mod clocks;
 mod crowd;
 mod doorbells_lost;
+mod half_open;
 mod hang_ups;
 mod jobs;
 mod ledger;

@@ -10,6 +10,7 @@
 //! is a further variant here.
 
 mod follow;
+mod line;
 mod route;
 mod sentinel;
 mod server;

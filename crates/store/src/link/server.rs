@@ -7,6 +7,7 @@ use redis::aio::{ConnectionManager, ConnectionManagerConfig};
 use redis::io::tcp::{TcpSettings, socket2::TcpKeepalive};
 use redis::{Client, FromRedisValue};
 
+use super::line::Line;
 use crate::measures::Measures;
 use crate::{StoreConfig, StoreError};
 
@@ -26,10 +27,10 @@ pub(crate) struct Waits {
 /// A server that was connected to. The connections look after themselves from then on.
 pub(crate) struct Server {
     pub(crate) client: Client,
-    pub(crate) connection: ConnectionManager,
+    pub(crate) line: Line,
     /// What may take long to transfer goes over this one, so that nothing small has to wait behind it.
     /// Connected when it is first used.
-    pub(crate) large_transfers: ConnectionManager,
+    pub(crate) large_transfers: Line,
     pub(crate) measures: Measures,
 }
 
@@ -77,14 +78,14 @@ impl Endpoint {
 
     pub(crate) async fn connect(self) -> Result<Server, StoreError> {
         let config = self.waits.manager_config();
-        let large_transfers =
-            ConnectionManager::new_lazy_with_config(self.client.clone(), config.clone())?;
-        let connecting = ConnectionManager::new_with_config(self.client.clone(), config);
+        let patience = self.waits.command;
+        let large_transfers = Line::lazy(self.client.clone(), config.clone(), patience)?;
+        let opening = Line::open(self.client.clone(), config, patience);
         let node = self.client.get_connection_info().addr().to_string();
         Ok(Server {
             client: self.client,
             measures: Measures::new(node),
-            connection: connecting.await?,
+            line: opening.await?,
             large_transfers,
         })
     }
@@ -93,7 +94,7 @@ impl Endpoint {
 impl Server {
     pub(crate) fn session(&self, wait: Duration) -> Session {
         Session {
-            connection: self.connection.clone(),
+            connection: self.line.connection(),
             wait,
         }
     }
