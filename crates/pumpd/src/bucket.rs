@@ -72,7 +72,8 @@ impl Agenda {
 }
 
 /// Does what is due in a bucket: at most one bounded call of each kind, so that a bucket with a long
-/// backlog lets the others have their turn. Far slots come first, as they may hold what is due.
+/// backlog lets the others have their turn. Far slots come first, as they may hold what is due. At most
+/// `move_limit` timers are looked at.
 ///
 /// # Errors
 /// Redis is unavailable; nothing is lost, the bucket has to be run again.
@@ -80,6 +81,7 @@ pub(crate) async fn run_once(
     pool: &Pool,
     bucket: u16,
     mut agenda: Agenda,
+    move_limit: u64,
 ) -> Result<Ran, StoreError> {
     let Pool {
         store,
@@ -100,7 +102,7 @@ pub(crate) async fn run_once(
             }
         }
     }
-    let moved = store.move_due(bucket, token, config.move_limit).await?;
+    let moved = store.move_due(bucket, token, move_limit).await?;
     pool.measures.moved(&moved);
     match moved {
         MovedDue::NotLeading => return Ok(Ran::NotLeading),

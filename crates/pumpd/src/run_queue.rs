@@ -5,6 +5,15 @@ use std::collections::VecDeque;
 /// One in so many runs is for the backlog, even if others wait.
 const BACKLOG_SHARE: u32 = 4;
 
+/// Why it is a bucket's turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Turn {
+    /// Its moment has come.
+    Timely,
+    /// It was run just now and has more to do.
+    Backlog,
+}
+
 /// Those whose moment has come, and those that were run just now and have more to do.
 #[derive(Debug, Default)]
 pub(crate) struct RunQueue {
@@ -25,14 +34,20 @@ impl RunQueue {
     }
 
     /// The next to run.
-    pub(crate) fn pop(&mut self) -> Option<u16> {
+    pub(crate) fn pop(&mut self) -> Option<(u16, Turn)> {
         self.runs = self.runs.wrapping_add(1);
-        let (first, second) = if self.runs.is_multiple_of(BACKLOG_SHARE) {
-            (&mut self.backlog, &mut self.timely)
+        let turns = if self.runs.is_multiple_of(BACKLOG_SHARE) {
+            [Turn::Backlog, Turn::Timely]
         } else {
-            (&mut self.timely, &mut self.backlog)
+            [Turn::Timely, Turn::Backlog]
         };
-        first.pop_front().or_else(|| second.pop_front())
+        turns.into_iter().find_map(|turn| {
+            let queue = match turn {
+                Turn::Timely => &mut self.timely,
+                Turn::Backlog => &mut self.backlog,
+            };
+            queue.pop_front().map(|bucket| (bucket, turn))
+        })
     }
 }
 
@@ -49,7 +64,11 @@ mod tests {
         for bucket in 10..14 {
             queue.push_timely(bucket);
         }
-        let order: Vec<u16> = std::iter::from_fn(|| queue.pop()).collect();
-        assert_eq!(order, [10, 11, 12, 0, 13, 1, 2, 3]);
+        let order: Vec<(u16, Turn)> = std::iter::from_fn(|| queue.pop()).collect();
+        let buckets: Vec<u16> = order.iter().map(|(bucket, _)| *bucket).collect();
+        assert_eq!(buckets, [10, 11, 12, 0, 13, 1, 2, 3]);
+        for (bucket, turn) in order {
+            assert_eq!(turn == Turn::Timely, bucket >= 10, "{bucket}");
+        }
     }
 }
