@@ -5,6 +5,7 @@
 //! | [`stack`] | a Redis with daemons on it: start, kill, pause, restart, finish |
 //! | [`redis_server`] | a Redis alone |
 //! | [`sentinel_group`] | a master, its replicas, and sentinels that watch them |
+//! | [`cluster_group`] | primaries with replicas, and slots that move |
 //! | [`redis_control`], [`mod@full_disk`] | what an operator or an accident does to a running Redis |
 //! | [`fault_proxy`] | what networks do to connections: delay, stall, cut, silence |
 //! | [`wall_clock`] | a process whose clock is wrong |
@@ -25,6 +26,7 @@
 mod answer;
 mod binary;
 pub mod certificates;
+pub mod cluster_group;
 pub mod daemon;
 pub mod eventually;
 pub mod fault_proxy;
@@ -47,6 +49,7 @@ pub mod world;
 
 pub use answer::Answer;
 pub use certificates::Authority;
+pub use cluster_group::{ClusterGroup, SlotMove};
 pub use daemon::Daemon;
 pub use eventually::eventually;
 pub use fault_proxy::FaultProxy;

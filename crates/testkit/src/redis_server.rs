@@ -1,7 +1,7 @@
 //! A Redis of one's own.
 
 use tidegate_local_redis::{
-    Options, RedisServer, ServerBinary, obtain, obtain_old, workspace_cache,
+    Options, RedisCluster, RedisServer, ServerBinary, obtain, obtain_old, workspace_cache,
 };
 
 use crate::seed::figure;
@@ -72,6 +72,20 @@ impl RedisOptions {
     /// When no fitting program can be had or it does not start; the message says why.
     #[must_use]
     pub fn start(&self) -> RedisServer {
+        RedisServer::start(self.options()).unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    /// Starts a cluster of so many, and a replica of each. Blocks for some seconds.
+    ///
+    /// # Panics
+    /// When it does not come up; the message says why.
+    #[must_use]
+    pub fn start_cluster(&self, primaries: usize) -> RedisCluster {
+        let started = RedisCluster::start(&self.options(), primaries);
+        started.unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    fn options(&self) -> Options {
         let options = if self.is_sentinel {
             Options::sentinel(self.binary())
         } else {
@@ -81,13 +95,10 @@ impl RedisOptions {
             true => options.outlives_a_full_disk(),
             false => options,
         };
-        let options = self
-            .settings
-            .iter()
-            .fold(options, |options, (name, value)| {
-                options.setting(name, value)
-            });
-        RedisServer::start(options).unwrap_or_else(|error| panic!("{error}"))
+        let settings = self.settings.iter();
+        settings.fold(options, |options, (name, value)| {
+            options.setting(name, value)
+        })
     }
 
     fn binary(&self) -> ServerBinary {
