@@ -89,13 +89,13 @@ end
 -- Only a damaged record names a queue that has no name: it must not end the call, which serves other jobs too.
 local function ring(of_queue)
   local name = call('HGET', of_queue, 'name')
-  if name then call('PUBLISH', prefix .. 'bell', name) end
+  if name then call('SPUBLISH', prefix .. 'bell', name) end
 end
 
 -- Tells the pump when a verb has work before all that it had: its index is scored by when it has work.
 local function alarm(verb, index, at_ms)
   if at_ms < math.huge and tonumber(call('ZRANGE', prefix .. index, 0, 0, 'WITHSCORES')[2]) == at_ms then
-    call('PUBLISH', prefix .. 'alarm', verb .. ' ' .. max(0, at_ms - now_ms))
+    call('SPUBLISH', prefix .. 'alarm', verb .. ' ' .. max(0, at_ms - now_ms))
   end
 end
 

@@ -1,23 +1,27 @@
 #!lua flags=no-writes,allow-oom
 -- permissions: tells which commands the user lacks a right for.
--- KEYS[1] queues         any key of a bucket
 -- ARGV[1] prefix         unused
 -- ARGV[2] now            ms, unused
--- ARGV[3] roster         a key outside of all buckets
--- ARGV[4] bell           a channel of a bucket
--- ARGV[5] roster_channel a channel outside of all buckets
+-- ARGV[3] queues         any key of a bucket
+-- ARGV[4] roster         a key outside of all buckets
+-- ARGV[5] bell           a channel of a bucket
+-- ARGV[6] roster_channel a channel outside of all buckets
+-- ARGV[7] kind           'cluster' for a node of a cluster, else ''
 -- Returns ok → the commands that are forbidden, with these keys or channels
 -- Since layout 1
 
-local forbidden = {}
+local forbidden, told = {}, {}
 
 local function need(command, ...)
   -- A server that does not know the command, or counts its arguments otherwise, raises an error.
   local asked, allowed = pcall(redis.acl_check_cmd, command, ...)
-  if asked and not allowed then forbidden[#forbidden + 1] = command end
+  if asked and not allowed and not told[command] then
+    forbidden[#forbidden + 1] = command
+    told[command] = true
+  end
 end
 
-for _, key in ipairs({ KEYS[1], ARGV[3] }) do
+for _, key in ipairs({ ARGV[3], ARGV[4] }) do
   for _, command in ipairs({ 'DEL', 'EXISTS', 'GET', 'HGETALL', 'LPOP', 'PERSIST', 'STRLEN' }) do need(command, key) end
   for _, command in ipairs({ 'HDEL', 'HEXISTS', 'HGET', 'HMGET', 'INCRBY', 'LINDEX', 'LPUSH', 'PEXPIRE', 'RPUSH', 'SET',
     'ZREM' }) do
@@ -29,10 +33,14 @@ for _, key in ipairs({ KEYS[1], ARGV[3] }) do
   end
   need('RENAME', key, key)
 end
-for _, channel in ipairs({ ARGV[4], ARGV[5] }) do
-  need('PUBLISH', channel, '')
-  need('SUBSCRIBE', channel)
+for _, channel in ipairs({ ARGV[5], ARGV[6] }) do
+  need('SPUBLISH', channel, '')
+  need('SSUBSCRIBE', channel)
 end
 for _, command in ipairs({ 'TIME', 'PING', 'INFO' }) do need(command) end
 need('SCRIPT', 'LOAD', '')
+if ARGV[7] == 'cluster' then
+  for _, command in ipairs({ 'INFO', 'SLOTS' }) do need('CLUSTER', command) end
+  need('ASKING')
+end
 return { 'ok', forbidden }

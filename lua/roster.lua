@@ -18,7 +18,7 @@ if ttl_ms > 0 then
 else
   left = redis.call('ZREM', KEYS[1], instance)
 end
-if ended + joined + left > 0 then redis.call('PUBLISH', channel, instance) end
+if ended + joined + left > 0 then redis.call('SPUBLISH', channel, instance) end
 local living, first_end = {}, nil
 for i, value in ipairs(redis.call('ZRANGE', KEYS[1], 0, -1, 'WITHSCORES')) do
   if i % 2 == 1 then living[#living + 1] = value else first_end = first_end or value end

@@ -8,9 +8,9 @@
 /// The stamp of layout version and bucket count.
 pub const LAYOUT: &str = "tg:layout";
 /// Sorted set of live pump instances, scored by the end of their membership.
-pub const ROSTER: &str = "tg:roster";
+pub const ROSTER: &str = "tg:{roster}";
 /// Channel that tells pumps that the roster changed.
-pub const ROSTER_CHANNEL: &str = "tg:roster:changed";
+pub const ROSTER_CHANNEL: &str = "tg:{roster}:changed";
 
 /// The hash of access tokens of a namespace in a pool: field = token, value = description.
 #[must_use]
@@ -80,6 +80,13 @@ impl BucketKeys {
         format!("{}lock", self.prefix)
     }
 
+    /// A key that never exists. A call that names it beside a key that it is about is put off by a
+    /// Redis Cluster as long as the slot of the bucket moves, and so finds the bucket whole.
+    #[must_use]
+    pub fn guard(&self) -> String {
+        format!("{}guard", self.prefix)
+    }
+
     /// Channel of the doorbell.
     #[must_use]
     pub fn bell(&self) -> String {
@@ -111,6 +118,7 @@ mod tests {
         assert_eq!(keys.lock(), "tg:{17}:lock");
         assert_eq!(keys.body(1_000_001), "tg:{17}:body:1000001");
         assert_eq!(keys.upload("a0", 3), "tg:{17}:upload:a0:3");
+        assert_eq!(keys.guard(), "tg:{17}:guard");
         assert_eq!(bucket_of_channel(&keys.alarm()), Some(17));
         assert_eq!(bucket_of_channel(&keys.bell()), Some(17));
         assert_eq!(bucket_of_channel(ROSTER_CHANNEL), None);

@@ -18,7 +18,7 @@ use crate::lmstfy::{self, Translated};
 const ENV_PREFIX: &str = "TIDEGATE";
 
 /// What a new pool takes from the defaults of the default pool, all but where it is.
-const OF_ONE_POOL: [&str; 2] = ["url", "sentinels"];
+const OF_ONE_POOL: [&str; 3] = ["url", "sentinels", "cluster"];
 
 /// What a daemon says about its settings.
 pub trait Settings: DeserializeOwned + Clone + Send + Sync + 'static {

@@ -13,6 +13,7 @@
 //! long to transfer would hold up all that follows it on its connection.
 
 use bytes::Bytes;
+use futures_util::future::try_join_all;
 use redis::{Cmd, Value};
 use tidegate_core::codec::{Flags, HEADER_BYTES, Header, NewRecord, decode_parts};
 use tidegate_core::keys::BucketKeys;
@@ -155,16 +156,12 @@ impl Store {
     }
 
     async fn fetch_round(&self, ids: &[JobId]) -> Result<Vec<Option<Bytes>>, StoreError> {
-        let mut pipeline = redis::pipe();
-        for id in ids {
-            let key = BucketKeys::new(id.bucket()).body(id.number());
-            pipeline.cmd("GET").arg(key);
-        }
-        let (server, mut moves) = self.inner.link.server();
-        let line = &server.large_transfers;
-        let mut connection = line.connection();
-        let asked = line.listen(pipeline.query_async::<Vec<Value>>(&mut connection));
-        let answers = self.answer("GET", &server, asked, &mut moves).await?;
+        let asked = ids.iter().map(|id| async move {
+            let mut get = redis::cmd("GET");
+            get.arg(BucketKeys::new(id.bucket()).body(id.number()));
+            self.large_command::<Value>(&get).await
+        });
+        let answers = try_join_all(asked).await?;
         let bodies = answers.into_iter().map(|answer| match answer {
             Value::BulkString(bytes) => Some(bytes.into()),
             _ => None,

@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use serde::{Deserialize, Deserializer};
 
-/// The server that is used where neither `url` nor `sentinels` names one. With this url a pool may have
-/// sentinels beside it, and they count: so a later layer of settings need not take the url back.
+/// The server that is used where none of `url`, `sentinels` and `cluster` names one. With this url a pool
+/// may have sentinels or a cluster beside it, and they count: so a later layer of settings need not take the
+/// url back.
 pub const DEFAULT_URL: &str = "redis://127.0.0.1:6379";
 
 /// Settings of one [`crate::Store`]. An optional text that is empty counts as not set.
@@ -14,7 +15,7 @@ pub const DEFAULT_URL: &str = "redis://127.0.0.1:6379";
 #[serde(deny_unknown_fields)]
 pub struct StoreConfig {
     /// `redis://[user][:password@]host:port[/db]`, the same with `rediss` for TLS, or
-    /// `redis+unix:///path`. Empty, or [`DEFAULT_URL`], where there are `sentinels`.
+    /// `redis+unix:///path`. Empty, or [`DEFAULT_URL`], where there are `sentinels` or a `cluster`.
     #[serde(default)]
     pub url: String,
     /// The pool that takes new jobs in the place of this one, whose jobs are still consumed. For whoever
@@ -24,6 +25,10 @@ pub struct StoreConfig {
     /// The sentinels that know the master: `host` or `host:port` each. A list, or one text with commas.
     #[serde(default, deserialize_with = "list_or_text")]
     pub sentinels: Vec<String>,
+    /// Some nodes of a Redis Cluster, by their urls; the others are found. Where it is set, `url` and
+    /// `sentinels` are not. A list, or one text with commas.
+    #[serde(default, deserialize_with = "list_or_text")]
+    pub cluster: Vec<String>,
     /// What the sentinels call the master.
     #[serde(default, deserialize_with = "unless_empty")]
     pub master_name: Option<String>,
@@ -39,7 +44,7 @@ pub struct StoreConfig {
     /// The password at Redis.
     #[serde(default, deserialize_with = "unless_empty")]
     pub password: Option<String>,
-    /// The number of the database.
+    /// The number of the database; 0 only on a cluster.
     #[serde(default)]
     pub database: Option<u16>,
     /// Whether the master that the sentinels name is reached over TLS. A url says `rediss` instead.
@@ -107,7 +112,7 @@ impl TryFrom<String> for UnsafeServer {
 #[derive(Deserialize)]
 #[serde(
     untagged,
-    expecting = "expected a list of host:port, or one text with commas between them"
+    expecting = "expected a list of texts, or one text with commas between them"
 )]
 enum ListOrText {
     List(Vec<String>),
@@ -160,6 +165,7 @@ impl StoreConfig {
             url: url.into(),
             migrate_to: None,
             sentinels: Vec::new(),
+            cluster: Vec::new(),
             master_name: None,
             sentinel_username: None,
             sentinel_password: None,
@@ -182,7 +188,7 @@ impl StoreConfig {
 }
 
 impl std::fmt::Debug for StoreConfig {
-    /// Leaves out the url, which may carry a password, and what names or proves a user.
+    /// Leaves out the urls, which may carry a password, and what names or proves a user.
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         out.debug_struct("StoreConfig")
             .field("migrate_to", &self.migrate_to)
@@ -219,7 +225,7 @@ mod tests {
         }
         assert!(read("sentinels = \"\"").sentinels.is_empty());
         let wrong = toml::from_str::<StoreConfig>("sentinels = 7").unwrap_err();
-        assert!(wrong.to_string().contains("list of host:port"), "{wrong}");
+        assert!(wrong.to_string().contains("list of texts"), "{wrong}");
     }
 
     #[test]

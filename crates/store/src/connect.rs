@@ -8,7 +8,7 @@ use tokio::time::{Instant, sleep};
 
 use crate::link::Link;
 use crate::server_check::{self, Refusal};
-use crate::{Inner, Store, StoreConfig, StoreError, Unavailable};
+use crate::{Inner, Store, StoreConfig, StoreError, Unavailable, permissions};
 
 /// Between two tries to connect at the start.
 const CONNECT_PAUSE: Duration = Duration::from_secs(1);
@@ -51,7 +51,11 @@ impl Store {
     pub async fn connect(config: &StoreConfig) -> Result<Self, ConnectError> {
         check_buckets(config)?;
         let link = Link::open(config).await?;
-        let session = link.server().0.session(config.command_timeout);
+        for server in link.servers() {
+            let session = server.session(config.command_timeout);
+            server_check::check(&session, config).await?;
+            permissions::check(&session, config).await?;
+        }
         let store = Self {
             inner: Arc::new(Inner {
                 config: config.clone(),
@@ -59,9 +63,7 @@ impl Store {
             }),
             now_ms: None,
         };
-        server_check::check(&session, config).await?;
-        store.check_permissions().await?;
-        server_check::claim_layout(&session, config).await?;
+        server_check::claim_layout(&store).await?;
         Ok(store)
     }
 

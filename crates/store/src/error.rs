@@ -90,6 +90,8 @@ impl From<RedisError> for StoreError {
             ErrorKind::Server(
                 ServerErrorKind::BusyLoading
                 | ServerErrorKind::TryAgain
+                | ServerErrorKind::Moved
+                | ServerErrorKind::Ask
                 | ServerErrorKind::ClusterDown
                 | ServerErrorKind::MasterDown,
             ) => Unavailable::NotReady,

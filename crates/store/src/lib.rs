@@ -8,6 +8,7 @@
 //! call fails and is never repeated silently.
 
 mod bodies;
+mod calls;
 mod config;
 mod connect;
 mod error;
@@ -28,9 +29,10 @@ mod verbs;
 use std::sync::Arc;
 use std::time::Instant;
 
+use futures_util::future::try_join_all;
 use tidegate_core::{QueueKey, placement};
 
-use link::{Link, Moves, Server};
+use link::Link;
 
 pub use config::{DEFAULT_URL, StoreConfig, UnsafeServer};
 pub use connect::ConnectError;
@@ -87,12 +89,26 @@ impl Store {
         placement::bucket_of(queue, 0, self.buckets())
     }
 
-    /// Asks Redis for a sign of life.
+    /// Asks Redis for a sign of life: every server that has keys.
     ///
     /// # Errors
-    /// Redis does not answer in time.
+    /// One of them does not answer in time, or some keys have no server.
     pub async fn ping(&self) -> Result<(), StoreError> {
-        self.command::<String>(&redis::cmd("PING")).await.map(drop)
+        let servers = self.inner.link.servers();
+        let pings = servers.into_iter().map(|server| async move {
+            let session = server.session(self.inner.config.command_timeout);
+            let (ping, began_at) = (redis::cmd("PING"), Instant::now());
+            let answer = session.command::<String>(&ping).await;
+            server.measures.called("PING", began_at, answer.is_ok());
+            answer.inspect_err(|error| self.inner.link.failed(error))
+        });
+        try_join_all(pings).await?;
+        match self.inner.link.is_whole() {
+            true => Ok(()),
+            false => Err(StoreError::not_ready(
+                "some slots of the cluster have no primary".to_owned(),
+            )),
+        }
     }
 
     /// The access tokens kept in this deployment.
@@ -105,43 +121,5 @@ impl Store {
     #[must_use]
     pub fn limits(&self) -> Limits {
         Limits::new(self.clone())
-    }
-
-    /// Runs one plain command, bounded by the command timeout.
-    async fn command<T: redis::FromRedisValue>(
-        &self,
-        command: &redis::Cmd,
-    ) -> Result<T, StoreError> {
-        let name = match command.args_iter().next() {
-            Some(redis::Arg::Simple(name)) => std::str::from_utf8(name).unwrap_or_default(),
-            _ => "",
-        };
-        let (server, mut moves) = self.inner.link.server();
-        let mut connection = server.line.connection();
-        let call = server.line.listen(command.query_async(&mut connection));
-        self.answer(name, &server, call, &mut moves).await
-    }
-
-    /// Waits for the answer of a call: as long as the command timeout allows, and only while its server
-    /// is the one that counts. Whatever goes wrong, the link is told. `name` is the call's label in
-    /// metrics.
-    async fn answer<T>(
-        &self,
-        name: &str,
-        server: &Server,
-        call: impl Future<Output = redis::RedisResult<T>>,
-        moves: &mut Moves,
-    ) -> Result<T, StoreError> {
-        let wait = self.inner.config.command_timeout;
-        let began_at = Instant::now();
-        let answer = tokio::select! {
-            biased;
-            answer = link::bounded(wait, call) => answer,
-            () = moves.left() => {
-                Err(StoreError::away("the master changed before it had answered".to_owned()))
-            }
-        };
-        server.measures.called(name, began_at, answer.is_ok());
-        answer.inspect_err(|error| self.inner.link.failed(error))
     }
 }

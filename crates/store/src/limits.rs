@@ -233,7 +233,7 @@ impl Limits {
     ) -> Result<UnitTaken, StoreError> {
         let call = self
             .store
-            .call(&LIMITS_TAKE, &side.key(holder), "")
+            .call(&LIMITS_TAKE, side.key(holder))
             .arg(units_max)
             .arg(u64::from(interval_seconds) * 1000);
         let mut reply = call.send().await?;
@@ -254,7 +254,7 @@ impl Limits {
     pub async fn give_back(&self, holder: &LimitHolder, unit: Unit) -> Result<(), StoreError> {
         let call = self
             .store
-            .call(&LIMITS_GIVE_BACK, &unit.side.key(holder), "")
+            .call(&LIMITS_GIVE_BACK, unit.side.key(holder))
             .arg(unit.window);
         let reply = call.send().await?;
         match reply.token() {

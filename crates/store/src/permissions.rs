@@ -3,30 +3,38 @@
 
 use tidegate_core::keys::{self, BucketKeys};
 
+use crate::link::Session;
+use crate::reply::Reply;
 use crate::script::{LazyScript, script};
 use crate::server_check::Refusal;
-use crate::{ConnectError, Store};
+use crate::{ConnectError, StoreConfig};
 
 static PERMISSIONS: LazyScript = script!("permissions");
 
-impl Store {
-    /// Refuses a user that lacks a right.
-    pub(crate) async fn check_permissions(&self) -> Result<(), ConnectError> {
-        let keys = BucketKeys::new(0);
-        // The clock is stopped: where the right to read it is missing, that is to be told, too.
-        let store = self.at(0);
-        let call = store
-            .call(&PERMISSIONS, &keys.queues(), keys.prefix())
-            .arg(keys::ROSTER)
-            .arg(keys.bell())
-            .arg(keys::ROSTER_CHANNEL);
-        let missing = call.send().await?.ok()?.texts()?;
-        if missing.is_empty() {
-            return Ok(());
-        }
-        let missing = missing.join(", ");
-        Err(Refusal::Forbidden(format!("this user lacks the right to {missing}")).into())
+/// Refuses a user that lacks a right at this server: each server has users of its own.
+pub(crate) async fn check(session: &Session, config: &StoreConfig) -> Result<(), ConnectError> {
+    let keys = BucketKeys::new(0);
+    // The clock is stopped: where the right to read it is missing, that is to be told, too.
+    let arguments = [
+        keys.prefix(),
+        "0",
+        &keys.queues(),
+        keys::ROSTER,
+        &keys.bell(),
+        keys::ROSTER_CHANNEL,
+        if config.cluster.is_empty() {
+            ""
+        } else {
+            "cluster"
+        },
+    ];
+    let answer = session.script(&PERMISSIONS, &arguments).await?;
+    let missing = Reply::new(answer)?.ok()?.texts()?;
+    if missing.is_empty() {
+        return Ok(());
     }
+    let missing = missing.join(", ");
+    Err(Refusal::Forbidden(format!("this user lacks the right to {missing}")).into())
 }
 
 #[cfg(test)]

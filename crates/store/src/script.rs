@@ -5,17 +5,20 @@
 //! loaded and called again, which is safe because a call that finds no script has done nothing.
 
 use std::sync::LazyLock;
+use std::time::Duration;
 
-use redis::aio::ConnectionManager;
+use redis::aio::ConnectionLike;
 use redis::{Cmd, ErrorKind, RedisResult, Script, ServerErrorKind, ToRedisArgs, Value};
 use tidegate_core::keys::BucketKeys;
 use tidegate_core::{JobId, QueueKey};
 
+use crate::calls::{SLOT_PATIENCE, SLOT_PATIENCE_OF_PUMPS};
 use crate::prelude;
 use crate::reply::Reply;
 use crate::{Store, StoreError};
 
 pub(crate) type LazyScript = LazyLock<VerbScript>;
+
 
 /// A script and the verb that it is.
 pub(crate) struct VerbScript {
@@ -49,11 +52,76 @@ pub(crate) fn assemble(verb: &'static str, file: &str) -> VerbScript {
     VerbScript { verb, script }
 }
 
+impl VerbScript {
+    /// Runs a script that touches no key, and so can run on any server.
+    pub(crate) async fn run(
+        &self,
+        arguments: &[&str],
+        connection: &mut impl ConnectionLike,
+    ) -> RedisResult<Value> {
+        let mut command = redis::cmd("EVALSHA");
+        command.arg(self.script.get_hash()).arg(0).arg(arguments);
+        self.query(&command, connection).await
+    }
+
+    async fn query(
+        &self,
+        command: &Cmd,
+        connection: &mut impl ConnectionLike,
+    ) -> RedisResult<Value> {
+        let answer = command.query_async(connection).await;
+        self.or_load(answer, command, connection).await
+    }
+
+    async fn query_behind(
+        &self,
+        commands: Vec<Cmd>,
+        command: &Cmd,
+        connection: &mut impl ConnectionLike,
+    ) -> RedisResult<Value> {
+        let mut pipeline = redis::pipe();
+        pipeline.ignore_errors();
+        for command in commands {
+            pipeline.add_command(command);
+        }
+        pipeline.add_command(command.clone());
+        let mut answers: Vec<Value> = pipeline.query_async(connection).await?;
+        let answer = answers.pop().unwrap_or(Value::Nil).extract_error();
+        answers
+            .into_iter()
+            .try_for_each(|done| done.extract_error().map(drop))?;
+        self.or_load(answer, command, connection).await
+    }
+
+    /// The answer of a call; where the server did not know the script it has done nothing, so it is loaded
+    /// and called again: as often as it is flushed between the two, or the call gets to another server of a
+    /// cluster, which does not know it either. Whoever waits sets the limit.
+    async fn or_load(
+        &self,
+        mut answer: RedisResult<Value>,
+        command: &Cmd,
+        connection: &mut impl ConnectionLike,
+    ) -> RedisResult<Value> {
+        loop {
+            match answer {
+                Err(error) if error.kind() == ErrorKind::Server(ServerErrorKind::NoScript) => {
+                    let script = self.script.prepare_invoke();
+                    script.load_async(connection).await?;
+                    answer = command.query_async(connection).await;
+                }
+                answer => return answer,
+            }
+        }
+    }
+}
+
 /// A call of a script that is being put together. It is written as a command from the beginning: the client's
 /// own form of a call keeps each argument in memory of its own, and a batch has hundreds.
 pub(crate) struct Call<'a> {
     store: &'a Store,
     script: &'a VerbScript,
+    key: String,
+    patience: Duration,
     command: Cmd,
 }
 
@@ -65,7 +133,7 @@ impl Store {
         queue: &QueueKey,
     ) -> Call<'a> {
         let keys = BucketKeys::new(self.bucket_of(queue));
-        let call = self.call(script, &keys.queues(), keys.prefix());
+        let call = self.call_on_bucket(script, keys.queues(), &keys);
         call.arg(queue.to_string())
     }
 
@@ -77,14 +145,38 @@ impl Store {
         token: &str,
     ) -> Call<'a> {
         let keys = BucketKeys::new(bucket);
-        self.call(script, &keys.lock(), keys.prefix()).arg(token)
+        let call = self.call_on_bucket(script, keys.lock(), &keys);
+        call.of_pump().arg(token)
     }
 
-    /// Begins a call: key, prefix and clock are set.
-    pub(crate) fn call<'a>(&'a self, script: &'a VerbScript, key: &str, prefix: &str) -> Call<'a> {
+    /// Begins a call that touches several keys of a bucket, one of which is `key`.
+    pub(crate) fn call_on_bucket<'a>(
+        &'a self,
+        script: &'a VerbScript,
+        key: String,
+        keys: &BucketKeys,
+    ) -> Call<'a> {
+        let guard = self.inner.link.is_cluster().then(|| keys.guard());
+        self.begin_call(script, key, guard, keys.prefix())
+    }
+
+    /// Begins a call that touches this key and no other.
+    pub(crate) fn call<'a>(&'a self, script: &'a VerbScript, key: String) -> Call<'a> {
+        self.begin_call(script, key, None, "")
+    }
+
+    /// Keys, prefix and clock are set.
+    fn begin_call<'a>(
+        &'a self,
+        script: &'a VerbScript,
+        key: String,
+        guard: Option<String>,
+        prefix: &str,
+    ) -> Call<'a> {
         let mut command = redis::cmd("EVALSHA");
-        command.arg(script.script.get_hash()).arg(1).arg(key);
-        command.arg(prefix);
+        command.arg(script.script.get_hash());
+        command.arg(1 + usize::from(guard.is_some())).arg(&key);
+        command.arg(guard).arg(prefix);
         match self.now_ms {
             Some(now_ms) => command.arg(now_ms),
             None => command.arg(""),
@@ -92,6 +184,8 @@ impl Store {
         Call {
             store: self,
             script,
+            key,
+            patience: SLOT_PATIENCE,
             command,
         }
     }
@@ -100,6 +194,12 @@ impl Store {
 impl Call<'_> {
     pub(crate) fn arg(mut self, value: impl ToRedisArgs) -> Self {
         self.command.arg(value);
+        self
+    }
+
+    /// The call of a pump, which does not wait for slots that move.
+    pub(crate) const fn of_pump(mut self) -> Self {
+        self.patience = SLOT_PATIENCE_OF_PUMPS;
         self
     }
 
@@ -116,67 +216,23 @@ impl Call<'_> {
 
     /// Sends the call and waits for its reply, bounded by the command timeout.
     pub(crate) async fn send(self) -> Result<Reply, StoreError> {
-        let (server, mut moves) = self.store.inner.link.server();
-        let mut connection = server.line.connection();
-        let call = server.line.listen(self.query(&mut connection));
-        let verb = self.script.verb;
-        let answer = self.store.answer(verb, &server, call, &mut moves);
-        Reply::new(answer.await?)
+        let mut destination = self.store.inner.link.to(&self.key, self.patience);
+        let began = self.store.begin(self.script.verb, &destination);
+        let call = self.script.query(&self.command, &mut destination);
+        let answer = began.until(call).await;
+        Reply::new(self.store.end(&began, &destination, answer)?)
     }
 
     /// Sends the call as [`Call::send`] does, over the connection for large transfers and right behind
     /// `commands`. The script runs even if one of them failed and has to see to that itself; the answer is
     /// then the error of the command.
     pub(crate) async fn send_behind(self, commands: Vec<Cmd>) -> Result<Reply, StoreError> {
-        let (server, mut moves) = self.store.inner.link.server();
-        let line = &server.large_transfers;
-        let mut connection = line.connection();
-        let call = line.listen(self.query_behind(commands, &mut connection));
-        let verb = self.script.verb;
-        let answer = self.store.answer(verb, &server, call, &mut moves);
-        Reply::new(answer.await?)
-    }
-
-    async fn query(&self, connection: &mut ConnectionManager) -> RedisResult<Value> {
-        let answer = self.command.query_async(connection).await;
-        self.or_load(answer, connection).await
-    }
-
-    async fn query_behind(
-        &self,
-        commands: Vec<Cmd>,
-        connection: &mut ConnectionManager,
-    ) -> RedisResult<Value> {
-        let mut pipeline = redis::pipe();
-        pipeline.ignore_errors();
-        for command in commands {
-            pipeline.add_command(command);
-        }
-        pipeline.add_command(self.command.clone());
-        let mut answers: Vec<Value> = pipeline.query_async(connection).await?;
-        let answer = answers.pop().unwrap_or(Value::Nil).extract_error();
-        answers
-            .into_iter()
-            .try_for_each(|done| done.extract_error().map(drop))?;
-        self.or_load(answer, connection).await
-    }
-
-    /// The answer of a call; where the server did not know the script it has done nothing, so it is loaded
-    /// and called again, as often as it is flushed between the two. Whoever waits sets the limit.
-    async fn or_load(
-        &self,
-        mut answer: RedisResult<Value>,
-        connection: &mut ConnectionManager,
-    ) -> RedisResult<Value> {
-        loop {
-            match answer {
-                Err(error) if error.kind() == ErrorKind::Server(ServerErrorKind::NoScript) => {
-                    let script = self.script.script.prepare_invoke();
-                    script.load_async(connection).await?;
-                    answer = self.command.query_async(connection).await;
-                }
-                answer => return answer,
-            }
-        }
+        let destination = self.store.inner.link.to(&self.key, self.patience);
+        let mut destination = destination.for_large_transfers();
+        let began = self.store.begin(self.script.verb, &destination);
+        let script = self.script;
+        let call = script.query_behind(commands, &self.command, &mut destination);
+        let answer = began.until(call).await;
+        Reply::new(self.store.end(&began, &destination, answer)?)
     }
 }

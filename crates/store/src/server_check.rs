@@ -6,7 +6,7 @@ use tidegate_core::codec::LAYOUT_VERSION;
 use tidegate_core::keys;
 
 use crate::link::Session;
-use crate::{ConnectError, StoreConfig, StoreError, UnsafeServer};
+use crate::{ConnectError, Store, StoreConfig, StoreError, UnsafeServer, permissions};
 
 /// The oldest Redis whose scripts have flags, which keep consume and ack working at `maxmemory`.
 const VERSION_MIN: (u32, u32) = (7, 0);
@@ -17,6 +17,9 @@ pub enum Refusal {
     /// Older than Redis 7.0.
     #[error("redis {0} is too old: tidegate needs redis 7.0 or later, or valkey")]
     TooOld(String),
+    /// A node of a cluster, which has some of the keys only.
+    #[error("redis is a node of a cluster: name it with the key cluster, in the place of url")]
+    NodeOfCluster,
     /// The append-only file is off: a restart of the server would lose jobs.
     #[error(
         "redis has no append-only file, so a restart would lose jobs: set `appendonly yes`, or allow it with `unsafe_server = \"warn\"`"
@@ -54,6 +57,12 @@ pub(crate) async fn check(session: &Session, config: &StoreConfig) -> Result<(),
     if parse_version(version).is_none_or(|found| found < VERSION_MIN) {
         return Err(Refusal::TooOld(version.to_owned()).into());
     }
+    let is_node = info
+        .get("cluster_enabled")
+        .is_some_and(|value| value == "1");
+    if is_node && config.cluster.is_empty() {
+        return Err(Refusal::NodeOfCluster.into());
+    }
     for risk in risks(&info) {
         match config.unsafe_server {
             UnsafeServer::Refuse => return Err(risk.into()),
@@ -64,12 +73,22 @@ pub(crate) async fn check(session: &Session, config: &StoreConfig) -> Result<(),
     Ok(())
 }
 
-/// A server that became the master while we run is used whatever it is, since refusing would help
-/// nobody; but what is wrong with it is told.
-pub(crate) async fn check_successor(session: &Session, config: &StoreConfig) {
-    if let Err(problem) = check(session, config).await {
-        tracing::warn!("the new master should not be one: {problem}");
+/// A server that became a primary of the cluster while we run is used whatever it is, since refusing
+/// would help nobody; but what is wrong with it is told.
+pub(crate) async fn check_primary(session: &Session, config: &StoreConfig) {
+    let checked = check(session, config).await;
+    let checked = match checked {
+        Ok(()) => permissions::check(session, config).await,
+        failed => failed,
+    };
+    if let Err(problem) = checked {
+        tracing::warn!("the new primary should not be one: {problem}");
     }
+}
+
+/// The same for a server that became the master in the place of another one.
+pub(crate) async fn check_successor(session: &Session, config: &StoreConfig) {
+    check_primary(session, config).await;
     let mut get = redis::cmd("GET");
     let found = session
         .command::<Option<String>>(get.arg(keys::LAYOUT))
@@ -90,14 +109,11 @@ pub(crate) fn layout(config: &StoreConfig) -> String {
 }
 
 /// Stamps a fresh deployment with our layout; refuses one that has another.
-pub(crate) async fn claim_layout(
-    session: &Session,
-    config: &StoreConfig,
-) -> Result<(), ConnectError> {
-    let ours = layout(config);
+pub(crate) async fn claim_layout(store: &Store) -> Result<(), ConnectError> {
+    let ours = layout(&store.inner.config);
     let mut set = redis::cmd("SET");
     set.arg(keys::LAYOUT).arg(&ours).arg("NX").arg("GET");
-    let found: Option<String> = session.command(&set).await?;
+    let found: Option<String> = store.command(&set).await?;
     match found {
         Some(found) if found != ours => Err(Refusal::OtherLayout { found, ours }.into()),
         _ => Ok(()),

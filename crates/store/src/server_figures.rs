@@ -1,14 +1,17 @@
 //! What operators watch about the server itself.
 
+use futures_util::future::try_join_all;
+
 use crate::server_check::{Info, info};
 use crate::{Store, StoreError};
 
-/// Figures of a Redis server, as it tells them. A figure that it does not tell is 0.
+/// Figures of the Redis servers that have keys, as they tell them, added up. A figure that a server does not
+/// tell counts 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ServerFigures {
-    /// The memory that it may use, in bytes; 0 = no limit.
+    /// The memory that they may use, in bytes; 0 = no limit.
     pub max_mem_bytes: u64,
-    /// The memory that it uses, in bytes.
+    /// The memory that they use, in bytes.
     pub used_mem_bytes: u64,
     /// Open connections.
     pub connections: u64,
@@ -21,16 +24,38 @@ pub struct ServerFigures {
 }
 
 impl Store {
-    /// Asks the server for its figures.
+    /// Asks every server for its figures.
     ///
     /// # Errors
-    /// Redis is unavailable.
+    /// One of them is unavailable.
     pub async fn server_figures(&self) -> Result<ServerFigures, StoreError> {
-        let (server, _) = self.inner.link.server();
-        let database = server.client.get_connection_info().redis_settings().db();
-        let session = server.session(self.inner.config.command_timeout);
-        Ok(read(&info(&session).await?, database))
+        let servers = self.inner.link.servers();
+        let figures = servers.into_iter().map(|server| async move {
+            let database = server.client.get_connection_info().redis_settings().db();
+            let session = server.session(self.inner.config.command_timeout);
+            let told = info(&session).await;
+            told.map(|told| read(&told, database))
+        });
+        Ok(sum(try_join_all(figures).await?))
     }
+}
+
+fn sum(figures: Vec<ServerFigures>) -> ServerFigures {
+    let has_limit = figures.iter().all(|figures| figures.max_mem_bytes > 0);
+    let mut sum = ServerFigures::default();
+    for figures in figures {
+        sum.max_mem_bytes += figures.max_mem_bytes;
+        sum.used_mem_bytes += figures.used_mem_bytes;
+        sum.connections += figures.connections;
+        sum.blocking_connections += figures.blocking_connections;
+        sum.total_keys += figures.total_keys;
+        sum.total_ttl_keys += figures.total_ttl_keys;
+    }
+    // One server without a limit makes the sum of the others meaningless.
+    if !has_limit {
+        sum.max_mem_bytes = 0;
+    }
+    sum
 }
 
 fn read(info: &Info, database: i64) -> ServerFigures {
@@ -81,5 +106,17 @@ mod tests {
         };
         assert_eq!(figures, expected);
         assert_eq!(read(&Info::new(), 0), ServerFigures::default());
+    }
+
+    #[test]
+    fn a_limit_of_memory_is_one_only_if_every_server_has_one() {
+        let server = |max_mem_bytes| ServerFigures {
+            max_mem_bytes,
+            total_keys: 2,
+            ..ServerFigures::default()
+        };
+        let limited = sum(vec![server(10), server(20)]);
+        assert_eq!((limited.max_mem_bytes, limited.total_keys), (30, 4));
+        assert_eq!(sum(vec![server(10), server(0)]).max_mem_bytes, 0);
     }
 }

@@ -1,25 +1,25 @@
 //! Messages from Redis: doorbells for consumers, alarms for pumps.
 //!
-//! A message is a hint: whoever gets one asks Redis what is true. Messages sent while the connection
-//! was down are lost; after each reconnect the subscriber is told, and looks everywhere once.
+//! A message is a hint: whoever gets one asks Redis what is true. Messages sent while a connection was
+//! down, or while a channel moved to another server, are lost; after each new subscription the subscriber
+//! is told, and looks everywhere once.
+//!
+//! Channels are those of sharded pub/sub: on a cluster a message stays with the servers of its slot.
 
-use std::time::Duration;
+mod listener;
 
-use futures_util::StreamExt;
+use std::sync::Arc;
+
 use redis::Msg;
-use redis::aio::{PubSubSink, PubSubStream};
 use tidegate_core::QueueKey;
 use tidegate_core::keys::{self, BucketKeys};
 use tokio::sync::mpsc;
-use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep, timeout};
+use tokio_util::task::AbortOnDropHandle;
 
-use crate::link::Moves;
-use crate::{Store, StoreError};
+use crate::Store;
+use crate::link::Share;
+use listener::Listener;
 
-/// A quiet connection is asked for a sign of life this often: a subscriber sends nothing by itself
-/// and would wait for ever on a server that vanished.
-const PING_INTERVAL: Duration = Duration::from_secs(5);
-const RECONNECT_PAUSE: Duration = Duration::from_millis(200);
 /// Messages that may wait for their reader.
 const MESSAGES_WAITING: usize = 4096;
 
@@ -72,11 +72,11 @@ impl PumpVerb {
     }
 }
 
-/// The doorbells of all queues of a deployment, over one connection.
+/// The doorbells of all queues of a deployment, over one connection a server.
 #[derive(Debug)]
 pub struct Doorbells(mpsc::Receiver<Doorbell>);
 
-/// The alarms of all buckets of a deployment, over one connection.
+/// The alarms of all buckets of a deployment, over one connection a server.
 #[derive(Debug)]
 pub struct Alarms(mpsc::Receiver<Alarm>);
 
@@ -138,94 +138,51 @@ struct Subscription {
     channels: Vec<String>,
 }
 
-struct Connection {
-    sink: PubSubSink,
-    stream: PubSubStream,
-    pings: tokio::time::Interval,
-    moves: Moves,
-}
-
 impl Subscription {
     const fn new(store: Store, channels: Vec<String>) -> Self {
         Self { store, channels }
     }
 
-    /// Keeps the subscription in a task of its own until the receiver is dropped. A reader that is
-    /// slow makes Redis wait, and then close the connection: it hears `resubscribed` after that.
+    /// Keeps the subscription in tasks of its own until the receiver is dropped. A reader that hears
+    /// `resubscribed` may have missed anything before.
     fn spawn<T: Clone + Sync + Send + 'static>(
         self,
         resubscribed: T,
-        read: impl Fn(&Msg) -> Option<T> + Send + 'static,
+        read: impl Fn(&Msg) -> Option<T> + Send + Sync + 'static,
     ) -> mpsc::Receiver<T> {
         let (sender, receiver) = mpsc::channel(MESSAGES_WAITING);
+        let read = Arc::new(read);
         tokio::spawn(async move {
+            let listen = |share: &Share| {
+                let listener = Listener::new(self.store.clone(), share.clone());
+                let (sender, resubscribed) = (sender.clone(), resubscribed.clone());
+                let read = Arc::clone(&read);
+                tokio::spawn(async move {
+                    listener.forward(&sender, &resubscribed, &*read).await;
+                })
+            };
             tokio::select! {
                 () = sender.closed() => {}
-                () = self.forward(&sender, &resubscribed, read) => {}
+                () = self.follow(listen) => {}
             }
         });
         receiver
     }
 
-    async fn forward<T: Clone>(
-        &self,
-        sender: &mpsc::Sender<T>,
-        resubscribed: &T,
-        read: impl Fn(&Msg) -> Option<T>,
-    ) {
+    /// Keeps one listener for each server that has channels. A listener whose channels stay where they
+    /// are is left alone.
+    async fn follow(&self, listen: impl Fn(&Share) -> tokio::task::JoinHandle<()>) {
+        let mut listening: Vec<(Share, AbortOnDropHandle<()>)> = Vec::new();
         loop {
-            match self.subscribe().await {
-                Ok(mut connection) => {
-                    let _ = sender.send(resubscribed.clone()).await;
-                    while let Some(message) = connection.next().await {
-                        if let Some(message) = read(&message) {
-                            let _ = sender.send(message).await;
-                        }
-                    }
-                }
-                Err(error) => tracing::debug!(%error, "subscription to redis failed"),
-            }
-            sleep(RECONNECT_PAUSE).await;
-        }
-    }
-
-    async fn subscribe(&self) -> Result<Connection, StoreError> {
-        let (server, moves) = self.store.inner.link.server();
-        let connecting = async {
-            let mut connection = server.client.get_async_pubsub().await?;
-            connection.subscribe(&self.channels).await?;
-            Ok(connection.split())
-        };
-        let (sink, stream) = self
-            .store
-            .answer("SUBSCRIBE", &server, connecting, &mut moves.clone())
-            .await?;
-        let mut pings = interval_at(Instant::now() + PING_INTERVAL, PING_INTERVAL);
-        pings.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        Ok(Connection {
-            sink,
-            stream,
-            pings,
-            moves,
-        })
-    }
-}
-
-impl Connection {
-    /// The next message, or `None` when the connection is of no use any more.
-    async fn next(&mut self) -> Option<Msg> {
-        loop {
-            tokio::select! {
-                message = self.stream.next() => return message,
-                // Messages come from the master: another one has others.
-                () = self.moves.moved() => return None,
-                _ = self.pings.tick() => {
-                    let ping = self.sink.ping::<redis::Value>();
-                    if !matches!(timeout(PING_INTERVAL, ping).await, Ok(Ok(_))) {
-                        return None;
-                    }
+            let mut now = self.store.inner.link.shares(&self.channels);
+            listening.retain(|(share, _)| now.shares.iter().any(|new| new.is_same(share)));
+            for share in now.shares {
+                if !listening.iter().any(|(known, _)| known.is_same(&share)) {
+                    let task = AbortOnDropHandle::new(listen(&share));
+                    listening.push((share, task));
                 }
             }
+            now.moves.moved().await;
         }
     }
 }

@@ -1,15 +1,18 @@
-//! Every way to reach a Redis: through sentinels that name the master, over TLS, as a user with few
-//! rights, over a socket of the file system.
+//! Every way to reach a Redis: through sentinels that name the master, through nodes of a cluster, over
+//! TLS, as a user with few rights, over a socket of the file system.
 #![allow(
     clippy::unwrap_used,
     reason = "helpers of tests fail by panicking, as tests do"
 )]
 
+mod cluster;
+mod cluster_failover;
 mod direct;
 mod failover;
 mod fleet;
 mod refused;
 mod sentinels;
+mod slots_move;
 mod users;
 
 use tokio::sync::{Semaphore, SemaphorePermit};

@@ -38,6 +38,14 @@ async fn a_place_that_cannot_be_is_refused_with_key_and_remedy() {
             ["sentinels", "host:port"],
         ),
         (&format!("{url}\n{sentinel}"), ["url", "sentinels"]),
+        (
+            &format!("{url}\ncluster = \"redis://127.0.0.1:1\""),
+            ["url", "cluster"],
+        ),
+        (
+            "cluster = \"redis://127.0.0.1:1\"\ndatabase = 1",
+            ["cluster", "database"],
+        ),
         ("master_name = \"m\"", ["master_name", "sentinels"]),
         ("username = \"alice\"", ["username", "password"]),
         ("tls = true", ["tls", "rediss://"]),

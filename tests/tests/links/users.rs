@@ -54,11 +54,11 @@ async fn a_right_that_is_missing_is_named_at_the_start() {
         ((" +zadd ", " "), "ZADD"),
         ((" +time ", " "), "TIME"),
         ((" +hsetnx ", " "), "HSETNX"),
-        ((" +subscribe ", " "), "SUBSCRIBE"),
+        ((" +ssubscribe ", " "), "SSUBSCRIBE"),
         ((" +info ", " "), "info"),
         ((" +evalsha ", " "), "evalsha"),
-        (("&tg:*", "&other"), "PUBLISH"),
-        (("~tg:*", "~other"), "keys"),
+        (("&tg:*", "&other"), "SPUBLISH"),
+        (("~tg:*", "~other"), "HGETALL"),
         ((">CHANGE-ME", ">another"), "authentication failed"),
     ] {
         let rule = EXAMPLE.replace(change.0, change.1);

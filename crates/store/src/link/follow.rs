@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::sync::{Notify, watch};
 use tokio::time::sleep;
 
-use super::route::{Masters, Place};
+use super::route::{Access, Place};
 use super::sentinel::{Found, Sentinels};
 use super::server::Server;
 use crate::{StoreConfig, StoreError, server_check};
@@ -21,7 +21,7 @@ const LOOK_PAUSE: Duration = Duration::from_millis(100);
 pub(crate) struct Follower {
     config: StoreConfig,
     sentinels: Sentinels,
-    masters: Masters,
+    access: Access,
     at: Place,
     epoch: u64,
     master: watch::Sender<Arc<Server>>,
@@ -35,17 +35,17 @@ impl Follower {
     pub(crate) async fn start(
         config: &StoreConfig,
         mut sentinels: Sentinels,
-        masters: Masters,
+        access: Access,
         look: Arc<Notify>,
     ) -> Result<watch::Receiver<Arc<Server>>, StoreError> {
         let found = sentinels.find_master().await?;
-        let server = connect(config, &masters, &found.master).await?;
+        let server = connect(config, &access, &found.master).await?;
         tracing::info!(master = %server, "the sentinels name the master");
         let (master, receiver) = watch::channel(Arc::new(server));
         let follower = Self {
             config: config.clone(),
             sentinels,
-            masters,
+            access,
             at: found.master,
             epoch: found.epoch,
             master,
@@ -91,7 +91,7 @@ impl Follower {
             return Ok(());
         }
         if found.master != self.at {
-            let connected = connect(&self.config, &self.masters, &found.master).await;
+            let connected = connect(&self.config, &self.access, &found.master).await;
             // Not ready yet: the next look is as urgent as this one.
             let server = connected.inspect_err(|_| self.look.notify_one())?;
             tracing::warn!(from = %self.at, to = %server, "the master is another server now");
@@ -115,10 +115,10 @@ impl Follower {
 /// master: the word of a sentinel may be older than that.
 async fn connect(
     config: &StoreConfig,
-    masters: &Masters,
+    access: &Access,
     place: &Place,
 ) -> Result<Server, StoreError> {
-    let endpoint = masters.at(place).map_err(StoreError::away)?;
+    let endpoint = access.at(place).map_err(StoreError::away)?;
     let server = endpoint.connect().await?;
     let session = server.session(config.command_timeout);
     let role: redis::Value = session.command(&redis::cmd("ROLE")).await?;

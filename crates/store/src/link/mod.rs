@@ -4,16 +4,20 @@
 //! |---|---|
 //! | direct | the one that the url names |
 //! | sentinel | the master that the sentinels name now; see `follow.rs` |
+//! | cluster | the primary that has the slot of the key; see `cluster/` |
 //!
-//! The rest of the store knows none of this: a call or a subscription asks for [`Link::server`], is told
-//! by [`Moves`] when that is the wrong one, and tells of failures with [`Link::failed`]. A further kind
-//! is a further variant here.
+//! The rest of the store knows none of this: a call asks for a [`Destination`] by its key, a subscription
+//! for [`Shares`] of its channels, and both tell of failures with [`Link::failed`]. A further kind is a
+//! further variant here.
 
+mod cluster;
+mod destination;
 mod follow;
 mod line;
 mod route;
 mod sentinel;
 mod server;
+mod shares;
 mod tls;
 
 use std::sync::Arc;
@@ -23,13 +27,16 @@ use std::time::Duration;
 use tokio::sync::{Notify, watch};
 use tokio::time::sleep;
 
+pub(crate) use destination::Destination;
 pub(crate) use server::{Server, Session, bounded};
+pub(crate) use shares::Share;
 
 use crate::{ConnectError, StoreConfig, StoreError, Unavailable};
+use cluster::{Cluster, Topology};
 use follow::Follower;
 use route::Route;
 
-/// An answer that is on its way from a server that was the master until now may still come.
+/// An answer that is on its way from a server that counted until now may still come.
 const FAREWELL: Duration = Duration::from_millis(100);
 
 /// How calls and subscriptions find their server.
@@ -43,60 +50,86 @@ pub(crate) enum Link {
         /// Wakes the follower: something failed, the master may be another one.
         look: Arc<Notify>,
     },
+    /// Primaries that share the keys among them.
+    Cluster(Arc<Cluster>),
 }
 
-/// Word of a server that is not the right one any more. A copy hears it again.
+/// Word of servers that are not the right ones any more. A copy hears it again.
 #[derive(Debug, Clone)]
-pub(crate) struct Moves(Option<watch::Receiver<Arc<Server>>>);
+pub(crate) enum Moves {
+    Never,
+    OfMaster(watch::Receiver<Arc<Server>>),
+    OfSlots(watch::Receiver<Arc<Topology>>),
+}
 
 impl Link {
-    /// Reads the settings and makes the first connection.
+    /// Reads the settings and makes the first connections.
     pub(crate) async fn open(config: &StoreConfig) -> Result<Self, ConnectError> {
         match Route::new(config).map_err(ConnectError::BadConfig)? {
             Route::Direct(endpoint) => Ok(Self::Direct(Arc::new(endpoint.connect().await?))),
-            Route::Sentinel(sentinels, masters) => {
+            Route::Sentinel(sentinels, access) => {
                 let look = Arc::new(Notify::new());
-                let master = Follower::start(config, sentinels, masters, Arc::clone(&look)).await?;
+                let master = Follower::start(config, sentinels, access, Arc::clone(&look)).await?;
                 Ok(Self::Sentinel { master, look })
             }
-        }
-    }
-
-    /// The server to send the next call to or to subscribe at, and word of when it is another one.
-    /// Cheap: nothing is copied.
-    pub(crate) fn server(&self) -> (Arc<Server>, Moves) {
-        match self {
-            Self::Direct(server) => (Arc::clone(server), Moves(None)),
-            Self::Sentinel { master, .. } => {
-                let mut moves = master.clone();
-                let server = Arc::clone(&moves.borrow_and_update());
-                (server, Moves(Some(moves)))
+            Route::Cluster(seeds, access) => {
+                let cluster = Cluster::open(config, seeds, access).await?;
+                Ok(Self::Cluster(Arc::new(cluster)))
             }
         }
     }
 
-    /// Told of every call that failed: where another server may be the master by now, somebody looks
+    /// Whether keys are spread over several servers, and move.
+    pub(crate) const fn is_cluster(&self) -> bool {
+        matches!(self, Self::Cluster(_))
+    }
+
+    /// Whether every key has a server.
+    pub(crate) fn is_whole(&self) -> bool {
+        match self {
+            Self::Direct(_) | Self::Sentinel { .. } => true,
+            Self::Cluster(cluster) => cluster.topology().0.is_whole(),
+        }
+    }
+
+    /// All servers that have keys.
+    pub(crate) fn servers(&self) -> Vec<Arc<Server>> {
+        match self {
+            Self::Direct(server) => vec![Arc::clone(server)],
+            Self::Sentinel { master, .. } => vec![Arc::clone(&master.borrow())],
+            Self::Cluster(cluster) => cluster.topology().0.servers(),
+        }
+    }
+
+    /// Has somebody look at once whether other servers have the keys by now.
+    pub(crate) fn look(&self) {
+        match self {
+            Self::Direct(_) => {}
+            Self::Sentinel { look, .. } => look.notify_one(),
+            Self::Cluster(cluster) => cluster.look(),
+        }
+    }
+
+    /// Told of every call that failed: where another server may have the keys by now, somebody looks
     /// at once.
     pub(crate) fn failed(&self, error: &StoreError) {
-        let Self::Sentinel { look, .. } = self else {
-            return;
-        };
         if let StoreError::Unavailable {
             reason: Unavailable::Away | Unavailable::NotReady | Unavailable::ReadOnly,
             ..
         } = error
         {
-            look.notify_one();
+            self.look();
         }
     }
 }
 
 impl Moves {
-    /// Waits until the server is another one; for ever where that cannot be. Cancel safe.
+    /// Waits until servers are other ones; for ever where that cannot be. Cancel safe.
     pub(crate) async fn moved(&mut self) {
-        let changed = match &mut self.0 {
-            Some(master) => master.changed().await.is_ok(),
-            None => false,
+        let changed = match self {
+            Self::Never => false,
+            Self::OfMaster(master) => master.changed().await.is_ok(),
+            Self::OfSlots(topology) => topology.changed().await.is_ok(),
         };
         if !changed {
             std::future::pending::<()>().await;

@@ -1,5 +1,7 @@
 //! From settings to a way to Redis. Mistakes end here, each with the key and what to do about it.
 
+mod cluster;
+
 use std::str::FromStr;
 
 use redis::{Client, ConnectionAddr, ConnectionInfo, IntoConnectionInfo, RedisConnectionInfo};
@@ -19,18 +21,20 @@ pub(crate) enum Route {
     /// A server whose place is known.
     Direct(Endpoint),
     /// Sentinels know the place of the master.
-    Sentinel(Sentinels, Masters),
+    Sentinel(Sentinels, Access),
+    /// Nodes of a cluster know the places of all others.
+    Cluster(Vec<Place>, Access),
 }
 
-/// What the masters that sentinels name have in common: all but the place.
-pub(crate) struct Masters {
+/// What the servers of a group have in common: all but the place.
+pub(crate) struct Access {
     login: RedisConnectionInfo,
     tls: Option<Tls>,
     waits: Waits,
 }
 
 /// A host and a port.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Place {
     pub(crate) host: String,
     pub(crate) port: u16,
@@ -40,32 +44,45 @@ impl Route {
     /// # Errors
     /// One sentence: which key cannot be so, and what to do.
     pub(crate) fn new(config: &StoreConfig) -> Result<Self, String> {
-        match (config.url.as_str(), config.sentinels.is_empty()) {
-            ("", true) => Err(format!("neither url nor sentinels is set: {URL_FORMS}")),
-            (_, true) => direct(config),
-            ("" | DEFAULT_URL, false) => through_sentinels(config),
-            (_, false) => Err(
-                "url and sentinels are both set: keep the one that says how Redis is reached"
-                    .to_owned(),
-            ),
+        let has_url = !matches!(config.url.as_str(), "" | DEFAULT_URL);
+        let both = |one: &str, other: &str| {
+            Err(format!(
+                "{one} and {other} are both set: keep the one that says how Redis is reached"
+            ))
+        };
+        match (config.sentinels.is_empty(), config.cluster.is_empty()) {
+            (false, false) => both("sentinels", "cluster"),
+            (false, true) if has_url => both("url", "sentinels"),
+            (true, false) if has_url => both("url", "cluster"),
+            (false, true) => through_sentinels(config),
+            (true, false) => cluster::route(config),
+            (true, true) if config.url.is_empty() => Err(format!(
+                "none of url, sentinels and cluster is set: {URL_FORMS}"
+            )),
+            (true, true) => direct(config),
         }
     }
 }
 
-fn direct(config: &StoreConfig) -> Result<Route, String> {
-    for (key, is_set) in [
+/// Refuses what only has a meaning with sentinels.
+fn refuse_keys_of_sentinels(config: &StoreConfig) -> Result<(), String> {
+    let keys = [
         ("master_name", config.master_name.is_some()),
         ("sentinel_username", config.sentinel_username.is_some()),
         ("sentinel_password", config.sentinel_password.is_some()),
         ("tls_sentinels", config.tls_sentinels),
-    ] {
-        if is_set {
-            return Err(format!(
-                "{key} is set, but not sentinels: name the sentinels, or leave it out"
-            ));
-        }
+    ];
+    match keys.into_iter().find(|(_, is_set)| *is_set) {
+        Some((key, _)) => Err(format!(
+            "{key} is set, but not sentinels: name the sentinels, or leave it out"
+        )),
+        None => Ok(()),
     }
-    let info = url(&config.url)?;
+}
+
+fn direct(config: &StoreConfig) -> Result<Route, String> {
+    refuse_keys_of_sentinels(config)?;
+    let info = url("url", &config.url)?;
     let is_tls = matches!(info.addr(), ConnectionAddr::TcpTls { .. });
     if config.tls && !is_tls {
         return Err("tls is set, but url is not one for TLS: write rediss://host:port".to_owned());
@@ -85,16 +102,15 @@ fn direct(config: &StoreConfig) -> Result<Route, String> {
 }
 
 /// What cannot be read is not repeated: it may hold a password.
-fn url(text: &str) -> Result<ConnectionInfo, String> {
+fn url(key: &str, text: &str) -> Result<ConnectionInfo, String> {
     if text.contains('#') {
-        return Err(
-            "url must not have a part after #, and a # in a password is written %23: certificates are \
+        return Err(format!(
+            "{key} must not have a part after #, and a # in a password is written %23: certificates are \
              always checked; name your own authority with tls_ca_file"
-                .to_owned(),
-        );
+        ));
     }
     let parsed = text.into_connection_info();
-    parsed.map_err(|error| format!("url cannot be used ({error}): {URL_FORMS}"))
+    parsed.map_err(|error| format!("{key} cannot be used ({error}): {URL_FORMS}"))
 }
 
 fn through_sentinels(config: &StoreConfig) -> Result<Route, String> {
@@ -110,7 +126,7 @@ fn through_sentinels(config: &StoreConfig) -> Result<Route, String> {
     let any_tls = config.tls || config.tls_sentinels;
     let tls = Tls::new(config, any_tls, "tls = true or tls_sentinels = true")?;
     let waits = Waits::of(config);
-    let to_sentinels = Masters {
+    let to_sentinels = Access {
         login: credentials(
             RedisConnectionInfo::default(),
             "sentinel_username",
@@ -126,7 +142,7 @@ fn through_sentinels(config: &StoreConfig) -> Result<Route, String> {
             Ok((place, endpoint))
         })
         .collect();
-    let masters = Masters {
+    let masters = Access {
         login: login(config, RedisConnectionInfo::default())?,
         tls: tls.filter(|_| config.tls),
         waits,
@@ -168,7 +184,7 @@ fn credentials(
     Ok(login)
 }
 
-impl Masters {
+impl Access {
     /// The server at this place.
     ///
     /// # Errors
@@ -194,6 +210,21 @@ impl Masters {
             None => Client::open(info),
         };
         Ok(Endpoint::new(client.map_err(unusable)?, self.waits))
+    }
+}
+
+impl Place {
+    /// The place of a node as another one names it, `host:port`; without a host it is that of `asked`.
+    pub(crate) fn of_node(text: &str, asked: &Self) -> Option<Self> {
+        let (host, port) = text.rsplit_once(':')?;
+        let host = match host {
+            "" | "?" => &asked.host,
+            host => host.trim_start_matches('[').trim_end_matches(']'),
+        };
+        Some(Self {
+            host: host.to_owned(),
+            port: port.parse().ok()?,
+        })
     }
 }
 
@@ -269,7 +300,10 @@ mod tests {
     #[test]
     fn what_is_missing_or_makes_no_sense_is_named_with_the_remedy() {
         let said = refused(|config| config.url = String::new());
-        assert!(said.contains("neither url nor sentinels"), "{said}");
+        assert!(
+            said.contains("none of url, sentinels and cluster"),
+            "{said}"
+        );
         let said = refused(|config| config.sentinels = vec!["a".to_owned()]);
         assert!(said.contains("not master_name"), "{said}");
         let said = refused(|config| {

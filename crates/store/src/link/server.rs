@@ -5,10 +5,12 @@ use std::time::Duration;
 
 use redis::aio::{ConnectionManager, ConnectionManagerConfig};
 use redis::io::tcp::{TcpSettings, socket2::TcpKeepalive};
-use redis::{Client, FromRedisValue};
+use redis::{Client, ConnectionAddr, FromRedisValue, ProtocolVersion};
 
 use super::line::Line;
+use super::route::Place;
 use crate::measures::Measures;
+use crate::script::VerbScript;
 use crate::{StoreConfig, StoreError};
 
 /// A server that may be connected to.
@@ -30,7 +32,7 @@ pub(crate) struct Server {
     pub(crate) line: Line,
     /// What may take long to transfer goes over this one, so that nothing small has to wait behind it.
     /// Connected when it is first used.
-    pub(crate) large_transfers: Line,
+    large_transfers: Line,
     pub(crate) measures: Measures,
 }
 
@@ -92,6 +94,32 @@ impl Endpoint {
 }
 
 impl Server {
+    /// Host and port, unless it is reached over a socket of the file system.
+    pub(crate) fn place(&self) -> Option<Place> {
+        match self.client.get_connection_info().addr() {
+            ConnectionAddr::Tcp(host, port) | ConnectionAddr::TcpTls { host, port, .. } => {
+                let (host, port) = (host.clone(), *port);
+                Some(Place { host, port })
+            }
+            _ => None,
+        }
+    }
+
+    /// The connection that a call goes over.
+    pub(crate) const fn line(&self, is_large: bool) -> &Line {
+        match is_large {
+            true => &self.large_transfers,
+            false => &self.line,
+        }
+    }
+
+    /// How a connection for messages is made: they come as pushes, which replies are told from.
+    pub(crate) fn client_for_messages(&self) -> redis::RedisResult<Client> {
+        let info = self.client.get_connection_info().clone();
+        let settings = info.redis_settings().clone();
+        Client::open(info.set_redis_settings(settings.set_protocol(ProtocolVersion::RESP3)))
+    }
+
     pub(crate) fn session(&self, wait: Duration) -> Session {
         Session {
             connection: self.line.connection(),
@@ -108,6 +136,16 @@ impl Session {
     ) -> Result<T, StoreError> {
         let mut connection = self.connection.clone();
         bounded(self.wait, command.query_async(&mut connection)).await
+    }
+
+    /// Runs a script that touches no key.
+    pub(crate) async fn script(
+        &self,
+        script: &VerbScript,
+        arguments: &[&str],
+    ) -> Result<redis::Value, StoreError> {
+        let mut connection = self.connection.clone();
+        bounded(self.wait, script.run(arguments, &mut connection)).await
     }
 }
 

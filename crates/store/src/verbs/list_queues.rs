@@ -45,7 +45,7 @@ impl Store {
     pub async fn list_queues(&self, bucket: u16, after: u64) -> Result<QueuePage, StoreError> {
         let keys = BucketKeys::new(bucket);
         let call = self
-            .call(&LIST_QUEUES, &keys.queues(), keys.prefix())
+            .call_on_bucket(&LIST_QUEUES, keys.queues(), &keys)
             .arg(after)
             .arg(QUEUES_PER_CALL)
             .arg(HINTS_PER_QUEUE);

@@ -36,7 +36,8 @@ impl Store {
 
     async fn roster(&self, instance: &str, ttl_ms: u64) -> Result<Roster, StoreError> {
         let call = self
-            .call(&ROSTER, keys::ROSTER, "")
+            .call(&ROSTER, keys::ROSTER.to_owned())
+            .of_pump()
             .arg(instance)
             .arg(ttl_ms)
             .arg(keys::ROSTER_CHANNEL);

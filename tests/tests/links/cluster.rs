@@ -1,0 +1,106 @@
+//! Redis Cluster: the life of jobs, and what is refused.
+
+use std::time::Duration;
+
+use tidegate_testkit::certificates::written;
+use tidegate_testkit::cluster_group::PASSWORD;
+use tidegate_testkit::{ClusterGroup, Program, RedisOptions, run_to_end};
+
+use crate::fleet::{Fleet, live_through};
+use crate::turn;
+
+const EXAMPLE: &str = include_str!("../../../deploy/redis/users.acl");
+const LIMIT: Duration = Duration::from_secs(20);
+/// Enough for each primary to have some.
+const QUEUES: usize = 24;
+
+/// Has a consumer wait at one api for a job that is published, with a delay, at the other.
+async fn wake_everywhere(fleet: &Fleet) {
+    let mut waiting = Vec::new();
+    let mut queues = Vec::new();
+    for number in 0..QUEUES {
+        let queue = fleet.queue(&format!("wake-{number}")).await;
+        let there = queue.at(&fleet.apis[1]).apart();
+        let job = async move { there.consume().timeout_s(30).ttr_s(60).job().await };
+        waiting.push(tokio::spawn(job));
+        queues.push(queue);
+    }
+    fleet.apis[1].until_waiting(QUEUES).await;
+    for (queue, waiting) in queues.iter().zip(waiting) {
+        let id = queue.publish("due").delay_s(1).id().await;
+        let job = waiting.await.unwrap().unwrap();
+        assert_eq!(job.id, id);
+        queue.ack(&id).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_job_lives_on_a_cluster_as_on_one_server() {
+    let _turn = turn().await;
+    let group = ClusterGroup::start().await;
+    let fleet = Fleet::start(2, 2, &group.settings()).await;
+    live_through(&fleet).await;
+    wake_everywhere(&fleet).await;
+    group.check_world().await;
+    let logs = fleet.logs();
+    assert!(!logs.contains("WARN") && !logs.contains("sesame"), "{logs}");
+    for primary in group.primaries().await {
+        let jobs = group.calls(primary, "evalsha").await;
+        assert!(jobs > 0, "server {primary} had no work");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_rights_of_the_example_are_enough_on_a_cluster() {
+    let _turn = turn().await;
+    let group = ClusterGroup::start().await;
+    let rule = EXAMPLE.strip_prefix("user ").unwrap().trim();
+    for server in 0..group.servers.len() {
+        group.add_user(server, rule).await;
+    }
+    let user = "username = \"tidegate\"\npassword = \"CHANGE-ME\"";
+    let pool = group
+        .settings()
+        .replace(&format!("password = \"{PASSWORD}\""), user);
+    let fleet = Fleet::start(2, 1, &pool).await;
+    live_through(&fleet).await;
+    let logs = fleet.logs();
+    assert!(
+        !logs.contains("forbidden") && !logs.contains("WARN"),
+        "{logs}"
+    );
+    // A user that lacks a right at one node only.
+    group
+        .add_user(1, &rule.replace(" +cluster|slots ", " "))
+        .await;
+    let said = refused(&pool).await;
+    assert!(
+        said.contains("CLUSTER") && said.contains("users.acl"),
+        "{said}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cluster_and_a_server_are_told_apart() {
+    let _turn = turn().await;
+    let group = ClusterGroup::start().await;
+    let node = format!("url = \"{}\"", group.url(0));
+    let said = refused(&node).await;
+    assert!(said.contains("with the key cluster"), "{said}");
+    let alone = RedisOptions::new().start();
+    let said = refused(&format!("cluster = \"{}\"", alone.url())).await;
+    assert!(said.contains("name it with url"), "{said}");
+    let said = refused(&group.settings().replace(PASSWORD, "wrong")).await;
+    assert!(said.contains("users.acl"), "{said}");
+}
+
+/// What a daemon says that does not start with these settings.
+async fn refused(pool: &str) -> String {
+    let folder = tempfile::tempdir().unwrap();
+    let text = format!("[pool.default]\n{pool}\n");
+    let config = written(folder.path(), "settings.toml", &text);
+    let ended = run_to_end(Program::Api, &["--config", config.to_str().unwrap()], LIMIT).await;
+    assert_eq!(ended.code, Some(1), "{}", ended.log);
+    assert!(!ended.log.contains("sesame"), "{}", ended.log);
+    ended.log
+}
