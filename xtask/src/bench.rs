@@ -104,6 +104,7 @@ impl Stack {
             port: port()?,
             admin_port: port()?,
             redis: None,
+            cluster: false,
             pumps: PUMPS,
             release: true,
         };
@@ -122,8 +123,9 @@ impl Stack {
             redis,
             programs,
         } = &mut stack;
-        start::start_api(programs, options, redis, session, signals)?;
-        start::start_pumps(programs, options, redis, session, signals)?;
+        let arguments = ["--redis".to_owned(), redis.clone()];
+        start::start_api(programs, options, &arguments, session, signals)?;
+        start::start_pumps(programs, options, &arguments, session, signals)?;
         Ok(stack)
     }
 

@@ -1,5 +1,6 @@
 //! `cargo xtask dev`: everything runs on this machine, until Ctrl-C.
 
+mod cluster;
 mod http;
 pub(crate) mod leftovers;
 mod ports;
@@ -28,6 +29,9 @@ pub(crate) struct Options {
     /// Use this running Redis (redis://HOST:PORT) and start none. It is not stopped at the end.
     #[arg(long, value_name = "URL")]
     pub(crate) redis: Option<String>,
+    /// Run a private Redis Cluster: three primaries, each with a replica. Its data are not kept.
+    #[arg(long, conflicts_with = "redis")]
+    pub(crate) cluster: bool,
     /// How many pumps to run.
     #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u8).range(1..=16))]
     pub(crate) pumps: u8,

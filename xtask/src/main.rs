@@ -32,7 +32,7 @@ enum Chore {
     /// Build and run everything on this machine: a private Redis, the API, two pumps.
     ///
     /// Prints four curl lines to try. Ctrl-C stops everything again; the data stay in target/dev/redis for the next
-    /// time. Logs are in target/dev.
+    /// time. Logs are in target/dev. With --cluster the Redis is a cluster of six nodes, whose data go with it.
     Dev(dev::Options),
     /// Check formatting, lints and rules, build, and run every test.
     ///

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::time::{Duration, Instant};
 
-use tidegate_local_redis::RedisServer;
+use tidegate_local_redis::{RedisCluster, RedisServer};
 
 use super::Ending;
 use super::process::Daemon;
@@ -15,6 +15,7 @@ const STOP_LIMIT: Duration = Duration::from_secs(20);
 pub(crate) struct Session {
     pub(crate) daemons: Vec<Daemon>,
     pub(crate) redis: Option<RedisServer>,
+    pub(crate) cluster: Option<RedisCluster>,
     /// Held until everything has ended.
     pub(crate) lock: Option<File>,
 }
@@ -25,6 +26,7 @@ impl Session {
         if let Some(words) = self.daemons.iter_mut().find_map(Daemon::last_words) {
             return Err(Ending::Failed(words));
         }
+        // A node of a cluster may end: trying that out is what the cluster is for.
         if let Some(redis) = &mut self.redis
             && !redis.is_running()
         {
@@ -49,12 +51,15 @@ impl Session {
     /// Ends everything: first the daemons, which still need Redis to finish, then Redis. A second request to end, or the
     /// limit, ends the waiting.
     pub(crate) fn stop(&mut self, signals: &Signals) {
-        if self.daemons.is_empty() && self.redis.is_none() {
+        if self.daemons.is_empty() && self.redis.is_none() && self.cluster.is_none() {
             return;
         }
         signals.forget();
         println!("\nstopping");
         self.stop_daemons(signals);
+        if self.cluster.take().is_some() {
+            println!("  the cluster has ended, its data with it");
+        }
         if let Some(mut redis) = self.redis.take() {
             if !redis.stop() {
                 println!("  Redis had to be killed");

@@ -9,7 +9,7 @@ use tidegate_local_redis::{self as local_redis, Error, RedisServer, free_port, w
 use super::process::Daemon;
 use super::session::Session;
 use super::signals::Signals;
-use super::{Ending, Options, http, leftovers, ports, state_folder, welcome};
+use super::{Ending, Options, cluster, http, leftovers, ports, state_folder, welcome};
 use crate::workspace::Workspace;
 
 pub(crate) const API: &str = "tidegate-api";
@@ -35,26 +35,35 @@ pub(crate) fn bring_up(
     };
     signals.check()?;
     build(workspace, &[API, PUMP], options.release, signals)?;
-    if let Some(binary) = redis {
-        session.redis = Some(start_redis(binary, &folder)?);
-    }
-    let url = match (&options.redis, &session.redis) {
-        (Some(url), _) => url.clone(),
-        (None, Some(redis)) => redis.url(),
+    let (url, arguments) = match (&options.redis, redis) {
+        (Some(url), _) => (url.clone(), arguments_for_given(url)),
+        (None, Some(binary)) if options.cluster => {
+            let cluster = cluster::start(binary)?;
+            let arguments = cluster::arguments(&cluster, &folder)?;
+            let url = cluster::shown(&cluster);
+            session.cluster = Some(cluster);
+            (url, arguments)
+        }
+        (None, Some(binary)) => {
+            let redis = start_redis(binary, &folder)?;
+            let url = redis.url();
+            session.redis = Some(redis);
+            (url.clone(), vec!["--redis".to_owned(), url])
+        }
         (None, None) => return Err(Ending::Failed("there is no Redis".to_owned())),
     };
     let programs = Programs::of(workspace, options, &folder);
-    start_api(&programs, options, &url, session, signals)?;
+    start_api(&programs, options, &arguments, session, signals)?;
     for warning in session.daemons.iter().flat_map(Daemon::warnings) {
         say(&format!("warning: {warning}"));
     }
-    start_pumps(&programs, options, &url, session, signals)?;
+    start_pumps(&programs, options, &arguments, session, signals)?;
     welcome::make_token(options.admin_port)?;
     print!("{}", welcome::text(options, session, workspace, &url));
     Ok(())
 }
 
-fn say(line: &str) {
+pub(super) fn say(line: &str) {
     println!("{line}");
 }
 
@@ -139,7 +148,7 @@ fn start_redis(binary: local_redis::ServerBinary, folder: &Path) -> Result<Redis
 pub(crate) fn start_api(
     programs: &Programs,
     options: &Options,
-    url: &str,
+    redis: &[String],
     session: &mut Session,
     signals: &Signals,
 ) -> Result<(), Ending> {
@@ -150,7 +159,7 @@ pub(crate) fn start_api(
         "--admin-listen".to_owned(),
         format!("127.0.0.1:{}", options.admin_port),
     ];
-    arguments.extend(redis_arguments(options, url));
+    arguments.extend_from_slice(redis);
     session.daemons.push(programs.start(API, API, &arguments)?);
     let is_ready = |_: &Session| {
         matches!(
@@ -164,7 +173,7 @@ pub(crate) fn start_api(
 pub(crate) fn start_pumps(
     programs: &Programs,
     options: &Options,
-    url: &str,
+    redis: &[String],
     session: &mut Session,
     signals: &Signals,
 ) -> Result<(), Ending> {
@@ -176,7 +185,7 @@ pub(crate) fn start_pumps(
             "starting {name} (metrics: http://127.0.0.1:{port}/metrics)"
         ));
         let mut arguments = vec!["--admin-listen".to_owned(), format!("127.0.0.1:{port}")];
-        arguments.extend(redis_arguments(options, url));
+        arguments.extend_from_slice(redis);
         session
             .daemons
             .push(programs.start(PUMP, &name, &arguments)?);
@@ -190,12 +199,10 @@ pub(crate) fn start_pumps(
 }
 
 /// A Redis that was given by its URL is used as it is: here a warning is enough.
-fn redis_arguments(options: &Options, url: &str) -> Vec<String> {
-    let mut arguments = vec!["--redis".to_owned(), url.to_owned()];
-    if options.redis.is_some() {
-        arguments.push("--allow-unsafe-redis".to_owned());
-    }
-    arguments
+fn arguments_for_given(url: &str) -> Vec<String> {
+    ["--redis", url, "--allow-unsafe-redis"]
+        .map(str::to_owned)
+        .to_vec()
 }
 
 fn wait_until(

@@ -41,7 +41,8 @@ pub(crate) fn text(
         let log = workspace.shown(daemon.log());
         let _ = writeln!(text, "  log    {log}  (process {})", daemon.pid());
     }
-    if let Some(redis) = &session.redis {
+    let nodes = session.cluster.iter().flat_map(|cluster| &cluster.servers);
+    for redis in session.redis.iter().chain(nodes) {
         let log = redis.log_path();
         let _ = writeln!(
             text,
