@@ -231,6 +231,16 @@ impl ClusterGroup {
         calls.unwrap_or_default()
     }
 
+    /// Has a server forget all scripts.
+    ///
+    /// # Panics
+    /// When it does not answer.
+    pub async fn forget_scripts(&self, server: usize) {
+        let flush = redis::cmd("SCRIPT").arg("FLUSH").to_owned();
+        let flushed = self.ask::<String>(server, &flush).await;
+        flushed.expect("scripts are forgotten");
+    }
+
     /// Gives a server a user, by a rule as in `users.acl` without its first word.
     ///
     /// # Panics

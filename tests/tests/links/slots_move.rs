@@ -165,6 +165,9 @@ async fn no_verb_is_half_done_while_a_slot_moves_key_by_key() {
         loop {
             // Time for calls to come between two keys.
             sleep(Duration::from_millis(rng.random_range(0..10))).await;
+            // A call may find a server without its script, be sent on, and find another one.
+            group.forget_scripts(from).await;
+            group.forget_scripts(to).await;
             let moved = on_its_way.move_keys(rng.random_range(1..20)).await;
             keys += moved;
             if moved == 0 {
@@ -238,4 +241,41 @@ async fn slots_move_under_load_and_no_request_fails() {
     assert_eq!(group.totals().await, world::Totals::default());
     group.check_world().await;
     assert!(!fleet.logs().contains("sesame"));
+}
+
+/// Longer than the command timeout, which is for answers: "not now" is one.
+const SLOW_MOVE: Duration = Duration::from_secs(5);
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn requests_wait_for_a_slot_that_moves_slowly_and_those_of_other_slots_do_not() {
+    let _turn = turn().await;
+    let group = ClusterGroup::start().await;
+    let fleet = Fleet::start(1, 1, &group.settings()).await;
+    let (moving, other) = (fleet.queue("moving").await, fleet.queue("other").await);
+    moving.publish("before").id().await;
+    let key = QueueKey::try_from("shop/moving").unwrap();
+    let bucket = placement::bucket_of(&key, 0, 256);
+    let slot = group.slot_of_bucket(bucket).await;
+    let to = (group.owner_of(slot).await + 1) % 3;
+    let on_its_way = group.begin_move(slot, to).await;
+    assert_eq!(on_its_way.move_keys(1).await, 1);
+    let begin = std::time::Instant::now();
+    let there = moving.apart();
+    let waiting = tokio::spawn(async move { there.publish("meanwhile").id().await });
+    let mut passed = 0;
+    while begin.elapsed() < SLOW_MOVE {
+        let id = other.publish("x").id().await;
+        assert_eq!(other.consume().ttr_s(60).job().await.unwrap().id, id);
+        other.ack(&id).await;
+        passed += 1;
+    }
+    assert!(!waiting.is_finished());
+    while on_its_way.move_keys(100).await > 0 {}
+    on_its_way.end().await;
+    waiting.await.unwrap();
+    figure(&format!(
+        "{passed} jobs of another queue passed while a slot moved"
+    ));
+    assert_eq!(moving.size().await, 2);
+    group.check_world().await;
 }

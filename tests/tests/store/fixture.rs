@@ -11,11 +11,16 @@ use tidegate_testkit::{RedisOptions, RedisServer};
 pub(crate) const START: u64 = 27_000_000 * 65_536;
 /// The token that [`Fixture::move_due`] and its like lead all buckets with.
 pub(crate) const TOKEN: &str = "pump-under-test";
+/// The bucket of the tests is in slot 13907 of a cluster, which is in the last of three parts.
+const OWNER_OF_BUCKET_0: usize = 2;
 /// How long before its beginning a slot is loaded.
 pub(crate) const LEAD_MS: u64 = 65_536;
 
 pub(crate) struct Fixture {
+    /// The server that has the bucket.
     pub(crate) redis: RedisServer,
+    /// The others of a cluster.
+    _others: Vec<RedisServer>,
     pub(crate) store: Store,
     pub(crate) queue: QueueKey,
 }
@@ -26,7 +31,24 @@ pub(crate) async fn fixture() -> Fixture {
 
 pub(crate) async fn fixture_on(options: RedisOptions) -> Fixture {
     let redis = options.start();
-    let mut config = StoreConfig::new(redis.url());
+    let config = StoreConfig::new(redis.url());
+    connected(redis, Vec::new(), config).await
+}
+
+/// A store on a cluster of three servers and their replicas.
+pub(crate) async fn fixture_on_cluster() -> Fixture {
+    let mut servers = RedisOptions::new().start_cluster(3).servers;
+    let mut config = StoreConfig::new("");
+    config.cluster = vec![servers[0].url()];
+    let owner = servers.remove(OWNER_OF_BUCKET_0);
+    connected(owner, servers, config).await
+}
+
+async fn connected(
+    redis: RedisServer,
+    others: Vec<RedisServer>,
+    mut config: StoreConfig,
+) -> Fixture {
     config.buckets = 1;
     let store = Store::connect(&config).await.unwrap();
     let leased = store.lease_acquire(0, TOKEN, &[]).await.unwrap();
@@ -34,6 +56,7 @@ pub(crate) async fn fixture_on(options: RedisOptions) -> Fixture {
     let queue = QueueKey::try_from("shop/orders").unwrap();
     Fixture {
         redis,
+        _others: others,
         store,
         queue,
     }

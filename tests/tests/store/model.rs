@@ -15,9 +15,10 @@ use tokio::runtime::Runtime;
 
 use self::oracle::Model;
 use self::steps::{Step, step};
-use crate::fixture::{Fixture, START, fixture, job};
+use crate::fixture::{Fixture, START, fixture, fixture_on_cluster, job};
 
 const SEQUENCES: u32 = 300;
+const SEQUENCES_ON_CLUSTER: u32 = 60;
 
 struct Run<'a> {
     fixture: &'a Fixture,
@@ -347,15 +348,24 @@ async fn run(fixture: &Fixture, steps: &[Step]) {
 
 #[test]
 fn random_verbs_do_what_the_lifecycle_allows() {
+    try_sequences(SEQUENCES, fixture());
+}
+
+#[test]
+fn random_verbs_do_on_a_cluster_what_the_lifecycle_allows() {
+    try_sequences(SEQUENCES_ON_CLUSTER, fixture_on_cluster());
+}
+
+fn try_sequences(sequences: u32, fixture: impl Future<Output = Fixture>) {
     let seed = seed();
-    figure(&format!("{SEQUENCES} random sequences of verbs"));
+    figure(&format!("{sequences} random sequences of verbs"));
     let runtime = Runtime::new().unwrap();
-    let fixture = runtime.block_on(fixture());
+    let fixture = runtime.block_on(fixture);
     let mut bytes = [0; 32];
     bytes[..8].copy_from_slice(&seed.to_le_bytes());
     let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &bytes);
     let config = Config {
-        cases: SEQUENCES,
+        cases: sequences,
         failure_persistence: None,
         ..Config::default()
     };

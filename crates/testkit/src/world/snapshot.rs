@@ -91,12 +91,12 @@ pub(super) struct Bucket {
 /// Reads every bucket that was ever used.
 pub(super) async fn read(url: &str) -> Vec<Bucket> {
     let client = redis::Client::open(url).expect("a redis url");
-    let mut connection = client
-        .get_multiplexed_async_connection()
-        .await
-        .expect("redis answers");
-    // A loaded machine may take long for a large bucket; by default half a second is too long.
-    connection.set_response_timeout(ANSWER_LIMIT);
+    // A loaded machine may take long to connect, and for a large bucket.
+    let patient = redis::AsyncConnectionConfig::new()
+        .set_connection_timeout(Some(ANSWER_LIMIT))
+        .set_response_timeout(Some(ANSWER_LIMIT));
+    let connecting = client.get_multiplexed_async_connection_with_config(&patient);
+    let mut connection = connecting.await.expect("redis answers");
     let mut buckets = Vec::new();
     for number in used_buckets(&mut connection).await {
         buckets.push(read_bucket(&mut connection, number).await);
