@@ -1,5 +1,5 @@
 //! Following the topology: a task asks the primaries every few seconds, and at once when a call was sent
-//! elsewhere or failed. `docs/decisions/0017-cluster.md` says why so.
+//! elsewhere or failed. `docs/decisions/0018-cluster.md` says why so.
 
 use std::sync::Arc;
 use std::time::Duration;

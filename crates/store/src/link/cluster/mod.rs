@@ -9,7 +9,7 @@
 //! | `follow.rs` | when to look, and whom to believe |
 //! | `passage.rs` | one call on its way, wherever it is sent |
 //!
-//! `docs/decisions/0017-cluster.md` says why the client library's own way is not taken.
+//! `docs/decisions/0018-cluster.md` says why the client library's own way is not taken.
 
 mod follow;
 mod nodes;
