@@ -19,7 +19,6 @@ use crate::{Store, StoreError};
 
 pub(crate) type LazyScript = LazyLock<VerbScript>;
 
-
 /// A script and the verb that it is.
 pub(crate) struct VerbScript {
     verb: &'static str,

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant, SystemTime};
 
-use tidegate_testkit::{Daemon, Program, Queue, WallClock, figure, redis};
+use tidegate_testkit::{Daemon, Program, Queue, WallClock, eventually, figure, redis};
 
 use crate::turn;
 
@@ -30,8 +30,8 @@ async fn jobs_come_in_time_where_every_clock_is_wrong() {
     let api = start(Program::Api, "api", HOUR_S).await;
     let pump = start(Program::Pumpd, "pump", -HOUR_S).await;
     let hour = Duration::from_secs(HOUR_S.unsigned_abs());
-    expect_clock(&api, SystemTime::now() + hour);
-    expect_clock(&pump, SystemTime::now() - hour);
+    expect_clock(&api, SystemTime::now() + hour).await;
+    expect_clock(&pump, SystemTime::now() - hour).await;
 
     let queue = Queue::with_new_token(&api, "default", "clocks", "q").await;
     let due_at = Instant::now() + Duration::from_secs(1);
@@ -52,10 +52,15 @@ async fn jobs_come_in_time_where_every_clock_is_wrong() {
     ));
 }
 
-/// The first line of its log has about this time.
-fn expect_clock(daemon: &Daemon, now: SystemTime) {
-    let log = daemon.log();
-    let stamp = log.split_whitespace().next().expect("a line of log");
+/// The first line of its log has about this time. A daemon may be at work before that is written.
+async fn expect_clock(daemon: &Daemon, now: SystemTime) {
+    let first_line = async || {
+        let log = daemon.log();
+        let first = log.split_once('\n').map(|(line, _)| line.to_owned());
+        first.ok_or("no line of log")
+    };
+    let line = eventually("a line of log", LATE_MAX, first_line).await;
+    let stamp = line.split_whitespace().next().expect("a line of words");
     let logged = humantime::parse_rfc3339(stamp).expect("a line begins with its time");
     let off = match logged.duration_since(now) {
         Ok(ahead) => ahead,
