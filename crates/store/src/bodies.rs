@@ -53,27 +53,29 @@ impl Uploads {
         inline_limit_bytes: usize,
     ) -> Self {
         let longest = inline_limit_bytes.max(CARRIED_BYTES_MAX);
+        let is_large = |record: &NewRecord| record.payload.len() > longest;
+        if !records.iter().any(is_large) {
+            return Self {
+                name: String::new(),
+                commands: Vec::new(),
+            };
+        }
         let keys = BucketKeys::new(bucket);
         // Never the same twice: jobs of two calls must not get each other's payloads.
         let name = format!("{:032x}", rand::random::<u128>());
         let records = records.iter_mut().enumerate();
-        let large = records.filter(|(_, record)| record.payload.len() > longest);
-        let commands: Vec<Cmd> = large
-            .map(|(index, record)| {
-                let mut set = redis::cmd("SET");
-                set.arg(keys.upload(&name, index))
-                    .arg(std::mem::take(&mut record.payload))
-                    .arg("PX")
-                    .arg(UPLOAD_MS);
-                set
-            })
-            .collect();
-        match commands.is_empty() {
-            true => Self {
-                name: String::new(),
-                commands,
-            },
-            false => Self { name, commands },
+        let large = records.filter(|(_, record)| is_large(record));
+        let commands = large.map(|(index, record)| {
+            let mut set = redis::cmd("SET");
+            set.arg(keys.upload(&name, index))
+                .arg(std::mem::take(&mut record.payload))
+                .arg("PX")
+                .arg(UPLOAD_MS);
+            set
+        });
+        Self {
+            commands: commands.collect(),
+            name,
         }
     }
 }

@@ -8,7 +8,6 @@
 mod judge;
 mod steps;
 
-use proptest::test_runner::{Config, RngAlgorithm, TestError, TestRng, TestRunner};
 use tidegate_core::{JobId, NewJob, State};
 use tidegate_store::{
     Acked, Cancelled, Claim, Leased, LoadedSlot, MovedDue, Released, Store, Swept,
@@ -19,6 +18,7 @@ use tokio::runtime::Runtime;
 use self::judge::Judge;
 use self::steps::{PODS, PUMPS, Step, step};
 use crate::fixture::{Fixture, START, fixture, job};
+use crate::random_cases::try_cases;
 
 const SEQUENCES: u32 = 60;
 const TOKENS: [&str; PUMPS] = ["pump-1", "pump-2"];
@@ -257,23 +257,8 @@ fn interleaved_calls_keep_the_world_whole() {
     ));
     let runtime = Runtime::new().unwrap();
     let fixture = runtime.block_on(fixture());
-    let mut bytes = [0; 32];
-    bytes[..8].copy_from_slice(&seed.to_le_bytes());
-    let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &bytes);
-    let config = Config {
-        cases,
-        failure_persistence: None,
-        ..Config::default()
-    };
-    let mut runner = TestRunner::new_with_rng(config, rng);
     let steps = proptest::collection::vec(step(), 1..80);
-    let result = runner.run(&steps, |steps| {
+    try_cases(seed, cases, &steps, |steps| {
         runtime.block_on(run(&fixture, &steps));
-        Ok(())
     });
-    match result {
-        Ok(()) => {}
-        Err(TestError::Fail(why, steps)) => panic!("TIDEGATE_SEED={seed}: {why}\n{steps:#?}"),
-        Err(error) => panic!("TIDEGATE_SEED={seed}: {error}"),
-    }
 }

@@ -19,6 +19,7 @@ mod messages;
 mod model;
 mod outside_bodies;
 mod pump_verbs;
+mod random_cases;
 mod stalled_transfers;
 mod turns;
 mod verbs;

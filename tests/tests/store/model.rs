@@ -6,7 +6,6 @@
 mod oracle;
 mod steps;
 
-use proptest::test_runner::{Config, RngAlgorithm, TestError, TestRng, TestRunner};
 use tidegate_core::lifecycle::{After, Event, Life};
 use tidegate_core::{JobId, NewJob, QueueKey, State};
 use tidegate_store::{Acked, Cancelled, Claim, Peeked, Released, Store};
@@ -16,6 +15,7 @@ use tokio::runtime::Runtime;
 use self::oracle::Model;
 use self::steps::{Step, step};
 use crate::fixture::{Fixture, START, fixture, fixture_on_cluster, job};
+use crate::random_cases::try_cases;
 
 const SEQUENCES: u32 = 300;
 const SEQUENCES_ON_CLUSTER: u32 = 60;
@@ -361,23 +361,8 @@ fn try_sequences(sequences: u32, fixture: impl Future<Output = Fixture>) {
     figure(&format!("{sequences} random sequences of verbs"));
     let runtime = Runtime::new().unwrap();
     let fixture = runtime.block_on(fixture);
-    let mut bytes = [0; 32];
-    bytes[..8].copy_from_slice(&seed.to_le_bytes());
-    let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &bytes);
-    let config = Config {
-        cases: sequences,
-        failure_persistence: None,
-        ..Config::default()
-    };
-    let mut runner = TestRunner::new_with_rng(config, rng);
     let steps = proptest::collection::vec(step(), 1..60);
-    let result = runner.run(&steps, |steps| {
+    try_cases(seed, sequences, &steps, |steps| {
         runtime.block_on(run(&fixture, &steps));
-        Ok(())
     });
-    match result {
-        Ok(()) => {}
-        Err(TestError::Fail(why, steps)) => panic!("TIDEGATE_SEED={seed}: {why}\n{steps:#?}"),
-        Err(error) => panic!("TIDEGATE_SEED={seed}: {error}"),
-    }
 }

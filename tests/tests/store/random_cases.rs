@@ -1,0 +1,25 @@
+//! Random cases that a seed repeats.
+
+use proptest::strategy::Strategy;
+use proptest::test_runner::{Config, RngAlgorithm, TestError, TestRng, TestRunner};
+
+/// Tries so many cases. One that fails is made as small as it can be and shown, with the seed that repeats it.
+pub(crate) fn try_cases<S: Strategy>(seed: u64, cases: u32, all: &S, run: impl Fn(S::Value)) {
+    let mut bytes = [0; 32];
+    bytes[..8].copy_from_slice(&seed.to_le_bytes());
+    let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &bytes);
+    let config = Config {
+        cases,
+        failure_persistence: None,
+        ..Config::default()
+    };
+    let result = TestRunner::new_with_rng(config, rng).run(all, |case| {
+        run(case);
+        Ok(())
+    });
+    match result {
+        Ok(()) => {}
+        Err(TestError::Fail(why, case)) => panic!("TIDEGATE_SEED={seed}: {why}\n{case:#?}"),
+        Err(error) => panic!("TIDEGATE_SEED={seed}: {error}"),
+    }
+}
