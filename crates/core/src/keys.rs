@@ -5,6 +5,12 @@
 //! Scripts build the keys of records, timers and lists from [`BucketKeys::prefix`]; the rest is
 //! spelled here.
 
+mod bucket_key;
+
+pub use bucket_key::{BucketKey, KeyType};
+
+/// What every key begins with.
+pub const PREFIX: &str = "tg:";
 /// The stamp of layout version and bucket count.
 pub const LAYOUT: &str = "tg:layout";
 /// Sorted set of live pump instances, scored by the end of their membership.
@@ -55,6 +61,12 @@ impl BucketKeys {
         &self.prefix
     }
 
+    /// The full name of one of them.
+    #[must_use]
+    pub fn key(&self, key: &BucketKey) -> String {
+        format!("{}{key}", self.prefix)
+    }
+
     /// Hash: `namespace/queue` → queue number.
     #[must_use]
     pub fn queues(&self) -> String {
@@ -98,6 +110,22 @@ impl BucketKeys {
     pub fn alarm(&self) -> String {
         format!("{}alarm", self.prefix)
     }
+}
+
+/// The bucket that a key belongs to, and the rest of its name.
+#[must_use]
+pub fn split(key: &str) -> Option<(u16, &str)> {
+    let rest = key.strip_prefix(PREFIX)?.strip_prefix('{')?;
+    let (bucket, rest) = rest.split_once("}:")?;
+    let number = bucket.parse::<u16>().ok()?;
+    (number.to_string() == bucket).then_some((number, rest))
+}
+
+/// Whether a key outside of all buckets is one of a deployment.
+#[must_use]
+pub fn is_of_deployment(key: &str) -> bool {
+    let families = ["tg:tokens:", "tg:units:read:", "tg:units:write:"];
+    [LAYOUT, ROSTER, LIMITS].contains(&key) || families.iter().any(|begin| key.starts_with(begin))
 }
 
 /// The bucket that a bell or alarm channel belongs to.

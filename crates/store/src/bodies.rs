@@ -27,7 +27,7 @@ pub(crate) const SMALL_TRANSFER_BYTES_MAX: usize = 64 * 1024;
 const CARRIED_BYTES_MAX: usize = 4 * 1024;
 /// How long a payload waits for the script that makes it a body. They come in one piece: far too long is
 /// long enough.
-const UPLOAD_MS: u64 = 60_000;
+pub(crate) const UPLOAD_MS: u64 = 60_000;
 /// Bodies that are asked for at once: answers are bounded in time, and so in size.
 const BODIES_PER_ROUND: usize = 16;
 

@@ -7,6 +7,7 @@
 //! A call is sent once. Where the connection breaks after it was sent, its outcome is unknown: the
 //! call fails and is never repeated silently.
 
+mod audit;
 mod bodies;
 mod calls;
 mod config;
@@ -34,6 +35,7 @@ use tidegate_core::{QueueKey, placement};
 
 use link::Link;
 
+pub use audit::{AuditEvent, AuditOptions, AuditSummary, Defect, Finding};
 pub use config::{DEFAULT_URL, StoreConfig, UnsafeServer};
 pub use connect::ConnectError;
 pub use error::{StoreError, Unavailable};

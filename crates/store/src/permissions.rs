@@ -42,28 +42,61 @@ mod tests {
     use std::collections::BTreeSet;
     use std::path::Path;
 
-    /// What our scripts call. What Rust calls is in the list by hand.
-    fn called() -> BTreeSet<String> {
+    /// What our scripts call, those of the auditor or the others. What Rust calls is in the lists by hand.
+    fn called(by_auditor: bool) -> BTreeSet<String> {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../lua");
         let mut called = BTreeSet::new();
         for file in std::fs::read_dir(folder).unwrap() {
-            let text = std::fs::read_to_string(file.unwrap().path()).unwrap();
+            let path = file.unwrap().path();
+            if path
+                .file_name()
+                .unwrap()
+                .to_string_lossy()
+                .starts_with("audit_")
+                != by_auditor
+            {
+                continue;
+            }
+            let text = std::fs::read_to_string(path).unwrap();
             let calls = text.split("call('").skip(1);
             called.extend(calls.filter_map(|rest| Some(rest.split_once('\'')?.0.to_owned())));
         }
         called
     }
 
+    fn is_allowed(command: &str, user: &str) -> bool {
+        user.contains(&format!(" +{} ", command.to_lowercase()))
+    }
+
+    /// The users of the examples: the daemons', and the auditor's.
+    fn users() -> [String; 2] {
+        [
+            include_str!("../../../deploy/redis/users.acl").to_lowercase(),
+            include_str!("../../../deploy/redis/auditor.acl").to_lowercase(),
+        ]
+    }
+
     #[test]
     fn every_command_of_our_scripts_is_asked_for_and_allowed_in_the_example() {
-        let called = called();
+        let called = called(false);
         assert!(called.contains("ZADD") && called.len() > 15, "{called:?}");
         let asked = include_str!("../../../lua/permissions.lua");
-        let example = include_str!("../../../deploy/redis/users.acl").to_lowercase();
         for command in called {
             assert!(asked.contains(&format!("'{command}'")), "{command}");
-            let right = format!(" +{} ", command.to_lowercase());
-            assert!(example.contains(&right), "{command}");
+            for user in users() {
+                assert!(is_allowed(&command, &user), "{command}: {user}");
+            }
         }
+    }
+
+    #[test]
+    fn the_auditor_of_the_example_may_do_more_and_the_daemons_need_not() {
+        let [daemons, auditor] = users();
+        let called = called(true);
+        assert!(called.contains("ZSCORE"), "{called:?}");
+        for command in called {
+            assert!(is_allowed(&command, &auditor), "{command}");
+        }
+        assert!(!is_allowed("SCAN", &daemons) && is_allowed("SCAN", &auditor));
     }
 }

@@ -6,6 +6,8 @@
     reason = "a test that fails should say so at once"
 )]
 
+mod audit;
+mod audit_large;
 mod chunks;
 mod clock;
 mod corrupt;

@@ -1,6 +1,7 @@
 //! One file a verb; each has a Lua file of the same name.
 
 mod ack;
+mod audit;
 mod cancel;
 mod lease;
 mod list_queues;
@@ -17,6 +18,7 @@ mod stats;
 mod sweep;
 
 pub use ack::{Acked, Done};
+pub(crate) use audit::{IndexDoubt, JobDoubt, Verdict};
 pub use cancel::Cancelled;
 pub use lease::Leased;
 pub use list_queues::{ListedQueue, QueuePage};

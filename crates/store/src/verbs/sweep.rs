@@ -4,7 +4,7 @@ use crate::{Store, StoreError};
 static SWEEP: LazyScript = script!("sweep");
 
 /// A chunk with jobs that expire one by one is looked at no more often than this, in ms.
-const PAUSE_MS: u64 = 1000;
+pub(super) const PAUSE_MS: u64 = 1000;
 
 /// What sweeping did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,0 +1,117 @@
+//! Which keys there are. The only use of SCAN: what no index leads to is found in no other way.
+
+use std::collections::BTreeMap;
+
+use tidegate_core::keys::{self, BucketKey, BucketKeys};
+use tokio::time::sleep;
+
+use super::{AuditOptions, Defect, Report};
+use crate::{Store, StoreError};
+
+/// How many keys of Redis one call looks at.
+const KEYS_PER_CALL: u64 = 500;
+
+/// The keys of a bucket.
+#[derive(Debug, Default)]
+pub(super) struct FoundKeys {
+    /// The numbers of its chunks, in order.
+    pub(super) chunks: Vec<u64>,
+    /// The numbers of the jobs of its bodies, in order.
+    pub(super) bodies: Vec<u64>,
+    /// Its other keys.
+    pub(super) others: Vec<BucketKey>,
+}
+
+impl FoundKeys {
+    fn add(&mut self, key: BucketKey) {
+        match key {
+            BucketKey::Chunk(chunk) => self.chunks.push(chunk),
+            BucketKey::Body(number) => self.bodies.push(number),
+            key => self.others.push(key),
+        }
+    }
+
+    /// SCAN may tell of a key twice.
+    fn in_order(mut self) -> Self {
+        self.chunks.sort_unstable();
+        self.chunks.dedup();
+        self.bodies.sort_unstable();
+        self.bodies.dedup();
+        self.others.sort_unstable();
+        self.others.dedup();
+        self
+    }
+
+    /// All of them.
+    pub(super) fn iter(&self) -> impl Iterator<Item = BucketKey> + '_ {
+        let chunks = self.chunks.iter().copied().map(BucketKey::Chunk);
+        let bodies = self.bodies.iter().copied().map(BucketKey::Body);
+        chunks.chain(bodies).chain(self.others.iter().cloned())
+    }
+
+    /// Forgets a key.
+    pub(super) fn remove(&mut self, key: &BucketKey) {
+        match key {
+            BucketKey::Chunk(chunk) => self.chunks.retain(|known| known != chunk),
+            BucketKey::Body(number) => self.bodies.retain(|known| known != number),
+            key => self.others.retain(|known| known != key),
+        }
+    }
+}
+
+/// The keys of the buckets that are audited. Tells of keys that are nobody's.
+pub(super) async fn walk(
+    store: &Store,
+    options: &AuditOptions,
+    report: &mut Report<'_>,
+) -> Result<BTreeMap<u16, FoundKeys>, StoreError> {
+    let begin = match options.buckets.as_slice() {
+        [bucket] => BucketKeys::new(*bucket).prefix().to_owned(),
+        _ => keys::PREFIX.to_owned(),
+    };
+    let mut found: BTreeMap<u16, FoundKeys> = BTreeMap::new();
+    let mut cursor = 0_u64;
+    loop {
+        let mut scan = redis::cmd("SCAN");
+        scan.arg(cursor).arg("MATCH").arg(format!("{begin}*"));
+        scan.arg("COUNT").arg(KEYS_PER_CALL);
+        let (next, names): (u64, Vec<Vec<u8>>) = store.command(&scan).await?;
+        for name in names {
+            add(store, options, &name, &mut found, report);
+        }
+        if next == 0 {
+            let found = found.into_iter();
+            return Ok(found
+                .map(|(bucket, keys)| (bucket, keys.in_order()))
+                .collect());
+        }
+        cursor = next;
+        sleep(options.pause).await;
+    }
+}
+
+fn add(
+    store: &Store,
+    options: &AuditOptions,
+    name: &[u8],
+    found: &mut BTreeMap<u16, FoundKeys>,
+    report: &mut Report<'_>,
+) {
+    let key = String::from_utf8_lossy(name);
+    let is_asked = |bucket: u16| options.buckets.is_empty() || options.buckets.contains(&bucket);
+    match keys::split(&key) {
+        Some((bucket, _)) if !is_asked(bucket) => {}
+        Some((bucket, rest)) if u32::from(bucket) < store.buckets() => match BucketKey::parse(rest)
+        {
+            Some(known) => found.entry(bucket).or_default().add(known),
+            None => unknown(Some(bucket), &key, report),
+        },
+        None if keys::is_of_deployment(&key) => {}
+        Some(_) | None => unknown(None, &key, report),
+    }
+}
+
+fn unknown(bucket: Option<u16>, key: &str, report: &mut Report<'_>) {
+    let key = key.to_owned();
+    report.found(bucket, Defect::UnknownKey { key }, false);
+}

@@ -1,0 +1,195 @@
+//! The auditor: looks at everything in the buckets of a deployment, tells what is not as
+//! `docs/redis-layout.md` has it, and mends it if asked to.
+//!
+//! ```text
+//!  key_walk   SCAN ──► which keys there are; types and times to live
+//!  hints      the lists, from the tail to the head ──► which jobs they name
+//!  records    chunk by chunk ──► what a job seems to lack
+//!  indexes    names, due, slots, bodies, the sequence
+//!  counts     jobs of each queue, compared with what it counts
+//!               │
+//!               ▼ verbs/audit.rs: one script looks at one thing again, in one step, and may mend it
+//! ```
+//!
+//! Buckets are at work meanwhile, so what a walk sees is not of one moment: it raises doubts, no more. A
+//! doubt becomes a finding when a script has looked again, or, where that would take too long for one
+//! call, when a second walk through the lists did not find what was missing and the record of the job is
+//! still the same (`docs/decisions/0018-auditor.md`).
+
+mod bucket;
+mod counts;
+mod finding;
+mod hints;
+mod indexes;
+mod key_walk;
+mod records;
+
+use std::time::Duration;
+
+use tidegate_core::keys;
+use tokio::time::sleep;
+
+use crate::{Store, StoreError};
+use bucket::BucketAudit;
+
+pub use finding::{Defect, Finding};
+
+/// How long a lock may be that of a pump that is not on the roster: others take it at once.
+const LOCK_PATIENCE: Duration = Duration::from_secs(3);
+
+/// What is audited, and how.
+#[derive(Debug, Clone)]
+pub struct AuditOptions {
+    /// The buckets; empty = all.
+    pub buckets: Vec<u16>,
+    /// Whether what is found is mended.
+    pub repair: bool,
+    /// The pause after each call, so that Redis has time for others.
+    pub pause: Duration,
+}
+
+/// What is told while an audit goes on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum AuditEvent {
+    /// Something is amiss.
+    Found(Finding),
+    /// A bucket has been looked through.
+    BucketDone {
+        /// The bucket.
+        bucket: u16,
+        /// The jobs that it had.
+        jobs: u64,
+    },
+}
+
+/// What an audit came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct AuditSummary {
+    /// Buckets that were looked through.
+    pub buckets: u64,
+    /// Jobs that were looked at.
+    pub jobs: u64,
+    /// What was amiss.
+    pub found: u64,
+    /// How much of it was mended.
+    pub mended: u64,
+    /// Queues whose counts could not be compared, since their jobs changed in each look.
+    pub uncounted: u64,
+}
+
+/// Where findings go.
+pub(super) struct Report<'a> {
+    on_event: &'a mut (dyn FnMut(AuditEvent) + Send),
+    summary: AuditSummary,
+}
+
+impl Report<'_> {
+    pub(super) fn found(&mut self, bucket: Option<u16>, defect: Defect, mended: bool) {
+        self.summary.found += 1;
+        self.summary.mended += u64::from(mended);
+        let finding = Finding {
+            bucket,
+            defect,
+            mended,
+        };
+        (self.on_event)(AuditEvent::Found(finding));
+    }
+
+    fn done(&mut self, bucket: u16, jobs: u64, uncounted: u64) {
+        self.summary.buckets += 1;
+        self.summary.jobs += jobs;
+        self.summary.uncounted += uncounted;
+        (self.on_event)(AuditEvent::BucketDone { bucket, jobs });
+    }
+}
+
+impl Store {
+    /// Looks through buckets, and tells what is amiss as it is found. The deployment may be at work: a
+    /// finding is never a change that was under way. No call holds Redis for much more than a millisecond.
+    /// Memory: some bytes for each job of the largest bucket, and for each chunk and body of all.
+    ///
+    /// # Errors
+    /// Redis is unavailable. What was told until then holds.
+    pub async fn audit(
+        &self,
+        options: &AuditOptions,
+        on_event: &mut (dyn FnMut(AuditEvent) + Send),
+    ) -> Result<AuditSummary, StoreError> {
+        let mut report = Report {
+            on_event,
+            summary: AuditSummary::default(),
+        };
+        let is_asked =
+            |bucket: &u16| options.buckets.is_empty() || options.buckets.contains(bucket);
+        // Read before the keys: chunks that come later are found by their numbers, so none is missed.
+        let mut sequences = Vec::new();
+        for bucket in self.all_buckets().filter(is_asked) {
+            sequences.push((bucket, self.sequence(bucket).await?));
+        }
+        let mut found = key_walk::walk(self, options, &mut report).await?;
+        let mut locks = Vec::new();
+        for (bucket, first_sequence) in sequences {
+            let keys = found.remove(&bucket).unwrap_or_default();
+            let mut audit = BucketAudit::new(self, options, bucket, keys);
+            audit.run(first_sequence, &mut report).await?;
+            report.done(bucket, audit.jobs(), audit.uncounted());
+            locks.extend(
+                self.lock_of_nobody(bucket)
+                    .await?
+                    .map(|holder| (bucket, holder)),
+            );
+        }
+        self.audit_locks(options, locks, &mut report).await?;
+        Ok(report.summary)
+    }
+
+    /// The last job number of a bucket.
+    pub(super) async fn sequence(&self, bucket: u16) -> Result<u64, StoreError> {
+        let mut get = redis::cmd("GET");
+        get.arg(keys::BucketKeys::new(bucket).key(&keys::BucketKey::Sequence));
+        let last: Option<u64> = self.command(&get).await?;
+        Ok(last.unwrap_or(0))
+    }
+
+    /// The holder of a lock, if it is not on the roster.
+    async fn lock_of_nobody(&self, bucket: u16) -> Result<Option<String>, StoreError> {
+        let lock = keys::BucketKeys::new(bucket).lock();
+        let holder: Option<String> = self
+            .command(&redis::cmd("GET").arg(lock).to_owned())
+            .await?;
+        let Some(holder) = holder else {
+            return Ok(None);
+        };
+        let mut membership = redis::cmd("ZSCORE");
+        membership.arg(keys::ROSTER).arg(&holder);
+        let ends: Option<f64> = self.command(&membership).await?;
+        Ok(ends.is_none().then_some(holder))
+    }
+
+    /// A lock may be nobody's for the moment in which another pump takes it.
+    async fn audit_locks(
+        &self,
+        options: &AuditOptions,
+        doubtful: Vec<(u16, String)>,
+        report: &mut Report<'_>,
+    ) -> Result<(), StoreError> {
+        if doubtful.is_empty() {
+            return Ok(());
+        }
+        sleep(LOCK_PATIENCE).await;
+        for (bucket, holder) in doubtful {
+            if self.lock_of_nobody(bucket).await?.as_ref() != Some(&holder) {
+                continue;
+            }
+            if options.repair {
+                self.lease_release(bucket, &holder).await?;
+            }
+            report.found(
+                Some(bucket),
+                Defect::LockOfNobody { holder },
+                options.repair,
+            );
+        }
+        Ok(())
+    }
+}
