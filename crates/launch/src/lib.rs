@@ -9,6 +9,7 @@
 //!
 //! * [`CommonFlags`] are the flags of both; [`Settings`] is what a daemon says about its own.
 //! * [`launch`] runs a daemon from `main` to its exit status.
+//! * [`at_once`] runs a command that does one thing with the settings of a daemon.
 //! * [`Process`] is what the daemon is given: when to stop, and how to be reached by signals.
 //! * `lmstfy` reads the configuration files of lmstfy.
 
@@ -23,4 +24,4 @@ pub use flags::CommonFlags;
 pub use process::Process;
 pub use readiness::{reason, redis_check};
 pub use recipe::Settings;
-pub use start::launch;
+pub use start::{at_once, launch};

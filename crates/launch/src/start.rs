@@ -2,10 +2,11 @@
 
 use std::fmt::Display;
 use std::io::Write;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use tidegate_service::{Logs, PidFile, logs};
+use tidegate_service::{LogConfig, Logs, PidFile, logs};
 
 use crate::flags::{CommonFlags, Override};
 use crate::process::Process;
@@ -34,6 +35,29 @@ where
             ExitCode::FAILURE
         }
     }
+}
+
+/// Does one thing with the settings of a daemon, which may be at work: there is no pid file and no care for
+/// signals, and logs go to standard error.
+///
+/// # Errors
+/// The settings are wrong, or what is done fails.
+pub fn at_once<C, F, T>(flags: CommonFlags, run: impl FnOnce(C) -> F) -> Result<T, String>
+where
+    C: Settings,
+    F: Future<Output = Result<T, String>>,
+{
+    let made: Made<C> = Recipe::new(flags, Vec::new()).make()?;
+    let log = LogConfig {
+        directory: PathBuf::new(),
+        ..made.settings.log().clone()
+    };
+    let _logs = logs::init(&log).map_err(|error| error.to_string())?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| format!("runtime: {error}"))?;
+    runtime.block_on(run(made.settings))
 }
 
 fn start<C, F, E>(

@@ -12,10 +12,12 @@
 //! * `conductor` keeps the next moment of every bucket in a timing wheel and runs the buckets whose
 //!   moment has come.
 //! * `bucket` does what is to be done in one bucket, once.
+//! * `audit` is no part of the daemon: a command for operators that looks through the buckets.
 //!
 //! A lease keeps two pumps from doing the same work. It is not the safety: that is in the scripts, which
 //! move a job only if its record agrees.
 
+mod audit;
 mod bucket;
 mod conductor;
 mod config;
@@ -27,5 +29,6 @@ mod pump;
 mod run_queue;
 mod share;
 
+pub use audit::AuditFlags;
 pub use config::{Config, DEFAULTS, PumpConfig};
 pub use daemon::{StartError, run};

@@ -3,8 +3,9 @@
 use std::net::SocketAddr;
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{Parser, Subcommand};
 use tidegate_launch::{CommonFlags, launch};
+use tidegate_pumpd::AuditFlags;
 
 const ABOUT: &str = "\
 Makes jobs consumable when they are due.
@@ -34,7 +35,11 @@ a wrong flag.";
 
 #[derive(Parser)]
 #[command(name = "tidegate-pumpd", version, about = ABOUT, after_help = AFTER_HELP)]
+#[command(args_conflicts_with_subcommands = true, disable_help_subcommand = true)]
 struct Flags {
+    #[command(subcommand)]
+    command: Option<Command>,
+
     #[command(flatten)]
     common: CommonFlags,
 
@@ -49,6 +54,12 @@ struct Flags {
     /// How long a bucket stays with an instance that gives no sign of life [default: 3s]
     #[arg(long, value_name = "DURATION")]
     lease: Option<String>,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Look through the buckets of a pool for what is not as it should be, and end
+    Audit(AuditFlags),
 }
 
 impl Flags {
@@ -69,6 +80,9 @@ impl Flags {
 
 fn main() -> ExitCode {
     let flags = Flags::parse();
+    if let Some(Command::Audit(audit)) = flags.command {
+        return audit.run();
+    }
     let own = flags.overrides();
     launch(flags.common, own, tidegate_pumpd::run)
 }

@@ -8,6 +8,7 @@
 )]
 
 mod api_killed;
+mod audited;
 mod clocks;
 mod crowd;
 mod doorbells_lost;

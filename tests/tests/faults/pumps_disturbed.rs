@@ -17,7 +17,7 @@ const QUEUES: usize = 12;
 const WORKERS: usize = 24;
 const PUBLISHERS: usize = 4;
 /// Short, so that jobs go on soon after a pump was killed.
-const LEASE: &str = "500ms";
+pub(crate) const LEASE: &str = "500ms";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_pumps_killed_at_random_lose_and_double_nothing() {
@@ -67,7 +67,7 @@ async fn a_pump_that_slept_through_its_lease_moves_no_job_twice() {
 }
 
 /// Kills one pump or both, and starts them again a little later.
-async fn kill_at_random(stack: &Stack, random: &mut StdRng) {
+pub(crate) async fn kill_at_random(stack: &Stack, random: &mut StdRng) {
     let both = random.random_bool(0.3);
     let first = random.random_range(0..2);
     let pumps = [stack.pump(first), stack.pump(1 - first)];
@@ -96,7 +96,12 @@ async fn pause(random: &mut StdRng, range_ms: std::ops::Range<u64>) {
 }
 
 /// Lets jobs pass while `disturb` is called again and again, and checks what became of each.
-async fn pass(test: &str, stack: &Stack, jobs: usize, disturb: impl AsyncFn(&Stack, &mut StdRng)) {
+pub(crate) async fn pass(
+    test: &str,
+    stack: &Stack,
+    jobs: usize,
+    disturb: impl AsyncFn(&Stack, &mut StdRng),
+) {
     let begin = Instant::now();
     let mut random = random(test);
     let queues = queues(&stack.queue("first").await, QUEUES);

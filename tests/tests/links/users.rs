@@ -86,3 +86,49 @@ async fn a_right_that_is_missing_is_named_at_the_start() {
         }
     }
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_rights_of_the_auditor_are_enough_to_mend() {
+    let redis = redis_with(include_str!("../../../deploy/redis/auditor.acl"));
+    let mut connection = redis::Client::open(admin_url(&redis))
+        .unwrap()
+        .get_connection()
+        .unwrap();
+    for command in [
+        "SET tg:{1}:body:1000001 x",
+        "HSET tg:{1}:queues # 0 ns/q 1",
+        "HSET tg:{1}:q:1 ready 3",
+        "HSET tg:{1}:c:10000 05 damaged",
+        "SET tg:{1}:upload:a:0 x",
+        "ZADD tg:{1}:slots 5 5",
+    ] {
+        let mut words = command.split(' ');
+        let mut sent = redis::cmd(words.next().unwrap());
+        words.for_each(|word| {
+            sent.arg(word);
+        });
+        sent.exec(&mut connection).unwrap();
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let pool = format!(
+        "[pool.default]\nurl = \"redis://{}\"\nusername = \"tidegate-audit\"\npassword = \"CHANGE-ME\"",
+        redis.address()
+    );
+    let config = written(folder.path(), "settings.toml", &pool);
+    let audit = async || {
+        let flags = [
+            "audit",
+            "--config",
+            config.to_str().unwrap(),
+            "--repair",
+            "--pause-ms",
+            "0",
+        ];
+        run_to_end(Program::Pumpd, &flags, LIMIT).await
+    };
+    let ended = audit().await;
+    assert_eq!(ended.code, Some(1), "{}", ended.log);
+    assert!(ended.log.contains("7 findings, 7 mended"), "{}", ended.log);
+    let ended = audit().await;
+    assert_eq!(ended.code, Some(0), "{}", ended.log);
+}

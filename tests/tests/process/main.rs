@@ -4,6 +4,7 @@
     reason = "helpers of tests fail by panicking, as tests do"
 )]
 
+mod audit;
 mod fixture;
 mod health;
 mod lmstfy_file;
