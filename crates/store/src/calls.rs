@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use redis::{Cmd, FromRedisValue};
+use redis::{Cmd, FromRedisValue, Pipeline};
 
 use crate::link::{Destination, Moves, bounded};
 use crate::{Store, StoreError};
@@ -51,6 +51,20 @@ impl Store {
         command: &Cmd,
     ) -> Result<T, StoreError> {
         self.run(command, Destination::for_large_transfers).await
+    }
+
+    /// Runs commands about keys that share their slot with `key`, none of which changes anything: on a
+    /// cluster they may be sent several times. Their answers may be large.
+    pub(crate) async fn look_up<T: FromRedisValue>(
+        &self,
+        key: &str,
+        commands: &Pipeline,
+    ) -> Result<T, StoreError> {
+        let destination = self.inner.link.to(key, SLOT_PATIENCE);
+        let mut destination = destination.for_large_transfers();
+        let began = self.begin("audit", &destination);
+        let answer = began.until(commands.query_async(&mut destination)).await;
+        self.end(&began, &destination, answer)
     }
 
     async fn run<T: FromRedisValue>(

@@ -107,11 +107,7 @@ impl<'a> BucketAudit<'a> {
         &self,
         commands: &Pipeline,
     ) -> Result<T, StoreError> {
-        let (server, mut moves) = self.store.inner.link.server();
-        let line = &server.large_transfers;
-        let mut connection = line.connection();
-        let asked = line.listen(commands.query_async(&mut connection));
-        let answer = self.store.answer("audit", &server, asked, &mut moves).await;
+        let answer = self.store.look_up(&self.names.queues(), commands).await;
         sleep(self.options.pause).await;
         answer
     }

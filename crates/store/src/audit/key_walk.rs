@@ -70,24 +70,28 @@ pub(super) async fn walk(
         _ => keys::PREFIX.to_owned(),
     };
     let mut found: BTreeMap<u16, FoundKeys> = BTreeMap::new();
-    let mut cursor = 0_u64;
-    loop {
-        let mut scan = redis::cmd("SCAN");
-        scan.arg(cursor).arg("MATCH").arg(format!("{begin}*"));
-        scan.arg("COUNT").arg(KEYS_PER_CALL);
-        let (next, names): (u64, Vec<Vec<u8>>) = store.command(&scan).await?;
-        for name in names {
-            add(store, options, &name, &mut found, report);
+    for server in store.inner.link.servers() {
+        let session = server.session(store.inner.config.command_timeout);
+        let mut cursor = 0_u64;
+        loop {
+            let mut scan = redis::cmd("SCAN");
+            scan.arg(cursor).arg("MATCH").arg(format!("{begin}*"));
+            scan.arg("COUNT").arg(KEYS_PER_CALL);
+            let (next, names): (u64, Vec<Vec<u8>>) = session.command(&scan).await?;
+            for name in names {
+                add(store, options, &name, &mut found, report);
+            }
+            if next == 0 {
+                break;
+            }
+            cursor = next;
+            sleep(options.pause).await;
         }
-        if next == 0 {
-            let found = found.into_iter();
-            return Ok(found
-                .map(|(bucket, keys)| (bucket, keys.in_order()))
-                .collect());
-        }
-        cursor = next;
-        sleep(options.pause).await;
     }
+    let found = found.into_iter();
+    Ok(found
+        .map(|(bucket, keys)| (bucket, keys.in_order()))
+        .collect())
 }
 
 fn add(

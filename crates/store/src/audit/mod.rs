@@ -14,7 +14,7 @@
 //! Buckets are at work meanwhile, so what a walk sees is not of one moment: it raises doubts, no more. A
 //! doubt becomes a finding when a script has looked again, or, where that would take too long for one
 //! call, when a second walk through the lists did not find what was missing and the record of the job is
-//! still the same (`docs/decisions/0018-auditor.md`).
+//! still the same (`docs/decisions/0019-auditor.md`).
 
 mod bucket;
 mod counts;

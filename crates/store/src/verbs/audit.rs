@@ -78,7 +78,7 @@ impl Store {
     ) -> Result<Verdict, StoreError> {
         let keys = BucketKeys::new(bucket);
         let call = self
-            .call(&AUDIT_JOB, &keys.key(&BucketKey::Corrupt), keys.prefix())
+            .call_on_bucket(&AUDIT_JOB, keys.key(&BucketKey::Corrupt), &keys)
             .arg(u8::from(mend))
             .arg(doubt.word())
             .arg(number)
@@ -106,7 +106,7 @@ impl Store {
         };
         let keys = BucketKeys::new(bucket);
         let call = self
-            .call(&AUDIT_INDEX, &keys.queues(), keys.prefix())
+            .call_on_bucket(&AUDIT_INDEX, keys.queues(), &keys)
             .arg(u8::from(mend))
             .arg(what)
             .arg(item)
@@ -124,11 +124,7 @@ impl Store {
     ) -> Result<Verdict, StoreError> {
         let keys = BucketKeys::new(bucket);
         let call = self
-            .call(
-                &AUDIT_COUNTS,
-                &keys.key(&BucketKey::Queue(queue)),
-                keys.prefix(),
-            )
+            .call_on_bucket(&AUDIT_COUNTS, keys.key(&BucketKey::Queue(queue)), &keys)
             .arg(queue)
             .arg(corrected);
         let call = missing.into_iter().fold(call, |call, jobs| call.arg(jobs));
