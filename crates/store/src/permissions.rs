@@ -98,5 +98,15 @@ mod tests {
             assert!(is_allowed(&command, &auditor), "{command}");
         }
         assert!(!is_allowed("SCAN", &daemons) && is_allowed("SCAN", &auditor));
+        // It connects as they do, and may call their scripts to mend.
+        for right in daemons
+            .split_whitespace()
+            .filter(|word| word.starts_with('+'))
+        {
+            assert!(
+                auditor.split_whitespace().any(|word| word == right),
+                "{right}"
+            );
+        }
     }
 }

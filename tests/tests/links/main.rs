@@ -6,6 +6,7 @@
 )]
 
 mod cluster;
+mod cluster_audit;
 mod cluster_failover;
 mod direct;
 mod failover;

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use tidegate_core::keys::{self, BucketKey, BucketKeys};
 use tokio::time::sleep;
 
+use super::whereabouts::Whereabouts;
 use super::{AuditOptions, Defect, Report};
 use crate::{Store, StoreError};
 
@@ -70,7 +71,8 @@ pub(super) async fn walk(
         _ => keys::PREFIX.to_owned(),
     };
     let mut found: BTreeMap<u16, FoundKeys> = BTreeMap::new();
-    for server in store.inner.link.servers() {
+    let whereabouts = Whereabouts::now(store).await?;
+    for server in whereabouts.servers() {
         let session = server.session(store.inner.config.command_timeout);
         let mut cursor = 0_u64;
         loop {
@@ -88,6 +90,7 @@ pub(super) async fn walk(
             sleep(options.pause).await;
         }
     }
+    whereabouts.expect_same(store).await?;
     let found = found.into_iter();
     Ok(found
         .map(|(bucket, keys)| (bucket, keys.in_order()))

@@ -23,6 +23,7 @@ mod hints;
 mod indexes;
 mod key_walk;
 mod records;
+mod whereabouts;
 
 use std::time::Duration;
 
@@ -109,7 +110,7 @@ impl Store {
     /// Memory: some bytes for each job of the largest bucket, and for each chunk and body of all.
     ///
     /// # Errors
-    /// Redis is unavailable. What was told until then holds.
+    /// Redis is unavailable, or keys go from one server to another. What was told until then holds.
     pub async fn audit(
         &self,
         options: &AuditOptions,
