@@ -37,3 +37,5 @@ pub use config::{
     WaiterConfig,
 };
 pub use daemon::{StartError, run};
+#[doc(hidden)]
+pub use lmstfy::fuzz;

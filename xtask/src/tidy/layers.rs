@@ -29,7 +29,7 @@ const LAYERS: [(&str, &[&str]); 13] = [
             "testkit",
         ],
     ),
-    ("fuzz", &["core"]),
+    ("fuzz", &["api", "core"]),
     ("xtask", &["local-redis"]),
 ];
 const TEST_KIT: &str = "testkit";

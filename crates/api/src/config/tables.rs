@@ -96,9 +96,8 @@ pub struct JobDefaults {
     pub timeout_seconds: u32,
 }
 
-#[cfg(test)]
 impl JobDefaults {
-    /// What `config/api.toml` says.
+    /// What `config/api.toml` says; for tests, which have no file.
     pub(crate) const SHIPPED: Self = Self {
         ttl_seconds: 86400,
         delay_seconds: 0,
@@ -108,9 +107,8 @@ impl JobDefaults {
     };
 }
 
-#[cfg(test)]
 impl RequestLimits {
-    /// What `config/api.toml` says.
+    /// What `config/api.toml` says; for tests, which have no file.
     pub(crate) const SHIPPED: Self = Self {
         body_timeout: Duration::from_secs(30),
         name_bytes_max: 255,

@@ -6,6 +6,8 @@
 mod ack;
 mod attributes;
 pub(crate) mod error;
+#[doc(hidden)]
+pub mod fuzz;
 mod job_id;
 pub(crate) mod json;
 mod peek;

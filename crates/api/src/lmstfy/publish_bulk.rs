@@ -60,7 +60,7 @@ pub(super) async fn publish_bulk(app: Arc<App>, asked: Asked) -> Result<Response
 }
 
 /// The texts of the elements of an array. They share the memory of the whole.
-fn elements(array: &Bytes, limits: &RequestLimits) -> Result<Vec<Bytes>, Refusal> {
+pub(super) fn elements(array: &Bytes, limits: &RequestLimits) -> Result<Vec<Bytes>, Refusal> {
     let elements: Option<Elements<'_>> =
         serde_json::from_slice(array).map_err(|_| Refusal::NotAnArray)?;
     let elements = elements.unwrap_or_default();

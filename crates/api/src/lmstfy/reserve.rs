@@ -20,13 +20,17 @@ use crate::waiters::{Delivery, RoundFailed};
 
 /// The parameters of a consume.
 #[derive(Debug, PartialEq, Eq)]
-struct Wish {
-    claim: Claim,
+pub(super) struct Wish {
+    pub(super) claim: Claim,
     patience: Duration,
 }
 
 impl Wish {
-    fn read(query: &Query<'_>, defaults: &JobDefaults, count_max: u16) -> Result<Self, Refusal> {
+    pub(super) fn read(
+        query: &Query<'_>,
+        defaults: &JobDefaults,
+        count_max: u16,
+    ) -> Result<Self, Refusal> {
         let ttr_seconds = query.number("ttr", defaults.ttr_seconds)?;
         let timeout_seconds: u32 = query.number("timeout", defaults.timeout_seconds)?;
         let count = query.number("count", 1)?;

@@ -43,7 +43,7 @@ pub(super) fn limit(query: &Query<'_>) -> Result<u64, Refusal> {
 }
 
 /// The wire allows lives of billions of years; they are cut to the longest there is, some centuries.
-fn ttl_ms(query: &Query<'_>, default_seconds: u32) -> Result<u64, Refusal> {
+pub(super) fn ttl_ms(query: &Query<'_>, default_seconds: u32) -> Result<u64, Refusal> {
     let seconds = query.number::<i64>("ttl", i64::from(default_seconds))?;
     let ttl_ms = seconds.unsigned_abs().saturating_mul(1000);
     Ok(ttl_ms.min(DURATION_MS_MAX))

@@ -68,7 +68,7 @@ impl Template {
     }
 
     /// The template of a path, read as it was sent. No part may be empty.
-    fn of(path: &str) -> Self {
+    pub(super) fn of(path: &str) -> Self {
         let Some(rest) = path.strip_prefix("/api/") else {
             return Self::Unmatched;
         };

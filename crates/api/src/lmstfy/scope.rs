@@ -141,13 +141,13 @@ impl ConsumeScope {
 }
 
 // Positions in a path: "" / api / NAMESPACE / QUEUE / job / JOB_ID.
-const NAMESPACE: usize = 2;
-const QUEUE: usize = 3;
-const JOB_ID: usize = 5;
+pub(super) const NAMESPACE: usize = 2;
+pub(super) const QUEUE: usize = 3;
+pub(super) const JOB_ID: usize = 5;
 
 /// A part of the path, decoded; empty if it is not there. What is no UTF-8 is replaced by what no name
 /// may have in it.
-fn segment(path: &str, position: usize) -> Cow<'_, str> {
+pub(super) fn segment(path: &str, position: usize) -> Cow<'_, str> {
     let raw = path.split('/').nth(position).unwrap_or_default();
     if !raw.contains('%') {
         return Cow::Borrowed(raw);
@@ -156,7 +156,7 @@ fn segment(path: &str, position: usize) -> Cow<'_, str> {
     Cow::Owned(String::from_utf8_lossy(&plain).into_owned())
 }
 
-fn queue_key(path: &str, limits: &RequestLimits) -> Result<QueueKey, Refusal> {
+pub(super) fn queue_key(path: &str, limits: &RequestLimits) -> Result<QueueKey, Refusal> {
     let (namespace, queue) = (segment(path, NAMESPACE), segment(path, QUEUE));
     if namespace.len().max(queue.len()) > limits.name_bytes_max {
         return Err(Refusal::NameTooLong);
@@ -169,7 +169,7 @@ fn queue_key(path: &str, limits: &RequestLimits) -> Result<QueueKey, Refusal> {
     Ok(QueueKey { namespace, queue })
 }
 
-fn check_list(list: &str) -> Result<(), Refusal> {
+pub(super) fn check_list(list: &str) -> Result<(), Refusal> {
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-_,".contains(&byte);
     if list.is_empty() || !list.bytes().all(allowed) {
         return Err(Refusal::QueueForbidden);
@@ -177,7 +177,7 @@ fn check_list(list: &str) -> Result<(), Refusal> {
     Ok(())
 }
 
-fn queues_of(namespace: &Namespace, list: &str) -> Vec<QueueKey> {
+pub(super) fn queues_of(namespace: &Namespace, list: &str) -> Vec<QueueKey> {
     let key = |queue: QueueName| QueueKey {
         namespace: namespace.clone(),
         queue,

@@ -1,0 +1,118 @@
+//! What must hold however a request is written, as the fuzzer calls it (`fuzz/`). A daemon has no use for this.
+
+use std::collections::HashSet;
+use std::str::from_utf8;
+
+use axum::http::request::Parts;
+use axum::http::{HeaderName, HeaderValue, Request};
+use bytes::Bytes;
+use tidegate_core::Namespace;
+
+use super::attributes::Extras;
+use super::job_id::WireJobId;
+use super::publish_bulk::elements;
+use super::query::Query;
+use super::reserve::Wish;
+use super::scope::{JOB_ID, NAMESPACE, QUEUE, check_list, queue_key, queues_of, segment};
+use super::terms::Terms;
+use super::{respawn, routes};
+use crate::config::{JobDefaults, RequestLimits};
+
+/// Takes bytes for a request, `METHOD TARGET`, lines of headers, an empty line, a body, and reads all of it that
+/// any handler reads.
+///
+/// # Panics
+/// When what was read is not what was written, or is nothing that can be stored.
+pub fn request(bytes: &[u8]) {
+    let Some((head, body)) = split(bytes) else {
+        return;
+    };
+    let path = head.uri.path();
+    let _ = routes::Template::of(path);
+    names(path);
+    parameters(
+        &Query::new(head.uri.query().unwrap_or_default()),
+        &head,
+        &body,
+    );
+    jobs(&body);
+}
+
+/// Head and body, if the library that reads them from a connection would let them pass.
+fn split(bytes: &[u8]) -> Option<(Parts, Bytes)> {
+    let end = bytes.windows(2).position(|two| two == b"\n\n");
+    let (head, body) = bytes.split_at(end.unwrap_or(bytes.len()));
+    let mut lines = head.split(|byte| *byte == b'\n');
+    let (method, target) = from_utf8(lines.next()?).ok()?.split_once(' ')?;
+    let mut request = Request::builder().method(method).uri(target);
+    for line in lines {
+        let (name, value) = line.split_at(line.iter().position(|byte| *byte == b':')?);
+        let name = HeaderName::from_bytes(name).ok()?;
+        request = request.header(name, HeaderValue::from_bytes(&value[1..]).ok()?);
+    }
+    let (head, ()) = request.body(()).ok()?.into_parts();
+    Some((
+        head,
+        Bytes::copy_from_slice(body.get(2..).unwrap_or_default()),
+    ))
+}
+
+/// Names are those of the path, and are read again as they are shown.
+fn names(path: &str) {
+    let limits = RequestLimits::SHIPPED;
+    if let Ok(key) = queue_key(path, &limits) {
+        assert_eq!(key.queue.as_str(), segment(path, QUEUE));
+        assert_eq!(queue_key(&format!("/api/{key}"), &limits), Ok(key));
+    }
+    let job = segment(path, JOB_ID);
+    if let Ok(id) = job.parse::<WireJobId>() {
+        assert_eq!(id.to_string(), job);
+    }
+    let list = segment(path, QUEUE);
+    let namespace = Namespace::try_from(&*segment(path, NAMESPACE));
+    if let (Ok(namespace), Ok(())) = (namespace, check_list(&list)) {
+        let queues = queues_of(&namespace, &list);
+        let mut once = HashSet::new();
+        for key in &queues {
+            assert!(list.split(',').any(|name| name == key.queue.as_str()));
+            assert!(once.insert(&key.queue), "{list}: {key} twice");
+        }
+    }
+}
+
+/// What passes makes jobs that can be stored, and claims that can be met.
+fn parameters(query: &Query<'_>, head: &Parts, body: &Bytes) {
+    let limits = RequestLimits::SHIPPED;
+    if let (Ok(terms), Ok(extras)) = (
+        Terms::read(query, &JobDefaults::SHIPPED),
+        Extras::read(&head.headers),
+    ) {
+        let job = terms.job(body.clone(), &extras);
+        assert_eq!(job.check(), Ok(()));
+        assert_eq!(job.body, body);
+    }
+    if let Ok(wish) = Wish::read(query, &JobDefaults::SHIPPED, limits.consume_jobs_max) {
+        assert!((1..=limits.consume_jobs_max).contains(&wish.claim.count));
+    }
+    if let Ok(limit) = respawn::limit(query) {
+        assert!(limit > 0);
+    }
+    if let Ok(ttl_ms) = respawn::ttl_ms(query, 0) {
+        assert!(ttl_ms <= tidegate_core::DURATION_MS_MAX);
+    }
+}
+
+/// The elements of an array are its texts, in its order, and each is JSON.
+fn jobs(body: &Bytes) {
+    let Ok(elements) = elements(body, &RequestLimits::SHIPPED) else {
+        return;
+    };
+    let array: Vec<serde_json::Value> = serde_json::from_slice(body).expect("an array");
+    assert_eq!(elements.len(), array.len());
+    for (element, value) in elements.iter().zip(array) {
+        assert_eq!(
+            serde_json::from_slice::<serde_json::Value>(element).ok(),
+            Some(value)
+        );
+    }
+}
