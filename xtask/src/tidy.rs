@@ -5,6 +5,7 @@ mod keys;
 mod layers;
 mod licences;
 mod manifests;
+mod promises;
 mod sizes;
 mod spdx;
 mod text;
@@ -76,6 +77,7 @@ fn check(workspace: &Workspace) -> Result<Vec<Finding>, String> {
         keys::check,
         layers::check,
         manifests::check,
+        promises::check,
         sizes::check,
         text::check,
         verbs::check,
