@@ -8,6 +8,7 @@
 mod cluster;
 mod cluster_audit;
 mod cluster_failover;
+mod cluster_tls;
 mod direct;
 mod failover;
 mod fleet;
