@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use tidegate_launch::{Process, redis_check};
-use tidegate_service::{Drained, ListenLimits, Listener, metrics, routed};
+use tidegate_service::{Drained, ListenLimits, Listener, metrics, raise_open_files, routed};
 use tidegate_store::{ConnectError, PoolError, Store};
 use tokio::time::{Duration, Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
@@ -64,6 +64,7 @@ pub async fn run(config: Config, process: Process) -> Result<(), StartError> {
         return Ok(());
     };
     let admin_store = admin_store?;
+    make_room(config.connections.connections_max);
     let public = bind("public", config.listen, config.connections.clone()).await?;
     let admin = bind("admin", config.admin_listen, ListenLimits::default()).await?;
     let pools = stores
@@ -102,6 +103,24 @@ pub async fn run(config: Config, process: Process) -> Result<(), StartError> {
     let _ = admin_served.await;
     tracing::info!("stopped");
     Ok(())
+}
+
+/// Files beside those of the clients' connections: Redis, logs, connections that are being refused.
+const OTHER_FILES: u64 = 100;
+
+/// Each connection is a file to the system.
+fn make_room(connections_max: usize) {
+    let connections_max = connections_max as u64;
+    let needed = connections_max + connections_max / 50 + OTHER_FILES;
+    match raise_open_files() {
+        Ok(Some(files_max)) if files_max < needed => tracing::info!(
+            files_max,
+            connections_max,
+            "fewer connections than connections_max: raise the limit of open files (LimitNOFILE, ulimit -Hn) to {needed}"
+        ),
+        Ok(_) => {}
+        Err(error) => tracing::warn!(%error, "the limit of open files cannot be raised"),
+    }
 }
 
 /// Serves until told to stop, then winds up: waiting consumers are answered, requests finish, jobs on

@@ -3,6 +3,7 @@
 //! * [`load`] layers settings: built-in defaults, files, the environment, flags.
 //! * [`logs`] and [`metrics`] are set up once per process.
 //! * [`PidFile`] and [`systemd`] are for those who start and signal it.
+//! * [`raise_open_files`] makes room for connections.
 //! * [`Listener`] serves HTTP with the bounds that strangers call for, and drains.
 //! * [`admin_router`] is the part of the admin port that is the same everywhere.
 //! * [`health`] answers whether it serves, and whether it is ready.
@@ -17,6 +18,7 @@ pub mod health;
 mod listener;
 pub mod logs;
 pub mod metrics;
+mod open_files;
 mod pid_file;
 mod refusal;
 mod shutdown;
@@ -31,5 +33,6 @@ pub use config::{
 pub use health::{Check, Readiness};
 pub use listener::{Drained, ListenLimits, Listener};
 pub use logs::{LogConfig, LogError, LogFormat, Logs};
+pub use open_files::raise_open_files;
 pub use pid_file::{PidFile, PidFileError};
 pub use shutdown::{Stop, stop_on_signals};
