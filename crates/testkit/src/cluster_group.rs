@@ -2,7 +2,7 @@
 
 mod slots;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use redis::aio::MultiplexedConnection;
@@ -19,8 +19,8 @@ pub use slots::SlotMove;
 pub const PASSWORD: &str = "sesame-of-the-cluster";
 
 const PRIMARIES: usize = 3;
-/// A server that is silent for so long is taken for dead.
-const NODE_TIMEOUT_MS: &str = "1500";
+/// A server that is silent for so long is taken for dead, unless a test asks for another time.
+const NODE_TIMEOUT_MS: u32 = 1500;
 /// How long replication, or an agreement of servers, may take.
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -29,6 +29,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 pub struct ClusterGroup {
     /// The servers: first those that began as primaries.
     pub servers: Vec<RedisServer>,
+    /// Those that stand still: nobody waits for an answer of theirs.
+    paused: BTreeSet<usize>,
 }
 
 /// A node as another one sees it.
@@ -37,6 +39,7 @@ struct Node {
     id: String,
     port: u16,
     is_primary: bool,
+    is_away: bool,
     is_ours: bool,
     primary: String,
     slots: Vec<(u16, u16)>,
@@ -48,15 +51,25 @@ impl ClusterGroup {
     /// # Panics
     /// When that takes too long.
     pub async fn start() -> Self {
-        let options = RedisOptions::new()
+        Self::start_with(RedisOptions::new(), NODE_TIMEOUT_MS).await
+    }
+
+    /// The same, of servers with these options, that take one of them for dead when it is silent for so
+    /// long.
+    ///
+    /// # Panics
+    /// When that takes too long.
+    pub async fn start_with(options: RedisOptions, node_timeout_ms: u32) -> Self {
+        let options = options
             .setting("requirepass", PASSWORD)
             .setting("masterauth", PASSWORD)
             .setting("repl-diskless-sync-delay", "0")
-            .setting("cluster-node-timeout", NODE_TIMEOUT_MS);
+            .setting("cluster-node-timeout", &node_timeout_ms.to_string());
         let starting = tokio::task::spawn_blocking(move || options.start_cluster(PRIMARIES));
         let cluster = starting.await.expect("servers start");
         Self {
             servers: cluster.servers,
+            paused: BTreeSet::new(),
         }
     }
 
@@ -89,21 +102,41 @@ impl ClusterGroup {
             .collect()
     }
 
-    /// The replica of a primary.
+    /// The replica of a primary. A server that was away may not follow it again yet: that is waited for.
     ///
     /// # Panics
-    /// When it has none.
+    /// When it has none within a minute.
     pub async fn replica_of(&self, primary: usize) -> usize {
-        let nodes = self.nodes().await;
         let port = self.servers[primary].port();
-        let id = nodes
-            .values()
-            .find(|node| node.port == port)
-            .map(|node| node.id.clone());
-        let mut others = nodes.values();
-        let replica = others.find(|node| Some(&node.primary) == id.as_ref());
-        let replica = replica.and_then(|node| self.number(node.port));
-        replica.expect("a primary has a replica")
+        eventually("a primary has a replica", PATIENCE, async || {
+            let nodes = self.nodes().await;
+            let id = nodes.get(&port).map(|node| &node.id);
+            let mut others = nodes.values().filter(|node| !node.is_away);
+            let replica = others.find(|node| Some(&node.primary) == id);
+            let replica = replica.and_then(|node| self.number(node.port));
+            replica.ok_or_else(|| format!("{nodes:?}"))
+        })
+        .await
+    }
+
+    /// Stops a server in its tracks: its connections stay open, nothing is answered.
+    ///
+    /// # Panics
+    /// When it does not run.
+    pub fn pause(&mut self, server: usize) {
+        let paused = self.servers[server].pause();
+        paused.unwrap_or_else(|error| panic!("{error}"));
+        self.paused.insert(server);
+    }
+
+    /// Lets a server go on after [`Self::pause`].
+    ///
+    /// # Panics
+    /// When it does not run.
+    pub fn resume(&mut self, server: usize) {
+        let resumed = self.servers[server].resume();
+        resumed.unwrap_or_else(|error| panic!("{error}"));
+        self.paused.remove(&server);
     }
 
     /// Has a replica take the place of its primary, with the agreement of that one: nothing is lost.
@@ -134,6 +167,22 @@ impl ClusterGroup {
                 }
             }
             Ok(())
+        })
+        .await;
+    }
+
+    /// Waits until a server follows a primary, and has all its data.
+    ///
+    /// # Panics
+    /// When that takes more than a minute.
+    pub async fn until_replica(&self, server: usize) {
+        let ask = redis::cmd("INFO").arg("replication").to_owned();
+        eventually("a server is a replica", PATIENCE, async || {
+            let role: String = self.ask(server, &ask).await?;
+            match role.contains("role:slave") && role.contains("master_link_status:up") {
+                true => Ok(()),
+                false => Err(role),
+            }
         })
         .await;
     }
@@ -192,13 +241,22 @@ impl ClusterGroup {
         offset.ok_or(told)
     }
 
+    /// The urls of the primaries.
+    ///
+    /// # Panics
+    /// When no server answers.
+    pub async fn primary_urls(&self) -> Vec<String> {
+        let primaries = self.primaries().await;
+        primaries.into_iter().map(|one| self.url(one)).collect()
+    }
+
     /// Checks the buckets of every primary as [`world::check`] does.
     ///
     /// # Panics
     /// When something is amiss; the message lists it.
     pub async fn check_world(&self) {
-        for primary in self.primaries().await {
-            world::check(&self.url(primary)).await;
+        for url in self.primary_urls().await {
+            world::check(&url).await;
         }
     }
 
@@ -208,12 +266,8 @@ impl ClusterGroup {
     /// When one of them cannot be read.
     pub async fn totals(&self) -> world::Totals {
         let mut all = world::Totals::default();
-        for primary in self.primaries().await {
-            let totals = world::totals(&self.url(primary)).await;
-            all.delayed += totals.delayed;
-            all.ready += totals.ready;
-            all.leased += totals.leased;
-            all.dead += totals.dead;
+        for url in self.primary_urls().await {
+            all += world::totals(&url).await;
         }
         all
     }
@@ -262,7 +316,8 @@ impl ClusterGroup {
     }
 
     fn running(&self) -> impl Iterator<Item = usize> {
-        let runs = |number: &usize| self.servers[*number].pid().is_some();
+        let runs =
+            |number: &usize| self.servers[*number].pid().is_some() && !self.paused.contains(number);
         (0..self.servers.len()).filter(runs)
     }
 
@@ -309,6 +364,7 @@ impl Node {
         };
         let port = place.split('@').next()?.rsplit(':').next()?.parse().ok()?;
         let flags: Vec<&str> = flags.split(',').collect();
+        let is_away = flags.contains(&"fail");
         let range = |word: &&str| {
             // A slot on its way stands in brackets.
             let (first, last) = word.split_once('-').unwrap_or((word, word));
@@ -317,7 +373,8 @@ impl Node {
         Some(Self {
             id: (*id).to_owned(),
             port,
-            is_primary: flags.contains(&"master") && !flags.contains(&"fail"),
+            is_primary: flags.contains(&"master") && !is_away,
+            is_away,
             is_ours: flags.contains(&"myself"),
             primary: (*primary).to_owned(),
             slots: slots.iter().filter_map(range).collect(),

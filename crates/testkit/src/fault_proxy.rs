@@ -55,7 +55,7 @@ pub struct Weather {
     pub refuses: bool,
 }
 
-/// A listener on 127.0.0.1 before a server. Dropping it ends the listening and all connections.
+/// A listener on this machine before a server. Dropping it ends the listening and all connections.
 #[derive(Debug)]
 pub struct FaultProxy {
     address: SocketAddr,
@@ -81,9 +81,16 @@ impl FaultProxy {
     /// # Panics
     /// When no port is free.
     pub async fn start(target: SocketAddr, seed: u64) -> Self {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
-            .await
-            .expect("there is a free port");
+        Self::start_at((Ipv4Addr::LOCALHOST, 0).into(), target, seed).await
+    }
+
+    /// The same, with a listener at this address of the machine.
+    ///
+    /// # Panics
+    /// When it is taken.
+    pub async fn start_at(address: SocketAddr, target: SocketAddr, seed: u64) -> Self {
+        let listening = TcpListener::bind(address).await;
+        let listener = listening.unwrap_or_else(|error| panic!("{address}: {error}"));
         let shared = Arc::new(Shared {
             target,
             seed,

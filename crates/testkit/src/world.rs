@@ -19,6 +19,7 @@ mod snapshot;
 
 use std::collections::HashMap;
 use std::fmt::Write;
+use std::ops::AddAssign;
 
 use tidegate_core::State;
 
@@ -66,6 +67,15 @@ pub struct Totals {
     pub leased: u64,
     /// Jobs whose tries are used up.
     pub dead: u64,
+}
+
+impl AddAssign for Totals {
+    fn add_assign(&mut self, other: Self) {
+        self.delayed += other.delayed;
+        self.ready += other.ready;
+        self.leased += other.leased;
+        self.dead += other.dead;
+    }
 }
 
 /// Counts the records themselves.

@@ -20,8 +20,16 @@ impl ClusterGroup {
     /// # Panics
     /// When no server answers.
     pub async fn slot_of_bucket(&self, bucket: u16) -> u16 {
+        self.slot_of(&BucketKeys::new(bucket).queues()).await
+    }
+
+    /// The slot of a key.
+    ///
+    /// # Panics
+    /// When no server answers.
+    pub async fn slot_of(&self, key: &str) -> u16 {
         let mut ask = redis::cmd("CLUSTER");
-        ask.arg("KEYSLOT").arg(BucketKeys::new(bucket).queues());
+        ask.arg("KEYSLOT").arg(key);
         let first = self.running().next().expect("a server runs");
         self.ask(first, &ask).await.expect("a server tells slots")
     }
