@@ -21,6 +21,7 @@ mod pool_moves;
 mod pumps_disturbed;
 mod redis_away;
 mod redis_silent;
+mod shares;
 mod stops;
 mod workers;
 
