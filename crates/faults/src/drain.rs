@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tidegate_testkit::world::{self, Totals};
+use tidegate_testkit::world::Totals;
 use tokio::time::Instant;
 
 use crate::history::{Moment, now};
@@ -49,7 +49,7 @@ async fn until(
     let deadline = Instant::now() + limit;
     loop {
         meanwhile().await;
-        let totals = world::totals(&site.keeper.url().await).await;
+        let totals = site.keeper.totals().await;
         if is_there(&totals) {
             return;
         }

@@ -7,7 +7,7 @@ use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use serde::{Deserialize, Serialize};
 
-use crate::plan::LEASE_MS;
+use crate::plan::{Deployment, LEASE_MS};
 
 /// A kind of fault.
 #[derive(
@@ -41,8 +41,10 @@ pub enum Class {
     MemoryFull,
     /// The disk of Redis's append-only file is full
     DiskFull,
-    /// The sentinels make a replica the master: asked to, or because the master died or fell silent
+    /// A replica becomes the master, of sentinels or of a part of a cluster: it is asked to, or the master dies or falls silent
     Failover,
+    /// Slots of a cluster that hold what is alive move to another primary, key by key, and on again
+    Reshard,
     /// What a daemon and Redis say to each other is late, each piece by another time
     NetDelay,
     /// Connections between a daemon and Redis are reset, again and again
@@ -72,35 +74,31 @@ impl Class {
             Self::PumpKill => LEASE_MS..LEASE_MS + 3000,
             Self::PumpPause => LEASE_MS + 500..LEASE_MS + 3000,
             Self::ApiKill | Self::RedisKill => 0..3000,
-            Self::Failover => 6000..8000,
+            Self::Failover | Self::Reshard => 6000..8000,
             Self::NetSilence => 2000..4000,
             _ => 1000..5000,
         }
     }
 
-    /// Whether it needs sentinels.
+    /// Whether it means anything to what keeps the jobs. Sentinels choose the Redis and the way to it, so there is no
+    /// proxy; servers that have a replica are replaced when they are away, which is a class of its own.
     #[must_use]
-    pub const fn needs_sentinels(self) -> bool {
-        matches!(self, Self::Failover)
-    }
-
-    /// Whether it is done to the one Redis, or to the way to it, and so means nothing where sentinels choose the
-    /// Redis.
-    #[must_use]
-    pub const fn needs_one_redis(self) -> bool {
-        matches!(
-            self,
-            Self::RedisKill
-                | Self::RedisPause
-                | Self::RedisBusy
-                | Self::DiskFull
-                | Self::MemoryFull
-                | Self::NetDelay
-                | Self::NetCut
-                | Self::NetSilence
-                | Self::NetReplies
-                | Self::NetStall
-        )
+    pub const fn can_happen_to(self, deployment: Deployment) -> bool {
+        let has_sentinels = matches!(deployment, Deployment::Sentinels);
+        let is_cluster = matches!(deployment, Deployment::Cluster);
+        match self {
+            Self::Failover => has_sentinels || is_cluster,
+            Self::Reshard => is_cluster,
+            Self::RedisKill | Self::RedisPause | Self::DiskFull => !has_sentinels && !is_cluster,
+            Self::RedisBusy
+            | Self::MemoryFull
+            | Self::NetDelay
+            | Self::NetCut
+            | Self::NetSilence
+            | Self::NetReplies
+            | Self::NetStall => !has_sentinels,
+            _ => true,
+        }
     }
 }
 

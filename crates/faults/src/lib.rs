@@ -4,6 +4,7 @@
 //!  seed ─► plan ─► run ─┬─► site      real daemons, a real Redis, a proxy on every way between them
 //!                       ├─► traffic   producers and consumers, good and bad ones ─► history
 //!                       ├─► strike    one fault after the other ─► episodes in the history
+//!                       ├─► audit     in the middle of it, and in the end
 //!                       └─► drain     until every job is accounted for
 //!                              ▼
 //!                           oracle    a pure function: history ─► verdict
@@ -14,6 +15,7 @@
 //! Whatever is drawn by chance comes from the seed of the run, so a run can be repeated; what the machine does at
 //! which moment cannot.
 
+mod audit;
 mod drain;
 pub mod fault;
 pub mod history;
@@ -28,6 +30,7 @@ mod traffic;
 mod unasked;
 mod yardstick;
 
+pub use audit::Audits;
 pub use fault::Class;
 pub use plan::{Plan, Wishes};
 pub use run::{Step, run};

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use clap::Parser;
 use tidegate_faults::plan::Deployment;
-use tidegate_faults::report::{Report, read, summary};
+use tidegate_faults::report::{Facts, Report, keep_summary, read, summary};
 use tidegate_faults::{Class, Plan, Step, Wishes, run};
 
 /// Of one run; it mostly waits.
@@ -29,8 +29,10 @@ const THREADS: usize = 2;
 ///     cargo xtask faults --minutes 60              as many as there is time for
 ///     cargo xtask faults --class pump-kill,net-cut --seconds 120
 ///     cargo xtask faults --judge target/faults/7/history.jsonl
+///     cargo xtask faults --summary                 one table of all runs that are kept
 ///
 /// target/faults/SEED has what a run left behind: report.txt, lateness.svg, every request in history.jsonl, all logs.
+/// target/faults/summary.txt is the table of all runs there, of this session and those before it.
 /// docs/faults.md tells what is tried, what is promised, and how to study a run that failed.
 #[derive(Debug, Parser)]
 #[command(
@@ -71,12 +73,16 @@ struct Flags {
     /// Judges the history of an earlier run again instead
     #[arg(long, value_name = "FILE", exclusive = true)]
     judge: Option<PathBuf>,
+    /// Shows all runs that are kept instead
+    #[arg(long)]
+    summary: bool,
 }
 
 fn main() -> ExitCode {
     let flags = Flags::parse();
     let is_good = match &flags.judge {
         Some(file) => judge_again(file),
+        None if flags.summary => show_all(&flags.folder),
         None => make_runs(&flags),
     };
     match is_good {
@@ -91,20 +97,29 @@ fn main() -> ExitCode {
 
 fn judge_again(file: &Path) -> std::io::Result<bool> {
     let report = read(file)?;
+    if let Some(folder) = file.parent() {
+        report.write_verdict(folder)?;
+    }
     print!("{}", report.table());
     Ok(report.is_good())
 }
 
-fn make_runs(flags: &Flags) -> std::io::Result<bool> {
-    let (reports, broken) = all_runs(flags);
-    if reports.len() > 1 {
-        print!("\n{}", summary(&reports));
-    }
-    Ok(broken == 0 && reports.iter().all(Report::is_good))
+fn show_all(folder: &Path) -> std::io::Result<bool> {
+    print!("{}", keep_summary(folder)?);
+    Ok(true)
 }
 
-/// The reports of all runs in the order of their ends, and how many came to no end.
-fn all_runs(flags: &Flags) -> (Vec<Report>, usize) {
+fn make_runs(flags: &Flags) -> std::io::Result<bool> {
+    let (runs, broken) = all_runs(flags);
+    if runs.len() > 1 {
+        print!("\n{}", summary(&runs));
+    }
+    keep_summary(&flags.folder)?;
+    Ok(broken == 0 && runs.iter().all(|facts| facts.findings.is_empty()))
+}
+
+/// The facts of all runs in the order of their ends, and how many came to no end.
+fn all_runs(flags: &Flags) -> (Vec<Facts>, usize) {
     let first = flags.seed.unwrap_or_else(|| rand::random::<u32>().into());
     let end = flags
         .minutes
@@ -114,7 +129,7 @@ fn all_runs(flags: &Flags) -> (Vec<Report>, usize) {
         (runs, None) => number < runs.unwrap_or(1),
     };
     let (ended, ends) = mpsc::channel();
-    let (mut number, mut running, mut reports, mut broken) = (0, 0, Vec::new(), 0);
+    let (mut number, mut running, mut runs, mut broken) = (0, 0, Vec::new(), 0);
     loop {
         while running < flags.at_once.max(1) && is_wanted(number) {
             let seed = first.wrapping_add(number);
@@ -123,18 +138,18 @@ fn all_runs(flags: &Flags) -> (Vec<Report>, usize) {
             (number, running) = (number + 1, running + 1);
         }
         if running == 0 {
-            return (reports, broken);
+            return (runs, broken);
         }
         match ends.recv() {
             Ok(Ok(report)) => {
                 show(&report, flags);
-                reports.push(report);
+                runs.push(report.facts());
             }
             Ok(Err(reason)) => {
                 eprintln!("error: {reason}");
                 broken += 1;
             }
-            Err(_) => return (reports, broken),
+            Err(_) => return (runs, broken),
         }
         running -= 1;
     }
@@ -184,8 +199,8 @@ async fn one_run(seed: u64, wishes: Wishes, folder: PathBuf) -> std::io::Result<
         let at = begin.elapsed().as_secs();
         match step {
             Step::Starting => println!(
-                "{seed} {at:>4} s  starting {:?}, {faults} faults",
-                plan.deployment
+                "{seed} {at:>4} s  starting {}, {faults} faults",
+                plan.deployment.name()
             ),
             Step::Fault(number, fault) => {
                 println!(

@@ -23,6 +23,9 @@ pub enum Deployment {
     EverySecond,
     /// A master with two replicas and three sentinels: what no replica has yet may be lost with the master
     Sentinels,
+    /// Three primaries with a replica each, which write to disk before they answer: what no replica has yet may be lost
+    /// with a primary that is replaced unasked
+    Cluster,
 }
 
 impl Deployment {
@@ -71,10 +74,11 @@ impl Plan {
     #[must_use]
     pub fn draw(seed: u64, wishes: &Wishes) -> Self {
         let mut random = StdRng::seed_from_u64(seed);
-        let drawn = match random.random_range(0..10) {
+        let drawn = match random.random_range(0..15) {
             0..=5 => Deployment::Always,
             6..=7 => Deployment::EverySecond,
-            _ => Deployment::Sentinels,
+            8..=9 => Deployment::Sentinels,
+            _ => Deployment::Cluster,
         };
         let deployment = wishes
             .deployment
@@ -100,22 +104,21 @@ impl Plan {
 /// The deployment that was drawn, unless none of the classes can happen to it.
 fn fitting(drawn: Deployment, classes: &[Class]) -> Deployment {
     let possible = |deployment| classes.is_empty() || !classes_for(deployment, classes).is_empty();
-    let all = [drawn, Deployment::Always, Deployment::Sentinels];
-    all.into_iter().find(|it| possible(*it)).unwrap_or(drawn)
+    let others = Deployment::value_variants().iter().copied();
+    std::iter::once(drawn)
+        .chain(others)
+        .find(|it| possible(*it))
+        .unwrap_or(drawn)
 }
 
 fn classes_for(deployment: Deployment, wished: &[Class]) -> Vec<Class> {
-    let has_sentinels = deployment == Deployment::Sentinels;
     let all = if wished.is_empty() {
         Class::value_variants()
     } else {
         wished
     };
-    let is_possible = |class: &&Class| match has_sentinels {
-        true => !class.needs_one_redis(),
-        false => !class.needs_sentinels(),
-    };
-    all.iter().filter(is_possible).copied().collect()
+    let possible = all.iter().filter(|class| class.can_happen_to(deployment));
+    possible.copied().collect()
 }
 
 /// Each class comes once before one comes again.
@@ -156,9 +159,7 @@ mod tests {
                 let plan = Plan::draw(seed, &wishes(*class));
                 assert!(!plan.faults.is_empty(), "{class:?}");
                 assert!(plan.faults.iter().all(|fault| fault.class == *class));
-                let has_sentinels = plan.deployment == Deployment::Sentinels;
-                assert!(has_sentinels || !class.needs_sentinels());
-                assert!(!has_sentinels || !class.needs_one_redis());
+                assert!(class.can_happen_to(plan.deployment), "{class:?}");
             }
         }
     }

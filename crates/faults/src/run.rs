@@ -5,8 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use tidegate_testkit::world;
-
+use crate::audit::Auditor;
 use crate::drain::drain;
 use crate::fault::Fault;
 use crate::history::{History, Moment, now};
@@ -47,17 +46,24 @@ pub async fn run(plan: &Plan, folder: &Path, mut tell: impl FnMut(Step<'_>)) -> 
     let clocks = (now(), Instant::now());
     let yardstick = Yardstick::start(folder).expect("a file can be written");
     let site = Site::start(plan, folder).await;
-    let doors = site.doors(plan.seed).await;
+    let doors = site.doors().await;
     let mut traffic = Traffic::start(plan, &doors);
     let began = now();
     let mut looked = Verdict::default();
+    let mut auditor = Auditor::new(&site, folder);
     let episodes = RefCell::new(Vec::new());
     let course = async {
-        for (number, fault) in plan.faults.iter().enumerate() {
-            tokio::time::sleep(Duration::from_millis(fault.after_ms)).await;
-            tell(Step::Fault(number + 1, fault));
-            let struck = strike(&site, fault).await;
-            episodes.borrow_mut().extend(struck);
+        let strikes = async {
+            for (number, fault) in plan.faults.iter().enumerate() {
+                tokio::time::sleep(Duration::from_millis(fault.after_ms)).await;
+                tell(Step::Fault(number + 1, fault));
+                let struck = strike(&site, fault).await;
+                episodes.borrow_mut().extend(struck);
+            }
+        };
+        tokio::select! {
+            () = strikes => {}
+            never = auditor.audit_meanwhile() => match never {},
         }
         tokio::time::sleep(CALM).await;
         tell(Step::Draining);
@@ -79,6 +85,8 @@ pub async fn run(plan: &Plan, folder: &Path, mut tell: impl FnMut(Step<'_>)) -> 
     let pace = yardstick.end();
     history.bound = pace.bound();
     history.operations = std::mem::take(&mut *traffic.shared.recorder.operations());
+    let (audits, audited) = auditor.conclude().await;
+    looked.findings.extend(audited.findings);
     look_around(&site, &mut looked).await;
     look_at_clocks(clocks, pace, &mut looked);
     site.keeper.keep_logs(folder).await;
@@ -88,13 +96,14 @@ pub async fn run(plan: &Plan, folder: &Path, mut tell: impl FnMut(Step<'_>)) -> 
         plan: plan.clone(),
         began,
         history,
+        audits,
         verdict,
     }
 }
 
 /// What can be seen without a history.
 async fn look_around(site: &Site, verdict: &mut Verdict) {
-    for defect in world::defects(&site.keeper.url().await).await {
+    for defect in site.keeper.defects().await {
         verdict.find(Defect::Orphan, now(), defect);
     }
     for name in site.ended() {
@@ -108,13 +117,13 @@ fn look_at_clocks(clocks: (Moment, Instant), pace: Pace, verdict: &mut Verdict) 
     let moved = now().abs_diff(wall + micros(monotonic.elapsed()));
     if moved > CLOCK_MOVED_MAX {
         let text = format!("the machine's clock was moved by {moved} µs: these times mean nothing");
-        verdict.find(Defect::Broken, now(), text);
+        verdict.find(Defect::Void, now(), text);
     }
     let standstill = pace.standstill;
     if standstill > STANDSTILL_MAX {
         let text =
             format!("the harness itself stood still for {standstill:?}: these times mean nothing");
-        verdict.find(Defect::Broken, now(), text);
+        verdict.find(Defect::Void, now(), text);
     }
 }
 

@@ -1,39 +1,58 @@
-//! Failovers that nobody asked for: on a busy machine sentinels may take a master for dead that is only slow.
+//! Failovers that nobody asked for: on a busy machine a master may be taken for dead that is only slow.
 
 use std::convert::Infallible;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use crate::fault::Class;
 use crate::history::{Episode, Moment, Span, now};
-use crate::site::{Servers, Site};
+use crate::site::{Keeper, Servers, Site};
 
 const LOOK_INTERVAL: Duration = Duration::from_millis(200);
-/// From the silence that the sentinels saw to their word of another master.
+/// From the silence that was seen to the word of another master.
 const BEFORE: u64 = 5_000_000;
 /// Until the old master has been told, and all follow the new one.
 const AFTER: u64 = 5_000_000;
 
-/// Watches who is the master, for ever. `note` hears of changes that no strike made.
+/// Watches who has the jobs, for ever. `note` hears of changes that no strike made.
 pub(crate) async fn watch(site: &Site, note: impl Fn(Episode)) -> Infallible {
-    let Servers::Watched(group) = site.keeper.servers() else {
-        return std::future::pending().await;
-    };
-    let mut known: Option<(usize, Moment)> = None;
+    let mut known: Option<(Leaders, Moment)> = None;
     loop {
-        // A strike keeps the group to itself until its own failover is over.
-        let waited_since = now();
-        let group = group.lock().await;
-        let had_to_wait = now() - waited_since > micros(LOOK_INTERVAL);
-        let master = group.master_by(0).await;
-        drop(group);
+        let leaders = look(&site.keeper).await;
         if let Some((before, at)) = known
-            && before != master
-            && !had_to_wait
+            && before.servers != leaders.servers
+            && before.failovers == leaders.failovers
         {
             note(episode(at));
         }
-        known = Some((master, now()));
+        known = Some((leaders, now()));
         tokio::time::sleep(LOOK_INTERVAL).await;
+    }
+}
+
+/// Who has the jobs, and how many failovers strikes have made.
+struct Leaders {
+    servers: Vec<usize>,
+    failovers: usize,
+}
+
+/// Looks while no strike changes it.
+async fn look(keeper: &Keeper) -> Leaders {
+    let made = || keeper.failovers.load(Ordering::Relaxed);
+    match keeper.servers() {
+        Servers::One { .. } => std::future::pending().await,
+        Servers::Watched(group) => {
+            let group = group.lock().await;
+            let failovers = made();
+            let servers = vec![group.master_by(0).await];
+            Leaders { servers, failovers }
+        }
+        Servers::Cluster { group, .. } => {
+            let group = group.lock().await;
+            let failovers = made();
+            let servers = group.primaries().await;
+            Leaders { servers, failovers }
+        }
     }
 }
 
@@ -50,8 +69,4 @@ fn episode(last_same: Moment) -> Episode {
         excuses_until: span.to,
         may_lose: Some(span),
     }
-}
-
-const fn micros(time: Duration) -> u64 {
-    time.as_micros() as u64
 }

@@ -1,4 +1,4 @@
-//! The short form: four runs that try each class of fault once, and the harness itself with them.
+//! The short form: five runs that try each class of fault once, and the harness itself with them.
 
 use tidegate_faults::fault::Fault;
 use tidegate_faults::plan::Deployment;
@@ -81,4 +81,16 @@ async fn networks_and_daemons_stand_still() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_master_changes() {
     expect_nothing(4, Deployment::Sentinels, &[Class::Failover]).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn primaries_of_a_cluster_change_and_slots_move() {
+    let classes = [
+        Class::Failover,
+        Class::Reshard,
+        Class::NetReplies,
+        Class::MemoryFull,
+        Class::Subscriptions,
+    ];
+    expect_nothing(5, Deployment::Cluster, &classes).await;
 }

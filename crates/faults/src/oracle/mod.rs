@@ -27,7 +27,7 @@ pub fn judge(history: &History) -> Verdict {
         rules::apply(story, &windows, &mut verdict);
         count(story, &windows, &mut verdict.counts);
     }
-    rules::refused_without_memory(history, &mut verdict);
+    rules::refused_without_reason(history, &mut verdict);
     verdict.lateness.sort_by_key(|lateness| lateness.due);
     verdict
 }

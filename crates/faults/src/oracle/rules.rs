@@ -3,6 +3,7 @@
 use super::story::{Delivery, Story};
 use super::verdict::{Defect, Lateness, Verdict};
 use super::windows::{Windows, is_full_around};
+use crate::fault::Class;
 use crate::history::{History, Operation, Outcome, Request, Span};
 
 /// Applies every rule to the story of one job.
@@ -176,16 +177,21 @@ fn never_dead_early(
     }
 }
 
-/// Where memory is full only publishes may fail.
-pub(super) fn refused_without_memory(history: &History, verdict: &mut Verdict) {
-    let failed = history.operations.iter().filter(|it| {
-        matches!(it.outcome, Outcome::Failed(_)) && !matches!(it.request, Request::Publish { .. })
-    });
-    for operation in failed {
+/// Where memory is full only publishes may fail, and where slots move nothing.
+pub(super) fn refused_without_reason(history: &History, verdict: &mut Verdict) {
+    let requests = history.operations.iter();
+    for operation in requests.filter(|it| matches!(it.outcome, Outcome::Failed(_))) {
+        let span = operation.span;
+        let is_publish = matches!(operation.request, Request::Publish { .. });
+        let episodes = history.episodes.iter();
+        let mut around = episodes.filter(|it| it.concerns(&span)).peekable();
+        let slots_moved = around.peek().is_some();
+        let slots_moved = slots_moved && around.all(|it| it.class == Class::Reshard);
         let mut episodes = history.episodes.iter();
-        if episodes.any(|episode| is_full_around(episode, operation.span)) {
+        let was_full = episodes.any(|episode| is_full_around(episode, span));
+        if slots_moved || (was_full && !is_publish) {
             let text = format!("{:?}: {:?}", operation.request, operation.outcome);
-            verdict.find(Defect::Refused, operation.span.to, text);
+            verdict.find(Defect::Refused, span.to, text);
         }
     }
 }

@@ -343,3 +343,14 @@ fn full_memory_refuses_publishes_only() {
     full(Tale::new().consume(span(MS, 2 * MS), failed)).expect(&[Defect::Refused]);
     full(Tale::new().consume(span(MS, 2 * MS), left())).expect(&[]);
 }
+
+#[test]
+fn slots_that_move_fail_nothing() {
+    let publish = || Tale::new().publish_with(terms(0, 0, 1), Outcome::Failed(500));
+    let moved = |tale: Tale| tale.episode(Class::Reshard, span(0, S), None);
+    moved(publish()).expect(&[Defect::Refused]);
+    // Unless there may be another reason for it.
+    let cut = publish().episode(Class::NetCut, span(MS, 2 * MS), None);
+    moved(cut).expect(&[]);
+    publish().expect(&[]);
+}

@@ -2,12 +2,12 @@
 
 use std::fmt;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::history::Moment;
 
 /// What must never be.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Defect {
     /// A job that was acknowledged never came, and nothing that a client did explains it.
@@ -25,12 +25,23 @@ pub enum Defect {
     Foreign,
     /// A job died although no consumer can have had all its tries.
     DiedEarly,
-    /// A consume, an ack or a cancel failed because memory was full, which only publishes may.
+    /// A consume, an ack or a cancel failed because memory was full, which only publishes may; or anything because slots
+    /// moved.
     Refused,
     /// Something is in Redis that belongs to no job, or a job that nothing leads to, or a wrong count.
     Orphan,
-    /// A daemon ended, or times mean nothing.
+    /// A daemon ended by itself.
     Broken,
+    /// The machine's clock was moved or the harness stood still, so that times mean nothing: the run does not count.
+    Void,
+}
+
+impl Defect {
+    /// Whether no history tells it.
+    #[must_use]
+    pub const fn is_seen_in_the_world(self) -> bool {
+        matches!(self, Self::Orphan | Self::Broken | Self::Void)
+    }
 }
 
 impl fmt::Display for Defect {
@@ -46,12 +57,13 @@ impl fmt::Display for Defect {
             Self::Refused => "refused",
             Self::Orphan => "orphan",
             Self::Broken => "broken",
+            Self::Void => "void",
         })
     }
 }
 
 /// One defect.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Finding {
     /// Its kind.
     pub defect: Defect,

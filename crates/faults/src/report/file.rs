@@ -7,8 +7,9 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::Report;
+use crate::audit::Audits;
 use crate::history::{Episode, History, Moment, Operation};
-use crate::oracle::judge;
+use crate::oracle::{Finding, judge};
 use crate::plan::Plan;
 
 #[derive(Serialize, Deserialize)]
@@ -20,10 +21,11 @@ enum Line {
         bound: u64,
         respawned: Moment,
         ended: Moment,
+        audits: Audits,
     },
     Episode(Episode),
     Operation(Operation),
-    Found(String),
+    Found(Finding),
 }
 
 pub(super) fn write(report: &Report, path: &Path) -> io::Result<()> {
@@ -35,11 +37,11 @@ pub(super) fn write(report: &Report, path: &Path) -> io::Result<()> {
         bound: history.bound,
         respawned: history.respawned,
         ended: history.ended,
+        audits: report.audits,
     };
     let episodes = history.episodes.iter().cloned().map(Line::Episode);
     let operations = history.operations.iter().cloned().map(Line::Operation);
-    let findings = report.verdict.findings.iter();
-    let found = findings.map(|it| Line::Found(format!("{}: {}", it.defect, it.text)));
+    let found = report.verdict.findings.iter().cloned().map(Line::Found);
     for line in std::iter::once(run)
         .chain(episodes)
         .chain(operations)
@@ -51,12 +53,13 @@ pub(super) fn write(report: &Report, path: &Path) -> io::Result<()> {
     out.flush()
 }
 
-/// Reads a run again and judges it anew. What was found in Redis itself is not found again.
+/// Reads a run again and judges it anew. What was found in the world itself, and not in the history, is kept.
 ///
 /// # Errors
 /// There is no such file, or it is none of a run.
 pub fn read(path: &Path) -> io::Result<Report> {
     let (mut history, mut head) = (History::default(), None);
+    let mut seen = Vec::new();
     for line in BufReader::new(File::open(path)?).lines() {
         match serde_json::from_str(&line?)? {
             Line::Run {
@@ -65,21 +68,26 @@ pub fn read(path: &Path) -> io::Result<Report> {
                 bound,
                 respawned,
                 ended,
+                audits,
             } => {
                 (history.bound, history.respawned, history.ended) = (bound, respawned, ended);
-                head = Some((*plan, began));
+                head = Some((*plan, began, audits));
             }
             Line::Episode(episode) => history.episodes.push(episode),
             Line::Operation(operation) => history.operations.push(operation),
-            Line::Found(_) => {}
+            Line::Found(finding) => seen.push(finding),
         }
     }
-    let (plan, began) = head.ok_or_else(|| io::Error::other("it does not begin with a run"))?;
-    let verdict = judge(&history);
+    let (plan, began, audits) =
+        head.ok_or_else(|| io::Error::other("it does not begin with a run"))?;
+    let mut verdict = judge(&history);
+    seen.retain(|finding| finding.defect.is_seen_in_the_world());
+    verdict.findings.extend(seen);
     Ok(Report {
         plan,
         began,
         history,
+        audits,
         verdict,
     })
 }

@@ -1,15 +1,19 @@
 //! What a run tells people: a table, a picture, and everything as a file.
 
+mod facts;
 mod file;
 mod picture;
+mod summary;
 mod table;
 
 use std::io;
 use std::path::Path;
 
+pub use facts::{Facts, Struck};
 pub use file::read;
-pub use table::summary;
+pub use summary::{keep_summary, summary};
 
+use crate::audit::Audits;
 use crate::history::{Episode, History, Moment, Outcome, Request, Span};
 use crate::oracle::{Lateness, Verdict};
 use crate::plan::Plan;
@@ -23,6 +27,8 @@ pub struct Report {
     pub began: Moment,
     /// What was seen.
     pub history: History,
+    /// How often it was audited.
+    pub audits: Audits,
     /// What the judge says.
     pub verdict: Verdict,
 }
@@ -40,14 +46,29 @@ impl Report {
         table::of_run(self)
     }
 
-    /// Writes table, picture and history into `folder`.
+    /// Its main facts.
+    #[must_use]
+    pub fn facts(&self) -> Facts {
+        Facts::of(self)
+    }
+
+    /// Writes table, facts, picture and history into `folder`.
     ///
     /// # Errors
     /// It cannot be written.
     pub fn write(&self, folder: &Path) -> io::Result<()> {
-        std::fs::write(folder.join("report.txt"), self.table())?;
+        self.write_verdict(folder)?;
         file::write(self, &folder.join("history.jsonl"))?;
         picture::draw(self, &folder.join("lateness.svg")).map_err(io::Error::other)
+    }
+
+    /// Writes table and facts into `folder`.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn write_verdict(&self, folder: &Path) -> io::Result<()> {
+        std::fs::write(folder.join("report.txt"), self.table())?;
+        self.facts().write(folder)
     }
 
     /// The latest delivery that was due while this episode may have held it up.

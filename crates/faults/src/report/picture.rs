@@ -8,7 +8,7 @@ use super::Report;
 use crate::history::Moment;
 
 const SIZE: (u32, u32) = (1200, 520);
-const CAPTION: (&str, u32) = ("sans-serif", 18);
+const CAPTION: (&str, u32) = ("sans-serif", 16);
 const LABEL: (&str, u32) = ("sans-serif", 12);
 const LEAST_MS: f64 = 0.1;
 /// Labels of faults that follow each other are written at different heights.
@@ -25,7 +25,10 @@ fn try_draw(report: &Report, file: &Path) -> Result<(), Box<dyn std::error::Erro
     let top = worst.max(1000.0) * 10.0;
     let area = SVGBackend::new(file, SIZE).into_drawing_area();
     area.fill(&WHITE)?;
-    let caption = format!("seed {}: lateness of each delivery", report.plan.seed);
+    let (seed, deployment) = (report.plan.seed, report.plan.deployment.name());
+    let caption = format!(
+        "seed {seed}, {deployment}: how late each delivery was; red: a fault, pale: lateness excused, crosses: findings"
+    );
     let mut chart = ChartBuilder::on(&area)
         .caption(caption, CAPTION)
         .margin(12)

@@ -4,18 +4,8 @@ use std::fmt::Write;
 
 use super::Report;
 use crate::history::{Moment, Outcome};
-use crate::oracle::Defect;
 
 const SHOWN: usize = 20;
-/// The defects that a summary counts one by one.
-const COUNTED: [Defect; 6] = [
-    Defect::Lost,
-    Defect::Doubled,
-    Defect::Early,
-    Defect::Late,
-    Defect::AfterItsEnd,
-    Defect::Orphan,
-];
 
 pub(super) fn of_run(report: &Report) -> String {
     let mut text = head(report);
@@ -68,12 +58,13 @@ fn head(report: &Report) -> String {
     }
     let lateness = Percentiles::of(report.verdict.lateness.iter().map(|it| it.late).collect());
     format!(
-        "seed {}: {:?}, {} apis, {} pumps, {} s\n  \
+        "seed {}: {}, {} apis, {} pumps, {} s\n  \
          {} jobs published, {} perhaps, {} came, {} times in all, {} acked or cancelled, {} died, {} lost with redis\n  \
          {} requests: {failed} failed, {open} without an answer, {not_sent} refused or not sent\n  \
-         lateness: {lateness}, bound {}; longest time without a publish {}\n",
+         lateness: {lateness}, bound {}; longest time without a publish {}\n  \
+         {} audits, {} more could not be done\n",
         plan.seed,
-        plan.deployment,
+        plan.deployment.name(),
         plan.apis,
         plan.pumps,
         seconds(report.history.ended.saturating_sub(report.began)),
@@ -87,62 +78,9 @@ fn head(report: &Report) -> String {
         report.history.operations.len(),
         ms(report.history.bound),
         ms(report.longest_gap()),
+        report.audits.done,
+        report.audits.in_vain,
     )
-}
-
-/// A line for each run, and one for all.
-#[must_use]
-pub fn summary(reports: &[Report]) -> String {
-    let mut text = format!(
-        "{:>12}  {:11}  {:>6}  {:>6}",
-        "seed", "deployment", "faults", "jobs"
-    );
-    for defect in COUNTED {
-        let _ = write!(text, "  {defect:>8.8}");
-    }
-    let _ = writeln!(
-        text,
-        "  {:>5}  {:>11}  {:>11}",
-        "other", "latest", "longest gap"
-    );
-    for report in reports {
-        let plan = &report.plan;
-        let _ = write!(
-            text,
-            "{:>12}  {:11}  {:>6}  {:>6}",
-            plan.seed,
-            format!("{:?}", plan.deployment),
-            report.history.episodes.len(),
-            report.verdict.counts.published
-        );
-        let _ = write!(text, "{}", defects(std::slice::from_ref(report)));
-        let worst = shown_ms(report.worst().map(|it| it.late));
-        let _ = writeln!(text, "  {worst:>11}  {:>11}", ms(report.longest_gap()));
-    }
-    let faults: usize = reports.iter().map(|it| it.history.episodes.len()).sum();
-    let jobs: usize = reports.iter().map(|it| it.verdict.counts.published).sum();
-    let _ = writeln!(
-        text,
-        "{:>12}  {:11}  {faults:>6}  {jobs:>6}{}",
-        "all",
-        "",
-        defects(reports)
-    );
-    text
-}
-
-fn defects(reports: &[Report]) -> String {
-    let of = |defect| {
-        reports
-            .iter()
-            .map(|it| it.verdict.count(defect))
-            .sum::<usize>()
-    };
-    let all: usize = reports.iter().map(|it| it.verdict.findings.len()).sum();
-    let counts = COUNTED.map(of);
-    let mut text: String = counts.iter().map(|count| format!("  {count:>8}")).collect();
-    let _ = write!(text, "  {:>5}", all - counts.iter().sum::<usize>());
-    text
 }
 
 struct Percentiles(Vec<u64>);
@@ -166,7 +104,7 @@ impl std::fmt::Display for Percentiles {
     }
 }
 
-fn shown_ms(time: Option<u64>) -> String {
+pub(super) fn shown_ms(time: Option<u64>) -> String {
     time.map_or_else(|| "-".to_owned(), ms)
 }
 
@@ -174,6 +112,6 @@ fn ms(time: u64) -> String {
     format!("{:.1} ms", time as f64 / 1000.0)
 }
 
-fn seconds(time: Moment) -> String {
+pub(super) fn seconds(time: Moment) -> String {
     format!("{:.1}", time as f64 / 1_000_000.0)
 }

@@ -3,19 +3,25 @@
 mod keeper;
 mod pod;
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
+use tidegate_core::{QueueKey, placement};
 use tidegate_testkit::daemon::Daemon;
 use tidegate_testkit::{Program, Queue};
 
 use crate::plan::{LEASE_MS, Plan};
-use crate::traffic::queue_name;
+use crate::traffic::{QUEUES, queue_name};
 pub(crate) use keeper::{Keeper, REPLICAS, Servers};
 pub(crate) use pod::Pod;
+
+/// How many buckets a deployment has, unless it is set up otherwise.
+const BUCKETS: u32 = 256;
 
 /// Everything that takes part in a run, its clients aside.
 #[derive(Debug)]
 pub(crate) struct Site {
+    namespace: String,
     // Dropped in this order: daemons do not see Redis go.
     pub(crate) apis: Vec<Pod>,
     pub(crate) pumps: Vec<Pod>,
@@ -25,7 +31,7 @@ pub(crate) struct Site {
 impl Site {
     /// Starts everything and waits until it is ready. Logs and settings go to `folder`.
     pub(crate) async fn start(plan: &Plan, folder: &Path) -> Self {
-        let keeper = Keeper::start(plan.deployment).await;
+        let keeper = Keeper::start(plan.deployment, plan.seed).await;
         let (mut apis, mut pumps) = (Vec::new(), Vec::new());
         for number in 0..plan.apis {
             let name = format!("api-{number}");
@@ -37,6 +43,7 @@ impl Site {
             pumps.push(Pod::start(Program::Pumpd, &name, &lease, &keeper, plan.seed, folder).await);
         }
         Self {
+            namespace: format!("run-{}", plan.seed),
             apis,
             pumps,
             keeper,
@@ -44,15 +51,26 @@ impl Site {
     }
 
     /// A client's way to each API, in a namespace of the run's own.
-    pub(crate) async fn doors(&self, seed: u64) -> Vec<Queue> {
-        let namespace = format!("run-{seed}");
+    pub(crate) async fn doors(&self) -> Vec<Queue> {
+        let namespace = &self.namespace;
         let first = &self.apis[0].daemon;
-        let queue = Queue::with_new_token(first, "default", &namespace, &queue_name(0)).await;
+        let queue = Queue::with_new_token(first, "default", namespace, &queue_name(0)).await;
         let behind = |pod: &Pod| {
             let base = format!("http://{}", pod.front().address());
-            Queue::new(&base, &namespace, &queue_name(0), queue.token())
+            Queue::new(&base, namespace, &queue_name(0), queue.token())
         };
         self.apis.iter().map(behind).collect()
+    }
+
+    /// The buckets of the run's queues.
+    pub(crate) fn buckets(&self) -> BTreeSet<u16> {
+        let queues = (0..QUEUES).filter_map(|number| {
+            let name = format!("{}/{}", self.namespace, queue_name(number));
+            QueueKey::try_from(name.as_str()).ok()
+        });
+        queues
+            .map(|queue| placement::bucket_of(&queue, 0, BUCKETS))
+            .collect()
     }
 
     /// All daemons.

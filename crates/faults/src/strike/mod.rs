@@ -1,5 +1,6 @@
 //! Faults, as they are made to happen. Each strike answers with the episodes that it was.
 
+mod cluster;
 mod network;
 mod pods;
 mod redis;
@@ -9,7 +10,7 @@ use std::time::Duration;
 
 use crate::fault::{Class, Fault};
 use crate::history::{Episode, Moment, Span, now};
-use crate::site::Site;
+use crate::site::{Servers, Site};
 
 const MS: u64 = 1000;
 /// How long daemons may need to work again once Redis does.
@@ -17,6 +18,12 @@ const RECOVERY: u64 = 2000 * MS;
 /// How long it may take until a silent connection is found out: a subscription is asked for a sign of life every 5 s, and
 /// has 5 s to give it.
 const SILENCE_NOTICED: u64 = 10_000 * MS;
+/// What a master acknowledges and its replicas have not heard of yet: usually some ms, on a busy machine more.
+const REPLICATION: u64 = 1000 * MS;
+/// How long calls to a master that has fallen silent may go on to fail.
+const CALLS_FAIL: u64 = 3000 * MS;
+/// How long a master that was replaced may go on to acknowledge, until it is told.
+const DEMOTED: Duration = Duration::from_secs(2);
 
 /// Lets a fault happen, and waits until it is over.
 pub(crate) async fn strike(site: &Site, fault: &Fault) -> Vec<Episode> {
@@ -34,13 +41,23 @@ pub(crate) async fn strike(site: &Site, fault: &Fault) -> Vec<Episode> {
         Class::Subscriptions => redis::end_subscriptions(site, fault).await,
         Class::MemoryFull => redis::fill_memory(site, fault).await,
         Class::DiskFull => redis::fill_disk(site, fault).await,
-        Class::Failover => sentinels::fail_over(site, fault).await,
+        Class::Failover => fail_over(site, fault).await,
+        Class::Reshard => cluster::reshard(site, fault).await,
         Class::NetDelay => network::delay(site, fault).await,
         Class::NetCut => network::cut(site, fault).await,
         Class::NetSilence => network::silence(site, fault).await,
         Class::NetReplies => network::swallow_replies(site, fault).await,
         Class::NetStall => network::stall(site, fault).await,
         Class::ClientCut => network::cut_clients(site, fault).await,
+    }
+}
+
+async fn fail_over(site: &Site, fault: &Fault) -> Vec<Episode> {
+    let count = &site.keeper.failovers;
+    match site.keeper.servers() {
+        Servers::Watched(group) => sentinels::fail_over(group, count, fault).await,
+        Servers::Cluster { group, .. } => cluster::fail_over(group, count, fault).await,
+        Servers::One { .. } => panic!("this fault needs a replica"),
     }
 }
 

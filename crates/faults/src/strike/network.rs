@@ -8,7 +8,7 @@ use super::{Begun, MS, RECOVERY, SILENCE_NOTICED, again_and_again};
 use crate::fault::Fault;
 use crate::history::Episode;
 use crate::plan::LEASE_MS;
-use crate::site::{Pod, Site};
+use crate::site::{Servers, Site};
 
 const CUT_PAUSE: Duration = Duration::from_millis(300);
 /// Long enough for requests to pass between two cuts.
@@ -17,22 +17,38 @@ const DELAY_MAX_MS: u32 = 60;
 /// A call that gets no answer is given up after this.
 const CALL_LIMIT: u64 = 3000 * MS;
 
-/// The daemons that a fault meets: one of them, or in one of four cases all.
-fn met<'a>(site: &'a Site, fault: &Fault) -> Vec<&'a Pod> {
-    let pods: Vec<&Pod> = site.pods().collect();
-    match fault.choose(4) {
-        0 => pods,
-        _ => vec![pods[fault.target % pods.len()]],
+/// The ways that a fault meets, and whose they are.
+struct Met<'a> {
+    links: Vec<&'a FaultProxy>,
+    names: String,
+}
+
+/// One of the ways to Redis, or in one of four cases all: a daemon has one of its own, unless Redis is a cluster, where
+/// each primary has one, which all daemons share.
+async fn met<'a>(site: &'a Site, fault: &Fault) -> Met<'a> {
+    let mut links: Vec<(String, &FaultProxy)> = match site.keeper.servers() {
+        Servers::Cluster { group, ways } => {
+            let primaries = group.lock().await.primaries().await;
+            let primaries = primaries.into_iter();
+            primaries
+                .map(|it| (format!("redis-{it}"), &ways[it]))
+                .collect()
+        }
+        _ => {
+            let links = site.pods().map(|pod| (pod.name.clone(), pod.link.as_ref()));
+            links
+                .filter_map(|(name, link)| Some((name, link?)))
+                .collect()
+        }
+    };
+    if fault.choose(4) != 0 {
+        links = vec![links.swap_remove(fault.target % links.len())];
     }
-}
-
-fn links<'a>(pods: &[&'a Pod]) -> Vec<&'a FaultProxy> {
-    pods.iter().filter_map(|pod| pod.link.as_ref()).collect()
-}
-
-fn named(pods: &[&Pod]) -> String {
-    let names: Vec<&str> = pods.iter().map(|pod| pod.name.as_str()).collect();
-    names.join(", ")
+    let (names, links): (Vec<String>, _) = links.into_iter().unzip();
+    Met {
+        links,
+        names: names.join(", "),
+    }
 }
 
 async fn holds(links: &[&FaultProxy], weather: Weather, length: Duration) {
@@ -43,7 +59,7 @@ async fn holds(links: &[&FaultProxy], weather: Weather, length: Duration) {
 
 /// Late bytes excuse no late jobs: the delays are far below the bound.
 pub(super) async fn delay(site: &Site, fault: &Fault) -> Vec<Episode> {
-    let pods = met(site, fault);
+    let met = met(site, fault).await;
     let way = |ms: u32| Way {
         flow: Flow::Passes,
         delay: Duration::from_millis(u64::from(ms % DELAY_MAX_MS)),
@@ -55,37 +71,33 @@ pub(super) async fn delay(site: &Site, fault: &Fault) -> Vec<Episode> {
         refuses: false,
     };
     let begun = Begun::now(fault);
-    holds(&links(&pods), weather, fault.length()).await;
-    vec![begun.end(format!("slow network at {}", named(&pods)))]
+    holds(&met.links, weather, fault.length()).await;
+    vec![begun.end(format!("slow network at {}", met.names))]
 }
 
 pub(super) async fn cut(site: &Site, fault: &Fault) -> Vec<Episode> {
-    let pods = met(site, fault);
+    let met = met(site, fault).await;
     let begun = Begun::now(fault);
     again_and_again(fault.length(), CUT_PAUSE, async || {
-        links(&pods).iter().for_each(|link| link.cut());
+        met.links.iter().for_each(|link| link.cut());
     })
     .await;
-    vec![begun.end_excusing(format!("connections of {} reset", named(&pods)), RECOVERY)]
+    vec![begun.end_excusing(format!("connections of {} reset", met.names), RECOVERY)]
 }
 
 /// The calls of a pump are found out soon; a subscription only by its next sign of life.
 pub(super) async fn silence(site: &Site, fault: &Fault) -> Vec<Episode> {
-    let pods = met(site, fault);
+    let met = met(site, fault).await;
     let begun = Begun::now(fault);
-    links(&pods).iter().for_each(|link| link.silence());
+    met.links.iter().for_each(|link| link.silence());
     tokio::time::sleep(fault.length()).await;
     let noticed = SILENCE_NOTICED.saturating_sub(fault.length_ms * MS) + RECOVERY;
-    vec![begun.end_excusing(
-        format!("connections of {} half open", named(&pods)),
-        noticed,
-    )]
+    vec![begun.end_excusing(format!("connections of {} half open", met.names), noticed)]
 }
 
 /// What was asked is done, and who asked does not hear of it.
 pub(super) async fn swallow_replies(site: &Site, fault: &Fault) -> Vec<Episode> {
-    let pods = met(site, fault);
-    let links = links(&pods);
+    let met = met(site, fault).await;
     let weather = Weather {
         to_client: Way {
             flow: Flow::Vanishes,
@@ -94,16 +106,16 @@ pub(super) async fn swallow_replies(site: &Site, fault: &Fault) -> Vec<Episode> 
         ..Weather::default()
     };
     let begun = Begun::now(fault);
-    holds(&links, weather, fault.length()).await;
-    links.iter().for_each(|link| link.cut());
+    holds(&met.links, weather, fault.length()).await;
+    met.links.iter().for_each(|link| link.cut());
     vec![begun.end_excusing(
-        format!("answers to {} vanished", named(&pods)),
+        format!("answers vanished at {}", met.names),
         LEASE_MS * MS + RECOVERY,
     )]
 }
 
 pub(super) async fn stall(site: &Site, fault: &Fault) -> Vec<Episode> {
-    let pods = met(site, fault);
+    let met = met(site, fault).await;
     let stalls = Way {
         flow: Flow::Stalls,
         ..Way::default()
@@ -120,9 +132,9 @@ pub(super) async fn stall(site: &Site, fault: &Fault) -> Vec<Episode> {
         to_client,
         refuses: false,
     };
-    holds(&links(&pods), weather, fault.length()).await;
+    holds(&met.links, weather, fault.length()).await;
     vec![begun.end_excusing(
-        format!("nothing passed at {}", named(&pods)),
+        format!("nothing passed at {}", met.names),
         CALL_LIMIT + RECOVERY,
     )]
 }

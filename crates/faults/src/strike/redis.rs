@@ -66,19 +66,23 @@ pub(super) async fn pause(site: &Site, fault: &Fault) -> Vec<Episode> {
 }
 
 pub(super) async fn answer_nobody(site: &Site, fault: &Fault) -> Vec<Episode> {
-    let mut control = site.keeper.control().await;
+    let mut controls = site.keeper.controls().await;
     let begun = Begun::now(fault);
-    control.answer_nobody_for(fault.length()).await;
+    for control in &mut controls {
+        control.answer_nobody_for(fault.length()).await;
+    }
     tokio::time::sleep(fault.length()).await;
     vec![begun.end_excusing("redis answered nobody".to_owned(), RECOVERY)]
 }
 
 /// Excuses nothing: scripts are sent again.
 pub(super) async fn forget_scripts(site: &Site, fault: &Fault) -> Vec<Episode> {
-    let mut control = site.keeper.control().await;
+    let mut controls = site.keeper.controls().await;
     let begun = Begun::now(fault);
     again_and_again(fault.length(), PAUSE, async || {
-        control.forget_scripts().await
+        for control in &mut controls {
+            control.forget_scripts().await;
+        }
     })
     .await;
     vec![begun.end("scripts forgotten".to_owned())]
@@ -86,11 +90,13 @@ pub(super) async fn forget_scripts(site: &Site, fault: &Fault) -> Vec<Episode> {
 
 /// Whose message was lost looks again when the subscription is new.
 pub(super) async fn end_subscriptions(site: &Site, fault: &Fault) -> Vec<Episode> {
-    let mut control = site.keeper.control().await;
+    let mut controls = site.keeper.controls().await;
     let begun = Begun::now(fault);
     let mut ended = 0;
     again_and_again(fault.length(), PAUSE, async || {
-        ended += control.end_subscriptions().await
+        for control in &mut controls {
+            ended += control.end_subscriptions().await;
+        }
     })
     .await;
     vec![begun.end_excusing(format!("{ended} subscriptions ended"), 0)]
@@ -98,12 +104,16 @@ pub(super) async fn end_subscriptions(site: &Site, fault: &Fault) -> Vec<Episode
 
 /// Excuses nothing: jobs that are there come in time.
 pub(super) async fn fill_memory(site: &Site, fault: &Fault) -> Vec<Episode> {
-    let mut control = site.keeper.control().await;
+    let mut controls = site.keeper.controls().await;
     let begun = Begun::now(fault);
-    control.limit_memory(Some(MEMORY_ROOM_BYTES)).await;
+    for control in &mut controls {
+        control.limit_memory(Some(MEMORY_ROOM_BYTES)).await;
+    }
     tokio::time::sleep(fault.length()).await;
     let episode = begun.end("no memory left".to_owned());
-    control.limit_memory(None).await;
+    for control in &mut controls {
+        control.limit_memory(None).await;
+    }
     vec![episode]
 }
 

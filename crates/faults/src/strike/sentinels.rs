@@ -1,25 +1,21 @@
 //! What sentinels do.
 
-use std::time::Duration;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tidegate_testkit::SentinelGroup;
+use tokio::sync::Mutex;
 
-use super::{Begun, MS, RECOVERY};
+use super::{Begun, CALLS_FAIL, DEMOTED, RECOVERY, REPLICATION};
 use crate::fault::Fault;
 use crate::history::{Episode, Span};
-use crate::site::{REPLICAS, Servers, Site};
-
-/// What a master acknowledges and its replicas have not heard of yet: usually some ms, on a busy machine more.
-const REPLICATION: u64 = 1000 * MS;
-/// How long calls to a master that has fallen silent may go on to fail.
-const CALLS_FAIL: u64 = 3000 * MS;
-const DEMOTED: Duration = Duration::from_secs(2);
+use crate::site::REPLICAS;
 
 /// The master is replaced: because it was asked for, or it died, or it fell silent.
-pub(super) async fn fail_over(site: &Site, fault: &Fault) -> Vec<Episode> {
-    let Servers::Watched(group) = site.keeper.servers() else {
-        panic!("this fault is for sentinels");
-    };
+pub(super) async fn fail_over(
+    group: &Mutex<SentinelGroup>,
+    count: &AtomicUsize,
+    fault: &Fault,
+) -> Vec<Episode> {
     let mut group = group.lock().await;
     let master = group.master_by(0).await;
     let begun = Begun::now(fault);
@@ -50,6 +46,7 @@ pub(super) async fn fail_over(site: &Site, fault: &Fault) -> Vec<Episode> {
         from: from - REPLICATION,
         to: episode.span.to,
     });
+    count.fetch_add(1, Ordering::Relaxed);
     vec![episode]
 }
 

@@ -1,0 +1,130 @@
+//! `tidegate-pumpd audit` in the middle of everything: it must raise no false alarm while clients go on and things break,
+//! and in the end it accounts for every key.
+
+use std::convert::Infallible;
+use std::fs::File;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use tidegate_testkit::{Program, run_to_end};
+
+use crate::history::now;
+use crate::oracle::{Defect, Verdict};
+use crate::site::Site;
+
+/// How many audits there are before the last one: as many as there is time for, up to so many.
+const MEANWHILE: usize = 3;
+/// An audit takes some seconds.
+const LIMIT: Duration = Duration::from_secs(120);
+/// The last audit meets no fault; what the ones before left behind may need a moment.
+const LAST_TRIES: usize = 5;
+const PAUSE: Duration = Duration::from_secs(2);
+
+/// How many audits there were.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Audits {
+    /// Those that came to a verdict.
+    pub done: usize,
+    /// Those that said that they could not: Redis was away, or keys were on their way.
+    pub in_vain: usize,
+}
+
+/// Audits one deployment again and again.
+#[derive(Debug)]
+pub(crate) struct Auditor {
+    config: PathBuf,
+    log: File,
+    audits: Audits,
+    found: Verdict,
+}
+
+impl Auditor {
+    /// `folder` gets its settings, and what audits say.
+    pub(crate) fn new(site: &Site, folder: &Path) -> Self {
+        let config = folder.join("audit.toml");
+        let log = File::create(folder.join("audit.log")).expect("a file can be written");
+        std::fs::write(&config, site.keeper.settings(None)).expect("a file can be written");
+        Self {
+            config,
+            log,
+            audits: Audits::default(),
+            found: Verdict::default(),
+        }
+    }
+
+    /// Audits some times while clients go on and things break, until it is dropped. That an audit cannot be done is no
+    /// finding.
+    pub(crate) async fn audit_meanwhile(&mut self) -> Infallible {
+        while self.audits.done < MEANWHILE {
+            tokio::time::sleep(PAUSE).await;
+            let _ = self.try_audit().await;
+        }
+        std::future::pending().await
+    }
+
+    /// Audits when everything is over: now it must be possible. Answers all audits, and what they found.
+    pub(crate) async fn conclude(mut self) -> (Audits, Verdict) {
+        for last in 1..=LAST_TRIES {
+            match self.try_audit().await {
+                Ok(()) => break,
+                Err(said) if last == LAST_TRIES => {
+                    self.find(format!("no audit can be done: {said}"))
+                }
+                Err(_) => tokio::time::sleep(PAUSE).await,
+            }
+        }
+        (self.audits, self.found)
+    }
+
+    /// Otherwise what it said.
+    async fn try_audit(&mut self) -> Result<(), String> {
+        let config = self.config.display().to_string();
+        let flags = ["audit", "--config", &config, "--json"];
+        let ended = run_to_end(Program::Pumpd, &flags, LIMIT).await;
+        // A log that is missing is worth no run.
+        let _ = self.log.write_all(ended.log.as_bytes());
+        if !matches!(ended.code, Some(0 | 1)) {
+            self.audits.in_vain += 1;
+            return Err(ended.log);
+        }
+        self.audits.done += 1;
+        for line in ended.log.lines().filter_map(defect) {
+            self.find(format!("audit: {line}"));
+        }
+        Ok(())
+    }
+
+    fn find(&mut self, text: String) {
+        self.found.find(Defect::Orphan, now(), text);
+    }
+}
+
+/// What a line of an audit tells to be amiss, and where.
+fn defect(line: &str) -> Option<String> {
+    let told: serde_json::Value = serde_json::from_str(line).ok()?;
+    let what = told["what"].as_str()?;
+    Some(match told["bucket"].as_u64() {
+        Some(bucket) => format!("bucket {bucket}: {what}"),
+        None => what.to_owned(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn findings_are_told_from_the_rest() {
+        let line =
+            r#"{"bucket":3,"defect":"no_body","mended":false,"what":"job 7 has lost its body"}"#;
+        let said = defect(line).unwrap();
+        assert_eq!(said, "bucket 3: job 7 has lost its body");
+        assert_eq!(
+            defect(r#"{"buckets":256,"found":0,"jobs":3,"mended":0,"uncounted":0}"#),
+            None
+        );
+        assert_eq!(defect("INFO connected"), None);
+    }
+}
