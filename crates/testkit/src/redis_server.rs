@@ -1,7 +1,8 @@
 //! A Redis of one's own.
 
 use tidegate_local_redis::{
-    Options, RedisCluster, RedisServer, ServerBinary, obtain, obtain_old, workspace_cache,
+    Options, RedisCluster, RedisServer, ServerBinary, obtain, obtain_old, obtain_valkey,
+    workspace_cache,
 };
 
 use crate::seed::figure;
@@ -10,10 +11,20 @@ use crate::seed::figure;
 /// disk once a second, and no eviction.
 #[derive(Debug, Clone, Default)]
 pub struct RedisOptions {
-    old: bool,
+    program: Program,
     is_sentinel: bool,
     outlives_a_full_disk: bool,
     settings: Vec<(String, String)>,
+}
+
+/// Which program to run.
+#[derive(Debug, Clone, Copy, Default)]
+enum Program {
+    /// Whatever there is of a fitting age.
+    #[default]
+    Usual,
+    Old,
+    Valkey,
 }
 
 impl RedisOptions {
@@ -39,7 +50,14 @@ impl RedisOptions {
     /// A Redis 6.2, older than is supported.
     #[must_use]
     pub fn old(mut self) -> Self {
-        self.old = true;
+        self.program = Program::Old;
+        self
+    }
+
+    /// A Valkey 8, which has `WAITAOF`.
+    #[must_use]
+    pub fn valkey(mut self) -> Self {
+        self.program = Program::Valkey;
         self
     }
 
@@ -103,10 +121,11 @@ impl RedisOptions {
 
     fn binary(&self) -> ServerBinary {
         let mut tell = |line: &str| figure(line);
-        let found = if self.old {
-            obtain_old(&workspace_cache(), &mut tell)
-        } else {
-            obtain(&workspace_cache(), &mut tell)
+        let cache = workspace_cache();
+        let found = match self.program {
+            Program::Usual => obtain(&cache, &mut tell),
+            Program::Old => obtain_old(&cache, &mut tell),
+            Program::Valkey => obtain_valkey(&cache, &mut tell),
         };
         found.unwrap_or_else(|error| panic!("{error}"))
     }

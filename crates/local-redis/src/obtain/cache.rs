@@ -44,6 +44,14 @@ impl Shelf {
         }
     }
 
+    pub(crate) fn valkey() -> Self {
+        Self {
+            name: "valkey",
+            wanted: "Valkey 8",
+            wants_recent: true,
+        }
+    }
+
     /// Looks whether `folder` holds a server that runs here and is of the wanted age.
     pub(crate) fn accept(&self, folder: &Path) -> Result<ServerBinary, String> {
         let bin = folder.join("bin");
