@@ -5,11 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
+use tidegate_core::Namespace;
 use tidegate_service::Readiness;
 use tidegate_store::Store;
 
 use crate::body::Reading;
-use crate::config::{Config, DEFAULT_POOL, JobDefaults, RequestLimits};
+use crate::config::{Config, DEFAULT_POOL, DurabilityConfig, JobDefaults, RequestLimits};
+use crate::durable::Aim;
 use crate::limits::LimitDesk;
 use crate::metrics::{PoolFigures, RequestFigures};
 use crate::pool::{Deployment, Pool};
@@ -34,6 +36,8 @@ pub(crate) struct App {
     pub(crate) limits: LimitDesk,
     /// What applies where a request does not say.
     job_defaults: ArcSwap<JobDefaults>,
+    /// What publishes wait for.
+    durability: DurabilityConfig,
     /// Whether requests need no token.
     pub(crate) skip_token_checks: bool,
     /// Whether it can do its work.
@@ -79,6 +83,7 @@ impl App {
             tokens: TokenDesk::new(admin_store.tokens(), form),
             limits: LimitDesk::new(admin_store.limits()),
             job_defaults: ArcSwap::from_pointee(config.job),
+            durability: config.durability.clone(),
             skip_token_checks: config.skip_token_checks,
             readiness,
             job_body: reading(requests.job_bytes_max),
@@ -97,6 +102,14 @@ impl App {
     /// Has something else apply from now on.
     pub(crate) fn set_job_defaults(&self, defaults: JobDefaults) {
         self.job_defaults.store(Arc::new(defaults));
+    }
+
+    /// What publishes to a namespace of a pool wait for.
+    pub(crate) fn aim(&self, pool: &Pool, namespace: &Namespace) -> Aim {
+        Aim {
+            durability: self.durability.of(&pool.name, namespace),
+            timeout: self.durability.timeout,
+        }
     }
 
     /// A pool by name; the empty name means the default pool.

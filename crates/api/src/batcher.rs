@@ -15,7 +15,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tidegate_core::{JobId, NewJob, QueueKey};
-use tidegate_store::{Acked, Done, PUBLISH_JOBS_MAX, Store, StoreError, Unavailable};
+use tidegate_store::{Acked, Done, PUBLISH_JOBS_MAX, Published, Store, StoreError, Unavailable};
 use tokio::sync::oneshot;
 
 /// A verb that takes many wishes in one call.
@@ -177,7 +177,7 @@ pub(crate) struct Publish;
 
 impl Verb for Publish {
     type Wish = Vec<NewJob>;
-    type Outcome = Vec<JobId>;
+    type Outcome = Published;
 
     fn jobs(wish: &Vec<NewJob>) -> usize {
         wish.len()
@@ -187,11 +187,15 @@ impl Verb for Publish {
         store: &Store,
         queue: &QueueKey,
         wishes: Vec<Vec<NewJob>>,
-    ) -> Result<Vec<Vec<JobId>>, StoreError> {
+    ) -> Result<Vec<Published>, StoreError> {
         let counts: Vec<usize> = wishes.iter().map(Vec::len).collect();
         let jobs: Vec<NewJob> = wishes.into_iter().flatten().collect();
-        let mut ids = store.publish(queue, &jobs, None).await?.into_iter();
-        let of_wish = |count: usize| ids.by_ref().take(count).collect();
+        let Published { ids, receipt } = store.publish_with_receipt(queue, &jobs, None).await?;
+        let mut ids = ids.into_iter();
+        let of_wish = |count: usize| Published {
+            ids: ids.by_ref().take(count).collect(),
+            receipt: receipt.clone(),
+        };
         Ok(counts.into_iter().map(of_wish).collect())
     }
 }

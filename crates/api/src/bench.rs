@@ -44,7 +44,7 @@ impl Batching {
     /// # Errors
     /// Those of the store.
     pub async fn publish(&self, job: NewJob) -> Result<Vec<JobId>, StoreError> {
-        self.publishing.submit(&self.queue, vec![job]).await
+        Ok(self.publishing.submit(&self.queue, vec![job]).await?.ids)
     }
 
     /// Goes the same way without a call.

@@ -1,8 +1,9 @@
 //! Settings of the daemon. `config/api.toml` is the commented default and the base layer.
 
+mod durability;
 mod tables;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -13,6 +14,7 @@ use tidegate_launch::Settings;
 use tidegate_service::{ListenLimits, LogConfig};
 use tidegate_store::{PUBLISH_JOBS_MAX, StoreConfig};
 
+pub use durability::DurabilityConfig;
 pub use tables::{JobDefaults, MetricsConfig, Password, RequestLimits, WaiterConfig};
 
 /// The built-in defaults: every key, with what it means.
@@ -57,6 +59,8 @@ pub struct Config {
     pub metrics: MetricsConfig,
     /// What applies where a request does not say.
     pub job: JobDefaults,
+    /// What publishes wait for.
+    pub durability: DurabilityConfig,
     /// Who may use the admin port: passwords by name. None = whoever can connect.
     pub accounts: BTreeMap<String, Password>,
     /// Whether tokens are stored as hashes.
@@ -104,6 +108,8 @@ impl Settings for Config {
         if self.requests.timeout < Duration::from_millis(100) {
             return Err("requests.timeout must be at least 100ms".to_owned());
         }
+        let pools: BTreeSet<&str> = self.pool.keys().map(String::as_str).collect();
+        self.durability.check(&pools, self.requests.timeout)?;
         if self.job.tries == 0 {
             return Err("job.tries must be at least 1".to_owned());
         }

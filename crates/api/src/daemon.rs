@@ -15,7 +15,7 @@ use crate::admin::{self, Accounts};
 use crate::app::App;
 use crate::config::{Config, DEFAULT_POOL};
 use crate::front;
-use crate::metrics::{HISTOGRAMS, describe, page};
+use crate::metrics::{describe, histograms, page};
 
 /// Whoever looks at the admin port while the daemon stops has this much longer.
 const ADMIN_DRAIN: Duration = Duration::from_millis(500);
@@ -52,13 +52,14 @@ pub enum StartError {
 pub async fn run(config: Config, process: Process) -> Result<(), StartError> {
     let stop = process.stop.clone();
     let recorded =
-        metrics::init(&HISTOGRAMS).map_err(|error| StartError::Metrics(error.to_string()))?;
+        metrics::init(&histograms()).map_err(|error| StartError::Metrics(error.to_string()))?;
     describe();
     let connecting = Store::connect_pools(&config.pool, config.connect_patience);
     let Some(stores) = stop.asked.run_until_cancelled(connecting).await else {
         return Ok(());
     };
     let stores = stores?;
+    check_durability(&config, &stores).await?;
     let connecting = admin_store(&config, &stores);
     let Some(admin_store) = stop.asked.run_until_cancelled(connecting).await else {
         return Ok(());
@@ -151,6 +152,23 @@ async fn close_lines(app: Arc<App>, stop: CancellationToken) -> Instant {
     stop.cancelled().await;
     app.waiters.close();
     Instant::now()
+}
+
+/// Refuses a pool that cannot tell when jobs are as safe as the settings want them.
+async fn check_durability(
+    config: &Config,
+    stores: &BTreeMap<String, Store>,
+) -> Result<(), PoolError> {
+    for (pool, store) in stores {
+        for durability in config.durability.asked_of(pool, &config.pool) {
+            let checked = store.check_durability(durability).await;
+            checked.map_err(|source| PoolError {
+                pool: pool.clone(),
+                source,
+            })?;
+        }
+    }
+    Ok(())
 }
 
 /// The store that keeps tokens and limits.

@@ -22,6 +22,7 @@ mod body;
 mod config;
 mod context;
 mod daemon;
+mod durable;
 mod front;
 mod limits;
 mod lmstfy;
@@ -33,8 +34,8 @@ mod waiters;
 
 pub use arguments::translate;
 pub use config::{
-    Config, DEFAULT_POOL, DEFAULTS, JobDefaults, MetricsConfig, Password, RequestLimits,
-    WaiterConfig,
+    Config, DEFAULT_POOL, DEFAULTS, DurabilityConfig, JobDefaults, MetricsConfig, Password,
+    RequestLimits, WaiterConfig,
 };
 pub use daemon::{StartError, run};
 #[doc(hidden)]

@@ -9,9 +9,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tidegate_core::{JobId, NewJob, QueueKey};
-use tidegate_store::{Acked, Peeked, Stats, Store, StoreError};
+use tidegate_store::{Acked, Peeked, Published, Stats, Store, StoreError};
 
 use crate::batcher::{Ack, Batcher, Publish};
+use crate::durable::{Aim, Stored};
 use crate::metrics::{Collector, PoolFigures};
 use crate::waiters::Source;
 
@@ -79,23 +80,25 @@ impl Pool {
         queues.iter().flat_map(of_queue).collect()
     }
 
-    /// Stores jobs, all or none, and then takes the job away that they replace. In a pool that migrates
-    /// the replaced job may be in the other deployment: a crash in between leaves both.
+    /// Stores jobs, all or none, waits until they are as safe as they should be, and then takes the job away that
+    /// they replace. In a pool that migrates the replaced job may be in the other deployment: a crash in
+    /// between, or new jobs that are not as safe, leave both.
     pub(crate) async fn publish(
         &self,
         queue: &QueueKey,
         jobs: Vec<NewJob>,
         replaces: Option<JobId>,
-    ) -> Result<Vec<JobId>, StoreError> {
+        aim: Aim,
+    ) -> Result<Stored, StoreError> {
         let Some(target) = &self.moves_to else {
-            return self.publish_here(queue, jobs, replaces).await;
+            return self.publish_here(queue, jobs, replaces, aim).await;
         };
-        let ids = target.publish_here(queue, jobs, replaces).await?;
-        if let Some(replaced) = replaces {
+        let stored = target.publish_here(queue, jobs, replaces, aim).await?;
+        if let (Some(replaced), Ok(_)) = (replaces, &stored.durability) {
             // Gone, or it was in the other deployment.
             let _ = self.store.ack(queue, replaced, None).await?;
         }
-        Ok(ids)
+        Ok(stored)
     }
 
     async fn publish_here(
@@ -103,16 +106,21 @@ impl Pool {
         queue: &QueueKey,
         jobs: Vec<NewJob>,
         replaces: Option<JobId>,
-    ) -> Result<Vec<JobId>, StoreError> {
+        aim: Aim,
+    ) -> Result<Stored, StoreError> {
+        aim.prepare(&self.store).await;
         let bytes: usize = jobs.iter().map(|job| job.body.len()).sum();
         let is_delayed = jobs.iter().any(|job| job.delay_ms > 0);
-        let ids = if replaces.is_some() || bytes > BATCHED_BYTES_MAX {
-            self.store.publish(queue, &jobs, replaces).await?
+        let published = if replaces.is_some() || bytes > BATCHED_BYTES_MAX {
+            let publishing = self.store.publish_with_receipt(queue, &jobs, replaces);
+            publishing.await?
         } else {
             self.publishing.submit(queue, jobs).await?
         };
+        let Published { ids, receipt } = published;
         self.figures.published(queue, ids.len(), is_delayed);
-        Ok(ids)
+        let durability = aim.reach(&self.store, receipt, &self.name).await;
+        Ok(Stored { ids, durability })
     }
 
     /// Deletes a job, wherever it is, if it is there.

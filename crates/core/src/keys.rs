@@ -99,6 +99,13 @@ impl BucketKeys {
         format!("{}guard", self.prefix)
     }
 
+    /// A key that never exists between two calls: written and deleted in one step by whoever waits for
+    /// copies of what was written before.
+    #[must_use]
+    pub fn barrier(&self) -> String {
+        format!("{}barrier", self.prefix)
+    }
+
     /// Channel of the doorbell.
     #[must_use]
     pub fn bell(&self) -> String {
@@ -147,6 +154,7 @@ mod tests {
         assert_eq!(keys.body(1_000_001), "tg:{17}:body:1000001");
         assert_eq!(keys.upload("a0", 3), "tg:{17}:upload:a0:3");
         assert_eq!(keys.guard(), "tg:{17}:guard");
+        assert_eq!(keys.barrier(), "tg:{17}:barrier");
         assert_eq!(bucket_of_channel(&keys.alarm()), Some(17));
         assert_eq!(bucket_of_channel(&keys.bell()), Some(17));
         assert_eq!(bucket_of_channel(ROSTER_CHANNEL), None);

@@ -40,6 +40,7 @@ impl Settings for Config {
         "accounts",
         "admin_store",
         "connections",
+        "durability",
         "job",
         "metrics",
         "requests",

@@ -22,6 +22,11 @@ pub(crate) struct Began<'a> {
 }
 
 impl Began<'_> {
+    /// When the call began.
+    pub(crate) const fn at(&self) -> Instant {
+        self.at
+    }
+
     /// Waits for the answer: as long as the timeouts allow, and only while its server is the one that
     /// counts.
     pub(crate) async fn until<T>(
@@ -106,6 +111,11 @@ impl Store {
             let measures = &server.measures;
             measures.called(began.name, began.at, answer.is_ok());
         }
-        answer.inspect_err(|error| self.inner.link.failed(error))
+        answer.inspect_err(|error| {
+            if let (Some(server), true) = (destination.server(), error.may_be_a_restart()) {
+                server.barriers.forget_history();
+            }
+            self.inner.link.failed(error);
+        })
     }
 }

@@ -72,6 +72,17 @@ impl StoreError {
         }
     }
 
+    /// Whether the server may be another one than before, or may have begun anew.
+    pub(crate) const fn may_be_a_restart(&self) -> bool {
+        matches!(
+            self,
+            Self::Unavailable {
+                reason: Unavailable::Away | Unavailable::NotReady | Unavailable::ReadOnly,
+                ..
+            }
+        )
+    }
+
     pub(crate) fn corrupt(what: impl Into<String>) -> Self {
         Self::Corrupt(what.into())
     }

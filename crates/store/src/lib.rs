@@ -12,6 +12,7 @@ mod bodies;
 mod calls;
 mod config;
 mod connect;
+mod durability;
 mod error;
 mod limits;
 mod link;
@@ -38,6 +39,7 @@ use link::Link;
 pub use audit::{AuditEvent, AuditOptions, AuditSummary, Defect, Finding};
 pub use config::{DEFAULT_URL, StoreConfig, UnsafeServer};
 pub use connect::ConnectError;
+pub use durability::{Durability, NotDurable, Receipt};
 pub use error::{StoreError, Unavailable};
 pub use limits::{LimitCreated, LimitHolder, LimitSide, Limits, RateLimit, Unit, UnitTaken};
 pub use measures::{HISTOGRAMS, describe_metrics};
@@ -48,7 +50,7 @@ pub use subscription::{Alarm, Alarms, Doorbell, Doorbells, PumpVerb};
 pub use tokens::{TokenCreated, Tokens};
 pub use verbs::{
     Acked, Cancelled, Claim, Done, Leased, ListedQueue, LoadedSlot, MovedDue, PUBLISH_JOBS_MAX,
-    Peeked, QueuePage, Released, Reserved, Roster, Stats, Swept,
+    Peeked, Published, QueuePage, Released, Reserved, Roster, Stats, Swept,
 };
 
 /// One Redis deployment that holds jobs. Cheap to clone; clones share their connections.

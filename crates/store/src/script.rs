@@ -4,15 +4,16 @@
 //! its hash; where the server has forgotten it (a restart, `SCRIPT FLUSH`, a new primary) it is
 //! loaded and called again, which is safe because a call that finds no script has done nothing.
 
-use std::sync::LazyLock;
-use std::time::Duration;
+use std::sync::{Arc, LazyLock};
+use std::time::{Duration, Instant};
 
 use redis::aio::ConnectionLike;
-use redis::{Cmd, ErrorKind, RedisResult, Script, ServerErrorKind, ToRedisArgs, Value};
+use redis::{Cmd, ErrorKind, RedisError, RedisResult, Script, ServerErrorKind, ToRedisArgs, Value};
 use tidegate_core::keys::BucketKeys;
 use tidegate_core::{JobId, QueueKey};
 
-use crate::calls::{SLOT_PATIENCE, SLOT_PATIENCE_OF_PUMPS};
+use crate::calls::{Began, SLOT_PATIENCE, SLOT_PATIENCE_OF_PUMPS};
+use crate::link::{Destination, Server};
 use crate::prelude;
 use crate::reply::Reply;
 use crate::{Store, StoreError};
@@ -63,6 +64,34 @@ impl VerbScript {
         self.query(&command, connection).await
     }
 
+    /// Runs a script about this key alone, and these commands behind it in one piece; answers what they
+    /// answered. Where the script fails their answers mean nothing.
+    pub(crate) async fn run_before(
+        &self,
+        key: &str,
+        behind: Vec<Cmd>,
+        connection: &mut impl ConnectionLike,
+    ) -> RedisResult<Vec<Value>> {
+        let mut pipeline = redis::pipe();
+        pipeline.ignore_errors();
+        let call = pipeline.cmd("EVALSHA");
+        call.arg(self.script.get_hash()).arg(1).arg(key);
+        for command in behind {
+            pipeline.add_command(command);
+        }
+        loop {
+            let answers: Vec<Value> = pipeline.query_async(connection).await?;
+            let mut answers = answers.into_iter();
+            match answers.next().unwrap_or(Value::Nil).extract_error() {
+                Ok(_) => return Ok(answers.collect()),
+                Err(error) if is_unknown_script(&error) => {
+                    self.script.prepare_invoke().load_async(connection).await?;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
     async fn query(
         &self,
         command: &Cmd,
@@ -103,7 +132,7 @@ impl VerbScript {
     ) -> RedisResult<Value> {
         loop {
             match answer {
-                Err(error) if error.kind() == ErrorKind::Server(ServerErrorKind::NoScript) => {
+                Err(error) if is_unknown_script(&error) => {
                     let script = self.script.prepare_invoke();
                     script.load_async(connection).await?;
                     answer = command.query_async(connection).await;
@@ -112,6 +141,10 @@ impl VerbScript {
             }
         }
     }
+}
+
+fn is_unknown_script(error: &RedisError) -> bool {
+    error.kind() == ErrorKind::Server(ServerErrorKind::NoScript)
 }
 
 /// A call of a script that is being put together. It is written as a command from the beginning: the client's
@@ -215,23 +248,48 @@ impl Call<'_> {
 
     /// Sends the call and waits for its reply, bounded by the command timeout.
     pub(crate) async fn send(self) -> Result<Reply, StoreError> {
+        Ok(self.write().await?.0)
+    }
+
+    /// The same, and tells where and when that was.
+    pub(crate) async fn write(self) -> Result<(Reply, Written), StoreError> {
         let mut destination = self.store.inner.link.to(&self.key, self.patience);
         let began = self.store.begin(self.script.verb, &destination);
         let call = self.script.query(&self.command, &mut destination);
         let answer = began.until(call).await;
-        Reply::new(self.store.end(&began, &destination, answer)?)
+        let reply = Reply::new(self.store.end(&began, &destination, answer)?)?;
+        Ok((reply, Written::new(&began, destination)))
     }
 
-    /// Sends the call as [`Call::send`] does, over the connection for large transfers and right behind
+    /// Sends the call as [`Call::write`] does, over the connection for large transfers and right behind
     /// `commands`. The script runs even if one of them failed and has to see to that itself; the answer is
     /// then the error of the command.
-    pub(crate) async fn send_behind(self, commands: Vec<Cmd>) -> Result<Reply, StoreError> {
+    pub(crate) async fn write_behind(
+        self,
+        commands: Vec<Cmd>,
+    ) -> Result<(Reply, Written), StoreError> {
         let destination = self.store.inner.link.to(&self.key, self.patience);
         let mut destination = destination.for_large_transfers();
         let began = self.store.begin(self.script.verb, &destination);
         let script = self.script;
         let call = script.query_behind(commands, &self.command, &mut destination);
         let answer = began.until(call).await;
-        Reply::new(self.store.end(&began, &destination, answer)?)
+        let reply = Reply::new(self.store.end(&began, &destination, answer)?)?;
+        Ok((reply, Written::new(&began, destination)))
+    }
+}
+
+/// Where a call went that was answered, and when it was sent.
+pub(crate) struct Written {
+    pub(crate) server: Option<Arc<Server>>,
+    pub(crate) sent_at: Instant,
+}
+
+impl Written {
+    fn new(began: &Began<'_>, destination: Destination) -> Self {
+        Self {
+            server: destination.into_server(),
+            sent_at: began.at(),
+        }
     }
 }

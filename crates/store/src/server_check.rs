@@ -30,6 +30,11 @@ pub enum Refusal {
         "redis may evict jobs (maxmemory-policy {0}): set `maxmemory-policy noeviction`, or allow it with `unsafe_server = \"warn\"`"
     )]
     Evicts(String),
+    /// Publishes are to wait for the disk, and the server cannot tell when a write is there.
+    #[error(
+        "redis cannot tell what is on its disk ({0}): durability fsync needs `WAITAOF`, which redis has from 7.2 and valkey from its beginning, and `appendonly yes`"
+    )]
+    CannotTellFsync(String),
     /// The deployment is stamped with another layout.
     #[error(
         "redis holds another layout ({found}; this daemon is set to {ours}): use the setting that the deployment was made with, or another deployment"

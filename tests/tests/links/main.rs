@@ -10,6 +10,7 @@ mod cluster_audit;
 mod cluster_failover;
 mod cluster_tls;
 mod direct;
+mod durability;
 mod failover;
 mod fleet;
 mod refused;

@@ -9,6 +9,7 @@ use serde::Serialize;
 use tidegate_store::StoreError;
 
 use super::json;
+use super::stored_as::LessDurable;
 use crate::limits::Action;
 use crate::metrics::storage_failed;
 use crate::waiters::NoRoom;
@@ -72,6 +73,8 @@ pub(crate) enum Refusal {
     QueueEmpty,
     /// No such job in this queue.
     JobNotFound,
+    /// Jobs are stored, but not known to be as safe as the namespace asks for.
+    LessDurable(Box<LessDurable>),
     /// Storage failed. What and why is in the logs, not in the answer.
     Internal,
 }
@@ -154,6 +157,8 @@ impl Refusal {
             Self::NoJob => (NOT_FOUND, "no job available"),
             Self::QueueEmpty => (NOT_FOUND, "the queue is empty"),
             Self::JobNotFound => (NOT_FOUND, "job not found"),
+            // What stands behind us did not say in time that it has the jobs.
+            Self::LessDurable(_) => (StatusCode::GATEWAY_TIMEOUT, "less durable than asked for"),
             Self::Internal => (StatusCode::INTERNAL_SERVER_ERROR, "internal error"),
         }
     }
@@ -167,7 +172,10 @@ impl Refusal {
 impl IntoResponse for Refusal {
     fn into_response(self) -> Response<Body> {
         let (status, text) = self.status_and_text();
-        let mut response = json::answer(status, &text);
+        let mut response = match &self {
+            Self::LessDurable(less) => less.answer(status),
+            _ => json::answer(status, &text),
+        };
         if let Self::NoRoom(_) = self {
             let retry = HeaderValue::from(RETRY_AFTER_SECONDS);
             response.headers_mut().insert(header::RETRY_AFTER, retry);

@@ -23,6 +23,7 @@ pub(crate) mod routes;
 mod scope;
 mod shown_job;
 mod stats;
+mod stored_as;
 mod terms;
 mod time_limit;
 pub(crate) mod unmatched;

@@ -3,16 +3,16 @@
 use std::sync::Arc;
 
 use axum::body::Body;
-use axum::http::{Response, StatusCode};
+use axum::http::Response;
 use serde::Serialize;
 use tidegate_core::JobId;
 
 use super::attributes::Extras;
 use super::error::Refusal;
 use super::job_id::WireJobId;
-use super::json;
 use super::request::Asked;
 use super::scope::{PublishScope, QueueScope};
+use super::stored_as::{self, StoredIds};
 use super::terms::Terms;
 use crate::app::App;
 use crate::body::BodyError;
@@ -43,16 +43,17 @@ pub(super) async fn publish_one(
     let job = terms.job(body, &Extras::read(&head.headers)?);
     drop(head);
     let versioned = job.versioned_id;
-    let ids = scope
-        .pool
-        .publish(&scope.queue, vec![job], replaces)
-        .await?;
-    let id = *ids.first().ok_or(Refusal::Internal)?;
-    let published = Published {
-        job_id: WireJobId { id, versioned },
-        msg: "published",
-    };
-    Ok(json::answer(StatusCode::CREATED, &published))
+    let aim = app.aim(&scope.pool, &scope.queue.namespace);
+    let publishing = scope.pool.publish(&scope.queue, vec![job], replaces, aim);
+    let stored = publishing.await?;
+    let id = *stored.ids.first().ok_or(Refusal::Internal)?;
+    let job_id = WireJobId { id, versioned };
+    let msg = "published";
+    stored_as::answer(
+        stored.durability,
+        StoredIds::One(job_id),
+        &Published { job_id, msg },
+    )
 }
 
 impl From<BodyError> for Refusal {

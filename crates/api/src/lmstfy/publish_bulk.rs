@@ -6,7 +6,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use axum::body::Body;
-use axum::http::{Response, StatusCode};
+use axum::http::Response;
 use bytes::Bytes;
 use serde::de::{IgnoredAny, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
@@ -17,16 +17,16 @@ use tidegate_store::PUBLISH_JOBS_MAX;
 use super::attributes::Extras;
 use super::error::Refusal;
 use super::job_id::WireJobId;
-use super::json;
 use super::request::Asked;
 use super::scope::PublishScope;
+use super::stored_as::{self, StoredIds};
 use super::terms::Terms;
 use crate::app::App;
 use crate::config::RequestLimits;
 
 #[derive(Serialize)]
-struct Published {
-    job_ids: Vec<WireJobId>,
+struct Published<'a> {
+    job_ids: &'a [WireJobId],
     msg: &'static str,
 }
 
@@ -46,17 +46,18 @@ pub(super) async fn publish_bulk(app: Arc<App>, asked: Asked) -> Result<Response
         .into_iter()
         .map(|one| terms.job(one, &extras))
         .collect();
-    let ids = scope.pool.publish(&scope.queue, jobs, None).await?;
-    permit.keep();
+    let aim = app.aim(&scope.pool, &scope.queue.namespace);
+    let stored = scope.pool.publish(&scope.queue, jobs, None, aim).await?;
     let versioned = extras.versioned_id;
+    let ids = stored.ids.into_iter();
+    let job_ids: Vec<WireJobId> = ids.map(|id| WireJobId { id, versioned }).collect();
     let published = Published {
-        job_ids: ids
-            .into_iter()
-            .map(|id| WireJobId { id, versioned })
-            .collect(),
+        job_ids: &job_ids,
         msg: "published",
     };
-    Ok(json::answer(StatusCode::CREATED, &published))
+    let answer = stored_as::answer(stored.durability, StoredIds::Many(&job_ids), &published)?;
+    permit.keep();
+    Ok(answer)
 }
 
 /// The texts of the elements of an array. They share the memory of the whole.

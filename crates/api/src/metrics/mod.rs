@@ -30,9 +30,9 @@ use tidegate_store::{StoreError, describe_metrics};
 pub(crate) use collector::Collector;
 pub(crate) use pool::PoolFigures;
 pub(crate) use requests::RequestFigures;
-pub(crate) use tidegate_store::HISTOGRAMS;
 
 use crate::app::App;
+use crate::durable;
 
 const STORAGE_FAILURES: &str = "tidegate_storage_failures_total";
 /// Consumers that wait for a job.
@@ -44,9 +44,16 @@ pub(crate) const ROUNDS: &str = "tidegate_reserve_rounds_total";
 /// a name.
 const OTHER: &str = "_other";
 
+/// The histograms of this daemon and the upper bounds of their buckets.
+pub(crate) fn histograms() -> Vec<(&'static str, &'static [f64])> {
+    let of_store = tidegate_store::HISTOGRAMS.into_iter();
+    of_store.chain([durable::HISTOGRAM]).collect()
+}
+
 /// Tells what the metrics mean.
 pub(crate) fn describe() {
     describe_metrics();
+    durable::describe();
     pool::describe();
     collector::describe();
     describe_counter!(STORAGE_FAILURES, "Calls to storage that failed");

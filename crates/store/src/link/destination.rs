@@ -75,6 +75,14 @@ impl Destination {
         }
     }
 
+    /// The same, to be kept.
+    pub(crate) fn into_server(self) -> Option<Arc<Server>> {
+        match self.way {
+            Way::Straight { server, .. } => Some(server),
+            Way::Routed(passage) => passage.into_server(),
+        }
+    }
+
     /// Word of when nothing can be hoped for any more from the server that was asked.
     pub(crate) fn moves(&self) -> Moves {
         match &self.way {

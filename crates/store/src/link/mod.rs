@@ -10,6 +10,7 @@
 //! for [`Shares`] of its channels, and both tell of failures with [`Link::failed`]. A further kind is a
 //! further variant here.
 
+mod barrier;
 mod cluster;
 mod destination;
 mod follow;
@@ -31,7 +32,7 @@ pub(crate) use destination::Destination;
 pub(crate) use server::{Server, Session, bounded};
 pub(crate) use shares::Share;
 
-use crate::{ConnectError, StoreConfig, StoreError, Unavailable};
+use crate::{ConnectError, StoreConfig, StoreError};
 use cluster::{Cluster, Topology};
 use follow::Follower;
 use route::Route;
@@ -113,11 +114,7 @@ impl Link {
     /// Told of every call that failed: where another server may have the keys by now, somebody looks
     /// at once.
     pub(crate) fn failed(&self, error: &StoreError) {
-        if let StoreError::Unavailable {
-            reason: Unavailable::Away | Unavailable::NotReady | Unavailable::ReadOnly,
-            ..
-        } = error
-        {
+        if error.may_be_a_restart() {
             self.look();
         }
     }

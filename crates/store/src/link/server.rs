@@ -7,6 +7,7 @@ use redis::aio::{ConnectionManager, ConnectionManagerConfig};
 use redis::io::tcp::{TcpSettings, socket2::TcpKeepalive};
 use redis::{Client, ConnectionAddr, FromRedisValue, ProtocolVersion};
 
+use super::barrier::Barriers;
 use super::line::Line;
 use super::route::Place;
 use crate::measures::Measures;
@@ -33,6 +34,8 @@ pub(crate) struct Server {
     /// What may take long to transfer goes over this one, so that nothing small has to wait behind it.
     /// Connected when it is first used.
     large_transfers: Line,
+    /// What waits for copies goes over connections of its own, since it blocks them.
+    pub(crate) barriers: Barriers,
     pub(crate) measures: Measures,
 }
 
@@ -63,7 +66,7 @@ impl Waits {
 
     /// While Redis is away a call fails after one more try to connect: the caller is told soon, and the
     /// first call after Redis came back finds it.
-    fn manager_config(self) -> ConnectionManagerConfig {
+    pub(super) fn manager_config(self) -> ConnectionManagerConfig {
         ConnectionManagerConfig::new()
             .set_number_of_retries(1)
             .set_min_delay(Duration::from_millis(50))
@@ -83,12 +86,14 @@ impl Endpoint {
         let patience = self.waits.command;
         let large_transfers = Line::lazy(self.client.clone(), config.clone(), patience)?;
         let opening = Line::open(self.client.clone(), config, patience);
+        let barriers = Barriers::new(self.client.clone(), self.waits);
         let node = self.client.get_connection_info().addr().to_string();
         Ok(Server {
             client: self.client,
             measures: Measures::new(node),
             line: opening.await?,
             large_transfers,
+            barriers,
         })
     }
 }

@@ -25,7 +25,7 @@ pub use list_queues::{ListedQueue, QueuePage};
 pub use load_slot::LoadedSlot;
 pub use move_due::MovedDue;
 pub use peek::Peeked;
-pub use publish::PUBLISH_JOBS_MAX;
+pub use publish::{PUBLISH_JOBS_MAX, Published};
 pub use release::Released;
 pub use reserve::{Claim, Reserved};
 pub use roster::Roster;

@@ -3,13 +3,22 @@ use tidegate_core::{InvalidJob, JobId, NewJob, QueueKey};
 
 use crate::bodies::{SMALL_TRANSFER_BYTES_MAX, Uploads};
 use crate::reply::Reply;
-use crate::script::{LazyScript, script};
-use crate::{Store, StoreError};
+use crate::script::{LazyScript, Written, script};
+use crate::{Receipt, Store, StoreError};
 
 static PUBLISH: LazyScript = script!("publish");
 
 /// The most jobs that one call publishes.
 pub const PUBLISH_JOBS_MAX: usize = 64;
+
+/// Jobs that were stored.
+#[derive(Debug, Clone)]
+pub struct Published {
+    /// Their ids, in order.
+    pub ids: Vec<JobId>,
+    /// For [`Store::until_durable`].
+    pub receipt: Receipt,
+}
 
 impl Store {
     /// Publishes 1 to [`PUBLISH_JOBS_MAX`] jobs, all or none of them, and answers their ids in order.
@@ -26,6 +35,19 @@ impl Store {
         jobs: &[NewJob],
         replaces: Option<JobId>,
     ) -> Result<Vec<JobId>, StoreError> {
+        Ok(self.publish_with_receipt(queue, jobs, replaces).await?.ids)
+    }
+
+    /// Publishes as [`Store::publish`] does, for callers who then wait until the jobs are safe.
+    ///
+    /// # Errors
+    /// Those of [`Store::publish`].
+    pub async fn publish_with_receipt(
+        &self,
+        queue: &QueueKey,
+        jobs: &[NewJob],
+        replaces: Option<JobId>,
+    ) -> Result<Published, StoreError> {
         if jobs.is_empty() || jobs.len() > PUBLISH_JOBS_MAX {
             return Err(InvalidJob::BatchSize(jobs.len()).into());
         }
@@ -48,10 +70,10 @@ impl Store {
             .fold(call.arg(uploads.name), |call, record| {
                 call.arg(&record.header).arg(record.payload)
             });
-        let reply = if uploads.commands.is_empty() && bytes <= SMALL_TRANSFER_BYTES_MAX {
-            call.send().await?
+        let (reply, written) = if uploads.commands.is_empty() && bytes <= SMALL_TRANSFER_BYTES_MAX {
+            call.write().await?
         } else {
-            call.send_behind(uploads.commands).await?
+            call.write_behind(uploads.commands).await?
         };
         if reply.token() == "missing" {
             let detail = "a payload was gone before its job was stored; nothing was published";
@@ -68,9 +90,11 @@ impl Store {
             )));
         }
         let ids = numbers.into_iter().zip(nonces);
-        Ok(ids
-            .map(|(number, nonce)| JobId::new(now_ms, bucket, number, nonce))
-            .collect())
+        let ids = ids.map(|(number, nonce)| JobId::new(now_ms, bucket, number, nonce));
+        Ok(Published {
+            ids: ids.collect(),
+            receipt: receipt(written, bucket)?,
+        })
     }
 
     fn encode(&self, job: &NewJob, nonce: u16) -> NewRecord {
@@ -82,6 +106,16 @@ impl Store {
             config.compress_from_bytes,
         )
     }
+}
+
+/// A call that was answered has been somewhere.
+fn receipt(written: Written, bucket: u16) -> Result<Receipt, StoreError> {
+    let server = written.server;
+    Ok(Receipt {
+        server: server.ok_or_else(|| StoreError::corrupt("an answer of no server"))?,
+        bucket,
+        sent_at: written.sent_at,
+    })
 }
 
 /// The numbers of the published jobs: runs without a gap, each as its first number and its length.

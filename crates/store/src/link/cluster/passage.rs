@@ -120,6 +120,11 @@ impl Passage {
         self.at.as_deref()
     }
 
+    /// The same, to be kept.
+    pub(crate) fn into_server(self) -> Option<Arc<Server>> {
+        self.at
+    }
+
     /// Sends a command until a node takes it.
     pub(crate) async fn send(&mut self, command: &Cmd) -> RedisResult<Value> {
         let mut answers = self.carry(Piece::Command(command)).await?;

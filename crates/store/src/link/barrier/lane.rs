@@ -1,0 +1,159 @@
+//! One barrier at a time over one connection.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use redis::{Cmd, FromRedisValue, RedisResult, Value};
+use tidegate_core::keys::BucketKeys;
+use tokio::sync::oneshot;
+
+use super::history::History;
+use crate::durability::{Durability, NotDurable};
+use crate::link::line::Line;
+use crate::link::server::bounded;
+use crate::script::{LazyScript, script};
+use crate::{Receipt, StoreError};
+
+static BARRIER: LazyScript = script!("barrier");
+
+/// A slot that moves puts a barrier off; so many slots rarely do at a time.
+const BUCKETS_TRIED: usize = 3;
+
+/// A publish that waits.
+pub(super) struct Caller {
+    pub(super) receipt: Receipt,
+    /// When it has to be answered.
+    pub(super) deadline: Instant,
+    pub(super) outcome: oneshot::Sender<Result<(), NotDurable>>,
+}
+
+pub(super) struct Lane {
+    pub(super) line: Line,
+    pub(super) wanted: Durability,
+    pub(super) history: Arc<History>,
+    /// How long an answer may take, besides what it is to wait.
+    pub(super) slack: Duration,
+}
+
+/// What a server says behind a barrier.
+struct Passed {
+    reached: Durability,
+    /// `INFO replication`, asked for after the wait.
+    info: String,
+}
+
+impl Lane {
+    /// Answers those whose jobs were written before now; the lane is free again then.
+    pub(super) async fn carry(self, callers: Vec<Caller>) -> Self {
+        let callers: Vec<Caller> = callers
+            .into_iter()
+            .filter(|caller| !caller.outcome.is_closed())
+            .collect();
+        let passed = self.barrier(&callers).await;
+        for caller in callers {
+            let outcome = self.outcome(&caller.receipt, &passed);
+            // Whoever left does not want to know.
+            let _ = caller.outcome.send(outcome);
+        }
+        self
+    }
+
+    fn outcome(
+        &self,
+        receipt: &Receipt,
+        passed: &Result<Passed, StoreError>,
+    ) -> Result<(), NotDurable> {
+        let wanted = self.wanted;
+        let shortfall = |reached, reason: String| NotDurable {
+            wanted,
+            reached,
+            reason,
+        };
+        let unknown = |reason: String| Err(shortfall(Durability::MEMORY, reason));
+        match passed {
+            Err(error) => unknown(error.to_string()),
+            Ok(Passed { info, .. }) if !self.history.includes(receipt.sent_at, info) => {
+                unknown("redis began anew meanwhile".to_owned())
+            }
+            Ok(Passed { reached, .. }) if *reached == wanted => Ok(()),
+            Ok(Passed { reached, .. }) => Err(shortfall(
+                *reached,
+                "no more was confirmed in time".to_owned(),
+            )),
+        }
+    }
+
+    /// Writes, and waits for copies of what was written; tries the buckets of several callers where
+    /// they are elsewhere by now.
+    async fn barrier(&self, callers: &[Caller]) -> Result<Passed, StoreError> {
+        let now = Instant::now();
+        let deadline = callers.iter().map(|caller| caller.deadline).max();
+        let wait = deadline.map_or(Duration::ZERO, |deadline| {
+            deadline.saturating_duration_since(now)
+        });
+        let mut buckets: Vec<u16> = callers.iter().map(|caller| caller.receipt.bucket).collect();
+        buckets.sort_unstable();
+        buckets.dedup();
+        let mut passed = Err(StoreError::not_ready("nobody waits any more".to_owned()));
+        for bucket in buckets.into_iter().take(BUCKETS_TRIED) {
+            passed = self.barrier_in(bucket, wait).await;
+            match &passed {
+                Err(StoreError::Unavailable {
+                    reason: crate::Unavailable::NotReady,
+                    ..
+                }) => {}
+                _ => break,
+            }
+        }
+        passed
+    }
+
+    async fn barrier_in(&self, bucket: u16, wait: Duration) -> Result<Passed, StoreError> {
+        let mut connection = self.line.connection();
+        let key = BucketKeys::new(bucket).barrier();
+        let behind = questions(self.wanted, wait);
+        let waits = u32::from(self.wanted.fsync) + u32::from(self.wanted.replicas > 0);
+        let asking = BARRIER.run_before(&key, behind, &mut connection);
+        let answers = bounded(wait * waits + self.slack, self.line.listen(asking)).await?;
+        read(answers, self.wanted).map_err(StoreError::from)
+    }
+}
+
+/// The commands behind a barrier.
+fn questions(wanted: Durability, wait: Duration) -> Vec<Cmd> {
+    // 0 would be for ever.
+    let wait_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX).max(1);
+    let mut questions = Vec::new();
+    if wanted.replicas > 0 {
+        let mut wait = redis::cmd("WAIT");
+        wait.arg(wanted.replicas).arg(wait_ms);
+        questions.push(wait);
+    }
+    if wanted.fsync {
+        let mut wait = redis::cmd("WAITAOF");
+        wait.arg(1).arg(0).arg(wait_ms);
+        questions.push(wait);
+    }
+    let mut info = redis::cmd("INFO");
+    info.arg("replication");
+    questions.push(info);
+    questions
+}
+
+/// Their answers.
+fn read(answers: Vec<Value>, wanted: Durability) -> RedisResult<Passed> {
+    let mut answers = answers.into_iter().map(Value::extract_error);
+    let mut next = || answers.next().unwrap_or(Ok(Value::Nil));
+    let mut reached = Durability::MEMORY;
+    if wanted.replicas > 0 {
+        let replicas = u64::from_redis_value(next()?)?;
+        reached.replicas = u8::try_from(replicas).unwrap_or(u8::MAX);
+    }
+    if wanted.fsync {
+        let (local, _) = <(u64, u64)>::from_redis_value(next()?)?;
+        reached.fsync = local > 0;
+    }
+    let info = String::from_redis_value(next()?)?;
+    let reached = reached.at_most(wanted);
+    Ok(Passed { reached, info })
+}
