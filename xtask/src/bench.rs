@@ -1,5 +1,6 @@
 //! `cargo xtask bench`: the load generator against everything on this machine.
 
+mod durability;
 mod scenarios;
 mod table;
 
@@ -9,15 +10,14 @@ use std::process::{Command, ExitCode, Stdio};
 use std::time::SystemTime;
 
 use serde_json::{Value, json};
-use tidegate_local_redis::{
-    self as local_redis, RedisServer, ServerBinary, free_port, workspace_cache,
-};
+use tidegate_local_redis::{RedisServer, ServerBinary, free_port};
 
 use crate::dev::session::Session;
 use crate::dev::signals::Signals;
 use crate::dev::start::{self, API, PUMP, Programs};
 use crate::dev::{self, Ending, leftovers};
 use crate::workspace::Workspace;
+use durability::Durability;
 use scenarios::{SCENARIOS, Scenario};
 
 const LOADGEN: &str = "tidegate-loadgen";
@@ -32,6 +32,8 @@ pub(crate) struct Options {
     /// Small numbers: some seconds for each scenario. For trying it out; such figures mean little.
     #[arg(long)]
     quick: bool,
+    #[command(flatten)]
+    durability: Durability,
     /// Draw the curves into docs/benchmarks.
     #[arg(long)]
     plots: bool,
@@ -60,8 +62,7 @@ fn measure(workspace: &Workspace, options: &Options, signals: &Signals) -> Resul
     let folder = workspace.target().join("bench");
     let _lock = leftovers::lock(&folder)?;
     leftovers::check(&folder)?;
-    let binary = local_redis::obtain(&workspace_cache(), &mut |line| println!("{line}"))
-        .map_err(|error| error.to_string())?;
+    let binary = options.durability.obtain()?;
     start::build(workspace, &[API, PUMP, LOADGEN], true, signals)?;
     let is_wanted = |scenario: &&Scenario| {
         options.scenarios.is_empty() || options.scenarios.iter().any(|name| name == scenario.name)
@@ -69,7 +70,7 @@ fn measure(workspace: &Workspace, options: &Options, signals: &Signals) -> Resul
     let (mut reports, mut files) = (Vec::new(), Vec::new());
     for scenario in SCENARIOS.iter().filter(is_wanted) {
         let file = folder.join(format!("{}.json", scenario.name));
-        let stack = Stack::start(workspace, &binary, &folder, signals)?;
+        let stack = Stack::start(workspace, options, &binary, &folder, signals)?;
         stack.measure(scenario, options, &file, signals)?;
         reports.extend(read(&file)?);
         files.push(file);
@@ -84,17 +85,19 @@ fn measure(workspace: &Workspace, options: &Options, signals: &Signals) -> Resul
     Ok(reports.iter().all(counts))
 }
 
-/// One Redis, one API, two pumps. Dropping it ends them.
+/// One Redis, its replicas if publishes wait for any, one API, two pumps. Dropping it ends them.
 struct Stack {
     session: Session,
     options: dev::Options,
     redis: String,
     programs: Programs,
+    _replicas: Vec<RedisServer>,
 }
 
 impl Stack {
     fn start(
         workspace: &Workspace,
+        wanted: &Options,
         binary: &ServerBinary,
         folder: &Path,
         signals: &Signals,
@@ -108,13 +111,14 @@ impl Stack {
             pumps: PUMPS,
             release: true,
         };
-        let redis = RedisServer::start(local_redis::Options::new(binary.clone()))
-            .map_err(|error| error.to_string())?;
+        let redis = wanted.durability.server(binary)?;
+        let replicas = wanted.durability.replicas(binary, &redis, signals)?;
         let mut stack = Self {
             programs: Programs::of(workspace, &options, folder),
             redis: redis.url(),
             session: Session::default(),
             options,
+            _replicas: replicas,
         };
         stack.session.redis = Some(redis);
         let Self {
@@ -122,9 +126,11 @@ impl Stack {
             options,
             redis,
             programs,
+            ..
         } = &mut stack;
         let arguments = ["--redis".to_owned(), redis.clone()];
-        start::start_api(programs, options, &arguments, session, signals)?;
+        let of_api = [&arguments[..], &wanted.durability.flags_of_api(folder)?].concat();
+        start::start_api(programs, options, &of_api, session, signals)?;
         start::start_pumps(programs, options, &arguments, session, signals)?;
         Ok(stack)
     }
