@@ -10,10 +10,10 @@
 //! `WAIT` blocks its connection and counts what this connection wrote, so it can stand neither on the shared one
 //! nor alone on another. But a server has one stream of writes, and whoever has confirmed a place in it has all
 //! before it: a write of our own behind the publishes, and a wait for that one, is a wait for all of them.
-//! `docs/decisions/0020-durability.md` has the alternatives, measured.
+//! `docs/decisions/0021-durability.md` has the alternatives, measured.
 
+mod carrier;
 mod history;
-mod lane;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -29,11 +29,11 @@ use super::line::Line;
 use super::server::{Server, Waits};
 use crate::Receipt;
 use crate::durability::{Durability, NotDurable};
+use carrier::{Caller, Carrier};
 use history::History;
-use lane::{Caller, Lane};
 
 /// How many barriers of one kind may be under way at a server, each over a connection of its own.
-const LANES: usize = 4;
+const CARRIERS: usize = 4;
 /// While one barrier is under way the next one begins so much later, unless the first ends before; while more are,
 /// each time [`GAP_GROWTH`] times later. All four begin within 0.7 s, so that they are spread over the second that
 /// passes between two writes to disk with `appendfsync everysec`.
@@ -114,18 +114,19 @@ impl Barriers {
                 Err(mpsc::error::SendError(caller)) => caller,
             },
         };
-        let lanes: RedisResult<Vec<Lane>> = (0..LANES).map(|_| self.lane(wanted)).collect();
+        let carriers: RedisResult<Vec<Carrier>> =
+            (0..CARRIERS).map(|_| self.carrier(wanted)).collect();
         let (sender, callers) = mpsc::unbounded_channel();
-        tokio::spawn(serve(lanes?, callers));
+        tokio::spawn(serve(carriers?, callers));
         // Its receiver is there.
         let _ = sender.send(caller);
         gatherings.insert(wanted, sender);
         Ok(())
     }
 
-    fn lane(&self, wanted: Durability) -> RedisResult<Lane> {
+    fn carrier(&self, wanted: Durability) -> RedisResult<Carrier> {
         let config = self.waits.manager_config().set_response_timeout(None);
-        Ok(Lane {
+        Ok(Carrier {
             line: Line::lazy(self.client.clone(), config, self.waits.command)?,
             wanted,
             history: Arc::clone(&self.history),
@@ -135,13 +136,13 @@ impl Barriers {
 }
 
 /// Sends those who wait together through barriers, until nobody can come any more.
-async fn serve(mut free: Vec<Lane>, mut callers: mpsc::UnboundedReceiver<Caller>) {
+async fn serve(mut free: Vec<Carrier>, mut callers: mpsc::UnboundedReceiver<Caller>) {
     let mut under_way = FuturesUnordered::new();
     let mut begun_at = Instant::now();
     loop {
         let first = tokio::select! {
-            Some(lane) = under_way.next() => {
-                free.push(lane);
+            Some(carrier) = under_way.next() => {
+                free.push(carrier);
                 continue;
             }
             caller = callers.recv() => match caller {
@@ -153,7 +154,7 @@ async fn serve(mut free: Vec<Lane>, mut callers: mpsc::UnboundedReceiver<Caller>
         while !under_way.is_empty() {
             let next_at = begun_at + gap(under_way.len());
             tokio::select! {
-                Some(lane) = under_way.next() => free.push(lane),
+                Some(carrier) = under_way.next() => free.push(carrier),
                 () = sleep_until(next_at.into()), if !free.is_empty() => break,
             }
         }
@@ -161,9 +162,9 @@ async fn serve(mut free: Vec<Lane>, mut callers: mpsc::UnboundedReceiver<Caller>
         while let Ok(caller) = callers.try_recv() {
             group.push(caller);
         }
-        if let Some(lane) = free.pop() {
+        if let Some(carrier) = free.pop() {
             begun_at = Instant::now();
-            under_way.push(lane.carry(group));
+            under_way.push(carrier.carry(group));
         }
     }
 }
@@ -194,7 +195,7 @@ mod tests {
 
     #[test]
     fn barriers_are_spread_over_a_second() {
-        let gaps: Vec<u128> = (1..LANES).map(|count| gap(count).as_millis()).collect();
+        let gaps: Vec<u128> = (1..CARRIERS).map(|count| gap(count).as_millis()).collect();
         assert_eq!(gaps, [20, 100, 500]);
     }
 }

@@ -1,4 +1,4 @@
-//! One barrier at a time over one connection.
+//! Carries barriers to a server, one at a time over one connection.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -27,7 +27,8 @@ pub(super) struct Caller {
     pub(super) outcome: oneshot::Sender<Result<(), NotDurable>>,
 }
 
-pub(super) struct Lane {
+/// A connection for barriers of one kind.
+pub(super) struct Carrier {
     pub(super) line: Line,
     pub(super) wanted: Durability,
     pub(super) history: Arc<History>,
@@ -42,8 +43,8 @@ struct Passed {
     info: String,
 }
 
-impl Lane {
-    /// Answers those whose jobs were written before now; the lane is free again then.
+impl Carrier {
+    /// Answers those whose jobs were written before now; the carrier is free again then.
     pub(super) async fn carry(self, callers: Vec<Caller>) -> Self {
         let callers: Vec<Caller> = callers
             .into_iter()
