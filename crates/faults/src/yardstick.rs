@@ -2,8 +2,10 @@
 //! nobody's fault.
 //!
 //! A thread writes a byte to the disk five times a second, as Redis does, and notes how late it is done. And the system
-//! tells how long the threads of this process, which fare as the others of a run do, waited for a processor.
+//! tells how long the threads of this process, which fare as the others of a run do, waited for a processor. It is asked
+//! as often: whatever a thread has done is forgotten when it ends, and threads end with other runs of the process.
 
+use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
@@ -25,9 +27,46 @@ const WINDOW: usize = 25;
 #[derive(Debug)]
 pub(crate) struct Yardstick {
     ended: Arc<AtomicBool>,
-    worked: u64,
-    waited: u64,
-    thread: Option<JoinHandle<Vec<Duration>>>,
+    thread: Option<JoinHandle<Measured>>,
+}
+
+/// All that is noted.
+#[derive(Debug, Default)]
+struct Measured {
+    strokes: Vec<Duration>,
+    threads: Threads,
+}
+
+/// How long threads have worked, and how long they were ready to and no processor was free.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Times {
+    worked_ns: u64,
+    waited_ns: u64,
+}
+
+/// The times of all threads together, of those that have ended too.
+#[derive(Debug, Default)]
+struct Threads {
+    last: HashMap<String, Times>,
+    all: Times,
+}
+
+impl Threads {
+    /// Adds what has come since the last look. A thread that is new began since then.
+    fn look(&mut self, now: HashMap<String, Times>) {
+        for (thread, times) in &now {
+            let before = self.last.get(thread).copied().unwrap_or_default();
+            self.all.worked_ns += times.worked_ns.saturating_sub(before.worked_ns);
+            self.all.waited_ns += times.waited_ns.saturating_sub(before.waited_ns);
+        }
+        self.last = now;
+    }
+
+    /// How many times longer than on an idle machine work took.
+    fn slowdown(&self) -> f64 {
+        let worked = self.all.worked_ns.max(1) as f64;
+        (worked + self.all.waited_ns as f64) / worked
+    }
 }
 
 /// What was measured.
@@ -48,11 +87,8 @@ impl Yardstick {
         let ended = Arc::new(AtomicBool::new(false));
         let is_over = Arc::clone(&ended);
         let thread = std::thread::spawn(move || measure(file, &is_over));
-        let (worked, waited) = processor_time();
         Ok(Self {
             ended,
-            worked,
-            waited,
             thread: Some(thread),
         })
     }
@@ -60,11 +96,9 @@ impl Yardstick {
     /// Ends the measuring.
     pub(crate) fn end(mut self) -> Pace {
         self.ended.store(true, Ordering::Relaxed);
-        let strokes = self.thread.take().and_then(|thread| thread.join().ok());
-        let (worked, waited) = processor_time();
-        let worked = worked.saturating_sub(self.worked).max(1) as f64;
-        let waited = waited.saturating_sub(self.waited) as f64;
-        pace(&strokes.unwrap_or_default(), (worked + waited) / worked)
+        let measured = self.thread.take().and_then(|thread| thread.join().ok());
+        let Measured { strokes, threads } = measured.unwrap_or_default();
+        pace(&strokes, threads.slowdown())
     }
 }
 
@@ -82,32 +116,40 @@ impl Drop for Yardstick {
     }
 }
 
-fn measure(mut file: File, ended: &AtomicBool) -> Vec<Duration> {
-    let mut strokes = Vec::new();
+fn measure(mut file: File, ended: &AtomicBool) -> Measured {
+    let mut measured = Measured::default();
+    // What was before does not count.
+    measured.threads.last = threads_now();
     while !ended.load(Ordering::Relaxed) {
         let due_at = Instant::now() + INTERVAL;
         std::thread::sleep(INTERVAL);
         // A disk that is full is a stroke as well.
         let _ = file.write_all(b".").and_then(|()| file.sync_data());
-        strokes.push(due_at.elapsed());
+        measured.strokes.push(due_at.elapsed());
+        measured.threads.look(threads_now());
     }
-    strokes
+    measured
 }
 
-/// How long the threads of this process have worked, and how long they were ready to and no processor was free, in ns. Where
-/// the system does not tell, the machine counts as idle.
-fn processor_time() -> (u64, u64) {
-    let (mut worked, mut waited) = (0, 0);
+/// The threads of this process that are alive, by their ids. Where the system does not tell, the machine counts as idle.
+fn threads_now() -> HashMap<String, Times> {
     let tasks = std::fs::read_dir("/proc/self/task").into_iter().flatten();
-    for task in tasks.flatten() {
-        let text = std::fs::read_to_string(task.path().join("schedstat")).unwrap_or_default();
-        let mut fields = text
-            .split_whitespace()
-            .filter_map(|field| field.parse::<u64>().ok());
-        worked += fields.next().unwrap_or_default();
-        waited += fields.next().unwrap_or_default();
-    }
-    (worked, waited)
+    let times = tasks.flatten().filter_map(|task| {
+        let text = std::fs::read_to_string(task.path().join("schedstat")).ok()?;
+        let mut fields = text.split_whitespace().map(str::parse);
+        let (Some(Ok(worked_ns)), Some(Ok(waited_ns))) = (fields.next(), fields.next()) else {
+            return None;
+        };
+        let id = task.file_name().to_string_lossy().into_owned();
+        Some((
+            id,
+            Times {
+                worked_ns,
+                waited_ns,
+            },
+        ))
+    });
+    times.collect()
 }
 
 fn pace(strokes: &[Duration], slowdown: f64) -> Pace {
@@ -130,6 +172,45 @@ fn pace(strokes: &[Duration], slowdown: f64) -> Pace {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn times(worked_ns: u64, waited_ns: u64) -> Times {
+        Times {
+            worked_ns,
+            waited_ns,
+        }
+    }
+
+    fn alive(threads: &[(&str, Times)]) -> HashMap<String, Times> {
+        let threads = threads.iter();
+        threads
+            .map(|(id, times)| ((*id).to_owned(), *times))
+            .collect()
+    }
+
+    #[test]
+    fn a_thread_that_has_ended_is_not_forgotten() {
+        let mut threads = Threads {
+            last: alive(&[("1", times(100, 900)), ("2", times(5000, 5000))]),
+            ..Threads::default()
+        };
+        threads.look(alive(&[("1", times(110, 930)), ("2", times(5010, 5030))]));
+        // The run of the second one is over; another one has begun.
+        threads.look(alive(&[("1", times(120, 960)), ("3", times(10, 30))]));
+        assert_eq!(threads.all, times(40, 120));
+        assert!((threads.slowdown() - 4.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn the_system_tells_what_threads_do() {
+        let me = std::process::id().to_string();
+        let busy = Instant::now();
+        while busy.elapsed() < Duration::from_millis(20) {
+            std::hint::spin_loop();
+        }
+        let now = threads_now();
+        assert!(now.contains_key(&me), "{now:?}");
+        assert!(now.values().any(|times| times.worked_ns > 0), "{now:?}");
+    }
 
     #[test]
     fn the_pace_is_that_of_the_slowest_time_and_not_of_one_stroke() {
