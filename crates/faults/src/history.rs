@@ -42,6 +42,8 @@ pub struct History {
     pub operations: Vec<Operation>,
     /// What was done to the world, in order.
     pub episodes: Vec<Episode>,
+    /// Whether a publish was acknowledged only when all replicas had its jobs.
+    pub is_replicated: bool,
     /// How late a job may be where nothing excuses it, in µs.
     pub bound: u64,
     /// When the dead letters were emptied: what is delivered later was dead.
@@ -106,6 +108,9 @@ pub struct Terms {
     /// The length of its body.
     pub bytes: usize,
 }
+
+/// The status of a failure that says that the jobs are stored, and that it is not known whether replicas have them.
+pub const NOT_CONFIRMED: u16 = 504;
 
 /// What a client learnt.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -200,7 +200,7 @@ async fn one_run(seed: u64, wishes: Wishes, folder: PathBuf) -> std::io::Result<
         match step {
             Step::Starting => println!(
                 "{seed} {at:>4} s  starting {}, {faults} faults",
-                plan.deployment.name()
+                plan.deployment.name_with(plan.is_replicated)
             ),
             Step::Fault(number, fault) => {
                 println!(

@@ -29,6 +29,25 @@ pub enum Deployment {
 }
 
 impl Deployment {
+    /// Its name, and what a publish waits for.
+    #[must_use]
+    pub fn name_with(self, is_replicated: bool) -> String {
+        match is_replicated {
+            true => format!("{}+replica:{}", self.name(), self.replicas()),
+            false => self.name(),
+        }
+    }
+
+    /// How many replicas a server has.
+    #[must_use]
+    pub const fn replicas(self) -> usize {
+        match self {
+            Self::Always | Self::EverySecond => 0,
+            Self::Sentinels => 2,
+            Self::Cluster => 1,
+        }
+    }
+
     /// Its name, as on the command line.
     #[must_use]
     pub fn name(self) -> String {
@@ -57,6 +76,9 @@ pub struct Plan {
     pub seed: u64,
     /// What keeps the jobs.
     pub deployment: Deployment,
+    /// Whether a publish is acknowledged only when all replicas have its jobs.
+    #[serde(default)]
+    pub is_replicated: bool,
     /// How many APIs there are.
     pub apis: usize,
     /// How many pumps there are.
@@ -85,18 +107,17 @@ impl Plan {
             .unwrap_or_else(|| fitting(drawn, &wishes.classes));
         let (apis, pumps) = (random.random_range(2..=3), random.random_range(2..=3));
         let seconds = wishes.seconds.unwrap_or(SECONDS_DEFAULT);
+        let classes = classes_for(deployment, &wishes.classes);
+        let faults = draw_faults(&mut random, &classes, seconds * 1000);
         Self {
             seed,
             deployment,
+            is_replicated: deployment.replicas() > 0 && random.random_bool(0.5),
             apis,
             pumps,
             producers: 6,
             consumers: 30,
-            faults: draw_faults(
-                &mut random,
-                &classes_for(deployment, &wishes.classes),
-                seconds * 1000,
-            ),
+            faults,
         }
     }
 }

@@ -76,6 +76,7 @@ pub async fn run(plan: &Plan, folder: &Path, mut tell: impl FnMut(Step<'_>)) -> 
         never = unasked::watch(&site, note) => match never {},
     };
     let mut history = History {
+        is_replicated: plan.is_replicated,
         respawned,
         episodes: episodes.into_inner(),
         ..History::default()

@@ -4,7 +4,7 @@ use super::story::{Delivery, Story};
 use super::verdict::{Defect, Lateness, Verdict};
 use super::windows::{Windows, is_full_around};
 use crate::fault::Class;
-use crate::history::{History, Operation, Outcome, Request, Span};
+use crate::history::{History, NOT_CONFIRMED, Operation, Outcome, Request, Span};
 
 /// Applies every rule to the story of one job.
 pub(super) fn apply(story: &Story<'_>, windows: &Windows<'_>, verdict: &mut Verdict) {
@@ -117,7 +117,7 @@ fn never_lost(story: &Story<'_>, windows: &Windows<'_>, verdict: &mut Verdict) {
     if terms.ttl > 0 && expires <= windows.deadline(story.queue, available, takes) {
         return;
     }
-    if windows.may_lose(story.published.span) {
+    if windows.may_lose_jobs(story.published.span) {
         verdict.counts.lost_with_redis += 1;
         return;
     }
@@ -180,7 +180,11 @@ fn never_dead_early(
 /// Where memory is full only publishes may fail, and where slots move nothing.
 pub(super) fn refused_without_reason(history: &History, verdict: &mut Verdict) {
     let requests = history.operations.iter();
-    for operation in requests.filter(|it| matches!(it.outcome, Outcome::Failed(_))) {
+    let failed = requests.filter(|it| match it.outcome {
+        Outcome::Failed(status) => status != NOT_CONFIRMED,
+        _ => false,
+    });
+    for operation in failed {
         let span = operation.span;
         let is_publish = matches!(operation.request, Request::Publish { .. });
         let episodes = history.episodes.iter();

@@ -354,3 +354,30 @@ fn slots_that_move_fail_nothing() {
     moved(cut).expect(&[]);
     publish().expect(&[]);
 }
+
+#[test]
+fn what_replicas_were_waited_for_is_not_lost_with_a_master() {
+    let around = span(0, S);
+    let tale = |is_replicated| {
+        let mut tale = Tale::new().publish(terms(S, 0, 1));
+        tale.0.is_replicated = is_replicated;
+        tale.episode(Class::Failover, around, Some(around))
+    };
+    tale(false).expect(&[]);
+    tale(true).expect(&[Defect::Lost]);
+    // What else was acknowledged may be lost all the same: an ack here.
+    let acked = tale(true)
+        .deliver(S + 2 * MS, 0)
+        .ack(S - MS, Outcome::Deleted);
+    acked.expect(&[]);
+}
+
+#[test]
+fn what_was_stored_and_not_confirmed_may_come() {
+    let unconfirmed = Tale::new().publish_with(terms(0, 0, 1), Outcome::Failed(504));
+    let full = unconfirmed.episode(Class::MemoryFull, span(0, S), None);
+    full.expect(&[]);
+    full.deliver(2 * MS, 0)
+        .ack(5 * MS, Outcome::Deleted)
+        .expect(&[]);
+}

@@ -7,11 +7,14 @@
 use std::collections::HashMap;
 
 use crate::fault::Class;
-use crate::history::{Delivered, Episode, History, Moment, Operation, Outcome, Request, Span};
+use crate::history::{
+    Delivered, Episode, History, Moment, NOT_CONFIRMED, Operation, Outcome, Request, Span,
+};
 
 /// What excuses lateness and loss in a run.
 #[derive(Debug)]
 pub(super) struct Windows<'a> {
+    is_replicated: bool,
     bound: u64,
     respawned: Moment,
     episodes: &'a [Episode],
@@ -38,6 +41,7 @@ impl<'a> Windows<'a> {
             }
         }
         Self {
+            is_replicated: history.is_replicated,
             bound: history.bound,
             respawned: history.respawned,
             episodes: &history.episodes,
@@ -81,11 +85,17 @@ impl<'a> Windows<'a> {
         losses.into_iter().any(|loss| loss.meets(&span))
     }
 
+    /// Whether jobs may be lost that were acknowledged in a part of this time.
+    pub(super) fn may_lose_jobs(&self, span: Span) -> bool {
+        !self.is_replicated && self.may_lose(span)
+    }
+
     /// Whether a publish was surely not carried out. That is so for a failure while memory is full and nothing
     /// else is wrong.
     pub(super) fn was_refused(&self, publish: &Operation) -> bool {
         match publish.outcome {
             Outcome::Refused(_) | Outcome::NotSent => true,
+            Outcome::Failed(NOT_CONFIRMED) => false,
             Outcome::Failed(_) => {
                 let episodes = self.episodes.iter();
                 let mut around = episodes.filter(|it| it.concerns(&publish.span));

@@ -22,6 +22,9 @@ pub struct Facts {
     pub seed: u64,
     /// What kept the jobs.
     pub deployment: Deployment,
+    /// Whether a publish was acknowledged only when all replicas had its jobs.
+    #[serde(default)]
+    pub is_replicated: bool,
     /// When clients began.
     pub began: Moment,
     /// How long it took, in µs.
@@ -78,6 +81,7 @@ impl Facts {
         Self {
             seed: plan.seed,
             deployment: plan.deployment,
+            is_replicated: plan.is_replicated,
             began: report.began,
             length: history.ended.saturating_sub(report.began),
             faults: struck(report),

@@ -71,6 +71,7 @@ pub fn read(path: &Path) -> io::Result<Report> {
                 audits,
             } => {
                 (history.bound, history.respawned, history.ended) = (bound, respawned, ended);
+                history.is_replicated = plan.is_replicated;
                 head = Some((*plan, began, audits));
             }
             Line::Episode(episode) => history.episodes.push(episode),

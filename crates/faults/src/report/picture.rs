@@ -25,7 +25,10 @@ fn try_draw(report: &Report, file: &Path) -> Result<(), Box<dyn std::error::Erro
     let top = worst.max(1000.0) * 10.0;
     let area = SVGBackend::new(file, SIZE).into_drawing_area();
     area.fill(&WHITE)?;
-    let (seed, deployment) = (report.plan.seed, report.plan.deployment.name());
+    let (seed, deployment) = (
+        report.plan.seed,
+        report.plan.deployment.name_with(report.plan.is_replicated),
+    );
     let caption = format!(
         "seed {seed}, {deployment}: how late each delivery was; red: a fault, pale: lateness excused, crosses: findings"
     );

@@ -59,7 +59,7 @@ pub fn keep_summary(folder: &Path) -> io::Result<String> {
 
 fn head() -> String {
     let mut text = format!(
-        "{:>10}  {:12}  {:>6}  {:>8}  {:>8}  {:>6}  {:>10}  {:>10}",
+        "{:>10}  {:19}  {:>6}  {:>8}  {:>8}  {:>6}  {:>10}  {:>10}",
         "seed", "deployment", "s", "jobs", "came", "audits", "latest", "with redis"
     );
     for (_, head) in COUNTED {
@@ -80,9 +80,9 @@ fn line(facts: &Facts) -> String {
     let classes: Vec<String> = classes.collect();
     let void = if facts.is_void() { "VOID  " } else { "" };
     format!(
-        "{:>10}  {:12}  {:>6}  {:>8}  {:>8}  {:>6}  {latest:>10}  {:>10}{}  {void}{}\n",
+        "{:>10}  {:19}  {:>6}  {:>8}  {:>8}  {:>6}  {latest:>10}  {:>10}{}  {void}{}\n",
         facts.seed,
-        facts.deployment.name(),
+        facts.deployment.name_with(facts.is_replicated),
         seconds(facts.length),
         facts.jobs,
         facts.deliveries,
@@ -97,7 +97,7 @@ fn total(runs: &[&Facts]) -> String {
     let sum = |of: fn(&Facts) -> usize| runs.iter().map(|facts| of(facts)).sum::<usize>();
     let latest = runs.iter().filter_map(|facts| facts.latest).max();
     format!(
-        "{:>10}  {:12}  {:>6}  {:>8}  {:>8}  {:>6}  {:>10}  {:>10}{}  {} episodes\n",
+        "{:>10}  {:19}  {:>6}  {:>8}  {:>8}  {:>6}  {:>10}  {:>10}{}  {} episodes\n",
         "all",
         format!("{} runs", runs.len()),
         seconds(runs.iter().map(|facts| facts.length).sum()),
@@ -156,6 +156,7 @@ mod tests {
         Facts {
             seed,
             deployment: Deployment::Cluster,
+            is_replicated: false,
             began: seed,
             length: 60_000_000,
             faults: [

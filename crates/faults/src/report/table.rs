@@ -64,7 +64,7 @@ fn head(report: &Report) -> String {
          lateness: {lateness}, bound {}; longest time without a publish {}\n  \
          {} audits, {} more could not be done\n",
         plan.seed,
-        plan.deployment.name(),
+        plan.deployment.name_with(plan.is_replicated),
         plan.apis,
         plan.pumps,
         seconds(report.history.ended.saturating_sub(report.began)),

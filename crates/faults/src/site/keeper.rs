@@ -13,8 +13,6 @@ use tokio::sync::Mutex;
 
 use crate::plan::Deployment;
 
-/// How many replicas follow the master that sentinels watch.
-pub(crate) const REPLICAS: usize = 2;
 /// Nodes of a cluster tell clients that they are here, on the ports that they have: there are the proxies. Among each
 /// other they go by their own address.
 const WAYS: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 2);
@@ -52,7 +50,8 @@ impl Keeper {
             Deployment::Always => one(options.always_synced()).await,
             Deployment::EverySecond => one(options).await,
             Deployment::Sentinels => {
-                Servers::Watched(Mutex::new(SentinelGroup::start(REPLICAS).await))
+                let group = SentinelGroup::start(deployment.replicas()).await;
+                Servers::Watched(Mutex::new(group))
             }
             Deployment::Cluster => cluster(options.always_synced(), seed).await,
         };

@@ -12,7 +12,7 @@ use tidegate_testkit::{Program, Queue};
 
 use crate::plan::{LEASE_MS, Plan};
 use crate::traffic::{QUEUES, queue_name};
-pub(crate) use keeper::{Keeper, REPLICAS, Servers};
+pub(crate) use keeper::{Keeper, Servers};
 pub(crate) use pod::Pod;
 
 /// How many buckets a deployment has, unless it is set up otherwise.
@@ -33,14 +33,22 @@ impl Site {
     pub(crate) async fn start(plan: &Plan, folder: &Path) -> Self {
         let keeper = Keeper::start(plan.deployment, plan.seed).await;
         let (mut apis, mut pumps) = (Vec::new(), Vec::new());
+        let durability = match plan.is_replicated {
+            true => format!(
+                "[durability]\ndefault = \"replica:{}\"\n",
+                plan.deployment.replicas()
+            ),
+            false => String::new(),
+        };
+        let start = async |program, name: &str, flags: &[String], settings: &str| {
+            Pod::start(program, name, flags, settings, &keeper, plan.seed, folder).await
+        };
         for number in 0..plan.apis {
-            let name = format!("api-{number}");
-            apis.push(Pod::start(Program::Api, &name, &[], &keeper, plan.seed, folder).await);
+            apis.push(start(Program::Api, &format!("api-{number}"), &[], &durability).await);
         }
         let lease = ["--lease".to_owned(), format!("{LEASE_MS}ms")];
         for number in 0..plan.pumps {
-            let name = format!("pump-{number}");
-            pumps.push(Pod::start(Program::Pumpd, &name, &lease, &keeper, plan.seed, folder).await);
+            pumps.push(start(Program::Pumpd, &format!("pump-{number}"), &lease, "").await);
         }
         Self {
             namespace: format!("run-{}", plan.seed),

@@ -23,6 +23,7 @@ impl Pod {
         program: Program,
         name: &str,
         arguments: &[String],
+        more_settings: &str,
         keeper: &Keeper,
         seed: u64,
         folder: &Path,
@@ -33,7 +34,7 @@ impl Pod {
         };
         let config = folder.join(format!("{name}.toml"));
         let settings = keeper.settings(link.as_ref().map(FaultProxy::address));
-        std::fs::write(&config, settings).expect("a file can be written");
+        std::fs::write(&config, settings + more_settings).expect("a file can be written");
         let mut all = vec!["--config".to_owned(), config.display().to_string()];
         all.extend_from_slice(arguments);
         let clock = WallClock::new(folder, name);

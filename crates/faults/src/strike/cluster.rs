@@ -104,6 +104,8 @@ pub(super) async fn reshard(site: &Site, fault: &Fault) -> Vec<Episode> {
         move_slot(&group, slot, to, pause).await;
         moves += 1;
     }
+    // What moves is not waited for, whatever its publish was: with the next failover it could be lost.
+    group.until_replicated().await;
     vec![match pause_ms {
         0 => begun.end(format!("{moves} slots moved")),
         _ => begun.end_excusing(format!("{moves} slots moved slowly"), RECOVERY),

@@ -8,7 +8,7 @@ use tokio::sync::Mutex;
 use super::{Begun, CALLS_FAIL, DEMOTED, RECOVERY, REPLICATION};
 use crate::fault::Fault;
 use crate::history::{Episode, Span};
-use crate::site::REPLICAS;
+use crate::plan::Deployment;
 
 /// The master is replaced: because it was asked for, or it died, or it fell silent.
 pub(super) async fn fail_over(
@@ -39,7 +39,7 @@ pub(super) async fn fail_over(
     group.until_replaced(master).await;
     bring_back(&mut group, master, fault);
     // The old master goes on to acknowledge until the sentinels have told it.
-    group.until_in_sync(REPLICAS).await;
+    group.until_in_sync(Deployment::Sentinels.replicas()).await;
     tokio::time::sleep(DEMOTED).await;
     let mut episode = begun.end_excusing(what.to_owned(), RECOVERY + CALLS_FAIL);
     episode.may_lose = Some(Span {
