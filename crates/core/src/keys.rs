@@ -1,13 +1,18 @@
 //! The one place that spells the names of Redis keys and channels. `docs/redis-layout.md` says what
 //! each holds.
 //!
-//! Everything of a bucket carries the hash tag `{bucket}`, so on Redis Cluster it lives on one node.
+//! Everything of a bucket carries the same hash tag, so on Redis Cluster it lives on one node. The tag is
+//! a number that leads to the hash slot of the bucket; the number of the bucket stands before it.
 //! Scripts build the keys of records, timers and lists from [`BucketKeys::prefix`]; the rest is
 //! spelled here.
 
 mod bucket_key;
 
+use std::sync::LazyLock;
+
 pub use bucket_key::{BucketKey, KeyType};
+
+use crate::{hash_slot, placement};
 
 /// What every key begins with.
 pub const PREFIX: &str = "tg:";
@@ -40,21 +45,56 @@ pub fn limit_units(side: &str, holder: &str) -> String {
     format!("tg:units:{side}:{holder}")
 }
 
+/// The keys of all buckets of a deployment.
+#[derive(Debug)]
+pub struct Buckets(Box<[BucketKeys]>);
+
+impl Buckets {
+    /// The keys of so many buckets.
+    #[must_use]
+    pub fn new(buckets: u32) -> Self {
+        static TAGS: LazyLock<Vec<u32>> = LazyLock::new(hash_slot::tags);
+        let keys = |bucket: u32| {
+            let bucket = u16::try_from(bucket).ok()?;
+            let slot = placement::hash_slot_of(bucket, buckets);
+            let tag = TAGS.get(usize::from(slot))?;
+            Some(BucketKeys {
+                prefix: format!("tg:{bucket}:{{{tag}}}:").into(),
+            })
+        };
+        Self((0..buckets).filter_map(keys).collect())
+    }
+
+    /// The keys of a bucket.
+    ///
+    /// # Panics
+    /// When the deployment does not have that many buckets.
+    #[must_use]
+    pub fn keys(&self, bucket: u16) -> &BucketKeys {
+        &self.0[usize::from(bucket)]
+    }
+
+    /// The bucket that a key belongs to, and the rest of its name.
+    #[must_use]
+    pub fn split<'a>(&self, key: &'a str) -> Option<(u16, &'a str)> {
+        let bucket = bucket_of_channel(key)?;
+        let keys = self.0.get(usize::from(bucket))?;
+        Some((bucket, key.strip_prefix(keys.prefix())?))
+    }
+
+    /// The keys of all buckets, in their order.
+    pub fn all(&self) -> impl Iterator<Item = &BucketKeys> {
+        self.0.iter()
+    }
+}
+
 /// The keys of one bucket.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BucketKeys {
-    prefix: String,
+    prefix: Box<str>,
 }
 
 impl BucketKeys {
-    /// The keys of this bucket.
-    #[must_use]
-    pub fn new(bucket: u16) -> Self {
-        Self {
-            prefix: format!("tg:{{{bucket}}}:"),
-        }
-    }
-
     /// What every key of the bucket begins with.
     #[must_use]
     pub fn prefix(&self) -> &str {
@@ -119,15 +159,6 @@ impl BucketKeys {
     }
 }
 
-/// The bucket that a key belongs to, and the rest of its name.
-#[must_use]
-pub fn split(key: &str) -> Option<(u16, &str)> {
-    let rest = key.strip_prefix(PREFIX)?.strip_prefix('{')?;
-    let (bucket, rest) = rest.split_once("}:")?;
-    let number = bucket.parse::<u16>().ok()?;
-    (number.to_string() == bucket).then_some((number, rest))
-}
-
 /// Whether a key outside of all buckets is one of a deployment.
 #[must_use]
 pub fn is_of_deployment(key: &str) -> bool {
@@ -138,8 +169,9 @@ pub fn is_of_deployment(key: &str) -> bool {
 /// The bucket that a bell or alarm channel belongs to.
 #[must_use]
 pub fn bucket_of_channel(channel: &str) -> Option<u16> {
-    let (_, rest) = channel.split_once('{')?;
-    rest.split_once('}')?.0.parse().ok()
+    let mut parts = channel.split(':').skip(1);
+    let (bucket, tag) = (parts.next()?, parts.next()?);
+    tag.starts_with('{').then(|| bucket.parse().ok())?
 }
 
 #[cfg(test)]
@@ -147,16 +179,42 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_of_a_bucket_share_its_hash_tag() {
-        let keys = BucketKeys::new(17);
-        assert_eq!(keys.queues(), "tg:{17}:queues");
-        assert_eq!(keys.lock(), "tg:{17}:lock");
-        assert_eq!(keys.body(1_000_001), "tg:{17}:body:1000001");
-        assert_eq!(keys.upload("a0", 3), "tg:{17}:upload:a0:3");
-        assert_eq!(keys.guard(), "tg:{17}:guard");
-        assert_eq!(keys.barrier(), "tg:{17}:barrier");
-        assert_eq!(bucket_of_channel(&keys.alarm()), Some(17));
-        assert_eq!(bucket_of_channel(&keys.bell()), Some(17));
+    fn keys_of_a_bucket_share_its_hash_slot() {
+        let buckets = Buckets::new(256);
+        let keys = buckets.keys(17);
+        let slot = placement::hash_slot_of(17, 256);
+        assert_eq!(&*keys.prefix, "tg:17:{13609}:");
+        for (key, rest) in [
+            (keys.queues(), "queues"),
+            (keys.lock(), "lock"),
+            (keys.body(1_000_001), "body:1000001"),
+            (keys.upload("a0", 3), "upload:a0:3"),
+            (keys.guard(), "guard"),
+            (keys.barrier(), "barrier"),
+            (keys.alarm(), "alarm"),
+            (keys.bell(), "bell"),
+        ] {
+            assert_eq!(key.strip_prefix(keys.prefix()), Some(rest));
+            assert_eq!(hash_slot::hash_slot(key.as_bytes()), slot);
+            assert_eq!(bucket_of_channel(&key), Some(17));
+            assert_eq!(buckets.split(&key), Some((17, rest)));
+            assert_eq!(Buckets::new(17).split(&key), None);
+            assert_eq!(Buckets::new(128).split(&key), None, "another tag");
+        }
+        for nobodys in ["tg:17:{13609}", "tg:017:{13609}:seq", "g:17:{13609}:seq"] {
+            assert_eq!(buckets.split(nobodys), None, "{nobodys}");
+        }
         assert_eq!(bucket_of_channel(ROSTER_CHANNEL), None);
+        assert_eq!(bucket_of_channel(&limit_units("read", "1:{2}/t")), None);
+    }
+
+    #[test]
+    fn no_two_buckets_share_a_key() {
+        for count in [1, 256, placement::BUCKETS_MAX] {
+            let buckets = Buckets::new(count);
+            let prefixes: std::collections::HashSet<&str> =
+                buckets.all().map(BucketKeys::prefix).collect();
+            assert_eq!(prefixes.len(), count as usize);
+        }
     }
 }

@@ -6,6 +6,7 @@
 //! | *queue* | a named line of jobs inside a namespace |
 //! | *job* | bytes and attributes that become consumable at a time |
 //! | *bucket* | one of the shards of a Redis deployment: the unit of hash slot, lock and pumping |
+//! | *lane* | the part of a queue that is in one bucket; most queues have one |
 //! | *record* | what is stored of a job: a header and a payload |
 //! | *slot* | a span of 65.536 s of far timers |
 //! | *delayed, ready, leased, dead* | the states of a job |
@@ -21,6 +22,7 @@
 //! milliseconds since 1970 on the clock of Redis.
 
 pub mod codec;
+pub mod hash_slot;
 mod job;
 mod job_id;
 pub mod keys;

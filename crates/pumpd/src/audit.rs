@@ -16,8 +16,9 @@ The deployment may be at work: what is under way is no finding. Redis is held
 for no more than about a millisecond at a time, and has a pause after each call.
 
 With --repair: missing hints are added, counts corrected, jobs that cannot be
-read set aside under tg:{bucket}:corrupt, bodies of no job deleted. Keys that
-nothing explains are told and left. docs/audit.md explains every finding.
+read set aside under the key corrupt of their bucket, bodies of no job deleted.
+Keys that nothing explains are told and left. docs/audit.md explains every
+finding.
 
 Findings go to standard output, progress and logs to standard error.
 

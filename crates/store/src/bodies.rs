@@ -49,7 +49,7 @@ impl Uploads {
     /// Takes the large payloads out of the records of one call.
     pub(crate) fn take_from(
         records: &mut [NewRecord],
-        bucket: u16,
+        keys: &BucketKeys,
         inline_limit_bytes: usize,
     ) -> Self {
         let longest = inline_limit_bytes.max(CARRIED_BYTES_MAX);
@@ -60,7 +60,6 @@ impl Uploads {
                 commands: Vec::new(),
             };
         }
-        let keys = BucketKeys::new(bucket);
         // Never the same twice: jobs of two calls must not get each other's payloads.
         let name = format!("{:032x}", rand::random::<u128>());
         let records = records.iter_mut().enumerate();
@@ -160,7 +159,7 @@ impl Store {
     async fn fetch_round(&self, ids: &[JobId]) -> Result<Vec<Option<Bytes>>, StoreError> {
         let asked = ids.iter().map(|id| async move {
             let mut get = redis::cmd("GET");
-            get.arg(BucketKeys::new(id.bucket()).body(id.number()));
+            get.arg(self.keys(id.bucket()).body(id.number()));
             self.large_command::<Value>(&get).await
         });
         let answers = try_join_all(asked).await?;

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use tidegate_core::keys::Buckets;
 use tidegate_core::placement;
 use tokio::time::{Instant, sleep};
 
@@ -59,6 +60,7 @@ impl Store {
         let store = Self {
             inner: Arc::new(Inner {
                 config: config.clone(),
+                buckets: Buckets::new(config.buckets),
                 link,
             }),
             now_ms: None,

@@ -129,7 +129,8 @@ impl Store {
             return Ok(());
         }
         let server = Arc::clone(&receipt.server);
-        server.barriers.pass(receipt, wanted, timeout).await
+        let key = self.keys(receipt.bucket).barrier();
+        server.barriers.pass(receipt, key, wanted, timeout).await
     }
 
     /// Refuses a deployment whose servers cannot tell when jobs are so safe. One that has too few replicas

@@ -32,6 +32,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use futures_util::future::try_join_all;
+use tidegate_core::keys::{BucketKeys, Buckets};
 use tidegate_core::{QueueKey, placement};
 
 use link::Link;
@@ -63,6 +64,8 @@ pub struct Store {
 #[derive(Debug)]
 struct Inner {
     config: StoreConfig,
+    /// Made once: each call needs some.
+    buckets: Buckets,
     link: Link,
 }
 
@@ -85,6 +88,11 @@ impl Store {
 
     fn all_buckets(&self) -> impl Iterator<Item = u16> + use<> {
         (0..self.buckets()).filter_map(|bucket| u16::try_from(bucket).ok())
+    }
+
+    /// The keys of a bucket, which must be one of the deployment's.
+    pub(crate) fn keys(&self, bucket: u16) -> &BucketKeys {
+        self.inner.buckets.keys(bucket)
     }
 
     /// The bucket that new jobs of a queue go to.

@@ -1,7 +1,7 @@
 //! Whether the user may do all that the daemons do. A right that is missing would otherwise show in the
 //! middle of the work, in one verb and not in another.
 
-use tidegate_core::keys::{self, BucketKeys};
+use tidegate_core::keys::{self, Buckets};
 
 use crate::link::Session;
 use crate::reply::Reply;
@@ -13,7 +13,8 @@ static PERMISSIONS: LazyScript = script!("permissions");
 
 /// Refuses a user that lacks a right at this server: each server has users of its own.
 pub(crate) async fn check(session: &Session, config: &StoreConfig) -> Result<(), ConnectError> {
-    let keys = BucketKeys::new(0);
+    let buckets = Buckets::new(1);
+    let keys = buckets.keys(0);
     // The clock is stopped: where the right to read it is missing, that is to be told, too.
     let arguments = [
         keys.prefix(),

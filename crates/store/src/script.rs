@@ -164,8 +164,8 @@ impl Store {
         script: &'a VerbScript,
         queue: &QueueKey,
     ) -> Call<'a> {
-        let keys = BucketKeys::new(self.bucket_of(queue));
-        let call = self.call_on_bucket(script, keys.queues(), &keys);
+        let keys = self.keys(self.bucket_of(queue));
+        let call = self.call_on_bucket(script, keys.queues(), keys);
         call.arg(queue.to_string())
     }
 
@@ -176,8 +176,8 @@ impl Store {
         bucket: u16,
         token: &str,
     ) -> Call<'a> {
-        let keys = BucketKeys::new(bucket);
-        let call = self.call_on_bucket(script, keys.lock(), &keys);
+        let keys = self.keys(bucket);
+        let call = self.call_on_bucket(script, keys.lock(), keys);
         call.of_pump().arg(token)
     }
 

@@ -84,9 +84,7 @@ impl Store {
     /// Listens for doorbells.
     #[must_use]
     pub fn doorbells(&self) -> Doorbells {
-        let channels = self
-            .all_buckets()
-            .map(|bucket| BucketKeys::new(bucket).bell());
+        let channels = self.inner.buckets.all().map(BucketKeys::bell);
         let subscription = Subscription::new(self.clone(), channels.collect());
         Doorbells(subscription.spawn(Doorbell::Resubscribed, |message| {
             let queue = message.get_payload::<String>().ok()?;
@@ -97,9 +95,7 @@ impl Store {
     /// Listens for alarms.
     #[must_use]
     pub fn alarms(&self) -> Alarms {
-        let channels = self
-            .all_buckets()
-            .map(|bucket| BucketKeys::new(bucket).alarm());
+        let channels = self.inner.buckets.all().map(BucketKeys::alarm);
         let channels = channels.chain([keys::ROSTER_CHANNEL.to_owned()]);
         let subscription = Subscription::new(self.clone(), channels.collect());
         Alarms(subscription.spawn(Alarm::Resubscribed, |message| {

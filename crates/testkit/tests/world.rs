@@ -80,7 +80,7 @@ impl World {
     async fn publish(&mut self, queue: &'static str, job: NewJob) {
         let ids = self.store.publish(&key(queue), &[job], None).await.unwrap();
         let mut number = redis::cmd("HGET");
-        number.arg("tg:{0}:queues").arg(key(queue).to_string());
+        number.arg("tg:0:{8209}:queues").arg(key(queue).to_string());
         let number: u64 = number.query_async(&mut self.connection).await.unwrap();
         self.numbers.push((queue, number, ids[0].number()));
     }
@@ -149,23 +149,23 @@ async fn a_sound_world_has_no_defect_and_the_jobs_that_were_made() {
 async fn jobs_that_nothing_names_are_found() {
     for (command, said) in [
         (
-            "DEL tg:{0}:ready:@ready",
+            "DEL tg:0:{8209}:ready:@ready",
             "job #ready is ready and in its list 0 times",
         ),
         (
-            "DEL tg:{0}:dead:@dead",
+            "DEL tg:0:{8209}:dead:@dead",
             "job #dead is dead and in its list 0 times",
         ),
         (
-            "ZREM tg:{0}:near:@delayed #delayed",
+            "ZREM tg:0:{8209}:near:@delayed #delayed",
             "job #delayed is delayed and has no timer",
         ),
         (
-            "ZREM tg:{0}:near:@leased #leased",
+            "ZREM tg:0:{8209}:near:@leased #leased",
             "job #leased is leased and has no timer",
         ),
         (
-            "ZINCRBY tg:{0}:near:@leased 7 #leased",
+            "ZINCRBY tg:0:{8209}:near:@leased 7 #leased",
             "job #leased is leased and its timer is 7 ms late",
         ),
     ] {
@@ -177,13 +177,15 @@ async fn jobs_that_nothing_names_are_found() {
 async fn a_far_timer_that_is_gone_is_found() {
     let mut world = world().await;
     let mut range = redis::cmd("ZRANGE");
-    range.arg("tg:{0}:slots").arg(0).arg(-1);
+    range.arg("tg:0:{8209}:slots").arg(0).arg(-1);
     let slots: Vec<String> = range.query_async(&mut world.connection).await.unwrap();
     assert_eq!(slots.len(), 1);
-    world.run("DEL tg:{0}:slots").await;
+    world.run("DEL tg:0:{8209}:slots").await;
     let expected = format!("bucket 0: slot {} is not loaded in time", slots[0]);
     assert_eq!(world.defects().await, [expected]);
-    world.run(&format!("DEL tg:{{0}}:far:{}", slots[0])).await;
+    world
+        .run(&format!("DEL tg:0:{{8209}}:far:{}", slots[0]))
+        .await;
     let expected = world.filled("bucket 0: job #far is delayed and has no timer");
     assert_eq!(world.defects().await, [expected]);
 }
@@ -191,16 +193,16 @@ async fn a_far_timer_that_is_gone_is_found() {
 #[tokio::test]
 async fn timers_that_nobody_looks_at_in_time_are_found() {
     let said = "queue @delayed has near timers and nobody looks in time";
-    expect(&["ZREM tg:{0}:due @delayed"], &[said]).await;
-    expect(&["ZINCRBY tg:{0}:due 7 @delayed"], &[said]).await;
+    expect(&["ZREM tg:0:{8209}:due @delayed"], &[said]).await;
+    expect(&["ZINCRBY tg:0:{8209}:due 7 @delayed"], &[said]).await;
 }
 
 #[tokio::test]
 async fn a_timer_among_those_of_another_queue_is_found() {
     let moved = [
-        "ZREM tg:{0}:near:@delayed #delayed",
-        "ZADD tg:{0}:near:@leased 5 #delayed",
-        "ZADD tg:{0}:due 5 @leased",
+        "ZREM tg:0:{8209}:near:@delayed #delayed",
+        "ZADD tg:0:{8209}:near:@leased 5 #delayed",
+        "ZADD tg:0:{8209}:due 5 @leased",
     ];
     expect(&moved, &["job #delayed is delayed and has no timer"]).await;
 }
@@ -208,16 +210,16 @@ async fn a_timer_among_those_of_another_queue_is_found() {
 #[tokio::test]
 async fn jobs_that_are_named_twice_are_found() {
     let said = "job #ready is ready and in its list 2 times";
-    expect(&["RPUSH tg:{0}:ready:@ready #ready"], &[said]).await;
+    expect(&["RPUSH tg:0:{8209}:ready:@ready #ready"], &[said]).await;
 }
 
 #[tokio::test]
 async fn wrong_counts_are_found() {
     let said = "queue @leased counts 2 leased jobs, there are 1";
-    expect(&["HINCRBY tg:{0}:q:@leased leased 1"], &[said]).await;
+    expect(&["HINCRBY tg:0:{8209}:q:@leased leased 1"], &[said]).await;
     let delete = [
-        "HDEL tg:{0}:c:%leased &leased",
-        "ZREM tg:{0}:near:@leased #leased",
+        "HDEL tg:0:{8209}:c:%leased &leased",
+        "ZREM tg:0:{8209}:near:@leased #leased",
     ];
     let said = "queue @leased counts 1 leased jobs, there are 0";
     expect(&delete, &[said]).await;
@@ -225,27 +227,31 @@ async fn wrong_counts_are_found() {
 
 #[tokio::test]
 async fn bodies_and_records_that_miss_each_other_are_found() {
-    expect(&["DEL tg:{0}:body:#ready"], &["job #ready has no body"]).await;
+    expect(
+        &["DEL tg:0:{8209}:body:#ready"],
+        &["job #ready has no body"],
+    )
+    .await;
     let said = "job 99 has a body without a record";
-    expect(&["SET tg:{0}:body:99 x"], &[said]).await;
+    expect(&["SET tg:0:{8209}:body:99 x"], &[said]).await;
 }
 
 #[tokio::test]
 async fn an_expiry_that_nobody_watches_is_found() {
     let said = "job #ready expires and the sweep does not know it";
-    expect(&["DEL tg:{0}:expiry"], &[said]).await;
+    expect(&["DEL tg:0:{8209}:expiry"], &[said]).await;
 }
 
 #[tokio::test]
 async fn stale_hints_are_no_defect() {
     let stale = [
-        "RPUSH tg:{0}:ready:@ready 77",
-        "RPUSH tg:{0}:dead:@dead #ready",
-        "ZADD tg:{0}:near:@ready 5 #ready",
-        "ZADD tg:{0}:near:@ready 5 99",
-        "ZADD tg:{0}:due 5 @ready",
-        "ZADD tg:{0}:due 5 99",
-        "LPUSH tg:{0}:ready:@delayed #delayed",
+        "RPUSH tg:0:{8209}:ready:@ready 77",
+        "RPUSH tg:0:{8209}:dead:@dead #ready",
+        "ZADD tg:0:{8209}:near:@ready 5 #ready",
+        "ZADD tg:0:{8209}:near:@ready 5 99",
+        "ZADD tg:0:{8209}:due 5 @ready",
+        "ZADD tg:0:{8209}:due 5 99",
+        "LPUSH tg:0:{8209}:ready:@delayed #delayed",
     ];
     expect(&stale, &[]).await;
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
-use tidegate_core::keys::{BucketKeys, bucket_of_channel};
+use tidegate_core::keys::{Buckets, bucket_of_channel};
 use tidegate_testkit::{ClusterGroup, Daemon, Program, RedisOptions, eventually, figure};
 
 use crate::turn;
@@ -125,12 +125,13 @@ impl Pumps {
 
 /// Reads every lock.
 async fn leaders(urls: &[String]) -> Leaders {
+    let buckets = Buckets::new(256);
     let mut leaders = Leaders::new();
     for (server, url) in urls.iter().enumerate() {
         let client = redis::Client::open(url.as_str()).unwrap();
         let mut connection = client.get_multiplexed_async_connection().await.unwrap();
         let locks: Vec<String> = redis::cmd("KEYS")
-            .arg("tg:{*}:lock")
+            .arg("tg:*:{*}:lock")
             .query_async(&mut connection)
             .await
             .unwrap();
@@ -141,7 +142,7 @@ async fn leaders(urls: &[String]) -> Leaders {
                 .await
                 .unwrap();
             let bucket = bucket_of_channel(&lock).unwrap();
-            assert_eq!(lock, BucketKeys::new(bucket).lock());
+            assert_eq!(lock, buckets.keys(bucket).lock());
             if let Some(holder) = holder {
                 leaders.insert(bucket, (server, holder));
             }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use tidegate_core::keys::Buckets;
 use tidegate_core::{QueueKey, placement};
 use tidegate_testkit::cluster_group::PASSWORD;
 use tidegate_testkit::{ClusterGroup, Ended, Program, run_to_end};
@@ -26,7 +27,7 @@ async fn an_audit_looks_at_all_primaries_and_refuses_where_slots_are_on_their_wa
         queue.publish("ready").id().await;
         let key = QueueKey::try_from(format!("shop/{name}").as_str()).unwrap();
         let slot = group
-            .slot_of_bucket(placement::bucket_of(&key, 0, 256))
+            .slot_of_bucket(placement::bucket_of(&key, 0, 256), 256)
             .await;
         owners.insert(group.owner_of(slot).await);
     }
@@ -45,12 +46,15 @@ async fn an_audit_looks_at_all_primaries_and_refuses_where_slots_are_on_their_wa
 
     // One body without a job on each primary.
     let mut damaged = std::collections::BTreeSet::new();
+    let buckets = Buckets::new(256);
     for bucket in 0..256_u16 {
-        let owner = group.owner_of(group.slot_of_bucket(bucket).await).await;
+        let owner = group
+            .owner_of(group.slot_of_bucket(bucket, 256).await)
+            .await;
         if damaged.insert(owner) {
             let client = redis::Client::open(group.url(owner)).unwrap();
             let mut connection = client.get_connection().unwrap();
-            let key = format!("tg:{{{bucket}}}:body:1000001");
+            let key = buckets.keys(bucket).body(1_000_001);
             redis::cmd("SET")
                 .arg(key)
                 .arg("x")
@@ -62,7 +66,7 @@ async fn an_audit_looks_at_all_primaries_and_refuses_where_slots_are_on_their_wa
     assert_eq!(ended.code, Some(1), "{}", ended.log);
     assert!(ended.log.contains("3 findings, 3 mended"), "{}", ended.log);
 
-    let slot = group.slot_of_bucket(17).await;
+    let slot = group.slot_of_bucket(17, 256).await;
     let on_its_way = group
         .begin_move(slot, (group.owner_of(slot).await + 1) % 3)
         .await;

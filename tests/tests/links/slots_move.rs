@@ -154,7 +154,7 @@ async fn no_verb_is_half_done_while_a_slot_moves_key_by_key() {
         })
         .collect();
     let pump = tokio::spawn(pump(store.clone(), 0, Arc::clone(&stop)));
-    let slot = group.slot_of_bucket(0).await;
+    let slot = group.slot_of_bucket(0, 1).await;
     let mut rng = random("mover");
     let mut keys = 0;
     for _ in 0..6 {
@@ -229,7 +229,7 @@ async fn slots_move_under_load_and_no_request_fails() {
         .collect();
     let begin = std::time::Instant::now();
     for bucket in wanted {
-        let slot = group.slot_of_bucket(bucket).await;
+        let slot = group.slot_of_bucket(bucket, 256).await;
         let to = (group.owner_of(slot).await + 1) % 3;
         group.move_slot(slot, to).await;
     }
@@ -255,7 +255,7 @@ async fn requests_wait_for_a_slot_that_moves_slowly_and_those_of_other_slots_do_
     moving.publish("before").id().await;
     let key = QueueKey::try_from("shop/moving").unwrap();
     let bucket = placement::bucket_of(&key, 0, 256);
-    let slot = group.slot_of_bucket(bucket).await;
+    let slot = group.slot_of_bucket(bucket, 256).await;
     let to = (group.owner_of(slot).await + 1) % 3;
     let on_its_way = group.begin_move(slot, to).await;
     assert_eq!(on_its_way.move_keys(1).await, 1);

@@ -95,12 +95,12 @@ async fn the_rights_of_the_auditor_are_enough_to_mend() {
         .get_connection()
         .unwrap();
     for command in [
-        "SET tg:{1}:body:1000001 x",
-        "HSET tg:{1}:queues # 0 ns/q 1",
-        "HSET tg:{1}:q:1 ready 3",
-        "HSET tg:{1}:c:10000 05 damaged",
-        "SET tg:{1}:upload:a:0 x",
-        "ZADD tg:{1}:slots 5 5",
+        "SET tg:1:{18306}:body:1000001 x",
+        "HSET tg:1:{18306}:queues # 0 ns/q 1",
+        "HSET tg:1:{18306}:q:1 ready 3",
+        "HSET tg:1:{18306}:c:10000 05 damaged",
+        "SET tg:1:{18306}:upload:a:0 x",
+        "ZADD tg:1:{18306}:slots 5 5",
     ] {
         let mut words = command.split(' ');
         let mut sent = redis::cmd(words.next().unwrap());

@@ -37,7 +37,7 @@ async fn its_exit_status_tells_what_it_came_to() {
     let client = redis::Client::open(url.clone()).unwrap();
     let mut connection = client.get_connection().unwrap();
     let set = redis::cmd("SET")
-        .arg("tg:{17}:body:1000001")
+        .arg("tg:17:{13609}:body:1000001")
         .arg("x")
         .to_owned();
     set.exec(&mut connection).unwrap();

@@ -116,7 +116,7 @@ impl World {
             ("large", self.large),
             ("expiring", self.expiring),
         ];
-        let mut filled = word.replace("b:", "tg:{0}:");
+        let mut filled = word.replace("b:", "tg:0:{8209}:");
         for (name, id) in jobs {
             let number = id.number();
             filled = filled.replace(&format!("{{{name}}}"), &number.to_string());
@@ -163,7 +163,7 @@ impl World {
 fn place(id: JobId) -> (String, String) {
     let number = id.number();
     (
-        format!("tg:{{0}}:c:{}", number / 100),
+        format!("tg:0:{{8209}}:c:{}", number / 100),
         format!("{:02}", number % 100),
     )
 }
@@ -230,7 +230,7 @@ async fn what_belongs_to_nobody_is_told_and_left() {
     world.damage(&[
         "SET b:what x",
         "SET tg:nobody x",
-        "SET tg:{9}:seq 5",
+        "SET tg:9:{8209}:seq 5",
         "RPUSH b:far:5 x",
         "ZADD b:slots 262144 5",
     ]);
@@ -268,7 +268,7 @@ async fn a_damaged_job_is_set_aside_with_its_body_and_can_be_looked_at() {
         world.expect_mended(expected).await;
         let mut connection = world.fixture.connection();
         let aside: usize = redis::cmd("HLEN")
-            .arg("tg:{0}:corrupt")
+            .arg("tg:0:{8209}:corrupt")
             .query(&mut connection)
             .unwrap();
         assert_eq!(aside, expected_aside);

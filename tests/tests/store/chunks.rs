@@ -38,7 +38,7 @@ async fn a_chunk_takes_a_hundred_small_jobs_and_no_more_large_ones_than_fit() {
         assert_eq!(numbers.len(), ids.len());
         let chunks: BTreeSet<u64> = numbers.iter().map(|number| number / CHUNK).collect();
         for chunk in &chunks {
-            let key = format!("tg:{{0}}:c:{chunk}");
+            let key = format!("tg:0:{{8209}}:c:{chunk}");
             let usage = redis::cmd("MEMORY").arg("USAGE").arg(&key).to_owned();
             let used: u64 = usage.query(&mut f.connection()).unwrap();
             // What the command counts beside the records: the key and its entry.
@@ -103,7 +103,7 @@ async fn a_job_that_is_hinted_at_twice_is_delivered_once() {
     let f = fixture().await;
     let id = f.publish(START, job("a")).await;
     let push = redis::cmd("RPUSH")
-        .arg("tg:{0}:ready:1")
+        .arg("tg:0:{8209}:ready:1")
         .arg(id.number())
         .to_owned();
     push.exec(&mut f.connection()).unwrap();

@@ -73,12 +73,12 @@ async fn the_sweep_gives_memory_and_counts_back_from_every_state_but_dead() {
     );
     assert_eq!(f.sweep(START + ttl_ms + 1000).await, 1);
     assert_eq!(f.counts().await, [0, 0, 0, 1]);
-    let far_hint_of_the_lease = format!("tg:{{0}}:far:{}", (START + 180_000) / 65_536);
+    let far_hint_of_the_lease = format!("tg:0:{{8209}}:far:{}", (START + 180_000) / 65_536);
     let expected = [
-        "tg:{0}:c:10000",
-        "tg:{0}:dead:1",
+        "tg:0:{8209}:c:10000",
+        "tg:0:{8209}:dead:1",
         &far_hint_of_the_lease,
-        "tg:{0}:slots",
+        "tg:0:{8209}:slots",
     ];
     assert_eq!(f.keys_of_jobs(), expected);
 }
@@ -117,7 +117,7 @@ async fn a_queue_without_consumers_does_not_grow_by_what_expired() {
         f.sweep(now).await;
     }
     let list: usize = redis::cmd("LLEN")
-        .arg("tg:{0}:ready:1")
+        .arg("tg:0:{8209}:ready:1")
         .query(&mut f.connection())
         .unwrap();
     assert!(list <= 200, "{list} hints for {:?} jobs", f.counts().await);

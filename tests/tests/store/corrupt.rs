@@ -55,7 +55,7 @@ async fn damaged(fixture: &Fixture, place: Place, at: usize, change: u8) -> JobI
     }
     let (chunk, field) = (id.number() / 100, format!("{:02}", id.number() % 100));
     let mut connection = fixture.connection();
-    let key = format!("tg:{{0}}:c:{chunk}");
+    let key = format!("tg:0:{{8209}}:c:{chunk}");
     let get = redis::cmd("HGET").arg(&key).arg(&field).to_owned();
     let mut record: Vec<u8> = get.query(&mut connection).unwrap();
     if let Some(byte) = record.get_mut(at) {
@@ -72,7 +72,7 @@ async fn damaged(fixture: &Fixture, place: Place, at: usize, change: u8) -> JobI
 
 async fn record_bytes(fixture: &Fixture) -> usize {
     let id = fixture.publish(START, job(BODY)).await;
-    let key = format!("tg:{{0}}:c:{}", id.number() / 100);
+    let key = format!("tg:0:{{8209}}:c:{}", id.number() / 100);
     let length = redis::cmd("HSTRLEN")
         .arg(&key)
         .arg(format!("{:02}", id.number() % 100))
@@ -116,12 +116,12 @@ async fn goes_on(fixture: &Fixture, id: JobId, is_sealed: bool) {
 }
 
 fn forget_jobs(fixture: &Fixture) {
-    let forget = "for _, key in ipairs(redis.call('KEYS', 'tg:{0}:*')) do \
+    let forget = "for _, key in ipairs(redis.call('KEYS', 'tg:0:{8209}:*')) do \
                   if key ~= KEYS[1] then redis.call('DEL', key) end end";
     let forget = redis::cmd("EVAL")
         .arg(forget)
         .arg(1)
-        .arg("tg:{0}:lock")
+        .arg("tg:0:{8209}:lock")
         .to_owned();
     forget.exec(&mut fixture.connection()).unwrap();
 }

@@ -11,8 +11,8 @@ use tidegate_testkit::{RedisOptions, RedisServer};
 pub(crate) const START: u64 = 27_000_000 * 65_536;
 /// The token that [`Fixture::move_due`] and its like lead all buckets with.
 pub(crate) const TOKEN: &str = "pump-under-test";
-/// The bucket of the tests is in slot 13907 of a cluster, which is in the last of three parts.
-const OWNER_OF_BUCKET_0: usize = 2;
+/// The bucket of the tests is in the middle of all slots, which is in the second of three parts.
+const OWNER_OF_BUCKET_0: usize = 1;
 /// How long before its beginning a slot is loaded.
 pub(crate) const LEAD_MS: u64 = 65_536;
 
@@ -170,12 +170,16 @@ impl Fixture {
     /// The keys of the bucket, without lock and other things that do not belong to jobs.
     pub(crate) fn keys_of_jobs(&self) -> Vec<String> {
         let mut keys: Vec<String> = redis::cmd("KEYS")
-            .arg("tg:{0}:*")
+            .arg("tg:0:{8209}:*")
             .query(&mut self.connection())
             .unwrap();
         // An entry of `due` is dropped when its time has come.
         let of_bucket = ["lock", "seq", "queues", "q:", "due"];
-        keys.retain(|key| !of_bucket.iter().any(|name| key[7..].starts_with(name)));
+        keys.retain(|key| {
+            !of_bucket
+                .iter()
+                .any(|name| key["tg:0:{8209}:".len()..].starts_with(name))
+        });
         keys.sort();
         keys
     }

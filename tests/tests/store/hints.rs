@@ -115,7 +115,7 @@ async fn a_slot_is_loaded_in_bounded_steps_ahead_of_its_time() {
 async fn jobs_with_large_numbers_wait_far_away_and_become_due() {
     let f = fixture().await;
     for seq in [9_999_999_u64, 137_438_953_471, 70_000_000_000_000] {
-        let set = redis::cmd("SET").arg("tg:{0}:seq").arg(seq).to_owned();
+        let set = redis::cmd("SET").arg("tg:0:{8209}:seq").arg(seq).to_owned();
         set.exec(&mut f.connection()).unwrap();
         let hour = 3_600_000 + 65_535;
         let ids = f

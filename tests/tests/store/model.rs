@@ -300,7 +300,7 @@ impl Run<'_> {
         }
         let mut connection = self.fixture.connection();
         let chunks: Vec<String> = redis::cmd("KEYS")
-            .arg("tg:{0}:c:*")
+            .arg("tg:0:{8209}:c:*")
             .query(&mut connection)
             .unwrap();
         let sizes = chunks.iter().map(|chunk| {
@@ -325,9 +325,9 @@ fn life_of(job: &tidegate_core::Job) -> Life {
 
 async fn run(fixture: &Fixture, steps: &[Step]) {
     let flush = redis::cmd("EVAL")
-        .arg("for _, key in ipairs(redis.call('KEYS', 'tg:{0}:*')) do if key ~= KEYS[1] then redis.call('DEL', key) end end")
+        .arg("for _, key in ipairs(redis.call('KEYS', 'tg:0:{8209}:*')) do if key ~= KEYS[1] then redis.call('DEL', key) end end")
         .arg(1)
-        .arg("tg:{0}:lock")
+        .arg("tg:0:{8209}:lock")
         .to_owned();
     flush.exec(&mut fixture.connection()).unwrap();
     let queues = ["shop/orders", "shop/mails"].map(|name| QueueKey::try_from(name).unwrap());

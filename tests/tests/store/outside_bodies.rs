@@ -187,7 +187,7 @@ async fn jobs_whose_bodies_cannot_be_fetched_are_the_next_again_without_a_try_lo
 async fn a_body_that_is_missing_is_told_and_holds_up_nobody() {
     let f = fixture().await;
     let id = f.publish(START, sized(50_000)).await;
-    let body = format!("tg:{{0}}:body:{}", id.number());
+    let body = format!("tg:0:{{8209}}:body:{}", id.number());
     redis::cmd("DEL")
         .arg(body)
         .exec(&mut f.connection())

@@ -86,7 +86,7 @@ async fn two_movers_with_the_same_token_move_no_job_twice() {
     }
     assert_eq!((moved, f.counts().await), (1000, [0, 1000, 0, 0]));
     let list: usize = redis::cmd("LLEN")
-        .arg("tg:{0}:ready:1")
+        .arg("tg:0:{8209}:ready:1")
         .query(&mut f.connection())
         .unwrap();
     assert_eq!(list, 1000);

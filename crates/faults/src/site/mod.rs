@@ -16,7 +16,7 @@ pub(crate) use keeper::{Keeper, Servers};
 pub(crate) use pod::Pod;
 
 /// How many buckets a deployment has, unless it is set up otherwise.
-const BUCKETS: u32 = 256;
+pub(crate) const BUCKETS: u32 = 256;
 
 /// Everything that takes part in a run, its clients aside.
 #[derive(Debug)]

@@ -116,7 +116,7 @@ pub(super) async fn reshard(site: &Site, fault: &Fault) -> Vec<Episode> {
 async fn living_slots(site: &Site, group: &ClusterGroup) -> Vec<u16> {
     let mut slots = vec![group.slot_of(keys::ROSTER).await];
     for bucket in site.buckets() {
-        slots.push(group.slot_of_bucket(bucket).await);
+        slots.push(group.slot_of_bucket(bucket, BUCKETS).await);
     }
     slots
 }

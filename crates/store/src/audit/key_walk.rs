@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use tidegate_core::keys::{self, BucketKey, BucketKeys};
+use tidegate_core::keys::{self, BucketKey};
 use tokio::time::sleep;
 
 use super::whereabouts::Whereabouts;
@@ -67,7 +67,7 @@ pub(super) async fn walk(
     report: &mut Report<'_>,
 ) -> Result<BTreeMap<u16, FoundKeys>, StoreError> {
     let begin = match options.buckets.as_slice() {
-        [bucket] => BucketKeys::new(*bucket).prefix().to_owned(),
+        [bucket] => store.keys(*bucket).prefix().to_owned(),
         _ => keys::PREFIX.to_owned(),
     };
     let mut found: BTreeMap<u16, FoundKeys> = BTreeMap::new();
@@ -106,15 +106,14 @@ fn add(
 ) {
     let key = String::from_utf8_lossy(name);
     let is_asked = |bucket: u16| options.buckets.is_empty() || options.buckets.contains(&bucket);
-    match keys::split(&key) {
+    match store.inner.buckets.split(&key) {
         Some((bucket, _)) if !is_asked(bucket) => {}
-        Some((bucket, rest)) if u32::from(bucket) < store.buckets() => match BucketKey::parse(rest)
-        {
+        Some((bucket, rest)) => match BucketKey::parse(rest) {
             Some(known) => found.entry(bucket).or_default().add(known),
             None => unknown(Some(bucket), &key, report),
         },
         None if keys::is_of_deployment(&key) => {}
-        Some(_) | None => unknown(None, &key, report),
+        None => unknown(None, &key, report),
     }
 }
 

@@ -147,14 +147,14 @@ impl Store {
     /// The last job number of a bucket.
     pub(super) async fn sequence(&self, bucket: u16) -> Result<u64, StoreError> {
         let mut get = redis::cmd("GET");
-        get.arg(keys::BucketKeys::new(bucket).key(&keys::BucketKey::Sequence));
+        get.arg(self.keys(bucket).key(&keys::BucketKey::Sequence));
         let last: Option<u64> = self.command(&get).await?;
         Ok(last.unwrap_or(0))
     }
 
     /// The holder of a lock, if it is not on the roster.
     async fn lock_of_nobody(&self, bucket: u16) -> Result<Option<String>, StoreError> {
-        let lock = keys::BucketKeys::new(bucket).lock();
+        let lock = self.keys(bucket).lock();
         let holder: Option<String> = self
             .command(&redis::cmd("GET").arg(lock).to_owned())
             .await?;

@@ -71,10 +71,11 @@ impl Barriers {
         self.history.forget();
     }
 
-    /// Waits for what was written with this receipt.
+    /// Waits for what was written with this receipt; `key` is the barrier of its bucket.
     pub(crate) async fn pass(
         &self,
         receipt: Receipt,
+        key: String,
         wanted: Durability,
         timeout: Duration,
     ) -> Result<(), NotDurable> {
@@ -82,6 +83,7 @@ impl Barriers {
         let deadline = Instant::now() + timeout;
         let caller = Caller {
             receipt,
+            key,
             deadline,
             outcome: sender,
         };

@@ -1,6 +1,6 @@
 //! Looking again at what seems amiss, one thing a call. What to look at is found by `audit/`.
 
-use tidegate_core::keys::{BucketKey, BucketKeys};
+use tidegate_core::keys::BucketKey;
 
 use super::sweep::PAUSE_MS;
 use crate::script::{LazyScript, script};
@@ -76,9 +76,9 @@ impl Store {
         number: u64,
         header: &[u8],
     ) -> Result<Verdict, StoreError> {
-        let keys = BucketKeys::new(bucket);
+        let keys = self.keys(bucket);
         let call = self
-            .call_on_bucket(&AUDIT_JOB, keys.key(&BucketKey::Corrupt), &keys)
+            .call_on_bucket(&AUDIT_JOB, keys.key(&BucketKey::Corrupt), keys)
             .arg(u8::from(mend))
             .arg(doubt.word())
             .arg(number)
@@ -104,9 +104,9 @@ impl Store {
             IndexDoubt::Body(number) => ("body", number.to_string(), String::new()),
             IndexDoubt::Ttl(key, longest_ms) => ("ttl", key.to_string(), longest_ms.to_string()),
         };
-        let keys = BucketKeys::new(bucket);
+        let keys = self.keys(bucket);
         let call = self
-            .call_on_bucket(&AUDIT_INDEX, keys.queues(), &keys)
+            .call_on_bucket(&AUDIT_INDEX, keys.queues(), keys)
             .arg(u8::from(mend))
             .arg(what)
             .arg(item)
@@ -122,9 +122,9 @@ impl Store {
         corrected: u64,
         missing: [i64; 4],
     ) -> Result<Verdict, StoreError> {
-        let keys = BucketKeys::new(bucket);
+        let keys = self.keys(bucket);
         let call = self
-            .call_on_bucket(&AUDIT_COUNTS, keys.key(&BucketKey::Queue(queue)), &keys)
+            .call_on_bucket(&AUDIT_COUNTS, keys.key(&BucketKey::Queue(queue)), keys)
             .arg(queue)
             .arg(corrected);
         let call = missing.into_iter().fold(call, |call, jobs| call.arg(jobs));

@@ -1,6 +1,5 @@
 use futures_util::{StreamExt, TryStreamExt, stream};
 use tidegate_core::QueueKey;
-use tidegate_core::keys::BucketKeys;
 
 use super::Stats;
 use crate::script::{LazyScript, script};
@@ -43,9 +42,9 @@ impl Store {
     /// # Errors
     /// Redis is unavailable.
     pub async fn list_queues(&self, bucket: u16, after: u64) -> Result<QueuePage, StoreError> {
-        let keys = BucketKeys::new(bucket);
+        let keys = self.keys(bucket);
         let call = self
-            .call_on_bucket(&LIST_QUEUES, keys.queues(), &keys)
+            .call_on_bucket(&LIST_QUEUES, keys.queues(), keys)
             .arg(after)
             .arg(QUEUES_PER_CALL)
             .arg(HINTS_PER_QUEUE);

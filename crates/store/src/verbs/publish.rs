@@ -61,8 +61,8 @@ impl Store {
         let mut records: Vec<NewRecord> = records
             .map(|(job, nonce)| self.encode(job, *nonce))
             .collect();
-        let uploads =
-            Uploads::take_from(&mut records, bucket, self.inner.config.inline_limit_bytes);
+        let keys = self.keys(bucket);
+        let uploads = Uploads::take_from(&mut records, keys, self.inner.config.inline_limit_bytes);
         let bytes: usize = records.iter().map(|record| record.payload.len()).sum();
         let call = self.call_on_queue(&PUBLISH, queue).job(replaces);
         let call = records

@@ -1,7 +1,7 @@
 //! Slots that move from one primary to another while calls go on.
 
 use redis::Cmd;
-use tidegate_core::keys::BucketKeys;
+use tidegate_core::keys::Buckets;
 
 use super::{ClusterGroup, PASSWORD, connect};
 
@@ -15,12 +15,13 @@ pub struct SlotMove<'a> {
 }
 
 impl ClusterGroup {
-    /// The slot of a bucket.
+    /// The slot of a bucket, in a deployment of so many.
     ///
     /// # Panics
     /// When no server answers.
-    pub async fn slot_of_bucket(&self, bucket: u16) -> u16 {
-        self.slot_of(&BucketKeys::new(bucket).queues()).await
+    pub async fn slot_of_bucket(&self, bucket: u16, buckets: u32) -> u16 {
+        let buckets = Buckets::new(buckets);
+        self.slot_of(&buckets.keys(bucket).queues()).await
     }
 
     /// The slot of a key.

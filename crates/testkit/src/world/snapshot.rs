@@ -6,7 +6,7 @@ use std::time::Duration;
 use redis::aio::MultiplexedConnection;
 use redis::{Script, Value};
 use tidegate_core::codec::{Flags, Header};
-use tidegate_core::keys::BucketKeys;
+use tidegate_core::keys::bucket_of_channel;
 
 /// The length of a far slot.
 pub(super) const SLOT_MS: u64 = 65_536;
@@ -98,30 +98,31 @@ pub(super) async fn read(url: &str) -> Vec<Bucket> {
     let connecting = client.get_multiplexed_async_connection_with_config(&patient);
     let mut connection = connecting.await.expect("redis answers");
     let mut buckets = Vec::new();
-    for number in used_buckets(&mut connection).await {
-        buckets.push(read_bucket(&mut connection, number).await);
+    for (number, prefix) in used_buckets(&mut connection).await {
+        buckets.push(read_bucket(&mut connection, number, &prefix).await);
     }
     buckets
 }
 
-async fn used_buckets(connection: &mut MultiplexedConnection) -> Vec<u16> {
+/// The buckets, and what their keys begin with.
+async fn used_buckets(connection: &mut MultiplexedConnection) -> Vec<(u16, String)> {
     let counters: Vec<String> = redis::cmd("KEYS")
-        .arg("tg:{*}:seq")
+        .arg("tg:*:{*}:seq")
         .query_async(connection)
         .await
         .expect("redis lists keys");
-    let numbers = counters.iter();
-    numbers
-        .filter_map(|counter| tidegate_core::keys::bucket_of_channel(counter))
-        .collect()
+    let buckets = counters.iter().filter_map(|counter| {
+        let prefix = counter.strip_suffix("seq")?;
+        Some((bucket_of_channel(prefix)?, prefix.to_owned()))
+    });
+    buckets.collect()
 }
 
-async fn read_bucket(connection: &mut MultiplexedConnection, number: u16) -> Bucket {
-    let keys = BucketKeys::new(number);
+async fn read_bucket(connection: &mut MultiplexedConnection, number: u16, prefix: &str) -> Bucket {
     let script = Script::new(DUMP);
     let reply: Vec<Value> = script
-        .key(keys.queues())
-        .arg(keys.prefix())
+        .key(prefix)
+        .arg(prefix)
         .invoke_async(connection)
         .await
         .expect("redis runs a script");

@@ -1,10 +1,10 @@
 //! Carries barriers to a server, one at a time over one connection.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use redis::{Cmd, FromRedisValue, RedisResult, Value};
-use tidegate_core::keys::BucketKeys;
 use tokio::sync::oneshot;
 
 use super::history::History;
@@ -22,6 +22,8 @@ const BUCKETS_TRIED: usize = 3;
 /// A publish that waits.
 pub(super) struct Caller {
     pub(super) receipt: Receipt,
+    /// The key in its bucket that barriers are written to.
+    pub(super) key: String,
     /// When it has to be answered.
     pub(super) deadline: Instant,
     pub(super) outcome: oneshot::Sender<Result<(), NotDurable>>,
@@ -92,12 +94,10 @@ impl Carrier {
         let wait = deadline.map_or(Duration::ZERO, |deadline| {
             deadline.saturating_duration_since(now)
         });
-        let mut buckets: Vec<u16> = callers.iter().map(|caller| caller.receipt.bucket).collect();
-        buckets.sort_unstable();
-        buckets.dedup();
+        let keys: BTreeSet<&str> = callers.iter().map(|caller| &*caller.key).collect();
         let mut passed = Err(StoreError::not_ready("nobody waits any more".to_owned()));
-        for bucket in buckets.into_iter().take(BUCKETS_TRIED) {
-            passed = self.barrier_in(bucket, wait).await;
+        for key in keys.into_iter().take(BUCKETS_TRIED) {
+            passed = self.barrier_at(key, wait).await;
             match &passed {
                 Err(StoreError::Unavailable {
                     reason: crate::Unavailable::NotReady,
@@ -109,12 +109,11 @@ impl Carrier {
         passed
     }
 
-    async fn barrier_in(&self, bucket: u16, wait: Duration) -> Result<Passed, StoreError> {
+    async fn barrier_at(&self, key: &str, wait: Duration) -> Result<Passed, StoreError> {
         let mut connection = self.line.connection();
-        let key = BucketKeys::new(bucket).barrier();
         let behind = questions(self.wanted, wait);
         let waits = u32::from(self.wanted.fsync) + u32::from(self.wanted.replicas > 0);
-        let asking = BARRIER.run_before(&key, behind, &mut connection);
+        let asking = BARRIER.run_before(key, behind, &mut connection);
         let answers = bounded(wait * waits + self.slack, self.line.listen(asking)).await?;
         read(answers, self.wanted).map_err(StoreError::from)
     }
