@@ -32,6 +32,10 @@ pub fn tokens(pool: &str, namespace: &str) -> String {
 /// The hash of rate limits: field = [`limit_holder`], value = units to read, units to write, seconds.
 pub const LIMITS: &str = "tg:limits";
 
+/// The hash of queues with more than one lane: field = `namespace/queue`, value = lanes that are open,
+/// lanes that are used, when a lane was closed last in ms.
+pub const LANES: &str = "tg:lanes";
+
 /// A token, as the table of rate limits names it. No pool has a colon and no namespace a slash in its
 /// name, so no two tokens share one.
 #[must_use]
@@ -163,7 +167,8 @@ impl BucketKeys {
 #[must_use]
 pub fn is_of_deployment(key: &str) -> bool {
     let families = ["tg:tokens:", "tg:units:read:", "tg:units:write:"];
-    [LAYOUT, ROSTER, LIMITS].contains(&key) || families.iter().any(|begin| key.starts_with(begin))
+    [LAYOUT, ROSTER, LIMITS, LANES].contains(&key)
+        || families.iter().any(|begin| key.starts_with(begin))
 }
 
 /// The bucket that a bell or alarm channel belongs to.

@@ -26,6 +26,7 @@ pub mod hash_slot;
 mod job;
 mod job_id;
 pub mod keys;
+mod lane;
 pub mod lifecycle;
 mod name;
 pub mod placement;
@@ -33,5 +34,6 @@ mod state;
 
 pub use job::{Attributes, DURATION_MS_MAX, InvalidJob, Job, NewJob};
 pub use job_id::{InvalidJobId, JobId};
+pub use lane::{Lane, LaneCounts};
 pub use name::{InvalidName, NAME_BYTES_MAX, Namespace, QueueKey, QueueName};
 pub use state::State;

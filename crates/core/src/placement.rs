@@ -36,8 +36,25 @@ pub fn lanes_max(buckets: u32) -> u16 {
 /// When `buckets` is 0.
 #[must_use]
 pub fn bucket_of(queue: &QueueKey, lane: u16, buckets: u32) -> u16 {
-    let first = xxh3_64(queue.to_string().as_bytes()) % u64::from(buckets);
-    // The bits of the lane in reverse order are that fraction, in parts of 65536.
+    bucket_from(first_bucket_of(queue, buckets), lane, buckets)
+}
+
+/// The lane of a queue, of its first `lanes`, that lives in this bucket, if one does.
+///
+/// # Panics
+/// When `buckets` is 0.
+#[must_use]
+pub fn lane_in(bucket: u16, queue: &QueueKey, lanes: u16, buckets: u32) -> Option<u16> {
+    let first = first_bucket_of(queue, buckets);
+    (0..lanes).find(|lane| bucket_from(first, *lane, buckets) == bucket)
+}
+
+fn first_bucket_of(queue: &QueueKey, buckets: u32) -> u64 {
+    xxh3_64(queue.to_string().as_bytes()) % u64::from(buckets)
+}
+
+fn bucket_from(first: u64, lane: u16, buckets: u32) -> u16 {
+    // The bits of the lane in reverse order are its fraction, in parts of 65536.
     let fraction = u64::from(lane.reverse_bits());
     let distance = (fraction * u64::from(buckets)) >> u16::BITS;
     u16::try_from((first + distance) % u64::from(buckets)).unwrap_or(u16::MAX)
@@ -103,6 +120,12 @@ mod tests {
                     .map(|lane| bucket_of(&queue(number), lane, buckets))
                     .collect();
                 assert_eq!(used.len(), usize::from(lanes), "{buckets} buckets");
+                for lane in 0..lanes {
+                    let bucket = bucket_of(&queue(number), lane, buckets);
+                    let found = |lanes| lane_in(bucket, &queue(number), lanes, buckets);
+                    assert_eq!(found(lanes), Some(lane));
+                    assert_eq!(found(lane), None);
+                }
             }
         }
         assert_eq!([1, 7, 64, 1000].map(lanes_max), [1, 4, 64, 64]);

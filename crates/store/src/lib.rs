@@ -14,6 +14,7 @@ mod config;
 mod connect;
 mod durability;
 mod error;
+mod lanes;
 mod limits;
 mod link;
 mod measures;
@@ -33,7 +34,7 @@ use std::time::Instant;
 
 use futures_util::future::try_join_all;
 use tidegate_core::keys::{BucketKeys, Buckets};
-use tidegate_core::{QueueKey, placement};
+use tidegate_core::{JobId, Lane, QueueKey, placement};
 
 use link::Link;
 
@@ -42,6 +43,7 @@ pub use config::{DEFAULT_URL, StoreConfig, UnsafeServer};
 pub use connect::ConnectError;
 pub use durability::{Durability, NotDurable, Receipt};
 pub use error::{StoreError, Unavailable};
+pub use lanes::Lanes;
 pub use limits::{LimitCreated, LimitHolder, LimitSide, Limits, RateLimit, Unit, UnitTaken};
 pub use measures::{HISTOGRAMS, describe_metrics};
 pub use pools::PoolError;
@@ -95,10 +97,28 @@ impl Store {
         self.inner.buckets.keys(bucket)
     }
 
-    /// The bucket that new jobs of a queue go to.
+    /// The bucket of a lane.
     #[must_use]
-    pub fn bucket_of(&self, queue: &QueueKey) -> u16 {
-        placement::bucket_of(queue, 0, self.buckets())
+    pub fn bucket_of<'a>(&self, lane: impl Into<Lane<'a>>) -> u16 {
+        let Lane { queue, number } = lane.into();
+        placement::bucket_of(queue, number, self.buckets())
+    }
+
+    /// The lane of a queue, of its first `lanes`, that is in this bucket.
+    #[must_use]
+    pub fn lane_in(&self, bucket: u16, queue: &QueueKey, lanes: u16) -> Option<u16> {
+        placement::lane_in(bucket, queue, lanes, self.buckets())
+    }
+
+    /// Whether an id can be that of a job of this deployment: ids come from outside.
+    fn has_bucket_of(&self, id: JobId) -> bool {
+        u32::from(id.bucket()) < self.buckets()
+    }
+
+    /// How many lanes the queues of this deployment have.
+    #[must_use]
+    pub fn lanes(&self) -> Lanes {
+        Lanes::new(self.clone())
     }
 
     /// Asks Redis for a sign of life: every server that has keys.

@@ -158,13 +158,15 @@ pub(crate) struct Call<'a> {
 }
 
 impl Store {
-    /// Begins a call about a queue: what all verbs of producers and consumers begin with.
+    /// Begins a call about what a queue has in a bucket: what all verbs of producers and consumers begin
+    /// with.
     pub(crate) fn call_on_queue<'a>(
         &'a self,
         script: &'a VerbScript,
         queue: &QueueKey,
+        bucket: u16,
     ) -> Call<'a> {
-        let keys = self.keys(self.bucket_of(queue));
+        let keys = self.keys(bucket);
         let call = self.call_on_bucket(script, keys.queues(), keys);
         call.arg(queue.to_string())
     }

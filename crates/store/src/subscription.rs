@@ -26,8 +26,13 @@ const MESSAGES_WAITING: usize = 4096;
 /// A message to consumers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Doorbell {
-    /// This queue went from empty to not empty.
-    Rang(QueueKey),
+    /// A lane went from empty to not empty.
+    Rang {
+        /// The queue.
+        queue: QueueKey,
+        /// The bucket of the lane.
+        bucket: u16,
+    },
     /// The subscription is new: anything may have happened before.
     Resubscribed,
 }
@@ -88,7 +93,10 @@ impl Store {
         let subscription = Subscription::new(self.clone(), channels.collect());
         Doorbells(subscription.spawn(Doorbell::Resubscribed, |message| {
             let queue = message.get_payload::<String>().ok()?;
-            QueueKey::try_from(queue.as_str()).ok().map(Doorbell::Rang)
+            Some(Doorbell::Rang {
+                queue: QueueKey::try_from(queue.as_str()).ok()?,
+                bucket: keys::bucket_of_channel(message.get_channel_name())?,
+            })
         }))
     }
 

@@ -179,7 +179,8 @@ async fn subscribers_leave_a_master_that_still_talks_to_them_and_hear_the_new_on
     };
     store.publish(&queue, &[job], None).await.unwrap();
     let heard = timeout(LIMIT, doorbells.next()).await.unwrap();
-    assert_eq!(heard, Some(Doorbell::Rang(queue)));
+    let bucket = store.bucket_of(&queue);
+    assert_eq!(heard, Some(Doorbell::Rang { queue, bucket }));
 }
 
 async fn until_all_say(fleet: &Fleet, words: &str) {

@@ -15,6 +15,7 @@ mod durability;
 mod fixture;
 mod hints;
 mod interleavings;
+mod lanes;
 mod limits;
 mod list_queues;
 mod messages;

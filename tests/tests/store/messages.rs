@@ -18,7 +18,10 @@ async fn the_doorbell_rings_when_a_queue_is_no_longer_empty() {
     let mut rang = async || timeout(SOON, doorbells.next()).await.unwrap().unwrap();
     assert_eq!(rang().await, Doorbell::Resubscribed);
     let other = QueueKey::try_from("shop/other").unwrap();
-    let ring_of = |queue: &QueueKey| Doorbell::Rang(queue.clone());
+    let ring_of = |queue: &QueueKey| Doorbell::Rang {
+        queue: queue.clone(),
+        bucket: 0,
+    };
     f.publish(START, job("a")).await;
     f.publish(START, job("no ring: the queue has a job")).await;
     f.store.publish(&other, &[job("b")], None).await.unwrap();

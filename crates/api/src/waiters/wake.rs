@@ -26,7 +26,7 @@ impl Inner {
         let mut doorbells = store.doorbells();
         while let Some(doorbell) = doorbells.next().await {
             match doorbell {
-                Doorbell::Rang(queue) => self.ring(&Source {
+                Doorbell::Rang { queue, .. } => self.ring(&Source {
                     pool: Arc::clone(pool),
                     queue,
                 }),

@@ -1,3 +1,5 @@
+use std::collections::BTreeSet;
+
 use tidegate_core::{JobId, QueueKey, State};
 
 use crate::reply::{self, Reply};
@@ -48,28 +50,30 @@ impl Store {
         Ok(acked.pop().unwrap_or(Acked::AlreadyGone))
     }
 
-    /// Deletes jobs that are done, in one step, and answers what became of each, in order.
+    /// Deletes jobs that are done, those of a bucket in one step, and answers what became of each, in order.
     ///
     /// # Errors
-    /// Redis is unavailable.
+    /// Redis is unavailable; jobs of other buckets may have been deleted before.
     pub async fn ack_all(&self, queue: &QueueKey, jobs: &[Done]) -> Result<Vec<Acked>, StoreError> {
-        let bucket = self.bucket_of(queue);
-        let is_here = |job: &&Done| job.id.bucket() == bucket;
-        if !jobs.iter().any(|job| is_here(&job)) {
-            return Ok(vec![Acked::AlreadyGone; jobs.len()]);
+        let mut outcomes = vec![Acked::AlreadyGone; jobs.len()];
+        let ours = jobs.iter().filter(|job| self.has_bucket_of(job.id));
+        let buckets: BTreeSet<u16> = ours.map(|job| job.id.bucket()).collect();
+        for bucket in buckets {
+            let is_here = |job: &Done| job.id.bucket() == bucket;
+            let call = self.call_on_queue(&ACK, queue, bucket);
+            let here = jobs.iter().filter(|job| is_here(job));
+            let call = here.fold(call, |call, job| {
+                call.job(Some(job.id)).arg(job.attempt.unwrap_or(0))
+            });
+            let mut reply = call.send().await?.ok()?;
+            let now_ms = reply.count()?;
+            for (job, became) in jobs.iter().zip(&mut outcomes) {
+                if is_here(job) {
+                    *became = outcome(&mut reply, job.id, now_ms)?;
+                }
+            }
         }
-        let call = self.call_on_queue(&ACK, queue);
-        let call = jobs.iter().filter(is_here).fold(call, |call, job| {
-            call.job(Some(job.id)).arg(job.attempt.unwrap_or(0))
-        });
-        let mut reply = call.send().await?.ok()?;
-        let now_ms = reply.count()?;
-        jobs.iter()
-            .map(|job| match is_here(&job) {
-                true => outcome(&mut reply, job.id, now_ms),
-                false => Ok(Acked::AlreadyGone),
-            })
-            .collect()
+        Ok(outcomes)
     }
 }
 

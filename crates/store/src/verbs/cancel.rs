@@ -26,10 +26,12 @@ impl Store {
     /// # Errors
     /// Redis is unavailable.
     pub async fn cancel(&self, queue: &QueueKey, id: JobId) -> Result<Cancelled, StoreError> {
-        if id.bucket() != self.bucket_of(queue) {
+        if !self.has_bucket_of(id) {
             return Ok(Cancelled::AlreadyGone);
         }
-        let call = self.call_on_queue(&CANCEL, queue).job(Some(id));
+        let call = self
+            .call_on_queue(&CANCEL, queue, id.bucket())
+            .job(Some(id));
         let mut reply = call.send().await?;
         match reply.token() {
             "ok" => Ok(Cancelled::Done {

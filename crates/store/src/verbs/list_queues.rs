@@ -1,3 +1,6 @@
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+
 use futures_util::{StreamExt, TryStreamExt, stream};
 use tidegate_core::QueueKey;
 
@@ -21,8 +24,8 @@ pub struct ListedQueue {
     pub queue: QueueKey,
     /// Its jobs by state.
     pub stats: Stats,
-    /// For how long the job that is consumed next has been ready, in ms. None where nothing is ready, or
-    /// where several stale or expired jobs hide it.
+    /// For how long the job that is consumed next has been ready, in ms; of several lanes, where that is
+    /// longest. None where nothing is ready, or where several stale or expired jobs hide it.
     pub oldest_ready_ms: Option<u64>,
 }
 
@@ -64,15 +67,15 @@ impl Store {
         Ok(QueuePage { queues, next })
     }
 
-    /// The queues of the whole deployment, in no order. Each bucket is looked at on its own, so the
-    /// counts are not those of one moment.
+    /// The queues of the whole deployment, in no order, each with what it has in all its lanes. Each bucket
+    /// is looked at on its own, so the counts are not those of one moment.
     ///
     /// # Errors
     /// Redis is unavailable.
     pub async fn all_queues(&self) -> Result<Vec<ListedQueue>, StoreError> {
         let buckets = self.all_buckets().map(|bucket| self.queues_of(bucket));
         let calls = stream::iter(buckets).buffer_unordered(BUCKETS_AT_ONCE);
-        calls.try_concat().await
+        Ok(by_queue(calls.try_concat().await?))
     }
 
     async fn queues_of(&self, bucket: u16) -> Result<Vec<ListedQueue>, StoreError> {
@@ -85,4 +88,20 @@ impl Store {
         }
         Ok(queues)
     }
+}
+
+/// Puts together what is told of the lanes of a queue.
+fn by_queue(listed: Vec<ListedQueue>) -> Vec<ListedQueue> {
+    let mut queues: HashMap<QueueKey, ListedQueue> = HashMap::with_capacity(listed.len());
+    for lane in listed {
+        match queues.entry(lane.queue.clone()) {
+            Entry::Vacant(first) => drop(first.insert(lane)),
+            Entry::Occupied(mut queue) => {
+                let queue = queue.get_mut();
+                queue.stats += lane.stats;
+                queue.oldest_ready_ms = queue.oldest_ready_ms.max(lane.oldest_ready_ms);
+            }
+        }
+    }
+    queues.into_values().collect()
 }

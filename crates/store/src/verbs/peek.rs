@@ -1,4 +1,4 @@
-use tidegate_core::{Job, JobId, QueueKey, State};
+use tidegate_core::{Job, JobId, Lane, QueueKey, State};
 
 use super::HINTS_PER_CALL;
 use crate::bodies::{Incomplete, Record, carried_bytes};
@@ -23,20 +23,26 @@ enum Look {
 }
 
 impl Store {
-    /// The job that the next consumer of a queue would get.
+    /// The job that the next consumer of a lane would get.
     ///
     /// # Errors
     /// Redis is unavailable, or the record cannot be decoded.
-    pub async fn peek_ready(&self, queue: &QueueKey) -> Result<Option<Peeked>, StoreError> {
-        self.peek_oldest(queue, State::Ready).await
+    pub async fn peek_ready<'a>(
+        &self,
+        lane: impl Into<Lane<'a>>,
+    ) -> Result<Option<Peeked>, StoreError> {
+        self.peek_oldest(lane.into(), State::Ready).await
     }
 
-    /// The job that has been in the dead letter of a queue for longest.
+    /// The job that has been in the dead letter of a lane for longest.
     ///
     /// # Errors
     /// Redis is unavailable, or the record cannot be decoded.
-    pub async fn peek_dead(&self, queue: &QueueKey) -> Result<Option<Peeked>, StoreError> {
-        self.peek_oldest(queue, State::Dead).await
+    pub async fn peek_dead<'a>(
+        &self,
+        lane: impl Into<Lane<'a>>,
+    ) -> Result<Option<Peeked>, StoreError> {
+        self.peek_oldest(lane.into(), State::Dead).await
     }
 
     /// A job of a queue, whatever its state.
@@ -48,12 +54,12 @@ impl Store {
         queue: &QueueKey,
         id: JobId,
     ) -> Result<Option<Peeked>, StoreError> {
-        if id.bucket() != self.bucket_of(queue) {
+        if !self.has_bucket_of(id) {
             return Ok(None);
         }
-        let call = self.peek(queue).arg("job").job(Some(id));
+        let call = self.peek(queue, id.bucket()).arg("job").job(Some(id));
         let call = call.arg(carried_bytes(1));
-        match self.look(queue, call).await? {
+        match self.look(queue, id.bucket(), call).await? {
             Look::Found(peeked) => Ok(Some(peeked)),
             Look::Nothing | Look::Again => Ok(None),
         }
@@ -61,18 +67,19 @@ impl Store {
 
     async fn peek_oldest(
         &self,
-        queue: &QueueKey,
+        lane: Lane<'_>,
         state: State,
     ) -> Result<Option<Peeked>, StoreError> {
+        let bucket = self.bucket_of(lane);
         loop {
             let call = self
-                .peek(queue)
+                .peek(lane.queue, bucket)
                 .arg(state.word())
                 .arg(HINTS_PER_CALL)
                 .arg("")
                 .arg("")
                 .arg(carried_bytes(1));
-            match self.look(queue, call).await? {
+            match self.look(lane.queue, bucket, call).await? {
                 Look::Found(peeked) => return Ok(Some(peeked)),
                 Look::Nothing => return Ok(None),
                 Look::Again => {}
@@ -80,13 +87,14 @@ impl Store {
         }
     }
 
-    fn peek(&self, queue: &QueueKey) -> Call<'_> {
-        self.call_on_queue(&PEEK, queue)
+    fn peek(&self, queue: &QueueKey, bucket: u16) -> Call<'_> {
+        self.call_on_queue(&PEEK, queue, bucket)
     }
 
     /// Whether a job is gone.
     pub(crate) async fn is_gone(&self, queue: &QueueKey, id: JobId) -> Result<bool, StoreError> {
-        let call = self.peek(queue).arg("job").job(Some(id)).arg(0);
+        let call = self.peek(queue, id.bucket());
+        let call = call.arg("job").job(Some(id)).arg(0);
         let reply = call.send().await?;
         match reply.token() {
             "none" => Ok(true),
@@ -95,12 +103,16 @@ impl Store {
         }
     }
 
-    async fn look(&self, queue: &QueueKey, call: Call<'_>) -> Result<Look, StoreError> {
+    async fn look(
+        &self,
+        queue: &QueueKey,
+        bucket: u16,
+        call: Call<'_>,
+    ) -> Result<Look, StoreError> {
         let mut reply = call.send().await?;
         match reply.token() {
             "ok" => {
                 let now_ms = reply.count()?;
-                let bucket = self.bucket_of(queue);
                 let record = Record::read(bucket, reply.count()?, reply.bytes()?)?;
                 match self.complete(queue, vec![record]).await?.pop() {
                     Some(Ok(job)) => Ok(Look::Found(Peeked { job, now_ms })),

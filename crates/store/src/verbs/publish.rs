@@ -1,5 +1,5 @@
 use tidegate_core::codec::{NewRecord, encode_new_job};
-use tidegate_core::{InvalidJob, JobId, NewJob, QueueKey};
+use tidegate_core::{InvalidJob, JobId, Lane, NewJob};
 
 use crate::bodies::{SMALL_TRANSFER_BYTES_MAX, Uploads};
 use crate::reply::Reply;
@@ -22,16 +22,16 @@ pub struct Published {
 
 impl Store {
     /// Publishes 1 to [`PUBLISH_JOBS_MAX`] jobs, all or none of them, and answers their ids in order.
-    /// The job `replaces`, if it is a job of this queue, is deleted in the same step.
+    /// The job `replaces`, if it is a job of this lane, is deleted in the same step.
     ///
-    /// A job due at once joins the tail of its queue; the others wait for their time.
+    /// A job due at once joins the tail of the lane; the others wait for their time.
     ///
     /// # Errors
     /// [`StoreError::Invalid`] before anything was sent; otherwise Redis is unavailable, and the
     /// jobs may or may not have been published when it is [`crate::Unavailable::Away`].
-    pub async fn publish(
+    pub async fn publish<'a>(
         &self,
-        queue: &QueueKey,
+        lane: impl Into<Lane<'a>>,
         jobs: &[NewJob],
         replaces: Option<JobId>,
     ) -> Result<Vec<JobId>, StoreError> {
@@ -54,7 +54,8 @@ impl Store {
         for job in jobs {
             job.check()?;
         }
-        let bucket = self.bucket_of(queue);
+        let lane = lane.into();
+        let bucket = self.bucket_of(lane);
         let replaces = replaces.filter(|id| id.bucket() == bucket);
         let nonces: Vec<u16> = jobs.iter().map(|_| rand::random()).collect();
         let records = jobs.iter().zip(&nonces);
@@ -64,7 +65,9 @@ impl Store {
         let keys = self.keys(bucket);
         let uploads = Uploads::take_from(&mut records, keys, self.inner.config.inline_limit_bytes);
         let bytes: usize = records.iter().map(|record| record.payload.len()).sum();
-        let call = self.call_on_queue(&PUBLISH, queue).job(replaces);
+        let call = self
+            .call_on_queue(&PUBLISH, lane.queue, bucket)
+            .job(replaces);
         let call = records
             .into_iter()
             .fold(call.arg(uploads.name), |call, record| {

@@ -28,11 +28,11 @@ impl Store {
         id: JobId,
         attempt: u32,
     ) -> Result<Released, StoreError> {
-        if id.bucket() != self.bucket_of(queue) {
+        if !self.has_bucket_of(id) {
             return Ok(Released::AlreadyGone);
         }
         let call = self
-            .call_on_queue(&RELEASE, queue)
+            .call_on_queue(&RELEASE, queue, id.bucket())
             .job(Some(id))
             .arg(attempt);
         let reply = call.send().await?;

@@ -1,5 +1,5 @@
 use metrics::counter;
-use tidegate_core::{DURATION_MS_MAX, Job, JobId, QueueKey};
+use tidegate_core::{DURATION_MS_MAX, Job, JobId, Lane, QueueKey};
 
 use super::HINTS_PER_CALL;
 use crate::bodies::{Incomplete, Record, carried_bytes};
@@ -28,9 +28,9 @@ pub struct Reserved {
 }
 
 impl Store {
-    /// Takes the oldest live jobs of a queue under leases: claims are served in order, each one until
-    /// it has its count or the queue is empty. Expired and stale entries are skipped, so an empty
-    /// answer means that the queue is empty.
+    /// Takes the oldest live jobs of a lane under leases: claims are served in order, each one until
+    /// it has its count or the lane is empty. Expired and stale entries are skipped, so an empty
+    /// answer means that the lane is empty.
     ///
     /// # Errors
     /// Redis is unavailable; jobs that it had already leased are released without costing a try, or where
@@ -38,15 +38,16 @@ impl Store {
     ///
     /// A job whose record cannot be decoded is passed over: it is never delivered, and is dead when its
     /// tries are used up. The log names it.
-    pub async fn reserve(
+    pub async fn reserve<'a>(
         &self,
-        queue: &QueueKey,
+        lane: impl Into<Lane<'a>>,
         claims: &[Claim],
     ) -> Result<Reserved, StoreError> {
+        let lane = lane.into();
         let mut leases = Vec::new();
-        let reserved = self.reserve_all(queue, claims, &mut leases).await;
+        let reserved = self.reserve_all(lane, claims, &mut leases).await;
         if let Err(StoreError::Unavailable { .. }) = reserved {
-            self.release_all(queue, leases).await;
+            self.release_all(lane.queue, leases).await;
         }
         reserved
     }
@@ -54,14 +55,14 @@ impl Store {
     /// Notes in `leases` each delivery that was made, whatever happens then.
     async fn reserve_all(
         &self,
-        queue: &QueueKey,
+        lane: Lane<'_>,
         claims: &[Claim],
         leases: &mut Vec<(JobId, u32)>,
     ) -> Result<Reserved, StoreError> {
         let mut open: Vec<Claim> = claims.to_vec();
         let mut jobs: Vec<Vec<Job>> = vec![Vec::new(); claims.len()];
         loop {
-            let (mut more, now_ms, found) = self.reserve_once(queue, &open, leases).await?;
+            let (mut more, now_ms, found) = self.reserve_once(lane, &open, leases).await?;
             let mut found = found.into_iter();
             for (claim, jobs) in open.iter_mut().zip(&mut jobs) {
                 for job in found.by_ref().take(usize::from(claim.count)) {
@@ -84,14 +85,15 @@ impl Store {
     /// now and cannot be decoded.
     async fn reserve_once(
         &self,
-        queue: &QueueKey,
+        lane: Lane<'_>,
         claims: &[Claim],
         leases: &mut Vec<(JobId, u32)>,
     ) -> Result<(bool, u64, Vec<Option<Job>>), StoreError> {
-        let bucket = self.bucket_of(queue);
+        let Lane { queue, .. } = lane;
+        let bucket = self.bucket_of(lane);
         let wanted = claims.iter().map(|claim| usize::from(claim.count)).sum();
-        let call = self.call_on_queue(&RESERVE, queue).arg(HINTS_PER_CALL);
-        let call = call.arg(carried_bytes(wanted));
+        let call = self.call_on_queue(&RESERVE, queue, bucket);
+        let call = call.arg(HINTS_PER_CALL).arg(carried_bytes(wanted));
         let call = claims.iter().fold(call, |call, claim| {
             call.arg(claim.count).arg(claim.ttr_ms.min(DURATION_MS_MAX))
         });

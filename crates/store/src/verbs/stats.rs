@@ -1,4 +1,4 @@
-use tidegate_core::QueueKey;
+use tidegate_core::Lane;
 
 use crate::reply::Reply;
 use crate::script::{LazyScript, script};
@@ -6,7 +6,7 @@ use crate::{Store, StoreError};
 
 static STATS: LazyScript = script!("stats");
 
-/// The jobs of a queue by state. Jobs whose time to live is over count until the sweep has seen them,
+/// The jobs of a queue, or of a lane, by state. Jobs whose time to live is over count until the sweep has seen them,
 /// about a second later.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Stats {
@@ -44,12 +44,13 @@ impl Stats {
 }
 
 impl Store {
-    /// Counts the jobs of a queue.
+    /// Counts the jobs of a lane.
     ///
     /// # Errors
     /// Redis is unavailable.
-    pub async fn stats(&self, queue: &QueueKey) -> Result<Stats, StoreError> {
-        let call = self.call_on_queue(&STATS, queue);
+    pub async fn stats<'a>(&self, lane: impl Into<Lane<'a>>) -> Result<Stats, StoreError> {
+        let lane = lane.into();
+        let call = self.call_on_queue(&STATS, lane.queue, self.bucket_of(lane));
         Stats::read(&mut call.send().await?.ok()?)
     }
 }
