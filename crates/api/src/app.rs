@@ -12,8 +12,9 @@ use tidegate_store::Store;
 use crate::body::Reading;
 use crate::config::{Config, DEFAULT_POOL, DurabilityConfig, JobDefaults, RequestLimits};
 use crate::durable::Aim;
+use crate::lanes::LaneTable;
 use crate::limits::LimitDesk;
-use crate::metrics::{PoolFigures, RequestFigures};
+use crate::metrics::{PoolFigures, RequestFigures, storage_failed};
 use crate::pool::{Deployment, Pool};
 use crate::tokens::{TokenDesk, TokenForm};
 use crate::waiters::{Room, Waiters};
@@ -62,7 +63,13 @@ impl App {
     ) -> Self {
         let deployment = |(name, store): (String, Store)| {
             let figures = Arc::new(PoolFigures::new(&name, config.metrics.queues_max));
-            (name.into(), Deployment { store, figures })
+            let lanes = Arc::new(LaneTable::new(store.clone()));
+            let deployment = Deployment {
+                store,
+                lanes,
+                figures,
+            };
+            (name.into(), deployment)
         };
         let deployments = stores.into_iter().map(deployment).collect();
         let form = match config.hash_tokens {
@@ -91,6 +98,16 @@ impl App {
             requests,
             nowhere: RequestFigures::default(),
             names_max: config.metrics.queues_max,
+        }
+    }
+
+    /// Reads how many lanes the queues have, so that the first requests find what is in them. Where that
+    /// fails it is tried again once a second, as long as the daemon serves.
+    pub(crate) async fn read_lanes(&self) {
+        for pool in self.pools() {
+            if let Err(error) = pool.lanes.read().await {
+                storage_failed(&error);
+            }
         }
     }
 

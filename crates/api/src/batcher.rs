@@ -10,16 +10,35 @@
 //! There is no timer: alone, a request is sent at once and waits for nobody. Under load a call carries
 //! what came during the one before it; 64 jobs in one call cost Redis a third of what they cost in 64.
 //! Queues do not wait for each other.
+//!
+//! **Lanes.** A queue with several lanes still has one line: its batches, not its jobs, go to the lanes in
+//! turn, since a line for each lane would make batches as much smaller as there are lanes. Several calls of
+//! a line are under way, each in a lane of its own, where a full batch has gathered, or where one takes so
+//! long that its server must be in trouble: the others then go on without that lane.
 
-use std::collections::{HashMap, VecDeque};
+mod line;
+
+use std::collections::HashMap;
+use std::hash::Hash;
+use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use tidegate_core::{JobId, NewJob, QueueKey};
-use tidegate_store::{Acked, Done, PUBLISH_JOBS_MAX, Published, Store, StoreError, Unavailable};
+use tidegate_store::{Acked, Done, Published, StoreError, Unavailable};
 use tokio::sync::oneshot;
+use tokio::time::timeout;
+
+use crate::pool::Deployment;
+use line::{Batch, Line, Role};
+
+/// A line with several lanes does not wait for a call that takes longer.
+const PROMPT: Duration = Duration::from_millis(25);
 
 /// A verb that takes many wishes in one call.
 pub(crate) trait Verb: Send + Sync + 'static {
+    /// What a line is about.
+    type Subject: Clone + Eq + Hash + Send + Sync + 'static;
     /// What one request asks for.
     type Wish: Send + 'static;
     /// What becomes of it.
@@ -28,10 +47,14 @@ pub(crate) trait Verb: Send + Sync + 'static {
     /// How many jobs a wish is about.
     fn jobs(wish: &Self::Wish) -> usize;
 
+    /// How many lanes its calls may go to, at least 1.
+    fn lanes(to: &Deployment, subject: &Self::Subject) -> u16;
+
     /// Carries wishes out, all or none, and answers their outcomes in order.
     fn call(
-        store: &Store,
-        queue: &QueueKey,
+        to: &Deployment,
+        subject: &Self::Subject,
+        lane: u16,
         wishes: Vec<Self::Wish>,
     ) -> impl Future<Output = Result<Vec<Self::Outcome>, StoreError>> + Send;
 }
@@ -41,9 +64,9 @@ pub(crate) trait Verb: Send + Sync + 'static {
 pub(crate) struct Batcher<V: Verb>(Arc<Inner<V>>);
 
 struct Inner<V: Verb> {
-    store: Store,
-    /// A queue is in here while its serve loop is at work.
-    lines: Mutex<HashMap<QueueKey, VecDeque<Waiting<V>>>>,
+    to: Deployment,
+    /// A subject is in here while somebody waits, or a call about it is under way.
+    lines: Mutex<HashMap<V::Subject, Line<Waiting<V>>>>,
 }
 
 struct Waiting<V: Verb> {
@@ -58,11 +81,9 @@ impl<V: Verb> std::fmt::Debug for Inner<V> {
 }
 
 impl<V: Verb> Batcher<V> {
-    pub(crate) fn new(store: Store) -> Self {
-        Self(Arc::new(Inner {
-            store,
-            lines: Mutex::default(),
-        }))
+    pub(crate) fn new(to: Deployment) -> Self {
+        let lines = Mutex::default();
+        Self(Arc::new(Inner { to, lines }))
     }
 
     /// Carries a wish out, together with others. A caller that does not wait for the end leaves the
@@ -72,67 +93,122 @@ impl<V: Verb> Batcher<V> {
     /// The call that it was part of failed.
     pub(crate) async fn submit(
         &self,
-        queue: &QueueKey,
+        subject: &V::Subject,
         wish: V::Wish,
     ) -> Result<V::Outcome, StoreError> {
         let (sender, outcome) = oneshot::channel();
+        let jobs = V::jobs(&wish);
         let waiting = Waiting {
             wish,
             outcome: sender,
         };
-        if self.0.enter(queue, waiting) {
-            tokio::spawn(serve(Arc::clone(&self.0), queue.clone()));
+        if let Some(role) = self.0.enter(subject, waiting, jobs) {
+            spawn_serving(&self.0, subject, role);
         }
         outcome.await.unwrap_or_else(|_| Err(gone()))
     }
 }
 
 impl<V: Verb> Inner<V> {
-    fn lock(&self) -> MutexGuard<'_, HashMap<QueueKey, VecDeque<Waiting<V>>>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<V::Subject, Line<Waiting<V>>>> {
         self.lines.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Puts a wish at the end of its line. Whether a serve loop has to be started.
-    fn enter(&self, queue: &QueueKey, waiting: Waiting<V>) -> bool {
-        let mut lines = self.lock();
-        if let Some(line) = lines.get_mut(queue) {
-            line.push_back(waiting);
-            return false;
-        }
-        lines.insert(queue.clone(), VecDeque::from([waiting]));
-        true
+    fn lanes(&self, subject: &V::Subject) -> u16 {
+        V::lanes(&self.to, subject)
     }
 
-    /// What goes together next; nothing ends the loop.
-    fn next_batch(&self, queue: &QueueKey) -> Option<Vec<Waiting<V>>> {
+    /// Puts a wish at the end of its line. The role of the serve loop that has to be started, if one has to.
+    fn enter(&self, subject: &V::Subject, waiting: Waiting<V>, jobs: usize) -> Option<Role> {
+        let lanes = self.lanes(subject);
         let mut lines = self.lock();
-        let line = lines.get_mut(queue)?;
-        if line.is_empty() {
-            lines.remove(queue);
-            return None;
+        // Under load the line is there, and the name need not be cloned.
+        if let Some(line) = lines.get_mut(subject) {
+            line.push(waiting, jobs);
+            return line.start(lanes);
         }
-        let mut jobs = 0;
-        let fits = |waiting: &&Waiting<V>| {
-            jobs += V::jobs(&waiting.wish);
-            jobs <= PUBLISH_JOBS_MAX
-        };
-        let count = line.iter().take_while(fits).count();
-        Some(line.drain(..count.max(1)).collect())
+        let line = lines.entry(subject.clone()).or_default();
+        line.push(waiting, jobs);
+        line.start(lanes)
+    }
+
+    /// What goes together next, by the line's own rules; nothing ends the loop.
+    fn next_batch(
+        &self,
+        subject: &V::Subject,
+        next: impl FnOnce(&mut Line<Waiting<V>>, u16) -> Option<Batch<Waiting<V>>>,
+    ) -> Option<Batch<Waiting<V>>> {
+        let lanes = self.lanes(subject);
+        let mut lines = self.lock();
+        let line = lines.get_mut(subject)?;
+        let batch = next(line, lanes);
+        if batch.is_none() && line.is_over() {
+            lines.remove(subject);
+        }
+        batch
+    }
+
+    /// Has the others of a line go on without the call of its leading loop.
+    fn give_up_lead(self: &Arc<Self>, subject: &V::Subject) {
+        let lanes = self.lanes(subject);
+        let role = self.lock().get_mut(subject).and_then(|line| {
+            line.give_up_lead();
+            line.start(lanes)
+        });
+        if let Some(role) = role {
+            spawn_serving(self, subject, role);
+        }
     }
 }
 
-/// Serves a line until it is empty. A task of its own: no caller who leaves can end it half-way.
-async fn serve<V: Verb>(inner: Arc<Inner<V>>, queue: QueueKey) {
-    let line = LineOf {
-        inner: &inner,
-        queue: &queue,
+/// A task of its own: no caller who leaves can end it half-way.
+fn spawn_serving<V: Verb>(inner: &Arc<Inner<V>>, subject: &V::Subject, role: Role) {
+    let serving = Serving {
+        inner: Arc::clone(inner),
+        subject: subject.clone(),
     };
-    while let Some(batch) = inner.next_batch(&queue) {
+    tokio::spawn(serving.run(role));
+}
+
+/// A serve loop at work.
+struct Serving<V: Verb> {
+    inner: Arc<Inner<V>>,
+    subject: V::Subject,
+}
+
+impl<V: Verb> Serving<V> {
+    /// Serves the line while there is something for a loop of this role.
+    async fn run(self, role: Role) {
+        let subject = &self.subject;
+        let first = |line: &mut Line<_>, lanes| line.first(role, lanes);
+        let mut batch = self.inner.next_batch(subject, first);
+        while let Some(Batch { role, lane, wishes }) = batch {
+            let role = self.carry_out(role, lane, wishes).await;
+            let next = |line: &mut Line<_>, lanes| line.next(role, lane, lanes);
+            batch = self.inner.next_batch(subject, next);
+        }
+    }
+
+    /// Makes one call, and tells everybody how it went. The role of the loop after it.
+    async fn carry_out(&self, role: Role, lane: u16, batch: Vec<Waiting<V>>) -> Role {
+        let Self { inner, subject } = self;
         let (wishes, callers): (Vec<_>, Vec<_>) = batch
             .into_iter()
             .map(|waiting| (waiting.wish, waiting.outcome))
             .unzip();
-        match V::call(&inner.store, &queue, wishes).await {
+        let mut call = pin!(V::call(&inner.to, subject, lane, wishes));
+        let may_give_up = role == Role::Leading && inner.lanes(subject) > 1;
+        let (outcomes, role) = match may_give_up {
+            false => (call.await, role),
+            true => match timeout(PROMPT, &mut call).await {
+                Ok(outcomes) => (outcomes, role),
+                Err(_) => {
+                    inner.give_up_lead(subject);
+                    (call.await, Role::Extra)
+                }
+            },
+        };
+        match outcomes {
             Ok(outcomes) => {
                 for (caller, outcome) in callers.into_iter().zip(outcomes) {
                     // Whoever left does not want to know.
@@ -145,21 +221,16 @@ async fn serve<V: Verb>(inner: Arc<Inner<V>>, queue: QueueKey) {
                 }
             }
         }
+        role
     }
-    drop(line);
 }
 
-/// A loop that ends by itself has left no line behind. One that panicked would leave one that nobody
+/// A loop that ends by itself has left nobody behind. One that panicked would leave a line that nobody
 /// serves: whoever is in it is told that the call failed.
-struct LineOf<'a, V: Verb> {
-    inner: &'a Inner<V>,
-    queue: &'a QueueKey,
-}
-
-impl<V: Verb> Drop for LineOf<'_, V> {
+impl<V: Verb> Drop for Serving<V> {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            self.inner.lock().remove(self.queue);
+            self.inner.lock().remove(&self.subject);
         }
     }
 }
@@ -171,11 +242,12 @@ fn gone() -> StoreError {
     }
 }
 
-/// Publishing: each wish is up to 64 jobs.
+/// Publishing: each wish is up to 64 jobs for a queue.
 #[derive(Debug)]
 pub(crate) struct Publish;
 
 impl Verb for Publish {
+    type Subject = QueueKey;
     type Wish = Vec<NewJob>;
     type Outcome = Published;
 
@@ -183,14 +255,19 @@ impl Verb for Publish {
         wish.len()
     }
 
+    fn lanes(to: &Deployment, queue: &QueueKey) -> u16 {
+        to.lanes.open(queue)
+    }
+
     async fn call(
-        store: &Store,
+        to: &Deployment,
         queue: &QueueKey,
+        lane: u16,
         wishes: Vec<Vec<NewJob>>,
     ) -> Result<Vec<Published>, StoreError> {
         let counts: Vec<usize> = wishes.iter().map(Vec::len).collect();
         let jobs: Vec<NewJob> = wishes.into_iter().flatten().collect();
-        let Published { ids, receipt } = store.publish_with_receipt(queue, &jobs, None).await?;
+        let Published { ids, receipt } = to.lanes.publish(queue, lane, &jobs, None).await?;
         let mut ids = ids.into_iter();
         let of_wish = |count: usize| Published {
             ids: ids.by_ref().take(count).collect(),
@@ -200,11 +277,12 @@ impl Verb for Publish {
     }
 }
 
-/// Acknowledging: each wish is one job.
+/// Acknowledging: each wish is one of the jobs that a queue has in a bucket.
 #[derive(Debug)]
 pub(crate) struct Ack;
 
 impl Verb for Ack {
+    type Subject = (QueueKey, u16);
     type Wish = JobId;
     type Outcome = Acked;
 
@@ -212,13 +290,19 @@ impl Verb for Ack {
         1
     }
 
+    /// A bucket has one lane of a queue.
+    fn lanes(_to: &Deployment, _subject: &(QueueKey, u16)) -> u16 {
+        1
+    }
+
     async fn call(
-        store: &Store,
-        queue: &QueueKey,
+        to: &Deployment,
+        (queue, _): &(QueueKey, u16),
+        _lane: u16,
         wishes: Vec<JobId>,
     ) -> Result<Vec<Acked>, StoreError> {
         let done = |id| Done { id, attempt: None };
         let jobs: Vec<Done> = wishes.into_iter().map(done).collect();
-        store.ack_all(queue, &jobs).await
+        to.store.ack_all(queue, &jobs).await
     }
 }

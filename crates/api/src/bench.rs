@@ -9,6 +9,7 @@ use tidegate_core::{JobId, NewJob, QueueKey};
 use tidegate_store::{Claim, Store, StoreError};
 
 use crate::batcher::{Batcher, Publish, Verb};
+use crate::lanes::LaneTable;
 use crate::metrics::PoolFigures;
 use crate::pool::Deployment;
 use crate::waiters::{Source, Waiters};
@@ -33,8 +34,8 @@ impl Batching {
     #[must_use]
     pub fn new(store: &Store, queue: QueueKey) -> Self {
         Self {
-            publishing: Batcher::new(store.clone()),
-            echoing: Batcher::new(store.clone()),
+            publishing: Batcher::new(deployment(store)),
+            echoing: Batcher::new(deployment(store)),
             queue,
         }
     }
@@ -67,12 +68,8 @@ impl Waiting {
     /// For one queue. To be called on a runtime.
     #[must_use]
     pub fn new(store: &Store, queue: QueueKey) -> Self {
-        let deployment = Deployment {
-            store: store.clone(),
-            figures: Arc::new(PoolFigures::new(POOL, 1)),
-        };
         let pool: Arc<str> = POOL.into();
-        let deployments = BTreeMap::from([(Arc::clone(&pool), deployment)]);
+        let deployments = BTreeMap::from([(Arc::clone(&pool), deployment(store))]);
         Self {
             waiters: Waiters::new(&deployments, POLL_INTERVAL),
             sources: [Source { pool, queue }],
@@ -86,11 +83,20 @@ impl Waiting {
     }
 }
 
+fn deployment(store: &Store) -> Deployment {
+    Deployment {
+        store: store.clone(),
+        lanes: Arc::new(LaneTable::new(store.clone())),
+        figures: Arc::new(PoolFigures::new(POOL, 1)),
+    }
+}
+
 /// A verb that does nothing.
 #[derive(Debug)]
 struct Echo;
 
 impl Verb for Echo {
+    type Subject = QueueKey;
     type Wish = u64;
     type Outcome = u64;
 
@@ -98,9 +104,14 @@ impl Verb for Echo {
         1
     }
 
+    fn lanes(_to: &Deployment, _queue: &QueueKey) -> u16 {
+        1
+    }
+
     async fn call(
-        _store: &Store,
+        _to: &Deployment,
         _queue: &QueueKey,
+        _lane: u16,
         wishes: Vec<u64>,
     ) -> Result<Vec<u64>, StoreError> {
         Ok(wishes)

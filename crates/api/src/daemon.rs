@@ -98,6 +98,7 @@ pub async fn run(config: Config, process: Process) -> Result<(), StartError> {
         reloaded.set_job_defaults(config.job);
         accounts.replace(&config.accounts);
     });
+    app.read_lanes().await;
     serve(&app, public, stop.begun, config.drain_timeout).await;
     admin_stop.cancel();
     // The last look at the metrics may be cut.

@@ -24,6 +24,7 @@ mod context;
 mod daemon;
 mod durable;
 mod front;
+mod lanes;
 mod limits;
 mod lmstfy;
 mod metrics;

@@ -8,11 +8,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tidegate_core::{JobId, NewJob, QueueKey};
+use futures_util::future::try_join_all;
+use tidegate_core::{JobId, Lane, NewJob, QueueKey};
 use tidegate_store::{Acked, Peeked, Published, Stats, Store, StoreError};
 
 use crate::batcher::{Ack, Batcher, Publish};
 use crate::durable::{Aim, Stored};
+use crate::lanes::LaneTable;
 use crate::metrics::{Collector, PoolFigures};
 use crate::waiters::Source;
 
@@ -24,6 +26,8 @@ const BATCHED_BYTES_MAX: usize = 16 * 1024;
 pub(crate) struct Deployment {
     /// The jobs.
     pub(crate) store: Store,
+    /// How many lanes its queues have.
+    pub(crate) lanes: Arc<LaneTable>,
     /// What is counted.
     pub(crate) figures: Arc<PoolFigures>,
 }
@@ -37,6 +41,8 @@ pub(crate) struct Pool {
     pub(crate) figures: Arc<PoolFigures>,
     /// What Redis knows of all queues of its deployment.
     pub(crate) collector: Collector,
+    /// How many lanes the queues of its deployment have.
+    pub(crate) lanes: Arc<LaneTable>,
     store: Store,
     publishing: Batcher<Publish>,
     acking: Batcher<Ack>,
@@ -51,13 +57,20 @@ impl Pool {
         refresh: Duration,
         moves_to: Option<Arc<Self>>,
     ) -> Self {
-        let Deployment { store, figures } = deployment;
+        let publishing = Batcher::new(deployment.clone());
+        let acking = Batcher::new(deployment.clone());
+        let Deployment {
+            store,
+            lanes,
+            figures,
+        } = deployment;
         Self {
             collector: Collector::new(&name, store.clone(), refresh),
             name,
-            publishing: Batcher::new(store.clone()),
-            acking: Batcher::new(store.clone()),
+            publishing,
+            acking,
             figures,
+            lanes,
             store,
             moves_to,
         }
@@ -66,6 +79,14 @@ impl Pool {
     /// This pool and the one it moves to.
     pub(crate) fn both(&self) -> impl Iterator<Item = &Self> {
         [self].into_iter().chain(self.moves_to.as_deref())
+    }
+
+    /// Where jobs of a queue may be: the lanes of each of [`Self::both`].
+    fn places<'a>(&'a self, queue: &'a QueueKey) -> impl Iterator<Item = (&'a Self, Lane<'a>)> {
+        self.both().flat_map(move |pool| {
+            let used = pool.lanes.used(queue);
+            (0..used).map(move |number| (pool, queue.lane(number)))
+        })
     }
 
     /// Where the jobs of these queues come from. The order of the queues counts first.
@@ -81,8 +102,8 @@ impl Pool {
     }
 
     /// Stores jobs, all or none, waits until they are as safe as they should be, and then takes the job away that
-    /// they replace. In a pool that migrates the replaced job may be in the other deployment: a crash in
-    /// between, or new jobs that are not as safe, leave both.
+    /// they replace: in one step, unless that is in a lane that is closed, or in the other deployment of a pool
+    /// that migrates. Then a crash in between, or new jobs that are not as safe, leave both.
     pub(crate) async fn publish(
         &self,
         queue: &QueueKey,
@@ -111,22 +132,30 @@ impl Pool {
         aim.prepare(&self.store).await;
         let bytes: usize = jobs.iter().map(|job| job.body.len()).sum();
         let is_delayed = jobs.iter().any(|job| job.delay_ms > 0);
+        let open = self.lanes.open(queue);
+        let lane_of = |id: JobId| self.store.lane_in(id.bucket(), queue, open);
+        let lane_of_replaced = replaces.and_then(lane_of);
         let published = if replaces.is_some() || bytes > BATCHED_BYTES_MAX {
-            let publishing = self.store.publish_with_receipt(queue, &jobs, replaces);
-            publishing.await?
+            let lane = lane_of_replaced.unwrap_or_else(|| rand::random_range(0..open));
+            self.lanes.publish(queue, lane, &jobs, replaces).await?
         } else {
             self.publishing.submit(queue, jobs).await?
         };
         let Published { ids, receipt } = published;
         self.figures.published(queue, ids.len(), is_delayed);
         let durability = aim.reach(&self.store, receipt, &self.name).await;
+        if let (Some(replaced), None, Ok(_)) = (replaces, lane_of_replaced, &durability) {
+            // Its lane is closed, so it could not go in the same step.
+            let _ = self.store.ack(queue, replaced, None).await?;
+        }
         Ok(Stored { ids, durability })
     }
 
     /// Deletes a job, wherever it is, if it is there.
     pub(crate) async fn ack(&self, queue: &QueueKey, id: JobId) -> Result<(), StoreError> {
         for pool in self.both() {
-            if let Acked::Done { age_ms, .. } = pool.acking.submit(queue, id).await? {
+            let subject = (queue.clone(), id.bucket());
+            if let Acked::Done { age_ms, .. } = pool.acking.submit(&subject, id).await? {
                 let age = Duration::from_millis(age_ms);
                 pool.figures.acked(queue, age);
                 break;
@@ -136,7 +165,12 @@ impl Pool {
     }
 
     pub(crate) async fn peek_ready(&self, queue: &QueueKey) -> Result<Option<Peeked>, StoreError> {
-        first_found(self.both(), |store| store.peek_ready(queue)).await
+        for (pool, lane) in self.places(queue) {
+            if let Some(peeked) = pool.store.peek_ready(lane).await? {
+                return Ok(pool.show(peeked));
+            }
+        }
+        Ok(None)
     }
 
     pub(crate) async fn peek_job(
@@ -144,24 +178,42 @@ impl Pool {
         queue: &QueueKey,
         id: JobId,
     ) -> Result<Option<Peeked>, StoreError> {
-        first_found(self.both(), |store| store.peek_job(queue, id)).await
+        for pool in self.both() {
+            if let Some(peeked) = pool.store.peek_job(queue, id).await? {
+                return Ok(pool.show(peeked));
+            }
+        }
+        Ok(None)
     }
 
     pub(crate) async fn peek_dead(&self, queue: &QueueKey) -> Result<Option<Peeked>, StoreError> {
-        first_found(self.both(), |store| store.peek_dead(queue)).await
+        for (pool, lane) in self.places(queue) {
+            if let Some(peeked) = pool.store.peek_dead(lane).await? {
+                return Ok(pool.show(peeked));
+            }
+        }
+        Ok(None)
+    }
+
+    fn show(&self, peeked: Peeked) -> Option<Peeked> {
+        self.figures.peeked();
+        Some(peeked)
     }
 
     pub(crate) async fn stats(&self, queue: &QueueKey) -> Result<Stats, StoreError> {
+        let lanes = self
+            .places(queue)
+            .map(|(pool, lane)| pool.store.stats(lane));
         let mut stats = Stats::default();
-        for pool in self.both() {
-            stats += pool.store.stats(queue).await?;
+        for of_lane in try_join_all(lanes).await? {
+            stats += of_lane;
         }
         Ok(stats)
     }
 
     pub(crate) async fn purge_ready(&self, queue: &QueueKey) -> Result<(), StoreError> {
-        for pool in self.both() {
-            let purged = pool.store.purge_ready(queue).await?;
+        for (pool, lane) in self.places(queue) {
+            let purged = pool.store.purge_ready(lane).await?;
             pool.figures.purged(purged);
         }
         Ok(())
@@ -169,8 +221,8 @@ impl Pool {
 
     pub(crate) async fn purge_dead(&self, queue: &QueueKey, limit: u64) -> Result<(), StoreError> {
         let mut left = limit;
-        for pool in self.both() {
-            let purged = pool.store.purge_dead(queue, left).await?;
+        for (pool, lane) in self.places(queue) {
+            let purged = pool.store.purge_dead(lane, left).await?;
             pool.figures.purged(purged);
             left -= purged;
         }
@@ -184,29 +236,11 @@ impl Pool {
         ttl_ms: u64,
     ) -> Result<u64, StoreError> {
         let mut left = limit;
-        for pool in self.both() {
-            let respawned = pool.store.respawn(queue, left, ttl_ms).await?;
+        for (pool, lane) in self.places(queue) {
+            let respawned = pool.store.respawn(lane, left, ttl_ms).await?;
             pool.figures.respawned(respawned);
             left -= respawned;
         }
         Ok(limit - left)
     }
-}
-
-/// What the first of the pools that has something answers.
-async fn first_found<'a, T, F>(
-    pools: impl Iterator<Item = &'a Pool>,
-    look: impl Fn(&'a Store) -> F,
-) -> Result<Option<T>, StoreError>
-where
-    F: Future<Output = Result<Option<T>, StoreError>>,
-{
-    for pool in pools {
-        let found = look(&pool.store).await?;
-        if found.is_some() {
-            pool.figures.peeked();
-            return Ok(found);
-        }
-    }
-    Ok(None)
 }

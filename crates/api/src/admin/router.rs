@@ -12,7 +12,7 @@ use tidegate_service::metrics::Metrics;
 use ulid::Ulid;
 
 use super::accounts::{Accounts, guard};
-use super::{access_log, info, limits, profiles, tokens, views};
+use super::{access_log, info, lanes, limits, profiles, tokens, views};
 use crate::app::App;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -23,6 +23,7 @@ pub(crate) fn router(app: Arc<App>, accounts: Accounts, metrics: Metrics) -> Rou
         .post(limits::create)
         .put(limits::set)
         .delete(limits::delete);
+    let of_queue = get(lanes::show).put(lanes::set).delete(lanes::delete);
     let guard = from_fn_with_state(accounts, guard);
     let readiness = app.readiness.clone();
     // For those who have an account, where there are accounts. What is below is for everybody.
@@ -31,6 +32,8 @@ pub(crate) fn router(app: Arc<App>, accounts: Accounts, metrics: Metrics) -> Rou
         .route("/token/{namespace}/{token}", delete(tokens::delete))
         .route("/token/{namespace}/{token}/limit", limit)
         .route("/limits", get(limits::list))
+        .route("/lanes", get(lanes::list))
+        .route("/lanes/{namespace}/{queue}", of_queue)
         .route("/accesslog", post(access_log::set))
         .route_layer(guard)
         .route("/version", get(views::version))

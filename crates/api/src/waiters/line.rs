@@ -1,4 +1,4 @@
-//! The line of one queue: who waits, in which order, and when the next round is called for. Pure: it
+//! The line of one queue: who waits, in which order, and which lane the next round looks into. Pure: it
 //! knows neither time nor storage.
 
 use std::collections::BTreeMap;
@@ -21,21 +21,37 @@ const REACH_MAX: usize = 100;
 #[derive(Debug)]
 pub(super) struct Line {
     seats: BTreeMap<u64, Arc<Seat>>,
-    /// Seats with lower tickets have had a round that began after their arrival.
-    tried_below: u64,
+    lanes: Vec<Lane>,
+    /// The lane that is next in turn.
+    turn: usize,
+    /// Seats with lower tickets were told that all lanes have been tried.
+    told_below: u64,
     /// A serve loop is at work.
     serving: bool,
-    /// Something happened that calls for another round.
-    again: bool,
-    /// How many jobs the next call may take.
-    reach: usize,
     /// When the line is to be looked at, whatever happens. Kept here for the one who looks.
     pub(super) poll_at: Option<Instant>,
+}
+
+/// What the line knows of a lane of its queue.
+#[derive(Debug)]
+struct Lane {
+    /// Seats with lower tickets have had a round in this lane that began after their arrival.
+    tried_below: u64,
+    /// Seats with lower tickets have had one that failed.
+    failed_below: u64,
+    /// Something happened that calls for another round.
+    again: bool,
+    /// A round is under way.
+    busy: bool,
+    /// How many jobs the next round may take.
+    reach: usize,
 }
 
 /// One call on behalf of a line.
 #[derive(Debug)]
 pub(super) struct Round {
+    /// The lane that is looked into.
+    pub(super) lane: u16,
     /// What is asked for, in the order of the seats.
     pub(super) claims: Vec<Claim>,
     seats: Vec<(u64, Arc<Seat>)>,
@@ -43,14 +59,27 @@ pub(super) struct Round {
     below: u64,
 }
 
+impl Default for Lane {
+    fn default() -> Self {
+        Self {
+            tried_below: 0,
+            failed_below: 0,
+            again: false,
+            busy: false,
+            reach: REACH_MIN,
+        }
+    }
+}
+
+/// Begins with any lane: a line that nobody is in is forgotten, and with it whose turn it was.
 impl Default for Line {
     fn default() -> Self {
         Self {
             seats: BTreeMap::new(),
-            tried_below: 0,
+            lanes: Vec::with_capacity(1),
+            turn: usize::from(rand::random::<u16>()),
+            told_below: 0,
             serving: false,
-            again: false,
-            reach: REACH_MIN,
             poll_at: None,
         }
     }
@@ -68,13 +97,20 @@ impl Line {
         self.seats.remove(&ticket);
     }
 
-    /// There may be jobs. Whether a serve loop has to be started.
-    pub(super) fn ring(&mut self) -> bool {
-        self.again = true;
+    /// There may be jobs: in this lane, or in any. Whether a serve loop has to be started.
+    pub(super) fn ring(&mut self, lane: Option<u16>) -> bool {
+        let all = &mut self.lanes[..];
+        let rung = match lane.map(usize::from) {
+            // A lane that no round has looked into yet is looked into anyway.
+            Some(lane) => all.get_mut(lane..=lane).unwrap_or_default(),
+            None => all,
+        };
+        rung.iter_mut().for_each(|lane| lane.again = true);
         self.start()
     }
 
-    fn start(&mut self) -> bool {
+    /// Whether a serve loop has to be started.
+    pub(super) fn start(&mut self) -> bool {
         !std::mem::replace(&mut self.serving, true)
     }
 
@@ -85,7 +121,7 @@ impl Line {
 
     /// Nobody waits and nobody serves: the line may go.
     pub(super) fn is_over(&self) -> bool {
-        self.seats.is_empty() && !self.serving
+        self.seats.is_empty() && !self.serving && !self.lanes.iter().any(|lane| lane.busy)
     }
 
     /// Whether no serve loop is at work.
@@ -100,38 +136,56 @@ impl Line {
         }
     }
 
-    /// What the serve loop has to do next; `None` ends it.
-    pub(super) fn next_round(&mut self) -> Option<Round> {
+    /// What the serve loop has to do next, where the queue has so many lanes; `None` ends it.
+    pub(super) fn next_round(&mut self, lanes: u16) -> Option<Round> {
+        self.lanes.resize_with(usize::from(lanes), Lane::default);
         let last = self.seats.last_key_value().map(|(ticket, _)| *ticket);
         let below = last.map_or(0, |ticket| ticket + 1);
-        if !self.again && below <= self.tried_below {
-            self.serving = false;
-            return None;
-        }
-        self.again = false;
-        let mut round = Round {
-            claims: Vec::new(),
-            seats: Vec::new(),
-            below,
-        };
-        let mut room = self.reach;
+        let round = self
+            .next_lane(below)
+            .and_then(|lane| self.round(lane, below));
+        self.serving = round.is_some();
+        round
+    }
+
+    /// The next lane that there is a reason to look into, and that nobody is looking into.
+    fn next_lane(&self, below: u64) -> Option<usize> {
+        let count = self.lanes.len();
+        let mut in_turn = (0..count).map(|step| (self.turn + step) % count);
+        in_turn.find(|lane| {
+            let lane = &self.lanes[*lane];
+            !lane.busy && (lane.again || lane.tried_below < below)
+        })
+    }
+
+    fn round(&mut self, number: usize, below: u64) -> Option<Round> {
+        let lane = &mut self.lanes[number];
+        lane.again = false;
+        let (mut claims, mut seats) = (Vec::new(), Vec::new());
+        let mut room = lane.reach;
         for (ticket, seat) in &self.seats {
             let count = usize::from(seat.claim.count);
             if !seat.is_waiting() {
                 continue;
             }
-            if count > room && !round.seats.is_empty() {
+            if count > room && !seats.is_empty() {
                 break;
             }
             room = room.saturating_sub(count);
-            round.claims.push(seat.claim);
-            round.seats.push((*ticket, Arc::clone(seat)));
+            claims.push(seat.claim);
+            seats.push((*ticket, Arc::clone(seat)));
         }
-        if round.seats.is_empty() {
-            self.serving = false;
+        if seats.is_empty() {
             return None;
         }
-        Some(round)
+        lane.busy = true;
+        self.turn = number + 1;
+        Some(Round {
+            lane: number as u16,
+            claims,
+            seats,
+            below,
+        })
     }
 
     /// Hands out what a round brought, `jobs` in the order of its claims. Answers what nobody took.
@@ -159,26 +213,31 @@ impl Line {
                 surplus.push(haul);
             }
         }
-        if all_satisfied {
-            // There may be more. Those who were not in this round will be in the next.
-            self.again = true;
-            self.reach = (self.reach * 2).min(REACH_MAX);
-        } else {
-            // The queue was empty in the end: nobody behind would have found anything either.
-            self.round_over(round.below);
-            self.reach = REACH_MIN;
+        if let Some(lane) = self.lanes.get_mut(usize::from(round.lane)) {
+            lane.busy = false;
+            if all_satisfied {
+                // There may be more. Those who were not in this round will be in the next.
+                lane.again = true;
+                lane.reach = (lane.reach * 2).min(REACH_MAX);
+            } else {
+                // The lane was empty in the end: nobody behind would have found anything either.
+                lane.tried_below = lane.tried_below.max(round.below);
+                lane.reach = REACH_MIN;
+            }
         }
+        self.tell();
         surplus
     }
 
     /// A call failed: so it did for everyone who was in line when it began. Waiting behind each other
     /// for the same failure would have no end.
     pub(super) fn fail(&mut self, round: &Round) {
-        let behind = self.seats.split_off(&round.below);
-        for seat in std::mem::replace(&mut self.seats, behind).into_values() {
-            seat.fail();
+        if let Some(lane) = self.lanes.get_mut(usize::from(round.lane)) {
+            lane.busy = false;
+            lane.tried_below = lane.tried_below.max(round.below);
+            lane.failed_below = lane.failed_below.max(round.below);
         }
-        self.tried_below = self.tried_below.max(round.below);
+        self.tell();
     }
 
     /// The serve loop came to an unexpected end: everyone is told, and the next one starts afresh.
@@ -186,17 +245,27 @@ impl Line {
         for seat in std::mem::take(&mut self.seats).into_values() {
             seat.fail();
         }
+        self.lanes.clear();
         self.serving = false;
     }
 
-    fn round_over(&mut self, below: u64) {
-        if below <= self.tried_below {
-            return;
+    /// Tells the seats for which all lanes have been tried in vain; those that could not look into one of
+    /// them hear of the failure.
+    fn tell(&mut self) {
+        let tried = self.lanes.iter().map(|lane| lane.tried_below);
+        let failed = self.lanes.iter().map(|lane| lane.failed_below);
+        let below = tried.min().unwrap_or(0);
+        let failed_below = failed.max().unwrap_or(0).min(below);
+        let others = self.seats.split_off(&failed_below);
+        for seat in std::mem::replace(&mut self.seats, others).into_values() {
+            seat.fail();
         }
-        for (_, seat) in self.seats.range(self.tried_below..below) {
-            seat.round_over();
+        if below > self.told_below {
+            for (_, seat) in self.seats.range(self.told_below..below) {
+                seat.round_over();
+            }
+            self.told_below = below;
         }
-        self.tried_below = below;
     }
 }
 

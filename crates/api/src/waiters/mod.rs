@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  consumer ──takes──► seat ──enters──► line of queue A ──► serve loop of A ──► store.reserve
-//!    ▲                  │                (seats in order)     one at a time     (claims in order)
+//!    ▲                  │                (seats in order)     a lane at a time  (claims in order)
 //!    │                  └──enters──────► line of queue B ──► serve loop of B        │
 //!    │                                         ▲                                    │
 //!    │                                         │ ring: doorbell, poll, arrival      │
@@ -20,6 +20,11 @@
 //! consumers of one queue cost a few calls, not a thousand, and first come is first served. The loop
 //! goes on as long as somebody is in line who has not had a round that began after his arrival, or the
 //! line was rung during the call, or every claim was satisfied, which means that there may be more.
+//!
+//! **Lanes.** The rounds of a line look into the lanes of its queue in turn, one call at a time: a line for
+//! each lane would make calls of few claims each. A seat has had its round when all lanes have been tried for
+//! it. A doorbell says in which lane it rang. A call that takes long, since a server is in trouble, is left to
+//! itself, and the rounds go on without its lane.
 //!
 //! **Several sources.** A source is a queue in one Redis deployment. A seat enters the lines of its
 //! sources one after the other, each time waiting for a round to find nothing there: that is the strict
@@ -139,22 +144,26 @@ impl Waiters {
         let Some(mut delivery) = self.wait_for_first(sources, claim, patience).await? else {
             return Ok(None);
         };
-        let delivered_from = sources
-            .iter()
-            .position(|source| source == delivery.source());
-        for source in sources
-            .iter()
-            .skip(delivered_from.map_or(sources.len(), |first| first + 1))
-        {
-            let count = usize::from(claim.count).saturating_sub(delivery.len());
-            let Ok(count @ 1..) = u16::try_from(count) else {
-                break;
-            };
-            let rest = Claim { count, ..claim };
-            let more = self.wait_for_first(std::slice::from_ref(source), rest, Duration::ZERO);
-            // What was taken is not given up because a later one could not be looked into.
-            if let Ok(Some(more)) = more.await {
-                delivery.append(more);
+        if delivery.len() >= usize::from(claim.count) {
+            return Ok(Some(delivery));
+        }
+        let first = delivery.source().clone();
+        let behind = sources.iter().skip_while(|source| **source != first);
+        for source in behind {
+            let lanes = self.0.lanes_of(source);
+            let looked_into = u16::from(*source == first);
+            for _ in looked_into..lanes {
+                let count = usize::from(claim.count).saturating_sub(delivery.len());
+                let Ok(count @ 1..) = u16::try_from(count) else {
+                    return Ok(Some(delivery));
+                };
+                let rest = Claim { count, ..claim };
+                let more = self.wait_for_first(std::slice::from_ref(source), rest, Duration::ZERO);
+                match more.await {
+                    Ok(Some(more)) => delivery.append(more),
+                    // What was taken is not given up because a later one could not be looked into.
+                    Ok(None) | Err(RoundFailed) => break,
+                }
             }
         }
         Ok(Some(delivery))
@@ -233,10 +242,16 @@ impl Inner {
         self.lines.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Has the line of a source served, if there is one.
-    fn ring(self: &Arc<Self>, source: &Source) {
+    /// How many lanes there are to look into.
+    fn lanes_of(&self, source: &Source) -> u16 {
+        let pool = self.pools.get(&source.pool);
+        pool.map_or(1, |pool| pool.deployment.lanes.used(&source.queue))
+    }
+
+    /// Has the line of a source served, if there is one: one of its lanes, or all.
+    fn ring(self: &Arc<Self>, source: &Source, lane: Option<u16>) {
         let start = match self.lock().by_source.get_mut(source) {
-            Some(line) => line.ring(),
+            Some(line) => line.ring(lane),
             None => false,
         };
         if start {
@@ -249,7 +264,7 @@ impl Inner {
         let Some(pool) = self.pools.get(&source.pool).filter(|_| !jobs.is_empty()) else {
             return;
         };
-        let Deployment { store, figures } = pool.deployment.clone();
+        let Deployment { store, figures, .. } = pool.deployment.clone();
         let inner = Arc::clone(self);
         let giving_back = async move {
             for (id, attempt) in jobs.into_iter().rev() {
@@ -259,7 +274,7 @@ impl Inner {
                     Err(error) => crate::metrics::storage_failed(&error),
                 }
             }
-            inner.ring(&source);
+            inner.ring(&source, None);
         };
         self.tasks.spawn_on(giving_back, &self.runtime);
     }

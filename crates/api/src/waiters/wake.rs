@@ -1,14 +1,16 @@
-//! What wakes lines: doorbells, and the clock in case one was lost.
+//! What wakes lines: doorbells, lanes that come, and the clock in case a message was lost.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use tidegate_store::{Doorbell, Store};
+use tidegate_store::Doorbell;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
 
 use super::{Inner, Source};
+use crate::lanes::LaneTable;
+use crate::pool::Deployment;
 
 /// Lines are looked through this many times in each poll interval.
 const LOOKS_PER_INTERVAL: u32 = 8;
@@ -22,14 +24,21 @@ impl Inner {
     }
 
     /// Rings lines when Redis says so, until the runtime shuts down.
-    async fn listen(self: &Arc<Self>, pool: &Arc<str>, store: &Store) {
+    async fn listen(self: &Arc<Self>, pool: &Arc<str>, deployment: &Deployment) {
+        let Deployment { store, lanes, .. } = deployment;
         let mut doorbells = store.doorbells();
         while let Some(doorbell) = doorbells.next().await {
             match doorbell {
-                Doorbell::Rang { queue, .. } => self.ring(&Source {
-                    pool: Arc::clone(pool),
-                    queue,
-                }),
+                Doorbell::Rang { queue, bucket } => {
+                    let used = lanes.used(&queue);
+                    let lane = store.lane_in(bucket, &queue, used);
+                    if lane.is_none() {
+                        // A lane that was opened since the last look.
+                        lanes.look();
+                    }
+                    let pool = Arc::clone(pool);
+                    self.ring(&Source { pool, queue }, lane);
+                }
                 Doorbell::Resubscribed => {
                     tracing::debug!(%pool, "listening for doorbells");
                     self.ring_where(|source, _| source.pool == *pool);
@@ -49,6 +58,20 @@ impl Inner {
         }
     }
 
+    /// Rings the lines of queues with several lanes when these are others than before, for ever.
+    async fn follow_lanes(self: &Arc<Self>, pool: &Arc<str>, lanes: &LaneTable) {
+        let ringing = async {
+            loop {
+                lanes.changed().await;
+                for queue in lanes.queues() {
+                    let pool = Arc::clone(pool);
+                    self.ring(&Source { pool, queue }, None);
+                }
+            }
+        };
+        tokio::join!(ringing, lanes.follow());
+    }
+
     fn ring_where(self: &Arc<Self>, wanted: impl Fn(&Source, &super::Line) -> bool) {
         let mut lines = self.lock();
         let chosen = lines
@@ -56,7 +79,7 @@ impl Inner {
             .iter_mut()
             .filter(|(source, line)| wanted(source, line));
         let started: Vec<Source> = chosen
-            .filter_map(|(source, line)| line.ring().then(|| source.clone()))
+            .filter_map(|(source, line)| line.ring(None).then(|| source.clone()))
             .collect();
         drop(lines);
         for source in started {
@@ -67,13 +90,13 @@ impl Inner {
 
 /// Rings lines until told to stop: one subscription a pool and one timer, however many lines there are.
 pub(super) async fn wake(inner: &Arc<Inner>, stop: CancellationToken) {
-    let listening = inner
-        .pools
-        .iter()
-        .map(|(name, pool)| inner.listen(name, &pool.deployment.store));
+    let pools = || inner.pools.iter();
+    let listening = pools().map(|(name, pool)| inner.listen(name, &pool.deployment));
+    let following = pools().map(|(name, pool)| inner.follow_lanes(name, &pool.deployment.lanes));
     tokio::select! {
         () = stop.cancelled() => {}
         _ = join_all(listening) => {}
+        _ = join_all(following) => {}
         () = inner.look_in_turn() => {}
     }
 }

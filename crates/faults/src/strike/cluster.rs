@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use super::{Begun, CALLS_FAIL, DEMOTED, RECOVERY, REPLICATION};
 use crate::fault::Fault;
 use crate::history::{Episode, Span, now};
-use crate::site::{Servers, Site};
+use crate::site::{BUCKETS, Servers, Site};
 
 /// How many keys move at once.
 const PIECE_KEYS: usize = 10;

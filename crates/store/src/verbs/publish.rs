@@ -35,16 +35,16 @@ impl Store {
         jobs: &[NewJob],
         replaces: Option<JobId>,
     ) -> Result<Vec<JobId>, StoreError> {
-        Ok(self.publish_with_receipt(queue, jobs, replaces).await?.ids)
+        Ok(self.publish_with_receipt(lane, jobs, replaces).await?.ids)
     }
 
     /// Publishes as [`Store::publish`] does, for callers who then wait until the jobs are safe.
     ///
     /// # Errors
     /// Those of [`Store::publish`].
-    pub async fn publish_with_receipt(
+    pub async fn publish_with_receipt<'a>(
         &self,
-        queue: &QueueKey,
+        lane: impl Into<Lane<'a>>,
         jobs: &[NewJob],
         replaces: Option<JobId>,
     ) -> Result<Published, StoreError> {

@@ -78,13 +78,13 @@ fn jobs_go_to_seats_in_order_of_arrival() {
     assert!(tested.enter(1), "the first starts the loop");
     assert!(!tested.enter(2));
     tested.enter(1);
-    let round = tested.line.next_round().unwrap();
+    let round = tested.line.next_round(1).unwrap();
     assert_eq!(Tested::counts(&round), [1, 2, 1]);
     assert_eq!(tested.hand_out(round, &[1, 2, 0]), 0);
     assert_eq!(tested.at_seat(0), Some(vec![0]));
     assert_eq!(tested.at_seat(1), Some(vec![1, 2]));
     assert_eq!(tested.at_seat(2), Some(vec![]));
-    assert!(tested.line.next_round().is_none());
+    assert!(tested.line.next_round(1).is_none());
     assert!(!tested.line.is_over(), "one still waits");
     tested.line.leave(2);
     assert!(tested.line.is_over());
@@ -94,12 +94,12 @@ fn jobs_go_to_seats_in_order_of_arrival() {
 fn who_arrives_during_a_call_gets_a_call_of_his_own() {
     let mut tested = Tested::new();
     tested.enter(1);
-    let round = tested.line.next_round().unwrap();
+    let round = tested.line.next_round(1).unwrap();
     tested.enter(1);
     tested.hand_out(round, &[0]);
     assert_eq!(tested.at_seat(0), Some(vec![]));
     assert_eq!(tested.at_seat(1), None, "his round has not begun");
-    let round = tested.line.next_round().unwrap();
+    let round = tested.line.next_round(1).unwrap();
     assert_eq!(
         round.claims.len(),
         2,
@@ -107,21 +107,21 @@ fn who_arrives_during_a_call_gets_a_call_of_his_own() {
     );
     tested.hand_out(round, &[0, 0]);
     assert_eq!(tested.at_seat(1), Some(vec![]));
-    assert!(tested.line.next_round().is_none());
+    assert!(tested.line.next_round(1).is_none());
 }
 
 #[test]
 fn a_ring_during_a_call_means_again() {
     let mut tested = Tested::new();
     tested.enter(1);
-    let round = tested.line.next_round().unwrap();
-    assert!(!tested.line.ring(), "the loop is at work already");
+    let round = tested.line.next_round(1).unwrap();
+    assert!(!tested.line.ring(None), "the loop is at work already");
     tested.hand_out(round, &[0]);
-    let round = tested.line.next_round().unwrap();
+    let round = tested.line.next_round(1).unwrap();
     tested.hand_out(round, &[0]);
-    assert!(tested.line.next_round().is_none());
-    assert!(tested.line.ring(), "the loop has ended");
-    assert!(tested.line.next_round().is_some());
+    assert!(tested.line.next_round(1).is_none());
+    assert!(tested.line.ring(None), "the loop has ended");
+    assert!(tested.line.next_round(1).is_some());
 }
 
 #[test]
@@ -130,18 +130,18 @@ fn a_round_takes_what_fits_and_nobody_overtakes_the_next() {
     for count in [100, 5, 1, 11, 3, 1] {
         tested.enter(count);
     }
-    let round = tested.line.next_round().unwrap();
+    let round = tested.line.next_round(1).unwrap();
     assert_eq!(Tested::counts(&round), [100], "never cut short");
     tested.hand_out(round, &[100]);
-    let round = tested.line.next_round().unwrap();
+    let round = tested.line.next_round(1).unwrap();
     assert_eq!(Tested::counts(&round), [5, 1], "11 more are above 16");
     tested.hand_out(round, &[5, 1]);
-    let round = tested.line.next_round().unwrap();
+    let round = tested.line.next_round(1).unwrap();
     assert_eq!(Tested::counts(&round), [11, 3, 1]);
     tested.hand_out(round, &[11, 2, 0]);
     assert_eq!(tested.at_seat(4).map(|jobs| jobs.len()), Some(2));
     assert_eq!(tested.at_seat(5), Some(vec![]), "nothing was left");
-    assert!(tested.line.next_round().is_none());
+    assert!(tested.line.next_round(1).is_none());
 }
 
 #[test]
@@ -149,7 +149,7 @@ fn jobs_for_a_seat_that_was_left_are_surplus() {
     let mut tested = Tested::new();
     tested.enter(2);
     tested.enter(1);
-    let round = tested.line.next_round().unwrap();
+    let round = tested.line.next_round(1).unwrap();
     tested.line.leave(0);
     assert_eq!(tested.seats[0].leave(), None);
     assert_eq!(tested.hand_out(round, &[2, 1]), 2);
@@ -167,7 +167,7 @@ fn a_seat_that_was_served_elsewhere_claims_nothing_more() {
         now_ms: 1,
     };
     assert_eq!(tested.seats[0].put(elsewhere), Ok(()));
-    let round = tested.line.next_round().unwrap();
+    let round = tested.line.next_round(1).unwrap();
     assert_eq!(round.claims.len(), 1);
     tested.hand_out(round, &[1]);
     assert_eq!(tested.at_seat(1), Some(vec![0]));
@@ -180,16 +180,16 @@ fn a_call_reaches_further_while_there_is_enough() {
         tested.enter(1);
     }
     for reach in [8, 16, 32, 64, 100, 100] {
-        let round = tested.line.next_round().unwrap();
+        let round = tested.line.next_round(1).unwrap();
         assert_eq!(round.claims.len(), reach);
         tested.hand_out(round, &vec![1; reach]);
     }
-    let round = tested.line.next_round().unwrap();
+    let round = tested.line.next_round(1).unwrap();
     assert_eq!(round.claims.len(), 80);
     tested.hand_out(round, &[0; 80]);
-    assert!(tested.line.next_round().is_none());
-    tested.line.ring();
-    assert_eq!(tested.line.next_round().unwrap().claims.len(), 8);
+    assert!(tested.line.next_round(1).is_none());
+    tested.line.ring(None);
+    assert_eq!(tested.line.next_round(1).unwrap().claims.len(), 8);
 }
 
 #[test]
@@ -198,11 +198,11 @@ fn a_call_that_finds_nothing_was_for_everyone_in_line() {
     for _ in 0..50 {
         tested.enter(1);
     }
-    let round = tested.line.next_round().unwrap();
+    let round = tested.line.next_round(1).unwrap();
     assert_eq!(round.claims.len(), 8);
     tested.hand_out(round, &[0; 8]);
     assert_eq!(tested.at_seat(49), Some(vec![]));
-    assert!(tested.line.next_round().is_none());
+    assert!(tested.line.next_round(1).is_none());
 }
 
 #[test]
@@ -211,7 +211,7 @@ fn a_failure_is_told_to_everyone_who_was_in_line() {
     for _ in 0..150 {
         tested.enter(1);
     }
-    let round = tested.line.next_round().unwrap();
+    let round = tested.line.next_round(1).unwrap();
     assert_eq!(round.claims.len(), 8);
     tested.enter(1);
     tested.line.fail(&round);
@@ -223,7 +223,7 @@ fn a_failure_is_told_to_everyone_who_was_in_line() {
         None,
         "who came later has a round of his own"
     );
-    let round = tested.line.next_round().unwrap();
+    let round = tested.line.next_round(1).unwrap();
     assert_eq!(round.claims.len(), 1);
 }
 
@@ -233,6 +233,95 @@ fn an_empty_line_ends_its_loop() {
     tested.enter(1);
     tested.line.leave(0);
     assert!(!tested.line.is_over(), "the loop was started");
-    assert!(tested.line.next_round().is_none());
+    assert!(tested.line.next_round(1).is_none());
     assert!(tested.line.is_over());
+}
+
+/// The lanes that rounds look into, one after the other, all of them in vain.
+fn lanes_tried(tested: &mut Tested, lanes: u16) -> Vec<u16> {
+    let mut tried = Vec::new();
+    while let Some(round) = tested.line.next_round(lanes) {
+        tried.push(round.lane);
+        let nothing = vec![0; round.claims.len()];
+        tested.hand_out(round, &nothing);
+    }
+    tried
+}
+
+#[test]
+fn a_seat_has_had_its_round_when_all_lanes_were_tried() {
+    let mut tested = Tested::new();
+    tested.enter(1);
+    let round = tested.line.next_round(4).unwrap();
+    tested.hand_out(round, &[0]);
+    assert_eq!(tested.at_seat(0), None);
+    tested.enter(1);
+    let mut tried = lanes_tried(&mut tested, 4);
+    assert_eq!(tried.len(), 4, "the first lane again, for who came later");
+    tried.sort_unstable();
+    assert_eq!(tried, [0, 1, 2, 3]);
+    assert_eq!(tested.at_seat(0), Some(vec![]));
+    assert_eq!(tested.at_seat(1), Some(vec![]));
+}
+
+#[test]
+fn lanes_take_turns_while_there_is_enough_in_all() {
+    let mut tested = Tested::new();
+    for _ in 0..1000 {
+        tested.enter(1);
+    }
+    let mut last = None;
+    for _ in 0..12 {
+        let round = tested.line.next_round(3).unwrap();
+        assert!(last.is_none_or(|last| round.lane == (last + 1) % 3));
+        last = Some(round.lane);
+        let jobs = vec![1; round.claims.len()];
+        tested.hand_out(round, &jobs);
+    }
+}
+
+#[test]
+fn a_ring_of_a_lane_means_a_look_into_that_lane_only() {
+    let mut tested = Tested::new();
+    tested.enter(1);
+    lanes_tried(&mut tested, 4);
+    assert!(tested.line.ring(Some(2)));
+    assert_eq!(lanes_tried(&mut tested, 4), [2]);
+    assert!(tested.line.ring(None));
+    assert_eq!(lanes_tried(&mut tested, 4).len(), 4);
+    assert!(tested.line.ring(Some(4)), "no round knows of this lane yet");
+    assert_eq!(lanes_tried(&mut tested, 5), [4]);
+    assert!(tested.line.ring(None));
+    assert_eq!(lanes_tried(&mut tested, 1), [0], "the others are gone");
+}
+
+#[test]
+fn the_others_are_looked_into_while_a_lane_takes_long() {
+    let mut tested = Tested::new();
+    tested.enter(1);
+    let slow = tested.line.next_round(3).unwrap();
+    let tried = lanes_tried(&mut tested, 3);
+    assert_eq!(tried.len(), 2);
+    assert!(!tried.contains(&slow.lane));
+    assert_eq!(tested.at_seat(0), None, "it has not been told of all lanes");
+    tested.line.leave(0);
+    assert!(!tested.line.is_over(), "a round is under way");
+    tested.hand_out(slow, &[0]);
+    assert!(tested.line.is_over());
+}
+
+#[test]
+fn a_lane_that_fails_is_told_when_the_others_have_nothing() {
+    let mut tested = Tested::new();
+    tested.enter(1);
+    tested.enter(1);
+    let round = tested.line.next_round(3).unwrap();
+    tested.line.fail(&round);
+    assert_eq!(tested.seats[0].look(1), None);
+    let round = tested.line.next_round(3).unwrap();
+    tested.hand_out(round, &[1, 0]);
+    assert_eq!(tested.at_seat(0), Some(vec![0]));
+    assert_eq!(tested.seats[1].look(1), None);
+    lanes_tried(&mut tested, 3);
+    assert_eq!(tested.seats[1].look(1), Some(News::Failed));
 }

@@ -1,0 +1,123 @@
+//! Lanes that come and go while the queue is in use.
+
+use std::collections::HashSet;
+
+use bytes::Bytes;
+use tidegate_core::NewJob;
+use tidegate_testkit::Stack;
+
+use crate::fixture::{bucket, key, lanes, let_time_pass, set_lanes, store, until_used};
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn consumers_that_wait_anywhere_get_the_jobs_of_new_lanes() {
+    let stack = Stack::builder().apis(2).start().await;
+    let queue = stack.queue("orders").await;
+    let first = bucket(&queue.publish("x").id().await);
+    queue.destroy().await;
+    let waiting: Vec<_> = (0..12)
+        .map(|number| queue.at(stack.api(number % 2)).apart())
+        .map(|queue| tokio::spawn(queue.consume().timeout_s(60).ttr_s(60).job()))
+        .collect();
+    stack.api(0).until_waiting(6).await;
+    stack.api(1).until_waiting(6).await;
+    set_lanes(stack.api(0), &queue, 8).await;
+    let mut published = HashSet::new();
+    for _ in 0..12 {
+        published.insert(queue.publish("x").id().await);
+    }
+    assert!(published.iter().any(|id| bucket(id) != first));
+    let mut delivered = HashSet::new();
+    for consumer in waiting {
+        delivered.insert(consumer.await.unwrap().unwrap().id);
+    }
+    assert_eq!(delivered, published);
+    for id in &published {
+        queue.ack(id).await;
+    }
+    stack.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn closed_lanes_are_served_until_they_are_empty_and_no_longer() {
+    let stack = Stack::builder().apis(2).start().await;
+    let (api, queue) = (stack.api(0), stack.queue("orders").await);
+    set_lanes(api, &queue, 4).await;
+    let store = store(&stack).await;
+    let key = key(&queue);
+    let job = |delay_ms| NewJob {
+        body: Bytes::from_static(b"x"),
+        attributes: vec![],
+        delay_ms,
+        ttl_ms: 0,
+        tries: 1,
+        versioned_id: false,
+    };
+    let publish = async |lane, delay_ms| {
+        let ids = store.publish(key.lane(lane), &[job(delay_ms)], None).await;
+        ids.unwrap()[0].to_string()
+    };
+    let delayed = publish(2, 3_600_000).await;
+    let ready = publish(3, 0).await;
+    assert_eq!(set_lanes(api, &queue, 1).await, 4);
+    let_time_pass(&stack, &queue).await;
+    // New jobs stay out of the closed lanes; those that are there are seen, consumed and acked.
+    for _ in 0..10 {
+        let id = queue.publish("x").id().await;
+        assert_eq!(bucket(&id), store.bucket_of(&key));
+        queue.ack(&id).await;
+    }
+    let other = queue.at(stack.api(1));
+    let taken = other
+        .consume()
+        .timeout_s(10)
+        .ttr_s(600)
+        .job()
+        .await
+        .unwrap();
+    assert_eq!(taken.id, ready);
+    other.ack(&ready).await;
+    until_used(api, &queue, 3).await;
+    // A job that is delayed keeps its lane in use, and the lanes before it.
+    assert_eq!(other.peek_job(&delayed).await.status, 200);
+    assert_eq!(lanes(stack.api(1), &queue).await, (1, 3));
+    other.ack(&delayed).await;
+    until_used(stack.api(1), &queue, 1).await;
+    // Raised again it is as before.
+    assert_eq!(set_lanes(api, &queue, 2).await, 2);
+    let ids: HashSet<String> = {
+        let mut ids = HashSet::new();
+        for _ in 0..40 {
+            ids.insert(queue.publish("x").id().await);
+        }
+        ids
+    };
+    let taken = other
+        .consume()
+        .count(40)
+        .timeout_s(10)
+        .ttr_s(600)
+        .jobs()
+        .await;
+    let taken: HashSet<String> = taken.into_iter().map(|job| job.id).collect();
+    assert_eq!(taken, ids);
+    for id in &taken {
+        queue.ack(id).await;
+    }
+    stack.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_api_that_starts_later_knows_the_lanes_from_its_first_request() {
+    let stack = Stack::builder().start().await;
+    let queue = stack.queue("orders").await;
+    set_lanes(stack.api(0), &queue, 8).await;
+    for _ in 0..20 {
+        queue.publish("x").id().await;
+    }
+    stack.api(0).kill();
+    stack.api(0).restart().await;
+    assert_eq!(queue.size().await, 20);
+    let jobs = queue.consume().count(100).jobs().await;
+    assert_eq!(jobs.len(), 20);
+    stack.finish().await;
+}

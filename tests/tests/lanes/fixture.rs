@@ -1,0 +1,82 @@
+//! What the tests of lanes share.
+
+use std::time::Duration;
+
+use reqwest::Method;
+use serde_json::Value;
+use tidegate_core::{JobId, QueueKey};
+use tidegate_store::{Store, StoreConfig};
+use tidegate_testkit::{Daemon, Queue, Stack, eventually};
+
+/// What comes by itself comes within this time, unless something is wrong.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Asks the admin port.
+pub(crate) async fn ask(
+    api: &Daemon,
+    method: &str,
+    path_and_query: &str,
+    body: &str,
+) -> (u16, Value) {
+    let method = Method::from_bytes(method.as_bytes()).unwrap();
+    let url = format!("{}{path_and_query}", api.admin_url());
+    let request = reqwest::Client::new().request(method, url);
+    let answer = request.body(body.to_owned()).send().await.unwrap();
+    let status = answer.status().as_u16();
+    (status, answer.json().await.unwrap())
+}
+
+/// Says how many lanes a queue has, and answers how many are in use.
+pub(crate) async fn set_lanes(api: &Daemon, queue: &Queue, open: u16) -> u64 {
+    let path = format!("/lanes/{}/{}", queue.namespace(), queue.name());
+    let (status, said) = ask(api, "PUT", &path, &format!(r#"{{"open":{open}}}"#)).await;
+    assert_eq!((status, &said["open"]), (200, &open.into()), "{said}");
+    said["used"].as_u64().unwrap()
+}
+
+/// How many lanes of a queue are open, and how many used.
+pub(crate) async fn lanes(api: &Daemon, queue: &Queue) -> (u64, u64) {
+    let path = format!("/lanes/{}/{}", queue.namespace(), queue.name());
+    let (status, said) = ask(api, "GET", &path, "").await;
+    assert_eq!(status, 200, "{said}");
+    let count = |name: &str| said[name].as_u64().unwrap();
+    (count("open"), count("used"))
+}
+
+/// The key of a queue.
+pub(crate) fn key(queue: &Queue) -> QueueKey {
+    let name = format!("{}/{}", queue.namespace(), queue.name());
+    QueueKey::try_from(name.as_str()).unwrap()
+}
+
+/// A store on the Redis of a stack.
+pub(crate) async fn store(stack: &Stack) -> Store {
+    Store::connect(&StoreConfig::new(stack.redis.url()))
+        .await
+        .unwrap()
+}
+
+/// The bucket of a job.
+pub(crate) fn bucket(id: &str) -> u16 {
+    id.parse::<JobId>().unwrap().bucket()
+}
+
+/// Lets so much time pass since lanes of a queue were closed that they may be taken out of use.
+pub(crate) async fn let_time_pass(stack: &Stack, queue: &Queue) {
+    let (open, used) = lanes(stack.api(0), queue).await;
+    let client = redis::Client::open(stack.redis.url()).unwrap();
+    let mut connection = client.get_multiplexed_async_connection().await.unwrap();
+    let mut set = redis::cmd("HSET");
+    set.arg("tg:lanes").arg(key(queue).to_string());
+    let set = set.arg(format!("{open} {used} 1"));
+    set.exec_async(&mut connection).await.unwrap();
+}
+
+/// Waits until so many lanes of a queue are in use.
+pub(crate) async fn until_used(api: &Daemon, queue: &Queue, used: u64) {
+    let settled = async || match lanes(api, queue).await {
+        (_, now) if now == used => Ok(()),
+        (_, now) => Err(now),
+    };
+    eventually(&format!("{used} lanes are in use"), PATIENCE, settled).await;
+}
