@@ -15,7 +15,7 @@ use tidegate_local_redis::{RedisServer, ServerBinary, free_port};
 use crate::dev::session::Session;
 use crate::dev::signals::Signals;
 use crate::dev::start::{self, API, PUMP, Programs};
-use crate::dev::{self, Ending, leftovers};
+use crate::dev::{self, Ending, cluster, leftovers};
 use crate::workspace::Workspace;
 use durability::Durability;
 use scenarios::{SCENARIOS, Scenario};
@@ -70,9 +70,28 @@ fn measure(workspace: &Workspace, options: &Options, signals: &Signals) -> Resul
     let (mut reports, mut files) = (Vec::new(), Vec::new());
     for scenario in SCENARIOS.iter().filter(is_wanted) {
         let file = folder.join(format!("{}.json", scenario.name));
-        let stack = Stack::start(workspace, options, &binary, &folder, signals)?;
-        stack.measure(scenario, options, &file, signals)?;
-        reports.extend(read(&file)?);
+        let stack = Stack::start(workspace, options, &binary, &folder, Redis::One, signals)?;
+        let versus = match scenario.versus_cluster {
+            true => {
+                let folder = folder.join("cluster");
+                fs::create_dir_all(&folder)
+                    .map_err(|error| format!("{}: {error}", folder.display()))?;
+                let stack = Stack::start(
+                    workspace,
+                    options,
+                    &binary,
+                    &folder,
+                    Redis::Cluster,
+                    signals,
+                );
+                Some(stack?)
+            }
+            false => None,
+        };
+        stack.measure(versus.as_ref(), scenario, options, &file, signals)?;
+        let outcome = read(&file)?;
+        reports.extend(outcome["reports"].as_array().cloned().unwrap_or_default());
+        print!("{}", table::comparisons(scenario.name, &outcome));
         files.push(file);
     }
     print!("{}", table::table(&reports));
@@ -85,13 +104,22 @@ fn measure(workspace: &Workspace, options: &Options, signals: &Signals) -> Resul
     Ok(reports.iter().all(counts))
 }
 
-/// One Redis, its replicas if publishes wait for any, one API, two pumps. Dropping it ends them.
+/// What a stack stands on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Redis {
+    One,
+    /// Three primaries.
+    Cluster,
+}
+
+/// A Redis, its replicas if publishes wait for any, one API, two pumps. Dropping it ends them.
 struct Stack {
     session: Session,
     options: dev::Options,
-    redis: String,
+    /// What the load generator is told; a cluster is not asked for its memory.
+    redis_url: Option<String>,
     programs: Programs,
-    _replicas: Vec<RedisServer>,
+    replicas: Vec<RedisServer>,
 }
 
 impl Stack {
@@ -100,6 +128,7 @@ impl Stack {
         wanted: &Options,
         binary: &ServerBinary,
         folder: &Path,
+        redis: Redis,
         signals: &Signals,
     ) -> Result<Self, Ending> {
         let port = || free_port().ok_or_else(|| "there is no free port".to_owned());
@@ -107,29 +136,39 @@ impl Stack {
             port: port()?,
             admin_port: port()?,
             redis: None,
-            cluster: false,
+            cluster: redis == Redis::Cluster,
             pumps: PUMPS,
             release: true,
         };
-        let redis = wanted.durability.server(binary)?;
-        let replicas = wanted.durability.replicas(binary, &redis, signals)?;
         let mut stack = Self {
             programs: Programs::of(workspace, &options, folder),
-            redis: redis.url(),
+            redis_url: None,
             session: Session::default(),
             options,
-            _replicas: replicas,
+            replicas: Vec::new(),
         };
-        stack.session.redis = Some(redis);
         let Self {
             session,
             options,
-            redis,
+            redis_url,
             programs,
-            ..
+            replicas,
         } = &mut stack;
-        let arguments = ["--redis".to_owned(), redis.clone()];
-        let of_api = [&arguments[..], &wanted.durability.flags_of_api(folder)?].concat();
+        let (arguments, of_api) = match redis {
+            Redis::One => {
+                let redis = wanted.durability.server(binary)?;
+                *replicas = wanted.durability.replicas(binary, &redis, signals)?;
+                let url = redis_url.insert(redis.url()).clone();
+                session.redis = Some(redis);
+                let arguments = vec!["--redis".to_owned(), url];
+                (arguments, wanted.durability.flags_of_api(folder)?.to_vec())
+            }
+            Redis::Cluster => {
+                let cluster = session.cluster.insert(cluster::start(binary.clone(), 0)?);
+                (cluster::arguments(cluster, folder)?, Vec::new())
+            }
+        };
+        let of_api = [&arguments[..], &of_api].concat();
         start::start_api(programs, options, &of_api, session, signals)?;
         start::start_pumps(programs, options, &arguments, session, signals)?;
         Ok(stack)
@@ -137,26 +176,19 @@ impl Stack {
 
     fn measure(
         &self,
+        versus: Option<&Self>,
         scenario: &Scenario,
         options: &Options,
         file: &Path,
         signals: &Signals,
     ) -> Result<(), Ending> {
         let _ = fs::remove_file(file);
-        let url = |port: u16| format!("http://127.0.0.1:{port}");
         let mut command = Command::new(self.programs.path(LOADGEN));
+        command.args(self.named(["--target", "--admin", "--redis", "--pid"]));
+        if let Some(versus) = versus {
+            command.args(versus.named(["--vs", "--vs-admin", "--vs-redis", "--vs-pid"]));
+        }
         command
-            .args([
-                "--target",
-                &url(self.options.port),
-                "--admin",
-                &url(self.options.admin_port),
-            ])
-            .args(["--redis", &self.redis])
-            .args(
-                self.processes()
-                    .flat_map(|process| ["--pid".to_owned(), process]),
-            )
             .arg("--json")
             .arg(file)
             .arg(scenario.name)
@@ -174,6 +206,20 @@ impl Stack {
         }
     }
 
+    /// The flags that name its parts: API, admin port, Redis, processes.
+    fn named(&self, [target, admin, redis, pid]: [&str; 4]) -> Vec<String> {
+        let url = |port: u16| format!("http://127.0.0.1:{port}");
+        let ports = [
+            (target, url(self.options.port)),
+            (admin, url(self.options.admin_port)),
+        ];
+        let redis = self.redis_url.iter().map(|url| (redis, url.clone()));
+        let processes = self.processes().map(|process| (pid, process));
+        let all = ports.into_iter().chain(redis).chain(processes);
+        all.flat_map(|(flag, value)| [flag.to_owned(), value])
+            .collect()
+    }
+
     /// `name=pid` of every process.
     fn processes(&self) -> impl Iterator<Item = String> {
         let redis = self.session.redis.as_ref().and_then(RedisServer::pid);
@@ -181,15 +227,18 @@ impl Stack {
             let name = daemon.name().trim_start_matches("tidegate-");
             format!("{name}={}", daemon.pid())
         });
-        daemons.chain(redis.map(|pid| format!("redis={pid}")))
+        let nodes = self.session.cluster.iter().flat_map(|one| &one.servers);
+        let nodes = nodes.filter_map(RedisServer::pid).zip(1..);
+        let nodes = nodes.map(|(pid, number)| format!("redis-{number}={pid}"));
+        let redis = redis.map(|pid| format!("redis={pid}"));
+        daemons.chain(redis).chain(nodes)
     }
 }
 
-fn read(file: &Path) -> Result<Vec<Value>, Ending> {
+fn read(file: &Path) -> Result<Value, Ending> {
     let text = fs::read_to_string(file).map_err(|error| format!("{}: {error}", file.display()))?;
-    let outcome: Value =
-        serde_json::from_str(&text).map_err(|error| format!("{}: {error}", file.display()))?;
-    Ok(outcome["reports"].as_array().cloned().unwrap_or_default())
+    let outcome = serde_json::from_str(&text);
+    outcome.map_err(|error| Ending::Failed(format!("{}: {error}", file.display())))
 }
 
 fn write(folder: &Path, binary: &ServerBinary, reports: &[Value]) -> Result<PathBuf, Ending> {

@@ -1,6 +1,6 @@
 //! `cargo xtask dev`: everything runs on this machine, until Ctrl-C.
 
-mod cluster;
+pub(crate) mod cluster;
 mod http;
 pub(crate) mod leftovers;
 mod ports;

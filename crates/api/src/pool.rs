@@ -101,9 +101,9 @@ impl Pool {
         queues.iter().flat_map(of_queue).collect()
     }
 
-    /// Stores jobs, all or none, waits until they are as safe as they should be, and then takes the job away that
-    /// they replace: in one step, unless that is in a lane that is closed, or in the other deployment of a pool
-    /// that migrates. Then a crash in between, or new jobs that are not as safe, leave both.
+    /// Stores jobs, all or none, in the place of the one that they replace, and waits until they are as safe as they
+    /// should be. A replaced job in a lane that is closed, or in the other deployment of a pool that migrates, is
+    /// deleted only then: a crash in between, or new jobs that are not as safe, leave both.
     pub(crate) async fn publish(
         &self,
         queue: &QueueKey,

@@ -110,6 +110,12 @@ impl Meter {
 }
 
 impl Usage {
+    /// CPU seconds of the process of this name.
+    pub(crate) fn of(&self, name: &str) -> Option<f64> {
+        let mut processes = self.processes.iter();
+        processes.find_map(|(process, cpu)| (process == name).then_some(*cpu))
+    }
+
     /// CPU seconds of all processes of the server together.
     pub(crate) fn servers(&self) -> f64 {
         self.processes.iter().map(|(_, cpu)| cpu).sum()

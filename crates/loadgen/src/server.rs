@@ -34,6 +34,7 @@ pub(crate) struct Server {
     pub(crate) token: String,
     pub(crate) namespace: String,
     pub(crate) redis_url: Option<String>,
+    admin_url: Option<String>,
     pub(crate) processes: Vec<Watched>,
 }
 
@@ -67,6 +68,7 @@ impl Server {
             token,
             namespace,
             redis_url: options.redis.clone(),
+            admin_url: options.admin.clone(),
             processes: options
                 .processes
                 .iter()
@@ -84,6 +86,35 @@ impl Server {
             Error::Usage(format!("{scenario} asks Redis itself: give --redis URL"))
         })?;
         RedisInfo::of(url)
+    }
+
+    /// The names of the processes that are Redis.
+    pub(crate) fn nodes(&self) -> impl Iterator<Item = &str> {
+        let names = self.processes.iter().map(Watched::name);
+        names.filter(|name| name.starts_with("redis"))
+    }
+
+    /// Says how many lanes a queue has.
+    ///
+    /// # Errors
+    /// The server does not know lanes, or no admin port was named.
+    pub(crate) async fn set_lanes(&self, queue: &str, open: u16) -> Result<(), Error> {
+        let admin = self.admin_url.as_deref().ok_or_else(|| {
+            Error::Usage("lanes are set on the admin port: give --admin URL".to_owned())
+        })?;
+        let address = address(admin)?;
+        let mut connection = Connection::open(address, 0).await?;
+        let body = format!(r#"{{"open":{open}}}"#);
+        let request = format!(
+            "PUT /lanes/{}/{queue} HTTP/1.1\r\nHost: {address}\r\nContent-Length: {}\r\n\r\n{body}",
+            self.namespace,
+            body.len()
+        );
+        let answer = connection.exchange(request.as_bytes()).await?;
+        match answer.status {
+            200 => Ok(()),
+            status => Err(Error::unexpected("setting lanes", status, answer.body)),
+        }
     }
 
     /// The process of this name, if it was named.

@@ -1,4 +1,4 @@
-//! A private Redis Cluster: several servers that share the keys, each with a replica.
+//! A private Redis Cluster: several servers that share the keys, and replicas of them.
 
 use std::io;
 use std::thread::sleep;
@@ -17,19 +17,19 @@ const POLL_INTERVAL: Duration = Duration::from_millis(20);
 #[derive(Debug)]
 pub struct RedisCluster {
     /// The servers: first those that began as primaries, each with an equal part of the slots, in the
-    /// order of the slots; then a replica of each, in the same order.
+    /// order of the slots; then the replicas, in the order of their primaries.
     pub servers: Vec<RedisServer>,
 }
 
 impl RedisCluster {
-    /// Starts `primaries` servers and a replica of each, all with these options and without a data
+    /// Starts `primaries` servers and `replicas` of each, all with these options and without a data
     /// folder of their own, and waits until the cluster takes calls and the replicas follow.
     ///
     /// # Errors
     /// A server does not start, or they do not agree within a minute.
-    pub fn start(options: &Options, primaries: usize) -> Result<Self, Error> {
+    pub fn start(options: &Options, primaries: usize, replicas: usize) -> Result<Self, Error> {
         let options = options.clone().setting("cluster-enabled", "yes");
-        let servers: Result<Vec<RedisServer>, Error> = (0..2 * primaries)
+        let servers: Result<Vec<RedisServer>, Error> = (0..primaries * (1 + replicas))
             .map(|_| RedisServer::start(options.clone()))
             .collect();
         let cluster = Self { servers: servers? };
@@ -70,7 +70,8 @@ impl RedisCluster {
         for talk in &mut talks {
             until(talk, deadline, &["CLUSTER", "INFO"], &known)?;
         }
-        for (talk, primary) in talks.iter_mut().skip(primaries).zip(&ids) {
+        let of_replicas = ids.iter().take(primaries).cycle();
+        for (talk, primary) in talks.iter_mut().skip(primaries).zip(of_replicas) {
             // A node that has just been met may not be known to be a primary yet.
             while let Err(error) = talk.ask(&["CLUSTER", "REPLICATE", primary]) {
                 wait(deadline, &error.to_string())?;
@@ -79,7 +80,12 @@ impl RedisCluster {
         for talk in &mut talks {
             until(talk, deadline, &["CLUSTER", "INFO"], "cluster_state:ok")?;
         }
-        for talk in talks.iter_mut().take(primaries) {
+        let followed = if self.servers.len() > primaries {
+            primaries
+        } else {
+            0
+        };
+        for talk in talks.iter_mut().take(followed) {
             until(talk, deadline, &["INFO", "replication"], "state=online")?;
         }
         Ok(())

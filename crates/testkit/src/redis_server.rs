@@ -99,7 +99,7 @@ impl RedisOptions {
     /// When it does not come up; the message says why.
     #[must_use]
     pub fn start_cluster(&self, primaries: usize) -> RedisCluster {
-        let started = RedisCluster::start(&self.options(), primaries);
+        let started = RedisCluster::start(&self.options(), primaries, 1);
         started.unwrap_or_else(|error| panic!("{error}"))
     }
 

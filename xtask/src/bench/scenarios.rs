@@ -6,13 +6,19 @@ pub(crate) struct Scenario {
     pub(crate) name: &'static str,
     /// Its flags when it shall be quick; else its own defaults are the ones of docs/benchmarks.md.
     quick: &'static str,
+    /// Whether it compares one Redis with a cluster, in turns.
+    pub(crate) versus_cluster: bool,
 }
 
 const fn scenario(name: &'static str, quick: &'static str) -> Scenario {
-    Scenario { name, quick }
+    Scenario {
+        name,
+        quick,
+        versus_cluster: false,
+    }
 }
 
-pub(crate) const SCENARIOS: [Scenario; 11] = [
+pub(crate) const SCENARIOS: [Scenario; 12] = [
     scenario("idle", "--seconds 3 --settle 2"),
     scenario("publish", "--seconds 2"),
     scenario("consume", "--jobs 20000"),
@@ -26,6 +32,10 @@ pub(crate) const SCENARIOS: [Scenario; 11] = [
         "--waiters 500 --queues 20 --seconds 2 --wakes 200",
     ),
     scenario("neighbours", "--seconds 2 --huge 20000"),
+    Scenario {
+        versus_cluster: true,
+        ..scenario("lanes", "--seconds 1 --rounds 1")
+    },
     scenario("growth", "--levels 1000,20000 --seconds 2"),
 ];
 

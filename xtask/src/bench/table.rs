@@ -54,6 +54,26 @@ pub(crate) fn table(reports: &[Value]) -> String {
     text
 }
 
+/// What a cluster is to one Redis, figure by figure; nothing where only one was measured.
+pub(crate) fn comparisons(scenario: &str, outcome: &Value) -> String {
+    let compared = outcome["comparisons"].as_array().into_iter().flatten();
+    let line = |one: &Value| {
+        let number = |name: &str| one[name].as_f64().unwrap_or(f64::NAN);
+        let text = |name: &str| one[name].as_str().unwrap_or_default().to_owned();
+        format!(
+            "{scenario}: {}: one Redis {:.1}, cluster {:.1} {}, ratio {:.2} ({:.2} to {:.2})\n",
+            text("name"),
+            number("a"),
+            number("b"),
+            text("unit"),
+            number("ratio"),
+            number("ratio_least"),
+            number("ratio_most"),
+        )
+    };
+    compared.map(line).collect()
+}
+
 fn rows(report: &Value) -> Vec<Row> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let figures = report["figures"].as_array().into_iter().flatten();

@@ -1,4 +1,4 @@
-//! A private Redis Cluster for `dev --cluster`.
+//! A private Redis Cluster.
 
 use std::fs;
 use std::path::Path;
@@ -9,16 +9,18 @@ use super::start::say;
 
 const PRIMARIES: usize = 3;
 
-pub(super) fn start(binary: ServerBinary) -> Result<RedisCluster, String> {
+/// Three primaries, each with so many replicas.
+pub(crate) fn start(binary: ServerBinary, replicas: usize) -> Result<RedisCluster, String> {
     say(&format!(
-        "starting {PRIMARIES} primaries and {PRIMARIES} replicas of {binary}"
+        "starting {PRIMARIES} primaries and {} replicas of {binary}",
+        PRIMARIES * replicas
     ));
-    let started = RedisCluster::start(&Options::new(binary), PRIMARIES);
+    let started = RedisCluster::start(&Options::new(binary), PRIMARIES, replicas);
     started.map_err(|error| error.to_string())
 }
 
 /// What daemons are started with. A list of nodes has no flag, so it goes through a file.
-pub(super) fn arguments(cluster: &RedisCluster, folder: &Path) -> Result<Vec<String>, String> {
+pub(crate) fn arguments(cluster: &RedisCluster, folder: &Path) -> Result<Vec<String>, String> {
     let path = folder.join("cluster.toml");
     let text = format!("[pool.default]\ncluster = {:?}\n", urls(cluster));
     fs::write(&path, text).map_err(|error| format!("{}: {error}", path.display()))?;

@@ -38,7 +38,7 @@ pub(crate) fn bring_up(
     let (url, arguments) = match (&options.redis, redis) {
         (Some(url), _) => (url.clone(), arguments_for_given(url)),
         (None, Some(binary)) if options.cluster => {
-            let cluster = cluster::start(binary)?;
+            let cluster = cluster::start(binary, 1)?;
             let arguments = cluster::arguments(&cluster, &folder)?;
             let url = cluster::shown(&cluster);
             session.cluster = Some(cluster);

@@ -6,6 +6,7 @@ mod ceiling;
 mod consume;
 mod growth;
 mod idle;
+mod lanes;
 mod lateness;
 mod memory;
 mod neighbours;
@@ -41,6 +42,8 @@ pub enum Scenario {
     Parked(parked::Options),
     /// What a server costs that has nothing to do
     Idle(idle::Options),
+    /// What a queue costs whose lanes are on several nodes, and how evenly they share it
+    Lanes(lanes::Options),
     /// What a queue notices of others: one that moves large bodies, one that is huge
     Neighbours(neighbours::Options),
     /// Whether publish, consume and acknowledge cost more when more jobs are pending
@@ -61,6 +64,7 @@ impl Scenario {
             Self::Memory(_) => "memory",
             Self::Parked(_) => "parked",
             Self::Idle(_) => "idle",
+            Self::Lanes(_) => "lanes",
             Self::Neighbours(_) => "neighbours",
             Self::Growth(_) => "growth",
         }
@@ -79,6 +83,7 @@ impl Scenario {
             Self::Memory(options) => options.run(&mut run).await?,
             Self::Parked(options) => options.run(&mut run).await?,
             Self::Idle(options) => options.run(&mut run).await?,
+            Self::Lanes(options) => Box::pin(options.run(&mut run)).await?,
             Self::Neighbours(options) => Box::pin(options.run(&mut run)).await?,
             Self::Growth(options) => options.run(&mut run).await?,
         }
