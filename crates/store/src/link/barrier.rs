@@ -10,7 +10,7 @@
 //! `WAIT` blocks its connection and counts what this connection wrote, so it can stand neither on the shared one
 //! nor alone on another. But a server has one stream of writes, and whoever has confirmed a place in it has all
 //! before it: a write of our own behind the publishes, and a wait for that one, is a wait for all of them.
-//! `docs/decisions/0021-durability.md` has the alternatives, measured.
+//! `docs/decisions/0021-durability.md` has the alternatives.
 
 mod carrier;
 mod history;
