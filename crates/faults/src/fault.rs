@@ -57,6 +57,8 @@ pub enum Class {
     NetStall,
     /// Connections between clients and an API are reset, again and again
     ClientCut,
+    /// Queues are given more lanes, and fewer, again and again
+    Lanes,
 }
 
 impl Class {

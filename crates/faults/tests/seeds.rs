@@ -41,6 +41,7 @@ async fn expect_nothing(seed: u64, deployment: Deployment, classes: &[Class]) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn processes_and_connections_end() {
     let classes = [
+        Class::Lanes,
         Class::ApiKill,
         Class::NetCut,
         Class::RedisKill,
@@ -86,6 +87,7 @@ async fn the_master_changes() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn primaries_of_a_cluster_change_and_slots_move() {
     let classes = [
+        Class::Lanes,
         Class::Failover,
         Class::Reshard,
         Class::NetReplies,

@@ -70,6 +70,28 @@ impl Queue {
         Self { token, ..queue }
     }
 
+    /// Says at the admin port of an api how many lanes of the queue take new jobs, and answers what came back.
+    ///
+    /// # Errors
+    /// Nothing came back.
+    pub async fn try_set_lanes(&self, api: &Daemon, open: u16) -> Result<Answer, NoAnswer> {
+        let path = format!("/lanes/{}/{}", self.namespace, self.name);
+        let url = format!("{}{path}", api.admin_url());
+        let request = self.client.put(url).body(format!(r#"{{"open":{open}}}"#));
+        self.exchange(request).await
+    }
+
+    /// Says how many lanes of the queue take new jobs, and answers how many are in use.
+    ///
+    /// # Panics
+    /// When the answer is not 200.
+    pub async fn set_lanes(&self, api: &Daemon, open: u16) -> u64 {
+        let answer = self.try_set_lanes(api, open).await;
+        let said = answer.expect("the admin port answers").expect(200).json();
+        assert_eq!(said["open"], open, "{said}");
+        said["used"].as_u64().expect("a number of lanes")
+    }
+
     /// The same queue behind another api.
     #[must_use]
     pub fn at(&self, api: &Daemon) -> Self {

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use tidegate_core::NewJob;
 use tidegate_testkit::Stack;
 
-use crate::fixture::{bucket, key, lanes, let_time_pass, set_lanes, store, until_used};
+use crate::fixture::{bucket, key, lanes, let_time_pass, store, until_used};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn consumers_that_wait_anywhere_get_the_jobs_of_new_lanes() {
@@ -20,7 +20,7 @@ async fn consumers_that_wait_anywhere_get_the_jobs_of_new_lanes() {
         .collect();
     stack.api(0).until_waiting(6).await;
     stack.api(1).until_waiting(6).await;
-    set_lanes(stack.api(0), &queue, 8).await;
+    queue.set_lanes(stack.api(0), 8).await;
     let mut published = HashSet::new();
     for _ in 0..12 {
         published.insert(queue.publish("x").id().await);
@@ -41,7 +41,7 @@ async fn consumers_that_wait_anywhere_get_the_jobs_of_new_lanes() {
 async fn closed_lanes_are_served_until_they_are_empty_and_no_longer() {
     let stack = Stack::builder().apis(2).start().await;
     let (api, queue) = (stack.api(0), stack.queue("orders").await);
-    set_lanes(api, &queue, 4).await;
+    queue.set_lanes(api, 4).await;
     let store = store(&stack).await;
     let key = key(&queue);
     let job = |delay_ms| NewJob {
@@ -58,7 +58,7 @@ async fn closed_lanes_are_served_until_they_are_empty_and_no_longer() {
     };
     let delayed = publish(2, 3_600_000).await;
     let ready = publish(3, 0).await;
-    assert_eq!(set_lanes(api, &queue, 1).await, 4);
+    assert_eq!(queue.set_lanes(api, 1).await, 4);
     let_time_pass(&stack, &queue).await;
     // New jobs stay out of the closed lanes; those that are there are seen, consumed and acked.
     for _ in 0..10 {
@@ -83,7 +83,7 @@ async fn closed_lanes_are_served_until_they_are_empty_and_no_longer() {
     other.ack(&delayed).await;
     until_used(stack.api(1), &queue, 1).await;
     // Raised again it is as before.
-    assert_eq!(set_lanes(api, &queue, 2).await, 2);
+    assert_eq!(queue.set_lanes(api, 2).await, 2);
     let ids: HashSet<String> = {
         let mut ids = HashSet::new();
         for _ in 0..40 {
@@ -110,7 +110,7 @@ async fn closed_lanes_are_served_until_they_are_empty_and_no_longer() {
 async fn an_api_that_starts_later_knows_the_lanes_from_its_first_request() {
     let stack = Stack::builder().start().await;
     let queue = stack.queue("orders").await;
-    set_lanes(stack.api(0), &queue, 8).await;
+    queue.set_lanes(stack.api(0), 8).await;
     for _ in 0..20 {
         queue.publish("x").id().await;
     }

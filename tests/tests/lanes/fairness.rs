@@ -6,7 +6,7 @@ use bytes::Bytes;
 use tidegate_core::NewJob;
 use tidegate_testkit::{Stack, figure};
 
-use crate::fixture::{bucket, key, set_lanes, store};
+use crate::fixture::{bucket, key, store};
 
 const LANES: u16 = 8;
 const IN_THE_FULL_LANE: usize = 4096;
@@ -18,7 +18,7 @@ const EACH_TAKES: usize = 200;
 async fn a_lane_with_a_backlog_does_not_hold_up_the_others() {
     let stack = Stack::builder().start().await;
     let queue = stack.queue("orders").await;
-    set_lanes(stack.api(0), &queue, LANES).await;
+    queue.set_lanes(stack.api(0), LANES).await;
     let store = store(&stack).await;
     let key = key(&queue);
     let batch = vec![

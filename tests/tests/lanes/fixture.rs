@@ -26,14 +26,6 @@ pub(crate) async fn ask(
     (status, answer.json().await.unwrap())
 }
 
-/// Says how many lanes a queue has, and answers how many are in use.
-pub(crate) async fn set_lanes(api: &Daemon, queue: &Queue, open: u16) -> u64 {
-    let path = format!("/lanes/{}/{}", queue.namespace(), queue.name());
-    let (status, said) = ask(api, "PUT", &path, &format!(r#"{{"open":{open}}}"#)).await;
-    assert_eq!((status, &said["open"]), (200, &open.into()), "{said}");
-    said["used"].as_u64().unwrap()
-}
-
 /// How many lanes of a queue are open, and how many used.
 pub(crate) async fn lanes(api: &Daemon, queue: &Queue) -> (u64, u64) {
     let path = format!("/lanes/{}/{}", queue.namespace(), queue.name());

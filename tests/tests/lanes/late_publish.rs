@@ -6,7 +6,7 @@ use tidegate_testkit::fault_proxy::{Flow, Way, Weather};
 use tidegate_testkit::{Daemon, FaultProxy, Program, Stack, seed};
 use tokio::time::{Instant, sleep_until};
 
-use crate::fixture::{bucket, key, lanes, let_time_pass, set_lanes, store, until_used};
+use crate::fixture::{bucket, key, lanes, let_time_pass, store, until_used};
 
 const LANES: u16 = 64;
 /// For so long a process believes what it read of the lanes, and a second.
@@ -30,7 +30,7 @@ async fn a_job_that_comes_late_to_a_closed_lane_is_found() {
     let first = store.bucket_of(&key);
     // Once in 64 times the lane of its choice is the one that is always open, which shows nothing.
     loop {
-        set_lanes(&held_up, &queue, LANES).await;
+        queue.set_lanes(&held_up, LANES).await;
         let known = queue.at(&held_up).publish("known").id().await;
         queue.ack(&known).await;
         proxy.set(Weather {
@@ -43,7 +43,7 @@ async fn a_job_that_comes_late_to_a_closed_lane_is_found() {
         let begin = Instant::now();
         let late = queue.at(&held_up).apart();
         let late = tokio::spawn(async move { late.publish("late").id().await });
-        set_lanes(stack.api(0), &queue, 1).await;
+        queue.set_lanes(stack.api(0), 1).await;
         let_time_pass(&stack, &queue).await;
         until_used(stack.api(0), &queue, 1).await;
         sleep_until(begin + NO_LONGER_BELIEVED).await;

@@ -8,7 +8,7 @@ use rand::RngExt;
 use tidegate_testkit::world::Totals;
 use tidegate_testkit::{Queue, Stack, eventually, figure, random};
 
-use crate::fixture::{PATIENCE, let_time_pass, set_lanes, until_used};
+use crate::fixture::{PATIENCE, let_time_pass, until_used};
 
 const CHANGES: usize = 25;
 const JOBS_PER_CHANGE: usize = 60;
@@ -86,9 +86,11 @@ async fn no_job_is_lost_or_doubled_while_lanes_come_and_go() {
         eventually("jobs pass", PATIENCE, passed).await;
         let open = [1, 1, 2, 3, 8, 16, 64][choices.random_range(0..7)];
         *tried.entry(open).or_default() += 1;
-        set_lanes(stack.api(choices.random_range(0..2)), &queue, open).await;
+        queue
+            .set_lanes(stack.api(choices.random_range(0..2)), open)
+            .await;
     }
-    set_lanes(stack.api(0), &queue, 1).await;
+    queue.set_lanes(stack.api(0), 1).await;
     producing.is_over.store(true, Ordering::Relaxed);
     for producer in producers {
         producer.await.unwrap();

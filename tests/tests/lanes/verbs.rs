@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use tidegate_testkit::world::Totals;
 use tidegate_testkit::{Delivery, Queue, Stack, eventually};
 
-use crate::fixture::{PATIENCE, bucket, lanes, set_lanes};
+use crate::fixture::{PATIENCE, bucket, lanes};
 
 async fn eight_lanes() -> (Stack, Queue) {
     let stack = Stack::builder()
@@ -13,7 +13,7 @@ async fn eight_lanes() -> (Stack, Queue) {
         .start()
         .await;
     let queue = stack.queue("orders").await;
-    set_lanes(stack.api(0), &queue, 8).await;
+    queue.set_lanes(stack.api(0), 8).await;
     (stack, queue)
 }
 
@@ -108,7 +108,7 @@ async fn a_job_is_replaced_where_it_is_unless_its_lane_is_closed() {
     }
     assert_eq!(queue.size().await, 20);
     let jobs = queue.consume().count(20).ttr_s(600).jobs().await;
-    set_lanes(stack.api(0), &queue, 1).await;
+    queue.set_lanes(stack.api(0), 1).await;
     assert_eq!(lanes(stack.api(0), &queue).await, (1, 8));
     let mut new = Vec::new();
     for job in &jobs {

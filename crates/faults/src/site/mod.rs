@@ -70,6 +70,12 @@ impl Site {
         self.apis.iter().map(behind).collect()
     }
 
+    /// A queue of the run, behind its first API.
+    pub(crate) fn queue(&self, number: u16) -> Queue {
+        let base = self.apis[0].daemon.url();
+        Queue::new(&base, &self.namespace, &queue_name(number), "")
+    }
+
     /// The buckets of the run's queues.
     pub(crate) fn buckets(&self) -> BTreeSet<u16> {
         let queues = (0..QUEUES).filter_map(|number| {

@@ -1,6 +1,7 @@
 //! Faults, as they are made to happen. Each strike answers with the episodes that it was.
 
 mod cluster;
+mod lanes;
 mod network;
 mod pods;
 mod redis;
@@ -49,6 +50,7 @@ pub(crate) async fn strike(site: &Site, fault: &Fault) -> Vec<Episode> {
         Class::NetReplies => network::swallow_replies(site, fault).await,
         Class::NetStall => network::stall(site, fault).await,
         Class::ClientCut => network::cut_clients(site, fault).await,
+        Class::Lanes => lanes::change(site, fault).await,
     }
 }
 
