@@ -138,7 +138,7 @@ mod tests {
         let pools = BTreeMap::from([("old".to_owned(), moving), ("new".to_owned(), pool)]);
         assert_eq!(config.asked_of("old", &pools), []);
         let of_new = config.asked_of("new", &pools);
-        assert_eq!(of_new, ["replica:2", "fsync", "replica:1"].map(durability));
+        assert_eq!(of_new, ["replica:1", "replica:2", "fsync"].map(durability));
     }
 
     #[test]
