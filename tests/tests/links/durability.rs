@@ -132,8 +132,10 @@ impl Publishers {
             tasks: publishers.collect(),
             are_done,
         };
+        drop(sender);
         for _ in 0..at_least {
-            acknowledged.recv().await.unwrap();
+            let next = acknowledged.recv().await;
+            next.expect("some publisher goes on: all were refused before they had enough");
         }
         figure(&format!(
             "{count} publishers had {at_least} jobs acknowledged"
@@ -162,7 +164,7 @@ async fn expect_all(queue: &Queue, ids: &[String]) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_answer_tells_what_was_reached_and_only_where_more_than_memory_was_asked_for() {
     let pair = Pair::start().await;
-    let settings = pair.settings("timeout = \"200ms\"");
+    let settings = pair.settings("timeout = \"3s\"");
     let fleet = Fleet::start(1, 0, &settings).await;
     let one = queue(&fleet, "one").await;
     let plain = queue(&fleet, "plain").await;
@@ -238,7 +240,7 @@ async fn only_those_who_asked_wait_for_a_replica_that_lags() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_replica_that_stands_still_is_told_in_time_and_the_job_is_there() {
     let pair = Pair::start().await;
-    let fleet = Fleet::start(1, 0, &pair.settings("timeout = \"300ms\"")).await;
+    let fleet = Fleet::start(1, 0, &pair.settings("timeout = \"2s\"")).await;
     let one = queue(&fleet, "one").await;
     one.publish("x").id().await;
     pair.replica.pause().unwrap();
@@ -247,7 +249,7 @@ async fn a_replica_that_stands_still_is_told_in_time_and_the_job_is_there() {
         let answer = one.publish("x").send().await.unwrap().expect(504);
         let took = began_at.elapsed();
         assert!(
-            took >= Duration::from_millis(300) && took < Duration::from_secs(10),
+            took >= Duration::from_secs(2) && took < Duration::from_secs(20),
             "{took:?}"
         );
         assert_eq!(answer.header(HEADER), Some("memory"));
@@ -267,7 +269,7 @@ async fn a_replica_that_stands_still_is_told_in_time_and_the_job_is_there() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_a_replica_was_waited_for_survives_the_primary_and_the_rest_does_not() {
     let mut pair = Pair::start().await;
-    let fleet = Fleet::start(1, 0, &pair.settings("timeout = \"300ms\"")).await;
+    let fleet = Fleet::start(1, 0, &pair.settings("timeout = \"5s\"")).await;
     let one = queue(&fleet, "one").await;
     let plain = queue(&fleet, "plain").await;
     let publishers = Publishers::start(vec![one.clone(); 8], 300).await;
