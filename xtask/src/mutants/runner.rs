@@ -103,7 +103,9 @@ impl<'a> Runner<'a> {
             Err(reason) => return Ok(Ran::Undecided(begin.elapsed(), reason)),
         };
         let mut command = Command::new(&program);
-        command.env("TIDEGATE_SEED", self.seed.to_string());
+        command
+            .env("TIDEGATE_SEED", self.seed.to_string())
+            .env("RUST_BACKTRACE", "0");
         match check {
             Check::Test {
                 package, filter, ..
@@ -138,12 +140,6 @@ impl<'a> Runner<'a> {
     fn build(&self, check: &Check, label: &str) -> Result<Result<PathBuf, String>, Ending> {
         let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
         command
-            .args([
-                "build",
-                "--locked",
-                "--message-format",
-                "json-render-diagnostics",
-            ])
             .current_dir(self.copy.root())
             .env("CARGO_TARGET_DIR", self.copy.target());
         match check {
@@ -151,20 +147,15 @@ impl<'a> Runner<'a> {
                 package,
                 target: None,
                 ..
-            } => {
-                command.args(["--package", package, "--lib", "--profile", "test"]);
-            }
+            } => command.args(["test", "--no-run", "--package", package, "--lib"]),
             // Of the whole workspace, so that all builds share the features of dependencies.
             Check::Test {
                 target: Some(target),
                 ..
-            } => {
-                command.args(["--workspace", "--test", target]);
-            }
-            Check::Faults { .. } => {
-                command.arg("--workspace");
-            }
-        }
+            } => command.args(["build", "--workspace", "--test", target]),
+            Check::Faults { .. } => command.args(["build", "--workspace"]),
+        };
+        command.args(["--locked", "--message-format", "json-render-diagnostics"]);
         for program in check.programs() {
             command.args(["--bin", program]);
         }
@@ -250,14 +241,16 @@ fn program_of(check: &Check, output: &str) -> Option<PathBuf> {
     messages.filter(is_wanted).find_map(executable)
 }
 
-/// What a failed check says of the cause: what panics say, else its last lines.
+/// What a failed check says of the cause: what panics say, else its last lines. Long lines are cut.
 fn failure_message(text: &str) -> String {
-    const LINES: usize = 12;
+    const LINES: usize = 8;
+    const LINE_CHARACTERS: usize = 200;
     let lines: Vec<&str> = text.lines().collect();
     let panicked = lines.iter().position(|line| line.contains("panicked at"));
     let from = panicked.unwrap_or(lines.len().saturating_sub(LINES));
-    let shown = lines[from..].iter().take(LINES);
-    shown.copied().collect::<Vec<_>>().join("\n")
+    let cut = |line: &&str| line.chars().take(LINE_CHARACTERS).collect::<String>();
+    let shown: Vec<String> = lines[from..].iter().take(LINES).map(cut).collect();
+    shown.join("\n")
 }
 
 #[cfg(test)]
