@@ -7,8 +7,7 @@ use tidegate_store::{
     Acked, Cancelled, ConnectError, Refusal, Store, StoreConfig, StoreError, Unavailable,
 };
 
-use tidegate_testkit::fault_proxy::{Flow, Way, Weather};
-use tidegate_testkit::{FaultProxy, RedisControl, RedisOptions, eventually};
+use tidegate_testkit::{RedisControl, RedisOptions};
 
 use crate::fixture::{START, fixture, fixture_on, job};
 
@@ -153,51 +152,4 @@ async fn a_deployment_with_another_number_of_buckets_is_refused() {
         (found.as_str(), ours.as_str()),
         ("layout=1 buckets=1", "layout=1 buckets=2")
     );
-}
-
-/// The connection breaks after the server has taken the call and before its answer arrives. Whether the call was carried
-/// out is unknown then, so it must not be sent a second time.
-#[tokio::test]
-async fn a_publish_whose_answer_is_lost_fails_and_is_not_sent_again() {
-    let f = fixture().await;
-    let proxy = FaultProxy::start(f.redis.address(), 0).await;
-    let mut config = StoreConfig::new(format!("redis://{}", proxy.address()));
-    config.buckets = 1;
-    let store = Store::connect(&config).await.unwrap();
-    store.publish(&f.queue, &[job("a")], None).await.unwrap();
-    proxy.set(Weather {
-        to_client: Way {
-            flow: Flow::Stalls,
-            ..Way::default()
-        },
-        ..Weather::default()
-    });
-    let breaking = async {
-        eventually(
-            "the job is stored",
-            Duration::from_secs(2),
-            async || match f.counts().await {
-                [0, 2, 0, 0] => Ok(()),
-                counts => Err(format!("{counts:?}")),
-            },
-        )
-        .await;
-        proxy.set(Weather::default());
-        proxy.cut();
-    };
-    let jobs = [job("b")];
-    let (published, ()) = tokio::join!(store.publish(&f.queue, &jobs, None), breaking);
-    let error = published.unwrap_err();
-    assert!(
-        matches!(
-            error,
-            StoreError::Unavailable {
-                reason: Unavailable::Away,
-                ..
-            }
-        ),
-        "{error:?}"
-    );
-    store.publish(&f.queue, &[job("c")], None).await.unwrap();
-    f.expect(START, &["a", "b", "c"]).await;
 }

@@ -18,6 +18,7 @@ mod interleavings;
 mod lanes;
 mod limits;
 mod list_queues;
+mod lost_answers;
 mod messages;
 mod model;
 mod outside_bodies;
