@@ -77,7 +77,7 @@ async fn waiting_consumers_hear_of_both() {
     let waiting: Vec<_> = (0..2)
         .map(|_| {
             let queue = queue.apart();
-            tokio::spawn(async move { queue.consume().timeout_s(60).job().await })
+            tokio::spawn(async move { queue.consume().timeout_s(20).job().await })
         })
         .collect();
     stack.api(0).until_waiting(2).await;
