@@ -64,7 +64,7 @@ use crate::pool::Deployment;
 pub(crate) use delivery::Delivery;
 use line::Line;
 use place::Place;
-pub(crate) use room::{NoRoom, Room, TokenKey};
+pub(crate) use room::{NoRoom, Room};
 use seat::News;
 pub(crate) use source::Source;
 
