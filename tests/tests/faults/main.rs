@@ -23,6 +23,7 @@ mod pumps_disturbed;
 mod redis_away;
 mod redis_silent;
 mod revoked_tokens;
+mod seats_kept;
 mod shares;
 mod stops;
 mod workers;
