@@ -29,6 +29,7 @@ mod limits;
 mod lmstfy;
 mod metrics;
 mod pool;
+mod revocation;
 mod token_memory;
 mod tokens;
 mod waiters;
