@@ -34,6 +34,6 @@ mod state;
 
 pub use job::{Attributes, DURATION_MS_MAX, InvalidJob, Job, NewJob};
 pub use job_id::{InvalidJobId, JobId};
-pub use lane::{Lane, LaneCounts};
+pub use lane::{LANES_SETTLE_INTERVAL, Lane, LaneCounts, LaneRow};
 pub use name::{InvalidName, NAME_BYTES_MAX, Namespace, QueueKey, QueueName};
 pub use state::State;
