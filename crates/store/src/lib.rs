@@ -43,7 +43,7 @@ pub use config::{DEFAULT_URL, StoreConfig, UnsafeServer};
 pub use connect::ConnectError;
 pub use durability::{Durability, NotDurable, Receipt};
 pub use error::{StoreError, Unavailable};
-pub use lanes::Lanes;
+pub use lanes::{LaneRows, Lanes};
 pub use limits::{LimitCreated, LimitHolder, LimitSide, Limits, RateLimit, Unit, UnitTaken};
 pub use measures::{HISTOGRAMS, describe_metrics};
 pub use pools::PoolError;
