@@ -39,6 +39,7 @@ use tidegate_core::{JobId, Lane, QueueKey, SlotWidth, placement};
 use link::Link;
 
 pub use audit::{AuditEvent, AuditOptions, AuditSummary, Defect, Finding};
+pub use bodies::SMALL_TRANSFER_BYTES_MAX;
 pub use config::{DEFAULT_URL, StoreConfig, UnsafeServer};
 pub use connect::ConnectError;
 pub use durability::{Durability, NotDurable, Receipt};

@@ -7,6 +7,7 @@
     reason = "helpers of tests fail by panicking, as tests do"
 )]
 
+mod abandoned_requests;
 mod api_killed;
 mod audited;
 mod clocks;
