@@ -8,6 +8,7 @@
 
 mod audit;
 mod audit_large;
+mod audit_under_load;
 mod chunks;
 mod clock;
 mod corrupt;
@@ -26,3 +27,4 @@ mod random_cases;
 mod stalled_transfers;
 mod turns;
 mod verbs;
+mod wrong_counts;
