@@ -100,6 +100,15 @@ local function alarm(verb, index, at_ms)
   end
 end
 
+-- Sends a command with a list of values, in several parts where they are many. Returns the last reply.
+local function send(command, key, values)
+  local reply
+  for first = 1, #values, VALUES_MAX do
+    reply = call(command, key, unpack(values, first, min(first + VALUES_MAX - 1, #values)))
+  end
+  return reply
+end
+
 -- Changes a number of a queue; returns the new one. A damaged one that is no number begins again: an error would end
 -- the call after its records were written.
 local function count(of_queue, field, change)
@@ -138,22 +147,22 @@ end
 -- Writes what has gathered, rings doorbells, raises alarms.
 local function settle()
   local move_at_ms, load_at_ms, sweep_at_ms = math.huge, math.huge, math.huge
-  for chunk, fields in pairs(written) do call('HSET', chunks .. chunk, unpack(fields)) end
-  for chunk, fields in pairs(deleted) do call('HDEL', chunks .. chunk, unpack(fields)) end
+  for chunk, fields in pairs(written) do send('HSET', chunks .. chunk, fields) end
+  for chunk, fields in pairs(deleted) do send('HDEL', chunks .. chunk, fields) end
   for number, changes in pairs(queues) do
     local queue = text('%d', number)
     local of_queue = prefix .. 'q:' .. queue
     local ready_before = settle_counts(number, of_queue, changes)
-    if changes.dead then call('RPUSH', prefix .. 'dead:' .. queue, unpack(changes.dead)) end
+    if changes.dead then send('RPUSH', prefix .. 'dead:' .. queue, changes.dead) end
     local ready, near = changes.ready, changes.near
     if ready then
-      local length = call(changes.at_head and 'LPUSH' or 'RPUSH', prefix .. 'ready:' .. queue, unpack(ready))
+      local length = send(changes.at_head and 'LPUSH' or 'RPUSH', prefix .. 'ready:' .. queue, ready)
       -- Consumers may be waiting if nothing was ready. The list may have stale hints, and the count may be wrong.
       if length == #ready or ready_before <= 0 then ring(of_queue) end
     end
-    if changes.untimed then call('ZREM', prefix .. 'near:' .. queue, unpack(changes.untimed)) end
+    if changes.untimed then send('ZREM', prefix .. 'near:' .. queue, changes.untimed) end
     if near then
-      call('ZADD', prefix .. 'near:' .. queue, unpack(near))
+      send('ZADD', prefix .. 'near:' .. queue, near)
       if call('ZADD', prefix .. 'due', 'LT', 'CH', text('%d', changes.earliest_ms), queue) == 1 then
         move_at_ms = min(move_at_ms, changes.earliest_ms)
       end
@@ -162,7 +171,7 @@ local function settle()
   for slot, numbers in pairs(slots) do
     local at_ms = slot * SLOT_MS - LEAD_MS
     slot = text('%d', slot)
-    if call('RPUSH', prefix .. 'far:' .. slot, unpack(numbers)) == #numbers then
+    if send('RPUSH', prefix .. 'far:' .. slot, numbers) == #numbers then
       call('ZADD', prefix .. 'slots', text('%d', at_ms), slot)
       load_at_ms = min(load_at_ms, at_ms)
     end
