@@ -85,7 +85,7 @@ pub struct PumpConfig {
     pub move_limit: u64,
     /// Far hints that one call loads; about 1.6 µs each.
     pub load_limit: u64,
-    /// Chunks of up to 100 jobs that one call sweeps; up to some 100 µs each.
+    /// Chunks of up to 100 jobs that one call sweeps; up to 0.5 ms each.
     pub sweep_limit: u64,
 }
 
