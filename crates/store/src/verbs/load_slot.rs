@@ -12,7 +12,7 @@ pub const LOAD_HINTS_MAX: u64 = 1000;
 pub enum LoadedSlot {
     /// The caller leads the bucket.
     Done {
-        /// Hints moved into near.
+        /// Jobs whose hints were loaded.
         loaded: u64,
         /// More hints are waiting: call again.
         more: bool,

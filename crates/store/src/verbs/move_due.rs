@@ -30,8 +30,8 @@ pub enum MovedDue {
 }
 
 impl Store {
-    /// Looks at up to `limit` due hints of a bucket, at most [`MOVE_TIMERS_MAX`], and makes their jobs ready, or dead when their
-    /// tries are used up.
+    /// Looks at up to `limit` due hints of a bucket, at most [`MOVE_TIMERS_MAX`], and makes their jobs
+    /// ready, or dead when their tries are used up.
     ///
     /// # Errors
     /// Redis is unavailable.
