@@ -23,7 +23,7 @@ local looks, UNKNOWN = {}, true
 -- Near timers of a queue that move_due does not know of in time.
 function looks.due()
   local head_ms, at_ms = call('ZRANGE', key('near'), 0, 0, 'WITHSCORES')[2], call('ZSCORE', prefix .. 'due', item)
-  if not head_ms or at_ms and tonumber(at_ms) <= max(tonumber(head_ms), now_ms) then return end
+  if not head_ms or at_ms and tonumber(at_ms) <= tonumber(head_ms) then return end
   return function()
     call('ZADD', prefix .. 'due', head_ms, item)
     alarm('move_due', 'due', tonumber(head_ms))

@@ -64,6 +64,10 @@ local function unpack_header(number, record)
     queue = queue, created_ms = created_ms, due_ms = due_ms, expires_ms = expires_ms, nonce = nonce }
 end
 
+-- How many values a command is given at most: Lua passes no more than some 8,000 at once. Even, so that a field stays
+-- with its value.
+local VALUES_MAX = 1000
+
 -- Reads jobs that read() will be asked for: neighbours of one chunk in one command.
 local function read_ahead(numbers)
   local at, last = 1, #numbers
@@ -72,7 +76,7 @@ local function read_ahead(numbers)
     repeat
       fields[#fields + 1] = sub(numbers[at], -2)
       at = at + 1
-    until at > last or sub(numbers[at], 1, -3) ~= chunk
+    until at > last or #fields == VALUES_MAX or sub(numbers[at], 1, -3) ~= chunk
     local records = call('HMGET', chunks .. chunk, unpack(fields))
     for i = 1, #fields do
       local number = numbers[from + i - 1]

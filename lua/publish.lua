@@ -93,6 +93,7 @@ for i = first_job, #ARGV, 2 do
 end
 if last ~= seq then call('SET', prefix .. 'seq', text('%d', last)) end
 changes[DELAYED], changes[READY] = changes[DELAYED] + count_all - #all_ready, changes[READY] + #all_ready
+changes.arrivals = count_all
 if #all_ready > 0 then changes.ready = all_ready end
 settle()
 return reply

@@ -53,8 +53,9 @@ pub use server_figures::ServerFigures;
 pub use subscription::{Alarm, Alarms, Doorbell, Doorbells, PumpVerb};
 pub use tokens::{TokenCreated, Tokens};
 pub use verbs::{
-    Acked, Cancelled, Claim, Done, Leased, ListedQueue, LoadedSlot, MovedDue, PUBLISH_JOBS_MAX,
-    Peeked, Published, QueuePage, Released, Reserved, Roster, Stats, Swept,
+    Acked, Cancelled, Claim, Done, LOAD_HINTS_MAX, Leased, ListedQueue, LoadedSlot,
+    MOVE_TIMERS_MAX, MovedDue, PUBLISH_JOBS_MAX, Peeked, Published, QueuePage, Released, Reserved,
+    Roster, SWEEP_CHUNKS_MAX, Stats, Swept,
 };
 
 /// One Redis deployment that holds jobs. Cheap to clone; clones share their connections.

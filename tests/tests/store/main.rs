@@ -8,6 +8,7 @@
 
 mod audit;
 mod audit_large;
+mod audit_under_load;
 mod chunks;
 mod clock;
 mod corrupt;
@@ -16,6 +17,7 @@ mod fixture;
 mod hints;
 mod interleavings;
 mod lanes;
+mod largest_calls;
 mod limits;
 mod list_queues;
 mod messages;
@@ -27,3 +29,4 @@ mod slot_width;
 mod stalled_transfers;
 mod turns;
 mod verbs;
+mod wrong_counts;
