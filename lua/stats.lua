@@ -9,7 +9,7 @@
 
 local name = ARGV[3]
 
-local queue = call('HGET', KEYS[1], name)
+local queue = tonumber(call('HGET', KEYS[1], name))
 if not queue then return { 'ok', 0, 0, 0, 0 } end
 local reply = { 'ok' }
 for i, jobs in ipairs(call('HMGET', prefix .. 'q:' .. queue, unpack(STATES))) do

@@ -30,6 +30,7 @@ mod limits;
 mod lmstfy;
 mod metrics;
 mod pool;
+mod revocation;
 mod size;
 mod token_memory;
 mod tokens;

@@ -34,7 +34,7 @@ use std::time::Instant;
 
 use futures_util::future::try_join_all;
 use tidegate_core::keys::{BucketKeys, Buckets};
-use tidegate_core::{JobId, Lane, QueueKey, placement};
+use tidegate_core::{JobId, Lane, QueueKey, SlotWidth, placement};
 
 use link::Link;
 
@@ -44,7 +44,7 @@ pub use config::{DEFAULT_URL, StoreConfig, UnsafeServer};
 pub use connect::ConnectError;
 pub use durability::{Durability, NotDurable, Receipt};
 pub use error::{StoreError, Unavailable};
-pub use lanes::Lanes;
+pub use lanes::{LaneRows, Lanes};
 pub use limits::{LimitCreated, LimitHolder, LimitSide, Limits, RateLimit, Unit, UnitTaken};
 pub use measures::{HISTOGRAMS, describe_metrics};
 pub use pools::PoolError;
@@ -69,6 +69,7 @@ struct Inner {
     config: StoreConfig,
     /// Made once: each call needs some.
     buckets: Buckets,
+    slot_width: SlotWidth,
     link: Link,
 }
 

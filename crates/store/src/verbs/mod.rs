@@ -3,6 +3,7 @@
 mod ack;
 mod audit;
 mod cancel;
+mod lane;
 mod lease;
 mod list_queues;
 mod load_slot;
