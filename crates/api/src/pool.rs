@@ -156,16 +156,17 @@ impl Pool {
         aim.prepare(&self.store).await;
         let is_delayed = jobs.iter().any(|job| job.delay_ms > 0);
         let new = NewJobs { jobs, room };
-        let (published, is_replaced) = if replaces.is_some() || size.bytes > BATCHED_BYTES_MAX {
+        let published = if replaces.is_some() || size.bytes > BATCHED_BYTES_MAX {
             let wish = AlonePublish { new, replaces };
             self.publishing_alone.submit(queue, wish).await?
         } else {
-            (self.publishing.submit(queue, new).await?, false)
+            self.publishing.submit(queue, new).await?
         };
         let Published { ids, receipt } = published;
         self.figures.published(queue, ids.len(), is_delayed);
         let durability = aim.reach(&self.store, receipt, &self.name).await;
-        if let (Some(replaced), false, Ok(_)) = (replaces, is_replaced, &durability) {
+        let is_elsewhere = |replaced: &JobId| ids.iter().all(|id| id.bucket() != replaced.bucket());
+        if let (Some(replaced), Ok(_)) = (replaces.filter(is_elsewhere), &durability) {
             // Its lane is closed, so it could not go in the same step.
             let _ = self.store.ack(queue, replaced, None).await?;
         }

@@ -64,15 +64,15 @@ pub(crate) struct PublishAlone;
 #[derive(Debug)]
 pub(crate) struct AlonePublish {
     pub(crate) new: NewJobs,
-    /// The job to delete in the same step.
+    /// The job to delete in the same step, if it is in the lane that the jobs are stored in. That is its own
+    /// lane, unless that one is closed.
     pub(crate) replaces: Option<JobId>,
 }
 
 impl Verb for PublishAlone {
     type Subject = QueueKey;
     type Wish = AlonePublish;
-    /// What was stored, and whether the replaced job was in the same lane: it is deleted then.
-    type Outcome = (Published, bool);
+    type Outcome = Published;
 
     /// It fills a call.
     fn size(_wish: &AlonePublish) -> Size {
@@ -92,7 +92,7 @@ impl Verb for PublishAlone {
         queue: &QueueKey,
         _number: u16,
         wishes: Vec<AlonePublish>,
-    ) -> Result<Vec<(Published, bool)>, StoreError> {
+    ) -> Result<Vec<Published>, StoreError> {
         let mut outcomes = Vec::with_capacity(wishes.len());
         for AlonePublish { new, replaces } in wishes {
             let open = to.lanes.open(queue);
@@ -100,7 +100,7 @@ impl Verb for PublishAlone {
             let lane_of_replaced = replaces.and_then(lane_of);
             let lane = lane_of_replaced.unwrap_or_else(|| rand::random_range(0..open));
             let publishing = to.lanes.publish(queue, lane, &new.jobs, replaces);
-            outcomes.push((publishing.await?, lane_of_replaced.is_some()));
+            outcomes.push(publishing.await?);
         }
         Ok(outcomes)
     }
