@@ -201,7 +201,8 @@ async fn many_queues_do_not_mean_many_failing_calls() {
         "{MANY} queues with parked consumers, Redis down: {rate:.0} failing calls a second"
     ));
     assert!(rate < FAILURES_PER_SECOND_MAX, "{rate}");
-    assert!(rate >= 1.0, "nothing is tried again");
+    // Other calls than those for consumers fail three times a second.
+    assert!(rate >= 10.0, "few calls are tried again: {rate}");
     tokio::task::block_in_place(|| stack.redis.start_again().unwrap());
     all_are_served(&queues, parked).await;
     stack.finish().await;

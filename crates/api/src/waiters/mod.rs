@@ -136,8 +136,8 @@ impl Waiters {
     /// Takes jobs from the first source that has some, and waits for some if none has: for `patience`,
     /// never less, unless the lines are closed. At least one look into each source is taken after the
     /// call began; a look that fails ends no wait, and is repeated. One that takes longer than `patience` is not
-    /// waited for where looks into other lanes or sources were answered. A claim that the first source does not fill goes on to those behind it, without
-    /// waiting.
+    /// waited for where looks into other lanes or sources were answered. A claim that the first source does not
+    /// fill goes on to those behind it, without waiting.
     ///
     /// Dropping the future gives the place up at once, and gives jobs back that were on their way.
     ///
