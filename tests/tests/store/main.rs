@@ -16,6 +16,7 @@ mod fixture;
 mod hints;
 mod interleavings;
 mod lanes;
+mod lanes_random;
 mod limits;
 mod list_queues;
 mod messages;
