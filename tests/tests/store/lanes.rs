@@ -2,9 +2,14 @@
 
 use std::collections::HashMap;
 use std::ops::Range;
+use std::time::Duration;
 
+use tidegate_core::keys::Buckets;
 use tidegate_core::{JobId, LaneCounts, LaneRow, QueueKey};
-use tidegate_store::{Acked, Cancelled, Claim, Done, Lanes, Released, Stats, Store, StoreConfig};
+use tidegate_store::{
+    Acked, AuditEvent, AuditOptions, Cancelled, Claim, Defect, Done, Lanes, Released, Stats, Store,
+    StoreConfig,
+};
 use tidegate_testkit::{RedisOptions, RedisServer, world};
 
 use crate::fixture::{Fixture, START, delayed, fixture, job};
@@ -238,8 +243,9 @@ async fn a_closed_lane_has_no_jobs_to_any_verb_and_is_opened_by_a_later_epoch_on
     let open = async |epoch| store.open_lane(queue.lane(0), epoch).await.unwrap();
     // A lane that no job ever came to, and one that had some.
     for (first, had_jobs) in [(1, false), (11, true)] {
-        assert!(close(first + 2).await);
-        assert!(close(first).await, "the later epoch stays");
+        for epoch in [first, first + 2, first] {
+            assert!(close(epoch).await, "the latest epoch stays");
+        }
         assert!(is_closed(store, queue, 0).await);
         assert!(store.publish(queue, &[job("x")], None).await.is_err());
         assert_eq!(store.stats(queue).await.unwrap(), Stats::default());
@@ -261,4 +267,65 @@ async fn a_closed_lane_has_no_jobs_to_any_verb_and_is_opened_by_a_later_epoch_on
     assert!(publish.await.unwrap().is_none());
     // What was uploaded for it expires.
     world::check(&f.redis.url()).await;
+}
+
+async fn audit(store: &Store, repair: bool) -> Vec<(Defect, bool)> {
+    let options = AuditOptions {
+        buckets: vec![],
+        repair,
+        pause: Duration::ZERO,
+    };
+    let mut found = Vec::new();
+    let mut note = |event| {
+        if let AuditEvent::Found(finding) = event {
+            found.push((finding.defect, finding.mended));
+        }
+    };
+    store.audit(&options, &mut note).await.unwrap();
+    found
+}
+
+#[tokio::test]
+async fn an_audit_finds_lanes_with_jobs_that_no_consumer_looks_into() {
+    let (redis, store, queue) = store_of_buckets().await;
+    let lanes = store.lanes();
+    lanes.set(&queue, 8).await.unwrap();
+    publish(&store, &queue, 8).await;
+    // Lanes that are closed, and hold nothing.
+    let other = QueueKey::try_from("shop/other").unwrap();
+    let of_other = lanes.set(&other, 4).await.unwrap();
+    publish(&store, &other, 4).await;
+    for lane in 0..4 {
+        store.purge_ready(other.lane(lane)).await.unwrap();
+    }
+    close(&store, &other, of_other, 1..4).await;
+    assert_eq!(audit(&store, false).await, []);
+    // The table and a bucket as no order of calls makes them.
+    let client = redis::Client::open(redis.url()).unwrap();
+    let mut connection = client.get_multiplexed_async_connection().await.unwrap();
+    let mut set = async |key: &str, value: &str| {
+        let mut set = redis::cmd("HSET");
+        let set = set.arg(key).arg(queue.to_string()).arg(value);
+        set.exec_async(&mut connection).await.unwrap();
+    };
+    set("tg:lanes", "1 7 1").await;
+    let bucket = store.bucket_of(queue.lane(2));
+    let queues = Buckets::new(BUCKETS).keys(bucket).queues();
+    set(&queues, "closed 9 1").await;
+    let name = || queue.to_string();
+    let unserved = |lane| Defect::LaneNotServed { name: name(), lane };
+    let found = async |repair| {
+        let mut found = audit(&store, repair).await;
+        found.sort_by_key(|(defect, _)| defect.to_string());
+        found
+    };
+    let all = |mended| [2, 7].map(|lane| (unserved(lane), mended));
+    assert_eq!(found(false).await, all(false));
+    assert_eq!(found(true).await, all(true));
+    assert_eq!(found(true).await, []);
+    assert_eq!(row(&lanes, &queue).await, Some(counts(1, 8)));
+    for lane in 0..8 {
+        assert_eq!(store.stats(queue.lane(lane)).await.unwrap().ready, 2);
+    }
+    world::check(&redis.url()).await;
 }

@@ -17,6 +17,7 @@ mod fixture;
 mod hints;
 mod interleavings;
 mod lanes;
+mod lanes_random;
 mod largest_calls;
 mod limits;
 mod list_queues;
