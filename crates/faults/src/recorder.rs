@@ -19,6 +19,7 @@ impl Recorder {
         let outcome = doing.await;
         let span = Span { from, to: now() };
         self.operations().push(Operation {
+            token: 0,
             span,
             request,
             outcome: outcome.clone(),

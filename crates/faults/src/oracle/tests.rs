@@ -30,6 +30,7 @@ fn terms(delay: u64, ttl: u64, tries: u64) -> Terms {
         ttl,
         tries,
         bytes: 50,
+        ..Terms::default()
     }
 }
 
@@ -45,6 +46,7 @@ impl Tale {
 
     fn operation(mut self, at: Span, request: Request, outcome: Outcome) -> Self {
         self.0.operations.push(Operation {
+            token: 0,
             span: at,
             request,
             outcome,

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Report;
 use crate::audit::Audits;
-use crate::history::{Episode, History, Moment, Operation};
+use crate::history::{Episode, History, Moment, Operation, RateLimit};
 use crate::oracle::{Finding, judge};
 use crate::plan::Plan;
 
@@ -19,6 +19,8 @@ enum Line {
         plan: Box<Plan>,
         began: Moment,
         bound: u64,
+        #[serde(default)]
+        limits: Vec<RateLimit>,
         respawned: Moment,
         ended: Moment,
         audits: Audits,
@@ -35,6 +37,7 @@ pub(super) fn write(report: &Report, path: &Path) -> io::Result<()> {
         plan: Box::new(report.plan.clone()),
         began: report.began,
         bound: history.bound,
+        limits: history.limits.clone(),
         respawned: history.respawned,
         ended: history.ended,
         audits: report.audits,
@@ -66,11 +69,13 @@ pub fn read(path: &Path) -> io::Result<Report> {
                 plan,
                 began,
                 bound,
+                limits,
                 respawned,
                 ended,
                 audits,
             } => {
                 (history.bound, history.respawned, history.ended) = (bound, respawned, ended);
+                history.limits = limits;
                 history.is_replicated = plan.is_replicated;
                 head = Some((*plan, began, audits));
             }

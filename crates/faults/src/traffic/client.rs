@@ -191,9 +191,7 @@ fn number_of(bytes: &[u8]) -> Option<u64> {
     let terms = Terms {
         number: value["job"].as_u64()?,
         bytes: usize::try_from(value["bytes"].as_u64()?).ok()?,
-        delay: 0,
-        ttl: 0,
-        tries: 0,
+        ..Terms::default()
     };
     (body(&terms).as_bytes() == bytes).then_some(terms.number)
 }
@@ -237,9 +235,7 @@ mod tests {
             let terms = Terms {
                 number: 42,
                 bytes,
-                delay: 0,
-                ttl: 0,
-                tries: 1,
+                ..Terms::default()
             };
             let mut body = body(&terms).into_bytes();
             assert_eq!(number_of(&body), Some(42));

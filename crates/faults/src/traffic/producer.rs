@@ -73,6 +73,7 @@ impl Producer {
                 ttl: ttl_s * S,
                 tries,
                 bytes,
+                ..Terms::default()
             }
         });
         numbers.collect()
