@@ -105,16 +105,17 @@ impl Client {
         self.ask(request, PATIENCE, at.try_ack(id), read).await
     }
 
-    /// Gives dead jobs of a queue another try. Answers whether there was a clear answer.
-    pub(crate) async fn respawn(&mut self, queue: u16) -> bool {
+    /// Gives dead jobs of a queue another try.
+    pub(crate) async fn respawn(&mut self, queue: u16) -> Outcome {
+        const LIMIT: u64 = 1000;
         let at = self.at(queue);
-        let path = format!("{}/deadletter?limit=1000&ttl=0", at.path());
-        let asked = tokio::time::timeout(PATIENCE, at.try_raw("PUT", &path)).await;
-        let is_done = asked.is_ok_and(|it| it.is_ok_and(|answer| answer.status == 200));
-        if !is_done {
-            self.go_elsewhere().await;
-        }
-        is_done
+        let path = format!("{}/deadletter?limit={LIMIT}&ttl=0", at.path());
+        let request = Request::Respawn {
+            queue,
+            limit: LIMIT,
+        };
+        self.ask(request, PATIENCE, at.try_raw("PUT", &path), respawned)
+            .await
     }
 
     fn at(&self, queue: u16) -> Queue {
@@ -204,6 +205,10 @@ fn published(answer: &Answer) -> Outcome {
         None => vec![text(&json["job_id"])],
     };
     Outcome::Published(ids)
+}
+
+fn respawned(answer: &Answer) -> Outcome {
+    Outcome::Respawned(answer.json()["count"].as_u64().unwrap_or_default())
 }
 
 fn delivered(answer: &Answer) -> Outcome {
