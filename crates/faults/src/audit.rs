@@ -1,5 +1,5 @@
-//! `tidegate-pumpd audit` in the middle of everything: it must raise no false alarm while clients go on and things break,
-//! and in the end it accounts for every key.
+//! `tidegate-pumpd audit --repair`, one after the other during the whole run. The data are healthy, so an audit that finds
+//! or repairs anything is a defect. The last audit accounts for every key.
 
 use std::convert::Infallible;
 use std::fs::File;
@@ -14,12 +14,13 @@ use crate::history::now;
 use crate::oracle::{Defect, Verdict};
 use crate::site::Site;
 
-/// How many audits there are before the last one: as many as there is time for, up to so many.
-const MEANWHILE: usize = 3;
+/// Between two audits during the run.
+const PAUSE_MEANWHILE: Duration = Duration::from_millis(300);
 /// An audit takes some seconds.
 const LIMIT: Duration = Duration::from_secs(120);
 /// The last audit meets no fault; what the ones before left behind may need a moment.
 const LAST_TRIES: usize = 5;
+/// Before the next try of the last audit.
 const PAUSE: Duration = Duration::from_secs(2);
 
 /// How many audits there were.
@@ -54,14 +55,12 @@ impl Auditor {
         }
     }
 
-    /// Audits some times while clients go on and things break, until it is dropped. That an audit cannot be done is no
-    /// finding.
+    /// Audits and repairs until it is dropped. That an audit cannot be done is no finding.
     pub(crate) async fn audit_meanwhile(&mut self) -> Infallible {
-        while self.audits.done < MEANWHILE {
-            tokio::time::sleep(PAUSE).await;
+        loop {
+            tokio::time::sleep(PAUSE_MEANWHILE).await;
             let _ = self.try_audit().await;
         }
-        std::future::pending().await
     }
 
     /// Audits when everything is over: now it must be possible. Answers all audits, and what they found.
@@ -81,7 +80,7 @@ impl Auditor {
     /// Otherwise what it said.
     async fn try_audit(&mut self) -> Result<(), String> {
         let config = self.config.display().to_string();
-        let flags = ["audit", "--config", &config, "--json"];
+        let flags = ["audit", "--config", &config, "--json", "--repair"];
         let ended = run_to_end(Program::Pumpd, &flags, LIMIT).await;
         // A log that is missing is worth no run.
         let _ = self.log.write_all(ended.log.as_bytes());
