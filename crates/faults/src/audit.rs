@@ -36,6 +36,7 @@ pub struct Audits {
 #[derive(Debug)]
 pub(crate) struct Auditor {
     config: PathBuf,
+    pools: &'static [&'static str],
     log: File,
     audits: Audits,
     found: Verdict,
@@ -46,9 +47,12 @@ impl Auditor {
     pub(crate) fn new(site: &Site, folder: &Path) -> Self {
         let config = folder.join("audit.toml");
         let log = File::create(folder.join("audit.log")).expect("a file can be written");
-        std::fs::write(&config, site.keeper.settings(None)).expect("a file can be written");
+        let servers: Vec<_> = site.keeper.alone().collect();
+        let settings = site.keeper.settings(Program::Pumpd, &servers);
+        std::fs::write(&config, settings).expect("a file can be written");
         Self {
             config,
+            pools: site.keeper.pools(),
             log,
             audits: Audits::default(),
             found: Verdict::default(),
@@ -77,10 +81,19 @@ impl Auditor {
         (self.audits, self.found)
     }
 
-    /// Otherwise what it said.
+    /// Audits all pools; otherwise returns what the audit said.
     async fn try_audit(&mut self) -> Result<(), String> {
+        for pool in self.pools {
+            self.try_audit_of(pool).await?;
+        }
+        Ok(())
+    }
+
+    async fn try_audit_of(&mut self, pool: &str) -> Result<(), String> {
         let config = self.config.display().to_string();
-        let flags = ["audit", "--config", &config, "--json", "--repair"];
+        let flags = [
+            "audit", "--config", &config, "--json", "--repair", "--pool", pool,
+        ];
         let ended = run_to_end(Program::Pumpd, &flags, LIMIT).await;
         // A log that is missing is worth no run.
         let _ = self.log.write_all(ended.log.as_bytes());

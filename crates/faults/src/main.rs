@@ -14,6 +14,7 @@ use clap::Parser;
 use tidegate_faults::plan::Deployment;
 use tidegate_faults::report::{Facts, Report, keep_summary, read, summary};
 use tidegate_faults::{Class, Plan, Step, Wishes, run};
+use tidegate_testkit::RedisOptions;
 
 /// Of one run; it mostly waits.
 const THREADS: usize = 2;
@@ -130,11 +131,12 @@ fn all_runs(flags: &Flags) -> (Vec<Facts>, usize) {
     };
     let (ended, ends) = mpsc::channel();
     let (mut number, mut running, mut runs, mut broken) = (0, 0, Vec::new(), 0);
+    let wishes = wishes(flags);
     loop {
         while running < flags.at_once.max(1) && is_wanted(number) {
             let seed = first.wrapping_add(number);
             let folder = flags.folder.join(seed.to_string());
-            begin_run(seed, wishes(flags), folder, ended.clone());
+            begin_run(seed, wishes.clone(), folder, ended.clone());
             (number, running) = (number + 1, running + 1);
         }
         if running == 0 {
@@ -183,6 +185,7 @@ fn wishes(flags: &Flags) -> Wishes {
         classes: flags.classes.clone(),
         seconds: flags.seconds,
         deployment: flags.deployment,
+        has_waitaof: RedisOptions::new().valkey().can_be_had(),
     }
 }
 
@@ -200,7 +203,7 @@ async fn one_run(seed: u64, wishes: Wishes, folder: PathBuf) -> std::io::Result<
         match step {
             Step::Starting => println!(
                 "{seed} {at:>4} s  starting {}, {faults} faults",
-                plan.deployment.name_with(plan.is_replicated)
+                plan.setup()
             ),
             Step::Fault(number, fault) => {
                 println!(

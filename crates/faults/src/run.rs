@@ -14,7 +14,7 @@ use crate::plan::Plan;
 use crate::report::Report;
 use crate::site::Site;
 use crate::strike::strike;
-use crate::traffic::{Client, Traffic};
+use crate::traffic::{Client, LIMIT, Traffic};
 use crate::unasked;
 use crate::yardstick::{Pace, Yardstick};
 
@@ -46,8 +46,9 @@ pub async fn run(plan: &Plan, folder: &Path, mut tell: impl FnMut(Step<'_>)) -> 
     let clocks = (now(), Instant::now());
     let yardstick = Yardstick::start(folder).expect("a file can be written");
     let site = Site::start(plan, folder).await;
-    let doors = site.doors().await;
-    let mut traffic = Traffic::start(plan, &doors);
+    let (doors, tokens) = site.doors().await;
+    let mut traffic = Traffic::start(plan, &doors, &tokens);
+    let shared = Arc::clone(&traffic.shared);
     let began = now();
     let mut looked = Verdict::default();
     let mut auditor = Auditor::new(&site, folder);
@@ -57,7 +58,7 @@ pub async fn run(plan: &Plan, folder: &Path, mut tell: impl FnMut(Step<'_>)) -> 
             for (number, fault) in plan.faults.iter().enumerate() {
                 tokio::time::sleep(Duration::from_millis(fault.after_ms)).await;
                 tell(Step::Fault(number + 1, fault));
-                let struck = strike(&site, fault).await;
+                let struck = strike(&site, &shared, fault).await;
                 episodes.borrow_mut().extend(struck);
             }
         };
@@ -76,7 +77,8 @@ pub async fn run(plan: &Plan, folder: &Path, mut tell: impl FnMut(Step<'_>)) -> 
         never = unasked::watch(&site, note) => match never {},
     };
     let mut history = History {
-        is_replicated: plan.is_replicated,
+        is_replicated: plan.keeps_what_it_acknowledged(),
+        limits: vec![LIMIT],
         respawned,
         episodes: episodes.into_inner(),
         ..History::default()

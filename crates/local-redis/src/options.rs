@@ -87,6 +87,11 @@ impl Options {
         self
     }
 
+    pub(crate) fn replace_setting(&mut self, name: &str, value: &str) {
+        self.settings.retain(|(set, _)| set != name);
+        self.settings.push((name.to_owned(), value.to_owned()));
+    }
+
     /// The text of `redis.conf`. Port and folder come last: they are not for [`setting`](Self::setting) to change.
     pub(crate) fn configuration(&self, port: u16, folder: &Path) -> String {
         let mut text = String::new();

@@ -1,7 +1,7 @@
 //! A Redis of one's own.
 
 use tidegate_local_redis::{
-    Options, RedisCluster, RedisServer, ServerBinary, obtain, obtain_old, obtain_valkey,
+    Error, Options, RedisCluster, RedisServer, ServerBinary, obtain, obtain_old, obtain_valkey,
     workspace_cache,
 };
 
@@ -119,15 +119,24 @@ impl RedisOptions {
         })
     }
 
+    /// Whether there is such a program, or one can be fetched. Blocks while it is fetched.
+    #[must_use]
+    pub fn can_be_had(&self) -> bool {
+        self.obtained().is_ok()
+    }
+
     fn binary(&self) -> ServerBinary {
+        self.obtained().unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    fn obtained(&self) -> Result<ServerBinary, Error> {
         let mut tell = |line: &str| figure(line);
         let cache = workspace_cache();
-        let found = match self.program {
+        match self.program {
             Program::Usual => obtain(&cache, &mut tell),
             Program::Old => obtain_old(&cache, &mut tell),
             Program::Valkey => obtain_valkey(&cache, &mut tell),
-        };
-        found.unwrap_or_else(|error| panic!("{error}"))
+        }
     }
 }
 

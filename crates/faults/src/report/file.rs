@@ -76,7 +76,7 @@ pub fn read(path: &Path) -> io::Result<Report> {
             } => {
                 (history.bound, history.respawned, history.ended) = (bound, respawned, ended);
                 history.limits = limits;
-                history.is_replicated = plan.is_replicated;
+                history.is_replicated = plan.keeps_what_it_acknowledged();
                 head = Some((*plan, began, audits));
             }
             Line::Episode(episode) => history.episodes.push(episode),
