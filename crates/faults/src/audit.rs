@@ -91,9 +91,8 @@ impl Auditor {
 
     async fn try_audit_of(&mut self, pool: &str) -> Result<(), String> {
         let config = self.config.display().to_string();
-        let flags = [
-            "audit", "--config", &config, "--json", "--repair", "--pool", pool,
-        ];
+        let mut flags = vec!["audit", "--config", &config, "--json", "--repair"];
+        flags.extend(["--pool", pool, "--pause-ms", "0"]);
         let ended = run_to_end(Program::Pumpd, &flags, LIMIT).await;
         // A log that is missing is worth no run.
         let _ = self.log.write_all(ended.log.as_bytes());

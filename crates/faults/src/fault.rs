@@ -29,6 +29,8 @@ pub enum Class {
     Clock,
     /// Redis is ended by kill -9 and comes back
     RedisKill,
+    /// The clock of Redis jumps by up to two minutes, ahead or back, and back again
+    RedisClock,
     /// Redis stands still (SIGSTOP) for seconds
     RedisPause,
     /// Redis is there and answers nobody (CLIENT PAUSE) for seconds
@@ -104,6 +106,7 @@ impl Class {
             Self::Reshard => is_cluster,
             Self::RedisKill
             | Self::RedisLoading
+            | Self::RedisClock
             | Self::RedisPause
             | Self::DiskFull
             | Self::PoolMove => !has_sentinels && !is_cluster,

@@ -22,8 +22,8 @@ const THREADS: usize = 2;
 /// Tries to make Tidegate lose, double or hurry a job, and tells whether it did.
 ///
 /// Each run has a Redis, APIs and pumps of its own on this machine, with a proxy on every way between them. Clients
-/// publish, consume, ack, cancel, crash, dawdle and hang up, while one fault after the other is made to happen. In the end
-/// every job is brought to its end and held against what was promised for it. The exit code is 1 if anything was found.
+/// publish, consume, ack, cancel, replace, respawn, purge, peek, crash, give up and hang up, while one fault after the
+/// other is made to happen. In the end every job is brought to its end and held against what was promised for it. The exit code is 1 if anything was found.
 ///
 ///     cargo xtask faults                           one run of a new seed, about a minute
 ///     cargo xtask faults --seed 7 --runs 20        seeds 7 to 26, two at a time

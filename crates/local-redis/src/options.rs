@@ -21,6 +21,7 @@ pub struct Options {
     /// Whether the program is to be a sentinel, which stores nothing and watches other servers.
     pub(crate) is_sentinel: bool,
     pub(crate) outlives_a_full_disk: bool,
+    pub(crate) environment: Vec<(String, String)>,
     settings: Vec<(String, String)>,
 }
 
@@ -35,6 +36,7 @@ impl Options {
             start_limit: DEFAULT_START_LIMIT,
             is_sentinel: false,
             outlives_a_full_disk: false,
+            environment: Vec::new(),
             settings: Vec::new(),
         }
     }
@@ -76,6 +78,13 @@ impl Options {
     #[must_use]
     pub fn outlives_a_full_disk(mut self) -> Self {
         self.outlives_a_full_disk = true;
+        self
+    }
+
+    /// A variable in the environment of the server.
+    #[must_use]
+    pub fn variable(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.environment.push((name.into(), value.into()));
         self
     }
 

@@ -7,10 +7,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use tidegate_testkit::cluster_group::PASSWORD;
 use tidegate_testkit::world::{self, Totals};
 use tidegate_testkit::{
-    ClusterGroup, FaultProxy, Program, RedisControl, RedisOptions, RedisServer, SentinelGroup,
+    ClusterGroup, FaultProxy, Program, RedisControl, RedisOptions, RedisServer, SentinelGroup, WallClock,
 };
 use tokio::sync::Mutex;
 
+use crate::fault::Class;
 use crate::plan::{Deployment, Plan};
 
 /// Nodes of a cluster tell clients that they are here, on the ports that they have: there are the proxies. Among each
@@ -50,11 +51,13 @@ pub(crate) enum Servers {
 #[derive(Debug)]
 pub(crate) struct Alone {
     pub(crate) redis: Mutex<RedisServer>,
+    /// Its clock, where the run moves it.
+    pub(crate) clock: Option<WallClock>,
     address: SocketAddr,
 }
 
 impl Keeper {
-    pub(super) async fn start(plan: &Plan) -> Self {
+    pub(super) async fn start(plan: &Plan, folder: &Path) -> Self {
         let deployment = plan.deployment;
         let options = RedisOptions::new().outlives_a_full_disk();
         let options = match plan.is_synced {
@@ -62,8 +65,8 @@ impl Keeper {
             false => options,
         };
         let servers = match deployment {
-            Deployment::Always => alone(options.always_synced(), plan).await,
-            Deployment::EverySecond => alone(options, plan).await,
+            Deployment::Always => alone(options.always_synced(), plan, folder).await,
+            Deployment::EverySecond => alone(options, plan, folder).await,
             Deployment::Sentinels => {
                 let group = SentinelGroup::start(deployment.replicas()).await;
                 Servers::Watched(Mutex::new(group))
@@ -227,15 +230,21 @@ impl Keeper {
     }
 }
 
-async fn alone(options: RedisOptions, plan: &Plan) -> Servers {
+async fn alone(options: RedisOptions, plan: &Plan, folder: &Path) -> Servers {
+    let moves_clocks = plan.faults.iter().any(|it| it.class == Class::RedisClock);
     let mut servers = Vec::new();
-    for _ in 0..=usize::from(plan.has_second_redis) {
-        let options = options.clone();
+    for number in 0..=usize::from(plan.has_second_redis) {
+        let clock = moves_clocks.then(|| WallClock::new(folder, &format!("redis-{number}")));
+        let options = match &clock {
+            Some(clock) => options.clone().clock(clock),
+            None => options.clone(),
+        };
         let starting = tokio::task::spawn_blocking(move || options.start());
         let redis = starting.await.expect("redis starts");
         servers.push(Alone {
             address: redis.address(),
             redis: Mutex::new(redis),
+            clock,
         });
     }
     Servers::Alone(servers)

@@ -39,7 +39,7 @@ pub(crate) struct Site {
 impl Site {
     /// Starts everything and waits until it is ready. Logs and settings go to `folder`.
     pub(crate) async fn start(plan: &Plan, folder: &Path) -> Self {
-        let keeper = Keeper::start(plan).await;
+        let keeper = Keeper::start(plan, folder).await;
         let (mut apis, mut pumps) = (Vec::new(), Vec::new());
         let start = async |wanted| Pod::start(wanted, &keeper, plan, folder).await;
         for number in 0..plan.apis {

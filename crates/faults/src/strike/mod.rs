@@ -42,6 +42,7 @@ pub(crate) async fn strike(site: &Site, shared: &Shared, fault: &Fault) -> Vec<E
         Class::Clock => pods::set_clocks(site, fault).await,
         Class::RedisKill => redis::kill(site, fault).await,
         Class::RedisLoading => redis::load_slowly(site, fault).await,
+        Class::RedisClock => redis::set_clock(site, fault).await,
         Class::RedisPause => redis::pause(site, fault).await,
         Class::RedisBusy => redis::answer_nobody(site, fault).await,
         Class::ScriptFlush => redis::forget_scripts(site, fault).await,

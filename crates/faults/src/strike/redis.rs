@@ -16,6 +16,7 @@ const LOSS: u64 = 3000 * MS;
 /// Far less than what is published in a second, bodies outside of records included.
 const MEMORY_ROOM_BYTES: u64 = 100_000;
 const DISK_ROOM_BYTES: u64 = 60_000;
+const CLOCK_JUMP_MAX_S: u32 = 120;
 /// A setting of Redis for tests: how long it sleeps after each command or key that it loads, in µs.
 const LOAD_DELAY: &str = "key-load-delay";
 
@@ -82,6 +83,25 @@ fn commands_to_load(redis: &RedisServer) -> u64 {
         Some(commands.count() as u64)
     });
     counts.sum()
+}
+
+/// Times of jobs count from Redis's clock. What is due before it jumps and after it jumped back is due all the same: only
+/// jobs that are published, or whose lease begins, meanwhile are late by the jump.
+pub(super) async fn set_clock(site: &Site, fault: &Fault) -> Vec<Episode> {
+    let Servers::Alone(servers) = site.keeper.servers() else {
+        panic!("this fault is for a Redis without a replica");
+    };
+    let sign = if fault.choose(2) == 0 { 1 } else { -1 };
+    let jump_s = sign * i64::from((fault.variant >> 1) % CLOCK_JUMP_MAX_S + 1);
+    let set_all = |ahead_s| {
+        let clocks = servers.iter().filter_map(|server| server.clock.as_ref());
+        clocks.for_each(|clock| clock.set(ahead_s));
+    };
+    let begun = Begun::now(fault);
+    set_all(jump_s);
+    tokio::time::sleep(fault.length()).await;
+    set_all(0);
+    vec![begun.end_excusing(format!("the clock of redis jumped by {jump_s} s"), RECOVERY)]
 }
 
 pub(super) async fn pause(site: &Site, fault: &Fault) -> Vec<Episode> {

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`producer`] | publishes, cancels, republishes; some give up after 1 s and publish the same again as another job |
 //! | [`consumer`] | consumes and acks, or crashes, is slow, hangs up |
+//! | [`ballast`] | publishes many jobs that are due later, so that one bucket is large |
 //! | [`operator`] | respawns, purges and peeks |
 //! | [`short_lived`] | uses a queue for some seconds and leaves or purges it |
 //!
@@ -11,6 +12,7 @@
 //! any moment of a poll; whether such a poll took a job, no client can tell.
 
 mod answers;
+mod ballast;
 mod client;
 mod consumer;
 mod draw;
@@ -31,6 +33,7 @@ use tokio::task::JoinHandle;
 use crate::history::RateLimit;
 use crate::plan::Plan;
 use crate::recorder::Recorder;
+use ballast::Ballast;
 pub(crate) use client::Client;
 use consumer::{Consumer, Habit};
 use operator::Operator;
@@ -48,6 +51,8 @@ pub(crate) const LANED: [u16; 6] = [1, 3, 5, 7, 9, 13];
 /// Of those, the ones for tokens with a rate limit and for tokens that are revoked.
 const LIMITED_QUEUE: u16 = 14;
 const GUEST_QUEUE: u16 = 15;
+/// Of those, the one with many jobs.
+const LARGE_QUEUE: u16 = 6;
 /// The number of the first queue that does not live as long as the run.
 const FIRST_SHORT_LIVED: u16 = 1000;
 const SHORT_LIVED_MAX: u16 = 24;
@@ -141,6 +146,8 @@ impl Traffic {
         client.use_token(LIMIT.token, &tokens.limited);
         let limited = Producer::new(client, random, &[LIMITED_QUEUE]);
         producers.push(tokio::spawn(limited.run()));
+        let (client, random) = crew.next();
+        producers.push(tokio::spawn(Ballast::new(client, random).run()));
         let (client, random) = crew.next();
         producers.push(tokio::spawn(Operator::new(client, random).run()));
         let (client, random) = crew.next();
