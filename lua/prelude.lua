@@ -28,7 +28,9 @@ local BODY_OUTSIDE = 2
 local VERSION, HEADER, HEADER_BYTES = 1, '>BBHHI4I4I6I6I6H', 34
 
 -- A far slot is loaded LEAD_MS before it begins; what is due before near_until_ms is in slots that may be loaded.
-local SLOT_MS, LEAD_MS = 65536, 65536
+-- This is the default width of slots; scripts of a deployment with another one are given that (script.rs).
+local SLOT_MS = 65536
+local LEAD_MS = SLOT_MS
 local near_until_ms = (floor((now_ms + LEAD_MS) / SLOT_MS) + 1) * SLOT_MS
 
 local function lane_counts(lanes, name)

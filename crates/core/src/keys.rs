@@ -16,7 +16,7 @@ use crate::{hash_slot, placement};
 
 /// What every key begins with.
 pub const PREFIX: &str = "tg:";
-/// The stamp of layout version and bucket count.
+/// The stamp of a deployment: layout version, number of buckets, width of slots.
 pub const LAYOUT: &str = "tg:layout";
 /// Sorted set of live pump instances, scored by the end of their membership.
 pub const ROSTER: &str = "tg:{roster}";

@@ -8,12 +8,14 @@ use tokio::time::Instant;
 use crate::history::now;
 use crate::oracle::{Defect, Verdict};
 use crate::site::Site;
-use crate::traffic::{Client, QUEUES, Traffic};
+use crate::traffic::{Client, Traffic};
 
 /// Delays, leases and tries of the last jobs need some 20 s, and everything that may hold them up some more.
 const SETTLED_LIMIT: Duration = Duration::from_secs(90);
 const EMPTY_LIMIT: Duration = Duration::from_secs(60);
 const PAUSE: Duration = Duration::from_millis(100);
+/// More than there are dead jobs in a queue.
+const RESPAWNED_MAX: u64 = 1000;
 
 /// Waits until only dead jobs are left, gives each of those a last try, and waits until nothing is left. What cannot be
 /// is found.
@@ -27,9 +29,10 @@ pub(crate) async fn drain(
     let is_settled = |totals: &Totals| totals.delayed + totals.ready + totals.leased == 0;
     until(site, SETTLED_LIMIT, is_settled, async || {}, verdict).await;
     let is_empty = |totals: &Totals| *totals == Totals::default();
+    let queues = traffic.shared.queues();
     let respawn = async || {
-        for queue in 0..QUEUES {
-            client.respawn(queue).await;
+        for queue in queues.clone() {
+            client.respawn(queue, RESPAWNED_MAX).await;
         }
     };
     until(site, EMPTY_LIMIT, is_empty, respawn, verdict).await;

@@ -48,6 +48,8 @@ pub struct History {
     pub bound: u64,
     /// When the machine was so busy that jobs may be late.
     pub busy: Vec<Span>,
+    /// The numbers of the queues that may be given several lanes.
+    pub laned: Vec<u16>,
     /// The rate limits of tokens; a token without one is not limited.
     pub limits: Vec<RateLimit>,
     /// When clients began.

@@ -4,7 +4,7 @@
 //!  seed ─► plan ─► run ─┬─► site      real daemons, a real Redis, a proxy on every way between them
 //!                       ├─► traffic   producers and consumers, good and bad ones ─► history
 //!                       ├─► strike    one fault after the other ─► episodes in the history
-//!                       ├─► audit     in the middle of it, and in the end
+//!                       ├─► audit     with --repair, during the whole run, and in the end
 //!                       ├─► drain     until every job is accounted for
 //!                       └─► baseline  what lateness is without faults
 //!                              ▼

@@ -14,6 +14,7 @@ use clap::{Parser, ValueEnum};
 use tidegate_faults::plan::Deployment;
 use tidegate_faults::report::{Facts, Report, keep_summary, read, summary};
 use tidegate_faults::{Class, Plan, Step, Wishes, measure, run, yardstick};
+use tidegate_testkit::RedisOptions;
 use tokio::runtime::Runtime;
 
 /// Of one run; it mostly waits.
@@ -22,8 +23,8 @@ const THREADS: usize = 2;
 /// Tries to make Tidegate lose, double or hurry a job, and tells whether it did.
 ///
 /// Each run has a Redis, APIs and pumps of its own on this machine, with a proxy on every way between them. Clients
-/// publish, consume, ack, cancel, crash, dawdle and hang up, while one fault after the other is made to happen. In the end
-/// every job is brought to its end and held against what was promised for it. The exit code is 1 if anything was found.
+/// publish, consume, ack, cancel, replace, respawn, purge, peek, crash, give up and hang up, while one fault after the
+/// other is made to happen. In the end every job is brought to its end and held against what was promised for it. The exit code is 1 if anything was found.
 ///
 ///     cargo xtask faults                           one run of a new seed, about a minute
 ///     cargo xtask faults --seed 7 --runs 20        seeds 7 to 26, two at a time
@@ -159,11 +160,12 @@ fn all_runs(flags: &Flags) -> (Vec<Facts>, usize) {
     };
     let (ended, ends) = mpsc::channel();
     let (mut number, mut running, mut runs, mut broken) = (0, 0, Vec::new(), 0);
+    let wishes = wishes(flags);
     loop {
         while running < flags.at_once.max(1) && is_wanted(number) {
             let seed = first.wrapping_add(number);
             let folder = flags.folder.join(seed.to_string());
-            begin_run(seed, wishes(flags), folder, ended.clone());
+            begin_run(seed, wishes.clone(), folder, ended.clone());
             (number, running) = (number + 1, running + 1);
         }
         if running == 0 {
@@ -209,6 +211,7 @@ fn wishes(flags: &Flags) -> Wishes {
         classes: flags.classes.clone(),
         seconds: flags.seconds,
         deployment: flags.deployment,
+        has_waitaof: RedisOptions::new().valkey().can_be_had(),
     }
 }
 
@@ -227,7 +230,7 @@ async fn one_run(seed: u64, wishes: Wishes, folder: PathBuf) -> std::io::Result<
         match step {
             Step::Starting => println!(
                 "{seed} {at:>4} s  starting {}, {faults} faults",
-                plan.deployment.name_with(plan.is_replicated)
+                plan.setup()
             ),
             Step::Fault(number, fault) => {
                 println!(

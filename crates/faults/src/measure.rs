@@ -15,9 +15,10 @@ const MEASURED: Duration = Duration::from_secs(15);
 const SEED: u64 = 0;
 /// What busy seconds are told by, in µs, where there is no bound yet.
 const BOUND: u64 = 300_000;
+const DELIVERIES_MIN: usize = 300;
 
 /// The yardstick of a deployment that is kept in `folder`. Where there is none it is made, once no other run of this
-/// process is in progress.
+/// process is in progress, and kept if the machine was not too busy.
 ///
 /// # Errors
 /// It cannot be read or written.
@@ -36,7 +37,7 @@ pub async fn yardstick(folder: &Path, deployment: Deployment) -> io::Result<Base
     }
 }
 
-/// Makes a yardstick run, in place of one that is kept in `folder`.
+/// Makes a yardstick run, in place of one that is kept in `folder`. Where too few jobs came in time it is not kept.
 ///
 /// # Errors
 /// It cannot be written.
@@ -64,11 +65,22 @@ pub async fn measure(folder: &Path, deployment: Deployment) -> io::Result<Baseli
         !busy.iter().any(|span| span.meets(&waited))
     });
     let late: Vec<u64> = quiet.map(|it| it.late).collect();
+    let latest = late.iter().copied().max().unwrap_or_default();
+    let slowdown = seen.pace.slowdown();
+    let deliveries = late.len();
+    // On a machine so busy that few jobs came in time it says too little to be kept.
+    let is_telling = deliveries >= DELIVERIES_MIN;
     let baseline = Baseline {
-        latest: late.iter().copied().max().unwrap_or(BOUND),
-        slowdown: seen.pace.slowdown(),
-        deliveries: late.len(),
+        latest: if is_telling {
+            latest
+        } else {
+            latest.max(BOUND)
+        },
+        slowdown,
+        deliveries,
     };
-    baseline.write(folder, deployment)?;
+    if is_telling {
+        baseline.write(folder, deployment)?;
+    }
     Ok(baseline)
 }

@@ -17,7 +17,7 @@ use crate::plan::Plan;
 use crate::report::Report;
 use crate::site::Site;
 use crate::strike::strike;
-use crate::traffic::{Client, Traffic};
+use crate::traffic::{Client, LANED, LIMIT, Traffic};
 use crate::unasked;
 use crate::yardstick::{Pace, Yardstick};
 
@@ -90,10 +90,13 @@ pub(crate) async fn carry_out(
     let clocks = (now(), Instant::now());
     let yardstick = Yardstick::start(folder).expect("a file can be written");
     let site = Site::start(plan, folder).await;
-    let doors = site.doors().await;
-    let mut traffic = Traffic::start(plan, &doors);
+    let (doors, tokens) = site.doors().await;
+    let mut traffic = Traffic::start(plan, &doors, &tokens);
+    let shared = Arc::clone(&traffic.shared);
     let mut history = History {
-        is_replicated: plan.is_replicated,
+        is_replicated: plan.keeps_what_it_acknowledged(),
+        limits: vec![LIMIT],
+        laned: LANED.to_vec(),
         began: now(),
         ..History::default()
     };
@@ -105,7 +108,7 @@ pub(crate) async fn carry_out(
             for (number, fault) in plan.faults.iter().enumerate() {
                 tokio::time::sleep(Duration::from_millis(fault.after_ms)).await;
                 tell(Step::Fault(number + 1, fault));
-                let struck = strike(&site, fault).await;
+                let struck = strike(&site, &shared, fault).await;
                 episodes.borrow_mut().extend(struck);
             }
         };

@@ -34,7 +34,7 @@ use std::time::Instant;
 
 use futures_util::future::try_join_all;
 use tidegate_core::keys::{BucketKeys, Buckets};
-use tidegate_core::{JobId, Lane, QueueKey, placement};
+use tidegate_core::{JobId, Lane, QueueKey, SlotWidth, placement};
 
 use link::Link;
 
@@ -68,6 +68,7 @@ struct Inner {
     config: StoreConfig,
     /// Made once: each call needs some.
     buckets: Buckets,
+    slot_width: SlotWidth,
     link: Link,
 }
 

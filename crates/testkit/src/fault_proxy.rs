@@ -2,7 +2,8 @@
 //!
 //! What holds for all connections, until it is changed again, is the [`Weather`]: delay, stall, bytes that
 //! vanish, each way by itself. What happens at one moment to the connections of that moment is a call:
-//! [`FaultProxy::cut`], [`FaultProxy::silence`].
+//! [`FaultProxy::cut`], [`FaultProxy::silence`]. The distance of the server is set at the start and stays: unlike a delay
+//! of the weather, which holds up all bytes behind, it lets any number of pieces be in flight.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -15,10 +16,13 @@ use rand::{RngExt, SeedableRng};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::tcp::{ReadHalf, WriteHalf};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
+use tokio::time::Instant;
 
 const CHUNK_BYTES: usize = 16 * 1024;
+/// Pieces in flight in one direction of a connection. A sender that is faster waits.
+const IN_FLIGHT_MAX: usize = 64;
 
 /// What becomes of bytes that go one way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -67,6 +71,7 @@ pub struct FaultProxy {
 struct Shared {
     target: SocketAddr,
     seed: u64,
+    distance: Duration,
     weather: watch::Sender<Weather>,
     /// Counts the cuts: a connection that sees it change ends.
     cuts: watch::Sender<u64>,
@@ -81,19 +86,26 @@ impl FaultProxy {
     /// # Panics
     /// When no port is free.
     pub async fn start(target: SocketAddr, seed: u64) -> Self {
-        Self::start_at((Ipv4Addr::LOCALHOST, 0).into(), target, seed).await
+        let address = (Ipv4Addr::LOCALHOST, 0).into();
+        Self::start_at(address, target, Duration::ZERO, seed).await
     }
 
-    /// The same, with a listener at this address of the machine.
+    /// The same, with a listener at this address of the machine. Each byte takes at least `distance`, in either direction.
     ///
     /// # Panics
-    /// When it is taken.
-    pub async fn start_at(address: SocketAddr, target: SocketAddr, seed: u64) -> Self {
+    /// When the address is taken.
+    pub async fn start_at(
+        address: SocketAddr,
+        target: SocketAddr,
+        distance: Duration,
+        seed: u64,
+    ) -> Self {
         let listening = TcpListener::bind(address).await;
         let listener = listening.unwrap_or_else(|error| panic!("{address}: {error}"));
         let shared = Arc::new(Shared {
             target,
             seed,
+            distance,
             weather: watch::Sender::default(),
             cuts: watch::Sender::default(),
             mute_before: watch::Sender::default(),
@@ -186,9 +198,13 @@ struct Carrier {
     mute_before: watch::Receiver<u64>,
     number: u64,
     way: fn(&Weather) -> Way,
+    distance: Duration,
     random: StdRng,
     is_mute: bool,
 }
+
+/// Bytes in flight, and when they arrive.
+type Piece = (Instant, Vec<u8>);
 
 impl Carrier {
     fn new(shared: &Shared, number: u64, way: fn(&Weather) -> Way) -> Self {
@@ -197,19 +213,30 @@ impl Carrier {
             mute_before: shared.mute_before.subscribe(),
             number,
             way,
+            distance: shared.distance,
             random: StdRng::seed_from_u64(shared.seed ^ number),
             is_mute: false,
         }
     }
 
-    async fn carry(mut self, mut from: ReadHalf<'_>, mut to: WriteHalf<'_>) -> io::Result<()> {
+    async fn carry(self, from: ReadHalf<'_>, to: WriteHalf<'_>) -> io::Result<()> {
+        let (sender, receiver) = mpsc::channel(IN_FLIGHT_MAX);
+        tokio::try_join!(self.read(from, sender), arrive(receiver, to))?;
+        Ok(())
+    }
+
+    async fn read(mut self, mut from: ReadHalf<'_>, sender: mpsc::Sender<Piece>) -> io::Result<()> {
         let mut buffer = vec![0; CHUNK_BYTES];
         loop {
             let read = from.read(&mut buffer).await?;
             self.wait().await;
             match (self.is_mute, read) {
-                (false, 0) => return to.shutdown().await,
-                (false, _) => to.write_all(&buffer[..read]).await?,
+                (false, 0) => return Ok(()),
+                (false, _) => {
+                    let piece = (Instant::now() + self.distance, buffer[..read].to_vec());
+                    // The other side ends only together with this one.
+                    let _ = sender.send(piece).await;
+                }
                 // Nobody hears of this end: only a cut ends the rest.
                 (true, 0) => std::future::pending().await,
                 (true, _) => {}
@@ -231,6 +258,15 @@ impl Carrier {
         }
         self.is_mute |= way.flow == Flow::Vanishes || self.number < *self.mute_before.borrow();
     }
+}
+
+/// Writes each piece when it arrives; the end of the pieces is the end of this direction.
+async fn arrive(mut pieces: mpsc::Receiver<Piece>, mut to: WriteHalf<'_>) -> io::Result<()> {
+    while let Some((at, bytes)) = pieces.recv().await {
+        tokio::time::sleep_until(at).await;
+        to.write_all(&bytes).await?;
+    }
+    to.shutdown().await
 }
 
 #[cfg(test)]
@@ -365,5 +401,24 @@ mod tests {
         let begin = Instant::now();
         ask(&mut stream).await.unwrap();
         assert!(begin.elapsed() >= delay);
+    }
+
+    #[tokio::test]
+    async fn a_distance_delays_each_byte_once_however_many_are_in_flight() {
+        const BYTES: usize = 40;
+        let (target, _) = echo().await;
+        let distance = Duration::from_millis(30);
+        let address = "127.0.0.1:0".parse().unwrap();
+        let proxy = FaultProxy::start_at(address, target, distance, 1).await;
+        let mut stream = client(&proxy).await;
+        let begin = Instant::now();
+        for _ in 0..BYTES {
+            stream.write_all(b"x").await.unwrap();
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        stream.read_exact(&mut [0; BYTES]).await.unwrap();
+        let took = begin.elapsed();
+        assert!(took >= 2 * distance, "{took:?}");
+        assert!(took < BYTES as u32 * distance, "{took:?}");
     }
 }

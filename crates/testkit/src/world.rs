@@ -23,7 +23,7 @@ use std::ops::AddAssign;
 
 use tidegate_core::State;
 
-use snapshot::{Bucket, Record, SLOT_MS};
+use snapshot::{Bucket, Record};
 
 /// The sweep looks at a chunk whose jobs expire one by one no more often than this.
 const SWEEP_PAUSE_MS: u64 = 1000;
@@ -241,7 +241,7 @@ impl Bucket {
             }
         }
         for slot in self.far.keys() {
-            let begins_ms = slot * SLOT_MS;
+            let begins_ms = slot * self.slot_ms;
             if self.slots.get(slot).is_none_or(|at_ms| *at_ms > begins_ms) {
                 found.line(format!("slot {slot} is not loaded in time"));
             }
@@ -250,7 +250,7 @@ impl Bucket {
 
     /// Whether a far slot names the record that is loaded before its due time.
     fn is_in_far_slot(&self, record: &Record) -> bool {
-        let last = record.header.due_at_ms / SLOT_MS;
+        let last = record.header.due_at_ms / self.slot_ms;
         let mut slots = self.far.iter().filter(|(slot, _)| **slot <= last);
         slots.any(|(_, numbers)| numbers.contains(&record.number))
     }

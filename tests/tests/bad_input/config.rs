@@ -94,6 +94,7 @@ async fn a_value_that_makes_no_sense_is_named() {
         ),
         (Program::Pumpd, "[log]\naccess = true", "log.access"),
         (Program::Pumpd, "[pump]\nlease = \"1ms\"", "pump.lease"),
+        (Program::Pumpd, "[pool.default]\nslot_ms = 99", "slot_ms"),
         (
             Program::Pumpd,
             "[pool.default]\nbuckets = 100000",

@@ -23,6 +23,7 @@ mod model;
 mod outside_bodies;
 mod pump_verbs;
 mod random_cases;
+mod slot_width;
 mod stalled_transfers;
 mod turns;
 mod verbs;

@@ -38,7 +38,7 @@ pub fn judge(history: &History) -> Verdict {
         let respawned = rules::apply(story, context, &mut verdict);
         count(story, respawned, context, &mut verdict.counts);
     }
-    order::judge(&stories, context, &mut verdict);
+    order::judge(&stories, &history.laned, context, &mut verdict);
     tokens::judge(history, &windows, &mut verdict);
     rules::peeked(history, &stories, context, &mut verdict);
     rules::refused_without_reason(history, &mut verdict);

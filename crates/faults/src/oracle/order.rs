@@ -5,7 +5,7 @@
 //! - the first has no delay, and its publish was answered before the second was due; or
 //! - both have a delay, and the first was due in an earlier ms.
 //!
-//! Then the one that is behind must not be reserved first, as long as nobody was given several lanes and nothing was
+//! Then the one that is behind must not be reserved first, as long as the queue is never given several lanes and nothing was
 //! done to the world from the first publish on. Only first deliveries count, and only if no try is missing.
 //!
 //! A job that is reserved for a consumer who does not wait any more is given back to the head of the list, at no cost and
@@ -15,39 +15,36 @@
 use std::collections::{BTreeMap, HashMap};
 
 use super::rules::Context;
-use super::story::{Story, cut};
+use super::story::Story;
 use super::verdict::{Defect, Verdict};
-use crate::fault::Class;
-use crate::history::{Moment, Operation, Outcome, Request, Span};
+use crate::history::{Moment, Span};
 
 const MS: u64 = 1000;
-/// A call to Redis takes less than this part of the bound, and so does giving a job back.
-const CALL: u64 = 4;
 
-/// Finds jobs that were overtaken in their queue.
+/// Finds jobs that were overtaken in their queue. `laned` are the queues that may have several lanes.
 pub(super) fn judge(
     stories: &BTreeMap<u64, Story<'_>>,
+    laned: &[u16],
     context: Context<'_>,
     verdict: &mut Verdict,
 ) {
-    let lanes = context.windows.first(Class::Lanes);
     let mut queues: HashMap<u16, Vec<Entry<'_, '_>>> = HashMap::new();
     for story in stories.values() {
-        let entry = Entry::of(story);
-        let has_one_lane = |it: &Entry<'_, '_>| lanes.is_none_or(|since| it.reserved < since);
-        if let Some(entry) = entry.filter(has_one_lane) {
+        if !laned.contains(&story.queue)
+            && let Some(entry) = Entry::of(story)
+        {
             queues.entry(story.queue).or_default().push(entry);
         }
     }
     for (queue, mut entries) in queues {
         entries.sort_by_key(|it| it.reserved);
-        let left = Left::of(queue, context);
+        let left = context.queues.left(queue, context.windows);
         for (place, entry) in entries.iter().enumerate() {
             let before = &entries[..place];
             let overtaker = before.iter().find(|it| {
                 it.reserved < entry.reserved
                     && entry.is_ahead_of(it)
-                    && !left.may_have_given_back(it.reserved)
+                    && !left.iter().any(|left| left.meets(&at(it.reserved)))
                     && context.windows.is_calm(Span {
                         from: entry.story.published.span.from,
                         to: entry.reserved,
@@ -73,7 +70,7 @@ impl<'s, 'a> Entry<'s, 'a> {
     fn of(story: &'s Story<'a>) -> Option<Self> {
         let first = story.deliveries.first()?;
         let is_first = first.got.tries_left + 1 == story.terms.tries;
-        (story.is_published() && is_first).then(|| Self {
+        (story.is_published() && story.keeps_time && is_first).then(|| Self {
             story,
             reserved: first.got.reserved(),
             created: first.got.created,
@@ -96,44 +93,9 @@ impl<'s, 'a> Entry<'s, 'a> {
     }
 }
 
-/// When consumers left the line of a queue with nothing from it: jobs on their way to them were given back around then.
-struct Left(Vec<Span>);
-
-impl Left {
-    fn of(queue: u16, context: Context<'_>) -> Self {
-        let call = context.windows.bound / CALL;
-        let requests = context.queues.get(queue);
-        let consumes = requests.into_iter().flat_map(|it| &it.consumes);
-        let left = consumes.filter_map(|consume| left(consume, queue));
-        let mut all: Vec<Span> = left
-            .map(|left| Span {
-                from: left.from.saturating_sub(call),
-                to: left.to + 2 * call,
-            })
-            .collect();
-        all.sort_by_key(|span| span.from);
-        Self(all)
-    }
-
-    fn may_have_given_back(&self, at: Moment) -> bool {
-        let begun = self.0.iter().take_while(|span| span.from <= at);
-        begun.into_iter().any(|span| at <= span.to)
-    }
-}
-
-/// When a consume left the line of this queue, if it had nothing from it.
-fn left(consume: &Operation, queue: u16) -> Option<Span> {
-    let Span { from, to } = consume.span;
-    match (&consume.request, &consume.outcome) {
-        (Request::Consume { .. }, Outcome::Delivered(jobs)) => match jobs.first() {
-            // At the end of its time, which is just before the answer.
-            None => Some(Span { from: to, to }),
-            Some(first) if first.queue == queue => None,
-            Some(first) => Some(Span {
-                from: cut(first.reserved()).max(from),
-                to,
-            }),
-        },
-        _ => Some(consume.span),
+const fn at(moment: Moment) -> Span {
+    Span {
+        from: moment,
+        to: moment,
     }
 }

@@ -2,9 +2,12 @@
 
 use std::collections::HashMap;
 
-use super::story::Story;
+use super::story::{Story, cut};
 use super::windows::Windows;
 use crate::history::{History, Moment, Operation, Outcome, Request, Span};
+
+/// A call to Redis takes less than this part of the bound, and so does giving a job back.
+const CALL: u64 = 4;
 
 /// Requests about queues that may have been carried out, by queue.
 #[derive(Debug, Default)]
@@ -15,18 +18,19 @@ pub(super) struct Requests<'a> {
     purges_ready: Vec<&'a Operation>,
     purges_dead: Vec<&'a Operation>,
     respawns: Vec<&'a Operation>,
-    /// Those that may have taken jobs of it.
-    pub(super) consumes: Vec<&'a Operation>,
+    /// Those that may have taken jobs of it, or waited for some.
+    consumes: Vec<&'a Operation>,
 }
 
 impl<'a> Queues<'a> {
     pub(super) fn of(history: &'a History) -> Self {
         let mut queues = Self::default();
         for operation in &history.operations {
-            if matches!(
-                operation.outcome,
-                Outcome::NotSent | Outcome::Refused(_) | Outcome::Respawned(0)
-            ) {
+            // A consume that is refused in the end may have waited for long.
+            let was_refused = matches!(operation.outcome, Outcome::Refused(_))
+                && !matches!(operation.request, Request::Consume { .. });
+            let did_nothing = matches!(operation.outcome, Outcome::NotSent | Outcome::Respawned(0));
+            if was_refused || did_nothing {
                 continue;
             }
             match &operation.request {
@@ -52,7 +56,7 @@ impl<'a> Queues<'a> {
         self.0.entry(queue).or_default()
     }
 
-    pub(super) fn get(&self, queue: u16) -> Option<&Requests<'a>> {
+    fn get(&self, queue: u16) -> Option<&Requests<'a>> {
         self.0.get(&queue)
     }
 
@@ -80,10 +84,12 @@ impl<'a> Queues<'a> {
             return false;
         };
         let (available, left) = story.available();
-        let available = match story.deliveries.is_empty() {
+        let available = match (story.keeps_time, story.deliveries.is_empty()) {
+            // Where Redis's clock is moved it may be available at any time.
+            (false, _) => story.published.span.from,
             // It may have been stored at any moment of its publish.
-            true => story.published.span.from + story.terms.delay,
-            false => available,
+            (true, true) => story.published.span.from + story.terms.delay,
+            (true, false) => available,
         };
         let seen = available.max(story.last_seen());
         let within = |purge: &Operation| Span {
@@ -103,24 +109,59 @@ impl<'a> Queues<'a> {
             || requests.purges_dead.iter().any(|it| was_dead(&it))
     }
 
-    /// The purge that certainly deleted a job: the job was ready before it, and no consumer can have had it.
-    pub(super) fn purged(&self, story: &Story<'_>) -> Option<&'a Operation> {
+    /// The purge that certainly deleted a job: the job was ready before it, and while it was carried out no consumer
+    /// can have held it.
+    pub(super) fn purged(&self, story: &Story<'_>, windows: &Windows<'_>) -> Option<&'a Operation> {
         let published = story.published.span;
-        if !story.is_published() || story.terms.delay > 0 || story.terms.ttl > 0 {
+        if !story.is_published() || !story.keeps_time || story.terms.delay > 0 {
             return None;
         }
         let requests = self.get(story.queue)?;
+        let left = self.left(story.queue, windows);
+        let delivered = story.deliveries.first().map(|first| first.begun);
         let is_certain = |purge: &&Operation| {
-            let time = Span {
+            let before = Span {
                 from: published.from,
                 to: purge.span.to,
             };
-            let consumes = &requests.consumes;
             purge.outcome == Outcome::Deleted
                 && published.to < purge.span.from
-                && !consumes.iter().any(|consume| consume.span.meets(&time))
+                && delivered.is_none_or(|at| at > purge.span.to)
+                && windows.is_calm(before)
+                && windows.unseen_takes(story.queue, before) == 0
+                && !left.iter().any(|left| left.meets(&purge.span))
         };
         let certain = requests.purges_ready.iter().copied().filter(is_certain);
         certain.min_by_key(|purge| purge.span.to)
+    }
+
+    /// When consumers left the line of a queue with nothing from it. A job may have been reserved for them, and was given
+    /// back around then, at no cost and seen by nobody.
+    pub(super) fn left(&self, queue: u16, windows: &Windows<'_>) -> Vec<Span> {
+        let call = windows.bound / CALL;
+        let consumes = self.get(queue).into_iter().flat_map(|it| &it.consumes);
+        let left = consumes.filter_map(|consume| left(consume, queue));
+        let around = left.map(|left| Span {
+            from: left.from.saturating_sub(call),
+            to: left.to + 2 * call,
+        });
+        around.collect()
+    }
+}
+
+/// When a consume left the line of this queue, if it had nothing from it.
+fn left(consume: &Operation, queue: u16) -> Option<Span> {
+    let Span { from, to } = consume.span;
+    match (&consume.request, &consume.outcome) {
+        (Request::Consume { .. }, Outcome::Delivered(jobs)) => match jobs.first() {
+            // At the end of its time, which is just before the answer.
+            None => Some(Span { from: to, to }),
+            Some(first) if first.queue == queue => None,
+            Some(first) => Some(Span {
+                from: cut(first.reserved()).max(from),
+                to,
+            }),
+        },
+        _ => Some(consume.span),
     }
 }

@@ -20,8 +20,11 @@ pub(super) struct Story<'a> {
     pub(super) deliveries: Vec<Delivery<'a>>,
     /// The requests that were to end it, and nothing else but it.
     pub(super) ends: Vec<&'a Operation>,
-    /// When it was peeked at.
+    /// When it was peeked at, at the earliest.
     pub(super) peeks: Vec<Moment>,
+    /// Whether the times in answers about it are those of this machine's clock. Where Redis's clock was moved meanwhile
+    /// they say nothing, and it may well be early or late.
+    pub(super) keeps_time: bool,
 }
 
 /// One delivery that a consumer has read.
@@ -31,6 +34,8 @@ pub(super) struct Delivery<'a> {
     /// The request that brought it.
     pub(super) span: Span,
     pub(super) ttr: u64,
+    /// When its lease began, at the earliest.
+    pub(super) begun: Moment,
 }
 
 impl Delivery<'_> {
@@ -61,7 +66,7 @@ impl Story<'_> {
 
     /// The last moment at which it was certainly there, if there is one.
     pub(super) fn last_seen(&self) -> Moment {
-        let delivered = self.deliveries.iter().map(|it| it.got.reserved());
+        let delivered = self.deliveries.iter().map(|it| it.begun);
         let seen = delivered.chain(self.peeks.iter().copied());
         seen.max().unwrap_or_default()
     }
@@ -97,6 +102,7 @@ pub(super) fn tell<'a>(
                         got,
                         span: operation.span,
                         ttr: *ttr,
+                        begun: shown_at(operation, got, windows),
                     };
                     if let Some(story) =
                         find(&mut stories, operation, got, queues, windows, verdict)
@@ -108,7 +114,7 @@ pub(super) fn tell<'a>(
             (Request::Peek { queue, .. }, Outcome::Shown(Some(got))) => {
                 if let Some(story) = find(&mut stories, operation, got, &[*queue], windows, verdict)
                 {
-                    story.peeks.push(got.reserved());
+                    story.peeks.push(shown_at(operation, got, windows));
                 }
             }
             (
@@ -125,7 +131,24 @@ pub(super) fn tell<'a>(
         }
     }
     for story in stories.values_mut() {
-        let order = |it: &Delivery<'_>| (it.got.reserved(), u64::MAX - it.got.tries_left);
+        let life = Span {
+            from: story.published.span.from,
+            to: story
+                .deliveries
+                .iter()
+                .map(|it| it.span.to)
+                .max()
+                .unwrap_or(history.ended),
+        };
+        story.keeps_time = windows.keeps_time(life);
+        let order = |it: &Delivery<'_>| {
+            let at = if story.keeps_time {
+                it.begun
+            } else {
+                it.span.to
+            };
+            (at, u64::MAX - it.got.tries_left)
+        };
         story.deliveries.sort_by_key(order);
     }
     stories
@@ -151,6 +174,7 @@ fn begin<'a>(stories: &mut BTreeMap<u64, Story<'a>>, operation: &'a Operation) {
             deliveries: Vec::new(),
             ends: Vec::new(),
             peeks: Vec::new(),
+            keeps_time: true,
         };
         stories.insert(terms.number, story);
     }
@@ -182,11 +206,16 @@ fn find<'a, 'b>(
     if windows.was_refused(story.published) {
         foreign("its publish was refused");
     }
-    if !can_be_now(story.published, got.created) {
+    if !can_be_now(story.published, got.created) && windows.keeps_time(story.published.span) {
         foreign("its id says that it was stored when its publish cannot have been carried out");
     }
     let shown = got.reserved();
-    if shown < cut(operation.span.from) || shown > operation.span.to {
+    let is_within = shown >= cut(operation.span.from) && shown <= operation.span.to;
+    let life = Span {
+        from: story.published.span.from,
+        to: operation.span.to,
+    };
+    if !is_within && windows.keeps_time(life) {
         foreign("its lease began, or it was looked at, outside of the request that shows it");
     }
     // Where no answer to the publish gave an id, the first that is seen is it.
@@ -198,6 +227,14 @@ fn find<'a, 'b>(
 fn can_be_now(publish: &Operation, created: Moment) -> bool {
     let is_closed = matches!(publish.outcome, Outcome::Published(_));
     created >= cut(publish.span.from) && (!is_closed || created <= publish.span.to)
+}
+
+/// When a job that an answer shows was there, at the earliest.
+fn shown_at(operation: &Operation, got: &Delivered, windows: &Windows<'_>) -> Moment {
+    match windows.keeps_time(operation.span) {
+        true => got.reserved().max(cut(operation.span.from)),
+        false => operation.span.from,
+    }
 }
 
 /// Cut to ms, as Redis's clock is shown.

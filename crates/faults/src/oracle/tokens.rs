@@ -2,7 +2,7 @@
 
 use super::verdict::{Defect, Verdict};
 use super::windows::Windows;
-use crate::history::{History, Moment, Operation, Outcome, RateLimit, Request, Span};
+use crate::history::{Delivered, History, Moment, Operation, Outcome, RateLimit, Request, Span};
 
 const TOO_MANY_REQUESTS: u16 = 429;
 /// How long a revoked token may go on to work, in µs, where nothing excuses that it does.
@@ -87,8 +87,8 @@ impl<'a> Requests<'a> {
             };
             let behind = worked[place..].iter().take_while(|it| it.from <= time.to);
             let within = behind.filter(|it| it.to <= time.to).count() as u64;
-            // A Redis that lost what it counted begins again.
-            if within > 2 * units && !windows.may_lose(time) {
+            // A Redis that lost what it counted begins again, and so does one whose clock is moved.
+            if within > 2 * units && !windows.may_lose(time) && windows.keeps_time(time) {
                 let token = limit.token;
                 let text = format!("{within} requests with token {token} in a window of {units}");
                 return verdict.find(Defect::OverLimit, time.from, text);
@@ -130,11 +130,10 @@ fn never_after_revocation(
     for operation in of_token.filter(|it| has_worked(it)) {
         // A publish may have been carried out as soon as it was sent; an answer says when a lease began.
         let worked: Moment = match &operation.outcome {
-            Outcome::Delivered(jobs) => jobs
-                .iter()
-                .map(|it| it.reserved())
-                .max()
-                .unwrap_or_default(),
+            Outcome::Delivered(jobs) if windows.keeps_time(operation.span) => {
+                let begun = jobs.iter().map(Delivered::reserved);
+                begun.max().unwrap_or_default()
+            }
             _ => operation.span.from,
         };
         let after = worked.saturating_sub(end);

@@ -83,10 +83,13 @@ impl<'a> Windows<'a> {
         !self.episodes.iter().any(|episode| episode.concerns(&span))
     }
 
-    /// When an episode of this class began for the first time.
-    pub(super) fn first(&self, class: Class) -> Option<Moment> {
-        let same = self.episodes.iter().filter(|it| it.class == class);
-        same.map(|episode| episode.span.from).min()
+    /// Whether Redis's clock, by which its answers tell times, was that of the machine for all this time.
+    pub(super) fn keeps_time(&self, span: Span) -> bool {
+        let mut moved = self
+            .episodes
+            .iter()
+            .filter(|it| it.class == Class::RedisClock);
+        !moved.any(|episode| episode.span.meets(&span))
     }
 
     /// Whether Redis was set up to lose what it acknowledged in a part of this time.

@@ -21,7 +21,7 @@ enum Line {
         bound: u64,
         #[serde(default)]
         busy: Vec<Span>,
-        #[serde(default)]
+        laned: Vec<u16>,
         limits: Vec<RateLimit>,
         ended: Moment,
         audits: Audits,
@@ -39,6 +39,7 @@ pub(super) fn write(report: &Report, path: &Path) -> io::Result<()> {
         began: report.history.began,
         bound: history.bound,
         busy: history.busy.clone(),
+        laned: history.laned.clone(),
         limits: history.limits.clone(),
         ended: history.ended,
         audits: report.audits,
@@ -71,13 +72,15 @@ pub fn read(path: &Path) -> io::Result<Report> {
                 began,
                 bound,
                 busy,
+                laned,
                 limits,
                 ended,
                 audits,
             } => {
                 (history.began, history.ended) = (began, ended);
-                (history.bound, history.busy, history.limits) = (bound, busy, limits);
-                history.is_replicated = plan.is_replicated;
+                (history.bound, history.busy) = (bound, busy);
+                (history.laned, history.limits) = (laned, limits);
+                history.is_replicated = plan.keeps_what_it_acknowledged();
                 head = Some((*plan, audits));
             }
             Line::Episode(episode) => history.episodes.push(episode),

@@ -7,16 +7,13 @@ use crate::history::{Moment, Operation, Outcome, Request};
 
 pub(super) fn never_after_its_end(story: &Story<'_>, context: Context<'_>, verdict: &mut Verdict) {
     let done = story.ends.iter().copied().filter(|end| is_done(end));
-    let done = done.chain(context.queues.purged(story));
+    let done = done.chain(context.queues.purged(story, context.windows));
     let lasting = done.filter(|end| !context.windows.may_lose(end.span));
     let Some(end) = lasting.min_by_key(|end| end.span.to) else {
         return;
     };
     let how = told(end);
-    let came = story
-        .deliveries
-        .iter()
-        .map(|it| (it.got.reserved(), "came"));
+    let came = story.deliveries.iter().map(|it| (it.begun, "came"));
     let shown = story.peeks.iter().map(|at| (*at, "was shown"));
     for (at, seen) in came.chain(shown) {
         let after = at.saturating_sub(end.span.to);
@@ -76,5 +73,6 @@ fn may_have_expired(story: &Story<'_>, context: Context<'_>) -> bool {
     // While a job has tries a taking that nobody knows of may have held it up.
     let (available, takes) = story.available();
     let expires = story.created() + story.terms.ttl;
-    story.terms.ttl > 0 && expires <= context.windows.deadline(story.queue, available, takes)
+    let deadline = context.windows.deadline(story.queue, available, takes);
+    story.terms.ttl > 0 && (expires <= deadline || !story.keeps_time)
 }

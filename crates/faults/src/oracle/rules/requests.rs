@@ -43,7 +43,8 @@ fn is_there(story: &Story<'_>, peek: &Operation, context: Context<'_>) -> bool {
         let was_sent = !matches!(end.outcome, Outcome::NotSent | Outcome::Refused(_));
         was_sent && end.span.from <= peek.span.to
     };
-    let lives = story.terms.ttl == 0 || story.created() + story.terms.ttl > peek.span.to;
+    let expires = story.created() + story.terms.ttl;
+    let lives = story.terms.ttl == 0 || (expires > peek.span.to && story.keeps_time);
     story.is_published()
         && story.published.span.to < peek.span.from
         && lives

@@ -83,9 +83,15 @@ fn step(
     context: Context<'_>,
 ) -> Result<Step, Wrong> {
     let now = delivery.got.tries_left;
-    let between = Span {
-        from: available,
-        to: delivery.got.reserved().max(available),
+    let between = match story.keeps_time {
+        true => Span {
+            from: available,
+            to: delivery.begun.max(available),
+        },
+        false => Span {
+            from: story.published.span.from,
+            to: delivery.span.to,
+        },
     };
     let unseen = context.windows.unseen_takes(story.queue, between);
     let takes = had.iter().filter_map(|had| had.checked_sub(now + 1)).min();

@@ -51,10 +51,16 @@ fn what_was_surely_purged_does_not_come() {
         tale.ack(1300 * MS, Outcome::Deleted)
     };
     let mut tale = Tale::new().publish(terms(0, 0, 1));
-    tale.0.bound = 2 * S;
+    tale.0.bound = 1200 * MS;
     purged(tale.clone()).expect(&[Defect::AfterItsEnd]);
-    // A consumer may have held it while the others were purged, and given it back.
-    purged(tale.consume(span(MS, 2 * S), Outcome::Delivered(Vec::new()))).expect(&[]);
+    // A consumer whose time was over may have held it while the others were purged, and given it back.
+    let nothing = Outcome::Delivered(Vec::new());
+    let gone = |to| purged(tale.clone().consume(span(MS, to), nothing.clone()));
+    gone(900 * MS).expect(&[]);
+    gone(200 * MS).expect(&[Defect::AfterItsEnd]);
+    let mut delayed = Tale::new().publish(terms(MS, 0, 1));
+    delayed.0.bound = 1200 * MS;
+    purged(delayed).expect(&[]);
 }
 
 #[test]

@@ -164,3 +164,22 @@ fn a_loss_excuses_what_was_lost_only() {
     busy(life(TTR + 1100 * MS)).expect(&[Defect::Late]);
     forgotten(life(TTR + 3 * MS)).expect(&[Defect::Late]);
 }
+
+/// Published while Redis's clock was a minute ahead: it comes a minute late, and by its id it was not there yet.
+#[test]
+fn a_clock_of_redis_that_is_moved_tells_no_times() {
+    let ahead = 60 * S;
+    let got = Delivered {
+        created: T0 + ahead,
+        elapsed: S,
+        ..delivered(MS, 0)
+    };
+    let tale = Tale::new().publish(terms(S, 0, 1));
+    let tale = tale.deliver_as(ahead + S, got);
+    let moved = |tale: Tale| tale.episode(Class::RedisClock, span(0, 500 * MS), None);
+    let acked = tale.clone().ack(ahead + 2 * S, Outcome::Deleted);
+    moved(acked.clone()).expect(&[]);
+    acked.expect(&[Defect::Foreign]);
+    // It is not lost, either.
+    moved(tale).expect(&[Defect::Lost]);
+}
