@@ -7,7 +7,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use tidegate_testkit::cluster_group::PASSWORD;
 use tidegate_testkit::world::{self, Totals};
 use tidegate_testkit::{
-    ClusterGroup, FaultProxy, Program, RedisControl, RedisOptions, RedisServer, SentinelGroup, WallClock,
+    ClusterGroup, FaultProxy, Program, RedisControl, RedisOptions, RedisServer, SentinelGroup,
+    WallClock,
 };
 use tokio::sync::Mutex;
 
