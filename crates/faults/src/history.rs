@@ -46,12 +46,28 @@ pub struct History {
     pub is_replicated: bool,
     /// How late a job may be where nothing excuses it, in µs.
     pub bound: u64,
+    /// When the machine was so busy that jobs may be late.
+    pub busy: Vec<Span>,
     /// The rate limits of tokens; a token without one is not limited.
     pub limits: Vec<RateLimit>,
-    /// When the dead letters were emptied: what is delivered later was dead.
-    pub respawned: Moment,
+    /// When clients began.
+    pub began: Moment,
     /// When everything was over.
     pub ended: Moment,
+}
+
+/// The largest bound with which a run says anything about lateness, in µs. A job that waits for a poll that its
+/// consumer's API makes in case a message was lost is later than this by far.
+const TELLING_BOUND_MAX: u64 = 1_000_000;
+
+impl History {
+    /// Whether the machine had time enough for a run whose jobs were not late to mean anything: the bound is at most 1 s,
+    /// and the machine was busy for less than half of the run.
+    #[must_use]
+    pub fn proves_lateness(&self) -> bool {
+        let busy: u64 = self.busy.iter().map(|span| span.to - span.from).sum();
+        self.bound <= TELLING_BOUND_MAX && busy * 2 < self.ended.saturating_sub(self.began)
+    }
 }
 
 /// What the requests of one token may do in a window of time. A publish or a republish that succeeds takes one of

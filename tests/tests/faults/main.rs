@@ -22,6 +22,7 @@ mod pumps_disturbed;
 mod redis_away;
 mod redis_silent;
 mod shares;
+mod slow_link;
 mod stops;
 mod workers;
 

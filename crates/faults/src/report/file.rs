@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Report;
 use crate::audit::Audits;
-use crate::history::{Episode, History, Moment, Operation, RateLimit};
+use crate::history::{Episode, History, Moment, Operation, RateLimit, Span};
 use crate::oracle::{Finding, judge};
 use crate::plan::Plan;
 
@@ -20,8 +20,9 @@ enum Line {
         began: Moment,
         bound: u64,
         #[serde(default)]
+        busy: Vec<Span>,
+        #[serde(default)]
         limits: Vec<RateLimit>,
-        respawned: Moment,
         ended: Moment,
         audits: Audits,
     },
@@ -35,10 +36,10 @@ pub(super) fn write(report: &Report, path: &Path) -> io::Result<()> {
     let history = &report.history;
     let run = Line::Run {
         plan: Box::new(report.plan.clone()),
-        began: report.began,
+        began: report.history.began,
         bound: history.bound,
+        busy: history.busy.clone(),
         limits: history.limits.clone(),
-        respawned: history.respawned,
         ended: history.ended,
         audits: report.audits,
     };
@@ -69,29 +70,27 @@ pub fn read(path: &Path) -> io::Result<Report> {
                 plan,
                 began,
                 bound,
+                busy,
                 limits,
-                respawned,
                 ended,
                 audits,
             } => {
-                (history.bound, history.respawned, history.ended) = (bound, respawned, ended);
-                history.limits = limits;
+                (history.began, history.ended) = (began, ended);
+                (history.bound, history.busy, history.limits) = (bound, busy, limits);
                 history.is_replicated = plan.keeps_what_it_acknowledged();
-                head = Some((*plan, began, audits));
+                head = Some((*plan, audits));
             }
             Line::Episode(episode) => history.episodes.push(episode),
             Line::Operation(operation) => history.operations.push(operation),
             Line::Found(finding) => seen.push(finding),
         }
     }
-    let (plan, began, audits) =
-        head.ok_or_else(|| io::Error::other("it does not begin with a run"))?;
+    let (plan, audits) = head.ok_or_else(|| io::Error::other("it does not begin with a run"))?;
     let mut verdict = judge(&history);
     seen.retain(|finding| finding.defect.is_seen_in_the_world());
     verdict.findings.extend(seen);
     Ok(Report {
         plan,
-        began,
         history,
         audits,
         verdict,
