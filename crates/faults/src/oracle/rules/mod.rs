@@ -1,5 +1,6 @@
 //! What each job's story is held against.
 
+mod clock;
 mod ends;
 mod late;
 mod requests;
