@@ -1,9 +1,11 @@
 //! The short form: five runs that try each class of fault once, and the harness itself with them.
 
+use std::path::Path;
+
 use tidegate_faults::fault::Fault;
 use tidegate_faults::plan::Deployment;
 use tidegate_faults::report::read;
-use tidegate_faults::{Class, Plan, Wishes, run};
+use tidegate_faults::{Class, Plan, Wishes, run, yardstick};
 use tidegate_testkit::figure;
 
 /// Between two faults.
@@ -25,7 +27,10 @@ async fn expect_nothing(seed: u64, deployment: Deployment, classes: &[Class]) {
         ..Plan::draw(seed, &wishes)
     };
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
-    let report = run(&plan, folder.path(), |_| {}).await;
+    let kept = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let baseline = yardstick(kept, deployment).await;
+    let baseline = baseline.expect("a yardstick run can be kept");
+    let report = run(&plan, folder.path(), &baseline, |_| {}).await;
     report
         .write(folder.path())
         .expect("a report can be written");

@@ -26,6 +26,7 @@ mod redis_silent;
 mod revoked_tokens;
 mod seats_kept;
 mod shares;
+mod slow_link;
 mod stops;
 mod workers;
 

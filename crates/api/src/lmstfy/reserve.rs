@@ -87,8 +87,9 @@ pub(super) async fn reserve(app: Arc<App>, asked: Asked) -> Result<Response<Body
 
 /// One job alone, or a list of jobs even if it is one.
 fn show(delivery: &Delivery, list: bool) -> Vec<u8> {
-    let shown = |(queue, job)| ShownJob::new(queue, job, delivery.now_ms()).announced();
-    let jobs: Vec<ShownJob<'_>> = delivery.jobs().map(shown).collect();
+    let reserved = delivery.jobs();
+    let shown = reserved.map(|it| ShownJob::new(it.queue, it.job, it.now_ms).announced());
+    let jobs: Vec<ShownJob<'_>> = shown.collect();
     match &jobs[..] {
         [job] if !list => json::line(job),
         _ => json::line(&jobs),

@@ -17,7 +17,15 @@ use super::{Inner, Source};
 #[derive(Debug)]
 pub(crate) struct Delivery {
     parts: Vec<Part>,
-    now_ms: u64,
+}
+
+/// A reserved job.
+#[derive(Debug)]
+pub(crate) struct ReservedJob<'a> {
+    pub(crate) queue: &'a QueueKey,
+    pub(crate) job: &'a Job,
+    /// When its lease began, by the clock of Redis, in ms.
+    pub(crate) now_ms: u64,
 }
 
 /// The jobs that one queue has in a delivery.
@@ -36,7 +44,6 @@ impl Delivery {
             source: haul.source,
         };
         Self {
-            now_ms: haul.now_ms,
             parts: vec![Part {
                 jobs: haul.jobs,
                 parcel,
@@ -47,7 +54,6 @@ impl Delivery {
     /// Adds the jobs of another queue.
     pub(super) fn append(&mut self, more: Self) {
         self.parts.extend(more.parts);
-        self.now_ms = more.now_ms;
     }
 
     /// Where the first jobs are from.
@@ -60,17 +66,16 @@ impl Delivery {
         self.parts.iter().map(|part| part.jobs.len()).sum()
     }
 
-    /// The jobs with their queues, in the order in which they were asked for.
-    pub(crate) fn jobs(&self) -> impl Iterator<Item = (&QueueKey, &Job)> {
+    /// The jobs, in the order in which they were reserved.
+    pub(crate) fn jobs(&self) -> impl Iterator<Item = ReservedJob<'_>> {
         self.parts.iter().flat_map(|part| {
-            let queue = &part.parcel.source.queue;
-            part.jobs.iter().map(move |job| (queue, job))
+            let reserved = |job| ReservedJob {
+                queue: &part.parcel.source.queue,
+                job,
+                now_ms: part.parcel.now_ms,
+            };
+            part.jobs.iter().map(reserved)
         })
-    }
-
-    /// The clock of Redis when they were reserved, in ms.
-    pub(crate) const fn now_ms(&self) -> u64 {
-        self.now_ms
     }
 
     /// The body of an answer that shows the jobs. They count as delivered once it is taken for writing.

@@ -35,10 +35,10 @@ async fn met<'a>(site: &'a Site, fault: &Fault) -> Met<'a> {
                 .collect()
         }
         _ => {
-            let links = site.pods().map(|pod| (pod.name.clone(), pod.link.as_ref()));
-            links
-                .filter_map(|(name, link)| Some((name, link?)))
-                .collect()
+            let links = site
+                .pods()
+                .flat_map(|pod| pod.links.iter().map(|link| (pod.name.clone(), link)));
+            links.collect()
         }
     };
     if fault.choose(4) != 0 {

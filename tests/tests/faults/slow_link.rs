@@ -1,0 +1,52 @@
+//! A slow link between an API and Redis.
+
+use std::time::Duration;
+
+use tidegate_core::JobId;
+use tidegate_testkit::fault_proxy::{Way, Weather};
+use tidegate_testkit::{Daemon, Delivery, FaultProxy, Program, Queue, redis, seed};
+
+use crate::turn;
+
+const DELAY: Duration = Duration::from_millis(100);
+
+/// One call reserves the job of the first queue and a later call that of the second. A consumer that adds `elapsed_ms` to
+/// the creation time in the id learns when the lease of each job began.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn elapsed_time_of_each_job_ends_at_its_own_lease() {
+    let _turn = turn().await;
+    let redis = redis();
+    let proxy = FaultProxy::start(redis.address(), seed()).await;
+    let folder = tempfile::tempdir().unwrap();
+    let arguments = ["--redis".to_owned(), format!("redis://{}", proxy.address())];
+    let api = Daemon::start(Program::Api, "api", &arguments, folder.path()).await;
+    let first = Queue::with_new_token(&api, "default", "slow-link", "first").await;
+    let second = first.sibling("second");
+    first.publish("1").id().await;
+    second.publish("2").id().await;
+    let to_server = Way {
+        delay: DELAY,
+        ..Way::default()
+    };
+    proxy.set(Weather {
+        to_server,
+        ..Weather::default()
+    });
+    let consume = first.consume_of(&["first", "second"]).count(2);
+    let jobs = consume.jobs().await;
+    let reserved_ms = |job: &Delivery| {
+        let id: JobId = job.id.parse().expect("an id");
+        id.created_at_ms() + job.elapsed_ms
+    };
+    let [one, two] = jobs.as_slice() else {
+        panic!("{jobs:?}");
+    };
+    let between = reserved_ms(two).saturating_sub(reserved_ms(one));
+    assert!(
+        u128::from(between) >= DELAY.as_millis(),
+        "{between} ms between two calls: {jobs:?}"
+    );
+    for job in &jobs {
+        first.sibling(&job.queue).ack(&job.id).await;
+    }
+}
