@@ -16,6 +16,7 @@ mod doorbells_lost;
 mod half_open;
 mod hang_ups;
 mod jobs;
+mod leases;
 mod ledger;
 mod memory_full;
 mod parked;

@@ -43,6 +43,29 @@ async fn expired_jobs_are_neither_delivered_nor_shown() {
 }
 
 #[tokio::test]
+async fn an_expired_job_at_the_head_is_not_reserved() {
+    let f = fixture().await;
+    f.publish(START, expiring("gone", 100)).await;
+    f.publish(START, job("stays")).await;
+    f.expect(START + 100, &["stays"]).await;
+    assert_eq!(f.counts().await, [0, 0, 1, 0]);
+}
+
+#[tokio::test]
+async fn a_job_that_expires_before_it_is_moved_does_not_become_ready() {
+    let f = fixture().await;
+    f.move_due(START).await;
+    let due_then_expired = NewJob {
+        ttl_ms: 200,
+        ..delayed("gone", 100)
+    };
+    f.publish(START, due_then_expired).await;
+    let moved = f.move_due(START + 200).await;
+    assert_eq!((moved.ready, moved.expired), (0, 1));
+    assert_eq!(f.counts().await, [0, 0, 0, 0]);
+}
+
+#[tokio::test]
 async fn the_sweep_gives_memory_and_counts_back_from_every_state_but_dead() {
     let f = fixture().await;
     f.move_due(START).await;

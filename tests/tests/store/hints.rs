@@ -1,6 +1,8 @@
 //! The record is the truth: stale hints are dropped, and never delivered, counted or answered as
 //! "no job".
 
+use std::time::Duration;
+
 use tidegate_core::NewJob;
 use tidegate_store::{Cancelled, LoadedSlot};
 use tidegate_testkit::world;
@@ -243,4 +245,40 @@ async fn a_job_that_was_leased_many_times_keeps_one_far_hint_of_each_slot_that_i
     assert_eq!(f.move_due(START + last_ms).await.ready, 1);
     assert_eq!(far_hints(&f), 0);
     world::check(&f.redis.url()).await;
+}
+
+#[tokio::test]
+async fn a_lease_that_ends_in_a_far_slot_ends() {
+    const TTR_MS: u64 = 600_000;
+    let f = fixture().await;
+    f.publish(
+        START,
+        NewJob {
+            tries: 2,
+            ..job("a")
+        },
+    )
+    .await;
+    assert_eq!(f.reserve(START, 1, TTR_MS).await, ["a"]);
+    assert_eq!(f.move_due(START + TTR_MS - 1).await.ready, 0);
+    assert_eq!(f.move_due(START + TTR_MS).await.ready, 1);
+    f.expect(START + TTR_MS, &["a"]).await;
+}
+
+#[tokio::test]
+async fn a_timer_that_is_earlier_than_its_job_is_set_again() {
+    let f = fixture().await;
+    let id = f.publish(START, delayed("a", 50_000)).await;
+    for (index, member) in [("near:1", id.number()), ("due", 1)] {
+        redis::cmd("ZADD")
+            .arg(format!("tg:0:{{8209}}:{index}"))
+            .arg(START + 10)
+            .arg(member)
+            .exec(&mut f.connection())
+            .unwrap();
+    }
+    let moved = f.move_due(START + 10).await;
+    assert_eq!(moved.ready, 0);
+    assert_eq!(moved.next_in, Some(Duration::from_millis(49_990)));
+    assert_eq!(f.move_due(START + 50_000).await.ready, 1);
 }

@@ -21,6 +21,7 @@ mod lanes_random;
 mod largest_calls;
 mod limits;
 mod list_queues;
+mod lost_answers;
 mod messages;
 mod model;
 mod outside_bodies;
