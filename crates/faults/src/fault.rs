@@ -29,7 +29,7 @@ pub enum Class {
     Clock,
     /// Redis is ended by kill -9 and comes back
     RedisKill,
-    /// The clock of Redis jumps by up to two minutes, ahead or back, and back again
+    /// The clock of Redis jumps by up to 40 s, ahead or back, and back again
     RedisClock,
     /// Redis stands still (SIGSTOP) for seconds
     RedisPause,

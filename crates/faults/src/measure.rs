@@ -51,6 +51,8 @@ pub async fn measure(folder: &Path, deployment: Deployment) -> io::Result<Baseli
     };
     let plan = Plan {
         faults: Vec::new(),
+        distances_ms: Vec::new(),
+        has_second_redis: false,
         ..Plan::draw(SEED, &wishes)
     };
     let logs = folder.join(format!("yardstick-{}", deployment.name()));

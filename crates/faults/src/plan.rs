@@ -15,6 +15,8 @@ const SECONDS_DEFAULT: u64 = 30;
 /// Narrow ones, so that delays and leases of some seconds are far timers; rarely the default.
 const SLOTS_MS: [u64; 5] = [500, 1000, 1000, 2000, 65_536];
 const DISTANCE_MAX_MS: u64 = 10;
+/// One after the other, from the due time of a job to its delivery, a lost script and a second look included.
+const MESSAGES: u64 = 16;
 /// Three APIs and three pumps, or the servers of a cluster.
 const PROXIES_MAX: usize = 6;
 /// Without faults at the beginning, so that there is something to compare with.
@@ -136,6 +138,13 @@ impl Plan {
             text += &format!(", {} ms away", distances.join("/"));
         }
         text
+    }
+
+    /// How much later a job may be because daemons and servers are not near each other, in µs: to wake a pump, to move the
+    /// job, to wake a consumer's API and to reserve takes some messages, one after the other.
+    pub(crate) fn distance_bound(&self) -> u64 {
+        let longest_ms = self.distances_ms.iter().max().copied();
+        longest_ms.unwrap_or_default() * 1000 * MESSAGES
     }
 
     /// How far the daemon or server of this number is from the others, in each direction.

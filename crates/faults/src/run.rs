@@ -57,7 +57,7 @@ pub async fn run(
     let _others_too = ALONE.read().await;
     let seen = carry_out(plan, folder, CALM, tell).await;
     let mut history = seen.history;
-    history.bound = baseline.bound(seen.pace.slowdown());
+    history.bound = baseline.bound(seen.pace.slowdown()) + plan.distance_bound();
     history.busy = seen.pace.busy(history.bound);
     let mut verdict = judge(&history);
     verdict.findings.extend(seen.looked.findings);

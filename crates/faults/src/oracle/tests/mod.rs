@@ -1,5 +1,6 @@
 //! Bad histories: each kind of defect is found, and what is allowed is not.
 
+mod clock;
 mod ends;
 mod order;
 mod queues;
