@@ -44,7 +44,8 @@ async fn met<'a>(site: &'a Site, fault: &Fault) -> Met<'a> {
     if fault.choose(4) != 0 {
         links = vec![links.swap_remove(fault.target % links.len())];
     }
-    let (names, links): (Vec<String>, _) = links.into_iter().unzip();
+    let (mut names, links): (Vec<String>, _) = links.into_iter().unzip();
+    names.dedup();
     Met {
         links,
         names: names.join(", "),
