@@ -5,8 +5,8 @@
 //! - the first has no delay, and its publish was answered before the second was due; or
 //! - both have a delay, and the first was due in an earlier ms.
 //!
-//! Then the one that is behind must not be reserved first, as long as the queue is never given several lanes and nothing was
-//! done to the world from the first publish on. Only first deliveries count, and only if no try is missing.
+//! Then the one that is behind must not be reserved first, as long as the queue is never given several lanes, the pool has not
+//! moved, and nothing was done to the world from the first publish on. Only first deliveries count, and only if no try is missing.
 //!
 //! A job that is reserved for a consumer who does not wait any more is given back to the head of the list, at no cost and
 //! seen by nobody. Meanwhile others come. So a job may be overtaken while a consumer that waited for its queue leaves
@@ -30,9 +30,11 @@ pub(super) fn judge(
 ) {
     let mut queues: HashMap<u16, Vec<Entry<'_, '_>>> = HashMap::new();
     for story in stories.values() {
-        if !laned.contains(&story.queue)
-            && let Some(entry) = Entry::of(story)
-        {
+        let Some(entry) = Entry::of(story) else {
+            continue;
+        };
+        // Two pools have no order among each other.
+        if !laned.contains(&story.queue) && entry.reserved < context.windows.moved() {
             queues.entry(story.queue).or_default().push(entry);
         }
     }

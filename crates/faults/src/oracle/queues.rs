@@ -60,12 +60,6 @@ impl<'a> Queues<'a> {
         self.0.get(&queue)
     }
 
-    /// Whether jobs of a queue may have been purged at any moment.
-    pub(super) fn was_purged(&self, queue: u16) -> bool {
-        let requests = self.get(queue);
-        requests.is_some_and(|it| !it.purges_ready.is_empty() || !it.purges_dead.is_empty())
-    }
-
     /// The last moment in this time at which a dead job of a queue can have become ready, if there is one.
     pub(super) fn respawned_in(
         &self,

@@ -58,16 +58,6 @@ impl Story<'_> {
         matches!(self.published.outcome, Outcome::Published(_))
     }
 
-    /// From its publish to the end of its last lease, by the clients' clock.
-    pub(super) fn life(&self) -> Span {
-        let leases = self.deliveries.iter().map(|it| it.span.to + it.ttr);
-        let due = self.published.span.to + self.terms.delay;
-        Span {
-            from: self.published.span.from,
-            to: leases.max().unwrap_or_default().max(due),
-        }
-    }
-
     /// When it was stored, at the earliest.
     pub(super) fn created(&self) -> Moment {
         let first = self.deliveries.first();

@@ -14,6 +14,8 @@ use crate::history::{Episode, History, Moment, NOT_CONFIRMED, Operation, Outcome
 pub(super) struct Windows<'a> {
     is_replicated: bool,
     pub(super) bound: u64,
+    /// Whether a job that comes after its window is late; otherwise the machine was too busy.
+    proves_lateness: bool,
     episodes: &'a [Episode],
     /// In their order.
     excused: Vec<Span>,
@@ -28,6 +30,7 @@ impl<'a> Windows<'a> {
         let mut windows = Self {
             is_replicated: history.is_replicated,
             bound: history.bound,
+            proves_lateness: history.proves_lateness(),
             episodes: &history.episodes,
             excused,
             takings: Takings::default(),
@@ -37,8 +40,11 @@ impl<'a> Windows<'a> {
     }
 
     /// The last moment at which a job may come that can be had from `available` on, if so many takings are
-    /// not accounted for.
+    /// not accounted for. There is none on a machine that was too busy.
     pub(super) fn deadline(&self, queue: u16, available: Moment, mut takes: u64) -> Moment {
+        if !self.proves_lateness {
+            return Moment::MAX;
+        }
         let mut takings = match takes {
             0 => Vec::new(),
             _ => self.takings.holding_after(queue, available),
@@ -89,7 +95,17 @@ impl<'a> Windows<'a> {
             .episodes
             .iter()
             .filter(|it| it.class == Class::RedisClock);
-        !moved.any(|episode| episode.span.meets(&span))
+        !moved.any(|episode| episode.concerns(&span))
+    }
+
+    /// Since when new jobs of a queue may be in another pool than those before.
+    pub(super) fn moved(&self) -> Moment {
+        let moves = self
+            .episodes
+            .iter()
+            .filter(|it| it.class == Class::PoolMove);
+        let begun = moves.map(|episode| episode.span.from);
+        begun.min().unwrap_or(Moment::MAX)
     }
 
     /// Whether Redis was set up to lose what it acknowledged in a part of this time.

@@ -27,6 +27,8 @@ pub(super) fn apply(story: &Story<'_>, context: Context<'_>, verdict: &mut Verdi
         times::never_early(story, verdict);
         times::never_expired(story, context, verdict);
         tries::never_two_at_a_time(story, context, verdict);
+    } else {
+        clock::never_late(story, context, verdict);
     }
     ends::never_after_its_end(story, context, verdict);
     ends::never_lost(story, context, verdict);

@@ -53,6 +53,10 @@ fn what_may_reorder_excuses() {
     };
     laned(3).expect(&[]);
     laned(4).expect(&[Defect::OutOfOrder]);
+    // So have two pools.
+    let moved = |from, to| reversed().episode(Class::PoolMove, span(from, to), None);
+    moved(0, MS).expect(&[]);
+    moved(S, 2 * S).expect(&[Defect::OutOfOrder]);
     let killed = |from, to| reversed().episode(Class::ApiKill, span(from, to), None);
     killed(100 * MS, 200 * MS).expect(&[]);
     killed(S, 2 * S).expect(&[Defect::OutOfOrder]);

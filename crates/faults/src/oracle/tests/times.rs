@@ -128,6 +128,11 @@ fn a_machine_that_was_too_busy_proves_nothing_about_lateness() {
     assert!(history(S, 4 * S).proves_lateness());
     assert!(!history(S + 1, 0).proves_lateness());
     assert!(!history(S, 5 * S).proves_lateness());
+    let late = Tale::new().publish(terms(0, 0, 1)).deliver(50 * S, 0);
+    let mut late = late.ack(60 * S, Outcome::Deleted);
+    late.expect(&[Defect::Late]);
+    late.0.bound = S + 1;
+    late.expect(&[]);
 }
 
 #[test]
