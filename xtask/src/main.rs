@@ -1,4 +1,4 @@
-//! The project's chores: `cargo xtask dev`, `test`, `tidy`, `bench`, `faults`.
+//! The project's chores: `cargo xtask dev`, `test`, `tidy`, `bench`, `faults`, `mutants`.
 #![allow(
     clippy::print_stdout,
     clippy::print_stderr,
@@ -8,6 +8,7 @@
 mod bench;
 mod dev;
 mod faults;
+mod mutants;
 mod test;
 mod tidy;
 mod workspace;
@@ -51,6 +52,11 @@ enum Chore {
     ///
     /// Runs are drawn from seeds and can be repeated. docs/faults.md tells what is tried and what is promised.
     Faults(faults::Options),
+    /// Plant known defects one at a time and show which test or fault run catches each.
+    ///
+    /// The list is in tests/mutants. Works on a copy of the sources in target/mutants. The exit code is 1 if a defect was
+    /// not caught. tests/mutants/README.md describes the list.
+    Mutants(mutants::Options),
 }
 
 fn main() -> ExitCode {
@@ -68,5 +74,6 @@ fn main() -> ExitCode {
         Chore::Tidy => tidy::run(&workspace),
         Chore::Bench(options) => bench::run(&workspace, &options),
         Chore::Faults(options) => faults::run(&workspace, &options),
+        Chore::Mutants(options) => mutants::run(&workspace, &options),
     }
 }

@@ -5,6 +5,7 @@ mod keys;
 mod layers;
 mod licences;
 mod manifests;
+mod mutants;
 mod promises;
 mod sizes;
 mod spdx;
@@ -77,6 +78,7 @@ fn check(workspace: &Workspace) -> Result<Vec<Finding>, String> {
         keys::check,
         layers::check,
         manifests::check,
+        mutants::check,
         promises::check,
         sizes::check,
         text::check,

@@ -35,7 +35,7 @@ mod timer_slot;
 
 pub use job::{Attributes, DURATION_MS_MAX, InvalidJob, Job, NewJob};
 pub use job_id::{InvalidJobId, JobId};
-pub use lane::{Lane, LaneCounts};
+pub use lane::{LANES_SETTLE_INTERVAL, Lane, LaneCounts, LaneRow};
 pub use name::{InvalidName, NAME_BYTES_MAX, Namespace, QueueKey, QueueName};
 pub use state::State;
 pub use timer_slot::{InvalidSlotWidth, SlotWidth};

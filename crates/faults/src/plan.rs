@@ -169,7 +169,7 @@ impl Plan {
         let (apis, pumps) = (random.random_range(2..=3), random.random_range(2..=3));
         let seconds = wishes.seconds.unwrap_or(SECONDS_DEFAULT);
         let classes = classes_for(deployment, &wishes.classes);
-        // A stream of its own: faults are the same with and without these.
+        // A separate stream: faults are the same with and without these.
         let mut shape = StdRng::seed_from_u64(!seed);
         let is_one = deployment.replicas() == 0;
         let is_moving = is_one

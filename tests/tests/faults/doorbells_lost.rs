@@ -4,13 +4,20 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use tidegate_core::JobId;
+use tidegate_core::keys::Buckets;
 use tidegate_testkit::{RedisControl, Stack, figure};
 
 use crate::turn;
 
+const BUCKETS: u32 = 256;
 const ROUNDS: usize = 8;
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 const SLACK: Duration = Duration::from_millis(1500);
+
+/// Only messages lead to a job within the time of a test.
+const NO_POLL: &str = "10m";
+const BY_MESSAGE_MAX: Duration = Duration::from_secs(5);
 
 async fn stack() -> Stack {
     Stack::builder()
@@ -18,6 +25,26 @@ async fn stack() -> Stack {
         .pump_config("pump.sleep_max = \"1s\"")
         .start()
         .await
+}
+
+async fn stack_without_polls() -> Stack {
+    Stack::builder()
+        .api_config(&format!("waiters.poll_interval = \"{NO_POLL}\""))
+        .pump_config(&format!("pump.sleep_max = \"{NO_POLL}\""))
+        .start()
+        .await
+}
+
+/// The keys of the bucket of a job begin with this.
+fn prefix_of(id: &str) -> String {
+    let id: JobId = id.parse().expect("a job id");
+    let buckets = Buckets::new(BUCKETS);
+    buckets.keys(id.bucket()).prefix().to_owned()
+}
+
+fn connection(stack: &Stack) -> redis::Connection {
+    let client = redis::Client::open(stack.redis.url()).unwrap();
+    client.get_connection().unwrap()
 }
 
 /// Ends every subscription, again and again.
@@ -82,5 +109,84 @@ async fn a_delayed_job_becomes_ready_without_alarms() {
         ROUNDS / 2
     ));
     assert!(slowest < POLL_INTERVAL * 2 + SLACK, "{slowest:?}");
+    stack.finish().await;
+}
+
+/// The list of ready jobs is put out of sight while the consumer arrives, and comes back without a message.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_poll_finds_the_job_whose_doorbell_was_lost() {
+    let _turn = turn().await;
+    let stack = stack().await;
+    let queue = stack.queue("q").await;
+    let id = queue.publish("x").id().await;
+    let mut redis = connection(&stack);
+    let ready = format!("{}ready:1", prefix_of(&id));
+    let hidden = format!("{ready}:hidden");
+    let rename = |from: &str, to: &str| redis::cmd("RENAME").arg(from).arg(to).to_owned();
+    rename(&ready, &hidden).exec(&mut redis).unwrap();
+    let waiting = tokio::spawn(queue.apart().consume().timeout_s(20).job());
+    stack.api(0).until_waiting(1).await;
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    let begin = Instant::now();
+    rename(&hidden, &ready).exec(&mut redis).unwrap();
+    assert_eq!(waiting.await.unwrap().unwrap().id, id);
+    let waited = begin.elapsed();
+    assert!(waited < POLL_INTERVAL + SLACK, "{waited:?}");
+    queue.ack(&id).await;
+    stack.finish().await;
+}
+
+/// The timers of the queue are put out of sight until the pump has looked for them, and come back without a message.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_pump_finds_the_job_whose_alarm_was_lost() {
+    let _turn = turn().await;
+    let stack = stack().await;
+    let queue = stack.queue("q").await;
+    let id = queue.publish("x").delay_s(1).id().await;
+    let mut redis = connection(&stack);
+    let due = format!("{}due", prefix_of(&id));
+    redis::cmd("DEL").arg(&due).exec(&mut redis).unwrap();
+    tokio::time::sleep(Duration::from_millis(1500)).await;
+    let begin = Instant::now();
+    let mut back = redis::cmd("ZADD");
+    back.arg(&due).arg(0).arg(1).exec(&mut redis).unwrap();
+    let job = queue.consume().timeout_s(20).job().await;
+    assert_eq!(job.unwrap().id, id);
+    let waited = begin.elapsed();
+    assert!(waited < POLL_INTERVAL + SLACK, "{waited:?}");
+    queue.ack(&id).await;
+    stack.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_doorbell_is_enough_to_wake_a_consumer() {
+    let _turn = turn().await;
+    let stack = stack_without_polls().await;
+    let queue = stack.queue("q").await;
+    let waiting = tokio::spawn(queue.apart().consume().timeout_s(20).job());
+    stack.api(0).until_waiting(1).await;
+    let begin = Instant::now();
+    let id = queue.publish("x").id().await;
+    assert_eq!(waiting.await.unwrap().expect("a job").id, id);
+    assert!(begin.elapsed() < BY_MESSAGE_MAX, "{:?}", begin.elapsed());
+    queue.ack(&id).await;
+    stack.finish().await;
+}
+
+/// When the first job has come the bucket is in order until an alarm says otherwise.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_alarm_is_enough_to_wake_a_pump() {
+    let _turn = turn().await;
+    let stack = stack_without_polls().await;
+    let queue = stack.queue("q").await;
+    for delay_s in [1, 2] {
+        let begin = Instant::now();
+        let id = queue.publish("x").delay_s(delay_s).id().await;
+        let job = queue.consume().timeout_s(20).job().await;
+        assert_eq!(job.expect("a job").id, id);
+        let late = begin.elapsed() - Duration::from_secs(delay_s);
+        assert!(late < BY_MESSAGE_MAX, "{late:?}");
+        queue.ack(&id).await;
+    }
     stack.finish().await;
 }

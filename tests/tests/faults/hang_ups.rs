@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use rand::RngExt;
-use tidegate_testkit::{Queue, RawHttp, Stack, eventually, figure, random};
+use tidegate_testkit::{Queue, RawHttp, RedisControl, Stack, eventually, figure, random};
 
 use crate::turn;
 
@@ -88,6 +88,42 @@ async fn the_job_goes_to_the_next_consumer_with_all_its_tries() {
         assert!(begin.elapsed() < AT_ONCE, "{:?}", begin.elapsed());
         queue.ack(&id).await;
     }
+    stack.finish().await;
+}
+
+/// Redis answers the reserve only after its client has hung up.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn jobs_reserved_for_a_consumer_that_hung_up_come_back_in_their_order() {
+    const PAUSE: Duration = Duration::from_millis(600);
+    let _turn = turn().await;
+    let stack = Stack::builder().start().await;
+    let queue = stack.queue("q").await;
+    let mut redis = RedisControl::of(&stack.redis.url()).await;
+    let mut ids = Vec::new();
+    for body in ["a", "b", "c"] {
+        ids.push(queue.publish(body).tries(3).id().await);
+    }
+    redis.answer_nobody_for(PAUSE).await;
+    let mut gone = RawHttp::connect(stack.api(0).listen()).await;
+    let request = format!(
+        "GET {}?timeout=60&ttr=600&count=3 HTTP/1.1\r\nHost: x\r\nX-Token: {}\r\n\r\n",
+        queue.path(),
+        queue.token()
+    );
+    assert!(gone.send(request).await);
+    tokio::time::sleep(PAUSE / 2).await;
+    drop(gone);
+    let released = async || match stack.api(0).metric("tidegate_jobs_released_total").await {
+        3.0 => Ok(()),
+        released => Err(released),
+    };
+    eventually("the jobs are back", Duration::from_secs(10), released).await;
+    let jobs = queue.consume().count(3).ttr_s(60).jobs().await;
+    let jobs: Vec<_> = jobs
+        .into_iter()
+        .map(|job| (job.id, job.remain_tries))
+        .collect();
+    assert!(jobs.into_iter().eq(ids.into_iter().map(|id| (id, 2))));
     stack.finish().await;
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use bytes::Bytes;
-use tidegate_core::{JobId, NewJob};
+use tidegate_core::{JobId, NewJob, QueueKey};
 use tidegate_store::{Acked, Claim, Done};
 use tidegate_testkit::world;
 
@@ -109,5 +109,27 @@ async fn a_job_that_is_hinted_at_twice_is_delivered_once() {
     push.exec(&mut f.connection()).unwrap();
     f.publish(START, job("b")).await;
     f.expect(START, &["a", "b"]).await;
+    world::check(&f.redis.url()).await;
+}
+
+#[tokio::test]
+async fn a_hint_in_the_list_of_another_queue_delivers_nothing_there() {
+    let f = fixture().await;
+    let other = QueueKey::try_from("shop/other").unwrap();
+    f.publish(START, job("a")).await;
+    let store = f.store.at(START);
+    let ids = store.publish(&other, &[job("b")], None).await.unwrap();
+    redis::cmd("RPUSH")
+        .arg("tg:0:{8209}:ready:1")
+        .arg(ids[0].number())
+        .exec(&mut f.connection())
+        .unwrap();
+    f.expect(START, &["a"]).await;
+    let claim = Claim {
+        count: 2,
+        ttr_ms: 1000,
+    };
+    let reserved = store.reserve(&other, &[claim]).await.unwrap();
+    assert_eq!(reserved.jobs[0].len(), 1);
     world::check(&f.redis.url()).await;
 }

@@ -8,6 +8,7 @@
 
 mod audit;
 mod audit_large;
+mod audit_under_load;
 mod chunks;
 mod clock;
 mod corrupt;
@@ -16,8 +17,11 @@ mod fixture;
 mod hints;
 mod interleavings;
 mod lanes;
+mod lanes_random;
+mod largest_calls;
 mod limits;
 mod list_queues;
+mod lost_answers;
 mod messages;
 mod model;
 mod outside_bodies;
@@ -27,3 +31,4 @@ mod slot_width;
 mod stalled_transfers;
 mod turns;
 mod verbs;
+mod wrong_counts;

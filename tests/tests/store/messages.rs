@@ -44,6 +44,7 @@ async fn the_doorbell_rings_when_a_queue_is_no_longer_empty() {
     assert_eq!(f.move_due(START + 10).await.ready, 1);
     assert_eq!(rang().await, ring_of(&f.queue));
     assert_eq!(store.respawn(&f.queue, 5, 0).await.unwrap(), 2);
+    assert_eq!(rang().await, ring_of(&f.queue));
     store.purge_ready(&f.queue).await.unwrap();
     f.publish(START, job("after a purge")).await;
     assert_eq!(rang().await, ring_of(&f.queue));

@@ -108,6 +108,17 @@ async fn a_publish_without_its_upload_stores_nothing() {
 }
 
 #[tokio::test]
+async fn the_body_of_a_job_has_no_time_to_live() {
+    let f = fixture().await;
+    let id = f.publish(START, sized(50_000)).await;
+    let ttl: i64 = redis::cmd("PTTL")
+        .arg(format!("tg:0:{{8209}}:body:{}", id.number()))
+        .query(&mut f.connection())
+        .unwrap();
+    assert_eq!(ttl, -1);
+}
+
+#[tokio::test]
 async fn an_upload_without_its_publish_is_no_job_and_goes_away() {
     let f = fixture().await;
     f.publish(START, job("other")).await;

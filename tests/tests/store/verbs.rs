@@ -221,7 +221,16 @@ async fn a_released_delivery_is_the_next_again_with_its_try() {
         store.release(&f.queue, id, 1).await.unwrap(),
         Released::Lost
     );
-    f.expect(START, &["a", "b"]).await;
+    let claim = Claim {
+        count: 2,
+        ttr_ms: 1000,
+    };
+    let again = store.reserve(&f.queue, &[claim]).await.unwrap();
+    let again: Vec<_> = again.jobs[0]
+        .iter()
+        .map(|job| (&job.body[..], job.tries_left, job.attempt))
+        .collect();
+    assert_eq!(again, [(&b"a"[..], 0, 1), (&b"b"[..], 0, 1)]);
     assert_eq!(
         f.move_due(START + 100).await.ready,
         0,

@@ -59,13 +59,25 @@ pub(super) async fn reserve(app: Arc<App>, asked: Asked) -> Result<Response<Body
     }
     let Wish { claim, patience } = wish;
     let patience = patience.min(app.wait_max);
-    let _room = match patience.is_zero() {
+    let room = match patience.is_zero() {
         true => None,
         false => Some(app.room.take(scope.token)?),
     };
     let sources = scope.pool.sources(&scope.queues);
     let waiting = app.waiters.wait(&sources, claim, patience);
-    let waited = timeout_at(scope.ends_at + patience, waiting).await;
+    let waiting = timeout_at(scope.ends_at + patience, waiting);
+    let revoked = async {
+        match &room {
+            Some(room) => room.revoked().await,
+            None => std::future::pending().await,
+        }
+    };
+    let waited = tokio::select! {
+        biased;
+        // Dropping the wait gives jobs back that are reserved for it.
+        () = revoked => return Err(Refusal::TokenInvalid),
+        waited = waiting => waited,
+    };
     let delivery = waited.map_err(|_| Refusal::Internal)??;
     let delivery = delivery.ok_or(Refusal::NoJob)?;
     let shown = show(&delivery, claim.count > 1);

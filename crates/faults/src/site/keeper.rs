@@ -104,7 +104,7 @@ impl Keeper {
         }
     }
 
-    /// From now on new jobs are stored in the other one of two servers, by whoever has settings that are made later.
+    /// Settings that are made from now on have an API store new jobs in the other one of two servers.
     pub(crate) fn turn_around(&self) {
         self.stores_in.fetch_xor(1, Ordering::Relaxed);
     }

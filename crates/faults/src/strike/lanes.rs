@@ -31,7 +31,7 @@ pub(super) async fn change(site: &Site, fault: &Fault) -> Vec<Episode> {
 }
 
 /// Closes lanes and opens them again while a daemon stands still that knows of them, or while what an API sends to Redis
-/// waits on its way: then it arrives when lanes are closed that were open when it was sent.
+/// is held back: then it arrives when lanes are closed that were open when it was sent.
 pub(super) async fn race(site: &Site, fault: &Fault) -> Vec<Episode> {
     let (still, others) = {
         let place = fault.target % site.apis.len();

@@ -12,7 +12,7 @@ use crate::history::{Delivered, Outcome};
 /// What a consumer is like.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Habit {
-    /// It goes on polling.
+    /// It polls all the time.
     Calm,
     /// It hangs up at times.
     Rough,

@@ -8,7 +8,7 @@
 //! | [`operator`] | respawns, purges and peeks |
 //! | [`short_lived`] | uses a queue for some seconds and leaves or purges it |
 //!
-//! Most queues have consumers that go on polling: there a job that comes late was late. Those of a few queues hang up at
+//! Most queues have consumers that poll all the time: there a job that comes late was late. Those of a few queues hang up at
 //! any moment of a poll; whether such a poll took a job, no client can tell.
 
 mod answers;
@@ -248,7 +248,7 @@ impl Shared {
         (0..QUEUES).chain(FIRST_SHORT_LIVED..FIRST_SHORT_LIVED + short_lived)
     }
 
-    /// A queue that nobody has used, unless there have been enough.
+    /// A queue that no client has used, unless there have been enough.
     fn next_queue(&self) -> Option<u16> {
         let taken = self.short_lived.fetch_add(1, Ordering::Relaxed);
         if taken >= SHORT_LIVED_MAX {

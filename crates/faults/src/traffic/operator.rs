@@ -27,7 +27,7 @@ impl Operator {
         Self { client, random }
     }
 
-    /// Goes on until publishing is over. It starts no consumer.
+    /// Makes requests until publishing is over. It starts no consumer.
     pub(super) async fn run(mut self) -> Vec<JoinHandle<()>> {
         while !self.client.shared.is_publishing_over() {
             let queue = self.random.random_range(0..QUEUES);

@@ -1,4 +1,4 @@
-//! A client of queues that come and go: each has a name of its own, is used for some seconds, and is then purged of
+//! A client of queues that come and go: each has a new name, is used for some seconds, and is then purged of
 //! whatever is in it or left as it is.
 
 use std::time::Duration;
@@ -22,8 +22,8 @@ impl ShortLived {
         Self { client, random }
     }
 
-    /// Uses one queue after the other until publishing is over. The consumers that it returns go on: what was left in a
-    /// queue comes to its end.
+    /// Uses one queue after the other until publishing is over. The consumers that it returns continue: what was left in
+    /// a queue comes to its end.
     pub(super) async fn run(mut self) -> Vec<JoinHandle<()>> {
         let mut consumers = Vec::new();
         while !self.client.shared.is_publishing_over() {

@@ -76,8 +76,8 @@ pub(super) struct Bucket {
     pub(super) near: HashMap<u32, Vec<(u64, u64)>>,
     /// Slot → job numbers.
     pub(super) far: HashMap<u64, HashSet<u64>>,
-    /// Queue → moment.
-    pub(super) due: HashMap<u32, u64>,
+    /// Queue → moment, or its turn: below 0.
+    pub(super) due: HashMap<u32, i64>,
     /// Slot → moment.
     pub(super) slots: HashMap<u64, u64>,
     /// The width of slots.

@@ -1,0 +1,75 @@
+//! What a live pump does about its membership and its locks.
+
+use std::time::{Duration, Instant};
+
+use tidegate_core::keys::{Buckets, ROSTER};
+use tidegate_testkit::{Stack, eventually};
+
+use crate::turn;
+
+const BUCKETS: u16 = 256;
+const LEASE: Duration = Duration::from_secs(3);
+/// A pump renews its membership when a third of the lease has passed. The rest is for busy machines.
+const LEFT_MIN_MS: f64 = 500.0;
+
+fn connection(stack: &Stack) -> redis::Connection {
+    let client = redis::Client::open(stack.redis.url()).unwrap();
+    client.get_connection().unwrap()
+}
+
+async fn until_all_buckets_are_held(stack: &Stack) {
+    let held = async || match stack.pump(0).metric("tidegate_pump_buckets_held").await {
+        256.0 => Ok(()),
+        buckets => Err(buckets),
+    };
+    eventually("all buckets are led", Duration::from_secs(20), held).await;
+}
+
+/// How long the shortest membership on the roster has left, in ms.
+fn shortest_membership_ms(redis: &mut redis::Connection) -> f64 {
+    let (seconds, micros): (f64, f64) = redis::cmd("TIME").query(redis).unwrap();
+    let ends: Vec<(String, f64)> = redis::cmd("ZRANGE")
+        .arg(ROSTER)
+        .arg(0)
+        .arg(-1)
+        .arg("WITHSCORES")
+        .query(redis)
+        .unwrap();
+    let end = ends.iter().map(|(_, end)| *end).reduce(f64::min);
+    end.unwrap_or(0.0) - seconds * 1000.0 - micros / 1000.0
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_live_pump_renews_its_membership_long_before_it_expires() {
+    let _turn = turn().await;
+    let stack = Stack::builder().lease("3s").start().await;
+    until_all_buckets_are_held(&stack).await;
+    let mut redis = connection(&stack);
+    let begin = Instant::now();
+    while begin.elapsed() < 3 * LEASE {
+        let left_ms = shortest_membership_ms(&mut redis);
+        assert!(left_ms > LEFT_MIN_MS, "{left_ms} ms");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    stack.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_pump_takes_back_locks_that_it_has_lost() {
+    let _turn = turn().await;
+    let stack = Stack::builder().start().await;
+    until_all_buckets_are_held(&stack).await;
+    let mut redis = connection(&stack);
+    let buckets = Buckets::new(BUCKETS.into());
+    for bucket in 0..BUCKETS {
+        let mut set = redis::cmd("SET");
+        set.arg(buckets.keys(bucket).lock())
+            .arg("a pump that is gone");
+        set.exec(&mut redis).unwrap();
+    }
+    let queue = stack.queue("q").await;
+    let id = queue.publish("x").delay_s(1).id().await;
+    let job = queue.consume().timeout_s(15).ttr_s(60).job().await;
+    assert_eq!(job.expect("the job becomes ready").id, id);
+    stack.finish().await;
+}

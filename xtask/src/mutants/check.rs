@@ -1,0 +1,117 @@
+//! A check: a test or a fault run that may catch a mutant.
+
+use std::fmt;
+
+/// The part of a test name that the list filters by must name a function: `hints::far_jobs_become_due`.
+const TEST: &str = "cargo test -p ";
+const FAULTS: &str = "cargo xtask faults ";
+
+/// A command of the list, which can be pasted into a shell as it is.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) enum Check {
+    /// `cargo test -p PACKAGE --test TARGET FILTER`, or with `--lib` in the place of `--test TARGET`.
+    Test {
+        package: String,
+        /// `None`: the unit tests of the library.
+        target: Option<String>,
+        filter: String,
+    },
+    /// `cargo xtask faults FLAGS`. Here the harness and the daemons are those of the dev profile.
+    Faults { flags: Vec<String> },
+}
+
+impl Check {
+    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+        let refused = || {
+            format!(
+                "`{text}` is neither `{TEST}PACKAGE --test TARGET FILTER`, `{TEST}PACKAGE --lib FILTER` nor `{FAULTS}FLAGS`"
+            )
+        };
+        if let Some(flags) = text.strip_prefix(FAULTS) {
+            let flags = flags.split_whitespace().map(str::to_owned).collect();
+            return Ok(Self::Faults { flags });
+        }
+        let rest = text.strip_prefix(TEST).ok_or_else(refused)?;
+        let (package, target, filter) = match rest.split(' ').collect::<Vec<_>>()[..] {
+            [package, "--test", target, filter] => (package, Some(target.to_owned()), filter),
+            [package, "--lib", filter] => (package, None, filter),
+            _ => return Err(refused()),
+        };
+        Ok(Self::Test {
+            package: package.to_owned(),
+            target,
+            filter: filter.to_owned(),
+        })
+    }
+
+    /// The function that must exist for the check to run anything.
+    pub(crate) fn function(&self) -> Option<&str> {
+        match self {
+            Self::Test { filter, .. } => filter.rsplit("::").next(),
+            Self::Faults { .. } => None,
+        }
+    }
+
+    /// Programs that must be built beside the check itself.
+    pub(super) fn programs(&self) -> &'static [&'static str] {
+        match self {
+            Self::Test { target: None, .. } => &[],
+            // The only suite that starts no daemon.
+            Self::Test {
+                target: Some(target),
+                ..
+            } if target == "store" => &[],
+            Self::Test { .. } => &["tidegate-api", "tidegate-pumpd"],
+            Self::Faults { .. } => &["tidegate-api", "tidegate-pumpd", "tidegate-faults"],
+        }
+    }
+}
+
+impl fmt::Display for Check {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Test {
+                package,
+                target: Some(target),
+                filter,
+            } => {
+                write!(out, "{TEST}{package} --test {target} {filter}")
+            }
+            Self::Test {
+                package,
+                target: None,
+                filter,
+            } => {
+                write!(out, "{TEST}{package} --lib {filter}")
+            }
+            Self::Faults { flags } => write!(out, "{FAULTS}{}", flags.join(" ")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_check_is_written_as_it_is_read() {
+        for text in [
+            "cargo test -p tidegate-tests --test store hints::far_jobs",
+            "cargo test -p tidegate-api --lib waiters::seat",
+            "cargo xtask faults --class pump-kill --seed 7 --seconds 10",
+        ] {
+            assert_eq!(Check::parse(text).unwrap().to_string(), text);
+        }
+    }
+
+    #[test]
+    fn other_commands_are_refused() {
+        for text in [
+            "cargo test",
+            "cargo test -p tidegate-tests --test store",
+            "cargo build",
+        ] {
+            assert!(Check::parse(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! The list of mutants: `tests/mutants/AREA.toml`.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use serde::Deserialize;
+
+use super::check::Check;
+
+/// Where the list is, from the top folder.
+pub(crate) const FOLDER: &str = "tests/mutants";
+
+/// A defect that can be planted.
+#[derive(Debug)]
+pub(crate) struct Mutant {
+    /// The name of the file in which it is listed.
+    pub(crate) area: String,
+    pub(crate) name: String,
+    /// What it breaks, in one sentence.
+    pub(crate) breaks: String,
+    /// The source file that it changes, from the top folder.
+    pub(crate) file: String,
+    /// The text that it replaces. It occurs in the file exactly once.
+    pub(crate) find: String,
+    pub(crate) replace: String,
+    /// Each catches it; the cheapest is the first.
+    pub(crate) checks: Vec<Check>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct AreaFile {
+    mutant: Vec<Entry>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Entry {
+    name: String,
+    breaks: String,
+    file: String,
+    find: String,
+    replace: String,
+    checks: Vec<String>,
+}
+
+/// All mutants of the repository, in the order of areas and of their files.
+#[derive(Debug, Default)]
+pub(crate) struct MutantList {
+    pub(crate) mutants: Vec<Mutant>,
+}
+
+impl MutantList {
+    pub(crate) fn read(root: &Path) -> Result<Self, String> {
+        let folder = root.join(FOLDER);
+        let failed = |error: std::io::Error| format!("{}: {error}", folder.display());
+        let mut files = BTreeMap::new();
+        for entry in fs::read_dir(&folder).map_err(failed)? {
+            let path = entry.map_err(failed)?.path();
+            let area = path.file_stem().unwrap_or_default().to_string_lossy();
+            if path
+                .extension()
+                .is_some_and(|extension| extension == "toml")
+            {
+                files.insert(
+                    area.into_owned(),
+                    fs::read_to_string(&path).map_err(failed)?,
+                );
+            }
+        }
+        let mut list = Self::default();
+        for (area, text) in files {
+            list.add(&area, &text)
+                .map_err(|error| format!("{FOLDER}/{area}.toml: {error}"))?;
+        }
+        Ok(list)
+    }
+
+    /// Adds the mutants of one file.
+    pub(crate) fn add(&mut self, area: &str, text: &str) -> Result<(), String> {
+        let file: AreaFile = toml::from_str(text).map_err(|error| error.to_string())?;
+        for entry in file.mutant {
+            if self.mutants.iter().any(|other| other.name == entry.name) {
+                return Err(format!("there are two mutants named {}", entry.name));
+            }
+            let checks: Result<Vec<_>, _> =
+                entry.checks.iter().map(|text| Check::parse(text)).collect();
+            let checks = checks.map_err(|error| format!("{}: {error}", entry.name))?;
+            if checks.is_empty() {
+                return Err(format!("{} has no checks", entry.name));
+            }
+            self.mutants.push(Mutant {
+                area: area.to_owned(),
+                name: entry.name,
+                breaks: entry.breaks,
+                file: entry.file,
+                find: entry.find,
+                replace: entry.replace,
+                checks,
+            });
+        }
+        Ok(())
+    }
+
+    /// The mutants with these names and of these areas; an empty selection means all.
+    pub(super) fn select(
+        &self,
+        names: &[String],
+        areas: &[String],
+    ) -> Result<Vec<&Mutant>, String> {
+        let unknown_name = names
+            .iter()
+            .find(|name| !self.mutants.iter().any(|mutant| mutant.name == **name));
+        let unknown_area = areas
+            .iter()
+            .find(|area| !self.mutants.iter().any(|mutant| mutant.area == **area));
+        if let Some(unknown) = unknown_name.or(unknown_area) {
+            return Err(format!(
+                "there is no mutant or area {unknown}; `cargo xtask mutants --list` shows all"
+            ));
+        }
+        let is_selected = |mutant: &&Mutant| {
+            (names.is_empty() || names.contains(&mutant.name))
+                && (areas.is_empty() || areas.contains(&mutant.area))
+        };
+        Ok(self.mutants.iter().filter(is_selected).collect())
+    }
+}
+
+impl Mutant {
+    /// The checks to run: the cheapest, or all.
+    pub(super) fn needed_checks(&self, all: bool) -> &[Check] {
+        if all { &self.checks } else { &self.checks[..1] }
+    }
+
+    /// The text of the file with this mutant in it.
+    pub(crate) fn apply(&self, text: &str) -> Result<String, String> {
+        match text.matches(&self.find).count() {
+            1 if self.find != self.replace => Ok(text.replacen(&self.find, &self.replace, 1)),
+            1 => Err(format!("mutant {} changes nothing", self.name)),
+            count => Err(format!(
+                "`find` of mutant {} occurs {count} times in {}, must be once",
+                self.name, self.file
+            )),
+        }
+    }
+}
+
+/// The checks that these mutants need, each once.
+pub(super) fn checks_of(mutants: &[&Mutant], all: bool) -> Vec<Check> {
+    let mut checks = Vec::new();
+    for check in mutants.iter().flat_map(|mutant| mutant.needed_checks(all)) {
+        if !checks.contains(check) {
+            checks.push(check.clone());
+        }
+    }
+    checks
+}
