@@ -41,6 +41,7 @@ pub fn judge(history: &History) -> Verdict {
     order::judge(&stories, &history.laned, context, &mut verdict);
     tokens::judge(history, &windows, &mut verdict);
     rules::peeked(history, &stories, context, &mut verdict);
+    rules::peeked_dead(history, &stories, context, &mut verdict);
     rules::refused_without_reason(history, &mut verdict);
     verdict.lateness.sort_by_key(|lateness| lateness.due);
     verdict

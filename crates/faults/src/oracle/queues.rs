@@ -8,6 +8,7 @@ use crate::history::{History, Moment, Operation, Outcome, Request, Span};
 
 /// A call to Redis takes less than this part of the bound, and so does giving a job back.
 const CALL: u64 = 4;
+const CALL_MAX: u64 = 100_000;
 
 /// Requests about queues that may have been carried out, by queue.
 #[derive(Debug, Default)]
@@ -138,7 +139,7 @@ impl<'a> Queues<'a> {
     /// When consumers left the line of a queue with nothing from it. A job may have been reserved for them, and was given
     /// back around then, at no cost and seen by nobody.
     pub(super) fn left(&self, queue: u16, windows: &Windows<'_>) -> Vec<Span> {
-        let call = windows.bound / CALL;
+        let call = (windows.bound / CALL).min(CALL_MAX);
         let consumes = self.get(queue).into_iter().flat_map(|it| &it.consumes);
         let left = consumes.filter_map(|consume| left(consume, queue));
         let around = left.map(|left| Span {

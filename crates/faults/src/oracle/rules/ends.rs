@@ -6,10 +6,7 @@ use super::Context;
 use crate::history::{Moment, Operation, Outcome, Request};
 
 pub(super) fn never_after_its_end(story: &Story<'_>, context: Context<'_>, verdict: &mut Verdict) {
-    let done = story.ends.iter().copied().filter(|end| is_done(end));
-    let done = done.chain(context.queues.purged(story, context.windows));
-    let lasting = done.filter(|end| !context.windows.may_lose(end.span));
-    let Some(end) = lasting.min_by_key(|end| end.span.to) else {
+    let Some(end) = lasting_end(story, context) else {
         return;
     };
     let how = told(end);
@@ -22,6 +19,14 @@ pub(super) fn never_after_its_end(story: &Story<'_>, context: Context<'_>, verdi
             verdict.find(Defect::AfterItsEnd, at, text);
         }
     }
+}
+
+/// The first of the acknowledged ends that Redis cannot have lost.
+pub(super) fn lasting_end<'a>(story: &Story<'a>, context: Context<'a>) -> Option<&'a Operation> {
+    let done = story.ends.iter().copied().filter(|end| is_done(end));
+    let done = done.chain(context.queues.purged(story, context.windows));
+    let lasting = done.filter(|end| !context.windows.may_lose(end.span));
+    lasting.min_by_key(|end| end.span.to)
 }
 
 fn is_done(end: &Operation) -> bool {

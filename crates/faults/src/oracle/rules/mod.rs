@@ -12,7 +12,7 @@ use super::story::Story;
 use super::verdict::Verdict;
 use super::windows::Windows;
 pub(super) use ends::may_have_ended;
-pub(super) use requests::{peeked, refused_without_reason};
+pub(super) use requests::{peeked, peeked_dead, refused_without_reason};
 
 /// What all rules look at.
 #[derive(Debug, Clone, Copy)]

@@ -1,12 +1,13 @@
 //! What single requests must not answer.
 
+use std::collections::{BTreeMap, HashMap};
+
 use super::super::story::Story;
 use super::super::verdict::{Defect, Verdict};
 use super::super::windows::is_full_around;
-use super::Context;
+use super::{Context, ends};
 use crate::fault::Class;
 use crate::history::{History, NOT_CONFIRMED, Operation, Outcome, Request};
-use std::collections::BTreeMap;
 
 /// A job that is certainly there must be shown when its id is asked for.
 pub(in super::super) fn peeked(
@@ -32,6 +33,39 @@ pub(in super::super) fn peeked(
                 verdict.find(Defect::Foreign, operation.span.to, text);
             }
             _ => {}
+        }
+    }
+}
+
+/// The head of a dead letter is a job of that queue that has no end.
+pub(in super::super) fn peeked_dead(
+    history: &History,
+    stories: &BTreeMap<u64, Story<'_>>,
+    context: Context<'_>,
+    verdict: &mut Verdict,
+) {
+    let with_ids = stories
+        .values()
+        .filter_map(|story| Some((story.id?, story)));
+    let by_id: HashMap<&str, &Story<'_>> = with_ids.collect();
+    for operation in &history.operations {
+        let (Request::PeekDead { queue }, Outcome::DeadLetter { head: Some(id), .. }) =
+            (&operation.request, &operation.outcome)
+        else {
+            continue;
+        };
+        let Some(story) = by_id.get(id.as_str()) else {
+            continue;
+        };
+        let name = story.name();
+        if story.queue != *queue {
+            let text = format!("{name} is in the dead letter of queue {queue}");
+            verdict.find(Defect::Foreign, operation.span.to, text);
+        }
+        let end = ends::lasting_end(story, context);
+        if end.is_some_and(|end| end.span.to < operation.span.from) {
+            let text = format!("{name} is in the dead letter after its end");
+            verdict.find(Defect::AfterItsEnd, operation.span.to, text);
         }
     }
 }

@@ -135,3 +135,19 @@ fn a_job_that_is_replaced_is_gone_and_the_new_one_is_there() {
     replaced(left()).expect(&[]);
     replaced(Outcome::Refused(429)).expect(&[Defect::Lost]);
 }
+
+#[test]
+fn a_dead_letter_shows_dead_jobs_of_its_queue() {
+    let head = |at, queue| {
+        let dead = Outcome::DeadLetter {
+            head: Some("id".to_owned()),
+            size: 1,
+        };
+        let tale = Tale::new().publish(terms(0, 0, 1)).deliver(2 * MS, 0);
+        let tale = tale.ask(at, Request::PeekDead { queue }, dead);
+        tale.ack(5 * S, Outcome::Deleted)
+    };
+    head(4 * S, 3).expect(&[]);
+    head(4 * S, 4).expect(&[Defect::Foreign]);
+    head(5 * S + 2 * MS, 3).expect(&[Defect::AfterItsEnd]);
+}
