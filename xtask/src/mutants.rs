@@ -85,16 +85,29 @@ fn check_mutants(workspace: &Workspace, options: &Options) -> Result<bool, Endin
         run_baseline(&mut runner, &mutants, options.all_checks)?;
     }
     let mut rows = Vec::new();
-    for (number, mutant) in mutants.iter().enumerate() {
-        println!("[{}/{}] {}", number + 1, mutants.len(), mutant.name);
-        let outcomes = check_mutant(&copy, &runner, mutant, options)?;
-        rows.push(Row { mutant, outcomes });
-    }
+    let ended = check_each(&copy, &runner, &mutants, options, &mut rows);
+    // Also of the mutants before an error or Ctrl-C.
     let table = report::table(&rows, begin.elapsed());
     print!("\n{table}");
     let file = workspace.target().join("mutants").join("report.txt");
     std::fs::write(&file, table).map_err(|error| format!("{}: {error}", file.display()))?;
+    ended?;
     Ok(rows.iter().all(Row::is_caught))
+}
+
+fn check_each<'a>(
+    copy: &SourceCopy,
+    runner: &Runner<'_>,
+    mutants: &[&'a Mutant],
+    options: &Options,
+    rows: &mut Vec<Row<'a>>,
+) -> Result<(), Ending> {
+    for (number, mutant) in mutants.iter().enumerate() {
+        println!("[{}/{}] {}", number + 1, mutants.len(), mutant.name);
+        let outcomes = check_mutant(copy, runner, mutant, options)?;
+        rows.push(Row { mutant, outcomes });
+    }
+    Ok(())
 }
 
 /// Runs every check that may be needed on the unchanged copy. A check that fails there cannot catch anything.

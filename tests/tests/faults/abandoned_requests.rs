@@ -14,11 +14,13 @@ use tokio::time::{sleep, timeout};
 use crate::turn;
 
 /// Clients, each of which wants one job to be stored.
-const WANTED: u64 = 150;
-const CLIENT_TIMEOUT: Duration = Duration::from_secs(1);
+const WANTED: u64 = 100;
+/// Much longer than a request takes while Redis answers: a client that leaves at another time than in the outage may
+/// get a job more.
+const CLIENT_TIMEOUT: Duration = Duration::from_secs(2);
 /// Between an error and the next attempt.
 const RETRY_DELAY: Duration = Duration::from_millis(100);
-const OUTAGE: Duration = Duration::from_secs(4);
+const OUTAGE: Duration = Duration::from_secs(8);
 /// The id of a job that is not there.
 const OTHER_ID: &str = "01M7YAG1QB00PG00001X143D2D";
 /// Rounds of calls in an outage.

@@ -14,8 +14,8 @@ const CONSUMERS: usize = QUEUES * OF_EACH;
 const DATABASE_WITHOUT_JOBS: i64 = 1;
 /// Keys that take time to load.
 const BALLAST: usize = 20_000;
-/// The longest time from the end of an outage until a job that is published then is delivered.
-const DELIVERED_WITHIN: Duration = Duration::from_secs(20);
+/// The longest time until Redis is back, and from the publish of a job after an outage until it is delivered.
+const DELIVERED_WITHIN: Duration = Duration::from_secs(5);
 
 /// A Redis that needs about 2 s to load its ballast, and answers `LOADING` meanwhile.
 fn slow_to_load() -> RedisOptions {
@@ -43,7 +43,8 @@ async fn queues(stack: &Stack) -> Vec<Queue> {
     (0..QUEUES).map(name).collect()
 }
 
-/// Publishes a job for each consumer, and expects that each gets one, and no job comes twice.
+/// Publishes a job for each consumer, and expects that each gets one, and no job comes twice. The consumers are
+/// in the order of their queues.
 async fn all_are_served(queues: &[Queue], parked: Vec<Parked>) {
     assert!(parked.iter().all(Parked::is_waiting), "a seat was lost");
     // The first calls after an outage may meet connections that have ended.
@@ -52,22 +53,22 @@ async fn all_are_served(queues: &[Queue], parked: Vec<Parked>) {
         answer => Err(answer),
     };
     eventually("Redis is back", DELIVERED_WITHIN, is_back).await;
-    let published_at = Instant::now();
-    let bodies: Vec<String> = (0..parked.len() / queues.len())
-        .map(|number| number.to_string())
-        .collect();
+    let of_each = parked.len() / queues.len();
+    let bodies: Vec<String> = (0..of_each).map(|number| number.to_string()).collect();
     let mut ids = HashSet::new();
+    let mut published_at = Vec::new();
     for queue in queues {
+        published_at.push(Instant::now());
         ids.extend(queue.publish_bulk(&bodies).ids().await);
     }
     let mut last = Duration::ZERO;
-    for consumer in parked {
+    for (number, consumer) in parked.into_iter().enumerate() {
         let outcome = consumer.outcome().await;
-        last = last.max(outcome.at - published_at);
+        last = last.max(outcome.at - published_at[number / of_each]);
         let delivered = Delivery::all(&outcome.answer.expect(200));
         assert!(ids.remove(&delivered[0].id), "{delivered:?}");
     }
-    figure(&format!("all were served {last:?} after the first publish"));
+    figure(&format!("served {last:?} after the publish at the latest"));
     assert!(last < DELIVERED_WITHIN, "{last:?}");
     assert!(ids.is_empty(), "{ids:?}");
 }

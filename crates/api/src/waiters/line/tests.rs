@@ -192,6 +192,23 @@ fn a_call_reaches_further_while_there_is_enough() {
     assert_eq!(tested.line.next_round(1).unwrap().claims.len(), 8);
 }
 
+/// One doorbell rings for a burst of jobs, and each consumer has had a call in vain before.
+#[test]
+fn parked_consumers_beyond_the_first_call_get_the_rest_of_a_burst() {
+    let mut tested = Tested::new();
+    for _ in 0..12 {
+        tested.enter(1);
+    }
+    let round = tested.line.next_round(1).unwrap();
+    tested.hand_out(round, &[0; 8]);
+    assert!(tested.line.next_round(1).is_none());
+    tested.line.ring(None);
+    let round = tested.line.next_round(1).unwrap();
+    tested.hand_out(round, &[1; 8]);
+    let round = tested.line.next_round(1).unwrap();
+    assert_eq!(round.claims.len(), 4);
+}
+
 #[test]
 fn a_call_that_finds_nothing_was_for_everyone_in_line() {
     let mut tested = Tested::new();
