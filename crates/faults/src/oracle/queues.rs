@@ -8,7 +8,8 @@ use crate::history::{History, Moment, Operation, Outcome, Request, Span};
 
 /// A call to Redis takes less than this part of the bound, and so does giving a job back.
 const CALL: u64 = 4;
-const CALL_MAX: u64 = 100_000;
+/// A call is given up after this, in µs.
+const CALL_MAX: u64 = 3_000_000;
 
 /// Requests about queues that may have been carried out, by queue.
 #[derive(Debug, Default)]

@@ -6,6 +6,7 @@
 //! | [`consumer`] | consumes and acks, or crashes, is slow, hangs up |
 //! | [`ballast`] | publishes many jobs that are due later, so that one bucket is large |
 //! | [`operator`] | respawns, purges and peeks |
+//! | [`ordered`] | publishes some jobs to a queue of its own, then consumes them |
 //! | [`short_lived`] | uses a queue for some seconds and leaves or purges it |
 //!
 //! Most queues have consumers that poll all the time: there a job that comes late was late. Those of a few queues hang up at
@@ -17,6 +18,7 @@ mod client;
 mod consumer;
 mod draw;
 mod operator;
+mod ordered;
 mod payload;
 mod producer;
 mod short_lived;
@@ -37,6 +39,7 @@ use ballast::Ballast;
 pub(crate) use client::Client;
 use consumer::{Consumer, Habit};
 use operator::Operator;
+use ordered::Ordered;
 use producer::Producer;
 use short_lived::ShortLived;
 
@@ -53,6 +56,8 @@ const LIMITED_QUEUE: u16 = 14;
 const GUEST_QUEUE: u16 = 15;
 /// Of those, the one with many jobs.
 const LARGE_QUEUE: u16 = 6;
+/// Has one client, which watches its order. Beside the others.
+const ORDERED_QUEUE: u16 = QUEUES;
 /// The number of the first queue that does not live as long as the run.
 const FIRST_SHORT_LIVED: u16 = 1000;
 const SHORT_LIVED_MAX: u16 = 24;
@@ -151,6 +156,8 @@ impl Traffic {
         let (client, random) = crew.next();
         producers.push(tokio::spawn(Operator::new(client, random).run()));
         let (client, random) = crew.next();
+        producers.push(tokio::spawn(Ordered::new(client, random).run()));
+        let (client, random) = crew.next();
         producers.push(tokio::spawn(ShortLived::new(client, random).run()));
         for number in 0..plan.consumers {
             let habit = match number % 3 {
@@ -245,7 +252,7 @@ impl Shared {
     /// The queues that there have been, those that do not live as long as the run included.
     pub(crate) fn queues(&self) -> impl Iterator<Item = u16> + Clone + use<> {
         let short_lived = self.short_lived.load(Ordering::Relaxed);
-        (0..QUEUES).chain(FIRST_SHORT_LIVED..FIRST_SHORT_LIVED + short_lived)
+        (0..=ORDERED_QUEUE).chain(FIRST_SHORT_LIVED..FIRST_SHORT_LIVED + short_lived)
     }
 
     /// A queue that no client has used, unless there have been enough.
