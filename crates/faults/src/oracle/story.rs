@@ -142,12 +142,12 @@ pub(super) fn tell<'a>(
         };
         story.keeps_time = windows.keeps_time(life);
         let order = |it: &Delivery<'_>| {
-            let at = if story.keeps_time {
-                it.begun
-            } else {
-                it.span.to
-            };
-            (at, u64::MAX - it.got.tries_left)
+            let used = u64::MAX - it.got.tries_left;
+            match story.keeps_time {
+                true => (it.begun, used),
+                // An answer with several jobs may be read after that of a later lease.
+                false => (used, it.span.to),
+            }
         };
         story.deliveries.sort_by_key(order);
     }

@@ -39,3 +39,12 @@ fn a_job_from_another_time_is_judged_by_all_rules() {
     let tale = tale.publish(terms(3 * S, 0, 1)).deliver(2 * S, 0);
     tale.ack(3 * S, Outcome::Deleted).expect(&[Defect::Early]);
 }
+
+#[test]
+fn an_answer_with_an_earlier_lease_may_be_read_later() {
+    let tale = tale().publish(terms(2400 * MS, 0, 2));
+    let tale = tale.deliver(4 * S, 0);
+    let earlier = Outcome::Delivered(vec![delivered(2500 * MS, 1)]);
+    let tale = tale.consume(span(2 * S, 4500 * MS), earlier);
+    tale.ack(5 * S, Outcome::Deleted).expect(&[]);
+}
