@@ -88,7 +88,7 @@ pub(super) async fn reserve(app: Arc<App>, asked: Asked) -> Result<Response<Body
 /// One job alone, or a list of jobs even if it is one.
 fn show(delivery: &Delivery, list: bool) -> Vec<u8> {
     let reserved = delivery.jobs();
-    let shown = reserved.map(|it| ShownJob::new(it.queue, it.job, it.now_ms).announced());
+    let shown = reserved.map(|it| ShownJob::new(it.queue, it.job, it.leased_at_ms).announced());
     let jobs: Vec<ShownJob<'_>> = shown.collect();
     match &jobs[..] {
         [job] if !list => json::line(job),

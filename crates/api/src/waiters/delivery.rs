@@ -25,14 +25,25 @@ pub(crate) struct ReservedJob<'a> {
     pub(crate) queue: &'a QueueKey,
     pub(crate) job: &'a Job,
     /// When its lease began, by the clock of Redis, in ms.
-    pub(crate) now_ms: u64,
+    pub(crate) leased_at_ms: u64,
 }
 
 /// The jobs that one queue has in a delivery.
 #[derive(Debug)]
 struct Part {
     jobs: Vec<Job>,
+    /// The length of their leases, in ms.
+    ttr_ms: u64,
     parcel: Parcel,
+}
+
+impl Part {
+    /// Jobs of one part may come from several calls, one after the other; `now_ms` is that of the last one. Leases
+    /// count from the end of the millisecond in which they begin.
+    fn leased_at_ms(&self, job: &Job) -> u64 {
+        let leased_at_ms = job.due_at_ms.saturating_sub(self.ttr_ms);
+        leased_at_ms.min(self.parcel.now_ms)
+    }
 }
 
 impl Delivery {
@@ -46,6 +57,7 @@ impl Delivery {
         Self {
             parts: vec![Part {
                 jobs: haul.jobs,
+                ttr_ms: haul.ttr_ms,
                 parcel,
             }],
         }
@@ -72,7 +84,7 @@ impl Delivery {
             let reserved = |job| ReservedJob {
                 queue: &part.parcel.source.queue,
                 job,
-                now_ms: part.parcel.now_ms,
+                leased_at_ms: part.leased_at_ms(job),
             };
             part.jobs.iter().map(reserved)
         })
@@ -93,7 +105,7 @@ struct Parcel {
     inner: Arc<Inner>,
     source: Source,
     slips: Vec<(JobId, u32)>,
-    /// The clock of Redis when they were reserved, in ms.
+    /// The clock of Redis when the last of them was reserved, in ms.
     now_ms: u64,
 }
 

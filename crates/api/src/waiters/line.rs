@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use tidegate_core::Job;
+use tidegate_core::{DURATION_MS_MAX, Job};
 use tidegate_store::Claim;
 use tokio::time::Instant;
 
@@ -253,9 +253,11 @@ impl Line {
             }
             self.seats.remove(&ticket);
             let source = source.clone();
+            let ttr_ms = seat.claim.ttr_ms.min(DURATION_MS_MAX);
             if let Err(haul) = seat.put(Haul {
                 source,
                 jobs,
+                ttr_ms,
                 now_ms,
             }) {
                 surplus.push(haul);

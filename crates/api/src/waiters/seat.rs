@@ -8,11 +8,14 @@ use tokio::sync::Notify;
 
 use super::Source;
 
-/// Jobs of one queue that were reserved by one call.
+/// Jobs of one queue that were reserved for one claim.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Haul {
     pub(super) source: Source,
     pub(super) jobs: Vec<Job>,
+    /// The length of their leases, in ms.
+    pub(super) ttr_ms: u64,
+    /// The clock of Redis when the last of them was reserved, in ms.
     pub(super) now_ms: u64,
 }
 
@@ -180,6 +183,7 @@ mod tests {
         Haul {
             source: Source::new("default", "ns/q"),
             jobs: vec![],
+            ttr_ms: 1000,
             now_ms: 1,
         }
     }

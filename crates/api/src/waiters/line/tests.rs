@@ -164,6 +164,7 @@ fn a_seat_that_was_served_elsewhere_claims_nothing_more() {
     let elsewhere = Haul {
         source: Source::new("default", "ns/other"),
         jobs: vec![],
+        ttr_ms: 1000,
         now_ms: 1,
     };
     assert_eq!(tested.seats[0].put(elsewhere), Ok(()));
