@@ -23,7 +23,7 @@ local looks, UNKNOWN = {}, true
 -- Near timers of a queue that move_due does not know of in time.
 function looks.due()
   local head_ms, at_ms = call('ZRANGE', key('near'), 0, 0, 'WITHSCORES')[2], call('ZSCORE', prefix .. 'due', item)
-  if not head_ms or at_ms and tonumber(at_ms) <= max(tonumber(head_ms), now_ms) then return end
+  if not head_ms or at_ms and tonumber(at_ms) <= tonumber(head_ms) then return end
   return function()
     call('ZADD', prefix .. 'due', head_ms, item)
     alarm('move_due', 'due', tonumber(head_ms))
@@ -44,7 +44,7 @@ end
 
 -- A name with a number whose queue does not know its name.
 function looks.name()
-  if call('HGET', names, item) ~= detail then return end
+  if queue_in_bucket(call('HGET', names, item)) ~= tonumber(detail) then return end
   local name = call('HGET', prefix .. 'q:' .. detail, 'name')
   if name then return name ~= item and UNKNOWN or nil end
   return function() call('HSET', prefix .. 'q:' .. detail, 'name', item) end
@@ -55,7 +55,7 @@ end
 function looks.unnamed()
   local name = call('HGET', key('q'), 'name')
   local owner = name and call('HGET', names, name)
-  if owner then return owner ~= item and UNKNOWN or nil end
+  if owner then return queue_in_bucket(owner) ~= tonumber(item) and UNKNOWN or nil end
   if name then return function() call('HSET', names, name, item) end end
   local parts = { key('q'), key('near'), key('ready'), key('dead') }
   if call('EXISTS', unpack(parts)) == 0 then return end

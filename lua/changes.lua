@@ -4,8 +4,9 @@
 -- What changes, by queue number; by chunk: fields to set, fields to delete, its earliest expiry; by far slot.
 local queues, written, deleted, expiries, slots = {}, {}, {}, {}, {}
 
--- What changes in a queue: at the number of a state by how much its count does; lists under ready (arrivals),
--- near (timers to set) and untimed (timers to drop); the earliest timer that is set.
+-- What changes in a queue: at the number of a state by how much its count does; lists under ready (to push, with
+-- at_head: LPUSH), dead, near (timers to set) and untimed (timers to drop); the earliest timer that is set; arrivals:
+-- jobs that were published and deliveries that were taken back.
 local function changes_of(queue)
   local changes = queues[queue]
   if not changes then
@@ -35,7 +36,7 @@ local function write(number, record)
   local chunk = sub(number, 1, -3)
   local fields = written[chunk]
   if not fields then
-    fields = { chunks .. chunk }
+    fields = {}
     written[chunk] = fields
   end
   local filled = #fields
@@ -99,25 +100,69 @@ local function alarm(verb, index, at_ms)
   end
 end
 
+-- Sends a command with a list of values, in several parts where they are many. Returns the last reply.
+local function send(command, key, values)
+  local reply
+  for first = 1, #values, VALUES_MAX do
+    reply = call(command, key, unpack(values, first, min(first + VALUES_MAX - 1, #values)))
+  end
+  return reply
+end
+
+-- Changes a number of a queue; returns the new one. A damaged one that is no number begins again: an error would end
+-- the call after its records were written.
+local function count(of_queue, field, change)
+  change = text('%d', change)
+  local left = redis.pcall('HINCRBY', of_queue, field, change)
+  if type(left) == 'number' then return left end
+  call('HSET', of_queue, field, change)
+  return tonumber(change)
+end
+
+-- Drops stale hints at the head of a list, up to so many. Each is compared with its record: a count may be wrong.
+local function drop_stale(state, queue, most)
+  local list = prefix .. STATES[state] .. ':' .. text('%d', queue)
+  local numbers = call('LRANGE', list, 0, most - 1)
+  local stale = 0
+  while stale < #numbers and not hinted(numbers[stale + 1], state, queue) do stale = stale + 1 end
+  if stale > 0 then call('LPOP', list, stale) end
+end
+
+-- Changes the counts of a queue; returns how many jobs it counted as ready before, if jobs become ready.
+local function settle_counts(queue, of_queue, changes)
+  local STALE_MAX, ready_before = 256, nil
+  for state = DELAYED, DEAD do
+    local change = changes[state]
+    if change ~= 0 or state == READY and changes.ready then
+      local left = count(of_queue, STATES[state], change)
+      if state == READY then ready_before = left - change end
+      -- With no job left in that state the hints in its list are stale, if the count is right.
+      if left <= 0 and change < 0 and (state == READY or state == DEAD) then drop_stale(state, queue, STALE_MAX) end
+    end
+  end
+  if changes.arrivals then count(of_queue, 'arrivals', changes.arrivals) end
+  return ready_before
+end
+
 -- Writes what has gathered, rings doorbells, raises alarms.
 local function settle()
   local move_at_ms, load_at_ms, sweep_at_ms = math.huge, math.huge, math.huge
-  for _, fields in pairs(written) do call('HSET', unpack(fields)) end
-  for chunk, fields in pairs(deleted) do call('HDEL', chunks .. chunk, unpack(fields)) end
-  for queue, changes in pairs(queues) do
-    queue = text('%d', queue)
+  for chunk, fields in pairs(written) do send('HSET', chunks .. chunk, fields) end
+  for chunk, fields in pairs(deleted) do send('HDEL', chunks .. chunk, fields) end
+  for number, changes in pairs(queues) do
+    local queue = text('%d', number)
     local of_queue = prefix .. 'q:' .. queue
-    for state = DELAYED, DEAD do
-      local left = changes[state] ~= 0 and call('HINCRBY', of_queue, STATES[state], text('%d', changes[state]))
-      -- With no job left in that state every hint in its list is stale.
-      if left == 0 and (state == READY or state == DEAD) then call('DEL', prefix .. STATES[state] .. ':' .. queue) end
-    end
-    if changes.dead then call('RPUSH', prefix .. 'dead:' .. queue, unpack(changes.dead)) end
+    local ready_before = settle_counts(number, of_queue, changes)
+    if changes.dead then send('RPUSH', prefix .. 'dead:' .. queue, changes.dead) end
     local ready, near = changes.ready, changes.near
-    if ready and call('RPUSH', prefix .. 'ready:' .. queue, unpack(ready)) == #ready then ring(of_queue) end
-    if changes.untimed then call('ZREM', prefix .. 'near:' .. queue, unpack(changes.untimed)) end
+    if ready then
+      local length = send(changes.at_head and 'LPUSH' or 'RPUSH', prefix .. 'ready:' .. queue, ready)
+      -- Consumers may be waiting if nothing was ready. The list may have stale hints, and the count may be wrong.
+      if length == #ready or ready_before <= 0 then ring(of_queue) end
+    end
+    if changes.untimed then send('ZREM', prefix .. 'near:' .. queue, changes.untimed) end
     if near then
-      call('ZADD', prefix .. 'near:' .. queue, unpack(near))
+      send('ZADD', prefix .. 'near:' .. queue, near)
       if call('ZADD', prefix .. 'due', 'LT', 'CH', text('%d', changes.earliest_ms), queue) == 1 then
         move_at_ms = min(move_at_ms, changes.earliest_ms)
       end
@@ -126,7 +171,7 @@ local function settle()
   for slot, numbers in pairs(slots) do
     local at_ms = slot * SLOT_MS - LEAD_MS
     slot = text('%d', slot)
-    if call('RPUSH', prefix .. 'far:' .. slot, unpack(numbers)) == #numbers then
+    if send('RPUSH', prefix .. 'far:' .. slot, numbers) == #numbers then
       call('ZADD', prefix .. 'slots', text('%d', at_ms), slot)
       load_at_ms = min(load_at_ms, at_ms)
     end

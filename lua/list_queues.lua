@@ -16,21 +16,22 @@ local after, limit, hints = tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[
 local function oldest_ready_ms(queue)
   for _, number in ipairs(call('LRANGE', prefix .. 'ready:' .. queue, 0, hints - 1)) do
     local job = hinted(number, READY, queue)
-    if job and not expired(job) then return math.max(0, now_ms - job.due_ms) end
+    if job and not expired(job) then return max(0, now_ms - job.due_ms) end
   end
   return -1
 end
 
 local last = tonumber(call('HGET', KEYS[1], '#') or 0)
-local stop = math.min(last, after + limit)
+local stop = min(last, after + limit)
 local reply = { 'ok', stop < last and stop or 0 }
 for queue = after + 1, stop do
   local fields = call('HMGET', prefix .. 'q:' .. queue, 'name', unpack(STATES))
   -- Without a name it was forgotten.
   if fields[1] then
     reply[#reply + 1] = fields[1]
-    for i = 1, #STATES do reply[#reply + 1] = tonumber(fields[i + 1] or 0) end
-    reply[#reply + 1] = tonumber(fields[READY + 1] or 0) > 0 and oldest_ready_ms(queue) or -1
+    -- A damaged count may be no number.
+    for i = 1, #STATES do reply[#reply + 1] = tonumber(fields[i + 1]) or 0 end
+    reply[#reply + 1] = oldest_ready_ms(queue)
   end
 end
 return reply

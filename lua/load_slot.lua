@@ -5,7 +5,7 @@
 -- ARGV[2] now    ms, '' = Redis's clock
 -- ARGV[3] token  of the pump
 -- ARGV[4] limit  hints that one call may look at
--- Returns ok → hints loaded, 1 if more are waiting else 0, ms until the next slot has to be loaded or -1
+-- Returns ok → jobs whose hints were loaded, 1 if more are waiting else 0, ms until the next slot has to be loaded or -1
 -- Returns lost → the caller does not lead the bucket; nothing changed
 -- Since layout 1
 -- Invariant: whoever sets a timer in a slot that may be loaded goes to near; a hint that is loaded later
@@ -20,15 +20,17 @@ local function first_slot()
   return slot, slot and max(0, at_ms - now_ms) or -1
 end
 
-local loaded = 0
+local loaded, has_hint = 0, {}
 
+-- A job whose timer was set several times has several far hints. It gets one of them again.
 local function load(numbers)
   read_ahead(numbers)
   for i = 1, #numbers do
-    local job = read(numbers[i])
-    -- One that was set again is hinted at twice from here on, which harms nobody.
-    if job and (job.state == DELAYED or job.state == LEASED) then
-      hint(job.queue, job.number, job.due_ms)
+    local number = numbers[i]
+    local job = read(number)
+    if job and (job.state == DELAYED or job.state == LEASED) and not has_hint[number] then
+      has_hint[number] = true
+      hint(job.queue, number, job.due_ms)
       loaded = loaded + 1
     end
   end

@@ -32,6 +32,24 @@ local function move(job)
   rewrite(job)
 end
 
+-- Turns are scores below 0. No clock is part of them, so an order holds when the clock is set.
+local last_turn
+local function next_turn()
+  last_turn = last_turn or call('ZRANGE', index, '(0', '-inf', 'BYSCORE', 'REV', 'LIMIT', 0, 1, 'WITHSCORES')[2] or -2^50
+  last_turn = last_turn + 1
+  return text('%d', last_turn)
+end
+
+-- The queues to serve. Those that wait for a turn and those that have become due leave half of the places to each other.
+local function queues_due(places)
+  local due = call('ZRANGE', index, '-inf', now_ms, 'BYSCORE', 'LIMIT', 0, places)
+  if #due < places then return due end
+  due = call('ZRANGE', index, '-inf', '(0', 'BYSCORE', 'LIMIT', 0, places)
+  local others = call('ZRANGE', index, 0, now_ms, 'BYSCORE', 'LIMIT', 0, max(math.ceil(places / 2), places - #due))
+  for i = 1, #others do due[places - #others + i] = others[i] end
+  return due
+end
+
 -- Looks at up to so many hints of a queue; answers at how many, and whether more are due.
 local function serve(queue, share)
   local near = prefix .. 'near:' .. queue
@@ -52,19 +70,15 @@ local function serve(queue, share)
   end
   if #numbers > 0 then call('ZREMRANGEBYRANK', near, 0, #numbers - 1) end
   local head_ms = call('ZRANGE', near, 0, 0, 'WITHSCORES')[2]
-  if not head_ms then
-    call('ZREM', index, queue)
-    return #numbers, false
-  end
-  -- What is left of a backlog waits behind the queues that have been due since before now.
-  call('ZADD', index, text('%d', max(head_ms, now_ms)), queue)
-  return #numbers, tonumber(head_ms) <= now_ms
+  local has_more = head_ms and tonumber(head_ms) <= now_ms
+  if not head_ms then call('ZREM', index, queue) else call('ZADD', index, has_more and next_turn() or head_ms, queue) end
+  return #numbers, has_more
 end
 
 -- Each queue has an equal share; what one does not need is there for another round.
 local again
 repeat
-  local due = call('ZRANGE', index, '-inf', now_ms, 'BYSCORE', 'LIMIT', 0, min(QUEUES, limit))
+  local due = queues_due(min(QUEUES, limit))
   again = #due == QUEUES
   for i = 1, #due do
     local looked_at, has_more = serve(due[i], math.ceil(limit / (#due - i + 1)))

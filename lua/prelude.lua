@@ -28,19 +28,26 @@ local BODY_OUTSIDE = 2
 local VERSION, HEADER, HEADER_BYTES = 1, '>BBHHI4I4I6I6I6H', 34
 
 -- A far slot is loaded LEAD_MS before it begins; what is due before near_until_ms is in slots that may be loaded.
-local SLOT_MS, LEAD_MS = 65536, 65536
+-- This is the default width of slots; scripts of a deployment with another one are given that (script.rs).
+local SLOT_MS = 65536
+local LEAD_MS = SLOT_MS
 local near_until_ms = (floor((now_ms + LEAD_MS) / SLOT_MS) + 1) * SLOT_MS
 
-local function lane_counts(lanes, name)
-  local open, used, closed_ms = string.match(call('HGET', lanes, name) or '1 1 0', '^(%d+) (%d+) (%d+)$')
-  return tonumber(open), tonumber(used), tonumber(closed_ms)
+local function lane_row(lanes, name)
+  local open, used, epoch = string.match(call('HGET', lanes, name) or '1 1 0', '^(%d+) (%d+) (%d+)$')
+  return tonumber(open), tonumber(used), tonumber(epoch)
 end
 
 -- A queue with one lane is not in the table.
-local function keep_lane_counts(lanes, name, open, used, closed_ms)
+local function keep_lane_row(lanes, name, open, used, epoch)
   if used == 1 then return call('HDEL', lanes, name) end
-  if used == open then closed_ms = 0 end
-  call('HSET', lanes, name, text('%d %d %.0f', open, used, closed_ms))
+  call('HSET', lanes, name, text('%d %d %.0f', open, used, epoch))
+end
+
+-- The number that a queue has in a bucket, 0 = none, and the epoch with which its lane there was closed, nil = it is not.
+local function queue_in_bucket(value)
+  local epoch, queue = string.match(value or '', '^closed (%d+) (%d+)$')
+  return tonumber(queue or value) or 0, tonumber(epoch)
 end
 
 local chunks = prefix .. 'c:'
@@ -57,6 +64,10 @@ local function unpack_header(number, record)
     queue = queue, created_ms = created_ms, due_ms = due_ms, expires_ms = expires_ms, nonce = nonce }
 end
 
+-- How many values a command is given at most: Lua passes no more than some 8,000 at once. Even, so that a field stays
+-- with its value.
+local VALUES_MAX = 1000
+
 -- Reads jobs that read() will be asked for: neighbours of one chunk in one command.
 local function read_ahead(numbers)
   local at, last = 1, #numbers
@@ -65,7 +76,7 @@ local function read_ahead(numbers)
     repeat
       fields[#fields + 1] = sub(numbers[at], -2)
       at = at + 1
-    until at > last or sub(numbers[at], 1, -3) ~= chunk
+    until at > last or #fields == VALUES_MAX or sub(numbers[at], 1, -3) ~= chunk
     local records = call('HMGET', chunks .. chunk, unpack(fields))
     for i = 1, #fields do
       local number = numbers[from + i - 1]

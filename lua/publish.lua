@@ -1,6 +1,6 @@
 #!lua
 -- publish: numbers new jobs, writes their records and makes each ready or sets its timer.
--- KEYS[1] queues   hash, queue name → queue number
+-- KEYS[1] queues   hash, queue name → queue number, or that its lane is closed here
 -- ARGV[1] prefix   of the bucket's keys
 -- ARGV[2] now      ms, '' = Redis's clock
 -- ARGV[3] name     namespace/queue
@@ -12,6 +12,7 @@
 -- ARGV[9] payload  of the first job, '' = uploaded; header and payload of the others follow
 -- Returns ok → now_ms, then the number of the first job and how many follow it without a gap, itself counted;
 --   the same for the jobs behind each gap
+-- Returns closed → the lane is closed; nothing changed
 -- Returns missing → an uploaded payload is not there (any more); nothing changed
 -- Since layout 1
 
@@ -26,7 +27,9 @@ for i = first_job, #ARGV, 2 do
   if ARGV[i + 1] == '' and call('EXISTS', uploaded(i)) == 0 then return { 'missing' } end
 end
 
-local queue = tonumber(call('HGET', KEYS[1], name))
+local known = call('HGET', KEYS[1], name)
+local queue = tonumber(known)
+if known and not queue then return { 'closed' } end
 if not queue then
   queue = call('HINCRBY', KEYS[1], '#', 1)
   call('HSET', KEYS[1], name, queue)
@@ -90,6 +93,7 @@ for i = first_job, #ARGV, 2 do
 end
 if last ~= seq then call('SET', prefix .. 'seq', text('%d', last)) end
 changes[DELAYED], changes[READY] = changes[DELAYED] + count_all - #all_ready, changes[READY] + #all_ready
+changes.arrivals = count_all
 if #all_ready > 0 then changes.ready = all_ready end
 settle()
 return reply

@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- purge: deletes the oldest ready or dead jobs of a queue; a queue purged of its last job is forgotten.
+-- purge: deletes the oldest ready or dead jobs of a queue; a queue that is seen to have no job left is forgotten.
 -- KEYS[1] queues hash, queue name → queue number
 -- ARGV[1] prefix of the bucket's keys
 -- ARGV[2] now    ms, '' = Redis's clock
@@ -26,14 +26,32 @@ for _, number in ipairs(numbers) do
 end
 settle()
 
+-- How many far hints are looked at before a queue is forgotten.
+local FAR_MAX = 1000
+
+-- Whether no record can name the queue. Counts may be wrong, so hints decide: each job has one. Far hints are those of
+-- all queues; where they are too many to look at, the answer is no.
 local function is_empty()
   for _, jobs in ipairs(call('HMGET', prefix .. 'q:' .. queue, unpack(STATES))) do
-    if tonumber(jobs or 0) ~= 0 then return false end
+    if (tonumber(jobs) or 0) ~= 0 then return false end
+  end
+  drop_stale(DEAD, queue, limit)
+  if call('EXISTS', list, prefix .. 'dead:' .. queue, prefix .. 'near:' .. queue) > 0 then return false end
+  local far_left = FAR_MAX
+  for _, slot in ipairs(call('ZRANGE', prefix .. 'slots', 0, FAR_MAX)) do
+    local hints = call('LRANGE', prefix .. 'far:' .. slot, 0, far_left)
+    far_left = far_left - max(1, #hints)
+    if far_left < 0 then return false end
+    read_ahead(hints)
+    for _, number in ipairs(hints) do
+      local job = read(number)
+      if job and job.queue == queue then return false end
+    end
   end
   return true
 end
 
--- No record names it any more. Published to again, it gets a new number.
+-- Published to again, it gets a new number.
 if state == READY and is_empty() then
   call('HDEL', KEYS[1], name)
   call('DEL', prefix .. 'q:' .. queue)

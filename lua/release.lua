@@ -19,9 +19,10 @@ local queue = tonumber(call('HGET', KEYS[1], name))
 local job = find(queue, number, nonce, created_ms)
 if not job then return { 'gone' } end
 if job.state ~= LEASED or job.attempt ~= attempt then return { 'lost' } end
-add(turn(job, READY), 'untimed', number)
+local changes = turn(job, READY, 'ready')
+changes.at_head, changes.arrivals = true, 1
+add(changes, 'untimed', number)
 job.tries, job.attempt, job.due_ms = job.tries + 1, job.attempt - 1, now_ms
 rewrite(job)
 settle()
-if call('LPUSH', prefix .. 'ready:' .. queue, number) == 1 then ring(prefix .. 'q:' .. queue) end
 return { 'ok' }

@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
 -- roster: keeps a pump on the list of live instances and tells who else is on it.
--- KEYS[1] roster   sorted set, instance → end of its membership in ms
+-- KEYS[1] roster   sorted set, instance → end of its membership in ms; with ':clock' behind it: when it was last called
 -- ARGV[1] prefix   unused
 -- ARGV[2] now      ms, '' = Redis's clock
 -- ARGV[3] instance name of the pump
@@ -10,6 +10,15 @@
 -- Since layout 1
 
 local instance, ttl_ms, channel = ARGV[3], tonumber(ARGV[4]), ARGV[5]
+
+-- A clock that was set back would keep a dead pump on the roster for as much longer: ends move back with it.
+local clock = KEYS[1] .. ':clock'
+local back_ms = (redis.call('GET', clock) or now_ms) - now_ms
+if back_ms > 0 then
+  local ends = redis.call('ZRANGE', KEYS[1], 0, -1, 'WITHSCORES')
+  for i = 1, #ends, 2 do redis.call('ZADD', KEYS[1], ends[i + 1] - back_ms, ends[i]) end
+end
+redis.call('SET', clock, text('%d', now_ms))
 
 local ended = redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', now_ms)
 local joined, left = 0, 0

@@ -1,5 +1,5 @@
 #!lua flags=no-writes
--- stats: the exact number of jobs of a queue by state.
+-- stats: how many jobs a queue counts, by state.
 -- KEYS[1] queues hash, queue name → queue number
 -- ARGV[1] prefix of the bucket's keys
 -- ARGV[2] now    ms, '' = Redis's clock
@@ -9,10 +9,11 @@
 
 local name = ARGV[3]
 
-local queue = call('HGET', KEYS[1], name)
+local queue = tonumber(call('HGET', KEYS[1], name))
 if not queue then return { 'ok', 0, 0, 0, 0 } end
 local reply = { 'ok' }
 for i, jobs in ipairs(call('HMGET', prefix .. 'q:' .. queue, unpack(STATES))) do
-  reply[i + 1] = tonumber(jobs or 0)
+  -- A damaged count may be no number.
+  reply[i + 1] = tonumber(jobs) or 0
 end
 return reply

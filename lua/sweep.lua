@@ -36,20 +36,11 @@ local function sweep_chunk(chunk)
   end
 end
 
--- Without consumers nobody would touch the stale hints at the head of the ready list.
-local function drop_stale_head(queue, hints)
-  local list = prefix .. 'ready:' .. queue
-  for _ = 1, hints do
-    local number = call('LINDEX', list, 0)
-    if not number or hinted(number, READY, queue) then return end
-    call('LPOP', list)
-  end
-end
-
 for _, chunk in ipairs(call('ZRANGE', expiry, '-inf', now_ms, 'BYSCORE', 'LIMIT', 0, limit)) do
   sweep_chunk(chunk)
 end
-for queue, hints in pairs(swept_ready) do drop_stale_head(queue, hints) end
+-- Without consumers no other call would drop these hints.
+for queue, hints in pairs(swept_ready) do drop_stale(READY, queue, hints) end
 settle()
 
 local head = call('ZRANGE', expiry, 0, 0, 'WITHSCORES')[2]

@@ -16,6 +16,7 @@ use crate::lanes::LaneTable;
 use crate::limits::LimitDesk;
 use crate::metrics::{PoolFigures, RequestFigures, storage_failed};
 use crate::pool::{Deployment, Pool};
+use crate::size::Size;
 use crate::tokens::{TokenDesk, TokenForm};
 use crate::waiters::{Room, Waiters};
 
@@ -150,6 +151,10 @@ fn pools(
     let (moving, staying): (Vec<_>, Vec<_>) = deployments
         .into_iter()
         .partition(|(name, _)| target(name).is_some());
+    let backlog_max = Size {
+        jobs: config.requests.backlog_jobs_max,
+        bytes: config.requests.backlog_bytes_max,
+    };
     let mut pools = BTreeMap::new();
     for (name, deployment) in staying.into_iter().chain(moving) {
         let moves_to: Option<Arc<Pool>> = target(&name).and_then(|to| pools.get(to).cloned());
@@ -159,6 +164,7 @@ fn pools(
         let pool = Pool::new(
             Arc::clone(&name),
             deployment,
+            backlog_max,
             config.metrics.refresh,
             moves_to,
         );

@@ -11,12 +11,17 @@
 //! what came during the one before it; 64 jobs in one call cost Redis a third of what they cost in 64.
 //! Queues do not wait for each other.
 //!
+//! **Requests that end early.** A request whose client has left, or whose time limit has passed, leaves its
+//! line at once. Once its wish is in a call, that call is made to its end: what was sent to Redis cannot be
+//! taken back.
+//!
 //! **Lanes.** A queue with several lanes still has one line: its batches, not its jobs, go to the lanes in
 //! turn, since a line for each lane would make batches as much smaller as there are lanes. Several calls of
 //! a line are under way, each in a lane of its own, where a full batch has gathered, or where one takes so
 //! long that its server must be in trouble: the others then go on without that lane.
 
 mod line;
+mod verbs;
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -24,13 +29,14 @@ use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tidegate_core::{JobId, NewJob, QueueKey};
-use tidegate_store::{Acked, Done, Published, StoreError, Unavailable};
+use tidegate_store::{StoreError, Unavailable};
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
 use crate::pool::Deployment;
+use crate::size::Size;
 use line::{Batch, Line, Role};
+pub(crate) use verbs::{Ack, AlonePublish, NewJobs, Publish, PublishAlone};
 
 /// A line with several lanes does not wait for a call that takes longer.
 const PROMPT: Duration = Duration::from_millis(25);
@@ -44,10 +50,10 @@ pub(crate) trait Verb: Send + Sync + 'static {
     /// What becomes of it.
     type Outcome: Send + 'static;
 
-    /// How many jobs a wish is about.
-    fn jobs(wish: &Self::Wish) -> usize;
+    /// What a wish adds to a call.
+    fn size(wish: &Self::Wish) -> Size;
 
-    /// How many lanes its calls may go to, at least 1.
+    /// How many calls may be in flight at a time, at least 1, each in a lane that is its alone.
     fn lanes(to: &Deployment, subject: &Self::Subject) -> u16;
 
     /// Carries wishes out, all or none, and answers their outcomes in order.
@@ -65,8 +71,30 @@ pub(crate) struct Batcher<V: Verb>(Arc<Inner<V>>);
 
 struct Inner<V: Verb> {
     to: Deployment,
-    /// A subject is in here while somebody waits, or a call about it is under way.
-    lines: Mutex<HashMap<V::Subject, Line<Waiting<V>>>>,
+    lines: Mutex<Lines<V>>,
+}
+
+struct Lines<V: Verb> {
+    /// A subject is in here while a wish waits, or a call about it is in flight.
+    by_subject: HashMap<V::Subject, Line<Waiting<V>>>,
+    /// Not by line: a line may end and begin again while a request of before has not ended.
+    next_ticket: u64,
+}
+
+/// A request that waits for its outcome. Dropping it takes the wish out of the line, unless a call has it.
+struct Submitted<'a, V: Verb> {
+    inner: &'a Inner<V>,
+    subject: &'a V::Subject,
+    /// `None` = the outcome is known.
+    ticket: Option<u64>,
+}
+
+impl<V: Verb> Drop for Submitted<'_, V> {
+    fn drop(&mut self) {
+        if let Some(ticket) = self.ticket {
+            self.inner.leave(self.subject, ticket);
+        }
+    }
 }
 
 struct Waiting<V: Verb> {
@@ -82,12 +110,15 @@ impl<V: Verb> std::fmt::Debug for Inner<V> {
 
 impl<V: Verb> Batcher<V> {
     pub(crate) fn new(to: Deployment) -> Self {
-        let lines = Mutex::default();
+        let lines = Mutex::new(Lines {
+            by_subject: HashMap::new(),
+            next_ticket: 0,
+        });
         Self(Arc::new(Inner { to, lines }))
     }
 
-    /// Carries a wish out, together with others. A caller that does not wait for the end leaves the
-    /// wish behind, and it is carried out.
+    /// Carries a wish out, together with others. Dropping the future takes the wish back, unless it is in
+    /// a call already: then it may be carried out.
     ///
     /// # Errors
     /// The call that it was part of failed.
@@ -97,20 +128,28 @@ impl<V: Verb> Batcher<V> {
         wish: V::Wish,
     ) -> Result<V::Outcome, StoreError> {
         let (sender, outcome) = oneshot::channel();
-        let jobs = V::jobs(&wish);
+        let size = V::size(&wish);
         let waiting = Waiting {
             wish,
             outcome: sender,
         };
-        if let Some(role) = self.0.enter(subject, waiting, jobs) {
+        let (ticket, role) = self.0.enter(subject, waiting, size);
+        let mut submitted = Submitted {
+            inner: &self.0,
+            subject,
+            ticket: Some(ticket),
+        };
+        if let Some(role) = role {
             spawn_serving(&self.0, subject, role);
         }
-        outcome.await.unwrap_or_else(|_| Err(gone()))
+        let outcome = outcome.await;
+        submitted.ticket = None;
+        outcome.unwrap_or_else(|_| Err(gone()))
     }
 }
 
 impl<V: Verb> Inner<V> {
-    fn lock(&self) -> MutexGuard<'_, HashMap<V::Subject, Line<Waiting<V>>>> {
+    fn lock(&self) -> MutexGuard<'_, Lines<V>> {
         self.lines.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -118,18 +157,30 @@ impl<V: Verb> Inner<V> {
         V::lanes(&self.to, subject)
     }
 
-    /// Puts a wish at the end of its line. The role of the serve loop that has to be started, if one has to.
-    fn enter(&self, subject: &V::Subject, waiting: Waiting<V>, jobs: usize) -> Option<Role> {
+    /// Puts a wish at the end of its line. Its ticket, and the role of the serve loop that has to be
+    /// started, if one has to.
+    fn enter(&self, subject: &V::Subject, waiting: Waiting<V>, size: Size) -> (u64, Option<Role>) {
         let lanes = self.lanes(subject);
         let mut lines = self.lock();
+        let ticket = lines.next_ticket;
+        lines.next_ticket += 1;
         // Under load the line is there, and the name need not be cloned.
-        if let Some(line) = lines.get_mut(subject) {
-            line.push(waiting, jobs);
-            return line.start(lanes);
+        if let Some(line) = lines.by_subject.get_mut(subject) {
+            line.push(ticket, waiting, size);
+            return (ticket, line.start(lanes));
         }
-        let line = lines.entry(subject.clone()).or_default();
-        line.push(waiting, jobs);
-        line.start(lanes)
+        let line = lines.by_subject.entry(subject.clone()).or_default();
+        line.push(ticket, waiting, size);
+        (ticket, line.start(lanes))
+    }
+
+    /// Takes a wish out of its line. The line stays: a serve loop is starting, or has a call in flight.
+    fn leave(&self, subject: &V::Subject, ticket: u64) {
+        let mut lines = self.lock();
+        let line = lines.by_subject.get_mut(subject);
+        let left = line.and_then(|line| line.leave(ticket));
+        drop(lines);
+        drop(left);
     }
 
     /// What goes together next, by the line's own rules; nothing ends the loop.
@@ -140,10 +191,10 @@ impl<V: Verb> Inner<V> {
     ) -> Option<Batch<Waiting<V>>> {
         let lanes = self.lanes(subject);
         let mut lines = self.lock();
-        let line = lines.get_mut(subject)?;
+        let line = lines.by_subject.get_mut(subject)?;
         let batch = next(line, lanes);
         if batch.is_none() && line.is_over() {
-            lines.remove(subject);
+            lines.by_subject.remove(subject);
         }
         batch
     }
@@ -151,7 +202,7 @@ impl<V: Verb> Inner<V> {
     /// Has the others of a line go on without the call of its leading loop.
     fn give_up_lead(self: &Arc<Self>, subject: &V::Subject) {
         let lanes = self.lanes(subject);
-        let role = self.lock().get_mut(subject).and_then(|line| {
+        let role = self.lock().by_subject.get_mut(subject).and_then(|line| {
             line.give_up_lead();
             line.start(lanes)
         });
@@ -211,7 +262,7 @@ impl<V: Verb> Serving<V> {
         match outcomes {
             Ok(outcomes) => {
                 for (caller, outcome) in callers.into_iter().zip(outcomes) {
-                    // Whoever left does not want to know.
+                    // The client may have left during the call.
                     let _ = caller.send(Ok(outcome));
                 }
             }
@@ -230,7 +281,7 @@ impl<V: Verb> Serving<V> {
 impl<V: Verb> Drop for Serving<V> {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            self.inner.lock().remove(&self.subject);
+            self.inner.lock().by_subject.remove(&self.subject);
         }
     }
 }
@@ -239,70 +290,5 @@ fn gone() -> StoreError {
     StoreError::Unavailable {
         reason: Unavailable::Away,
         detail: "the call was given up".to_owned(),
-    }
-}
-
-/// Publishing: each wish is up to 64 jobs for a queue.
-#[derive(Debug)]
-pub(crate) struct Publish;
-
-impl Verb for Publish {
-    type Subject = QueueKey;
-    type Wish = Vec<NewJob>;
-    type Outcome = Published;
-
-    fn jobs(wish: &Vec<NewJob>) -> usize {
-        wish.len()
-    }
-
-    fn lanes(to: &Deployment, queue: &QueueKey) -> u16 {
-        to.lanes.open(queue)
-    }
-
-    async fn call(
-        to: &Deployment,
-        queue: &QueueKey,
-        lane: u16,
-        wishes: Vec<Vec<NewJob>>,
-    ) -> Result<Vec<Published>, StoreError> {
-        let counts: Vec<usize> = wishes.iter().map(Vec::len).collect();
-        let jobs: Vec<NewJob> = wishes.into_iter().flatten().collect();
-        let Published { ids, receipt } = to.lanes.publish(queue, lane, &jobs, None).await?;
-        let mut ids = ids.into_iter();
-        let of_wish = |count: usize| Published {
-            ids: ids.by_ref().take(count).collect(),
-            receipt: receipt.clone(),
-        };
-        Ok(counts.into_iter().map(of_wish).collect())
-    }
-}
-
-/// Acknowledging: each wish is one of the jobs that a queue has in a bucket.
-#[derive(Debug)]
-pub(crate) struct Ack;
-
-impl Verb for Ack {
-    type Subject = (QueueKey, u16);
-    type Wish = JobId;
-    type Outcome = Acked;
-
-    fn jobs(_wish: &JobId) -> usize {
-        1
-    }
-
-    /// A bucket has one lane of a queue.
-    fn lanes(_to: &Deployment, _subject: &(QueueKey, u16)) -> u16 {
-        1
-    }
-
-    async fn call(
-        to: &Deployment,
-        (queue, _): &(QueueKey, u16),
-        _lane: u16,
-        wishes: Vec<JobId>,
-    ) -> Result<Vec<Acked>, StoreError> {
-        let done = |id| Done { id, attempt: None };
-        let jobs: Vec<Done> = wishes.into_iter().map(done).collect();
-        to.store.ack_all(queue, &jobs).await
     }
 }

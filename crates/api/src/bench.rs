@@ -8,13 +8,19 @@ use std::time::Duration;
 use tidegate_core::{JobId, NewJob, QueueKey};
 use tidegate_store::{Claim, Store, StoreError};
 
-use crate::batcher::{Batcher, Publish, Verb};
+use crate::backlog::Backlog;
+use crate::batcher::{Batcher, NewJobs, Publish, Verb};
 use crate::lanes::LaneTable;
 use crate::metrics::PoolFigures;
 use crate::pool::Deployment;
+use crate::size::Size;
 use crate::waiters::{Source, Waiters};
 
 const POOL: &str = "default";
+const BACKLOG_MAX: Size = Size {
+    jobs: usize::MAX,
+    bytes: usize::MAX,
+};
 const POLL_INTERVAL: Duration = Duration::from_secs(60);
 const CLAIM: Claim = Claim {
     count: 1,
@@ -24,6 +30,7 @@ const CLAIM: Claim = Claim {
 /// A batcher in front of a store, and one whose calls end at once.
 #[derive(Debug)]
 pub struct Batching {
+    backlog: Backlog,
     publishing: Batcher<Publish>,
     echoing: Batcher<Echo>,
     queue: QueueKey,
@@ -34,6 +41,7 @@ impl Batching {
     #[must_use]
     pub fn new(store: &Store, queue: QueueKey) -> Self {
         Self {
+            backlog: Backlog::new(POOL, BACKLOG_MAX),
             publishing: Batcher::new(deployment(store)),
             echoing: Batcher::new(deployment(store)),
             queue,
@@ -45,7 +53,11 @@ impl Batching {
     /// # Errors
     /// Those of the store.
     pub async fn publish(&self, job: NewJob) -> Result<Vec<JobId>, StoreError> {
-        Ok(self.publishing.submit(&self.queue, vec![job]).await?.ids)
+        let jobs = vec![job];
+        // The bound is above what benchmarks send.
+        let room = self.backlog.take(Size::of(&jobs)).expect("there is room");
+        let new = NewJobs { jobs, room };
+        Ok(self.publishing.submit(&self.queue, new).await?.ids)
     }
 
     /// Goes the same way without a call.
@@ -100,8 +112,8 @@ impl Verb for Echo {
     type Wish = u64;
     type Outcome = u64;
 
-    fn jobs(_wish: &u64) -> usize {
-        1
+    fn size(_wish: &u64) -> Size {
+        Size { jobs: 1, bytes: 0 }
     }
 
     fn lanes(_to: &Deployment, _queue: &QueueKey) -> u16 {

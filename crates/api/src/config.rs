@@ -155,6 +155,8 @@ impl Config {
             ("bulk_jobs_max", requests.bulk_jobs_max, PUBLISH_JOBS_MAX),
             ("consume_jobs_max", requests.consume_jobs_max.into(), 100),
             ("consume_queues_max", requests.consume_queues_max, 10_000),
+            ("backlog_jobs_max", requests.backlog_jobs_max, 1_000_000),
+            ("backlog_bytes_max", requests.backlog_bytes_max, 64 << 30),
         ];
         for (key, value, bound) in bounds {
             if value == 0 || value > bound {

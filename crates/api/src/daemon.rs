@@ -16,6 +16,7 @@ use crate::app::App;
 use crate::config::{Config, DEFAULT_POOL};
 use crate::front;
 use crate::metrics::{describe, histograms, page};
+use crate::revocation::follow_tokens;
 
 /// Whoever looks at the admin port while the daemon stops has this much longer.
 const ADMIN_DRAIN: Duration = Duration::from_millis(500);
@@ -130,6 +131,9 @@ fn make_room(connections_max: usize) {
 async fn serve(app: &Arc<App>, public: Listener, stop: CancellationToken, drain_timeout: Duration) {
     let end = CancellationToken::new();
     tokio::spawn(app.waiters.clone().wake(end.clone()));
+    if !app.skip_token_checks {
+        tokio::spawn(follow_tokens(Arc::clone(app), end.clone()));
+    }
     let closing = tokio::spawn(close_lines(Arc::clone(app), stop.clone()));
     let front = Arc::clone(app);
     let answer = move |request, peer| front::answer(&front, request, peer);

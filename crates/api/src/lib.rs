@@ -15,6 +15,7 @@ mod access_log;
 mod admin;
 mod app;
 mod arguments;
+mod backlog;
 mod batcher;
 #[doc(hidden)]
 pub mod bench;
@@ -29,6 +30,8 @@ mod limits;
 mod lmstfy;
 mod metrics;
 mod pool;
+mod revocation;
+mod size;
 mod token_memory;
 mod tokens;
 mod waiters;

@@ -12,13 +12,15 @@ use futures_util::future::try_join_all;
 use tidegate_core::{JobId, Lane, NewJob, QueueKey};
 use tidegate_store::{Acked, Peeked, Published, Stats, Store, StoreError};
 
-use crate::batcher::{Ack, Batcher, Publish};
+use crate::backlog::{Backlog, BacklogFull};
+use crate::batcher::{Ack, AlonePublish, Batcher, NewJobs, Publish, PublishAlone};
 use crate::durable::{Aim, Stored};
 use crate::lanes::LaneTable;
 use crate::metrics::{Collector, PoolFigures};
+use crate::size::Size;
 use crate::waiters::Source;
 
-/// Jobs with longer bodies than this, together, go by themselves: they would hold up the others.
+/// A publish with more bytes of bodies and attributes goes alone: it would hold up the others.
 const BATCHED_BYTES_MAX: usize = 16 * 1024;
 
 /// A Redis deployment, and what is counted of its jobs. Cheap to clone.
@@ -44,20 +46,33 @@ pub(crate) struct Pool {
     /// How many lanes the queues of its deployment have.
     pub(crate) lanes: Arc<LaneTable>,
     store: Store,
+    backlog: Backlog,
     publishing: Batcher<Publish>,
+    publishing_alone: Batcher<PublishAlone>,
     acking: Batcher<Ack>,
     moves_to: Option<Arc<Self>>,
 }
 
+/// Why jobs were not published. After [`PublishError::Store`] they may have been stored.
+#[derive(Debug, Clone, thiserror::Error)]
+pub(crate) enum PublishError {
+    #[error(transparent)]
+    Backlog(#[from] BacklogFull),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
 impl Pool {
-    /// `moves_to` itself moves nowhere.
+    /// At most `backlog_max` waits to be stored. `moves_to` itself moves nowhere.
     pub(crate) fn new(
         name: Arc<str>,
         deployment: Deployment,
+        backlog_max: Size,
         refresh: Duration,
         moves_to: Option<Arc<Self>>,
     ) -> Self {
         let publishing = Batcher::new(deployment.clone());
+        let publishing_alone = Batcher::new(deployment.clone());
         let acking = Batcher::new(deployment.clone());
         let Deployment {
             store,
@@ -66,8 +81,10 @@ impl Pool {
         } = deployment;
         Self {
             collector: Collector::new(&name, store.clone(), refresh),
+            backlog: Backlog::new(&name, backlog_max),
             name,
             publishing,
+            publishing_alone,
             acking,
             figures,
             lanes,
@@ -104,13 +121,18 @@ impl Pool {
     /// Stores jobs, all or none, in the place of the one that they replace, and waits until they are as safe as they
     /// should be. A replaced job in a lane that is closed, or in the other deployment of a pool that migrates, is
     /// deleted only then: a crash in between, or new jobs that are not as safe, leave both.
+    ///
+    /// Dropping the future takes the jobs back, unless they are in a call to Redis already.
+    ///
+    /// # Errors
+    /// Too much waits to be stored: nothing was sent. Or the store failed.
     pub(crate) async fn publish(
         &self,
         queue: &QueueKey,
         jobs: Vec<NewJob>,
         replaces: Option<JobId>,
         aim: Aim,
-    ) -> Result<Stored, StoreError> {
+    ) -> Result<Stored, PublishError> {
         let Some(target) = &self.moves_to else {
             return self.publish_here(queue, jobs, replaces, aim).await;
         };
@@ -128,23 +150,23 @@ impl Pool {
         jobs: Vec<NewJob>,
         replaces: Option<JobId>,
         aim: Aim,
-    ) -> Result<Stored, StoreError> {
+    ) -> Result<Stored, PublishError> {
+        let size = Size::of(&jobs);
+        let room = self.backlog.take(size)?;
         aim.prepare(&self.store).await;
-        let bytes: usize = jobs.iter().map(|job| job.body.len()).sum();
         let is_delayed = jobs.iter().any(|job| job.delay_ms > 0);
-        let open = self.lanes.open(queue);
-        let lane_of = |id: JobId| self.store.lane_in(id.bucket(), queue, open);
-        let lane_of_replaced = replaces.and_then(lane_of);
-        let published = if replaces.is_some() || bytes > BATCHED_BYTES_MAX {
-            let lane = lane_of_replaced.unwrap_or_else(|| rand::random_range(0..open));
-            self.lanes.publish(queue, lane, &jobs, replaces).await?
+        let new = NewJobs { jobs, room };
+        let published = if replaces.is_some() || size.bytes > BATCHED_BYTES_MAX {
+            let wish = AlonePublish { new, replaces };
+            self.publishing_alone.submit(queue, wish).await?
         } else {
-            self.publishing.submit(queue, jobs).await?
+            self.publishing.submit(queue, new).await?
         };
         let Published { ids, receipt } = published;
         self.figures.published(queue, ids.len(), is_delayed);
         let durability = aim.reach(&self.store, receipt, &self.name).await;
-        if let (Some(replaced), None, Ok(_)) = (replaces, lane_of_replaced, &durability) {
+        let is_elsewhere = |replaced: &JobId| ids.iter().all(|id| id.bucket() != replaced.bucket());
+        if let (Some(replaced), Ok(_)) = (replaces.filter(is_elsewhere), &durability) {
             // Its lane is closed, so it could not go in the same step.
             let _ = self.store.ack(queue, replaced, None).await?;
         }

@@ -3,7 +3,9 @@
 mod stored;
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
+use futures_util::{Stream, StreamExt};
 use rand::RngExt;
 use tidegate_core::Namespace;
 use tidegate_store::{LimitHolder, StoreError, TokenCreated, Tokens};
@@ -16,7 +18,7 @@ const GENERATED_LENGTH: usize = 26;
 const ALPHABET: &[u8; 36] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ";
 
 /// The tokens, and a short memory of those that were found good. A deleted token works for that much
-/// longer, anywhere.
+/// longer in other processes.
 #[derive(Debug)]
 pub(crate) struct TokenDesk {
     tokens: Tokens,
@@ -57,6 +59,24 @@ impl TokenDesk {
         Ok(good)
     }
 
+    /// Those of these tokens that are not valid any more, as the answers of Redis come.
+    pub(crate) fn revoked(
+        &self,
+        tokens: Vec<Arc<LimitHolder>>,
+    ) -> impl Stream<Item = Result<Vec<Arc<LimitHolder>>, StoreError>> {
+        let revoked = self.tokens.missing(tokens);
+        revoked.inspect(|tokens| {
+            for token in tokens.iter().flatten() {
+                self.good.forget(TokenName::of_holder(token));
+            }
+        })
+    }
+
+    /// The name of a token that a client presents, as it is stored.
+    pub(crate) fn holder(&self, pool: &str, namespace: &Namespace, token: &str) -> LimitHolder {
+        TokenName::new(pool, namespace, &self.form.stored(token)).holder()
+    }
+
     /// Makes a token valid.
     pub(crate) async fn create(
         &self,
@@ -71,8 +91,9 @@ impl TokenDesk {
             .await
     }
 
-    /// Makes a token invalid: here at once, in other processes within a second. It is named by itself or
-    /// as it was listed.
+    /// Makes a token invalid: for new requests here at once, in other processes within a second. It is named by
+    /// itself or as it was listed. The caller ends
+    /// waits that run.
     pub(crate) async fn delete(
         &self,
         pool: &str,

@@ -56,6 +56,14 @@ impl NewJob {
         }
         Ok(())
     }
+
+    /// The size of the body and of all attributes, in bytes.
+    #[must_use]
+    pub fn payload_bytes(&self) -> usize {
+        let attributes = self.attributes.iter();
+        let attributes = attributes.map(|(name, value)| name.len() + value.len());
+        self.body.len() + attributes.sum::<usize>()
+    }
 }
 
 /// A stored job, as it was when its record was read.

@@ -16,10 +16,13 @@ use crate::{hash_slot, placement};
 
 /// What every key begins with.
 pub const PREFIX: &str = "tg:";
-/// The stamp of layout version and bucket count.
+/// The stamp of a deployment: layout version, number of buckets, width of slots.
 pub const LAYOUT: &str = "tg:layout";
 /// Sorted set of live pump instances, scored by the end of their membership.
 pub const ROSTER: &str = "tg:{roster}";
+/// The time at which the roster was last called, in ms. The script of the roster adds the end of this name to that of
+/// the roster.
+pub const ROSTER_CLOCK: &str = "tg:{roster}:clock";
 /// Channel that tells pumps that the roster changed.
 pub const ROSTER_CHANNEL: &str = "tg:{roster}:changed";
 
@@ -167,7 +170,7 @@ impl BucketKeys {
 #[must_use]
 pub fn is_of_deployment(key: &str) -> bool {
     let families = ["tg:tokens:", "tg:units:read:", "tg:units:write:"];
-    [LAYOUT, ROSTER, LIMITS, LANES].contains(&key)
+    [LAYOUT, ROSTER, ROSTER_CLOCK, LIMITS, LANES].contains(&key)
         || families.iter().any(|begin| key.starts_with(begin))
 }
 

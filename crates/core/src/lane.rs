@@ -1,6 +1,12 @@
 //! Lanes: the parts of a queue, each in a bucket of its own.
 
+use std::time::Duration;
+
 use crate::QueueKey;
+
+/// Each API looks once in this time whether closed lanes are empty, and takes those out of use. A lane that is closed and
+/// empty is out of use after two such times.
+pub const LANES_SETTLE_INTERVAL: Duration = Duration::from_secs(5);
 
 /// One lane of a queue. Most queues have lane 0 only, so where a lane is asked for a queue alone stands
 /// for its lane 0.
@@ -48,4 +54,13 @@ impl Default for LaneCounts {
     fn default() -> Self {
         Self::ONE
     }
+}
+
+/// What the table of lanes says of a queue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub struct LaneRow {
+    /// How many lanes the queue has.
+    pub counts: LaneCounts,
+    /// Grows whenever `open` is set; no two rows of a deployment ever have the same. 0 if the queue has no row.
+    pub epoch: u64,
 }

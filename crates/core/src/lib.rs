@@ -8,7 +8,7 @@
 //! | *bucket* | one of the shards of a Redis deployment: the unit of hash slot, lock and pumping |
 //! | *lane* | the part of a queue that is in one bucket; most queues have one |
 //! | *record* | what is stored of a job: a header and a payload |
-//! | *slot* | a span of 65.536 s of far timers |
+//! | *slot* | a span of far timers, 65.536 s wide unless the deployment has another width |
 //! | *delayed, ready, leased, dead* | the states of a job |
 //! | *tries* | deliveries left |
 //! | *attempt* | deliveries made; it identifies a lease |
@@ -31,9 +31,11 @@ pub mod lifecycle;
 mod name;
 pub mod placement;
 mod state;
+mod timer_slot;
 
 pub use job::{Attributes, DURATION_MS_MAX, InvalidJob, Job, NewJob};
 pub use job_id::{InvalidJobId, JobId};
-pub use lane::{Lane, LaneCounts};
+pub use lane::{LANES_SETTLE_INTERVAL, Lane, LaneCounts, LaneRow};
 pub use name::{InvalidName, NAME_BYTES_MAX, Namespace, QueueKey, QueueName};
 pub use state::State;
+pub use timer_slot::{InvalidSlotWidth, SlotWidth};

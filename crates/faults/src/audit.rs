@@ -1,5 +1,5 @@
-//! `tidegate-pumpd audit` in the middle of everything: it must raise no false alarm while clients go on and things break,
-//! and in the end it accounts for every key.
+//! `tidegate-pumpd audit --repair`, one after the other during the whole run. The data are healthy, so an audit that finds
+//! or repairs anything is a defect. The last audit accounts for every key.
 
 use std::convert::Infallible;
 use std::fs::File;
@@ -14,12 +14,13 @@ use crate::history::now;
 use crate::oracle::{Defect, Verdict};
 use crate::site::Site;
 
-/// How many audits there are before the last one: as many as there is time for, up to so many.
-const MEANWHILE: usize = 3;
+/// Between two audits during the run.
+const PAUSE_MEANWHILE: Duration = Duration::from_millis(300);
 /// An audit takes some seconds.
 const LIMIT: Duration = Duration::from_secs(120);
 /// The last audit meets no fault; what the ones before left behind may need a moment.
 const LAST_TRIES: usize = 5;
+/// Before the next try of the last audit.
 const PAUSE: Duration = Duration::from_secs(2);
 
 /// How many audits there were.
@@ -35,6 +36,7 @@ pub struct Audits {
 #[derive(Debug)]
 pub(crate) struct Auditor {
     config: PathBuf,
+    pools: &'static [&'static str],
     log: File,
     audits: Audits,
     found: Verdict,
@@ -45,23 +47,24 @@ impl Auditor {
     pub(crate) fn new(site: &Site, folder: &Path) -> Self {
         let config = folder.join("audit.toml");
         let log = File::create(folder.join("audit.log")).expect("a file can be written");
-        std::fs::write(&config, site.keeper.settings(None)).expect("a file can be written");
+        let servers: Vec<_> = site.keeper.alone().collect();
+        let settings = site.keeper.settings(Program::Pumpd, &servers);
+        std::fs::write(&config, settings).expect("a file can be written");
         Self {
             config,
+            pools: site.keeper.pools(),
             log,
             audits: Audits::default(),
             found: Verdict::default(),
         }
     }
 
-    /// Audits some times while clients go on and things break, until it is dropped. That an audit cannot be done is no
-    /// finding.
+    /// Audits and repairs until it is dropped. That an audit cannot be done is no finding.
     pub(crate) async fn audit_meanwhile(&mut self) -> Infallible {
-        while self.audits.done < MEANWHILE {
-            tokio::time::sleep(PAUSE).await;
+        loop {
+            tokio::time::sleep(PAUSE_MEANWHILE).await;
             let _ = self.try_audit().await;
         }
-        std::future::pending().await
     }
 
     /// Audits when everything is over: now it must be possible. Answers all audits, and what they found.
@@ -78,10 +81,18 @@ impl Auditor {
         (self.audits, self.found)
     }
 
-    /// Otherwise what it said.
+    /// Audits all pools; otherwise returns what the audit said.
     async fn try_audit(&mut self) -> Result<(), String> {
+        for pool in self.pools {
+            self.try_audit_of(pool).await?;
+        }
+        Ok(())
+    }
+
+    async fn try_audit_of(&mut self, pool: &str) -> Result<(), String> {
         let config = self.config.display().to_string();
-        let flags = ["audit", "--config", &config, "--json"];
+        let mut flags = vec!["audit", "--config", &config, "--json", "--repair"];
+        flags.extend(["--pool", pool, "--pause-ms", "0"]);
         let ended = run_to_end(Program::Pumpd, &flags, LIMIT).await;
         // A log that is missing is worth no run.
         let _ = self.log.write_all(ended.log.as_bytes());

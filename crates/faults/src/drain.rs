@@ -5,38 +5,38 @@ use std::time::Duration;
 use tidegate_testkit::world::Totals;
 use tokio::time::Instant;
 
-use crate::history::{Moment, now};
+use crate::history::now;
 use crate::oracle::{Defect, Verdict};
 use crate::site::Site;
-use crate::traffic::{Client, QUEUES, Traffic};
+use crate::traffic::{Client, Traffic};
 
 /// Delays, leases and tries of the last jobs need some 20 s, and everything that may hold them up some more.
 const SETTLED_LIMIT: Duration = Duration::from_secs(90);
 const EMPTY_LIMIT: Duration = Duration::from_secs(60);
 const PAUSE: Duration = Duration::from_millis(100);
-const MS: u64 = 1000;
+/// More than there are dead jobs in a queue.
+const RESPAWNED_MAX: u64 = 1000;
 
-/// Waits until only dead jobs are left, gives each of those a last try, and waits until nothing is left. Answers when the
-/// dead were woken, to the ms. What cannot be is found.
+/// Waits until only dead jobs are left, gives each of those a last try, and waits until nothing is left. What cannot be
+/// is found.
 pub(crate) async fn drain(
     site: &Site,
     traffic: &mut Traffic,
     client: &mut Client,
     verdict: &mut Verdict,
-) -> Moment {
+) {
     traffic.calm_down().await;
     let is_settled = |totals: &Totals| totals.delayed + totals.ready + totals.leased == 0;
     until(site, SETTLED_LIMIT, is_settled, async || {}, verdict).await;
-    let respawned = now() / MS * MS;
     let is_empty = |totals: &Totals| *totals == Totals::default();
+    let queues = traffic.shared.queues();
     let respawn = async || {
-        for queue in 0..QUEUES {
-            client.respawn(queue).await;
+        for queue in queues.clone() {
+            client.respawn(queue, RESPAWNED_MAX).await;
         }
     };
     until(site, EMPTY_LIMIT, is_empty, respawn, verdict).await;
     traffic.end().await;
-    respawned
 }
 
 async fn until(

@@ -29,6 +29,8 @@ pub enum Class {
     Clock,
     /// Redis is ended by kill -9 and comes back
     RedisKill,
+    /// The clock of Redis jumps by up to 40 s, ahead or back, and back again
+    RedisClock,
     /// Redis stands still (SIGSTOP) for seconds
     RedisPause,
     /// Redis is there and answers nobody (CLIENT PAUSE) for seconds
@@ -39,6 +41,8 @@ pub enum Class {
     Subscriptions,
     /// Redis has no memory left (maxmemory)
     MemoryFull,
+    /// Redis is killed, and started again with so much to load that it answers LOADING for seconds
+    RedisLoading,
     /// The disk of Redis's append-only file is full
     DiskFull,
     /// A replica becomes the master, of sentinels or of a part of a cluster: it is asked to, or the master dies or falls silent
@@ -59,6 +63,12 @@ pub enum Class {
     ClientCut,
     /// Queues are given more lanes, and fewer, again and again
     Lanes,
+    /// Queues are given more lanes, and fewer, while a daemon, or its connection to Redis, stands still for long
+    LanesRace,
+    /// A token is deleted while consumers wait with it
+    Revocation,
+    /// The pool moves to its second Redis, or back: one API after the other is restarted
+    PoolMove,
 }
 
 impl Class {
@@ -78,6 +88,9 @@ impl Class {
             Self::ApiKill | Self::RedisKill => 0..3000,
             Self::Failover | Self::Reshard => 6000..8000,
             Self::NetSilence => 2000..4000,
+            Self::RedisLoading => 1500..3500,
+            Self::LanesRace => 8000..20_000,
+            Self::Revocation => 2500..4000,
             _ => 1000..5000,
         }
     }
@@ -91,7 +104,12 @@ impl Class {
         match self {
             Self::Failover => has_sentinels || is_cluster,
             Self::Reshard => is_cluster,
-            Self::RedisKill | Self::RedisPause | Self::DiskFull => !has_sentinels && !is_cluster,
+            Self::RedisKill
+            | Self::RedisLoading
+            | Self::RedisClock
+            | Self::RedisPause
+            | Self::DiskFull
+            | Self::PoolMove => !has_sentinels && !is_cluster,
             Self::RedisBusy
             | Self::MemoryFull
             | Self::NetDelay

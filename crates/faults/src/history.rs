@@ -46,15 +46,52 @@ pub struct History {
     pub is_replicated: bool,
     /// How late a job may be where nothing excuses it, in µs.
     pub bound: u64,
-    /// When the dead letters were emptied: what is delivered later was dead.
-    pub respawned: Moment,
+    /// When the machine was so busy that jobs may be late.
+    pub busy: Vec<Span>,
+    /// The numbers of the queues that may be given several lanes.
+    pub laned: Vec<u16>,
+    /// The rate limits of tokens; a token without one is not limited.
+    pub limits: Vec<RateLimit>,
+    /// When clients began.
+    pub began: Moment,
     /// When everything was over.
     pub ended: Moment,
+}
+
+/// The largest bound with which a run says anything about lateness, in µs. A job that waits for a poll that its
+/// consumer's API makes in case a message was lost is later than this by far.
+const TELLING_BOUND_MAX: u64 = 1_000_000;
+
+impl History {
+    /// Whether the machine had time enough for a run whose jobs were not late to mean anything: the bound is at most 1 s,
+    /// and the machine was busy for less than half of the run.
+    #[must_use]
+    pub fn proves_lateness(&self) -> bool {
+        let busy: u64 = self.busy.iter().map(|span| span.to - span.from).sum();
+        self.bound <= TELLING_BOUND_MAX && busy * 2 < self.ended.saturating_sub(self.began)
+    }
+}
+
+/// What the requests of one token may do in a window of time. A publish or a republish that succeeds takes one of
+/// `publishes`, a consume that is answered with jobs one of `consumes`. A failed request may take one, too.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RateLimit {
+    /// The number of the token: [`Operation::token`].
+    pub token: u16,
+    /// Publishes in a window; 0 = no limit.
+    pub publishes: u64,
+    /// Consumes in a window; 0 = no limit.
+    pub consumes: u64,
+    /// The length of a window, in µs. It begins with the first request that is counted in it.
+    pub window: u64,
 }
 
 /// One request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Operation {
+    /// The number of the token that it was sent with; 0 = the token that most clients have.
+    #[serde(default)]
+    pub token: u16,
     /// From just before it was sent to just after its answer was read, or given up.
     pub span: Span,
     /// What was asked for.
@@ -92,10 +129,55 @@ pub enum Request {
         /// The number of the job.
         job: u64,
     },
+    /// Publish a job and delete another one in the same step, in whatever state that is. Outcome: `Published`.
+    Republish {
+        /// The number of the queue of both.
+        queue: u16,
+        /// The number of the job that is deleted.
+        replaced: u64,
+        /// The new job.
+        job: Terms,
+    },
+    /// Show a job and leave it as it is. Outcome: `Shown`.
+    Peek {
+        /// The number of the queue.
+        queue: u16,
+        /// The number of the job, in whatever state; without one the oldest ready job of the queue.
+        job: Option<u64>,
+    },
+    /// Show the oldest dead job of a queue. Outcome: `DeadLetter`.
+    PeekDead {
+        /// The number of the queue.
+        queue: u16,
+    },
+    /// Delete the ready jobs of a queue. Outcome: `Deleted`.
+    PurgeReady {
+        /// The number of the queue.
+        queue: u16,
+    },
+    /// Delete the oldest dead jobs of a queue. Outcome: `Deleted`.
+    PurgeDead {
+        /// The number of the queue.
+        queue: u16,
+        /// The most jobs to delete.
+        limit: u64,
+    },
+    /// Make the oldest dead jobs of a queue ready, with one try each and without a time to live. Outcome: `Respawned`.
+    Respawn {
+        /// The number of the queue.
+        queue: u16,
+        /// The most jobs to respawn.
+        limit: u64,
+    },
+    /// Delete a token. Outcome: `Deleted`.
+    Revoke {
+        /// The number of the token: [`Operation::token`].
+        token: u16,
+    },
 }
 
 /// The terms of a job.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Terms {
     /// Its number, unique in the run; its body begins with it.
     pub number: u64,
@@ -107,6 +189,12 @@ pub struct Terms {
     pub tries: u64,
     /// The length of its body.
     pub bytes: usize,
+    /// Whether its body is bytes that are no text.
+    #[serde(default)]
+    pub is_binary: bool,
+    /// How many attributes it has. Their names and values follow from its number.
+    #[serde(default)]
+    pub attributes: u8,
 }
 
 /// The status of a failure that says that the jobs are stored, and that it is not known whether replicas have them.
@@ -119,8 +207,19 @@ pub enum Outcome {
     Published(Vec<String>),
     /// These jobs are leased; none when there were none.
     Delivered(Vec<Delivered>),
-    /// The job is gone.
+    /// This job was shown; none when there was none.
+    Shown(Option<Box<Delivered>>),
+    /// The dead letter of a queue.
+    DeadLetter {
+        /// The id of the oldest dead job, if there is one.
+        head: Option<String>,
+        /// How many dead jobs there are.
+        size: u64,
+    },
+    /// The job is gone; after a purge all jobs that it concerned, after a revocation the token.
     Deleted,
+    /// So many dead jobs are ready.
+    Respawned(u64),
     /// The answer was a failure, with this status: it may have been done or not.
     Failed(u16),
     /// The answer was a refusal, with this status: nothing was done.
@@ -139,27 +238,25 @@ impl Outcome {
     }
 }
 
-/// A job in the hands of a consumer.
+/// A job as an answer shows it: in the hands of a consumer, or peeked at.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Delivered {
-    /// Its number, when its body is what was published under that number.
+    /// Its number, when body and attributes are exactly what was published under that number.
     pub number: Option<u64>,
     /// Its id.
     pub id: String,
     /// The number of the queue that it came from.
     pub queue: u16,
-    /// Deliveries left after this one.
+    /// Deliveries left after this one. 0 where a job was peeked at by its id.
     pub tries_left: u64,
     /// When it was stored, by Redis's clock, cut to ms.
     pub created: Moment,
-    /// From then to the beginning of its lease, by the same clock, in whole ms; here in µs. Where several jobs were
-    /// asked for, to the beginning of the last one's lease.
+    /// From then to the beginning of its lease, or to the peek, by the same clock, in whole ms; here in µs.
     pub elapsed: u64,
 }
 
 impl Delivered {
-    /// When its lease began; where several jobs were asked for, the latest moment at which it can have begun.
-    /// Cut to ms.
+    /// When its lease began, or when it was peeked at. Cut to ms.
     #[must_use]
     pub const fn reserved(&self) -> Moment {
         self.created + self.elapsed

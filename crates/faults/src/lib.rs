@@ -4,8 +4,9 @@
 //!  seed ─► plan ─► run ─┬─► site      real daemons, a real Redis, a proxy on every way between them
 //!                       ├─► traffic   producers and consumers, good and bad ones ─► history
 //!                       ├─► strike    one fault after the other ─► episodes in the history
-//!                       ├─► audit     in the middle of it, and in the end
-//!                       └─► drain     until every job is accounted for
+//!                       ├─► audit     with --repair, during the whole run, and in the end
+//!                       ├─► drain     until every job is accounted for
+//!                       └─► baseline  what lateness is without faults
 //!                              ▼
 //!                           oracle    a pure function: history ─► verdict
 //!                              ▼
@@ -16,9 +17,11 @@
 //! which moment cannot.
 
 mod audit;
+mod baseline;
 mod drain;
 pub mod fault;
 pub mod history;
+mod measure;
 pub mod oracle;
 pub mod plan;
 mod recorder;
@@ -31,6 +34,8 @@ mod unasked;
 mod yardstick;
 
 pub use audit::Audits;
+pub use baseline::Baseline;
 pub use fault::Class;
+pub use measure::{measure, yardstick};
 pub use plan::{Plan, Wishes};
 pub use run::{Step, run};

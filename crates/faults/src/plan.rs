@@ -1,5 +1,7 @@
 //! What a run does, drawn from its seed.
 
+use std::time::Duration;
+
 use clap::ValueEnum;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
@@ -10,6 +12,15 @@ use crate::fault::{Class, Fault};
 /// How long a lease of a pump lasts, in ms: the default of the daemon.
 pub const LEASE_MS: u64 = 3000;
 const SECONDS_DEFAULT: u64 = 30;
+/// Narrow ones, so that delays and leases of some seconds are far timers; rarely the default.
+const SLOTS_MS: [u64; 5] = [500, 1000, 1000, 2000, 65_536];
+const DISTANCE_MAX_MS: u64 = 10;
+/// Audits, too, go through the proxies of a cluster: with some ms more one would take the whole run.
+const CLUSTER_DISTANCE_MAX_MS: u64 = 2;
+/// One after the other, from the due time of a job to its delivery, a lost script and a second look included.
+const MESSAGES: u64 = 16;
+/// Three APIs and three pumps, or the servers of a cluster.
+const PROXIES_MAX: usize = 6;
 /// Without faults at the beginning, so that there is something to compare with.
 const CALM_MS: u64 = 2000;
 
@@ -58,7 +69,7 @@ impl Deployment {
     }
 }
 
-/// What somebody wants of runs; the rest is drawn.
+/// What is requested of runs; the rest is drawn.
 #[derive(Debug, Clone, Default)]
 pub struct Wishes {
     /// Only faults of these classes; of all if there is none.
@@ -67,6 +78,8 @@ pub struct Wishes {
     pub seconds: Option<u64>,
     /// What keeps the jobs.
     pub deployment: Option<Deployment>,
+    /// Whether a Redis with `WAITAOF` can be had.
+    pub has_waitaof: bool,
 }
 
 /// A run.
@@ -79,6 +92,19 @@ pub struct Plan {
     /// Whether a publish is acknowledged only when all replicas have its jobs.
     #[serde(default)]
     pub is_replicated: bool,
+    /// Whether a publish is acknowledged only when the disk of its Redis has its jobs.
+    #[serde(default)]
+    pub is_synced: bool,
+    /// The width of the slots of far timers, in ms.
+    #[serde(default = "slot_ms_default")]
+    pub slot_ms: u64,
+    /// How far each daemon, or each server of a cluster, is from the others: ms in each direction. Nothing where there is
+    /// no proxy.
+    #[serde(default)]
+    pub distances_ms: Vec<u64>,
+    /// Whether there is a second Redis, so that the pool can move to it and back.
+    #[serde(default)]
+    pub has_second_redis: bool,
     /// How many APIs there are.
     pub apis: usize,
     /// How many pumps there are.
@@ -92,6 +118,43 @@ pub struct Plan {
 }
 
 impl Plan {
+    /// Whether no job may be lost whose publish was acknowledged, whatever becomes of a server.
+    #[must_use]
+    pub const fn keeps_what_it_acknowledged(&self) -> bool {
+        self.is_replicated || self.is_synced
+    }
+
+    /// What the daemons and servers of the run are like, in words.
+    #[must_use]
+    pub fn setup(&self) -> String {
+        let mut text = self.deployment.name_with(self.is_replicated);
+        if self.is_synced {
+            text += "+fsync";
+        }
+        if self.has_second_redis {
+            text += ", two pools";
+        }
+        text += &format!(", slots of {} ms", self.slot_ms);
+        if !self.distances_ms.is_empty() {
+            let distances: Vec<String> = self.distances_ms.iter().map(u64::to_string).collect();
+            text += &format!(", {} ms away", distances.join("/"));
+        }
+        text
+    }
+
+    /// How much later a job may be because daemons and servers are not near each other, in µs: to wake a pump, to move the
+    /// job, to wake a consumer's API and to reserve takes some messages, one after the other.
+    pub(crate) fn distance_bound(&self) -> u64 {
+        let longest_ms = self.distances_ms.iter().max().copied();
+        longest_ms.unwrap_or_default() * 1000 * MESSAGES
+    }
+
+    /// How far the daemon or server of this number is from the others, in each direction.
+    pub(crate) fn distance(&self, number: usize) -> Duration {
+        let distance_ms = self.distances_ms.get(number).copied();
+        Duration::from_millis(distance_ms.unwrap_or_default())
+    }
+
     /// The run of this seed that is as wished.
     #[must_use]
     pub fn draw(seed: u64, wishes: &Wishes) -> Self {
@@ -108,11 +171,25 @@ impl Plan {
         let (apis, pumps) = (random.random_range(2..=3), random.random_range(2..=3));
         let seconds = wishes.seconds.unwrap_or(SECONDS_DEFAULT);
         let classes = classes_for(deployment, &wishes.classes);
+        // A separate stream: faults are the same with and without these.
+        let mut shape = StdRng::seed_from_u64(!seed);
+        let is_one = deployment.replicas() == 0;
+        let is_moving = is_one
+            && (wishes.classes.contains(&Class::PoolMove)
+                || (wishes.classes.is_empty() && shape.random_bool(0.25)));
+        let classes = match is_moving {
+            true => classes,
+            false => without(classes, Class::PoolMove),
+        };
         let faults = draw_faults(&mut random, &classes, seconds * 1000);
         Self {
             seed,
             deployment,
             is_replicated: deployment.replicas() > 0 && random.random_bool(0.5),
+            is_synced: shape.random_bool(0.3) && is_one && wishes.has_waitaof,
+            slot_ms: SLOTS_MS[shape.random_range(0..SLOTS_MS.len())],
+            distances_ms: draw_distances(&mut shape, deployment),
+            has_second_redis: is_moving,
             apis,
             pumps,
             producers: 6,
@@ -120,6 +197,29 @@ impl Plan {
             faults,
         }
     }
+}
+
+/// What the histories of old runs do not say.
+const fn slot_ms_default() -> u64 {
+    65_536
+}
+
+fn without(mut classes: Vec<Class>, class: Class) -> Vec<Class> {
+    classes.retain(|it| *it != class);
+    classes
+}
+
+/// Half of the runs have everything near.
+fn draw_distances(random: &mut StdRng, deployment: Deployment) -> Vec<u64> {
+    if deployment == Deployment::Sentinels || random.random_bool(0.5) {
+        return Vec::new();
+    }
+    let longest_ms = match deployment {
+        Deployment::Cluster => CLUSTER_DISTANCE_MAX_MS,
+        _ => DISTANCE_MAX_MS,
+    };
+    let distances = (0..PROXIES_MAX).map(|_| random.random_range(0..=longest_ms));
+    distances.collect()
 }
 
 /// The deployment that was drawn, unless none of the classes can happen to it.

@@ -9,9 +9,11 @@ use crate::history::{Operation, Outcome, Request, Span, now};
 pub(crate) struct Recorder(Mutex<Vec<Operation>>);
 
 impl Recorder {
-    /// Carries out a request and notes when it was made, when it was over, and what came of it.
+    /// Carries out a request that has the token of this number, and notes when it was made, when it was over, and what
+    /// came of it.
     pub(crate) async fn note(
         &self,
+        token: u16,
         request: Request,
         doing: impl Future<Output = Outcome>,
     ) -> Outcome {
@@ -19,6 +21,7 @@ impl Recorder {
         let outcome = doing.await;
         let span = Span { from, to: now() };
         self.operations().push(Operation {
+            token,
             span,
             request,
             outcome: outcome.clone(),

@@ -5,7 +5,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::audit::Auditor;
+use tokio::sync::RwLock;
+
+use crate::audit::{Auditor, Audits};
+use crate::baseline::Baseline;
 use crate::drain::drain;
 use crate::fault::Fault;
 use crate::history::{History, Moment, now};
@@ -14,7 +17,7 @@ use crate::plan::Plan;
 use crate::report::Report;
 use crate::site::Site;
 use crate::strike::strike;
-use crate::traffic::{Client, Traffic};
+use crate::traffic::{Client, LANED, LIMIT, Traffic};
 use crate::unasked;
 use crate::yardstick::{Pace, Yardstick};
 
@@ -25,6 +28,9 @@ const CLOCK_MOVED_MAX: u64 = 10_000;
 
 /// How long the harness may stand still, because its machine does or has too much to do.
 const STANDSTILL_MAX: Duration = Duration::from_secs(4);
+
+/// Held by runs; a yardstick run has the machine for itself, as far as this process is concerned.
+pub(crate) static ALONE: RwLock<()> = RwLock::const_new(());
 
 /// How far a run is.
 #[derive(Debug, Clone, Copy)]
@@ -37,18 +43,63 @@ pub enum Step<'a> {
     Draining,
 }
 
-/// Carries out a plan, and judges what was seen. All that is written while it runs goes to `folder`.
+/// Carries out a plan, and judges what was seen. How late a job may be follows from the yardstick run. All that is
+/// written while it runs goes to `folder`.
 ///
 /// # Panics
 /// When something cannot be started, or does not come back after a fault.
-pub async fn run(plan: &Plan, folder: &Path, mut tell: impl FnMut(Step<'_>)) -> Report {
+pub async fn run(
+    plan: &Plan,
+    folder: &Path,
+    baseline: &Baseline,
+    tell: impl FnMut(Step<'_>),
+) -> Report {
+    let _others_too = ALONE.read().await;
+    let seen = carry_out(plan, folder, CALM, tell).await;
+    let mut history = seen.history;
+    history.bound = baseline.bound(seen.pace.slowdown()) + plan.distance_bound();
+    history.busy = seen.pace.busy(history.bound);
+    let mut verdict = judge(&history);
+    verdict.findings.extend(seen.looked.findings);
+    Report {
+        plan: plan.clone(),
+        history,
+        audits: seen.audits,
+        verdict,
+    }
+}
+
+/// What there is to judge.
+pub(crate) struct Seen {
+    /// Without bound and busy times.
+    pub(crate) history: History,
+    pub(crate) pace: Pace,
+    audits: Audits,
+    /// What was found in the world.
+    looked: Verdict,
+}
+
+/// Carries out a plan; clients go on for so long after its last fault.
+pub(crate) async fn carry_out(
+    plan: &Plan,
+    folder: &Path,
+    calm: Duration,
+    mut tell: impl FnMut(Step<'_>),
+) -> Seen {
     tell(Step::Starting);
     let clocks = (now(), Instant::now());
     let yardstick = Yardstick::start(folder).expect("a file can be written");
     let site = Site::start(plan, folder).await;
-    let doors = site.doors().await;
-    let mut traffic = Traffic::start(plan, &doors);
-    let began = now();
+    let (doors, tokens) = site.doors().await;
+    let mut traffic = Traffic::start(plan, &doors, &tokens);
+    let shared = Arc::clone(&traffic.shared);
+    let mut history = History {
+        is_replicated: plan.keeps_what_it_acknowledged(),
+        limits: vec![LIMIT],
+        laned: LANED.to_vec(),
+        began: now(),
+        ..History::default()
+    };
     let mut looked = Verdict::default();
     let mut auditor = Auditor::new(&site, folder);
     let episodes = RefCell::new(Vec::new());
@@ -57,7 +108,7 @@ pub async fn run(plan: &Plan, folder: &Path, mut tell: impl FnMut(Step<'_>)) -> 
             for (number, fault) in plan.faults.iter().enumerate() {
                 tokio::time::sleep(Duration::from_millis(fault.after_ms)).await;
                 tell(Step::Fault(number + 1, fault));
-                let struck = strike(&site, fault).await;
+                let struck = strike(&site, &shared, fault).await;
                 episodes.borrow_mut().extend(struck);
             }
         };
@@ -65,40 +116,31 @@ pub async fn run(plan: &Plan, folder: &Path, mut tell: impl FnMut(Step<'_>)) -> 
             () = strikes => {}
             never = auditor.audit_meanwhile() => match never {},
         }
-        tokio::time::sleep(CALM).await;
+        tokio::time::sleep(calm).await;
         tell(Step::Draining);
         let mut client = Client::new(&doors, 0, Arc::clone(&traffic.shared));
-        drain(&site, &mut traffic, &mut client, &mut looked).await
+        drain(&site, &mut traffic, &mut client, &mut looked).await;
     };
     let note = |episode| episodes.borrow_mut().push(episode);
-    let respawned = tokio::select! {
-        respawned = course => respawned,
+    tokio::select! {
+        () = course => {}
         never = unasked::watch(&site, note) => match never {},
-    };
-    let mut history = History {
-        is_replicated: plan.is_replicated,
-        respawned,
-        episodes: episodes.into_inner(),
-        ..History::default()
-    };
+    }
+    history.episodes = episodes.into_inner();
     history.episodes.sort_by_key(|episode| episode.span.from);
     history.ended = now();
     let pace = yardstick.end();
-    history.bound = pace.bound();
     history.operations = std::mem::take(&mut *traffic.shared.recorder.operations());
     let (audits, audited) = auditor.conclude().await;
     looked.findings.extend(audited.findings);
     look_around(&site, &mut looked).await;
-    look_at_clocks(clocks, pace, &mut looked);
+    look_at_clocks(clocks, &pace, &mut looked);
     site.keeper.keep_logs(folder).await;
-    let mut verdict = judge(&history);
-    verdict.findings.extend(looked.findings);
-    Report {
-        plan: plan.clone(),
-        began,
+    Seen {
         history,
+        pace,
         audits,
-        verdict,
+        looked,
     }
 }
 
@@ -113,14 +155,14 @@ async fn look_around(site: &Site, verdict: &mut Verdict) {
 }
 
 /// Whether times can be believed.
-fn look_at_clocks(clocks: (Moment, Instant), pace: Pace, verdict: &mut Verdict) {
+fn look_at_clocks(clocks: (Moment, Instant), pace: &Pace, verdict: &mut Verdict) {
     let (wall, monotonic) = clocks;
     let moved = now().abs_diff(wall + micros(monotonic.elapsed()));
     if moved > CLOCK_MOVED_MAX {
         let text = format!("the machine's clock was moved by {moved} µs: these times mean nothing");
         verdict.find(Defect::Void, now(), text);
     }
-    let standstill = pace.standstill;
+    let standstill = pace.standstill();
     if standstill > STANDSTILL_MAX {
         let text =
             format!("the harness itself stood still for {standstill:?}: these times mean nothing");

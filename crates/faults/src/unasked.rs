@@ -40,7 +40,7 @@ struct Leaders {
 async fn look(keeper: &Keeper) -> Leaders {
     let made = || keeper.failovers.load(Ordering::Relaxed);
     match keeper.servers() {
-        Servers::One { .. } => std::future::pending().await,
+        Servers::Alone(_) => std::future::pending().await,
         Servers::Watched(group) => {
             let group = group.lock().await;
             let failovers = made();

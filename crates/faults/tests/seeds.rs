@@ -1,18 +1,22 @@
-//! The short form: five runs that try each class of fault once, and the harness itself with them.
+//! The short form: six runs that try each class of fault once, and the harness itself with them.
+
+use std::path::Path;
 
 use tidegate_faults::fault::Fault;
 use tidegate_faults::plan::Deployment;
 use tidegate_faults::report::read;
-use tidegate_faults::{Class, Plan, Wishes, run};
+use tidegate_faults::{Class, Plan, Wishes, run, yardstick};
 use tidegate_testkit::figure;
 
 /// Between two faults.
 const PAUSE_MS: u64 = 700;
 
-/// Makes a run of this seed, with each of these faults once, and expects that nothing is found.
+/// Makes a run of this seed, with each of these faults once, and expects that nothing is found. It has a second Redis if
+/// the pool is to move.
 async fn expect_nothing(seed: u64, deployment: Deployment, classes: &[Class]) {
     let wishes = Wishes {
         deployment: Some(deployment),
+        classes: classes.to_vec(),
         ..Wishes::default()
     };
     let drawn = (seed..).zip(classes);
@@ -25,7 +29,10 @@ async fn expect_nothing(seed: u64, deployment: Deployment, classes: &[Class]) {
         ..Plan::draw(seed, &wishes)
     };
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
-    let report = run(&plan, folder.path(), |_| {}).await;
+    let kept = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let baseline = yardstick(kept, deployment).await;
+    let baseline = baseline.expect("a yardstick run can be kept");
+    let report = run(&plan, folder.path(), &baseline, |_| {}).await;
     report
         .write(folder.path())
         .expect("a report can be written");
@@ -95,4 +102,16 @@ async fn primaries_of_a_cluster_change_and_slots_move() {
         Class::Subscriptions,
     ];
     expect_nothing(5, Deployment::Cluster, &classes).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_pool_moves_tokens_are_revoked_and_redis_loads() {
+    let classes = [
+        Class::PoolMove,
+        Class::Revocation,
+        Class::RedisLoading,
+        Class::LanesRace,
+        Class::RedisClock,
+    ];
+    expect_nothing(6, Deployment::Always, &classes).await;
 }

@@ -21,6 +21,7 @@ pub struct Options {
     /// Whether the program is to be a sentinel, which stores nothing and watches other servers.
     pub(crate) is_sentinel: bool,
     pub(crate) outlives_a_full_disk: bool,
+    pub(crate) environment: Vec<(String, String)>,
     settings: Vec<(String, String)>,
 }
 
@@ -35,6 +36,7 @@ impl Options {
             start_limit: DEFAULT_START_LIMIT,
             is_sentinel: false,
             outlives_a_full_disk: false,
+            environment: Vec::new(),
             settings: Vec::new(),
         }
     }
@@ -79,12 +81,24 @@ impl Options {
         self
     }
 
+    /// A variable in the environment of the server.
+    #[must_use]
+    pub fn variable(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.environment.push((name.into(), value.into()));
+        self
+    }
+
     /// A line of `redis.conf`, such as `("appendfsync", "always")`. It replaces the default of that name; a name given
     /// twice makes two lines. The value is written as it is: quote it where Redis wants quotes.
     #[must_use]
     pub fn setting(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.settings.push((name.into(), value.into()));
         self
+    }
+
+    pub(crate) fn replace_setting(&mut self, name: &str, value: &str) {
+        self.settings.retain(|(set, _)| set != name);
+        self.settings.push((name.to_owned(), value.to_owned()));
     }
 
     /// The text of `redis.conf`. Port and folder come last: they are not for [`setting`](Self::setting) to change.

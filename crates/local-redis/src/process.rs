@@ -67,6 +67,12 @@ impl Process {
         command
             .arg(configuration)
             .args(options.is_sentinel.then_some("--sentinel"))
+            .envs(
+                options
+                    .environment
+                    .iter()
+                    .map(|(name, value)| (name, value)),
+            )
             .process_group(0)
             .stdin(Stdio::null())
             .stdout(output)

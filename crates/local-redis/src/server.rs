@@ -76,6 +76,11 @@ impl RedisServer {
         Ok(())
     }
 
+    /// From the next start on it has this line in `redis.conf`, in the place of other lines of that name.
+    pub fn set_for_next_start(&mut self, name: &str, value: &str) {
+        self.options.replace_setting(name, value);
+    }
+
     /// Asks the server to end (SIGTERM), which writes all data to disk; kills it if it has not ended after 10 s. Whether
     /// it ended by itself; `true` if it did not run.
     pub fn stop(&mut self) -> bool {

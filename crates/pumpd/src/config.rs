@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde::Deserialize;
 use tidegate_launch::Settings;
 use tidegate_service::LogConfig;
-use tidegate_store::StoreConfig;
+use tidegate_store::{LOAD_HINTS_MAX, MOVE_TIMERS_MAX, SWEEP_CHUNKS_MAX, StoreConfig};
 
 /// The built-in defaults: every key, with what it means.
 pub const DEFAULTS: &str = include_str!("../../../config/pumpd.toml");
@@ -85,7 +85,7 @@ pub struct PumpConfig {
     pub move_limit: u64,
     /// Far hints that one call loads; about 1.6 µs each.
     pub load_limit: u64,
-    /// Chunks of up to 100 jobs that one call sweeps; up to some 100 µs each.
+    /// Chunks of up to 100 jobs that one call sweeps; up to 0.5 ms each.
     pub sweep_limit: u64,
 }
 
@@ -104,13 +104,22 @@ impl PumpConfig {
         if self.sleep_max.is_zero() || self.retry_pause.is_zero() {
             return Err("pump.sleep_max and pump.retry_pause must be more than 0s".to_owned());
         }
-        let limits = [self.move_limit, self.load_limit, self.sweep_limit];
-        // Above a thousand a call would hold Redis for several ms; Lua unpacks some 8000 at most.
-        if limits.iter().any(|limit| !(1..=1000).contains(limit)) || self.concurrency == 0 {
-            return Err(
-                "pump.concurrency must be at least 1, the limits of pump.* must be 1 to 1000"
-                    .to_owned(),
-            );
+        if self.concurrency == 0 {
+            return Err("pump.concurrency must be at least 1".to_owned());
+        }
+        // A call that moves serves two kinds of queues.
+        let limits = [
+            ("move_limit", self.move_limit, 2..=MOVE_TIMERS_MAX),
+            ("load_limit", self.load_limit, 1..=LOAD_HINTS_MAX),
+            ("sweep_limit", self.sweep_limit, 1..=SWEEP_CHUNKS_MAX),
+        ];
+        for (name, limit, accepted) in limits {
+            if !accepted.contains(&limit) {
+                let (least, most) = accepted.into_inner();
+                return Err(format!(
+                    "pump.{name} must be {least} to {most}, not {limit}"
+                ));
+            }
         }
         Ok(())
     }

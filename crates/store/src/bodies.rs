@@ -21,8 +21,9 @@ use tidegate_core::{Job, JobId, QueueKey};
 
 use crate::{Store, StoreError};
 
-/// The most bytes that a call or an answer carries over the connection that all calls share, more or less.
-pub(crate) const SMALL_TRANSFER_BYTES_MAX: usize = 64 * 1024;
+/// The most bytes that a call or an answer carries over the connection that all calls share, more or less. Larger
+/// ones go over the connection for large transfers.
+pub const SMALL_TRANSFER_BYTES_MAX: usize = 64 * 1024;
 /// Payloads of up to so many bytes cost less inside of a script than the commands that take them past it.
 const CARRIED_BYTES_MAX: usize = 4 * 1024;
 /// How long a payload waits for the script that makes it a body. They come in one piece: far too long is

@@ -10,7 +10,7 @@ use crate::{Store, StoreError};
 /// How long calls of producers, consumers and operators wait while the slot of their key moves, or has no
 /// primary. Requests have a limit of their own, which is longer.
 pub(crate) const SLOT_PATIENCE: Duration = Duration::from_secs(20);
-/// How long calls of pumps do: a pump comes again by itself, and has other buckets to look after.
+/// How long calls do that are repeated anyway. A pump has other buckets to look after.
 pub(crate) const SLOT_PATIENCE_OF_PUMPS: Duration = Duration::from_millis(100);
 
 /// A call under way.
@@ -66,8 +66,29 @@ impl Store {
         commands: &Pipeline,
     ) -> Result<T, StoreError> {
         let destination = self.inner.link.to(key, SLOT_PATIENCE);
-        let mut destination = destination.for_large_transfers();
-        let began = self.begin("audit", &destination);
+        let destination = destination.for_large_transfers();
+        self.run_all("audit", commands, destination).await
+    }
+
+    /// The same for commands whose answers are small, and that are repeated anyway. `name` is their label in
+    /// metrics.
+    pub(crate) async fn small_look_up<T: FromRedisValue>(
+        &self,
+        name: &str,
+        key: &str,
+        commands: &Pipeline,
+    ) -> Result<T, StoreError> {
+        let destination = self.inner.link.to(key, SLOT_PATIENCE_OF_PUMPS);
+        self.run_all(name, commands, destination).await
+    }
+
+    async fn run_all<T: FromRedisValue>(
+        &self,
+        name: &str,
+        commands: &Pipeline,
+        mut destination: Destination,
+    ) -> Result<T, StoreError> {
+        let began = self.begin(name, &destination);
         let answer = began.until(commands.query_async(&mut destination)).await;
         self.end(&began, &destination, answer)
     }

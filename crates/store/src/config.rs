@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::{Deserialize, Deserializer};
+use tidegate_core::SlotWidth;
 
 /// The server that is used where none of `url`, `sentinels` and `cluster` names one. With this url a pool
 /// may have sentinels or a cluster beside it, and they count: so a later layer of settings need not take the
@@ -65,6 +66,9 @@ pub struct StoreConfig {
     /// Number of buckets; fixed when a deployment is first used. 1 to 65536.
     #[serde(default = "buckets")]
     pub buckets: u32,
+    /// Width of the slots of far timers, in ms; fixed when a deployment is first used. 100 to 86400000.
+    #[serde(default = "slot_ms")]
+    pub slot_ms: u32,
     /// Payloads above this many bytes are kept outside of their record. The server's
     /// `hash-max-listpack-value` should be at least 34 bytes larger.
     #[serde(default = "inline_limit_bytes")]
@@ -141,6 +145,10 @@ const fn buckets() -> u32 {
     256
 }
 
+const fn slot_ms() -> u32 {
+    SlotWidth::DEFAULT_MS
+}
+
 const fn inline_limit_bytes() -> usize {
     1024
 }
@@ -178,6 +186,7 @@ impl StoreConfig {
             tls_certificate_file: None,
             tls_key_file: None,
             buckets: buckets(),
+            slot_ms: slot_ms(),
             inline_limit_bytes: inline_limit_bytes(),
             compress_from_bytes: compress_from_bytes(),
             connect_timeout: connect_timeout(),
@@ -201,6 +210,7 @@ impl std::fmt::Debug for StoreConfig {
             .field("tls_certificate_file", &self.tls_certificate_file)
             .field("tls_key_file", &self.tls_key_file)
             .field("buckets", &self.buckets)
+            .field("slot_ms", &self.slot_ms)
             .field("inline_limit_bytes", &self.inline_limit_bytes)
             .field("compress_from_bytes", &self.compress_from_bytes)
             .field("connect_timeout", &self.connect_timeout)

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tidegate_core::keys::Buckets;
-use tidegate_core::placement;
+use tidegate_core::{SlotWidth, placement};
 use tokio::time::{Instant, sleep};
 
 use crate::link::Link;
@@ -51,6 +51,9 @@ impl Store {
     /// See [`ConnectError`].
     pub async fn connect(config: &StoreConfig) -> Result<Self, ConnectError> {
         check_buckets(config)?;
+        let slot_width = SlotWidth::new(config.slot_ms);
+        let slot_width =
+            slot_width.map_err(|invalid| ConnectError::BadConfig(invalid.to_string()))?;
         let link = Link::open(config).await?;
         for server in link.servers() {
             let session = server.session(config.command_timeout);
@@ -61,6 +64,7 @@ impl Store {
             inner: Arc::new(Inner {
                 config: config.clone(),
                 buckets: Buckets::new(config.buckets),
+                slot_width,
                 link,
             }),
             now_ms: None,

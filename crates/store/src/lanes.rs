@@ -1,19 +1,42 @@
-//! How many lanes queues have. A row of one table tells how many take new jobs, and how many may hold some.
+//! How many lanes queues have. A row of one table says how many take new jobs, and how many may hold some. Lanes that
+//! do neither are closed in their buckets (`verbs/lane.rs`).
 
 use std::collections::HashMap;
-use std::time::Duration;
 
-use tidegate_core::{LaneCounts, QueueKey, keys};
+use tidegate_core::{LaneCounts, LaneRow, QueueKey, keys};
 
 use crate::reply::Reply;
 use crate::script::{Call, LazyScript, script};
 use crate::{Store, StoreError};
 
 static LANES_SET: LazyScript = script!("lanes_set");
-static LANES_COVER: LazyScript = script!("lanes_cover");
 static LANES_SETTLE: LazyScript = script!("lanes_settle");
 
-/// The numbers of lanes in one deployment. A queue that is not in the table has one.
+/// The field of the table with the last epoch.
+const LAST_EPOCH: &str = "#";
+
+/// What the table holds.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct LaneRows {
+    /// The queues that have, or had until lately, more than one lane.
+    pub by_queue: HashMap<QueueKey, LaneRow>,
+    /// The last epoch that a row was given. It only grows, unless Redis lost what was written last.
+    pub last_epoch: u64,
+}
+
+impl LaneRows {
+    /// The row of a queue. A queue that is not in the table has one lane.
+    #[must_use]
+    pub fn row(&self, queue: &QueueKey) -> LaneRow {
+        // Most deployments have no lanes, and no use for a hash.
+        if self.by_queue.is_empty() {
+            return LaneRow::default();
+        }
+        self.by_queue.get(queue).copied().unwrap_or_default()
+    }
+}
+
+/// The numbers of lanes in one deployment.
 #[derive(Debug, Clone)]
 pub struct Lanes {
     store: Store,
@@ -29,78 +52,111 @@ impl Lanes {
         call.arg(queue.to_string())
     }
 
-    /// The queues that have, or had until lately, more than one lane.
+    /// The whole table.
     ///
     /// # Errors
-    /// Redis is unavailable, or holds what is no row.
-    pub async fn list(&self) -> Result<HashMap<QueueKey, LaneCounts>, StoreError> {
+    /// Redis is unavailable, or holds something else than rows.
+    pub async fn rows(&self) -> Result<LaneRows, StoreError> {
         let mut all = redis::cmd("HGETALL");
-        let rows: Vec<(String, String)> = self.store.command(all.arg(keys::LANES)).await?;
-        rows.into_iter()
-            .map(|(name, counts)| {
-                let row = parsed(&name, &counts);
-                row.ok_or_else(|| StoreError::corrupt(format!("lanes {counts:?} of {name:?}")))
-            })
-            .collect()
+        let fields: Vec<(String, String)> = self.store.command(all.arg(keys::LANES)).await?;
+        let mut rows = LaneRows::default();
+        for (name, value) in fields {
+            if name == LAST_EPOCH {
+                let last = value.parse().ok();
+                rows.last_epoch = last.ok_or_else(|| corrupt(&name, &value))?;
+            } else {
+                let row = parsed(&name, &value);
+                let (queue, row) = row.ok_or_else(|| corrupt(&name, &value))?;
+                rows.by_queue.insert(queue, row);
+            }
+        }
+        Ok(rows)
     }
 
-    /// Says how many lanes of a queue take new jobs: 1 to [`tidegate_core::placement::lanes_max`]. Lanes
-    /// that are closed by it stay in use until they were found empty.
+    /// Sets how many lanes of a queue take new jobs: 1 to [`tidegate_core::placement::lanes_max`]. Lanes
+    /// above that stay in use until they are closed. Lanes below it that are closed have to be opened
+    /// ([`Store::open_lane`]) with the epoch of the row, which is later than all before it.
     ///
     /// # Errors
-    /// Redis is unavailable.
-    pub async fn set(&self, queue: &QueueKey, open: u16) -> Result<LaneCounts, StoreError> {
-        let call = self.call(&LANES_SET, queue).arg(open);
-        counts(&mut call.send().await?.ok()?)
+    /// Redis is unavailable; it may be done, or be done later.
+    pub async fn set(&self, queue: &QueueKey, open: u16) -> Result<LaneRow, StoreError> {
+        self.change(queue, Some(open), 1, 0).await
     }
 
-    /// Has at least so many lanes of a queue count as used: for whoever stored jobs in a lane that may have
-    /// been closed meanwhile.
+    /// Gives the row of a queue an epoch later than `above` and all before it, with at least `used` lanes in use.
     ///
     /// # Errors
-    /// Redis is unavailable.
-    pub async fn cover(&self, queue: &QueueKey, used: u16) -> Result<LaneCounts, StoreError> {
-        let call = self.call(&LANES_COVER, queue).arg(used);
-        counts(&mut call.send().await?.ok()?)
+    /// Redis is unavailable; it may be done, or be done later.
+    pub async fn raise(
+        &self,
+        queue: &QueueKey,
+        used: u16,
+        above: u64,
+    ) -> Result<LaneRow, StoreError> {
+        self.change(queue, None, used, above).await
     }
 
-    /// Has the lanes from `still` on count as used no more, if the counts are as they `were`, and no lane
-    /// was closed within the time `quiet`. The lanes must have been found empty after the counts were
-    /// read. Whether it is so now.
+    async fn change(
+        &self,
+        queue: &QueueKey,
+        open: Option<u16>,
+        used: u16,
+        above: u64,
+    ) -> Result<LaneRow, StoreError> {
+        let call = self.call(&LANES_SET, queue);
+        let call = match open {
+            Some(open) => call.arg(open),
+            None => call.arg(""),
+        };
+        row(&mut call.arg(used).arg(above).send().await?.ok()?)
+    }
+
+    /// Takes the lanes from `still` on out of use if the row is as it was, and answers whether it was. All of these
+    /// lanes must have been closed with the epoch of the row, after the row was read.
     ///
     /// # Errors
-    /// Redis is unavailable.
+    /// Redis is unavailable; it may be done, or be done later.
     pub async fn settle(
         &self,
         queue: &QueueKey,
-        were: LaneCounts,
+        was: LaneRow,
         still: u16,
-        quiet: Duration,
     ) -> Result<bool, StoreError> {
-        let quiet_ms = u64::try_from(quiet.as_millis()).unwrap_or(u64::MAX);
+        let LaneRow { counts, epoch } = was;
         let call = self.call(&LANES_SETTLE, queue);
-        let call = call.arg(were.open).arg(were.used);
-        let call = call.arg(still.max(were.open)).arg(quiet_ms);
+        let call = call.arg(counts.open).arg(counts.used).arg(epoch);
+        let call = call.arg(still.max(counts.open));
         call.send().await?.ok()?.flag()
     }
 }
 
-fn parsed(name: &str, counts: &str) -> Option<(QueueKey, LaneCounts)> {
-    let mut numbers = counts.split(' ').map(|number| number.parse().ok());
-    let counts = LaneCounts {
-        open: numbers.next()??,
-        used: numbers.next()??,
-    };
-    Some((QueueKey::try_from(name).ok()?, counts))
+fn corrupt(name: &str, value: &str) -> StoreError {
+    StoreError::corrupt(format!(
+        "{value:?} as the row of {name:?} in {}",
+        keys::LANES
+    ))
 }
 
-fn counts(reply: &mut Reply) -> Result<LaneCounts, StoreError> {
-    let mut count = || {
+fn parsed(name: &str, row: &str) -> Option<(QueueKey, LaneRow)> {
+    let mut numbers = row.split(' ');
+    let mut lanes = || numbers.next()?.parse().ok();
+    let counts = LaneCounts {
+        open: lanes()?,
+        used: lanes()?,
+    };
+    let epoch = numbers.next()?.parse().ok()?;
+    Some((QueueKey::try_from(name).ok()?, LaneRow { counts, epoch }))
+}
+
+fn row(reply: &mut Reply) -> Result<LaneRow, StoreError> {
+    let mut lanes = || {
         let count = reply.count()?;
         u16::try_from(count).map_err(|_| StoreError::corrupt(format!("{count} lanes")))
     };
-    Ok(LaneCounts {
-        open: count()?,
-        used: count()?,
-    })
+    let counts = LaneCounts {
+        open: lanes()?,
+        used: lanes()?,
+    };
+    let epoch = reply.count()?;
+    Ok(LaneRow { counts, epoch })
 }

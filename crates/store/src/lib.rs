@@ -34,16 +34,17 @@ use std::time::Instant;
 
 use futures_util::future::try_join_all;
 use tidegate_core::keys::{BucketKeys, Buckets};
-use tidegate_core::{JobId, Lane, QueueKey, placement};
+use tidegate_core::{JobId, Lane, QueueKey, SlotWidth, placement};
 
 use link::Link;
 
 pub use audit::{AuditEvent, AuditOptions, AuditSummary, Defect, Finding};
+pub use bodies::SMALL_TRANSFER_BYTES_MAX;
 pub use config::{DEFAULT_URL, StoreConfig, UnsafeServer};
 pub use connect::ConnectError;
 pub use durability::{Durability, NotDurable, Receipt};
 pub use error::{StoreError, Unavailable};
-pub use lanes::Lanes;
+pub use lanes::{LaneRows, Lanes};
 pub use limits::{LimitCreated, LimitHolder, LimitSide, Limits, RateLimit, Unit, UnitTaken};
 pub use measures::{HISTOGRAMS, describe_metrics};
 pub use pools::PoolError;
@@ -52,8 +53,9 @@ pub use server_figures::ServerFigures;
 pub use subscription::{Alarm, Alarms, Doorbell, Doorbells, PumpVerb};
 pub use tokens::{TokenCreated, Tokens};
 pub use verbs::{
-    Acked, Cancelled, Claim, Done, Leased, ListedQueue, LoadedSlot, MovedDue, PUBLISH_JOBS_MAX,
-    Peeked, Published, QueuePage, Released, Reserved, Roster, Stats, Swept,
+    Acked, Cancelled, Claim, Done, LOAD_HINTS_MAX, Leased, ListedQueue, LoadedSlot,
+    MOVE_TIMERS_MAX, MovedDue, PUBLISH_JOBS_MAX, Peeked, Published, QueuePage, Released, Reserved,
+    Roster, SWEEP_CHUNKS_MAX, Stats, Swept,
 };
 
 /// One Redis deployment that holds jobs. Cheap to clone; clones share their connections.
@@ -68,6 +70,7 @@ struct Inner {
     config: StoreConfig,
     /// Made once: each call needs some.
     buckets: Buckets,
+    slot_width: SlotWidth,
     link: Link,
 }
 

@@ -1,6 +1,7 @@
 //! Whether the user may do all that the daemons do. A right that is missing would otherwise show in the
 //! middle of the work, in one verb and not in another.
 
+use tidegate_core::SlotWidth;
 use tidegate_core::keys::{self, Buckets};
 
 use crate::link::Session;
@@ -29,7 +30,9 @@ pub(crate) async fn check(session: &Session, config: &StoreConfig) -> Result<(),
             "cluster"
         },
     ];
-    let answer = session.script(&PERMISSIONS, &arguments).await?;
+    let answer = session
+        .script(&PERMISSIONS.of(SlotWidth::default()), &arguments)
+        .await?;
     let missing = Reply::new(answer)?.ok()?.texts()?;
     if missing.is_empty() {
         return Ok(());

@@ -5,15 +5,22 @@
 //! consists of blocks with blank lines between them, and a block is used when a name that it defines
 //! occurs in the script, or in a block that is used and stands behind it.
 
+use tidegate_core::SlotWidth;
+
 /// Clock, words and reading, then what scripts share that change jobs.
 const SHARED: [&str; 2] = [
     include_str!("../../../lua/prelude.lua"),
     include_str!("../../../lua/changes.lua"),
 ];
 
-/// The shared text that this script uses, in the order of the files.
-pub(crate) fn used_by(script: &str) -> String {
-    used_of(&SHARED.join("\n"), script)
+/// The line of the prelude that depends on the deployment, as it stands there.
+const SLOT_WIDTH_LINE: &str = "local SLOT_MS = 65536\n";
+
+/// The shared text that this script uses, in the order of the files, for a deployment with slots of this width.
+pub(crate) fn used_by(script: &str, slots: SlotWidth) -> String {
+    let shared = SHARED.join("\n");
+    let width = format!("local SLOT_MS = {}\n", slots.ms());
+    used_of(&shared.replacen(SLOT_WIDTH_LINE, &width, 1), script)
 }
 
 fn used_of(shared: &str, script: &str) -> String {
@@ -68,7 +75,17 @@ mod tests {
     }
 
     #[test]
+    fn slots_are_as_wide_as_the_deployment_says() {
+        let written_for = format!("local SLOT_MS = {}\n", SlotWidth::DEFAULT_MS);
+        assert_eq!(written_for, SLOT_WIDTH_LINE);
+        assert_eq!(SHARED.join("\n").matches(SLOT_WIDTH_LINE).count(), 1);
+        let narrow = used_by("return SLOT_MS", SlotWidth::new(500).unwrap());
+        assert!(narrow.contains("local SLOT_MS = 500\n"), "{narrow}");
+    }
+
+    #[test]
     fn scripts_that_touch_no_job_have_nothing_to_do_with_them() {
+        let used_by = |script| used_by(script, SlotWidth::default());
         let lease = used_by(include_str!("../../../lua/lease_acquire.lua"));
         assert!(!lease.contains("function"));
         let publish = used_by(include_str!("../../../lua/publish.lua"));

@@ -4,13 +4,14 @@
 //! its hash; where the server has forgotten it (a restart, `SCRIPT FLUSH`, a new primary) it is
 //! loaded and called again, which is safe because a call that finds no script has done nothing.
 
-use std::sync::{Arc, LazyLock};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use redis::aio::ConnectionLike;
 use redis::{Cmd, ErrorKind, RedisError, RedisResult, Script, ServerErrorKind, ToRedisArgs, Value};
 use tidegate_core::keys::BucketKeys;
-use tidegate_core::{JobId, QueueKey};
+use tidegate_core::{JobId, QueueKey, SlotWidth};
 
 use crate::calls::{Began, SLOT_PATIENCE, SLOT_PATIENCE_OF_PUMPS};
 use crate::link::{Destination, Server};
@@ -18,7 +19,14 @@ use crate::prelude;
 use crate::reply::Reply;
 use crate::{Store, StoreError};
 
-pub(crate) type LazyScript = LazyLock<VerbScript>;
+/// The text of a verb's script, from which it is put together for each width of slots that this process uses.
+pub(crate) struct LazyScript {
+    verb: &'static str,
+    file: &'static str,
+    /// Nearly always there is one width.
+    first: OnceLock<(SlotWidth, Arc<VerbScript>)>,
+    others: Mutex<BTreeMap<SlotWidth, Arc<VerbScript>>>,
+}
 
 /// A script and the verb that it is.
 pub(crate) struct VerbScript {
@@ -29,30 +37,50 @@ pub(crate) struct VerbScript {
 /// The script in `lua/<verb>.lua`.
 macro_rules! script {
     ($verb:literal) => {
-        std::sync::LazyLock::new(|| {
-            $crate::script::assemble(
+        $crate::script::LazyScript::new(
+            $verb,
+            include_str!(concat!(
+                env!("CARGO_MANIFEST_DIR"),
+                "/../../lua/",
                 $verb,
-                include_str!(concat!(
-                    env!("CARGO_MANIFEST_DIR"),
-                    "/../../lua/",
-                    $verb,
-                    ".lua"
-                )),
-            )
-        })
+                ".lua"
+            )),
+        )
     };
 }
 pub(crate) use script;
 
-pub(crate) fn assemble(verb: &'static str, file: &str) -> VerbScript {
-    // The flags must stand on the very first line of what Redis is given.
-    let (shebang, body) = file.split_once('\n').unwrap_or((file, ""));
-    let used = prelude::used_by(body);
-    let script = Script::new(&format!("{shebang}\n{used}\n{body}"));
-    VerbScript { verb, script }
+impl LazyScript {
+    pub(crate) const fn new(verb: &'static str, file: &'static str) -> Self {
+        Self {
+            verb,
+            file,
+            first: OnceLock::new(),
+            others: Mutex::new(BTreeMap::new()),
+        }
+    }
+
+    /// The script for a deployment with slots of this width.
+    pub(crate) fn of(&self, slots: SlotWidth) -> Arc<VerbScript> {
+        let assembled = || Arc::new(VerbScript::assemble(self.verb, self.file, slots));
+        let (width, first) = self.first.get_or_init(|| (slots, assembled()));
+        if *width == slots {
+            return Arc::clone(first);
+        }
+        let mut others = self.others.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(others.entry(slots).or_insert_with(assembled))
+    }
 }
 
 impl VerbScript {
+    fn assemble(verb: &'static str, file: &str, slots: SlotWidth) -> Self {
+        // The flags must stand on the very first line of what Redis is given.
+        let (shebang, body) = file.split_once('\n').unwrap_or((file, ""));
+        let used = prelude::used_by(body, slots);
+        let script = Script::new(&format!("{shebang}\n{used}\n{body}"));
+        Self { verb, script }
+    }
+
     /// Runs a script that touches no key, and so can run on any server.
     pub(crate) async fn run(
         &self,
@@ -151,7 +179,7 @@ fn is_unknown_script(error: &RedisError) -> bool {
 /// own form of a call keeps each argument in memory of its own, and a batch has hundreds.
 pub(crate) struct Call<'a> {
     store: &'a Store,
-    script: &'a VerbScript,
+    script: Arc<VerbScript>,
     key: String,
     patience: Duration,
     command: Cmd,
@@ -162,7 +190,7 @@ impl Store {
     /// with.
     pub(crate) fn call_on_queue<'a>(
         &'a self,
-        script: &'a VerbScript,
+        script: &LazyScript,
         queue: &QueueKey,
         bucket: u16,
     ) -> Call<'a> {
@@ -174,7 +202,7 @@ impl Store {
     /// Begins a call on the lock of a bucket: what all verbs of pumps begin with.
     pub(crate) fn call_on_lock<'a>(
         &'a self,
-        script: &'a VerbScript,
+        script: &LazyScript,
         bucket: u16,
         token: &str,
     ) -> Call<'a> {
@@ -186,7 +214,7 @@ impl Store {
     /// Begins a call that touches several keys of a bucket, one of which is `key`.
     pub(crate) fn call_on_bucket<'a>(
         &'a self,
-        script: &'a VerbScript,
+        script: &LazyScript,
         key: String,
         keys: &BucketKeys,
     ) -> Call<'a> {
@@ -195,18 +223,19 @@ impl Store {
     }
 
     /// Begins a call that touches this key and no other.
-    pub(crate) fn call<'a>(&'a self, script: &'a VerbScript, key: String) -> Call<'a> {
+    pub(crate) fn call<'a>(&'a self, script: &LazyScript, key: String) -> Call<'a> {
         self.begin_call(script, key, None, "")
     }
 
     /// Keys, prefix and clock are set.
     fn begin_call<'a>(
         &'a self,
-        script: &'a VerbScript,
+        script: &LazyScript,
         key: String,
         guard: Option<String>,
         prefix: &str,
     ) -> Call<'a> {
+        let script = script.of(self.inner.slot_width);
         let mut command = redis::cmd("EVALSHA");
         command.arg(script.script.get_hash());
         command.arg(1 + usize::from(guard.is_some())).arg(&key);
@@ -273,7 +302,7 @@ impl Call<'_> {
         let destination = self.store.inner.link.to(&self.key, self.patience);
         let mut destination = destination.for_large_transfers();
         let began = self.store.begin(self.script.verb, &destination);
-        let script = self.script;
+        let script = Arc::clone(&self.script);
         let call = script.query_behind(commands, &self.command, &mut destination);
         let answer = began.until(call).await;
         let reply = Reply::new(self.store.end(&began, &destination, answer)?)?;

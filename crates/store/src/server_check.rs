@@ -110,7 +110,10 @@ pub(crate) async fn check_successor(session: &Session, config: &StoreConfig) {
 
 /// The stamp of a deployment.
 pub(crate) fn layout(config: &StoreConfig) -> String {
-    format!("layout={LAYOUT_VERSION} buckets={}", config.buckets)
+    let StoreConfig {
+        buckets, slot_ms, ..
+    } = config;
+    format!("layout={LAYOUT_VERSION} buckets={buckets} slot_ms={slot_ms}")
 }
 
 /// Stamps a fresh deployment with our layout; refuses one that has another.

@@ -1,8 +1,15 @@
 //! Access tokens: which strings open a namespace of a pool.
 
+use std::sync::Arc;
+
+use futures_util::{Stream, StreamExt, stream};
 use tidegate_core::{Namespace, keys};
 
-use crate::{Store, StoreError};
+use crate::{LimitHolder, Store, StoreError};
+
+/// Tokens in one look-up of [`Tokens::missing`], and look-ups in flight.
+const TOKENS_PER_LOOK_UP: usize = 200;
+const LOOK_UPS_IN_FLIGHT: usize = 8;
 
 /// The access tokens kept in one deployment, by pool and namespace.
 #[derive(Debug, Clone)]
@@ -65,6 +72,26 @@ impl Tokens {
         self.store.command(ask.arg(token)).await
     }
 
+    /// Those of these tokens that open nothing, as the answers come: an item for each look-up. Some hundred tokens
+    /// share a look-up; on a cluster only those of one namespace in one pool do.
+    ///
+    /// # Errors
+    /// An item is an error where Redis is unavailable. Nothing is known of the tokens of that look-up then.
+    pub fn missing(
+        &self,
+        mut tokens: Vec<Arc<LimitHolder>>,
+    ) -> impl Stream<Item = Result<Vec<Arc<LimitHolder>>, StoreError>> + use<> {
+        tokens.sort_unstable_by(|one, other| one.parts().cmp(&other.parts()));
+        let is_cluster = self.store.inner.link.is_cluster();
+        let shares = |one: &Arc<_>, other: &Arc<_>| !is_cluster || key_of(one) == key_of(other);
+        let look_ups = tokens
+            .chunk_by(shares)
+            .flat_map(|group| group.chunks(TOKENS_PER_LOOK_UP))
+            .map(|tokens| missing_of(self.store.clone(), tokens.to_vec()));
+        let look_ups: Vec<_> = look_ups.collect();
+        stream::iter(look_ups).buffer_unordered(LOOK_UPS_IN_FLIGHT)
+    }
+
     /// Removes a token, whether it was there or not.
     ///
     /// # Errors
@@ -93,4 +120,26 @@ impl Tokens {
         tokens.sort();
         Ok(tokens)
     }
+}
+
+fn key_of(token: &LimitHolder) -> String {
+    let (pool, namespace, _) = token.parts();
+    keys::tokens(pool, namespace)
+}
+
+/// Those of these tokens that open nothing. On a cluster their keys must be in one slot.
+async fn missing_of(
+    store: Store,
+    tokens: Vec<Arc<LimitHolder>>,
+) -> Result<Vec<Arc<LimitHolder>>, StoreError> {
+    let mut look_up = redis::pipe();
+    for token in &tokens {
+        look_up.hexists(key_of(token), token.parts().2);
+    }
+    let Some(key) = tokens.first().map(|token| key_of(token)) else {
+        return Ok(tokens);
+    };
+    let there: Vec<bool> = store.small_look_up("HEXISTS", &key, &look_up).await?;
+    let missing = tokens.into_iter().zip(there).filter(|(_, there)| !there);
+    Ok(missing.map(|(token, _)| token).collect())
 }

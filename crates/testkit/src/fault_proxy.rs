@@ -2,7 +2,8 @@
 //!
 //! What holds for all connections, until it is changed again, is the [`Weather`]: delay, stall, bytes that
 //! vanish, each way by itself. What happens at one moment to the connections of that moment is a call:
-//! [`FaultProxy::cut`], [`FaultProxy::silence`].
+//! [`FaultProxy::cut`], [`FaultProxy::silence`]. The distance of the server is set at the start and stays: unlike a delay
+//! of the weather, which holds up all bytes behind, it lets any number of pieces be in flight.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -15,10 +16,13 @@ use rand::{RngExt, SeedableRng};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::tcp::{ReadHalf, WriteHalf};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
+use tokio::time::Instant;
 
 const CHUNK_BYTES: usize = 16 * 1024;
+/// Pieces in flight in one direction of a connection. A sender that is faster waits.
+const IN_FLIGHT_MAX: usize = 64;
 
 /// What becomes of bytes that go one way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -67,6 +71,7 @@ pub struct FaultProxy {
 struct Shared {
     target: SocketAddr,
     seed: u64,
+    distance: Duration,
     weather: watch::Sender<Weather>,
     /// Counts the cuts: a connection that sees it change ends.
     cuts: watch::Sender<u64>,
@@ -81,19 +86,26 @@ impl FaultProxy {
     /// # Panics
     /// When no port is free.
     pub async fn start(target: SocketAddr, seed: u64) -> Self {
-        Self::start_at((Ipv4Addr::LOCALHOST, 0).into(), target, seed).await
+        let address = (Ipv4Addr::LOCALHOST, 0).into();
+        Self::start_at(address, target, Duration::ZERO, seed).await
     }
 
-    /// The same, with a listener at this address of the machine.
+    /// The same, with a listener at this address of the machine. Each byte takes at least `distance`, in either direction.
     ///
     /// # Panics
-    /// When it is taken.
-    pub async fn start_at(address: SocketAddr, target: SocketAddr, seed: u64) -> Self {
+    /// When the address is taken.
+    pub async fn start_at(
+        address: SocketAddr,
+        target: SocketAddr,
+        distance: Duration,
+        seed: u64,
+    ) -> Self {
         let listening = TcpListener::bind(address).await;
         let listener = listening.unwrap_or_else(|error| panic!("{address}: {error}"));
         let shared = Arc::new(Shared {
             target,
             seed,
+            distance,
             weather: watch::Sender::default(),
             cuts: watch::Sender::default(),
             mute_before: watch::Sender::default(),
@@ -186,9 +198,13 @@ struct Carrier {
     mute_before: watch::Receiver<u64>,
     number: u64,
     way: fn(&Weather) -> Way,
+    distance: Duration,
     random: StdRng,
     is_mute: bool,
 }
+
+/// Bytes in flight, and when they arrive.
+type Piece = (Instant, Vec<u8>);
 
 impl Carrier {
     fn new(shared: &Shared, number: u64, way: fn(&Weather) -> Way) -> Self {
@@ -197,19 +213,30 @@ impl Carrier {
             mute_before: shared.mute_before.subscribe(),
             number,
             way,
+            distance: shared.distance,
             random: StdRng::seed_from_u64(shared.seed ^ number),
             is_mute: false,
         }
     }
 
-    async fn carry(mut self, mut from: ReadHalf<'_>, mut to: WriteHalf<'_>) -> io::Result<()> {
+    async fn carry(self, from: ReadHalf<'_>, to: WriteHalf<'_>) -> io::Result<()> {
+        let (sender, receiver) = mpsc::channel(IN_FLIGHT_MAX);
+        tokio::try_join!(self.read(from, sender), arrive(receiver, to))?;
+        Ok(())
+    }
+
+    async fn read(mut self, mut from: ReadHalf<'_>, sender: mpsc::Sender<Piece>) -> io::Result<()> {
         let mut buffer = vec![0; CHUNK_BYTES];
         loop {
             let read = from.read(&mut buffer).await?;
             self.wait().await;
             match (self.is_mute, read) {
-                (false, 0) => return to.shutdown().await,
-                (false, _) => to.write_all(&buffer[..read]).await?,
+                (false, 0) => return Ok(()),
+                (false, _) => {
+                    let piece = (Instant::now() + self.distance, buffer[..read].to_vec());
+                    // The other side ends only together with this one.
+                    let _ = sender.send(piece).await;
+                }
                 // Nobody hears of this end: only a cut ends the rest.
                 (true, 0) => std::future::pending().await,
                 (true, _) => {}
@@ -233,137 +260,14 @@ impl Carrier {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use std::time::Instant;
-
-    use super::*;
-
-    /// A server that answers what it is told; and what it was told.
-    async fn echo() -> (SocketAddr, watch::Receiver<usize>) {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = listener.local_addr().unwrap();
-        let (heard, hearing) = watch::channel(0);
-        tokio::spawn(async move {
-            while let Ok((mut stream, _)) = listener.accept().await {
-                let heard = heard.clone();
-                tokio::spawn(async move {
-                    let mut buffer = [0; 64];
-                    while let Ok(read @ 1..) = stream.read(&mut buffer).await {
-                        heard.send_modify(|bytes| *bytes += read);
-                        stream.write_all(&buffer[..read]).await.unwrap();
-                    }
-                });
-            }
-        });
-        (address, hearing)
+/// Writes each piece when it arrives; the end of the pieces is the end of this direction.
+async fn arrive(mut pieces: mpsc::Receiver<Piece>, mut to: WriteHalf<'_>) -> io::Result<()> {
+    while let Some((at, bytes)) = pieces.recv().await {
+        tokio::time::sleep_until(at).await;
+        to.write_all(&bytes).await?;
     }
-
-    async fn proxy() -> (FaultProxy, watch::Receiver<usize>) {
-        let (target, heard) = echo().await;
-        (FaultProxy::start(target, 1).await, heard)
-    }
-
-    async fn client(proxy: &FaultProxy) -> TcpStream {
-        TcpStream::connect(proxy.address()).await.unwrap()
-    }
-
-    async fn ask(stream: &mut TcpStream) -> io::Result<u8> {
-        stream.write_all(b"x").await?;
-        stream.read_u8().await
-    }
-
-    fn flowing(to_server: Flow, to_client: Flow) -> Weather {
-        let way = |flow| Way {
-            flow,
-            ..Way::default()
-        };
-        Weather {
-            to_server: way(to_server),
-            to_client: way(to_client),
-            refuses: false,
-        }
-    }
-
-    #[tokio::test]
-    async fn what_is_said_arrives_and_a_cut_ends_it_for_both() {
-        let (proxy, _) = proxy().await;
-        let mut stream = client(&proxy).await;
-        assert_eq!(ask(&mut stream).await.unwrap(), b'x');
-        proxy.cut();
-        let error = stream.read_u8().await.unwrap_err();
-        assert_eq!(error.kind(), io::ErrorKind::ConnectionReset);
-        assert_eq!(ask(&mut client(&proxy).await).await.unwrap(), b'x');
-    }
-
-    #[tokio::test]
-    async fn a_refusing_proxy_ends_new_connections_only() {
-        let (proxy, _) = proxy().await;
-        let mut old = client(&proxy).await;
-        ask(&mut old).await.unwrap();
-        proxy.set(Weather {
-            refuses: true,
-            ..Weather::default()
-        });
-        assert!(ask(&mut client(&proxy).await).await.is_err());
-        assert_eq!(ask(&mut old).await.unwrap(), b'x');
-    }
-
-    #[tokio::test]
-    async fn stalled_bytes_arrive_when_they_may() {
-        let (proxy, heard) = proxy().await;
-        proxy.set(flowing(Flow::Stalls, Flow::Passes));
-        let mut stream = client(&proxy).await;
-        stream.write_all(b"x").await.unwrap();
-        let waiting = tokio::time::timeout(Duration::from_millis(50), stream.read_u8());
-        assert!(waiting.await.is_err());
-        assert_eq!(*heard.borrow(), 0);
-        proxy.set(Weather::default());
-        assert_eq!(stream.read_u8().await.unwrap(), b'x');
-    }
-
-    #[tokio::test]
-    async fn an_answer_can_vanish_after_its_request_was_heard() {
-        let (proxy, mut heard) = proxy().await;
-        let mut stream = client(&proxy).await;
-        ask(&mut stream).await.unwrap();
-        proxy.set(flowing(Flow::Passes, Flow::Vanishes));
-        stream.write_all(b"x").await.unwrap();
-        heard.wait_for(|bytes| *bytes == 2).await.unwrap();
-        let waiting = tokio::time::timeout(Duration::from_millis(50), stream.read_u8());
-        assert!(waiting.await.is_err());
-        proxy.set(Weather::default());
-        let waiting = tokio::time::timeout(Duration::from_millis(50), ask(&mut stream));
-        assert!(waiting.await.is_err(), "it would hear the end of an answer");
-        assert_eq!(ask(&mut client(&proxy).await).await.unwrap(), b'x');
-    }
-
-    #[tokio::test]
-    async fn a_silenced_connection_stays_silent_and_new_ones_work() {
-        let (proxy, heard) = proxy().await;
-        let mut stream = client(&proxy).await;
-        ask(&mut stream).await.unwrap();
-        proxy.silence();
-        let waiting = tokio::time::timeout(Duration::from_millis(50), ask(&mut stream));
-        assert!(waiting.await.is_err());
-        assert_eq!(*heard.borrow(), 1);
-        assert_eq!(ask(&mut client(&proxy).await).await.unwrap(), b'x');
-    }
-
-    #[tokio::test]
-    async fn a_delay_holds_each_piece_back() {
-        let (proxy, _) = proxy().await;
-        let delay = Duration::from_millis(40);
-        proxy.set(Weather {
-            to_client: Way {
-                delay,
-                ..Way::default()
-            },
-            ..Weather::default()
-        });
-        let mut stream = client(&proxy).await;
-        let begin = Instant::now();
-        ask(&mut stream).await.unwrap();
-        assert!(begin.elapsed() >= delay);
-    }
+    to.shutdown().await
 }
+
+#[cfg(test)]
+mod tests;

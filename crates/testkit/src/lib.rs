@@ -55,7 +55,7 @@ pub use eventually::eventually;
 pub use fault_proxy::FaultProxy;
 pub use full_disk::limit_disk;
 pub use program::{Ended, Program, run_to_end, run_to_end_with, stop_when_said};
-pub use queue::{Delivery, Queue};
+pub use queue::{Delivery, Publish, Queue};
 pub use raw::RawHttp;
 pub use redis_control::RedisControl;
 pub use redis_server::{RedisOptions, redis};

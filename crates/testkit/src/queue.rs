@@ -61,13 +61,50 @@ impl Queue {
     /// When the answer is not 201.
     pub async fn with_new_token(api: &Daemon, pool: &str, namespace: &str, name: &str) -> Self {
         let queue = Self::new(&api.url(), namespace, name, "");
-        let path = format!("/token/{namespace}?description=test&pool={pool}");
+        let made = queue.try_new_token(api, pool).await;
+        let token = made.expect("the admin port makes a token");
+        queue.with_token(&token)
+    }
+
+    /// Has a token made for the namespace in a pool, and returns it.
+    ///
+    /// # Errors
+    /// No answer came, or it is not 201.
+    pub async fn try_new_token(&self, api: &Daemon, pool: &str) -> Result<String, String> {
+        let path = format!("/token/{}?description=test&pool={pool}", self.namespace);
         let url = format!("{}{path}", api.admin_url());
-        let answer = queue.exchange(queue.client.post(url)).await;
-        let answer = answer.expect("the admin port answers").expect(201);
+        let answer = self.exchange(self.client.post(url)).await;
+        let answer = answer.map_err(|error| error.to_string())?;
+        if answer.status != 201 {
+            return Err(answer.to_string());
+        }
         let json = answer.json();
-        let token = json["token"].as_str().expect("a token").to_owned();
-        Self { token, ..queue }
+        Ok(json["token"].as_str().expect("a token").to_owned())
+    }
+
+    /// Deletes this queue's token at the admin port of an api.
+    ///
+    /// # Errors
+    /// No answer came.
+    pub async fn try_revoke(&self, api: &Daemon) -> Result<Answer, NoAnswer> {
+        let url = format!("{}{}", api.admin_url(), self.token_path());
+        self.exchange(self.client.delete(url)).await
+    }
+
+    /// Limits what this queue's token may do in a window: requests that consume, and that publish; 0 = not limited.
+    ///
+    /// # Panics
+    /// When the answer is not 200 or 201.
+    pub async fn limit_token(&self, api: &Daemon, consumes: u64, publishes: u64, window_s: u64) {
+        let url = format!("{}{}/limit", api.admin_url(), self.token_path());
+        let limit = format!(r#"{{"read":{consumes},"write":{publishes},"interval":{window_s}}}"#);
+        let answer = self.exchange(self.client.put(url).body(limit)).await;
+        let answer = answer.expect("the admin port answers");
+        assert!(matches!(answer.status, 200 | 201), "{answer}");
+    }
+
+    fn token_path(&self) -> String {
+        format!("/token/{}/{}", self.namespace, self.token)
     }
 
     /// Says at the admin port of an api how many lanes of the queue take new jobs, and answers what came back.
@@ -106,6 +143,15 @@ impl Queue {
     pub fn sibling(&self, name: &str) -> Self {
         Self {
             name: name.to_owned(),
+            ..self.clone()
+        }
+    }
+
+    /// The same queue with another token.
+    #[must_use]
+    pub fn with_token(&self, token: &str) -> Self {
+        Self {
+            token: token.to_owned(),
             ..self.clone()
         }
     }

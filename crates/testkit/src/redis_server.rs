@@ -1,11 +1,12 @@
 //! A Redis of one's own.
 
 use tidegate_local_redis::{
-    Options, RedisCluster, RedisServer, ServerBinary, obtain, obtain_old, obtain_valkey,
+    Error, Options, RedisCluster, RedisServer, ServerBinary, obtain, obtain_old, obtain_valkey,
     workspace_cache,
 };
 
 use crate::seed::figure;
+use crate::wall_clock::WallClock;
 
 /// Which Redis to start. The default is what a deployment should have: an append-only file written to
 /// disk once a second, and no eviction.
@@ -14,6 +15,7 @@ pub struct RedisOptions {
     program: Program,
     is_sentinel: bool,
     outlives_a_full_disk: bool,
+    environment: Vec<(String, String)>,
     settings: Vec<(String, String)>,
 }
 
@@ -77,6 +79,15 @@ impl RedisOptions {
         self
     }
 
+    /// It has this clock, which can be set while it runs. Each look at the clock then takes some µs more.
+    #[must_use]
+    pub fn clock(mut self, clock: &WallClock) -> Self {
+        let environment = clock.environment();
+        let own = environment.map(|(name, value)| (name.to_owned(), value));
+        self.environment.extend(own);
+        self
+    }
+
     /// A line of `redis.conf`.
     #[must_use]
     pub fn setting(mut self, name: &str, value: &str) -> Self {
@@ -113,21 +124,34 @@ impl RedisOptions {
             true => options.outlives_a_full_disk(),
             false => options,
         };
+        let environment = self.environment.iter();
+        let options = environment.fold(options, |options, (name, value)| {
+            options.variable(name, value)
+        });
         let settings = self.settings.iter();
         settings.fold(options, |options, (name, value)| {
             options.setting(name, value)
         })
     }
 
+    /// Whether there is such a program, or one can be fetched. Blocks while it is fetched.
+    #[must_use]
+    pub fn can_be_had(&self) -> bool {
+        self.obtained().is_ok()
+    }
+
     fn binary(&self) -> ServerBinary {
+        self.obtained().unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    fn obtained(&self) -> Result<ServerBinary, Error> {
         let mut tell = |line: &str| figure(line);
         let cache = workspace_cache();
-        let found = match self.program {
+        match self.program {
             Program::Usual => obtain(&cache, &mut tell),
             Program::Old => obtain_old(&cache, &mut tell),
             Program::Valkey => obtain_valkey(&cache, &mut tell),
-        };
-        found.unwrap_or_else(|error| panic!("{error}"))
+        }
     }
 }
 

@@ -5,8 +5,8 @@
 //! * every ready and every dead record is named exactly once by its queue's list;
 //! * every delayed and every leased record is named by a timer of its queue that is not later than its
 //!   due time, or by a far slot that is loaded before;
-//! * every queue with near timers is known to `move_due` no later than it has the first of them, unless
-//!   that is due already; every far slot is known to `load_slot`, ahead of its time;
+//! * every queue with near timers is known to `move_due` no later than it has the first of them; every far slot is known
+//!   to `load_slot`, ahead of its time;
 //! * every body stored outside of its record has its record, and the other way round;
 //! * a payload that was uploaded and has become no body goes away by itself, soon;
 //! * every record that expires is known to the sweep no later than it expires, or the sweep is about
@@ -23,7 +23,7 @@ use std::ops::AddAssign;
 
 use tidegate_core::State;
 
-use snapshot::{Bucket, Record, SLOT_MS};
+use snapshot::{Bucket, Record};
 
 /// The sweep looks at a chunk whose jobs expire one by one no more often than this.
 const SWEEP_PAUSE_MS: u64 = 1000;
@@ -231,17 +231,18 @@ impl Bucket {
     fn check_indexes(&self, found: &mut Found<'_>) {
         for (queue, timers) in &self.near {
             let first_ms = timers.iter().map(|(_, at_ms)| *at_ms).min();
-            // What is due already waits for its turn, which counts from when the queue had its last one.
-            let latest = first_ms.map(|first_ms| first_ms.max(self.now_ms));
-            if latest.is_some_and(|latest| self.due.get(queue).is_none_or(|at_ms| *at_ms > latest))
-            {
+            let is_late = |first_ms: u64| {
+                let score = self.due.get(queue);
+                score.is_none_or(|score| u64::try_from(*score).is_ok_and(|at_ms| at_ms > first_ms))
+            };
+            if first_ms.is_some_and(is_late) {
                 found.line(format!(
                     "queue {queue} has near timers and nobody looks in time"
                 ));
             }
         }
         for slot in self.far.keys() {
-            let begins_ms = slot * SLOT_MS;
+            let begins_ms = slot * self.slot_ms;
             if self.slots.get(slot).is_none_or(|at_ms| *at_ms > begins_ms) {
                 found.line(format!("slot {slot} is not loaded in time"));
             }
@@ -250,7 +251,7 @@ impl Bucket {
 
     /// Whether a far slot names the record that is loaded before its due time.
     fn is_in_far_slot(&self, record: &Record) -> bool {
-        let last = record.header.due_at_ms / SLOT_MS;
+        let last = record.header.due_at_ms / self.slot_ms;
         let mut slots = self.far.iter().filter(|(slot, _)| **slot <= last);
         slots.any(|(_, numbers)| numbers.contains(&record.number))
     }

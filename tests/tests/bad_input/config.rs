@@ -94,6 +94,10 @@ async fn a_value_that_makes_no_sense_is_named() {
         ),
         (Program::Pumpd, "[log]\naccess = true", "log.access"),
         (Program::Pumpd, "[pump]\nlease = \"1ms\"", "pump.lease"),
+        (Program::Pumpd, "[pool.default]\nslot_ms = 99", "slot_ms"),
+        (Program::Pumpd, "[pump]\nmove_limit = 1", "2 to 1000"),
+        (Program::Pumpd, "[pump]\nload_limit = 1001", "1 to 1000"),
+        (Program::Pumpd, "[pump]\nsweep_limit = 21", "1 to 20"),
         (
             Program::Pumpd,
             "[pool.default]\nbuckets = 100000",

@@ -1,6 +1,8 @@
 //! Every limit of requests and waiting consumers is the operator's choice.
 
-use tidegate_testkit::{RawHttp, Stack};
+use std::time::Duration;
+
+use tidegate_testkit::{RawHttp, Stack, eventually, redis};
 
 const LIMITS: &str = "
     [requests]
@@ -114,5 +116,85 @@ async fn a_wait_ends_at_its_limit_with_no_job() {
     let answer = queue.consume().timeout_s(4_294_967_295).send().await;
     assert_eq!(answer.unwrap().status, 404);
     assert!(begin.elapsed().as_millis() >= 1000, "{:?}", begin.elapsed());
+    stack.finish().await;
+}
+
+/// The id of a job that is not there.
+const OTHER_ID: &str = "01M7YAG1QB00PG00001X143D2D";
+
+/// Calls last as long as the test.
+const BACKLOG: &str = "
+    [requests]
+    backlog_jobs_max = 4
+    backlog_bytes_max = 1000
+    [metrics]
+    refresh = \"1m\"
+    [pool.default]
+    command_timeout = \"1m\"";
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn only_so_many_jobs_wait_to_be_stored() {
+    let tokens = redis();
+    let admin_store = format!("[admin_store]\nurl = \"{}\"", tokens.url());
+    let builder = Stack::builder().pumps(0).api_config(BACKLOG);
+    let stack = builder.api_config(&admin_store).start().await;
+    let (api, queue) = (stack.api(0), stack.queue("q").await);
+    let until_backlog = async |jobs: f64, bytes: f64| {
+        eventually("the backlog", Duration::from_secs(20), async || {
+            let found = api.metric("tidegate_publish_backlog_jobs").await;
+            let found_bytes = api.metric("tidegate_publish_backlog_bytes").await;
+            match (found, found_bytes) == (jobs, bytes) {
+                true => Ok(()),
+                false => Err(format!("{found} jobs, {found_bytes} bytes")),
+            }
+        })
+        .await;
+    };
+    let request = async |path: &str, body: &[u8]| {
+        let mut http = RawHttp::connect(api.listen()).await;
+        let token = [("X-Token".to_owned(), queue.token().to_owned())];
+        http.request("PUT", path, &token, body).await;
+        http
+    };
+    let (path, bulk) = (queue.path(), format!("{}/bulk", queue.path()));
+    // Remembered while Redis does not answer.
+    until_backlog(0.0, 0.0).await;
+    stack.redis.pause().unwrap();
+    let first = request(&path, &[b'x'; 600]).await;
+    until_backlog(1.0, 600.0).await;
+    let second = request(&bulk, b"[1,2]").await;
+    until_backlog(3.0, 602.0).await;
+    let large = queue
+        .publish(vec![b'x'; 300])
+        .header("Enable-Job-Version", "yes")
+        .header("Job-Attr-a", &"x".repeat(100));
+    let text = r#"{"error":"too many publishes are waiting, please retry later"}"#;
+    let expect_refusal = |refused: tidegate_testkit::Answer| {
+        assert_eq!((refused.status, refused.text().as_str()), (503, text));
+        assert_eq!(refused.header("retry-after"), Some("1"));
+    };
+    expect_refusal(large.send().await.unwrap());
+    let leaving = request(&format!("{path}/job/{OTHER_ID}"), b"x").await;
+    until_backlog(4.0, 603.0).await;
+    for refused in [
+        queue.publish("x").send().await,
+        queue.republish(OTHER_ID, "x").send().await,
+        queue.publish_bulk(&["1".to_owned()]).send().await,
+    ] {
+        expect_refusal(refused.unwrap());
+    }
+    assert_eq!(api.metric("tidegate_publishes_rejected_total").await, 4.0);
+    // The replacement is in a call, and stays in it; a bulk that waits leaves.
+    drop(leaving);
+    drop(second);
+    until_backlog(2.0, 601.0).await;
+    let third = request(&path, b"").await;
+    until_backlog(3.0, 601.0).await;
+    stack.redis.resume().unwrap();
+    for mut answered in [first, third] {
+        answered.answer().await.unwrap().expect(201);
+    }
+    until_backlog(0.0, 0.0).await;
+    assert_eq!(queue.size().await, 3);
     stack.finish().await;
 }

@@ -95,12 +95,14 @@ async fn a_server_too_old_is_refused_with_its_version() {
 async fn another_layout_is_refused_with_both_stamps() {
     let stack = Stack::builder().start().await;
     for program in BOTH {
-        let config = "[pool.default]\nbuckets = 128";
-        let said = refused(program, &stack.redis, config).await.log;
-        assert!(
-            said.contains("buckets=256") && said.contains("buckets=128"),
-            "{said}"
-        );
+        for (setting, ours, other) in [
+            ("buckets = 128", "buckets=128", "buckets=256"),
+            ("slot_ms = 1000", "slot_ms=1000", "slot_ms=65536"),
+        ] {
+            let config = format!("[pool.default]\n{setting}");
+            let said = refused(program, &stack.redis, &config).await.log;
+            assert!(said.contains(ours) && said.contains(other), "{said}");
+        }
     }
     stack.finish().await;
 }

@@ -171,8 +171,9 @@ async fn what_is_neither_consume_nor_publish_is_not_limited() {
     queue.publish("x").id().await;
     assert!(queue.consume().job().await.is_some());
     assert_eq!((publish(&queue).await, consume(&queue).await), (429, 429));
+    let free = stack.queue_in(queue.namespace(), "q").await;
     for _ in 0..3 {
-        let id = queue.republish("unknown", "y").id().await;
+        let id = free.publish("y").id().await;
         assert_eq!(queue.peek().await.status, 200);
         queue.peek_job(&id).await.expect(200);
         queue.ack(&id).await;
@@ -182,6 +183,44 @@ async fn what_is_neither_consume_nor_publish_is_not_limited() {
         queue.purge_dead(1).await;
         queue.destroy().await;
     }
+    stack.finish().await;
+}
+
+/// Better than lmstfy on purpose: there a republish is not limited.
+#[tokio::test]
+async fn a_republish_takes_a_unit_as_a_publish_does() {
+    let stack = Stack::builder().start().await;
+    let queue = stack.queue("q").await;
+    limit(stack.api(0), &queue, 0, 2, HOUR).await;
+    let old = queue.publish("old").id().await;
+    let bad = async || {
+        let request = queue.republish(&old, "x").tries(0);
+        request.send().await.unwrap().status
+    };
+    // What does not succeed gives its unit back, which takes a moment.
+    for _ in 0..3 {
+        until("a bad republish", 400, bad).await;
+    }
+    let good = async || {
+        let request = queue.republish(&old, "new");
+        request.send().await.unwrap().status
+    };
+    until("republish", 201, good).await;
+    for refused in [
+        queue.republish("unknown", "x").send().await.unwrap(),
+        // The limit is looked at before the parameters.
+        queue
+            .republish("unknown", "x")
+            .tries(0)
+            .send()
+            .await
+            .unwrap(),
+        queue.publish("x").send().await.unwrap(),
+    ] {
+        assert_eq!(refused.status, 429);
+        assert_eq!(refused.text(), over_limit(&queue, "produce"));
+    }
+    assert_eq!(queue.size().await, 1);
     stack.finish().await;
 }
 

@@ -7,6 +7,7 @@
     reason = "helpers of tests fail by panicking, as tests do"
 )]
 
+mod abandoned_requests;
 mod api_killed;
 mod audited;
 mod clocks;
@@ -18,11 +19,15 @@ mod jobs;
 mod leases;
 mod ledger;
 mod memory_full;
+mod parked;
 mod pool_moves;
 mod pumps_disturbed;
 mod redis_away;
 mod redis_silent;
+mod revoked_tokens;
+mod seats_kept;
 mod shares;
+mod slow_link;
 mod stops;
 mod workers;
 

@@ -4,9 +4,9 @@ use std::collections::HashSet;
 
 use bytes::Bytes;
 use tidegate_core::NewJob;
-use tidegate_testkit::Stack;
+use tidegate_testkit::{Stack, eventually};
 
-use crate::fixture::{bucket, key, lanes, let_time_pass, store, until_used};
+use crate::fixture::{PATIENCE, bucket, key, lanes, store, until_used};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn consumers_that_wait_anywhere_get_the_jobs_of_new_lanes() {
@@ -59,7 +59,6 @@ async fn closed_lanes_are_served_until_they_are_empty_and_no_longer() {
     let delayed = publish(2, 3_600_000).await;
     let ready = publish(3, 0).await;
     assert_eq!(queue.set_lanes(api, 1).await, 4);
-    let_time_pass(&stack, &queue).await;
     // New jobs stay out of the closed lanes; those that are there are seen, consumed and acked.
     for _ in 0..10 {
         let id = queue.publish("x").id().await;
@@ -119,5 +118,64 @@ async fn an_api_that_starts_later_knows_the_lanes_from_its_first_request() {
     assert_eq!(queue.size().await, 20);
     let jobs = queue.consume().count(100).jobs().await;
     assert_eq!(jobs.len(), 20);
+    stack.finish().await;
+}
+
+/// A connection to the Redis of a stack.
+async fn connection(stack: &Stack) -> redis::aio::MultiplexedConnection {
+    let client = redis::Client::open(stack.redis.url()).unwrap();
+    client.get_multiplexed_async_connection().await.unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn lanes_whose_row_redis_lost_are_served_again() {
+    let stack = Stack::builder().apis(2).start().await;
+    let queue = stack.queue("orders").await;
+    queue.set_lanes(stack.api(0), 8).await;
+    for _ in 0..20 {
+        queue.publish("x").id().await;
+    }
+    let mut forget = redis::cmd("DEL");
+    let forget = forget.arg("tg:lanes");
+    forget
+        .exec_async(&mut connection(&stack).await)
+        .await
+        .unwrap();
+    until_used(stack.api(0), &queue, 8).await;
+    assert_eq!(lanes(stack.api(1), &queue).await, (1, 8));
+    for _ in 0..20 {
+        let consume = queue.at(stack.api(1)).consume();
+        let job = consume.timeout_s(10).ttr_s(600).job().await.unwrap();
+        queue.ack(&job.id).await;
+    }
+    until_used(stack.api(1), &queue, 1).await;
+    stack.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn lanes_that_were_closed_too_late_take_jobs_again() {
+    let stack = Stack::builder().start().await;
+    let queue = stack.queue("orders").await;
+    let (store, key) = (store(&stack).await, key(&queue));
+    let first = store.bucket_of(&key);
+    // By a process that acts on an older row, and by a row that a failover lost.
+    for later in [-1, 5] {
+        queue.set_lanes(stack.api(0), 4).await;
+        let row = store.lanes().rows().await.unwrap().row(&key);
+        let epoch = row.epoch.checked_add_signed(later).unwrap();
+        for lane in 1..4 {
+            assert!(store.close_lane(key.lane(lane), epoch).await.unwrap());
+        }
+        let published = async || {
+            let id = queue.publish("x").id().await;
+            queue.ack(&id).await;
+            if bucket(&id) == first {
+                Err(id)
+            } else {
+                Ok(())
+            }
+        };
+        eventually("a job is in another lane", PATIENCE, published).await;
+    }
     stack.finish().await;
 }

@@ -53,17 +53,6 @@ pub(crate) fn bucket(id: &str) -> u16 {
     id.parse::<JobId>().unwrap().bucket()
 }
 
-/// Lets so much time pass since lanes of a queue were closed that they may be taken out of use.
-pub(crate) async fn let_time_pass(stack: &Stack, queue: &Queue) {
-    let (open, used) = lanes(stack.api(0), queue).await;
-    let client = redis::Client::open(stack.redis.url()).unwrap();
-    let mut connection = client.get_multiplexed_async_connection().await.unwrap();
-    let mut set = redis::cmd("HSET");
-    set.arg("tg:lanes").arg(key(queue).to_string());
-    let set = set.arg(format!("{open} {used} 1"));
-    set.exec_async(&mut connection).await.unwrap();
-}
-
 /// Waits until so many lanes of a queue are in use.
 pub(crate) async fn until_used(api: &Daemon, queue: &Queue, used: u64) {
     let settled = async || match lanes(api, queue).await {

@@ -8,6 +8,6 @@ mod admin;
 mod counts;
 mod fairness;
 mod fixture;
-mod late_publish;
+mod stalled_publish;
 mod traffic;
 mod verbs;

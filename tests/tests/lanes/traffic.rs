@@ -8,7 +8,7 @@ use rand::RngExt;
 use tidegate_testkit::world::Totals;
 use tidegate_testkit::{Queue, Stack, eventually, figure, random};
 
-use crate::fixture::{PATIENCE, let_time_pass, until_used};
+use crate::fixture::{PATIENCE, until_used};
 
 const CHANGES: usize = 25;
 const JOBS_PER_CHANGE: usize = 60;
@@ -121,7 +121,6 @@ async fn no_job_is_lost_or_doubled_while_lanes_come_and_go() {
         published.len()
     ));
     assert_eq!(stack.totals().await, Totals::default());
-    let_time_pass(&stack, &queue).await;
     until_used(stack.api(1), &queue, 1).await;
     stack.finish().await;
 }

@@ -7,6 +7,7 @@
 
 mod cluster;
 mod cluster_audit;
+mod cluster_consumers;
 mod cluster_failover;
 mod cluster_tls;
 mod direct;

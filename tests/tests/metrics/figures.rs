@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use tidegate_testkit::{Daemon, Queue, RawHttp, Stack, eventually};
+use tidegate_testkit::{Daemon, Queue, RawHttp, Stack, eventually, redis};
 
 use crate::exposition::{Family, by, parse};
 
@@ -265,4 +265,65 @@ async fn many_scrapes_at_once_read_redis_once() {
     queue.publish("x").id().await;
     assert_eq!(of_queue(&told(api).await, sizes, &queue), Some(1.0));
     stack.finish().await;
+}
+
+/// Requests that are sent while a call is in flight go together in the next one, as long as it stays small.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn attributes_count_in_the_size_of_a_call() {
+    const BULKS: usize = 5;
+    let tokens = redis();
+    let admin_store = format!("[admin_store]\nurl = \"{}\"", tokens.url());
+    let config = format!("[metrics]\nrefresh = \"1m\"\n{admin_store}");
+    let stack = Stack::builder().api_config(&config).start().await;
+    let (api, queue) = (stack.api(0), stack.queue("q").await);
+    let calls = async || {
+        let name = "infra_lmstfy_redis_qps";
+        api.metric_where(name, "command=\"publish\"").await
+    };
+    queue.publish("x").id().await;
+    let mut before = calls().await;
+    // Each job has 1649 bytes. 5 bulks of 8 jobs are too much for one call and go in two; a bulk of 12 jobs is too
+    // much to share a call.
+    for (jobs, calls_expected) in [(8, 2.0), (12, BULKS as f64)] {
+        stack.redis.pause().unwrap();
+        let mut answers = vec![publish(api, &queue, &queue.path(), "first").await];
+        until_backlog(api, 1).await;
+        let bodies = format!("[{}]", vec!["1"; jobs].join(","));
+        let path = format!("{}/bulk", queue.path());
+        for bulk in 1..=BULKS {
+            answers.push(publish(api, &queue, &path, &bodies).await);
+            until_backlog(api, 1 + bulk * jobs).await;
+        }
+        stack.redis.resume().unwrap();
+        for mut answered in answers {
+            answered.answer().await.unwrap().expect(201);
+        }
+        let after = calls().await;
+        assert_eq!(after - before, 1.0 + calls_expected, "{jobs} jobs");
+        before = after;
+    }
+    stack.finish().await;
+}
+
+/// Sends a publish with 16 attributes of 103 bytes.
+async fn publish(api: &Daemon, queue: &Queue, path: &str, body: &str) -> RawHttp {
+    let attributes = (10..26).map(|number| (format!("Job-Attr-k{number}"), "x".repeat(100)));
+    let others = [
+        ("X-Token".to_owned(), queue.token().to_owned()),
+        ("Enable-Job-Version".to_owned(), "yes".to_owned()),
+    ];
+    let headers: Vec<_> = others.into_iter().chain(attributes).collect();
+    let mut http = RawHttp::connect(api.listen()).await;
+    http.request("PUT", path, &headers, body.as_bytes()).await;
+    http
+}
+
+async fn until_backlog(api: &Daemon, jobs: usize) {
+    eventually("the backlog", Duration::from_secs(20), async || {
+        match api.metric("tidegate_publish_backlog_jobs").await {
+            found if found == jobs as f64 => Ok(()),
+            found => Err(found),
+        }
+    })
+    .await;
 }

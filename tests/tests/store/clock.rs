@@ -3,9 +3,10 @@
 use std::time::{Duration, Instant};
 
 use tidegate_core::NewJob;
-use tidegate_store::{Acked, MovedDue};
+use tidegate_store::{Acked, Leased, MovedDue};
+use tidegate_testkit::world;
 
-use crate::fixture::{START, TOKEN, delayed, fixture, job};
+use crate::fixture::{Fixture, START, TOKEN, delayed, fixture, job};
 
 fn expiring(body: &str, ttl_ms: u64) -> NewJob {
     NewJob {
@@ -181,4 +182,110 @@ async fn without_a_stopped_clock_redis_decides_and_is_never_early() {
             break;
         }
     }
+}
+
+/// One call, as a pump makes it; returns how many jobs it made ready, and whether it says that more are due.
+async fn move_once(f: &Fixture, now_ms: u64, limit: u64) -> (usize, bool) {
+    match f.store.at(now_ms).move_due(0, TOKEN, limit).await.unwrap() {
+        MovedDue::Done {
+            latenesses_ms,
+            more,
+            ..
+        } => (latenesses_ms.len(), more),
+        MovedDue::NotLeading => panic!("the test leads every bucket"),
+    }
+}
+
+#[tokio::test]
+async fn a_clock_that_is_set_back_does_not_hold_up_what_is_due() {
+    const AHEAD_MS: u64 = 60_000;
+    let f = fixture().await;
+    for _ in 0..4 {
+        let jobs = vec![delayed("x", 1000); 64];
+        f.store
+            .at(START)
+            .publish(&f.queue, &jobs, None)
+            .await
+            .unwrap();
+    }
+    // Due for a second when the clock goes back: one call was made while it was ahead.
+    let now_ms = START + 2000;
+    assert_eq!(move_once(&f, now_ms + AHEAD_MS, 64).await, (64, true));
+    world::check(&f.redis.url()).await;
+    for left in [2, 1, 0] {
+        assert_eq!(move_once(&f, now_ms, 64).await, (64, left > 0));
+    }
+    assert_eq!(move_once(&f, now_ms, 64).await, (0, false));
+    world::check(&f.redis.url()).await;
+}
+
+/// What was due by the clock that was ahead is not due any more, and comes at its time.
+#[tokio::test]
+async fn a_backlog_that_is_not_due_by_the_clock_that_was_set_back_comes_at_its_time() {
+    let f = fixture().await;
+    let jobs = vec![delayed("x", 40_000); 64];
+    f.store
+        .at(START)
+        .publish(&f.queue, &jobs, None)
+        .await
+        .unwrap();
+    assert_eq!(move_once(&f, START + 60_000, 16).await, (16, true));
+    let moved = f.move_due(START + 1000).await;
+    assert_eq!(
+        (moved.ready, moved.next_in),
+        (0, Some(Duration::from_millis(39_000)))
+    );
+    assert_eq!(move_once(&f, START + 39_999, 64).await, (0, false));
+    assert_eq!(move_once(&f, START + 40_000, 64).await, (48, false));
+    world::check(&f.redis.url()).await;
+}
+
+/// Pumps with memberships of different lengths; one dies after the clock was set back, one before.
+#[tokio::test]
+async fn a_dead_pump_leaves_the_roster_in_its_time_whatever_the_clock_was_set_to() {
+    const BACK_MS: u64 = 60_000;
+    let f = fixture().await;
+    let join = async |now_ms: u64, pump: &str, ttl_ms: u64| {
+        let roster = f.store.at(now_ms).roster_join(pump, ttl_ms).await.unwrap();
+        (roster.instances, roster.next_end_in_ms, roster.is_new)
+    };
+    let listed =
+        |pumps: &[&str]| -> Vec<String> { pumps.iter().map(ToString::to_string).collect() };
+    let ahead = START + BACK_MS;
+    join(ahead, "dies-before", 3000).await;
+    join(ahead, "slow", 10_000).await;
+    join(ahead, "dies-after", 3000).await;
+    join(ahead + 1000, "lives", 3000).await;
+    // Set back: what was left of each membership is left, and none is prolonged by the difference.
+    let roster = join(START + 1000, "dies-after", 3000).await;
+    let all = listed(&["dies-before", "dies-after", "lives", "slow"]);
+    assert_eq!(roster, (all, 2000, false));
+    let roster = join(START + 3000, "lives", 3000).await;
+    let left = listed(&["dies-after", "lives", "slow"]);
+    assert_eq!(roster, (left, 1000, false), "dies-before has left");
+    let roster = join(START + 4000, "lives", 3000).await;
+    assert_eq!(roster.0, listed(&["lives", "slow"]), "dies-after has left");
+    assert!(
+        join(START + 9999, "lives", 3000).await.2,
+        "its membership ended like the others"
+    );
+    let roster = join(START + 10_000, "lives", 3000).await;
+    assert_eq!(roster, (listed(&["lives"]), 3000, false), "slow has left");
+}
+
+/// The lock of a pump that died after the clock was set back can be taken when its membership ends.
+#[tokio::test]
+async fn the_locks_of_a_dead_pump_are_free_in_time_whatever_the_clock_was_set_to() {
+    let f = fixture().await;
+    let ahead = f.store.at(START + 60_000);
+    ahead.roster_join(TOKEN, 3000).await.unwrap();
+    let take = async |now_ms: u64| {
+        let store = f.store.at(now_ms);
+        let roster = store.roster_join("other", 3000).await.unwrap();
+        let taken = store.lease_acquire(0, "other", &roster.instances).await;
+        taken.unwrap()
+    };
+    assert_eq!(take(START).await, Leased::NotOurs);
+    assert_eq!(take(START + 2999).await, Leased::NotOurs);
+    assert_eq!(take(START + 3000).await, Leased::Ours);
 }

@@ -150,6 +150,9 @@ async fn a_deployment_with_another_number_of_buckets_is_refused() {
     };
     assert_eq!(
         (found.as_str(), ours.as_str()),
-        ("layout=1 buckets=1", "layout=1 buckets=2")
+        (
+            "layout=1 buckets=1 slot_ms=65536",
+            "layout=1 buckets=2 slot_ms=65536"
+        )
     );
 }

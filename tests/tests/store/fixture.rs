@@ -35,6 +35,14 @@ pub(crate) async fn fixture_on(options: RedisOptions) -> Fixture {
     connected(redis, Vec::new(), config).await
 }
 
+/// A store whose far slots are so wide.
+pub(crate) async fn fixture_with_slots(slot_ms: u32) -> Fixture {
+    let redis = RedisOptions::new().start();
+    let mut config = StoreConfig::new(redis.url());
+    config.slot_ms = slot_ms;
+    connected(redis, Vec::new(), config).await
+}
+
 /// A store on a cluster of three servers and their replicas.
 pub(crate) async fn fixture_on_cluster() -> Fixture {
     let mut servers = RedisOptions::new().start_cluster(3).servers;

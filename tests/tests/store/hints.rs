@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use tidegate_core::NewJob;
 use tidegate_store::{Cancelled, LoadedSlot};
+use tidegate_testkit::world;
 
-use crate::fixture::{LEAD_MS, Moved, START, TOKEN, delayed, fixture, job};
+use crate::fixture::{Fixture, LEAD_MS, Moved, START, TOKEN, delayed, fixture, job};
 
 #[tokio::test]
 async fn one_reserve_finds_the_live_job_behind_any_number_of_stale_hints() {
@@ -200,6 +201,50 @@ async fn a_list_of_nothing_but_stale_hints_takes_no_memory() {
         let _ = store.ack(&f.queue, id, None).await.unwrap();
         assert_eq!(f.keys_of_jobs(), Vec::<String>::new());
     }
+}
+
+/// The number of hints in all far slots.
+fn far_hints(f: &Fixture) -> usize {
+    let script = "local hints = 0
+                  for _, key in ipairs(redis.call('KEYS', 'tg:0:{8209}:far:*')) do
+                    hints = hints + redis.call('LLEN', key)
+                  end
+                  return hints";
+    let mut count = redis::cmd("EVAL");
+    count.arg(script).arg(0);
+    count.query(&mut f.connection()).unwrap()
+}
+
+#[tokio::test]
+async fn a_job_that_was_leased_many_times_keeps_one_far_hint_of_each_slot_that_is_loaded() {
+    const CYCLES: u64 = 50;
+    let f = fixture().await;
+    let new = NewJob {
+        tries: 1000,
+        ..job("a")
+    };
+    let id = f.publish(START, new).await;
+    // Leases that end in two slots, then one that ends in a third.
+    let slots_ms = [5 * 65_536, 8 * 65_536];
+    for ttr_ms in slots_ms {
+        for _ in 0..CYCLES {
+            assert_eq!(f.reserve(START, 1, ttr_ms).await, ["a"]);
+            let _ = f.store.at(START).release(&f.queue, id, 1).await.unwrap();
+        }
+    }
+    let last_ms = 20 * 65_536;
+    assert_eq!(f.reserve(START, 1, last_ms).await, ["a"]);
+    assert_eq!(far_hints(&f), 2 * CYCLES as usize + 1);
+    for (ttr_ms, expected) in slots_ms.into_iter().zip([CYCLES as usize + 2, 3]) {
+        let store = f.store.at(START + ttr_ms - LEAD_MS);
+        let loaded = store.load_slot(0, TOKEN, 512).await.unwrap();
+        assert!(matches!(loaded, LoadedSlot::Done { loaded: 1, .. }));
+        assert_eq!(far_hints(&f), expected);
+    }
+    assert_eq!(f.move_due(START + last_ms - 1).await.ready, 0);
+    assert_eq!(f.move_due(START + last_ms).await.ready, 1);
+    assert_eq!(far_hints(&f), 0);
+    world::check(&f.redis.url()).await;
 }
 
 #[tokio::test]

@@ -1,5 +1,5 @@
-//! Two pods and two pumps call the real scripts in random order: answers are lost and calls repeated,
-//! locks stolen, scripts forgotten by the server, and pumps work in steps of one or two hints.
+//! Two pods and two pumps call the real scripts in random order: answers are lost and calls repeated, the clock is set
+//! back, locks stolen, scripts forgotten by the server, and pumps work in steps of one or two hints.
 //!
 //! After each step the world must be whole, and what was handed out must be what was promised. The
 //! seed is printed; `TIDEGATE_SEED=<seed>` repeats a run, and a failing sequence is shortened.
@@ -39,7 +39,8 @@ impl Run<'_> {
 
     async fn step(&mut self, step: &Step) {
         match *step {
-            Step::Tick { after_ms } => self.now_ms += after_ms,
+            Step::Tick { after_ms } => self.set_clock(self.now_ms + after_ms),
+            Step::SetBack { by_ms } => self.set_clock(self.now_ms - by_ms),
             Step::Publish {
                 jobs,
                 delay_ms,
@@ -100,6 +101,11 @@ impl Run<'_> {
                 flush.exec(&mut self.fixture.connection()).unwrap();
             }
         }
+    }
+
+    fn set_clock(&mut self, now_ms: u64) {
+        self.now_ms = now_ms;
+        self.judge.clock(now_ms);
     }
 
     async fn publish(&mut self, jobs: &[NewJob], calls: u8) {
@@ -198,7 +204,7 @@ impl Run<'_> {
     /// A pump that goes on alone brings every job home.
     async fn finish(&mut self) {
         for id in self.judge.ids() {
-            if self.judge.must_be_there(id, self.now_ms) {
+            if self.judge.must_be_there(id) {
                 let peeked = self
                     .store()
                     .peek_job(&self.fixture.queue, id)
@@ -236,6 +242,7 @@ async fn run(fixture: &Fixture, steps: &[Step]) {
         judge: Judge::default(),
         held: Default::default(),
     };
+    run.set_clock(START);
     run.step(&Step::Steal { pump: 0 }).await;
     for step in steps {
         run.step(step).await;

@@ -1,16 +1,20 @@
 //! A queue in several buckets: which lane has what, and how many lanes there are.
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::time::Duration;
 
-use tidegate_core::{JobId, LaneCounts, QueueKey};
-use tidegate_store::{Acked, Cancelled, Claim, Done, Lanes, Released, Stats, Store, StoreConfig};
+use tidegate_core::keys::Buckets;
+use tidegate_core::{JobId, LaneCounts, LaneRow, QueueKey};
+use tidegate_store::{
+    Acked, AuditEvent, AuditOptions, Cancelled, Claim, Defect, Done, Lanes, Released, Stats, Store,
+    StoreConfig,
+};
 use tidegate_testkit::{RedisOptions, RedisServer, world};
 
-use crate::fixture::{START, delayed, job};
+use crate::fixture::{Fixture, START, delayed, fixture, job};
 
 const BUCKETS: u32 = 16;
-const QUIET: Duration = Duration::from_millis(1000);
 
 async fn store_of_buckets() -> (RedisServer, Store, QueueKey) {
     let redis = RedisOptions::new().start();
@@ -108,43 +112,220 @@ async fn a_job_is_replaced_in_its_own_lane_only() {
 }
 
 async fn row(lanes: &Lanes, queue: &QueueKey) -> Option<LaneCounts> {
-    lanes.list().await.unwrap().get(queue).copied()
+    let rows = lanes.rows().await.unwrap();
+    rows.by_queue.get(queue).map(|row| row.counts)
+}
+
+/// Closes these lanes of a queue, as the row says; how many are closed, from the last one on.
+async fn close(store: &Store, queue: &QueueKey, row: LaneRow, lanes: Range<u16>) -> u16 {
+    let mut closed = 0;
+    for lane in lanes.rev() {
+        if !store.close_lane(queue.lane(lane), row.epoch).await.unwrap() {
+            break;
+        }
+        closed += 1;
+    }
+    closed
+}
+
+async fn is_closed(store: &Store, queue: &QueueKey, lane: u16) -> bool {
+    let jobs = [job("x")];
+    let published = store.publish_unless_closed(queue.lane(lane), &jobs, None);
+    let published = published.await.unwrap();
+    if let Some(published) = &published {
+        let _ = store.ack(queue, published.ids[0], None).await.unwrap();
+    }
+    published.is_none()
 }
 
 #[tokio::test]
-async fn closed_lanes_stay_in_use_until_they_were_found_empty_a_while_after() {
-    let (_redis, store, queue) = store_of_buckets().await;
-    let at = |ms| store.at(START + ms).lanes();
-    let settled = async |ms, were, still| at(ms).settle(&queue, were, still, QUIET).await.unwrap();
-    assert_eq!(row(&at(0), &queue).await, None);
-    assert_eq!(at(0).set(&queue, 8).await.unwrap(), counts(8, 8));
-    assert_eq!(row(&at(0), &queue).await, Some(counts(8, 8)));
-    assert_eq!(at(100).set(&queue, 2).await.unwrap(), counts(2, 8));
-    assert!(!settled(1099, counts(2, 8), 2).await, "closed just now");
-    assert_eq!(at(1100).set(&queue, 4).await.unwrap(), counts(4, 8));
-    assert!(!settled(1100, counts(2, 8), 2).await, "opened meanwhile");
-    assert!(settled(1100, counts(4, 8), 6).await, "closed at 100");
-    assert_eq!(at(1200).set(&queue, 1).await.unwrap(), counts(1, 6));
-    assert!(!settled(2199, counts(1, 6), 1).await);
-    assert!(settled(2200, counts(1, 6), 1).await);
-    assert_eq!(
-        row(&at(0), &queue).await,
-        None,
-        "as one that never had more"
+async fn closed_lanes_stay_in_use_until_they_are_closed_in_their_buckets() {
+    let (redis, store, queue) = store_of_buckets().await;
+    let lanes = store.lanes();
+    assert_eq!(row(&lanes, &queue).await, None);
+    let raised = lanes.set(&queue, 8).await.unwrap();
+    assert_eq!(raised.counts, counts(8, 8));
+    let lowered = lanes.set(&queue, 2).await.unwrap();
+    assert_eq!(lowered.counts, counts(2, 8));
+    assert!(lowered.epoch > raised.epoch);
+    assert_eq!(close(&store, &queue, lowered, 2..8).await, 6);
+    assert!(!lanes.settle(&queue, raised, 2).await.unwrap());
+    assert!(lanes.settle(&queue, lowered, 2).await.unwrap());
+    assert_eq!(row(&lanes, &queue).await, Some(counts(2, 2)));
+    assert!(!is_closed(&store, &queue, 1).await && is_closed(&store, &queue, 2).await);
+    let lowered = lanes.set(&queue, 1).await.unwrap();
+    assert_eq!(close(&store, &queue, lowered, 1..2).await, 1);
+    assert!(lanes.settle(&queue, lowered, 1).await.unwrap());
+    assert_eq!(row(&lanes, &queue).await, None, "unchanged from the start");
+    let other = QueueKey::try_from("shop/other").unwrap();
+    let of_other = lanes.set(&other, 2).await.unwrap();
+    assert!(
+        of_other.epoch > lowered.epoch,
+        "a queue that comes back gets a later epoch"
     );
+    world::check(&redis.url()).await;
 }
 
 #[tokio::test]
-async fn a_lane_that_a_job_came_to_late_is_in_use_again() {
+async fn a_late_settle_does_not_hide_jobs_that_came_after_its_look() {
     let (_redis, store, queue) = store_of_buckets().await;
-    let at = |ms| store.at(START + ms).lanes();
-    let settled = async |ms, were| at(ms).settle(&queue, were, 1, QUIET).await.unwrap();
-    assert_eq!(at(0).cover(&queue, 4).await.unwrap(), counts(1, 4));
-    assert!(!settled(999, counts(1, 4)).await);
-    assert_eq!(at(1500).cover(&queue, 3).await.unwrap(), counts(1, 4));
-    // It may have looked before the job came.
-    assert!(!settled(2499, counts(1, 4)).await);
-    assert!(settled(2500, counts(1, 4)).await);
-    assert_eq!(at(0).set(&queue, 8).await.unwrap(), counts(8, 8));
-    assert_eq!(at(0).cover(&queue, 3).await.unwrap(), counts(8, 8));
+    let lanes = store.lanes();
+    lanes.set(&queue, 8).await.unwrap();
+    let looked_at = lanes.set(&queue, 2).await.unwrap();
+    assert_eq!(close(&store, &queue, looked_at, 2..8).await, 6);
+    let raised = lanes.set(&queue, 8).await.unwrap();
+    store.open_lane(queue.lane(5), raised.epoch).await.unwrap();
+    let jobs = [job("x")];
+    store.publish(queue.lane(5), &jobs, None).await.unwrap();
+    let lowered = lanes.set(&queue, 2).await.unwrap();
+    assert_eq!(lowered.counts, looked_at.counts);
+    assert!(
+        !lanes.settle(&queue, looked_at, 2).await.unwrap(),
+        "lane 5 holds a job"
+    );
+    assert_eq!(close(&store, &queue, lowered, 2..8).await, 2);
+}
+
+/// The only bucket of a fixture has the first lane of its queue. To the scripts it is a lane like any other.
+async fn closes(f: &Fixture, now_ms: u64) -> bool {
+    let lane = f.queue.lane(0);
+    f.store.at(now_ms).close_lane(lane, 1).await.unwrap()
+}
+
+#[tokio::test]
+async fn a_lane_that_holds_a_job_in_any_state_is_not_closed() {
+    let f = fixture().await;
+    for job in [
+        job("ready"),
+        delayed("near", 1000),
+        delayed("far", 3_600_000),
+    ] {
+        let id = f.publish(START, job.clone()).await;
+        assert!(!closes(&f, START).await, "{job:?}");
+        let _ = f.store.ack(&f.queue, id, None).await.unwrap();
+    }
+    let id = f.publish(START, job("leased, then dead")).await;
+    assert_eq!(f.reserve(START, 1, 10).await.len(), 1);
+    assert!(!closes(&f, START).await);
+    assert_eq!(f.move_due(START + 20).await.buried, 1);
+    assert!(!closes(&f, START + 20).await);
+    let _ = f.store.ack(&f.queue, id, None).await.unwrap();
+    assert!(closes(&f, START + 20).await);
+    world::check(&f.redis.url()).await;
+}
+
+#[tokio::test]
+async fn a_wrong_count_does_not_close_a_lane_and_stale_hints_do_not_keep_it_open() {
+    let f = fixture().await;
+    let client = redis::Client::open(f.redis.url()).unwrap();
+    let mut redis = client.get_multiplexed_async_connection().await.unwrap();
+    let mut add = async |count: &str, jobs: i64| {
+        let mut add = redis::cmd("HINCRBY");
+        let add = add.arg("tg:0:{8209}:q:1").arg(count).arg(jobs);
+        add.exec_async(&mut redis).await.unwrap();
+    };
+    for (job, count) in [(job("ready"), "ready"), (delayed("near", 1000), "delayed")] {
+        let id = f.publish(START, job).await;
+        add(count, -1).await;
+        assert!(!closes(&f, START).await, "a live hint of {count}");
+        add(count, 1).await;
+        let cancelled = f.store.at(START).cancel(&f.queue, id).await.unwrap();
+        assert!(matches!(cancelled, Cancelled::Done { .. }));
+    }
+    assert!(closes(&f, START).await);
+}
+
+#[tokio::test]
+async fn a_closed_lane_has_no_jobs_to_any_verb_and_is_opened_by_a_later_epoch_only() {
+    let f = fixture().await;
+    let (store, queue) = (&f.store, &f.queue);
+    let close = async |epoch| store.close_lane(queue.lane(0), epoch).await.unwrap();
+    let open = async |epoch| store.open_lane(queue.lane(0), epoch).await.unwrap();
+    // A lane that no job ever came to, and one that had some.
+    for (first, had_jobs) in [(1, false), (11, true)] {
+        for epoch in [first, first + 2, first] {
+            assert!(close(epoch).await, "the latest epoch stays");
+        }
+        assert!(is_closed(store, queue, 0).await);
+        assert!(store.publish(queue, &[job("x")], None).await.is_err());
+        assert_eq!(store.stats(queue).await.unwrap(), Stats::default());
+        assert_eq!(f.reserve(START, 1, 10).await, [""; 0]);
+        assert_eq!(store.peek_ready(queue).await.unwrap(), None);
+        assert_eq!(store.respawn(queue, 10, 0).await.unwrap(), 0);
+        assert_eq!(store.purge_ready(queue).await.unwrap(), 0);
+        assert_eq!(store.purge_dead(queue, 10).await.unwrap(), 0);
+        assert_eq!(open(first + 1).await, Some(first + 2));
+        assert_eq!(open(first + 2).await, Some(first + 2));
+        assert!(is_closed(store, queue, 0).await);
+        assert_eq!(open(first + 3).await, None);
+        assert!(!is_closed(store, queue, 0).await);
+        assert_eq!(store.all_queues().await.unwrap().len(), 1, "{had_jobs}");
+    }
+    let closed_with_body = [job(&"x".repeat(20_000))];
+    assert!(close(21).await);
+    let publish = store.publish_unless_closed(queue, &closed_with_body, None);
+    assert!(publish.await.unwrap().is_none());
+    // What was uploaded for it expires.
+    world::check(&f.redis.url()).await;
+}
+
+async fn audit(store: &Store, repair: bool) -> Vec<(Defect, bool)> {
+    let options = AuditOptions {
+        buckets: vec![],
+        repair,
+        pause: Duration::ZERO,
+    };
+    let mut found = Vec::new();
+    let mut note = |event| {
+        if let AuditEvent::Found(finding) = event {
+            found.push((finding.defect, finding.mended));
+        }
+    };
+    store.audit(&options, &mut note).await.unwrap();
+    found
+}
+
+#[tokio::test]
+async fn an_audit_finds_lanes_with_jobs_that_no_consumer_looks_into() {
+    let (redis, store, queue) = store_of_buckets().await;
+    let lanes = store.lanes();
+    lanes.set(&queue, 8).await.unwrap();
+    publish(&store, &queue, 8).await;
+    // Lanes that are closed, and hold nothing.
+    let other = QueueKey::try_from("shop/other").unwrap();
+    let of_other = lanes.set(&other, 4).await.unwrap();
+    publish(&store, &other, 4).await;
+    for lane in 0..4 {
+        store.purge_ready(other.lane(lane)).await.unwrap();
+    }
+    close(&store, &other, of_other, 1..4).await;
+    assert_eq!(audit(&store, false).await, []);
+    // The table and a bucket as no order of calls makes them.
+    let client = redis::Client::open(redis.url()).unwrap();
+    let mut connection = client.get_multiplexed_async_connection().await.unwrap();
+    let mut set = async |key: &str, value: &str| {
+        let mut set = redis::cmd("HSET");
+        let set = set.arg(key).arg(queue.to_string()).arg(value);
+        set.exec_async(&mut connection).await.unwrap();
+    };
+    set("tg:lanes", "1 7 1").await;
+    let bucket = store.bucket_of(queue.lane(2));
+    let queues = Buckets::new(BUCKETS).keys(bucket).queues();
+    set(&queues, "closed 9 1").await;
+    let name = || queue.to_string();
+    let unserved = |lane| Defect::LaneNotServed { name: name(), lane };
+    let found = async |repair| {
+        let mut found = audit(&store, repair).await;
+        found.sort_by_key(|(defect, _)| defect.to_string());
+        found
+    };
+    let all = |mended| [2, 7].map(|lane| (unserved(lane), mended));
+    assert_eq!(found(false).await, all(false));
+    assert_eq!(found(true).await, all(true));
+    assert_eq!(found(true).await, []);
+    assert_eq!(row(&lanes, &queue).await, Some(counts(1, 8)));
+    for lane in 0..8 {
+        assert_eq!(store.stats(queue.lane(lane)).await.unwrap().ready, 2);
+    }
+    world::check(&redis.url()).await;
 }

@@ -87,7 +87,7 @@ async fn a_publish_to_a_cluster_whose_answer_is_lost_is_not_sent_again() {
     let mut proxies = Vec::new();
     for server in &servers {
         let listen = (PROXIES, server.port()).into();
-        proxies.push(FaultProxy::start_at(listen, server.address(), 0).await);
+        proxies.push(FaultProxy::start_at(listen, server.address(), Duration::ZERO, 0).await);
     }
     let mut config = StoreConfig::new("");
     config.cluster = vec![format!("redis://{}", proxies[0].address())];

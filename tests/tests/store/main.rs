@@ -8,6 +8,7 @@
 
 mod audit;
 mod audit_large;
+mod audit_under_load;
 mod chunks;
 mod clock;
 mod corrupt;
@@ -16,6 +17,8 @@ mod fixture;
 mod hints;
 mod interleavings;
 mod lanes;
+mod lanes_random;
+mod largest_calls;
 mod limits;
 mod list_queues;
 mod lost_answers;
@@ -24,6 +27,8 @@ mod model;
 mod outside_bodies;
 mod pump_verbs;
 mod random_cases;
+mod slot_width;
 mod stalled_transfers;
 mod turns;
 mod verbs;
+mod wrong_counts;

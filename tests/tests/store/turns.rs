@@ -111,3 +111,72 @@ async fn far_timers_come_back_to_the_queue_they_belong_to() {
         (70, 1)
     );
 }
+
+/// A call with one place, and calls with many, while queues become due all the time.
+#[tokio::test]
+async fn neither_backlogs_nor_queues_that_become_due_keep_the_others_waiting() {
+    const BACKLOGS: usize = 20;
+    let f = fixture().await;
+    let mut backlogs = Vec::new();
+    for number in 0..BACKLOGS {
+        backlogs.push(publish(&f, &format!("backlog-{number}"), 32, 1000).await);
+    }
+    let mut now_ms = START + 1000;
+    assert_eq!(call(&f, now_ms).await, (64, true));
+    assert_eq!(call(&f, now_ms).await, (64, true));
+    // From now on 30 more queues become due with each call.
+    let mut latest = Vec::new();
+    for step in 0..6 {
+        now_ms += 1;
+        for number in 0..30 {
+            latest.push(publish(&f, &format!("due-{step}-{number}"), 1, now_ms - START).await);
+        }
+        let before = sum(&f, &backlogs).await;
+        let before_due = sum(&f, &latest).await;
+        assert_eq!(call(&f, now_ms).await, (64, true));
+        let moved = sum(&f, &backlogs).await - before;
+        assert!(moved >= 24, "{moved} of the backlogs");
+        let moved = sum(&f, &latest).await - before_due;
+        assert!(moved >= 8, "{moved} of the queues that have become due");
+    }
+    while call(&f, now_ms).await.1 {}
+    assert_eq!(sum(&f, &backlogs).await, BACKLOGS as u64 * 32);
+    assert_eq!(sum(&f, &latest).await, 180);
+    world::check(&f.redis.url()).await;
+}
+
+async fn sum(f: &Fixture, queues: &[QueueKey]) -> u64 {
+    let mut sum = 0;
+    for queue in queues {
+        sum += ready_in(f, queue).await;
+    }
+    sum
+}
+
+/// Turns have nothing to do with time: they hold whatever the clock is set to.
+#[tokio::test]
+async fn backlogs_take_turns_in_the_same_order_when_the_clock_is_set_back() {
+    let f = fixture().await;
+    let mut queues = Vec::new();
+    for number in 0..32 {
+        queues.push(publish(&f, &format!("burst-{number}"), 64, 1000).await);
+    }
+    let mut now_ms = START + 60_000;
+    let mut calls = async |calls: usize| {
+        for _ in 0..calls {
+            assert_eq!(call(&f, now_ms).await, (64, true));
+            now_ms -= 5_000;
+        }
+    };
+    // Each queue has had a turn. Then 64 turns are two for each of 32 queues, of 4 jobs each.
+    calls(3).await;
+    let mut before = Vec::new();
+    for queue in &queues {
+        before.push(ready_in(&f, queue).await);
+    }
+    calls(4).await;
+    for (queue, before) in queues.iter().zip(before) {
+        assert_eq!(ready_in(&f, queue).await, before + 8, "{queue}");
+    }
+    world::check(&f.redis.url()).await;
+}

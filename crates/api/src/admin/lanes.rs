@@ -87,12 +87,12 @@ pub(super) async fn list(
     State(app): State<Arc<App>>,
     query: Query<'static>,
 ) -> Result<Response<Body>, LanesRefusal> {
-    let counts = pool(&app, &query)?.lanes.read().await?;
-    let mut rows: Vec<_> = counts.iter().collect();
+    let table = pool(&app, &query)?.lanes.read().await?;
+    let mut rows: Vec<_> = table.by_queue.iter().collect();
     rows.sort();
     let rows = rows.into_iter();
     let shown: Vec<Shown<'_>> = rows
-        .map(|(queue, counts)| Shown::new(queue, *counts))
+        .map(|(queue, row)| Shown::new(queue, row.counts))
         .collect();
     Ok(json::answer(StatusCode::OK, &shown))
 }
@@ -103,8 +103,8 @@ pub(super) async fn show(
     query: Query<'static>,
 ) -> Result<Response<Body>, LanesRefusal> {
     let queue = named(&namespace, &queue)?;
-    let counts = pool(&app, &query)?.lanes.read().await?;
-    let counts = counts.get(&queue).copied().unwrap_or_default();
+    let table = pool(&app, &query)?.lanes.read().await?;
+    let counts = table.row(&queue).counts;
     Ok(json::answer(StatusCode::OK, &Shown::new(&queue, counts)))
 }
 

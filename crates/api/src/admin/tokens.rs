@@ -23,6 +23,7 @@ use crate::lmstfy::error::Refusal;
 use crate::lmstfy::json;
 use crate::lmstfy::query::Query;
 use crate::pool::Pool;
+use crate::revocation::end_waits;
 use crate::tokens::generate;
 
 const USER_TOKEN_LENGTH_MIN: usize = 20;
@@ -163,6 +164,7 @@ pub(super) async fn delete(
     if let Ok(namespace) = Namespace::try_from(namespace.as_str()) {
         app.tokens.delete(&pool.name, &namespace, token).await?;
         let holder = app.tokens.named_holder(&pool.name, &namespace, token);
+        end_waits(&app, &holder);
         app.limits.delete(&holder).await?;
     }
     Ok(StatusCode::NO_CONTENT)

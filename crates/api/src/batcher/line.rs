@@ -1,18 +1,30 @@
-//! The line of one subject: what waits, and which calls are under way. Pure: it knows no storage.
+//! The line of one subject: what waits, and which calls are in flight. Pure: it knows no storage.
 
-use std::collections::VecDeque;
+use std::collections::BTreeMap;
 
-use tidegate_store::PUBLISH_JOBS_MAX;
+use tidegate_store::{PUBLISH_JOBS_MAX, SMALL_TRANSFER_BYTES_MAX};
 
 use crate::lanes::LaneSet;
+use crate::size::Size;
+
+/// What the encoding adds to a payload: the lengths of a body and of 16 attributes, and the seal.
+const ENCODING_BYTES_MAX: usize = 176;
+/// The most payload bytes in a call, so that it goes over the connection that all calls share.
+const CALL_BYTES_MAX: usize = SMALL_TRANSFER_BYTES_MAX - PUBLISH_JOBS_MAX * ENCODING_BYTES_MAX;
+/// What fits into one call.
+const CALL: Size = Size {
+    jobs: PUBLISH_JOBS_MAX,
+    bytes: CALL_BYTES_MAX,
+};
 
 /// What waits for a call.
 #[derive(Debug)]
 pub(super) struct Line<T> {
-    waiting: VecDeque<Waiting<T>>,
-    /// How many jobs that is.
-    jobs: usize,
-    /// Lanes that have a call under way.
+    /// By ticket: the oldest is served first, and any can leave.
+    waiting: BTreeMap<u64, Waiting<T>>,
+    /// The size of all that waits.
+    size: Size,
+    /// Lanes that have a call in flight.
     busy: LaneSet,
     /// Serve loops that were started and have not taken a batch yet.
     starting: usize,
@@ -24,7 +36,7 @@ pub(super) struct Line<T> {
 
 #[derive(Debug)]
 struct Waiting<T> {
-    jobs: usize,
+    size: Size,
     wish: T,
 }
 
@@ -49,8 +61,8 @@ pub(super) struct Batch<T> {
 impl<T> Default for Line<T> {
     fn default() -> Self {
         Self {
-            waiting: VecDeque::new(),
-            jobs: 0,
+            waiting: BTreeMap::new(),
+            size: Size::default(),
             busy: LaneSet::default(),
             starting: 0,
             led: false,
@@ -60,10 +72,17 @@ impl<T> Default for Line<T> {
 }
 
 impl<T> Line<T> {
-    /// Puts a wish about so many jobs at the end.
-    pub(super) fn push(&mut self, wish: T, jobs: usize) {
-        self.waiting.push_back(Waiting { jobs, wish });
-        self.jobs += jobs;
+    /// Adds a wish behind all with a lower ticket. A ticket is used once.
+    pub(super) fn push(&mut self, ticket: u64, wish: T, size: Size) {
+        self.waiting.insert(ticket, Waiting { size, wish });
+        self.size += size;
+    }
+
+    /// Removes a wish, unless a batch has taken it.
+    pub(super) fn leave(&mut self, ticket: u64) -> Option<T> {
+        let left = self.waiting.remove(&ticket)?;
+        self.size -= left.size;
+        Some(left.wish)
     }
 
     /// The role of a serve loop that has to be started, if one has to.
@@ -105,7 +124,7 @@ impl<T> Line<T> {
             return Some(Role::Leading);
         }
         // Each loop that is starting is going to take a batch.
-        let is_full = self.jobs >= PUBLISH_JOBS_MAX * (self.starting + 1);
+        let is_full = self.size.reaches(CALL * (self.starting + 1));
         (lanes > 1 && is_full).then_some(Role::Extra)
     }
 
@@ -118,32 +137,53 @@ impl<T> Line<T> {
         self.turn = lane + 1;
         self.busy.insert(lane);
         self.led |= role == Role::Leading;
-        let mut jobs = 0;
-        let fits = |waiting: &&Waiting<T>| {
-            jobs += waiting.jobs;
-            jobs <= PUBLISH_JOBS_MAX
-        };
-        let count = self.waiting.iter().take_while(fits).count().max(1);
-        let taken = self.waiting.drain(..count);
-        let wishes = taken.map(|waiting| {
-            self.jobs -= waiting.jobs;
-            waiting.wish
-        });
         Some(Batch {
             role,
             lane,
-            wishes: wishes.collect(),
+            wishes: self.take_wishes(),
         })
+    }
+
+    /// The oldest wishes that fit into a call; at least one.
+    fn take_wishes(&mut self) -> Vec<T> {
+        let mut wishes = Vec::new();
+        let mut taken = Size::default();
+        while let Some(oldest) = self.waiting.first_entry() {
+            taken += oldest.get().size;
+            if !wishes.is_empty() && taken.exceeds(CALL) {
+                break;
+            }
+            let Waiting { size, wish } = oldest.remove();
+            self.size -= size;
+            wishes.push(wish);
+        }
+        wishes
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicU64, Ordering};
+
     use super::*;
+
+    /// Adds a wish about some jobs, and answers its ticket.
+    fn push_sized(line: &mut Line<usize>, wish: usize, size: Size) -> u64 {
+        static NEXT_TICKET: AtomicU64 = AtomicU64::new(0);
+        let ticket = NEXT_TICKET.fetch_add(1, Ordering::Relaxed);
+        line.push(ticket, wish, size);
+        ticket
+    }
+
+    fn push(line: &mut Line<usize>, wish: usize) -> u64 {
+        push_sized(line, wish, Size { jobs: 1, bytes: 1 })
+    }
 
     fn line(jobs: usize) -> Line<usize> {
         let mut line = Line::default();
-        (0..jobs).for_each(|job| line.push(job, 1));
+        (0..jobs).for_each(|job| {
+            push(&mut line, job);
+        });
         line
     }
 
@@ -151,11 +191,13 @@ mod tests {
     fn one_call_at_a_time_takes_what_has_gathered_during_the_one_before() {
         let mut line = line(1);
         assert_eq!(line.start(1), Some(Role::Leading));
-        line.push(1, 1);
+        push(&mut line, 1);
         assert_eq!(line.start(1), None);
         let batch = line.first(Role::Leading, 1).unwrap();
         assert_eq!((batch.lane, batch.wishes), (0, vec![0, 1]));
-        (2..200).for_each(|job| line.push(job, 1));
+        (2..200).for_each(|job| {
+            push(&mut line, job);
+        });
         assert_eq!(line.start(1), None, "the only lane is busy");
         let batch = line.next(Role::Leading, 0, 1).unwrap();
         assert_eq!(batch.wishes, (2..66).collect::<Vec<_>>());
@@ -167,9 +209,9 @@ mod tests {
     #[test]
     fn a_wish_is_never_split() {
         let mut line = Line::default();
-        [40, 30, 64, 1]
-            .into_iter()
-            .for_each(|jobs| line.push(jobs, jobs));
+        for jobs in [40, 30, 64, 1] {
+            push_sized(&mut line, jobs, Size { jobs, bytes: 0 });
+        }
         assert_eq!(line.start(1), Some(Role::Leading));
         assert_eq!(line.first(Role::Leading, 1).unwrap().wishes, [40]);
         assert_eq!(line.next(Role::Leading, 0, 1).unwrap().wishes, [30]);
@@ -183,7 +225,7 @@ mod tests {
         assert!(line.start(4).is_some());
         let mut lane = line.first(Role::Leading, 4).unwrap().lane;
         for job in 0..8 {
-            line.push(job, 1);
+            push(&mut line, job);
             let next = line.next(Role::Leading, lane, 4).unwrap().lane;
             assert_eq!(next, (lane + 1) % 4);
             lane = next;
@@ -195,19 +237,23 @@ mod tests {
         let mut line = line(10);
         assert_eq!(line.start(2), Some(Role::Leading));
         let first = line.first(Role::Leading, 2).unwrap();
-        (0..63).for_each(|job| line.push(job, 1));
+        (0..63).for_each(|job| {
+            push(&mut line, job);
+        });
         assert_eq!(line.start(2), None);
-        line.push(63, 1);
+        push(&mut line, 63);
         assert_eq!(line.start(2), Some(Role::Extra));
         assert_eq!(line.start(2), None, "it is for that loop already");
         let second = line.first(Role::Extra, 2).unwrap();
         assert_ne!(first.lane, second.lane);
         assert_eq!(second.wishes.len(), 64);
-        (0..64).for_each(|job| line.push(job, 1));
+        (0..64).for_each(|job| {
+            push(&mut line, job);
+        });
         assert_eq!(line.start(2), None, "no lane is free");
         let third = line.next(Role::Leading, first.lane, 2).unwrap();
         assert_eq!((third.lane, third.role), (first.lane, Role::Leading));
-        line.push(0, 1);
+        push(&mut line, 0);
         assert_eq!(line.next(Role::Extra, second.lane, 2), None);
         assert_eq!(line.next(Role::Leading, third.lane, 2).unwrap().wishes, [0]);
     }
@@ -217,13 +263,13 @@ mod tests {
         let mut line = line(1);
         assert!(line.start(2).is_some());
         let slow = line.first(Role::Leading, 2).unwrap();
-        line.push(1, 1);
+        push(&mut line, 1);
         line.give_up_lead();
         assert_eq!(line.start(2), Some(Role::Leading));
         let other = line.first(Role::Leading, 2).unwrap();
         assert_ne!(other.lane, slow.lane);
         line.give_up_lead();
-        line.push(2, 1);
+        push(&mut line, 2);
         assert_eq!(line.start(2), None, "no lane is free");
         // Whichever ends first goes on.
         let next = line.next(Role::Extra, slow.lane, 2).unwrap();
@@ -231,5 +277,66 @@ mod tests {
         assert_eq!(line.next(Role::Extra, other.lane, 2), None);
         assert_eq!(line.next(Role::Leading, slow.lane, 2), None);
         assert!(line.is_over());
+    }
+
+    #[test]
+    fn a_batch_is_bounded_in_bytes_and_a_larger_wish_goes_alone() {
+        let mut line = Line::default();
+        let half = CALL_BYTES_MAX / 2;
+        for (wish, bytes) in [
+            (0, half),
+            (1, half),
+            (2, 1),
+            (3, 2 * CALL_BYTES_MAX),
+            (4, 0),
+        ] {
+            push_sized(&mut line, wish, Size { jobs: 1, bytes });
+        }
+        assert_eq!(line.start(1), Some(Role::Leading));
+        assert_eq!(line.first(Role::Leading, 1).unwrap().wishes, [0, 1]);
+        assert_eq!(line.next(Role::Leading, 0, 1).unwrap().wishes, [2]);
+        assert_eq!(line.next(Role::Leading, 0, 1).unwrap().wishes, [3]);
+        assert_eq!(line.next(Role::Leading, 0, 1).unwrap().wishes, [4]);
+    }
+
+    #[test]
+    fn bytes_for_a_full_batch_start_a_call_in_another_lane() {
+        let mut line = line(1);
+        assert!(line.start(2).is_some());
+        let _first = line.first(Role::Leading, 2).unwrap();
+        let bytes = CALL_BYTES_MAX - 1;
+        push_sized(&mut line, 1, Size { jobs: 1, bytes });
+        assert_eq!(line.start(2), None);
+        push(&mut line, 2);
+        assert_eq!(line.start(2), Some(Role::Extra));
+        assert_eq!(line.first(Role::Extra, 2).unwrap().wishes, [1, 2]);
+    }
+
+    #[test]
+    fn a_wish_that_left_is_in_no_batch_and_no_sum() {
+        let mut line = Line::default();
+        let tickets = [0, 1, 2].map(|wish| push(&mut line, wish));
+        assert!(line.start(1).is_some());
+        assert_eq!(line.leave(tickets[1]), Some(1));
+        assert_eq!(line.leave(tickets[1]), None);
+        assert_eq!(line.size, Size { jobs: 2, bytes: 2 });
+        assert_eq!(line.first(Role::Leading, 1).unwrap().wishes, [0, 2]);
+        assert_eq!(line.leave(tickets[2]), None, "a batch has taken it");
+        assert_eq!(line.size, Size::default());
+        assert_eq!(line.next(Role::Leading, 0, 1), None);
+        assert!(line.is_over());
+    }
+
+    #[test]
+    fn a_line_that_all_have_left_is_over_once_its_serve_loop_has_looked() {
+        let mut line = Line::default();
+        let ticket = push(&mut line, 0);
+        assert_eq!(line.start(1), Some(Role::Leading));
+        line.leave(ticket);
+        assert!(!line.is_over(), "a serve loop is starting");
+        assert_eq!(line.first(Role::Leading, 1), None);
+        assert!(line.is_over());
+        push(&mut line, 1);
+        assert_eq!(line.start(1), Some(Role::Leading));
     }
 }

@@ -47,6 +47,10 @@ pub struct RequestLimits {
     pub consume_jobs_max: u16,
     /// Queues that one consume may name.
     pub consume_queues_max: usize,
+    /// Jobs that may wait to be stored, for each pool; 1 to 1,000,000.
+    pub backlog_jobs_max: usize,
+    /// Bytes of their bodies and attributes; up to 64 GiB.
+    pub backlog_bytes_max: usize,
     /// The longest time, apart from what the client takes: for its body, and while it waits for a job.
     #[serde(with = "humantime_serde")]
     pub timeout: Duration,
@@ -117,6 +121,8 @@ impl RequestLimits {
         bulk_jobs_max: 64,
         consume_jobs_max: 100,
         consume_queues_max: 1000,
+        backlog_jobs_max: 50_000,
+        backlog_bytes_max: 256 << 20,
         timeout: Duration::from_secs(30),
     };
 }

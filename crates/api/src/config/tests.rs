@@ -60,6 +60,9 @@ fn limits_of_requests_are_within_what_can_be_stored() {
         ("requests.bulk_jobs_max", "65"),
         ("requests.consume_jobs_max", "0"),
         ("requests.job_bytes_max", "100000000"),
+        ("requests.backlog_jobs_max", "0"),
+        ("requests.backlog_jobs_max", "1000001"),
+        ("requests.backlog_bytes_max", "0"),
     ] {
         let problem = with_flags(&[(key, value.to_owned())]).check().unwrap_err();
         assert!(

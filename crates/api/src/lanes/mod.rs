@@ -1,56 +1,41 @@
 //! How many lanes queues have, as this process knows it; and calls that depend on it.
 //!
-//! The table in Redis is read once a second, and at once when there is a sign that it has changed. So a
-//! process may be behind, and still no job is lost:
-//!
-//! * Whoever does not know of a lane that was opened does not serve it, for about a second.
-//! * Whoever takes a lane for open that was closed stores jobs in it that nobody may look for. So a table is
-//!   believed for [`BELIEVED_FOR`] only; whoever could not read it for so long stores jobs in lane 0, which
-//!   is always open. A call that took longer says afterwards that its lane is in use. And lanes that are
-//!   closed are served until they were found empty at least [`QUIET`] after the last of them was closed.
+//! The table in Redis is read once a second, and at once when there is a sign that it has changed. A process may be
+//! behind by any time, and no job is lost: a lane that consumers do not look into is closed in its bucket, where a publish
+//! is refused. A refused publish goes to lane 0, which is never closed (`docs/decisions/0022-lanes.md`).
 
 mod set;
 
-use std::collections::HashMap;
-use std::sync::Arc;
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use tidegate_core::{JobId, LaneCounts, NewJob, QueueKey, placement};
-use tidegate_store::{Published, Stats, Store, StoreError};
+use futures_util::future::join_all;
+use tidegate_core::{
+    JobId, LANES_SETTLE_INTERVAL, LaneCounts, LaneRow, NewJob, QueueKey, placement,
+};
+use tidegate_store::{LaneRows, Published, Store, StoreError};
 use tokio::sync::Notify;
-use tokio::time::{Instant, sleep};
+use tokio::time::sleep;
 
 use crate::metrics::storage_failed;
 pub(crate) use set::LaneSet;
 
 /// Between two looks at the table.
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
-/// For how long the table is believed after it was read.
-const BELIEVED_FOR: Duration = Duration::from_secs(5);
-/// For so long nobody has stored a job in a closed lane, or has said that the lane is in use: longer than a
-/// table is believed and then a call takes that does not say so.
-const QUIET: Duration = Duration::from_secs(15);
-const _: () = assert!(QUIET.as_secs() > 2 * BELIEVED_FOR.as_secs());
-/// Closed lanes are looked at once in so many looks at the table.
-const LOOKS_PER_SETTLING: u32 = 5;
 
 /// The lanes of the queues of one Redis deployment.
 #[derive(Debug)]
 pub(crate) struct LaneTable {
     store: Store,
-    known: ArcSwap<Known>,
+    known: ArcSwap<LaneRows>,
+    /// Lanes that refused a publish although the table had them open.
+    refused: Mutex<HashSet<(QueueKey, u16)>>,
     /// Asks for a look at the table in Redis.
     look: Notify,
-    /// Tells of lanes that may have come or gone.
+    /// Notifies of lanes that may have come or gone.
     changed: Notify,
-}
-
-#[derive(Debug, Default)]
-struct Known {
-    /// Queues that are not in here have one lane.
-    counts: HashMap<QueueKey, LaneCounts>,
-    read_at: Option<Instant>,
 }
 
 impl LaneTable {
@@ -59,6 +44,7 @@ impl LaneTable {
         Self {
             store,
             known: ArcSwap::default(),
+            refused: Mutex::default(),
             look: Notify::new(),
             changed: Notify::new(),
         }
@@ -66,12 +52,12 @@ impl LaneTable {
 
     /// How many lanes may hold jobs of a queue.
     pub(crate) fn used(&self, queue: &QueueKey) -> u16 {
-        self.known.load().counts(queue).used
+        self.known.load().row(queue).counts.used
     }
 
-    /// How many lanes take new jobs of a queue; one while the table cannot be believed.
+    /// How many lanes take new jobs of a queue.
     pub(crate) fn open(&self, queue: &QueueKey) -> u16 {
-        self.known.load().open(queue)
+        self.known.load().row(queue).counts.open
     }
 
     /// The most lanes that a queue can have.
@@ -81,41 +67,80 @@ impl LaneTable {
 
     /// The queues that have more than one lane.
     pub(crate) fn queues(&self) -> Vec<QueueKey> {
-        self.known.load().counts.keys().cloned().collect()
+        self.known.load().by_queue.keys().cloned().collect()
     }
 
     /// What the table in Redis says now.
     ///
     /// # Errors
     /// Redis is unavailable.
-    pub(crate) async fn read(&self) -> Result<HashMap<QueueKey, LaneCounts>, StoreError> {
-        let asked_at = Instant::now();
-        let counts = self.store.lanes().list().await?;
-        let read_at = Some(asked_at);
-        let is_same = self.known.load().counts == counts;
-        let known = Known {
-            counts: counts.clone(),
-            read_at,
-        };
-        self.known.store(Arc::new(known));
-        if !is_same {
+    pub(crate) async fn read(&self) -> Result<Arc<LaneRows>, StoreError> {
+        let known = self.known.load_full();
+        let mut rows = self.store.lanes().rows().await?;
+        if rows.last_epoch < known.last_epoch {
+            self.restore(&known, &rows).await?;
+            rows = self.store.lanes().rows().await?;
+        }
+        let rows = Arc::new(rows);
+        self.known.store(Arc::clone(&rows));
+        if rows.by_queue != known.by_queue {
             self.changed.notify_one();
         }
-        Ok(counts)
+        Ok(rows)
     }
 
-    /// Says how many lanes of a queue take new jobs, and goes by it at once.
+    /// Has all lanes in use again that were, since a failover lost the last changes of the table: jobs may be in them.
+    async fn restore(&self, known: &LaneRows, rows: &LaneRows) -> Result<(), StoreError> {
+        for (queue, was) in &known.by_queue {
+            let used = was.counts.used;
+            if used > rows.row(queue).counts.used {
+                tracing::warn!(%queue, used, "restored lanes: Redis lost the last change of how many there are; set it again");
+                let lanes = self.store.lanes();
+                lanes.raise(queue, used, known.last_epoch).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Sets how many lanes of a queue take new jobs, here at once. A lane that cannot be opened now is opened when a
+    /// publish finds it closed.
     ///
     /// # Errors
     /// Redis is unavailable.
     pub(crate) async fn set(&self, queue: &QueueKey, open: u16) -> Result<LaneCounts, StoreError> {
-        let counts = self.store.lanes().set(queue, open).await?;
+        let row = self.store.lanes().set(queue, open).await?;
         self.read().await?;
-        Ok(counts)
+        let opening = (1..open).map(|lane| self.open_lane(queue, lane, row));
+        join_all(opening).await;
+        Ok(row.counts)
     }
 
-    /// Stores jobs in a lane, and sees to it that the lane is served. Errors are those of the store; the
-    /// jobs may be there.
+    /// Opens a lane in its bucket as long as the row of its queue has it open.
+    async fn open_lane(&self, queue: &QueueKey, lane: u16, row: LaneRow) {
+        if let Err(error) = self.try_open_lane(queue, lane, row).await {
+            tracing::warn!(%queue, lane, %error, "failed to open a lane; retrying when a publish finds it closed");
+            storage_failed(&error);
+        }
+    }
+
+    /// A lane that was closed with a later epoch than that of the row was closed by a later row. Either the queue was
+    /// set again meanwhile, or a failover lost that row. The row as it is now gets a later epoch and decides.
+    async fn try_open_lane(
+        &self,
+        queue: &QueueKey,
+        lane: u16,
+        mut row: LaneRow,
+    ) -> Result<(), StoreError> {
+        while lane < row.counts.open {
+            let Some(closed_with) = self.store.open_lane(queue.lane(lane), row.epoch).await? else {
+                break;
+            };
+            row = self.store.lanes().raise(queue, 1, closed_with).await?;
+        }
+        Ok(())
+    }
+
+    /// Stores jobs in a lane, or in lane 0 if that one is closed. Errors are those of the store; the jobs may be there.
     pub(crate) async fn publish(
         &self,
         queue: &QueueKey,
@@ -123,15 +148,19 @@ impl LaneTable {
         jobs: &[NewJob],
         replaces: Option<JobId>,
     ) -> Result<Published, StoreError> {
-        let began_at = Instant::now();
-        let publishing = self
-            .store
-            .publish_with_receipt(queue.lane(lane), jobs, replaces);
-        let published = publishing.await;
-        if lane > 0 && began_at.elapsed() > BELIEVED_FOR {
-            self.store.lanes().cover(queue, lane + 1).await?;
+        let store = &self.store;
+        let in_lane = |lane| store.publish_unless_closed(queue.lane(lane), jobs, replaces);
+        if let Some(published) = in_lane(lane).await? {
+            return Ok(published);
         }
-        published
+        self.lock_refused().insert((queue.clone(), lane));
+        self.look();
+        let published = in_lane(0).await?;
+        published.ok_or_else(|| StoreError::Corrupt(format!("lane 0 of {queue} is closed")))
+    }
+
+    fn lock_refused(&self) -> MutexGuard<'_, HashSet<(QueueKey, u16)>> {
+        self.refused.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// There is a sign that the table has changed.
@@ -144,17 +173,21 @@ impl LaneTable {
         self.changed.notified().await;
     }
 
-    /// Follows the table, and has closed lanes that are empty served no more, for ever.
+    /// Follows the table, opens lanes that refused a publish, and takes closed lanes that are empty out of use, for ever.
     pub(crate) async fn follow(&self) {
-        // Not all processes look at closed lanes at the same time.
-        let mut looks = rand::random_range(0..LOOKS_PER_SETTLING);
+        tokio::join!(self.follow_table(), self.settle_in_turn());
+    }
+
+    async fn follow_table(&self) {
         loop {
             match self.read().await {
-                Ok(counts) if looks.is_multiple_of(LOOKS_PER_SETTLING) => self.settle(counts).await,
-                Ok(_) => {}
-                Err(error) => storage_failed(&error),
+                Ok(rows) => self.open_refused(&rows).await,
+                Err(error) => {
+                    storage_failed(&error);
+                    // Publishes that are refused meanwhile must not make this a busy loop.
+                    sleep(LOOK_INTERVAL).await;
+                }
             }
-            looks = looks.wrapping_add(1);
             tokio::select! {
                 () = self.look.notified() => {}
                 () = sleep(LOOK_INTERVAL) => {}
@@ -162,74 +195,44 @@ impl LaneTable {
         }
     }
 
-    async fn settle(&self, counts: HashMap<QueueKey, LaneCounts>) {
-        for (queue, counts) in counts {
-            if counts.used > counts.open
-                && let Err(error) = self.settle_queue(&queue, counts).await
-            {
-                storage_failed(&error);
+    async fn open_refused(&self, rows: &LaneRows) {
+        let refused = std::mem::take(&mut *self.lock_refused());
+        let opening = refused.iter();
+        let opening = opening.map(|(queue, lane)| self.open_lane(queue, *lane, rows.row(queue)));
+        join_all(opening).await;
+    }
+
+    async fn settle_in_turn(&self) {
+        // Not all processes look at closed lanes at the same time.
+        sleep(LANES_SETTLE_INTERVAL.mul_f64(rand::random())).await;
+        loop {
+            for (queue, row) in &self.known.load_full().by_queue {
+                if row.counts.used > row.counts.open
+                    && let Err(error) = self.settle(queue, *row).await
+                {
+                    storage_failed(&error);
+                }
             }
+            sleep(LANES_SETTLE_INTERVAL).await;
         }
     }
 
-    /// Looks at the closed lanes of a queue, the last one first, until one is not empty.
-    async fn settle_queue(&self, queue: &QueueKey, counts: LaneCounts) -> Result<(), StoreError> {
-        let mut still = counts.used;
-        while still > counts.open {
-            let last = queue.lane(still - 1);
-            if self.store.stats(last).await? != Stats::default() {
-                break;
-            }
+    /// Closes lanes of a queue, the last one first, until one is not empty.
+    async fn settle(&self, queue: &QueueKey, row: LaneRow) -> Result<(), StoreError> {
+        let LaneCounts { open, used } = row.counts;
+        let mut still = used;
+        while still > open
+            && self
+                .store
+                .close_lane(queue.lane(still - 1), row.epoch)
+                .await?
+        {
             still -= 1;
         }
-        if still < counts.used {
-            let lanes = self.store.lanes();
-            if lanes.settle(queue, counts, still, QUIET).await? {
-                tracing::info!(%queue, lanes = still, "closed lanes are empty");
-                self.look();
-            }
+        if still < used && self.store.lanes().settle(queue, row, still).await? {
+            tracing::info!(%queue, lanes = still, "closed lanes are empty");
+            self.look();
         }
         Ok(())
-    }
-}
-
-impl Known {
-    fn open(&self, queue: &QueueKey) -> u16 {
-        let open = self.counts(queue).open;
-        match self.read_at {
-            // Most queues have one lane, and no use for the clock.
-            _ if open == 1 => 1,
-            Some(read_at) if read_at.elapsed() <= BELIEVED_FOR => open,
-            _ => 1,
-        }
-    }
-
-    fn counts(&self, queue: &QueueKey) -> LaneCounts {
-        if self.counts.is_empty() {
-            return LaneCounts::ONE;
-        }
-        self.counts.get(queue).copied().unwrap_or_default()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_was_read_too_long_ago_is_believed_of_the_first_lane_only() {
-        let [hot, other] = ["shop/hot", "shop/other"].map(|name| QueueKey::try_from(name).unwrap());
-        let open_when_read = |read_at| {
-            let counts = HashMap::from([(hot.clone(), LaneCounts { open: 4, used: 8 })]);
-            let known = Known { counts, read_at };
-            // Jobs that are in a lane stay there, however old the table is.
-            assert_eq!((known.counts(&hot).used, known.counts(&other).used), (8, 1));
-            (known.open(&hot), known.open(&other))
-        };
-        let before = |time| Instant::now().checked_sub(time);
-        assert_eq!(open_when_read(None), (1, 1));
-        assert_eq!(open_when_read(before(Duration::ZERO)), (4, 1));
-        let too_long = BELIEVED_FOR + Duration::from_millis(1);
-        assert_eq!(open_when_read(before(too_long)), (1, 1));
     }
 }

@@ -12,9 +12,10 @@ use super::json;
 use super::stored_as::LessDurable;
 use crate::limits::Action;
 use crate::metrics::storage_failed;
+use crate::pool::PublishError;
 use crate::waiters::NoRoom;
 
-/// When somebody may have left who waits.
+/// By then a waiting request may have left.
 const RETRY_AFTER_SECONDS: u16 = 1;
 
 /// Why a request is not answered with what it asked for.
@@ -47,6 +48,8 @@ pub(crate) enum Refusal {
     },
     /// There is no room for another waiting consumer.
     NoRoom(NoRoom),
+    /// Too much waits to be stored. Nothing was stored.
+    BacklogFull,
     /// A parameter is not the number it should be.
     BadNumber(&'static str),
     /// The job would be gone before it is due.
@@ -144,6 +147,10 @@ impl Refusal {
                 StatusCode::TOO_MANY_REQUESTS,
                 "too many waiting consumers with this token, please retry later",
             ),
+            Self::BacklogFull => (
+                StatusCode::SERVICE_UNAVAILABLE,
+                "too many publishes are waiting, please retry later",
+            ),
             Self::BadNumber(_) => (BAD, "invalid"),
             Self::TtlShorterThanDelay => (BAD, "ttl is shorter than delay"),
             Self::NoTries => (BAD, "tries shouldn't be zero"),
@@ -176,7 +183,7 @@ impl IntoResponse for Refusal {
             Self::LessDurable(less) => less.answer(status),
             _ => json::answer(status, &text),
         };
-        if let Self::NoRoom(_) = self {
+        if let Self::NoRoom(_) | Self::BacklogFull = self {
             let retry = HeaderValue::from(RETRY_AFTER_SECONDS);
             response.headers_mut().insert(header::RETRY_AFTER, retry);
         }
@@ -191,6 +198,15 @@ impl IntoResponse for Refusal {
 impl From<NoRoom> for Refusal {
     fn from(reason: NoRoom) -> Self {
         Self::NoRoom(reason)
+    }
+}
+
+impl From<PublishError> for Refusal {
+    fn from(error: PublishError) -> Self {
+        match error {
+            PublishError::Backlog(_) => Self::BacklogFull,
+            PublishError::Store(error) => error.into(),
+        }
     }
 }
 

@@ -11,7 +11,7 @@ use super::attributes::Extras;
 use super::error::Refusal;
 use super::job_id::WireJobId;
 use super::request::Asked;
-use super::scope::{PublishScope, QueueScope};
+use super::scope::PublishScope;
 use super::stored_as::{self, StoredIds};
 use super::terms::Terms;
 use crate::app::App;
@@ -24,16 +24,14 @@ struct Published {
 }
 
 pub(super) async fn publish(app: Arc<App>, asked: Asked) -> Result<Response<Body>, Refusal> {
-    let PublishScope { queue, permit } = PublishScope::open(&app, &asked).await?;
-    let published = publish_one(&app, &queue, asked, None).await?;
-    permit.keep();
-    Ok(published)
+    let scope = PublishScope::open(&app, &asked).await?;
+    publish_one(&app, scope, asked, None).await
 }
 
-/// Stores one job, in the place of another if `replaces` says so.
+/// Stores one job, in the place of another if `replaces` says so. A success keeps the permit.
 pub(super) async fn publish_one(
     app: &App,
-    scope: &QueueScope,
+    scope: PublishScope,
     asked: Asked,
     replaces: Option<JobId>,
 ) -> Result<Response<Body>, Refusal> {
@@ -43,17 +41,23 @@ pub(super) async fn publish_one(
     let job = terms.job(body, &Extras::read(&head.headers)?);
     drop(head);
     let versioned = job.versioned_id;
+    let PublishScope {
+        queue: scope,
+        permit,
+    } = scope;
     let aim = app.aim(&scope.pool, &scope.queue.namespace);
     let publishing = scope.pool.publish(&scope.queue, vec![job], replaces, aim);
     let stored = publishing.await?;
     let id = *stored.ids.first().ok_or(Refusal::Internal)?;
     let job_id = WireJobId { id, versioned };
     let msg = "published";
-    stored_as::answer(
+    let answer = stored_as::answer(
         stored.durability,
         StoredIds::One(job_id),
         &Published { job_id, msg },
-    )
+    )?;
+    permit.keep();
+    Ok(answer)
 }
 
 impl From<BodyError> for Refusal {

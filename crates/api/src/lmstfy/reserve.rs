@@ -59,13 +59,25 @@ pub(super) async fn reserve(app: Arc<App>, asked: Asked) -> Result<Response<Body
     }
     let Wish { claim, patience } = wish;
     let patience = patience.min(app.wait_max);
-    let _room = match patience.is_zero() {
+    let room = match patience.is_zero() {
         true => None,
         false => Some(app.room.take(scope.token)?),
     };
     let sources = scope.pool.sources(&scope.queues);
     let waiting = app.waiters.wait(&sources, claim, patience);
-    let waited = timeout_at(scope.ends_at + patience, waiting).await;
+    let waiting = timeout_at(scope.ends_at + patience, waiting);
+    let revoked = async {
+        match &room {
+            Some(room) => room.revoked().await,
+            None => std::future::pending().await,
+        }
+    };
+    let waited = tokio::select! {
+        biased;
+        // Dropping the wait gives jobs back that are reserved for it.
+        () = revoked => return Err(Refusal::TokenInvalid),
+        waited = waiting => waited,
+    };
     let delivery = waited.map_err(|_| Refusal::Internal)??;
     let delivery = delivery.ok_or(Refusal::NoJob)?;
     let shown = show(&delivery, claim.count > 1);
@@ -75,8 +87,9 @@ pub(super) async fn reserve(app: Arc<App>, asked: Asked) -> Result<Response<Body
 
 /// One job alone, or a list of jobs even if it is one.
 fn show(delivery: &Delivery, list: bool) -> Vec<u8> {
-    let shown = |(queue, job)| ShownJob::new(queue, job, delivery.now_ms()).announced();
-    let jobs: Vec<ShownJob<'_>> = delivery.jobs().map(shown).collect();
+    let reserved = delivery.jobs();
+    let shown = reserved.map(|it| ShownJob::new(it.queue, it.job, it.leased_at_ms).announced());
+    let jobs: Vec<ShownJob<'_>> = shown.collect();
     match &jobs[..] {
         [job] if !list => json::line(job),
         _ => json::line(&jobs),

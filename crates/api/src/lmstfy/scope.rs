@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use axum::http::{HeaderName, HeaderValue};
 use tidegate_core::{InvalidName, Namespace, QueueKey, QueueName};
+use tidegate_store::LimitHolder;
 use tokio::time::{Instant, timeout_at};
 
 use super::error::Refusal;
@@ -22,7 +23,6 @@ use crate::context::RequestContext;
 use crate::limits::{Action, NoPermit, Permit};
 use crate::pool::Pool;
 use crate::token_memory::TokenName;
-use crate::waiters::TokenKey;
 
 const TOKEN: HeaderName = HeaderName::from_static("x-token");
 
@@ -65,8 +65,8 @@ pub(crate) struct ConsumeScope {
     pub(crate) queues: Vec<QueueKey>,
     /// Whether the list had any name in it.
     pub(crate) named: bool,
-    /// Stands for the token, for those who count its consumers.
-    pub(crate) token: TokenKey,
+    /// The token, which consumers wait with.
+    pub(crate) token: LimitHolder,
     /// To be kept when the consume succeeds.
     pub(crate) permit: Permit,
     /// When the request must have been answered, apart from its wait for a job.
@@ -131,7 +131,9 @@ impl ConsumeScope {
         let permit = permit.await?;
         Ok(Self {
             permit,
-            token: app.room.key(&pool.name, namespace, presented.split().1),
+            token: app
+                .tokens
+                .holder(&pool.name, namespace, presented.split().1),
             pool,
             queues: queues_of(namespace, &list),
             named: list.bytes().any(|byte| byte != b','),

@@ -32,7 +32,7 @@ pub(crate) use pool::PoolFigures;
 pub(crate) use requests::RequestFigures;
 
 use crate::app::App;
-use crate::durable;
+use crate::{backlog, durable};
 
 const STORAGE_FAILURES: &str = "tidegate_storage_failures_total";
 /// Consumers that wait for a job.
@@ -54,6 +54,7 @@ pub(crate) fn histograms() -> Vec<(&'static str, &'static [f64])> {
 pub(crate) fn describe() {
     describe_metrics();
     durable::describe();
+    backlog::describe();
     pool::describe();
     collector::describe();
     describe_counter!(STORAGE_FAILURES, "Calls to storage that failed");

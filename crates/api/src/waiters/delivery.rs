@@ -17,14 +17,33 @@ use super::{Inner, Source};
 #[derive(Debug)]
 pub(crate) struct Delivery {
     parts: Vec<Part>,
-    now_ms: u64,
+}
+
+/// A reserved job.
+#[derive(Debug)]
+pub(crate) struct ReservedJob<'a> {
+    pub(crate) queue: &'a QueueKey,
+    pub(crate) job: &'a Job,
+    /// When its lease began, by the clock of Redis, in ms.
+    pub(crate) leased_at_ms: u64,
 }
 
 /// The jobs that one queue has in a delivery.
 #[derive(Debug)]
 struct Part {
     jobs: Vec<Job>,
+    /// The length of their leases, in ms.
+    ttr_ms: u64,
     parcel: Parcel,
+}
+
+impl Part {
+    /// Jobs of one part may come from several calls, one after the other; `now_ms` is that of the last one. Leases
+    /// count from the end of the millisecond in which they begin.
+    fn leased_at_ms(&self, job: &Job) -> u64 {
+        let leased_at_ms = job.due_at_ms.saturating_sub(self.ttr_ms);
+        leased_at_ms.min(self.parcel.now_ms)
+    }
 }
 
 impl Delivery {
@@ -36,9 +55,9 @@ impl Delivery {
             source: haul.source,
         };
         Self {
-            now_ms: haul.now_ms,
             parts: vec![Part {
                 jobs: haul.jobs,
+                ttr_ms: haul.ttr_ms,
                 parcel,
             }],
         }
@@ -47,7 +66,6 @@ impl Delivery {
     /// Adds the jobs of another queue.
     pub(super) fn append(&mut self, more: Self) {
         self.parts.extend(more.parts);
-        self.now_ms = more.now_ms;
     }
 
     /// Where the first jobs are from.
@@ -60,17 +78,16 @@ impl Delivery {
         self.parts.iter().map(|part| part.jobs.len()).sum()
     }
 
-    /// The jobs with their queues, in the order in which they were asked for.
-    pub(crate) fn jobs(&self) -> impl Iterator<Item = (&QueueKey, &Job)> {
+    /// The jobs, in the order in which they were reserved.
+    pub(crate) fn jobs(&self) -> impl Iterator<Item = ReservedJob<'_>> {
         self.parts.iter().flat_map(|part| {
-            let queue = &part.parcel.source.queue;
-            part.jobs.iter().map(move |job| (queue, job))
+            let reserved = |job| ReservedJob {
+                queue: &part.parcel.source.queue,
+                job,
+                leased_at_ms: part.leased_at_ms(job),
+            };
+            part.jobs.iter().map(reserved)
         })
-    }
-
-    /// The clock of Redis when they were reserved, in ms.
-    pub(crate) const fn now_ms(&self) -> u64 {
-        self.now_ms
     }
 
     /// The body of an answer that shows the jobs. They count as delivered once it is taken for writing.
@@ -88,7 +105,7 @@ struct Parcel {
     inner: Arc<Inner>,
     source: Source,
     slips: Vec<(JobId, u32)>,
-    /// The clock of Redis when they were reserved, in ms.
+    /// The clock of Redis when the last of them was reserved, in ms.
     now_ms: u64,
 }
 

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use tidegate_core::Job;
+use tidegate_core::{DURATION_MS_MAX, Job};
 use tidegate_store::Claim;
 use tokio::time::Instant;
 
@@ -37,8 +37,10 @@ pub(super) struct Line {
 struct Lane {
     /// Seats with lower tickets have had a round in this lane that began after their arrival.
     tried_below: u64,
-    /// Seats with lower tickets have had one that failed.
+    /// Seats with lower tickets were in line when the last call began, if it failed; 0 if it did not.
     failed_below: u64,
+    /// The last call was answered.
+    is_answered: bool,
     /// Something happened that calls for another round.
     again: bool,
     /// A round is under way.
@@ -64,10 +66,18 @@ impl Default for Lane {
         Self {
             tried_below: 0,
             failed_below: 0,
+            is_answered: false,
             again: false,
             busy: false,
             reach: REACH_MIN,
         }
+    }
+}
+
+impl Lane {
+    /// The last call failed.
+    const fn has_failed(&self) -> bool {
+        self.failed_below > 0
     }
 }
 
@@ -107,6 +117,44 @@ impl Line {
         };
         rung.iter_mut().for_each(|lane| lane.again = true);
         self.start()
+    }
+
+    /// Has the lanes looked into again whose last call was answered. The others are retried at the pace of
+    /// [`Self::retry`]. Whether a serve loop has to be started.
+    pub(super) fn poll(&mut self) -> bool {
+        self.ring_lanes(|lane| !lane.has_failed())
+    }
+
+    /// Has the lanes looked into again whose last call failed. Whether a serve loop has to be started.
+    pub(super) fn retry(&mut self) -> bool {
+        self.ring_lanes(Lane::has_failed)
+    }
+
+    fn ring_lanes(&mut self, wanted: impl Fn(&Lane) -> bool) -> bool {
+        let mut is_rung = false;
+        for lane in self.lanes.iter_mut().filter(|lane| wanted(lane)) {
+            lane.again = true;
+            is_rung = true;
+        }
+        is_rung && self.start()
+    }
+
+    /// Consumers wait, and the last call for one of the lanes failed. It is not yet being repeated.
+    pub(super) fn needs_retry(&self) -> bool {
+        let is_idle = |lane: &Lane| !lane.busy && !lane.again;
+        let mut failed = self.lanes.iter().filter(|lane| lane.has_failed());
+        !self.seats.is_empty() && failed.any(is_idle)
+    }
+
+    /// Whether the last call for this lane failed.
+    pub(super) fn has_failed(&self, lane: u16) -> bool {
+        let lane = self.lanes.get(usize::from(lane));
+        lane.is_some_and(Lane::has_failed)
+    }
+
+    /// Whether the last call for one of the lanes was answered: otherwise nothing is known of the queue.
+    pub(super) fn is_answered(&self) -> bool {
+        self.lanes.iter().any(|lane| lane.is_answered)
     }
 
     /// Whether a serve loop has to be started.
@@ -205,9 +253,11 @@ impl Line {
             }
             self.seats.remove(&ticket);
             let source = source.clone();
+            let ttr_ms = seat.claim.ttr_ms.min(DURATION_MS_MAX);
             if let Err(haul) = seat.put(Haul {
                 source,
                 jobs,
+                ttr_ms,
                 now_ms,
             }) {
                 surplus.push(haul);
@@ -215,6 +265,8 @@ impl Line {
         }
         if let Some(lane) = self.lanes.get_mut(usize::from(round.lane)) {
             lane.busy = false;
+            lane.failed_below = 0;
+            lane.is_answered = true;
             if all_satisfied {
                 // There may be more. Those who were not in this round will be in the next.
                 lane.again = true;
@@ -229,11 +281,12 @@ impl Line {
         surplus
     }
 
-    /// A call failed: so it did for everyone who was in line when it began. Waiting behind each other
-    /// for the same failure would have no end.
+    /// A call failed. It was for everyone who was in line when it began: one call for each of them would
+    /// fail as well. They keep their seats.
     pub(super) fn fail(&mut self, round: &Round) {
         if let Some(lane) = self.lanes.get_mut(usize::from(round.lane)) {
             lane.busy = false;
+            lane.is_answered = false;
             lane.tried_below = lane.tried_below.max(round.below);
             lane.failed_below = lane.failed_below.max(round.below);
         }
@@ -249,20 +302,15 @@ impl Line {
         self.serving = false;
     }
 
-    /// Tells the seats for which all lanes have been tried in vain; those that could not look into one of
-    /// them hear of the failure.
+    /// Notifies the seats for which all lanes have been tried in vain, and whether a call failed.
     fn tell(&mut self) {
         let tried = self.lanes.iter().map(|lane| lane.tried_below);
         let failed = self.lanes.iter().map(|lane| lane.failed_below);
         let below = tried.min().unwrap_or(0);
-        let failed_below = failed.max().unwrap_or(0).min(below);
-        let others = self.seats.split_off(&failed_below);
-        for seat in std::mem::replace(&mut self.seats, others).into_values() {
-            seat.fail();
-        }
+        let failed_below = failed.max().unwrap_or(0);
         if below > self.told_below {
-            for (_, seat) in self.seats.range(self.told_below..below) {
-                seat.round_over();
+            for (ticket, seat) in self.seats.range(self.told_below..below) {
+                seat.round_over(*ticket < failed_below);
             }
             self.told_below = below;
         }

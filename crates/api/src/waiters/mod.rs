@@ -35,12 +35,16 @@
 //! it back when dropped: the seat, then the [`Delivery`], then the body of the answer, until hyper has
 //! taken the bytes. A client that hangs up drops the future of its request and with it all of these.
 //!
+//! **A failed call ends no wait.** Seats stay in line while Redis is unavailable. [`retry`] repeats the calls
+//! that failed, a few lines of a pool at a time, and all of them as soon as one succeeds.
+//!
 //! **Messages are hints.** [`wake`] rings lines when Redis says so, and each line once in a while in
 //! case Redis's message was lost.
 
 mod delivery;
 mod line;
 mod place;
+mod retry;
 mod room;
 mod round;
 mod seat;
@@ -64,11 +68,12 @@ use crate::pool::Deployment;
 pub(crate) use delivery::Delivery;
 use line::Line;
 use place::Place;
-pub(crate) use room::{NoRoom, Room, TokenKey};
+use retry::RetrySignal;
+pub(crate) use room::{NoRoom, Room};
 use seat::News;
 pub(crate) use source::Source;
 
-/// A call for the line failed. The reason has been logged.
+/// Nothing is known of the queues: calls for their lines failed. The reasons have been logged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct RoundFailed;
 
@@ -94,6 +99,7 @@ struct Inner {
 struct Pool {
     deployment: Deployment,
     waiting: Gauge,
+    retry: RetrySignal,
 }
 
 #[derive(Debug, Default)]
@@ -113,6 +119,7 @@ impl Waiters {
             let pool = Pool {
                 deployment: deployment.clone(),
                 waiting: metrics::gauge!(WAITING, "pool" => name.to_string()),
+                retry: RetrySignal::default(),
             };
             (Arc::clone(name), pool)
         };
@@ -128,13 +135,15 @@ impl Waiters {
 
     /// Takes jobs from the first source that has some, and waits for some if none has: for `patience`,
     /// never less, unless the lines are closed. At least one look into each source is taken after the
-    /// call began. A claim that the first source does not fill goes on to those behind it, without
-    /// waiting.
+    /// call began; a look that fails ends no wait, and is repeated. One that takes longer than `patience` is not
+    /// waited for where looks into other lanes or sources were answered. A claim that the first source does not
+    /// fill goes on to those behind it, without waiting.
     ///
     /// Dropping the future gives the place up at once, and gives jobs back that were on their way.
     ///
     /// # Errors
-    /// A call on behalf of this consumer failed.
+    /// No job was found, and: without patience a look into a source failed; with patience the last look
+    /// into each lane of each source failed.
     pub(crate) async fn wait(
         &self,
         sources: &[Source],
@@ -179,16 +188,25 @@ impl Waiters {
         let mut place = Place::new(&self.0, claim, sources.first());
         for source in sources {
             place.enter(source);
-            match place.seat.news(place.entered).await {
+            // After a failure the rest is entered at once: one silent server must not delay the next.
+            if place.seat.has_failed_round() {
+                continue;
+            }
+            let looked = match patience.is_zero() {
+                true => place.seat.news(place.entered).await,
+                false => place.first_look(deadline).await,
+            };
+            match looked {
+                News::NothingYet if patience.is_zero() => place.leave_lines(),
                 News::NothingYet => {}
                 news => return place.leave_with(news),
             }
-            if patience.is_zero() {
-                place.leave_lines();
-            }
         }
         if patience.is_zero() {
-            return Ok(None);
+            return match place.seat.news(place.entered).await {
+                News::NothingYet if place.seat.has_failed_round() => Err(RoundFailed),
+                news => place.leave_with(news),
+            };
         }
         let parked = async {
             match sources {
@@ -198,8 +216,11 @@ impl Waiters {
         };
         // Both ends of the wait lead to the same look at the seat.
         let _ = timeout_at(deadline, parked).await;
-        let news = place.seat.look(usize::MAX);
-        place.leave_with(news.unwrap_or(News::NothingYet))
+        match place.seat.look(usize::MAX) {
+            Some(news) => place.leave_with(news),
+            None if place.is_answered() => Ok(None),
+            None => Err(RoundFailed),
+        }
     }
 
     /// Answers everybody who waits, and everybody who comes from now on, that there is nothing.

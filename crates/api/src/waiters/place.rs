@@ -1,10 +1,13 @@
 //! What a consumer holds while it waits, and what is undone when it goes.
 
+use std::pin::pin;
 use std::sync::Arc;
 
 use metrics::Gauge;
 use tidegate_store::Claim;
+use tokio::time::{Instant, timeout_at};
 
+use super::line::Line;
 use super::seat::{News, Seat};
 use super::{Delivery, Inner, RoundFailed, Source};
 
@@ -69,6 +72,25 @@ impl<'a> Place<'a> {
                 lines.by_source.remove(&source);
             }
         }
+    }
+
+    /// Waits until the lines that were entered have had their first round, or a job came. At the deadline, which may
+    /// come first where a server does not answer, it waits only if nothing is known of any line.
+    pub(super) async fn first_look(&self, deadline: Instant) -> News {
+        let mut news = pin!(self.seat.news(self.entered));
+        match timeout_at(deadline, &mut news).await {
+            Ok(news) => news,
+            Err(_) if self.is_answered() => News::NothingYet,
+            Err(_) => news.await,
+        }
+    }
+
+    /// Whether the last call for one of its lines was answered, or it is in none.
+    pub(super) fn is_answered(&self) -> bool {
+        let lines = self.inner.lock();
+        let mut own = self.lines.iter();
+        let line = |source| lines.by_source.get(source).is_some_and(Line::is_answered);
+        self.lines.is_empty() || own.any(|(source, _)| line(source))
     }
 
     /// Gives the place up for what was found at the seat.

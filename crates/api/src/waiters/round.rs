@@ -7,6 +7,7 @@ use metrics::counter;
 use tokio::time::{Instant, timeout};
 
 use super::line::Round;
+use super::retry::RetrySignal;
 use super::seat::Haul;
 use super::{Inner, Source};
 use crate::metrics::{ROUNDS, storage_failed};
@@ -103,12 +104,22 @@ impl Serving {
         let mut lines = self.inner.lock();
         // A line with a round under way is never removed.
         let line = lines.by_source.entry(self.source.clone()).or_default();
+        if line.has_failed(round.lane) {
+            self.retry(RetrySignal::recovered);
+        }
         line.hand_out(&self.source, round, reserved.jobs, reserved.now_ms)
     }
 
     fn fail(&self, round: &Round) {
         if let Some(line) = self.inner.lock().by_source.get_mut(&self.source) {
             line.fail(round);
+        }
+        self.retry(RetrySignal::failed);
+    }
+
+    fn retry(&self, report: impl FnOnce(&RetrySignal)) {
+        if let Some(pool) = self.inner.pools.get(&self.source.pool) {
+            report(&pool.retry);
         }
     }
 }

@@ -8,11 +8,14 @@ use tokio::sync::Notify;
 
 use super::Source;
 
-/// Jobs of one queue that were reserved by one call.
+/// Jobs of one queue that were reserved for one claim.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Haul {
     pub(super) source: Source,
     pub(super) jobs: Vec<Job>,
+    /// The length of their leases, in ms.
+    pub(super) ttr_ms: u64,
+    /// The clock of Redis when the last of them was reserved, in ms.
     pub(super) now_ms: u64,
 }
 
@@ -30,7 +33,7 @@ pub(super) enum News {
     Jobs(Haul),
     /// The expected number of rounds is over and none of them found anything.
     NothingYet,
-    /// A call failed; the seat is left.
+    /// The serve loop ended unexpectedly; the seat is left.
     Failed,
     /// The lines are closed; the seat is left.
     Closed,
@@ -46,9 +49,11 @@ pub(super) struct Seat {
 
 #[derive(Debug)]
 enum State {
-    /// `rounds` lines that the seat entered have had their first round for it, in vain.
+    /// `rounds` lines that the seat entered have had their first round for it, in vain. In one of them a call
+    /// failed if `failed`.
     Waiting {
         rounds: usize,
+        failed: bool,
     },
     Holding(Haul),
     Failed,
@@ -60,7 +65,10 @@ impl Seat {
     pub(super) fn new(claim: Claim) -> Self {
         Self {
             claim,
-            state: Mutex::new(State::Waiting { rounds: 0 }),
+            state: Mutex::new(State::Waiting {
+                rounds: 0,
+                failed: false,
+            }),
             changed: Notify::new(),
         }
     }
@@ -72,6 +80,11 @@ impl Seat {
     /// Whether jobs would be welcome.
     pub(super) fn is_waiting(&self) -> bool {
         matches!(*self.lock(), State::Waiting { .. })
+    }
+
+    /// Whether it waits, and a call of the first round of a line failed.
+    pub(super) fn has_failed_round(&self) -> bool {
+        matches!(*self.lock(), State::Waiting { failed: true, .. })
     }
 
     /// Puts jobs down; they come back if nobody waits here any more.
@@ -86,15 +99,17 @@ impl Seat {
         Ok(())
     }
 
-    /// The first round of a line since the seat entered it is over and found nothing.
-    pub(super) fn round_over(&self) {
-        if let State::Waiting { rounds } = &mut *self.lock() {
+    /// The first round of a line since the seat entered it is over and found nothing. `has_failed`: a call of
+    /// it failed.
+    pub(super) fn round_over(&self, has_failed: bool) {
+        if let State::Waiting { rounds, failed } = &mut *self.lock() {
             *rounds += 1;
+            *failed |= has_failed;
         }
         self.changed.notify_one();
     }
 
-    /// A call on behalf of this seat failed.
+    /// The serve loop ended unexpectedly.
     pub(super) fn fail(&self) {
         self.end(State::Failed);
     }
@@ -134,7 +149,7 @@ impl Seat {
     /// Takes what is there, if anything.
     pub(super) fn look(&self, rounds: usize) -> Option<News> {
         let mut state = self.lock();
-        if let State::Waiting { rounds: over } = *state {
+        if let State::Waiting { rounds: over, .. } = *state {
             return (over >= rounds).then_some(News::NothingYet);
         }
         match std::mem::replace(&mut *state, State::Left) {
@@ -168,6 +183,7 @@ mod tests {
         Haul {
             source: Source::new("default", "ns/q"),
             jobs: vec![],
+            ttr_ms: 1000,
             now_ms: 1,
         }
     }
@@ -195,11 +211,17 @@ mod tests {
     fn rounds_are_counted_while_waiting() {
         let seat = seat();
         assert_eq!(seat.look(1), None);
-        seat.round_over();
+        seat.round_over(false);
         assert_eq!(seat.look(1), Some(News::NothingYet));
         assert_eq!(seat.look(2), None);
         assert!(seat.is_waiting());
+        assert!(!seat.has_failed_round());
+        seat.round_over(true);
+        seat.round_over(false);
+        assert!(seat.has_failed_round());
+        assert!(seat.is_waiting(), "a failed round ends no wait");
         seat.close();
+        assert!(!seat.has_failed_round());
         assert_eq!(seat.look(2), Some(News::Closed));
         assert!(!seat.is_waiting());
     }
@@ -207,7 +229,7 @@ mod tests {
     #[tokio::test]
     async fn a_change_before_the_wait_is_not_missed() {
         let seat = seat();
-        seat.round_over();
+        seat.round_over(false);
         assert_eq!(seat.news(1).await, News::NothingYet);
         seat.fail();
         assert_eq!(seat.news(2).await, News::Failed);

@@ -41,7 +41,7 @@ impl Inner {
                 }
                 Doorbell::Resubscribed => {
                     tracing::debug!(%pool, "listening for doorbells");
-                    self.ring_where(|source, _| source.pool == *pool);
+                    self.ring_where(|source, line| source.pool == *pool && line.ring(None));
                 }
             }
         }
@@ -54,7 +54,10 @@ impl Inner {
         loop {
             looks.tick().await;
             let now = Instant::now();
-            self.ring_where(|_, line| line.is_parked() && line.poll_at.is_none_or(|at| at <= now));
+            self.ring_where(|_, line| {
+                let is_due = line.poll_at.is_none_or(|at| at <= now);
+                line.is_parked() && is_due && line.poll()
+            });
         }
     }
 
@@ -72,14 +75,12 @@ impl Inner {
         tokio::join!(ringing, lanes.follow());
     }
 
-    fn ring_where(self: &Arc<Self>, wanted: impl Fn(&Source, &super::Line) -> bool) {
+    /// Has lines served where `ring` says that a serve loop has to be started.
+    fn ring_where(self: &Arc<Self>, ring: impl Fn(&Source, &mut super::Line) -> bool) {
         let mut lines = self.lock();
-        let chosen = lines
-            .by_source
-            .iter_mut()
-            .filter(|(source, line)| wanted(source, line));
-        let started: Vec<Source> = chosen
-            .filter_map(|(source, line)| line.ring(None).then(|| source.clone()))
+        let all = lines.by_source.iter_mut();
+        let started: Vec<Source> = all
+            .filter_map(|(source, line)| ring(source, line).then(|| source.clone()))
             .collect();
         drop(lines);
         for source in started {
@@ -88,13 +89,16 @@ impl Inner {
     }
 }
 
-/// Rings lines until told to stop: one subscription a pool and one timer, however many lines there are.
+/// Rings lines until `stop`: one subscription and one task for retries a pool, and one timer, however many
+/// lines there are.
 pub(super) async fn wake(inner: &Arc<Inner>, stop: CancellationToken) {
     let pools = || inner.pools.iter();
     let listening = pools().map(|(name, pool)| inner.listen(name, &pool.deployment));
     let following = pools().map(|(name, pool)| inner.follow_lanes(name, &pool.deployment.lanes));
+    let retrying = pools().map(|(name, pool)| inner.retry(name, pool));
     tokio::select! {
         () = stop.cancelled() => {}
+        _ = join_all(retrying) => {}
         _ = join_all(listening) => {}
         _ = join_all(following) => {}
         () = inner.look_in_turn() => {}

@@ -59,7 +59,7 @@ impl Changes {
 }
 
 impl Bucket {
-    pub(crate) fn new(planted: Option<Planted>) -> Self {
+    pub(crate) fn new(planted: Option<Planted>, counts: [i32; 4]) -> Self {
         Self {
             planted,
             records: Vec::new(),
@@ -68,7 +68,7 @@ impl Bucket {
             near: BTreeMap::new(),
             far: BTreeMap::new(),
             expiry: None,
-            counts: [0; 4],
+            counts,
             lock: None,
         }
     }
@@ -136,15 +136,29 @@ impl Bucket {
         for state in State::ALL {
             let change = changes.counts[index(state)];
             self.counts[index(state)] += change;
-            if change != 0 && self.counts[index(state)] == 0 {
-                match state {
-                    State::Ready => self.ready.clear(),
-                    State::Dead => self.dead.clear(),
-                    State::Delayed | State::Leased => {}
-                }
+            if change < 0 && self.counts[index(state)] <= 0 {
+                self.drop_stale(state);
             }
         }
         self.ready.extend(changes.arrivals);
+    }
+
+    /// Drops the stale hints at the head of a list.
+    fn drop_stale(&mut self, state: State) {
+        let list = match state {
+            State::Ready => &self.ready,
+            State::Dead => &self.dead,
+            State::Delayed | State::Leased => return,
+        };
+        let is_stale = |number: &&Number| self.hinted(**number, state).is_none();
+        let stale = match self.has(Planted::CountDeletesList) {
+            true => list.len(),
+            false => list.iter().take_while(is_stale).count(),
+        };
+        match state {
+            State::Ready => drop(self.ready.drain(..stale)),
+            _ => drop(self.dead.drain(..stale)),
+        }
     }
 
     /// Counts as the records have them.

@@ -43,6 +43,7 @@ fn one_job() -> System {
         respawn_ttl_ms: 2,
         last_ms: 9,
         far_hints_max: 2,
+        miscounted: [0; 4],
         planted: None,
     }
 }
@@ -55,6 +56,7 @@ fn two_jobs() -> System {
         respawn_ttl_ms: 0,
         last_ms: 6,
         far_hints_max: 2,
+        miscounted: [0; 4],
         planted: None,
     }
 }
@@ -67,7 +69,17 @@ fn far_and_near() -> System {
         respawn_ttl_ms: 1,
         last_ms: 6,
         far_hints_max: 2,
+        miscounted: [0; 4],
         planted: None,
+    }
+}
+
+/// Counts that fall to 0 too early, and below.
+fn damaged_counts() -> System {
+    System {
+        miscounted: [-1; 4],
+        last_ms: 4,
+        ..two_jobs()
     }
 }
 
@@ -95,6 +107,11 @@ fn two_jobs_keep_all_promises() {
 #[test]
 fn far_and_near_jobs_keep_all_promises() {
     keeps_all_promises("far and near", far_and_near());
+}
+
+#[test]
+fn jobs_with_damaged_counts_keep_all_promises() {
+    keeps_all_promises("damaged counts", damaged_counts());
 }
 
 /// The checker finds a way in which the mistake breaks the promise.
@@ -172,6 +189,11 @@ fn planted_mistakes_are_found() {
         Planted::AckIgnoresAttempt,
         one_job(),
         "ended only by the delivery that holds it",
+    );
+    finds(
+        Planted::CountDeletesList,
+        damaged_counts(),
+        "something leads to every job in time",
     );
     finds(
         Planted::PodRepeatsRelease,

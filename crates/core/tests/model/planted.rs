@@ -20,6 +20,8 @@ pub(crate) enum Planted {
     PublishSetsNoTimer,
     /// ack by attempt takes any attempt for the current one.
     AckIgnoresAttempt,
+    /// A list is deleted when its count falls to 0, right or wrong.
+    CountDeletesList,
     /// A pod repeats a release that it heard no answer to.
     PodRepeatsRelease,
 }

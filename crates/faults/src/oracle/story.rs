@@ -13,11 +13,18 @@ pub(super) struct Story<'a> {
     pub(super) terms: Terms,
     /// The request that published it.
     pub(super) published: &'a Operation,
-    id: Option<&'a str>,
+    /// Where it is among the jobs of that request.
+    pub(super) place: usize,
+    pub(super) id: Option<&'a str>,
     /// In their order.
     pub(super) deliveries: Vec<Delivery<'a>>,
-    /// The requests that were to end it.
+    /// The requests that were to end it, and nothing else but it.
     pub(super) ends: Vec<&'a Operation>,
+    /// When it was peeked at, at the earliest.
+    pub(super) peeks: Vec<Moment>,
+    /// Whether the times in answers about it are those of this machine's clock. Where Redis's clock was moved meanwhile
+    /// they say nothing, and it may well be early or late.
+    pub(super) keeps_time: bool,
 }
 
 /// One delivery that a consumer has read.
@@ -27,28 +34,22 @@ pub(super) struct Delivery<'a> {
     /// The request that brought it.
     pub(super) span: Span,
     pub(super) ttr: u64,
-    /// The earliest moment at which its lease can have begun.
-    pub(super) earliest: Moment,
+    /// When its lease began, at the earliest.
+    pub(super) begun: Moment,
 }
 
-impl<'a> Delivery<'a> {
-    fn new(got: &'a Delivered, span: Span, ttr: u64, count: u64) -> Self {
-        // The time in an answer is that of the last job in it.
-        let earliest = match count {
-            1 => got.reserved(),
-            _ => span.from.min(got.reserved()),
-        };
-        Self {
-            got,
-            span,
-            ttr,
-            earliest,
-        }
-    }
-
+impl Delivery<'_> {
     /// When its lease is surely over, but for 2 ms.
     pub(super) const fn lease_end(&self) -> Moment {
         self.got.reserved() + self.ttr
+    }
+
+    /// The time in which its lease can have begun and been acknowledged by Redis.
+    pub(super) const fn taken(&self) -> Span {
+        Span {
+            from: self.got.reserved(),
+            to: self.span.to,
+        }
     }
 }
 
@@ -57,16 +58,25 @@ impl Story<'_> {
         matches!(self.published.outcome, Outcome::Published(_))
     }
 
-    /// Whether it may have been ended by a client.
-    pub(super) fn is_ended(&self) -> bool {
-        let may_have = |end: &&Operation| end.outcome == Outcome::Deleted || end.outcome.is_open();
-        self.ends.iter().any(may_have)
-    }
-
     /// When it was stored, at the earliest.
     pub(super) fn created(&self) -> Moment {
         let first = self.deliveries.first();
         first.map_or(self.published.span.from, |delivery| delivery.got.created)
+    }
+
+    /// The last moment at which it was certainly there, if there is one.
+    pub(super) fn last_seen(&self) -> Moment {
+        let delivered = self.deliveries.iter().map(|it| it.begun);
+        let seen = delivered.chain(self.peeks.iter().copied());
+        seen.max().unwrap_or_default()
+    }
+
+    /// Since when it can be had, if nobody took it since the last delivery, and how many tries it has then.
+    pub(super) fn available(&self) -> (Moment, u64) {
+        match self.deliveries.last() {
+            None => (self.published.span.to + self.terms.delay, self.terms.tries),
+            Some(last) => (last.lease_end(), last.got.tries_left),
+        }
     }
 
     pub(super) fn name(&self) -> String {
@@ -86,13 +96,33 @@ pub(super) fn tell<'a>(
     }
     for operation in &history.operations {
         match (&operation.request, &operation.outcome) {
-            (Request::Consume { queues, ttr, count }, Outcome::Delivered(jobs)) => {
+            (Request::Consume { queues, ttr, .. }, Outcome::Delivered(jobs)) => {
                 for got in jobs {
-                    let delivery = Delivery::new(got, operation.span, *ttr, *count);
-                    add(&mut stories, delivery, queues, windows, verdict);
+                    let delivery = Delivery {
+                        got,
+                        span: operation.span,
+                        ttr: *ttr,
+                        begun: shown_at(operation, got, windows),
+                    };
+                    if let Some(story) =
+                        find(&mut stories, operation, got, queues, windows, verdict)
+                    {
+                        story.deliveries.push(delivery);
+                    }
                 }
             }
-            (Request::Ack { job } | Request::Cancel { job }, _) => {
+            (Request::Peek { queue, .. }, Outcome::Shown(Some(got))) => {
+                if let Some(story) = find(&mut stories, operation, got, &[*queue], windows, verdict)
+                {
+                    story.peeks.push(shown_at(operation, got, windows));
+                }
+            }
+            (
+                Request::Ack { job }
+                | Request::Cancel { job }
+                | Request::Republish { replaced: job, .. },
+                _,
+            ) => {
                 if let Some(story) = stories.get_mut(job) {
                     story.ends.push(operation);
                 }
@@ -100,20 +130,35 @@ pub(super) fn tell<'a>(
             _ => {}
         }
     }
-    // Tries tell the order; the times in answers may not, where they brought several jobs.
-    let order = |it: &Delivery<'_>| {
-        let used = u64::MAX - it.got.tries_left;
-        (windows.is_after_respawn(it.got), used, it.got.reserved())
-    };
     for story in stories.values_mut() {
+        let life = Span {
+            from: story.published.span.from,
+            to: story
+                .deliveries
+                .iter()
+                .map(|it| it.span.to)
+                .max()
+                .unwrap_or(history.ended),
+        };
+        story.keeps_time = windows.keeps_time(life);
+        let order = |it: &Delivery<'_>| {
+            let used = u64::MAX - it.got.tries_left;
+            match story.keeps_time {
+                true => (it.begun, used),
+                // An answer with several jobs may be read after that of a later lease.
+                false => (used, it.span.to),
+            }
+        };
         story.deliveries.sort_by_key(order);
     }
     stories
 }
 
 fn begin<'a>(stories: &mut BTreeMap<u64, Story<'a>>, operation: &'a Operation) {
-    let Request::Publish { queue, jobs } = &operation.request else {
-        return;
+    let (queue, jobs) = match &operation.request {
+        Request::Publish { queue, jobs } => (queue, jobs.as_slice()),
+        Request::Republish { queue, job, .. } => (queue, std::slice::from_ref(job)),
+        _ => return,
     };
     for (place, terms) in jobs.iter().enumerate() {
         let id = match &operation.outcome {
@@ -124,34 +169,35 @@ fn begin<'a>(stories: &mut BTreeMap<u64, Story<'a>>, operation: &'a Operation) {
             queue: *queue,
             terms: *terms,
             published: operation,
+            place,
             id,
             deliveries: Vec::new(),
             ends: Vec::new(),
+            peeks: Vec::new(),
+            keeps_time: true,
         };
         stories.insert(terms.number, story);
     }
 }
 
-fn add<'a>(
-    stories: &mut BTreeMap<u64, Story<'a>>,
-    delivery: Delivery<'a>,
+/// The story that a shown job belongs to. What does not fit it is found.
+fn find<'a, 'b>(
+    stories: &'b mut BTreeMap<u64, Story<'a>>,
+    operation: &Operation,
+    got: &'a Delivered,
     asked: &[u16],
     windows: &Windows<'_>,
     verdict: &mut Verdict,
-) {
-    let got = delivery.got;
+) -> Option<&'b mut Story<'a>> {
     let mut foreign = |why: &str| {
-        verdict.find(
-            Defect::Foreign,
-            delivery.span.to,
-            format!("{}: {why}", got.id),
-        );
+        let text = format!("{}: {why}", got.id);
+        verdict.find(Defect::Foreign, operation.span.to, text);
     };
     let Some(story) = got.number.and_then(|number| stories.get_mut(&number)) else {
-        return foreign("nobody published it, or not with this body");
+        foreign("nobody published it, or not with this body and these attributes");
+        return None;
     };
-    let first = story.deliveries.first().map(|first| first.got.id.as_str());
-    if story.id.or(first).is_some_and(|id| id != got.id) {
+    if story.id.is_some_and(|id| id != got.id) {
         foreign("its job has another id");
     }
     if got.queue != story.queue || !asked.contains(&got.queue) {
@@ -160,5 +206,39 @@ fn add<'a>(
     if windows.was_refused(story.published) {
         foreign("its publish was refused");
     }
-    story.deliveries.push(delivery);
+    if !can_be_now(story.published, got.created) && windows.keeps_time(story.published.span) {
+        foreign("its id says that it was stored when its publish cannot have been carried out");
+    }
+    let shown = got.reserved();
+    let is_within = shown >= cut(operation.span.from) && shown <= operation.span.to;
+    let life = Span {
+        from: story.published.span.from,
+        to: operation.span.to,
+    };
+    if !is_within && windows.keeps_time(life) {
+        foreign("its lease began, or it was looked at, outside of the request that shows it");
+    }
+    // Where no answer to the publish gave an id, the first that is seen is it.
+    story.id = story.id.or(Some(&got.id));
+    Some(story)
+}
+
+/// Whether a publish can have stored a job at this moment, which is cut to ms.
+fn can_be_now(publish: &Operation, created: Moment) -> bool {
+    let is_closed = matches!(publish.outcome, Outcome::Published(_));
+    created >= cut(publish.span.from) && (!is_closed || created <= publish.span.to)
+}
+
+/// When a job that an answer shows was there, at the earliest.
+fn shown_at(operation: &Operation, got: &Delivered, windows: &Windows<'_>) -> Moment {
+    match windows.keeps_time(operation.span) {
+        true => got.reserved().max(cut(operation.span.from)),
+        false => operation.span.from,
+    }
+}
+
+/// Cut to ms, as Redis's clock is shown.
+pub(super) const fn cut(moment: Moment) -> Moment {
+    const MS: u64 = 1000;
+    moment / MS * MS
 }

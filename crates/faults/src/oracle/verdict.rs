@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::history::Moment;
+use crate::history::{Moment, Span};
 
 /// What must never be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -18,16 +18,22 @@ pub enum Defect {
     Early,
     /// A job came after its window.
     Late,
-    /// A job came after it was acked or cancelled, and that was acknowledged.
+    /// A job came after it was acked, cancelled, replaced or purged, and that was acknowledged; or after it had expired.
     AfterItsEnd,
+    /// A job of a queue with one lane came although another one was ahead of it.
+    OutOfOrder,
     /// A delivery of something that nobody published, or of which it was said that it was not stored, or with
-    /// another body or from another queue.
+    /// another body, other attributes or from another queue, or at a time that cannot be.
     Foreign,
-    /// A job died although no consumer can have had all its tries.
+    /// A job lost tries, or died of that, although no consumer can have had them.
     DiedEarly,
-    /// A consume, an ack or a cancel failed because memory was full, which only publishes may; or anything because slots
-    /// moved.
+    /// A consume, an ack or a cancel failed because memory was full, which only what stores something may; or anything
+    /// because slots moved; or a rate limit refused a request that was within it.
     Refused,
+    /// More requests were carried out than a rate limit allows.
+    OverLimit,
+    /// A request was carried out for a token that had been revoked.
+    Revoked,
     /// Something is in Redis that belongs to no job, or a job that nothing leads to, or a wrong count.
     Orphan,
     /// A daemon ended by itself.
@@ -52,9 +58,12 @@ impl fmt::Display for Defect {
             Self::Early => "early",
             Self::Late => "late",
             Self::AfterItsEnd => "after its end",
+            Self::OutOfOrder => "out of order",
             Self::Foreign => "foreign",
             Self::DiedEarly => "died early",
             Self::Refused => "refused",
+            Self::OverLimit => "over limit",
+            Self::Revoked => "revoked",
             Self::Orphan => "orphan",
             Self::Broken => "broken",
             Self::Void => "void",
@@ -82,6 +91,17 @@ pub struct Lateness {
     pub late: u64,
 }
 
+impl Lateness {
+    /// From when it was due until it came.
+    #[must_use]
+    pub const fn waited(&self) -> Span {
+        Span {
+            from: self.due,
+            to: self.due + self.late,
+        }
+    }
+}
+
 /// Figures of a run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Counts {
@@ -93,7 +113,7 @@ pub struct Counts {
     pub delivered: usize,
     /// Deliveries.
     pub deliveries: usize,
-    /// Jobs that were acked or cancelled.
+    /// Jobs that a client ended, or may have ended.
     pub ended: usize,
     /// Jobs that died.
     pub dead: usize,

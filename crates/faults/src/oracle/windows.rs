@@ -1,65 +1,57 @@
-//! Until when a job must have come.
+//! Until when something must have happened, and what may have been lost.
 //!
-//! From the moment at which it is due, or its lease is over, it may take as long as the bound says, where time in which
-//! an episode excuses lateness does not count: due + bound + outage. Time for which a consume without a clear answer may
-//! have held the job does not count either; each such taking costs a try, so the next delivery tells how many there were.
+//! From the moment at which a job is due, or its lease is over, it may take as long as the bound says, where time in which
+//! an episode excuses lateness, or in which the machine was busy, does not count: due + bound + outage. Time for which a
+//! taking that no answer shows may have held the job does not count either; each such taking costs a try, so the next
+//! delivery tells how many there were.
 
-use std::collections::HashMap;
-
+use super::takings::Takings;
 use crate::fault::Class;
-use crate::history::{
-    Delivered, Episode, History, Moment, NOT_CONFIRMED, Operation, Outcome, Request, Span,
-};
+use crate::history::{Episode, History, Moment, NOT_CONFIRMED, Operation, Outcome, Span};
 
 /// What excuses lateness and loss in a run.
 #[derive(Debug)]
 pub(super) struct Windows<'a> {
     is_replicated: bool,
-    bound: u64,
-    respawned: Moment,
+    pub(super) bound: u64,
+    /// Whether a job that comes after its window is late; otherwise the machine was too busy.
+    proves_lateness: bool,
     episodes: &'a [Episode],
-    /// For each queue: since when a consume may have taken a job of it, and when that was over.
-    open_takes: HashMap<u16, Vec<Span>>,
+    /// In their order.
+    excused: Vec<Span>,
+    takings: Takings,
 }
 
 impl<'a> Windows<'a> {
     pub(super) fn of(history: &'a History) -> Self {
-        let mut open_takes: HashMap<u16, Vec<Span>> = HashMap::new();
-        for operation in &history.operations {
-            let Request::Consume { queues, ttr, .. } = &operation.request else {
-                continue;
-            };
-            if !operation.outcome.is_open() {
-                continue;
-            }
-            let span = Span {
-                from: operation.span.from,
-                to: operation.span.to + ttr,
-            };
-            for queue in queues {
-                open_takes.entry(*queue).or_default().push(span);
-            }
-        }
-        Self {
+        let episodes = history.episodes.iter().map(Episode::excused);
+        let mut excused: Vec<Span> = episodes.chain(history.busy.iter().copied()).collect();
+        excused.sort_by_key(|span| span.from);
+        let mut windows = Self {
             is_replicated: history.is_replicated,
             bound: history.bound,
-            respawned: history.respawned,
+            proves_lateness: history.proves_lateness(),
             episodes: &history.episodes,
-            open_takes,
-        }
+            excused,
+            takings: Takings::default(),
+        };
+        windows.takings = Takings::of(history, &windows);
+        windows
     }
 
     /// The last moment at which a job may come that can be had from `available` on, if so many takings are
-    /// not accounted for.
+    /// not accounted for. There is none on a machine that was too busy.
     pub(super) fn deadline(&self, queue: u16, available: Moment, mut takes: u64) -> Moment {
-        let mut takings: Vec<Span> = match takes {
+        if !self.proves_lateness {
+            return Moment::MAX;
+        }
+        let mut takings = match takes {
             0 => Vec::new(),
-            _ => self.open_takes.get(&queue).cloned().unwrap_or_default(),
+            _ => self.takings.holding_after(queue, available),
         };
-        takings.retain(|taking| taking.to >= available);
-        let mut excused: Vec<Span> = self.episodes.iter().map(Episode::excused).collect();
+        let mut excused = self.excused.clone();
         loop {
-            let deadline = reckon(&mut excused, available, self.bound);
+            let deadline = reckon(&excused, available, self.bound);
             let within = takings.iter().enumerate();
             let within = within.filter(|(_, taking)| taking.from <= deadline);
             let Some((place, _)) = within.max_by_key(|(_, taking)| taking.to) else {
@@ -69,20 +61,57 @@ impl<'a> Windows<'a> {
                 return deadline;
             }
             excused.push(takings.swap_remove(place));
+            excused.sort_by_key(|span| span.from);
             takes -= 1;
         }
     }
 
-    /// How many consumes without a clear answer may have taken a job of this queue after a moment.
-    pub(super) fn open_takes_after(&self, queue: u16, moment: Moment) -> u64 {
-        let takings = self.open_takes.get(&queue).into_iter().flatten();
-        takings.filter(|taking| taking.to >= moment).count() as u64
+    /// How often a job of this queue can have been taken in this time without a delivery that is known.
+    pub(super) fn unseen_takes(&self, queue: u16, during: Span) -> u64 {
+        self.takings.count(queue, during)
+    }
+
+    /// When so much time has passed since a moment, excused time not counted.
+    pub(super) fn after(&self, since: Moment, time: u64) -> Moment {
+        reckon(&self.excused, since, time)
+    }
+
+    /// The last moment at which a request can have been carried out.
+    pub(super) fn carried_out_by(&self, operation: &Operation) -> Moment {
+        match operation.outcome.is_open() {
+            true => self.after(operation.span.to, self.bound),
+            false => operation.span.to,
+        }
+    }
+
+    /// Whether anything was done to the world that can be felt in this time.
+    pub(super) fn is_calm(&self, span: Span) -> bool {
+        !self.episodes.iter().any(|episode| episode.concerns(&span))
+    }
+
+    /// Whether Redis's clock, by which its answers tell times, was that of the machine for all this time.
+    pub(super) fn keeps_time(&self, span: Span) -> bool {
+        let mut moved = self
+            .episodes
+            .iter()
+            .filter(|it| it.class == Class::RedisClock);
+        !moved.any(|episode| episode.concerns(&span))
+    }
+
+    /// Since when new jobs of a queue may be in another pool than those before.
+    pub(super) fn moved(&self) -> Moment {
+        let moves = self
+            .episodes
+            .iter()
+            .filter(|it| it.class == Class::PoolMove);
+        let begun = moves.map(|episode| episode.span.from);
+        begun.min().unwrap_or(Moment::MAX)
     }
 
     /// Whether Redis was set up to lose what it acknowledged in a part of this time.
     pub(super) fn may_lose(&self, span: Span) -> bool {
-        let losses = self.episodes.iter().filter_map(|episode| episode.may_lose);
-        losses.into_iter().any(|loss| loss.meets(&span))
+        let mut losses = self.episodes.iter().filter_map(|episode| episode.may_lose);
+        losses.any(|loss| loss.meets(&span))
     }
 
     /// Whether jobs may be lost that were acknowledged in a part of this time.
@@ -107,16 +136,10 @@ impl<'a> Windows<'a> {
             _ => false,
         }
     }
-
-    /// Whether this delivery is of a job that was dead.
-    pub(super) const fn is_after_respawn(&self, got: &Delivered) -> bool {
-        got.reserved() >= self.respawned
-    }
 }
 
-/// When so much time has passed since a moment, excused time not counted.
-fn reckon(excused: &mut [Span], since: Moment, mut time: u64) -> Moment {
-    excused.sort_by_key(|span| span.from);
+/// When so much time has passed since a moment. The excused spans, in their order, are not counted.
+fn reckon(excused: &[Span], since: Moment, mut time: u64) -> Moment {
     let mut at = since;
     for span in excused.iter().filter(|span| span.to > since) {
         let counted = span.from.saturating_sub(at);

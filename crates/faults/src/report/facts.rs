@@ -45,6 +45,9 @@ pub struct Facts {
     pub latest: Option<u64>,
     /// How late a job might have been where nothing excused it, in µs.
     pub bound: u64,
+    /// Whether the run says anything about lateness.
+    #[serde(default)]
+    pub proves_lateness: bool,
     /// What was found, and how often.
     pub findings: BTreeMap<Defect, usize>,
 }
@@ -82,8 +85,8 @@ impl Facts {
             seed: plan.seed,
             deployment: plan.deployment,
             is_replicated: plan.is_replicated,
-            began: report.began,
-            length: history.ended.saturating_sub(report.began),
+            began: report.history.began,
+            length: history.ended.saturating_sub(report.history.began),
             faults: struck(report),
             requests: history.operations.len(),
             jobs: counts.published,
@@ -92,6 +95,7 @@ impl Facts {
             lost_with_redis: counts.lost_with_redis,
             latest: latest_unexcused(report),
             bound: history.bound,
+            proves_lateness: history.proves_lateness(),
             findings: found(report),
         }
     }
@@ -153,12 +157,10 @@ fn latest_unexcused(report: &Report) -> Option<u64> {
     let excused: Vec<Span> = episodes
         .filter(|it| it.excuses_until > it.span.from)
         .map(|it| it.excused())
+        .chain(report.history.busy.iter().copied())
         .collect();
     let unexcused = report.verdict.lateness.iter().filter(|it| {
-        let waited = Span {
-            from: it.due,
-            to: it.due + it.late,
-        };
+        let waited = it.waited();
         !excused.iter().any(|span| span.meets(&waited))
     });
     unexcused.map(|it| it.late).max()

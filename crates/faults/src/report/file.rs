@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Report;
 use crate::audit::Audits;
-use crate::history::{Episode, History, Moment, Operation};
+use crate::history::{Episode, History, Moment, Operation, RateLimit, Span};
 use crate::oracle::{Finding, judge};
 use crate::plan::Plan;
 
@@ -19,7 +19,10 @@ enum Line {
         plan: Box<Plan>,
         began: Moment,
         bound: u64,
-        respawned: Moment,
+        #[serde(default)]
+        busy: Vec<Span>,
+        laned: Vec<u16>,
+        limits: Vec<RateLimit>,
         ended: Moment,
         audits: Audits,
     },
@@ -33,9 +36,11 @@ pub(super) fn write(report: &Report, path: &Path) -> io::Result<()> {
     let history = &report.history;
     let run = Line::Run {
         plan: Box::new(report.plan.clone()),
-        began: report.began,
+        began: report.history.began,
         bound: history.bound,
-        respawned: history.respawned,
+        busy: history.busy.clone(),
+        laned: history.laned.clone(),
+        limits: history.limits.clone(),
         ended: history.ended,
         audits: report.audits,
     };
@@ -66,27 +71,29 @@ pub fn read(path: &Path) -> io::Result<Report> {
                 plan,
                 began,
                 bound,
-                respawned,
+                busy,
+                laned,
+                limits,
                 ended,
                 audits,
             } => {
-                (history.bound, history.respawned, history.ended) = (bound, respawned, ended);
-                history.is_replicated = plan.is_replicated;
-                head = Some((*plan, began, audits));
+                (history.began, history.ended) = (began, ended);
+                (history.bound, history.busy) = (bound, busy);
+                (history.laned, history.limits) = (laned, limits);
+                history.is_replicated = plan.keeps_what_it_acknowledged();
+                head = Some((*plan, audits));
             }
             Line::Episode(episode) => history.episodes.push(episode),
             Line::Operation(operation) => history.operations.push(operation),
             Line::Found(finding) => seen.push(finding),
         }
     }
-    let (plan, began, audits) =
-        head.ok_or_else(|| io::Error::other("it does not begin with a run"))?;
+    let (plan, audits) = head.ok_or_else(|| io::Error::other("it does not begin with a run"))?;
     let mut verdict = judge(&history);
     seen.retain(|finding| finding.defect.is_seen_in_the_world());
     verdict.findings.extend(seen);
     Ok(Report {
         plan,
-        began,
         history,
         audits,
         verdict,

@@ -23,8 +23,6 @@ use crate::plan::Plan;
 pub struct Report {
     /// What was done.
     pub plan: Plan,
-    /// When clients began.
-    pub began: Moment,
     /// What was seen.
     pub history: History,
     /// How often it was audited.
@@ -95,7 +93,7 @@ impl Report {
     /// The longest time from one publish that was answered well to the next, in µs.
     #[must_use]
     pub fn longest_gap(&self) -> u64 {
-        let mut last = self.began;
+        let mut last = self.history.began;
         let gaps = self.publishes().map(|at| {
             let gap = at.saturating_sub(last);
             last = at;

@@ -19,7 +19,7 @@ pub(super) fn draw(report: &Report, file: &Path) -> Result<(), String> {
 }
 
 fn try_draw(report: &Report, file: &Path) -> Result<(), Box<dyn std::error::Error>> {
-    let second = |at: Moment| at.saturating_sub(report.began) as f64 / 1_000_000.0;
+    let second = |at: Moment| at.saturating_sub(report.history.began) as f64 / 1_000_000.0;
     let end = second(report.history.ended).max(1.0);
     let worst = report.worst().map_or(0.0, |it| it.late as f64 / 1000.0);
     let top = worst.max(1000.0) * 10.0;

@@ -39,6 +39,16 @@ pub fn summary(runs: &[Facts]) -> String {
             "{void} void: the machine stood still or its clock was moved; not counted"
         );
     }
+    let busy = counted.iter().filter(|facts| !facts.proves_lateness);
+    match busy.count() {
+        0 => {}
+        busy => {
+            let _ = writeln!(
+                text,
+                "{busy} prove nothing about lateness: the machine was too busy"
+            );
+        }
+    }
     text + &classes(&counted)
 }
 
@@ -170,7 +180,8 @@ mod tests {
             audits: 3,
             lost_with_redis: 1,
             latest: Some(seed * 1000),
-            bound: 3_000_000,
+            bound: 300_000,
+            proves_lateness: true,
             findings: found.into_iter().map(|defect| (defect, 1)).collect(),
         }
     }

@@ -9,6 +9,9 @@ const SHOWN: usize = 20;
 
 pub(super) fn of_run(report: &Report) -> String {
     let mut text = head(report);
+    if !report.history.proves_lateness() {
+        text += "  the machine was too busy: this run proves nothing about lateness\n";
+    }
     let width = report
         .history
         .episodes
@@ -17,7 +20,7 @@ pub(super) fn of_run(report: &Report) -> String {
         .max();
     let width = width.unwrap_or_default();
     for episode in &report.history.episodes {
-        let at = seconds(episode.span.from.saturating_sub(report.began));
+        let at = seconds(episode.span.from.saturating_sub(report.history.began));
         let length = seconds(episode.span.to - episode.span.from);
         let worst = shown_ms(report.worst_in(episode).map(|it| it.late));
         let again = shown_ms(report.recovery_after(episode));
@@ -29,7 +32,7 @@ pub(super) fn of_run(report: &Report) -> String {
         );
     }
     for finding in report.verdict.findings.iter().take(SHOWN) {
-        let at = seconds(finding.at.saturating_sub(report.began));
+        let at = seconds(finding.at.saturating_sub(report.history.began));
         let _ = writeln!(
             text,
             "  {at:>6} s  {}: {}",
@@ -61,13 +64,13 @@ fn head(report: &Report) -> String {
         "seed {}: {}, {} apis, {} pumps, {} s\n  \
          {} jobs published, {} perhaps, {} came, {} times in all, {} acked or cancelled, {} died, {} lost with redis\n  \
          {} requests: {failed} failed, {open} without an answer, {not_sent} refused or not sent\n  \
-         lateness: {lateness}, bound {}; longest time without a publish {}\n  \
+         lateness: {lateness}, bound {}, machine busy for {} s; longest time without a publish {}\n  \
          {} audits, {} more could not be done\n",
         plan.seed,
         plan.deployment.name_with(plan.is_replicated),
         plan.apis,
         plan.pumps,
-        seconds(report.history.ended.saturating_sub(report.began)),
+        seconds(report.history.ended.saturating_sub(report.history.began)),
         counts.published,
         counts.open,
         counts.delivered,
@@ -77,6 +80,14 @@ fn head(report: &Report) -> String {
         counts.lost_with_redis,
         report.history.operations.len(),
         ms(report.history.bound),
+        seconds(
+            report
+                .history
+                .busy
+                .iter()
+                .map(|span| span.to - span.from)
+                .sum()
+        ),
         ms(report.longest_gap()),
         report.audits.done,
         report.audits.in_vain,

@@ -2,20 +2,24 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
-use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tidegate_testkit::cluster_group::PASSWORD;
 use tidegate_testkit::world::{self, Totals};
 use tidegate_testkit::{
-    ClusterGroup, FaultProxy, RedisControl, RedisOptions, RedisServer, SentinelGroup,
+    ClusterGroup, FaultProxy, Program, RedisControl, RedisOptions, RedisServer, SentinelGroup,
+    WallClock,
 };
 use tokio::sync::Mutex;
 
-use crate::plan::Deployment;
+use crate::fault::Class;
+use crate::plan::{Deployment, Plan};
 
 /// Nodes of a cluster tell clients that they are here, on the ports that they have: there are the proxies. Among each
 /// other they go by their own address.
 const WAYS: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 2);
+/// The pool that clients' tokens are for, and the one that it moves to.
+const POOLS: [&str; 2] = ["default", "other"];
 /// Of a cluster. A busy machine should not make it take nodes for dead that are only slow.
 const NODE_TIMEOUT_MS: u32 = 2500;
 
@@ -27,14 +31,15 @@ pub(crate) struct Keeper {
     pub(crate) forgets: bool,
     /// How often a strike has had servers change their places. It counts while it has the group to itself.
     pub(crate) failovers: AtomicUsize,
+    slot_ms: u64,
+    /// Where jobs are stored that are published now, of several servers without replicas.
+    stores_in: AtomicUsize,
 }
 
 #[derive(Debug)]
 pub(crate) enum Servers {
-    One {
-        redis: Box<Mutex<RedisServer>>,
-        address: SocketAddr,
-    },
+    /// Each is alone. Two are two pools.
+    Alone(Vec<Alone>),
     Watched(Mutex<SentinelGroup>),
     Cluster {
         group: Mutex<ClusterGroup>,
@@ -43,22 +48,38 @@ pub(crate) enum Servers {
     },
 }
 
+/// A Redis without a replica.
+#[derive(Debug)]
+pub(crate) struct Alone {
+    pub(crate) redis: Mutex<RedisServer>,
+    /// Its clock, where the run moves it.
+    pub(crate) clock: Option<WallClock>,
+    address: SocketAddr,
+}
+
 impl Keeper {
-    pub(super) async fn start(deployment: Deployment, seed: u64) -> Self {
+    pub(super) async fn start(plan: &Plan, folder: &Path) -> Self {
+        let deployment = plan.deployment;
         let options = RedisOptions::new().outlives_a_full_disk();
+        let options = match plan.is_synced {
+            true => options.valkey(),
+            false => options,
+        };
         let servers = match deployment {
-            Deployment::Always => one(options.always_synced()).await,
-            Deployment::EverySecond => one(options).await,
+            Deployment::Always => alone(options.always_synced(), plan, folder).await,
+            Deployment::EverySecond => alone(options, plan, folder).await,
             Deployment::Sentinels => {
                 let group = SentinelGroup::start(deployment.replicas()).await;
                 Servers::Watched(Mutex::new(group))
             }
-            Deployment::Cluster => cluster(options.always_synced(), seed).await,
+            Deployment::Cluster => cluster(options.always_synced(), plan).await,
         };
         Self {
             servers,
             forgets: deployment != Deployment::Always,
             failovers: AtomicUsize::new(0),
+            slot_ms: plan.slot_ms,
+            stores_in: AtomicUsize::new(0),
         }
     }
 
@@ -66,22 +87,36 @@ impl Keeper {
         &self.servers
     }
 
-    /// Where the one Redis is, if there is one.
-    pub(super) const fn one_redis(&self) -> Option<SocketAddr> {
+    /// Where the servers without replicas are.
+    pub(crate) fn alone(&self) -> impl Iterator<Item = SocketAddr> {
+        let alone: &[Alone] = match &self.servers {
+            Servers::Alone(servers) => servers,
+            _ => &[],
+        };
+        alone.iter().map(|server| server.address)
+    }
+
+    /// The names of the pools.
+    pub(crate) fn pools(&self) -> &'static [&'static str] {
         match &self.servers {
-            Servers::One { address, .. } => Some(*address),
-            _ => None,
+            Servers::Alone(servers) if servers.len() > 1 => &POOLS,
+            _ => &POOLS[..1],
         }
     }
 
-    /// The settings of a daemon that finds the Redis at this address, or by its sentinels, or by two of its nodes.
-    pub(crate) fn settings(&self, address: Option<SocketAddr>) -> String {
+    /// Settings that are made from now on have an API store new jobs in the other one of two servers.
+    pub(crate) fn turn_around(&self) {
+        self.stores_in.fetch_xor(1, Ordering::Relaxed);
+    }
+
+    /// The settings of a daemon that finds servers without replicas at these addresses, others by their sentinels or by two
+    /// of their nodes. An API looks into both of two pools, and stores in one.
+    pub(crate) fn settings(&self, program: Program, addresses: &[SocketAddr]) -> String {
+        let slot_ms = self.slot_ms;
         let pool = match &self.servers {
-            Servers::One { address: own, .. } => {
-                format!("url = \"redis://{}\"\n", address.unwrap_or(*own))
-            }
+            Servers::Alone(_) => return self.settings_of_alone(program, addresses),
             Servers::Watched(group) => {
-                let group = group.try_lock().expect("nobody else uses it yet");
+                let group = group.try_lock().expect("no fault has begun");
                 group.settings()
             }
             Servers::Cluster { ways, .. } => {
@@ -92,13 +127,45 @@ impl Keeper {
                 format!("cluster = {named:?}\npassword = \"{PASSWORD}\"\n")
             }
         };
-        format!("[pool.default]\n{pool}")
+        format!("[pool.{}]\nslot_ms = {slot_ms}\n{pool}", POOLS[0])
+    }
+
+    fn settings_of_alone(&self, program: Program, addresses: &[SocketAddr]) -> String {
+        let slot_ms = self.slot_ms;
+        let pool = |name: &str, address: SocketAddr| {
+            format!("[pool.{name}]\nslot_ms = {slot_ms}\nurl = \"redis://{address}\"\n")
+        };
+        let [first, second] = *addresses else {
+            return pool(POOLS[0], addresses[0]);
+        };
+        let (old, new) = match self.stores_in.load(Ordering::Relaxed) {
+            0 => (second, first),
+            _ => (first, second),
+        };
+        let (moves, tokens) = match program {
+            Program::Api => (
+                format!("migrate_to = \"{}\"\n", POOLS[1]),
+                format!("[admin_store]\nslot_ms = {slot_ms}\nurl = \"redis://{first}\"\n"),
+            ),
+            Program::Pumpd => (String::new(), String::new()),
+        };
+        format!(
+            "{}{moves}{}{tokens}",
+            pool(POOLS[0], old),
+            pool(POOLS[1], new)
+        )
     }
 
     /// The urls of the servers that have the jobs now: one, or the primaries of a cluster.
     pub(crate) async fn urls(&self) -> Vec<String> {
         match &self.servers {
-            Servers::One { redis, .. } => vec![redis.lock().await.url()],
+            Servers::Alone(servers) => {
+                let mut urls = Vec::new();
+                for server in servers {
+                    urls.push(server.redis.lock().await.url());
+                }
+                urls
+            }
             Servers::Watched(group) => {
                 let group = group.lock().await;
                 vec![group.url(group.master_by(0).await)]
@@ -132,7 +199,11 @@ impl Keeper {
             let _ = std::fs::copy(redis.log_path(), folder.join(name));
         };
         match &self.servers {
-            Servers::One { redis, .. } => copy(&*redis.lock().await, "redis.log".to_owned()),
+            Servers::Alone(servers) => {
+                for (number, server) in servers.iter().enumerate() {
+                    copy(&*server.redis.lock().await, format!("redis-{number}.log"));
+                }
+            }
             Servers::Watched(group) => {
                 let group = group.lock().await;
                 for (number, server) in group.servers.iter().enumerate() {
@@ -160,25 +231,35 @@ impl Keeper {
     }
 }
 
-async fn one(options: RedisOptions) -> Servers {
-    let starting = tokio::task::spawn_blocking(move || options.start());
-    let redis = starting.await.expect("redis starts");
-    let address = redis.address();
-    Servers::One {
-        redis: Box::new(Mutex::new(redis)),
-        address,
+async fn alone(options: RedisOptions, plan: &Plan, folder: &Path) -> Servers {
+    let moves_clocks = plan.faults.iter().any(|it| it.class == Class::RedisClock);
+    let mut servers = Vec::new();
+    for number in 0..=usize::from(plan.has_second_redis) {
+        let clock = moves_clocks.then(|| WallClock::new(folder, &format!("redis-{number}")));
+        let options = match &clock {
+            Some(clock) => options.clone().clock(clock),
+            None => options.clone(),
+        };
+        let starting = tokio::task::spawn_blocking(move || options.start());
+        let redis = starting.await.expect("redis starts");
+        servers.push(Alone {
+            address: redis.address(),
+            redis: Mutex::new(redis),
+            clock,
+        });
     }
+    Servers::Alone(servers)
 }
 
-async fn cluster(options: RedisOptions, seed: u64) -> Servers {
+async fn cluster(options: RedisOptions, plan: &Plan) -> Servers {
     let options = options
         .setting("cluster-announce-hostname", &WAYS.to_string())
         .setting("cluster-preferred-endpoint-type", "hostname");
     let group = ClusterGroup::start_with(options, NODE_TIMEOUT_MS).await;
     let mut ways = Vec::new();
-    for server in &group.servers {
-        let listen = (WAYS, server.port()).into();
-        ways.push(FaultProxy::start_at(listen, server.address(), seed).await);
+    for (number, server) in group.servers.iter().enumerate() {
+        let (listen, distance) = ((WAYS, server.port()).into(), plan.distance(number));
+        ways.push(FaultProxy::start_at(listen, server.address(), distance, plan.seed).await);
     }
     Servers::Cluster {
         group: Mutex::new(group),

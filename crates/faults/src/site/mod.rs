@@ -5,18 +5,26 @@ mod pod;
 
 use std::collections::BTreeSet;
 use std::path::Path;
+use std::time::Duration;
 
 use tidegate_core::{QueueKey, placement};
 use tidegate_testkit::daemon::Daemon;
 use tidegate_testkit::{Program, Queue};
 
 use crate::plan::{LEASE_MS, Plan};
-use crate::traffic::{QUEUES, queue_name};
+use crate::traffic::{LIMIT, QUEUES, Tokens, queue_name};
 pub(crate) use keeper::{Keeper, Servers};
 pub(crate) use pod::Pod;
+use pod::Wanted;
 
 /// How many buckets a deployment has, unless it is set up otherwise.
 pub(crate) const BUCKETS: u32 = 256;
+
+/// The pool of all tokens.
+const POOL: &str = "default";
+/// Before a token is asked for again.
+const PAUSE: Duration = Duration::from_millis(100);
+const S: u64 = 1_000_000;
 
 /// Everything that takes part in a run, its clients aside.
 #[derive(Debug)]
@@ -31,24 +39,29 @@ pub(crate) struct Site {
 impl Site {
     /// Starts everything and waits until it is ready. Logs and settings go to `folder`.
     pub(crate) async fn start(plan: &Plan, folder: &Path) -> Self {
-        let keeper = Keeper::start(plan.deployment, plan.seed).await;
+        let keeper = Keeper::start(plan, folder).await;
         let (mut apis, mut pumps) = (Vec::new(), Vec::new());
-        let durability = match plan.is_replicated {
-            true => format!(
-                "[durability]\ndefault = \"replica:{}\"\n",
-                plan.deployment.replicas()
-            ),
-            false => String::new(),
-        };
-        let start = async |program, name: &str, flags: &[String], settings: &str| {
-            Pod::start(program, name, flags, settings, &keeper, plan.seed, folder).await
-        };
+        let start = async |wanted| Pod::start(wanted, &keeper, plan, folder).await;
         for number in 0..plan.apis {
-            apis.push(start(Program::Api, &format!("api-{number}"), &[], &durability).await);
+            let wanted = Wanted {
+                program: Program::Api,
+                number,
+                name: format!("api-{number}"),
+                flags: &[],
+                more_settings: durability(plan),
+            };
+            apis.push(start(wanted).await);
         }
         let lease = ["--lease".to_owned(), format!("{LEASE_MS}ms")];
         for number in 0..plan.pumps {
-            pumps.push(start(Program::Pumpd, &format!("pump-{number}"), &lease, "").await);
+            let wanted = Wanted {
+                program: Program::Pumpd,
+                number: plan.apis + number,
+                name: format!("pump-{number}"),
+                flags: &lease,
+                more_settings: String::new(),
+            };
+            pumps.push(start(wanted).await);
         }
         Self {
             namespace: format!("run-{}", plan.seed),
@@ -58,16 +71,36 @@ impl Site {
         }
     }
 
-    /// A client's way to each API, in a namespace of the run's own.
-    pub(crate) async fn doors(&self) -> Vec<Queue> {
-        let namespace = &self.namespace;
+    /// A client's way to each API, in a namespace of the run's own, with the token of most clients; and the other tokens.
+    pub(crate) async fn doors(&self) -> (Vec<Queue>, Tokens) {
         let first = &self.apis[0].daemon;
-        let queue = Queue::with_new_token(first, "default", namespace, &queue_name(0)).await;
+        let usual = Queue::with_new_token(first, POOL, &self.namespace, &queue_name(0)).await;
+        let tokens = Tokens {
+            limited: self.new_token().await,
+            guest: self.new_token().await,
+        };
+        let limited = usual.with_token(&tokens.limited);
+        let (window_s, limit) = (LIMIT.window / S, LIMIT);
+        limited
+            .limit_token(first, limit.consumes, limit.publishes, window_s)
+            .await;
         let behind = |pod: &Pod| {
             let base = format!("http://{}", pod.front().address());
-            Queue::new(&base, namespace, &queue_name(0), queue.token())
+            Queue::new(&base, &self.namespace, &queue_name(0), usual.token())
         };
-        self.apis.iter().map(behind).collect()
+        (self.apis.iter().map(behind).collect(), tokens)
+    }
+
+    /// Makes a token, at whichever API can.
+    pub(crate) async fn new_token(&self) -> String {
+        loop {
+            for api in &self.apis {
+                if let Ok(token) = self.queue(0).try_new_token(&api.daemon, POOL).await {
+                    return token;
+                }
+            }
+            tokio::time::sleep(PAUSE).await;
+        }
     }
 
     /// A queue of the run, behind its first API.
@@ -96,5 +129,15 @@ impl Site {
     pub(crate) fn ended(&self) -> Vec<&str> {
         let ended = self.pods().filter(|pod| !Daemon::is_running(&pod.daemon));
         ended.map(|pod| pod.name.as_str()).collect()
+    }
+}
+
+/// What publishes wait for, as settings of an API.
+fn durability(plan: &Plan) -> String {
+    let replicas = plan.deployment.replicas();
+    match (plan.is_synced, plan.is_replicated) {
+        (true, _) => "[durability]\ndefault = \"fsync\"\n".to_owned(),
+        (false, true) => format!("[durability]\ndefault = \"replica:{replicas}\"\n"),
+        (false, false) => String::new(),
     }
 }

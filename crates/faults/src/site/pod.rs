@@ -1,10 +1,12 @@
 //! A daemon with a clock of its own, and proxies on its ways.
 
-use std::path::Path;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
 
 use tidegate_testkit::{Daemon, FaultProxy, Program, WallClock};
 
 use super::Keeper;
+use crate::plan::Plan;
 
 /// One daemon.
 #[derive(Debug)]
@@ -12,47 +14,62 @@ pub(crate) struct Pod {
     pub(crate) name: String,
     pub(crate) daemon: Daemon,
     pub(crate) clock: WallClock,
-    /// Between it and Redis, unless it asks sentinels for the way.
-    pub(crate) link: Option<FaultProxy>,
+    /// Between it and each Redis, unless it finds its way by sentinels or on a cluster.
+    pub(crate) links: Vec<FaultProxy>,
     /// Between clients and an API.
     front: Option<FaultProxy>,
+    program: Program,
+    config: PathBuf,
+    more_settings: String,
+}
+
+/// Which daemon to start.
+pub(super) struct Wanted<'a> {
+    pub(super) program: Program,
+    /// Counts all daemons of the run.
+    pub(super) number: usize,
+    pub(super) name: String,
+    pub(super) flags: &'a [String],
+    pub(super) more_settings: String,
 }
 
 impl Pod {
     pub(super) async fn start(
-        program: Program,
-        name: &str,
-        arguments: &[String],
-        more_settings: &str,
+        wanted: Wanted<'_>,
         keeper: &Keeper,
-        seed: u64,
+        plan: &Plan,
         folder: &Path,
     ) -> Self {
-        let link = match keeper.one_redis() {
-            Some(address) => Some(FaultProxy::start(address, seed).await),
-            None => None,
-        };
+        let Wanted { program, name, .. } = wanted;
+        let distance = plan.distance(wanted.number);
+        let mut links = Vec::new();
+        for address in keeper.alone() {
+            let listen = (Ipv4Addr::LOCALHOST, 0).into();
+            links.push(FaultProxy::start_at(listen, address, distance, plan.seed).await);
+        }
         let config = folder.join(format!("{name}.toml"));
-        let settings = keeper.settings(link.as_ref().map(FaultProxy::address));
-        std::fs::write(&config, settings + more_settings).expect("a file can be written");
+        write_settings(&config, program, keeper, &links, &wanted.more_settings);
         let mut all = vec!["--config".to_owned(), config.display().to_string()];
-        all.extend_from_slice(arguments);
-        let clock = WallClock::new(folder, name);
+        all.extend_from_slice(wanted.flags);
+        let clock = WallClock::new(folder, &name);
         let environment = clock.environment();
         let environment = environment
             .each_ref()
             .map(|(key, value)| (*key, value.as_str()));
-        let daemon = Daemon::start_with(program, name, &all, &environment, folder).await;
+        let daemon = Daemon::start_with(program, &name, &all, &environment, folder).await;
         let front = match program {
-            Program::Api => Some(FaultProxy::start(daemon.listen(), seed).await),
+            Program::Api => Some(FaultProxy::start(daemon.listen(), plan.seed).await),
             Program::Pumpd => None,
         };
         Self {
-            name: name.to_owned(),
+            name,
             daemon,
             clock,
-            link,
+            links,
             front,
+            program,
+            config,
+            more_settings: wanted.more_settings,
         }
     }
 
@@ -60,4 +77,22 @@ impl Pod {
     pub(crate) fn front(&self) -> &FaultProxy {
         self.front.as_ref().expect("an api has clients")
     }
+
+    /// Writes its settings again, as they are now. It reads them when it is restarted.
+    pub(crate) fn change_settings(&self, keeper: &Keeper) {
+        let (program, links) = (self.program, &self.links);
+        write_settings(&self.config, program, keeper, links, &self.more_settings);
+    }
+}
+
+fn write_settings(
+    config: &Path,
+    program: Program,
+    keeper: &Keeper,
+    links: &[FaultProxy],
+    more_settings: &str,
+) {
+    let addresses: Vec<SocketAddr> = links.iter().map(FaultProxy::address).collect();
+    let settings = keeper.settings(program, &addresses);
+    std::fs::write(config, settings + more_settings).expect("a file can be written");
 }

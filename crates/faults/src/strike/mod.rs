@@ -4,18 +4,23 @@ mod cluster;
 mod lanes;
 mod network;
 mod pods;
+mod pools;
 mod redis;
 mod sentinels;
+mod tokens;
 
 use std::time::Duration;
 
 use crate::fault::{Class, Fault};
 use crate::history::{Episode, Moment, Span, now};
 use crate::site::{Servers, Site};
+use crate::traffic::Shared;
 
 const MS: u64 = 1000;
 /// How long daemons may need to work again once Redis does.
 const RECOVERY: u64 = 2000 * MS;
+/// How long other pumps may need to take over once a lease is over.
+const TAKEOVER: u64 = 1000 * MS;
 /// How long it may take until a silent connection is found out: a subscription is asked for a sign of life every 5 s, and
 /// has 5 s to give it.
 const SILENCE_NOTICED: u64 = 10_000 * MS;
@@ -27,7 +32,7 @@ const CALLS_FAIL: u64 = 3000 * MS;
 const DEMOTED: Duration = Duration::from_secs(2);
 
 /// Lets a fault happen, and waits until it is over.
-pub(crate) async fn strike(site: &Site, fault: &Fault) -> Vec<Episode> {
+pub(crate) async fn strike(site: &Site, shared: &Shared, fault: &Fault) -> Vec<Episode> {
     match fault.class {
         Class::ApiKill => pods::kill_api(site, fault).await,
         Class::ApiPause => pods::pause_api(site, fault).await,
@@ -36,6 +41,8 @@ pub(crate) async fn strike(site: &Site, fault: &Fault) -> Vec<Episode> {
         Class::Upgrade => pods::upgrade(site).await,
         Class::Clock => pods::set_clocks(site, fault).await,
         Class::RedisKill => redis::kill(site, fault).await,
+        Class::RedisLoading => redis::load_slowly(site, fault).await,
+        Class::RedisClock => redis::set_clock(site, fault).await,
         Class::RedisPause => redis::pause(site, fault).await,
         Class::RedisBusy => redis::answer_nobody(site, fault).await,
         Class::ScriptFlush => redis::forget_scripts(site, fault).await,
@@ -51,6 +58,9 @@ pub(crate) async fn strike(site: &Site, fault: &Fault) -> Vec<Episode> {
         Class::NetStall => network::stall(site, fault).await,
         Class::ClientCut => network::cut_clients(site, fault).await,
         Class::Lanes => lanes::change(site, fault).await,
+        Class::LanesRace => lanes::race(site, fault).await,
+        Class::Revocation => tokens::revoke(site, shared, fault).await,
+        Class::PoolMove => pools::change(site, fault).await,
     }
 }
 
@@ -59,7 +69,7 @@ async fn fail_over(site: &Site, fault: &Fault) -> Vec<Episode> {
     match site.keeper.servers() {
         Servers::Watched(group) => sentinels::fail_over(group, count, fault).await,
         Servers::Cluster { group, .. } => cluster::fail_over(group, count, fault).await,
-        Servers::One { .. } => panic!("this fault needs a replica"),
+        Servers::Alone(_) => panic!("this fault needs a replica"),
     }
 }
 

@@ -35,16 +35,17 @@ async fn met<'a>(site: &'a Site, fault: &Fault) -> Met<'a> {
                 .collect()
         }
         _ => {
-            let links = site.pods().map(|pod| (pod.name.clone(), pod.link.as_ref()));
-            links
-                .filter_map(|(name, link)| Some((name, link?)))
-                .collect()
+            let links = site
+                .pods()
+                .flat_map(|pod| pod.links.iter().map(|link| (pod.name.clone(), link)));
+            links.collect()
         }
     };
     if fault.choose(4) != 0 {
         links = vec![links.swap_remove(fault.target % links.len())];
     }
-    let (names, links): (Vec<String>, _) = links.into_iter().unzip();
+    let (mut names, links): (Vec<String>, _) = links.into_iter().unzip();
+    names.dedup();
     Met {
         links,
         names: names.join(", "),

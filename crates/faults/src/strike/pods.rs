@@ -2,14 +2,12 @@
 
 use std::time::Duration;
 
-use super::{Begun, MS};
+use super::{Begun, MS, TAKEOVER};
 use crate::fault::Fault;
 use crate::history::{Episode, now};
 use crate::plan::LEASE_MS;
 use crate::site::{Pod, Site};
 
-/// How long the others may need to take over once a lease is over.
-const TAKEOVER: u64 = 1000 * MS;
 /// A daemon's own limit for what is under way when it is asked to end, and some more.
 const STOP_LIMIT: Duration = Duration::from_secs(20);
 const HOUR_S: i64 = 3600;
@@ -72,12 +70,17 @@ pub(super) async fn upgrade(site: &Site) -> Vec<Episode> {
             class: crate::Class::Upgrade,
             from: now(),
         };
-        let status = pod.daemon.stop(STOP_LIMIT).await;
-        assert_eq!(status.code(), Some(0), "{} did not end well", pod.name);
-        pod.daemon.restart().await;
+        restart(pod).await;
         episodes.push(begun.end(format!("{} replaced", pod.name)));
     }
     episodes
+}
+
+/// Ends a daemon by SIGTERM and starts it again.
+pub(super) async fn restart(pod: &Pod) {
+    let status = pod.daemon.stop(STOP_LIMIT).await;
+    assert_eq!(status.code(), Some(0), "{} did not end well", pod.name);
+    pod.daemon.restart().await;
 }
 
 /// Wrong clocks excuse nothing either.

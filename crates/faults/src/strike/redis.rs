@@ -16,13 +16,18 @@ const LOSS: u64 = 3000 * MS;
 /// Far less than what is published in a second, bodies outside of records included.
 const MEMORY_ROOM_BYTES: u64 = 100_000;
 const DISK_ROOM_BYTES: u64 = 60_000;
+/// A run becomes longer by the largest jump: jobs that are published while the clock is ahead are due so much later.
+const CLOCK_JUMP_MAX_S: u32 = 40;
+/// A setting of Redis for tests: how long it sleeps after each command or key that it loads, in µs.
+const LOAD_DELAY: &str = "key-load-delay";
 
-/// Does something to the one Redis, off the threads that carry the traffic.
-async fn with_redis<T>(site: &Site, what: impl FnOnce(&mut RedisServer) -> T) -> T {
-    let Servers::One { redis, .. } = site.keeper.servers() else {
-        panic!("this fault is for a single Redis");
+/// Does something to a Redis that has no replica, off the threads that carry the traffic.
+async fn with_redis<T>(site: &Site, fault: &Fault, what: impl FnOnce(&mut RedisServer) -> T) -> T {
+    let Servers::Alone(servers) = site.keeper.servers() else {
+        panic!("this fault is for a Redis without a replica");
     };
-    let mut redis = redis.lock().await;
+    let server = &servers[fault.target % servers.len()];
+    let mut redis = server.redis.lock().await;
     tokio::task::block_in_place(|| what(&mut redis))
 }
 
@@ -44,21 +49,70 @@ fn with_loss(keeper: &Keeper, mut episode: Episode) -> Episode {
 
 pub(super) async fn kill(site: &Site, fault: &Fault) -> Vec<Episode> {
     let begun = Begun::now(fault);
-    with_redis(site, RedisServer::kill).await;
+    with_redis(site, fault, RedisServer::kill).await;
     tokio::time::sleep(fault.length()).await;
-    with_redis(site, start_again).await;
+    with_redis(site, fault, start_again).await;
     let episode = begun.end_excusing("redis killed".to_owned(), RECOVERY);
     vec![with_loss(&site.keeper, episode)]
 }
 
+/// It answers LOADING for about as long as the fault lasts: each command that it loads takes some time.
+pub(super) async fn load_slowly(site: &Site, fault: &Fault) -> Vec<Episode> {
+    let begun = Begun::now(fault);
+    with_redis(site, fault, |redis| {
+        redis.kill();
+        let commands = commands_to_load(redis).max(1);
+        let delay_us = (fault.length_ms * 1000 / commands).max(1);
+        redis.set_for_next_start(LOAD_DELAY, &delay_us.to_string());
+        start_again(redis);
+        redis.set_for_next_start(LOAD_DELAY, "0");
+    })
+    .await;
+    let episode = begun.end_excusing("redis killed, loading slowly".to_owned(), RECOVERY);
+    vec![with_loss(&site.keeper, episode)]
+}
+
+/// About how many there are in its append-only file.
+fn commands_to_load(redis: &RedisServer) -> u64 {
+    let folder = redis.data_folder().join("appendonlydir");
+    let files = std::fs::read_dir(folder).into_iter().flatten();
+    let counts = files.filter_map(|file| {
+        let bytes = std::fs::read(file.ok()?.path()).ok()?;
+        let commands = bytes
+            .windows(3)
+            .filter(|window| window.starts_with(b"\r\n*"));
+        Some(commands.count() as u64)
+    });
+    counts.sum()
+}
+
+/// Times of jobs count from Redis's clock. What is due before it jumps and after it jumped back is due all the same: only
+/// jobs that are published, or whose lease begins, meanwhile are late by the jump.
+pub(super) async fn set_clock(site: &Site, fault: &Fault) -> Vec<Episode> {
+    let Servers::Alone(servers) = site.keeper.servers() else {
+        panic!("this fault is for a Redis without a replica");
+    };
+    let sign = if fault.choose(2) == 0 { 1 } else { -1 };
+    let jump_s = sign * i64::from((fault.variant >> 1) % CLOCK_JUMP_MAX_S + 1);
+    let set_all = |ahead_s| {
+        let clocks = servers.iter().filter_map(|server| server.clock.as_ref());
+        clocks.for_each(|clock| clock.set(ahead_s));
+    };
+    let begun = Begun::now(fault);
+    set_all(jump_s);
+    tokio::time::sleep(fault.length()).await;
+    set_all(0);
+    vec![begun.end_excusing(format!("the clock of redis jumped by {jump_s} s"), RECOVERY)]
+}
+
 pub(super) async fn pause(site: &Site, fault: &Fault) -> Vec<Episode> {
     let begun = Begun::now(fault);
-    with_redis(site, |redis| {
+    with_redis(site, fault, |redis| {
         redis.pause().unwrap_or_else(|error| panic!("{error}"))
     })
     .await;
     tokio::time::sleep(fault.length()).await;
-    with_redis(site, |redis| {
+    with_redis(site, fault, |redis| {
         redis.resume().unwrap_or_else(|error| panic!("{error}"))
     })
     .await;
@@ -120,9 +174,12 @@ pub(super) async fn fill_memory(site: &Site, fault: &Fault) -> Vec<Episode> {
 /// A Redis that syncs each write ends itself; one that syncs each second takes no writes until there is room.
 pub(super) async fn fill_disk(site: &Site, fault: &Fault) -> Vec<Episode> {
     let begun = Begun::now(fault);
-    with_redis(site, |redis| limit_disk(redis, Some(DISK_ROOM_BYTES))).await;
+    with_redis(site, fault, |redis| {
+        limit_disk(redis, Some(DISK_ROOM_BYTES))
+    })
+    .await;
     tokio::time::sleep(fault.length()).await;
-    let has_ended = with_redis(site, |redis| {
+    let has_ended = with_redis(site, fault, |redis| {
         let has_ended = !redis.is_running();
         match has_ended {
             true => start_again(redis),

@@ -3,17 +3,18 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tidegate_core::JobId;
-use tidegate_testkit::{Answer, Delivery, Queue};
+use tidegate_testkit::queue::{NoAnswer, Publish};
+use tidegate_testkit::{Answer, Queue};
 
+use super::answers::{dead_letter, deleted, delivered, peeked, published, respawned};
+use super::payload::{attributes, body};
 use super::{Shared, queue_name};
-use crate::history::{Delivered, Outcome, Request, Terms};
+use crate::history::{Outcome, Request, Terms};
 
 /// The longest that a client waits for an answer, a long poll's own time not included.
 const PATIENCE: Duration = Duration::from_secs(8);
 /// After a failure, so that a server that fails at once is not asked without end.
 const PAUSE: Duration = Duration::from_millis(40);
-const MS: u64 = 1000;
 const S: u64 = 1_000_000;
 
 /// One client.
@@ -21,6 +22,8 @@ const S: u64 = 1_000_000;
 pub(crate) struct Client {
     doors: Vec<Queue>,
     door: usize,
+    token: u16,
+    patience: Duration,
     pub(super) shared: Arc<Shared>,
 }
 
@@ -30,7 +33,28 @@ impl Client {
         Self {
             doors: doors.iter().map(Queue::apart).collect(),
             door: number % doors.len(),
+            token: 0,
+            patience: PATIENCE,
             shared,
+        }
+    }
+
+    /// Another client at the same doors.
+    pub(super) fn another(&self) -> Self {
+        Self::new(&self.doors, self.door, Arc::clone(&self.shared))
+    }
+
+    /// The same client, which waits this long for an answer.
+    pub(super) fn patient_for(self, patience: Duration) -> Self {
+        Self { patience, ..self }
+    }
+
+    /// The same client with this token from now on, which histories call by this number.
+    pub(super) fn use_token(&mut self, number: u16, token: &str) {
+        if self.token != number {
+            let with_token = |door: &Queue| door.with_token(token);
+            self.doors = self.doors.iter().map(with_token).collect();
+            self.token = number;
         }
     }
 
@@ -41,22 +65,38 @@ impl Client {
             queue,
             jobs: jobs.clone(),
         };
-        let first = jobs[0];
-        let (delay_s, ttl_s) = (first.delay / S, first.ttl / S);
-        let bodies: Vec<String> = jobs.iter().map(body).collect();
         let doing = async {
-            match bodies.as_slice() {
-                [one] => {
-                    let publish = at.publish(one.as_bytes()).delay_s(delay_s).ttl_s(ttl_s);
-                    publish.tries(first.tries).send().await
-                }
+            match jobs.as_slice() {
+                [one] => on_terms(at.publish(body(one)), one).send().await,
                 many => {
-                    let publish = at.publish_bulk(many).delay_s(delay_s).ttl_s(ttl_s);
-                    publish.tries(first.tries).send().await
+                    let texts = many.iter().map(|job| String::from_utf8(body(job)));
+                    let texts: Result<Vec<String>, _> = texts.collect();
+                    let bodies = texts.expect("the bodies of a bulk publish are text");
+                    let bulk = at.publish_bulk(&bodies).delay_s(many[0].delay / S);
+                    let bulk = bulk.ttl_s(many[0].ttl / S).tries(many[0].tries);
+                    bulk.send().await
                 }
             }
         };
-        self.ask(request, PATIENCE, doing, published).await
+        self.ask(request, self.patience, doing, published).await
+    }
+
+    /// Publishes a job in the place of another, which has this id.
+    pub(super) async fn republish(
+        &mut self,
+        queue: u16,
+        id: &str,
+        replaced: u64,
+        job: Terms,
+    ) -> Outcome {
+        let doing = on_terms(self.at(queue).republish(id, body(&job)), &job);
+        let request = Request::Republish {
+            queue,
+            replaced,
+            job,
+        };
+        self.ask(request, self.patience, doing.send(), published)
+            .await
     }
 
     /// Consumes from these queues; gives up after `hang_up`, if that is given.
@@ -101,38 +141,84 @@ impl Client {
 
     async fn delete(&mut self, queue: u16, id: &str, request: Request) -> Outcome {
         let at = self.at(queue);
-        let read = |_: &Answer| Outcome::Deleted;
-        self.ask(request, PATIENCE, at.try_ack(id), read).await
+        self.ask(request, self.patience, at.try_ack(id), deleted)
+            .await
     }
 
-    /// Gives dead jobs of a queue another try. Answers whether there was a clear answer.
-    pub(crate) async fn respawn(&mut self, queue: u16) -> bool {
+    /// Looks at a job, in whatever state.
+    pub(super) async fn peek(&mut self, queue: u16, id: &str, job: u64) -> Outcome {
+        let request = Request::Peek {
+            queue,
+            job: Some(job),
+        };
+        self.raw("GET", queue, &format!("/job/{id}"), request, peeked)
+            .await
+    }
+
+    /// Looks at the job that is consumed next.
+    pub(super) async fn peek_head(&mut self, queue: u16) -> Outcome {
+        let request = Request::Peek { queue, job: None };
+        self.raw("GET", queue, "/peek", request, peeked).await
+    }
+
+    /// Looks at the dead letter of a queue.
+    pub(super) async fn peek_dead(&mut self, queue: u16) -> Outcome {
+        let request = Request::PeekDead { queue };
+        self.raw("GET", queue, "/deadletter", request, dead_letter)
+            .await
+    }
+
+    /// Deletes the ready jobs of a queue.
+    pub(super) async fn purge_ready(&mut self, queue: u16) -> Outcome {
+        let request = Request::PurgeReady { queue };
+        self.raw("DELETE", queue, "", request, deleted).await
+    }
+
+    /// Deletes the oldest dead jobs of a queue.
+    pub(super) async fn purge_dead(&mut self, queue: u16, limit: u64) -> Outcome {
+        let request = Request::PurgeDead { queue, limit };
+        let rest = format!("/deadletter?limit={limit}");
+        self.raw("DELETE", queue, &rest, request, deleted).await
+    }
+
+    /// Gives the oldest dead jobs of a queue another try.
+    pub(crate) async fn respawn(&mut self, queue: u16, limit: u64) -> Outcome {
+        let request = Request::Respawn { queue, limit };
+        let rest = format!("/deadletter?limit={limit}&ttl=0");
+        self.raw("PUT", queue, &rest, request, respawned).await
+    }
+
+    /// A request without a body; `rest` follows the name of the queue in its path.
+    async fn raw(
+        &mut self,
+        method: &str,
+        queue: u16,
+        rest: &str,
+        request: Request,
+        read: fn(&Answer) -> Outcome,
+    ) -> Outcome {
         let at = self.at(queue);
-        let path = format!("{}/deadletter?limit=1000&ttl=0", at.path());
-        let asked = tokio::time::timeout(PATIENCE, at.try_raw("PUT", &path)).await;
-        let is_done = asked.is_ok_and(|it| it.is_ok_and(|answer| answer.status == 200));
-        if !is_done {
-            self.go_elsewhere().await;
-        }
-        is_done
+        let path = format!("{}{rest}", at.path());
+        self.ask(request, self.patience, at.try_raw(method, &path), read)
+            .await
     }
 
     fn at(&self, queue: u16) -> Queue {
         self.doors[self.door].sibling(&queue_name(queue))
     }
 
-    async fn ask<Failure: std::error::Error + Refused>(
+    async fn ask(
         &mut self,
         request: Request,
         limit: Duration,
-        doing: impl Future<Output = Result<Answer, Failure>>,
+        doing: impl Future<Output = Result<Answer, NoAnswer>>,
         read: impl Fn(&Answer) -> Outcome,
     ) -> Outcome {
         let shared = Arc::clone(&self.shared);
         let doing = async {
             match tokio::time::timeout(limit, doing).await {
                 Err(_) => Outcome::Unknown("hung up".to_owned()),
-                Ok(Err(error)) if error.was_not_sent() => Outcome::NotSent,
+                Ok(Err(error)) if error.is_connect() => Outcome::NotSent,
                 Ok(Err(error)) => Outcome::Unknown(innermost(&error)),
                 Ok(Ok(answer)) => match answer.status {
                     200..=299 | 404 => read(&answer),
@@ -141,7 +227,7 @@ impl Client {
                 },
             }
         };
-        let outcome = shared.recorder.note(request, doing).await;
+        let outcome = shared.recorder.note(self.token, request, doing).await;
         if outcome.is_open() || matches!(outcome, Outcome::NotSent | Outcome::Refused(_)) {
             self.go_elsewhere().await;
         }
@@ -154,15 +240,19 @@ impl Client {
     }
 }
 
-/// Whether an error means that nobody heard the request.
-trait Refused {
-    fn was_not_sent(&self) -> bool;
-}
-
-impl Refused for tidegate_testkit::queue::NoAnswer {
-    fn was_not_sent(&self) -> bool {
-        self.is_connect()
+/// A request that publishes one job on these terms.
+fn on_terms(publish: Publish, job: &Terms) -> Publish {
+    let publish = publish.delay_s(job.delay / S).ttl_s(job.ttl / S);
+    let publish = publish.tries(job.tries);
+    if job.attributes == 0 {
+        return publish;
     }
+    let publish = publish.header("Enable-Job-Version", "yes");
+    attributes(job)
+        .iter()
+        .fold(publish, |publish, (name, value)| {
+            publish.header(&format!("Job-Attr-{name}"), value)
+        })
 }
 
 fn innermost(error: &dyn std::error::Error) -> String {
@@ -171,82 +261,4 @@ fn innermost(error: &dyn std::error::Error) -> String {
         inner = source;
     }
     inner.to_string()
-}
-
-/// The body of a job: its number, and letters up to its length.
-pub(super) fn body(terms: &Terms) -> String {
-    let head = format!(
-        "{{\"job\":{},\"bytes\":{},\"pad\":\"",
-        terms.number, terms.bytes
-    );
-    let letter = char::from(b'a' + (terms.number % 26) as u8);
-    let pad = terms.bytes.saturating_sub(head.len() + 2);
-    let pad: String = std::iter::repeat_n(letter, pad).collect();
-    format!("{head}{pad}\"}}")
-}
-
-/// The number of the job with this body, if it is whole.
-fn number_of(bytes: &[u8]) -> Option<u64> {
-    let value: serde_json::Value = serde_json::from_slice(bytes).ok()?;
-    let terms = Terms {
-        number: value["job"].as_u64()?,
-        bytes: usize::try_from(value["bytes"].as_u64()?).ok()?,
-        delay: 0,
-        ttl: 0,
-        tries: 0,
-    };
-    (body(&terms).as_bytes() == bytes).then_some(terms.number)
-}
-
-fn published(answer: &Answer) -> Outcome {
-    let json = answer.json();
-    let text = |id: &serde_json::Value| id.as_str().unwrap_or_default().to_owned();
-    let ids = match json["job_ids"].as_array() {
-        Some(ids) => ids.iter().map(text).collect(),
-        None => vec![text(&json["job_id"])],
-    };
-    Outcome::Published(ids)
-}
-
-fn delivered(answer: &Answer) -> Outcome {
-    let jobs = Delivery::all(answer).into_iter().map(|job| {
-        let id: Option<JobId> = job.id.parse().ok();
-        Delivered {
-            number: number_of(&job.body),
-            queue: job
-                .queue
-                .trim_start_matches('q')
-                .parse()
-                .unwrap_or(u16::MAX),
-            tries_left: job.remain_tries,
-            created: id.map_or(0, JobId::created_at_ms) * MS,
-            elapsed: job.elapsed_ms * MS,
-            id: job.id,
-        }
-    });
-    Outcome::Delivered(jobs.collect())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_body_tells_its_job_only_when_it_is_whole() {
-        for bytes in [0, 60, 70_000] {
-            let terms = Terms {
-                number: 42,
-                bytes,
-                delay: 0,
-                ttl: 0,
-                tries: 1,
-            };
-            let mut body = body(&terms).into_bytes();
-            assert_eq!(number_of(&body), Some(42));
-            assert!(body.len() >= bytes);
-            let at = body.len() - 3;
-            body[at] ^= 1;
-            assert_eq!(number_of(&body), None);
-        }
-    }
 }

@@ -1,46 +1,85 @@
 //! A client that consumes: mostly well, sometimes like a program that crashes, dawdles or hangs up.
 
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use rand::RngExt;
 use rand::rngs::StdRng;
 
-use super::{CALM_QUEUES, Client, QUEUES};
+use super::{Client, GUEST_QUEUE, LIMITED_QUEUE, QUEUES, ROUGH};
 use crate::history::{Delivered, Outcome};
+
+/// What a consumer is like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Habit {
+    /// It polls all the time.
+    Calm,
+    /// It hangs up at times.
+    Rough,
+    /// Its token has a rate limit.
+    Limited,
+    /// Its token is revoked, while it waits in a long poll, and replaced.
+    Guest,
+    /// It consumes from this queue alone.
+    Of(u16),
+}
+
+impl Habit {
+    fn queues(self) -> Vec<u16> {
+        match self {
+            Self::Calm => (0..QUEUES).filter(|queue| !ROUGH.contains(queue)).collect(),
+            Self::Rough => ROUGH.collect(),
+            Self::Limited => vec![LIMITED_QUEUE],
+            Self::Guest => vec![GUEST_QUEUE],
+            Self::Of(queue) => vec![queue],
+        }
+    }
+
+    const fn timeouts_s(self) -> RangeInclusive<u64> {
+        match self {
+            Self::Guest => 4..=8,
+            Self::Of(_) => 2..=4,
+            _ => 1..=2,
+        }
+    }
+}
 
 /// One consumer.
 pub(super) struct Consumer {
     client: Client,
     random: StdRng,
+    habit: Habit,
     queues: Vec<u16>,
-    is_rough: bool,
 }
 
 impl Consumer {
-    /// A rough one hangs up at times.
-    pub(super) fn new(client: Client, mut random: StdRng, is_rough: bool) -> Self {
-        let mut queues: Vec<u16> = match is_rough {
-            true => (CALM_QUEUES..QUEUES).collect(),
-            false => (0..CALM_QUEUES).collect(),
-        };
+    pub(super) fn new(client: Client, mut random: StdRng, habit: Habit) -> Self {
+        let mut queues = habit.queues();
         let turn = random.random_range(0..queues.len());
         queues.rotate_left(turn);
         Self {
             client,
             random,
+            habit,
             queues,
-            is_rough,
         }
     }
 
     pub(super) async fn run(mut self) {
         while !self.client.shared.is_over() {
+            if self.habit == Habit::Guest {
+                let (number, token) = self.client.shared.guest();
+                self.client.use_token(number, &token);
+            }
             let ttr_s = self.random.random_range(1..=3);
             let count = match self.random.random_bool(0.7) {
                 true => 1,
                 false => self.random.random_range(2..=4),
             };
-            let timeout_s = self.random.random_range(1..=2);
+            let timeout_s = match self.client.shared.is_careful() {
+                true => 1,
+                false => self.random.random_range(self.habit.timeouts_s()),
+            };
             let hang_up = self.draw_hang_up();
             let consuming = self
                 .client
@@ -52,8 +91,9 @@ impl Consumer {
     }
 
     fn draw_hang_up(&mut self) -> Option<Duration> {
-        let is_hanging_up =
-            self.is_rough && !self.client.shared.is_careful() && self.random.random_bool(0.25);
+        let is_hanging_up = self.habit == Habit::Rough
+            && !self.client.shared.is_careful()
+            && self.random.random_bool(0.25);
         is_hanging_up.then(|| Duration::from_micros(self.random.random_range(200..1_500_000)))
     }
 
@@ -67,7 +107,7 @@ impl Consumer {
                 false => self.random.random_range(0..100),
             };
             match fate {
-                // A crash: nobody acks it.
+                // A crash: it is never acked.
                 0..12 => {}
                 // It takes longer than the lease, and is acked all the same.
                 12..14 => {

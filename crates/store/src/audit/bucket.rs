@@ -16,7 +16,7 @@ pub(super) const COMMANDS_PER_CALL: usize = 200;
 /// A bucket that is being looked through.
 pub(super) struct BucketAudit<'a> {
     pub(super) store: &'a Store,
-    options: &'a AuditOptions,
+    pub(super) options: &'a AuditOptions,
     pub(super) bucket: u16,
     names: &'a BucketKeys,
     keys: FoundKeys,
@@ -43,7 +43,7 @@ impl<'a> BucketAudit<'a> {
     }
 
     /// Looks through everything. Names come before jobs, which may belong to a queue that gets its name back; queues
-    /// without a name come after the jobs that belonged to them; counts come last, as mending changes them.
+    /// without a name come after the jobs that belonged to them; counts come behind all that changes them when it is mended.
     /// `first_sequence` is the last job number from before the keys were found.
     pub(super) async fn run(
         &mut self,
@@ -67,7 +67,7 @@ impl<'a> BucketAudit<'a> {
                 .await?;
         }
         self.uncounted = self.check_counts(records, first_sequence, report).await?;
-        Ok(())
+        self.check_lanes(&named, report).await
     }
 
     pub(super) const fn jobs(&self) -> u64 {

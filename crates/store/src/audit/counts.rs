@@ -2,10 +2,21 @@
 //!
 //! Verbs change counts and records in one step, so what a count is wrong by stays the same whatever goes on.
 //! It is enough to learn it at one moment, and to correct it at another. A small bucket is read in one step.
-//! In a large one each queue is compared on its own, between two walks through all records: where a
-//! queue's records were the same in both, they were so at the moment in between, when its counts were read.
+//! In a large one each queue is compared on its own, between two walks through all records, when its counts are read:
+//!
+//! ```text
+//!  counts ── first walk ── counts ── second walk ── counts
+//!     └────── arrivals ──────┴──────── arrivals ──────┘      the same in all three
+//!                  └────── fingerprints ──────┘              the same in both
+//! ```
+//!
+//! Equal fingerprints are not enough: a job that is published after the first walk and deleted before the second is in
+//! neither, and was counted in between. So is, as ready or as leased, a job that is taken and given back. Both are
+//! arrivals. Without one no job comes, and the header of no record becomes again what it was: attempts only grow, and
+//! between two attempts a job goes from leased to dead or ready, or from dead to ready. So the jobs of the second walk
+//! were there during the first one, and those that were the same in both were so in between.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use redis::Pipeline;
 use tidegate_core::State;
@@ -25,11 +36,14 @@ const BEFORE_FIRST: u64 = 1_000_000;
 /// How often queues are compared before they are given up: somebody changes them all the time.
 const LOOKS: usize = 4;
 
-/// What a queue counts.
+/// The fields of a queue that an audit compares.
 #[derive(Debug, Clone, Copy)]
-struct Told {
+struct QueueCounts {
     counts: [i64; 4],
+    /// How often the counts were corrected.
     corrected: u64,
+    /// Jobs that were published, and deliveries that were taken back.
+    arrivals: i64,
 }
 
 impl BucketAudit<'_> {
@@ -46,14 +60,14 @@ impl BucketAudit<'_> {
             BucketKey::Queue(queue) => Some(*queue),
             _ => None,
         });
-        let queues: Vec<u32> = queues.collect();
+        let queues: BTreeSet<u32> = queues.collect();
         let mut doubtful = BTreeSet::new();
-        for (queue, told) in self.told(&queues).await? {
-            if told.missing(&records.tally, queue) != [0; 4] {
+        for (queue, counts) in self.counts(&queues).await? {
+            if counts.missing(&records.tally, queue) != [0; 4] {
                 doubtful.insert(queue);
             }
         }
-        let mut before: Option<Tally> = None;
+        let mut last: Option<Walk> = None;
         for _ in 0..LOOKS {
             if doubtful.is_empty() {
                 break;
@@ -63,21 +77,23 @@ impl BucketAudit<'_> {
                 self.compare_at_once(&chunks, &mut doubtful, report).await?;
                 continue;
             }
-            let first = match before.take() {
-                Some(before) => before,
-                None => self.tally(&chunks).await?,
+            let first = match last.take() {
+                Some(last) => last,
+                None => {
+                    let counts = self.counts(&doubtful).await?;
+                    self.walk(counts, first_sequence, &doubtful).await?
+                }
             };
-            let queues: Vec<u32> = doubtful.iter().copied().collect();
-            let told = self.told(&queues).await?;
-            let chunks = self.chunks_since(first_sequence).await?;
-            let second = self.tally(&chunks).await?;
-            for (queue, told) in told {
-                if first.prints.get(&queue) == second.prints.get(&queue) {
+            let second = self
+                .walk(first.after.clone(), first_sequence, &doubtful)
+                .await?;
+            for queue in doubtful.clone() {
+                if let Some(counts) = unchanged(queue, &first, &second) {
                     doubtful.remove(&queue);
-                    self.compare(queue, told, &second, report).await?;
+                    self.compare(queue, counts, &second.tally, report).await?;
                 }
             }
-            before = Some(second);
+            last = Some(second);
         }
         Ok(doubtful.len() as u64)
     }
@@ -85,15 +101,15 @@ impl BucketAudit<'_> {
     async fn compare(
         &self,
         queue: u32,
-        told: Told,
+        counts: QueueCounts,
         tally: &Tally,
         report: &mut Report<'_>,
     ) -> Result<(), StoreError> {
-        let missing = told.missing(tally, queue);
+        let missing = counts.missing(tally, queue);
         if missing == [0; 4] {
             return Ok(());
         }
-        self.correct(queue, told.corrected, missing, report).await
+        self.correct(queue, counts.corrected, missing, report).await
     }
 
     /// The chunks that were found, and those that may have come since.
@@ -139,32 +155,50 @@ impl BucketAudit<'_> {
         }
         for queue in queues {
             doubtful.remove(&queue);
-            if let Some(told) = Told::read(parsed(answers.next())?) {
-                self.compare(queue, told, &tally, report).await?;
+            if let Some(counts) = QueueCounts::read(parsed(answers.next())?) {
+                self.compare(queue, counts, &tally, report).await?;
             }
         }
         Ok(())
     }
 
-    async fn tally(&self, chunks: &[u64]) -> Result<Tally, StoreError> {
+    /// Walks through all records. `before` is what these queues counted before that.
+    async fn walk(
+        &self,
+        before: BTreeMap<u32, QueueCounts>,
+        first_sequence: u64,
+        queues: &BTreeSet<u32>,
+    ) -> Result<Walk, StoreError> {
         let mut tally = Tally::default();
+        let chunks = self.chunks_since(first_sequence).await?;
         for chunks in chunks.chunks(CHUNKS_PER_CALL) {
             for (chunk, fields) in chunks.iter().zip(self.read_chunks(chunks).await?) {
                 add(*chunk, fields, &mut tally);
             }
         }
-        Ok(tally)
+        let after = self.counts(queues).await?;
+        Ok(Walk {
+            before,
+            tally,
+            after,
+        })
     }
 
     /// What these queues count, all but those that have no name.
-    async fn told(&self, queues: &[u32]) -> Result<Vec<(u32, Told)>, StoreError> {
-        let mut all = Vec::new();
+    async fn counts(
+        &self,
+        queues: &BTreeSet<u32>,
+    ) -> Result<BTreeMap<u32, QueueCounts>, StoreError> {
+        let queues: Vec<u32> = queues.iter().copied().collect();
+        let mut all = BTreeMap::new();
         for queues in queues.chunks(COMMANDS_PER_CALL) {
             let mut commands = redis::pipe();
             self.ask_counts(queues, &mut commands);
             let answers: Vec<Vec<Option<String>>> = self.commands(&commands).await?;
-            let told = queues.iter().copied().zip(answers);
-            all.extend(told.filter_map(|(queue, fields)| Some((queue, Told::read(fields)?))));
+            let counts = queues.iter().copied().zip(answers);
+            all.extend(
+                counts.filter_map(|(queue, fields)| Some((queue, QueueCounts::read(fields)?))),
+            );
         }
         Ok(all)
     }
@@ -178,13 +212,32 @@ impl BucketAudit<'_> {
                 .arg(of_queue)
                 .arg("name")
                 .arg("corrected")
+                .arg("arrivals")
                 .arg(&states);
         }
     }
 }
 
-impl Told {
-    /// Reads name, corrections and counts; `None` for a queue without a name.
+/// A walk through all records, with what queues counted before and after it.
+struct Walk {
+    before: BTreeMap<u32, QueueCounts>,
+    tally: Tally,
+    after: BTreeMap<u32, QueueCounts>,
+}
+
+/// What a queue counted between two walks, if none of its records changed from the first to the second.
+fn unchanged(queue: u32, first: &Walk, second: &Walk) -> Option<QueueCounts> {
+    let counts = first.after.get(&queue)?;
+    let arrivals = [first.before.get(&queue)?, second.after.get(&queue)?];
+    let no_arrival = arrivals
+        .iter()
+        .all(|other| other.arrivals == counts.arrivals);
+    let is_same = first.tally.prints.get(&queue) == second.tally.prints.get(&queue);
+    (no_arrival && is_same).then_some(*counts)
+}
+
+impl QueueCounts {
+    /// Reads name, corrections, arrivals and counts; `None` for a queue without a name.
     fn read(fields: Vec<Option<String>>) -> Option<Self> {
         let mut fields = fields.into_iter();
         fields.next()??;
@@ -195,8 +248,13 @@ impl Told {
                 .and_then(|text| text.parse::<i64>().ok())
         };
         let corrected = number().unwrap_or(0).unsigned_abs();
+        let arrivals = number().unwrap_or(0);
         let counts = std::array::from_fn(|_| number().unwrap_or(0));
-        Some(Self { counts, corrected })
+        Some(Self {
+            counts,
+            corrected,
+            arrivals,
+        })
     }
 
     /// What is to be added to the counts of this queue, by state.

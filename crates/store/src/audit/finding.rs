@@ -124,6 +124,13 @@ pub enum Defect {
         /// What is missing in its counts: delayed, ready, leased, dead.
         missing: [i64; 4],
     },
+    /// Consumers do not look into a lane that holds jobs.
+    LaneNotServed {
+        /// The queue's name.
+        name: String,
+        /// The lane.
+        lane: u16,
+    },
     /// The bucket is locked by a pump that is not on the roster.
     LockOfNobody {
         /// The token of that pump.
@@ -154,6 +161,7 @@ impl Defect {
             Self::QueueAhead { .. } => "queue_ahead",
             Self::JobAhead { .. } => "job_ahead",
             Self::WrongCounts { .. } => "wrong_counts",
+            Self::LaneNotServed { .. } => "lane_not_served",
             Self::LockOfNobody { .. } => "lock_of_nobody",
         }
     }
@@ -212,6 +220,9 @@ impl fmt::Display for Defect {
                     write!(out, " {} by {}", state.word(), -jobs)?;
                 }
                 Ok(())
+            }
+            Self::LaneNotServed { name, lane } => {
+                write!(out, "lane {lane} of {name:?} holds jobs and is not in use")
             }
             Self::LockOfNobody { holder } => {
                 write!(

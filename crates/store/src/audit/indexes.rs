@@ -14,6 +14,35 @@ use crate::verbs::IndexDoubt;
 /// The field of `queues` with the last queue number.
 const LAST_QUEUE: &[u8] = b"#";
 
+/// A queue that has a number in a bucket.
+pub(super) struct NamedQueue {
+    pub(super) name: Vec<u8>,
+    pub(super) queue: u32,
+    /// The epoch with which its lane is closed here, if it is.
+    pub(super) closed_with: Option<u64>,
+    /// What `queues` has for its name.
+    pub(super) value: Vec<u8>,
+}
+
+impl NamedQueue {
+    fn new(name: Vec<u8>, value: Vec<u8>) -> Option<Self> {
+        let (closed_with, queue) = match value.strip_prefix(b"closed ") {
+            None => (None, number(&value)?),
+            Some(closed) => {
+                let mut words = closed.split(|byte| *byte == b' ');
+                (Some(number(words.next()?)?), number(words.next()?)?)
+            }
+        };
+        let queue = u32::try_from(queue).ok().filter(|queue| *queue > 0)?;
+        Some(Self {
+            name,
+            queue,
+            closed_with,
+            value,
+        })
+    }
+}
+
 impl BucketAudit<'_> {
     /// Whether this queue has a hash of its own.
     pub(super) fn has_queue(&self, queue: u32) -> bool {
@@ -21,28 +50,28 @@ impl BucketAudit<'_> {
         self.keys().others.binary_search(&key).is_ok()
     }
 
-    /// Whether each queue that has a name knows it; answers the numbers that have names.
+    /// Whether each queue that has a name knows it; answers the queues that have names.
     pub(super) async fn check_names(
         &self,
         report: &mut Report<'_>,
-    ) -> Result<BTreeSet<u32>, StoreError> {
-        let mut numbers = BTreeSet::new();
+    ) -> Result<Vec<NamedQueue>, StoreError> {
+        let mut all = Vec::new();
         let mut cursor = 0_u64;
         loop {
             let mut scan = redis::cmd("HSCAN");
             scan.arg(self.name(&BucketKey::Queues)).arg(cursor);
             scan.arg("COUNT").arg(COMMANDS_PER_CALL);
             let (next, page): (u64, Fields) = self.command(&scan).await?;
-            let named = page.into_iter().filter(|(name, _)| name != LAST_QUEUE);
-            let named: Vec<(Vec<u8>, u32)> = named
-                .filter_map(|(name, queue)| Some((name, u32::try_from(number(&queue)?).ok()?)))
+            let fields = page.into_iter().filter(|(name, _)| name != LAST_QUEUE);
+            let mut named: Vec<NamedQueue> = fields
+                .filter_map(|(name, value)| NamedQueue::new(name, value.into()))
                 .collect();
             for named in named.chunks(COMMANDS_PER_CALL) {
                 self.check_named(named, report).await?;
             }
-            numbers.extend(named.iter().map(|(_, queue)| *queue));
+            all.append(&mut named);
             if next == 0 {
-                return Ok(numbers);
+                return Ok(all);
             }
             cursor = next;
         }
@@ -50,16 +79,16 @@ impl BucketAudit<'_> {
 
     async fn check_named(
         &self,
-        named: &[(Vec<u8>, u32)],
+        named: &[NamedQueue],
         report: &mut Report<'_>,
     ) -> Result<(), StoreError> {
         let mut commands = redis::pipe();
-        for (_, queue) in named {
-            let of_queue = self.name(&BucketKey::Queue(*queue));
+        for named in named {
+            let of_queue = self.name(&BucketKey::Queue(named.queue));
             commands.cmd("HGET").arg(of_queue).arg("name");
         }
         let known: Vec<Option<Vec<u8>>> = self.commands(&commands).await?;
-        for ((name, queue), known) in named.iter().zip(known) {
+        for (NamedQueue { name, queue, .. }, known) in named.iter().zip(known) {
             if known.as_ref() == Some(name) {
                 continue;
             }
@@ -126,15 +155,16 @@ impl BucketAudit<'_> {
         }
     }
 
-    /// Queues that no name leads to, and those above the last number. `named` are the numbers that names lead to.
+    /// Queues that no name leads to, and those above the last number.
     pub(super) async fn check_queues(
         &self,
-        named: &BTreeSet<u32>,
+        named: &[NamedQueue],
         report: &mut Report<'_>,
     ) -> Result<(), StoreError> {
         let others = self.keys().others.iter();
         let queues: BTreeSet<u32> = others.filter_map(queue_of).collect();
-        for queue in queues.difference(named) {
+        let named: BTreeSet<u32> = named.iter().map(|named| named.queue).collect();
+        for queue in queues.difference(&named) {
             let doubt = IndexDoubt::Unnamed(*queue);
             let defect = Defect::QueueAlone { queue: *queue };
             self.look(doubt, defect, report).await?;

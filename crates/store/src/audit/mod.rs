@@ -7,6 +7,7 @@
 //!  records    chunk by chunk ──► what a job seems to lack
 //!  indexes    names, due, slots, bodies, the sequence
 //!  counts     jobs of each queue, compared with what it counts
+//!  lanes      lanes with jobs, compared with the table of lanes
 //!               │
 //!               ▼ verbs/audit.rs: one script looks at one thing again, in one step, and may mend it
 //! ```
@@ -22,6 +23,7 @@ mod finding;
 mod hints;
 mod indexes;
 mod key_walk;
+mod lanes;
 mod records;
 mod whereabouts;
 

@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use bytes::Bytes;
-use tidegate_core::State;
 use tidegate_core::codec::{Flags, HEADER_BYTES, Header, decode_parts};
 use tidegate_core::keys::BucketKey;
+use tidegate_core::{SlotWidth, State};
 
 use super::bucket::BucketAudit;
 use super::hints::{CHUNK, Hints};
@@ -14,8 +14,6 @@ use super::{Defect, Report};
 use crate::StoreError;
 use crate::verbs::JobDoubt;
 
-/// The length of a far slot.
-const SLOT_MS: u64 = 65_536;
 /// How many chunks of up to 8 KiB, more or less, go together.
 pub(super) const CHUNKS_PER_CALL: usize = 8;
 
@@ -51,6 +49,8 @@ impl Tally {
 pub(super) struct Suspect {
     pub(super) doubt: JobDoubt,
     pub(super) header: Header,
+    /// The list that has to name it.
+    list: BucketKey,
     bytes: Bytes,
 }
 
@@ -76,9 +76,9 @@ impl Records {
 }
 
 /// The list that has to name a job.
-pub(super) fn list_of(header: &Header) -> BucketKey {
+fn list_of(header: &Header, slots: SlotWidth) -> BucketKey {
     match header.state {
-        State::Delayed | State::Leased => BucketKey::Far(header.due_at_ms / SLOT_MS),
+        State::Delayed | State::Leased => BucketKey::Far(slots.slot_of(header.due_at_ms)),
         State::Ready => BucketKey::Ready(header.queue),
         State::Dead => BucketKey::Dead(header.queue),
     }
@@ -223,14 +223,16 @@ impl BucketAudit<'_> {
         hints: &Hints,
         records: &mut Records,
     ) -> Result<(), StoreError> {
+        let list_of = |job: &Seen| list_of(&job.header, self.store.inner.slot_width);
         let unnamed = page
             .iter()
-            .filter(|job| !hints.has(&list_of(&job.header), job.number));
+            .filter(|job| !hints.has(&list_of(job), job.number));
         let (timed, listed): (Vec<&Seen>, Vec<&Seen>) = unnamed.partition(|job| job.is_timed());
         let mut suspect = |job: &Seen, doubt| {
             let suspect = Suspect {
                 doubt,
                 header: job.header,
+                list: list_of(job),
                 bytes: Bytes::copy_from_slice(head(&job.record)),
             };
             records.suspects.insert(job.number, suspect);
@@ -298,7 +300,7 @@ impl BucketAudit<'_> {
         if suspects.is_empty() {
             return Ok(());
         }
-        let own = suspects.values().map(|suspect| list_of(&suspect.header));
+        let own = suspects.values().map(|suspect| suspect.list.clone());
         let slots = self.keys().others.iter();
         let slots = slots
             .filter(|key| matches!(key, BucketKey::Far(_)))
@@ -338,9 +340,9 @@ impl Seen {
 impl Suspect {
     /// Whether being in this list is enough for the job.
     fn is_named_by(&self, list: &BucketKey) -> bool {
-        match (list_of(&self.header), list) {
-            (BucketKey::Far(last), BucketKey::Far(slot)) => *slot <= last,
-            (own, list) => own == *list,
+        match (&self.list, list) {
+            (BucketKey::Far(last), BucketKey::Far(slot)) => slot <= last,
+            (own, list) => own == list,
         }
     }
 }

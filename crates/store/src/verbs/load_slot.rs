@@ -3,13 +3,16 @@ use crate::{Store, StoreError};
 
 static LOAD_SLOT: LazyScript = script!("load_slot");
 
+/// The most far hints that one call loads: it holds Redis for up to 5 ms.
+pub const LOAD_HINTS_MAX: u64 = 1000;
+
 /// What loading far timers did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
 pub enum LoadedSlot {
     /// The caller leads the bucket.
     Done {
-        /// Hints moved into near.
+        /// Jobs whose hints were loaded.
         loaded: u64,
         /// More hints are waiting: call again.
         more: bool,
@@ -21,7 +24,7 @@ pub enum LoadedSlot {
 }
 
 impl Store {
-    /// Moves up to `limit` hints of slots that begin soon from the far timers to near.
+    /// Moves up to `limit` hints, at most [`LOAD_HINTS_MAX`], of slots that begin soon from the far timers to near.
     ///
     /// # Errors
     /// Redis is unavailable.
@@ -31,7 +34,9 @@ impl Store {
         token: &str,
         limit: u64,
     ) -> Result<LoadedSlot, StoreError> {
-        let call = self.call_on_lock(&LOAD_SLOT, bucket, token).arg(limit);
+        let call = self
+            .call_on_lock(&LOAD_SLOT, bucket, token)
+            .arg(limit.min(LOAD_HINTS_MAX));
         let mut reply = call.send().await?;
         match reply.token() {
             "ok" => Ok(LoadedSlot::Done {

@@ -3,6 +3,9 @@ use crate::{Store, StoreError};
 
 static MOVE_DUE: LazyScript = script!("move_due");
 
+/// The most timers that one call looks at: it holds Redis for up to 5 ms.
+pub const MOVE_TIMERS_MAX: u64 = 1000;
+
 /// What moving due jobs did.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[must_use]
@@ -27,8 +30,8 @@ pub enum MovedDue {
 }
 
 impl Store {
-    /// Looks at up to `limit` due hints of a bucket and makes their jobs ready, or dead when their
-    /// tries are used up.
+    /// Looks at up to `limit` due hints of a bucket, at most [`MOVE_TIMERS_MAX`], and makes their jobs
+    /// ready, or dead when their tries are used up.
     ///
     /// # Errors
     /// Redis is unavailable.
@@ -38,7 +41,9 @@ impl Store {
         token: &str,
         limit: u64,
     ) -> Result<MovedDue, StoreError> {
-        let call = self.call_on_lock(&MOVE_DUE, bucket, token).arg(limit);
+        let call = self
+            .call_on_lock(&MOVE_DUE, bucket, token)
+            .arg(limit.min(MOVE_TIMERS_MAX));
         let mut reply = call.send().await?;
         match reply.token() {
             "ok" => {

@@ -27,7 +27,7 @@ impl Store {
     /// A job due at once joins the tail of the lane; the others wait for their time.
     ///
     /// # Errors
-    /// [`StoreError::Invalid`] before anything was sent; otherwise Redis is unavailable, and the
+    /// [`StoreError::Invalid`] before anything was sent; the lane is closed; otherwise Redis is unavailable, and the
     /// jobs may or may not have been published when it is [`crate::Unavailable::Away`].
     pub async fn publish<'a>(
         &self,
@@ -35,19 +35,23 @@ impl Store {
         jobs: &[NewJob],
         replaces: Option<JobId>,
     ) -> Result<Vec<JobId>, StoreError> {
-        Ok(self.publish_with_receipt(lane, jobs, replaces).await?.ids)
+        let published = self.publish_unless_closed(lane, jobs, replaces).await?;
+        let closed =
+            || StoreError::not_ready("the lane is closed; nothing was published".to_owned());
+        Ok(published.ok_or_else(closed)?.ids)
     }
 
-    /// Publishes as [`Store::publish`] does, for callers who then wait until the jobs are safe.
+    /// Publishes as [`Store::publish`] does, with a receipt for callers who then wait until the jobs are safe. Answers
+    /// nothing if the lane is closed: then nothing was published.
     ///
     /// # Errors
     /// Those of [`Store::publish`].
-    pub async fn publish_with_receipt<'a>(
+    pub async fn publish_unless_closed<'a>(
         &self,
         lane: impl Into<Lane<'a>>,
         jobs: &[NewJob],
         replaces: Option<JobId>,
-    ) -> Result<Published, StoreError> {
+    ) -> Result<Option<Published>, StoreError> {
         if jobs.is_empty() || jobs.len() > PUBLISH_JOBS_MAX {
             return Err(InvalidJob::BatchSize(jobs.len()).into());
         }
@@ -78,9 +82,13 @@ impl Store {
         } else {
             call.write_behind(uploads.commands).await?
         };
-        if reply.token() == "missing" {
-            let detail = "a payload was gone before its job was stored; nothing was published";
-            return Err(StoreError::not_ready(detail.to_owned()));
+        match reply.token() {
+            "closed" => return Ok(None),
+            "missing" => {
+                let detail = "a payload was gone before its job was stored; nothing was published";
+                return Err(StoreError::not_ready(detail.to_owned()));
+            }
+            _ => {}
         }
         let mut reply = reply.ok()?;
         let now_ms = reply.count()?;
@@ -94,10 +102,10 @@ impl Store {
         }
         let ids = numbers.into_iter().zip(nonces);
         let ids = ids.map(|(number, nonce)| JobId::new(now_ms, bucket, number, nonce));
-        Ok(Published {
+        Ok(Some(Published {
             ids: ids.collect(),
             receipt: receipt(written, bucket)?,
-        })
+        }))
     }
 
     fn encode(&self, job: &NewJob, nonce: u16) -> NewRecord {

@@ -22,9 +22,8 @@ impl Store {
     ) -> Result<u64, StoreError> {
         let lane = lane.into();
         let bucket = self.bucket_of(lane);
-        // Jobs that die meanwhile are not waited for.
-        let limit = limit.min(self.stats(lane).await?.dead);
         let mut respawned = 0;
+        // Ends when the list is empty, not by the count, which may be wrong.
         while respawned < limit {
             let call = self
                 .call_on_queue(&RESPAWN, lane.queue, bucket)

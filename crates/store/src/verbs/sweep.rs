@@ -3,6 +3,9 @@ use crate::{Store, StoreError};
 
 static SWEEP: LazyScript = script!("sweep");
 
+/// The most chunks that one call sweeps: where all their jobs have expired it holds Redis for about 10 ms.
+pub const SWEEP_CHUNKS_MAX: u64 = 20;
+
 /// A chunk with jobs that expire one by one is looked at no more often than this, in ms.
 pub(super) const PAUSE_MS: u64 = 1000;
 
@@ -24,14 +27,14 @@ pub enum Swept {
 }
 
 impl Store {
-    /// Deletes the expired jobs of up to `limit` chunks of up to 100 jobs.
+    /// Deletes the expired jobs of up to `limit` chunks of up to 100 jobs, at most [`SWEEP_CHUNKS_MAX`].
     ///
     /// # Errors
     /// Redis is unavailable.
     pub async fn sweep(&self, bucket: u16, token: &str, limit: u64) -> Result<Swept, StoreError> {
         let call = self
             .call_on_lock(&SWEEP, bucket, token)
-            .arg(limit)
+            .arg(limit.min(SWEEP_CHUNKS_MAX))
             .arg(PAUSE_MS);
         let mut reply = call.send().await?;
         match reply.token() {

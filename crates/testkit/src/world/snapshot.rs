@@ -5,11 +5,10 @@ use std::time::Duration;
 
 use redis::aio::MultiplexedConnection;
 use redis::{Script, Value};
+use tidegate_core::SlotWidth;
 use tidegate_core::codec::{Flags, Header};
-use tidegate_core::keys::bucket_of_channel;
+use tidegate_core::keys::{LAYOUT, bucket_of_channel};
 
-/// The length of a far slot.
-pub(super) const SLOT_MS: u64 = 65_536;
 const CHUNK: u64 = 100;
 const ANSWER_LIMIT: Duration = Duration::from_secs(60);
 
@@ -77,10 +76,12 @@ pub(super) struct Bucket {
     pub(super) near: HashMap<u32, Vec<(u64, u64)>>,
     /// Slot → job numbers.
     pub(super) far: HashMap<u64, HashSet<u64>>,
-    /// Queue → moment.
-    pub(super) due: HashMap<u32, u64>,
+    /// Queue → moment, or its turn: below 0.
+    pub(super) due: HashMap<u32, i64>,
     /// Slot → moment.
     pub(super) slots: HashMap<u64, u64>,
+    /// The width of slots.
+    pub(super) slot_ms: u64,
     pub(super) bodies: HashSet<u64>,
     /// Name → ms to live.
     pub(super) uploads: HashMap<String, i64>,
@@ -97,11 +98,23 @@ pub(super) async fn read(url: &str) -> Vec<Bucket> {
         .set_response_timeout(Some(ANSWER_LIMIT));
     let connecting = client.get_multiplexed_async_connection_with_config(&patient);
     let mut connection = connecting.await.expect("redis answers");
+    let stamped_ms = stamped_slot_ms(&mut connection).await;
     let mut buckets = Vec::new();
     for (number, prefix) in used_buckets(&mut connection).await {
-        buckets.push(read_bucket(&mut connection, number, &prefix).await);
+        let mut bucket = read_bucket(&mut connection, number, &prefix).await;
+        bucket.slot_ms = stamped_ms.unwrap_or_else(|| bucket.slot_ms_of_index());
+        buckets.push(bucket);
     }
     buckets
+}
+
+/// The width of slots, if the stamp is on this server: on a cluster it is on one of them.
+async fn stamped_slot_ms(connection: &mut MultiplexedConnection) -> Option<u64> {
+    let mut get = redis::cmd("GET");
+    let stamp: Option<String> = get.arg(LAYOUT).query_async(connection).await.ok()?;
+    let stamp = stamp?;
+    let (_, width) = stamp.split_once("slot_ms=")?;
+    width.parse().ok()
 }
 
 /// The buckets, and what their keys begin with.
@@ -142,6 +155,12 @@ async fn read_bucket(connection: &mut MultiplexedConnection, number: u16, prefix
 }
 
 impl Bucket {
+    /// The width that the index of slots was made with: a slot is loaded one width before it begins.
+    fn slot_ms_of_index(&self) -> u64 {
+        let widths = self.slots.iter().map(|(slot, at_ms)| at_ms / (slot - 1));
+        widths.min().unwrap_or(u64::from(SlotWidth::DEFAULT_MS))
+    }
+
     fn add(&mut self, kind: &str, name: &str, contents: Value) {
         match kind {
             "c" => self.add_chunk(number(name), pairs(contents)),

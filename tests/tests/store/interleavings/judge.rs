@@ -25,9 +25,15 @@ impl Past {
 #[derive(Debug, Default)]
 pub(super) struct Judge {
     jobs: BTreeMap<JobId, Past>,
+    /// The latest time that the clock has shown. What was over then may stay over when the clock is set back.
+    latest_ms: u64,
 }
 
 impl Judge {
+    pub(super) fn clock(&mut self, now_ms: u64) {
+        self.latest_ms = self.latest_ms.max(now_ms);
+    }
+
     pub(super) fn ids(&self) -> Vec<JobId> {
         self.jobs.keys().copied().collect()
     }
@@ -55,12 +61,13 @@ impl Judge {
     }
 
     pub(super) fn delivered(&mut self, id: JobId, ttr_ms: u64, now_ms: u64) {
+        let latest_ms = self.latest_ms;
         let job = self.job(id);
-        assert!(now_ms >= job.due_at_ms, "{id} is early: {job:?}");
+        assert!(latest_ms >= job.due_at_ms, "{id} is early: {job:?}");
         assert!(!job.has_expired(now_ms), "{id} had expired: {job:?}");
         assert!(!job.has_ended, "{id} had ended: {job:?}");
         assert!(
-            now_ms >= job.leased_until_ms,
+            latest_ms >= job.leased_until_ms,
             "{id} is leased already: {job:?}"
         );
         assert!(job.delivered < job.tries, "{id} has no tries: {job:?}");
@@ -84,6 +91,7 @@ impl Judge {
 
     /// The job was looked at. A dead one that is no longer dead was respawned.
     pub(super) fn seen(&mut self, id: JobId, is_dead: bool, ttl_ms: u64, now_ms: u64) {
+        let latest_ms = self.latest_ms;
         let job = self.job(id);
         if is_dead && !job.is_dead {
             assert!(
@@ -91,7 +99,7 @@ impl Judge {
                 "{id} died with tries left: {job:?}"
             );
             assert!(
-                now_ms >= job.leased_until_ms,
+                latest_ms >= job.leased_until_ms,
                 "{id} died while leased: {job:?}"
             );
             job.expires_at_ms = 0;
@@ -103,8 +111,8 @@ impl Judge {
         job.is_dead = is_dead;
     }
 
-    pub(super) fn must_be_there(&self, id: JobId, now_ms: u64) -> bool {
+    pub(super) fn must_be_there(&self, id: JobId) -> bool {
         let job = &self.jobs[&id];
-        !job.has_ended && !job.has_expired(now_ms)
+        !job.has_ended && !job.has_expired(self.latest_ms)
     }
 }

@@ -11,6 +11,10 @@ pub(super) enum Step {
     Tick {
         after_ms: u64,
     },
+    /// The clock of Redis is set back.
+    SetBack {
+        by_ms: u64,
+    },
     Publish {
         jobs: u8,
         delay_ms: u64,
@@ -68,7 +72,8 @@ pub(super) fn step() -> impl Strategy<Value = Step> {
     let reserve = (pod.clone(), 1..3_u16, ttr, proptest::bool::weighted(0.8));
     let ack = (pod.clone(), any::<bool>(), calls.clone());
     prop_oneof![
-        5 => wait.prop_map(|after_ms| Step::Tick { after_ms }),
+        5 => wait.clone().prop_map(|after_ms| Step::Tick { after_ms }),
+        1 => wait.prop_map(|by_ms| Step::SetBack { by_ms }),
         3 => publish.prop_map(|(jobs, delay_ms, ttl_ms, tries, calls)| Step::Publish {
             jobs, delay_ms, ttl_ms, tries, calls
         }),

@@ -1,6 +1,7 @@
 //! The steps that a sequence is made of.
 
 use proptest::prelude::*;
+use tidegate_core::State;
 
 /// One step. Jobs are named by their place among all that were published, modulo their number.
 #[derive(Debug, Clone)]
@@ -54,6 +55,23 @@ pub(super) enum Step {
         after_ms: u64,
     },
     Sweep,
+    /// Damage: a queue counts something else than it has.
+    Miscount {
+        queue: usize,
+        state: State,
+        count: i64,
+    },
+}
+
+/// Any step, each now and then after counts were damaged.
+pub(super) fn step_or_miscount() -> impl Strategy<Value = Step> {
+    let state = proptest::sample::select(&State::ALL[..]);
+    let count = prop_oneof![4 => Just(0_i64), 3 => -3..6_i64, 1 => Just(1 << 40)];
+    let miscount = (0..2_usize, state, count);
+    prop_oneof![
+        2 => step(),
+        1 => miscount.prop_map(|(queue, state, count)| Step::Miscount { queue, state, count }),
+    ]
 }
 
 pub(super) fn step() -> impl Strategy<Value = Step> {

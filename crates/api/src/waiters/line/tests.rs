@@ -164,6 +164,7 @@ fn a_seat_that_was_served_elsewhere_claims_nothing_more() {
     let elsewhere = Haul {
         source: Source::new("default", "ns/other"),
         jobs: vec![],
+        ttr_ms: 1000,
         now_ms: 1,
     };
     assert_eq!(tested.seats[0].put(elsewhere), Ok(()));
@@ -223,7 +224,7 @@ fn a_call_that_finds_nothing_was_for_everyone_in_line() {
 }
 
 #[test]
-fn a_failure_is_told_to_everyone_who_was_in_line() {
+fn a_failed_call_ends_the_first_round_of_everyone_in_line_and_no_wait() {
     let mut tested = Tested::new();
     for _ in 0..150 {
         tested.enter(1);
@@ -233,15 +234,79 @@ fn a_failure_is_told_to_everyone_who_was_in_line() {
     tested.enter(1);
     tested.line.fail(&round);
     for seat in [0, 99, 149] {
-        assert_eq!(tested.seats[seat].look(1), Some(News::Failed));
+        assert_eq!(tested.at_seat(seat), Some(vec![]));
+        assert!(tested.seats[seat].has_failed_round());
     }
-    assert_eq!(
-        tested.at_seat(150),
-        None,
-        "who came later has a round of his own"
-    );
+    assert_eq!(tested.at_seat(150), None, "it came after the call began");
     let round = tested.line.next_round(1).unwrap();
-    assert_eq!(round.claims.len(), 1);
+    assert_eq!(round.claims.len(), 8, "all keep their seats");
+    tested.hand_out(round, &[1, 0, 0, 0, 0, 0, 0, 0]);
+    assert_eq!(tested.at_seat(0), Some(vec![0]));
+    assert_eq!(tested.at_seat(150), Some(vec![]));
+    assert!(!tested.seats[150].has_failed_round());
+}
+
+#[test]
+fn a_failed_lane_is_looked_into_again_by_a_retry_and_not_by_a_poll() {
+    let mut tested = Tested::new();
+    tested.enter(1);
+    let failed = tested.line.next_round(2).unwrap();
+    tested.line.fail(&failed);
+    assert!(tested.line.has_failed(failed.lane));
+    let other = 1 - failed.lane;
+    assert_eq!(lanes_tried(&mut tested, 2), [other]);
+    assert!(tested.line.is_answered());
+    assert!(tested.line.poll());
+    assert_eq!(lanes_tried(&mut tested, 2), [other]);
+
+    assert!(tested.line.needs_retry());
+    assert!(tested.line.retry());
+    assert!(!tested.line.needs_retry(), "it is being retried");
+    let round = tested.line.next_round(2).unwrap();
+    assert_eq!(round.lane, failed.lane);
+    assert!(!tested.line.needs_retry());
+    tested.line.fail(&round);
+    assert!(tested.line.needs_retry());
+    assert!(tested.line.next_round(2).is_none());
+
+    assert!(tested.line.retry());
+    assert_eq!(lanes_tried(&mut tested, 2), [failed.lane]);
+    assert!(!tested.line.needs_retry());
+    assert!(!tested.line.has_failed(failed.lane));
+    assert!(!tested.line.retry(), "there is nothing to retry");
+    assert!(tested.line.poll());
+    assert_eq!(lanes_tried(&mut tested, 2).len(), 2);
+}
+
+#[test]
+fn nothing_is_known_of_a_queue_while_the_last_call_for_each_lane_failed() {
+    let mut tested = Tested::new();
+    tested.enter(1);
+    assert!(!tested.line.is_answered());
+    let round = tested.line.next_round(1).unwrap();
+    tested.hand_out(round, &[0]);
+    assert!(tested.line.is_answered());
+    tested.line.ring(None);
+    let round = tested.line.next_round(1).unwrap();
+    tested.line.fail(&round);
+    assert!(!tested.line.is_answered());
+    tested.line.retry();
+    let round = tested.line.next_round(1).unwrap();
+    tested.hand_out(round, &[0]);
+    assert!(tested.line.is_answered());
+}
+
+#[test]
+fn a_failed_line_without_consumers_is_not_retried() {
+    let mut tested = Tested::new();
+    tested.enter(1);
+    let round = tested.line.next_round(1).unwrap();
+    tested.line.fail(&round);
+    assert!(tested.line.next_round(1).is_none());
+    assert!(tested.line.needs_retry());
+    tested.line.leave(0);
+    assert!(!tested.line.needs_retry());
+    assert!(tested.line.is_over());
 }
 
 #[test]
@@ -328,7 +393,7 @@ fn the_others_are_looked_into_while_a_lane_takes_long() {
 }
 
 #[test]
-fn a_lane_that_fails_is_told_when_the_others_have_nothing() {
+fn a_lane_that_fails_is_reported_when_the_others_have_nothing() {
     let mut tested = Tested::new();
     tested.enter(1);
     tested.enter(1);
@@ -340,5 +405,7 @@ fn a_lane_that_fails_is_told_when_the_others_have_nothing() {
     assert_eq!(tested.at_seat(0), Some(vec![0]));
     assert_eq!(tested.seats[1].look(1), None);
     lanes_tried(&mut tested, 3);
-    assert_eq!(tested.seats[1].look(1), Some(News::Failed));
+    assert_eq!(tested.at_seat(1), Some(vec![]));
+    assert!(tested.seats[1].has_failed_round());
+    assert!(tested.line.is_answered());
 }

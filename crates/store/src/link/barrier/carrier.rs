@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use redis::{Cmd, FromRedisValue, RedisResult, Value};
+use tidegate_core::SlotWidth;
 use tokio::sync::oneshot;
 
 use super::history::History;
@@ -113,7 +114,8 @@ impl Carrier {
         let mut connection = self.line.connection();
         let behind = questions(self.wanted, wait);
         let waits = u32::from(self.wanted.fsync) + u32::from(self.wanted.replicas > 0);
-        let asking = BARRIER.run_before(key, behind, &mut connection);
+        let barrier = BARRIER.of(SlotWidth::default());
+        let asking = barrier.run_before(key, behind, &mut connection);
         let answers = bounded(wait * waits + self.slack, self.line.listen(asking)).await?;
         read(answers, self.wanted).map_err(StoreError::from)
     }

@@ -1,5 +1,12 @@
 //! Bad histories: each kind of defect is found, and what is allowed is not.
 
+mod clock;
+mod ends;
+mod order;
+mod queues;
+mod times;
+mod tokens;
+
 use super::{Defect, judge};
 use crate::fault::Class;
 use crate::history::{
@@ -30,6 +37,7 @@ fn terms(delay: u64, ttl: u64, tries: u64) -> Terms {
         ttl,
         tries,
         bytes: 50,
+        ..Terms::default()
     }
 }
 
@@ -37,7 +45,7 @@ impl Tale {
     fn new() -> Self {
         Self(History {
             bound: S,
-            respawned: T0 + 100 * S,
+            began: T0,
             ended: T0 + 110 * S,
             ..History::default()
         })
@@ -45,6 +53,7 @@ impl Tale {
 
     fn operation(mut self, at: Span, request: Request, outcome: Outcome) -> Self {
         self.0.operations.push(Operation {
+            token: 0,
             span: at,
             request,
             outcome,
@@ -89,6 +98,20 @@ impl Tale {
 
     fn ack(self, at: u64, outcome: Outcome) -> Self {
         self.operation(span(at, at + MS), Request::Ack { job: 1 }, outcome)
+    }
+
+    /// Answered after 1 ms.
+    fn ask(self, at: u64, request: Request, outcome: Outcome) -> Self {
+        self.operation(span(at, at + MS), request, outcome)
+    }
+
+    /// A dead job of the queue becomes ready.
+    fn respawn(self, at: u64) -> Self {
+        let request = Request::Respawn {
+            queue: 3,
+            limit: 10,
+        };
+        self.ask(at, request, Outcome::Respawned(1))
     }
 
     fn cancel(self, at: u64) -> Self {
@@ -267,25 +290,13 @@ fn a_second_delivery_must_wait_for_the_end_of_the_lease() {
     twice(TTR + 2 * MS, 1).expect(&[]);
     twice(TTR + MS, 1).expect(&[Defect::Doubled]);
     twice(TTR + 2 * MS, 2).expect(&[Defect::Doubled]);
-    let forgotten = twice(TTR + MS, 2);
-    let around = span(S, 3 * S);
-    forgotten
-        .episode(Class::RedisKill, around, Some(around))
-        .expect(&[]);
-}
-
-/// The time in an answer with room for several jobs is that of the last one: the lease may have begun before.
-#[test]
-fn a_batch_does_not_tell_when_its_leases_began() {
-    let mut tale = Tale::new().publish(terms(0, 0, 3)).deliver(100 * MS, 2);
-    for operation in &mut tale.0.operations {
-        if let Request::Consume { count, .. } = &mut operation.request {
-            *count = 4;
-        }
-    }
-    let again = |at| tale.clone().deliver(at, 1).ack(4 * S, Outcome::Deleted);
-    again(TTR + MS).expect(&[]);
-    again(TTR - MS).expect(&[Defect::Doubled]);
+    let forgotten = |from, to| {
+        let around = span(from, to);
+        twice(TTR + MS, 2).episode(Class::RedisKill, around, Some(around))
+    };
+    forgotten(0, S).expect(&[]);
+    // What was acknowledged long before is not forgotten.
+    forgotten(S, 3 * S).expect(&[Defect::Doubled, Defect::Doubled]);
 }
 
 #[test]
@@ -327,12 +338,21 @@ fn what_nobody_published_is_foreign() {
 
 #[test]
 fn a_job_dies_of_used_tries_only() {
-    let exhumed = |tale: Tale| tale.deliver(100 * S + MS, 0).ack(101 * S, Outcome::Deleted);
+    let exhumed = |tale: Tale| {
+        let tale = tale.respawn(100 * S).deliver(100 * S + MS, 0);
+        tale.ack(101 * S, Outcome::Deleted)
+    };
     let used = Tale::new().publish(terms(0, 0, 1)).deliver(2 * MS, 0);
     exhumed(used).expect(&[]);
-    let unused = Tale::new().publish(terms(0, 0, 2)).deliver(2 * MS, 1);
+    let unused = Tale::new().publish(terms(0, 0, 3)).deliver(2 * MS, 2);
     exhumed(unused.clone()).expect(&[Defect::DiedEarly]);
-    exhumed(unused.consume(span(2 * S, 3 * S), left())).expect(&[]);
+    let taken = unused.consume(span(2 * S + 10 * MS, 3 * S), left());
+    exhumed(taken.consume(span(5 * S, 6 * S), left())).expect(&[]);
+    // What is dead comes again when it is respawned, and not by itself.
+    let used = Tale::new().publish(terms(0, 0, 1)).deliver(2 * MS, 0);
+    used.deliver(100 * S + MS, 0)
+        .ack(101 * S, Outcome::Deleted)
+        .expect(&[Defect::Doubled]);
 }
 
 #[test]
@@ -367,9 +387,11 @@ fn what_replicas_were_waited_for_is_not_lost_with_a_master() {
     tale(true).expect(&[Defect::Lost]);
     // What else was acknowledged may be lost all the same: an ack here.
     let acked = tale(true)
-        .deliver(S + 2 * MS, 0)
-        .ack(S - MS, Outcome::Deleted);
-    acked.expect(&[]);
+        .ack(S - MS, Outcome::Deleted)
+        .deliver(S + 2 * MS, 0);
+    acked.clone().ack(2 * S, Outcome::Deleted).expect(&[]);
+    // Then it is there again, and must be ended again.
+    acked.expect(&[Defect::Lost]);
 }
 
 #[test]

@@ -1,0 +1,178 @@
+//! Bodies and attributes of jobs. Both follow from the terms of a job, and the terms can be read back from a body: so a job
+//! that is delivered can be compared byte by byte with what was published.
+
+use std::collections::BTreeMap;
+
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
+use serde_json::Value;
+use tidegate_testkit::Delivery;
+
+use crate::history::Terms;
+
+/// The limit of the wire.
+pub(super) const ATTRIBUTES_MAX: u8 = 16;
+const VALUE_BYTES_MAX: usize = 128;
+/// From so many attributes on all values have the longest length.
+const LONG_VALUES_FROM: u8 = 8;
+/// Begins a body that is not text: no JSON does, and no UTF-8.
+const BINARY: &[u8] = b"\xFF\x00tg";
+const LETTERS: &[u8] = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_";
+
+/// The body of a job: its terms, then bytes up to its length. Every second body cannot be compressed.
+pub(super) fn body(terms: &Terms) -> Vec<u8> {
+    let mut random = random_of(terms.number);
+    if terms.is_binary {
+        let mut body = BINARY.to_vec();
+        body.extend(terms.number.to_be_bytes());
+        body.extend((terms.bytes as u64).to_be_bytes());
+        body.push(terms.attributes);
+        let head = body.len();
+        body.resize(head.max(terms.bytes), 0);
+        random.fill(&mut body[head..]);
+        return body;
+    }
+    let head = format!(
+        "{{\"job\":{},\"bytes\":{},\"attributes\":{},\"pad\":\"",
+        terms.number, terms.bytes, terms.attributes
+    );
+    let length = terms.bytes.saturating_sub(head.len() + 2);
+    let mut pad = vec![0; length];
+    match terms.number.is_multiple_of(2) {
+        true => pad.fill(b'a' + (terms.number % 26) as u8),
+        false => random.fill(&mut pad[..]),
+    }
+    if !terms.number.is_multiple_of(2) {
+        let letter = |byte: &mut u8| *byte = LETTERS[usize::from(*byte) % LETTERS.len()];
+        pad.iter_mut().for_each(letter);
+    }
+    [head.as_bytes(), &pad, b"\"}"].concat()
+}
+
+/// The attributes of a job: names without `Job-Attr-`, as they are sent, and values.
+pub(super) fn attributes(terms: &Terms) -> Vec<(String, String)> {
+    let mut random = random_of(!terms.number);
+    let numbers = 0..terms.attributes;
+    let attributes = numbers.map(|number| {
+        let length = random.random_range(0..20);
+        let name = text(&mut random, length, |byte| LETTERS[byte % LETTERS.len()]);
+        let length = match terms.attributes >= LONG_VALUES_FROM {
+            true => VALUE_BYTES_MAX,
+            false => random.random_range(1..=VALUE_BYTES_MAX / 4),
+        };
+        // Everything that is visible: quotes and brackets, too.
+        let value = text(&mut random, length, |byte| b'!' + (byte % 94) as u8);
+        (format!("{name}{number}"), value)
+    });
+    attributes.collect()
+}
+
+/// The number of a job, if its body and attributes are exactly what was published under that number.
+pub(super) fn number_of(job: &Delivery) -> Option<u64> {
+    let terms = terms_in(&job.body)?;
+    let expected: BTreeMap<String, String> = attributes(&terms)
+        .into_iter()
+        .map(|(name, value)| (name.to_lowercase(), value))
+        .collect();
+    let found: BTreeMap<String, String> = match &job.attributes {
+        Value::Null => BTreeMap::new(),
+        shown => serde_json::from_value(shown.clone()).ok()?,
+    };
+    (body(&terms) == job.body && expected == found).then_some(terms.number)
+}
+
+fn terms_in(body: &[u8]) -> Option<Terms> {
+    if let Some(rest) = body.strip_prefix(BINARY) {
+        let (number, rest) = rest.split_first_chunk()?;
+        let (bytes, rest) = rest.split_first_chunk()?;
+        return Some(Terms {
+            number: u64::from_be_bytes(*number),
+            bytes: usize::try_from(u64::from_be_bytes(*bytes)).ok()?,
+            attributes: *rest.first()?,
+            is_binary: true,
+            ..Terms::default()
+        })
+        .filter(|terms| terms.bytes <= body.len());
+    }
+    let value: Value = serde_json::from_slice(body).ok()?;
+    Some(Terms {
+        number: value["job"].as_u64()?,
+        bytes: usize::try_from(value["bytes"].as_u64()?).ok()?,
+        attributes: u8::try_from(value["attributes"].as_u64()?).ok()?,
+        ..Terms::default()
+    })
+    .filter(|terms| terms.bytes <= body.len())
+}
+
+fn text(random: &mut StdRng, length: usize, byte: impl Fn(usize) -> u8) -> String {
+    let characters = (0..length).map(|_| char::from(byte(random.random_range(0..usize::MAX))));
+    characters.collect()
+}
+
+fn random_of(seed: u64) -> StdRng {
+    StdRng::seed_from_u64(seed)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn delivery(body: Vec<u8>, attributes: Value) -> Delivery {
+        Delivery {
+            id: String::new(),
+            body,
+            queue: String::new(),
+            remain_tries: 0,
+            ttl_s: 0,
+            elapsed_ms: 0,
+            attributes,
+        }
+    }
+
+    #[test]
+    fn a_body_names_its_job_only_if_every_byte_is_right() {
+        for bytes in [0, 60, 70_000] {
+            for (number, is_binary) in [(42, false), (43, false), (44, true)] {
+                let terms = Terms {
+                    number,
+                    bytes,
+                    is_binary,
+                    ..Terms::default()
+                };
+                let mut body = body(&terms);
+                assert!(body.len() >= bytes);
+                let read = |body: &[u8]| number_of(&delivery(body.to_vec(), Value::Null));
+                assert_eq!(read(&body), Some(number));
+                let at = body.len() - 3;
+                body[at] ^= 1;
+                assert_ne!(read(&body), Some(number));
+                body.pop();
+                assert_eq!(read(&body), None);
+            }
+        }
+    }
+
+    #[test]
+    fn attributes_are_compared_too() {
+        for count in [3, ATTRIBUTES_MAX] {
+            let terms = Terms {
+                number: 7,
+                bytes: 100,
+                attributes: count,
+                ..Terms::default()
+            };
+            let mut shown = json!({});
+            for (name, value) in attributes(&terms) {
+                shown[name.to_lowercase()] = value.into();
+            }
+            let body = body(&terms);
+            assert_eq!(number_of(&delivery(body.clone(), shown.clone())), Some(7));
+            assert_eq!(number_of(&delivery(body.clone(), Value::Null)), None);
+            let first = shown.as_object_mut().unwrap().values_mut().next().unwrap();
+            *first = "changed".into();
+            assert_eq!(number_of(&delivery(body, shown)), None);
+        }
+    }
+}

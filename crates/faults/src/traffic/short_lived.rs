@@ -1,0 +1,59 @@
+//! A client of queues that come and go: each has a new name, is used for some seconds, and is then purged of
+//! whatever is in it or left as it is.
+
+use std::time::Duration;
+
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
+use tokio::task::JoinHandle;
+
+use super::{Client, Consumer, Habit, draw};
+
+const DEAD_MAX: u64 = 1000;
+
+/// The client.
+pub(super) struct ShortLived {
+    client: Client,
+    random: StdRng,
+}
+
+impl ShortLived {
+    pub(super) const fn new(client: Client, random: StdRng) -> Self {
+        Self { client, random }
+    }
+
+    /// Uses one queue after the other until publishing is over. The consumers that it returns continue: what was left in
+    /// a queue comes to its end.
+    pub(super) async fn run(mut self) -> Vec<JoinHandle<()>> {
+        let mut consumers = Vec::new();
+        while !self.client.shared.is_publishing_over() {
+            match self.client.shared.next_queue() {
+                Some(queue) => {
+                    consumers.push(self.start_consumer(queue));
+                    self.live(queue).await;
+                }
+                None => return consumers,
+            }
+        }
+        consumers
+    }
+
+    fn start_consumer(&mut self, queue: u16) -> JoinHandle<()> {
+        let random = StdRng::seed_from_u64(self.random.random());
+        let consumer = Consumer::new(self.client.another(), random, Habit::Of(queue));
+        tokio::spawn(consumer.run())
+    }
+
+    async fn live(&mut self, queue: u16) {
+        for _ in 0..self.random.random_range(1..6) {
+            let jobs = draw::jobs(&mut self.random, &self.client.shared);
+            self.client.publish(queue, jobs).await;
+            let pause = Duration::from_millis(self.random.random_range(0..800));
+            tokio::time::sleep(pause).await;
+        }
+        if self.random.random_bool(0.5) {
+            self.client.purge_ready(queue).await;
+            self.client.purge_dead(queue, DEAD_MAX).await;
+        }
+    }
+}

@@ -1,0 +1,17 @@
+#!lua flags=allow-oom
+-- lane_open: opens a lane in its bucket if it was closed with an earlier epoch.
+-- KEYS[1] queues hash, queue name → queue number, or that its lane is closed here
+-- ARGV[1] prefix of the bucket's keys
+-- ARGV[2] now    ms, unused
+-- ARGV[3] name   namespace/queue
+-- ARGV[4] epoch  of the queue's row in tg:lanes
+-- Returns ok → 0 if the lane is open; the epoch that it was closed with if that is not an earlier one
+-- Since layout 1
+
+local name, epoch = ARGV[3], tonumber(ARGV[4])
+
+local queue, closed_epoch = queue_in_bucket(call('HGET', KEYS[1], name))
+if not closed_epoch then return { 'ok', 0 } end
+if closed_epoch >= epoch then return { 'ok', closed_epoch } end
+if queue == 0 then call('HDEL', KEYS[1], name) else call('HSET', KEYS[1], name, queue) end
+return { 'ok', 0 }

@@ -1,0 +1,152 @@
+//! Clients time out, and most send their request again, while the Redis of the jobs is unavailable. Tokens are
+//! in another Redis, so every request gets as far as the batcher.
+//!
+//! A publish whose client has left may be stored only if it was in a call to Redis. In an outage a queue has at
+//! most two rounds of calls: those that were sent before the connection was found dead, and those that wait for
+//! a connection when Redis comes back.
+
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use tidegate_testkit::{Publish, Queue, RawHttp, RedisServer, Stack, eventually, figure, redis};
+use tokio::time::{sleep, timeout};
+
+use crate::turn;
+
+/// Clients, each of which wants one job to be stored.
+const WANTED: u64 = 100;
+/// Much longer than a request takes while Redis answers: a client that leaves at another time than in the outage may
+/// get a job more.
+const CLIENT_TIMEOUT: Duration = Duration::from_secs(2);
+/// Between an error and the next attempt.
+const RETRY_DELAY: Duration = Duration::from_millis(100);
+const OUTAGE: Duration = Duration::from_secs(8);
+/// The id of a job that is not there.
+const OTHER_ID: &str = "01M7YAG1QB00PG00001X143D2D";
+/// Rounds of calls in an outage.
+const ROUNDS: u64 = 2;
+/// The most jobs in the call that a queue with one lane has in flight.
+const JOBS_PER_CALL: u64 = 64;
+/// The most calls that a queue has in flight for publishes that are not batched. Each carries one of them.
+const ALONE_CALLS: u64 = 16;
+
+#[derive(Clone, Copy)]
+enum Outage {
+    /// Redis is stopped (SIGSTOP): connections stay open, nothing is answered.
+    Paused,
+    /// Redis is killed, and started again.
+    Killed,
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_paused_redis_stores_no_publish_whose_client_has_left() {
+    let stored = stored_after(Outage::Paused, |queue| queue.publish("x")).await;
+    let stored_max = WANTED + ROUNDS * JOBS_PER_CALL;
+    assert!((WANTED..=stored_max).contains(&stored), "{stored}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_killed_redis_stores_no_publish_whose_client_has_left() {
+    let stored = stored_after(Outage::Killed, |queue| queue.publish("x")).await;
+    let stored_max = WANTED + ROUNDS * JOBS_PER_CALL;
+    assert!((WANTED..=stored_max).contains(&stored), "{stored}");
+}
+
+/// A replacement is not batched.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_paused_redis_stores_no_replacement_whose_client_has_left() {
+    let stored = stored_after(Outage::Paused, |queue| queue.republish(OTHER_ID, "x")).await;
+    let stored_max = WANTED + ROUNDS * ALONE_CALLS;
+    assert!((WANTED..=stored_max).contains(&stored), "{stored}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_ack_whose_client_has_left_is_not_carried_out() {
+    let _turn = turn().await;
+    let (stack, _tokens) = start().await;
+    let queue = stack.queue("q").await;
+    let [first, second] = [queue.publish("a").id().await, queue.publish("b").id().await];
+    let ack = async |id: &str| {
+        let mut http = RawHttp::connect(stack.api(0).listen()).await;
+        let token = [("X-Token".to_owned(), queue.token().to_owned())];
+        let path = format!("{}/job/{id}", queue.path());
+        http.request("DELETE", &path, &token, b"").await;
+        // Acks that wait are not counted: this is time to get as far as the batcher.
+        sleep(Duration::from_millis(300)).await;
+        http
+    };
+    stack.redis.pause().unwrap();
+    let mut in_call = ack(&first).await;
+    drop(ack(&second).await);
+    sleep(Duration::from_millis(300)).await;
+    stack.redis.resume().unwrap();
+    in_call.answer().await.unwrap().expect(204);
+    queue.peek_job(&first).await.expect(404);
+    queue.peek_job(&second).await.expect(200);
+    stack.finish().await;
+}
+
+/// A stack whose tokens are in another Redis.
+async fn start() -> (Stack, RedisServer) {
+    let tokens = redis();
+    let admin_store = format!("[admin_store]\nurl = \"{}\"", tokens.url());
+    let builder = Stack::builder().pumps(0).api_config(&admin_store);
+    (builder.start().await, tokens)
+}
+
+/// How many jobs are stored when every client has been answered 201 once.
+async fn stored_after(outage: Outage, request: fn(&Queue) -> Publish) -> u64 {
+    let _turn = turn().await;
+    let (mut stack, _tokens) = start().await;
+    let queue = stack.queue("q").await;
+    match outage {
+        Outage::Paused => stack.redis.pause().unwrap(),
+        Outage::Killed => tokio::task::block_in_place(|| stack.redis.kill()),
+    }
+    let clients = (0..WANTED).map(|number| {
+        let queue = queue.apart();
+        tokio::spawn(async move {
+            sleep(CLIENT_TIMEOUT * number as u32 / WANTED as u32).await;
+            attempts_until_stored(&queue, request).await
+        })
+    });
+    let clients: Vec<_> = clients.collect();
+    sleep(OUTAGE).await;
+    match outage {
+        Outage::Paused => stack.redis.resume().unwrap(),
+        Outage::Killed => tokio::task::block_in_place(|| stack.redis.start_again().unwrap()),
+    }
+    let attempts = join_all(clients).await.into_iter().map(Result::unwrap);
+    let attempts: u64 = attempts.sum();
+    let stored = settled_size(&queue).await;
+    figure(&format!(
+        "clients that left: {attempts} attempts for {WANTED} jobs, {stored} stored"
+    ));
+    assert!(attempts > 3 * WANTED, "the outage was too short");
+    stack.finish().await;
+    stored
+}
+
+async fn attempts_until_stored(queue: &Queue, request: fn(&Queue) -> Publish) -> u64 {
+    for attempt in 1.. {
+        match timeout(CLIENT_TIMEOUT, request(queue).send()).await {
+            Ok(Ok(answer)) if answer.status == 201 => return attempt,
+            Ok(_) => sleep(RETRY_DELAY).await,
+            Err(_) => {}
+        }
+    }
+    unreachable!("the attempts do not end")
+}
+
+/// The size of a queue once nothing is added to it any more.
+async fn settled_size(queue: &Queue) -> u64 {
+    let settled = async || {
+        let before = queue.size().await;
+        sleep(Duration::from_millis(500)).await;
+        match queue.size().await {
+            after if after == before => Ok(after),
+            after => Err(after),
+        }
+    };
+    eventually("no more jobs are stored", Duration::from_secs(30), settled).await
+}

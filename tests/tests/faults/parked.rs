@@ -1,0 +1,60 @@
+//! Consumers that wait for jobs over long polls, each on its own connection.
+
+use std::time::{Duration, Instant};
+
+use tidegate_testkit::{Answer, Daemon, Queue, RawHttp};
+use tokio::task::JoinHandle;
+
+/// A consumer that has sent its request.
+#[derive(Debug)]
+pub(crate) struct Parked(JoinHandle<(Answer, Instant, Duration)>);
+
+/// What a parked consumer was answered.
+#[derive(Debug)]
+pub(crate) struct Outcome {
+    pub(crate) answer: Answer,
+    pub(crate) at: Instant,
+    pub(crate) waited: Duration,
+}
+
+impl Parked {
+    /// Asks an api for a job of a queue, and waits up to `timeout_s` for it.
+    pub(crate) async fn start(api: &Daemon, queue: &Queue, timeout_s: u64) -> Self {
+        let mut http = RawHttp::connect(api.listen()).await;
+        let token = [("X-Token".to_owned(), queue.token().to_owned())];
+        let target = format!("{}?timeout={timeout_s}&ttr=600", queue.path());
+        let began_at = Instant::now();
+        http.request("GET", &target, &token, b"").await;
+        Self(tokio::spawn(async move {
+            let answer = http.answer().await.expect("a parked consumer is answered");
+            let answered_at = Instant::now();
+            (answer, answered_at, answered_at - began_at)
+        }))
+    }
+
+    pub(crate) fn is_waiting(&self) -> bool {
+        !self.0.is_finished()
+    }
+
+    pub(crate) async fn outcome(self) -> Outcome {
+        let (answer, at, waited) = self.0.await.unwrap();
+        Outcome { answer, at, waited }
+    }
+}
+
+/// So many consumers of each queue, all of them parked.
+pub(crate) async fn park(
+    api: &Daemon,
+    queues: &[Queue],
+    of_each: usize,
+    timeout_s: u64,
+) -> Vec<Parked> {
+    let mut parked = Vec::new();
+    for queue in queues {
+        for _ in 0..of_each {
+            parked.push(Parked::start(api, queue, timeout_s).await);
+        }
+    }
+    api.until_waiting(parked.len()).await;
+    parked
+}

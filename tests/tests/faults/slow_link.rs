@@ -1,0 +1,101 @@
+//! A slow link between an API and Redis.
+
+use std::time::Duration;
+
+use tidegate_core::JobId;
+use tidegate_testkit::fault_proxy::{Way, Weather};
+use tidegate_testkit::{Daemon, Delivery, FaultProxy, Program, Queue, RedisServer, redis, seed};
+
+use crate::turn;
+
+const DELAY: Duration = Duration::from_millis(100);
+
+/// More than one call of `reserve` looks at.
+const STALE_HINTS: usize = 300;
+
+/// An API whose calls take long, once that is asked for.
+struct SlowApi {
+    api: Daemon,
+    proxy: FaultProxy,
+    _redis: RedisServer,
+    _folder: tempfile::TempDir,
+}
+
+impl SlowApi {
+    async fn start() -> Self {
+        let redis = redis();
+        let proxy = FaultProxy::start(redis.address(), seed()).await;
+        let folder = tempfile::tempdir().unwrap();
+        let arguments = ["--redis".to_owned(), format!("redis://{}", proxy.address())];
+        let api = Daemon::start(Program::Api, "api", &arguments, folder.path()).await;
+        Self {
+            api,
+            proxy,
+            _redis: redis,
+            _folder: folder,
+        }
+    }
+
+    async fn queue(&self, name: &str) -> Queue {
+        Queue::with_new_token(&self.api, "default", "slow-link", name).await
+    }
+
+    fn slow_down(&self) {
+        let to_server = Way {
+            delay: DELAY,
+            ..Way::default()
+        };
+        self.proxy.set(Weather {
+            to_server,
+            ..Weather::default()
+        });
+    }
+}
+
+/// A consumer that adds `elapsed_ms` to the creation time in the id learns when the lease of a job began.
+#[track_caller]
+fn assert_leased_in_two_calls(jobs: &[Delivery]) {
+    let leased_at_ms = |job: &Delivery| {
+        let id: JobId = job.id.parse().expect("an id");
+        id.created_at_ms() + job.elapsed_ms
+    };
+    let [one, two] = jobs else {
+        panic!("{jobs:?}");
+    };
+    let between = leased_at_ms(two).saturating_sub(leased_at_ms(one));
+    assert!(
+        u128::from(between) >= DELAY.as_millis(),
+        "{between} ms between two calls: {jobs:?}"
+    );
+}
+
+/// One call reserves the job of the first queue and a later call that of the second.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn elapsed_time_of_each_job_ends_at_its_own_lease() {
+    let _turn = turn().await;
+    let slow = SlowApi::start().await;
+    let first = slow.queue("first").await;
+    let second = first.sibling("second");
+    first.publish("1").id().await;
+    second.publish("2").id().await;
+    slow.slow_down();
+    let jobs = first.consume_of(&["first", "second"]).count(2).jobs().await;
+    assert_leased_in_two_calls(&jobs);
+}
+
+/// One call reserves the first job of a queue, and a later call the one behind many stale hints.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn elapsed_time_of_jobs_of_one_queue_ends_at_their_own_leases() {
+    let _turn = turn().await;
+    let slow = SlowApi::start().await;
+    let queue = slow.queue("first").await;
+    queue.publish("1").id().await;
+    for _ in 0..STALE_HINTS {
+        let deleted = queue.publish("deleted").id().await;
+        queue.ack(&deleted).await;
+    }
+    queue.publish("2").id().await;
+    slow.slow_down();
+    let jobs = queue.consume().count(2).jobs().await;
+    assert_leased_in_two_calls(&jobs);
+}

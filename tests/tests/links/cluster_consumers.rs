@@ -1,0 +1,110 @@
+//! Redis Cluster: consumers that wait while a primary does not answer, or their token is revoked.
+
+use std::time::{Duration, Instant};
+
+use tidegate_testkit::{ClusterGroup, Queue, RawHttp, RedisOptions, eventually};
+
+use crate::fleet::Fleet;
+use crate::turn;
+
+const LIMIT: Duration = Duration::from_secs(30);
+/// No replica is promoted while a test runs.
+const NO_FAILOVER_MS: u32 = 600_000;
+/// Enough for each primary to have some.
+const NAMESPACES: usize = 12;
+/// A revocation ends waits within one second. The rest is room for a busy machine.
+const ENDED_WITHIN: Duration = Duration::from_millis(1900);
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_revocation_ends_waits_whichever_primary_has_the_token() {
+    let _turn = turn().await;
+    let group = ClusterGroup::start().await;
+    let fleet = Fleet::start(2, 1, &group.settings()).await;
+    let (here, there) = (&fleet.apis[0], &fleet.apis[1]);
+    let mut waiting = Vec::new();
+    for number in 0..NAMESPACES {
+        let namespace = format!("shop-{number}");
+        let queue = Queue::with_new_token(here, "default", &namespace, "orders").await;
+        let parked = queue.at(there).apart();
+        let consume = async move { parked.consume().timeout_s(30).send().await.unwrap() };
+        waiting.push((queue, tokio::spawn(consume)));
+    }
+    there.until_waiting(NAMESPACES).await;
+    let revoked_at = Instant::now();
+    for (queue, _) in &waiting {
+        let path = format!("/token/{}/{}", queue.namespace(), queue.token());
+        let mut http = RawHttp::connect(here.admin()).await;
+        http.request("DELETE", &path, &[], b"").await;
+        http.answer().await.unwrap().expect(204);
+    }
+    for (_, consumer) in waiting {
+        consumer.await.unwrap().expect(401);
+    }
+    let took = revoked_at.elapsed();
+    assert!(took < ENDED_WITHIN, "{took:?}");
+    group.check_world().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_primary_that_does_not_answer_keeps_no_consumer_from_the_other_lanes() {
+    const LANES: u16 = 16;
+    const TIMEOUT: Duration = Duration::from_secs(6);
+    let _turn = turn().await;
+    let mut group = ClusterGroup::start_with(RedisOptions::new(), NO_FAILOVER_MS).await;
+    let fleet = Fleet::start(1, 1, &group.settings()).await;
+    let queue = fleet.queue("orders").await;
+    queue.set_lanes(&fleet.apis[0], LANES).await;
+    let silent = primary_without(&group, &["tg:lanes", "tg:limits", "tg:tokens:default/shop"]);
+    let silent = silent.await;
+    let parked = queue.apart();
+    let parked = tokio::spawn(async move { parked.consume().timeout_s(60).send().await });
+    fleet.apis[0].until_waiting(1).await;
+    group.pause(silent);
+    // The consumer is in line while calls for the lanes of that primary are not answered.
+    tokio::time::sleep(TIMEOUT).await;
+    let published = async || publish_anywhere(&queue).await;
+    eventually("a job is stored in another lane", LIMIT, published).await;
+    parked.await.unwrap().unwrap().expect(200);
+
+    let took_all = async || {
+        let began_at = Instant::now();
+        let consume = queue.consume().timeout_s(TIMEOUT.as_secs());
+        match consume.send().await.unwrap() {
+            answer if answer.status == 200 => Err(answer),
+            answer => Ok((answer, began_at.elapsed())),
+        }
+    };
+    let (answer, waited) = eventually("the lanes are empty", LIMIT, took_all).await;
+    answer.expect(404);
+    assert!(waited >= TIMEOUT, "{waited:?}");
+    assert!(waited < TIMEOUT + Duration::from_secs(3), "{waited:?}");
+    group.resume(silent);
+    group.check_world().await;
+}
+
+/// Publishes a job with a time limit: its lane may be that of a primary that does not answer.
+async fn publish_anywhere(queue: &Queue) -> Result<(), String> {
+    let publish = queue.apart().publish("1").send();
+    match tokio::time::timeout(Duration::from_secs(1), publish).await {
+        Ok(Ok(answer)) if answer.status == 201 => Ok(()),
+        other => Err(format!("{other:?}")),
+    }
+}
+
+/// A primary that has none of these keys.
+async fn primary_without(group: &ClusterGroup, keys: &[&str]) -> usize {
+    for primary in group.primaries().await {
+        let client = redis::Client::open(group.url(primary)).unwrap();
+        let mut connection = client.get_multiplexed_async_connection().await.unwrap();
+        let mut has_one = false;
+        for key in keys {
+            let mut exists = redis::cmd("EXISTS");
+            let there: redis::RedisResult<u64> = exists.arg(key).query_async(&mut connection).await;
+            has_one |= there.is_ok();
+        }
+        if !has_one {
+            return primary;
+        }
+    }
+    panic!("each primary has one of the keys");
+}

@@ -1,0 +1,159 @@
+//! The auditor and a bucket in use: what is right is not found wrong, and never repaired.
+
+use std::time::Duration;
+
+use futures_util::future::{join, join_all};
+use tidegate_core::{JobId, NewJob, QueueKey, State};
+use tidegate_store::{AuditEvent, AuditOptions, AuditSummary, Claim, Finding, Store};
+use tidegate_testkit::world;
+use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
+
+use crate::fixture::{Fixture, START, TOKEN, delayed, fixture, job};
+use crate::wrong_counts::miscount;
+
+/// More chunks than are read in one step: 20 of 100 jobs.
+const DELAYED: usize = 2000;
+const QUEUES: usize = 8;
+const AUDITS: usize = 12;
+/// Long, so that jobs come and go between two calls of the auditor.
+const PAUSE: Duration = Duration::from_millis(8);
+const HELD: Duration = Duration::from_millis(17);
+const BETWEEN: Duration = Duration::from_millis(45);
+
+async fn fill(f: &Fixture) {
+    f.store.roster_join(TOKEN, 3_600_000).await.unwrap();
+    let other = QueueKey::try_from("shop/delayed").unwrap();
+    for _ in 0..DELAYED / 50 {
+        let jobs = vec![delayed("x", 3_600_000); 50];
+        f.store
+            .at(START)
+            .publish(&other, &jobs, None)
+            .await
+            .unwrap();
+    }
+}
+
+fn queue(number: usize) -> QueueKey {
+    QueueKey::try_from(format!("shop/busy-{number}").as_str()).unwrap()
+}
+
+/// Changes the jobs of a queue until stopped.
+async fn use_queue(
+    store: Store,
+    number: usize,
+    change: impl AsyncFn(&Store, &QueueKey),
+    stop: CancellationToken,
+) {
+    let queue = queue(number);
+    sleep(Duration::from_millis(7 * number as u64)).await;
+    while !stop.is_cancelled() {
+        change(&store, &queue).await;
+        sleep(BETWEEN).await;
+    }
+}
+
+async fn publish(store: &Store, queue: &QueueKey) -> JobId {
+    let new = NewJob {
+        tries: 1000,
+        ..job("x")
+    };
+    store.publish(queue, &[new], None).await.unwrap()[0]
+}
+
+async fn publish_and_ack(store: &Store, queue: &QueueKey) {
+    let id = publish(store, queue).await;
+    sleep(HELD).await;
+    let _ = store.ack(queue, id, None).await.unwrap();
+}
+
+async fn reserve_and_release(store: &Store, queue: &QueueKey) {
+    let claim = Claim {
+        count: 1,
+        ttr_ms: 60_000,
+    };
+    let reserved = store.reserve(queue, &[claim]).await.unwrap();
+    sleep(HELD).await;
+    match reserved.jobs[0].first() {
+        Some(job) => drop(store.release(queue, job.id, job.attempt).await.unwrap()),
+        None => drop(publish(store, queue).await),
+    }
+}
+
+fn names(found: &[Finding]) -> Vec<&'static str> {
+    found.iter().map(|finding| finding.defect.name()).collect()
+}
+
+async fn audit(f: &Fixture, repair: bool) -> (AuditSummary, Vec<Finding>) {
+    let options = AuditOptions {
+        buckets: vec![],
+        repair,
+        pause: PAUSE,
+    };
+    let mut found = Vec::new();
+    let mut note = |event| {
+        if let AuditEvent::Found(finding) = event {
+            found.push(finding);
+        }
+    };
+    let summary = f.store.at(START).audit(&options, &mut note).await.unwrap();
+    (summary, found)
+}
+
+#[tokio::test]
+async fn repairs_in_a_loop_change_nothing_while_jobs_come_and_go() {
+    let f = fixture().await;
+    fill(&f).await;
+    let stop = CancellationToken::new();
+    let users = (0..QUEUES).map(|number| {
+        let store = f.store.at(START);
+        use_queue(store, number, publish_and_ack, stop.clone())
+    });
+    let audits = async {
+        for _ in 0..AUDITS {
+            let (_, found) = audit(&f, true).await;
+            assert_eq!(found, []);
+        }
+        stop.cancel();
+    };
+    join(audits, join_all(users)).await;
+    world::check(&f.redis.url()).await;
+}
+
+/// The clock stands still, so the record of a job that was taken and given back is the same as before.
+#[tokio::test]
+async fn a_job_that_is_taken_and_given_back_makes_no_count_wrong() {
+    let f = fixture().await;
+    fill(&f).await;
+    let stop = CancellationToken::new();
+    let users = (0..QUEUES).map(|number| {
+        let store = f.store.at(START);
+        use_queue(store, number, reserve_and_release, stop.clone())
+    });
+    let audits = async {
+        for _ in 0..AUDITS {
+            let (_, found) = audit(&f, false).await;
+            assert!(!names(&found).contains(&"wrong_counts"), "{found:?}");
+        }
+        stop.cancel();
+    };
+    join(audits, join_all(users)).await;
+    world::check(&f.redis.url()).await;
+}
+
+#[tokio::test]
+async fn a_wrong_count_of_a_quiet_queue_is_repaired_while_another_one_is_in_use() {
+    let f = fixture().await;
+    fill(&f).await;
+    publish(&f.store.at(START), &f.queue).await;
+    miscount(&f, &f.queue, State::Ready, 9);
+    let stop = CancellationToken::new();
+    let user = use_queue(f.store.at(START), 0, publish_and_ack, stop.clone());
+    let audits = async {
+        let (summary, found) = audit(&f, true).await;
+        assert_eq!((names(&found), summary.mended), (vec!["wrong_counts"], 1));
+        stop.cancel();
+    };
+    join(audits, user).await;
+    world::check(&f.redis.url()).await;
+}

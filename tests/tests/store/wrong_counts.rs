@@ -1,0 +1,231 @@
+//! Counts are derived from records: a wrong one makes statistics wrong, and hides no job.
+
+use std::time::Duration;
+
+use tidegate_core::{NewJob, QueueKey, State};
+use tidegate_store::{AuditEvent, AuditOptions, Doorbell, Released};
+use tidegate_testkit::world;
+use tokio::time::timeout;
+
+use crate::fixture::{Fixture, START, TOKEN, delayed, fixture, job};
+
+const SOON: Duration = Duration::from_secs(5);
+const HOUR_MS: u64 = 3_600_000;
+
+/// Has a queue count something else than it has. Nothing happens where there is no queue.
+pub(crate) fn miscount(f: &Fixture, queue: &QueueKey, state: State, count: impl ToString) {
+    let script = "local queue = redis.call('HGET', 'tg:0:{8209}:queues', ARGV[1])
+                  if queue then redis.call('HSET', 'tg:0:{8209}:q:' .. queue, ARGV[2], ARGV[3]) end";
+    let mut set = redis::cmd("EVAL");
+    set.arg(script).arg(0).arg(queue.to_string());
+    set.arg(state.word()).arg(count.to_string());
+    set.exec(&mut f.connection()).unwrap();
+}
+
+fn hints(f: &Fixture, list: &str) -> usize {
+    let mut length = redis::cmd("LLEN");
+    length.arg(format!("tg:0:{{8209}}:{list}"));
+    length.query(&mut f.connection()).unwrap()
+}
+
+#[tokio::test]
+async fn a_count_that_falls_to_0_too_early_takes_no_job_with_it() {
+    let f = fixture().await;
+    let first = f.publish(START, job("first")).await;
+    f.publish(START, job("second")).await;
+    miscount(&f, &f.queue, State::Ready, 1);
+    let _ = f.store.at(START).cancel(&f.queue, first).await.unwrap();
+    assert_eq!(f.counts().await, [0, 0, 0, 0]);
+    assert_eq!(hints(&f, "ready:1"), 1, "the stale hint is dropped");
+    f.expect(START, &["second"]).await;
+
+    // The same for dead jobs.
+    assert_eq!(f.move_due(START + 1000).await.buried, 1);
+    f.publish(START, job("dies")).await;
+    f.expect(START + 1000, &["dies"]).await;
+    assert_eq!(f.move_due(START + 2000).await.buried, 1);
+    miscount(&f, &f.queue, State::Dead, 1);
+    let store = f.store.at(START + 2000);
+    assert_eq!(store.respawn(&f.queue, 1, 0).await.unwrap(), 1);
+    assert_eq!(f.counts().await[3], 0);
+    assert_eq!(store.respawn(&f.queue, 10, 0).await.unwrap(), 1);
+    f.expect(START + 2000, &["second", "dies"]).await;
+}
+
+#[tokio::test]
+async fn verbs_go_by_the_jobs_and_not_by_the_counts() {
+    let f = fixture().await;
+    let store = f.store.at(START);
+    for body in ["a", "b", "c"] {
+        f.publish(START, job(body)).await;
+    }
+    miscount(&f, &f.queue, State::Ready, 0);
+    let listed = f.store.at(START + 70).all_queues().await.unwrap();
+    assert_eq!(listed[0].oldest_ready_ms, Some(70));
+    assert_eq!(store.purge_ready(&f.queue).await.unwrap(), 3);
+    for body in ["a", "b"] {
+        f.publish(START, job(body)).await;
+    }
+    f.expect(START, &["a", "b"]).await;
+    f.move_due(START + 1000).await;
+    miscount(&f, &f.queue, State::Dead, 0);
+    assert_eq!(store.purge_dead(&f.queue, 1).await.unwrap(), 1);
+    assert_eq!(store.purge_dead(&f.queue, 5).await.unwrap(), 1);
+}
+
+/// It would get another number when it is published to again, and none of its jobs would be found.
+#[tokio::test]
+async fn a_queue_that_counts_no_job_is_not_forgotten_while_it_has_one() {
+    for (kept, due_ms) in [
+        (delayed("near", 500), START + 500),
+        (delayed("far", HOUR_MS), START + HOUR_MS),
+        (
+            NewJob {
+                tries: 2,
+                ..job("leased near")
+            },
+            START + 1000,
+        ),
+        (
+            NewJob {
+                tries: 2,
+                ..job("leased far")
+            },
+            START + HOUR_MS,
+        ),
+        (job("dead"), START + 1000),
+    ] {
+        let f = fixture().await;
+        let body = String::from_utf8(kept.body.to_vec()).unwrap();
+        f.publish(START, kept.clone()).await;
+        if kept.delay_ms == 0 {
+            let ttr_ms = if due_ms == START + HOUR_MS {
+                HOUR_MS
+            } else {
+                1000
+            };
+            assert_eq!(f.reserve(START, 1, ttr_ms).await, [body.as_str()]);
+        }
+        if body == "dead" {
+            assert_eq!(f.move_due(due_ms).await.buried, 1);
+        }
+        for state in State::ALL {
+            miscount(&f, &f.queue, state, 0);
+        }
+        f.publish(START, job("purged")).await;
+        let store = f.store.at(due_ms);
+        assert_eq!(store.purge_ready(&f.queue).await.unwrap(), 1);
+        f.publish(START, job("next")).await;
+        f.move_due(due_ms).await;
+        store.respawn(&f.queue, 1, 0).await.unwrap();
+        f.expect(due_ms, &["next", &body]).await;
+    }
+}
+
+/// Far hints are those of all queues, and a call looks at some of them.
+#[tokio::test]
+async fn a_queue_without_jobs_is_forgotten_where_far_timers_are_few() {
+    let f = fixture().await;
+    let other = QueueKey::try_from("shop/other").unwrap();
+    let jobs = vec![delayed("x", HOUR_MS); 50];
+    let listed = async || f.store.at(START).all_queues().await.unwrap().len();
+    for expected in [1, 2] {
+        for _ in 0..10 {
+            f.store
+                .at(START)
+                .publish(&other, &jobs, None)
+                .await
+                .unwrap();
+        }
+        f.publish(START, job("purged")).await;
+        assert_eq!(f.store.at(START).purge_ready(&f.queue).await.unwrap(), 1);
+        assert_eq!(listed().await, expected);
+        let jobs = vec![delayed("x", 2 * HOUR_MS); 51];
+        for _ in 0..10 {
+            f.store
+                .at(START)
+                .publish(&other, &jobs, None)
+                .await
+                .unwrap();
+        }
+    }
+    world::check(&f.redis.url()).await;
+}
+
+#[tokio::test]
+async fn the_doorbell_rings_where_nothing_was_ready_by_the_list_or_by_the_count() {
+    let f = fixture().await;
+    let mut doorbells = f.store.doorbells();
+    let mut rang = async || timeout(SOON, doorbells.next()).await.unwrap().unwrap();
+    assert_eq!(rang().await, Doorbell::Resubscribed);
+    let ring = Doorbell::Rang {
+        queue: f.queue.clone(),
+        bucket: 0,
+    };
+    // By the list: the count is too high.
+    f.publish(START, job("a")).await;
+    assert_eq!(rang().await, ring);
+    f.expect(START, &["a"]).await;
+    miscount(&f, &f.queue, State::Ready, 5);
+    f.publish(START, job("b")).await;
+    assert_eq!(rang().await, ring);
+    // By the count: hints that are stale, or seem so, are in the list.
+    let store = f.store.at(START);
+    for count in [0, -4] {
+        miscount(&f, &f.queue, State::Ready, count);
+        f.publish(START, job("more")).await;
+        assert_eq!(rang().await, ring, "published");
+    }
+    miscount(&f, &f.queue, State::Leased, 7);
+    let claims = [tidegate_store::Claim {
+        count: 1,
+        ttr_ms: 1000,
+    }];
+    let reserved = store.reserve(&f.queue, &claims).await.unwrap();
+    miscount(&f, &f.queue, State::Ready, 0);
+    let id = reserved.jobs[0][0].id;
+    assert_eq!(
+        store.release(&f.queue, id, 1).await.unwrap(),
+        Released::Done
+    );
+    assert_eq!(rang().await, ring, "released");
+    f.publish(START, delayed("due", 10)).await;
+    miscount(&f, &f.queue, State::Ready, 0);
+    assert_eq!(f.move_due(START + 10).await.ready, 1);
+    assert_eq!(rang().await, ring, "due");
+    f.move_due(START + 1000).await;
+    miscount(&f, &f.queue, State::Ready, 0);
+    assert_eq!(store.respawn(&f.queue, 1, 0).await.unwrap(), 1);
+    assert_eq!(rang().await, ring, "respawned");
+    // Nothing else has rung.
+    let other = QueueKey::try_from("shop/other").unwrap();
+    store.publish(&other, &[job("x")], None).await.unwrap();
+    let ring_of_other = Doorbell::Rang {
+        queue: other,
+        bucket: 0,
+    };
+    assert_eq!(rang().await, ring_of_other);
+}
+
+#[tokio::test]
+async fn a_count_that_is_no_number_ends_no_call() {
+    let f = fixture().await;
+    f.publish(START, job("a")).await;
+    for state in State::ALL {
+        miscount(&f, &f.queue, state, "x");
+    }
+    assert_eq!(f.counts().await, [0, 0, 0, 0]);
+    assert_eq!(f.store.at(START).all_queues().await.unwrap().len(), 1);
+    f.publish(START, job("b")).await;
+    f.expect(START, &["a", "b"]).await;
+    let options = AuditOptions {
+        buckets: vec![],
+        repair: true,
+        pause: Duration::ZERO,
+    };
+    f.store.roster_join(TOKEN, HOUR_MS).await.unwrap();
+    let mut ignore = |_: AuditEvent| {};
+    let store = f.store.at(START);
+    assert_eq!(store.audit(&options, &mut ignore).await.unwrap().mended, 1);
+    world::check(&f.redis.url()).await;
+}
