@@ -43,6 +43,7 @@ async fn the_doorbell_rings_when_a_queue_is_no_longer_empty() {
     f.publish(START, delayed("due", 10)).await;
     assert_eq!(f.move_due(START + 10).await.ready, 1);
     assert_eq!(rang().await, ring_of(&f.queue));
+    f.reserve(START + 10, 1, 1000).await;
     assert_eq!(store.respawn(&f.queue, 5, 0).await.unwrap(), 2);
     assert_eq!(rang().await, ring_of(&f.queue));
     store.purge_ready(&f.queue).await.unwrap();
