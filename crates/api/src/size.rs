@@ -56,3 +56,22 @@ impl Mul<usize> for Size {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_publish_has_the_size_of_its_bodies_and_attributes() {
+        let job = NewJob {
+            body: "12345".into(),
+            attributes: vec![("key".to_owned(), "value".to_owned())],
+            delay_ms: 0,
+            ttl_ms: 0,
+            tries: 1,
+            versioned_id: false,
+        };
+        let size = Size::of(&[job.clone(), job]);
+        assert_eq!(size, Size { jobs: 2, bytes: 26 });
+    }
+}
