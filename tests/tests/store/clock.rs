@@ -315,3 +315,14 @@ async fn an_audit_after_the_clock_was_set_back_finds_every_chunk_swept_in_time()
         assert_eq!(found, []);
     }
 }
+
+/// Without it no pump could join, and no job would become ready.
+#[tokio::test]
+async fn a_roster_clock_that_is_no_number_keeps_no_pump_off_the_roster() {
+    let f = fixture().await;
+    let mut set = redis::cmd("SET");
+    let set = set.arg("tg:{roster}:clock").arg("x");
+    set.exec(&mut f.connection()).unwrap();
+    let roster = f.store.at(START).roster_join("pump", 3000).await.unwrap();
+    assert_eq!(roster.instances, ["pump"]);
+}
