@@ -1,4 +1,4 @@
-//! Messages from Redis are lost: that costs time, never a job.
+//! Messages from Redis are lost: that costs time, never a job. Where none is lost no poll is needed.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use tidegate_core::JobId;
 use tidegate_core::keys::Buckets;
-use tidegate_testkit::{RedisControl, Stack, figure};
+use tidegate_testkit::{RedisControl, Stack, eventually, figure};
 
 use crate::turn;
 
@@ -188,5 +188,22 @@ async fn an_alarm_is_enough_to_wake_a_pump() {
         assert!(late < BY_MESSAGE_MAX, "{late:?}");
         queue.ack(&id).await;
     }
+    stack.finish().await;
+}
+
+/// A run moves 32 jobs at first. No message comes while the rest of a backlog is due.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_pump_continues_until_a_backlog_is_moved() {
+    const JOBS: usize = 64;
+    let _turn = turn().await;
+    let stack = stack_without_polls().await;
+    let queue = stack.queue("q").await;
+    let bodies: Vec<String> = (0..JOBS).map(|number| number.to_string()).collect();
+    queue.publish_bulk(&bodies).delay_s(1).ids().await;
+    let all_ready = async || match queue.size().await {
+        size if size == JOBS as u64 => Ok(()),
+        size => Err(size),
+    };
+    eventually("all jobs are ready", BY_MESSAGE_MAX, all_ready).await;
     stack.finish().await;
 }

@@ -70,6 +70,22 @@ async fn what_keeps_the_master_from_being_found_is_told() {
     );
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_says_it_is_no_master_is_refused() {
+    let _turn = turn().await;
+    let master = redis();
+    let of_master = format!("127.0.0.1 {}", master.port());
+    let replica = RedisOptions::new().setting("replicaof", &of_master).start();
+    let watch = format!("monitor tide 127.0.0.1 {} 1", replica.port());
+    let sentinel = RedisOptions::sentinel().setting("sentinel", &watch).start();
+    let pool = format!(
+        "sentinels = [\"{}\"]\nmaster_name = \"tide\"\n",
+        sentinel.address()
+    );
+    let said = given_up(&pool).await;
+    assert!(said.contains("it says that it is none"), "{said}");
+}
+
 /// It still names the old master, and the old master, which is back, agrees.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_sentinel_that_missed_a_failover_is_not_believed() {

@@ -16,7 +16,8 @@ async fn before_the_move() -> (Stack, Queue) {
 }
 
 async fn begin_the_move(stack: &Stack) {
-    stack.change_api_config(DEFAULT_MOVES);
+    // Without polls only doorbells wake consumers.
+    stack.change_api_config(&format!("waiters.poll_interval = \"10m\"\n{DEFAULT_MOVES}"));
     stack.api(0).stop(Duration::from_secs(20)).await;
     stack.api(0).restart().await;
 }
@@ -76,7 +77,7 @@ async fn waiting_consumers_hear_of_both() {
     let waiting: Vec<_> = (0..2)
         .map(|_| {
             let queue = queue.apart();
-            tokio::spawn(async move { queue.consume().timeout_s(60).job().await })
+            tokio::spawn(async move { queue.consume().timeout_s(20).job().await })
         })
         .collect();
     stack.api(0).until_waiting(2).await;
