@@ -30,7 +30,8 @@ local function holds_jobs(queue)
   for _, number in ipairs(timers) do
     if hinted(number, DELAYED, queue) or hinted(number, LEASED, queue) then return true end
   end
-  return #timers > limit
+  -- If there are too many far hints to look at, the counts decide: a lane must close in a bucket with many timers.
+  return #timers > limit or (far_jobs(queue))
 end
 
 local queue, closed_epoch = queue_in_bucket(call('HGET', KEYS[1], name))

@@ -103,6 +103,25 @@ local function hinted(number, state, queue)
   if job and job.state == state and job.queue == queue then return job end
 end
 
+-- How many far hints one call looks at to find those of a queue.
+local FAR_MAX = 1000
+
+-- Whether a far hint names a job of this queue, and whether all far hints of the bucket were looked at.
+local function far_jobs(queue)
+  local far_left = FAR_MAX
+  for _, slot in ipairs(call('ZRANGE', prefix .. 'slots', 0, FAR_MAX)) do
+    local hints = call('LRANGE', prefix .. 'far:' .. slot, 0, far_left)
+    far_left = far_left - max(1, #hints)
+    if far_left < 0 then return false, false end
+    read_ahead(hints)
+    for _, number in ipairs(hints) do
+      local job = read(number)
+      if job and job.queue == queue then return true, false end
+    end
+  end
+  return false, true
+end
+
 local function expired(job)
   return job.expires_ms > 0 and job.expires_ms <= now_ms
 end

@@ -26,9 +26,6 @@ for _, number in ipairs(numbers) do
 end
 settle()
 
--- How many far hints are looked at before a queue is forgotten.
-local FAR_MAX = 1000
-
 -- Whether no record can name the queue. Counts may be wrong, so hints decide: each job has one. Far hints are those of
 -- all queues; where they are too many to look at, the answer is no.
 local function is_empty()
@@ -37,18 +34,8 @@ local function is_empty()
   end
   drop_stale(DEAD, queue, limit)
   if call('EXISTS', list, prefix .. 'dead:' .. queue, prefix .. 'near:' .. queue) > 0 then return false end
-  local far_left = FAR_MAX
-  for _, slot in ipairs(call('ZRANGE', prefix .. 'slots', 0, FAR_MAX)) do
-    local hints = call('LRANGE', prefix .. 'far:' .. slot, 0, far_left)
-    far_left = far_left - max(1, #hints)
-    if far_left < 0 then return false end
-    read_ahead(hints)
-    for _, number in ipairs(hints) do
-      local job = read(number)
-      if job and job.queue == queue then return false end
-    end
-  end
-  return true
+  local holds_far, seen_all = far_jobs(queue)
+  return not holds_far and seen_all
 end
 
 -- Published to again, it gets a new number.

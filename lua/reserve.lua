@@ -6,12 +6,17 @@
 -- ARGV[3] name   namespace/queue
 -- ARGV[4] limit  hints that one call may take from the list before it stops
 -- ARGV[5] carry  bytes up to which a payload outside of its record comes along; a record without is its header
--- ARGV[6] count  jobs of the first claim
--- ARGV[7] ttr_ms lease of the first claim; count and lease of further claims follow
+-- ARGV[6] latest when the caller stops waiting for the reply, in ms, '' = unknown
+-- ARGV[7] count  jobs of the first claim
+-- ARGV[8] ttr_ms lease of the first claim; count and lease of further claims follow
 -- Returns ok → now_ms, 1 if live jobs may follow (call again) else 0, then number and record of each job
+-- Returns late → now_ms; the caller no longer waits, or the clock was set: nothing changed
 -- Since layout 1
 
-local name, limit, carry, first_claim = ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5]), 6
+local name, limit, carry, first_claim = ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5]), 7
+
+-- A server that was paused executes calls whose callers have left. A lease for one of them would use up a try.
+if ARGV[6] ~= '' and now_ms > tonumber(ARGV[6]) then return { 'late', now_ms } end
 
 local queue = tonumber(call('HGET', KEYS[1], name))
 local reply = { 'ok', now_ms, 0 }

@@ -1,4 +1,4 @@
-#!lua
+#!lua flags=allow-oom
 -- respawn: gives the oldest dead jobs of a queue one more try, at the tail of the ready list.
 -- KEYS[1] queues hash, queue name → queue number
 -- ARGV[1] prefix of the bucket's keys

@@ -13,7 +13,7 @@ local instance, ttl_ms, channel = ARGV[3], tonumber(ARGV[4]), ARGV[5]
 
 -- A clock that was set back would keep a dead pump on the roster for as much longer: ends move back with it.
 local clock = KEYS[1] .. ':clock'
-local back_ms = (redis.call('GET', clock) or now_ms) - now_ms
+local back_ms = (tonumber(redis.call('GET', clock)) or now_ms) - now_ms
 if back_ms > 0 then
   local ends = redis.call('ZRANGE', KEYS[1], 0, -1, 'WITHSCORES')
   for i = 1, #ends, 2 do redis.call('ZADD', KEYS[1], ends[i + 1] - back_ms, ends[i]) end

@@ -22,6 +22,7 @@ use std::time::Duration;
 use futures_util::{StreamExt, stream};
 use tidegate_store::{Leased, StoreError};
 use tokio::sync::mpsc;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::pump::Pool;
@@ -43,7 +44,7 @@ pub(crate) struct Keeper {
     pool: Arc<Pool>,
     /// What we lead, as far as we know.
     held: BTreeSet<u16>,
-    /// Locks that may be ours or not: a call about them failed.
+    /// Locks that may be ours or not: a call about them failed, or was not made yet.
     unsettled: BTreeSet<u16>,
     changes: mpsc::UnboundedSender<Change>,
 }
@@ -86,6 +87,8 @@ impl Keeper {
         } = &*self.pool;
         let lease_ms = u64::try_from(config.lease.as_millis()).unwrap_or(u64::MAX);
         let pause_max = config.lease / 3;
+        // The membership must not end while many locks are acquired: it is prolonged in between.
+        let until = Instant::now() + pause_max;
         let roster = store.roster_join(token, lease_ms).await?;
         let wanted = share::share(token, &roster.instances, store.buckets());
         let doubted = self.pool.take_doubted();
@@ -99,7 +102,7 @@ impl Keeper {
         let known = self.held.union(&self.unsettled).copied();
         let surplus: Vec<u16> = known.filter(|bucket| !wanted.contains(bucket)).collect();
         self.release(&surplus).await;
-        self.acquire(asked_for, roster.instances).await?;
+        self.acquire(asked_for, roster.instances, until).await?;
         self.pool.measures.buckets_held(self.held.len());
         if self.held.len() < wanted.len() || !self.unsettled.is_empty() {
             return Ok(HANDOVER_PAUSE);
@@ -109,9 +112,18 @@ impl Keeper {
         Ok(next_end.min(pause_max))
     }
 
-    async fn acquire(&mut self, buckets: Vec<u16>, living: Vec<String>) -> Result<(), StoreError> {
+    /// Takes locks. No call begins after `until`: the next look makes the rest.
+    async fn acquire(
+        &mut self,
+        buckets: Vec<u16>,
+        living: Vec<String>,
+        until: Instant,
+    ) -> Result<(), StoreError> {
         let living: Arc<[String]> = living.into();
-        let calls = buckets.into_iter().map(|bucket| {
+        // Whether we lead them is not known until a call says so. The scripts know.
+        self.unsettled.extend(&buckets);
+        let in_time = buckets.into_iter().take_while(|_| Instant::now() < until);
+        let calls = in_time.map(|bucket| {
             let (pool, living) = (Arc::clone(&self.pool), Arc::clone(&living));
             async move {
                 let leased = pool.store.lease_acquire(bucket, &pool.token, &living);
@@ -123,11 +135,7 @@ impl Keeper {
             match leased {
                 Ok(Leased::Ours) => self.gained(bucket),
                 Ok(Leased::NotOurs) => self.lost(bucket),
-                // Whether we lead it is not known. The scripts know.
-                Err(error) => {
-                    self.unsettled.insert(bucket);
-                    failure = Some(error);
-                }
+                Err(error) => failure = Some(error),
             }
         }
         failure.map_or(Ok(()), Err)

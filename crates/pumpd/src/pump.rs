@@ -2,9 +2,11 @@
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use tidegate_store::Store;
 use tokio::sync::{Notify, mpsc};
+use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 use ulid::Ulid;
 
@@ -13,6 +15,10 @@ use crate::conductor::Conductor;
 use crate::keeper::Keeper;
 use crate::measures::Measures;
 use crate::membership::Membership;
+
+/// How long a pump may take to stop. Redis may not answer, and each call would then wait for its own timeout.
+/// Shorter than `TimeoutStopSec` in `deploy/systemd/tidegate-pumpd.service`.
+const STOP_MAX: Duration = Duration::from_secs(10);
 
 /// What is pumped, by whom, and how.
 #[derive(Debug)]
@@ -46,7 +52,8 @@ impl Pool {
     }
 }
 
-/// Pumps one pool until `stop`, then finishes what is running and hands its buckets back.
+/// Pumps one pool until `stop`, then finishes what is running and hands its buckets back, for at most
+/// [`STOP_MAX`]. Buckets that were not handed back are free when the membership expires.
 ///
 /// The instance's name is the token of its leases. Two pumps of the same name do the same work twice,
 /// which is a waste, and harms no job.
@@ -80,8 +87,21 @@ pub(crate) async fn run(
     let (changes, changed) = mpsc::unbounded_channel();
     let keeper = Keeper::new(Arc::clone(&pool), changes);
     let conductor = Conductor::new(pool);
-    tokio::join!(
-        keeper.run(stop.clone()),
-        conductor.run(changed, alarms, stop)
-    );
+    let pumping = async {
+        tokio::join!(
+            keeper.run(stop.clone()),
+            conductor.run(changed, alarms, stop.clone())
+        )
+    };
+    let limit = async {
+        stop.cancelled().await;
+        sleep(STOP_MAX).await;
+    };
+    tokio::select! {
+        _ = pumping => {}
+        () = limit => tracing::warn!(
+            pool = name,
+            "timed out handing buckets back: other pumps take them when the membership expires"
+        ),
+    }
 }

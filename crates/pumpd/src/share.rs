@@ -17,7 +17,7 @@ pub(crate) fn share(instance: &str, instances: &[String], buckets: u32) -> BTree
     let leaders = leaders(instances, buckets);
     let ours = leaders
         .iter()
-        .zip(0..)
+        .zip(0..=u16::MAX)
         .filter(|(leader, _)| **leader == Some(place));
     ours.map(|(_, bucket)| bucket).collect()
 }
@@ -70,6 +70,14 @@ mod tests {
             }
             let (least, most) = (sizes.iter().min().unwrap(), sizes.iter().max().unwrap());
             assert!(most - least <= 1, "{least} to {most} of {count}");
+        }
+    }
+
+    #[test]
+    fn as_many_buckets_as_there_may_be_have_leaders() {
+        for buckets in [1, 65_536] {
+            let only = instances(1);
+            assert_eq!(share("pump-0", &only, buckets).len(), buckets as usize);
         }
     }
 

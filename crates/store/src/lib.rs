@@ -10,6 +10,7 @@
 mod audit;
 mod bodies;
 mod calls;
+mod clocks;
 mod config;
 mod connect;
 mod durability;
@@ -36,6 +37,7 @@ use futures_util::future::try_join_all;
 use tidegate_core::keys::{BucketKeys, Buckets};
 use tidegate_core::{JobId, Lane, QueueKey, SlotWidth, placement};
 
+use clocks::Clocks;
 use link::Link;
 
 pub use audit::{AuditEvent, AuditOptions, AuditSummary, Defect, Finding};
@@ -72,6 +74,8 @@ struct Inner {
     buckets: Buckets,
     slot_width: SlotWidth,
     link: Link,
+    /// What the clock of each bucket's server showed last.
+    clocks: Clocks,
 }
 
 impl Store {

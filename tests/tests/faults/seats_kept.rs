@@ -132,6 +132,31 @@ async fn parked_consumers_get_their_jobs_after_a_redis_that_stood_still() {
     stack.finish().await;
 }
 
+/// Redis executes the calls that were sent during the pause, and no one reads their replies. A lease for one of them
+/// would end the only attempt of a job that no consumer has seen.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_job_that_became_due_while_redis_stood_still_loses_no_attempt() {
+    let _turn = turn().await;
+    let stack = Stack::builder().start().await;
+    let queues = queues(&stack).await;
+    let parked = park(stack.api(0), &queues, 1, 30).await;
+    for queue in &queues {
+        queue.publish("due").delay_s(2).tries(1).id().await;
+    }
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    stack.redis.pause().unwrap();
+    tokio::time::sleep(Duration::from_secs(9)).await;
+    stack.redis.resume().unwrap();
+    let resumed_at = Instant::now();
+    for consumer in parked {
+        let outcome = consumer.outcome().await;
+        outcome.answer.expect(200);
+        let later = outcome.at.saturating_duration_since(resumed_at);
+        assert!(later < DELIVERED_WITHIN, "{later:?}");
+    }
+    stack.finish().await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_wait_that_ends_during_an_outage_is_a_failure_and_a_look_without_a_wait_fails_at_once() {
     let _turn = turn().await;

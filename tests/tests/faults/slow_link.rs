@@ -1,8 +1,9 @@
 //! A slow link between an API and Redis.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tidegate_core::JobId;
+use tidegate_core::keys::ROSTER;
 use tidegate_testkit::fault_proxy::{Way, Weather};
 use tidegate_testkit::{Daemon, Delivery, FaultProxy, Program, Queue, RedisServer, redis, seed};
 
@@ -98,4 +99,47 @@ async fn elapsed_time_of_jobs_of_one_queue_ends_at_their_own_leases() {
     slow.slow_down();
     let jobs = queue.consume().count(2).jobs().await;
     assert_leased_in_two_calls(&jobs);
+}
+
+/// To take all locks lasts longer than a membership here. Others would take the buckets of a pump whose membership ends.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_pump_stays_a_member_while_it_takes_many_locks() {
+    let _turn = turn().await;
+    let redis = redis();
+    let proxy = FaultProxy::start(redis.address(), seed()).await;
+    let folder = tempfile::tempdir().unwrap();
+    let arguments = [
+        format!("--redis=redis://{}", proxy.address()),
+        "--lease=1200ms".to_owned(),
+    ];
+    let to_server = Way {
+        delay: Duration::from_millis(60),
+        ..Way::default()
+    };
+    proxy.set(Weather {
+        to_server,
+        ..Weather::default()
+    });
+    let pump = Daemon::start(Program::Pumpd, "pump", &arguments, folder.path()).await;
+    let client = redis::Client::open(redis.url()).unwrap();
+    let mut connection = client.get_connection().unwrap();
+    let (mut shortest_ms, mut held) = (f64::MAX, 0.0);
+    let until = Instant::now() + Duration::from_secs(20);
+    while held < 256.0 {
+        assert!(Instant::now() < until, "{held} buckets are held");
+        let (seconds, micros): (f64, f64) = redis::cmd("TIME").query(&mut connection).unwrap();
+        let ends: Vec<(String, f64)> = redis::cmd("ZRANGE")
+            .arg(ROSTER)
+            .arg("0")
+            .arg("-1")
+            .arg("WITHSCORES")
+            .query(&mut connection)
+            .unwrap();
+        for (_, end) in ends {
+            shortest_ms = f64::min(shortest_ms, end - seconds * 1000.0 - micros / 1000.0);
+        }
+        held = pump.metric("tidegate_pump_buckets_held").await;
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    assert!(shortest_ms > 0.0, "a membership ended {shortest_ms} ms ago");
 }

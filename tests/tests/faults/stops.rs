@@ -145,6 +145,28 @@ async fn a_pump_that_stops_hands_its_buckets_over_at_once() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_pump_stops_in_time_while_redis_does_not_answer() {
+    let _turn = turn().await;
+    let stack = Stack::builder().start().await;
+    let leads_all = async || match stack.pump(0).metric("tidegate_pump_buckets_held").await {
+        256.0 => Ok(()),
+        held => Err(format!("{held}")),
+    };
+    eventually("the pump leads", Duration::from_secs(10), leads_all).await;
+    stack.redis.pause().unwrap();
+    let asked_at = Instant::now();
+    // What systemd allows it.
+    let status = stack.pump(0).stop(Duration::from_secs(15)).await;
+    figure(&format!(
+        "pump asked to stop, redis silent: ended after {:?}",
+        asked_at.elapsed()
+    ));
+    assert_eq!(status.code(), Some(0));
+    stack.redis.resume().unwrap();
+    stack.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_pump_that_is_killed_is_replaced_when_its_leases_end() {
     let _turn = turn().await;
     let stack = Stack::builder().pumps(2).lease("1s").start().await;

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use tidegate_core::NewJob;
-use tidegate_store::{Acked, Leased, MovedDue};
+use tidegate_store::{Acked, AuditEvent, AuditOptions, Leased, MovedDue};
 use tidegate_testkit::world;
 
 use crate::fixture::{Fixture, START, TOKEN, delayed, fixture, job};
@@ -288,4 +288,41 @@ async fn the_locks_of_a_dead_pump_are_free_in_time_whatever_the_clock_was_set_to
     assert_eq!(take(START).await, Leased::NotOurs);
     assert_eq!(take(START + 2999).await, Leased::NotOurs);
     assert_eq!(take(START + 3000).await, Leased::Ours);
+}
+
+#[tokio::test]
+async fn an_audit_after_the_clock_was_set_back_finds_every_chunk_swept_in_time() {
+    const BACK_MS: u64 = 60_000;
+    let f = fixture().await;
+    f.publish(START, expiring("gone", 1)).await;
+    f.publish(START, expiring("kept", 100)).await;
+    assert_eq!(f.sweep(START + 1).await, 1);
+    f.store.roster_join(TOKEN, 3_600_000).await.unwrap();
+    let options = AuditOptions {
+        buckets: vec![],
+        repair: false,
+        pause: Duration::ZERO,
+    };
+    for now_ms in [START, START + 1 - BACK_MS] {
+        let mut found = Vec::new();
+        let mut note = |event| {
+            if let AuditEvent::Found(finding) = event {
+                found.push(finding);
+            }
+        };
+        let store = f.store.at(now_ms);
+        store.audit(&options, &mut note).await.unwrap();
+        assert_eq!(found, []);
+    }
+}
+
+/// Without it no pump could join, and no job would become ready.
+#[tokio::test]
+async fn a_roster_clock_that_is_no_number_keeps_no_pump_off_the_roster() {
+    let f = fixture().await;
+    let mut set = redis::cmd("SET");
+    let set = set.arg("tg:{roster}:clock").arg("x");
+    set.exec(&mut f.connection()).unwrap();
+    let roster = f.store.at(START).roster_join("pump", 3000).await.unwrap();
+    assert_eq!(roster.instances, ["pump"]);
 }

@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::time::Duration;
 
 use tidegate_core::keys::Buckets;
-use tidegate_core::{JobId, LaneCounts, LaneRow, QueueKey};
+use tidegate_core::{JobId, LaneCounts, LaneRow, QueueKey, State};
 use tidegate_store::{
     Acked, AuditEvent, AuditOptions, Cancelled, Claim, Defect, Done, Lanes, Released, Stats, Store,
     StoreConfig,
@@ -13,6 +13,7 @@ use tidegate_store::{
 use tidegate_testkit::{RedisOptions, RedisServer, world};
 
 use crate::fixture::{Fixture, START, delayed, fixture, job};
+use crate::wrong_counts::miscount;
 
 const BUCKETS: u32 = 16;
 
@@ -233,6 +234,22 @@ async fn a_wrong_count_does_not_close_a_lane_and_stale_hints_do_not_keep_it_open
         assert!(matches!(cancelled, Cancelled::Done { .. }));
     }
     assert!(closes(&f, START).await);
+}
+
+/// Far timers are in lists that all queues of a bucket share.
+#[tokio::test]
+async fn a_wrong_count_does_not_close_a_lane_that_holds_a_job_due_in_an_hour() {
+    const HOUR_MS: u64 = 3_600_000;
+    for (new, state) in [
+        (delayed("far", HOUR_MS), State::Delayed),
+        (job("leased"), State::Leased),
+    ] {
+        let f = fixture().await;
+        f.publish(START, new).await;
+        f.reserve(START, 1, HOUR_MS).await;
+        miscount(&f, &f.queue, state, 0);
+        assert!(!closes(&f, START).await, "{state:?}");
+    }
 }
 
 #[tokio::test]

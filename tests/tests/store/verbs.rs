@@ -382,3 +382,18 @@ async fn claims_are_served_in_order_each_with_its_own_lease() {
         .collect();
     assert_eq!(leases, [vec![10], vec![20, 20], vec![30]]);
 }
+
+/// A respawn takes no memory, and its jobs free some when they are done.
+#[tokio::test]
+async fn a_full_server_respawns_dead_jobs() {
+    let f = fixture().await;
+    f.publish(START, job("dies")).await;
+    f.expect(START, &["dies"]).await;
+    assert_eq!(f.move_due(START + 1000).await.buried, 1);
+    let mut limit = redis::cmd("CONFIG");
+    limit.arg("SET").arg("maxmemory").arg("1");
+    limit.exec(&mut f.connection()).unwrap();
+    let store = f.store.at(START + 1000);
+    assert_eq!(store.respawn(&f.queue, 1, 0).await.unwrap(), 1);
+    f.expect(START + 1000, &["dies"]).await;
+}

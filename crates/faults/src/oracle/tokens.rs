@@ -18,7 +18,7 @@ pub(super) fn judge(history: &History, windows: &Windows<'_>, verdict: &mut Verd
             if units > 0 {
                 let requests = Requests::of(history, limit.token, kind);
                 requests.never_over(units, limit, windows, verdict);
-                requests.never_refused_below(units, limit, verdict);
+                requests.never_refused_below(units, limit, windows, verdict);
             }
         }
     }
@@ -96,8 +96,15 @@ impl<'a> Requests<'a> {
         }
     }
 
-    /// A refusal needs as many other requests in its window as the limit is.
-    fn never_refused_below(&self, units: u64, limit: &RateLimit, verdict: &mut Verdict) {
+    /// A refusal needs as many other requests in its window as the limit is. A request without a clear answer may have
+    /// taken its unit later than its client waited: a paused Redis executes what it was sent.
+    fn never_refused_below(
+        &self,
+        units: u64,
+        limit: &RateLimit,
+        windows: &Windows<'_>,
+        verdict: &mut Verdict,
+    ) {
         let was_refused = |it: &&&Operation| it.outcome == Outcome::Refused(TOO_MANY_REQUESTS);
         for refused in self.0.iter().filter(was_refused) {
             let window = Span {
@@ -105,8 +112,12 @@ impl<'a> Requests<'a> {
                 to: refused.span.to,
             };
             let may_count = |it: &&&Operation| {
+                let taken = Span {
+                    from: it.span.from,
+                    to: windows.carried_out_by(it),
+                };
                 !matches!(it.outcome, Outcome::NotSent | Outcome::Refused(_))
-                    && it.span.meets(&window)
+                    && taken.meets(&window)
             };
             let others = self.0.iter().filter(may_count).count() as u64;
             if others < units {

@@ -94,11 +94,23 @@ impl Store {
         let wanted = claims.iter().map(|claim| usize::from(claim.count)).sum();
         let call = self.call_on_queue(&RESERVE, queue, bucket);
         let call = call.arg(HINTS_PER_CALL).arg(carried_bytes(wanted));
+        let call = match self.latest_ms(bucket) {
+            Some(latest_ms) => call.arg(latest_ms),
+            None => call.arg(""),
+        };
         let call = claims.iter().fold(call, |call, claim| {
             call.arg(claim.count).arg(claim.ttr_ms.min(DURATION_MS_MAX))
         });
-        let mut reply = call.send().await?.ok()?;
-        let (now_ms, more) = (reply.count()?, reply.flag()?);
+        let (mut reply, written) = call.write().await?;
+        let is_late = reply.token() == "late";
+        let now_ms = reply.count()?;
+        self.inner.clocks.note(bucket, written.sent_at, now_ms);
+        if is_late {
+            // The clock of Redis was set forward. The next call goes by the clock as it is now.
+            return Ok((true, now_ms, Vec::new()));
+        }
+        reply = reply.ok()?;
+        let more = reply.flag()?;
         let mut records = Vec::new();
         while reply.has_more() {
             let record = Record::read(bucket, reply.count()?, reply.bytes()?)?;
@@ -116,6 +128,17 @@ impl Store {
             }
         });
         Ok((more, now_ms, jobs.collect()))
+    }
+
+    /// By the clock of Redis, when a call that is sent now is no longer waited for; `None` = unknown.
+    fn latest_ms(&self, bucket: u16) -> Option<u64> {
+        match self.now_ms {
+            Some(_) => None,
+            None => self
+                .inner
+                .clocks
+                .after(bucket, self.inner.config.command_timeout),
+        }
     }
 
     /// Takes deliveries back, the last one first, so that the oldest job is the queue's next again. Ends with

@@ -59,6 +59,28 @@ fn what_is_within_a_limit_is_not_refused() {
 }
 
 #[test]
+fn a_request_that_a_paused_redis_executed_later_took_its_unit_then() {
+    let refused = || limited(&[(0, false), (6 * S, true)]);
+    refused().expect(&[Defect::Refused]);
+    let given_up = |tale: Tale| {
+        let publish = Request::Publish {
+            queue: 3,
+            jobs: vec![Terms {
+                number: 9,
+                ..terms(0, 0, 1)
+            }],
+        };
+        let mut tale = tale.ask(2 * S, publish, Outcome::Unknown("hung up".to_owned()));
+        tale.0.operations.last_mut().unwrap().token = 1;
+        tale
+    };
+    given_up(refused()).expect(&[Defect::Refused]);
+    let pause = span(S, 6 * S);
+    let paused = refused().episode(Class::RedisPause, pause, None);
+    given_up(given_up(paused)).expect(&[]);
+}
+
+#[test]
 fn a_revoked_token_opens_nothing() {
     let revoked = |delivered_at: u64| {
         let request = Request::Revoke { token: 1 };
