@@ -229,9 +229,10 @@ fn can_be_now(publish: &Operation, created: Moment) -> bool {
     created >= cut(publish.span.from) && (!is_closed || created <= publish.span.to)
 }
 
-/// When a job that an answer shows was there, at the earliest.
+/// When a job that an answer shows was there, at the earliest. Its time means nothing where Redis's clock was moved, then or
+/// when the job was published.
 fn shown_at(operation: &Operation, got: &Delivered, windows: &Windows<'_>) -> Moment {
-    match windows.keeps_time(operation.span) {
+    match windows.keeps_time(operation.span) && got.reserved() <= operation.span.to {
         true => got.reserved().max(cut(operation.span.from)),
         false => operation.span.from,
     }

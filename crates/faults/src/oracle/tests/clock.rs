@@ -48,3 +48,22 @@ fn an_answer_with_an_earlier_lease_may_be_read_later() {
     let tale = tale.consume(span(2 * S, 4500 * MS), earlier);
     tale.ack(5 * S, Outcome::Deleted).expect(&[]);
 }
+
+/// The time in its id is ahead of the clock that is right again, so its answer shows no time at all.
+#[test]
+fn a_job_that_was_published_with_a_clock_ahead_comes_before_its_ack() {
+    let terms = terms(0, 0, 2);
+    let published = Outcome::Published(vec!["id".to_owned()]);
+    let publish = Request::Publish {
+        queue: 3,
+        jobs: vec![terms],
+    };
+    let tale = tale().operation(span(3 * S, 3 * S + MS), publish, published);
+    let got = Delivered {
+        created: T0 + 18 * S,
+        elapsed: 0,
+        ..delivered(7 * S, 1)
+    };
+    let tale = tale.deliver_as(7 * S, got);
+    tale.ack(8 * S, Outcome::Deleted).expect(&[]);
+}
