@@ -79,6 +79,10 @@ fn check_mutants(workspace: &Workspace, options: &Options) -> Result<bool, Endin
     obtain(&workspace_cache(), &mut |line| println!("{line}"))
         .map_err(|error| error.to_string())?;
     let copy = SourceCopy::refresh(workspace.root(), &workspace.target().join("mutants"))?;
+    // Otherwise a long call could end at its last mutant.
+    for mutant in &mutants {
+        copy.with_mutant(mutant)?;
+    }
     let mut runner = Runner::new(&copy, options.seed, &signals);
     let begin = Instant::now();
     if !options.skip_baseline {

@@ -68,11 +68,18 @@ impl SourceCopy {
         &self.logs
     }
 
-    pub(super) fn plant(&self, mutant: &Mutant) -> Result<Planted, String> {
+    /// The file of a mutant, its text, and its text with the mutant.
+    pub(super) fn with_mutant(&self, mutant: &Mutant) -> Result<(PathBuf, String, String), String> {
         let path = self.root.join(&mutant.file);
-        let failed = |error: io::Error| format!("{}: {error}", path.display());
-        let original = fs::read_to_string(&path).map_err(failed)?;
-        fs::write(&path, mutant.apply(&original)?).map_err(failed)?;
+        let original = fs::read_to_string(&path)
+            .map_err(|error| format!("mutant {}: {}: {error}", mutant.name, path.display()))?;
+        let mutated = mutant.apply(&original)?;
+        Ok((path, original, mutated))
+    }
+
+    pub(super) fn plant(&self, mutant: &Mutant) -> Result<Planted, String> {
+        let (path, original, mutated) = self.with_mutant(mutant)?;
+        fs::write(&path, mutated).map_err(|error| format!("{}: {error}", path.display()))?;
         Ok(Planted { path, original })
     }
 }
