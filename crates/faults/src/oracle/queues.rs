@@ -93,7 +93,7 @@ impl<'a> Queues<'a> {
             (true, true) => story.published.span.from + story.terms.delay,
             (true, false) => available,
         };
-        let seen = available.max(story.last_seen());
+        let seen = available.max(story.last_seen(windows));
         let within = |purge: &Operation| Span {
             from: seen,
             to: windows.carried_out_by(purge),

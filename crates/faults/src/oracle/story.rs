@@ -64,10 +64,12 @@ impl Story<'_> {
         first.map_or(self.published.span.from, |delivery| delivery.got.created)
     }
 
-    /// The last moment at which it was certainly there, if there is one.
-    pub(super) fn last_seen(&self) -> Moment {
+    /// The last moment at which it was certainly there, if there is one. What was seen while Redis could lose writes may have
+    /// been seen on a master that is no longer one, and that has lost an end which another one has.
+    pub(super) fn last_seen(&self, windows: &Windows<'_>) -> Moment {
         let delivered = self.deliveries.iter().map(|it| it.begun);
         let seen = delivered.chain(self.peeks.iter().copied());
+        let seen = seen.filter(|at| !windows.may_lose(Span { from: *at, to: *at }));
         seen.max().unwrap_or_default()
     }
 

@@ -44,7 +44,7 @@ fn told(end: &Operation) -> &'static str {
 
 /// Whether a client can have ended it after it was seen last.
 pub(in super::super) fn may_have_ended(story: &Story<'_>, context: Context<'_>) -> bool {
-    let last_seen = story.last_seen();
+    let last_seen = story.last_seen(context.windows);
     may_have_been_ended_after(story, last_seen, context)
         || context.queues.may_have_purged(story, context.windows)
 }

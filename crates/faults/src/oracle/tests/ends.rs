@@ -33,6 +33,15 @@ fn an_open_end_excuses_a_loss_until_the_job_is_seen_again() {
         .expect(&[Defect::Lost]);
 }
 
+/// The old master did not have the ack, and delivered the job again before it was told that it is replaced.
+#[test]
+fn a_master_that_was_replaced_shows_jobs_that_are_acked() {
+    let acked = twice().ack(S + 9 * MS, Outcome::Deleted);
+    let failover = |at| acked.clone().episode(Class::Failover, at, Some(at));
+    failover(span(S, S + TTR + S)).expect(&[]);
+    failover(span(30 * S, 31 * S)).expect(&[Defect::AfterItsEnd, Defect::Lost]);
+}
+
 #[test]
 fn a_job_that_was_looked_at_was_there() {
     let peek = |tale: Tale, at| {
