@@ -35,6 +35,18 @@ impl Span {
     }
 }
 
+/// Spans in the order of their beginnings, with those that meet made one.
+pub(crate) fn joined(spans: impl Iterator<Item = Span>) -> Vec<Span> {
+    let mut all: Vec<Span> = Vec::new();
+    for span in spans {
+        match all.last_mut() {
+            Some(last) if last.meets(&span) => last.to = last.to.max(span.to),
+            _ => all.push(span),
+        }
+    }
+    all
+}
+
 /// A run, as far as it can be judged.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct History {

@@ -7,6 +7,7 @@ use std::time::Duration;
 use crate::baseline::Baseline;
 use crate::oracle::judge;
 use crate::plan::{Deployment, Plan, Wishes};
+use crate::report::Report;
 use crate::run::{ALONE, carry_out};
 
 /// How long clients are at work before everything comes to its end.
@@ -60,12 +61,20 @@ pub async fn measure(folder: &Path, deployment: Deployment) -> io::Result<Baseli
     let seen = carry_out(&plan, &logs.canonicalize()?, MEASURED, |_| {}).await;
     let mut history = seen.history;
     history.bound = BOUND;
-    let busy = seen.pace.busy(BOUND);
-    let verdict = judge(&history);
-    let quiet = verdict.lateness.iter().filter(|it| {
-        let waited = it.waited();
-        !busy.iter().any(|span| span.meets(&waited))
-    });
+    history.busy = seen.pace.busy(BOUND);
+    let report = Report {
+        verdict: judge(&history),
+        plan,
+        history,
+        audits: seen.audits,
+    };
+    report.write_history(&logs)?;
+    let busy = &report.history.busy;
+    let quiet = report
+        .verdict
+        .lateness
+        .iter()
+        .filter(|it| !busy.iter().any(|span| span.meets(&it.waited)));
     let late: Vec<u64> = quiet.map(|it| it.late).collect();
     let latest = late.iter().copied().max().unwrap_or_default();
     let slowdown = seen.pace.slowdown();

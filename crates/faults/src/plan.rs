@@ -15,12 +15,13 @@ const SECONDS_DEFAULT: u64 = 30;
 /// Narrow ones, so that delays and leases of some seconds are far timers; rarely the default.
 const SLOTS_MS: [u64; 5] = [500, 1000, 1000, 2000, 65_536];
 const DISTANCE_MAX_MS: u64 = 10;
-/// Audits, too, go through the proxies of a cluster: with some ms more one would take the whole run.
-const CLUSTER_DISTANCE_MAX_MS: u64 = 2;
+/// Of pumps, and of the servers of a cluster. A pump that takes over looks at its buckets two at a time, three calls each: at
+/// 10 ms that is 4 s for half of 256 buckets. Audits, too, go through the proxies of a cluster.
+const NEAR_MAX_MS: u64 = 1;
 /// One after the other, from the due time of a job to its delivery, a lost script and a second look included.
 const MESSAGES: u64 = 16;
-/// Three APIs and three pumps, or the servers of a cluster.
-const PROXIES_MAX: usize = 6;
+/// Three primaries and their replicas.
+const CLUSTER_SERVERS: usize = 6;
 /// Without faults at the beginning, so that there is something to compare with.
 const CALM_MS: u64 = 2000;
 
@@ -188,7 +189,7 @@ impl Plan {
             is_replicated: deployment.replicas() > 0 && random.random_bool(0.5),
             is_synced: shape.random_bool(0.3) && is_one && wishes.has_waitaof,
             slot_ms: SLOTS_MS[shape.random_range(0..SLOTS_MS.len())],
-            distances_ms: draw_distances(&mut shape, deployment),
+            distances_ms: draw_distances(&mut shape, deployment, apis, pumps),
             has_second_redis: is_moving,
             apis,
             pumps,
@@ -210,16 +211,23 @@ fn without(mut classes: Vec<Class>, class: Class) -> Vec<Class> {
 }
 
 /// Half of the runs have everything near.
-fn draw_distances(random: &mut StdRng, deployment: Deployment) -> Vec<u64> {
+fn draw_distances(
+    random: &mut StdRng,
+    deployment: Deployment,
+    apis: usize,
+    pumps: usize,
+) -> Vec<u64> {
     if deployment == Deployment::Sentinels || random.random_bool(0.5) {
         return Vec::new();
     }
-    let longest_ms = match deployment {
-        Deployment::Cluster => CLUSTER_DISTANCE_MAX_MS,
-        _ => DISTANCE_MAX_MS,
+    let longest_ms: Vec<u64> = match deployment {
+        Deployment::Cluster => vec![NEAR_MAX_MS; CLUSTER_SERVERS],
+        _ => [vec![DISTANCE_MAX_MS; apis], vec![NEAR_MAX_MS; pumps]].concat(),
     };
-    let distances = (0..PROXIES_MAX).map(|_| random.random_range(0..=longest_ms));
-    distances.collect()
+    let distances = longest_ms.into_iter();
+    distances
+        .map(|longest| random.random_range(0..=longest))
+        .collect()
 }
 
 /// The deployment that was drawn, unless none of the classes can happen to it.

@@ -74,7 +74,7 @@ pub(crate) struct Seen {
     /// Without bound and busy times.
     pub(crate) history: History,
     pub(crate) pace: Pace,
-    audits: Audits,
+    pub(crate) audits: Audits,
     /// What was found in the world.
     looked: Verdict,
 }

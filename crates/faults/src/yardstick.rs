@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use crate::history::{Moment, Span, now};
+use crate::history::{Moment, Span, joined, now};
 
 const INTERVAL: Duration = Duration::from_millis(200);
 /// How many strokes of the yardstick are looked at together: 1 s.
@@ -134,18 +134,6 @@ fn slowdown(window: &[Stroke]) -> f64 {
     let waited: u64 = window.iter().map(|stroke| stroke.times.waited_ns).sum();
     let worked = worked.max(1) as f64;
     (worked + waited as f64) / worked
-}
-
-/// Spans that follow each other, with those that meet made one.
-fn joined(spans: impl Iterator<Item = Span>) -> Vec<Span> {
-    let mut all: Vec<Span> = Vec::new();
-    for span in spans {
-        match all.last_mut() {
-            Some(last) if last.meets(&span) => last.to = span.to,
-            _ => all.push(span),
-        }
-    }
-    all
 }
 
 fn micros(time: Duration) -> u64 {

@@ -4,6 +4,7 @@
 //! answered. A request without a clear answer may have been carried out or not, at any moment from its
 //! beginning until calls that were sent must have ended, and both is considered.
 
+mod asked;
 mod order;
 mod queues;
 mod rules;
@@ -43,7 +44,7 @@ pub fn judge(history: &History) -> Verdict {
     rules::peeked(history, &stories, context, &mut verdict);
     rules::peeked_dead(history, &stories, context, &mut verdict);
     rules::refused_without_reason(history, &mut verdict);
-    verdict.lateness.sort_by_key(|lateness| lateness.due);
+    verdict.lateness.sort_by_key(|lateness| lateness.waited.from);
     verdict
 }
 

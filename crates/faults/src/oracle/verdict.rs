@@ -85,21 +85,10 @@ pub struct Finding {
 /// How late a delivery was that nothing but Tidegate can have held up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Lateness {
-    /// When the job was due, or its lease was over.
-    pub due: Moment,
-    /// How much later its consumer had read it, in µs.
+    /// From when the job was due, or its lease was over, until its consumer had read it.
+    pub waited: Span,
+    /// The part of that time in which consumers asked, in µs.
     pub late: u64,
-}
-
-impl Lateness {
-    /// From when it was due until it came.
-    #[must_use]
-    pub const fn waited(&self) -> Span {
-        Span {
-            from: self.due,
-            to: self.due + self.late,
-        }
-    }
 }
 
 /// Figures of a run.
@@ -151,7 +140,7 @@ impl Verdict {
         let due = self
             .lateness
             .iter()
-            .filter(|it| it.due >= from && it.due <= to);
+            .filter(|it| it.waited.from >= from && it.waited.from <= to);
         due.max_by_key(|it| it.late).copied()
     }
 }

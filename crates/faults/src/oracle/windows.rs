@@ -3,8 +3,9 @@
 //! From the moment at which a job is due, or its lease is over, it may take as long as the bound says, where time in which
 //! an episode excuses lateness, or in which the machine was busy, does not count: due + bound + outage. Time for which a
 //! taking that no answer shows may have held the job does not count either; each such taking costs a try, so the next
-//! delivery tells how many there were.
+//! delivery tells how many there were. Nor does time in which no consumer asked for jobs of the queue.
 
+use super::asked::Asked;
 use super::takings::Takings;
 use crate::fault::Class;
 use crate::history::{Episode, History, Moment, NOT_CONFIRMED, Operation, Outcome, Span};
@@ -20,6 +21,7 @@ pub(super) struct Windows<'a> {
     /// In their order.
     excused: Vec<Span>,
     takings: Takings,
+    asked: Asked,
 }
 
 impl<'a> Windows<'a> {
@@ -34,6 +36,7 @@ impl<'a> Windows<'a> {
             episodes: &history.episodes,
             excused,
             takings: Takings::default(),
+            asked: Asked::of(history),
         };
         windows.takings = Takings::of(history, &windows);
         windows
@@ -50,6 +53,8 @@ impl<'a> Windows<'a> {
             _ => self.takings.holding_after(queue, available),
         };
         let mut excused = self.excused.clone();
+        excused.extend(self.asked.pauses(queue, available));
+        excused.sort_by_key(|span| span.from);
         loop {
             let deadline = reckon(&excused, available, self.bound);
             let within = takings.iter().enumerate();
@@ -64,6 +69,11 @@ impl<'a> Windows<'a> {
             excused.sort_by_key(|span| span.from);
             takes -= 1;
         }
+    }
+
+    /// For how long consumers asked for jobs of this queue in this time.
+    pub(super) fn asked_within(&self, queue: u16, during: Span) -> u64 {
+        self.asked.time_within(queue, during)
     }
 
     /// How often a job of this queue can have been taken in this time without a delivery that is known.
@@ -149,7 +159,7 @@ fn reckon(excused: &[Span], since: Moment, mut time: u64) -> Moment {
         time -= counted;
         at = at.max(span.to);
     }
-    at + time
+    at.saturating_add(time)
 }
 
 /// Whether memory was full all the time.

@@ -160,7 +160,7 @@ fn latest_unexcused(report: &Report) -> Option<u64> {
         .chain(report.history.busy.iter().copied())
         .collect();
     let unexcused = report.verdict.lateness.iter().filter(|it| {
-        let waited = it.waited();
+        let waited = it.waited;
         !excused.iter().any(|span| span.meets(&waited))
     });
     unexcused.map(|it| it.late).max()

@@ -56,8 +56,16 @@ impl Report {
     /// It cannot be written.
     pub fn write(&self, folder: &Path) -> io::Result<()> {
         self.write_verdict(folder)?;
-        file::write(self, &folder.join("history.jsonl"))?;
+        self.write_history(folder)?;
         picture::draw(self, &folder.join("lateness.svg")).map_err(io::Error::other)
+    }
+
+    /// Writes the history into `folder`.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn write_history(&self, folder: &Path) -> io::Result<()> {
+        file::write(self, &folder.join("history.jsonl"))
     }
 
     /// Writes table and facts into `folder`.

@@ -4,6 +4,7 @@ use super::super::story::{Delivery, Story};
 use super::super::verdict::{Defect, Lateness, Verdict};
 use super::Context;
 use super::tries::{Ready, Step};
+use crate::history::Span;
 
 pub(super) fn never_late(
     story: &Story<'_>,
@@ -42,9 +43,13 @@ pub(super) fn never_late(
         None,
     ) = (step.ready, step.respawned)
     {
+        let waited = Span {
+            from: available,
+            to: available + late,
+        };
         verdict.lateness.push(Lateness {
-            due: available,
-            late,
+            waited,
+            late: context.windows.asked_within(story.queue, waited),
         });
     }
 }

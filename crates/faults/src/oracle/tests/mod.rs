@@ -42,13 +42,15 @@ fn terms(delay: u64, ttl: u64, tries: u64) -> Terms {
 }
 
 impl Tale {
+    /// A consumer asks all the time, in vain.
     fn new() -> Self {
-        Self(History {
+        let tale = Self(History {
             bound: S,
             began: T0,
             ended: T0 + 110 * S,
             ..History::default()
-        })
+        });
+        tale.consume(span(0, 110 * S), Outcome::Delivered(Vec::new()))
     }
 
     fn operation(mut self, at: Span, request: Request, outcome: Outcome) -> Self {

@@ -68,7 +68,7 @@ fn what_may_reorder_excuses() {
     gone(50 * MS).expect(&[Defect::OutOfOrder]);
     // Two publishes at the same time have no order.
     let mut at_once = reversed();
-    at_once.0.operations[0].span.to += 10 * MS;
+    at_once.0.operations[1].span.to += 10 * MS;
     at_once.expect(&[]);
 }
 

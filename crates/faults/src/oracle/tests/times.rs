@@ -106,7 +106,7 @@ fn renumber(operation: &mut Operation, to: u64) {
     }
     match &mut operation.outcome {
         Outcome::Published(ids) => ids[0] = to.to_string(),
-        Outcome::Delivered(jobs) => {
+        Outcome::Delivered(jobs) if !jobs.is_empty() => {
             jobs[0].number = Some(to);
             jobs[0].id = to.to_string();
             jobs[0].created += to * 400 * MS;
@@ -187,4 +187,59 @@ fn a_clock_of_redis_that_is_moved_tells_no_times() {
     acked.expect(&[Defect::Foreign]);
     // It is not lost, either.
     moved(tale).expect(&[Defect::Lost]);
+}
+
+/// Its only consumer was busy with something else.
+#[test]
+fn a_job_that_nobody_asks_for_is_not_late() {
+    let tale = |asked: Span, at: u64| {
+        let mut tale = Tale::new();
+        tale.0.operations.clear();
+        let tale = tale.publish(terms(0, 0, 1));
+        let tale = tale.consume(asked, Outcome::Delivered(Vec::new()));
+        let tale = tale.deliver(at, 0);
+        tale.ack(at + 5 * MS, Outcome::Deleted)
+    };
+    tale(span(0, 500 * MS), 20 * S).expect(&[]);
+    tale(span(0, S), 20 * S).expect(&[Defect::Late]);
+    // A consume that failed asked, too; one that was refused did not.
+    let failed = |outcome| {
+        let tale = tale(span(0, 500 * MS), 20 * S);
+        tale.consume(span(5 * S, 5500 * MS), outcome)
+    };
+    failed(Outcome::Failed(500)).expect(&[Defect::Late]);
+    failed(Outcome::Refused(429)).expect(&[]);
+}
+
+/// Its consumer has a job of another queue, and does not ask for this one while it reads that.
+#[test]
+fn a_consumer_asks_until_a_job_is_reserved_for_it() {
+    let tale = |queue: u16| {
+        let mut tale = Tale::new();
+        tale.0.operations.clear();
+        let mut got = delivered(200 * MS, 0);
+        (got.queue, got.number) = (queue, Some(u64::from(queue)));
+        let job = Terms {
+            number: 4,
+            ..terms(0, 0, 1)
+        };
+        let other = Request::Publish {
+            queue: 4,
+            jobs: vec![job],
+        };
+        let tale = tale
+            .publish(terms(0, 0, 1))
+            .ask(0, other, Outcome::Published(vec!["id".to_owned()]));
+        let consume = Request::Consume {
+            queues: vec![3, 4],
+            ttr: TTR,
+            count: 1,
+        };
+        tale.operation(span(0, 3 * S), consume, Outcome::Delivered(vec![got]))
+            .ask(3 * S, Request::Ack { job: 4 }, Outcome::Deleted)
+    };
+    // The one that was reserved was late; the other one was asked for for 200 ms only.
+    let verdict = judge(&tale(4).deliver(10 * S, 0).ack(10 * S + 5 * MS, Outcome::Deleted).0);
+    let late: Vec<u64> = verdict.lateness.iter().map(|it| it.late / MS).collect();
+    assert_eq!(late, [300, 2999], "{verdict:#?}");
 }
