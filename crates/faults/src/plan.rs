@@ -14,12 +14,12 @@ pub const LEASE_MS: u64 = 3000;
 const SECONDS_DEFAULT: u64 = 30;
 /// Narrow ones, so that delays and leases of some seconds are far timers; rarely the default.
 const SLOTS_MS: [u64; 5] = [500, 1000, 1000, 2000, 65_536];
-const DISTANCE_MAX_MS: u64 = 10;
-/// Of pumps, and of the servers of a cluster. A pump that takes over looks at its buckets two at a time, three calls each: at
-/// 10 ms that is 4 s for half of 256 buckets. Audits, too, go through the proxies of a cluster.
+const DISTANCE_MAX_MS: u64 = 3;
+/// Of pumps, and of the servers of a cluster: audits go through the proxies of a cluster, too.
 const NEAR_MAX_MS: u64 = 1;
-/// One after the other, from the due time of a job to its delivery, a lost script and a second look included.
-const MESSAGES: u64 = 16;
+/// One after the other, from the due time of a job to its delivery: a consumer that wants several jobs asks for them in twelve
+/// queues, of which five may have eight lanes, with one call each.
+const MESSAGES: u64 = 100;
 /// Three primaries and their replicas.
 const CLUSTER_SERVERS: usize = 6;
 /// Without faults at the beginning, so that there is something to compare with.

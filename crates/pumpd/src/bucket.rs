@@ -16,6 +16,39 @@ pub(crate) struct Agenda {
     sweep_at: Instant,
 }
 
+/// How much one run does at most.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Limits {
+    /// Timers that are looked at.
+    pub(crate) moved: u64,
+    /// Far timers that are loaded.
+    pub(crate) loaded: u64,
+    /// Chunks of jobs that are looked through.
+    pub(crate) swept: u64,
+}
+
+impl Limits {
+    /// As much as the settings allow.
+    #[must_use]
+    pub(crate) const fn of(config: &PumpConfig) -> Self {
+        Self {
+            moved: config.move_limit,
+            loaded: config.load_limit,
+            swept: config.sweep_limit,
+        }
+    }
+
+    /// The lower of each.
+    #[must_use]
+    pub(crate) fn min(self, other: Self) -> Self {
+        Self {
+            moved: self.moved.min(other.moved),
+            loaded: self.loaded.min(other.loaded),
+            swept: self.swept.min(other.swept),
+        }
+    }
+}
+
 /// What a run came to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ran {
@@ -72,8 +105,7 @@ impl Agenda {
 }
 
 /// Does what is due in a bucket: at most one bounded call of each kind, so that a bucket with a long
-/// backlog lets the others have their turn. Far slots come first, as they may hold what is due. At most
-/// `move_limit` timers are looked at.
+/// backlog lets the others have their turn. Far slots come first, as they may hold what is due.
 ///
 /// # Errors
 /// Redis is unavailable; nothing is lost, the bucket has to be run again.
@@ -81,7 +113,7 @@ pub(crate) async fn run_once(
     pool: &Pool,
     bucket: u16,
     mut agenda: Agenda,
-    move_limit: u64,
+    limits: Limits,
 ) -> Result<Ran, StoreError> {
     let Pool {
         store,
@@ -90,7 +122,7 @@ pub(crate) async fn run_once(
         ..
     } = pool;
     if agenda.load_at <= Instant::now() {
-        match store.load_slot(bucket, token, config.load_limit).await? {
+        match store.load_slot(bucket, token, limits.loaded).await? {
             LoadedSlot::NotLeading => return Ok(Ran::NotLeading),
             LoadedSlot::Done {
                 loaded,
@@ -102,7 +134,7 @@ pub(crate) async fn run_once(
             }
         }
     }
-    let moved = store.move_due(bucket, token, move_limit).await?;
+    let moved = store.move_due(bucket, token, limits.moved).await?;
     pool.measures.moved(&moved);
     match moved {
         MovedDue::NotLeading => return Ok(Ran::NotLeading),
@@ -113,7 +145,7 @@ pub(crate) async fn run_once(
         }
     }
     if agenda.sweep_at <= Instant::now() {
-        match store.sweep(bucket, token, config.sweep_limit).await? {
+        match store.sweep(bucket, token, limits.swept).await? {
             Swept::NotLeading => return Ok(Ran::NotLeading),
             Swept::Done {
                 expired,

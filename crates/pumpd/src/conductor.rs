@@ -8,7 +8,8 @@
 //! with a million due jobs must not make the one late that has a single job. One run in four is kept for
 //! the long ones, so that they go on whatever comes. And the run that a bucket's moment brings is short:
 //! where a hundred buckets are due in the same instant, all of them have had a turn before the first one
-//! has its second.
+//! has its second. As short runs hardly keep Redis from its other callers, many may be under way: a pump
+//! that takes over looks at all its buckets at once, and would wait for the network most of the time.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -23,14 +24,20 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::time::DelayQueue;
 use tokio_util::time::delay_queue::Key;
 
-use crate::bucket::{Agenda, Ran, run_once};
+use crate::bucket::{Agenda, Limits, Ran, run_once};
 use crate::keeper::Change;
 use crate::pump::Pool;
 use crate::run_queue::{RunQueue, Turn};
 
-/// Jobs that a bucket moves when its moment has come; what is left is a backlog. A hundred such runs take
-/// Redis about 30 ms.
-const TIMELY_MOVE_LIMIT: u64 = 32;
+/// What a bucket does when its moment has come; what is left is a backlog. A hundred such runs that only
+/// move take Redis about 30 ms.
+const TIMELY_LIMITS: Limits = Limits {
+    moved: 32,
+    loaded: 64,
+    swept: 1,
+};
+/// How many runs may be under way for each long one that may.
+const RUNS_PER_LONG_RUN: usize = 8;
 
 enum Place {
     /// In the wheel.
@@ -41,7 +48,7 @@ enum Place {
     Running { alarms: Option<Agenda> },
 }
 
-type Finished = (u16, Result<Ran, StoreError>);
+type Finished = (u16, Turn, Result<Ran, StoreError>);
 
 pub(crate) struct Conductor {
     pool: Arc<Pool>,
@@ -49,6 +56,8 @@ pub(crate) struct Conductor {
     queue: RunQueue,
     places: HashMap<u16, Place>,
     running: JoinSet<Finished>,
+    /// How many of those are long runs.
+    long_runs: usize,
 }
 
 impl Conductor {
@@ -59,6 +68,7 @@ impl Conductor {
             queue: RunQueue::default(),
             places: HashMap::new(),
             running: JoinSet::new(),
+            long_runs: 0,
         }
     }
 
@@ -74,12 +84,16 @@ impl Conductor {
                 () = stop.cancelled() => break,
                 Some(up) = self.wheel.next() => self.up(up.into_inner()),
                 Some(finished) = self.running.join_next() => match finished {
-                    Ok((bucket, ran)) => self.finished(bucket, ran),
+                    Ok((bucket, turn, ran)) => {
+                        self.long_runs -= usize::from(turn == Turn::Backlog);
+                        self.finished(bucket, ran);
+                    }
                     // A defect: better to die and be replaced than to forget a bucket.
                     Err(error) => std::panic::resume_unwind(error.into_panic()),
                 },
                 Some(change) = changes.recv() => self.change(change),
                 Some(alarm) = alarms.next() => self.alarm(alarm),
+                () = self.pool.clock_jumped.notified() => self.look_at_all(),
             }
             self.start_queued();
         }
@@ -101,8 +115,9 @@ impl Conductor {
 
     /// Starts what is up, as far as there is room.
     fn start_queued(&mut self) {
-        while self.running.len() < self.pool.config.concurrency {
-            let Some((bucket, turn)) = self.queue.pop() else {
+        let long_runs_max = self.pool.config.concurrency;
+        while self.running.len() < long_runs_max * RUNS_PER_LONG_RUN {
+            let Some((bucket, turn)) = self.queue.pop(self.long_runs < long_runs_max) else {
                 return;
             };
             // A bucket that was lost and gained meanwhile is in the queue twice, or waits.
@@ -116,13 +131,15 @@ impl Conductor {
 
     fn start(&mut self, bucket: u16, agenda: Agenda, turn: Turn) {
         let pool = Arc::clone(&self.pool);
-        let move_limit = match turn {
-            Turn::Timely => pool.config.move_limit.min(TIMELY_MOVE_LIMIT),
-            Turn::Backlog => pool.config.move_limit,
+        let limits = Limits::of(&pool.config);
+        let limits = match turn {
+            Turn::Timely => limits.min(TIMELY_LIMITS),
+            Turn::Backlog => limits,
         };
+        self.long_runs += usize::from(turn == Turn::Backlog);
         self.running.spawn(async move {
-            let ran = run_once(&pool, bucket, agenda, move_limit).await;
-            (bucket, ran)
+            let ran = run_once(&pool, bucket, agenda, limits).await;
+            (bucket, turn, ran)
         });
     }
 
@@ -180,12 +197,16 @@ impl Conductor {
             Alarm::RosterChanged => self.pool.look_again.notify_one(),
             Alarm::Resubscribed => {
                 self.pool.look_again.notify_one();
-                let everything = Agenda::all_now(Instant::now());
-                let buckets: Vec<u16> = self.places.keys().copied().collect();
-                for bucket in buckets {
-                    self.look_at(bucket, everything);
-                }
+                self.look_at_all();
             }
+        }
+    }
+
+    fn look_at_all(&mut self) {
+        let everything = Agenda::all_now(Instant::now());
+        let buckets: Vec<u16> = self.places.keys().copied().collect();
+        for bucket in buckets {
+            self.look_at(bucket, everything);
         }
     }
 

@@ -19,6 +19,7 @@
 
 mod audit;
 mod bucket;
+mod clock_watch;
 mod conductor;
 mod config;
 mod daemon;

@@ -11,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 use ulid::Ulid;
 
 use crate::PumpConfig;
+use crate::clock_watch;
 use crate::conductor::Conductor;
 use crate::keeper::Keeper;
 use crate::measures::Measures;
@@ -31,6 +32,8 @@ pub(crate) struct Pool {
     pub(crate) membership: Membership,
     /// Told when there is reason to look at roster and leases again.
     pub(crate) look_again: Notify,
+    /// Told when buckets may have to be looked at earlier than planned, as the clock of a server was set forward.
+    pub(crate) clock_jumped: Notify,
     /// Buckets that we believed to lead and that Redis said we do not.
     doubted: Mutex<BTreeSet<u16>>,
 }
@@ -82,23 +85,26 @@ pub(crate) async fn run(
         measures: Measures::new(name),
         membership,
         look_again: Notify::new(),
+        clock_jumped: Notify::new(),
         doubted: Mutex::default(),
     });
     let (changes, changed) = mpsc::unbounded_channel();
     let keeper = Keeper::new(Arc::clone(&pool), changes);
-    let conductor = Conductor::new(pool);
+    let conductor = Conductor::new(Arc::clone(&pool));
     let pumping = async {
         tokio::join!(
             keeper.run(stop.clone()),
             conductor.run(changed, alarms, stop.clone())
         )
     };
+    let watching = clock_watch::watch(pool);
     let limit = async {
         stop.cancelled().await;
         sleep(STOP_MAX).await;
     };
     tokio::select! {
         _ = pumping => {}
+        () = watching => {}
         () = limit => tracing::warn!(
             pool = name,
             "timed out handing buckets back: other pumps take them when the membership expires"

@@ -33,15 +33,15 @@ impl RunQueue {
         self.backlog.push_back(bucket);
     }
 
-    /// The next to run.
-    pub(crate) fn pop(&mut self) -> Option<(u16, Turn)> {
+    /// The next to run; not one of the backlog unless that may be.
+    pub(crate) fn pop(&mut self, backlog_may_run: bool) -> Option<(u16, Turn)> {
         self.runs = self.runs.wrapping_add(1);
-        let turns = if self.runs.is_multiple_of(BACKLOG_SHARE) {
-            [Turn::Backlog, Turn::Timely]
-        } else {
-            [Turn::Timely, Turn::Backlog]
+        let turns = match (backlog_may_run, self.runs.is_multiple_of(BACKLOG_SHARE)) {
+            (false, _) => &[Turn::Timely][..],
+            (true, true) => &[Turn::Backlog, Turn::Timely],
+            (true, false) => &[Turn::Timely, Turn::Backlog],
         };
-        turns.into_iter().find_map(|turn| {
+        turns.iter().find_map(|&turn| {
             let queue = match turn {
                 Turn::Timely => &mut self.timely,
                 Turn::Backlog => &mut self.backlog,
@@ -64,11 +64,24 @@ mod tests {
         for bucket in 10..14 {
             queue.push_timely(bucket);
         }
-        let order: Vec<(u16, Turn)> = std::iter::from_fn(|| queue.pop()).collect();
+        let order: Vec<(u16, Turn)> = std::iter::from_fn(|| queue.pop(true)).collect();
         let buckets: Vec<u16> = order.iter().map(|(bucket, _)| *bucket).collect();
         assert_eq!(buckets, [10, 11, 12, 0, 13, 1, 2, 3]);
         for (bucket, turn) in order {
             assert_eq!(turn == Turn::Timely, bucket >= 10, "{bucket}");
         }
+    }
+
+    #[test]
+    fn while_no_more_of_the_backlog_may_run_those_that_are_due_do() {
+        let mut queue = RunQueue::default();
+        queue.push_backlog(0);
+        for bucket in 10..20 {
+            queue.push_timely(bucket);
+        }
+        let order: Vec<(u16, Turn)> = std::iter::from_fn(|| queue.pop(false)).collect();
+        assert_eq!(order.len(), 10);
+        assert!(order.iter().all(|(_, turn)| *turn == Turn::Timely));
+        assert_eq!(queue.pop(true), Some((0, Turn::Backlog)));
     }
 }

@@ -26,6 +26,7 @@ mod reply;
 mod script;
 mod server_check;
 mod server_figures;
+mod server_times;
 mod subscription;
 mod tokens;
 mod verbs;
@@ -52,6 +53,7 @@ pub use measures::{HISTOGRAMS, describe_metrics};
 pub use pools::PoolError;
 pub use server_check::Refusal;
 pub use server_figures::ServerFigures;
+pub use server_times::ServerTime;
 pub use subscription::{Alarm, Alarms, Doorbell, Doorbells, PumpVerb};
 pub use tokens::{TokenCreated, Tokens};
 pub use verbs::{

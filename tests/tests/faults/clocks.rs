@@ -2,7 +2,9 @@
 
 use std::time::{Duration, Instant, SystemTime};
 
-use tidegate_testkit::{Daemon, Program, Queue, WallClock, eventually, figure, redis};
+use tidegate_testkit::{
+    Daemon, Program, Queue, RedisOptions, Stack, WallClock, eventually, figure, redis,
+};
 
 use crate::turn;
 
@@ -50,6 +52,35 @@ async fn jobs_come_in_time_where_every_clock_is_wrong() {
     figure(&format!(
         "clocks an hour off: {late:?} late, a lease of 1 s ended after {lease:?}"
     ));
+}
+
+/// The clock of Redis is set back and forward again. Meanwhile the pump looks at the bucket, and the next job seems to be
+/// due in a minute.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_job_comes_in_time_after_the_clock_of_redis_was_set_forward() {
+    const DELAY: Duration = Duration::from_secs(5);
+    const BACK_S: i64 = -60;
+    let _turn = turn().await;
+    let folder = tempfile::tempdir().unwrap();
+    let clock = WallClock::new(folder.path(), "redis");
+    let redis = RedisOptions::new().clock(&clock);
+    let stack = Stack::builder().redis(redis).start().await;
+    let queue = stack.queue("q").await;
+    let due_at = Instant::now() + DELAY;
+    let id = queue.publish("x").delay_s(DELAY.as_secs()).id().await;
+    clock.set(BACK_S);
+    // It is due before the other one, so the pump is told to look, and does when it is due.
+    let probe = queue.publish("probe").delay_s(1).id().await;
+    assert_eq!(queue.consume().timeout_s(20).job().await.unwrap().id, probe);
+    queue.ack(&probe).await;
+    clock.set(0);
+    let job = queue.consume().timeout_s(30).job().await;
+    assert_eq!(job.expect("the job becomes ready").id, id);
+    let late = Instant::now().checked_duration_since(due_at);
+    let late = late.expect("never early");
+    assert!(late < 2 * LATE_MAX, "{late:?}");
+    queue.ack(&id).await;
+    stack.finish().await;
 }
 
 /// The first line of its log has about this time. A daemon may be at work before that is written.

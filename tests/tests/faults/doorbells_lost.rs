@@ -136,6 +136,40 @@ async fn a_poll_finds_the_job_whose_doorbell_was_lost() {
     stack.finish().await;
 }
 
+/// Its subscriptions are cut while calls are refused: the call that follows is refused, and no message and no poll leads to
+/// the job later on.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_call_that_failed_is_repeated_though_no_message_comes() {
+    let _turn = turn().await;
+    let stack = stack_without_polls().await;
+    let queue = stack.queue("q").await;
+    let id = queue.publish("x").id().await;
+    let mut redis = connection(&stack);
+    let mut run = |command: &[&str]| {
+        let (name, arguments) = command.split_first().unwrap();
+        let mut command = redis::cmd(name);
+        command.arg(arguments).exec(&mut redis).unwrap();
+    };
+    let ready = format!("{}ready:1", prefix_of(&id));
+    let hidden = format!("{ready}:hidden");
+    run(&["RENAME", &ready, &hidden]);
+    let waiting = tokio::spawn(queue.apart().consume().timeout_s(20).job());
+    stack.api(0).until_waiting(1).await;
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    run(&["ACL", "SETUSER", "default", "-evalsha"]);
+    run(&["CLIENT", "KILL", "TYPE", "pubsub"]);
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    run(&["RENAME", &hidden, &ready]);
+    assert!(!waiting.is_finished());
+    run(&["ACL", "SETUSER", "default", "+evalsha"]);
+    let begin = Instant::now();
+    assert_eq!(waiting.await.unwrap().expect("a job").id, id);
+    let waited = begin.elapsed();
+    assert!(waited < BY_MESSAGE_MAX, "{waited:?}");
+    queue.ack(&id).await;
+    stack.finish().await;
+}
+
 /// The timers of the queue are put out of sight until the pump has looked for them, and come back without a message.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_pump_finds_the_job_whose_alarm_was_lost() {

@@ -54,6 +54,25 @@ async fn a_live_pump_renews_its_membership_long_before_it_expires() {
     stack.finish().await;
 }
 
+/// With slots of 1 s a job that is due in 6 s is loaded by the pump at the right moment, and by nobody else.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_pump_loads_far_timers_in_time() {
+    const NARROW: &str = "[pool.default]\nslot_ms = 1000";
+    const DELAY_S: u64 = 6;
+    let _turn = turn().await;
+    let stack = Stack::builder().api_config(NARROW).pump_config(NARROW);
+    let stack = stack.start().await;
+    let queue = stack.queue("q").await;
+    let id = queue.publish("x").delay_s(DELAY_S).id().await;
+    let begin = Instant::now();
+    let job = queue.consume().timeout_s(30).job().await;
+    assert_eq!(job.expect("the job becomes ready").id, id);
+    let late = begin.elapsed().saturating_sub(Duration::from_secs(DELAY_S));
+    assert!(late < Duration::from_secs(10), "{late:?}");
+    queue.ack(&id).await;
+    stack.finish().await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_pump_takes_back_locks_that_it_has_lost() {
     let _turn = turn().await;

@@ -44,7 +44,9 @@ pub fn judge(history: &History) -> Verdict {
     rules::peeked(history, &stories, context, &mut verdict);
     rules::peeked_dead(history, &stories, context, &mut verdict);
     rules::refused_without_reason(history, &mut verdict);
-    verdict.lateness.sort_by_key(|lateness| lateness.waited.from);
+    verdict
+        .lateness
+        .sort_by_key(|lateness| lateness.waited.from);
     verdict
 }
 

@@ -71,8 +71,9 @@ impl<'a> Queues<'a> {
     ) -> Option<Moment> {
         let respawns = self.get(queue).into_iter().flat_map(|it| &it.respawns);
         let can_be = respawns.filter_map(|respawn| {
+            // The end may be a moment that is shown to the ms.
             let at = Span {
-                from: respawn.span.from,
+                from: cut(respawn.span.from),
                 to: windows.carried_out_by(respawn),
             };
             at.meets(&during).then_some(at.to.min(during.to))

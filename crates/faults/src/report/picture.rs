@@ -59,7 +59,11 @@ fn try_draw(report: &Report, file: &Path) -> Result<(), Box<dyn std::error::Erro
     }
     chart.draw_series(report.verdict.lateness.iter().map(|lateness| {
         let late_ms = (lateness.late as f64 / 1000.0).max(LEAST_MS);
-        Circle::new((second(lateness.waited.from), late_ms), 2, BLUE.mix(0.5).filled())
+        Circle::new(
+            (second(lateness.waited.from), late_ms),
+            2,
+            BLUE.mix(0.5).filled(),
+        )
     }))?;
     let findings = report.verdict.findings.iter();
     chart.draw_series(

@@ -62,7 +62,8 @@ pub(super) fn attributes(terms: &Terms) -> Vec<(String, String)> {
         };
         // Everything that is visible: quotes and brackets, too.
         let value = text(&mut random, length, |byte| b'!' + (byte % 94) as u8);
-        (format!("{name}{number}"), value)
+        // No digit before the number: two names must not become one.
+        (format!("{name}-{number}"), value)
     });
     attributes.collect()
 }
@@ -115,6 +116,8 @@ fn random_of(seed: u64) -> StdRng {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use serde_json::json;
 
     use super::*;
@@ -151,6 +154,20 @@ mod tests {
                 body.pop();
                 assert_eq!(read(&body), None);
             }
+        }
+    }
+
+    #[test]
+    fn no_two_attributes_of_a_job_have_the_same_name() {
+        for number in 0..5000 {
+            let terms = Terms {
+                number,
+                attributes: ATTRIBUTES_MAX,
+                ..Terms::default()
+            };
+            let names = attributes(&terms).into_iter();
+            let names: BTreeSet<String> = names.map(|(name, _)| name.to_lowercase()).collect();
+            assert_eq!(names.len(), usize::from(ATTRIBUTES_MAX), "job {number}");
         }
     }
 

@@ -110,6 +110,11 @@ impl Server {
         }
     }
 
+    /// Where it is, as logs name it.
+    pub(crate) fn address(&self) -> String {
+        self.client.get_connection_info().addr().to_string()
+    }
+
     /// The connection that a call goes over.
     pub(crate) const fn line(&self, is_large: bool) -> &Line {
         match is_large {

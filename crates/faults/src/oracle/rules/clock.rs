@@ -4,6 +4,7 @@
 use super::super::story::Story;
 use super::super::verdict::{Defect, Verdict};
 use super::Context;
+use crate::history::Span;
 
 /// A clock that is right again makes no job late that was published before it was wrong.
 pub(super) fn never_late(story: &Story<'_>, context: Context<'_>, verdict: &mut Verdict) {
@@ -13,6 +14,17 @@ pub(super) fn never_late(story: &Story<'_>, context: Context<'_>, verdict: &mut 
     let published = story.published.span;
     let is_first = first.got.tries_left + 1 == story.terms.tries;
     if !is_first || !context.windows.keeps_time(published) {
+        return;
+    }
+    // A job of one try that nobody was seen to take may have died and be there again.
+    let life = Span {
+        from: published.from,
+        to: first.span.to,
+    };
+    let respawned = context
+        .queues
+        .respawned_in(story.queue, life, context.windows);
+    if story.terms.tries == 1 && respawned.is_some() {
         return;
     }
     let available = published.to + story.terms.delay;

@@ -33,6 +33,15 @@ fn a_job_from_before_is_not_late_once_the_clock_is_right_again() {
     came(6200 * MS).expect(&[Defect::Late]);
 }
 
+/// Somebody who hung up took it, it died of that, and it was respawned.
+#[test]
+fn a_job_that_died_and_was_respawned_comes_when_it_was_respawned() {
+    let tale = tale().publish(terms(0, 0, 1));
+    let tale = tale.consume(span(0, 10 * MS), left()).respawn(8 * S);
+    let tale = tale.deliver(8 * S + 2 * MS, 0);
+    tale.ack(9 * S, Outcome::Deleted).expect(&[]);
+}
+
 #[test]
 fn a_job_from_another_time_is_judged_by_all_rules() {
     let tale = Tale::new().episode(Class::RedisClock, span(50 * S, 55 * S), None);

@@ -345,7 +345,10 @@ fn a_job_dies_of_used_tries_only() {
         tale.ack(101 * S, Outcome::Deleted)
     };
     let used = Tale::new().publish(terms(0, 0, 1)).deliver(2 * MS, 0);
-    exhumed(used).expect(&[]);
+    exhumed(used.clone()).expect(&[]);
+    // Taken in the ms in which it was respawned: of its lease only the ms is known.
+    let at_once = used.respawn(100 * S + 300).deliver(100 * S, 0);
+    at_once.ack(101 * S, Outcome::Deleted).expect(&[]);
     let unused = Tale::new().publish(terms(0, 0, 3)).deliver(2 * MS, 2);
     exhumed(unused.clone()).expect(&[Defect::DiedEarly]);
     let taken = unused.consume(span(2 * S + 10 * MS, 3 * S), left());

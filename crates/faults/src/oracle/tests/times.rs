@@ -227,9 +227,9 @@ fn a_consumer_asks_until_a_job_is_reserved_for_it() {
             queue: 4,
             jobs: vec![job],
         };
-        let tale = tale
-            .publish(terms(0, 0, 1))
-            .ask(0, other, Outcome::Published(vec!["id".to_owned()]));
+        let tale =
+            tale.publish(terms(0, 0, 1))
+                .ask(0, other, Outcome::Published(vec!["id".to_owned()]));
         let consume = Request::Consume {
             queues: vec![3, 4],
             ttr: TTR,
@@ -239,7 +239,12 @@ fn a_consumer_asks_until_a_job_is_reserved_for_it() {
             .ask(3 * S, Request::Ack { job: 4 }, Outcome::Deleted)
     };
     // The one that was reserved was late; the other one was asked for for 200 ms only.
-    let verdict = judge(&tale(4).deliver(10 * S, 0).ack(10 * S + 5 * MS, Outcome::Deleted).0);
+    let verdict = judge(
+        &tale(4)
+            .deliver(10 * S, 0)
+            .ack(10 * S + 5 * MS, Outcome::Deleted)
+            .0,
+    );
     let late: Vec<u64> = verdict.lateness.iter().map(|it| it.late / MS).collect();
     assert_eq!(late, [300, 2999], "{verdict:#?}");
 }
