@@ -39,7 +39,7 @@ enum Chore {
     ///
     /// The process tests run against a private Redis; TIDEGATE_REDIS_SERVER=PATH chooses the server program. The exit code
     /// is not zero if any step failed.
-    Test,
+    Test(test::Options),
     /// Check the project's own rules: layers, sizes, names, scripts, licences. Part of `test`.
     Tidy,
     /// Measure everything on this machine: a private Redis, the API, two pumps, release builds.
@@ -70,7 +70,7 @@ fn main() -> ExitCode {
     };
     match chores.command {
         Chore::Dev(options) => dev::run(&workspace, &options),
-        Chore::Test => test::run(&workspace),
+        Chore::Test(options) => test::run(&workspace, &options),
         Chore::Tidy => tidy::run(&workspace),
         Chore::Bench(options) => bench::run(&workspace, &options),
         Chore::Faults(options) => faults::run(&workspace, &options),

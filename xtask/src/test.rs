@@ -1,8 +1,11 @@
 //! `cargo xtask test`: every check, in one command.
 
-use std::process::{Command, ExitCode, Stdio};
+use std::fs::{self, File};
+use std::io;
+use std::process::{Command, ExitCode, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
+use clap::Args;
 use tidegate_local_redis::{obtain, workspace_cache};
 
 use crate::tidy;
@@ -15,6 +18,16 @@ enum Outcome {
     Failed,
     /// Not run, and why.
     Skipped(&'static str),
+}
+
+impl Outcome {
+    /// That of both together.
+    fn and(self, other: Self) -> Self {
+        match self {
+            Self::Passed => other,
+            _ => self,
+        }
+    }
 }
 
 #[derive(Debug, Default)]
@@ -54,7 +67,33 @@ impl Report {
     }
 }
 
-pub(crate) fn run(workspace: &Workspace) -> ExitCode {
+/// Tests of everything but the deployment: unit tests, the model, the harness of faults. They wait most of the time,
+/// so they run beside the others.
+const BESIDE: &[&str] = &["--workspace", "--exclude", DEPLOYMENT_TESTS];
+/// The crate of the tests of whole deployments.
+const DEPLOYMENT_TESTS: &str = "tidegate-tests";
+/// What a quick check leaves out: tests that end processes, wait for failovers or make fault runs.
+const QUICK: [&[&str]; 2] = [
+    &["--workspace", "--lib", "--bins"],
+    &[
+        "--package",
+        DEPLOYMENT_TESTS,
+        "--test=store",
+        "--test=conformance",
+        "--test=bad_input",
+    ],
+];
+
+/// How much is checked.
+#[derive(Debug, Args)]
+pub(crate) struct Options {
+    /// Leave out tests that take long: failovers, killed processes, fault runs, timing. For daily work; some 3 minutes once
+    /// everything is built
+    #[arg(long)]
+    quick: bool,
+}
+
+pub(crate) fn run(workspace: &Workspace, options: &Options) -> ExitCode {
     let mut report = Report::default();
     let run = |arguments: &[&str]| cargo(workspace, arguments);
     report.step("format", || match has(workspace, "fmt") {
@@ -89,7 +128,8 @@ pub(crate) fn run(workspace: &Workspace) -> ExitCode {
     let is_built = report.step("build", || run(&["build", "--workspace", "--locked"]));
     let has_redis = report.step("redis", obtain_redis);
     report.step("tests", || match (is_built, has_redis) {
-        (true, true) => run(&["test", "--workspace", "--locked", "--no-fail-fast"]),
+        (true, true) if options.quick => test_quickly(workspace),
+        (true, true) => test_everything(workspace),
         (false, _) => Outcome::Skipped("the build failed"),
         (_, false) => Outcome::Skipped("there is no Redis"),
     });
@@ -101,9 +141,51 @@ pub(crate) fn run(workspace: &Workspace) -> ExitCode {
     }
 }
 
+fn test_quickly(workspace: &Workspace) -> Outcome {
+    QUICK
+        .iter()
+        .map(|which| cargo(workspace, &tests(which)))
+        .fold(Outcome::Passed, Outcome::and)
+}
+
+/// The tests of deployments, and all others beside them. What the others say follows when they are over.
+fn test_everything(workspace: &Workspace) -> Outcome {
+    let built = cargo(
+        workspace,
+        &["test", "--workspace", "--locked", "--no-run", "--quiet"],
+    );
+    if built != Outcome::Passed {
+        return built;
+    }
+    let log = workspace.target().join("tests-beside.log");
+    let beside = File::create(&log).and_then(|file| {
+        let errors = file.try_clone()?;
+        let mut command = workspace.cargo();
+        command.args(tests(BESIDE)).stdout(file).stderr(errors);
+        command.spawn()
+    });
+    let deployments = cargo(workspace, &tests(&["--package", DEPLOYMENT_TESTS]));
+    println!("\ncargo {}", tests(BESIDE).join(" "));
+    let others = beside.and_then(|mut child| child.wait());
+    match fs::read_to_string(&log) {
+        Ok(said) => println!("{said}"),
+        Err(error) => println!("{} cannot be read: {error}", log.display()),
+    }
+    deployments.and(outcome(others))
+}
+
+/// The arguments that run these tests.
+fn tests<'a>(which: &[&'a str]) -> Vec<&'a str> {
+    [&["test", "--locked", "--no-fail-fast"], which].concat()
+}
+
 fn cargo(workspace: &Workspace, arguments: &[&str]) -> Outcome {
     println!("cargo {}", arguments.join(" "));
-    match workspace.cargo().args(arguments).status() {
+    outcome(workspace.cargo().args(arguments).status())
+}
+
+fn outcome(ended: io::Result<ExitStatus>) -> Outcome {
+    match ended {
         Ok(status) if status.success() => Outcome::Passed,
         Ok(_) => Outcome::Failed,
         Err(error) => {
@@ -140,6 +222,21 @@ fn obtain_redis() -> Outcome {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn both_must_pass() {
+        let all = [Outcome::Passed, Outcome::Failed];
+        for (one, other) in all
+            .iter()
+            .flat_map(|one| all.iter().map(move |other| (one, other)))
+        {
+            let both = one.clone().and(other.clone());
+            assert_eq!(
+                both == Outcome::Passed,
+                one == other && *one == Outcome::Passed
+            );
+        }
+    }
 
     #[test]
     fn a_skipped_step_is_no_failure_and_no_pass() {
