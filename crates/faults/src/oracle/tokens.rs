@@ -120,7 +120,8 @@ impl<'a> Requests<'a> {
                     && taken.meets(&window)
             };
             let others = self.0.iter().filter(may_count).count() as u64;
-            if others < units {
+            // A window lasts longer where the clock of Redis is set back.
+            if others < units && windows.keeps_time(window) {
                 let token = limit.token;
                 let text = format!("token {token} may do {units}, and was refused after {others}");
                 verdict.find(Defect::Refused, refused.span.to, text);

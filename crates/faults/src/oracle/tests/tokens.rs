@@ -56,6 +56,10 @@ fn what_is_within_a_limit_is_not_refused() {
     limited(&[(0, false), (10 * MS, true)]).expect(&[Defect::Refused]);
     limited(&[(0, false), (10 * MS, false), (20 * MS, true)]).expect(&[]);
     limited(&[(0, false), (10 * MS, false), (1500 * MS, true)]).expect(&[Defect::Refused]);
+    // It lasts longer while the clock of Redis is set back.
+    let back = limited(&[(0, false), (10 * MS, false), (1500 * MS, true)]);
+    back.episode(Class::RedisClock, span(S, 3 * S), None)
+        .expect(&[]);
 }
 
 #[test]
