@@ -16,6 +16,8 @@ const LOSS: u64 = 3000 * MS;
 /// Far less than what is published in a second, bodies outside of records included.
 const MEMORY_ROOM_BYTES: u64 = 100_000;
 const DISK_ROOM_BYTES: u64 = 60_000;
+/// After their last end all subscriptions are new, and what was missed has been looked for.
+const RESUBSCRIBED: u64 = 1000 * MS;
 /// A run becomes longer by the largest jump: jobs that are published while the clock is ahead are due so much later.
 const CLOCK_JUMP_MAX_S: u32 = 40;
 /// A setting of Redis for tests: how long it sleeps after each command or key that it loads, in µs.
@@ -142,7 +144,8 @@ pub(super) async fn forget_scripts(site: &Site, fault: &Fault) -> Vec<Episode> {
     vec![begun.end("scripts forgotten".to_owned())]
 }
 
-/// Whose message was lost looks again when the subscription is new.
+/// Whose message was lost looks again when the subscription is new: it is opened 0.2 s after the last one ended, and a pump then
+/// looks at all of its buckets.
 pub(super) async fn end_subscriptions(site: &Site, fault: &Fault) -> Vec<Episode> {
     let mut controls = site.keeper.controls().await;
     let begun = Begun::now(fault);
@@ -153,7 +156,7 @@ pub(super) async fn end_subscriptions(site: &Site, fault: &Fault) -> Vec<Episode
         }
     })
     .await;
-    vec![begun.end_excusing(format!("{ended} subscriptions ended"), 0)]
+    vec![begun.end_excusing(format!("{ended} subscriptions ended"), RESUBSCRIBED)]
 }
 
 /// Excuses nothing: jobs that are there come in time.
