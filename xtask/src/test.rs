@@ -1,8 +1,6 @@
 //! `cargo xtask test`: every check, in one command.
 
-use std::fs::{self, File};
-use std::io;
-use std::process::{Command, ExitCode, ExitStatus, Stdio};
+use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
 use clap::Args;
@@ -67,9 +65,6 @@ impl Report {
     }
 }
 
-/// Tests of everything but the deployment: unit tests, the model, the harness of faults. They wait most of the time,
-/// so they run beside the others.
-const BESIDE: &[&str] = &["--workspace", "--exclude", DEPLOYMENT_TESTS];
 /// The crate of the tests of whole deployments.
 const DEPLOYMENT_TESTS: &str = "tidegate-tests";
 /// What a quick check leaves out: tests that end processes, wait for failovers or make fault runs.
@@ -129,7 +124,7 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> ExitCode {
     let has_redis = report.step("redis", obtain_redis);
     report.step("tests", || match (is_built, has_redis) {
         (true, true) if options.quick => test_quickly(workspace),
-        (true, true) => test_everything(workspace),
+        (true, true) => run(&tests(&["--workspace"])),
         (false, _) => Outcome::Skipped("the build failed"),
         (_, false) => Outcome::Skipped("there is no Redis"),
     });
@@ -148,32 +143,6 @@ fn test_quickly(workspace: &Workspace) -> Outcome {
         .fold(Outcome::Passed, Outcome::and)
 }
 
-/// The tests of deployments, and all others beside them. What the others say follows when they are over.
-fn test_everything(workspace: &Workspace) -> Outcome {
-    let built = cargo(
-        workspace,
-        &["test", "--workspace", "--locked", "--no-run", "--quiet"],
-    );
-    if built != Outcome::Passed {
-        return built;
-    }
-    let log = workspace.target().join("tests-beside.log");
-    let beside = File::create(&log).and_then(|file| {
-        let errors = file.try_clone()?;
-        let mut command = workspace.cargo();
-        command.args(tests(BESIDE)).stdout(file).stderr(errors);
-        command.spawn()
-    });
-    let deployments = cargo(workspace, &tests(&["--package", DEPLOYMENT_TESTS]));
-    println!("\ncargo {}", tests(BESIDE).join(" "));
-    let others = beside.and_then(|mut child| child.wait());
-    match fs::read_to_string(&log) {
-        Ok(said) => println!("{said}"),
-        Err(error) => println!("{} cannot be read: {error}", log.display()),
-    }
-    deployments.and(outcome(others))
-}
-
 /// The arguments that run these tests.
 fn tests<'a>(which: &[&'a str]) -> Vec<&'a str> {
     [&["test", "--locked", "--no-fail-fast"], which].concat()
@@ -181,11 +150,7 @@ fn tests<'a>(which: &[&'a str]) -> Vec<&'a str> {
 
 fn cargo(workspace: &Workspace, arguments: &[&str]) -> Outcome {
     println!("cargo {}", arguments.join(" "));
-    outcome(workspace.cargo().args(arguments).status())
-}
-
-fn outcome(ended: io::Result<ExitStatus>) -> Outcome {
-    match ended {
+    match workspace.cargo().args(arguments).status() {
         Ok(status) if status.success() => Outcome::Passed,
         Ok(_) => Outcome::Failed,
         Err(error) => {

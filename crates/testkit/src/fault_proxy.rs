@@ -181,6 +181,8 @@ async fn connect(shared: Arc<Shared>, mut client: TcpStream, number: u64) {
             )
         };
         tokio::select! {
+            // What may pass since the same moment does not.
+            biased;
             _ = cuts.changed() => true,
             ended = carrying => ended.is_err(),
         }

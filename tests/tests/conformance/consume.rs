@@ -186,18 +186,18 @@ async fn a_list_of_queues_may_be_long_repeat_names_and_have_gaps() {
             | [1,2,3,4]
             < 201 {"job_ids":["$id:a","$id:b","$id:c","$id:d"],"msg":"published"}
             > GET /api/$ns/$many
-            < 200 {"attributes":null,"data":"MQ==","elapsed_ms":$int,"job_id":"$a","msg":"new job","namespace":"$ns","queue":"queue-199","remain_tries":0,"ttl":86400}
+            < 200 {"attributes":null,"data":"MQ==","elapsed_ms":$int,"job_id":"$a","msg":"new job","namespace":"$ns","queue":"queue-199","remain_tries":0,"ttl":$int}
             > GET /api/$ns/queue-199,queue-199?count=2
-            < 200 [{"attributes":null,"data":"Mg==","elapsed_ms":$int,"job_id":"$b","msg":"new job","namespace":"$ns","queue":"queue-199","remain_tries":0,"ttl":86400},{"attributes":null,"data":"Mw==","elapsed_ms":$int,"job_id":"$c","msg":"new job","namespace":"$ns","queue":"queue-199","remain_tries":0,"ttl":86400}]
+            < 200 [{"attributes":null,"data":"Mg==","elapsed_ms":$int,"job_id":"$b","msg":"new job","namespace":"$ns","queue":"queue-199","remain_tries":0,"ttl":$int},{"attributes":null,"data":"Mw==","elapsed_ms":$int,"job_id":"$c","msg":"new job","namespace":"$ns","queue":"queue-199","remain_tries":0,"ttl":$int}]
             > GET /api/$ns/,,q2,,queue-199,?timeout=1
-            < 200 {"attributes":null,"data":"NA==","elapsed_ms":$int,"job_id":"$d","msg":"new job","namespace":"$ns","queue":"queue-199","remain_tries":0,"ttl":86400}
+            < 200 {"attributes":null,"data":"NA==","elapsed_ms":$int,"job_id":"$d","msg":"new job","namespace":"$ns","queue":"queue-199","remain_tries":0,"ttl":$int}
             > GET /api/$ns/$many
             < 404 {"msg":"no job available"}
             # an encoded comma separates as well
             > PUT /api/$ns/q2
             < 201 {"job_id":"$id:e","msg":"published"}
             > GET /api/$ns/q1%2Cq2
-            < 200 {"attributes":null,"data":"","elapsed_ms":$int,"job_id":"$e","msg":"new job","namespace":"$ns","queue":"q2","remain_tries":0,"ttl":86400}
+            < 200 {"attributes":null,"data":"","elapsed_ms":$int,"job_id":"$e","msg":"new job","namespace":"$ns","queue":"q2","remain_tries":0,"ttl":$int}
             "#,
         )
         .await;

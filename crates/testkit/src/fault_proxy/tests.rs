@@ -88,6 +88,23 @@ async fn stalled_bytes_arrive_when_they_may() {
 }
 
 #[tokio::test]
+async fn stalled_bytes_do_not_pass_before_a_cut() {
+    let (proxy, mut heard) = proxy().await;
+    for round in 1..=20 {
+        proxy.set(flowing(Flow::Passes, Flow::Stalls));
+        let mut stream = client(&proxy).await;
+        stream.write_all(b"x").await.unwrap();
+        heard.wait_for(|bytes| *bytes == round).await.unwrap();
+        // The answer is on its way.
+        tokio::time::sleep(Duration::from_millis(5)).await;
+        proxy.set(Weather::default());
+        proxy.cut();
+        let error = stream.read_u8().await.unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::ConnectionReset);
+    }
+}
+
+#[tokio::test]
 async fn an_answer_can_vanish_after_its_request_was_heard() {
     let (proxy, mut heard) = proxy().await;
     let mut stream = client(&proxy).await;
