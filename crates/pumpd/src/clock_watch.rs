@@ -23,12 +23,12 @@ const JUMP_MIN: Duration = Duration::from_millis(100);
 
 /// The last look at each server.
 #[derive(Debug, Default)]
-struct Clocks(HashMap<String, ServerTime>);
+struct Clocks(HashMap<Arc<str>, ServerTime>);
 
 impl Clocks {
     /// Notes a look. Answers by how much the clock was set forward since the one before, if it was.
     fn note(&mut self, seen: ServerTime) -> Option<Duration> {
-        let last = self.0.insert(seen.server.clone(), seen.clone())?;
+        let last = self.0.insert(Arc::clone(&seen.server), seen.clone())?;
         let passed_max = seen.received_at.saturating_duration_since(last.sent_at);
         let shown = Duration::from_millis(seen.now_ms.saturating_sub(last.now_ms));
         let jump = shown.saturating_sub(passed_max);
@@ -44,9 +44,9 @@ pub(crate) async fn watch(pool: Arc<Pool>) {
     loop {
         ticks.tick().await;
         for seen in pool.store.server_times(LOOK_MAX).await {
-            let server = seen.server.clone();
+            let server = Arc::clone(&seen.server);
             if let Some(jump) = clocks.note(seen) {
-                tracing::warn!(server, ?jump, "the clock of Redis was set forward");
+                tracing::warn!(%server, ?jump, "the clock of Redis was set forward");
                 pool.clock_jumped.notify_one();
             }
         }
@@ -63,7 +63,7 @@ mod tests {
 
     fn seen(server: &str, at: Instant, now_ms: u64) -> ServerTime {
         ServerTime {
-            server: server.to_owned(),
+            server: server.into(),
             now_ms,
             sent_at: at,
             received_at: at + TOOK,

@@ -27,7 +27,9 @@ mod keeper;
 mod measures;
 mod membership;
 mod pump;
+mod roster;
 mod run_queue;
+mod servers;
 mod share;
 
 pub use audit::AuditFlags;

@@ -30,8 +30,10 @@ pub(crate) struct Pool {
     pub(crate) config: PumpConfig,
     pub(crate) measures: Measures,
     pub(crate) membership: Membership,
-    /// Told when there is reason to look at roster and leases again.
+    /// Told when there is reason to look at leases again.
     pub(crate) look_again: Notify,
+    /// Told when somebody joined or left the roster, or may have.
+    pub(crate) roster_changed: Notify,
     /// Told when buckets may have to be looked at earlier than planned, as the clock of a server was set forward.
     pub(crate) clock_jumped: Notify,
     /// Buckets that we believed to lead and that Redis said we do not.
@@ -85,6 +87,7 @@ pub(crate) async fn run(
         measures: Measures::new(name),
         membership,
         look_again: Notify::new(),
+        roster_changed: Notify::new(),
         clock_jumped: Notify::new(),
         doubted: Mutex::default(),
     });

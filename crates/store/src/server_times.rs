@@ -1,5 +1,6 @@
 //! What the clocks of servers show.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
@@ -10,7 +11,7 @@ use crate::Store;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServerTime {
     /// The address of the server.
-    pub server: String,
+    pub server: Arc<str>,
     /// What its clock showed, in ms since 1970.
     pub now_ms: u64,
     /// When it was asked.
@@ -29,7 +30,7 @@ impl Store {
             server.measures.called("TIME", sent_at, answer.is_ok());
             let (seconds, micros) = answer.ok()?;
             Some(ServerTime {
-                server: server.address(),
+                server: Arc::clone(&server.address),
                 now_ms: seconds * 1000 + micros / 1000,
                 sent_at,
                 received_at: Instant::now(),
