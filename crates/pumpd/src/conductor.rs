@@ -115,7 +115,8 @@ impl Conductor {
 
     fn enqueue(&mut self, bucket: u16, agenda: Agenda, turn: Turn) {
         self.places.insert(bucket, Place::Queued { agenda });
-        self.servers.push(self.pool.store.server_of(bucket), bucket, turn);
+        self.servers
+            .push(self.pool.store.server_of(bucket), bucket, turn);
     }
 
     /// Starts what is up, as far as there is room.

@@ -30,6 +30,7 @@ use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::pump::Pool;
+use crate::reach::Reach;
 use crate::roster::{self, Members};
 use crate::share;
 
@@ -111,7 +112,9 @@ impl Keeper {
     /// Takes, keeps and hands over locks as the roster asks to. Answers when to look again.
     async fn look(&mut self, members: &Members) -> Duration {
         let Pool { store, token, .. } = &*self.pool;
-        let wanted = share::share(token, &members.instances, store.buckets());
+        let reach = Reach::of(members, store);
+        let can_reach = |instance: &str, bucket| reach.can_reach(instance, bucket);
+        let wanted = share::share(token, &members.instances, store.buckets(), can_reach);
         let doubted = self.pool.take_doubted();
         // Whoever was taken for dead may have lost anything.
         let was_away = members.times_joined > self.times_joined;
@@ -125,7 +128,7 @@ impl Keeper {
         let known = self.held.union(&self.unsettled).copied();
         let surplus: Vec<u16> = known.filter(|bucket| !wanted.contains(bucket)).collect();
         let is_released = self.release(&surplus).await;
-        let is_acquired = self.acquire(asked_for, &members.instances).await;
+        let is_acquired = self.acquire(asked_for, &reach).await;
         self.pool.measures.buckets_held(self.held.len());
         match is_released && is_acquired {
             false => RETRY_PAUSE,
@@ -135,12 +138,12 @@ impl Keeper {
     }
 
     /// Takes locks. Answers whether all calls were answered; the next look makes the rest.
-    async fn acquire(&mut self, buckets: Vec<u16>, living: &Arc<[String]>) -> bool {
+    async fn acquire(&mut self, buckets: Vec<u16>, reach: &Reach<'_>) -> bool {
         // Whether we lead them is not known until a call says so. The scripts know.
         self.unsettled.extend(&buckets);
         let calls = self.calls(&buckets, |pool, bucket| {
-            let living = Arc::clone(living);
-            async move { pool.store.lease_acquire(bucket, &pool.token, &living).await }
+            let holders = reach.holders(bucket);
+            async move { pool.store.lease_acquire(bucket, &pool.token, &holders).await }
         });
         let calls = calls.await;
         for (bucket, leased) in &calls.answered {
@@ -174,7 +177,9 @@ impl Keeper {
         }
         let servers = by_server.into_values().map(|buckets| {
             let (pool, call) = (Arc::clone(&self.pool), call.clone());
-            calls_on_one_server(buckets, limit, move |bucket| call(Arc::clone(&pool), bucket))
+            calls_on_one_server(buckets, limit, move |bucket| {
+                call(Arc::clone(&pool), bucket)
+            })
         });
         let mut all = Calls {
             answered: Vec::new(),

@@ -3,6 +3,7 @@
 //! A task of its own renews it every third of a lease: whatever else an instance waits for, a server that is silent for
 //! one, its membership does not end by that.
 
+use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,6 +23,8 @@ pub(crate) struct Members {
     pub(crate) instances: Arc<[String]>,
     /// How often this instance was not on it before. Each time others may have taken anything from it.
     pub(crate) times_joined: u64,
+    /// Instances that cannot reach some servers, and the addresses of those.
+    pub(crate) cut_off: BTreeMap<String, Vec<String>>,
 }
 
 /// Keeps this instance on the roster, and tells who is on it. Never ends.
@@ -51,7 +54,9 @@ pub(crate) async fn stay(pool: &Pool, members: &watch::Sender<Option<Members>>) 
 /// A call that gets no answer for a third of the lease is given up: the next one may, in time.
 async fn join(pool: &Pool) -> Result<Roster, StoreError> {
     let lease_ms = u64::try_from(pool.config.lease.as_millis()).unwrap_or(u64::MAX);
-    let joining = pool.store.roster_join(&pool.token, lease_ms);
+    let cut_off = pool.cut_off();
+    let cut_off: Vec<&str> = cut_off.iter().map(|server| &**server).collect();
+    let joining = pool.store.roster_join(&pool.token, lease_ms, &cut_off);
     let limit = pool.config.lease / 3;
     match timeout(limit, joining).await {
         Ok(joined) => joined,
@@ -65,6 +70,7 @@ fn note(roster: Roster, members: &watch::Sender<Option<Members>>) {
         let now = Members {
             instances: roster.instances.into(),
             times_joined: times_joined + u64::from(roster.is_new),
+            cut_off: roster.cut_off,
         };
         let is_other = members.as_ref() != Some(&now);
         *members = Some(now);

@@ -98,7 +98,10 @@ impl Servers {
 
     /// When the next run that has to wait may begin.
     pub(crate) fn next_retry_at(&self) -> Option<Instant> {
-        let waiting = self.all.values().filter(|it| it.running == 0 && !it.queue.is_empty());
+        let waiting = self
+            .all
+            .values()
+            .filter(|it| it.running == 0 && !it.queue.is_empty());
         waiting.filter_map(|it| Some(it.failed?.retry_at)).min()
     }
 

@@ -12,6 +12,8 @@ use crate::turn;
 /// No replica is promoted while a test runs.
 const NO_FAILOVER_MS: u32 = 600_000;
 const BUCKETS: u32 = 256;
+/// Three primaries and their replicas.
+const SERVERS: usize = 6;
 const QUEUES: usize = 8;
 const JOBS: u64 = 6;
 /// When the first job is due, after it was published.
@@ -28,8 +30,12 @@ async fn silent_one(group: &ClusterGroup) -> usize {
     group.owner_of(group.slot_of(LANES).await).await
 }
 
-/// Queues whose jobs are on other primaries than this one.
-async fn healthy_queues(group: &ClusterGroup, fleet: &Fleet, silent: usize) -> Vec<Queue> {
+/// Queues whose jobs are on a primary of this kind.
+async fn queues_where(
+    group: &ClusterGroup,
+    fleet: &Fleet,
+    is_wanted: impl Fn(usize) -> bool,
+) -> Vec<Queue> {
     let mut queues = Vec::new();
     for number in 0.. {
         let queue = fleet.queue(&format!("orders-{number}")).await;
@@ -37,7 +43,7 @@ async fn healthy_queues(group: &ClusterGroup, fleet: &Fleet, silent: usize) -> V
         queue.ack(&id).await;
         let id: JobId = id.parse().expect("an id");
         let slot = group.slot_of_bucket(id.bucket(), BUCKETS).await;
-        if group.owner_of(slot).await != silent {
+        if is_wanted(group.owner_of(slot).await) {
             queues.push(queue);
         }
         if queues.len() == QUEUES {
@@ -81,7 +87,7 @@ async fn a_silent_primary_makes_no_job_of_another_one_late() {
     let mut group = ClusterGroup::start_with(RedisOptions::new(), NO_FAILOVER_MS).await;
     let fleet = Fleet::start(1, 1, &group.settings()).await;
     let silent = silent_one(&group).await;
-    let queues = healthy_queues(&group, &fleet, silent).await;
+    let queues = queues_where(&group, &fleet, |primary| primary != silent).await;
     let silence = async {
         tokio::time::sleep(FIRST_DUE / 2).await;
         group.pause(silent);
@@ -99,7 +105,7 @@ async fn a_pump_that_stops_beside_a_silent_primary_hands_the_other_buckets_over(
     let mut group = ClusterGroup::start_with(RedisOptions::new(), NO_FAILOVER_MS).await;
     let mut fleet = Fleet::start(1, 3, &group.settings()).await;
     let silent = silent_one(&group).await;
-    let queues = healthy_queues(&group, &fleet, silent).await;
+    let queues = queues_where(&group, &fleet, |primary| primary != silent).await;
     let stopped = fleet.pumps.remove(0);
     let stop = async {
         tokio::time::sleep(FIRST_DUE / 2).await;
@@ -114,4 +120,34 @@ async fn a_pump_that_stops_beside_a_silent_primary_hands_the_other_buckets_over(
     assert!(latest < LATE_WHEN_ONE_STOPS_MAX, "{latest:?}");
     group.resume(silent);
     drop(fleet);
+}
+
+/// One of two pumps is refused by a primary, which the other one reaches.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_pump_that_cannot_reach_a_primary_leaves_its_buckets_to_another_one() {
+    const RULE: &str = "refused on >secret ~* &* +@all";
+    let _turn = turn().await;
+    let group = ClusterGroup::start_with(RedisOptions::new(), NO_FAILOVER_MS).await;
+    for server in 0..SERVERS {
+        group.add_user(server, RULE).await;
+    }
+    let fleet = Fleet::start(1, 1, &group.settings()).await;
+    let user = "username = \"refused\"\npassword = \"secret\"\n";
+    let settings = group.settings();
+    let others = settings.lines().filter(|line| !line.starts_with("password"));
+    let pool = others.fold(user.to_owned(), |pool, line| format!("{pool}{line}\n"));
+    let refused = Fleet::start(0, 1, &pool).await;
+    let primary = silent_one(&group).await;
+    let queues = queues_where(&group, &fleet, |it| it == primary).await;
+    let refuse = async {
+        tokio::time::sleep(FIRST_DUE / 4).await;
+        group.add_user(primary, "refused -@all").await;
+    };
+    let latest = latest(&queues, refuse).await;
+    figure(&format!(
+        "where one of two pumps is refused by a primary the latest job came {latest:?} after it was due"
+    ));
+    assert!(latest < LATE_WHEN_ONE_STOPS_MAX, "{latest:?}");
+    assert!(refused.all_run() && fleet.all_run());
+    group.check_world().await;
 }
