@@ -15,6 +15,7 @@ const BUCKETS: u32 = 256;
 /// Three primaries and their replicas.
 const SERVERS: usize = 6;
 const QUEUES: usize = 8;
+const BUSY_QUEUES: usize = 40;
 const JOBS: u64 = 6;
 /// When the first job is due, after it was published.
 const FIRST_DUE: Duration = Duration::from_secs(5);
@@ -34,6 +35,7 @@ async fn silent_one(group: &ClusterGroup) -> usize {
 async fn queues_where(
     group: &ClusterGroup,
     fleet: &Fleet,
+    count: usize,
     is_wanted: impl Fn(usize) -> bool,
 ) -> Vec<Queue> {
     let mut queues = Vec::new();
@@ -46,11 +48,21 @@ async fn queues_where(
         if is_wanted(group.owner_of(slot).await) {
             queues.push(queue);
         }
-        if queues.len() == QUEUES {
+        if queues.len() == count {
             break;
         }
     }
     queues
+}
+
+/// Has buckets of the silent primary run by their pumps all the time: more than there are places for runs.
+async fn keep_busy(queues: &[Queue]) {
+    let publishing = queues.iter().map(|queue| async move {
+        for delay_s in 2..12 {
+            queue.publish("busy").delay_s(delay_s).ttl_s(600).id().await;
+        }
+    });
+    futures_util::future::join_all(publishing).await;
 }
 
 /// Publishes jobs of the queues, one due each second, and consumes them. Answers how late the latest was.
@@ -87,9 +99,11 @@ async fn a_silent_primary_makes_no_job_of_another_one_late() {
     let mut group = ClusterGroup::start_with(RedisOptions::new(), NO_FAILOVER_MS).await;
     let fleet = Fleet::start(1, 1, &group.settings()).await;
     let silent = silent_one(&group).await;
-    let queues = queues_where(&group, &fleet, |primary| primary != silent).await;
+    let queues = queues_where(&group, &fleet, QUEUES, |primary| primary != silent).await;
+    let busy = queues_where(&group, &fleet, BUSY_QUEUES, |primary| primary == silent).await;
+    keep_busy(&busy).await;
     let silence = async {
-        tokio::time::sleep(FIRST_DUE / 2).await;
+        tokio::time::sleep(FIRST_DUE / 4).await;
         group.pause(silent);
     };
     let latest = latest(&queues, silence).await;
@@ -105,7 +119,7 @@ async fn a_pump_that_stops_beside_a_silent_primary_hands_the_other_buckets_over(
     let mut group = ClusterGroup::start_with(RedisOptions::new(), NO_FAILOVER_MS).await;
     let mut fleet = Fleet::start(1, 3, &group.settings()).await;
     let silent = silent_one(&group).await;
-    let queues = queues_where(&group, &fleet, |primary| primary != silent).await;
+    let queues = queues_where(&group, &fleet, QUEUES, |primary| primary != silent).await;
     let stopped = fleet.pumps.remove(0);
     let stop = async {
         tokio::time::sleep(FIRST_DUE / 2).await;
@@ -138,7 +152,7 @@ async fn a_pump_that_cannot_reach_a_primary_leaves_its_buckets_to_another_one() 
     let pool = others.fold(user.to_owned(), |pool, line| format!("{pool}{line}\n"));
     let refused = Fleet::start(0, 1, &pool).await;
     let primary = silent_one(&group).await;
-    let queues = queues_where(&group, &fleet, |it| it == primary).await;
+    let queues = queues_where(&group, &fleet, QUEUES, |it| it == primary).await;
     let refuse = async {
         tokio::time::sleep(FIRST_DUE / 4).await;
         group.add_user(primary, "refused -@all").await;
