@@ -23,6 +23,8 @@ pub const ROSTER: &str = "tg:{roster}";
 /// The time at which the roster was last called, in ms. The script of the roster adds the end of this name to that of
 /// the roster.
 pub const ROSTER_CLOCK: &str = "tg:{roster}:clock";
+/// Beside the roster: the servers that pumps on it cannot reach.
+pub const ROSTER_CUT_OFF: &str = "tg:{roster}:cut_off";
 /// Channel that tells pumps that the roster changed.
 pub const ROSTER_CHANNEL: &str = "tg:{roster}:changed";
 
@@ -170,7 +172,7 @@ impl BucketKeys {
 #[must_use]
 pub fn is_of_deployment(key: &str) -> bool {
     let families = ["tg:tokens:", "tg:units:read:", "tg:units:write:"];
-    [LAYOUT, ROSTER, ROSTER_CLOCK, LIMITS, LANES].contains(&key)
+    [LAYOUT, ROSTER, ROSTER_CLOCK, ROSTER_CUT_OFF, LIMITS, LANES].contains(&key)
         || families.iter().any(|begin| key.starts_with(begin))
 }
 

@@ -19,7 +19,7 @@ use futures_util::StreamExt;
 use tidegate_store::{Alarm, Alarms, StoreError};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 use tokio_util::time::DelayQueue;
 use tokio_util::time::delay_queue::Key;
@@ -27,7 +27,8 @@ use tokio_util::time::delay_queue::Key;
 use crate::bucket::{Agenda, Limits, Ran, run_once};
 use crate::keeper::Change;
 use crate::pump::Pool;
-use crate::run_queue::{RunQueue, Turn};
+use crate::run_queue::Turn;
+use crate::servers::{Address, Begun, Servers};
 
 /// What a bucket does when its moment has come; what is left is a backlog. A hundred such runs that only
 /// move take Redis about 30 ms.
@@ -36,8 +37,6 @@ const TIMELY_LIMITS: Limits = Limits {
     loaded: 64,
     swept: 1,
 };
-/// How many runs may be under way for each long one that may.
-const RUNS_PER_LONG_RUN: usize = 8;
 
 enum Place {
     /// In the wheel.
@@ -48,27 +47,31 @@ enum Place {
     Running { alarms: Option<Agenda> },
 }
 
-type Finished = (u16, Turn, Result<Ran, StoreError>);
+/// A run that is over.
+struct Finished {
+    bucket: u16,
+    turn: Turn,
+    server: Address,
+    ran: Result<Ran, StoreError>,
+}
 
 pub(crate) struct Conductor {
     pool: Arc<Pool>,
     wheel: DelayQueue<u16>,
-    queue: RunQueue,
+    servers: Servers,
     places: HashMap<u16, Place>,
     running: JoinSet<Finished>,
-    /// How many of those are long runs.
-    long_runs: usize,
 }
 
 impl Conductor {
     pub(crate) fn new(pool: Arc<Pool>) -> Self {
+        let servers = Servers::new(pool.config.concurrency, pool.config.retry_pause);
         Self {
             pool,
             wheel: DelayQueue::new(),
-            queue: RunQueue::default(),
+            servers,
             places: HashMap::new(),
             running: JoinSet::new(),
-            long_runs: 0,
         }
     }
 
@@ -84,16 +87,14 @@ impl Conductor {
                 () = stop.cancelled() => break,
                 Some(up) = self.wheel.next() => self.up(up.into_inner()),
                 Some(finished) = self.running.join_next() => match finished {
-                    Ok((bucket, turn, ran)) => {
-                        self.long_runs -= usize::from(turn == Turn::Backlog);
-                        self.finished(bucket, ran);
-                    }
+                    Ok(finished) => self.finished(finished),
                     // A defect: better to die and be replaced than to forget a bucket.
                     Err(error) => std::panic::resume_unwind(error.into_panic()),
                 },
                 Some(change) = changes.recv() => self.change(change),
                 Some(alarm) = alarms.next() => self.alarm(alarm),
                 () = self.pool.clock_jumped.notified() => self.look_at_all(),
+                () = at(self.servers.next_retry_at()) => {}
             }
             self.start_queued();
         }
@@ -108,42 +109,63 @@ impl Conductor {
     fn up(&mut self, bucket: u16) {
         if let Some(Place::Waiting { agenda, .. }) = self.places.get(&bucket) {
             let agenda = *agenda;
-            self.places.insert(bucket, Place::Queued { agenda });
-            self.queue.push_timely(bucket);
+            self.enqueue(bucket, agenda, Turn::Timely);
         }
+    }
+
+    fn enqueue(&mut self, bucket: u16, agenda: Agenda, turn: Turn) {
+        self.places.insert(bucket, Place::Queued { agenda });
+        self.servers
+            .push(self.pool.store.server_of(bucket), bucket, turn);
     }
 
     /// Starts what is up, as far as there is room.
     fn start_queued(&mut self) {
-        let long_runs_max = self.pool.config.concurrency;
-        while self.running.len() < long_runs_max * RUNS_PER_LONG_RUN {
-            let Some((bucket, turn)) = self.queue.pop(self.long_runs < long_runs_max) else {
-                return;
-            };
+        while let Some(begun) = self.servers.pop(Instant::now()) {
             // A bucket that was lost and gained meanwhile is in the queue twice, or waits.
-            if let Some(Place::Queued { agenda }) = self.places.get(&bucket) {
-                let agenda = *agenda;
-                self.places.insert(bucket, Place::Running { alarms: None });
-                self.start(bucket, agenda, turn);
+            let Begun {
+                bucket,
+                turn,
+                server,
+            } = begun;
+            match self.places.get(&bucket) {
+                Some(Place::Queued { agenda }) => {
+                    let agenda = *agenda;
+                    self.places.insert(bucket, Place::Running { alarms: None });
+                    self.start(bucket, agenda, turn, server);
+                }
+                _ => self.servers.dropped(&server, turn),
             }
         }
     }
 
-    fn start(&mut self, bucket: u16, agenda: Agenda, turn: Turn) {
+    fn start(&mut self, bucket: u16, agenda: Agenda, turn: Turn, server: Address) {
         let pool = Arc::clone(&self.pool);
         let limits = Limits::of(&pool.config);
         let limits = match turn {
             Turn::Timely => limits.min(TIMELY_LIMITS),
             Turn::Backlog => limits,
         };
-        self.long_runs += usize::from(turn == Turn::Backlog);
         self.running.spawn(async move {
             let ran = run_once(&pool, bucket, agenda, limits).await;
-            (bucket, turn, ran)
+            Finished {
+                bucket,
+                turn,
+                server,
+                ran,
+            }
         });
     }
 
-    fn finished(&mut self, bucket: u16, ran: Result<Ran, StoreError>) {
+    fn finished(&mut self, finished: Finished) {
+        let Finished {
+            bucket,
+            turn,
+            server,
+            ran,
+        } = finished;
+        let is_away = matches!(ran, Err(StoreError::Unavailable { .. }));
+        self.servers.ended(&server, turn, is_away);
         let Some(Place::Running { alarms }) = self.places.get(&bucket) else {
             return;
         };
@@ -157,13 +179,17 @@ impl Conductor {
             Err(error) => {
                 self.pool.measures.failed();
                 tracing::debug!(%error, bucket, "run failed");
-                Agenda::all_now(Instant::now() + self.pool.config.retry_pause)
+                match is_away {
+                    // Its server decides when it is tried again.
+                    true => Agenda::all_now(Instant::now()),
+                    false => Agenda::all_now(Instant::now() + self.pool.config.retry_pause),
+                }
             }
         };
         let agenda = alarms.map_or(agenda, |alarms| agenda.merged(alarms));
         if agenda.next() <= Instant::now() {
-            self.places.insert(bucket, Place::Queued { agenda });
-            self.queue.push_backlog(bucket);
+            let turn = if is_away { turn } else { Turn::Backlog };
+            self.enqueue(bucket, agenda, turn);
         } else {
             self.wait(bucket, agenda);
         }
@@ -194,11 +220,20 @@ impl Conductor {
                 let at = Instant::now() + Duration::from_millis(in_ms);
                 self.look_at(bucket, Agenda::nothing(&self.pool.config).with(verb, at));
             }
-            Alarm::RosterChanged => self.pool.look_again.notify_one(),
+            Alarm::RosterChanged => self.pool.roster_changed.notify_one(),
             Alarm::Resubscribed => {
-                self.pool.look_again.notify_one();
+                self.pool.roster_changed.notify_one();
+                self.sort_queued();
                 self.look_at_all();
             }
+        }
+    }
+
+    /// Buckets may be on other servers than when they were queued.
+    fn sort_queued(&mut self) {
+        for (bucket, turn) in self.servers.take_queued() {
+            let server = self.pool.store.server_of(bucket);
+            self.servers.push(server, bucket, turn);
         }
     }
 
@@ -226,5 +261,13 @@ impl Conductor {
             }
             None => {}
         }
+    }
+}
+
+/// Waits until then; for ever if there is no such moment.
+async fn at(moment: Option<Instant>) {
+    match moment {
+        Some(moment) => sleep_until(moment).await,
+        None => std::future::pending().await,
     }
 }

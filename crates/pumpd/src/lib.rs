@@ -19,7 +19,6 @@
 
 mod audit;
 mod bucket;
-mod clock_watch;
 mod conductor;
 mod config;
 mod daemon;
@@ -27,7 +26,11 @@ mod keeper;
 mod measures;
 mod membership;
 mod pump;
+mod reach;
+mod roster;
 mod run_queue;
+mod server_watch;
+mod servers;
 mod share;
 
 pub use audit::AuditFlags;

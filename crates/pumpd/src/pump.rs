@@ -11,11 +11,11 @@ use tokio_util::sync::CancellationToken;
 use ulid::Ulid;
 
 use crate::PumpConfig;
-use crate::clock_watch;
 use crate::conductor::Conductor;
 use crate::keeper::Keeper;
 use crate::measures::Measures;
 use crate::membership::Membership;
+use crate::server_watch;
 
 /// How long a pump may take to stop. Redis may not answer, and each call would then wait for its own timeout.
 /// Shorter than `TimeoutStopSec` in `deploy/systemd/tidegate-pumpd.service`.
@@ -30,12 +30,16 @@ pub(crate) struct Pool {
     pub(crate) config: PumpConfig,
     pub(crate) measures: Measures,
     pub(crate) membership: Membership,
-    /// Told when there is reason to look at roster and leases again.
+    /// Told when there is reason to look at leases again.
     pub(crate) look_again: Notify,
+    /// Told when somebody joined or left the roster, or may have.
+    pub(crate) roster_changed: Notify,
     /// Told when buckets may have to be looked at earlier than planned, as the clock of a server was set forward.
     pub(crate) clock_jumped: Notify,
     /// Buckets that we believed to lead and that Redis said we do not.
     doubted: Mutex<BTreeSet<u16>>,
+    /// Servers that have not answered for longer than the lease.
+    cut_off: Mutex<Vec<Arc<str>>>,
 }
 
 impl Pool {
@@ -48,6 +52,25 @@ impl Pool {
     /// What is to be looked at again; from now on that is nothing.
     pub(crate) fn take_doubted(&self) -> BTreeSet<u16> {
         std::mem::take(&mut *self.doubted())
+    }
+
+    /// Notes which servers have not answered for longer than the lease. The roster is told of a change at once.
+    pub(crate) fn set_cut_off(&self, servers: Vec<Arc<str>>) {
+        let mut known = self.cut_off.lock().unwrap_or_else(PoisonError::into_inner);
+        if *known != servers {
+            tracing::warn!(
+                ?servers,
+                "servers that do not answer; others may lead their buckets"
+            );
+            *known = servers;
+            self.roster_changed.notify_one();
+        }
+    }
+
+    /// Servers that have not answered for longer than the lease.
+    pub(crate) fn cut_off(&self) -> Vec<Arc<str>> {
+        let servers = self.cut_off.lock().unwrap_or_else(PoisonError::into_inner);
+        servers.clone()
     }
 
     fn doubted(&self) -> MutexGuard<'_, BTreeSet<u16>> {
@@ -85,8 +108,10 @@ pub(crate) async fn run(
         measures: Measures::new(name),
         membership,
         look_again: Notify::new(),
+        roster_changed: Notify::new(),
         clock_jumped: Notify::new(),
         doubted: Mutex::default(),
+        cut_off: Mutex::default(),
     });
     let (changes, changed) = mpsc::unbounded_channel();
     let keeper = Keeper::new(Arc::clone(&pool), changes);
@@ -97,14 +122,14 @@ pub(crate) async fn run(
             conductor.run(changed, alarms, stop.clone())
         )
     };
-    let watching = clock_watch::watch(pool);
+    let watching = server_watch::watch(pool);
     let limit = async {
         stop.cancelled().await;
         sleep(STOP_MAX).await;
     };
     tokio::select! {
         _ = pumping => {}
-        () = watching => {}
+        never = watching => match never {},
         () = limit => tracing::warn!(
             pool = name,
             "timed out handing buckets back: other pumps take them when the membership expires"

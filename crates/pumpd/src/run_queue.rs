@@ -23,14 +23,28 @@ pub(crate) struct RunQueue {
 }
 
 impl RunQueue {
-    /// The moment of this bucket has come.
-    pub(crate) fn push_timely(&mut self, bucket: u16) {
-        self.timely.push_back(bucket);
+    /// It is this bucket's turn.
+    pub(crate) fn push(&mut self, bucket: u16, turn: Turn) {
+        self.of(turn).push_back(bucket);
     }
 
-    /// This bucket was run just now and has more to do.
-    pub(crate) fn push_backlog(&mut self, bucket: u16) {
-        self.backlog.push_back(bucket);
+    /// Whether no bucket is up.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.timely.is_empty() && self.backlog.is_empty()
+    }
+
+    /// All that are up; none is then.
+    pub(crate) fn take(&mut self) -> Vec<(u16, Turn)> {
+        let timely = self.timely.drain(..).map(|bucket| (bucket, Turn::Timely));
+        let backlog = self.backlog.drain(..).map(|bucket| (bucket, Turn::Backlog));
+        timely.chain(backlog).collect()
+    }
+
+    fn of(&mut self, turn: Turn) -> &mut VecDeque<u16> {
+        match turn {
+            Turn::Timely => &mut self.timely,
+            Turn::Backlog => &mut self.backlog,
+        }
     }
 
     /// The next to run; not one of the backlog unless that may be.
@@ -42,11 +56,8 @@ impl RunQueue {
             (true, false) => &[Turn::Timely, Turn::Backlog],
         };
         turns.iter().find_map(|&turn| {
-            let queue = match turn {
-                Turn::Timely => &mut self.timely,
-                Turn::Backlog => &mut self.backlog,
-            };
-            queue.pop_front().map(|bucket| (bucket, turn))
+            let bucket = self.of(turn).pop_front()?;
+            Some((bucket, turn))
         })
     }
 }
@@ -59,10 +70,10 @@ mod tests {
     fn who_is_due_goes_before_a_backlog_which_goes_on_all_the_same() {
         let mut queue = RunQueue::default();
         for bucket in 0..4 {
-            queue.push_backlog(bucket);
+            queue.push(bucket, Turn::Backlog);
         }
         for bucket in 10..14 {
-            queue.push_timely(bucket);
+            queue.push(bucket, Turn::Timely);
         }
         let order: Vec<(u16, Turn)> = std::iter::from_fn(|| queue.pop(true)).collect();
         let buckets: Vec<u16> = order.iter().map(|(bucket, _)| *bucket).collect();
@@ -75,9 +86,9 @@ mod tests {
     #[test]
     fn while_no_more_of_the_backlog_may_run_those_that_are_due_do() {
         let mut queue = RunQueue::default();
-        queue.push_backlog(0);
+        queue.push(0, Turn::Backlog);
         for bucket in 10..20 {
-            queue.push_timely(bucket);
+            queue.push(bucket, Turn::Timely);
         }
         let order: Vec<(u16, Turn)> = std::iter::from_fn(|| queue.pop(false)).collect();
         assert_eq!(order.len(), 10);

@@ -54,7 +54,9 @@ impl std::fmt::Display for Unavailable {
 }
 
 impl StoreError {
-    pub(crate) fn timed_out(after: Duration) -> Self {
+    /// The caller gave it up.
+    #[must_use]
+    pub fn timed_out(after: Duration) -> Self {
         Self::away(format!("no answer within {after:?}"))
     }
 

@@ -113,6 +113,14 @@ impl Store {
         placement::bucket_of(queue, number, self.buckets())
     }
 
+    /// The address of the server that has a bucket, if anybody has it who can be reached. On a cluster it changes when slots
+    /// move or a replica is promoted.
+    #[must_use]
+    pub fn server_of(&self, bucket: u16) -> Option<Arc<str>> {
+        let server = self.inner.link.server_of(&self.keys(bucket).lock())?;
+        Some(Arc::clone(&server.address))
+    }
+
     /// The lane of a queue, of its first `lanes`, that is in this bucket.
     #[must_use]
     pub fn lane_in(&self, bucket: u16, queue: &QueueKey, lanes: u16) -> Option<u16> {

@@ -1,16 +1,15 @@
 //! What the clocks of servers show.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
 
 use crate::Store;
 
-/// One look at the clock of a server.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// What a server answered to a look at its clock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ServerTime {
-    /// The address of the server.
-    pub server: String,
     /// What its clock showed, in ms since 1970.
     pub now_ms: u64,
     /// When it was asked.
@@ -20,21 +19,21 @@ pub struct ServerTime {
 }
 
 impl Store {
-    /// Looks at the clock of each server that has keys. One that does not answer within `limit` is left out.
-    pub async fn server_times(&self, limit: Duration) -> Vec<ServerTime> {
+    /// Looks at the clock of each server that has keys. Answers their addresses, and nothing for one that does not answer
+    /// within `limit`.
+    pub async fn server_times(&self, limit: Duration) -> Vec<(Arc<str>, Option<ServerTime>)> {
         let servers = self.inner.link.servers();
         let looks = servers.into_iter().map(|server| async move {
             let (time, sent_at) = (redis::cmd("TIME"), Instant::now());
             let answer = server.session(limit).command::<(u64, u64)>(&time).await;
             server.measures.called("TIME", sent_at, answer.is_ok());
-            let (seconds, micros) = answer.ok()?;
-            Some(ServerTime {
-                server: server.address(),
+            let time = answer.ok().map(|(seconds, micros)| ServerTime {
                 now_ms: seconds * 1000 + micros / 1000,
                 sent_at,
                 received_at: Instant::now(),
-            })
+            });
+            (Arc::clone(&server.address), time)
         });
-        join_all(looks).await.into_iter().flatten().collect()
+        join_all(looks).await
     }
 }

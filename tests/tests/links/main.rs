@@ -9,6 +9,7 @@ mod cluster;
 mod cluster_audit;
 mod cluster_consumers;
 mod cluster_failover;
+mod cluster_pumps;
 mod cluster_tls;
 mod direct;
 mod durability;

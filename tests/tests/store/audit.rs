@@ -36,7 +36,7 @@ async fn world() -> World {
     let fixture = fixture().await;
     fixture
         .store
-        .roster_join(TOKEN, MEMBERSHIP_MS)
+        .roster_join(TOKEN, MEMBERSHIP_MS, &[])
         .await
         .unwrap();
     let publish = async |new: NewJob| fixture.publish(START, new).await;

@@ -246,7 +246,7 @@ async fn a_dead_pump_leaves_the_roster_in_its_time_whatever_the_clock_was_set_to
     const BACK_MS: u64 = 60_000;
     let f = fixture().await;
     let join = async |now_ms: u64, pump: &str, ttl_ms: u64| {
-        let roster = f.store.at(now_ms).roster_join(pump, ttl_ms).await.unwrap();
+        let roster = f.store.at(now_ms).roster_join(pump, ttl_ms, &[]).await.unwrap();
         (roster.instances, roster.next_end_in_ms, roster.is_new)
     };
     let listed =
@@ -278,10 +278,10 @@ async fn a_dead_pump_leaves_the_roster_in_its_time_whatever_the_clock_was_set_to
 async fn the_locks_of_a_dead_pump_are_free_in_time_whatever_the_clock_was_set_to() {
     let f = fixture().await;
     let ahead = f.store.at(START + 60_000);
-    ahead.roster_join(TOKEN, 3000).await.unwrap();
+    ahead.roster_join(TOKEN, 3000, &[]).await.unwrap();
     let take = async |now_ms: u64| {
         let store = f.store.at(now_ms);
-        let roster = store.roster_join("other", 3000).await.unwrap();
+        let roster = store.roster_join("other", 3000, &[]).await.unwrap();
         let taken = store.lease_acquire(0, "other", &roster.instances).await;
         taken.unwrap()
     };
@@ -297,7 +297,7 @@ async fn an_audit_after_the_clock_was_set_back_finds_every_chunk_swept_in_time()
     f.publish(START, expiring("gone", 1)).await;
     f.publish(START, expiring("kept", 100)).await;
     assert_eq!(f.sweep(START + 1).await, 1);
-    f.store.roster_join(TOKEN, 3_600_000).await.unwrap();
+    f.store.roster_join(TOKEN, 3_600_000, &[]).await.unwrap();
     let options = AuditOptions {
         buckets: vec![],
         repair: false,
@@ -323,6 +323,6 @@ async fn a_roster_clock_that_is_no_number_keeps_no_pump_off_the_roster() {
     let mut set = redis::cmd("SET");
     let set = set.arg("tg:{roster}:clock").arg("x");
     set.exec(&mut f.connection()).unwrap();
-    let roster = f.store.at(START).roster_join("pump", 3000).await.unwrap();
+    let roster = f.store.at(START).roster_join("pump", 3000, &[]).await.unwrap();
     assert_eq!(roster.instances, ["pump"]);
 }

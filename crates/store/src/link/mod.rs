@@ -33,7 +33,7 @@ pub(crate) use server::{Server, Session, bounded};
 pub(crate) use shares::Share;
 
 use crate::{ConnectError, StoreConfig, StoreError};
-use cluster::{Cluster, Topology};
+use cluster::{Cluster, Slot, Topology};
 use follow::Follower;
 use route::Route;
 
@@ -99,6 +99,15 @@ impl Link {
             Self::Direct(server) => vec![Arc::clone(server)],
             Self::Sentinel { master, .. } => vec![Arc::clone(&master.borrow())],
             Self::Cluster(cluster) => cluster.topology().0.servers(),
+        }
+    }
+
+    /// The server that has a key, if anybody has it who can be reached.
+    pub(crate) fn server_of(&self, key: &str) -> Option<Arc<Server>> {
+        match self {
+            Self::Direct(server) => Some(Arc::clone(server)),
+            Self::Sentinel { master, .. } => Some(Arc::clone(&master.borrow())),
+            Self::Cluster(cluster) => cluster.server_of(Slot::of(key.as_bytes())),
         }
     }
 

@@ -1,6 +1,7 @@
 //! One server: how it is reached, and a connection to it.
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use redis::aio::{ConnectionManager, ConnectionManagerConfig};
@@ -37,6 +38,8 @@ pub(crate) struct Server {
     /// What waits for copies goes over connections of its own, since it blocks them.
     pub(crate) barriers: Barriers,
     pub(crate) measures: Measures,
+    /// Where it is, as logs name it.
+    pub(crate) address: Arc<str>,
 }
 
 /// A connection, and the longest wait for an answer on it.
@@ -90,6 +93,7 @@ impl Endpoint {
         let node = self.client.get_connection_info().addr().to_string();
         Ok(Server {
             client: self.client,
+            address: node.as_str().into(),
             measures: Measures::new(node),
             line: opening.await?,
             large_transfers,
@@ -108,11 +112,6 @@ impl Server {
             }
             _ => None,
         }
-    }
-
-    /// Where it is, as logs name it.
-    pub(crate) fn address(&self) -> String {
-        self.client.get_connection_info().addr().to_string()
     }
 
     /// The connection that a call goes over.

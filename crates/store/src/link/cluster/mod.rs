@@ -24,6 +24,7 @@ use std::time::Duration;
 use tokio::sync::{Notify, watch};
 
 pub(crate) use passage::Passage;
+pub(crate) use slot::Slot;
 pub(crate) use topology::Topology;
 
 use super::route::{Access, Place};
@@ -31,7 +32,6 @@ use super::server::Server;
 use crate::{ConnectError, StoreConfig, StoreError};
 use follow::Follower;
 use nodes::Nodes;
-use slot::Slot;
 
 /// The servers of a cluster, and which of them has which keys.
 pub(crate) struct Cluster {
@@ -83,7 +83,7 @@ impl Cluster {
         self.look.notify_one();
     }
 
-    fn server_of(&self, slot: Slot) -> Option<Arc<Server>> {
+    pub(crate) fn server_of(&self, slot: Slot) -> Option<Arc<Server>> {
         self.topology.borrow().server_of(slot).cloned()
     }
 
