@@ -143,7 +143,11 @@ impl Keeper {
         self.unsettled.extend(&buckets);
         let calls = self.calls(&buckets, |pool, bucket| {
             let holders = reach.holders(bucket);
-            async move { pool.store.lease_acquire(bucket, &pool.token, &holders).await }
+            async move {
+                pool.store
+                    .lease_acquire(bucket, &pool.token, &holders)
+                    .await
+            }
         });
         let calls = calls.await;
         for (bucket, leased) in &calls.answered {

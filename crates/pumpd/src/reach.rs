@@ -27,7 +27,8 @@ impl<'a> Reach<'a> {
     /// Whether an instance is not known to be cut off from the server of a bucket.
     pub(crate) fn can_reach(&self, instance: &str, bucket: u16) -> bool {
         let server = self.servers.get(usize::from(bucket));
-        let (Some(Some(server)), Some(cut_off)) = (server, self.members.cut_off.get(instance)) else {
+        let (Some(Some(server)), Some(cut_off)) = (server, self.members.cut_off.get(instance))
+        else {
             return true;
         };
         !cut_off.iter().any(|it| **it == **server)

@@ -107,7 +107,9 @@ async fn a_silent_primary_makes_no_job_of_another_one_late() {
         group.pause(silent);
     };
     let latest = latest(&queues, silence).await;
-    figure(&format!("beside a silent primary the latest job came {latest:?} after it was due"));
+    figure(&format!(
+        "beside a silent primary the latest job came {latest:?} after it was due"
+    ));
     assert!(latest < LATE_MAX, "{latest:?}");
     group.resume(silent);
     drop(fleet);
@@ -148,7 +150,9 @@ async fn a_pump_that_cannot_reach_a_primary_leaves_its_buckets_to_another_one() 
     let fleet = Fleet::start(1, 1, &group.settings()).await;
     let user = "username = \"refused\"\npassword = \"secret\"\n";
     let settings = group.settings();
-    let others = settings.lines().filter(|line| !line.starts_with("password"));
+    let others = settings
+        .lines()
+        .filter(|line| !line.starts_with("password"));
     let pool = others.fold(user.to_owned(), |pool, line| format!("{pool}{line}\n"));
     let refused = Fleet::start(0, 1, &pool).await;
     let primary = silent_one(&group).await;

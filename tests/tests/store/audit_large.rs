@@ -29,7 +29,11 @@ async fn publish(fixture: &Fixture) {
 #[tokio::test]
 async fn a_bucket_of_200_000_jobs_is_audited_in_short_calls() {
     let fixture = fixture().await;
-    fixture.store.roster_join(TOKEN, 3_600_000, &[]).await.unwrap();
+    fixture
+        .store
+        .roster_join(TOKEN, 3_600_000, &[])
+        .await
+        .unwrap();
     publish(&fixture).await;
     let mut connection = fixture.connection();
     let mut run = |command: &[&str]| -> redis::Value {

@@ -246,7 +246,12 @@ async fn a_dead_pump_leaves_the_roster_in_its_time_whatever_the_clock_was_set_to
     const BACK_MS: u64 = 60_000;
     let f = fixture().await;
     let join = async |now_ms: u64, pump: &str, ttl_ms: u64| {
-        let roster = f.store.at(now_ms).roster_join(pump, ttl_ms, &[]).await.unwrap();
+        let roster = f
+            .store
+            .at(now_ms)
+            .roster_join(pump, ttl_ms, &[])
+            .await
+            .unwrap();
         (roster.instances, roster.next_end_in_ms, roster.is_new)
     };
     let listed =
@@ -323,6 +328,11 @@ async fn a_roster_clock_that_is_no_number_keeps_no_pump_off_the_roster() {
     let mut set = redis::cmd("SET");
     let set = set.arg("tg:{roster}:clock").arg("x");
     set.exec(&mut f.connection()).unwrap();
-    let roster = f.store.at(START).roster_join("pump", 3000, &[]).await.unwrap();
+    let roster = f
+        .store
+        .at(START)
+        .roster_join("pump", 3000, &[])
+        .await
+        .unwrap();
     assert_eq!(roster.instances, ["pump"]);
 }

@@ -104,8 +104,14 @@ async fn the_roster_lists_the_living() {
         (vec!["a".into(), "b".into()], 1000)
     );
     let later = f.store.at(START + 1000);
-    assert_eq!(later.roster_join("b", 3000, &[]).await.unwrap().instances, ["b"]);
-    assert!(later.roster_join("a", 10, &[]).await.unwrap().is_new, "again");
+    assert_eq!(
+        later.roster_join("b", 3000, &[]).await.unwrap().instances,
+        ["b"]
+    );
+    assert!(
+        later.roster_join("a", 10, &[]).await.unwrap().is_new,
+        "again"
+    );
     later.roster_leave("a").await.unwrap();
     later.roster_leave("b").await.unwrap();
     let roster = later.roster_join("c", 500, &[]).await.unwrap();
