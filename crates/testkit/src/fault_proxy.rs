@@ -181,7 +181,7 @@ async fn connect(shared: Arc<Shared>, mut client: TcpStream, number: u64) {
             )
         };
         tokio::select! {
-            // What may pass since the same moment does not.
+            // After a cut nothing passes, whatever may pass from then on.
             biased;
             _ = cuts.changed() => true,
             ended = carrying => ended.is_err(),

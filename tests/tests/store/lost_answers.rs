@@ -48,9 +48,12 @@ async fn publish_fails_and_stores_one_job(
             ready => Err(ready),
         })
         .await;
+        // In this order: nothing of the answer passes before the cut.
+        for proxy in proxies {
+            proxy.cut();
+        }
         for proxy in proxies {
             proxy.set(Weather::default());
-            proxy.cut();
         }
     };
     let jobs = [job("b")];
