@@ -106,10 +106,9 @@ pub(super) async fn reshard(site: &Site, fault: &Fault) -> Vec<Episode> {
     }
     // What moves is not waited for, whatever its publish was: with the next failover it could be lost.
     group.until_replicated().await;
-    vec![match pause_ms {
-        0 => begun.end(format!("{moves} slots moved")),
-        _ => begun.end_excusing(format!("{moves} slots moved slowly"), RECOVERY),
-    }]
+    let how = if pause_ms == 0 { "" } else { " slowly" };
+    // Calls wait while the keys that they are about are on their way, some of them several times.
+    vec![begun.end_excusing(format!("{moves} slots moved{how}"), RECOVERY)]
 }
 
 /// Those of the run's queues, and that of the list of pumps.
