@@ -70,6 +70,16 @@ struct Calls<T> {
     error: Option<StoreError>,
 }
 
+impl<T> Calls<T> {
+    const fn none() -> Self {
+        Self {
+            answered: Vec::new(),
+            failed: Vec::new(),
+            error: None,
+        }
+    }
+}
+
 impl Keeper {
     pub(crate) fn new(pool: Arc<Pool>, changes: mpsc::UnboundedSender<Change>) -> Self {
         Self {
@@ -185,11 +195,7 @@ impl Keeper {
                 call(Arc::clone(&pool), bucket)
             })
         });
-        let mut all = Calls {
-            answered: Vec::new(),
-            failed: Vec::new(),
-            error: None,
-        };
+        let mut all = Calls::none();
         for calls in join_all(servers).await {
             all.answered.extend(calls.answered);
             all.failed.extend(calls.failed);
@@ -248,11 +254,7 @@ async fn calls_on_one_server<T, F>(
 where
     F: Future<Output = Result<T, StoreError>>,
 {
-    let mut calls = Calls {
-        answered: Vec::new(),
-        failed: Vec::new(),
-        error: None,
-    };
+    let mut calls = Calls::none();
     for chunk in buckets.chunks(CALLS_AT_ONCE) {
         if calls.error.is_some() {
             calls.failed.extend(chunk);

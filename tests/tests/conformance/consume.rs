@@ -197,7 +197,7 @@ async fn a_list_of_queues_may_be_long_repeat_names_and_have_gaps() {
             > PUT /api/$ns/q2
             < 201 {"job_id":"$id:e","msg":"published"}
             > GET /api/$ns/q1%2Cq2
-            < 200 {"attributes":null,"data":"","elapsed_ms":$int,"job_id":"$e","msg":"new job","namespace":"$ns","queue":"q2","remain_tries":0,"ttl":$int}
+            < 200 {"attributes":null,"data":"","elapsed_ms":$int,"job_id":"$e","msg":"new job","namespace":"$ns","queue":"q2","remain_tries":0,"ttl":86400}
             "#,
         )
         .await;

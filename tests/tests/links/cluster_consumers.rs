@@ -9,7 +9,7 @@ use crate::turn;
 
 const LIMIT: Duration = Duration::from_secs(30);
 /// No replica is promoted while a test runs.
-const NO_FAILOVER_MS: u32 = 600_000;
+pub(crate) const NO_FAILOVER_MS: u32 = 600_000;
 /// Enough for each primary to have some.
 const NAMESPACES: usize = 12;
 /// A revocation ends waits within one second. The rest is room for a busy machine.
@@ -92,7 +92,7 @@ async fn publish_anywhere(queue: &Queue) -> Result<(), String> {
 }
 
 /// A primary that has none of these keys.
-async fn primary_without(group: &ClusterGroup, keys: &[&str]) -> usize {
+pub(crate) async fn primary_without(group: &ClusterGroup, keys: &[&str]) -> usize {
     for primary in group.primaries().await {
         let client = redis::Client::open(group.url(primary)).unwrap();
         let mut connection = client.get_multiplexed_async_connection().await.unwrap();

@@ -3,17 +3,14 @@
 use std::time::{Duration, Instant};
 
 use tidegate_core::JobId;
-use tidegate_core::keys::LANES;
+use tidegate_core::keys::{LIMITS, ROSTER};
 use tidegate_testkit::{ClusterGroup, Queue, RedisOptions, figure};
 
+use crate::cluster_consumers::{NO_FAILOVER_MS, primary_without};
 use crate::fleet::Fleet;
 use crate::turn;
 
-/// No replica is promoted while a test runs.
-const NO_FAILOVER_MS: u32 = 600_000;
 const BUCKETS: u32 = 256;
-/// Three primaries and their replicas.
-const SERVERS: usize = 6;
 const QUEUES: usize = 8;
 const BUSY_QUEUES: usize = 40;
 const JOBS: u64 = 6;
@@ -28,7 +25,7 @@ const LATE_WHEN_ONE_STOPS_MAX: Duration = Duration::from_secs(2);
 
 /// A primary that has neither the tokens, nor the limits, nor the roster of the pumps.
 async fn silent_one(group: &ClusterGroup) -> usize {
-    group.owner_of(group.slot_of(LANES).await).await
+    primary_without(group, &["tg:tokens:default/shop", LIMITS, ROSTER]).await
 }
 
 /// Queues whose jobs are on a primary of this kind.
@@ -144,7 +141,7 @@ async fn a_pump_that_cannot_reach_a_primary_leaves_its_buckets_to_another_one() 
     const RULE: &str = "refused on >secret ~* &* +@all";
     let _turn = turn().await;
     let group = ClusterGroup::start_with(RedisOptions::new(), NO_FAILOVER_MS).await;
-    for server in 0..SERVERS {
+    for server in 0..group.servers.len() {
         group.add_user(server, RULE).await;
     }
     let fleet = Fleet::start(1, 1, &group.settings()).await;
