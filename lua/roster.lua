@@ -6,7 +6,7 @@
 -- ARGV[2] now      ms, '' = Redis's clock
 -- ARGV[3] instance name of the pump
 -- ARGV[4] ttl_ms   membership from now on; 0 = leave
--- ARGV[5] channel  told when somebody joins or leaves, or can reach other servers than before
+-- ARGV[5] channel  gets a message when a pump joins, leaves, or changes its cut_off
 -- ARGV[6] cut_off  addresses of servers that the pump cannot reach, one a line
 -- Returns ok → 1 if the pump was not on it else 0, ms until the next membership ends, the live instances, then
 --              instance and servers of those that cannot reach some
@@ -44,12 +44,13 @@ for i, value in ipairs(redis.call('ZRANGE', KEYS[1], 0, -1, 'WITHSCORES')) do
   end
 end
 local cut_off_pairs = redis.call('HGETALL', cut_offs)
-local told = {}
+local members_cut_off = {}
 for i = 1, #cut_off_pairs, 2 do
   if is_living[cut_off_pairs[i]] then
-    told[#told + 1], told[#told + 2] = cut_off_pairs[i], cut_off_pairs[i + 1]
+    members_cut_off[#members_cut_off + 1] = cut_off_pairs[i]
+    members_cut_off[#members_cut_off + 1] = cut_off_pairs[i + 1]
   else
     redis.call('HDEL', cut_offs, cut_off_pairs[i])
   end
 end
-return { 'ok', joined, (first_end or now_ms) - now_ms, living, told }
+return { 'ok', joined, (first_end or now_ms) - now_ms, living, members_cut_off }

@@ -79,7 +79,7 @@ pub struct PumpConfig {
     /// Pause after Redis failed a call.
     #[serde(with = "humantime_serde")]
     pub retry_pause: Duration,
-    /// Buckets with a backlog that are worked on at the same time, and an eighth of all that are.
+    /// Buckets with a backlog that are worked on at the same time on a server. Up to eight times as many run in all.
     pub concurrency: usize,
     /// Due hints that one call looks at; it holds Redis for about 2 to 4 µs each.
     pub move_limit: u64,

@@ -30,11 +30,11 @@ pub(crate) struct Pool {
     pub(crate) config: PumpConfig,
     pub(crate) measures: Measures,
     pub(crate) membership: Membership,
-    /// Told when there is reason to look at leases again.
+    /// Notified when the leases must be checked again.
     pub(crate) look_again: Notify,
-    /// Told when somebody joined or left the roster, or may have.
+    /// Notified when the roster has changed, or may have.
     pub(crate) roster_changed: Notify,
-    /// Told when buckets may have to be looked at earlier than planned, as the clock of a server was set forward.
+    /// Notified when the clock of a server was set forward: timers may be due earlier than planned.
     pub(crate) clock_jumped: Notify,
     /// Buckets that we believed to lead and that Redis said we do not.
     doubted: Mutex<BTreeSet<u16>>,
@@ -54,14 +54,17 @@ impl Pool {
         std::mem::take(&mut *self.doubted())
     }
 
-    /// Notes which servers have not answered for longer than the lease. The roster is told of a change at once.
+    /// Sets which servers have not answered for longer than the lease. A change is published on the roster at once.
     pub(crate) fn set_cut_off(&self, servers: Vec<Arc<str>>) {
         let mut known = self.cut_off.lock().unwrap_or_else(PoisonError::into_inner);
         if *known != servers {
-            tracing::warn!(
-                ?servers,
-                "servers that do not answer; others may lead their buckets"
-            );
+            match servers.is_empty() {
+                true => tracing::info!("all servers of Redis answer again"),
+                false => tracing::warn!(
+                    ?servers,
+                    "servers of Redis do not answer this pump: others may lead their buckets, check the way to them"
+                ),
+            }
             *known = servers;
             self.roster_changed.notify_one();
         }

@@ -6,7 +6,7 @@ use tidegate_store::Store;
 
 use crate::roster::Members;
 
-/// What the roster told, for the servers that the buckets are on now.
+/// The members of the roster, and the server of each bucket.
 #[derive(Debug)]
 pub(crate) struct Reach<'a> {
     members: &'a Members,

@@ -17,7 +17,7 @@ use crate::pump::Pool;
 /// Between two tries to join while Redis does not answer.
 const RETRY_PAUSE: Duration = Duration::from_millis(200);
 
-/// What the roster told last.
+/// The reply of the last call of `roster`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Members {
     pub(crate) instances: Arc<[String]>,

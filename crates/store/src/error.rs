@@ -54,7 +54,7 @@ impl std::fmt::Display for Unavailable {
 }
 
 impl StoreError {
-    /// The caller gave it up.
+    /// No answer came within this time. Whether Redis carried the call out is unknown.
     #[must_use]
     pub fn timed_out(after: Duration) -> Self {
         Self::away(format!("no answer within {after:?}"))

@@ -1,4 +1,4 @@
-//! When consumers asked for the jobs of a queue. While nobody does, no job of it is late.
+//! When consumers requested jobs of a queue. Time without such a request does not count as lateness.
 
 use std::collections::HashMap;
 
@@ -27,7 +27,7 @@ impl Asked {
         Self(by_queue)
     }
 
-    /// The times from a moment on in which nobody asked, in their order. The last one never ends.
+    /// The spans after a moment without a request, in order. The last one ends at `Moment::MAX`.
     pub(super) fn pauses(&self, queue: u16, since: Moment) -> Vec<Span> {
         let mut pauses = Vec::new();
         let mut from = since;
@@ -43,7 +43,7 @@ impl Asked {
         pauses
     }
 
-    /// For how long somebody asked in this time.
+    /// The time with at least one request in this span, in µs.
     pub(super) fn time_within(&self, queue: u16, during: Span) -> u64 {
         let asked = self.0.get(&queue).into_iter().flatten();
         let within = asked.map(|asked| {

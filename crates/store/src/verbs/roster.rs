@@ -60,8 +60,8 @@ impl Store {
         let is_new = reply.flag()?;
         let next_end_in_ms = reply.count()?;
         let instances = reply.texts()?;
-        let told = reply.texts()?;
-        let cut_off = told.chunks_exact(2).map(|pair| {
+        let pairs = reply.texts()?;
+        let cut_off = pairs.chunks_exact(2).map(|pair| {
             let servers = pair[1].lines().map(str::to_owned).collect();
             (pair[0].clone(), servers)
         });

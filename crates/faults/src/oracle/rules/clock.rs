@@ -16,7 +16,7 @@ pub(super) fn never_late(story: &Story<'_>, context: Context<'_>, verdict: &mut 
     if !is_first || !context.windows.keeps_time(published) {
         return;
     }
-    // A job of one try that nobody was seen to take may have died and be there again.
+    // A job with one attempt may have been delivered unseen, died, and been respawned.
     let life = Span {
         from: published.from,
         to: first.span.to,

@@ -33,7 +33,7 @@ fn a_job_from_before_is_not_late_once_the_clock_is_right_again() {
     came(6200 * MS).expect(&[Defect::Late]);
 }
 
-/// Somebody who hung up took it, it died of that, and it was respawned.
+/// A consumer that hung up used its only attempt; then it was respawned.
 #[test]
 fn a_job_that_died_and_was_respawned_comes_when_it_was_respawned() {
     let tale = tale().publish(terms(0, 0, 1));

@@ -33,7 +33,7 @@ fn an_open_end_excuses_a_loss_until_the_job_is_seen_again() {
         .expect(&[Defect::Lost]);
 }
 
-/// The old master did not have the ack, and delivered the job again before it was told that it is replaced.
+/// The replaced master did not have the ack, and delivered the job again before it learned of the failover.
 #[test]
 fn a_master_that_was_replaced_shows_jobs_that_are_acked() {
     let acked = twice().ack(S + 9 * MS, Outcome::Deleted);
