@@ -13,7 +13,7 @@ use crate::{ConnectError, StoreConfig};
 static PERMISSIONS: LazyScript = script!("permissions");
 
 /// Refuses a user that lacks a right at this server: each server has users of its own.
-pub(crate) async fn check(session: &Session, config: &StoreConfig) -> Result<(), ConnectError> {
+pub(crate) async fn check(session: &Session<'_>, config: &StoreConfig) -> Result<(), ConnectError> {
     let buckets = Buckets::new(1);
     let keys = buckets.keys(0);
     // The clock is stopped: where the right to read it is missing, that is to be told, too.

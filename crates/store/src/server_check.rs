@@ -56,7 +56,7 @@ pub enum Refusal {
 pub(crate) type Info = HashMap<String, String>;
 
 /// Refuses a server that cannot be used as it is; warns of what only costs.
-pub(crate) async fn check(session: &Session, config: &StoreConfig) -> Result<(), ConnectError> {
+pub(crate) async fn check(session: &Session<'_>, config: &StoreConfig) -> Result<(), ConnectError> {
     let info = info(session).await?;
     let version = info.get("redis_version").map_or("unknown", String::as_str);
     if parse_version(version).is_none_or(|found| found < VERSION_MIN) {
@@ -80,7 +80,7 @@ pub(crate) async fn check(session: &Session, config: &StoreConfig) -> Result<(),
 
 /// A server that became a primary of the cluster while we run is used whatever it is, since refusing
 /// would help nobody; but what is wrong with it is told.
-pub(crate) async fn check_primary(session: &Session, config: &StoreConfig) {
+pub(crate) async fn check_primary(session: &Session<'_>, config: &StoreConfig) {
     let checked = check(session, config).await;
     let checked = match checked {
         Ok(()) => permissions::check(session, config).await,
@@ -92,7 +92,7 @@ pub(crate) async fn check_primary(session: &Session, config: &StoreConfig) {
 }
 
 /// The same for a server that became the master in the place of another one.
-pub(crate) async fn check_successor(session: &Session, config: &StoreConfig) {
+pub(crate) async fn check_successor(session: &Session<'_>, config: &StoreConfig) {
     check_primary(session, config).await;
     let mut get = redis::cmd("GET");
     let found = session
@@ -128,7 +128,7 @@ pub(crate) async fn claim_layout(store: &Store) -> Result<(), ConnectError> {
     }
 }
 
-pub(crate) async fn info(session: &Session) -> Result<Info, StoreError> {
+pub(crate) async fn info(session: &Session<'_>) -> Result<Info, StoreError> {
     let text: String = session.command(&redis::cmd("INFO")).await?;
     let pairs = text
         .lines()
@@ -162,7 +162,7 @@ fn parse_version(text: &str) -> Option<(u32, u32)> {
 
 /// Everything works on an untuned server; records just take more memory. Servers that keep CONFIG
 /// to themselves are not asked twice.
-async fn warn_of_untuned_hashes(session: &Session, config: &StoreConfig) {
+async fn warn_of_untuned_hashes(session: &Session<'_>, config: &StoreConfig) {
     let mut get = redis::cmd("CONFIG");
     get.arg("GET").arg("hash-max-listpack-*");
     let Ok(settings) = session.command::<HashMap<String, usize>>(&get).await else {

@@ -34,7 +34,6 @@ impl Pair {
     async fn start() -> Self {
         let primary = RedisOptions::new()
             .setting("repl-diskless-sync-delay", "0")
-            .setting("enable-debug-command", "local")
             .start();
         let proxy = FaultProxy::start(primary.address(), seed()).await;
         let follows = format!("127.0.0.1 {}", proxy.address().port());
@@ -288,11 +287,11 @@ async fn what_a_replica_was_waited_for_survives_the_primary_and_the_rest_does_no
     assert_eq!(found.status, 404, "the replica had what was held back");
 }
 
-/// A server that begins a new history of writes may have lost what it acknowledged before, though it answers at
-/// the same place over the same connections. Its replica is in time here, and yet that is no confirmation.
+/// A server that was restarted may have lost what it acknowledged before, though it answers at the same address. Its
+/// replica is in time here, and yet that is no confirmation.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_server_that_began_anew_confirms_nothing_that_it_had_before() {
-    let pair = Pair::start().await;
+async fn a_server_that_was_restarted_confirms_nothing_that_it_had_before() {
+    let mut pair = Pair::start().await;
     let fleet = Fleet::start(1, 0, &pair.settings("timeout = \"25s\"")).await;
     let one = queue(&fleet, "one").await;
     one.publish("x").id().await;
@@ -303,13 +302,21 @@ async fn a_server_that_began_anew_confirms_nothing_that_it_had_before() {
         other => Err(other),
     };
     eventually("it is stored", PATIENCE, stored).await;
-    let begin_anew = redis::cmd("DEBUG").arg("CHANGE-REPL-ID").to_owned();
-    let _: String = ask(&pair.primary.url(), &begin_anew).await;
+    tokio::task::block_in_place(|| pair.primary.kill());
+    tokio::task::block_in_place(|| pair.primary.start_again()).unwrap();
     pair.flow();
-    let answer = waiting.await.unwrap().unwrap().expect(504);
+    // The replica follows again long before the wait would end.
+    let answer = tokio::time::timeout(Duration::from_secs(20), waiting).await;
+    let answer = answer.expect("an answer before the wait ends");
+    let answer = answer.unwrap().unwrap().expect(504);
     assert_eq!(answer.header(HEADER), Some("memory"));
-    let answer = one.publish("x").send().await.unwrap().expect(201);
-    assert_eq!(answer.header(HEADER), Some("replica:1"));
+    eventually("what is new is confirmed", PATIENCE, async || {
+        match one.publish("x").send().await.unwrap().status {
+            201 => Ok(()),
+            other => Err(other),
+        }
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -435,4 +442,84 @@ async fn a_server_that_cannot_tell_is_refused_at_the_start() {
     for word in ["pool default: ", "WAITAOF", "appendonly yes"] {
         assert!(sentence.contains(word), "{sentence}");
     }
+}
+
+/// A barrier changes nothing that stays, so it may be sent any number of times.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_wait_whose_connection_breaks_goes_on_over_another_one() {
+    let pair = Pair::start().await;
+    let fleet = Fleet::start(1, 0, &pair.settings("timeout = \"25s\"")).await;
+    let one = queue(&fleet, "one").await;
+    one.publish("x").id().await;
+    pair.hold_back();
+    let waiting = tokio::spawn(one.apart().publish("x").send());
+    for _ in 0..3 {
+        let blocked = eventually("a connection waits", PATIENCE, async || {
+            blocked_client(&pair.primary.url()).await.ok_or("none does")
+        })
+        .await;
+        let mut kill = redis::cmd("CLIENT");
+        kill.arg("KILL").arg("ID").arg(blocked);
+        assert_eq!(ask::<u64>(&pair.primary.url(), &kill).await, 1);
+    }
+    pair.flow();
+    let answer = waiting.await.unwrap().unwrap().expect(201);
+    assert_eq!(answer.header(HEADER), Some("replica:1"));
+}
+
+/// The id of a client that is in `WAIT`.
+async fn blocked_client(url: &str) -> Option<String> {
+    let clients: String = ask(url, redis::cmd("CLIENT").arg("LIST")).await;
+    let mut lines = clients.lines();
+    let blocked = lines.find(|line| line.contains(" cmd=wait "))?;
+    let id = blocked.split(' ').next()?.strip_prefix("id=")?;
+    Some(id.to_owned())
+}
+
+/// The server ends connections that are idle for 3 s (`timeout`). The main connection is in use once a second.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_first_durable_and_the_first_large_publish_after_an_idle_time_succeed() {
+    let starting = tokio::task::spawn_blocking(|| {
+        let options = RedisOptions::new().valkey().setting("timeout", "3");
+        options.start()
+    });
+    let server = starting.await.unwrap();
+    let settings = format!(
+        "url = \"{}\"\n[durability]\ntimeout = \"20s\"\n[durability.namespaces]\nsafe = \"fsync\"\n",
+        server.url()
+    );
+    let fleet = Fleet::start(1, 0, &settings).await;
+    let (safe, plain) = (queue(&fleet, "safe").await, queue(&fleet, "plain").await);
+    let large = || plain.publish(vec![b'x'; 100_000]);
+    safe.publish("x").id().await;
+    large().id().await;
+    for _ in 0..2 {
+        until_idle_clients_are_ended(&server.url()).await;
+        let answer = safe.publish("x").send().await.unwrap().expect(201);
+        assert_eq!(answer.header(HEADER), Some("fsync"));
+        large().id().await;
+        until_idle_clients_are_ended(&server.url()).await;
+        let job = plain.consume().job().await.unwrap();
+        assert_eq!(job.text().len(), 100_000);
+        plain.ack(&job.id).await;
+    }
+}
+
+/// Waits until every client of a server but the one that asks was active within the last 3 s, or subscribes.
+async fn until_idle_clients_are_ended(url: &str) {
+    tokio::time::sleep(Duration::from_secs(4)).await;
+    eventually("idle clients are ended", PATIENCE, async || {
+        let clients: String = ask(url, redis::cmd("CLIENT").arg("LIST")).await;
+        let is_idle = |line: &&str| {
+            let mut words = line.split(' ');
+            let idle = words.find_map(|word| word.strip_prefix("idle="));
+            let idle_s: u64 = idle.unwrap_or_default().parse().unwrap_or_default();
+            idle_s >= 3 && line.contains(" ssub=0 ")
+        };
+        match clients.lines().find(is_idle) {
+            None => Ok(()),
+            Some(line) => Err(line.to_owned()),
+        }
+    })
+    .await;
 }

@@ -16,6 +16,7 @@ mod durability;
 mod failover;
 mod fleet;
 mod refused;
+mod login_refused;
 mod sentinels;
 mod slots_move;
 mod users;

@@ -129,7 +129,7 @@ impl Barriers {
     fn carrier(&self, wanted: Durability) -> RedisResult<Carrier> {
         let config = self.waits.manager_config().set_response_timeout(None);
         Ok(Carrier {
-            line: Line::lazy(self.client.clone(), config, self.waits.command)?,
+            line: Line::lazy(self.client.clone(), config, self.waits)?,
             wanted,
             history: Arc::clone(&self.history),
             slack: self.waits.command,

@@ -105,10 +105,7 @@ impl ConnectionLike for Destination {
                 server, is_large, ..
             } => {
                 let line = server.line(*is_large);
-                Box::pin(async move {
-                    let mut connection = line.connection();
-                    line.listen(connection.req_packed_command(command)).await
-                })
+                Box::pin(line.send(command))
             }
             Way::Routed(passage) => Box::pin(passage.send(command)),
         }
@@ -126,11 +123,7 @@ impl ConnectionLike for Destination {
                 server, is_large, ..
             } => {
                 let line = server.line(*is_large);
-                Box::pin(async move {
-                    let mut connection = line.connection();
-                    let answers = connection.req_packed_commands(commands, offset, count);
-                    line.listen(answers).await
-                })
+                Box::pin(line.send_all(commands, offset, count))
             }
             Way::Routed(passage) => Box::pin(passage.send_all(commands, offset, count)),
         }
@@ -138,7 +131,7 @@ impl ConnectionLike for Destination {
 
     fn get_db(&self) -> i64 {
         match &self.way {
-            Way::Straight { server, .. } => server.line.connection().get_db(),
+            Way::Straight { server, .. } => (&server.line).get_db(),
             Way::Routed(_) => 0,
         }
     }

@@ -93,10 +93,10 @@ impl Follower {
         if found.master != self.at {
             let connected = connect(&self.config, &self.access, &found.master).await;
             // Not ready yet: the next look is as urgent as this one.
-            let server = connected.inspect_err(|_| self.look.notify_one())?;
+            let server = Arc::new(connected.inspect_err(|_| self.look.notify_one())?);
             tracing::warn!(from = %self.at, to = %server, "the master is another server now");
             let session = server.session(self.config.command_timeout);
-            self.master.send_replace(Arc::new(server));
+            self.master.send_replace(Arc::clone(&server));
             self.at = found.master;
             server_check::check_successor(&session, &self.config).await;
         }

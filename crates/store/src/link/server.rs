@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use redis::aio::{ConnectionManager, ConnectionManagerConfig};
+use redis::aio::ConnectionManagerConfig;
 use redis::io::tcp::{TcpSettings, socket2::TcpKeepalive};
 use redis::{Client, ConnectionAddr, FromRedisValue, ProtocolVersion};
 
@@ -43,8 +43,8 @@ pub(crate) struct Server {
 }
 
 /// A connection, and the longest wait for an answer on it.
-pub(crate) struct Session {
-    connection: ConnectionManager,
+pub(crate) struct Session<'a> {
+    line: &'a Line,
     wait: Duration,
 }
 
@@ -86,9 +86,8 @@ impl Endpoint {
 
     pub(crate) async fn connect(self) -> Result<Server, StoreError> {
         let config = self.waits.manager_config();
-        let patience = self.waits.command;
-        let large_transfers = Line::lazy(self.client.clone(), config.clone(), patience)?;
-        let opening = Line::open(self.client.clone(), config, patience);
+        let large_transfers = Line::lazy(self.client.clone(), config.clone(), self.waits)?;
+        let opening = Line::open(self.client.clone(), config, self.waits);
         let barriers = Barriers::new(self.client.clone(), self.waits);
         let node = self.client.get_connection_info().addr().to_string();
         Ok(Server {
@@ -129,22 +128,22 @@ impl Server {
         Client::open(info.set_redis_settings(settings.set_protocol(ProtocolVersion::RESP3)))
     }
 
-    pub(crate) fn session(&self, wait: Duration) -> Session {
+    pub(crate) fn session(&self, wait: Duration) -> Session<'_> {
         Session {
-            connection: self.line.connection(),
+            line: &self.line,
             wait,
         }
     }
 }
 
-impl Session {
+impl Session<'_> {
     /// Runs one plain command.
     pub(crate) async fn command<T: FromRedisValue>(
         &self,
         command: &redis::Cmd,
     ) -> Result<T, StoreError> {
-        let mut connection = self.connection.clone();
-        bounded(self.wait, command.query_async(&mut connection)).await
+        let mut line = self.line;
+        bounded(self.wait, command.query_async(&mut line)).await
     }
 
     /// Runs a script that touches no key.
@@ -153,8 +152,8 @@ impl Session {
         script: &VerbScript,
         arguments: &[&str],
     ) -> Result<redis::Value, StoreError> {
-        let mut connection = self.connection.clone();
-        bounded(self.wait, script.run(arguments, &mut connection)).await
+        let mut line = self.line;
+        bounded(self.wait, script.run(arguments, &mut line)).await
     }
 }
 

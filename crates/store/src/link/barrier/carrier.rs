@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use redis::{Cmd, FromRedisValue, RedisResult, Value};
 use tidegate_core::SlotWidth;
 use tokio::sync::oneshot;
+use tokio::time::sleep;
 
 use super::history::History;
 use crate::durability::{Durability, NotDurable};
@@ -19,6 +20,9 @@ static BARRIER: LazyScript = script!("barrier");
 
 /// A slot that moves puts a barrier off; so many slots rarely do at a time.
 const BUCKETS_TRIED: usize = 3;
+/// Between two barriers for the same publishes, after the connection has broken. The connection may have been ended while it
+/// was idle, and a barrier changes nothing that stays: it may be sent any number of times.
+const RESEND_PAUSE: Duration = Duration::from_millis(50);
 
 /// A publish that waits.
 pub(super) struct Caller {
@@ -77,7 +81,7 @@ impl Carrier {
         match passed {
             Err(error) => unknown(error.to_string()),
             Ok(Passed { info, .. }) if !self.history.includes(receipt.sent_at, info) => {
-                unknown("redis began anew meanwhile".to_owned())
+                unknown("redis was restarted, or was a replica, meanwhile".to_owned())
             }
             Ok(Passed { reached, .. }) if *reached == wanted => Ok(()),
             Ok(Passed { reached, .. }) => Err(shortfall(
@@ -87,17 +91,35 @@ impl Carrier {
         }
     }
 
-    /// Writes, and waits for copies of what was written; tries the buckets of several callers where
-    /// they are elsewhere by now.
+    /// Writes, and waits for copies of what was written. While the server is unavailable this is repeated
+    /// until the last deadline.
     async fn barrier(&self, callers: &[Caller]) -> Result<Passed, StoreError> {
         let now = Instant::now();
         let deadline = callers.iter().map(|caller| caller.deadline).max();
-        let wait = deadline.map_or(Duration::ZERO, |deadline| {
-            deadline.saturating_duration_since(now)
-        });
+        let deadline = deadline.unwrap_or(now);
         let keys: BTreeSet<&str> = callers.iter().map(|caller| &*caller.key).collect();
-        let mut passed = Err(StoreError::not_ready("nobody waits any more".to_owned()));
-        for key in keys.into_iter().take(BUCKETS_TRIED) {
+        loop {
+            let passed = self.barrier_at_any(&keys, deadline).await;
+            let is_awaited = Instant::now() + RESEND_PAUSE < deadline
+                && callers.iter().any(|caller| !caller.outcome.is_closed());
+            match &passed {
+                Err(StoreError::Unavailable { .. }) if is_awaited => sleep(RESEND_PAUSE).await,
+                _ => return passed,
+            }
+        }
+    }
+
+    /// Tries the buckets of several callers where they are elsewhere by now.
+    async fn barrier_at_any(
+        &self,
+        keys: &BTreeSet<&str>,
+        deadline: Instant,
+    ) -> Result<Passed, StoreError> {
+        let wait = deadline.saturating_duration_since(Instant::now());
+        let mut passed = Err(StoreError::not_ready(
+            "no publish waits any more".to_owned(),
+        ));
+        for key in keys.iter().take(BUCKETS_TRIED) {
             passed = self.barrier_at(key, wait).await;
             match &passed {
                 Err(StoreError::Unavailable {
@@ -111,12 +133,12 @@ impl Carrier {
     }
 
     async fn barrier_at(&self, key: &str, wait: Duration) -> Result<Passed, StoreError> {
-        let mut connection = self.line.connection();
+        let mut line = &self.line;
         let behind = questions(self.wanted, wait);
         let waits = u32::from(self.wanted.fsync) + u32::from(self.wanted.replicas > 0);
         let barrier = BARRIER.of(SlotWidth::default());
-        let asking = barrier.run_before(key, behind, &mut connection);
-        let answers = bounded(wait * waits + self.slack, self.line.listen(asking)).await?;
+        let asking = barrier.run_before(key, behind, &mut line);
+        let answers = bounded(wait * waits + self.slack, asking).await?;
         read(answers, self.wanted).map_err(StoreError::from)
     }
 }

@@ -158,8 +158,8 @@ impl Follower {
             // epoch.
             questions.cmd("CLUSTER").arg("INFO");
             questions.cmd("CLUSTER").arg("SLOTS");
-            let mut connection = node.line.connection();
-            let asking = questions.query_async(&mut connection);
+            let mut line = &node.line;
+            let asking = questions.query_async(&mut line);
             let (info, slots): (String, redis::Value) =
                 bounded(self.config.connect_timeout, asking).await?;
             View::read(&info, slots, place)

@@ -10,7 +10,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use redis::aio::{ConnectionLike, ConnectionManager};
 use redis::{Cmd, ErrorKind, Pipeline, RedisError, RedisResult, ServerErrorKind, Value};
 use tokio::time::{Instant, sleep};
 
@@ -18,6 +17,7 @@ use super::slot::Slot;
 use super::{Cluster, Place, Server};
 use crate::StoreError;
 use crate::link::FAREWELL;
+use crate::link::line::Line;
 
 /// How long to wait before a call begins anew: at first, and at most. What is large is sent less often.
 const PAUSE_MIN: Duration = Duration::from_millis(5);
@@ -65,22 +65,18 @@ impl Piece<'_> {
     }
 
     /// The answers. An error is that of the connection, or of the last command.
-    async fn over(
-        self,
-        mut connection: ConnectionManager,
-        is_asking: bool,
-    ) -> RedisResult<Vec<Value>> {
+    async fn over(self, line: &Line, is_asking: bool) -> RedisResult<Vec<Value>> {
         match self {
             Self::Command(command) if is_asking => {
                 let mut both = redis::pipe();
                 both.cmd("ASKING");
                 both.add_command(command.clone());
-                let mut answers = connection.req_packed_commands(&both, 0, 2).await?;
+                let mut answers = line.send_all(&both, 0, 2).await?;
                 let answer = answers.pop().unwrap_or(Value::Nil);
                 Ok(vec![answer.extract_error()?])
             }
             Self::Command(command) => {
-                let answer = connection.req_packed_command(command).await?;
+                let answer = line.send(command).await?;
                 Ok(vec![answer.extract_error()?])
             }
             Self::Commands {
@@ -88,8 +84,7 @@ impl Piece<'_> {
                 offset,
                 count,
             } => {
-                let answers = connection.req_packed_commands(commands, offset, count);
-                let answers = answers.await?;
+                let answers = line.send_all(commands, offset, count).await?;
                 match answers.last() {
                     Some(Value::ServerError(error)) if is_put_off(error.kind()) => {
                         Err(error.clone().into())
@@ -195,7 +190,7 @@ impl Passage {
         };
         tokio::select! {
             biased;
-            answers = line.listen(piece.over(line.connection(), is_asking)) => answers,
+            answers = piece.over(line, is_asking) => answers,
             () = left => Err(RedisError::from(std::io::Error::new(
                 std::io::ErrorKind::ConnectionAborted,
                 "the server left the cluster before it had answered",
