@@ -26,6 +26,7 @@ mod daemon;
 mod durable;
 mod front;
 mod lanes;
+mod last_known;
 mod limits;
 mod lmstfy;
 mod metrics;

@@ -3,16 +3,26 @@
 //! A request takes a unit before anything else is read of it, and holds it. A success keeps it; whatever
 //! else ends the request, a hang-up included, drops the [`Permit`], which gives the unit back.
 
+mod local;
+
 use std::sync::Arc;
+use std::time::Duration;
 
 use tidegate_store::{
     LimitCreated, LimitHolder, LimitSide, Limits, RateLimit, StoreError, Unit, UnitTaken,
 };
 use tokio::runtime::Handle;
+use tokio::time::timeout;
 use tokio_util::task::TaskTracker;
 
+use crate::last_known::LastKnown;
 use crate::metrics;
-use crate::token_memory::{TokenMemory, TokenName};
+use crate::token_memory::TokenName;
+use local::LocalUnits;
+
+/// How long a request waits for Redis to count it. Longer than for what is only read: a unit that this process counts is one
+/// that the other processes do not know of.
+const COUNT_PATIENCE: Duration = Duration::from_secs(2);
 
 /// What is limited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,26 +55,23 @@ impl Action {
 pub(crate) enum NoPermit {
     /// The token has done as much as it may for now.
     OverLimit,
+    /// Redis is unavailable, and has never said whether the token has a limit.
+    Unknown,
     /// Storage failed. The reason has been logged.
     Failed,
 }
 
-impl From<StoreError> for NoPermit {
-    fn from(error: StoreError) -> Self {
-        metrics::storage_failed(&error);
-        Self::Failed
-    }
-}
-
-/// The limits, and a short memory of who has which, or none: for that long a new limit may not hold yet.
-/// Cheap to clone.
+/// The limits, and a memory of who has which, or none: for a second a new limit may not hold yet. While Redis is
+/// unavailable the last answer counts, and units are counted in this process. Cheap to clone.
 #[derive(Debug, Clone)]
 pub(crate) struct LimitDesk(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
     limits: Limits,
-    known: TokenMemory<Option<RateLimit>>,
+    known: LastKnown<Option<RateLimit>>,
+    /// What was taken while Redis could not count it.
+    local: LocalUnits,
     /// Units on their way here and back.
     tasks: TaskTracker,
     /// Where tasks run that are started by a drop, which may happen anywhere.
@@ -76,7 +83,8 @@ impl LimitDesk {
     pub(crate) fn new(limits: Limits) -> Self {
         Self(Arc::new(Inner {
             limits,
-            known: TokenMemory::new(),
+            known: LastKnown::new("limits"),
+            local: LocalUnits::default(),
             tasks: TaskTracker::new(),
             runtime: Handle::current(),
         }))
@@ -95,35 +103,60 @@ impl LimitDesk {
         let Some(units_max) = limit.units(side) else {
             return Ok(Permit(None));
         };
-        let (inner, holder) = (Arc::clone(&self.0), token.holder());
+        let account = (token.holder(), side);
+        if self.0.local.is_counting(&account) {
+            return self.take_locally(account, units_max, limit);
+        }
+        let (inner, holder) = (Arc::clone(&self.0), account.0.clone());
         // In a task of its own: a client that hangs up while the call is on its way must not leave a
         // unit behind that nobody holds.
         let taking = self.0.tasks.spawn(async move {
             let taken = inner
                 .limits
                 .take(&holder, side, units_max, limit.interval_seconds)
-                .await?;
-            Ok(match taken {
+                .await
+                .inspect_err(metrics::storage_failed)?;
+            Ok::<_, StoreError>(match taken {
                 UnitTaken::OverLimit => None,
                 UnitTaken::Done(unit) => Some(Permit::new(inner, holder, unit)),
             })
         });
-        match taking.await {
-            Ok(Ok(Some(permit))) => Ok(permit),
-            Ok(Ok(None)) => Err(NoPermit::OverLimit),
-            Ok(Err(error)) => Err(error),
-            // Only a runtime that shuts down ends the task early.
-            Err(_) => Err(NoPermit::Failed),
+        match timeout(COUNT_PATIENCE, taking).await {
+            Ok(Ok(Ok(Some(permit)))) => Ok(permit),
+            Ok(Ok(Ok(None))) => Err(NoPermit::OverLimit),
+            // A unit that is taken later is given back.
+            Err(_) | Ok(Ok(Err(StoreError::Unavailable { .. }))) => {
+                self.take_locally(account, units_max, limit)
+            }
+            // The latter: only a runtime that shuts down ends the task early.
+            Ok(Ok(Err(_)) | Err(_)) => Err(NoPermit::Failed),
         }
     }
 
-    async fn known(&self, token: TokenName<'_>) -> Result<Option<RateLimit>, StoreError> {
-        if let Some(known) = self.0.known.get(token) {
-            return Ok(known);
+    fn take_locally(
+        &self,
+        account: (LimitHolder, LimitSide),
+        units_max: u64,
+        limit: RateLimit,
+    ) -> Result<Permit, NoPermit> {
+        match self
+            .0
+            .local
+            .take(account, units_max, limit.interval_seconds)
+        {
+            true => Ok(Permit(None)),
+            false => Err(NoPermit::OverLimit),
         }
-        let limit = self.0.limits.get(&token.holder()).await?;
-        self.0.known.insert(token, limit);
-        Ok(limit)
+    }
+
+    async fn known(&self, token: TokenName<'_>) -> Result<Option<RateLimit>, NoPermit> {
+        let limits = self.0.limits.clone();
+        let ask = |holder: LimitHolder| async move { Ok(Some(limits.get(&holder).await?)) };
+        match self.0.known.get(token, ask).await {
+            Ok(limit) => Ok(limit.flatten()),
+            Err(StoreError::Unavailable { .. }) => Err(NoPermit::Unknown),
+            Err(_) => Err(NoPermit::Failed),
+        }
     }
 
     /// Gives a token a limit, unless it has one.

@@ -1,4 +1,7 @@
-//! A short memory of what Redis said about tokens.
+//! A memory of what Redis said about tokens.
+//!
+//! An answer counts for a second. It is kept longer, for requests that come while Redis does not answer
+//! (`last_known.rs`), bounded in age, number and bytes.
 //!
 //! It is asked with each request, so a question that it can answer allocates nothing: an entry is found by
 //! the hash of its name, and counts only if the name is the same.
@@ -11,11 +14,16 @@ use std::time::{Duration, Instant};
 use tidegate_core::Namespace;
 use tidegate_store::LimitHolder;
 
-/// What is remembered holds for this long.
-const REMEMBERED_FOR: Duration = Duration::from_secs(1);
+/// What Redis said counts for this long.
+const FRESH_FOR: Duration = Duration::from_secs(1);
+/// While Redis does not answer, what it said counts for this long.
+pub(crate) const KEPT_FOR: Duration = Duration::from_secs(3600);
+/// Between two questions about a token while Redis does not answer.
+const RETRY_INTERVAL: Duration = Duration::from_millis(500);
 
-/// So many tokens at a time are remembered.
+/// So many tokens at a time are remembered, with names of so many bytes in all.
 const ENTRIES_MAX: usize = 100_000;
+const BYTES_MAX: usize = 32 << 20;
 /// Below this entries that are over are left alone.
 const ENTRIES_MIN: usize = 1024;
 
@@ -34,9 +42,21 @@ pub(crate) struct TokenMemory<V> {
     inner: RwLock<Inner<V>>,
 }
 
+/// What is known of a token.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Known<V> {
+    /// Redis said so within the last second.
+    Fresh(V),
+    /// Redis said so earlier, and answered when it was asked last.
+    Old(V),
+    /// Redis said so earlier, and has not answered since.
+    Unconfirmed(V),
+}
+
 #[derive(Debug)]
 struct Inner<V> {
     by_hash: HashMap<u64, Entry<V>>,
+    name_bytes: usize,
     /// With so many entries it is time to look for those that are over.
     look_at: usize,
 }
@@ -47,7 +67,12 @@ struct Entry<V> {
     namespace: Box<str>,
     token: Box<str>,
     value: V,
-    since: Instant,
+    /// When Redis was asked.
+    asked_at: Instant,
+    /// When it was asked again in vain.
+    failed_at: Option<Instant>,
+    /// It is being asked again, and had failed to answer before.
+    is_retrying: bool,
 }
 
 impl<'a> TokenName<'a> {
@@ -73,6 +98,10 @@ impl<'a> TokenName<'a> {
             token,
         }
     }
+
+    const fn bytes(self) -> usize {
+        self.pool.len() + self.namespace.len() + self.token.len()
+    }
 }
 
 impl<V> Entry<V> {
@@ -83,6 +112,29 @@ impl<V> Entry<V> {
             token: &self.token,
         }
     }
+
+    fn is_younger_than(&self, age: Duration, now: Instant) -> bool {
+        now.saturating_duration_since(self.asked_at) < age
+    }
+}
+
+impl<V> Inner<V> {
+    fn is_full(&self, more_bytes: usize) -> bool {
+        self.by_hash.len() >= ENTRIES_MAX || self.name_bytes + more_bytes > BYTES_MAX
+    }
+
+    fn keep_younger_than(&mut self, age: Duration, now: Instant) {
+        self.by_hash
+            .retain(|_, entry| entry.is_younger_than(age, now));
+        let names = self.by_hash.values().map(|entry| entry.name().bytes());
+        self.name_bytes = names.sum();
+    }
+
+    fn remove(&mut self, hash: u64) {
+        if let Some(entry) = self.by_hash.remove(&hash) {
+            self.name_bytes -= entry.name().bytes();
+        }
+    }
 }
 
 impl<V: Copy> TokenMemory<V> {
@@ -91,35 +143,47 @@ impl<V: Copy> TokenMemory<V> {
             hasher: RandomState::new(),
             inner: RwLock::new(Inner {
                 by_hash: HashMap::new(),
+                name_bytes: 0,
                 look_at: ENTRIES_MIN,
             }),
         }
     }
 
     /// What was said of this token, if that is not too long ago.
-    pub(crate) fn get(&self, name: TokenName<'_>) -> Option<V> {
+    pub(crate) fn get(&self, name: TokenName<'_>) -> Option<Known<V>> {
         self.get_at(name, Instant::now())
     }
 
-    fn get_at(&self, name: TokenName<'_>, now: Instant) -> Option<V> {
+    fn get_at(&self, name: TokenName<'_>, now: Instant) -> Option<Known<V>> {
         let inner = self.inner.read().unwrap_or_else(PoisonError::into_inner);
         let entry = inner.by_hash.get(&self.hasher.hash_one(name))?;
-        let counts = entry.name() == name && is_fresh(entry, now);
-        counts.then_some(entry.value)
+        if entry.name() != name || !entry.is_younger_than(KEPT_FOR, now) {
+            return None;
+        }
+        Some(match entry.failed_at {
+            _ if entry.is_younger_than(FRESH_FOR, now) => Known::Fresh(entry.value),
+            None => Known::Old(entry.value),
+            Some(_) => Known::Unconfirmed(entry.value),
+        })
     }
 
-    /// Remembers what was said just now.
-    pub(crate) fn insert(&self, name: TokenName<'_>, value: V) {
-        self.insert_at(name, value, Instant::now());
+    /// Remembers what was said when Redis was asked at this time.
+    pub(crate) fn insert(&self, name: TokenName<'_>, value: V, asked_at: Instant) {
+        self.insert_at(name, value, asked_at, Instant::now());
     }
 
-    fn insert_at(&self, name: TokenName<'_>, value: V, now: Instant) {
+    fn insert_at(&self, name: TokenName<'_>, value: V, asked_at: Instant, now: Instant) {
+        let hash = self.hasher.hash_one(name);
         let mut inner = self.inner.write().unwrap_or_else(PoisonError::into_inner);
-        if inner.by_hash.len() >= inner.look_at {
-            inner.by_hash.retain(|_, entry| is_fresh(entry, now));
+        inner.remove(hash);
+        if inner.by_hash.len() >= inner.look_at || inner.is_full(name.bytes()) {
+            inner.keep_younger_than(KEPT_FOR, now);
+            if inner.is_full(name.bytes()) {
+                inner.keep_younger_than(FRESH_FOR, now);
+            }
             inner.look_at = (inner.by_hash.len() * 2).clamp(ENTRIES_MIN, ENTRIES_MAX);
         }
-        if inner.by_hash.len() >= ENTRIES_MAX {
+        if inner.is_full(name.bytes()) {
             return;
         }
         let entry = Entry {
@@ -127,20 +191,45 @@ impl<V: Copy> TokenMemory<V> {
             namespace: name.namespace.into(),
             token: name.token.into(),
             value,
-            since: now,
+            asked_at,
+            failed_at: None,
+            is_retrying: false,
         };
-        inner.by_hash.insert(self.hasher.hash_one(name), entry);
+        inner.name_bytes += name.bytes();
+        inner.by_hash.insert(hash, entry);
+    }
+
+    /// Redis was asked about this token, and has not answered.
+    pub(crate) fn failed(&self, name: TokenName<'_>) {
+        self.change(name, |entry| {
+            entry.failed_at = Some(Instant::now());
+            entry.is_retrying = false;
+        });
+    }
+
+    /// Whether it is time to ask again about a token that Redis did not answer about. Answers yes to one caller, who
+    /// then calls [`Self::insert`], [`Self::failed`] or [`Self::forget`].
+    pub(crate) fn begin_retry(&self, name: TokenName<'_>) -> bool {
+        let begun = self.change(name, |entry| {
+            let is_due = entry
+                .failed_at
+                .is_some_and(|at| at.elapsed() >= RETRY_INTERVAL);
+            is_due && !std::mem::replace(&mut entry.is_retrying, true)
+        });
+        begun.unwrap_or(false)
+    }
+
+    fn change<T>(&self, name: TokenName<'_>, change: impl FnOnce(&mut Entry<V>) -> T) -> Option<T> {
+        let mut inner = self.inner.write().unwrap_or_else(PoisonError::into_inner);
+        let entry = inner.by_hash.get_mut(&self.hasher.hash_one(name))?;
+        (entry.name() == name).then(|| change(entry))
     }
 
     /// Forgets what was said of this token.
     pub(crate) fn forget(&self, name: TokenName<'_>) {
         let mut inner = self.inner.write().unwrap_or_else(PoisonError::into_inner);
-        inner.by_hash.remove(&self.hasher.hash_one(name));
+        inner.remove(self.hasher.hash_one(name));
     }
-}
-
-fn is_fresh<V>(entry: &Entry<V>, now: Instant) -> bool {
-    now.saturating_duration_since(entry.since) < REMEMBERED_FOR
 }
 
 #[cfg(test)]
@@ -155,25 +244,55 @@ mod tests {
         }
     }
 
+    impl<V: Copy> TokenMemory<V> {
+        fn insert_now(&self, name: TokenName<'_>, value: V, now: Instant) -> (usize, usize) {
+            self.insert_at(name, value, now, now);
+            let inner = self.inner.read().unwrap();
+            (inner.by_hash.len(), inner.name_bytes)
+        }
+    }
+
     #[test]
-    fn what_was_said_is_known_for_a_second_or_until_it_is_forgotten() {
+    fn an_answer_is_fresh_for_a_second_and_kept_for_an_hour_or_until_it_is_forgotten() {
         let memory = TokenMemory::new();
         let now = Instant::now();
-        memory.insert_at(name("a"), 1, now);
-        memory.insert_at(name("b"), 2, now);
-        let nearly = now + REMEMBERED_FOR - Duration::from_millis(1);
-        assert_eq!(memory.get_at(name("a"), nearly), Some(1));
-        assert_eq!(memory.get_at(name("a"), now + REMEMBERED_FOR), None);
+        memory.insert_now(name("a"), 1, now);
+        memory.insert_now(name("b"), 2, now);
+        let nearly = |after: Duration| now + after - Duration::from_millis(1);
+        let get = |at| memory.get_at(name("a"), at);
+        assert_eq!(get(nearly(FRESH_FOR)), Some(Known::Fresh(1)));
+        assert_eq!(get(now + FRESH_FOR), Some(Known::Old(1)));
+        assert_eq!(get(nearly(KEPT_FOR)), Some(Known::Old(1)));
+        assert_eq!(get(now + KEPT_FOR), None);
         assert_eq!(memory.get_at(name("c"), now), None);
         memory.forget(name("a"));
         assert_eq!(memory.get_at(name("a"), now), None);
-        assert_eq!(memory.get_at(name("b"), now), Some(2));
+        assert_eq!(memory.get_at(name("b"), now), Some(Known::Fresh(2)));
+    }
+
+    #[test]
+    fn an_answer_that_redis_does_not_confirm_is_asked_for_again_by_one_caller_at_a_time() {
+        let memory = TokenMemory::new();
+        let earlier = Instant::now() - FRESH_FOR;
+        memory.insert(name("a"), 1, earlier);
+        assert_eq!(memory.get(name("a")), Some(Known::Old(1)));
+        assert!(!memory.begin_retry(name("a")), "it has not failed");
+        memory.failed(name("a"));
+        assert_eq!(memory.get(name("a")), Some(Known::Unconfirmed(1)));
+        assert!(!memory.begin_retry(name("a")), "it failed just now");
+        std::thread::sleep(RETRY_INTERVAL);
+        assert!(memory.begin_retry(name("a")));
+        assert!(!memory.begin_retry(name("a")), "it is being asked for");
+        memory.insert(name("a"), 2, Instant::now());
+        assert_eq!(memory.get(name("a")), Some(Known::Fresh(2)));
+        memory.failed(name("b"));
+        assert_eq!(memory.get(name("b")), None);
     }
 
     #[test]
     fn the_same_token_in_another_place_is_another_one() {
         let memory = TokenMemory::new();
-        memory.insert(name("a"), 1);
+        memory.insert_now(name("a"), 1, Instant::now());
         let in_pool = TokenName {
             pool: "pn",
             namespace: "",
@@ -191,19 +310,32 @@ mod tests {
     }
 
     #[test]
-    fn memory_is_bounded() {
+    fn memory_is_bounded_in_number() {
         let memory = TokenMemory::new();
         let now = Instant::now();
-        let insert = |count: usize, at| {
-            for number in 0..count {
-                memory.insert_at(name(&number.to_string()), number, at);
-            }
-            memory.inner.read().unwrap().by_hash.len()
-        };
-        assert_eq!(insert(ENTRIES_MAX + 10, now), ENTRIES_MAX);
-        let later = now + REMEMBERED_FOR;
-        memory.insert_at(name("new"), 0, later);
-        assert_eq!(memory.inner.read().unwrap().by_hash.len(), 1);
-        assert_eq!(memory.get_at(name("new"), later), Some(0));
+        for number in 0..ENTRIES_MAX + 10 {
+            memory.insert_now(name(&number.to_string()), number, now);
+        }
+        assert_eq!(memory.inner.read().unwrap().by_hash.len(), ENTRIES_MAX);
+        // Answers that are not fresh make room.
+        let later = now + FRESH_FOR;
+        let new = name("new");
+        assert_eq!(memory.insert_now(new, 0, later), (1, new.bytes()));
+        assert_eq!(memory.get_at(new, later), Some(Known::Fresh(0)));
+    }
+
+    #[test]
+    fn memory_is_bounded_in_bytes() {
+        let memory = TokenMemory::new();
+        let now = Instant::now();
+        let long = "x".repeat(BYTES_MAX / 4);
+        let names: Vec<String> = (0..5).map(|number| format!("{number}{long}")).collect();
+        let (mut entries, mut bytes) = (0, 0);
+        for one in &names {
+            (entries, bytes) = memory.insert_now(name(one), 0, now);
+        }
+        assert!(entries == 3 && bytes <= BYTES_MAX, "{entries}, {bytes}");
+        // The same name again takes no more room.
+        assert_eq!(memory.insert_now(name(&names[0]), 1, now), (3, bytes));
     }
 }

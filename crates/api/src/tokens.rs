@@ -12,18 +12,19 @@ use tidegate_store::{LimitHolder, StoreError, TokenCreated, Tokens};
 
 pub(crate) use stored::TokenForm;
 
-use crate::token_memory::{TokenMemory, TokenName};
+use crate::last_known::LastKnown;
+use crate::token_memory::TokenName;
 
 const GENERATED_LENGTH: usize = 26;
 const ALPHABET: &[u8; 36] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ";
 
-/// The tokens, and a short memory of those that were found good. A deleted token works for that much
-/// longer in other processes.
+/// The tokens, and a memory of those that were found good. A deleted token works in other processes for a second
+/// longer; where they cannot reach the Redis of the tokens, until they can, and for an hour at most.
 #[derive(Debug)]
 pub(crate) struct TokenDesk {
     tokens: Tokens,
     form: TokenForm,
-    good: TokenMemory<()>,
+    good: LastKnown<()>,
 }
 
 impl TokenDesk {
@@ -31,7 +32,7 @@ impl TokenDesk {
         Self {
             tokens,
             form,
-            good: TokenMemory::new(),
+            good: LastKnown::new("tokens"),
         }
     }
 
@@ -49,14 +50,12 @@ impl TokenDesk {
     ) -> Result<bool, StoreError> {
         let token = self.form.stored(token);
         let name = TokenName::new(pool, namespace, &token);
-        if self.good.get(name).is_some() {
-            return Ok(true);
-        }
-        let good = self.tokens.exists(pool, namespace, &token).await?;
-        if good {
-            self.good.insert(name, ());
-        }
-        Ok(good)
+        let tokens = self.tokens.clone();
+        let ask = |token: LimitHolder| async move {
+            let is_good = tokens.exists(&token).await?;
+            Ok(is_good.then_some(()))
+        };
+        Ok(self.good.get(name, ask).await?.is_some())
     }
 
     /// Those of these tokens that are not valid any more, as the answers of Redis come.

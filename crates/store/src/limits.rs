@@ -36,7 +36,7 @@ pub struct RateLimit {
 }
 
 /// What a unit is taken for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum LimitSide {
     /// To consume.
     Read,

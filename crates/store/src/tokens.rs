@@ -58,18 +58,14 @@ impl Tokens {
         })
     }
 
-    /// Whether a token opens the namespace.
+    /// Whether a token opens its namespace.
     ///
     /// # Errors
     /// Redis is unavailable.
-    pub async fn exists(
-        &self,
-        pool: &str,
-        namespace: &Namespace,
-        token: &str,
-    ) -> Result<bool, StoreError> {
-        let mut ask = Self::command("HEXISTS", pool, namespace);
-        self.store.command(ask.arg(token)).await
+    pub async fn exists(&self, token: &LimitHolder) -> Result<bool, StoreError> {
+        let mut ask = redis::cmd("HEXISTS");
+        ask.arg(key_of(token)).arg(token.parts().2);
+        self.store.command(&ask).await
     }
 
     /// Those of these tokens that open nothing, as the answers come: an item for each look-up. Some hundred tokens

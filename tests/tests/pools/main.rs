@@ -5,6 +5,7 @@
     reason = "helpers of tests fail by panicking, as tests do"
 )]
 
+mod admin_store_down;
 mod both;
 mod routing;
 

@@ -39,6 +39,8 @@ pub(crate) enum Refusal {
     TokenMissing,
     /// The token does not open the namespace.
     TokenInvalid,
+    /// Redis is unavailable, and nothing is remembered of the token or of its limit.
+    Unchecked,
     /// The token has done as much as it may for now.
     OverLimit {
         /// What it wanted to do.
@@ -135,6 +137,10 @@ impl Refusal {
             Self::PoolNotFound => (NOT_FOUND, "pool not found"),
             Self::TokenMissing => (UNAUTHORIZED, "token not found"),
             Self::TokenInvalid => (UNAUTHORIZED, "invalid token"),
+            Self::Unchecked => (
+                StatusCode::SERVICE_UNAVAILABLE,
+                "the token cannot be checked now, please retry later",
+            ),
             Self::OverLimit { .. } => (
                 StatusCode::TOO_MANY_REQUESTS,
                 "reach the limit rate, please retry later",
@@ -170,6 +176,14 @@ impl Refusal {
         }
     }
 
+    /// Why a token could not be checked. The failure was logged where it happened.
+    pub(crate) const fn unchecked(error: &StoreError) -> Self {
+        match error {
+            StoreError::Unavailable { .. } => Self::Unchecked,
+            StoreError::Corrupt(_) | StoreError::Invalid(_) => Self::Internal,
+        }
+    }
+
     /// Whether the rest of the request is not worth waiting for.
     const fn ends_connection(&self) -> bool {
         matches!(self, Self::BodyTooLarge | Self::BodyUnreadable)
@@ -183,7 +197,7 @@ impl IntoResponse for Refusal {
             Self::LessDurable(less) => less.answer(status),
             _ => json::answer(status, &text),
         };
-        if let Self::NoRoom(_) | Self::BacklogFull = self {
+        if let Self::NoRoom(_) | Self::BacklogFull | Self::Unchecked = self {
             let retry = HeaderValue::from(RETRY_AFTER_SECONDS);
             response.headers_mut().insert(header::RETRY_AFTER, retry);
         }

@@ -247,7 +247,8 @@ impl<'a> Presented<'a> {
             return Err(Refusal::TokenMissing);
         }
         let namespace = namespace.ok_or(Refusal::TokenInvalid)?;
-        if app.tokens.opens(&pool.name, namespace, token).await? {
+        let opens = app.tokens.opens(&pool.name, namespace, token).await;
+        if opens.map_err(|error| Refusal::unchecked(&error))? {
             self.context.opened(namespace);
             Ok(namespace)
         } else {
@@ -270,6 +271,7 @@ impl<'a> Presented<'a> {
         let permit = app.limits.permit(holder, action);
         permit.await.map_err(|reason| match reason {
             NoPermit::Failed => Refusal::Internal,
+            NoPermit::Unknown => Refusal::Unchecked,
             NoPermit::OverLimit => {
                 pool.figures.limited(namespace, action);
                 Refusal::OverLimit {

@@ -32,7 +32,7 @@ pub(crate) use pool::PoolFigures;
 pub(crate) use requests::RequestFigures;
 
 use crate::app::App;
-use crate::{backlog, durable};
+use crate::{backlog, durable, last_known};
 
 const STORAGE_FAILURES: &str = "tidegate_storage_failures_total";
 /// Consumers that wait for a job.
@@ -55,6 +55,7 @@ pub(crate) fn describe() {
     describe_metrics();
     durable::describe();
     backlog::describe();
+    last_known::describe();
     pool::describe();
     collector::describe();
     describe_counter!(STORAGE_FAILURES, "Calls to storage that failed");

@@ -1,0 +1,161 @@
+//! The Redis of tokens and limits is unavailable, and that of the jobs is not.
+
+use std::time::{Duration, Instant};
+
+use tidegate_testkit::{Queue, RawHttp, RedisServer, Stack, eventually, figure, redis};
+
+const PATIENCE: Duration = Duration::from_secs(60);
+/// One request for each token waits for 0.5 s, the others for nothing.
+const FIRST_ANSWER_MAX: Duration = Duration::from_secs(5);
+const ANSWER_MAX: Duration = Duration::from_secs(2);
+const UNCHECKED: &str = r#"{"error":"the token cannot be checked now, please retry later"}"#;
+const ANSWERS: &str = "tidegate_last_known_answers_total";
+
+struct Fixture {
+    admin: RedisServer,
+    stack: Stack,
+}
+
+async fn fixture() -> Fixture {
+    let admin = redis();
+    let lines = format!("[admin_store]\nurl = \"{}\"", admin.url());
+    let stack = Stack::builder().apis(2).api_config(&lines).start().await;
+    Fixture { admin, stack }
+}
+
+impl Fixture {
+    async fn queue(&self, name: &str) -> Queue {
+        self.stack.queue_of("default", "shop", name).await
+    }
+}
+
+/// A publish and a consume, and how long both took.
+async fn round_trip(queue: &Queue) -> Duration {
+    let began_at = Instant::now();
+    let id = queue.publish("x").id().await;
+    let job = queue.consume().job().await.expect("a job");
+    assert_eq!(job.id, id);
+    queue.ack(&id).await;
+    began_at.elapsed()
+}
+
+/// What holds whatever keeps the Redis of the tokens from answering.
+async fn serves_while(event: impl Fn(&mut RedisServer), end: impl Fn(&mut RedisServer)) {
+    let Fixture { mut admin, stack } = fixture().await;
+    let api = stack.api(0);
+    let known = stack.queue_of("default", "shop", "known").await;
+    let unknown = stack.queue_of("default", "shop", "unknown").await;
+    let revoked = stack.queue_of("default", "shop", "revoked").await;
+    round_trip(&known).await;
+    round_trip(&revoked).await;
+    // What was said is not fresh any more.
+    tokio::time::sleep(Duration::from_millis(1500)).await;
+
+    tokio::task::block_in_place(|| event(&mut admin));
+    let first = round_trip(&known).await;
+    assert!(first < FIRST_ANSWER_MAX, "{first:?}");
+    for _ in 0..20 {
+        let took = round_trip(&known).await;
+        assert!(took < ANSWER_MAX, "{took:?}");
+    }
+    let parked = known.sibling("parked");
+    let waiting = tokio::spawn(parked.apart().consume().timeout_s(60).job());
+    api.until_waiting(1).await;
+    let answer = unknown.publish("x").send().await.unwrap().expect(503);
+    assert_eq!(answer.text(), UNCHECKED);
+    assert_eq!(answer.header("retry-after"), Some("1"));
+    round_trip(&revoked).await;
+    assert!(api.metric_where(ANSWERS, "subject=\"tokens\"").await >= 20.0);
+    assert!(api.metric_where(ANSWERS, "subject=\"limits\"").await >= 20.0);
+    let log = api.log();
+    assert!(log.contains("served by its last answers"), "{log}");
+    assert!(!waiting.is_finished());
+
+    tokio::task::block_in_place(|| end(&mut admin));
+    eventually(
+        "an unknown token is checked",
+        PATIENCE,
+        async || match unknown.publish("x").send().await.unwrap() {
+            answer if answer.status == 201 => Ok(()),
+            answer => Err(answer),
+        },
+    )
+    .await;
+    // Redis is asked again about a token within 0.5 s, behind its next request.
+    eventually("redis answers", PATIENCE, async || {
+        round_trip(&known).await;
+        match api.log().contains("redis answers again") {
+            true => Ok(()),
+            false => Err("not logged"),
+        }
+    })
+    .await;
+    known.sibling("parked").publish("x").id().await;
+    waiting.await.unwrap().expect("the parked consumer gets it");
+    round_trip(&revoked).await;
+    expect_revocation(&stack, &revoked).await;
+}
+
+/// The other process deletes a token; this one learns it from Redis.
+async fn expect_revocation(stack: &Stack, revoked: &Queue) {
+    eventually("it is revoked", PATIENCE, async || {
+        match revoked.try_revoke(stack.api(1)).await.unwrap() {
+            answer if answer.status == 204 => Ok(()),
+            answer => Err(answer),
+        }
+    })
+    .await;
+    let revoked_at = Instant::now();
+    eventually(
+        "a revoked token is refused",
+        PATIENCE,
+        async || match revoked.publish("x").send().await.unwrap().status {
+            401 => Ok(()),
+            other => Err(other),
+        },
+    )
+    .await;
+    let took = revoked_at.elapsed();
+    figure(&format!(
+        "revoked in another process: refused after {took:?}"
+    ));
+    assert!(took < Duration::from_millis(1900), "{took:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn known_tokens_are_served_while_their_redis_is_down() {
+    serves_while(RedisServer::kill, |admin| admin.start_again().unwrap()).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn known_tokens_are_served_while_their_redis_is_silent() {
+    serves_while(
+        |admin| admin.pause().unwrap(),
+        |admin| admin.resume().unwrap(),
+    )
+    .await;
+}
+
+/// Redis cannot count, so each process does.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_limit_holds_in_each_process_while_its_redis_is_down() {
+    const LIMIT: u64 = 5;
+    let mut fixture = fixture().await;
+    let limited = fixture.queue("limited").await;
+    let api = fixture.stack.api(0);
+    limited.limit_token(api, 0, LIMIT, 3600).await;
+    limited.publish("x").id().await;
+    tokio::time::sleep(Duration::from_millis(1500)).await;
+    tokio::task::block_in_place(|| fixture.admin.kill());
+    let mut statuses = Vec::new();
+    for _ in 0..2 * LIMIT {
+        statuses.push(limited.publish("x").send().await.unwrap().status);
+    }
+    let expected = [vec![201; LIMIT as usize], vec![429; LIMIT as usize]].concat();
+    assert_eq!(statuses, expected);
+    // The admin port says that it fails.
+    let mut http = RawHttp::connect(fixture.stack.api(0).admin()).await;
+    http.request("POST", "/token/shop?description=x", &[], b"")
+        .await;
+    http.answer().await.unwrap().expect(500);
+}
