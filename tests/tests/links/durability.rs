@@ -523,3 +523,30 @@ async fn until_idle_clients_are_ended(url: &str) {
     })
     .await;
 }
+
+/// A server takes another replication id when its first replica attaches; it has lost nothing.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_publish_waits_for_a_first_replica_that_attaches_meanwhile() {
+    let primary = RedisOptions::new()
+        .setting("repl-diskless-sync-delay", "0")
+        .start();
+    let settings = format!(
+        "url = \"{}\"\n[durability]\ntimeout = \"25s\"{SETTINGS}",
+        primary.url()
+    );
+    let fleet = Fleet::start(1, 0, &settings).await;
+    let one = queue(&fleet, "one").await;
+    let waiting = tokio::spawn(one.apart().publish("x").send());
+    eventually("it is stored", PATIENCE, async || match one.size().await {
+        1 => Ok(()),
+        other => Err(other),
+    })
+    .await;
+    let follows = format!("127.0.0.1 {}", primary.port());
+    let starting = tokio::task::spawn_blocking(move || {
+        RedisOptions::new().setting("replicaof", &follows).start()
+    });
+    let _replica = starting.await.unwrap();
+    let answer = waiting.await.unwrap().unwrap().expect(201);
+    assert_eq!(answer.header(HEADER), Some("replica:1"));
+}

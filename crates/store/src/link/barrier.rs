@@ -181,7 +181,7 @@ impl Server {
     /// Asks the server which history of writes it is in. Whether it answered shows later.
     pub(crate) async fn get_barriers_ready(&self, timeout: Duration) {
         let mut info = redis::cmd("INFO");
-        info.arg("replication");
+        info.arg("server").arg("replication");
         match self.session(timeout).command::<String>(&info).await {
             Ok(info) => drop(self.barriers.history.since(&info)),
             Err(error) => {

@@ -46,7 +46,7 @@ pub(super) struct Carrier {
 /// What a server says behind a barrier.
 struct Passed {
     reached: Durability,
-    /// `INFO replication`, asked for after the wait.
+    /// `INFO server replication`, asked for after the wait.
     info: String,
 }
 
@@ -159,7 +159,7 @@ fn questions(wanted: Durability, wait: Duration) -> Vec<Cmd> {
         questions.push(wait);
     }
     let mut info = redis::cmd("INFO");
-    info.arg("replication");
+    info.arg("server").arg("replication");
     questions.push(info);
     questions
 }
