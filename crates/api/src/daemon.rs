@@ -60,6 +60,7 @@ pub async fn run(config: Config, process: Process) -> Result<(), StartError> {
         return Ok(());
     };
     let stores = stores?;
+    Store::check_moves(&config.pool, &stores).await?;
     check_durability(&config, &stores).await?;
     let connecting = admin_store(&config, &stores);
     let Some(admin_store) = stop.asked.run_until_cancelled(connecting).await else {

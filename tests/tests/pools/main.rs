@@ -8,6 +8,7 @@
 mod admin_store_down;
 mod both;
 mod routing;
+mod same_redis;
 
 /// Tells an api that pool default moves to pool new.
 const DEFAULT_MOVES: &str = "[pool.default]\nmigrate_to = \"new\"";
