@@ -1,5 +1,6 @@
 //! A Redis Cluster: primaries, their replicas, and slots that move.
 
+mod members;
 mod slots;
 
 use std::collections::{BTreeMap, BTreeSet};

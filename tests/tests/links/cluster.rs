@@ -104,3 +104,38 @@ async fn refused(pool: &str) -> String {
     assert!(!ended.log.contains("sesame"), "{}", ended.log);
     ended.log
 }
+
+/// A node that has left the cluster still answers, and knows of no slots.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn daemons_and_audits_start_by_the_only_named_node_that_has_not_left() {
+    let _turn = turn().await;
+    let group = ClusterGroup::start().await;
+    let primaries = group.primaries().await;
+    let others = (0..group.servers.len()).filter(|server| !primaries.contains(server));
+    let left: Vec<usize> = others.collect();
+    for server in &left {
+        group.have_leave(*server).await;
+    }
+    let stays = primaries.last().copied().unwrap();
+    let named: Vec<String> = left
+        .iter()
+        .chain([&stays])
+        .map(|server| group.servers[*server].url())
+        .collect();
+    let pool = format!("cluster = {named:?}\npassword = \"{PASSWORD}\"\n");
+    for _ in 0..3 {
+        let fleet = Fleet::start(1, 1, &pool).await;
+        let logs = fleet.logs();
+        assert!(!logs.contains("waiting for redis"), "{logs}");
+        fleet.queue("q").await.publish("x").id().await;
+        let folder = tempfile::tempdir().unwrap();
+        let config = written(
+            folder.path(),
+            "settings.toml",
+            &format!("[pool.default]\n{pool}"),
+        );
+        let arguments = ["audit", "--config", config.to_str().unwrap()];
+        let ended = run_to_end(Program::Pumpd, &arguments, LIMIT).await;
+        assert_eq!(ended.code, Some(0), "{}", ended.log);
+    }
+}

@@ -101,7 +101,7 @@ impl Follower {
         let primaries = self.view.primaries();
         let view = match self.ask(&primaries, primaries.len() / 2 + 1).await {
             Ok(view) => view,
-            Err(_) => self.ask(&self.seeds, 1).await?,
+            Err(_) => self.ask_seeds().await?,
         };
         if view.epoch < self.view.epoch {
             return Err(StoreError::not_ready(
@@ -148,6 +148,25 @@ impl Follower {
             .into_iter()
             .max_by_key(|view| (view.is_ok, view.epoch));
         youngest.ok_or_else(|| all_in_one(refusals))
+    }
+
+    /// Asks the nodes that the settings name. One that has left the cluster may still answer, and knows of no slots:
+    /// the first node that takes calls decides.
+    async fn ask_seeds(&self) -> Result<View, StoreError> {
+        let mut asked: FuturesUnordered<_> = self
+            .seeds
+            .iter()
+            .map(|place| self.ask_node(place))
+            .collect();
+        let (mut unusable, mut refusals) = (None, Vec::new());
+        while let Some(answer) = asked.next().await {
+            match answer {
+                Ok(view) if view.is_ok => return Ok(view),
+                Ok(view) => unusable = Some(view),
+                Err(refusal) => refusals.push(refusal),
+            }
+        }
+        unusable.ok_or_else(|| all_in_one(refusals))
     }
 
     async fn ask_node(&self, place: &Place) -> Result<View, (Place, StoreError)> {
