@@ -57,7 +57,7 @@ pub use server_times::ServerTime;
 pub use subscription::{Alarm, Alarms, Doorbell, Doorbells, PumpVerb};
 pub use tokens::{TokenCreated, Tokens};
 pub use verbs::{
-    Acked, Cancelled, Claim, Done, LOAD_HINTS_MAX, Leased, ListedQueue, LoadedSlot,
+    Acked, AllQueues, Cancelled, Claim, Done, LOAD_HINTS_MAX, Leased, ListedQueue, LoadedSlot,
     MOVE_TIMERS_MAX, MovedDue, PUBLISH_JOBS_MAX, Peeked, Published, QueuePage, Released, Reserved,
     Roster, SWEEP_CHUNKS_MAX, Stats, Swept,
 };

@@ -1,9 +1,11 @@
 //! What operators watch about the server itself.
 
-use futures_util::future::try_join_all;
+use std::time::Duration;
 
+use futures_util::future::join_all;
+
+use crate::Store;
 use crate::server_check::{Info, info};
-use crate::{Store, StoreError};
 
 /// Figures of the Redis servers that have keys, as they tell them, added up. A figure that a server does not
 /// tell counts 0.
@@ -24,19 +26,17 @@ pub struct ServerFigures {
 }
 
 impl Store {
-    /// Asks every server for its figures.
-    ///
-    /// # Errors
-    /// One of them is unavailable.
-    pub async fn server_figures(&self) -> Result<ServerFigures, StoreError> {
+    /// Asks every server for its figures. Those that do not answer within `limit` are left out; `None` if all are.
+    pub async fn server_figures(&self, limit: Duration) -> Option<ServerFigures> {
         let servers = self.inner.link.servers();
         let figures = servers.into_iter().map(|server| async move {
             let database = server.client.get_connection_info().redis_settings().db();
-            let session = server.session(self.inner.config.command_timeout);
-            let told = info(&session).await;
-            told.map(|told| read(&told, database))
+            let session = server.session(limit);
+            let told = info(&session).await.ok()?;
+            Some(read(&told, database))
         });
-        Ok(sum(try_join_all(figures).await?))
+        let figures: Vec<_> = join_all(figures).await.into_iter().flatten().collect();
+        (!figures.is_empty()).then(|| sum(figures))
     }
 }
 

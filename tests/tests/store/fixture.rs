@@ -4,13 +4,15 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use tidegate_core::{JobId, NewJob, QueueKey};
-use tidegate_store::{Claim, Leased, LoadedSlot, MovedDue, Store, StoreConfig, Swept};
+use tidegate_store::{Claim, Leased, ListedQueue, LoadedSlot, MovedDue, Store, StoreConfig, Swept};
 use tidegate_testkit::{RedisOptions, RedisServer};
 
 /// The moment at which tests begin: the first of a far slot, so that slots are easy to reckon.
 pub(crate) const START: u64 = 27_000_000 * 65_536;
 /// The token that [`Fixture::move_due`] and its like lead all buckets with.
 pub(crate) const TOKEN: &str = "pump-under-test";
+/// Longer than any answer takes.
+pub(crate) const LIMIT: Duration = Duration::from_secs(60);
 /// The bucket of the tests is in the middle of all slots, which is in the second of three parts.
 const OWNER_OF_BUCKET_0: usize = 1;
 /// How long before its beginning a slot is loaded.
@@ -68,6 +70,13 @@ async fn connected(
         store,
         queue,
     }
+}
+
+/// All queues of a deployment whose buckets can be read.
+pub(crate) async fn all_queues(store: &Store) -> Vec<ListedQueue> {
+    let all = store.all_queues(LIMIT).await;
+    assert_eq!(all.missing_buckets, 0, "{:?}", all.error);
+    all.queues
 }
 
 pub(crate) fn job(body: &str) -> NewJob {

@@ -12,7 +12,7 @@ use tidegate_store::{
 };
 use tidegate_testkit::{RedisOptions, RedisServer, world};
 
-use crate::fixture::{Fixture, START, delayed, fixture, job};
+use crate::fixture::{Fixture, START, all_queues, delayed, fixture, job};
 use crate::wrong_counts::miscount;
 
 const BUCKETS: u32 = 16;
@@ -87,7 +87,7 @@ async fn lanes_keep_their_own_order_and_ids_need_no_lane() {
         .map(|acked| matches!(acked, Acked::Done { .. }))
         .collect();
     assert_eq!(is_done, [true, true, true, true, false, false, true]);
-    let listed = store.all_queues().await.unwrap();
+    let listed = all_queues(&store).await;
     assert_eq!(listed.len(), 1, "{listed:?}");
     let left = Stats {
         ready: 2,
@@ -276,7 +276,7 @@ async fn a_closed_lane_has_no_jobs_to_any_verb_and_is_opened_by_a_later_epoch_on
         assert!(is_closed(store, queue, 0).await);
         assert_eq!(open(first + 3).await, None);
         assert!(!is_closed(store, queue, 0).await);
-        assert_eq!(store.all_queues().await.unwrap().len(), 1, "{had_jobs}");
+        assert_eq!(all_queues(store).await.len(), 1, "{had_jobs}");
     }
     let closed_with_body = [job(&"x".repeat(20_000))];
     assert!(close(21).await);

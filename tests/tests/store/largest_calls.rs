@@ -10,7 +10,7 @@ use tidegate_store::{
 };
 use tidegate_testkit::{figure, world};
 
-use crate::fixture::{Fixture, START, TOKEN, delayed, fixture, job};
+use crate::fixture::{Fixture, START, TOKEN, all_queues, delayed, fixture, job};
 
 const HOUR_MS: u64 = 3_600_000;
 /// Some times what the longest call takes.
@@ -271,7 +271,7 @@ async fn the_largest_calls_of_the_wire_leave_all_in_order() {
         let queue = QueueKey::try_from(format!("shop/q{number}").as_str()).unwrap();
         store.publish(&queue, &[job("x")], None).await.unwrap();
     }
-    assert_eq!(store.all_queues().await.unwrap().len(), 61);
+    assert_eq!(all_queues(&store).await.len(), 61);
     expect_sound(&f, START + 2000).await;
 }
 

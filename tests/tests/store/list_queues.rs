@@ -6,14 +6,14 @@ use tidegate_core::QueueKey;
 use tidegate_store::{ListedQueue, Stats, Store, StoreConfig};
 use tidegate_testkit::{RedisOptions, figure};
 
-use crate::fixture::{Fixture, START, delayed, fixture, job};
+use crate::fixture::{Fixture, LIMIT, START, all_queues, delayed, fixture, job};
 
 fn key(name: &str) -> QueueKey {
     QueueKey::try_from(name).unwrap()
 }
 
 async fn listed(f: &Fixture, now_ms: u64) -> BTreeMap<String, ListedQueue> {
-    let all = f.store.at(now_ms).all_queues().await.unwrap();
+    let all = all_queues(&f.store.at(now_ms)).await;
     let count = all.len();
     let by_name: BTreeMap<String, ListedQueue> = all
         .into_iter()
@@ -137,10 +137,8 @@ async fn all_buckets_are_looked_at() {
     for name in &names {
         store.publish(&key(name), &[job("x")], None).await.unwrap();
     }
-    let mut found: Vec<String> = store
-        .all_queues()
+    let mut found: Vec<String> = all_queues(&store)
         .await
-        .unwrap()
         .into_iter()
         .map(|listed| listed.queue.to_string())
         .collect();
@@ -179,13 +177,13 @@ async fn a_queue_purged_of_its_last_job_is_forgotten_until_it_is_published_to() 
 #[tokio::test]
 async fn the_server_tells_its_figures() {
     let f = fixture().await;
-    let before = f.store.server_figures().await.unwrap();
+    let before = f.store.server_figures(LIMIT).await.unwrap();
     assert!(before.used_mem_bytes > 0 && before.connections >= 1);
     let mut connection = f.connection();
     let mut set = redis::cmd("SET");
     set.arg("other").arg(1).arg("EX").arg(1000);
     let _: () = set.query(&mut connection).unwrap();
-    let after = f.store.server_figures().await.unwrap();
+    let after = f.store.server_figures(LIMIT).await.unwrap();
     assert_eq!(after.total_keys, before.total_keys + 1);
     assert_eq!(after.total_ttl_keys, before.total_ttl_keys + 1);
 }

@@ -14,6 +14,7 @@ use crate::app::App;
 use crate::lmstfy::error::Refusal;
 use crate::lmstfy::json;
 use crate::lmstfy::query::Query;
+use crate::metrics::Collected;
 
 /// The text is JSON, and the wire has always called it plain.
 const PLAIN: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
@@ -23,7 +24,9 @@ pub(super) async fn info(State(app): State<Arc<App>>, query: Query<'static>) -> 
         return plain(Vec::new());
     };
     let collected = join_all(pool.both().map(|one| one.collector.collect())).await;
-    let Some(collected) = collected.into_iter().collect::<Option<Vec<_>>>() else {
+    let whole = |one: &Arc<Collected>| one.missing_buckets == 0;
+    let collected = collected.into_iter().map(|one| one.filter(whole));
+    let Some(collected) = collected.collect::<Option<Vec<_>>>() else {
         return Refusal::Internal.into_response();
     };
     let mut queues: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();

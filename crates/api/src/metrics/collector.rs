@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use metrics::{Counter, counter, describe_counter};
-use tidegate_store::{ListedQueue, ServerFigures, Store, StoreError};
+use tidegate_store::{AllQueues, ListedQueue, ServerFigures, Store};
 use tokio::sync::Mutex;
-use tokio::time::{Instant, timeout};
+use tokio::time::Instant;
 
 use super::storage_failed;
 
@@ -19,17 +19,19 @@ const COLLECT_LIMIT: Duration = Duration::from_secs(3);
 pub(super) fn describe() {
     describe_counter!(
         FAILURES,
-        "Times that the figures of queues and server could not be read from Redis"
+        "Number of times that the figures of some queues or servers could not be read from Redis"
     );
 }
 
 /// What Redis knew at one moment.
 #[derive(Debug)]
 pub(crate) struct Collected {
-    /// All queues, in no order.
+    /// The queues that could be read, in no order.
     pub(crate) queues: Vec<ListedQueue>,
-    /// The server.
-    pub(super) server: ServerFigures,
+    /// Buckets whose queues could not be read.
+    pub(crate) missing_buckets: usize,
+    /// The servers that answered; none if no server did.
+    pub(super) server: Option<ServerFigures>,
 }
 
 /// Reads the figures of one pool, one reader at a time, and remembers them for a while.
@@ -58,9 +60,8 @@ impl Collector {
         }
     }
 
-    /// The figures, not older than the time to remember them; none if the last try to read them failed,
-    /// after some seconds at most. A failure is remembered as well: Redis is not asked more often while
-    /// it is away.
+    /// The figures, not older than the time to remember them, after some seconds at most: those of the servers that answered;
+    /// none if no server did. A failure is remembered as well: Redis is not asked more often while it is unavailable.
     pub(crate) async fn collect(&self) -> Option<Arc<Collected>> {
         let mut last = self.last.lock().await;
         if last.tried_at.is_none_or(|at| at.elapsed() >= self.refresh) {
@@ -71,17 +72,34 @@ impl Collector {
     }
 
     async fn read(&self) -> Option<Arc<Collected>> {
-        let reading = async {
-            let (queues, server) =
-                tokio::try_join!(self.store.all_queues(), self.store.server_figures())?;
-            Ok::<_, StoreError>(Arc::new(Collected { queues, server }))
-        };
-        match timeout(COLLECT_LIMIT, reading).await {
-            Ok(Ok(collected)) => return Some(collected),
-            Ok(Err(error)) => storage_failed(&error),
-            Err(_) => tracing::warn!("reading the figures of all queues takes too long"),
+        let (listed, server) = tokio::join!(
+            self.store.all_queues(COLLECT_LIMIT),
+            self.store.server_figures(COLLECT_LIMIT)
+        );
+        let AllQueues {
+            queues,
+            missing_buckets,
+            error,
+        } = listed;
+        if missing_buckets > 0 {
+            self.failures.increment(1);
+            match error {
+                Some(error) => storage_failed(&error),
+                None => {
+                    tracing::warn!(
+                        missing_buckets,
+                        "failed to read the figures of all queues in time"
+                    );
+                }
+            }
         }
-        self.failures.increment(1);
-        None
+        let is_nothing = queues.is_empty() && missing_buckets > 0 && server.is_none();
+        (!is_nothing).then(|| {
+            Arc::new(Collected {
+                queues,
+                missing_buckets,
+                server,
+            })
+        })
     }
 }

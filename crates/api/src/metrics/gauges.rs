@@ -21,7 +21,11 @@ const fn gauge(name: &'static str, help: &'static str) -> Family {
 
 const COLLECTED: Family = gauge(
     "tidegate_collection_up",
-    "Whether the figures of queues and server could be read from Redis, 1 or 0",
+    "Whether the figures of all queues could be read from Redis, 1 or 0.",
+);
+const MISSING: Family = gauge(
+    "tidegate_collection_missing_buckets",
+    "Number of buckets whose queues could not be read from Redis and are left out of the other figures.",
 );
 const QUEUES: Family = gauge("tidegate_queues", "Queues that are known");
 const TIMERS: Family = gauge(
@@ -190,7 +194,11 @@ fn waiting_rows(
 /// Writes the state of all pools.
 pub(super) fn write(page: &mut Page, pools: &[State<'_>]) {
     of_pools(page, &COLLECTED, pools, |state| {
-        Some(u8::from(state.collected.is_some()))
+        let is_whole = |known: &Arc<Collected>| known.missing_buckets == 0;
+        Some(u8::from(state.collected.as_ref().is_some_and(is_whole)))
+    });
+    of_pools(page, &MISSING, pools, |state| {
+        state.collected.as_ref().map(|known| known.missing_buckets)
     });
     of_pools(page, &QUEUES, pools, |state| {
         state.collected.as_ref().map(|known| known.queues.len())
@@ -205,7 +213,8 @@ pub(super) fn write(page: &mut Page, pools: &[State<'_>]) {
     });
     for (family, figure) in &SERVER {
         of_pools(page, family, pools, |state| {
-            state.collected.as_ref().map(|known| figure(&known.server))
+            let server = state.collected.as_ref()?.server.as_ref();
+            server.map(figure)
         });
     }
     of_queues(page, &READY, pools, |row| Some(row.stats.ready));
@@ -283,7 +292,8 @@ mod tests {
                 listed("n/empty", 0, None),
                 listed("n/middle", 5, Some(1500)),
             ],
-            server: ServerFigures::default(),
+            missing_buckets: 3,
+            server: None,
         };
         let waiting = vec![(key("n/a"), 1), (key("n/b"), 3), (key("n/c"), 1)];
         let state = State::new("p", Some(Arc::new(collected)), waiting, 2);
@@ -304,7 +314,8 @@ mod tests {
             format!("waiting_consumers{} 1", of("_other", "_other")),
             "timer_sizes{pool=\"p\"} 4".to_owned(),
             "tidegate_queues{pool=\"p\"} 4".to_owned(),
-            "tidegate_collection_up{pool=\"p\"} 1".to_owned(),
+            "tidegate_collection_up{pool=\"p\"} 0".to_owned(),
+            "tidegate_collection_missing_buckets{pool=\"p\"} 3".to_owned(),
         ] {
             assert!(text.contains(&expected), "{expected} is not in\n{text}");
         }

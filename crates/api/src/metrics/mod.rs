@@ -27,7 +27,7 @@ use tidegate_core::QueueKey;
 use tidegate_service::metrics::Page;
 use tidegate_store::{StoreError, describe_metrics};
 
-pub(crate) use collector::Collector;
+pub(crate) use collector::{Collected, Collector};
 pub(crate) use pool::PoolFigures;
 pub(crate) use requests::RequestFigures;
 

@@ -1,12 +1,17 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
-use futures_util::{StreamExt, TryStreamExt, stream};
+use futures_util::future::join_all;
+use futures_util::{StreamExt, stream};
 use tidegate_core::QueueKey;
 
 use super::Stats;
+use crate::link::Server;
 use crate::script::{LazyScript, script};
 use crate::{Store, StoreError};
+use tokio::time::timeout;
 
 static LIST_QUEUES: LazyScript = script!("list_queues");
 
@@ -14,7 +19,7 @@ static LIST_QUEUES: LazyScript = script!("list_queues");
 const QUEUES_PER_CALL: u64 = 50;
 /// How many hints a call may look at to find the oldest ready job of a queue.
 const HINTS_PER_QUEUE: u64 = 4;
-/// Buckets that are asked at the same time. The calls share one connection.
+/// Buckets of a server that are asked at the same time. The calls share one connection.
 const BUCKETS_AT_ONCE: usize = 16;
 
 /// A queue that was published to and has not been purged since.
@@ -27,6 +32,25 @@ pub struct ListedQueue {
     /// For how long the job that is consumed next has been ready, in ms; of several lanes, where that is
     /// longest. None where nothing is ready, or where several stale or expired jobs hide it.
     pub oldest_ready_ms: Option<u64>,
+}
+
+/// The queues of a deployment.
+#[derive(Debug, Clone, Default)]
+pub struct AllQueues {
+    /// The queues, in no order, each with what it has in all its lanes that could be read.
+    pub queues: Vec<ListedQueue>,
+    /// Buckets that could not be read.
+    pub missing_buckets: usize,
+    /// Why one of them could not, unless it was only a matter of time.
+    pub error: Option<StoreError>,
+}
+
+/// What was read up to now.
+#[derive(Default)]
+struct Read {
+    queues: Vec<ListedQueue>,
+    buckets: usize,
+    error: Option<StoreError>,
 }
 
 /// Some queues of a bucket.
@@ -67,15 +91,61 @@ impl Store {
         Ok(QueuePage { queues, next })
     }
 
-    /// The queues of the whole deployment, in no order, each with what it has in all its lanes. Each bucket
-    /// is looked at on its own, so the counts are not those of one moment.
-    ///
-    /// # Errors
-    /// Redis is unavailable.
-    pub async fn all_queues(&self) -> Result<Vec<ListedQueue>, StoreError> {
-        let buckets = self.all_buckets().map(|bucket| self.queues_of(bucket));
-        let calls = stream::iter(buckets).buffer_unordered(BUCKETS_AT_ONCE);
-        Ok(by_queue(calls.try_concat().await?))
+    /// The queues of the whole deployment, as far as they can be read within `limit`. Each bucket is looked at on its own,
+    /// so the counts are not those of one moment. A server that fails or is slow takes no time from the others.
+    pub async fn all_queues(&self, limit: Duration) -> AllQueues {
+        let read = Mutex::new(Read::default());
+        let servers = self.buckets_by_server().into_iter();
+        let reading = servers.map(|buckets| self.read_queues(buckets, &read));
+        // What was read counts, whether the rest came in time or not.
+        let _ = timeout(limit, join_all(reading)).await;
+        let Read {
+            queues,
+            buckets,
+            error,
+        } = std::mem::take(&mut *lock(&read));
+        AllQueues {
+            queues: by_queue(queues),
+            missing_buckets: (self.buckets() as usize).saturating_sub(buckets),
+            error,
+        }
+    }
+
+    /// The buckets that some server has.
+    fn buckets_by_server(&self) -> Vec<Vec<u16>> {
+        let mut groups: Vec<(Arc<Server>, Vec<u16>)> = Vec::new();
+        for bucket in self.all_buckets() {
+            let Some(server) = self.inner.link.server_of(&self.keys(bucket).queues()) else {
+                continue;
+            };
+            match groups
+                .iter_mut()
+                .find(|(known, _)| Arc::ptr_eq(known, &server))
+            {
+                Some((_, buckets)) => buckets.push(bucket),
+                None => groups.push((server, vec![bucket])),
+            }
+        }
+        groups.into_iter().map(|(_, buckets)| buckets).collect()
+    }
+
+    /// Reads these buckets until one of them fails.
+    async fn read_queues(&self, buckets: Vec<u16>, read: &Mutex<Read>) {
+        let calls = buckets.into_iter().map(|bucket| self.queues_of(bucket));
+        let mut calls = stream::iter(calls).buffer_unordered(BUCKETS_AT_ONCE);
+        while let Some(queues) = calls.next().await {
+            let mut read = lock(read);
+            match queues {
+                Ok(queues) => {
+                    read.queues.extend(queues);
+                    read.buckets += 1;
+                }
+                Err(error) => {
+                    read.error = Some(error);
+                    return;
+                }
+            }
+        }
     }
 
     async fn queues_of(&self, bucket: u16) -> Result<Vec<ListedQueue>, StoreError> {
@@ -88,6 +158,10 @@ impl Store {
         }
         Ok(queues)
     }
+}
+
+fn lock(read: &Mutex<Read>) -> std::sync::MutexGuard<'_, Read> {
+    read.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Puts together what is told of the lanes of a queue.

@@ -22,7 +22,7 @@ pub use ack::{Acked, Done};
 pub(crate) use audit::{IndexDoubt, JobDoubt, Verdict};
 pub use cancel::Cancelled;
 pub use lease::Leased;
-pub use list_queues::{ListedQueue, QueuePage};
+pub use list_queues::{AllQueues, ListedQueue, QueuePage};
 pub use load_slot::{LOAD_HINTS_MAX, LoadedSlot};
 pub use move_due::{MOVE_TIMERS_MAX, MovedDue};
 pub use peek::Peeked;

@@ -1,0 +1,120 @@
+//! A primary of a cluster is gone, and its replica with it. The others go on (`cluster-require-full-coverage no`).
+
+use std::time::{Duration, Instant};
+
+use tidegate_testkit::{ClusterGroup, Queue, RedisOptions, eventually, figure};
+
+use crate::fleet::Fleet;
+use crate::turn;
+
+const PATIENCE: Duration = Duration::from_secs(60);
+const NODE_TIMEOUT_MS: u32 = 1500;
+/// Enough for each primary to have some.
+const QUEUES: usize = 24;
+/// The page of metrics is complete after 3 s, whatever Redis does.
+const PAGE_MAX: Duration = Duration::from_secs(20);
+const SIZES: &str = "infra_lmstfy_redis_queue_sizes";
+
+/// Kills the primary of this number and its replica, and waits until the others go on without them.
+async fn kill_shard(group: &mut ClusterGroup, primary: usize) {
+    let replica = group.replica_of(primary).await;
+    for server in [replica, primary] {
+        tokio::task::block_in_place(|| group.servers[server].kill());
+    }
+}
+
+async fn queues(fleet: &Fleet, namespace: &str) -> Vec<Queue> {
+    let first = Queue::with_new_token(&fleet.apis[0], "default", namespace, "q0").await;
+    let names = (0..QUEUES).map(|number| format!("q{number}"));
+    names.map(|name| first.sibling(&name)).collect()
+}
+
+/// The queues that take a job, each asked once, and how long the slowest of these took.
+async fn healthy(queues: &[Queue]) -> (Vec<Queue>, Duration) {
+    let asked = queues.iter().map(|queue| {
+        let queue = queue.apart();
+        tokio::spawn(async move {
+            let began_at = Instant::now();
+            let status = queue.publish("x").send().await.unwrap().status;
+            (queue, status, began_at.elapsed())
+        })
+    });
+    let (mut healthy, mut slowest) = (Vec::new(), Duration::ZERO);
+    for asked in asked.collect::<Vec<_>>() {
+        let (queue, status, took) = asked.await.unwrap();
+        if status == 201 {
+            slowest = slowest.max(took);
+            healthy.push(queue);
+        }
+    }
+    (healthy, slowest)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn sizes_and_tokens_of_the_other_shards_stay_known() {
+    let _turn = turn().await;
+    let options = RedisOptions::new().setting("cluster-require-full-coverage", "no");
+    let mut group = ClusterGroup::start_with(options, NODE_TIMEOUT_MS).await;
+    let settings = format!("{}[metrics]\nrefresh = \"0s\"\n", group.settings());
+    let fleet = Fleet::start(1, 0, &settings).await;
+    let api = &fleet.apis[0];
+    // The tokens of six namespaces are on different shards.
+    let mut all = Vec::new();
+    for number in 0..6 {
+        all.extend(queues(&fleet, &format!("ns{number}")).await);
+    }
+    for queue in &all {
+        queue.publish("x").id().await;
+    }
+    assert_eq!(api.metric(SIZES).await, all.len() as f64);
+    assert_eq!(api.metric("tidegate_collection_missing_buckets").await, 0.0);
+
+    kill_shard(&mut group, 1).await;
+    eventually("the cluster goes on", PATIENCE, async || {
+        let (healthy, _) = healthy(&all).await;
+        match healthy.len() {
+            0 => Err("no queue takes a job"),
+            _ => Ok(()),
+        }
+    })
+    .await;
+    let (healthy, slowest) = healthy(&all).await;
+    figure(&format!(
+        "{} of {} queues take jobs while a shard is dead, the slowest after {slowest:?}",
+        healthy.len(),
+        all.len()
+    ));
+    // Two thirds of all, in every namespace: no token was forgotten.
+    assert!(healthy.len() > all.len() / 2, "{} healthy", healthy.len());
+    for number in 0..6 {
+        let namespace = format!("ns{number}");
+        let of_namespace = healthy
+            .iter()
+            .filter(|queue| queue.namespace() == namespace);
+        assert!(of_namespace.count() > QUEUES / 3, "{namespace}");
+    }
+    let began_at = Instant::now();
+    let page = api.metrics().await;
+    let took = began_at.elapsed();
+    assert!(took < PAGE_MAX, "{took:?}");
+    let value = |name: &str| {
+        let line = page.lines().find(|line| line.starts_with(name));
+        line.and_then(|line| line.rsplit(' ').next()?.parse::<f64>().ok())
+    };
+    assert_eq!(value("tidegate_collection_up{"), Some(0.0));
+    let missing = value("tidegate_collection_missing_buckets{").unwrap();
+    assert!((1.0..200.0).contains(&missing), "{missing}");
+    for queue in &healthy {
+        let labels = format!(
+            "namespace=\"{}\",queue=\"{}\"",
+            queue.namespace(),
+            queue.name()
+        );
+        assert!(
+            page.lines()
+                .any(|line| line.starts_with(SIZES) && line.contains(&labels)),
+            "{labels}"
+        );
+    }
+    assert!(value("infra_lmstfy_redis_used_mem_bytes{").unwrap() > 0.0);
+}
