@@ -121,6 +121,15 @@ impl Store {
         Some(Arc::clone(&server.address))
     }
 
+    /// The buckets on the same server as this one, itself among them.
+    #[must_use]
+    pub fn buckets_beside(&self, bucket: u16) -> Vec<u16> {
+        let server = self.server_of(bucket);
+        self.all_buckets()
+            .filter(|other| self.server_of(*other) == server)
+            .collect()
+    }
+
     /// The lane of a queue, of its first `lanes`, that is in this bucket.
     #[must_use]
     pub fn lane_in(&self, bucket: u16, queue: &QueueKey, lanes: u16) -> Option<u16> {

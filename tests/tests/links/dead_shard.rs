@@ -118,3 +118,53 @@ async fn sizes_and_tokens_of_the_other_shards_stay_known() {
     }
     assert!(value("infra_lmstfy_redis_used_mem_bytes{").unwrap() > 0.0);
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_queue_with_lanes_is_published_to_and_consumed_from_beside_a_dead_shard() {
+    const LANES: u16 = 8;
+    let _turn = turn().await;
+    let options = RedisOptions::new().setting("cluster-require-full-coverage", "no");
+    let mut group = ClusterGroup::start_with(options, NODE_TIMEOUT_MS).await;
+    let fleet = Fleet::start(1, 0, &group.settings()).await;
+    let api = &fleet.apis[0];
+    let queue = fleet.queue("wide").await;
+    assert_eq!(queue.set_lanes(api, LANES).await, u64::from(LANES));
+    queue.publish("x").id().await;
+    queue.destroy().await;
+
+    kill_shard(&mut group, 1).await;
+    eventually("a publish fails", PATIENCE, async || {
+        match queue.publish("x").send().await.unwrap().status {
+            500 => Ok(()),
+            other => Err(other),
+        }
+    })
+    .await;
+    // Its lanes are left out from then on.
+    for number in 0..60 {
+        queue.publish(number.to_string()).id().await;
+    }
+    while let Some(job) = queue.consume().timeout_s(1).job().await {
+        queue.ack(&job.id).await;
+    }
+    // A consumer waits on the other lanes.
+    let began_at = Instant::now();
+    let waiting = tokio::spawn(queue.apart().consume().timeout_s(60).job());
+    api.until_waiting(1).await;
+    let id = queue.publish("late").id().await;
+    assert_eq!(waiting.await.unwrap().unwrap().id, id);
+    figure(&format!("a parked consumer: {:?}", began_at.elapsed()));
+    queue.ack(&id).await;
+    let empty = queue.consume().timeout_s(2).send().await.unwrap();
+    empty.expect(404);
+    for server in [1, 4] {
+        tokio::task::block_in_place(|| group.servers[server].start_again()).unwrap();
+    }
+    eventually("the shard is used again", PATIENCE, async || {
+        match api.log().contains("the server of a lane answers again") {
+            true => Ok(()),
+            false => Err("not yet"),
+        }
+    })
+    .await;
+}

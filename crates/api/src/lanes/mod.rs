@@ -4,6 +4,7 @@
 //! behind by any time, and no job is lost: a lane that consumers do not look into is closed in its bucket, where a publish
 //! is refused. A refused publish goes to lane 0, which is never closed (`docs/decisions/0022-lanes.md`).
 
+mod down;
 mod set;
 
 use std::collections::HashSet;
@@ -20,6 +21,7 @@ use tokio::sync::Notify;
 use tokio::time::sleep;
 
 use crate::metrics::storage_failed;
+use down::DownBuckets;
 pub(crate) use set::LaneSet;
 
 /// Between two looks at the table.
@@ -32,6 +34,8 @@ pub(crate) struct LaneTable {
     known: ArcSwap<LaneRows>,
     /// Lanes that refused a publish although the table had them open.
     refused: Mutex<HashSet<(QueueKey, u16)>>,
+    /// Where publishes fail.
+    down: DownBuckets,
     /// Asks for a look at the table in Redis.
     look: Notify,
     /// Notifies of lanes that may have come or gone.
@@ -45,6 +49,7 @@ impl LaneTable {
             store,
             known: ArcSwap::default(),
             refused: Mutex::default(),
+            down: DownBuckets::default(),
             look: Notify::new(),
             changed: Notify::new(),
         }
@@ -140,7 +145,8 @@ impl LaneTable {
         Ok(())
     }
 
-    /// Stores jobs in a lane, or in lane 0 if that one is closed. Errors are those of the store; the jobs may be there.
+    /// Stores jobs in a lane, in another one if the server of that is down, or in lane 0 if it is closed. A job is replaced
+    /// in this lane or not at all. Errors are those of the store; the jobs may be there.
     pub(crate) async fn publish(
         &self,
         queue: &QueueKey,
@@ -149,7 +155,19 @@ impl LaneTable {
         replaces: Option<JobId>,
     ) -> Result<Published, StoreError> {
         let store = &self.store;
-        let in_lane = |lane| store.publish_unless_closed(queue.lane(lane), jobs, replaces);
+        let open = self.open(queue);
+        let lane = match replaces {
+            None => self.down.lane_beside(store, queue, lane, open),
+            Some(_) => lane,
+        };
+        let in_lane = async |lane| {
+            let published = store.publish_unless_closed(queue.lane(lane), jobs, replaces);
+            published.await.inspect_err(|error| {
+                if open > 1 && matches!(error, StoreError::Unavailable { .. }) {
+                    self.down.add(store, queue, lane);
+                }
+            })
+        };
         if let Some(published) = in_lane(lane).await? {
             return Ok(published);
         }
@@ -175,7 +193,11 @@ impl LaneTable {
 
     /// Follows the table, opens lanes that refused a publish, and takes closed lanes that are empty out of use, for ever.
     pub(crate) async fn follow(&self) {
-        tokio::join!(self.follow_table(), self.settle_in_turn());
+        tokio::join!(
+            self.follow_table(),
+            self.settle_in_turn(),
+            self.down.probe(&self.store)
+        );
     }
 
     async fn follow_table(&self) {
