@@ -1,5 +1,6 @@
 //! Settings of the daemon. `config/api.toml` is the commented default and the base layer.
 
+mod bounds;
 mod durability;
 mod tables;
 
@@ -9,10 +10,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::Deserialize;
-use tidegate_core::NAME_BYTES_MAX;
 use tidegate_launch::Settings;
-use tidegate_service::{ListenLimits, LogConfig};
-use tidegate_store::{PUBLISH_JOBS_MAX, StoreConfig};
+use tidegate_service::{Bound, ListenLimits, LogConfig};
+use tidegate_store::StoreConfig;
 
 pub use durability::DurabilityConfig;
 pub use tables::{JobDefaults, MetricsConfig, Password, RequestLimits, WaiterConfig};
@@ -74,6 +74,10 @@ pub struct Config {
 impl Settings for Config {
     const PROGRAM: &'static str = "tidegate-api";
     const DEFAULTS: &'static str = DEFAULTS;
+    const OPTIONAL: &'static str =
+        "[accounts]\n\"*\" = \"password\"\n[durability.namespaces]\n\"*\" = \"memory\"\n";
+    const BOUNDS: &'static [(&'static str, Bound)] = &bounds::BOUNDS;
+    const DEPLOYMENTS: &'static [&'static str] = &["admin_store"];
     const RELOADABLE: &'static [&'static str] = &["log.level", "log.access", "accounts", "job"];
     const FOREIGN_TABLES: &'static [&'static str] = &["pump"];
     const FROM_LMSTFY: &'static [&'static str] = &[
@@ -101,19 +105,8 @@ impl Settings for Config {
         }
         self.check_migrations()?;
         self.check_admin()?;
-        self.check_requests()?;
-        if self.waiters.poll_interval < Duration::from_millis(100) {
-            return Err("waiters.poll_interval must be at least 100ms".to_owned());
-        }
-        if self.requests.timeout < Duration::from_millis(100) {
-            return Err("requests.timeout must be at least 100ms".to_owned());
-        }
         let pools: BTreeSet<&str> = self.pool.keys().map(String::as_str).collect();
-        self.durability.check(&pools, self.requests.timeout)?;
-        if self.job.tries == 0 {
-            return Err("job.tries must be at least 1".to_owned());
-        }
-        Ok(())
+        self.durability.check(&pools, self.requests.timeout)
     }
 
     fn log(&self) -> &LogConfig {
@@ -142,26 +135,6 @@ impl Config {
                 Some(_) => continue,
             };
             return Err(format!("pool.{name}.migrate_to = {target:?}: {problem}"));
-        }
-        Ok(())
-    }
-
-    fn check_requests(&self) -> Result<(), String> {
-        let requests = &self.requests;
-        let bounds = [
-            ("name_bytes_max", requests.name_bytes_max, NAME_BYTES_MAX),
-            ("job_bytes_max", requests.job_bytes_max, 8 << 20),
-            ("bulk_bytes_max", requests.bulk_bytes_max, 1 << 30),
-            ("bulk_jobs_max", requests.bulk_jobs_max, PUBLISH_JOBS_MAX),
-            ("consume_jobs_max", requests.consume_jobs_max.into(), 100),
-            ("consume_queues_max", requests.consume_queues_max, 10_000),
-            ("backlog_jobs_max", requests.backlog_jobs_max, 1_000_000),
-            ("backlog_bytes_max", requests.backlog_bytes_max, 64 << 30),
-        ];
-        for (key, value, bound) in bounds {
-            if value == 0 || value > bound {
-                return Err(format!("requests.{key} must be 1 to {bound}, not {value}"));
-            }
         }
         Ok(())
     }

@@ -139,7 +139,7 @@ mod tests {
 
     use clap::Parser;
     use serde::Deserialize;
-    use tidegate_service::{LogConfig, logs};
+    use tidegate_service::{Bound, LogConfig, logs};
 
     use super::*;
     use crate::CommonFlags;
@@ -152,12 +152,17 @@ mod tests {
         password: String,
         log: LogConfig,
         pid_file: PathBuf,
+        #[expect(dead_code, reason = "every daemon has pools")]
+        pool: toml::Table,
     }
 
     impl Settings for Guarded {
         const PROGRAM: &'static str = "guarded";
         const DEFAULTS: &'static str = "is_public = false\npassword = \"\"\npid_file = \"\"\n\
-            [log]\nlevel = \"info\"\nformat = \"text\"\ndirectory = \"\"\n";
+            [log]\nlevel = \"info\"\nformat = \"text\"\ndirectory = \"\"\n[pool.default]\n";
+        const OPTIONAL: &'static str = "";
+        const BOUNDS: &'static [(&'static str, Bound)] = &[];
+        const DEPLOYMENTS: &'static [&'static str] = &[];
         const RELOADABLE: &'static [&'static str] = &["password"];
         const FOREIGN_TABLES: &'static [&'static str] = &[];
         const FROM_LMSTFY: &'static [&'static str] = &[];

@@ -6,13 +6,14 @@ use std::time::Duration;
 
 use serde::de::DeserializeOwned;
 use tidegate_service::{
-    Foreign, Loaded, LogConfig, Sources, Values, ignored_variables, load, parse_toml,
+    Bound, Foreign, Loaded, LogConfig, Sources, Values, ignored_variables, load, parse_toml,
     process_environment,
 };
 
 use crate::CommonFlags;
 use crate::flags::Override;
 use crate::lmstfy::{self, Translated};
+use crate::schema::schema;
 
 /// What the names of environment variables begin with.
 const ENV_PREFIX: &str = "TIDEGATE";
@@ -26,6 +27,13 @@ pub trait Settings: DeserializeOwned + Clone + Send + Sync + 'static {
     const PROGRAM: &'static str;
     /// The built-in defaults, a TOML text that has every key.
     const DEFAULTS: &'static str;
+    /// The keys without a default, a TOML text with a value of the right type for each. `*` stands for any
+    /// name. The keys of pools need not be here.
+    const OPTIONAL: &'static str;
+    /// The least and the largest value of every number and duration outside of pools.
+    const BOUNDS: &'static [(&'static str, Bound)];
+    /// Tables that have the keys of a pool, beside those in `pool`.
+    const DEPLOYMENTS: &'static [&'static str];
     /// The keys, and tables, that a running process can take over.
     const RELOADABLE: &'static [&'static str];
     /// The tables that only the other daemon has. Both may share an environment.
@@ -33,7 +41,7 @@ pub trait Settings: DeserializeOwned + Clone + Send + Sync + 'static {
     /// The keys, and tables, that a file of lmstfy speaks about.
     const FROM_LMSTFY: &'static [&'static str];
 
-    /// Checks what types cannot.
+    /// Checks what types and bounds cannot: what depends on other settings.
     ///
     /// # Errors
     /// Says which setting is wrong, and what it should be.
@@ -85,8 +93,10 @@ impl Recipe {
     pub(crate) fn make<C: Settings>(&self) -> Result<Made<C>, String> {
         let translated = self.translated::<C>()?;
         let name = self.lmstfy_name();
+        let schema = schema::<C>().map_err(|error| error.to_string())?;
         let sources = Sources {
             defaults: C::DEFAULTS,
+            schema: &schema,
             foreign: translated.as_ref().map(|translated| Foreign {
                 name: &name,
                 values: &translated.values,

@@ -7,11 +7,41 @@ use std::time::Duration;
 
 use serde::Deserialize;
 use tidegate_launch::Settings;
-use tidegate_service::LogConfig;
+use tidegate_service::{Bound, LogConfig};
 use tidegate_store::{LOAD_HINTS_MAX, MOVE_TIMERS_MAX, SWEEP_CHUNKS_MAX, StoreConfig};
 
 /// The built-in defaults: every key, with what it means.
 pub const DEFAULTS: &str = include_str!("../../../config/pumpd.toml");
+
+const HOUR: Duration = Duration::from_secs(3600);
+
+/// The least and the largest value of every number and duration.
+const BOUNDS: [(&str, Bound); 8] = [
+    (
+        "connect_patience",
+        Bound::Duration(Duration::ZERO, Duration::from_secs(24 * 3600)),
+    ),
+    (
+        "pump.lease",
+        Bound::Duration(Duration::from_millis(100), HOUR),
+    ),
+    (
+        "pump.sleep_max",
+        Bound::Duration(Duration::from_millis(10), HOUR),
+    ),
+    (
+        "pump.retry_pause",
+        Bound::Duration(Duration::from_millis(10), Duration::from_secs(60)),
+    ),
+    ("pump.concurrency", Bound::Number(1, 1024)),
+    // A call that moves serves two kinds of queues.
+    ("pump.move_limit", Bound::Number(2, MOVE_TIMERS_MAX as i64)),
+    ("pump.load_limit", Bound::Number(1, LOAD_HINTS_MAX as i64)),
+    (
+        "pump.sweep_limit",
+        Bound::Number(1, SWEEP_CHUNKS_MAX as i64),
+    ),
+];
 
 /// All settings of `tidegate-pumpd`.
 #[derive(Debug, Clone, Deserialize)]
@@ -35,6 +65,9 @@ pub struct Config {
 impl Settings for Config {
     const PROGRAM: &'static str = "tidegate-pumpd";
     const DEFAULTS: &'static str = DEFAULTS;
+    const OPTIONAL: &'static str = "";
+    const BOUNDS: &'static [(&'static str, Bound)] = &BOUNDS;
+    const DEPLOYMENTS: &'static [&'static str] = &[];
     const RELOADABLE: &'static [&'static str] = &["log.level"];
     const FOREIGN_TABLES: &'static [&'static str] = &[
         "accounts",
@@ -49,10 +82,7 @@ impl Settings for Config {
     const FROM_LMSTFY: &'static [&'static str] = &["log.level", "log.format", "pool"];
 
     fn check(&self) -> Result<(), String> {
-        if self.log.access.is_some() {
-            return Err("log.access: only tidegate-api takes requests".to_owned());
-        }
-        self.pump.check()
+        Ok(())
     }
 
     fn log(&self) -> &LogConfig {
@@ -89,38 +119,14 @@ pub struct PumpConfig {
     pub sweep_limit: u64,
 }
 
-impl PumpConfig {
-    /// Checks what the pump relies on.
-    ///
-    /// # Errors
-    /// Says which setting is wrong, and what it should be.
-    pub fn check(&self) -> Result<(), String> {
-        if self.lease < Duration::from_millis(100) {
-            return Err(format!(
-                "pump.lease must be at least 100ms, not {:?}",
-                self.lease
-            ));
-        }
-        if self.sleep_max.is_zero() || self.retry_pause.is_zero() {
-            return Err("pump.sleep_max and pump.retry_pause must be more than 0s".to_owned());
-        }
-        if self.concurrency == 0 {
-            return Err("pump.concurrency must be at least 1".to_owned());
-        }
-        // A call that moves serves two kinds of queues.
-        let limits = [
-            ("move_limit", self.move_limit, 2..=MOVE_TIMERS_MAX),
-            ("load_limit", self.load_limit, 1..=LOAD_HINTS_MAX),
-            ("sweep_limit", self.sweep_limit, 1..=SWEEP_CHUNKS_MAX),
-        ];
-        for (name, limit, accepted) in limits {
-            if !accepted.contains(&limit) {
-                let (least, most) = accepted.into_inner();
-                return Err(format!(
-                    "pump.{name} must be {least} to {most}, not {limit}"
-                ));
-            }
-        }
-        Ok(())
+#[cfg(test)]
+mod tests {
+    use tidegate_launch::schema;
+
+    use super::*;
+
+    #[test]
+    fn every_number_and_duration_has_bounds() {
+        assert_eq!(schema::<Config>().unwrap().gaps(), [""; 0]);
     }
 }

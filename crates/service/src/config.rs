@@ -4,26 +4,26 @@
 //!  defaults (built in) ─► foreign file ─► file (--config) ─► environment (PREFIX_…) ─► flags
 //! ```
 //!
-//! Each layer is checked as soon as it is laid, so a mistake is reported with the layer it is in.
-//! Unknown keys are refused by the settings' own `deny_unknown_fields`. Secrets are never shown: not in
-//! what is printed, and not in what is said about mistakes.
+//! Each layer is checked as soon as it is laid, so a mistake is reported with the layer it is in: unknown
+//! keys, types and bounds by the [`Schema`], the rest by the settings themselves. Secrets are never shown:
+//! not in what is printed, and not in what is said about mistakes.
 
 mod parse;
 mod print;
+mod schema;
 mod secrets;
 #[cfg(test)]
 mod tests;
 mod values;
 
-use std::collections::HashMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use ::config::builder::DefaultState;
-use ::config::{Config, ConfigBuilder, Environment, File, FileFormat, FileSourceString};
 use serde::de::DeserializeOwned;
+use toml::{Table, Value};
 
 pub use parse::parse_toml;
+pub use schema::{Bound, Schema};
 pub use values::Values;
 
 /// Between the parts of a key in the name of an environment variable: `PREFIX_LOG__LEVEL` is
@@ -36,6 +36,8 @@ const SEPARATOR: &str = "__";
 pub struct Sources<'a> {
     /// Built-in defaults, a TOML text that has every key.
     pub defaults: &'a str,
+    /// What each key accepts.
+    pub schema: &'a Schema,
     /// Settings that were read from a file of another form.
     pub foreign: Option<Foreign<'a>>,
     /// A TOML file with the keys that differ. It must exist if given.
@@ -123,38 +125,39 @@ pub struct Loaded<T> {
 /// variables such as `TIDEGATE_PORT` into every process. See [`ignored_variables`].
 ///
 /// # Errors
-/// A file that cannot be read, a key that nobody knows, a value of the wrong type, a secret that was
+/// A file that cannot be read, an unknown key, a value of the wrong type or out of bounds, a secret that was
 /// hidden when it was printed.
 pub fn load<T: DeserializeOwned>(sources: &Sources<'_>) -> Result<Loaded<T>, ConfigError> {
-    let mut stack = Stack::new();
-    let mut settings: T = stack.lay(Layer::Defaults, |all| {
-        Ok(all.add_source(toml_source(sources.defaults)))
-    })?;
+    let mut stack = Stack {
+        schema: sources.schema,
+        values: Values::default(),
+    };
+    let defaults = parse_toml(sources.defaults)
+        .map_err(|problem| ConfigError::new(Layer::Defaults, problem))?;
+    let mut settings: T = stack.lay(Layer::Defaults, defaults)?;
     if let Some(foreign) = sources.foreign {
-        let text = toml::to_string(foreign.values).unwrap_or_default();
-        settings = stack.lay(Layer::Foreign(foreign.name.to_owned()), |all| {
-            Ok(all.add_source(toml_source(&text)))
-        })?;
+        let layer = Layer::Foreign(foreign.name.to_owned());
+        settings = stack.lay(layer, foreign.values.clone())?;
     }
     if let Some(path) = sources.file {
         let layer = Layer::File(path.to_owned());
         let text = std::fs::read_to_string(path)
             .map_err(|error| ConfigError::new(layer.clone(), error))?;
-        parse_toml(&text).map_err(|problem| ConfigError::new(layer.clone(), problem))?;
-        settings = stack.lay(layer, |all| Ok(all.add_source(toml_source(&text))))?;
+        let values =
+            parse_toml(&text).map_err(|problem| ConfigError::new(layer.clone(), problem))?;
+        settings = stack.lay(layer, values)?;
     }
     let (counted, _) = split_environment(sources);
     if !counted.is_empty() {
-        let source = environment(sources.env_prefix, counted);
-        settings = stack.lay(Layer::Environment, |all| Ok(all.add_source(source.clone())))?;
+        settings = stack.lay(Layer::Environment, from_texts(counted))?;
     }
     if !sources.flags.is_empty() {
-        settings = stack.lay(Layer::Flags, |all| {
-            let mut flags = sources.flags.iter();
-            flags.try_fold(all, |all, (key, value)| {
-                all.set_override(key, value.as_str())
-            })
-        })?;
+        let flags = sources.flags.iter();
+        let flags = flags.map(|(key, text)| {
+            let path: values::Path = key.split('.').map(str::to_owned).collect();
+            (path, text.clone())
+        });
+        settings = stack.lay(Layer::Flags, from_texts(flags))?;
     }
     stack.values.refuse_hidden()?;
     Ok(Loaded {
@@ -164,48 +167,32 @@ pub fn load<T: DeserializeOwned>(sources: &Sources<'_>) -> Result<Loaded<T>, Con
 }
 
 /// The layers that were laid so far.
-struct Stack {
-    all: ConfigBuilder<DefaultState>,
+struct Stack<'a> {
+    schema: &'a Schema,
     values: Values,
 }
 
-impl Stack {
-    fn new() -> Self {
-        Self {
-            all: Config::builder(),
-            values: Values::default(),
-        }
-    }
-
-    /// Lays one more layer and checks the whole. `add` is called twice: on the whole, and on nothing,
-    /// which tells what the layer itself has.
-    fn lay<T: DeserializeOwned>(
-        &mut self,
-        layer: Layer,
-        add: impl Fn(Builder) -> Result<Builder, ::config::ConfigError>,
-    ) -> Result<T, ConfigError> {
-        let all = std::mem::take(&mut self.all);
-        let plain = |error: ::config::ConfigError| ConfigError::new(layer.clone(), error);
-        let all = add(all).map_err(plain)?;
-        let whole = all.build_cloned().map_err(plain)?;
-        let alone = add(Config::builder())
-            .and_then(Builder::build)
-            .map_err(plain)?;
-        self.all = all;
-        let values = whole.clone().try_deserialize().map_err(plain)?;
-        let own = alone.try_deserialize().map_err(plain)?;
-        self.values.lay(&layer, values, &own);
-        whole.try_deserialize().map_err(|error| {
-            let problem = self.values.without_secrets(&error.to_string());
-            ConfigError::new(layer, problem)
-        })
+impl Stack<'_> {
+    /// Checks one more layer, lays it, and makes settings of the whole.
+    fn lay<T: DeserializeOwned>(&mut self, layer: Layer, mut own: Table) -> Result<T, ConfigError> {
+        let are_texts = matches!(layer, Layer::Environment | Layer::Flags);
+        self.schema
+            .check(&mut own, are_texts)
+            .map_err(|problem| ConfigError::new(layer.clone(), problem))?;
+        self.values.lay(&layer, own);
+        self.values
+            .read()
+            .map_err(|problem| ConfigError::new(layer, problem))
     }
 }
 
-type Builder = ConfigBuilder<DefaultState>;
-
-fn toml_source(text: &str) -> File<FileSourceString, FileFormat> {
-    File::from_str(text, FileFormat::Toml)
+/// A layer of texts, by the parts of their keys.
+fn from_texts(texts: impl IntoIterator<Item = (values::Path, String)>) -> Table {
+    let mut table = Table::new();
+    for (path, text) in texts {
+        schema::insert(&mut table, &path, Value::String(text));
+    }
+    table
 }
 
 /// Variables that begin with the prefix but are not settings: worth a warning, since one of them may
@@ -225,17 +212,11 @@ pub fn process_environment() -> Vec<(String, String)> {
         .collect()
 }
 
-fn environment(prefix: &str, counted: HashMap<String, String>) -> Environment {
-    Environment::with_prefix(prefix)
-        .prefix_separator("_")
-        .separator(SEPARATOR)
-        .source(Some(counted))
-}
-
-/// The variables that are settings, and the names of those that only look like it.
-fn split_environment(sources: &Sources<'_>) -> (HashMap<String, String>, Vec<String>) {
+/// The variables that are settings, by the parts of their keys, and the names of those that only look like
+/// settings.
+fn split_environment(sources: &Sources<'_>) -> (Vec<(values::Path, String)>, Vec<String>) {
     let prefix = format!("{}_", sources.env_prefix);
-    let mut counted = HashMap::new();
+    let mut counted = Vec::new();
     let mut ignored = Vec::new();
     for (name, value) in sources.environment {
         let Some(key) = name.strip_prefix(&prefix) else {
@@ -247,11 +228,14 @@ fn split_environment(sources: &Sources<'_>) -> (HashMap<String, String>, Vec<Str
             None => has_top_level_key(sources.defaults, &key),
         };
         if is_setting {
-            counted.insert(name.clone(), value.clone());
+            let path = key.split(SEPARATOR).map(str::to_owned).collect();
+            counted.push((path, value.clone()));
         } else {
             ignored.push(name.clone());
         }
     }
+    // A table comes before what is in it.
+    counted.sort();
     (counted, ignored)
 }
 

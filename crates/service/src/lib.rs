@@ -27,8 +27,8 @@ mod timeouts;
 
 pub use admin::{admin_router, routed};
 pub use config::{
-    ConfigError, Foreign, Layer, Loaded, Sources, Values, ignored_variables, load, parse_toml,
-    process_environment,
+    Bound, ConfigError, Foreign, Layer, Loaded, Schema, Sources, Values, ignored_variables, load,
+    parse_toml, process_environment,
 };
 pub use health::{Check, Readiness};
 pub use listener::{Drained, ListenLimits, Listener};

@@ -18,7 +18,8 @@ use crate::raw::RawHttp;
 
 const SERVING_LIMIT: Duration = Duration::from_secs(20);
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
-const HEALTH_REQUEST: &[u8] = b"GET /healthz HTTP/1.1\r\nhost: test\r\nconnection: close\r\n\r\n";
+const HEALTH_REQUEST: &[u8] =
+    b"GET /healthz HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
 /// What an api tells about its waiting consumers.
 const WAITING: &str = "tidegate_waiting_seats";
 /// Somebody else may take a port between its choice and its use.
@@ -59,6 +60,21 @@ impl Daemon {
         environment: &[(&str, &str)],
         folder: &Path,
     ) -> Self {
+        let started = Self::try_start(program, name, arguments, environment, folder).await;
+        started.unwrap_or_else(|said| panic!("{name} did not start: {said}"))
+    }
+
+    /// The same for a daemon that may refuse to start.
+    ///
+    /// # Errors
+    /// It ended, or did not serve in time: what it wrote.
+    pub async fn try_start(
+        program: Program,
+        name: &str,
+        arguments: &[String],
+        environment: &[(&str, &str)],
+        folder: &Path,
+    ) -> Result<Self, String> {
         let environment = owned(environment);
         let log = folder.join(format!("{name}.log"));
         for try_number in 1..=PORT_TRIES {
@@ -71,7 +87,7 @@ impl Daemon {
             all.extend_from_slice(arguments);
             match launch(program, &all, &environment, &log, admin).await {
                 Ok(process) => {
-                    return Self {
+                    return Ok(Self {
                         program,
                         arguments: all,
                         environment,
@@ -79,13 +95,13 @@ impl Daemon {
                         listen,
                         admin,
                         process: Mutex::new(process),
-                    };
+                    });
                 }
                 Err(said) if try_number < PORT_TRIES && said.contains("in use") => {}
-                Err(said) => panic!("{name} did not start: {said}"),
+                Err(said) => return Err(said),
             }
         }
-        panic!("{name} found no free port");
+        Err("there is no free port".to_owned())
     }
 
     /// Where it takes requests.

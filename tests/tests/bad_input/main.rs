@@ -7,6 +7,7 @@
 mod bodies;
 mod config;
 mod connections;
+mod every_key;
 mod heads;
 mod limits;
 mod ports;

@@ -1,5 +1,6 @@
 //! What the default file says, and what is refused.
 
+use tidegate_launch::schema;
 use tidegate_service::{Sources, load};
 use tidegate_store::UnsafeServer;
 
@@ -10,8 +11,14 @@ fn with_flags(flags: &[(&str, String)]) -> Config {
 }
 
 fn with(environment: &[(String, String)], flags: &[(&str, String)]) -> Config {
+    loaded(environment, flags).unwrap()
+}
+
+fn loaded(environment: &[(String, String)], flags: &[(&str, String)]) -> Result<Config, String> {
+    let schema = schema::<Config>().unwrap();
     let sources = Sources {
         defaults: DEFAULTS,
+        schema: &schema,
         foreign: None,
         file: None,
         env_prefix: "TIDEGATE",
@@ -19,7 +26,10 @@ fn with(environment: &[(String, String)], flags: &[(&str, String)]) -> Config {
         environment,
         flags,
     };
-    load(&sources).ok().unwrap().settings
+    match load(&sources) {
+        Ok(loaded) => Ok(loaded.settings),
+        Err(error) => Err(error.to_string()),
+    }
 }
 
 #[test]
@@ -54,6 +64,11 @@ fn a_default_pool_is_a_must() {
 }
 
 #[test]
+fn every_number_and_duration_has_bounds() {
+    assert_eq!(schema::<Config>().unwrap().gaps(), [""; 0]);
+}
+
+#[test]
 fn limits_of_requests_are_within_what_can_be_stored() {
     for (key, value) in [
         ("requests.name_bytes_max", "256"),
@@ -64,7 +79,7 @@ fn limits_of_requests_are_within_what_can_be_stored() {
         ("requests.backlog_jobs_max", "1000001"),
         ("requests.backlog_bytes_max", "0"),
     ] {
-        let problem = with_flags(&[(key, value.to_owned())]).check().unwrap_err();
+        let problem = loaded(&[], &[(key, value.to_owned())]).unwrap_err();
         assert!(
             problem.contains(key) && problem.contains(value),
             "{problem}"

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use toml::{Table, Value};
 
 use super::secrets::{HIDDEN, is_secret, without_password};
-use super::values::{Values, natural};
+use super::values::Values;
 
 impl Values {
     /// The values as TOML. Secrets are left out; behind a value that is not a default is where it comes
@@ -51,7 +51,7 @@ fn shown(path: &[&str], value: &Value) -> String {
     match value {
         Value::String(text) if text.is_empty() => "\"\"".to_owned(),
         _ if is_secret(path) => format!("\"{HIDDEN}\""),
-        Value::String(text) => natural(&Value::String(without_password(text).into())).to_string(),
+        Value::String(text) => Value::String(without_password(text).into()).to_string(),
         Value::Array(values) => {
             let shown: Vec<String> = values.iter().map(|value| shown(path, value)).collect();
             format!("[{}]", shown.join(", "))

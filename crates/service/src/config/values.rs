@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use serde::de::DeserializeOwned;
 use toml::{Table, Value};
 
+use super::schema::merge;
 use super::secrets::{HIDDEN, secrets_in};
-use super::{ConfigError, Layer, Stack, toml_source};
+use super::{ConfigError, Layer};
 
 /// The parts of a key.
 pub(super) type Path = Vec<String>;
@@ -45,14 +46,22 @@ impl Values {
         mixed
     }
 
-    /// The settings that these values mean.
+    /// The settings that these values mean. Each of the layers that they come from was checked.
     ///
     /// # Errors
-    /// A key that nobody knows, a value of the wrong type.
+    /// A value that the settings do not accept.
     pub fn settings<T: DeserializeOwned>(&self) -> Result<T, ConfigError> {
-        let text = toml::to_string(&self.table).unwrap_or_default();
-        let source = toml_source(&text);
-        Stack::new().lay(Layer::Together, |all| Ok(all.add_source(source.clone())))
+        self.read()
+            .map_err(|problem| ConfigError::new(Layer::Together, problem))
+    }
+
+    pub(super) fn read<T: DeserializeOwned>(&self) -> Result<T, String> {
+        let read = Value::Table(self.table.clone()).try_into();
+        read.map_err(|error: toml::de::Error| {
+            // The key is on a line of its own, behind what is wrong with it.
+            let said = error.to_string().trim().replace('\n', " ");
+            self.without_secrets(&said)
+        })
     }
 
     /// For every table in `tables`: what it does not say is said by `template`, except for `but`. What
@@ -74,18 +83,18 @@ impl Values {
         complete
     }
 
-    /// Notes what a layer has, and the values of all layers so far.
-    pub(super) fn lay(&mut self, layer: &Layer, all: Table, own: &Table) {
-        self.table = all;
+    /// Lays a layer over what is there, and notes what comes from it.
+    pub(super) fn lay(&mut self, layer: &Layer, own: Table) {
         if *layer != Layer::Defaults {
-            let paths = leaves(own).into_keys();
+            let paths = leaves(&own).into_keys();
             let origins = paths.map(|path| (path, layer.clone()));
             self.origins.extend(origins);
         }
+        merge(&mut self.table, own);
     }
 
     /// A text about these values with every secret in it replaced.
-    pub(super) fn without_secrets(&self, text: &str) -> String {
+    fn without_secrets(&self, text: &str) -> String {
         let mut secrets = secrets_in(&[], &Value::Table(self.table.clone()));
         // A secret that has another one in it goes first.
         secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
@@ -122,25 +131,10 @@ fn collect(table: &Table, path: &mut Path, found: &mut BTreeMap<Path, Value>) {
         match value {
             Value::Table(inner) => collect(inner, path, found),
             other => {
-                found.insert(path.clone(), natural(other));
+                found.insert(path.clone(), other.clone());
             }
         }
         path.pop();
-    }
-}
-
-/// A value in its own type: the environment and flags have nothing but texts, which are read as what
-/// they say.
-pub(super) fn natural(value: &Value) -> Value {
-    let Value::String(text) = value else {
-        return value.clone();
-    };
-    match text.parse::<i64>() {
-        Ok(number) if number.to_string() == *text => Value::Integer(number),
-        _ => match text.parse::<bool>() {
-            Ok(flag) => Value::Boolean(flag),
-            Err(_) => value.clone(),
-        },
     }
 }
 

@@ -1,0 +1,123 @@
+//! Types and bounds, and what is said about other values.
+
+use super::*;
+
+const DEFAULTS: &str = "flag = false\nnumber = 5\nwait = \"1s\"\nname = \"\"\nlist = []\n\
+    [pool.default]\nurl = \"\"\nsize = 3\n";
+const MS: Duration = Duration::from_millis(1);
+const HOUR: Duration = Duration::from_secs(3600);
+
+fn schema() -> Schema {
+    let bounds = [
+        ("number", Bound::Number(1, 10)),
+        ("wait", Bound::Duration(MS, HOUR)),
+    ];
+    let mut schema = Schema::new(DEFAULTS, "[names]\n\"*\" = \"\"\n", &bounds).unwrap();
+    schema.copy_table("pool.default", "pool.*", &[("size", Bound::Number(0, 9))]);
+    schema
+}
+
+#[track_caller]
+fn refused(text: &str) -> String {
+    let mut layer = parse_toml(text).unwrap();
+    schema().check(&mut layer, false).unwrap_err()
+}
+
+#[test]
+fn a_value_has_the_type_of_the_default() {
+    for (key, fine) in [
+        ("flag", &["true", "false"][..]),
+        ("number", &["1", "10"]),
+        ("wait", &["\"1ms\"", "\"1h\"", "\"1.5s\""]),
+        ("name", &["\"\"", "\"a\""]),
+        ("list", &["[]", "[\"a\"]", "\"a,b\""]),
+        ("names.any", &["\"a\""]),
+        ("pool.other.size", &["0", "9"]),
+    ] {
+        let all = [
+            "true",
+            "false",
+            "1",
+            "10",
+            "0",
+            "9",
+            "-1",
+            "11",
+            "1.5",
+            "nan",
+            "inf",
+            "\"\"",
+            "\"a\"",
+            "\"a,b\"",
+            "\"1ms\"",
+            "\"1h\"",
+            "\"1.5s\"",
+            "\"0s\"",
+            "\"1500us\"",
+            "\"2h\"",
+            "[]",
+            "[1]",
+            "[\"a\"]",
+            "{}",
+            "{ a = 1 }",
+            "1979-05-27",
+        ];
+        let is_text = ["name", "names.any"].contains(&key);
+        for value in all {
+            let mut layer = parse_toml(&format!("{key} = {value}")).unwrap();
+            let checked = schema().check(&mut layer, false);
+            let is_fine = fine.contains(&value)
+                || (key == "list" || is_text) && value.starts_with('"')
+                || key == "number" && value == "9"
+                || key == "pool.other.size" && value == "1";
+            assert_eq!(checked.is_ok(), is_fine, "{key} = {value}: {checked:?}");
+            if let Err(said) = checked {
+                assert!(said.starts_with(key), "{key} = {value}: {said}");
+            }
+        }
+    }
+}
+
+#[test]
+fn what_is_said_names_the_key_and_what_to_write() {
+    assert_eq!(refused("number = 11"), "number must be 1 to 10, not 11");
+    let said = refused("number = 1.0");
+    assert_eq!(
+        said,
+        "number must be a whole number, 1 to 10, not a number with a fraction"
+    );
+    let said = refused("wait = \"500000000000years\"");
+    assert_eq!(said, "wait must be 1ms to 1h, not \"500000000000years\"");
+    let said = refused("wait = 5");
+    assert!(said.contains("a duration in quotes"), "{said}");
+    let said = refused("flag = 1");
+    assert_eq!(said, "flag must be true or false, not a whole number");
+    let said = refused("[pool.x]\nsise = 1");
+    assert!(said.starts_with("unknown key pool.x.sise"), "{said}");
+    assert!(said.ends_with("size, url"), "{said}");
+    assert_eq!(refused("pool = 1"), "pool must be a table: [pool]");
+}
+
+#[test]
+fn a_text_of_the_environment_becomes_what_the_key_is() {
+    let mut layer =
+        parse_toml("flag = \"true\"\nnumber = \"7\"\nname = \"12345\"\nwait = \"2s\"").unwrap();
+    schema().check(&mut layer, true).unwrap();
+    let expected = parse_toml("flag = true\nnumber = 7\nname = \"12345\"\nwait = \"2s\"").unwrap();
+    assert_eq!(layer, expected);
+    for (key, text) in [("flag", "1"), ("number", "1.5"), ("number", "7 ms")] {
+        let mut layer = parse_toml(&format!("{key} = \"{text}\"")).unwrap();
+        assert!(schema().check(&mut layer, true).is_err(), "{key} = {text}");
+    }
+}
+
+#[test]
+fn a_number_without_bounds_is_found_and_so_is_a_bound_of_nothing() {
+    assert_eq!(schema().gaps(), [""; 0]);
+    let bounds = [("nmber", Bound::Number(1, 10))];
+    let schema = Schema::new(DEFAULTS, "", &bounds).unwrap();
+    assert_eq!(
+        schema.gaps(),
+        ["number", "pool.default.size", "wait", "nmber"]
+    );
+}

@@ -1,0 +1,245 @@
+//! Every key of both daemons with values of every kind: a daemon works with it, or refuses it by its name.
+//!
+//! The keys are those of the default files, the commented ones included, so a new key is tested too. What an
+//! error gives as the least and the largest value is tried as well.
+
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use futures_util::stream::iter;
+use tidegate_testkit::{Daemon, Program, RawHttp, figure, redis, run_to_end};
+use toml::{Table, Value};
+
+const LIMIT: Duration = Duration::from_secs(60);
+const API: &str = include_str!("../../../config/api.toml");
+const PUMPD: &str = include_str!("../../../config/pumpd.toml");
+
+/// Daemons that are tried beside each other.
+const BESIDE: usize = 4;
+
+/// The text is a path that does not exist, since some keys are names of files.
+const VALUES: [&str; 18] = [
+    "true",
+    "0",
+    "1",
+    "-1",
+    "9223372036854775807",
+    "9223372036854775808",
+    "1.5",
+    "nan",
+    "\"\"",
+    "\"/nowhere/x\"",
+    "\"0s\"",
+    "\"-1s\"",
+    "\"1500us\"",
+    "\"500000000000years\"",
+    "[]",
+    "[1]",
+    "{}",
+    "1979-05-27",
+];
+
+/// The keys of a default file, with dots between their parts. Tables that are empty count as keys.
+fn keys(defaults: &str) -> Vec<String> {
+    let lines = defaults.lines().map(|line| {
+        let bare = line.strip_prefix("# ").unwrap_or_default();
+        let name = bare.split(" = ").next().unwrap_or_default();
+        let is_setting = bare.starts_with("[admin_store]")
+            || bare.contains(" = ")
+                && name
+                    .bytes()
+                    .all(|byte| byte == b'_' || byte.is_ascii_lowercase());
+        if is_setting { bare } else { line }
+    });
+    let text: Vec<&str> = lines.collect();
+    let table: Table = text.join("\n").parse().unwrap();
+    let mut found = Vec::new();
+    collect(&table, "", &mut found);
+    assert!(found.len() > 20, "{found:?}");
+    found
+}
+
+fn collect(table: &Table, prefix: &str, found: &mut Vec<String>) {
+    for (key, value) in table {
+        let path = format!("{prefix}{key}");
+        match value {
+            Value::Table(inner) if !inner.is_empty() => {
+                collect(inner, &format!("{path}."), found);
+            }
+            _ => found.push(path),
+        }
+    }
+}
+
+/// The least and the largest value that an error accepts: `must be 1 to 64, not 65`.
+fn bounds(said: &str) -> Vec<String> {
+    let Some((_, rest)) = said.split_once("must be ") else {
+        return Vec::new();
+    };
+    let Some((range, _)) = rest.split_once(", not ") else {
+        return Vec::new();
+    };
+    let range = range.rsplit(", ").next().unwrap_or_default();
+    let Some((least, most)) = range.split_once(" to ") else {
+        return Vec::new();
+    };
+    [least, most]
+        .map(|value| match value.parse::<i64>() {
+            Ok(number) => number.to_string(),
+            Err(_) => format!("\"{value}\""),
+        })
+        .to_vec()
+}
+
+struct Case {
+    program: Program,
+    key: String,
+    value: String,
+    /// Settings that any daemon of this test has.
+    base: Vec<(&'static str, String)>,
+}
+
+impl Case {
+    fn settings(&self) -> String {
+        let base = self.base.iter().filter(|(key, _)| *key != self.key);
+        let base = base.map(|(key, value)| format!("{key} = {value}\n"));
+        format!(
+            "{} = {}\n{}",
+            self.key,
+            self.value,
+            base.collect::<String>()
+        )
+    }
+
+    /// Tries the value; answers the error if it is refused.
+    async fn run(&self) -> Option<String> {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("settings.toml");
+        std::fs::write(&file, self.settings()).unwrap();
+        let file = file.to_str().unwrap();
+        let shown = ["--config", file, "--print-config"];
+        let ended = run_to_end(self.program, &shown, LIMIT).await;
+        if ended.code != Some(0) {
+            self.expect_refusal(&self.key, &ended.log);
+            return Some(ended.log);
+        }
+        let arguments = ["--config".to_owned(), file.to_owned()];
+        let name = self.program.name();
+        match Daemon::try_start(self.program, name, &arguments, &[], folder.path()).await {
+            Ok(daemon) => {
+                self.use_it(&daemon).await;
+                None
+            }
+            Err(said) => {
+                let last = self.key.rsplit('.').next().unwrap();
+                self.expect_refusal(last, &said);
+                Some(said)
+            }
+        }
+    }
+
+    fn expect_refusal(&self, name: &str, said: &str) {
+        let Self { key, value, .. } = self;
+        assert!(said.contains(name), "{key} = {value}: {said}");
+        assert!(!said.contains("panicked"), "{key} = {value}: {said}");
+    }
+
+    /// Whatever it answers, it is there afterwards.
+    async fn use_it(&self, daemon: &Daemon) {
+        let Self { key, value, .. } = self;
+        if self.program == Program::Api {
+            for line in [
+                "PUT /api/n/q HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\n\r\nx",
+                "GET /api/n/q?timeout=1 HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n",
+            ] {
+                let mut http = RawHttp::connect(daemon.listen()).await;
+                http.send(line).await;
+                http.head().await;
+            }
+        }
+        let mut http = RawHttp::connect(daemon.admin()).await;
+        http.send("GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            .await;
+        let answer = http.answer().await;
+        let log = daemon.log();
+        let status = answer.map(|answer| answer.status);
+        assert_eq!(status, Some(200), "{key} = {value}: {log}");
+        assert!(!log.contains("panicked"), "{key} = {value}: {log}");
+    }
+}
+
+/// Tries all keys of a daemon with all values.
+async fn walk(program: Program, defaults: &str, base: Vec<(&'static str, String)>) {
+    let case = |key: &str, value: &str| Case {
+        program,
+        key: key.to_owned(),
+        value: value.to_owned(),
+        base: base.clone(),
+    };
+    let keys = keys(defaults);
+    let values = keys
+        .iter()
+        .flat_map(|key| VALUES.iter().map(move |value| (key, value)));
+    // Every text is the name of a file that can be written: those of durations would be written here.
+    let values = values.filter(|(key, value)| *key != "pid_file" || !value.ends_with("s\""));
+    let cases: Vec<Case> = values.map(|(key, value)| case(key, value)).collect();
+    let tried = iter(cases).map(async |one| (one.run().await, one));
+    let tried: Vec<_> = tried.buffer_unordered(BESIDE).collect().await;
+    let mut at_bounds: Vec<(String, String)> = Vec::new();
+    for (refused, one) in &tried {
+        let bounds = bounds(refused.as_deref().unwrap_or_default());
+        at_bounds.extend(bounds.into_iter().map(|value| (one.key.clone(), value)));
+    }
+    at_bounds.sort();
+    at_bounds.dedup();
+    let accepted = tried
+        .iter()
+        .filter(|(refused, _)| refused.is_none())
+        .count();
+    figure(&format!(
+        "{} keys of {}: {accepted} of {} values are accepted; {} bounds",
+        keys.len(),
+        program.name(),
+        tried.len(),
+        at_bounds.len()
+    ));
+    assert!(accepted > keys.len() / 2);
+    assert!(at_bounds.len() > keys.len() / 2);
+    let cases: Vec<Case> = at_bounds
+        .iter()
+        .map(|(key, value)| case(key, value))
+        .collect();
+    let tried = iter(cases).map(async |one| (one.run().await, one));
+    let tried: Vec<_> = tried.buffer_unordered(BESIDE).collect().await;
+    for (refused, one) in &tried {
+        // A bound may be refused for what other settings are, but not for itself.
+        let said = refused.as_deref().unwrap_or_default();
+        assert!(
+            !said.contains(&format!("not {}", one.value)),
+            "{}: {said}",
+            one.key
+        );
+    }
+}
+
+fn base(url: &str) -> Vec<(&'static str, String)> {
+    vec![
+        ("pool.default.url", format!("\"{url}\"")),
+        ("connect_patience", "\"5s\"".to_owned()),
+    ]
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_key_of_the_api_is_accepted_or_named() {
+    let redis = redis();
+    let mut base = base(&redis.url());
+    base.push(("skip_token_checks", "true".to_owned()));
+    walk(Program::Api, API, base).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_key_of_the_pump_is_accepted_or_named() {
+    let redis = redis();
+    let base = base(&redis.url());
+    walk(Program::Pumpd, PUMPD, base).await;
+}
