@@ -70,6 +70,7 @@ pub async fn run(config: Config, process: Process) -> Result<(), StartError> {
     make_room(config.connections.connections_max);
     let public = bind("public", config.listen, config.connections.clone()).await?;
     let admin = bind("admin", config.admin_listen, ListenLimits::default()).await?;
+    let admin = admin.displacing_waiting();
     let pools = stores
         .iter()
         .map(|(pool, store)| redis_check(format!("pool {pool}"), store.clone()));
@@ -92,7 +93,7 @@ pub async fn run(config: Config, process: Process) -> Result<(), StartError> {
         let app = Arc::clone(&shown);
         async move { page(&app).await }
     });
-    let admin_router = admin::router(Arc::clone(&app), accounts.clone(), metrics);
+    let admin_router = admin::router(local(&admin)?, Arc::clone(&app), accounts.clone(), metrics);
     let admin_served =
         tokio::spawn(admin.serve(routed(admin_router), admin_stop.clone(), ADMIN_DRAIN));
     let reloaded = Arc::clone(&app);

@@ -47,7 +47,7 @@ pub async fn run(config: Config, process: Process) -> Result<(), StartError> {
     let address = config.admin_listen;
     let listen_error = |source| StartError::Listen { address, source };
     let listener = Listener::bind("admin", address, ListenLimits::default());
-    let listener = listener.await.map_err(listen_error)?;
+    let listener = listener.await.map_err(listen_error)?.displacing_waiting();
     let admin = listener.local_addr().map_err(listen_error)?;
     let stop = process.stop.clone();
     let connecting = Store::connect_pools(&config.pool, config.connect_patience);
@@ -65,6 +65,7 @@ pub async fn run(config: Config, process: Process) -> Result<(), StartError> {
         pumps.push(async move { pump::run(&name, store, config, membership, stop).await });
     }
     let router = admin_router(
+        admin,
         recorded.clone(),
         process.readiness(checks),
         Default::default(),

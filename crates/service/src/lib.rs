@@ -15,23 +15,27 @@ mod admin;
 mod aside;
 mod config;
 pub mod health;
+mod listen_limits;
 mod listener;
 pub mod logs;
 pub mod metrics;
 mod open_files;
 mod pid_file;
 mod refusal;
+mod same_origin;
 mod shutdown;
 pub mod systemd;
 mod timeouts;
+mod waiting;
 
-pub use admin::{admin_router, routed};
+pub use admin::{Peer, admin_router, routed};
 pub use config::{
     Bound, ConfigError, Foreign, Layer, Loaded, Schema, Sources, Values, ignored_variables, load,
     parse_toml, process_environment,
 };
 pub use health::{Check, Readiness};
-pub use listener::{Drained, ListenLimits, Listener};
+pub use listen_limits::ListenLimits;
+pub use listener::{Drained, Listener};
 pub use logs::{LogConfig, LogError, LogFormat, Logs};
 pub use open_files::raise_open_files;
 pub use pid_file::{PidFile, PidFileError};

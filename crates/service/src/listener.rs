@@ -12,17 +12,18 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
-use serde::Deserialize;
 use socket2::{SockRef, TcpKeepalive};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
+use crate::ListenLimits;
 use crate::aside::Aside;
 use crate::metrics::CONNECTIONS;
 use crate::refusal::refuse;
 use crate::timeouts;
+use crate::waiting::WaitingConnections;
 
 /// After an accept that failed because of us (no file descriptor left): connections that end meanwhile
 /// make room.
@@ -35,6 +36,9 @@ const COMPLAINT_INTERVAL: Duration = Duration::from_secs(10);
 const SERVED_PER_REFUSED: usize = 50;
 const REFUSED_MIN: usize = 16;
 
+/// A connection that was ended for another one makes room within this time.
+const DISPLACE_LIMIT: Duration = Duration::from_millis(100);
+
 /// hyper wants a request's header to fit into a buffer of at least this size.
 const BUFFER_BYTES_MIN: usize = 8192;
 
@@ -42,39 +46,6 @@ const BUFFER_BYTES_MIN: usize = 8192;
 /// it in vain: after this time, and a few times more.
 const KEEPALIVE_AFTER: Duration = Duration::from_secs(30);
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(10);
-
-/// What a listener puts up with.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct ListenLimits {
-    /// Connections at a time. Of further ones a fiftieth as many at a time are answered 503, within a
-    /// second each; the rest waits in the system's queue.
-    pub connections_max: usize,
-    /// From the first byte of a request's header to its last.
-    #[serde(with = "humantime_serde")]
-    pub header_timeout: Duration,
-    /// From the opening of a connection, or the end of a request, to the next byte.
-    #[serde(with = "humantime_serde")]
-    pub idle_timeout: Duration,
-    /// For a client to take at least something of its answer.
-    #[serde(with = "humantime_serde")]
-    pub write_timeout: Duration,
-    /// The longest header, request line included, in bytes.
-    pub header_bytes_max: usize,
-}
-
-impl Default for ListenLimits {
-    /// For an admin port, which a few well-known callers use.
-    fn default() -> Self {
-        Self {
-            connections_max: 256,
-            header_timeout: Duration::from_secs(10),
-            idle_timeout: Duration::from_secs(75),
-            write_timeout: Duration::from_secs(30),
-            header_bytes_max: 64 * 1024,
-        }
-    }
-}
 
 /// Connections that were told to come back.
 const REFUSED: &str = "tidegate_http_connections_refused_total";
@@ -95,6 +66,7 @@ pub struct Listener {
     name: &'static str,
     socket: TcpListener,
     limits: ListenLimits,
+    waiting: Option<WaitingConnections>,
 }
 
 impl Listener {
@@ -114,7 +86,16 @@ impl Listener {
             name,
             socket,
             limits,
+            waiting: None,
         })
+    }
+
+    /// A connection beyond `connections_max` takes the place of the one that has waited longest for a request,
+    /// if one waits. For a port that must answer a few callers whatever other clients do.
+    #[must_use]
+    pub fn displacing_waiting(mut self) -> Self {
+        self.waiting = Some(WaitingConnections::default());
+        self
     }
 
     /// The address that was bound, with the real port.
@@ -148,6 +129,7 @@ impl Listener {
             hall: Arc::new(Semaphore::new(refused_max)),
             room: Arc::new(Semaphore::new(self.limits.connections_max)),
             limits: Arc::new(self.limits),
+            waiting: self.waiting,
             stop: stop.clone(),
             cut: CancellationToken::new(),
         };
@@ -167,6 +149,7 @@ struct Server<A> {
     name: &'static str,
     answer: A,
     limits: Arc<ListenLimits>,
+    waiting: Option<WaitingConnections>,
     /// A permit for each connection that is served.
     room: Arc<Semaphore>,
     /// A permit for each connection that is only told to come back.
@@ -193,7 +176,7 @@ where
         // The semaphores are never closed, so there is always a place in the end.
         while let Some(place) = self.place().await {
             match socket.accept().await {
-                Ok((stream, peer)) if tune(&stream).is_ok() => match self.or_better(place) {
+                Ok((stream, peer)) if tune(&stream).is_ok() => match self.or_better(place).await {
                     Place::Room(permit) => {
                         let connection = self.clone().connection(stream, peer);
                         tokio::spawn(async move {
@@ -240,10 +223,22 @@ where
         }
     }
 
-    /// A connection may have ended while the next one was waited for.
-    fn or_better(&self, place: Place) -> Place {
-        match Arc::clone(&self.room).try_acquire_owned() {
-            Ok(permit) if matches!(place, Place::Hall(_)) => Place::Room(permit),
+    /// A connection may have ended while the next one was waited for, or can be ended for it.
+    async fn or_better(&self, place: Place) -> Place {
+        if let Place::Room(_) = place {
+            return place;
+        }
+        if let Ok(permit) = Arc::clone(&self.room).try_acquire_owned() {
+            return Place::Room(permit);
+        }
+        match &self.waiting {
+            Some(waiting) if waiting.end_longest() => {
+                let room = Arc::clone(&self.room).acquire_owned();
+                match timeout(DISPLACE_LIMIT, room).await {
+                    Ok(Ok(permit)) => Place::Room(permit),
+                    _ => place,
+                }
+            }
             _ => place,
         }
     }
@@ -259,11 +254,17 @@ where
             name,
             answer,
             limits,
+            waiting,
             stop,
             cut,
             ..
         } = self;
-        let (stream, timer, broken) = timeouts::of_connection(stream, &limits);
+        let cut = match waiting {
+            Some(_) => cut.child_token(),
+            None => cut,
+        };
+        let waiting = waiting.map(|waiting| (waiting, cut.clone()));
+        let (stream, timer, broken) = timeouts::of_connection(stream, &limits, waiting);
         let service = service_fn(move |request| {
             let answering = answer(request, peer);
             async move { Ok::<_, Infallible>(answering.await) }

@@ -36,18 +36,25 @@ use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::time::{Instant, sleep_until};
+use tokio_util::sync::CancellationToken;
 
 use crate::ListenLimits;
+use crate::waiting::{WaitingConnections, WaitingEntry};
+
+/// Where a connection that waits for a request can be found, and what ends it.
+pub(crate) type Displaceable = Option<(WaitingConnections, CancellationToken)>;
 
 /// A socket and a timer that belong together, and a look-out for the break of the connection: each
 /// connection has one of each.
 pub(crate) fn of_connection(
     stream: TcpStream,
     limits: &ListenLimits,
+    waiting: Displaceable,
 ) -> (WatchedStream, HeadTimer, impl Future<Output = ()> + use<>) {
     let (reader, writer) = stream.into_split();
     let wait = Arc::new(Wait {
         touched: AtomicBool::default(),
+        waiting,
         sleep: Mutex::default(),
         header_timeout: limits.header_timeout,
         idle_timeout: limits.idle_timeout,
@@ -171,6 +178,7 @@ fn when_writable<T>(
 struct Wait {
     /// Whether bytes have arrived since the running wait began.
     touched: AtomicBool,
+    waiting: Displaceable,
     /// Goes off at the deadline of the running wait or before.
     sleep: Mutex<Option<Pin<Box<tokio::time::Sleep>>>>,
     header_timeout: Duration,
@@ -200,10 +208,12 @@ pub(crate) struct HeadTimer(Arc<Wait>);
 impl Timer for HeadTimer {
     fn sleep(&self, _duration: Duration) -> Pin<Box<dyn Sleep>> {
         self.0.touched.store(false, Ordering::Relaxed);
+        let waiting = self.0.waiting.as_ref();
         Box::pin(HeadSleep {
             deadline: Instant::now() + self.0.idle_timeout,
             in_header: false,
             wait: Arc::clone(&self.0),
+            _entry: waiting.map(|(connections, end)| connections.enter(end.clone())),
         })
     }
 
@@ -212,10 +222,12 @@ impl Timer for HeadTimer {
     }
 }
 
+/// Lasts as long as the wait for a request: hyper drops it when the header is complete.
 struct HeadSleep {
     wait: Arc<Wait>,
     in_header: bool,
     deadline: Instant,
+    _entry: Option<WaitingEntry>,
 }
 
 impl Sleep for HeadSleep {}

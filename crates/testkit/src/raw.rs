@@ -64,7 +64,7 @@ impl RawHttp {
         headers: &[(String, String)],
         body: &[u8],
     ) {
-        let mut head = format!("{method} {target} HTTP/1.1\r\nhost: test\r\n");
+        let mut head = format!("{method} {target} HTTP/1.1\r\nhost: localhost\r\n");
         for (name, value) in headers {
             let _ = write!(head, "{name}: {value}\r\n");
         }

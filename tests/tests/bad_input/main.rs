@@ -4,6 +4,7 @@
     reason = "helpers of tests fail by panicking, as tests do"
 )]
 
+mod admin_port;
 mod bodies;
 mod config;
 mod connections;

@@ -306,7 +306,8 @@ fn target(rng: &mut StdRng, target: String) -> String {
 fn headers(rng: &mut StdRng, port: Port) -> Vec<u8> {
     let mut lines = String::new();
     if chance(rng, 95) {
-        lines.push_str("Host: x\r\n");
+        // The admin port refuses other names.
+        lines.push_str("Host: localhost\r\n");
     }
     match port {
         Port::Public => {

@@ -1,5 +1,6 @@
 //! Every route of the admin port.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use axum::Router;
@@ -17,8 +18,13 @@ use crate::app::App;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
-/// The admin routes, metrics included.
-pub(crate) fn router(app: Arc<App>, accounts: Accounts, metrics: Metrics) -> Router {
+/// The admin routes, metrics included, for a port at this address.
+pub(crate) fn router(
+    address: SocketAddr,
+    app: Arc<App>,
+    accounts: Accounts,
+    metrics: Metrics,
+) -> Router {
     let limit = get(limits::show)
         .post(limits::create)
         .put(limits::set)
@@ -47,7 +53,7 @@ pub(crate) fn router(app: Arc<App>, accounts: Accounts, metrics: Metrics) -> Rou
         .route("/debug/pprof/", any(profiles::none))
         .route("/debug/pprof/{*profile}", any(profiles::none))
         .with_state(app);
-    admin_router(metrics, readiness, own).layer(map_response(with_request_id))
+    admin_router(address, metrics, readiness, own).layer(map_response(with_request_id))
 }
 
 async fn with_request_id(mut response: Response) -> Response {

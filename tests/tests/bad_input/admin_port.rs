@@ -1,0 +1,126 @@
+//! What the admin ports reject, and what they answer meanwhile.
+
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use tidegate_testkit::{Daemon, RawHttp, SharedStack, Stack};
+use tokio::net::TcpStream;
+
+static STACK: SharedStack = SharedStack::new(Stack::builder);
+
+/// As many as an admin port serves, and as many as it would talk to beside them.
+const SILENT: usize = 272;
+const SOON: Duration = Duration::from_secs(5);
+const DELAY: Duration = Duration::from_secs(1);
+
+/// `name:password` in base 64.
+const OPS: &str = "b3BzOm9wZW4gc2VzYW1l"; // ops:open sesame
+const WRONG: &str = "b3BzOmh1bnRlcjI="; // ops:hunter2
+const MISPLACED: &str = "aHVudGVyMjpvcHM="; // hunter2:ops
+
+/// The status of a request with exactly these header lines, and what its answer says.
+async fn ask(admin: SocketAddr, request: &str, lines: &str) -> (u16, String) {
+    let mut http = RawHttp::connect(admin).await;
+    let text = format!("{request} HTTP/1.1\r\n{lines}Content-Length: 0\r\n\r\n");
+    assert!(http.send(text).await);
+    let answer = http.answer().await.unwrap();
+    (answer.status, answer.text())
+}
+
+fn admins(stack: &Stack) -> [SocketAddr; 2] {
+    [stack.api(0).admin(), stack.pump(0).admin()]
+}
+
+#[tokio::test]
+async fn requests_of_pages_of_other_sites_are_refused() {
+    let stack = STACK.lend().await;
+    for admin in admins(&stack) {
+        let own = format!("Host: {admin}\r\n");
+        for (lines, status) in [
+            (own.clone(), 200),
+            (format!("Host: localhost:{}\r\n", admin.port()), 200),
+            (format!("{own}Sec-Fetch-Site: none\r\n"), 200),
+            (format!("{own}Origin: http://{admin}\r\n"), 200),
+            (format!("{own}Sec-Fetch-Site: cross-site\r\n"), 403),
+            (format!("{own}Origin: http://evil.example\r\n"), 403),
+            (format!("{own}Origin: null\r\n"), 403),
+            // Its name servers say 127.0.0.1.
+            (format!("Host: evil.example:{}\r\n", admin.port()), 403),
+        ] {
+            let (found, said) = ask(admin, "GET /metrics", &lines).await;
+            assert_eq!(found, status, "{lines}: {said}");
+            // Balancers use what host they like.
+            let (found, _) = ask(admin, "GET /healthz", &lines).await;
+            assert_eq!(found, 200, "{lines}");
+        }
+    }
+    let admin = stack.api(0).admin();
+    let foreign = format!("Host: {admin}\r\nOrigin: http://evil.example\r\n");
+    let make = "POST /token/pages?description=x";
+    let (status, said) = ask(admin, make, &foreign).await;
+    assert_eq!(status, 403, "{said}");
+    assert!(said.contains("another site"), "{said}");
+    let (_, listed) = ask(admin, "GET /token/pages", "").await;
+    assert!(!listed.contains("\"x\""), "{listed}");
+}
+
+#[tokio::test]
+async fn a_failed_login_is_logged_and_delays_the_next() {
+    let config = "[accounts]\nops = \"open sesame\"";
+    let stack = Stack::builder().pumps(0).api_config(config).start().await;
+    let api = stack.api(0);
+    let login = async |credentials: &str| {
+        let begin = Instant::now();
+        let lines = format!("Authorization: Basic {credentials}\r\n");
+        let (status, _) = ask(api.admin(), "GET /limits", &lines).await;
+        (status, begin.elapsed())
+    };
+    let failures = || api.log().matches("failed login").count();
+    assert_eq!(login(OPS).await.0, 200);
+    assert_eq!(ask(api.admin(), "GET /limits", "").await.0, 401);
+    assert_eq!(failures(), 0);
+    let (status, took) = login(WRONG).await;
+    assert_eq!(status, 401);
+    assert!(took >= DELAY, "{took:?}");
+    // A client that does not wait for the answer delays the next login too.
+    let begin = Instant::now();
+    let mut hurried = RawHttp::connect(api.admin()).await;
+    let line = format!("GET /limits HTTP/1.1\r\nAuthorization: Basic {MISPLACED}\r\n\r\n");
+    assert!(hurried.send(line).await);
+    tidegate_testkit::eventually("it is logged", SOON, async || match failures() {
+        2 => Ok(()),
+        found => Err(found),
+    })
+    .await;
+    drop(hurried);
+    assert_eq!(login(OPS).await.0, 200);
+    let took = begin.elapsed();
+    assert!(took >= DELAY, "{took:?}");
+    let log = api.log();
+    let known = log.matches("account=\"ops\"").count();
+    let unknown = log.matches("account=\"unknown\"").count();
+    assert_eq!((known, unknown), (1, 1), "{log}");
+    assert!(log.contains("peer=\"127.0.0.1:"), "{log}");
+    assert!(!log.contains("hunter2"), "{log}");
+    stack.finish().await;
+}
+
+#[tokio::test]
+async fn silent_connections_do_not_block_an_admin_port() {
+    let stack = Stack::builder().start().await;
+    let daemons: [&Daemon; 2] = [stack.api(0), stack.pump(0)];
+    for daemon in daemons {
+        let mut silent = Vec::new();
+        for _ in 0..SILENT {
+            silent.push(TcpStream::connect(daemon.admin()).await.unwrap());
+        }
+        let begin = Instant::now();
+        for path in ["/healthz", "/metrics", "/readyz"] {
+            let (status, said) = ask(daemon.admin(), &format!("GET {path}"), "").await;
+            assert_eq!(status, 200, "{path}: {said}");
+        }
+        let took = begin.elapsed();
+        assert!(took < SOON, "{took:?}");
+    }
+    stack.finish().await;
+}
