@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use tidegate_core::Namespace;
-use tidegate_service::Readiness;
+use tidegate_service::{ByteBudget, Readiness};
 use tidegate_store::Store;
 
 use crate::body::Reading;
@@ -78,10 +78,12 @@ impl App {
             false => TokenForm::Plain,
         };
         let requests = config.requests.clone();
+        let budget = ByteBudget::new(requests.bodies_bytes_max());
         let waiters = &config.waiters;
         let reading = |bytes_max| Reading {
             bytes_max,
             timeout: requests.body_timeout,
+            budget: budget.clone(),
         };
         Self {
             waiters: Waiters::new(&deployments, waiters.poll_interval),

@@ -5,8 +5,11 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use ::metrics::{describe_gauge, gauge};
 use tidegate_launch::{Process, redis_check};
-use tidegate_service::{Drained, ListenLimits, Listener, metrics, raise_open_files, routed};
+use tidegate_service::{
+    ByteBudget, Drained, ListenLimits, Listener, metrics, raise_open_files, routed,
+};
 use tidegate_store::{ConnectError, PoolError, Store};
 use tokio::time::{Duration, Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
@@ -55,6 +58,10 @@ pub async fn run(config: Config, process: Process) -> Result<(), StartError> {
     let recorded =
         metrics::init(&histograms()).map_err(|error| StartError::Metrics(error.to_string()))?;
     describe();
+    describe_gauge!(
+        IN_FLIGHT,
+        "Size of incomplete headers and of bodies of requests in flight, as far as they count for requests.in_flight_bytes_max, in bytes."
+    );
     let connecting = Store::connect_pools(&config.pool, config.connect_patience);
     let Some(stores) = stop.asked.run_until_cancelled(connecting).await else {
         return Ok(());
@@ -69,6 +76,8 @@ pub async fn run(config: Config, process: Process) -> Result<(), StartError> {
     let admin_store = admin_store?;
     make_room(config.connections.connections_max);
     let public = bind("public", config.listen, config.connections.clone()).await?;
+    let headers = ByteBudget::new(config.requests.headers_bytes_max());
+    let public = public.with_header_budget(headers.clone());
     let admin = bind("admin", config.admin_listen, ListenLimits::default()).await?;
     let admin = admin.displacing_waiting();
     let pools = stores
@@ -90,6 +99,8 @@ pub async fn run(config: Config, process: Process) -> Result<(), StartError> {
     tokio::spawn(recorded.clone().upkeep(admin_stop.clone()));
     let shown = Arc::clone(&app);
     let metrics = recorded.with(move || {
+        gauge!(IN_FLIGHT, "what" => "header").set(headers.used() as f64);
+        gauge!(IN_FLIGHT, "what" => "body").set(shown.job_body.budget.used() as f64);
         let app = Arc::clone(&shown);
         async move { page(&app).await }
     });
@@ -109,6 +120,9 @@ pub async fn run(config: Config, process: Process) -> Result<(), StartError> {
     tracing::info!("stopped");
     Ok(())
 }
+
+/// What clients have sent and is not answered yet.
+const IN_FLIGHT: &str = "tidegate_http_in_flight_bytes";
 
 /// Files beside those of the clients' connections: Redis, logs, connections that are being refused.
 const OTHER_FILES: u64 = 100;

@@ -79,7 +79,7 @@ fn handle(app: &Arc<App>, mut asked: Asked, record: &mut Record) -> Handling {
     // Bodies mean nothing here, but some clients send them. While one is unread a hang-up during
     // a long poll would go unnoticed.
     let ignored = std::mem::replace(&mut asked.body, LentBody::empty());
-    let skipping = app.job_body.skip(ignored);
+    let skipping = app.job_body.clone().skip(ignored);
     let (template, handling) = routes::handle(app, asked);
     record.template = template;
     Box::pin(async move {

@@ -4,6 +4,7 @@
 //! * [`logs`] and [`metrics`] are set up once per process.
 //! * [`PidFile`] and [`systemd`] are for those who start and signal it.
 //! * [`raise_open_files`] makes room for connections.
+//! * [`ByteBudget`] bounds what clients have sent and is not answered yet.
 //! * [`Listener`] serves HTTP with the bounds that strangers call for, and drains.
 //! * [`admin_router`] is the part of the admin port that is the same everywhere.
 //! * [`health`] answers whether it serves, and whether it is ready.
@@ -13,6 +14,7 @@
 
 mod admin;
 mod aside;
+mod budget;
 mod config;
 pub mod health;
 mod listen_limits;
@@ -29,6 +31,7 @@ mod timeouts;
 mod waiting;
 
 pub use admin::{Peer, admin_router, routed};
+pub use budget::{BudgetExhausted, ByteBudget, ByteShare};
 pub use config::{
     Bound, ConfigError, Foreign, Layer, Loaded, Schema, Sources, Values, ignored_variables, load,
     parse_toml, process_environment,

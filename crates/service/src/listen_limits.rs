@@ -32,7 +32,7 @@ impl Default for ListenLimits {
             header_timeout: Duration::from_secs(10),
             idle_timeout: Duration::from_secs(75),
             write_timeout: Duration::from_secs(30),
-            header_bytes_max: 64 * 1024,
+            header_bytes_max: 32 * 1024,
         }
     }
 }

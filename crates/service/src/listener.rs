@@ -20,9 +20,10 @@ use tokio_util::sync::CancellationToken;
 
 use crate::ListenLimits;
 use crate::aside::Aside;
+use crate::budget::ByteBudget;
 use crate::metrics::CONNECTIONS;
 use crate::refusal::refuse;
-use crate::timeouts;
+use crate::timeouts::{self, Shared};
 use crate::waiting::WaitingConnections;
 
 /// After an accept that failed because of us (no file descriptor left): connections that end meanwhile
@@ -66,6 +67,7 @@ pub struct Listener {
     name: &'static str,
     socket: TcpListener,
     limits: ListenLimits,
+    header_budget: ByteBudget,
     waiting: Option<WaitingConnections>,
 }
 
@@ -86,8 +88,17 @@ impl Listener {
             name,
             socket,
             limits,
+            header_budget: ByteBudget::new(usize::MAX),
             waiting: None,
         })
+    }
+
+    /// Bounds what is kept of headers that are not complete, over all connections and beyond 8 KiB of each. A
+    /// connection for which there is nothing left is closed.
+    #[must_use]
+    pub fn with_header_budget(mut self, budget: ByteBudget) -> Self {
+        self.header_budget = budget;
+        self
     }
 
     /// A connection beyond `connections_max` takes the place of the one that has waited longest for a request,
@@ -129,6 +140,7 @@ impl Listener {
             hall: Arc::new(Semaphore::new(refused_max)),
             room: Arc::new(Semaphore::new(self.limits.connections_max)),
             limits: Arc::new(self.limits),
+            header_budget: self.header_budget,
             waiting: self.waiting,
             stop: stop.clone(),
             cut: CancellationToken::new(),
@@ -149,6 +161,7 @@ struct Server<A> {
     name: &'static str,
     answer: A,
     limits: Arc<ListenLimits>,
+    header_budget: ByteBudget,
     waiting: Option<WaitingConnections>,
     /// A permit for each connection that is served.
     room: Arc<Semaphore>,
@@ -254,6 +267,7 @@ where
             name,
             answer,
             limits,
+            header_budget,
             waiting,
             stop,
             cut,
@@ -263,8 +277,11 @@ where
             Some(_) => cut.child_token(),
             None => cut,
         };
-        let waiting = waiting.map(|waiting| (waiting, cut.clone()));
-        let (stream, timer, broken) = timeouts::of_connection(stream, &limits, waiting);
+        let shared = Shared {
+            header_budget,
+            waiting: waiting.map(|waiting| (waiting, cut.clone())),
+        };
+        let (stream, timer, broken) = timeouts::of_connection(stream, &limits, shared);
         let service = service_fn(move |request| {
             let answering = answer(request, peer);
             async move { Ok::<_, Infallible>(answering.await) }

@@ -17,6 +17,9 @@
 //! **Write.** A client that does not read its answer would keep the answer in memory for ever. A write
 //! that makes no progress for too long fails, and the connection ends.
 //!
+//! **Header bytes.** What was read of headers that are not complete is bounded over all connections of a
+//! listener. Up to 8 KiB of each do not count: every connection has a buffer of that size.
+//!
 //! **Break.** hyper notices the end of a connection when it reads, and it does not read while the next
 //! request is in its hands already. A client that sends something behind a long poll and vanishes would
 //! keep its place to the end of the wait, which may be years. So somebody else looks out for the error
@@ -39,22 +42,34 @@ use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 use crate::ListenLimits;
+use crate::budget::{ByteBudget, ByteShare};
+use crate::metrics::OVER_BUDGET;
 use crate::waiting::{WaitingConnections, WaitingEntry};
 
-/// Where a connection that waits for a request can be found, and what ends it.
-pub(crate) type Displaceable = Option<(WaitingConnections, CancellationToken)>;
+/// Bytes of a header that do not count for the budget of all headers.
+const UNCOUNTED_BYTES: usize = 8192;
+
+/// What a connection shares with the others of its listener.
+#[derive(Debug, Clone)]
+pub(crate) struct Shared {
+    /// For the headers that are not complete.
+    pub(crate) header_budget: ByteBudget,
+    /// Where a connection that waits for a request can be found and ended.
+    pub(crate) waiting: Option<(WaitingConnections, CancellationToken)>,
+}
 
 /// A socket and a timer that belong together, and a look-out for the break of the connection: each
 /// connection has one of each.
 pub(crate) fn of_connection(
     stream: TcpStream,
     limits: &ListenLimits,
-    waiting: Displaceable,
+    shared: Shared,
 ) -> (WatchedStream, HeadTimer, impl Future<Output = ()> + use<>) {
     let (reader, writer) = stream.into_split();
     let wait = Arc::new(Wait {
         touched: AtomicBool::default(),
-        waiting,
+        header: Mutex::default(),
+        shared,
         sleep: Mutex::default(),
         header_timeout: limits.header_timeout,
         idle_timeout: limits.idle_timeout,
@@ -116,9 +131,11 @@ impl AsyncRead for WatchedStream {
     ) -> Poll<io::Result<()>> {
         let before = buffer.filled().len();
         ready!(Pin::new(&mut self.reader).poll_read(context, buffer))?;
-        if buffer.filled().len() > before {
+        let bytes = buffer.filled().len() - before;
+        if bytes > 0 {
             // One connection is driven by one task: no ordering between threads is needed.
             self.wait.touched.store(true, Ordering::Relaxed);
+            self.wait.count(bytes)?;
         }
         Poll::Ready(Ok(()))
     }
@@ -178,14 +195,49 @@ fn when_writable<T>(
 struct Wait {
     /// Whether bytes have arrived since the running wait began.
     touched: AtomicBool,
-    waiting: Displaceable,
+    /// Set while the running wait lasts.
+    header: Mutex<Option<Header>>,
+    shared: Shared,
     /// Goes off at the deadline of the running wait or before.
     sleep: Mutex<Option<Pin<Box<tokio::time::Sleep>>>>,
     header_timeout: Duration,
     idle_timeout: Duration,
 }
 
+/// What was read of a header that is not complete.
+#[derive(Debug, Default)]
+struct Header {
+    bytes: usize,
+    share: Option<ByteShare>,
+}
+
 impl Wait {
+    /// Counts what was read of a header. Bodies are counted by those who read them.
+    fn count(&self, bytes: usize) -> io::Result<()> {
+        let mut header = self.header.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(header) = &mut *header else {
+            return Ok(());
+        };
+        header.bytes += bytes;
+        let Some(counted) = header
+            .bytes
+            .checked_sub(UNCOUNTED_BYTES)
+            .filter(|more| *more > 0)
+        else {
+            return Ok(());
+        };
+        let budget = &self.shared.header_budget;
+        let share = header.share.get_or_insert_with(|| budget.share());
+        share.grow_to(counted).map_err(|error| {
+            metrics::counter!(OVER_BUDGET, "what" => "header").increment(1);
+            io::Error::other(error)
+        })
+    }
+
+    fn set_header(&self, header: Option<Header>) {
+        *self.header.lock().unwrap_or_else(PoisonError::into_inner) = header;
+    }
+
     fn poll_until(&self, deadline: Instant, context: &mut Context<'_>) -> Poll<()> {
         let mut sleep = self.sleep.lock().unwrap_or_else(PoisonError::into_inner);
         let sleep = sleep.get_or_insert_with(|| Box::pin(sleep_until(deadline)));
@@ -208,7 +260,8 @@ pub(crate) struct HeadTimer(Arc<Wait>);
 impl Timer for HeadTimer {
     fn sleep(&self, _duration: Duration) -> Pin<Box<dyn Sleep>> {
         self.0.touched.store(false, Ordering::Relaxed);
-        let waiting = self.0.waiting.as_ref();
+        self.0.set_header(Some(Header::default()));
+        let waiting = self.0.shared.waiting.as_ref();
         Box::pin(HeadSleep {
             deadline: Instant::now() + self.0.idle_timeout,
             in_header: false,
@@ -228,6 +281,12 @@ struct HeadSleep {
     in_header: bool,
     deadline: Instant,
     _entry: Option<WaitingEntry>,
+}
+
+impl Drop for HeadSleep {
+    fn drop(&mut self) {
+        self.wait.set_header(None);
+    }
 }
 
 impl Sleep for HeadSleep {}

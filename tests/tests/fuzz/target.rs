@@ -16,8 +16,9 @@ pub(crate) const CREDENTIALS: &str = "b3BzOm9wZW4gc2VzYW1l";
 const QUIET_NAMESPACE: &str = "quiet";
 const QUIET_TOKEN: &str = "quiet-token-00000000";
 
-/// Short, so that whoever stops sending is cut soon.
+/// Time limits are short, so that whoever stops sending is cut soon. Headers may be longer than the longest target.
 const CONFIG: &str = "
+    connections.header_bytes_max = 131072
     connections.header_timeout = \"500ms\"
     connections.idle_timeout = \"5s\"
     connections.write_timeout = \"2s\"

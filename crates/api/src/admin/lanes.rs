@@ -121,11 +121,11 @@ pub(super) async fn set(
 ) -> Result<Response<Body>, LanesRefusal> {
     let reading = Reading {
         bytes_max: BODY_BYTES_MAX,
-        ..app.job_body
+        ..app.job_body.clone()
     };
     let body = reading.read(body).await;
     let body = body.map_err(|_| LanesRefusal::NotACount)?;
-    let Wish { open } = read_wish(&body)?;
+    let Wish { open } = read_wish(&body.bytes)?;
     set_open(&app, &named(&namespace, &queue)?, &query, open).await
 }
 

@@ -232,10 +232,10 @@ fn holder(app: &App, namespace: &str, token: &str) -> Result<LimitHolder, LimitR
 async fn read_limit(app: &App, body: Body) -> Result<RateLimit, LimitRefusal> {
     let reading = Reading {
         bytes_max: BODY_BYTES_MAX,
-        ..app.job_body
+        ..app.job_body.clone()
     };
     let body = reading.read(body).await.map_err(|_| TokenRefusal::Body)?;
-    Limiter::read(&body)
+    Limiter::read(&body.bytes)
 }
 
 #[cfg(test)]

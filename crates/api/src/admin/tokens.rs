@@ -199,11 +199,11 @@ async fn read_form(
     let is_form = kind.starts_with(b"application/x-www-form-urlencoded");
     let reading = Reading {
         bytes_max: FORM_BYTES_MAX,
-        ..app.job_body
+        ..app.job_body.clone()
     };
     let body = reading.read(body).await.map_err(|_| TokenRefusal::Body)?;
     let text = if is_form {
-        String::from_utf8_lossy(&body).into_owned()
+        String::from_utf8_lossy(&body.bytes).into_owned()
     } else {
         String::new()
     };

@@ -51,6 +51,9 @@ pub struct RequestLimits {
     pub backlog_jobs_max: usize,
     /// Bytes of their bodies and attributes; up to 64 GiB.
     pub backlog_bytes_max: usize,
+    /// Bytes of requests that were received and are not answered yet: an eighth of it for headers that are not
+    /// complete, the rest for bodies.
+    pub in_flight_bytes_max: usize,
     /// The longest time, apart from what the client takes: for its body, and while it waits for a job.
     #[serde(with = "humantime_serde")]
     pub timeout: Duration,
@@ -112,6 +115,35 @@ impl JobDefaults {
 }
 
 impl RequestLimits {
+    /// How many bytes of headers there may be.
+    pub(crate) const fn headers_bytes_max(&self) -> usize {
+        self.in_flight_bytes_max / 8
+    }
+
+    /// How many bytes of bodies there may be.
+    pub(crate) const fn bodies_bytes_max(&self) -> usize {
+        self.in_flight_bytes_max - self.headers_bytes_max()
+    }
+
+    /// # Errors
+    /// A body that may be as large has no room among all bodies.
+    pub(super) fn check(&self) -> Result<(), String> {
+        let bodies = [
+            ("job_bytes_max", self.job_bytes_max),
+            ("bulk_bytes_max", self.bulk_bytes_max),
+        ];
+        for (key, bytes) in bodies {
+            if bytes > self.bodies_bytes_max() {
+                return Err(format!(
+                    "requests.{key} ({bytes}) is more than seven eighths of requests.in_flight_bytes_max ({}): \
+                     lower the one or raise the other",
+                    self.in_flight_bytes_max
+                ));
+            }
+        }
+        Ok(())
+    }
+
     /// What `config/api.toml` says; for tests, which have no file.
     pub(crate) const SHIPPED: Self = Self {
         body_timeout: Duration::from_secs(30),
@@ -123,6 +155,7 @@ impl RequestLimits {
         consume_queues_max: 1000,
         backlog_jobs_max: 50_000,
         backlog_bytes_max: 256 << 20,
+        in_flight_bytes_max: 256 << 20,
         timeout: Duration::from_secs(30),
     };
 }

@@ -64,6 +64,8 @@ pub(crate) enum Refusal {
     BodyTooLarge,
     /// The body did not come, or not in time.
     BodyUnreadable,
+    /// The bodies of all requests together are as large as they may be. Nothing was stored.
+    BodiesFull,
     /// The body of a bulk publish is not a JSON array.
     NotAnArray,
     /// The array of a bulk publish is empty.
@@ -157,6 +159,10 @@ impl Refusal {
                 StatusCode::SERVICE_UNAVAILABLE,
                 "too many publishes are waiting, please retry later",
             ),
+            Self::BodiesFull => (
+                StatusCode::SERVICE_UNAVAILABLE,
+                "too many bytes are being received, please retry later",
+            ),
             Self::BadNumber(_) => (BAD, "invalid"),
             Self::TtlShorterThanDelay => (BAD, "ttl is shorter than delay"),
             Self::NoTries => (BAD, "tries shouldn't be zero"),
@@ -186,7 +192,10 @@ impl Refusal {
 
     /// Whether the rest of the request is not worth waiting for.
     const fn ends_connection(&self) -> bool {
-        matches!(self, Self::BodyTooLarge | Self::BodyUnreadable)
+        matches!(
+            self,
+            Self::BodyTooLarge | Self::BodyUnreadable | Self::BodiesFull
+        )
     }
 }
 
@@ -197,7 +206,7 @@ impl IntoResponse for Refusal {
             Self::LessDurable(less) => less.answer(status),
             _ => json::answer(status, &text),
         };
-        if let Self::NoRoom(_) | Self::BacklogFull | Self::Unchecked = self {
+        if let Self::NoRoom(_) | Self::BacklogFull | Self::BodiesFull | Self::Unchecked = self {
             let retry = HeaderValue::from(RETRY_AFTER_SECONDS);
             response.headers_mut().insert(header::RETRY_AFTER, retry);
         }

@@ -15,7 +15,7 @@ use super::scope::PublishScope;
 use super::stored_as::{self, StoredIds};
 use super::terms::Terms;
 use crate::app::App;
-use crate::body::BodyError;
+use crate::body::{BodyError, ReadBody};
 
 #[derive(Serialize)]
 struct Published {
@@ -37,8 +37,12 @@ pub(super) async fn publish_one(
 ) -> Result<Response<Body>, Refusal> {
     let terms = Terms::read(&asked.query(), &app.job_defaults())?;
     let Asked { head, body, .. } = asked;
-    let body = app.job_body.read(body).await?;
-    let job = terms.job(body, &Extras::read(&head.headers)?);
+    // The share is kept until the answer: the body is in memory as long.
+    let ReadBody {
+        bytes,
+        share: _share,
+    } = app.job_body.read(body).await?;
+    let job = terms.job(bytes, &Extras::read(&head.headers)?);
     drop(head);
     let versioned = job.versioned_id;
     let PublishScope {
@@ -65,6 +69,7 @@ impl From<BodyError> for Refusal {
         match error {
             BodyError::TooLarge => Self::BodyTooLarge,
             BodyError::Unreadable => Self::BodyUnreadable,
+            BodyError::OverBudget => Self::BodiesFull,
         }
     }
 }

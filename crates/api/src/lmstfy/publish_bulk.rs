@@ -22,6 +22,7 @@ use super::scope::PublishScope;
 use super::stored_as::{self, StoredIds};
 use super::terms::Terms;
 use crate::app::App;
+use crate::body::ReadBody;
 use crate::config::RequestLimits;
 
 #[derive(Serialize)]
@@ -38,8 +39,12 @@ pub(super) async fn publish_bulk(app: Arc<App>, asked: Asked) -> Result<Response
     } = opened;
     let terms = Terms::read(&asked.query(), &app.job_defaults())?;
     let Asked { head, body, .. } = asked;
-    let body = app.bulk_body.read(body).await?;
-    let elements = elements(&body, &app.requests)?;
+    // The share is kept until the answer: the body is in memory as long.
+    let ReadBody {
+        bytes,
+        share: _share,
+    } = app.bulk_body.read(body).await?;
+    let elements = elements(&bytes, &app.requests)?;
     let extras = Extras::read(&head.headers)?;
     drop(head);
     let jobs: Vec<NewJob> = elements

@@ -7,7 +7,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use metrics::describe_gauge;
+use metrics::{describe_counter, describe_gauge};
 use metrics_exporter_prometheus::{BuildError, Matcher, PrometheusBuilder, PrometheusHandle};
 use tokio::time::{MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
@@ -16,6 +16,9 @@ pub use page::{Family, Kind, Labels, MillisHistogram, Page, Samples};
 
 /// Open connections, by listener.
 pub(crate) const CONNECTIONS: &str = "tidegate_http_connections";
+
+/// Headers and bodies that found no room in the budget of bytes in flight.
+pub const OVER_BUDGET: &str = "tidegate_http_over_budget_total";
 
 /// Between two sweeps over the recorded histogram samples, which would pile up otherwise.
 const UPKEEP_INTERVAL: Duration = Duration::from_secs(5);
@@ -52,6 +55,10 @@ pub fn init(histograms: &[Buckets<'_>]) -> Result<Metrics, BuildError> {
     }
     let recorded = builder.install_recorder()?;
     describe_gauge!(CONNECTIONS, "Open connections, by listener");
+    describe_counter!(
+        OVER_BUDGET,
+        "Number of headers and bodies rejected because too many bytes were in flight."
+    );
     Ok(Metrics {
         recorded,
         more: None,

@@ -1,0 +1,95 @@
+//! A number of bytes that many requests share.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Memory for what clients have sent and is not answered yet. Clones share it.
+#[derive(Debug, Clone)]
+pub struct ByteBudget(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    max: usize,
+    used: AtomicUsize,
+}
+
+/// There is not enough left.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("too many bytes in flight")]
+pub struct BudgetExhausted;
+
+/// Bytes of a [`ByteBudget`]. Dropping it gives them back.
+#[derive(Debug)]
+pub struct ByteShare {
+    budget: ByteBudget,
+    bytes: usize,
+}
+
+impl ByteBudget {
+    /// A budget of `max` bytes.
+    #[must_use]
+    pub fn new(max: usize) -> Self {
+        let used = AtomicUsize::new(0);
+        Self(Arc::new(Inner { max, used }))
+    }
+
+    /// A share without a byte.
+    #[must_use]
+    pub fn share(&self) -> ByteShare {
+        ByteShare {
+            budget: self.clone(),
+            bytes: 0,
+        }
+    }
+
+    /// The bytes in all shares.
+    #[must_use]
+    pub fn used(&self) -> usize {
+        self.0.used.load(Ordering::Relaxed)
+    }
+}
+
+impl ByteShare {
+    /// Enlarges the share to `bytes`, unless it is that large.
+    ///
+    /// # Errors
+    /// The budget has not enough left. The share is unchanged.
+    pub fn grow_to(&mut self, bytes: usize) -> Result<(), BudgetExhausted> {
+        let Some(more) = bytes.checked_sub(self.bytes) else {
+            return Ok(());
+        };
+        let Inner { max, used } = &*self.budget.0;
+        let within = |used: usize| used.checked_add(more).filter(|sum| sum <= max);
+        used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, within)
+            .map_err(|_| BudgetExhausted)?;
+        self.bytes = bytes;
+        Ok(())
+    }
+}
+
+impl Drop for ByteShare {
+    fn drop(&mut self) {
+        self.budget.0.used.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_are_bounded_together_and_come_back() {
+        let budget = ByteBudget::new(100);
+        let (mut first, mut second) = (budget.share(), budget.share());
+        first.grow_to(60).unwrap();
+        assert_eq!(second.grow_to(41), Err(BudgetExhausted));
+        second.grow_to(40).unwrap();
+        assert_eq!(first.grow_to(61), Err(BudgetExhausted));
+        first.grow_to(10).unwrap();
+        assert_eq!(budget.used(), 100);
+        drop(first);
+        second.grow_to(100).unwrap();
+        drop(second);
+        assert_eq!(budget.used(), 0);
+    }
+}

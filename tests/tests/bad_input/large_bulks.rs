@@ -1,0 +1,68 @@
+//! Large bulk publishes, and what they leave to others.
+
+use std::time::Duration;
+
+use tidegate_testkit::{Queue, RawHttp, Stack, eventually};
+
+const MIB: usize = 1024 * 1024;
+const SOON: Duration = Duration::from_secs(20);
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn bodies_are_bounded_together_and_give_back_what_they_take() {
+    // Seven eighths are for bodies.
+    let config = "requests.in_flight_bytes_max = 8388608\nrequests.bulk_bytes_max = 6291456\n";
+    let stack = Stack::builder().pumps(0).api_config(config).start().await;
+    let queue = stack.queue("q").await;
+    let api = stack.api(0);
+    let in_flight = async || {
+        let name = "tidegate_http_in_flight_bytes";
+        api.metric_where(name, "what=\"body\"").await
+    };
+    let until_in_flight = async |least: usize, most: usize| {
+        eventually("the bytes in flight", SOON, async || {
+            let found = in_flight().await;
+            match (least as f64..=most as f64).contains(&found) {
+                true => Ok(()),
+                false => Err(found),
+            }
+        })
+        .await;
+    };
+    // Announced is not received.
+    let mut announced = Vec::new();
+    for _ in 0..8 {
+        announced.push(begin_bulk(&stack, &queue, 6 * MIB, 100).await);
+    }
+    queue.publish(vec![b'x'; MIB]).id().await;
+    until_in_flight(0, 0).await;
+    let first = begin_bulk(&stack, &queue, 6 * MIB, 5 * MIB).await;
+    until_in_flight(5 * MIB, 5 * MIB).await;
+    let mut second = begin_bulk(&stack, &queue, 6 * MIB, 3 * MIB).await;
+    let refused = second.answer().await.unwrap();
+    assert_eq!(refused.header("retry-after"), Some("1"));
+    assert_eq!(refused.header("connection"), Some("close"));
+    let text = r#"{"error":"too many bytes are being received, please retry later"}"#;
+    assert_eq!(refused.expect(503).text(), text);
+    // Small ones have room beside it, and the smallest always.
+    queue.publish(vec![b'x'; MIB]).id().await;
+    let counted = api.metric("tidegate_http_over_budget_total").await;
+    assert_eq!(counted, 1.0);
+    drop(first);
+    until_in_flight(0, 0).await;
+    let jobs = vec!["1".to_owned(); 3];
+    assert_eq!(queue.publish_bulk(&jobs).ids().await.len(), 3);
+    stack.finish().await;
+}
+
+/// Announces a bulk of `bytes`, and sends `sent` of them.
+async fn begin_bulk(stack: &Stack, queue: &Queue, bytes: usize, sent: usize) -> RawHttp {
+    let mut http = RawHttp::connect(stack.api(0).listen()).await;
+    let head = format!(
+        "PUT {}/bulk HTTP/1.1\r\nHost: x\r\nX-Token: {}\r\nContent-Length: {bytes}\r\n\r\n",
+        queue.path(),
+        queue.token()
+    );
+    assert!(http.send(head).await);
+    http.send(vec![b'['; sent]).await;
+    http
+}

@@ -1,0 +1,106 @@
+//! What clients without a token can make the API keep in memory, and that it is given back.
+
+use std::time::Duration;
+
+use tidegate_testkit::{RawHttp, Stack, eventually, figure};
+
+const MIB: u64 = 1024 * 1024;
+const SOON: Duration = Duration::from_secs(20);
+
+/// Connections, and what each sends of a header.
+const CLIENTS: usize = 2000;
+const HEADER_BYTES: usize = 30_000;
+
+/// An eighth of the bytes is for headers: 16 MiB. They are waited for longer than the test takes.
+const CONFIG: &str =
+    "requests.in_flight_bytes_max = 134217728\nconnections.header_timeout = \"5m\"";
+const HEADERS_MAX: f64 = 16.0 * 1024.0 * 1024.0;
+
+/// The buffers of the connections, twice what counts, and what an allocator keeps of it.
+const GROWTH_MAX: u64 = 128 * MIB;
+const KEPT_MAX: u64 = 64 * MIB;
+
+/// The server is for this test alone: its memory is what is measured.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn headers_without_end_take_a_bounded_memory_and_give_it_back() {
+    let stack = Stack::builder().pumps(0).api_config(CONFIG).start().await;
+    let api = stack.api(0);
+    let in_flight = async || {
+        let name = "tidegate_http_in_flight_bytes";
+        api.metric_where(name, "what=\"header\"").await
+    };
+    assert_eq!(in_flight().await, 0.0);
+    let before = api.resident_bytes();
+    let mut kept = Vec::new();
+    for round in 1..=3 {
+        let mut clients = Vec::new();
+        for _ in 0..CLIENTS {
+            let mut http = RawHttp::connect(api.listen()).await;
+            http.send("GET /api/ns/q HTTP/1.1\r\nX-Long: ").await;
+            http.send(vec![b'x'; HEADER_BYTES]).await;
+            clients.push(http);
+        }
+        let counted = in_flight().await;
+        assert!(
+            counted > HEADERS_MAX / 2.0 && counted <= HEADERS_MAX,
+            "{counted}"
+        );
+        let peak = api.resident_bytes_peak() - before;
+        drop(clients);
+        eventually("all is given back", SOON, async || {
+            match in_flight().await {
+                0.0 => Ok(()),
+                bytes => Err(bytes),
+            }
+        })
+        .await;
+        eventually("the connections are closed", SOON, async || {
+            let open = api
+                .metric_where("tidegate_http_connections", "public")
+                .await;
+            if open == 0.0 { Ok(()) } else { Err(open) }
+        })
+        .await;
+        let after = api.resident_bytes().saturating_sub(before);
+        kept.push(after);
+        figure(&format!(
+            "{CLIENTS} headers of {HEADER_BYTES} bytes, round {round}: {} MiB at the peak, {} MiB afterwards",
+            peak / MIB,
+            after / MIB
+        ));
+        assert!(peak < GROWTH_MAX, "{peak} bytes at the peak");
+        assert!(after < KEPT_MAX, "{after} bytes afterwards");
+    }
+    assert!(api.metric("tidegate_http_over_budget_total").await > 0.0);
+    stack.finish().await;
+}
+
+#[tokio::test]
+async fn a_header_of_8_kib_is_served_while_longer_ones_take_all_that_there_is() {
+    let config = "requests.in_flight_bytes_max = 1048576\nrequests.bulk_bytes_max = 65536\n\
+                  requests.job_bytes_max = 65536";
+    let stack = Stack::builder().pumps(0).api_config(config).start().await;
+    let api = stack.api(0);
+    let mut clients = Vec::new();
+    // 128 KiB are for headers, so some of these are closed.
+    for _ in 0..20 {
+        let mut http = RawHttp::connect(api.listen()).await;
+        http.send("GET /api/ns/q HTTP/1.1\r\nX-Long: ").await;
+        http.send(vec![b'x'; HEADER_BYTES]).await;
+        clients.push(http);
+    }
+    eventually("some are closed", SOON, async || {
+        match api.metric("tidegate_http_over_budget_total").await {
+            0.0 => Err(0.0),
+            _ => Ok(()),
+        }
+    })
+    .await;
+    let mut http = RawHttp::connect(api.listen()).await;
+    http.send("GET /healthz HTTP/1.1\r\nX-Usual: ").await;
+    http.send(vec![b'x'; 8000]).await;
+    http.send("\r\n\r\n").await;
+    http.answer().await.unwrap().expect(200);
+    drop(clients);
+    stack.finish().await;
+}
