@@ -1,6 +1,7 @@
 //! What every request can reach.
 
 use std::collections::BTreeMap;
+use std::num::NonZero;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,6 +9,7 @@ use arc_swap::ArcSwap;
 use tidegate_core::Namespace;
 use tidegate_service::{ByteBudget, Readiness};
 use tidegate_store::Store;
+use tokio::sync::Semaphore;
 
 use crate::body::Reading;
 use crate::config::{Config, DEFAULT_POOL, DurabilityConfig, JobDefaults, RequestLimits};
@@ -48,6 +50,8 @@ pub(crate) struct App {
     pub(crate) job_body: Reading,
     /// How the body of a bulk publish is read.
     pub(crate) bulk_body: Reading,
+    /// A permit for each large body that is being parsed.
+    pub(crate) parsers: Semaphore,
     /// What is counted of requests for no pool.
     pub(crate) nowhere: RequestFigures,
     /// How many queues of a pool are told apart in metrics.
@@ -85,6 +89,7 @@ impl App {
             timeout: requests.body_timeout,
             budget: budget.clone(),
         };
+        let processors = std::thread::available_parallelism().map_or(1, NonZero::get);
         Self {
             waiters: Waiters::new(&deployments, waiters.poll_interval),
             room: Room::new(waiters.in_process_max, waiters.per_token_max),
@@ -98,6 +103,7 @@ impl App {
             readiness,
             job_body: reading(requests.job_bytes_max),
             bulk_body: reading(requests.bulk_bytes_max),
+            parsers: Semaphore::new(processors.saturating_sub(1).max(1)),
             requests,
             nowhere: RequestFigures::default(),
             names_max: config.metrics.queues_max,

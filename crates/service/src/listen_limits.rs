@@ -17,7 +17,7 @@ pub struct ListenLimits {
     /// From the opening of a connection, or the end of a request, to the next byte.
     #[serde(with = "humantime_serde")]
     pub idle_timeout: Duration,
-    /// For a client to take at least something of its answer.
+    /// For a client to take each MiB of its answer.
     #[serde(with = "humantime_serde")]
     pub write_timeout: Duration,
     /// The longest header, request line included, in bytes.

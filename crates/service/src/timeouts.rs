@@ -14,8 +14,9 @@
 //! of a connection stays where it is when a wait ends; when it goes off, and the deadline of the running
 //! wait is later, it is set anew. That is once in an idle timeout and not twice a request.
 //!
-//! **Write.** A client that does not read its answer would keep the answer in memory for ever. A write
-//! that makes no progress for too long fails, and the connection ends.
+//! **Write.** A client that does not read its answer, or reads it byte by byte, would keep the answer in memory
+//! for ever. While there is more to write than the client takes, each MiB has to be taken in time: the rule for
+//! slow senders of bodies, the other way round. Else the write fails, and the connection is reset.
 //!
 //! **Header bytes.** What was read of headers that are not complete is bounded over all connections of a
 //! listener. Up to 8 KiB of each do not count: every connection has a buffer of that size.
@@ -45,6 +46,9 @@ use crate::ListenLimits;
 use crate::budget::{ByteBudget, ByteShare};
 use crate::metrics::OVER_BUDGET;
 use crate::waiting::{WaitingConnections, WaitingEntry};
+
+/// A client that has more to read than it takes has to take so much within each `write_timeout`.
+const STEP_BYTES: usize = 1024 * 1024;
 
 /// Bytes of a header that do not count for the budget of all headers.
 const UNCOUNTED_BYTES: usize = 8192;
@@ -78,7 +82,7 @@ pub(crate) fn of_connection(
         reader,
         wait: Arc::clone(&wait),
         write_timeout: limits.write_timeout,
-        stalled: None,
+        pace: None,
     };
     (stream, HeadTimer(wait), broken(writer))
 }
@@ -97,29 +101,51 @@ pub(crate) struct WatchedStream {
     reader: OwnedReadHalf,
     wait: Arc<Wait>,
     write_timeout: Duration,
-    /// Runs while the client takes nothing of what is to be written.
-    stalled: Option<Pin<Box<tokio::time::Sleep>>>,
+    /// Runs while there is more to write than the client takes.
+    pace: Option<WritePace>,
+}
+
+/// The time in which a client has to take the next MiB.
+#[derive(Debug)]
+struct WritePace {
+    step_ends: Pin<Box<tokio::time::Sleep>>,
+    bytes_left: usize,
 }
 
 impl WatchedStream {
-    /// Passes on what a write led to, unless it has led to nothing for too long.
-    fn written<T>(
+    /// Passes on what a write led to, unless the client has taken too little for too long.
+    fn written(
         &mut self,
-        polled: Poll<io::Result<T>>,
+        polled: Poll<io::Result<usize>>,
         context: &mut Context<'_>,
-    ) -> Poll<io::Result<T>> {
-        if polled.is_ready() {
-            self.stalled = None;
+    ) -> Poll<io::Result<usize>> {
+        let write_timeout = self.write_timeout;
+        if let Poll::Ready(written) = &polled {
+            if let (Ok(bytes), Some(pace)) = (written, &mut self.pace) {
+                pace.took(*bytes, write_timeout);
+            }
             return polled;
         }
-        let write_timeout = self.write_timeout;
-        let stalled = self
-            .stalled
-            .get_or_insert_with(|| Box::pin(tokio::time::sleep(write_timeout)));
-        stalled
-            .as_mut()
-            .poll(context)
-            .map(|()| Err(io::ErrorKind::TimedOut.into()))
+        let pace = self.pace.get_or_insert_with(|| WritePace {
+            step_ends: Box::pin(tokio::time::sleep(write_timeout)),
+            bytes_left: STEP_BYTES,
+        });
+        ready!(pace.step_ends.as_mut().poll(context));
+        // The system would keep megabytes of the answer, and send them for as long as the client likes.
+        let _ = self.reader.as_ref().set_zero_linger();
+        Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
+    }
+}
+
+impl WritePace {
+    fn took(&mut self, bytes: usize, write_timeout: Duration) {
+        self.bytes_left = self.bytes_left.saturating_sub(bytes);
+        if self.bytes_left == 0 {
+            self.bytes_left = STEP_BYTES;
+            self.step_ends
+                .as_mut()
+                .reset(Instant::now() + write_timeout);
+        }
     }
 }
 
@@ -167,7 +193,9 @@ impl AsyncWrite for WatchedStream {
         true
     }
 
-    fn poll_flush(self: Pin<&mut Self>, _context: &mut Context<'_>) -> Poll<io::Result<()>> {
+    /// Everything is written: what comes next has its own time.
+    fn poll_flush(mut self: Pin<&mut Self>, _context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.pace = None;
         Poll::Ready(Ok(()))
     }
 
@@ -300,5 +328,64 @@ impl Future for HeadSleep {
             self.deadline = Instant::now() + self.wait.header_timeout;
         }
         self.wait.poll_until(self.deadline, context)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::{TcpListener, TcpSocket};
+    use tokio::time::sleep;
+
+    use super::*;
+
+    const WRITE_TIMEOUT: Duration = Duration::from_secs(1);
+    const ANSWER_BYTES: usize = 8 * STEP_BYTES;
+    /// Small, so that the system does not take much for the client: it takes something many times a second.
+    const BUFFER_BYTES: u32 = 16 * 1024;
+
+    /// Writes an answer to a client that reads so many bytes each 10 ms.
+    async fn write_to(bytes_a_tick: usize) -> io::Result<()> {
+        let listener = TcpListener::bind("127.0.0.1:0").await?;
+        let socket = TcpSocket::new_v4()?;
+        socket.set_recv_buffer_size(BUFFER_BYTES)?;
+        let mut client = socket.connect(listener.local_addr()?).await?;
+        let (server, _) = listener.accept().await?;
+        SockRef::from(&server).set_send_buffer_size(BUFFER_BYTES as usize)?;
+        let limits = ListenLimits {
+            write_timeout: WRITE_TIMEOUT,
+            ..ListenLimits::default()
+        };
+        let shared = Shared {
+            header_budget: ByteBudget::new(0),
+            waiting: None,
+        };
+        let (mut stream, _timer, _broken) = of_connection(server, &limits, shared);
+        let reading = async {
+            let mut buffer = vec![0; bytes_a_tick];
+            while client.read_exact(&mut buffer).await.is_ok() {
+                sleep(Duration::from_millis(10)).await;
+            }
+            std::future::pending().await
+        };
+        let answer = vec![b'x'; ANSWER_BYTES];
+        tokio::select! {
+            written = stream.write_all(&answer) => written,
+            () = reading => Ok(()),
+        }
+    }
+
+    #[tokio::test]
+    async fn a_client_that_takes_less_than_a_mib_in_its_time_is_cut_though_it_takes_something() {
+        let began_at = Instant::now();
+        let cut = write_to(1024).await.unwrap_err();
+        assert_eq!(cut.kind(), io::ErrorKind::TimedOut);
+        let lasted = began_at.elapsed();
+        assert!(
+            lasted >= WRITE_TIMEOUT && lasted < 5 * WRITE_TIMEOUT,
+            "{lasted:?}"
+        );
+        // 25 times as fast as it has to be.
+        write_to(STEP_BYTES / 4).await.unwrap();
     }
 }

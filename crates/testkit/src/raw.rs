@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
+use tokio::net::{TcpSocket, TcpStream};
 use tokio::time::timeout;
 
 use crate::answer::Answer;
@@ -13,6 +13,7 @@ use crate::answer::Answer;
 /// Longer than any wait that a test asks for: a test that hangs fails.
 const ANSWER_LIMIT: Duration = Duration::from_secs(60);
 const READ_BYTES: usize = 64 * 1024;
+const SMALL_BUFFER_BYTES: u32 = 16 * 1024;
 
 /// One connection. Nothing is sent but what a test writes.
 #[derive(Debug)]
@@ -43,6 +44,22 @@ impl RawHttp {
         stream.set_nodelay(true).expect("a socket option");
         Self {
             stream,
+            unread: Vec::new(),
+        }
+    }
+
+    /// Connects with a small buffer for what the other side sends, so that the end of the connection is not far
+    /// behind what was read.
+    ///
+    /// # Panics
+    /// When nobody listens there.
+    pub async fn connect_with_small_buffer(address: SocketAddr) -> Self {
+        let socket = TcpSocket::new_v4().expect("a socket");
+        let sized = socket.set_recv_buffer_size(SMALL_BUFFER_BYTES);
+        sized.expect("a socket option");
+        let stream = socket.connect(address).await;
+        Self {
+            stream: stream.unwrap_or_else(|error| panic!("{address}: {error}")),
             unread: Vec::new(),
         }
     }
@@ -172,6 +189,22 @@ impl RawHttp {
     pub async fn rest(&mut self) -> Vec<u8> {
         while self.read_more().await.is_some() {}
         std::mem::take(&mut self.unread)
+    }
+
+    /// Reads up to so many bytes and forgets them; `None` when the connection ended.
+    ///
+    /// # Panics
+    /// When nothing comes.
+    pub async fn read_at_most(&mut self, bytes: usize) -> Option<usize> {
+        if !self.unread.is_empty() {
+            return Some(std::mem::take(&mut self.unread).len());
+        }
+        let mut buffer = vec![0; bytes];
+        let read = timeout(ANSWER_LIMIT, self.stream.read(&mut buffer)).await;
+        match read.expect("bytes or an end in time") {
+            Ok(0) | Err(_) => None,
+            Ok(count) => Some(count),
+        }
     }
 
     async fn read_more(&mut self) -> Option<()> {

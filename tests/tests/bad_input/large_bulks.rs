@@ -1,11 +1,66 @@
 //! Large bulk publishes, and what they leave to others.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use tidegate_testkit::{Queue, RawHttp, Stack, eventually};
+use futures_util::future::join_all;
+use tidegate_testkit::{Queue, RawHttp, Stack, eventually, figure};
 
 const MIB: usize = 1024 * 1024;
 const SOON: Duration = Duration::from_secs(20);
+
+/// Sends a bulk of about this length, which has too many jobs: all of it is parsed, and nothing is stored.
+async fn send(stack: &Stack, queue: &Queue, bytes: usize) -> RawHttp {
+    let mut http = RawHttp::connect(stack.api(0).listen()).await;
+    let body = format!("[{}1]", "1,".repeat(bytes / 2));
+    let head = format!(
+        "PUT {}/bulk HTTP/1.1\r\nHost: x\r\nX-Token: {}\r\nContent-Length: {}\r\n\r\n",
+        queue.path(),
+        queue.token(),
+        body.len()
+    );
+    assert!(http.send(head).await);
+    http.send(body).await;
+    http
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn others_are_served_while_large_bulks_are_parsed() {
+    const BULKS: usize = 8;
+    const STALL_MAX: Duration = Duration::from_secs(1);
+    let stack = Stack::builder().pumps(0).start().await;
+    let queue = stack.queue("q").await;
+    let begin = Instant::now();
+    let sending = join_all((0..BULKS).map(|_| send(&stack, &queue, 16 * MIB)));
+    let mut bulks = sending.await;
+    let sent = begin.elapsed();
+    let parsing = async {
+        for bulk in &mut bulks {
+            let answer = bulk.answer().await.unwrap();
+            assert_eq!(answer.expect(400).text(), r#"{"error":"too many jobs"}"#);
+        }
+    };
+    let mut slowest = Duration::ZERO;
+    let asking = async {
+        let mut http = RawHttp::connect(stack.api(0).listen()).await;
+        loop {
+            let begin = Instant::now();
+            http.request("GET", "/healthz", &[], b"").await;
+            http.answer().await.unwrap().expect(200);
+            slowest = slowest.max(begin.elapsed());
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::select! {
+        () = parsing => {}
+        () = asking => {}
+    }
+    let took = begin.elapsed();
+    figure(&format!(
+        "{BULKS} bulks of 16 MiB: sent in {sent:?}, answered in {took:?}; the slowest /healthz took {slowest:?}"
+    ));
+    assert!(slowest < STALL_MAX, "{slowest:?}");
+    stack.finish().await;
+}
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn bodies_are_bounded_together_and_give_back_what_they_take() {

@@ -8,6 +8,7 @@ use tokio::time::interval;
 const HEADER_TIMEOUT: Duration = Duration::from_millis(500);
 const IDLE_TIMEOUT: Duration = Duration::from_secs(2);
 const BODY_TIMEOUT: Duration = Duration::from_millis(500);
+const SOON: Duration = Duration::from_secs(20);
 const SLACK: Duration = Duration::from_millis(1500);
 
 static STACK: SharedStack = SharedStack::new(|| {
@@ -156,6 +157,50 @@ async fn a_consumer_that_does_not_read_its_jobs_is_cut_and_they_come_back() {
     assert!(received.len() < JOBS * 1024 * 1024, "{}", received.len());
     let job = queue.consume().job().await.unwrap();
     assert_eq!((job.body.len(), job.remain_tries), (1024 * 1024, 0));
+    stack.finish().await;
+}
+
+/// Both read all the time.
+#[tokio::test]
+async fn a_consumer_that_reads_slower_than_a_mib_in_its_time_is_cut() {
+    const JOBS: usize = 16;
+    const BYTES: usize = 1024 * 1024;
+    const TICK: Duration = Duration::from_millis(10);
+    let config = "connections.write_timeout = \"2s\"";
+    let stack = Stack::builder().pumps(0).api_config(config).start().await;
+    let queue = stack.queue("q").await;
+    let token = [("X-Token".to_owned(), queue.token().to_owned())];
+    let target = format!("{}?count={JOBS}&ttr=600", queue.path());
+    // A hundred times as fast as it has to be, and half as fast at most.
+    for (bytes_a_tick, is_cut) in [(BYTES / 2, false), (BYTES / 400, true)] {
+        for _ in 0..JOBS {
+            queue.publish(vec![b'x'; BYTES]).id().await;
+        }
+        let mut http = RawHttp::connect_with_small_buffer(stack.api(0).listen()).await;
+        http.request("GET", &target, &token, b"").await;
+        let begin = Instant::now();
+        let (mut received, mut has_ended) = (0, false);
+        while received < JOBS * BYTES && begin.elapsed() < SOON {
+            let mut left = bytes_a_tick;
+            while left > 0 && !has_ended {
+                match http.read_at_most(left).await {
+                    Some(bytes) => (left, received) = (left - bytes, received + bytes),
+                    None => has_ended = true,
+                }
+            }
+            if has_ended {
+                break;
+            }
+            tokio::time::sleep(TICK).await;
+        }
+        let took = begin.elapsed();
+        assert_eq!(has_ended, is_cut, "{received} bytes in {took:?}");
+        assert_eq!(
+            received < JOBS * BYTES,
+            is_cut,
+            "{received} bytes in {took:?}"
+        );
+    }
     stack.finish().await;
 }
 

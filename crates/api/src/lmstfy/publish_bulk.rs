@@ -25,6 +25,10 @@ use crate::app::App;
 use crate::body::ReadBody;
 use crate::config::RequestLimits;
 
+/// A longer body is parsed on a thread for blocking work: it takes milliseconds for each MiB, in which a thread of
+/// the runtime would serve no request.
+const PARSED_INLINE_BYTES: usize = 1024 * 1024;
+
 #[derive(Serialize)]
 struct Published<'a> {
     job_ids: &'a [WireJobId],
@@ -44,7 +48,7 @@ pub(super) async fn publish_bulk(app: Arc<App>, asked: Asked) -> Result<Response
         bytes,
         share: _share,
     } = app.bulk_body.read(body).await?;
-    let elements = elements(&bytes, &app.requests)?;
+    let elements = parsed(&app, bytes).await?;
     let extras = Extras::read(&head.headers)?;
     drop(head);
     let jobs: Vec<NewJob> = elements
@@ -63,6 +67,18 @@ pub(super) async fn publish_bulk(app: Arc<App>, asked: Asked) -> Result<Response
     let answer = stored_as::answer(stored.durability, StoredIds::Many(&job_ids), &published)?;
     permit.keep();
     Ok(answer)
+}
+
+/// The elements of a body, however long that is. So many are parsed at a time that processors are left to others.
+async fn parsed(app: &App, body: Bytes) -> Result<Vec<Bytes>, Refusal> {
+    if body.len() <= PARSED_INLINE_BYTES {
+        return elements(&body, &app.requests);
+    }
+    // The semaphore is never closed.
+    let _turn = app.parsers.acquire().await;
+    let limits = app.requests.clone();
+    let parsing = tokio::task::spawn_blocking(move || elements(&body, &limits));
+    parsing.await.unwrap_or(Err(Refusal::Internal))
 }
 
 /// The texts of the elements of an array. They share the memory of the whole.

@@ -11,6 +11,10 @@ static PUBLISH: LazyScript = script!("publish");
 /// The most jobs that one call publishes.
 pub const PUBLISH_JOBS_MAX: usize = 64;
 
+/// More bytes of payloads than this take milliseconds to compress, in which a thread of the runtime would serve
+/// no request.
+const ENCODED_INLINE_BYTES: usize = 1024 * 1024;
+
 /// Jobs that were stored.
 #[derive(Debug, Clone)]
 pub struct Published {
@@ -62,10 +66,7 @@ impl Store {
         let bucket = self.bucket_of(lane);
         let replaces = replaces.filter(|id| id.bucket() == bucket);
         let nonces: Vec<u16> = jobs.iter().map(|_| rand::random()).collect();
-        let records = jobs.iter().zip(&nonces);
-        let mut records: Vec<NewRecord> = records
-            .map(|(job, nonce)| self.encode(job, *nonce))
-            .collect();
+        let mut records = self.encode(jobs, &nonces).await?;
         let keys = self.keys(bucket);
         let uploads = Uploads::take_from(&mut records, keys, self.inner.config.inline_limit_bytes);
         let bytes: usize = records.iter().map(|record| record.payload.len()).sum();
@@ -108,14 +109,23 @@ impl Store {
         }))
     }
 
-    fn encode(&self, job: &NewJob, nonce: u16) -> NewRecord {
+    /// The records of jobs. Many bytes are compressed on a thread for blocking work.
+    async fn encode(&self, jobs: &[NewJob], nonces: &[u16]) -> Result<Vec<NewRecord>, StoreError> {
         let config = &self.inner.config;
-        encode_new_job(
-            job,
-            nonce,
-            config.inline_limit_bytes,
-            config.compress_from_bytes,
-        )
+        let (inline, compress_from) = (config.inline_limit_bytes, config.compress_from_bytes);
+        let encode = move |jobs: &[NewJob], nonces: &[u16]| {
+            let jobs = jobs.iter().zip(nonces);
+            jobs.map(|(job, nonce)| encode_new_job(job, *nonce, inline, compress_from))
+                .collect()
+        };
+        let bytes: usize = jobs.iter().map(NewJob::payload_bytes).sum();
+        if bytes <= ENCODED_INLINE_BYTES {
+            return Ok(encode(jobs, nonces));
+        }
+        let (jobs, nonces) = (jobs.to_vec(), nonces.to_vec());
+        let encoding = tokio::task::spawn_blocking(move || encode(&jobs, &nonces));
+        let stopped = |_| StoreError::not_ready("the process is stopping".to_owned());
+        encoding.await.map_err(stopped)
     }
 }
 
