@@ -40,8 +40,8 @@ const REFUSED_MIN: usize = 16;
 /// A connection that was ended for another one makes room within this time.
 const DISPLACE_LIMIT: Duration = Duration::from_millis(100);
 
-/// hyper wants a request's header to fit into a buffer of at least this size.
-const BUFFER_BYTES_MIN: usize = 8192;
+/// The buffer for a client that sends fast, with a token or without, unless headers may be longer. hyper's own is 400 KiB.
+const BUFFER_BYTES_MAX: usize = 64 * 1024;
 
 /// A client that vanished without a word keeps its place in a long poll until the kernel has asked for
 /// it in vain: after this time, and a few times more.
@@ -289,7 +289,8 @@ where
         let connection = http1::Builder::new()
             .timer(timer)
             .header_read_timeout(limits.idle_timeout)
-            .max_header_size(limits.header_bytes_max.max(BUFFER_BYTES_MIN))
+            .max_header_size(limits.header_bytes_max)
+            .max_buf_size(limits.header_bytes_max.max(BUFFER_BYTES_MAX))
             .title_case_headers(true)
             .serve_connection(TokioIo::new(stream), service);
         let mut connection = Box::pin(connection);
