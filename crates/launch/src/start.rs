@@ -29,9 +29,8 @@ where
     match start(flags, own, run) {
         Ok(()) => ExitCode::SUCCESS,
         Err(problem) => {
-            // Whoever started it by hand should not have to read the logs. There is nowhere left to say
-            // that this failed.
-            let _ = writeln!(std::io::stderr(), "{}: {problem}", C::PROGRAM);
+            // Whoever started it by hand should not have to read the log files.
+            logs::print_error(&format!("{}: {problem}", C::PROGRAM));
             ExitCode::FAILURE
         }
     }

@@ -5,13 +5,19 @@
 //!  everything else ── if the level lets it pass ─► error.log  ─┘ standard error for both
 //! ```
 //!
-//! Files are written by a thread of their own: a disk that is full or hangs costs log lines, never a
-//! request. They are opened anew when somebody has moved them away; see [`Logs::reopen`].
+//! Each output has a bounded queue and a thread that writes it: a disk that is full or does not answer, and a
+//! reader of standard error that has stopped, cost log lines and never a request. Lost lines are counted, and
+//! reported in the log itself once it is written again. Panics are logged in the same way. Files are opened
+//! again when they were moved away; see [`Logs::reopen`].
 
-mod file;
+mod output;
+mod panics;
+mod queue;
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use serde::Deserialize;
 use tracing::level_filters::LevelFilter;
@@ -23,7 +29,11 @@ use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::{SubscriberInitExt, TryInitError};
 use tracing_subscriber::{EnvFilter, Layer, Registry, fmt, reload};
 
-use file::LogFile;
+use output::Output;
+pub(crate) use queue::lines_lost;
+
+/// The longest wait for lines that are still to be written when the process ends.
+const CLOSE_LIMIT: Duration = Duration::from_secs(1);
 
 /// The target of the events that tell of one request each.
 pub const ACCESS: &str = "access";
@@ -112,11 +122,17 @@ impl LogConfig {
     }
 }
 
-/// The logs of this process. What is still to be written is written when it is dropped.
+/// The logs of this process. They are closed when this is dropped.
 #[expect(missing_debug_implementations, reason = "there is nothing to show")]
 pub struct Logs {
     level: reload::Handle<EnvFilter, Registry>,
-    files: Vec<LogFile>,
+    outputs: Outputs,
+}
+
+struct Outputs {
+    standard_error: Output,
+    /// Empty without a directory.
+    files: Vec<Output>,
 }
 
 /// Sends the events of this process to where they belong. To be called once.
@@ -125,8 +141,11 @@ pub struct Logs {
 /// See [`LogError`].
 pub fn init(config: &LogConfig) -> Result<Logs, LogError> {
     let (level_filter, level) = reload::Layer::new(level_filter(&config.level)?);
-    let mut files = Vec::new();
-    let errors = output(&config.directory, "error.log", &mut files)?;
+    let mut outputs = Outputs {
+        standard_error: Output::standard_error()?,
+        files: Vec::new(),
+    };
+    let errors = outputs.open(&config.directory, "error.log")?;
     // Without a hint every event of every library would be looked at.
     let is_other =
         filter_fn(|metadata| metadata.target() != ACCESS).with_max_level_hint(LevelFilter::TRACE);
@@ -134,7 +153,7 @@ pub fn init(config: &LogConfig) -> Result<Logs, LogError> {
     let access = match config.access {
         Some(is_on) => {
             set_access_log(is_on);
-            let requests = output(&config.directory, "access.log", &mut files)?;
+            let requests = outputs.open(&config.directory, "access.log")?;
             Some(lines(config, requests).with_filter(access_filter()))
         }
         None => None,
@@ -143,7 +162,18 @@ pub fn init(config: &LogConfig) -> Result<Logs, LogError> {
         .with(main)
         .with(access)
         .try_init()?;
-    Ok(Logs { level, files })
+    std::panic::set_hook(Box::new(panics::log));
+    Ok(Logs { level, outputs })
+}
+
+/// Writes a line to standard error for a process that is about to end, and waits for that for a second at
+/// most.
+pub fn print_error(line: &str) {
+    if let Ok(output) = Output::standard_error() {
+        // It never fails.
+        let _ = writeln!(output.writer(), "{line}");
+        output.close(Instant::now() + CLOSE_LIMIT);
+    }
 }
 
 impl Logs {
@@ -157,14 +187,49 @@ impl Logs {
         Ok(())
     }
 
-    /// Opens the log files anew: those that were moved away are left, and new ones begun. Answers how
+    /// Opens the log files again: those that were moved away are left, and new ones created. Returns how
     /// many there are.
     ///
     /// # Errors
     /// A file cannot be opened; what was open stays in use.
     pub fn reopen(&self) -> Result<usize, LogError> {
-        self.files.iter().try_for_each(LogFile::reopen)?;
-        Ok(self.files.len())
+        let files = &self.outputs.files;
+        files.iter().try_for_each(Output::reopen)?;
+        Ok(files.len())
+    }
+
+    /// Writes the lines that are waiting, for a second at most. Later lines are lost.
+    pub fn close(&self) {
+        let deadline = Instant::now() + CLOSE_LIMIT;
+        // A file reports its failures to standard error.
+        for output in self
+            .outputs
+            .files
+            .iter()
+            .chain([&self.outputs.standard_error])
+        {
+            output.close(deadline);
+        }
+    }
+}
+
+impl Drop for Logs {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+impl Outputs {
+    /// Where lines go: to the file of this name, or to standard error if there is no directory.
+    fn open(&mut self, directory: &Path, name: &str) -> Result<BoxMakeWriter, LogError> {
+        let errors = self.standard_error.writer();
+        if directory.as_os_str().is_empty() {
+            return Ok(BoxMakeWriter::new(errors));
+        }
+        let file = Output::file(directory.join(name), errors)?;
+        let writer = file.writer();
+        self.files.push(file);
+        Ok(BoxMakeWriter::new(writer))
     }
 }
 
@@ -192,20 +257,6 @@ fn level_filter(level: &str) -> Result<EnvFilter, LogError> {
         return Err(LogError::NoLevel(word.to_owned()));
     }
     Ok(EnvFilter::try_new(level)?)
-}
-
-/// Where lines go: to the file of this name, or to standard error if there is no directory.
-fn output(
-    directory: &Path,
-    name: &str,
-    files: &mut Vec<LogFile>,
-) -> Result<BoxMakeWriter, LogError> {
-    if directory.as_os_str().is_empty() {
-        return Ok(BoxMakeWriter::new(std::io::stderr));
-    }
-    let (file, writer) = LogFile::open(directory.join(name))?;
-    files.push(file);
-    Ok(BoxMakeWriter::new(writer))
 }
 
 fn lines<S>(config: &LogConfig, output: BoxMakeWriter) -> Box<dyn Layer<S> + Send + Sync>
@@ -251,8 +302,11 @@ mod tests {
     fn a_directory_that_cannot_be_written_is_named() {
         let folder = tempfile::tempdir().unwrap();
         let missing = folder.path().join("missing");
-        let mut files = Vec::new();
-        let error = output(&missing, "error.log", &mut files).err().unwrap();
+        let mut outputs = Outputs {
+            standard_error: Output::standard_error().unwrap(),
+            files: Vec::new(),
+        };
+        let error = outputs.open(&missing, "error.log").err().unwrap();
         let said = error.to_string();
         assert!(said.starts_with("log.directory: cannot write"), "{said}");
         assert!(said.contains("missing/error.log"), "{said}");

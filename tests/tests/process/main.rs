@@ -14,3 +14,5 @@ mod pid_file;
 mod print_config;
 mod reload;
 mod service_manager;
+mod spawned;
+mod stalled_log_reader;

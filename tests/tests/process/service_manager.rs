@@ -55,7 +55,7 @@ async fn it_is_told_of_the_start_of_reloads_and_of_the_end() {
 }
 
 /// A process that ends with the test.
-struct Running(Child);
+pub(crate) struct Running(pub(crate) Child);
 
 impl Drop for Running {
     fn drop(&mut self) {

@@ -7,10 +7,12 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use metrics::{describe_counter, describe_gauge};
+use metrics::{counter, describe_counter, describe_gauge};
 use metrics_exporter_prometheus::{BuildError, Matcher, PrometheusBuilder, PrometheusHandle};
 use tokio::time::{MissedTickBehavior, interval};
 use tokio_util::sync::CancellationToken;
+
+use crate::logs::lines_lost;
 
 pub use page::{Family, Kind, Labels, MillisHistogram, Page, Samples};
 
@@ -19,6 +21,9 @@ pub(crate) const CONNECTIONS: &str = "tidegate_http_connections";
 
 /// Headers and bodies that found no room in the budget of bytes in flight.
 pub const OVER_BUDGET: &str = "tidegate_http_over_budget_total";
+
+/// Log lines that were dropped.
+const LOG_LINES_LOST: &str = "tidegate_log_lines_lost_total";
 
 /// Between two sweeps over the recorded histogram samples, which would pile up otherwise.
 const UPKEEP_INTERVAL: Duration = Duration::from_secs(5);
@@ -59,6 +64,10 @@ pub fn init(histograms: &[Buckets<'_>]) -> Result<Metrics, BuildError> {
         OVER_BUDGET,
         "Number of headers and bodies rejected because too many bytes were in flight."
     );
+    describe_counter!(
+        LOG_LINES_LOST,
+        "Number of log lines that were dropped because they could not be written in time"
+    );
     Ok(Metrics {
         recorded,
         more: None,
@@ -83,6 +92,8 @@ impl Metrics {
             Some(more) => more().await,
             None => Page::default(),
         };
+        // Lines can be lost before recording starts, so the logs keep the count.
+        counter!(LOG_LINES_LOST).absolute(lines_lost());
         // After the page, since making it may have been worth counting.
         let mut text = self.recorded.render();
         text.push_str(&more.into_text());

@@ -1,0 +1,257 @@
+//! Where lines are written: a file that can be moved away, or standard error.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::LogError;
+use super::queue::{LineWriter, Queue};
+
+/// What standard error is called in messages.
+const STANDARD_ERROR: &str = "standard error";
+/// Standard error may be a pipe that does not block, and that is full.
+const FULL_PIPE_PAUSE: Duration = Duration::from_millis(10);
+
+/// A file or standard error, with a queue of lines and the thread that writes them.
+pub(super) struct Output {
+    path: PathBuf,
+    file: Arc<OpenFile>,
+    queue: Arc<Queue>,
+}
+
+impl Output {
+    /// Opens a file for appending. The first write that fails is reported to `errors`.
+    pub(super) fn file(path: PathBuf, errors: LineWriter) -> Result<Self, LogError> {
+        let file = append(&path).map_err(failed(&path))?;
+        Self::start(path, file, Some(errors))
+    }
+
+    /// The lock of [`io::stderr`] is not used: a write that does not end would keep it.
+    pub(super) fn standard_error() -> Result<Self, LogError> {
+        let path = PathBuf::from(STANDARD_ERROR);
+        let copy = io::stderr().as_fd().try_clone_to_owned();
+        let file = copy.map_err(failed(&path))?.into();
+        Self::start(path, file, None)
+    }
+
+    fn start(path: PathBuf, file: File, errors: Option<LineWriter>) -> Result<Self, LogError> {
+        let file = Arc::new(OpenFile(Mutex::new(Arc::new(file))));
+        let queue = Arc::new(Queue::default());
+        let writing = Writing {
+            name: path.display().to_string(),
+            file: Arc::clone(&file),
+            queue: Arc::clone(&queue),
+            errors,
+        };
+        let thread = thread::Builder::new().name("log".to_owned());
+        let started = thread.spawn(move || writing.run());
+        started.map_err(failed(&path))?;
+        Ok(Self { path, file, queue })
+    }
+
+    pub(super) fn writer(&self) -> LineWriter {
+        LineWriter(Arc::clone(&self.queue))
+    }
+
+    /// Opens the file of this name again. If that fails the open one stays in use.
+    pub(super) fn reopen(&self) -> Result<(), LogError> {
+        let fresh = append(&self.path).map_err(failed(&self.path))?;
+        self.file.replace(fresh);
+        Ok(())
+    }
+
+    /// Accepts no more lines, and waits until those before are written, but not beyond `deadline`.
+    pub(super) fn close(&self, deadline: Instant) {
+        self.queue.close(deadline);
+    }
+}
+
+fn append(path: &Path) -> io::Result<File> {
+    File::options().create(true).append(true).open(path)
+}
+
+fn failed(path: &Path) -> impl Fn(io::Error) -> LogError {
+    let path = path.to_owned();
+    move |source| LogError::File {
+        path: path.clone(),
+        source,
+    }
+}
+
+/// The file that is open now. It can be replaced during a write that does not end.
+struct OpenFile(Mutex<Arc<File>>);
+
+impl OpenFile {
+    fn get(&self) -> Arc<File> {
+        Arc::clone(&self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn replace(&self, file: File) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(file);
+    }
+}
+
+/// The thread of an output.
+struct Writing {
+    name: String,
+    file: Arc<OpenFile>,
+    queue: Arc<Queue>,
+    errors: Option<LineWriter>,
+}
+
+impl Writing {
+    fn run(mut self) {
+        let mut lines = Vec::new();
+        let mut is_failing = false;
+        let mut reported = 0;
+        while let Some(taken) = self.queue.take(lines) {
+            lines = taken;
+            match write_all(&self.file.get(), &lines) {
+                Ok(()) => {
+                    is_failing = false;
+                    self.report_lost(&mut reported);
+                }
+                Err((error, rest)) => {
+                    let lost = rest.iter().filter(|byte| **byte == b'\n').count();
+                    self.queue.lose(lost as u64);
+                    if !std::mem::replace(&mut is_failing, true) {
+                        self.report_failure(&error);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Says in the log itself that lines are missing, once it is written again.
+    fn report_lost(&self, reported: &mut u64) {
+        let lost = self.queue.lost();
+        if lost == *reported || !self.queue.is_empty() {
+            return;
+        }
+        tracing::warn!(
+            lines = lost - *reported,
+            output = self.name,
+            "log lines were lost: they were not written in time"
+        );
+        *reported = lost;
+    }
+
+    fn report_failure(&mut self, error: &io::Error) {
+        if let Some(errors) = &mut self.errors {
+            // It never fails.
+            let _ = writeln!(
+                errors,
+                "cannot write {}: {error}; lines are lost",
+                self.name
+            );
+        }
+    }
+}
+
+/// Writes, or returns what was not written.
+fn write_all<'a>(mut file: &File, mut rest: &'a [u8]) -> Result<(), (io::Error, &'a [u8])> {
+    while !rest.is_empty() {
+        match file.write(rest) {
+            Ok(0) => return Err((io::ErrorKind::WriteZero.into(), rest)),
+            Ok(count) => rest = &rest[count..],
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                thread::sleep(FULL_PIPE_PAUSE);
+            }
+            Err(error) => return Err((error, rest)),
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    const LIMIT: Duration = Duration::from_secs(20);
+
+    fn open(path: PathBuf) -> (Output, LineWriter) {
+        let errors = LineWriter(Arc::new(Queue::default()));
+        let output = Output::file(path, errors).unwrap();
+        let writer = output.writer();
+        (output, writer)
+    }
+
+    fn close(output: &Output) {
+        output.close(Instant::now() + LIMIT);
+    }
+
+    #[test]
+    fn a_file_that_was_moved_away_is_left_and_a_new_one_opened() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, moved) = (folder.path().join("x.log"), folder.path().join("x.log.1"));
+        fs::write(&path, "zero\n").unwrap();
+        let (output, mut writer) = open(path.clone());
+        writer.write_all(b"one\n").unwrap();
+        while fs::read_to_string(&path).unwrap() != "zero\none\n" {
+            thread::yield_now();
+        }
+        fs::rename(&path, &moved).unwrap();
+        output.reopen().unwrap();
+        writer.write_all(b"two\n").unwrap();
+        close(&output);
+        assert_eq!(fs::read_to_string(&moved).unwrap(), "zero\none\n");
+        assert_eq!(fs::read_to_string(&path).unwrap(), "two\n");
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_opened_again_leaves_the_old_one_in_use() {
+        let folder = tempfile::tempdir().unwrap();
+        let inner = folder.path().join("inner");
+        let moved = folder.path().join("moved");
+        fs::create_dir(&inner).unwrap();
+        let (output, mut writer) = open(inner.join("x.log"));
+        fs::rename(&inner, &moved).unwrap();
+        assert!(output.reopen().is_err());
+        writer.write_all(b"one\n").unwrap();
+        close(&output);
+        assert_eq!(fs::read_to_string(moved.join("x.log")).unwrap(), "one\n");
+    }
+
+    /// `/dev/full` is a disk without room.
+    #[test]
+    fn a_full_disk_loses_lines_counts_them_and_nothing_else() {
+        let full = PathBuf::from("/dev/full");
+        if !full.exists() {
+            return;
+        }
+        let (output, mut writer) = open(full);
+        for _ in 0..1000 {
+            writer.write_all(b"line\n").unwrap();
+        }
+        close(&output);
+        assert_eq!(output.queue.lost(), 1000);
+    }
+
+    /// The buffer of the pipe is full, and its reader does not read.
+    #[test]
+    fn a_write_that_does_not_end_holds_up_neither_the_end_nor_a_new_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.log");
+        let (_reader, pipe) = io::pipe().unwrap();
+        let pipe = File::from(std::os::fd::OwnedFd::from(pipe));
+        let output = Output::start(path.clone(), pipe, None).unwrap();
+        let mut writer = output.writer();
+        writer.write_all(&[b'x'; 1024 * 1024]).unwrap();
+        while !output.queue.is_empty() {
+            thread::yield_now();
+        }
+        writer.write_all(b"behind\n").unwrap();
+        output.reopen().unwrap();
+        let begin = Instant::now();
+        output.close(begin + Duration::from_millis(50));
+        assert!(begin.elapsed() < LIMIT);
+        assert_eq!(fs::read_to_string(&path).unwrap(), "");
+    }
+}
