@@ -7,9 +7,7 @@ use std::sync::Arc;
 
 use ::metrics::{describe_gauge, gauge};
 use tidegate_launch::{Process, redis_check};
-use tidegate_service::{
-    ByteBudget, Drained, ListenLimits, Listener, metrics, raise_open_files, routed,
-};
+use tidegate_service::{ByteBudget, Drained, ListenLimits, Listener, metrics, routed};
 use tidegate_store::{ConnectError, PoolError, Store};
 use tokio::time::{Duration, Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
@@ -19,6 +17,7 @@ use crate::app::App;
 use crate::config::{Config, DEFAULT_POOL};
 use crate::front;
 use crate::metrics::{describe, histograms, page};
+use crate::open_files::{self, TooFewFiles};
 use crate::revocation::follow_tokens;
 
 /// Whoever looks at the admin port while the daemon stops has this much longer.
@@ -44,6 +43,9 @@ pub enum StartError {
     /// A pool cannot be used.
     #[error(transparent)]
     Pool(#[from] PoolError),
+    /// There are not enough open files.
+    #[error(transparent)]
+    Files(#[from] TooFewFiles),
     /// The Redis that keeps the tokens cannot be used.
     #[error("admin_store: {0}")]
     AdminStore(ConnectError),
@@ -62,6 +64,7 @@ pub async fn run(config: Config, process: Process) -> Result<(), StartError> {
         IN_FLIGHT,
         "Size of incomplete headers and of bodies of requests in flight, as far as they count for requests.in_flight_bytes_max, in bytes."
     );
+    let limits = open_files::limits(&config)?;
     let connecting = Store::connect_pools(&config.pool, config.connect_patience);
     let Some(stores) = stop.asked.run_until_cancelled(connecting).await else {
         return Ok(());
@@ -74,8 +77,7 @@ pub async fn run(config: Config, process: Process) -> Result<(), StartError> {
         return Ok(());
     };
     let admin_store = admin_store?;
-    make_room(config.connections.connections_max);
-    let public = bind("public", config.listen, config.connections.clone()).await?;
+    let public = bind("public", config.listen, limits).await?;
     let headers = ByteBudget::new(config.requests.headers_bytes_max());
     let public = public.with_header_budget(headers.clone());
     let admin = bind("admin", config.admin_listen, ListenLimits::default()).await?;
@@ -123,24 +125,6 @@ pub async fn run(config: Config, process: Process) -> Result<(), StartError> {
 
 /// What clients have sent and is not answered yet.
 const IN_FLIGHT: &str = "tidegate_http_in_flight_bytes";
-
-/// Files beside those of the clients' connections: Redis, logs, connections that are being refused.
-const OTHER_FILES: u64 = 100;
-
-/// Each connection is a file to the system.
-fn make_room(connections_max: usize) {
-    let connections_max = connections_max as u64;
-    let needed = connections_max + connections_max / 50 + OTHER_FILES;
-    match raise_open_files() {
-        Ok(Some(files_max)) if files_max < needed => tracing::info!(
-            files_max,
-            connections_max,
-            "fewer connections than connections_max: raise the limit of open files (LimitNOFILE, ulimit -Hn) to {needed}"
-        ),
-        Ok(_) => {}
-        Err(error) => tracing::warn!(%error, "the limit of open files cannot be raised"),
-    }
-}
 
 /// Serves until told to stop, then winds up: waiting consumers are answered, requests finish, jobs on
 /// their way back arrive; all of it within `drain_timeout`.

@@ -30,6 +30,7 @@ mod last_known;
 mod limits;
 mod lmstfy;
 mod metrics;
+mod open_files;
 mod pool;
 mod revocation;
 mod size;

@@ -51,6 +51,11 @@ const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(10);
 /// Connections that were told to come back.
 const REFUSED: &str = "tidegate_http_connections_refused_total";
 
+/// Connections beyond the limit that are answered at a time.
+pub(crate) fn refused_max(connections_max: usize) -> usize {
+    (connections_max / SERVED_PER_REFUSED).max(REFUSED_MIN)
+}
+
 /// How a listener ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
@@ -133,7 +138,7 @@ impl Listener {
         A: Fn(Request<Incoming>, SocketAddr) -> F + Clone + Send + 'static,
         F: Future<Output = Response<Body>> + Send + 'static,
     {
-        let refused_max = (self.limits.connections_max / SERVED_PER_REFUSED).max(REFUSED_MIN);
+        let refused_max = refused_max(self.limits.connections_max);
         let server = Server {
             name: self.name,
             answer,

@@ -10,6 +10,7 @@ mod health;
 mod lmstfy_file;
 mod lmstfy_flags;
 mod log_files;
+mod open_files;
 mod pid_file;
 mod print_config;
 mod reload;

@@ -18,6 +18,8 @@ pub(crate) struct Spawned {
     errors: ChildStderr,
     pub(crate) listen: SocketAddr,
     pub(crate) admin: SocketAddr,
+    /// What it has written until it was ready.
+    pub(crate) log: String,
 }
 
 impl Spawned {
@@ -37,6 +39,7 @@ impl Spawned {
             errors,
             listen: address(&log, " listen="),
             admin: address(&log, " admin="),
+            log,
         }
     }
 
