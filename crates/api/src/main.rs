@@ -60,7 +60,8 @@ Flags of lmstfy: -c FILE is --lmstfy-config, -p FILE is --pid-file, -sv is
 the log tells the module.
 
 Signals:
-  TERM, INT  stop: waiting consumers are answered at once, others may finish
+  TERM, INT  stop: waiting consumers are answered at once, others may finish;
+             again: end drain_delay, or else the process at once
   HUP        open log files anew, and read again: log.level, log.access,
              [accounts], [job]; a warning names what else has changed
   USR1       open log files anew

@@ -2,24 +2,48 @@
 
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tidegate_service::{
     Check, Logs, Readiness, Stop, Values, logs::set_access_log, stop_on_signals, systemd,
 };
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::task::{AbortHandle, spawn_blocking};
+use tokio::time::timeout;
 
 use crate::recipe::{Made, Recipe, Settings, check};
 
 const ACCESS: &str = "log.access";
+
+/// Threads that wait for files.
+const BLOCKED_MAX: usize = 4;
+
+/// More than files on a working disk need.
+const FILES_LIMIT: Duration = Duration::from_secs(5);
 
 /// What a daemon is given by those who started it.
 #[expect(missing_debug_implementations, reason = "it may hold secrets")]
 pub struct Process {
     /// When to end.
     pub stop: Stop,
+    signals: ReloadSignals,
+    reloader: Reloader,
+}
+
+/// SIGHUP and SIGUSR1. Those that arrive before they are asked for are kept.
+pub(crate) struct ReloadSignals {
     hang_up: Signal,
     user: Signal,
-    reloader: Reloader,
+}
+
+impl ReloadSignals {
+    /// From now on these signals do not end the process. To be called inside a runtime.
+    pub(crate) fn new() -> io::Result<Self> {
+        Ok(Self {
+            hang_up: signal(SignalKind::hangup())?,
+            user: signal(SignalKind::user_defined1())?,
+        })
+    }
 }
 
 /// Reads the settings again.
@@ -28,24 +52,50 @@ struct Reloader {
     /// The values that hold now: those of the start, but for what has been taken over since.
     running: Values,
     logs: Arc<Logs>,
+    reading: FileTask,
+    reopening: FileTask,
+}
+
+/// Work on files that may not end: a FIFO that no process writes, a file system that does not answer.
+#[derive(Default)]
+struct FileTask {
+    /// Those that had not ended when a later one began.
+    blocked: Vec<AbortHandle>,
+}
+
+impl FileTask {
+    /// Does some work, and waits for that for at most [`FILES_LIMIT`]. The thread of work that has not ended
+    /// stays blocked, so there are not more than [`BLOCKED_MAX`].
+    async fn run<T: Send + 'static>(
+        &mut self,
+        work: impl FnOnce() -> Result<T, String> + Send + 'static,
+    ) -> Result<T, String> {
+        self.blocked.retain(|task| !task.is_finished());
+        if self.blocked.len() == BLOCKED_MAX {
+            return Err("the files could not be read since several signals".to_owned());
+        }
+        let task = spawn_blocking(work);
+        self.blocked.push(task.abort_handle());
+        match timeout(FILES_LIMIT, task).await {
+            Ok(Ok(result)) => result,
+            Ok(Err(error)) => Err(error.to_string()),
+            Err(_) => Err(format!("the files were not read within {FILES_LIMIT:?}")),
+        }
+    }
 }
 
 impl Process {
-    /// From now on signals do what they should. To be called on a runtime.
+    /// From now on SIGTERM and SIGINT request a stop. To be called on a runtime.
     pub(crate) fn new<C: Settings>(
         recipe: Recipe,
         made: &Made<C>,
         logs: Arc<Logs>,
+        signals: ReloadSignals,
     ) -> io::Result<Self> {
         Ok(Self {
             stop: stop_on_signals(made.settings.drain_delay())?,
-            hang_up: signal(SignalKind::hangup())?,
-            user: signal(SignalKind::user_defined1())?,
-            reloader: Reloader {
-                recipe,
-                running: made.values.clone(),
-                logs,
-            },
+            signals,
+            reloader: Reloader::new(recipe, made, logs),
         })
     }
 
@@ -66,35 +116,42 @@ impl Process {
     async fn listen<C: Settings>(mut self, mut apply: impl FnMut(&C) + Send) {
         loop {
             tokio::select! {
-                _ = self.hang_up.recv() => {
+                _ = self.signals.hang_up.recv() => {
                     systemd::reloading();
                     self.reloader.reopen_logs("SIGHUP").await;
                     self.reloader.reload(&mut apply).await;
                     systemd::ready();
                 }
-                _ = self.user.recv() => self.reloader.reopen_logs("SIGUSR1").await,
+                _ = self.signals.user.recv() => self.reloader.reopen_logs("SIGUSR1").await,
             }
         }
     }
 }
 
 impl Reloader {
-    async fn reopen_logs(&self, signal: &str) {
+    fn new<C: Settings>(recipe: Recipe, made: &Made<C>, logs: Arc<Logs>) -> Self {
+        Self {
+            recipe,
+            running: made.values.clone(),
+            logs,
+            reading: FileTask::default(),
+            reopening: FileTask::default(),
+        }
+    }
+
+    async fn reopen_logs(&mut self, signal: &str) {
         let logs = Arc::clone(&self.logs);
-        // A disk may take its time.
-        match tokio::task::spawn_blocking(move || logs.reopen()).await {
-            Ok(Ok(0)) => tracing::debug!(signal, "there are no log files"),
-            Ok(Ok(_)) => tracing::info!(signal, "log files are opened anew"),
-            Ok(Err(error)) => tracing::error!("the log files that are open stay in use: {error}"),
-            Err(_) => {}
+        let reopen = move || logs.reopen().map_err(|error| error.to_string());
+        match self.reopening.run(reopen).await {
+            Ok(0) => tracing::debug!(signal, "there are no log files"),
+            Ok(_) => tracing::info!(signal, "log files are opened anew"),
+            Err(error) => tracing::error!("the log files that are open stay in use: {error}"),
         }
     }
 
     async fn reload<C: Settings>(&mut self, apply: &mut impl FnMut(&C)) {
         let recipe = self.recipe.clone();
-        let Ok(made) = tokio::task::spawn_blocking(move || recipe.make::<C>()).await else {
-            return;
-        };
+        let made = self.reading.run(move || recipe.make::<C>()).await;
         let taken_over = made.and_then(|made| self.take_over(&made, apply));
         if let Err(problem) = taken_over {
             tracing::error!("the settings stay as they are: {problem}");
@@ -198,11 +255,8 @@ mod tests {
         let flags = Flags::parse_from(["x", "--config", file.path().to_str().unwrap()]);
         let recipe = Recipe::new(flags.common, vec![]);
         let made: Made<Guarded> = recipe.make().ok().unwrap();
-        let mut reloader = Reloader {
-            recipe: recipe.clone(),
-            running: made.values.clone(),
-            logs: Arc::new(logs::init(&made.settings.log).unwrap()),
-        };
+        let logs = Arc::new(logs::init(&made.settings.log).unwrap());
+        let mut reloader = Reloader::new(recipe.clone(), &made, logs);
         let mut applied = Vec::new();
         let mut apply = |settings: &Guarded| applied.push(settings.password.clone());
         write("is_public = false\n");

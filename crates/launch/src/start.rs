@@ -5,12 +5,17 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tidegate_service::{LogConfig, Logs, PidFile, logs};
+use tokio::runtime::{Builder, Runtime};
 
 use crate::flags::{CommonFlags, Override};
-use crate::process::Process;
+use crate::process::{Process, ReloadSignals};
 use crate::recipe::{Made, Recipe, Settings};
+
+/// How long tasks that block may delay the end of the process.
+const BLOCKED_LIMIT: Duration = Duration::from_millis(500);
 
 /// Runs a daemon: makes its settings, sets up what every process has, and lets it do its work. `own` are
 /// the settings that the daemon's own flags give, keys with dots between their parts.
@@ -52,7 +57,7 @@ where
         ..made.settings.log().clone()
     };
     let _logs = logs::init(&log).map_err(|error| error.to_string())?;
-    let runtime = tokio::runtime::Builder::new_current_thread()
+    let runtime = Builder::new_current_thread()
         .enable_all()
         .build()
         .map_err(|error| format!("runtime: {error}"))?;
@@ -71,23 +76,38 @@ where
 {
     let is_print = flags.print_config;
     let recipe = Recipe::new(flags, own);
-    let made: Made<C> = recipe.make()?;
     if is_print {
+        let made: Made<C> = recipe.make()?;
         let printed = std::io::stdout().write_all(made.print().as_bytes());
         return printed.map_err(|error| format!("--print-config: {error}"));
     }
+    let runtime = Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| format!("runtime: {error}"))?;
+    // Before anything that may take time: unhandled, these signals would end the process.
+    let signals = {
+        let _inside = runtime.enter();
+        ReloadSignals::new().map_err(|error| format!("signals: {error}"))?
+    };
+    let made: Made<C> = recipe.make()?;
     let logs = Arc::new(logs::init(made.settings.log()).map_err(|error| error.to_string())?);
     let has_files = !made.settings.log().directory.as_os_str().is_empty();
-    let result = work(recipe, made, &logs, run);
+    let result = work(&runtime, signals, recipe, made, &logs, run);
     if let Err(problem) = &result
         && has_files
     {
         tracing::error!("{problem}");
     }
+    runtime.shutdown_timeout(BLOCKED_LIMIT);
+    // A task that did not end may hold the logs.
+    logs.close();
     result
 }
 
 fn work<C, F, E>(
+    runtime: &Runtime,
+    signals: ReloadSignals,
     recipe: Recipe,
     made: Made<C>,
     logs: &Arc<Logs>,
@@ -110,12 +130,8 @@ where
         .then(|| PidFile::write(pid_file))
         .transpose()
         .map_err(|error| error.to_string())?;
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| format!("runtime: {error}"))?;
     runtime.block_on(async {
-        let process = Process::new(recipe, &made, Arc::clone(logs))
+        let process = Process::new(recipe, &made, Arc::clone(logs), signals)
             .map_err(|error| format!("signals: {error}"))?;
         let running = run(made.settings, process);
         running.await.map_err(|error| error.to_string())

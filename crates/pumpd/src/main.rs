@@ -22,7 +22,8 @@ is in effect.";
 
 const AFTER_HELP: &str = "\
 Signals:
-  TERM, INT  stop: the buckets are handed to the other instances at once
+  TERM, INT  stop: the buckets are handed to the other instances at once;
+             again: end the process at once
   HUP        open log files anew, and read log.level again; a warning names
              what else has changed
   USR1       open log files anew

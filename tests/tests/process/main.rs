@@ -15,5 +15,6 @@ mod pid_file;
 mod print_config;
 mod reload;
 mod service_manager;
+mod signals;
 mod spawned;
 mod stalled_log_reader;
