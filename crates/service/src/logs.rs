@@ -10,6 +10,7 @@
 //! reported in the log itself once it is written again. Panics are logged in the same way. Files are opened
 //! again when they were moved away; see [`Logs::reopen`].
 
+mod escape;
 mod output;
 mod panics;
 mod queue;

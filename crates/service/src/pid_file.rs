@@ -2,11 +2,14 @@
 
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, Write};
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{FlockOperation, flock};
+use rustix::fs::{FlockOperation, OFlags, flock};
 use rustix::io::Errno;
+
+/// A pid file is no longer than this. Ids have up to 10 digits.
+const CONTENT_BYTES_MAX: u64 = 32;
 
 /// Why there is no pid file.
 #[derive(Debug, thiserror::Error)]
@@ -19,6 +22,12 @@ pub enum PidFileError {
         /// Who, as far as the file tells.
         holder: String,
     },
+    /// There is something else than a pid file.
+    #[error("pid_file: {} is no pid file; it stays as it is: give another path", path.display())]
+    Other {
+        /// The file.
+        path: PathBuf,
+    },
     /// The system refused something.
     #[error("pid_file: cannot write {}: {source}", path.display())]
     Io {
@@ -29,8 +38,9 @@ pub enum PidFileError {
     },
 }
 
-/// The pid file of this process. It is locked while it lasts, and removed when it is dropped; a file that
-/// a killed process left behind is taken over.
+/// The pid file of this process. It is locked while it lasts, and removed when it is dropped. A file that
+/// a killed process left behind is used again, and so is an empty one. Everything else is left as it is, symbolic
+/// links too.
 #[derive(Debug)]
 pub struct PidFile {
     path: PathBuf,
@@ -49,13 +59,15 @@ impl PidFile {
             source,
         };
         loop {
-            let mut file = File::options()
-                .create(true)
-                .truncate(false)
-                .read(true)
-                .write(true)
-                .open(&path)
-                .map_err(failed)?;
+            let mut file = match open(&path) {
+                Err(error) if error.raw_os_error() == Some(Errno::LOOP.raw_os_error()) => {
+                    return Err(PidFileError::Other { path });
+                }
+                opened => opened.map_err(failed)?,
+            };
+            if !file.metadata().map_err(failed)?.is_file() {
+                return Err(PidFileError::Other { path });
+            }
             match flock(&file, FlockOperation::NonBlockingLockExclusive) {
                 Ok(()) => {}
                 Err(Errno::WOULDBLOCK) => {
@@ -66,6 +78,9 @@ impl PidFile {
             }
             // The process before may have removed it between our two steps: then nobody would find it.
             if is_at(&file, &path).map_err(failed)? {
+                if !is_pid_file(&mut file).map_err(failed)? {
+                    return Err(PidFileError::Other { path });
+                }
                 fill(&mut file).map_err(failed)?;
                 return Ok(Self { path, file });
             }
@@ -82,14 +97,37 @@ impl Drop for PidFile {
     }
 }
 
+fn open(path: &Path) -> io::Result<File> {
+    // A FIFO must not block, nor a terminal become ours.
+    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY;
+    File::options()
+        .create(true)
+        .truncate(false)
+        .read(true)
+        .write(true)
+        .mode(0o644)
+        .custom_flags(flags.bits() as i32)
+        .open(path)
+}
+
+/// Whether there is nothing in it but a number, or nothing at all.
+fn is_pid_file(file: &mut File) -> io::Result<bool> {
+    let mut text = Vec::new();
+    file.rewind()?;
+    file.take(CONTENT_BYTES_MAX + 1).read_to_end(&mut text)?;
+    let is_short = text.len() as u64 <= CONTENT_BYTES_MAX;
+    Ok(is_short && text.trim_ascii().iter().all(u8::is_ascii_digit))
+}
+
 fn fill(file: &mut File) -> io::Result<()> {
     file.set_len(0)?;
+    file.rewind()?;
     writeln!(file, "{}", std::process::id())
 }
 
 fn is_at(file: &File, path: &Path) -> io::Result<bool> {
     let ours = file.metadata()?;
-    match fs::metadata(path) {
+    match fs::symlink_metadata(path) {
         Ok(there) => Ok((there.dev(), there.ino()) == (ours.dev(), ours.ino())),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
         Err(error) => Err(error),
@@ -98,7 +136,9 @@ fn is_at(file: &File, path: &Path) -> io::Result<bool> {
 
 fn holder(file: &mut File) -> String {
     let mut text = String::new();
-    let read = file.rewind().and_then(|()| file.read_to_string(&mut text));
+    let read = file
+        .rewind()
+        .and_then(|()| file.take(CONTENT_BYTES_MAX).read_to_string(&mut text));
     match (read, text.trim().parse::<u32>()) {
         (Ok(_), Ok(id)) => format!("process {id}"),
         _ => "another process".to_owned(),
@@ -113,7 +153,7 @@ mod tests {
     fn a_file_is_taken_once_written_anew_and_removed() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("x.pid");
-        fs::write(&path, "99999999999 and a longer rest of an earlier run\n").unwrap();
+        fs::write(&path, "99999999999\n").unwrap();
         let ours = PidFile::write(&path).unwrap();
         let id = std::process::id().to_string();
         assert_eq!(fs::read_to_string(&path).unwrap(), format!("{id}\n"));
@@ -133,6 +173,41 @@ mod tests {
         fs::write(&path, "1\n").unwrap();
         drop(ours);
         assert_eq!(fs::read_to_string(&path).unwrap(), "1\n");
+    }
+
+    #[test]
+    fn what_is_no_pid_file_stays_as_it_is() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.pid");
+        let long = "1".repeat(CONTENT_BYTES_MAX as usize + 1);
+        for text in ["1 of many\n", "[log]\n", "1\n2\n", "-1\n", long.as_str()] {
+            fs::write(&path, text).unwrap();
+            let said = PidFile::write(&path).unwrap_err().to_string();
+            assert!(said.contains("x.pid is no pid file"), "{said}");
+            assert_eq!(fs::read_to_string(&path).unwrap(), text);
+        }
+        let (target, link) = (folder.path().join("target"), folder.path().join("link"));
+        fs::write(&target, "").unwrap();
+        for target in [&target, &folder.path().join("missing")] {
+            std::os::unix::fs::symlink(target, &link).unwrap();
+            let said = PidFile::write(&link).unwrap_err().to_string();
+            assert!(said.contains("link is no pid file"), "{said}");
+            assert!(link.is_symlink());
+            fs::remove_file(&link).unwrap();
+        }
+        assert_eq!(fs::read_to_string(&target).unwrap(), "");
+        assert!(!folder.path().join("missing").exists());
+        let said = PidFile::write(folder.path()).unwrap_err().to_string();
+        assert!(said.starts_with("pid_file: "), "{said}");
+    }
+
+    #[test]
+    fn an_empty_file_becomes_a_pid_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.pid");
+        fs::write(&path, "").unwrap();
+        let _ours = PidFile::write(&path).unwrap();
+        assert!(!fs::read_to_string(&path).unwrap().is_empty());
     }
 
     #[test]

@@ -1,8 +1,9 @@
 //! Logs in files, moved away under a live process.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 
-use tidegate_testkit::{Program, run_to_end};
+use tidegate_testkit::{Program, RawHttp, run_to_end};
 
 use crate::fixture::{Fixture, LIMIT, ask, until_said, until_written};
 
@@ -21,7 +22,13 @@ async fn files_that_were_moved_away_are_left_and_new_ones_begun() {
     let daemon = fixture.start(Program::Api, &["--config", &file]).await;
     let log = fixture.path("logs/error.log");
     until_written(&log, "ready").await;
-    assert!(fixture.path("logs/access.log").exists());
+    for name in ["logs/access.log", "logs/error.log"] {
+        let mode = fs::metadata(fixture.path(name))
+            .unwrap()
+            .permissions()
+            .mode();
+        assert_eq!(mode & 0o137, 0, "{name}: {mode:o}");
+    }
     for (number, signal) in ["SIGHUP", "SIGUSR1"].iter().enumerate() {
         let moved = fixture.path(&format!("logs/error.log.{number}"));
         fs::rename(&log, &moved).unwrap();
@@ -41,6 +48,31 @@ async fn files_that_were_moved_away_are_left_and_new_ones_begun() {
     // The last words are there too, and standard error has none of them.
     assert!(fs::read_to_string(&log).unwrap().contains("stopped"));
     assert_eq!(daemon.log(), "");
+}
+
+#[tokio::test]
+async fn json_lines_have_no_control_characters() {
+    let fixture = Fixture::new().await;
+    let environment = [("TIDEGATE_LOG__ACCESS", "true")];
+    let flags = ["--log-format", "json"];
+    let api = fixture.start_with(Program::Api, &flags, &environment).await;
+    let controls = "\u{80}\u{85}\u{9b}\u{2028}\u{2029}";
+    let mut http = RawHttp::connect(api.listen()).await;
+    assert!(
+        http.send(format!("GET /marked?x={controls} HTTP/1.1\r\n\r\n"))
+            .await
+    );
+    http.answer().await.unwrap().expect(404);
+    until_said(&api, "/marked").await;
+    let log = api.log();
+    let line = log.lines().find(|line| line.contains("/marked")).unwrap();
+    assert!(line.contains(r"\u0080\u0085\u009b\u2028\u2029"), "{line}");
+    assert!(
+        !log.contains(|letter: char| controls.contains(letter)),
+        "{line}"
+    );
+    let parsed: serde_json::Value = serde_json::from_str(line).unwrap();
+    assert_eq!(parsed["query"], format!("x={controls}"));
 }
 
 #[tokio::test]

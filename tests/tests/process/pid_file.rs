@@ -34,6 +34,26 @@ async fn it_is_there_while_the_process_runs_and_belongs_to_one() {
 }
 
 #[tokio::test]
+async fn what_is_no_pid_file_is_neither_overwritten_nor_followed() {
+    let fixture = Fixture::new().await;
+    let text = "[log]\nlevel = \"info\"\n";
+    let other = fixture.write("own.toml", text);
+    let link = fixture.name("link.pid");
+    std::os::unix::fs::symlink(fixture.path("target"), fixture.path("link.pid")).unwrap();
+    for program in [Program::Api, Program::Pumpd] {
+        for path in [&other, &link] {
+            let flags = ["--pid-file", path, "--admin-listen", "127.0.0.1:0"];
+            let ended = run_to_end(program, &flags, LIMIT).await;
+            assert_eq!(ended.code, Some(1));
+            let said = format!("{path} is no pid file");
+            assert!(ended.log.contains(&said), "{}", ended.log);
+        }
+    }
+    assert_eq!(fs::read_to_string(fixture.path("own.toml")).unwrap(), text);
+    assert!(!fixture.path("target").exists());
+}
+
+#[tokio::test]
 async fn a_start_that_fails_leaves_no_file() {
     let fixture = Fixture::new().await;
     let pid_file = fixture.name("x.pid");

@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::AsFd;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
@@ -13,6 +14,8 @@ use super::queue::{LineWriter, Queue};
 
 /// What standard error is called in messages.
 const STANDARD_ERROR: &str = "standard error";
+/// Of files that are created; the umask may take from it. Names of queues are not for everybody.
+const FILE_MODE: u32 = 0o640;
 /// Standard error may be a pipe that does not block, and that is full.
 const FULL_PIPE_PAUSE: Duration = Duration::from_millis(10);
 
@@ -71,7 +74,8 @@ impl Output {
 }
 
 fn append(path: &Path) -> io::Result<File> {
-    File::options().create(true).append(true).open(path)
+    let options = &mut File::options();
+    options.create(true).append(true).mode(FILE_MODE).open(path)
 }
 
 fn failed(path: &Path) -> impl Fn(io::Error) -> LogError {

@@ -10,6 +10,8 @@ use std::time::Instant;
 
 use tracing_subscriber::fmt::MakeWriter;
 
+use super::escape::escaped;
+
 /// Bytes of lines that wait for the thread. As many may be in the write that it works on.
 pub(super) const WAITING_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// A buffer that has become larger is not kept.
@@ -28,7 +30,7 @@ pub(super) struct LineWriter(pub(super) Arc<Queue>);
 
 impl Write for LineWriter {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
-        self.0.push(line);
+        self.0.push(&escaped(line));
         Ok(line.len())
     }
 

@@ -1,0 +1,56 @@
+//! Characters that a terminal, or a reader of lines, takes for a command or for the end of a line.
+//!
+//! JSON escapes those below U+0020 and no others, and in a text they stay as they are where a value is written
+//! without quotes. Outside of values no line has any of them.
+
+use std::borrow::Cow;
+
+/// A line with DEL, U+0080 to U+009F, U+2028 and U+2029 as JSON escapes them: `\u0085`.
+pub(super) fn escaped(line: &[u8]) -> Cow<'_, [u8]> {
+    // The bytes that all of them begin with.
+    let may_have_some = line.iter().any(|byte| matches!(byte, 0x7f | 0xc2 | 0xe2));
+    match str::from_utf8(line) {
+        Ok(text) if may_have_some && text.contains(is_control) => {
+            Cow::Owned(escape(text).into_bytes())
+        }
+        _ => Cow::Borrowed(line),
+    }
+}
+
+fn is_control(letter: char) -> bool {
+    matches!(letter, '\u{7f}'..='\u{9f}' | '\u{2028}' | '\u{2029}')
+}
+
+fn escape(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len() + 16);
+    for letter in text.chars() {
+        if is_control(letter) {
+            escaped.push_str(&format!("\\u{:04x}", u32::from(letter)));
+        } else {
+            escaped.push(letter);
+        }
+    }
+    escaped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn control_characters_become_escapes_and_nothing_else_changes() {
+        for (line, shown) in [
+            ("a\u{7f}b\n", "a\\u007fb\n"),
+            ("\u{80}\u{85}\u{9b}\u{9f}", "\\u0080\\u0085\\u009b\\u009f"),
+            ("x\u{2028}y\u{2029}", "x\\u2028y\\u2029"),
+            (
+                "caf\u{e9} \u{a0} \u{2027}\u{202a} \u{1b}[2m",
+                "caf\u{e9} \u{a0} \u{2027}\u{202a} \u{1b}[2m",
+            ),
+        ] {
+            assert_eq!(escaped(line.as_bytes()), shown.as_bytes(), "{line:?}");
+        }
+        let broken = b"\xc2\xff";
+        assert_eq!(escaped(broken), &broken[..]);
+    }
+}
