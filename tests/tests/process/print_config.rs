@@ -90,6 +90,33 @@ async fn secrets_are_never_shown() {
 }
 
 #[tokio::test]
+async fn passwords_are_hidden_in_every_form_of_a_url() {
+    for url in [
+        "redis://:hunter2@h:6379/1",
+        "rediss://me:hunter2@h?db=1",
+        "me:hunter2@h:6379",
+        "redis+unix:///run/redis?pass=hunter2",
+        "unix:/run/redis?user=me&pass=hunter2&db=1",
+        "unix:///run/redis@1?p%61ss=hunter2",
+        "unix:///run/redis?pass=hunter@2",
+        "redis://me:hunt?er2@h",
+    ] {
+        for program in BOTH {
+            let said = printed(program, &["--redis", url], &[]).await;
+            assert!(said.contains("<hidden>"), "{url}: {said}");
+            assert!(
+                !said.contains("hunt") && !said.contains("er2"),
+                "{url}: {said}"
+            );
+        }
+    }
+    let nodes = "redis://h:1,redis://me:hunter2@i:1";
+    let environment = [("TIDEGATE_POOL__DEFAULT__CLUSTER", nodes)];
+    let said = printed(Program::Api, &[], &environment).await;
+    assert!(!said.contains("hunter2"), "{said}");
+}
+
+#[tokio::test]
 async fn secrets_are_not_in_what_is_said_about_mistakes() {
     let fixture = Fixture::new().await;
     for (text, key) in [

@@ -51,7 +51,7 @@ fn shown(path: &[&str], value: &Value) -> String {
     match value {
         Value::String(text) if text.is_empty() => "\"\"".to_owned(),
         _ if is_secret(path) => format!("\"{HIDDEN}\""),
-        Value::String(text) => Value::String(without_password(text).into()).to_string(),
+        Value::String(text) => Value::String(without_password(path, text).into()).to_string(),
         Value::Array(values) => {
             let shown: Vec<String> = values.iter().map(|value| shown(path, value)).collect();
             format!("[{}]", shown.join(", "))
