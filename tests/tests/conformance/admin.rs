@@ -159,8 +159,8 @@ async fn the_pool_comes_in_the_query_or_before_the_token() {
             > @admin POST /token/$ns?description=x&token=nowhere:$chosen
             < 400 {"error":"the pool was not exists"}
             # it is a part of the 20 characters
-            > @admin POST /token/$ns?description=x&token=default:t-$q-000000000
-            < 201 {\n    "token": "t-$q-000000000"\n}
+            > @admin POST /token/$ns?description=x&token=default:t-$q-000000000000000
+            < 201 {\n    "token": "t-$q-000000000000000"\n}
             # a query says nothing to who deletes, a pool before the token does
             > @admin DELETE /token/$ns/$made?pool=nowhere
             < 204
@@ -168,7 +168,7 @@ async fn the_pool_comes_in_the_query_or_before_the_token() {
             < 204
             > @admin GET /token/$ns?pool=
             ~ 0s
-            < 200 {\n    "tokens": {\n        "$token": "test",\n        "t-$q-000000000": "x"\n    }\n}
+            < 200 {\n    "tokens": {\n        "$token": "test",\n        "t-$q-000000000000000": "x"\n    }\n}
             "#,
         )
         .await;

@@ -331,6 +331,8 @@ async fn a_limit_that_cannot_be_is_refused_with_a_sentence() {
             "limiter interval should be \\u003e 0",
         ),
         (r#"{"read":-1,"write":0,"interval":1}"#, nothing),
+        (r#"{"read":-1,"interval":1}"#, nothing),
+        (r#"{"read":-1}"#, "interval should be \\u003e 0"),
     ] {
         for method in ["POST", "PUT"] {
             let answer = admin(stack.api(0), method, &path, body).await.expect(400);

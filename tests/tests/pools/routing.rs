@@ -1,7 +1,7 @@
 //! A token leads to its pool, and nowhere else.
 
 use tidegate_testkit::world::{self, Totals};
-use tidegate_testkit::{Queue, Stack};
+use tidegate_testkit::{Queue, RawHttp, Stack};
 
 const NAMESPACE: &str = "shop";
 
@@ -96,5 +96,25 @@ async fn tokens_and_limits_can_be_kept_apart_from_all_jobs() {
     assert_eq!(keys(stack.redis.url()).await, 0, "nothing in the pool");
     assert!(keys(admin.url()).await >= 2, "all in the admin store");
     assert_eq!(world::totals(&admin.url()).await, Totals::default());
+    stack.finish().await;
+}
+
+/// The name of a pool is known to everybody who knows the pool.
+#[tokio::test]
+async fn the_shortest_token_is_counted_without_its_pool() {
+    let stack = Stack::builder().pool("other").start().await;
+    let mut admin = RawHttp::connect(stack.api(0).admin()).await;
+    let short = "1234567890123456789";
+    for (token, status) in [
+        (format!("other:{short}"), 400),
+        (format!("default:{short}"), 400),
+        (format!("other:{short}0"), 201),
+        // It names no pool: the colons are of the token.
+        ("other:and:1234567890".to_owned(), 201),
+    ] {
+        let path = format!("/token/{NAMESPACE}?description=x&token={token}");
+        admin.request("POST", &path, &[], b"").await;
+        admin.answer().await.unwrap().expect(status);
+    }
     stack.finish().await;
 }

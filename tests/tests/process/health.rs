@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use tidegate_testkit::{Answer, Daemon, Program, eventually, stop_when_said};
+use tidegate_testkit::{Answer, Daemon, Program, RawHttp, eventually, stop_when_said};
 
 use crate::fixture::{Fixture, LIMIT, ask, until_said};
 
@@ -131,6 +131,38 @@ async fn other_methods_are_unknown_there_as_everywhere() {
             ask(api.admin(), method, path, &[]).await.expect(404);
         }
     }
+}
+
+#[tokio::test]
+async fn head_is_answered_as_get_without_a_body() {
+    let fixture = Fixture::new().await;
+    let api = fixture.start(Program::Api, &["-sv"]).await;
+    let pump = fixture.start(Program::Pumpd, &[]).await;
+    ask(api.listen(), "PUT", "/api/ns/q", &[]).await.expect(201);
+    for (address, path) in [
+        (api.listen(), "/healthz"),
+        (api.listen(), "/readyz"),
+        (api.admin(), "/healthz"),
+        (api.admin(), "/readyz"),
+        (api.admin(), "/metrics"),
+        (api.admin(), "/token/ns"),
+        (pump.admin(), "/healthz"),
+        (pump.admin(), "/metrics"),
+    ] {
+        let mut http = RawHttp::connect(address).await;
+        // The answer to the second one would not be read behind a body.
+        for _ in 0..2 {
+            http.request("HEAD", path, &[], b"").await;
+            assert_eq!(http.head().await.unwrap().status, 200, "{path}");
+        }
+    }
+    // Where lmstfy has its paths it knows no HEAD, and no job is taken by one.
+    for path in ["/api/ns/q", "/api/ns/q/size", "/api/ns/q/peek"] {
+        let mut http = RawHttp::connect(api.listen()).await;
+        http.request("HEAD", path, &[], b"").await;
+        assert_eq!(http.head().await.unwrap().status, 404, "{path}");
+    }
+    ask(api.listen(), "GET", "/api/ns/q", &[]).await.expect(200);
 }
 
 #[tokio::test]

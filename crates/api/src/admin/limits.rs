@@ -257,6 +257,7 @@ mod tests {
         expect(r#"{"read":1,"write":2,"interval":3}"#, Ok((1, 2, 3)));
         expect(r#"{"read":1,"interval":3,"more":[]}"#, Ok((1, 0, 3)));
         expect(r#"{"read":-1,"write":2,"interval":3}"#, Ok((-1, 2, 3)));
+        expect(r#"{"read":-1}"#, Err(LimitRefusal::IntervalZero));
         let nothing = |interval| {
             let (read, write) = (0, 0);
             LimitRefusal::LimitsNothing(Limiter {

@@ -124,15 +124,16 @@ pub(super) async fn create(
         return Err(TokenRefusal::Description);
     }
     let user_token = wish("token");
-    if !user_token.is_empty() && user_token.len() < USER_TOKEN_LENGTH_MIN {
+    let asked = query.get("pool").unwrap_or_default();
+    let (pool, token) = placed(&asked, &user_token);
+    // The name of a pool makes no token harder to guess.
+    if !user_token.is_empty() && token.len() < USER_TOKEN_LENGTH_MIN {
         return Err(TokenRefusal::TooShort);
     }
     let namespace = Namespace::try_from(namespace.as_str()).map_err(|error| match error {
         InvalidName::TooLong => TokenRefusal::NamespaceTooLong,
         InvalidName::ForbiddenCharacters => TokenRefusal::NamespaceForbidden,
     })?;
-    let asked = query.get("pool").unwrap_or_default();
-    let (pool, token) = placed(&asked, &user_token);
     let pool = app.pool(pool).ok_or(TokenRefusal::NoSuchPool)?;
     let token = if token.is_empty() {
         generate()

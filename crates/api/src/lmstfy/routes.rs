@@ -91,7 +91,7 @@ impl Template {
 }
 
 /// Has a request handled, and tells which template it matched. A path without a handler for the method
-/// matches none. Only GET, PUT and DELETE are to be sent here.
+/// matches none. Only GET, PUT and DELETE are to be sent here, and HEAD for the paths of balancers.
 pub(crate) fn handle(app: &Arc<App>, asked: Asked) -> (Template, Handling) {
     let template = Template::of(asked.path());
     match handler(template, app, asked) {
@@ -130,14 +130,19 @@ fn handler(template: Template, app: &Arc<App>, asked: Asked) -> Result<Handling,
     })
 }
 
+/// Whether a path is asked for by balancers, which may use HEAD.
+pub(crate) fn is_for_balancers(path: &str) -> bool {
+    matches!(path, "/healthz" | "/readyz")
+}
+
 /// What is not of lmstfy: two paths for balancers, and everything unknown.
 fn other(app: &Arc<App>, asked: Asked) -> Handling {
     let app = Arc::clone(app);
     Box::pin(async move {
         let method = &asked.head.method;
         Ok(match (asked.path(), method) {
-            ("/healthz", &Method::GET) => health::alive().await.into_response(),
-            ("/readyz", &Method::GET) => app.readiness.answer().await,
+            ("/healthz", &Method::GET | &Method::HEAD) => health::alive().await.into_response(),
+            ("/readyz", &Method::GET | &Method::HEAD) => app.readiness.answer().await,
             _ => unmatched::unmatched(method, &asked.head.uri),
         })
     })
