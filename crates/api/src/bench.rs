@@ -90,7 +90,9 @@ impl Waiting {
 
     /// Asks for a job and does not wait for one. Whether there was one; it is given back.
     pub async fn look(&self) -> bool {
-        let delivery = self.waiters.wait(&self.sources, CLAIM, Duration::ZERO);
+        let delivery = self
+            .waiters
+            .wait(&self.sources, CLAIM, Duration::ZERO, &|| ());
         matches!(delivery.await, Ok(Some(_)))
     }
 }

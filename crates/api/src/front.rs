@@ -7,7 +7,6 @@
 //! ```
 
 use std::future::ready;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -16,6 +15,7 @@ use axum::http::request::Parts;
 use axum::http::{HeaderName, HeaderValue, Method, Request, Response, header};
 use axum::response::IntoResponse;
 use hyper::body::Incoming;
+use tidegate_service::Peer;
 use ulid::Ulid;
 
 use crate::access_log::{AccessLine, Outcome};
@@ -37,16 +37,17 @@ const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 pub(crate) fn answer(
     app: &Arc<App>,
     request: Request<Incoming>,
-    peer: SocketAddr,
+    peer: Peer,
 ) -> impl Future<Output = Response<Body>> + Send + use<> {
     let expects_continue = request.headers().contains_key(header::EXPECT);
     let (head, incoming) = request.into_parts();
-    let mut record = Record::new(&head, peer);
+    let mut record = Record::new(&head, &peer);
     let (body, lender) = body::lend(incoming);
     let asked = Asked {
         head: Box::new(head),
         body,
         context: record.context.clone(),
+        hang_up: peer.hang_up,
     };
     let handling = handle(app, asked, &mut record);
     let app = Arc::clone(app);
@@ -137,13 +138,13 @@ struct Record {
 }
 
 impl Record {
-    fn new(head: &Parts, peer: SocketAddr) -> Self {
+    fn new(head: &Parts, peer: &Peer) -> Self {
         Self {
             began_at: Instant::now(),
             method: head.method.clone(),
             template: Template::Unmatched,
             context: RequestContext::default(),
-            line: AccessLine::new(head, peer),
+            line: AccessLine::new(head, peer.address),
         }
     }
 

@@ -1,6 +1,5 @@
 //! The part of an admin port that every daemon has.
 
-use std::net::SocketAddr;
 use std::pin::Pin;
 
 use axum::Router;
@@ -12,6 +11,7 @@ use axum::routing::get;
 use hyper::body::Incoming;
 use tower::ServiceExt;
 
+use crate::Peer;
 use crate::health::{Readiness, alive};
 use crate::metrics::{CONTENT_TYPE, Metrics};
 use crate::same_origin::{OnLoopback, same_origin};
@@ -42,16 +42,12 @@ async fn page_not_found() -> impl IntoResponse {
     (StatusCode::NOT_FOUND, "404 page not found")
 }
 
-/// The other end of the connection that a request came over: an extension of requests to a router.
-#[derive(Debug, Clone, Copy)]
-pub struct Peer(pub SocketAddr);
-
-/// Has a router answer the requests of a listener.
+/// Has a router answer the requests of a listener. [`Peer`] is an extension of each request.
 pub fn routed(
     router: Router,
-) -> impl Fn(Request<Incoming>, SocketAddr) -> Answering + Clone + Send + 'static {
+) -> impl Fn(Request<Incoming>, Peer) -> Answering + Clone + Send + 'static {
     move |mut request, peer| {
-        request.extensions_mut().insert(Peer(peer));
+        request.extensions_mut().insert(peer);
         let answering = router.clone().oneshot(request);
         Box::pin(async move {
             match answering.await {

@@ -16,6 +16,7 @@ mod admin;
 mod aside;
 mod budget;
 mod config;
+mod hang_up;
 pub mod health;
 mod listen_limits;
 mod listener;
@@ -30,15 +31,16 @@ pub mod systemd;
 mod timeouts;
 mod waiting;
 
-pub use admin::{Peer, admin_router, routed};
+pub use admin::{admin_router, routed};
 pub use budget::{BudgetExhausted, ByteBudget, ByteShare};
 pub use config::{
     Bound, ConfigError, Foreign, Layer, Loaded, Schema, Sources, Values, ignored_variables, load,
     parse_toml, process_environment,
 };
+pub use hang_up::HangUp;
 pub use health::{Check, Readiness};
 pub use listen_limits::ListenLimits;
-pub use listener::{Drained, Listener};
+pub use listener::{Drained, Listener, Peer};
 pub use logs::{LogConfig, LogError, LogFormat, Logs};
 pub use open_files::{open_files_max, raise_open_files};
 pub use pid_file::{PidFile, PidFileError};

@@ -21,6 +21,7 @@ use tokio_util::sync::CancellationToken;
 use crate::ListenLimits;
 use crate::aside::Aside;
 use crate::budget::ByteBudget;
+use crate::hang_up::HangUp;
 use crate::metrics::CONNECTIONS;
 use crate::refusal::refuse;
 use crate::timeouts::{self, Shared};
@@ -54,6 +55,15 @@ const REFUSED: &str = "tidegate_http_connections_refused_total";
 /// Connections beyond the limit that are answered at a time.
 pub(crate) fn refused_max(connections_max: usize) -> usize {
     (connections_max / SERVED_PER_REFUSED).max(REFUSED_MIN)
+}
+
+/// The client that sent a request.
+#[derive(Debug, Clone)]
+pub struct Peer {
+    /// The other end of its connection.
+    pub address: SocketAddr,
+    /// What happens to the request when the client sends no more.
+    pub hang_up: HangUp,
 }
 
 /// How a listener ended.
@@ -123,11 +133,11 @@ impl Listener {
     }
 
     /// Serves until told to stop; then accepts no more, lets requests finish for at most
-    /// `drain_timeout`, and cuts what is left. `answer` is given each request, and the address of the other
-    /// end of its connection.
+    /// `drain_timeout`, and cuts what is left. `answer` is given each request and the client that sent it.
     ///
     /// A client that hangs up ends the future that works on its request, provided that the request's
-    /// body was read to its end and that nothing came behind it; else only one whose connection breaks.
+    /// body was read to its end and that nothing came behind it; else only one whose connection breaks. One that
+    /// closes its sending half right behind its request is answered: see [`HangUp`].
     pub async fn serve<A, F>(
         self,
         answer: A,
@@ -135,7 +145,7 @@ impl Listener {
         drain_timeout: Duration,
     ) -> Drained
     where
-        A: Fn(Request<Incoming>, SocketAddr) -> F + Clone + Send + 'static,
+        A: Fn(Request<Incoming>, Peer) -> F + Clone + Send + 'static,
         F: Future<Output = Response<Body>> + Send + 'static,
     {
         let refused_max = refused_max(self.limits.connections_max);
@@ -180,7 +190,7 @@ struct Server<A> {
 
 impl<A, F> Server<A>
 where
-    A: Fn(Request<Incoming>, SocketAddr) -> F + Clone + Send + 'static,
+    A: Fn(Request<Incoming>, Peer) -> F + Clone + Send + 'static,
     F: Future<Output = Response<Body>> + Send + 'static,
 {
     fn open(&self) -> usize {
@@ -266,7 +276,7 @@ where
     fn connection(
         self,
         stream: TcpStream,
-        peer: SocketAddr,
+        address: SocketAddr,
     ) -> impl Future<Output = ()> + use<A, F> {
         let Self {
             name,
@@ -286,9 +296,13 @@ where
             header_budget,
             waiting: waiting.map(|waiting| (waiting, cut.clone())),
         };
-        let (stream, timer, broken) = timeouts::of_connection(stream, &limits, shared);
+        let hang_up = HangUp::default();
+        let (stream, timer, broken) =
+            timeouts::of_connection(stream, &limits, shared, hang_up.clone());
         let service = service_fn(move |request| {
-            let answering = answer(request, peer);
+            hang_up.request_began();
+            let hang_up = hang_up.clone();
+            let answering = answer(request, Peer { address, hang_up });
             async move { Ok::<_, Infallible>(answering.await) }
         });
         let connection = http1::Builder::new()

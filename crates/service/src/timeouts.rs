@@ -24,7 +24,8 @@
 //! **Break.** hyper notices the end of a connection when it reads, and it does not read while the next
 //! request is in its hands already. A client that sends something behind a long poll and vanishes would
 //! keep its place to the end of the wait, which may be years. So somebody else looks out for the error
-//! that the kernel raises: at a reset, or when the client is asked for in vain.
+//! that the kernel raises: at a reset, or when the client is asked for in vain. The end of what a client sends is
+//! not always a hang-up: see `hang_up.rs`.
 
 use std::io::{self, IoSlice};
 use std::net::Shutdown;
@@ -44,6 +45,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::ListenLimits;
 use crate::budget::{ByteBudget, ByteShare};
+use crate::hang_up::{HELD_MAX, HangUp};
 use crate::metrics::OVER_BUDGET;
 use crate::waiting::{WaitingConnections, WaitingEntry};
 
@@ -68,6 +70,7 @@ pub(crate) fn of_connection(
     stream: TcpStream,
     limits: &ListenLimits,
     shared: Shared,
+    hang_up: HangUp,
 ) -> (WatchedStream, HeadTimer, impl Future<Output = ()> + use<>) {
     let (reader, writer) = stream.into_split();
     let wait = Arc::new(Wait {
@@ -75,6 +78,7 @@ pub(crate) fn of_connection(
         header: Mutex::default(),
         shared,
         sleep: Mutex::default(),
+        hang_up,
         header_timeout: limits.header_timeout,
         idle_timeout: limits.idle_timeout,
     });
@@ -83,6 +87,7 @@ pub(crate) fn of_connection(
         wait: Arc::clone(&wait),
         write_timeout: limits.write_timeout,
         pace: None,
+        held: None,
     };
     (stream, HeadTimer(wait), broken(writer))
 }
@@ -103,6 +108,8 @@ pub(crate) struct WatchedStream {
     write_timeout: Duration,
     /// Runs while there is more to write than the client takes.
     pace: Option<WritePace>,
+    /// Runs while the end of what the client sends is kept from the running request.
+    held: Option<Pin<Box<tokio::time::Sleep>>>,
 }
 
 /// The time in which a client has to take the next MiB.
@@ -113,6 +120,22 @@ struct WritePace {
 }
 
 impl WatchedStream {
+    /// The client sends no more: ready when the reader is to see that.
+    fn poll_end(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        let hang_up = &self.wait.hang_up;
+        let ended_at = match &self.held {
+            Some(held) => held.deadline() - HELD_MAX,
+            None => Instant::now(),
+        };
+        if !hang_up.is_held(ended_at, context) {
+            return Poll::Ready(());
+        }
+        let held = self
+            .held
+            .get_or_insert_with(|| Box::pin(sleep_until(ended_at + HELD_MAX)));
+        held.as_mut().poll(context)
+    }
+
     /// Passes on what a write led to, unless the client has taken too little for too long.
     fn written(
         &mut self,
@@ -158,7 +181,9 @@ impl AsyncRead for WatchedStream {
         let before = buffer.filled().len();
         ready!(Pin::new(&mut self.reader).poll_read(context, buffer))?;
         let bytes = buffer.filled().len() - before;
-        if bytes > 0 {
+        if bytes == 0 && buffer.remaining() > 0 {
+            ready!(self.poll_end(context));
+        } else {
             // One connection is driven by one task: no ordering between threads is needed.
             self.wait.touched.store(true, Ordering::Relaxed);
             self.wait.count(bytes)?;
@@ -228,6 +253,7 @@ struct Wait {
     shared: Shared,
     /// Goes off at the deadline of the running wait or before.
     sleep: Mutex<Option<Pin<Box<tokio::time::Sleep>>>>,
+    hang_up: HangUp,
     header_timeout: Duration,
     idle_timeout: Duration,
 }
@@ -289,6 +315,7 @@ impl Timer for HeadTimer {
     fn sleep(&self, _duration: Duration) -> Pin<Box<dyn Sleep>> {
         self.0.touched.store(false, Ordering::Relaxed);
         self.0.set_header(Some(Header::default()));
+        self.0.hang_up.request_ended();
         let waiting = self.0.shared.waiting.as_ref();
         Box::pin(HeadSleep {
             deadline: Instant::now() + self.0.idle_timeout,

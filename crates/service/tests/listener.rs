@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use axum::body::Body;
 use axum::http::{Request, Response};
 use hyper::body::Incoming;
-use tidegate_service::{Drained, ListenLimits, Listener};
+use tidegate_service::{Drained, ListenLimits, Listener, Peer};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::mpsc;
@@ -51,7 +51,7 @@ async fn run(connections_max: usize) -> Running {
     let listener = Listener::bind("test", any, limits).await.unwrap();
     let address = listener.local_addr().unwrap();
     let (sender, slow) = mpsc::unbounded_channel();
-    let answer = move |request: Request<Incoming>, _peer: SocketAddr| {
+    let answer = move |request: Request<Incoming>, _peer: Peer| {
         let sender = sender.clone();
         async move {
             if request.uri().path() == "/large" {
@@ -61,6 +61,9 @@ async fn run(connections_max: usize) -> Running {
                 let _ = sender.send("begun");
                 let _watched = Watched(sender);
                 sleep(Duration::from_secs(60)).await;
+            }
+            if request.uri().path() == "/later" {
+                sleep(HEADER_TIMEOUT * 3).await;
             }
             Response::new(Body::from("done"))
         }
@@ -130,8 +133,35 @@ async fn a_client_that_hangs_up_ends_the_work_on_its_request() {
     let request = b"GET /slow HTTP/1.1\r\nhost: x\r\n\r\n";
     client.write_all(request).await.unwrap();
     assert_eq!(running.slow.recv().await, Some("begun"));
+    // An end right behind the request is that of a client that waits for its answer.
+    sleep(Duration::from_millis(300)).await;
+    let left_at = Instant::now();
     drop(client);
     let dropped = timeout(Duration::from_secs(5), running.slow.recv()).await;
+    assert_eq!(dropped.unwrap(), Some("dropped"));
+    assert!(left_at.elapsed() < Duration::from_secs(2), "it was held");
+}
+
+#[tokio::test]
+async fn a_client_that_closes_its_half_is_answered_but_not_waited_for_without_end() {
+    let mut running = run(10).await;
+    let mut client = TcpStream::connect(running.address).await.unwrap();
+    client
+        .write_all(b"GET /later HTTP/1.1\r\n\r\n")
+        .await
+        .unwrap();
+    client.shutdown().await.unwrap();
+    let mut answer = String::new();
+    client.read_to_string(&mut answer).await.unwrap();
+    assert!(answer.ends_with("done"), "{answer}");
+    let mut client = TcpStream::connect(running.address).await.unwrap();
+    client
+        .write_all(b"GET /slow HTTP/1.1\r\n\r\n")
+        .await
+        .unwrap();
+    client.shutdown().await.unwrap();
+    assert_eq!(running.slow.recv().await, Some("begun"));
+    let dropped = timeout(Duration::from_secs(30), running.slow.recv()).await;
     assert_eq!(dropped.unwrap(), Some("dropped"));
 }
 

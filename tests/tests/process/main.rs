@@ -6,6 +6,7 @@
 
 mod audit;
 mod fixture;
+mod half_closed;
 mod health;
 mod lmstfy_file;
 mod lmstfy_flags;

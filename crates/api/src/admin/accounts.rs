@@ -75,7 +75,7 @@ impl Accounts {
         *self.lock() = Some(Instant::now() + FAILURE_DELAY);
         let account = self.account_of(&presented);
         let account = account.as_deref().unwrap_or("unknown");
-        let peer = peer.map(|Peer(address)| address.to_string());
+        let peer = peer.map(|peer| peer.address.to_string());
         let peer = peer.unwrap_or_default();
         tracing::warn!(peer, account, "failed login at the admin port");
         self.until_allowed().await;
@@ -135,7 +135,7 @@ pub(super) async fn guard(
     request: Request,
     next: Next,
 ) -> Response<Body> {
-    let peer = request.extensions().get::<Peer>().copied();
+    let peer = request.extensions().get::<Peer>().cloned();
     if accounts.admit(request.headers(), peer).await {
         return next.run(request).await;
     }

@@ -1,6 +1,7 @@
 //! A request as handlers get it.
 
 use axum::http::request::Parts;
+use tidegate_service::HangUp;
 
 use super::query::Query;
 use crate::body::LentBody;
@@ -15,6 +16,8 @@ pub(crate) struct Asked {
     pub(crate) body: LentBody,
     /// Where to note what becomes known.
     pub(crate) context: RequestContext,
+    /// Its `ends_request` is called before a long wait.
+    pub(crate) hang_up: HangUp,
 }
 
 impl Asked {

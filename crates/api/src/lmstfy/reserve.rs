@@ -53,6 +53,7 @@ pub(super) async fn reserve(app: Arc<App>, asked: Asked) -> Result<Response<Body
         &app.job_defaults(),
         requests.consume_jobs_max,
     )?;
+    let hang_up = asked.hang_up.clone();
     drop(asked);
     if !scope.named || scope.queues.len() > requests.consume_queues_max {
         return Err(Refusal::NoQueue);
@@ -64,7 +65,8 @@ pub(super) async fn reserve(app: Arc<App>, asked: Asked) -> Result<Response<Body
         false => Some(app.room.take(scope.token)?),
     };
     let sources = scope.pool.sources(&scope.queues);
-    let waiting = app.waiters.wait(&sources, claim, patience);
+    let parked = || hang_up.ends_request();
+    let waiting = app.waiters.wait(&sources, claim, patience, &parked);
     let waiting = timeout_at(scope.ends_at + patience, waiting);
     let revoked = async {
         match &room {

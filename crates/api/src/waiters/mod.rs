@@ -139,6 +139,8 @@ impl Waiters {
     /// waited for where looks into other lanes or sources were answered. A claim that the first source does not
     /// fill goes on to those behind it, without waiting.
     ///
+    /// `parked` is called when the sources were looked into once, in vain, and the wait begins.
+    ///
     /// Dropping the future gives the place up at once, and gives jobs back that were on their way.
     ///
     /// # Errors
@@ -149,8 +151,10 @@ impl Waiters {
         sources: &[Source],
         claim: Claim,
         patience: Duration,
+        parked: &(dyn Fn() + Sync),
     ) -> Result<Option<Delivery>, RoundFailed> {
-        let Some(mut delivery) = self.wait_for_first(sources, claim, patience).await? else {
+        let first = self.wait_for_first(sources, claim, patience, parked);
+        let Some(mut delivery) = first.await? else {
             return Ok(None);
         };
         if delivery.len() >= usize::from(claim.count) {
@@ -167,7 +171,8 @@ impl Waiters {
                     return Ok(Some(delivery));
                 };
                 let rest = Claim { count, ..claim };
-                let more = self.wait_for_first(std::slice::from_ref(source), rest, Duration::ZERO);
+                let source = std::slice::from_ref(source);
+                let more = self.wait_for_first(source, rest, Duration::ZERO, parked);
                 match more.await {
                     Ok(Some(more)) => delivery.append(more),
                     // What was taken is not given up because a later one could not be looked into.
@@ -183,6 +188,7 @@ impl Waiters {
         sources: &[Source],
         claim: Claim,
         patience: Duration,
+        parked: &(dyn Fn() + Sync),
     ) -> Result<Option<Delivery>, RoundFailed> {
         let deadline = Instant::now() + patience;
         let mut place = Place::new(&self.0, claim, sources.first());
@@ -208,14 +214,15 @@ impl Waiters {
                 news => place.leave_with(news),
             };
         }
-        let parked = async {
+        parked();
+        let ended = async {
             match sources {
                 [] => self.0.closed.cancelled().await,
                 _ => place.seat.outcome().await,
             }
         };
         // Both ends of the wait lead to the same look at the seat.
-        let _ = timeout_at(deadline, parked).await;
+        let _ = timeout_at(deadline, ended).await;
         match place.seat.look(usize::MAX) {
             Some(news) => place.leave_with(news),
             None if place.is_answered() => Ok(None),

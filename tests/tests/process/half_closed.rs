@@ -1,0 +1,62 @@
+//! Clients that close their sending half behind their request, and clients that leave.
+
+use std::time::{Duration, Instant};
+
+use tidegate_testkit::{Answer, Daemon, Program, RawHttp};
+
+use crate::fixture::{Fixture, ask};
+
+/// Sends a request and closes the sending half.
+async fn last(api: &Daemon, method: &str, path: &str, body: &[u8]) -> Option<Answer> {
+    let mut http = RawHttp::connect(api.listen()).await;
+    http.request(method, path, &[], body).await;
+    http.end_of_requests().await;
+    http.answer().await
+}
+
+#[tokio::test]
+async fn a_client_that_sends_no_more_gets_its_answer() {
+    let fixture = Fixture::new().await;
+    let api = fixture.start(Program::Api, &["-sv"]).await;
+    // Each needs answers of Redis.
+    for _ in 0..20 {
+        let stored = last(&api, "PUT", "/api/ns/q", b"x").await.unwrap();
+        assert_eq!(stored.status, 201);
+        let shown = last(&api, "GET", "/api/ns/q/peek", b"").await.unwrap();
+        assert_eq!(shown.status, 200);
+        // It would wait if there was none.
+        let job = last(&api, "GET", "/api/ns/q?timeout=30", b"")
+            .await
+            .unwrap();
+        let id = job.expect(200).json()["job_id"]
+            .as_str()
+            .unwrap()
+            .to_owned();
+        let path = format!("/api/ns/q/job/{id}");
+        let acked = last(&api, "DELETE", &path, b"").await.unwrap();
+        assert_eq!(acked.status, 204);
+    }
+}
+
+/// It may have left, so a job must not be risked.
+#[tokio::test]
+async fn a_wait_for_a_job_ends_with_what_the_client_sends() {
+    let fixture = Fixture::new().await;
+    let api = fixture.start(Program::Api, &["-sv"]).await;
+    let begin = Instant::now();
+    let answer = last(&api, "GET", "/api/ns/q?timeout=60", b"").await;
+    assert!(answer.is_none());
+    // Others are held for 3 s.
+    assert!(begin.elapsed() < Duration::from_secs(2));
+    let mut parked = RawHttp::connect(api.listen()).await;
+    parked
+        .request("GET", "/api/ns/q?timeout=60", &[], b"")
+        .await;
+    api.until_waiting(1).await;
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    parked.end_of_requests().await;
+    assert!(parked.answer().await.is_none());
+    ask(api.listen(), "PUT", "/api/ns/q", &[]).await.expect(201);
+    let job = ask(api.listen(), "GET", "/api/ns/q", &[]).await;
+    assert_eq!(job.expect(200).json()["remain_tries"], 0);
+}
