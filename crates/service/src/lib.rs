@@ -27,6 +27,7 @@ mod pid_file;
 mod refusal;
 mod same_origin;
 mod shutdown;
+mod socket;
 pub mod systemd;
 mod timeouts;
 mod waiting;

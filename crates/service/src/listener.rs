@@ -12,7 +12,6 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
-use socket2::{SockRef, TcpKeepalive};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, sleep, timeout};
@@ -24,6 +23,7 @@ use crate::budget::ByteBudget;
 use crate::hang_up::HangUp;
 use crate::metrics::CONNECTIONS;
 use crate::refusal::refuse;
+use crate::socket::{Backlog, is_of_the_client, tune};
 use crate::timeouts::{self, Shared};
 use crate::waiting::WaitingConnections;
 
@@ -44,10 +44,9 @@ const DISPLACE_LIMIT: Duration = Duration::from_millis(100);
 /// The buffer for a client that sends fast, with a token or without, unless headers may be longer. hyper's own is 400 KiB.
 const BUFFER_BYTES_MAX: usize = 64 * 1024;
 
-/// A client that vanished without a word keeps its place in a long poll until the kernel has asked for
-/// it in vain: after this time, and a few times more.
-const KEEPALIVE_AFTER: Duration = Duration::from_secs(30);
-const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(10);
+/// How long a connection may still send a request after a stop. It is for requests in flight, and for connections
+/// that were opened to send one; others are closed that much later.
+const LINGER: Duration = Duration::from_millis(300);
 
 /// Connections that were told to come back.
 const REFUSED: &str = "tidegate_http_connections_refused_total";
@@ -132,8 +131,8 @@ impl Listener {
         self.socket.local_addr()
     }
 
-    /// Serves until told to stop; then accepts no more, lets requests finish for at most
-    /// `drain_timeout`, and cuts what is left. `answer` is given each request and the client that sent it.
+    /// Serves until told to stop; then accepts what has connected before, answers what has been sent and what is sent
+    /// within [`LINGER`], lets requests finish for at most `drain_timeout`, and cuts what is left. `answer` is given each request and the client that sent it.
     ///
     /// A client that hangs up ends the future that works on its request, provided that the request's
     /// body was read to its end and that nothing came behind it; else only one whose connection breaks. One that
@@ -158,10 +157,11 @@ impl Listener {
             header_budget: self.header_budget,
             waiting: self.waiting,
             stop: stop.clone(),
+            linger: LINGER.min(drain_timeout / 2),
             cut: CancellationToken::new(),
         };
         stop.run_until_cancelled(server.accept(&self.socket)).await;
-        drop(self.socket);
+        server.accept_backlog(self.socket);
         tracing::debug!(
             listener = server.name,
             connections = server.open(),
@@ -184,6 +184,8 @@ struct Server<A> {
     hall: Arc<Semaphore>,
     /// Has connections end with the request that they work on.
     stop: CancellationToken,
+    /// How long they may send one after that.
+    linger: Duration,
     /// Ends the connections that did not end by themselves.
     cut: CancellationToken,
 }
@@ -205,13 +207,7 @@ where
         while let Some(place) = self.place().await {
             match socket.accept().await {
                 Ok((stream, peer)) if tune(&stream).is_ok() => match self.or_better(place).await {
-                    Place::Room(permit) => {
-                        let connection = self.clone().connection(stream, peer);
-                        tokio::spawn(async move {
-                            connection.await;
-                            drop(permit);
-                        });
-                    }
+                    Place::Room(permit) => self.spawn(stream, peer, permit),
                     Place::Hall(permit) => {
                         metrics::counter!(REFUSED, "listener" => self.name).increment(1);
                         if crowded.is_due() {
@@ -239,6 +235,25 @@ where
                 }
             }
         }
+    }
+
+    /// Takes the connections that clients have opened before the stop.
+    fn accept_backlog(&self, socket: TcpListener) {
+        // If that fails they are reset, as if they had come later.
+        for (stream, peer) in Backlog::of(socket).into_iter().flatten() {
+            match Arc::clone(&self.room).try_acquire_owned() {
+                Ok(permit) => self.spawn(stream, peer, permit),
+                Err(_) => return,
+            }
+        }
+    }
+
+    fn spawn(&self, stream: TcpStream, peer: SocketAddr, permit: OwnedSemaphorePermit) {
+        let connection = self.clone().connection(stream, peer);
+        tokio::spawn(async move {
+            connection.await;
+            drop(permit);
+        });
     }
 
     /// Waits until there is a place for a connection.
@@ -285,6 +300,7 @@ where
             header_budget,
             waiting,
             stop,
+            linger,
             cut,
             ..
         } = self;
@@ -323,8 +339,14 @@ where
         let to_its_end = async move {
             tokio::select! {
                 biased;
-                () = &mut stopping => connection.as_mut().graceful_shutdown(),
+                () = &mut stopping => {}
                 ended = connection.as_mut() => return ended,
+            }
+            let lingering = Box::pin(sleep(linger));
+            tokio::select! {
+                biased;
+                ended = connection.as_mut() => return ended,
+                () = lingering => connection.as_mut().graceful_shutdown(),
             }
             connection.await
         };
@@ -395,23 +417,4 @@ impl Drop for Open {
     fn drop(&mut self) {
         self.0.decrement(1.0);
     }
-}
-
-/// The client went away between its connect and our accept: no reason to pause.
-fn is_of_the_client(error: &io::Error) -> bool {
-    matches!(
-        error.kind(),
-        io::ErrorKind::ConnectionAborted
-            | io::ErrorKind::ConnectionReset
-            | io::ErrorKind::Interrupted
-    )
-}
-
-/// Answers are small and complete: waiting for more to send would only delay them.
-fn tune(stream: &TcpStream) -> io::Result<()> {
-    stream.set_nodelay(true)?;
-    let keepalive = TcpKeepalive::new()
-        .with_time(KEEPALIVE_AFTER)
-        .with_interval(KEEPALIVE_INTERVAL);
-    SockRef::from(stream).set_tcp_keepalive(&keepalive)
 }

@@ -3,6 +3,7 @@
 // A panic is a test's way to fail.
 #![allow(clippy::unwrap_used)]
 
+use std::io::Write;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
@@ -40,6 +41,10 @@ impl Drop for Watched {
 }
 
 async fn run(connections_max: usize) -> Running {
+    run_with(connections_max, HEADER_TIMEOUT).await
+}
+
+async fn run_with(connections_max: usize, drain_timeout: Duration) -> Running {
     let limits = ListenLimits {
         connections_max,
         header_timeout: HEADER_TIMEOUT,
@@ -69,7 +74,7 @@ async fn run(connections_max: usize) -> Running {
         }
     };
     let stop = CancellationToken::new();
-    let served = tokio::spawn(listener.serve(answer, stop.clone(), HEADER_TIMEOUT));
+    let served = tokio::spawn(listener.serve(answer, stop.clone(), drain_timeout));
     Running {
         address,
         stop,
@@ -263,6 +268,43 @@ async fn a_stop_closes_idle_connections_and_cuts_the_rest_at_the_deadline() {
     running.stop.cancel();
     assert_eq!(running.served.await.unwrap(), Drained::Cut(1));
     assert_eq!(running.slow.recv().await, Some("dropped"));
+}
+
+/// They are in the system's queue, with their requests, since nothing else has run here.
+#[tokio::test]
+async fn connections_that_were_opened_before_a_stop_are_answered() {
+    let running = run(100).await;
+    let connect = |_| {
+        let mut client = std::net::TcpStream::connect(running.address).unwrap();
+        client.write_all(REQUEST).unwrap();
+        client.set_nonblocking(true).unwrap();
+        TcpStream::from_std(client).unwrap()
+    };
+    let clients: Vec<_> = (0..50).map(connect).collect();
+    running.stop.cancel();
+    for mut client in clients {
+        let mut answer = String::new();
+        client.read_to_string(&mut answer).await.unwrap();
+        assert!(answer.ends_with("done"), "{answer}");
+    }
+    assert_eq!(running.served.await.unwrap(), Drained::Completely);
+    assert!(TcpStream::connect(running.address).await.is_err());
+}
+
+#[tokio::test]
+async fn a_request_that_is_sent_right_after_a_stop_is_answered() {
+    let running = run_with(10, Duration::from_secs(60)).await;
+    let mut used = TcpStream::connect(running.address).await.unwrap();
+    answer(&mut used).await;
+    let mut fresh = TcpStream::connect(running.address).await.unwrap();
+    // Long enough to be accepted.
+    sleep(HEADER_TIMEOUT / 4).await;
+    running.stop.cancel();
+    // Long enough for every task to know of the stop.
+    sleep(Duration::from_millis(30)).await;
+    assert!(answer(&mut used).await.ends_with("done"));
+    assert!(answer(&mut fresh).await.ends_with("done"));
+    assert_eq!(running.served.await.unwrap(), Drained::Completely);
 }
 
 /// What the kernel tells of the server's end of a connection.

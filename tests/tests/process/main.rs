@@ -15,6 +15,7 @@ mod open_files;
 mod pid_file;
 mod print_config;
 mod reload;
+mod rolling_restart;
 mod service_manager;
 mod signals;
 mod spawned;
