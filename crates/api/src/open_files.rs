@@ -73,32 +73,16 @@ fn within(config: &Config, files_max: u64) -> Result<ListenLimits, TooFewFiles> 
 
 #[cfg(test)]
 mod tests {
-    use tidegate_service::{Sources, load};
-
     use super::*;
-    use crate::config::DEFAULTS;
 
     const UNIT: &str = include_str!("../../../deploy/systemd/tidegate-api.service");
-
-    fn defaults() -> Config {
-        let sources = Sources {
-            defaults: DEFAULTS,
-            foreign: None,
-            file: None,
-            env_prefix: "TIDEGATE",
-            foreign_tables: &[],
-            environment: &[],
-            flags: &[],
-        };
-        load(&sources).ok().unwrap().settings
-    }
 
     #[test]
     fn the_unit_of_systemd_allows_as_many_files_as_the_defaults_need() {
         let mut lines = UNIT.lines();
         let limit = lines.find_map(|line| line.strip_prefix("LimitNOFILE="));
         let files_max: u64 = limit.unwrap().parse().unwrap();
-        let config = defaults();
+        let config = Config::defaults();
         assert!(files_max >= needed(&config), "{}", needed(&config));
         let limits = within(&config, files_max).unwrap();
         assert_eq!(limits.connections_max, config.connections.connections_max);
@@ -106,7 +90,7 @@ mod tests {
 
     #[test]
     fn what_is_kept_for_others_is_not_given_to_clients() {
-        let mut config = defaults();
+        let mut config = Config::defaults();
         let pool = config.pool["default"].clone();
         let alone = within(&config, 1024).unwrap();
         assert!(alone.open_files() + reserve(&config) <= 1024);

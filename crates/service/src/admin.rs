@@ -1,5 +1,6 @@
 //! The part of an admin port that every daemon has.
 
+use std::net::SocketAddr;
 use std::pin::Pin;
 
 use axum::Router;

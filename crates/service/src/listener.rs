@@ -21,11 +21,13 @@ use crate::ListenLimits;
 use crate::aside::Aside;
 use crate::budget::ByteBudget;
 use crate::hang_up::HangUp;
+use crate::head_timer::Shared;
 use crate::metrics::CONNECTIONS;
+use crate::places::{Place, Places};
 use crate::refusal::refuse;
 use crate::socket::{Backlog, is_of_the_client, tune};
-use crate::timeouts::{self, Shared};
 use crate::waiting::WaitingConnections;
+use crate::watched_stream::of_connection;
 
 /// After an accept that failed because of us (no file descriptor left): connections that end meanwhile
 /// make room.
@@ -33,13 +35,6 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// What goes wrong with many connections is told no more often than this.
 const COMPLAINT_INTERVAL: Duration = Duration::from_secs(10);
-
-/// One connection in so many beyond the limit gets a word, but a few in any case.
-const SERVED_PER_REFUSED: usize = 50;
-const REFUSED_MIN: usize = 16;
-
-/// A connection that was ended for another one makes room within this time.
-const DISPLACE_LIMIT: Duration = Duration::from_millis(100);
 
 /// The buffer for a client that sends fast, with a token or without, unless headers may be longer. hyper's own is 400 KiB.
 const BUFFER_BYTES_MAX: usize = 64 * 1024;
@@ -50,11 +45,6 @@ const LINGER: Duration = Duration::from_millis(300);
 
 /// Connections that were told to come back.
 const REFUSED: &str = "tidegate_http_connections_refused_total";
-
-/// Connections beyond the limit that are answered at a time.
-pub(crate) fn refused_max(connections_max: usize) -> usize {
-    (connections_max / SERVED_PER_REFUSED).max(REFUSED_MIN)
-}
 
 /// The client that sent a request.
 #[derive(Debug, Clone)]
@@ -147,15 +137,12 @@ impl Listener {
         A: Fn(Request<Incoming>, Peer) -> F + Clone + Send + 'static,
         F: Future<Output = Response<Body>> + Send + 'static,
     {
-        let refused_max = refused_max(self.limits.connections_max);
         let server = Server {
             name: self.name,
             answer,
-            hall: Arc::new(Semaphore::new(refused_max)),
-            room: Arc::new(Semaphore::new(self.limits.connections_max)),
+            places: Places::new(self.limits.connections_max, self.waiting),
             limits: Arc::new(self.limits),
             header_budget: self.header_budget,
-            waiting: self.waiting,
             stop: stop.clone(),
             linger: LINGER.min(drain_timeout / 2),
             cut: CancellationToken::new(),
@@ -164,7 +151,7 @@ impl Listener {
         server.accept_backlog(self.socket);
         tracing::debug!(
             listener = server.name,
-            connections = server.open(),
+            connections = server.places.taken(),
             "draining"
         );
         server.drain(drain_timeout).await
@@ -177,11 +164,7 @@ struct Server<A> {
     answer: A,
     limits: Arc<ListenLimits>,
     header_budget: ByteBudget,
-    waiting: Option<WaitingConnections>,
-    /// A permit for each connection that is served.
-    room: Arc<Semaphore>,
-    /// A permit for each connection that is only told to come back.
-    hall: Arc<Semaphore>,
+    places: Places,
     /// Has connections end with the request that they work on.
     stop: CancellationToken,
     /// How long they may send one after that.
@@ -195,35 +178,33 @@ where
     A: Fn(Request<Incoming>, Peer) -> F + Clone + Send + 'static,
     F: Future<Output = Response<Body>> + Send + 'static,
 {
-    fn open(&self) -> usize {
-        self.limits.connections_max - self.room.available_permits()
-    }
-
     /// Accepts for ever.
     async fn accept(&self, socket: &TcpListener) {
         let mut crowded = Complaint::default();
         let mut failing = Complaint::default();
         // The semaphores are never closed, so there is always a place in the end.
-        while let Some(place) = self.place().await {
+        while let Some(place) = self.places.next().await {
             match socket.accept().await {
-                Ok((stream, peer)) if tune(&stream).is_ok() => match self.or_better(place).await {
-                    Place::Room(permit) => self.spawn(stream, peer, permit),
-                    Place::Hall(permit) => {
-                        metrics::counter!(REFUSED, "listener" => self.name).increment(1);
-                        if crowded.is_due() {
-                            let connections_max = self.limits.connections_max;
-                            tracing::warn!(
-                                listener = self.name,
-                                connections_max,
-                                "too many connections: further ones are answered 503"
-                            );
+                Ok((stream, peer)) if tune(&stream).is_ok() => {
+                    match self.places.or_better(place).await {
+                        Place::Room(permit) => self.spawn(stream, peer, permit),
+                        Place::Hall(permit) => {
+                            metrics::counter!(REFUSED, "listener" => self.name).increment(1);
+                            if crowded.is_due() {
+                                let connections_max = self.limits.connections_max;
+                                tracing::warn!(
+                                    listener = self.name,
+                                    connections_max,
+                                    "too many connections: further ones are answered 503"
+                                );
+                            }
+                            tokio::spawn(async move {
+                                refuse(stream).await;
+                                drop(permit);
+                            });
                         }
-                        tokio::spawn(async move {
-                            refuse(stream).await;
-                            drop(permit);
-                        });
                     }
-                },
+                }
                 // The client has gone already.
                 Ok(_) => {}
                 Err(error) if is_of_the_client(&error) => {}
@@ -241,9 +222,9 @@ where
     fn accept_backlog(&self, socket: TcpListener) {
         // If that fails they are reset, as if they had come later.
         for (stream, peer) in Backlog::of(socket).into_iter().flatten() {
-            match Arc::clone(&self.room).try_acquire_owned() {
-                Ok(permit) => self.spawn(stream, peer, permit),
-                Err(_) => return,
+            match self.places.room() {
+                Some(permit) => self.spawn(stream, peer, permit),
+                None => return,
             }
         }
     }
@@ -254,36 +235,6 @@ where
             connection.await;
             drop(permit);
         });
-    }
-
-    /// Waits until there is a place for a connection.
-    async fn place(&self) -> Option<Place> {
-        let (room, hall) = (Arc::clone(&self.room), Arc::clone(&self.hall));
-        tokio::select! {
-            biased;
-            permit = room.acquire_owned() => permit.ok().map(Place::Room),
-            permit = hall.acquire_owned() => permit.ok().map(Place::Hall),
-        }
-    }
-
-    /// A connection may have ended while the next one was waited for, or can be ended for it.
-    async fn or_better(&self, place: Place) -> Place {
-        if let Place::Room(_) = place {
-            return place;
-        }
-        if let Ok(permit) = Arc::clone(&self.room).try_acquire_owned() {
-            return Place::Room(permit);
-        }
-        match &self.waiting {
-            Some(waiting) if waiting.end_longest() => {
-                let room = Arc::clone(&self.room).acquire_owned();
-                match timeout(DISPLACE_LIMIT, room).await {
-                    Ok(Ok(permit)) => Place::Room(permit),
-                    _ => place,
-                }
-            }
-            _ => place,
-        }
     }
 
     /// Serves one connection to its end. The parts that are large are boxed one by one: a future that
@@ -298,12 +249,13 @@ where
             answer,
             limits,
             header_budget,
-            waiting,
+            places,
             stop,
             linger,
             cut,
             ..
         } = self;
+        let waiting = places.waiting().cloned();
         let cut = match waiting {
             Some(_) => cut.child_token(),
             None => cut,
@@ -313,8 +265,7 @@ where
             waiting: waiting.map(|waiting| (waiting, cut.clone())),
         };
         let hang_up = HangUp::default();
-        let (stream, timer, broken) =
-            timeouts::of_connection(stream, &limits, shared, hang_up.clone());
+        let (stream, timer, broken) = of_connection(stream, &limits, shared, hang_up.clone());
         let service = service_fn(move |request| {
             hang_up.request_began();
             let hang_up = hang_up.clone();
@@ -363,28 +314,13 @@ where
     }
 
     async fn drain(self, drain_timeout: Duration) -> Drained {
-        if timeout(drain_timeout, self.all_ended()).await.is_ok() {
+        if timeout(drain_timeout, self.places.all_left()).await.is_ok() {
             return Drained::Completely;
         }
-        let left = self.open();
+        let left = self.places.taken();
         self.cut.cancel();
         Drained::Cut(left)
     }
-
-    /// Waits until nobody has a place any more. To be called when nobody can get one.
-    async fn all_ended(&self) {
-        let places = u32::try_from(self.limits.connections_max).unwrap_or(u32::MAX);
-        // The semaphore is never closed.
-        let _ = self.room.acquire_many(places).await;
-    }
-}
-
-/// Where a connection goes.
-enum Place {
-    /// To be served.
-    Room(OwnedSemaphorePermit),
-    /// To be told to come back.
-    Hall(OwnedSemaphorePermit),
 }
 
 /// Something that is told, but seldom.

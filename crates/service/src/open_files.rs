@@ -5,7 +5,7 @@ use std::io;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::ListenLimits;
-use crate::listener::refused_max;
+use crate::places::refused_max;
 
 /// Takes as many as the system lets this process have. Unless asked it gives fewer, 1024 as a rule, for the
 /// sake of programs that use `select`.

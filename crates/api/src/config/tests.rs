@@ -6,6 +6,13 @@ use tidegate_store::UnsafeServer;
 
 use super::*;
 
+impl Config {
+    /// The settings of the default file.
+    pub(crate) fn defaults() -> Self {
+        with(&[], &[])
+    }
+}
+
 fn with_flags(flags: &[(&str, String)]) -> Config {
     with(&[], flags)
 }

@@ -1,25 +1,8 @@
-//! The time limits of a connection that hyper does not have.
-//!
-//! **Idle and header.** hyper starts one timer when it begins to wait for a request and stops it when
-//! the request's header is complete. The same limit would have to serve for two different things: an
-//! idle connection between two requests, which ordinary clients keep for a minute and more, and a header
-//! that comes byte by byte to hold the connection, which should be cut after seconds. hyper does not
-//! tell them apart, but the timer is ours to supply: this one is told by the socket whether bytes have
-//! arrived since the wait began. Before the first byte it is the idle timer, from then on the header
-//! timer. hyper polls it after each read that did not complete a header, so the switch happens with the
-//! first byte. One case stays with the idle timer: the beginning of a header that arrived in one piece
-//! with the end of the request before it, and nothing after that. It is bounded all the same.
-//!
-//! A wait begins and ends with each request, and nearly none comes to its deadline. So the runtime's timer
-//! of a connection stays where it is when a wait ends; when it goes off, and the deadline of the running
-//! wait is later, it is set anew. That is once in an idle timeout and not twice a request.
+//! A socket that ends for slow readers and broken connections, which hyper alone does not notice.
 //!
 //! **Write.** A client that does not read its answer, or reads it byte by byte, would keep the answer in memory
 //! for ever. While there is more to write than the client takes, each MiB has to be taken in time: the rule for
 //! slow senders of bodies, the other way round. Else the write fails, and the connection is reset.
-//!
-//! **Header bytes.** What was read of headers that are not complete is bounded over all connections of a
-//! listener. Up to 8 KiB of each do not count: every connection has a buffer of that size.
 //!
 //! **Break.** hyper notices the end of a connection when it reads, and it does not read while the next
 //! request is in its hands already. A client that sends something behind a long poll and vanishes would
@@ -30,39 +13,22 @@
 use std::io::{self, IoSlice};
 use std::net::Shutdown;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use hyper::rt::{Sleep, Timer};
 use socket2::SockRef;
 use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::time::{Instant, sleep_until};
-use tokio_util::sync::CancellationToken;
 
 use crate::ListenLimits;
-use crate::budget::{ByteBudget, ByteShare};
 use crate::hang_up::{HELD_MAX, HangUp};
-use crate::metrics::OVER_BUDGET;
-use crate::waiting::{WaitingConnections, WaitingEntry};
+use crate::head_timer::{HeadTimer, Shared, Wait};
 
 /// A client that has more to read than it takes has to take so much within each `write_timeout`.
 const STEP_BYTES: usize = 1024 * 1024;
-
-/// Bytes of a header that do not count for the budget of all headers.
-const UNCOUNTED_BYTES: usize = 8192;
-
-/// What a connection shares with the others of its listener.
-#[derive(Debug, Clone)]
-pub(crate) struct Shared {
-    /// For the headers that are not complete.
-    pub(crate) header_budget: ByteBudget,
-    /// Where a connection that waits for a request can be found and ended.
-    pub(crate) waiting: Option<(WaitingConnections, CancellationToken)>,
-}
 
 /// A socket and a timer that belong together, and a look-out for the break of the connection: each
 /// connection has one of each.
@@ -73,15 +39,7 @@ pub(crate) fn of_connection(
     hang_up: HangUp,
 ) -> (WatchedStream, HeadTimer, impl Future<Output = ()> + use<>) {
     let (reader, writer) = stream.into_split();
-    let wait = Arc::new(Wait {
-        touched: AtomicBool::default(),
-        header: Mutex::default(),
-        shared,
-        sleep: Mutex::default(),
-        hang_up,
-        header_timeout: limits.header_timeout,
-        idle_timeout: limits.idle_timeout,
-    });
+    let wait = Arc::new(Wait::new(limits, shared, hang_up));
     let stream = WatchedStream {
         reader,
         wait: Arc::clone(&wait),
@@ -122,7 +80,7 @@ struct WritePace {
 impl WatchedStream {
     /// The client sends no more: ready when the reader is to see that.
     fn poll_end(&mut self, context: &mut Context<'_>) -> Poll<()> {
-        let hang_up = &self.wait.hang_up;
+        let hang_up = self.wait.hang_up();
         let ended_at = match &self.held {
             Some(held) => held.deadline() - HELD_MAX,
             None => Instant::now(),
@@ -184,9 +142,7 @@ impl AsyncRead for WatchedStream {
         if bytes == 0 && buffer.remaining() > 0 {
             ready!(self.poll_end(context));
         } else {
-            // One connection is driven by one task: no ordering between threads is needed.
-            self.wait.touched.store(true, Ordering::Relaxed);
-            self.wait.count(bytes)?;
+            self.wait.received(bytes)?;
         }
         Poll::Ready(Ok(()))
     }
@@ -243,121 +199,6 @@ fn when_writable<T>(
     }
 }
 
-/// The waits of one connection for its requests, one after the other.
-#[derive(Debug)]
-struct Wait {
-    /// Whether bytes have arrived since the running wait began.
-    touched: AtomicBool,
-    /// Set while the running wait lasts.
-    header: Mutex<Option<Header>>,
-    shared: Shared,
-    /// Goes off at the deadline of the running wait or before.
-    sleep: Mutex<Option<Pin<Box<tokio::time::Sleep>>>>,
-    hang_up: HangUp,
-    header_timeout: Duration,
-    idle_timeout: Duration,
-}
-
-/// What was read of a header that is not complete.
-#[derive(Debug, Default)]
-struct Header {
-    bytes: usize,
-    share: Option<ByteShare>,
-}
-
-impl Wait {
-    /// Counts what was read of a header. Bodies are counted by those who read them.
-    fn count(&self, bytes: usize) -> io::Result<()> {
-        let mut header = self.header.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(header) = &mut *header else {
-            return Ok(());
-        };
-        header.bytes += bytes;
-        let Some(counted) = header
-            .bytes
-            .checked_sub(UNCOUNTED_BYTES)
-            .filter(|more| *more > 0)
-        else {
-            return Ok(());
-        };
-        let budget = &self.shared.header_budget;
-        let share = header.share.get_or_insert_with(|| budget.share());
-        share.grow_to(counted).map_err(|error| {
-            metrics::counter!(OVER_BUDGET, "what" => "header").increment(1);
-            io::Error::other(error)
-        })
-    }
-
-    fn set_header(&self, header: Option<Header>) {
-        *self.header.lock().unwrap_or_else(PoisonError::into_inner) = header;
-    }
-
-    fn poll_until(&self, deadline: Instant, context: &mut Context<'_>) -> Poll<()> {
-        let mut sleep = self.sleep.lock().unwrap_or_else(PoisonError::into_inner);
-        let sleep = sleep.get_or_insert_with(|| Box::pin(sleep_until(deadline)));
-        if sleep.deadline() > deadline {
-            sleep.as_mut().reset(deadline);
-        }
-        while sleep.as_mut().poll(context).is_ready() {
-            if sleep.deadline() >= deadline {
-                return Poll::Ready(());
-            }
-            sleep.as_mut().reset(deadline);
-        }
-        Poll::Pending
-    }
-}
-
-/// The timer of one connection. The deadlines that hyper asks for are not used: there are two.
-pub(crate) struct HeadTimer(Arc<Wait>);
-
-impl Timer for HeadTimer {
-    fn sleep(&self, _duration: Duration) -> Pin<Box<dyn Sleep>> {
-        self.0.touched.store(false, Ordering::Relaxed);
-        self.0.set_header(Some(Header::default()));
-        self.0.hang_up.request_ended();
-        let waiting = self.0.shared.waiting.as_ref();
-        Box::pin(HeadSleep {
-            deadline: Instant::now() + self.0.idle_timeout,
-            in_header: false,
-            wait: Arc::clone(&self.0),
-            _entry: waiting.map(|(connections, end)| connections.enter(end.clone())),
-        })
-    }
-
-    fn sleep_until(&self, _deadline: std::time::Instant) -> Pin<Box<dyn Sleep>> {
-        self.sleep(self.0.idle_timeout)
-    }
-}
-
-/// Lasts as long as the wait for a request: hyper drops it when the header is complete.
-struct HeadSleep {
-    wait: Arc<Wait>,
-    in_header: bool,
-    deadline: Instant,
-    _entry: Option<WaitingEntry>,
-}
-
-impl Drop for HeadSleep {
-    fn drop(&mut self) {
-        self.wait.set_header(None);
-    }
-}
-
-impl Sleep for HeadSleep {}
-
-impl Future for HeadSleep {
-    type Output = ();
-
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
-        if !self.in_header && self.wait.touched.load(Ordering::Relaxed) {
-            self.in_header = true;
-            self.deadline = Instant::now() + self.wait.header_timeout;
-        }
-        self.wait.poll_until(self.deadline, context)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -365,6 +206,7 @@ mod tests {
     use tokio::time::sleep;
 
     use super::*;
+    use crate::budget::ByteBudget;
 
     const WRITE_TIMEOUT: Duration = Duration::from_secs(1);
     const ANSWER_BYTES: usize = 8 * STEP_BYTES;
@@ -387,7 +229,8 @@ mod tests {
             header_budget: ByteBudget::new(0),
             waiting: None,
         };
-        let (mut stream, _timer, _broken) = of_connection(server, &limits, shared);
+        let (mut stream, _timer, _broken) =
+            of_connection(server, &limits, shared, HangUp::default());
         let reading = async {
             let mut buffer = vec![0; bytes_a_tick];
             while client.read_exact(&mut buffer).await.is_ok() {
