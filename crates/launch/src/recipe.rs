@@ -21,9 +21,6 @@ const ENV_PREFIX: &str = "TIDEGATE";
 /// What a new pool takes from the defaults of the default pool, all but where it is.
 const OF_ONE_POOL: [&str; 3] = ["url", "sentinels", "cluster"];
 
-/// The longest `drain_delay`. Balancers need seconds; a longer value is a mistake of units.
-const DRAIN_DELAY_MAX: Duration = Duration::from_secs(3600);
-
 /// What a daemon says about its settings.
 pub trait Settings: DeserializeOwned + Clone + Send + Sync + 'static {
     /// The name of the program.
@@ -141,12 +138,6 @@ impl Recipe {
 
 /// Checks what types cannot.
 pub(crate) fn check<C: Settings>(settings: &C) -> Result<(), String> {
-    let drain_delay = settings.drain_delay();
-    if drain_delay > DRAIN_DELAY_MAX {
-        return Err(format!(
-            "configuration: drain_delay must be at most {DRAIN_DELAY_MAX:?}, not {drain_delay:?}"
-        ));
-    }
     settings
         .check()
         .map_err(|problem| format!("configuration: {problem}"))?;

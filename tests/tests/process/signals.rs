@@ -140,6 +140,6 @@ async fn a_delay_that_no_balancer_needs_is_refused() {
     let flags = ["--print-config"];
     let ended = run_to_end_with(Program::Api, &flags, &environment, LIMIT).await;
     assert_eq!(ended.code, Some(1));
-    let said = "drain_delay must be at most 3600s";
+    let said = "drain_delay must be 0s to 1h";
     assert!(ended.log.contains(said), "{}", ended.log);
 }

@@ -23,6 +23,7 @@ const U32: i64 = u32::MAX as i64;
 pub(super) const BOUNDS: [(&str, Bound); 31] = [
     ("connect_patience", Bound::Duration(NONE, DAY)),
     ("drain_timeout", Bound::Duration(NONE, HOUR)),
+    // Balancers need seconds; a longer value is a mistake of units.
     ("drain_delay", Bound::Duration(NONE, HOUR)),
     ("connections.connections_max", Bound::Number(1, 1_000_000)),
     ("connections.header_timeout", Bound::Duration(TEN_MS, HOUR)),
