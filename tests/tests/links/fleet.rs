@@ -7,6 +7,9 @@ use std::time::Duration;
 use tempfile::TempDir;
 use tidegate_testkit::{Daemon, Program, Queue, eventually, figure};
 
+/// So few that no machine's limit of open files is too low for them: that would be a warning.
+const CONNECTIONS_MAX: &str = "200";
+
 /// Daemons with the same settings.
 #[derive(Debug)]
 pub(crate) struct Fleet {
@@ -22,8 +25,13 @@ impl Fleet {
         let config = folder.path().join("settings.toml");
         std::fs::write(&config, format!("[pool.default]\n{pool}")).unwrap();
         let arguments = ["--config".to_owned(), config.display().to_string()];
+        let environment = [("TIDEGATE_CONNECTIONS__CONNECTIONS_MAX", CONNECTIONS_MAX)];
         let start = async |program, name: &str, arguments: &[String], folder: &Path| {
-            Daemon::start(program, name, arguments, folder).await
+            let environment: &[_] = match program {
+                Program::Api => &environment,
+                Program::Pumpd => &[],
+            };
+            Daemon::start_with(program, name, arguments, environment, folder).await
         };
         let mut fleet = Self {
             apis: Vec::new(),
