@@ -23,10 +23,23 @@ impl Clocks {
         }
     }
 
-    /// What the clock will show after `wait`, at the latest; `None` if there was no reply yet.
-    pub(crate) fn after(&self, bucket: u16, wait: Duration) -> Option<u64> {
-        let (sent_at, now_ms) = (*self.lock().get(usize::from(bucket))?)?;
+    /// What the clock will show after `wait`, at the latest; `None` if there was no reply yet about this bucket or one
+    /// that is on the same server.
+    pub(crate) fn after(
+        &self,
+        bucket: u16,
+        wait: Duration,
+        is_beside: impl Fn(u16) -> bool,
+    ) -> Option<u64> {
+        let own = *self.lock().get(usize::from(bucket))?;
+        let (sent_at, now_ms) = own.or_else(|| self.of_another(is_beside))?;
         let passed = (sent_at.elapsed() + wait).as_millis();
         Some(now_ms.saturating_add(u64::try_from(passed).unwrap_or(u64::MAX)) + 1)
+    }
+
+    fn of_another(&self, is_beside: impl Fn(u16) -> bool) -> Option<(Instant, u64)> {
+        let known = self.lock().clone();
+        let mut known = (0..).zip(known);
+        known.find_map(|(bucket, clock)| clock.filter(|_| is_beside(bucket)))
     }
 }

@@ -134,10 +134,11 @@ impl Store {
     fn latest_ms(&self, bucket: u16) -> Option<u64> {
         match self.now_ms {
             Some(_) => None,
-            None => self
-                .inner
-                .clocks
-                .after(bucket, self.inner.config.command_timeout),
+            None => {
+                let wait = self.inner.config.command_timeout;
+                let is_beside = |other| self.server_of(other) == self.server_of(bucket);
+                self.inner.clocks.after(bucket, wait, is_beside)
+            }
         }
     }
 
