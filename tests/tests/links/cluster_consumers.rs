@@ -2,8 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use tidegate_testkit::{ClusterGroup, Queue, RawHttp, RedisOptions, eventually};
+use tidegate_testkit::{ClusterGroup, Queue, RawHttp, RedisOptions, eventually, figure};
 
+use crate::cluster_pumps::{queues_where, silent_one};
 use crate::fleet::Fleet;
 use crate::turn;
 
@@ -80,6 +81,41 @@ async fn a_primary_that_does_not_answer_keeps_no_consumer_from_the_other_lanes()
     assert!(waited < TIMEOUT + Duration::from_secs(3), "{waited:?}");
     group.resume(silent);
     group.check_world().await;
+}
+
+/// The queues of the silent primary come first, or behind.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_primary_that_does_not_answer_keeps_no_consumer_from_its_other_queues() {
+    const SILENT: usize = 4;
+    /// Ten times what a look in order may take.
+    const WAIT_MAX: Duration = Duration::from_secs(1);
+    let _turn = turn().await;
+    let mut group = ClusterGroup::start_with(RedisOptions::new(), NO_FAILOVER_MS).await;
+    let fleet = Fleet::start(1, 1, &group.settings()).await;
+    let silent = silent_one(&group).await;
+    let others = queues_where(&group, &fleet, 1, |primary| primary != silent).await;
+    let queues = queues_where(&group, &fleet, SILENT, |primary| primary == silent).await;
+    let other = &others[0];
+    let silent_names: Vec<&str> = queues.iter().map(Queue::name).collect();
+    group.pause(silent);
+    for (first, timeout_s, count) in [(false, 20, 1), (false, 0, 1), (false, 20, 2), (true, 20, 2)]
+    {
+        let id = other.publish("1").id().await;
+        let mut names = silent_names.clone();
+        names.insert(if first { 0 } else { SILENT }, other.name());
+        let began_at = Instant::now();
+        let consume = other.consume_of(&names).timeout_s(timeout_s).count(count);
+        let answer = consume.send().await.unwrap();
+        let waited = began_at.elapsed();
+        answer.expect(200);
+        figure(&format!(
+            "beside {SILENT} silent queues, first {first}, timeout {timeout_s} s, count {count}: a job after {waited:?}"
+        ));
+        assert!(waited < WAIT_MAX, "{waited:?}");
+        other.ack(&id).await;
+    }
+    group.resume(silent);
+    drop(fleet);
 }
 
 /// Publishes a job with a time limit: its lane may be that of a primary that does not answer.

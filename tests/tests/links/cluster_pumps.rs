@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use tidegate_core::JobId;
 use tidegate_core::keys::{LIMITS, ROSTER};
-use tidegate_testkit::{ClusterGroup, Queue, RedisOptions, figure};
+use tidegate_testkit::{ClusterGroup, Queue, RedisOptions, eventually, figure};
 
 use crate::cluster_consumers::{NO_FAILOVER_MS, primary_without};
 use crate::fleet::Fleet;
@@ -20,16 +20,17 @@ const FIRST_DUE: Duration = Duration::from_secs(5);
 const LATE_MAX: Duration = Duration::from_millis(500);
 /// More than a pump may take to stop.
 const STOP_LIMIT: Duration = Duration::from_secs(15);
+const SHARED_LIMIT: Duration = Duration::from_secs(20);
 /// A pump that stops hands its buckets over, one that dies leaves them when its lease of 1 s is over.
 const LATE_WHEN_ONE_STOPS_MAX: Duration = Duration::from_secs(2);
 
 /// A primary that has neither the tokens, nor the limits, nor the roster of the pumps.
-async fn silent_one(group: &ClusterGroup) -> usize {
+pub(crate) async fn silent_one(group: &ClusterGroup) -> usize {
     primary_without(group, &["tg:tokens:default/shop", LIMITS, ROSTER]).await
 }
 
 /// Queues whose jobs are on a primary of this kind.
-async fn queues_where(
+pub(crate) async fn queues_where(
     group: &ClusterGroup,
     fleet: &Fleet,
     count: usize,
@@ -152,6 +153,15 @@ async fn a_pump_that_cannot_reach_a_primary_leaves_its_buckets_to_another_one() 
         .filter(|line| !line.starts_with("password"));
     let pool = others.fold(user.to_owned(), |pool, line| format!("{pool}{line}\n"));
     let refused = Fleet::start(0, 1, &pool).await;
+    eventually("each pump has its share", SHARED_LIMIT, async || {
+        let held = refused.pumps[0].metric("tidegate_pump_buckets_held").await;
+        if held == f64::from(BUCKETS) / 2.0 {
+            Ok(())
+        } else {
+            Err(held)
+        }
+    })
+    .await;
     let primary = silent_one(&group).await;
     let queues = queues_where(&group, &fleet, QUEUES, |it| it == primary).await;
     let refuse = async {

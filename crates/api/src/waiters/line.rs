@@ -152,6 +152,11 @@ impl Line {
         lane.is_some_and(Lane::has_failed)
     }
 
+    /// Whether the last call for one of the lanes failed.
+    pub(super) fn is_failing(&self) -> bool {
+        self.lanes.iter().any(Lane::has_failed)
+    }
+
     /// Whether the last call for one of the lanes was answered: otherwise nothing is known of the queue.
     pub(super) fn is_answered(&self) -> bool {
         self.lanes.iter().any(|lane| lane.is_answered)

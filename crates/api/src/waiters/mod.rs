@@ -29,7 +29,8 @@
 //! **Several sources.** A source is a queue in one Redis deployment. A seat enters the lines of its
 //! sources one after the other, each time waiting for a round to find nothing there: that is the strict
 //! order of queues. Then it waits in all lines at once. If two of them deliver at the same moment the
-//! second delivery is given back.
+//! second delivery is given back. Where a call fails or takes long the order is given up: the seat enters the
+//! other lines at once.
 //!
 //! **Nothing is delivered into the void.** Every job on its way is in the hands of something that gives
 //! it back when dropped: the seat, then the [`Delivery`], then the body of the answer, until hyper has
@@ -59,7 +60,7 @@ use metrics::Gauge;
 use tidegate_core::JobId;
 use tidegate_store::Claim;
 use tokio::runtime::Handle;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -72,6 +73,9 @@ use retry::RetrySignal;
 pub(crate) use room::{NoRoom, Room};
 use seat::News;
 pub(crate) use source::Source;
+
+/// A look that takes longer does not keep a consumer from the sources behind it: a server is in trouble.
+const LOOK_IN_ORDER_MAX: Duration = Duration::from_millis(100);
 
 /// Nothing is known of the queues: calls for their lines failed. The reasons have been logged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -173,10 +177,12 @@ impl Waiters {
                 let rest = Claim { count, ..claim };
                 let source = std::slice::from_ref(source);
                 let more = self.wait_for_first(source, rest, Duration::ZERO, parked);
-                match more.await {
-                    Ok(Some(more)) => delivery.append(more),
+                match timeout(LOOK_IN_ORDER_MAX, more).await {
+                    Ok(Ok(Some(more))) => delivery.append(more),
                     // What was taken is not given up because a later one could not be looked into.
-                    Ok(None) | Err(RoundFailed) => break,
+                    Ok(Ok(None) | Err(RoundFailed)) => break,
+                    // Its leases have begun.
+                    Err(_) => return Ok(Some(delivery)),
                 }
             }
         }
@@ -192,15 +198,28 @@ impl Waiters {
     ) -> Result<Option<Delivery>, RoundFailed> {
         let deadline = Instant::now() + patience;
         let mut place = Place::new(&self.0, claim, sources.first());
-        for source in sources {
+        let mut is_in_order = true;
+        for (number, source) in sources.iter().enumerate() {
             place.enter(source);
-            // After a failure the rest is entered at once: one silent server must not delay the next.
             if place.seat.has_failed_round() {
                 continue;
             }
-            let looked = match patience.is_zero() {
-                true => place.seat.news(place.entered).await,
-                false => place.first_look(deadline).await,
+            let is_last = number + 1 == sources.len();
+            let looked = if is_last && !patience.is_zero() {
+                place.first_look(deadline).await
+            } else {
+                is_in_order = is_in_order && !place.is_failing(source);
+                let limit = match is_in_order {
+                    true => LOOK_IN_ORDER_MAX,
+                    false => Duration::ZERO,
+                };
+                match timeout(limit, place.seat.news(place.entered)).await {
+                    Ok(news) => news,
+                    Err(_) => {
+                        is_in_order = false;
+                        continue;
+                    }
+                }
             };
             match looked {
                 News::NothingYet if patience.is_zero() => place.leave_lines(),

@@ -85,6 +85,12 @@ impl<'a> Place<'a> {
         }
     }
 
+    /// Whether the last call for a lane of this source failed.
+    pub(super) fn is_failing(&self, source: &Source) -> bool {
+        let lines = self.inner.lock();
+        lines.by_source.get(source).is_some_and(Line::is_failing)
+    }
+
     /// Whether the last call for one of its lines was answered, or it is in none.
     pub(super) fn is_answered(&self) -> bool {
         let lines = self.inner.lock();
