@@ -147,13 +147,18 @@ async fn a_pump_that_stops_hands_its_buckets_over_at_once() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_pump_stops_in_time_while_redis_does_not_answer() {
     let _turn = turn().await;
-    let stack = Stack::builder().start().await;
+    // Longer than the stop may take: the pump does not wait for calls under way.
+    let patient = "[pool.default]\ncommand_timeout = \"1m\"";
+    let stack = Stack::builder().pump_config(patient).start().await;
     let leads_all = async || match stack.pump(0).metric("tidegate_pump_buckets_held").await {
         256.0 => Ok(()),
         held => Err(format!("{held}")),
     };
     eventually("the pump leads", Duration::from_secs(10), leads_all).await;
+    stack.queue("q").await.publish("x").delay_s(1).id().await;
     stack.redis.pause().unwrap();
+    // A run is under way.
+    tokio::time::sleep(Duration::from_secs(2)).await;
     let asked_at = Instant::now();
     // What systemd allows it.
     let status = stack.pump(0).stop(Duration::from_secs(15)).await;
