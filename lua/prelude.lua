@@ -17,7 +17,7 @@ else
 end
 local now_ms = floor(now_us / 1000)
 -- Durations count from the end of the running millisecond: rounded down, they would end up to 1 ms early.
-local from_ms = math.ceil(now_us / 1000)
+local from_ms = ARGV[2] == '' and now_ms + 1 or now_ms
 
 local DELAYED, READY, LEASED, DEAD = 1, 2, 3, 4
 

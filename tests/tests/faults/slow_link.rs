@@ -9,7 +9,8 @@ use tidegate_testkit::{Daemon, Delivery, FaultProxy, Program, Queue, RedisServer
 
 use crate::turn;
 
-const DELAY: Duration = Duration::from_millis(100);
+/// A fifth of the time for which jobs that a consumer has wait for further ones.
+const DELAY: Duration = Duration::from_millis(20);
 
 /// More than one call of `reserve` looks at.
 const STALE_HINTS: usize = 300;

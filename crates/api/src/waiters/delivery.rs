@@ -40,9 +40,8 @@ struct Part {
 impl Part {
     /// Jobs of one part may come from several calls, one after the other; `now_ms` is that of the last one. Leases
     /// count from the end of the millisecond in which they begin.
-    fn leased_at_ms(&self, job: &Job) -> u64 {
-        let leased_at_ms = job.due_at_ms.saturating_sub(self.ttr_ms);
-        leased_at_ms.min(self.parcel.now_ms)
+    const fn leased_at_ms(&self, job: &Job) -> u64 {
+        job.due_at_ms.saturating_sub(self.ttr_ms + 1)
     }
 }
 
