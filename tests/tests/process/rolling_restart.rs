@@ -4,7 +4,7 @@ use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tidegate_testkit::{Daemon, Program, figure};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -156,6 +156,7 @@ async fn restart_both(has_balancer: bool, drain_delay: &str) -> u64 {
     let clients: Vec<_> = (0..CLIENTS)
         .map(|number| tokio::spawn(Arc::clone(&load).run(addresses, number)))
         .collect();
+    let began_at = Instant::now();
     for api in apis.iter().chain(&apis) {
         sleep(Duration::from_millis(500)).await;
         assert_eq!(api.stop(LIMIT).await.code(), Some(0));
@@ -163,6 +164,7 @@ async fn restart_both(has_balancer: bool, drain_delay: &str) -> u64 {
     }
     sleep(Duration::from_millis(500)).await;
     load.is_over.store(true, Ordering::Relaxed);
+    let seconds = began_at.elapsed().as_secs_f64();
     watching.await.unwrap();
     let mut lost = Vec::new();
     for client in clients {
@@ -171,7 +173,8 @@ async fn restart_both(has_balancer: bool, drain_delay: &str) -> u64 {
     let stored = load.stored.load(Ordering::Relaxed);
     let refused = load.refused.load(Ordering::Relaxed);
     figure(&format!(
-        "4 restarts, balancer {has_balancer}: {stored} stored, {refused} refused, {} lost",
+        "4 restarts, balancer {has_balancer}: {stored} stored ({:.0} a second), {refused} refused, {} lost",
+        stored as f64 / seconds,
         lost.len()
     ));
     assert!(
