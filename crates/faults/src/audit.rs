@@ -12,7 +12,7 @@ use tidegate_testkit::{Program, run_to_end};
 
 use crate::history::now;
 use crate::oracle::{Defect, Verdict};
-use crate::site::Site;
+use crate::site::{AUDITOR, Site};
 
 /// Between two audits during the run.
 const PAUSE_MEANWHILE: Duration = Duration::from_millis(300);
@@ -48,7 +48,7 @@ impl Auditor {
         let config = folder.join("audit.toml");
         let log = File::create(folder.join("audit.log")).expect("a file can be written");
         let servers: Vec<_> = site.keeper.alone().collect();
-        let settings = site.keeper.settings(Program::Pumpd, &servers);
+        let settings = site.keeper.settings(Program::Pumpd, AUDITOR, &servers);
         std::fs::write(&config, settings).expect("a file can be written");
         Self {
             config,

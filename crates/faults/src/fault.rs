@@ -69,6 +69,20 @@ pub enum Class {
     Revocation,
     /// The pool moves to its second Redis, or back: one API after the other is restarted
     PoolMove,
+    /// One primary of a cluster is silent, unreachable or far away for longer than leases last, without a failover
+    ShardAway,
+    /// The same with the primary that has the tokens of the run
+    TokensAway,
+    /// Daemons are refused their login, by the only Redis or by one primary, and lose their connections
+    LoginRefused,
+    /// A pump is refused by one primary for longer than its lease, which others reach
+    PumpCutOff,
+    /// Redis ends connections that are idle for three seconds
+    IdleTimeout,
+    /// An API is restarted with few open files, and more clients connect than it has files
+    FewFiles,
+    /// A daemon is restarted with a log that nobody reads, and has to stop with it
+    LogUnread,
 }
 
 impl Class {
@@ -78,6 +92,28 @@ impl Class {
         self.to_possible_value()
             .map(|value| value.get_name().to_owned())
             .unwrap_or_default()
+    }
+
+    /// Whether requests may fail while it can be felt. Those whose client loses its connection are not meant.
+    #[must_use]
+    pub const fn fails_requests(self) -> bool {
+        !matches!(
+            self,
+            Self::PumpKill
+                | Self::PumpPause
+                | Self::PumpCutOff
+                | Self::Upgrade
+                | Self::Clock
+                | Self::ScriptFlush
+                | Self::Subscriptions
+                | Self::Reshard
+                | Self::ClientCut
+                | Self::Lanes
+                | Self::Revocation
+                | Self::IdleTimeout
+                | Self::FewFiles
+                | Self::LogUnread
+        )
     }
 
     /// How long it may last, in ms.
@@ -91,6 +127,9 @@ impl Class {
             Self::RedisLoading => 1500..3500,
             Self::LanesRace => 8000..20_000,
             Self::Revocation => 2500..4000,
+            Self::ShardAway | Self::TokensAway => 7000..10_000,
+            Self::PumpCutOff => 3 * LEASE_MS..4 * LEASE_MS,
+            Self::IdleTimeout => 7000..10_000,
             _ => 1000..5000,
         }
     }
@@ -103,7 +142,7 @@ impl Class {
         let is_cluster = matches!(deployment, Deployment::Cluster);
         match self {
             Self::Failover => has_sentinels || is_cluster,
-            Self::Reshard => is_cluster,
+            Self::Reshard | Self::ShardAway | Self::TokensAway | Self::PumpCutOff => is_cluster,
             Self::RedisKill
             | Self::RedisLoading
             | Self::RedisClock
@@ -112,6 +151,7 @@ impl Class {
             | Self::PoolMove => !has_sentinels && !is_cluster,
             Self::RedisBusy
             | Self::MemoryFull
+            | Self::LoginRefused
             | Self::NetDelay
             | Self::NetCut
             | Self::NetSilence

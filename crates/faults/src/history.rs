@@ -104,6 +104,9 @@ pub struct Operation {
     /// The number of the token that it was sent with; 0 = the token that most clients have.
     #[serde(default)]
     pub token: u16,
+    /// Whether there was no proxy between the client and the API.
+    #[serde(default)]
+    pub is_direct: bool,
     /// From just before it was sent to just after its answer was read, or given up.
     pub span: Span,
     /// What was asked for.
@@ -188,6 +191,24 @@ pub enum Request {
     },
 }
 
+impl Request {
+    /// The queues that it names. An ack and a cancel name none here.
+    #[must_use]
+    pub fn queues(&self) -> &[u16] {
+        match self {
+            Self::Publish { queue, .. }
+            | Self::Republish { queue, .. }
+            | Self::Peek { queue, .. }
+            | Self::PeekDead { queue }
+            | Self::PurgeReady { queue }
+            | Self::PurgeDead { queue, .. }
+            | Self::Respawn { queue, .. } => std::slice::from_ref(queue),
+            Self::Consume { queues, .. } => queues,
+            Self::Ack { .. } | Self::Cancel { .. } | Self::Revoke { .. } => &[],
+        }
+    }
+}
+
 /// The terms of a job.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Terms {
@@ -211,6 +232,9 @@ pub struct Terms {
 
 /// The status of a failure that says that the jobs are stored, and that it is not known whether replicas have them.
 pub const NOT_CONFIRMED: u16 = 504;
+
+/// Why there is no clear answer where the client did not wait for it.
+pub const HUNG_UP: &str = "hung up";
 
 /// What a client learnt.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -289,6 +313,12 @@ pub struct Episode {
     pub excuses_until: Moment,
     /// What Redis acknowledged in this time may be lost: not because of Tidegate, but because it was set up so.
     pub may_lose: Option<Span>,
+    /// Queues on servers that work: it excuses nothing there from a moment on.
+    #[serde(default)]
+    pub spared: Vec<u16>,
+    /// That moment.
+    #[serde(default)]
+    pub spared_from: Moment,
 }
 
 impl Episode {
@@ -299,6 +329,24 @@ impl Episode {
             from: self.span.from,
             to: self.excuses_until,
         }
+    }
+
+    /// The time in which it excuses that jobs of this queue are late.
+    #[must_use]
+    pub fn excused_for(&self, queue: u16) -> Span {
+        let Span { from, to } = self.excused();
+        let to = match self.spared.contains(&queue) {
+            true => to.min(self.spared_from.max(from)),
+            false => to,
+        };
+        Span { from, to }
+    }
+
+    /// Whether it excuses nothing about these queues from a moment on.
+    #[must_use]
+    pub fn spares(&self, queues: &[u16], from: Moment) -> bool {
+        let is_spared = |queue| self.spared.contains(queue);
+        !queues.is_empty() && queues.iter().all(is_spared) && from >= self.spared_from
     }
 
     /// Whether it was going on, or can still be felt, in a part of this time.

@@ -4,6 +4,15 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::history::{Operation, Outcome, Request, Span, now};
 
+/// The client that sends a request.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Sender {
+    /// The number of its token.
+    pub(crate) token: u16,
+    /// Whether there is no proxy between it and the API.
+    pub(crate) is_direct: bool,
+}
+
 /// All operations of a run, in the order in which they end.
 #[derive(Debug, Default)]
 pub(crate) struct Recorder(Mutex<Vec<Operation>>);
@@ -13,7 +22,7 @@ impl Recorder {
     /// came of it.
     pub(crate) async fn note(
         &self,
-        token: u16,
+        sender: Sender,
         request: Request,
         doing: impl Future<Output = Outcome>,
     ) -> Outcome {
@@ -21,7 +30,8 @@ impl Recorder {
         let outcome = doing.await;
         let span = Span { from, to: now() };
         self.operations().push(Operation {
-            token,
+            token: sender.token,
+            is_direct: sender.is_direct,
             span,
             request,
             outcome: outcome.clone(),

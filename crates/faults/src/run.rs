@@ -118,7 +118,7 @@ pub(crate) async fn carry_out(
         }
         tokio::time::sleep(calm).await;
         tell(Step::Draining);
-        let mut client = Client::new(&doors, 0, Arc::clone(&traffic.shared));
+        let mut client = Client::new(&doors.usual, 0, Arc::clone(&traffic.shared));
         drain(&site, &mut traffic, &mut client, &mut looked).await;
     };
     let note = |episode| episodes.borrow_mut().push(episode);

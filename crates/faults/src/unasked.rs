@@ -68,5 +68,7 @@ fn episode(last_same: Moment) -> Episode {
         span,
         excuses_until: span.to,
         may_lose: Some(span),
+        spared: Vec::new(),
+        spared_from: 0,
     }
 }

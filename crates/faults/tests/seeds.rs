@@ -82,18 +82,28 @@ async fn networks_and_daemons_stand_still() {
         Class::ApiPause,
         Class::NetStall,
         Class::PumpPause,
+        Class::LoginRefused,
     ];
     expect_nothing(3, Deployment::Always, &classes).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_master_changes() {
-    expect_nothing(4, Deployment::Sentinels, &[Class::Failover]).await;
+async fn the_master_changes_and_machines_have_limits() {
+    let classes = [
+        Class::Failover,
+        Class::FewFiles,
+        Class::LogUnread,
+        Class::IdleTimeout,
+    ];
+    expect_nothing(4, Deployment::Sentinels, &classes).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn primaries_of_a_cluster_change_and_slots_move() {
+async fn primaries_of_a_cluster_change_or_are_away_and_slots_move() {
     let classes = [
+        Class::ShardAway,
+        Class::TokensAway,
+        Class::PumpCutOff,
         Class::Lanes,
         Class::Failover,
         Class::Reshard,

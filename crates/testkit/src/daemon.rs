@@ -12,7 +12,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use crate::eventually::eventually;
-use crate::process::Process;
+use crate::process::{Output, Process};
 use crate::program::{Program, owned, read};
 use crate::raw::RawHttp;
 
@@ -37,6 +37,8 @@ pub struct Daemon {
     listen: Option<SocketAddr>,
     admin: SocketAddr,
     process: Mutex<Process>,
+    /// The limit of open files of the next starts.
+    files_max: Mutex<Option<u64>>,
 }
 
 impl Daemon {
@@ -85,7 +87,15 @@ impl Daemon {
                 all.extend(["--listen".to_owned(), listen.to_string()]);
             }
             all.extend_from_slice(arguments);
-            match launch(program, &all, &environment, &log, admin).await {
+            let start = Start {
+                program,
+                arguments: &all,
+                environment: &environment,
+                log: &log,
+                is_unread: false,
+                files_max: None,
+            };
+            match start.launch(admin).await {
                 Ok(process) => {
                     return Ok(Self {
                         program,
@@ -95,6 +105,7 @@ impl Daemon {
                         listen,
                         admin,
                         process: Mutex::new(process),
+                        files_max: Mutex::default(),
                     });
                 }
                 Err(said) if try_number < PORT_TRIES && said.contains("in use") => {}
@@ -197,9 +208,39 @@ impl Daemon {
     /// # Panics
     /// When it does not serve in time.
     pub async fn restart(&self) {
+        self.restart_with(false).await;
+    }
+
+    /// The same, and nobody reads what it writes to its log.
+    ///
+    /// # Panics
+    /// When it does not serve in time.
+    pub async fn restart_unread(&self) {
+        self.restart_with(true).await;
+    }
+
+    /// From its next start on it can have so many files and sockets open.
+    pub fn set_files_max(&self, files_max: Option<u64>) {
+        *self.next_files_max() = files_max;
+    }
+
+    fn next_files_max(&self) -> MutexGuard<'_, Option<u64>> {
+        self.files_max
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn restart_with(&self, is_unread: bool) {
         self.kill();
-        let (arguments, environment) = (&self.arguments, &self.environment);
-        let started = launch(self.program, arguments, environment, &self.log, self.admin).await;
+        let start = Start {
+            program: self.program,
+            arguments: &self.arguments,
+            environment: &self.environment,
+            log: &self.log,
+            is_unread,
+            files_max: *self.next_files_max(),
+        };
+        let started = start.launch(self.admin).await;
         let process = started
             .unwrap_or_else(|said| panic!("{} did not start again: {said}", self.program.name()));
         *self.process() = process;
@@ -353,33 +394,54 @@ fn free_address() -> SocketAddr {
     (Ipv4Addr::LOCALHOST, port).into()
 }
 
-/// Starts the program and waits until it serves; otherwise answers what it wrote.
-async fn launch(
+/// One start of a daemon.
+struct Start<'a> {
     program: Program,
-    arguments: &[String],
-    environment: &[(String, String)],
-    log: &Path,
-    admin: SocketAddr,
-) -> Result<Process, String> {
-    let begin = read(log).len();
-    let mut process = Process::start(&program.path(), arguments, environment, log);
-    let deadline = Instant::now() + SERVING_LIMIT;
-    loop {
-        let is_serving = answers(admin).await;
-        let ended = process.ended();
-        let written = read(log).split_off(begin);
-        if is_serving && ended.is_none() {
-            return Ok(process);
+    arguments: &'a [String],
+    environment: &'a [(String, String)],
+    log: &'a Path,
+    is_unread: bool,
+    files_max: Option<u64>,
+}
+
+impl Start<'_> {
+    fn process(&self) -> Process {
+        let output = match self.is_unread {
+            true => Output::Unread,
+            false => Output::File(self.log),
+        };
+        let program = self.program.path();
+        let Some(files_max) = self.files_max else {
+            return Process::start(&program, self.arguments, self.environment, output);
+        };
+        let script = format!("ulimit -n {files_max} && exec \"$0\" \"$@\"");
+        let mut arguments = vec!["-c".to_owned(), script, program.display().to_string()];
+        arguments.extend_from_slice(self.arguments);
+        Process::start(Path::new("/bin/sh"), &arguments, self.environment, output)
+    }
+
+    /// Starts it and waits until it serves; otherwise returns what it wrote.
+    async fn launch(&self, admin: SocketAddr) -> Result<Process, String> {
+        let begin = read(self.log).len();
+        let mut process = self.process();
+        let deadline = Instant::now() + SERVING_LIMIT;
+        loop {
+            let is_serving = answers(admin).await;
+            let ended = process.ended();
+            let written = read(self.log).split_off(begin);
+            if is_serving && ended.is_none() {
+                return Ok(process);
+            }
+            if let Some(status) = ended {
+                return Err(format!("it ended ({status}):\n{written}"));
+            }
+            if Instant::now() >= deadline {
+                return Err(format!(
+                    "it did not serve within {SERVING_LIMIT:?}:\n{written}"
+                ));
+            }
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
-        if let Some(status) = ended {
-            return Err(format!("it ended ({status}):\n{written}"));
-        }
-        if Instant::now() >= deadline {
-            return Err(format!(
-                "it did not serve within {SERVING_LIMIT:?}:\n{written}"
-            ));
-        }
-        tokio::time::sleep(POLL_INTERVAL).await;
     }
 }
 

@@ -1,40 +1,58 @@
 //! One run of a daemon, from its start to its end.
 
 use std::fs::File;
+use std::io::{ErrorKind, PipeReader, PipeWriter, Write, pipe};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
+use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 
 use crate::watchdog::Watchdog;
 
 const POLL_INTERVAL: Duration = Duration::from_millis(2);
 
+/// Where the output of a process goes.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Output<'a> {
+    /// It is appended to this file.
+    File(&'a Path),
+    /// Nobody reads it, and there is no room for it.
+    Unread,
+}
+
 /// A started process that is killed when dropped.
 #[derive(Debug)]
 pub(crate) struct Process {
     child: Child,
+    _unread: Option<PipeReader>,
     watchdog: Option<Watchdog>,
     status: Option<ExitStatus>,
 }
 
 impl Process {
-    /// Starts a program whose output is appended to the file `log`, with these variables on top of the
-    /// environment of the test.
+    /// Starts a program, with these variables on top of the environment of the test.
     pub(crate) fn start(
         program: &Path,
         arguments: &[String],
         environment: &[(String, String)],
-        log: &Path,
+        output: Output<'_>,
     ) -> Self {
-        let output = File::options()
-            .create(true)
-            .append(true)
-            .open(log)
-            .expect("the log file can be opened");
-        let errors = output.try_clone().expect("a file handle can be copied");
+        let (output, errors, unread) = match output {
+            Output::File(log) => {
+                let file = File::options().create(true).append(true).open(log);
+                let file = file.expect("the log file can be opened");
+                let copy = file.try_clone().expect("a file handle can be copied");
+                (Stdio::from(file), Stdio::from(copy), None)
+            }
+            Output::Unread => {
+                let (reader, writer) = full_pipe();
+                let copy = writer.try_clone().expect("a pipe can be copied");
+                (Stdio::from(writer), Stdio::from(copy), Some(reader))
+            }
+        };
         let child = Command::new(program)
             .args(arguments)
             .envs(environment.iter().map(|(name, value)| (name, value)))
@@ -47,6 +65,7 @@ impl Process {
         let watchdog = Watchdog::over(child.id()).expect("sh can run");
         Self {
             child,
+            _unread: unread,
             watchdog: Some(watchdog),
             status: None,
         }
@@ -105,4 +124,21 @@ impl Drop for Process {
     fn drop(&mut self) {
         self.kill();
     }
+}
+
+/// A pipe that takes nothing more: who writes to it waits.
+fn full_pipe() -> (PipeReader, PipeWriter) {
+    const PIECE: [u8; 4096] = [b'\n'; 4096];
+    let (reader, mut writer) = pipe().expect("a pipe can be made");
+    let flags = fcntl_getfl(&writer).expect("a pipe has flags");
+    fcntl_setfl(&writer, flags | OFlags::NONBLOCK).expect("flags can be set");
+    loop {
+        match writer.write(&PIECE) {
+            Ok(_) => {}
+            Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+            Err(error) => panic!("a pipe cannot be written: {error}"),
+        }
+    }
+    fcntl_setfl(&writer, flags).expect("flags can be set");
+    (reader, writer)
 }

@@ -8,7 +8,7 @@ use tempfile::TempDir;
 
 use crate::binary;
 use crate::eventually::eventually;
-use crate::process::Process;
+use crate::process::{Output, Process};
 
 /// Which daemon.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -107,7 +107,12 @@ impl Run {
         let environment = owned(environment);
         Self {
             name: format!("{} {arguments:?}", program.name()),
-            process: Process::start(&program.path(), &arguments, &environment, &log),
+            process: Process::start(
+                &program.path(),
+                &arguments,
+                &environment,
+                Output::File(&log),
+            ),
             log,
             _folder: folder,
         }

@@ -66,6 +66,39 @@ impl RedisControl {
         let _: String = self.ask(set.arg("SET").arg("maxmemory").arg(maximum)).await;
     }
 
+    /// Refuses these users' logins, and ends their connections.
+    ///
+    /// # Panics
+    /// When it does not answer.
+    pub async fn refuse_users(&mut self, users: &[&str]) {
+        for user in users {
+            let mut set = redis::cmd("ACL");
+            let _: String = self.ask(set.arg("SETUSER").arg(user).arg("off")).await;
+            let mut kill = redis::cmd("CLIENT");
+            let _: usize = self.ask(kill.arg("KILL").arg("USER").arg(user)).await;
+        }
+    }
+
+    /// Lets these users log in again.
+    ///
+    /// # Panics
+    /// When it does not answer.
+    pub async fn admit_users(&mut self, users: &[&str]) {
+        for user in users {
+            let mut set = redis::cmd("ACL");
+            let _: String = self.ask(set.arg("SETUSER").arg(user).arg("on")).await;
+        }
+    }
+
+    /// Has it end connections that are idle for so many seconds; 0 = none.
+    ///
+    /// # Panics
+    /// When it does not answer.
+    pub async fn end_idle_after_s(&mut self, idle_s: u64) {
+        let mut set = redis::cmd("CONFIG");
+        let _: String = self.ask(set.arg("SET").arg("timeout").arg(idle_s)).await;
+    }
+
     async fn used_memory(&mut self) -> u64 {
         let info: String = self.ask(redis::cmd("INFO").arg("memory")).await;
         let lines = &mut info.lines();

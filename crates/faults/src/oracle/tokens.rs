@@ -88,7 +88,7 @@ impl<'a> Requests<'a> {
             let behind = worked[place..].iter().take_while(|it| it.from <= time.to);
             let within = behind.filter(|it| it.to <= time.to).count() as u64;
             // A Redis that lost what it counted begins again, and so does one whose clock is moved.
-            if within > 2 * units && !windows.may_lose(time) && windows.keeps_time(time) {
+            if within > 2 * units && !windows.may_lose(time) && windows.keeps_limits(time) {
                 let token = limit.token;
                 let text = format!("{within} requests with token {token} in a window of {units}");
                 return verdict.find(Defect::OverLimit, time.from, text);
@@ -121,7 +121,7 @@ impl<'a> Requests<'a> {
             };
             let others = self.0.iter().filter(may_count).count() as u64;
             // A window lasts longer where the clock of Redis is set back.
-            if others < units && windows.keeps_time(window) {
+            if others < units && windows.keeps_limits(window) {
                 let token = limit.token;
                 let text = format!("token {token} may do {units}, and was refused after {others}");
                 verdict.find(Defect::Refused, refused.span.to, text);

@@ -20,6 +20,7 @@ pub(super) struct Windows<'a> {
     episodes: &'a [Episode],
     /// In their order.
     excused: Vec<Span>,
+    busy: &'a [Span],
     takings: Takings,
     asked: Asked,
 }
@@ -35,6 +36,7 @@ impl<'a> Windows<'a> {
             proves_lateness: history.proves_lateness(),
             episodes: &history.episodes,
             excused,
+            busy: &history.busy,
             takings: Takings::default(),
             asked: Asked::of(history),
         };
@@ -52,7 +54,7 @@ impl<'a> Windows<'a> {
             0 => Vec::new(),
             _ => self.takings.holding_after(queue, available),
         };
-        let mut excused = self.excused.clone();
+        let mut excused = self.excused_for(queue);
         excused.extend(self.asked.pauses(queue, available));
         excused.sort_by_key(|span| span.from);
         loop {
@@ -69,6 +71,12 @@ impl<'a> Windows<'a> {
             excused.sort_by_key(|span| span.from);
             takes -= 1;
         }
+    }
+
+    /// The time that does not count for the jobs of this queue, in no order.
+    fn excused_for(&self, queue: u16) -> Vec<Span> {
+        let excused = self.episodes.iter().map(|it| it.excused_for(queue));
+        excused.chain(self.busy.iter().copied()).collect()
     }
 
     /// For how long consumers asked for jobs of this queue in this time.
@@ -106,6 +114,12 @@ impl<'a> Windows<'a> {
             .iter()
             .filter(|it| it.class == Class::RedisClock);
         !moved.any(|episode| episode.concerns(&span))
+    }
+
+    /// Whether whatever counts for rate limits was there for all this time: without it each API counts for itself.
+    pub(super) fn keeps_limits(&self, span: Span) -> bool {
+        let mut around = self.episodes.iter().filter(|it| it.concerns(&span));
+        self.keeps_time(span) && !around.any(|it| it.class.fails_requests())
     }
 
     /// Since when new jobs of a queue may be in another pool than those before.

@@ -20,6 +20,8 @@ use crate::plan::{Deployment, Plan};
 const WAYS: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 2);
 /// The pool that clients' tokens are for, and the one that it moves to.
 const POOLS: [&str; 2] = ["default", "other"];
+/// The user of audits.
+pub(crate) const AUDITOR: &str = "auditor";
 /// Of a cluster. A busy machine should not make it take nodes for dead that are only slow.
 const NODE_TIMEOUT_MS: u32 = 2500;
 
@@ -60,7 +62,7 @@ pub(crate) struct Alone {
 impl Keeper {
     pub(super) async fn start(plan: &Plan, folder: &Path) -> Self {
         let deployment = plan.deployment;
-        let options = RedisOptions::new().outlives_a_full_disk();
+        let options = with_users(RedisOptions::new().outlives_a_full_disk(), plan);
         let options = match plan.is_synced {
             true => options.valkey(),
             false => options,
@@ -109,12 +111,17 @@ impl Keeper {
         self.stores_in.fetch_xor(1, Ordering::Relaxed);
     }
 
-    /// The settings of a daemon that finds servers without replicas at these addresses, others by their sentinels or by two
-    /// of their nodes. An API looks into both of two pools, and stores in one.
-    pub(crate) fn settings(&self, program: Program, addresses: &[SocketAddr]) -> String {
+    /// The settings of a daemon with this name that finds servers without replicas at these addresses, others by their
+    /// sentinels or by two of their nodes. An API looks into both of two pools, and stores in one.
+    pub(crate) fn settings(
+        &self,
+        program: Program,
+        name: &str,
+        addresses: &[SocketAddr],
+    ) -> String {
         let slot_ms = self.slot_ms;
         let pool = match &self.servers {
-            Servers::Alone(_) => return self.settings_of_alone(program, addresses),
+            Servers::Alone(_) => return self.settings_of_alone(program, name, addresses),
             Servers::Watched(group) => {
                 let group = group.try_lock().expect("no fault has begun");
                 group.settings()
@@ -124,16 +131,18 @@ impl Keeper {
                 let named: Vec<String> = named
                     .map(|way| format!("redis://{}", way.address()))
                     .collect();
-                format!("cluster = {named:?}\npassword = \"{PASSWORD}\"\n")
+                format!("cluster = {named:?}\nusername = \"{name}\"\npassword = \"{PASSWORD}\"\n")
             }
         };
         format!("[pool.{}]\nslot_ms = {slot_ms}\n{pool}", POOLS[0])
     }
 
-    fn settings_of_alone(&self, program: Program, addresses: &[SocketAddr]) -> String {
+    fn settings_of_alone(&self, program: Program, name: &str, addresses: &[SocketAddr]) -> String {
         let slot_ms = self.slot_ms;
-        let pool = |name: &str, address: SocketAddr| {
-            format!("[pool.{name}]\nslot_ms = {slot_ms}\nurl = \"redis://{address}\"\n")
+        let url = |address: SocketAddr| format!("redis://{name}:{PASSWORD}@{address}");
+        let pool = |pool: &str, address: SocketAddr| {
+            let url = url(address);
+            format!("[pool.{pool}]\nslot_ms = {slot_ms}\nurl = \"{url}\"\n")
         };
         let [first, second] = *addresses else {
             return pool(POOLS[0], addresses[0]);
@@ -145,7 +154,10 @@ impl Keeper {
         let (moves, tokens) = match program {
             Program::Api => (
                 format!("migrate_to = \"{}\"\n", POOLS[1]),
-                format!("[admin_store]\nslot_ms = {slot_ms}\nurl = \"redis://{first}\"\n"),
+                format!(
+                    "[admin_store]\nslot_ms = {slot_ms}\nurl = \"{}\"\n",
+                    url(first)
+                ),
             ),
             Program::Pumpd => (String::new(), String::new()),
         };
@@ -229,6 +241,20 @@ impl Keeper {
         }
         controls
     }
+}
+
+/// Each daemon has a user of its own, whose login can be refused. The servers themselves use the default user.
+fn with_users(options: RedisOptions, plan: &Plan) -> RedisOptions {
+    let users = pods(plan).chain([AUDITOR.to_owned()]);
+    users.fold(options, |options, user| {
+        options.setting("user", &format!("{user} on >{PASSWORD} ~* &* +@all"))
+    })
+}
+
+/// The names of the daemons of a run.
+fn pods(plan: &Plan) -> impl Iterator<Item = String> {
+    let apis = (0..plan.apis).map(|number| format!("api-{number}"));
+    apis.chain((0..plan.pumps).map(|number| format!("pump-{number}")))
 }
 
 async fn alone(options: RedisOptions, plan: &Plan, folder: &Path) -> Servers {

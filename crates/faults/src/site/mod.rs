@@ -12,8 +12,8 @@ use tidegate_testkit::daemon::Daemon;
 use tidegate_testkit::{Program, Queue};
 
 use crate::plan::{LEASE_MS, Plan};
-use crate::traffic::{LIMIT, QUEUES, Tokens, queue_name};
-pub(crate) use keeper::{Keeper, Servers};
+use crate::traffic::{Doors, LIMIT, QUEUES, Tokens, queue_name};
+pub(crate) use keeper::{AUDITOR, Keeper, Servers};
 pub(crate) use pod::Pod;
 use pod::Wanted;
 
@@ -21,7 +21,7 @@ use pod::Wanted;
 pub(crate) const BUCKETS: u32 = 256;
 
 /// The pool of all tokens.
-const POOL: &str = "default";
+pub(crate) const POOL: &str = "default";
 /// Before a token is asked for again.
 const PAUSE: Duration = Duration::from_millis(100);
 const S: u64 = 1_000_000;
@@ -71,8 +71,8 @@ impl Site {
         }
     }
 
-    /// A client's way to each API, in a namespace of the run's own, with the token of most clients; and the other tokens.
-    pub(crate) async fn doors(&self) -> (Vec<Queue>, Tokens) {
+    /// The ways of clients, in a namespace of the run's own, with the token of most clients; and the other tokens.
+    pub(crate) async fn doors(&self) -> (Doors, Tokens) {
         let first = &self.apis[0].daemon;
         let usual = Queue::with_new_token(first, POOL, &self.namespace, &queue_name(0)).await;
         let tokens = Tokens {
@@ -84,11 +84,13 @@ impl Site {
         limited
             .limit_token(first, limit.consumes, limit.publishes, window_s)
             .await;
-        let behind = |pod: &Pod| {
-            let base = format!("http://{}", pod.front().address());
-            Queue::new(&base, &self.namespace, &queue_name(0), usual.token())
+        let at = |base: String| Queue::new(&base, &self.namespace, &queue_name(0), usual.token());
+        let behind = |pod: &Pod| at(format!("http://{}", pod.front().address()));
+        let doors = Doors {
+            usual: self.apis.iter().map(behind).collect(),
+            direct: self.apis.iter().map(|pod| at(pod.daemon.url())).collect(),
         };
-        (self.apis.iter().map(behind).collect(), tokens)
+        (doors, tokens)
     }
 
     /// Makes a token, at whichever API can.
@@ -109,15 +111,21 @@ impl Site {
         Queue::new(&base, &self.namespace, &queue_name(number), "")
     }
 
+    /// The namespace of the run.
+    pub(crate) fn namespace(&self) -> &str {
+        &self.namespace
+    }
+
+    /// The bucket of a queue, as far as that has one lane.
+    pub(crate) fn bucket(&self, queue: u16) -> u16 {
+        let name = format!("{}/{}", self.namespace, queue_name(queue));
+        let queue = QueueKey::try_from(name.as_str()).expect("the name of a queue");
+        placement::bucket_of(&queue, 0, BUCKETS)
+    }
+
     /// The buckets of the run's queues.
     pub(crate) fn buckets(&self) -> BTreeSet<u16> {
-        let queues = (0..QUEUES).filter_map(|number| {
-            let name = format!("{}/{}", self.namespace, queue_name(number));
-            QueueKey::try_from(name.as_str()).ok()
-        });
-        queues
-            .map(|queue| placement::bucket_of(&queue, 0, BUCKETS))
-            .collect()
+        (0..QUEUES).map(|queue| self.bucket(queue)).collect()
     }
 
     /// All daemons.

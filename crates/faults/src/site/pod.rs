@@ -48,7 +48,14 @@ impl Pod {
             links.push(FaultProxy::start_at(listen, address, distance, plan.seed).await);
         }
         let config = folder.join(format!("{name}.toml"));
-        write_settings(&config, program, keeper, &links, &wanted.more_settings);
+        let settings = Settings {
+            config: &config,
+            program,
+            name: &name,
+            links: &links,
+            more: &wanted.more_settings,
+        };
+        settings.write(keeper);
         let mut all = vec!["--config".to_owned(), config.display().to_string()];
         all.extend_from_slice(wanted.flags);
         let clock = WallClock::new(folder, &name);
@@ -80,19 +87,30 @@ impl Pod {
 
     /// Writes its settings again, as they are now. It reads them when it is restarted.
     pub(crate) fn change_settings(&self, keeper: &Keeper) {
-        let (program, links) = (self.program, &self.links);
-        write_settings(&self.config, program, keeper, links, &self.more_settings);
+        let settings = Settings {
+            config: &self.config,
+            program: self.program,
+            name: &self.name,
+            links: &self.links,
+            more: &self.more_settings,
+        };
+        settings.write(keeper);
     }
 }
 
-fn write_settings(
-    config: &Path,
+/// The settings of one daemon.
+struct Settings<'a> {
+    config: &'a Path,
     program: Program,
-    keeper: &Keeper,
-    links: &[FaultProxy],
-    more_settings: &str,
-) {
-    let addresses: Vec<SocketAddr> = links.iter().map(FaultProxy::address).collect();
-    let settings = keeper.settings(program, &addresses);
-    std::fs::write(config, settings + more_settings).expect("a file can be written");
+    name: &'a str,
+    links: &'a [FaultProxy],
+    more: &'a str,
+}
+
+impl Settings<'_> {
+    fn write(&self, keeper: &Keeper) {
+        let addresses: Vec<SocketAddr> = self.links.iter().map(FaultProxy::address).collect();
+        let settings = keeper.settings(self.program, self.name, &addresses);
+        std::fs::write(self.config, settings + self.more).expect("a file can be written");
+    }
 }

@@ -1,12 +1,14 @@
 //! Faults, as they are made to happen. Each strike answers with the episodes that it was.
 
 mod cluster;
+mod host;
 mod lanes;
 mod network;
 mod pods;
 mod pools;
 mod redis;
 mod sentinels;
+mod shards;
 mod tokens;
 
 use std::time::Duration;
@@ -61,6 +63,13 @@ pub(crate) async fn strike(site: &Site, shared: &Shared, fault: &Fault) -> Vec<E
         Class::LanesRace => lanes::race(site, fault).await,
         Class::Revocation => tokens::revoke(site, shared, fault).await,
         Class::PoolMove => pools::change(site, fault).await,
+        Class::ShardAway => shards::take_away(site, fault).await,
+        Class::TokensAway => shards::take_tokens_away(site, fault).await,
+        Class::LoginRefused => shards::refuse_logins(site, fault).await,
+        Class::PumpCutOff => shards::cut_pump_off(site, fault).await,
+        Class::IdleTimeout => redis::end_idle(site, fault).await,
+        Class::FewFiles => host::have_few_files(site, fault).await,
+        Class::LogUnread => host::leave_log_unread(site, fault).await,
     }
 }
 
@@ -109,6 +118,8 @@ impl Begun {
             },
             excuses_until: self.from,
             may_lose: None,
+            spared: Vec::new(),
+            spared_from: 0,
         }
     }
 

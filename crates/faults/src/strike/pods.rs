@@ -12,7 +12,7 @@ use crate::site::{Pod, Site};
 const STOP_LIMIT: Duration = Duration::from_secs(20);
 const HOUR_S: i64 = 3600;
 
-fn one_of<'a>(pods: &'a [Pod], fault: &Fault) -> &'a Pod {
+pub(super) fn one_of<'a>(pods: &'a [Pod], fault: &Fault) -> &'a Pod {
     &pods[fault.target % pods.len()]
 }
 
@@ -78,9 +78,14 @@ pub(super) async fn upgrade(site: &Site) -> Vec<Episode> {
 
 /// Ends a daemon by SIGTERM and starts it again.
 pub(super) async fn restart(pod: &Pod) {
+    stop(pod).await;
+    pod.daemon.restart().await;
+}
+
+/// Ends a daemon by SIGTERM.
+pub(super) async fn stop(pod: &Pod) {
     let status = pod.daemon.stop(STOP_LIMIT).await;
     assert_eq!(status.code(), Some(0), "{} did not end well", pod.name);
-    pod.daemon.restart().await;
 }
 
 /// Wrong clocks excuse nothing either.

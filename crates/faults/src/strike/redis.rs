@@ -9,6 +9,8 @@ use crate::fault::Fault;
 use crate::history::{Episode, Span};
 use crate::site::{Keeper, Servers, Site};
 
+/// Longer than 2.5 s: a connection that is idle for less is not checked.
+const IDLE_S: u64 = 3;
 const PAUSE: Duration = Duration::from_millis(100);
 /// What Redis may still have had in its hands when it died: it writes once a second, and waits up to two more for a
 /// slow disk.
@@ -129,6 +131,19 @@ pub(super) async fn answer_nobody(site: &Site, fault: &Fault) -> Vec<Episode> {
     }
     tokio::time::sleep(fault.length()).await;
     vec![begun.end_excusing("redis answered nobody".to_owned(), RECOVERY)]
+}
+
+/// Excuses nothing, and no request may fail: a connection that was idle is checked, or replaced, before it is used.
+pub(super) async fn end_idle(site: &Site, fault: &Fault) -> Vec<Episode> {
+    let begun = Begun::now(fault);
+    for control in &mut site.keeper.controls().await {
+        control.end_idle_after_s(IDLE_S).await;
+    }
+    tokio::time::sleep(fault.length()).await;
+    for control in &mut site.keeper.controls().await {
+        control.end_idle_after_s(0).await;
+    }
+    vec![begun.end("idle connections ended".to_owned())]
 }
 
 /// Excuses nothing: scripts are sent again.

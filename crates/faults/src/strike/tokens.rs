@@ -3,6 +3,7 @@
 use super::Begun;
 use crate::fault::Fault;
 use crate::history::{Episode, Outcome, Request};
+use crate::recorder::Sender;
 use crate::site::Site;
 use crate::traffic::Shared;
 
@@ -21,7 +22,10 @@ pub(super) async fn revoke(site: &Site, shared: &Shared, fault: &Fault) -> Vec<E
             Err(error) => Outcome::Unknown(error.to_string()),
         }
     };
-    let outcome = shared.recorder.note(0, request, doing).await;
+    let outcome = shared
+        .recorder
+        .note(Sender::default(), request, doing)
+        .await;
     tokio::time::sleep(fault.length()).await;
     shared.set_guest(number + 1, site.new_token().await);
     vec![begun.end(format!("token {number} revoked: {outcome:?}"))]

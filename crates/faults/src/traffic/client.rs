@@ -9,7 +9,8 @@ use tidegate_testkit::{Answer, Queue};
 use super::answers::{dead_letter, deleted, delivered, peeked, published, respawned};
 use super::payload::{attributes, body};
 use super::{Shared, queue_name};
-use crate::history::{Outcome, Request, Terms};
+use crate::history::{HUNG_UP, Outcome, Request, Terms};
+use crate::recorder::Sender;
 
 /// The longest that a client waits for an answer, a long poll's own time not included.
 const PATIENCE: Duration = Duration::from_secs(8);
@@ -22,7 +23,7 @@ const S: u64 = 1_000_000;
 pub(crate) struct Client {
     doors: Vec<Queue>,
     door: usize,
-    token: u16,
+    sender: Sender,
     patience: Duration,
     pub(super) shared: Arc<Shared>,
 }
@@ -33,7 +34,7 @@ impl Client {
         Self {
             doors: doors.iter().map(Queue::apart).collect(),
             door: number % doors.len(),
-            token: 0,
+            sender: Sender::default(),
             patience: PATIENCE,
             shared,
         }
@@ -49,12 +50,18 @@ impl Client {
         Self { patience, ..self }
     }
 
+    /// The same client, whose doors have no proxy.
+    pub(super) fn direct(mut self) -> Self {
+        self.sender.is_direct = true;
+        self
+    }
+
     /// The same client with this token from now on, which histories call by this number.
     pub(super) fn use_token(&mut self, number: u16, token: &str) {
-        if self.token != number {
+        if self.sender.token != number {
             let with_token = |door: &Queue| door.with_token(token);
             self.doors = self.doors.iter().map(with_token).collect();
-            self.token = number;
+            self.sender.token = number;
         }
     }
 
@@ -217,7 +224,7 @@ impl Client {
         let shared = Arc::clone(&self.shared);
         let doing = async {
             match tokio::time::timeout(limit, doing).await {
-                Err(_) => Outcome::Unknown("hung up".to_owned()),
+                Err(_) => Outcome::Unknown(HUNG_UP.to_owned()),
                 Ok(Err(error)) if error.is_connect() => Outcome::NotSent,
                 Ok(Err(error)) => Outcome::Unknown(innermost(&error)),
                 Ok(Ok(answer)) => match answer.status {
@@ -227,7 +234,7 @@ impl Client {
                 },
             }
         };
-        let outcome = shared.recorder.note(self.token, request, doing).await;
+        let outcome = shared.recorder.note(self.sender, request, doing).await;
         if outcome.is_open() || matches!(outcome, Outcome::NotSent | Outcome::Refused(_)) {
             self.go_elsewhere().await;
         }

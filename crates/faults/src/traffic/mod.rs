@@ -7,6 +7,7 @@
 //! | [`ballast`] | publishes many jobs that are due later, so that one bucket is large |
 //! | [`operator`] | respawns, purges and peeks |
 //! | [`ordered`] | publishes some jobs to a queue of its own, then consumes them |
+//! | [`producer`], [`consumer`] of the direct queue | the same, without a proxy between them and the APIs |
 //! | [`short_lived`] | uses a queue for some seconds and leaves or purges it |
 //!
 //! Most queues have consumers that poll all the time: there a job that comes late was late. Those of a few queues hang up at
@@ -52,12 +53,14 @@ const PURGED: [u16; 2] = [12, 13];
 /// Of those, the ones that are given several lanes. The others are FIFO throughout.
 pub(crate) const LANED: [u16; 6] = [1, 3, 5, 7, 9, 13];
 /// Of those, the ones for tokens with a rate limit and for tokens that are revoked.
-const LIMITED_QUEUE: u16 = 14;
+pub(crate) const LIMITED_QUEUE: u16 = 14;
 const GUEST_QUEUE: u16 = 15;
 /// Of those, the one with many jobs.
 const LARGE_QUEUE: u16 = 6;
 /// Has one client, which watches its order. Beside the others.
 const ORDERED_QUEUE: u16 = QUEUES;
+/// The queue of the clients between whom and the APIs there is no proxy.
+const DIRECT_QUEUE: u16 = ORDERED_QUEUE + 1;
 /// The number of the first queue that does not live as long as the run.
 const FIRST_SHORT_LIVED: u16 = 1000;
 const SHORT_LIVED_MAX: u16 = 24;
@@ -72,6 +75,8 @@ pub(crate) const LIMIT: RateLimit = RateLimit {
 /// The first token that is revoked.
 pub(crate) const FIRST_GUEST: u16 = 2;
 const GUESTS: usize = 4;
+/// For each producer: consumers that are busy with a job ask for no other.
+const DIRECT_CONSUMERS: usize = 4;
 const IMPATIENCE: Duration = Duration::from_secs(1);
 
 /// The name of a queue.
@@ -82,6 +87,20 @@ pub(crate) fn queue_name(number: u16) -> String {
 /// The number of the queue of this name.
 fn queue_number(name: &str) -> Option<u16> {
     name.strip_prefix('q')?.parse().ok()
+}
+
+/// All queues that a run may use.
+pub(crate) fn all_queues() -> impl Iterator<Item = u16> + Clone {
+    (0..=DIRECT_QUEUE).chain(FIRST_SHORT_LIVED..FIRST_SHORT_LIVED + SHORT_LIVED_MAX)
+}
+
+/// The ways of clients to the APIs.
+#[derive(Debug)]
+pub(crate) struct Doors {
+    /// Through a proxy each.
+    pub(crate) usual: Vec<Queue>,
+    /// Straight to each API.
+    pub(crate) direct: Vec<Queue>,
 }
 
 /// The tokens of a run, beside that of most clients.
@@ -126,12 +145,11 @@ pub(crate) struct Traffic {
 }
 
 impl Traffic {
-    /// Starts them. `doors` are the ways to the APIs: each client prefers one, and takes another where that
-    /// one fails.
-    pub(crate) fn start(plan: &Plan, doors: &[Queue], tokens: &Tokens) -> Self {
+    /// Starts them. Each client prefers one of the `doors`, and takes another where that one fails.
+    pub(crate) fn start(plan: &Plan, doors: &Doors, tokens: &Tokens) -> Self {
         let shared = Arc::new(Shared::new(tokens));
         let mut crew = Crew {
-            doors,
+            doors: &doors.usual,
             shared: Arc::clone(&shared),
             seed: plan.seed,
             number: 0,
@@ -175,6 +193,17 @@ impl Traffic {
             let (client, random) = crew.next();
             let guest = Consumer::new(client, random, Habit::Guest);
             consumers.push(tokio::spawn(guest.run()));
+        }
+        crew.doors = &doors.direct;
+        for _ in &doors.direct {
+            let (client, random) = crew.next();
+            let producer = Producer::new(client.direct(), random, &[DIRECT_QUEUE]);
+            producers.push(tokio::spawn(producer.run()));
+            for _ in 0..DIRECT_CONSUMERS {
+                let (client, random) = crew.next();
+                let consumer = Consumer::new(client.direct(), random, Habit::Of(DIRECT_QUEUE));
+                consumers.push(tokio::spawn(consumer.run()));
+            }
         }
         Self {
             shared,
@@ -252,7 +281,7 @@ impl Shared {
     /// The queues that there have been, those that do not live as long as the run included.
     pub(crate) fn queues(&self) -> impl Iterator<Item = u16> + Clone + use<> {
         let short_lived = self.short_lived.load(Ordering::Relaxed);
-        (0..=ORDERED_QUEUE).chain(FIRST_SHORT_LIVED..FIRST_SHORT_LIVED + short_lived)
+        (0..=DIRECT_QUEUE).chain(FIRST_SHORT_LIVED..FIRST_SHORT_LIVED + short_lived)
     }
 
     /// A queue that no client has used, unless there have been enough.

@@ -6,8 +6,7 @@ use super::super::story::Story;
 use super::super::verdict::{Defect, Verdict};
 use super::super::windows::is_full_around;
 use super::{Context, ends};
-use crate::fault::Class;
-use crate::history::{History, NOT_CONFIRMED, Operation, Outcome, Request};
+use crate::history::{Episode, HUNG_UP, History, NOT_CONFIRMED, Operation, Outcome, Request};
 
 /// A job that is certainly there must be shown when its id is asked for.
 pub(in super::super) fn peeked(
@@ -88,15 +87,13 @@ fn is_there(story: &Story<'_>, peek: &Operation, context: Context<'_>) -> bool {
         && !windows.may_lose(peek.span)
 }
 
-/// Where memory is full only requests that store something may fail, and where slots move nothing.
+/// A request fails only where something is wrong that it needs. Where memory is full it needs to store something.
 pub(in super::super) fn refused_without_reason(history: &History, verdict: &mut Verdict) {
-    let requests = history.operations.iter();
-    let failed = requests.filter(|it| match it.outcome {
-        Outcome::Failed(status) => status != NOT_CONFIRMED,
-        _ => false,
-    });
-    for operation in failed {
+    for operation in history.operations.iter().filter(|it| has_failed(it)) {
         let span = operation.span;
+        if history.busy.iter().any(|busy| busy.meets(&span)) {
+            continue;
+        }
         let stores = matches!(
             operation.request,
             Request::Publish { .. }
@@ -104,15 +101,25 @@ pub(in super::super) fn refused_without_reason(history: &History, verdict: &mut 
                 | Request::Respawn { .. }
                 | Request::Revoke { .. }
         );
-        let episodes = history.episodes.iter();
-        let mut around = episodes.filter(|it| it.concerns(&span)).peekable();
-        let slots_moved = around.peek().is_some();
-        let slots_moved = slots_moved && around.all(|it| it.class == Class::Reshard);
-        let mut episodes = history.episodes.iter();
-        let was_full = episodes.any(|episode| is_full_around(episode, span));
-        if slots_moved || (was_full && !stores) {
+        let queues = operation.request.queues();
+        let is_reason = |episode: &&Episode| {
+            episode.concerns(&span)
+                && episode.class.fails_requests()
+                && !episode.spares(queues, span.from)
+                && (stores || !is_full_around(episode, span))
+        };
+        if !history.episodes.iter().any(|it| is_reason(&it)) {
             let text = format!("{:?}: {:?}", operation.request, operation.outcome);
             verdict.find(Defect::Refused, span.to, text);
         }
+    }
+}
+
+/// Whether a request failed, and its client and the way to it had no part in that.
+fn has_failed(operation: &Operation) -> bool {
+    match &operation.outcome {
+        Outcome::Failed(status) => *status != NOT_CONFIRMED,
+        Outcome::Unknown(why) => why != HUNG_UP && operation.is_direct,
+        _ => false,
     }
 }

@@ -4,6 +4,7 @@ mod clock;
 mod ends;
 mod order;
 mod queues;
+mod requests;
 mod times;
 mod tokens;
 
@@ -56,6 +57,7 @@ impl Tale {
     fn operation(mut self, at: Span, request: Request, outcome: Outcome) -> Self {
         self.0.operations.push(Operation {
             token: 0,
+            is_direct: false,
             span: at,
             request,
             outcome,
@@ -132,6 +134,8 @@ impl Tale {
             span: at,
             excuses_until: at.to,
             may_lose,
+            spared: Vec::new(),
+            spared_from: 0,
         });
         self
     }
@@ -203,7 +207,8 @@ fn a_job_that_was_refused_must_not_come() {
     };
     came(Outcome::NotSent).expect(&[Defect::Foreign]);
     came(Outcome::Refused(400)).expect(&[Defect::Foreign]);
-    came(Outcome::Failed(500)).expect(&[]);
+    let cut = came(Outcome::Failed(500)).episode(Class::NetCut, span(0, S), None);
+    cut.expect(&[]);
     // A failure while memory is full is a refusal, too; unless there may be another reason for it.
     let full = came(Outcome::Failed(500)).episode(Class::MemoryFull, span(0, S), None);
     full.expect(&[Defect::Foreign]);
@@ -358,26 +363,6 @@ fn a_job_dies_of_used_tries_only() {
     used.deliver(100 * S + MS, 0)
         .ack(101 * S, Outcome::Deleted)
         .expect(&[Defect::Doubled]);
-}
-
-#[test]
-fn full_memory_refuses_publishes_only() {
-    let full = |tale: Tale| tale.episode(Class::MemoryFull, span(0, S), None);
-    let failed = Outcome::Failed(500);
-    full(Tale::new().publish_with(terms(0, 0, 1), failed.clone())).expect(&[]);
-    full(Tale::new().consume(span(MS, 2 * MS), failed)).expect(&[Defect::Refused]);
-    full(Tale::new().consume(span(MS, 2 * MS), left())).expect(&[]);
-}
-
-#[test]
-fn slots_that_move_fail_nothing() {
-    let publish = || Tale::new().publish_with(terms(0, 0, 1), Outcome::Failed(500));
-    let moved = |tale: Tale| tale.episode(Class::Reshard, span(0, S), None);
-    moved(publish()).expect(&[Defect::Refused]);
-    // Unless there may be another reason for it.
-    let cut = publish().episode(Class::NetCut, span(MS, 2 * MS), None);
-    moved(cut).expect(&[]);
-    publish().expect(&[]);
 }
 
 #[test]

@@ -207,7 +207,7 @@ fn a_job_that_nobody_asks_for_is_not_late() {
         let tale = tale(span(0, 500 * MS), 20 * S);
         tale.consume(span(5 * S, 5500 * MS), outcome)
     };
-    failed(Outcome::Failed(500)).expect(&[Defect::Late]);
+    failed(Outcome::Failed(500)).expect(&[Defect::Late, Defect::Refused]);
     failed(Outcome::Refused(429)).expect(&[]);
 }
 
