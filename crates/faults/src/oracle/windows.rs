@@ -10,6 +10,9 @@ use super::takings::Takings;
 use crate::fault::Class;
 use crate::history::{Episode, History, Moment, NOT_CONFIRMED, Operation, Outcome, Span};
 
+/// How long an API goes on to count for rate limits by itself, in µs.
+const COUNTS_ALONE: u64 = 5_000_000;
+
 /// What excuses lateness and loss in a run.
 #[derive(Debug)]
 pub(super) struct Windows<'a> {
@@ -116,9 +119,14 @@ impl<'a> Windows<'a> {
         !moved.any(|episode| episode.concerns(&span))
     }
 
-    /// Whether whatever counts for rate limits was there for all this time: without it each API counts for itself.
+    /// Whether Redis counted for rate limits in all this time. Where it cannot, each API counts for itself, and asks again
+    /// 5 s later.
     pub(super) fn keeps_limits(&self, span: Span) -> bool {
-        let mut around = self.episodes.iter().filter(|it| it.concerns(&span));
+        let felt = Span {
+            from: span.from.saturating_sub(COUNTS_ALONE),
+            to: span.to,
+        };
+        let mut around = self.episodes.iter().filter(|it| it.concerns(&felt));
         self.keeps_time(span) && !around.any(|it| it.class.fails_requests())
     }
 

@@ -51,6 +51,14 @@ fn two_windows_may_touch_and_no_more() {
 }
 
 #[test]
+fn each_api_counts_by_itself_until_5_s_after_redis_could_not() {
+    let over = [0, 10, 20, 30, 40].map(|ms| (10 * S + ms * MS, false));
+    let after = |end| limited(&over).episode(Class::LoginRefused, span(S, end), None);
+    after(5500 * MS).expect(&[]);
+    after(4900 * MS).expect(&[Defect::OverLimit]);
+}
+
+#[test]
 fn what_is_within_a_limit_is_not_refused() {
     limited(&[(0, true)]).expect(&[Defect::Refused]);
     limited(&[(0, false), (10 * MS, true)]).expect(&[Defect::Refused]);
