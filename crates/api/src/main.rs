@@ -62,9 +62,9 @@ the log tells the module.
 Signals:
   TERM, INT  stop: waiting consumers are answered at once, others may finish;
              again: end drain_delay, or else the process at once
-  HUP        open log files anew, and read again: log.level, log.access,
+  HUP        reopen log files, and read again: log.level, log.access,
              [accounts], [job]; a warning names what else has changed
-  USR1       open log files anew
+  USR1       reopen log files
 
 GET /healthz and /readyz, on both ports, tell balancers whether it serves and
 whether its Redis answers.

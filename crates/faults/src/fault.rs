@@ -81,7 +81,7 @@ pub enum Class {
     IdleTimeout,
     /// An API is restarted with few open files, and more clients connect than it has files
     FewFiles,
-    /// A daemon is restarted with a log that nobody reads, and has to stop with it
+    /// A daemon is restarted with standard error on a full pipe, and stopped by SIGTERM
     LogUnread,
 }
 

@@ -144,7 +144,7 @@ impl Reloader {
         let reopen = move || logs.reopen().map_err(|error| error.to_string());
         match self.reopening.run(reopen).await {
             Ok(0) => tracing::debug!(signal, "there are no log files"),
-            Ok(_) => tracing::info!(signal, "log files are opened anew"),
+            Ok(_) => tracing::info!(signal, "log files are reopened"),
             Err(error) => tracing::error!("the log files that are open stay in use: {error}"),
         }
     }

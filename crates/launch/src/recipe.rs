@@ -41,11 +41,13 @@ pub trait Settings: DeserializeOwned + Clone + Send + Sync + 'static {
     /// The keys, and tables, that a file of lmstfy speaks about.
     const FROM_LMSTFY: &'static [&'static str];
 
-    /// Checks what types and bounds cannot: what depends on other settings.
+    /// Checks what types and bounds cannot: what depends on other settings. By default nothing does.
     ///
     /// # Errors
     /// Says which setting is wrong, and what it should be.
-    fn check(&self) -> Result<(), String>;
+    fn check(&self) -> Result<(), String> {
+        Ok(())
+    }
 
     /// How much is logged, and how.
     fn log(&self) -> &LogConfig;

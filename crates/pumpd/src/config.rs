@@ -81,10 +81,6 @@ impl Settings for Config {
     ];
     const FROM_LMSTFY: &'static [&'static str] = &["log.level", "log.format", "pool"];
 
-    fn check(&self) -> Result<(), String> {
-        Ok(())
-    }
-
     fn log(&self) -> &LogConfig {
         &self.log
     }

@@ -24,9 +24,9 @@ const AFTER_HELP: &str = "\
 Signals:
   TERM, INT  stop: the buckets are handed to the other instances at once;
              again: end the process at once
-  HUP        open log files anew, and read log.level again; a warning names
+  HUP        reopen log files, and read log.level again; a warning names
              what else has changed
-  USR1       open log files anew
+  USR1       reopen log files
 
 GET /healthz and /readyz on the admin port tell whether it runs, and whether it
 takes part in the work.

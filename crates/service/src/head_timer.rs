@@ -12,7 +12,7 @@
 //!
 //! A wait begins and ends with each request, and nearly none comes to its deadline. So the runtime's timer
 //! of a connection stays where it is when a wait ends; when it goes off, and the deadline of the running
-//! wait is later, it is set anew. That is once in an idle timeout and not twice a request.
+//! wait is later, it is set again. That is once in an idle timeout and not twice a request.
 //!
 //! **Header bytes.** What was read of headers that are not complete is bounded over all connections of a
 //! listener. Up to 8 KiB of each do not count: every connection has a buffer of that size.

@@ -43,7 +43,7 @@ const BUFFER_BYTES_MAX: usize = 64 * 1024;
 /// that were opened to send one; others are closed that much later.
 const LINGER: Duration = Duration::from_millis(300);
 
-/// Connections that were told to come back.
+/// Connections that were answered 503 because there were too many.
 const REFUSED: &str = "tidegate_http_connections_refused_total";
 
 /// The client that sent a request.
@@ -187,8 +187,8 @@ where
             match socket.accept().await {
                 Ok((stream, peer)) if tune(&stream).is_ok() => {
                     match self.places.or_better(place).await {
-                        Place::Room(permit) => self.spawn(stream, peer, permit),
-                        Place::Hall(permit) => {
+                        Place::Served(permit) => self.spawn(stream, peer, permit),
+                        Place::Refused(permit) => {
                             metrics::counter!(REFUSED, "listener" => self.name).increment(1);
                             if crowded.is_due() {
                                 let connections_max = self.limits.connections_max;
@@ -222,7 +222,7 @@ where
     fn accept_backlog(&self, socket: TcpListener) {
         // If that fails they are reset, as if they had come later.
         for (stream, peer) in Backlog::of(socket).into_iter().flatten() {
-            match self.places.room() {
+            match self.places.try_serve() {
                 Some(permit) => self.spawn(stream, peer, permit),
                 None => return,
             }

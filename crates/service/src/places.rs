@@ -1,4 +1,4 @@
-//! Room for a bounded number of connections, and a hall for those that are only told to come back.
+//! A bounded number of connections that are served, and some beyond it that are answered 503.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,69 +23,69 @@ pub(crate) fn refused_max(connections_max: usize) -> usize {
 /// Where a connection goes.
 pub(crate) enum Place {
     /// To be served.
-    Room(OwnedSemaphorePermit),
-    /// To be told to come back.
-    Hall(OwnedSemaphorePermit),
+    Served(OwnedSemaphorePermit),
+    /// To be answered 503.
+    Refused(OwnedSemaphorePermit),
 }
 
 /// The places of a listener. Clones share them. Neither semaphore is ever closed.
 #[derive(Clone)]
 pub(crate) struct Places {
     connections_max: usize,
-    room: Arc<Semaphore>,
-    hall: Arc<Semaphore>,
+    served: Arc<Semaphore>,
+    refused: Arc<Semaphore>,
     waiting: Option<WaitingConnections>,
 }
 
 impl Places {
-    /// Room for so many connections. A connection that waits for a request is ended for one that finds no room, if
-    /// it can be found among `waiting`.
+    /// Serves so many connections. One that waits for a request is ended for another one, if it can be found among
+    /// `waiting`.
     pub(crate) fn new(connections_max: usize, waiting: Option<WaitingConnections>) -> Self {
         Self {
             connections_max,
-            room: Arc::new(Semaphore::new(connections_max)),
-            hall: Arc::new(Semaphore::new(refused_max(connections_max))),
+            served: Arc::new(Semaphore::new(connections_max)),
+            refused: Arc::new(Semaphore::new(refused_max(connections_max))),
             waiting,
         }
     }
 
     /// Connections that are served.
     pub(crate) fn taken(&self) -> usize {
-        self.connections_max - self.room.available_permits()
+        self.connections_max - self.served.available_permits()
     }
 
     pub(crate) const fn waiting(&self) -> Option<&WaitingConnections> {
         self.waiting.as_ref()
     }
 
-    /// A place in the room, if there is one now.
-    pub(crate) fn room(&self) -> Option<OwnedSemaphorePermit> {
-        Arc::clone(&self.room).try_acquire_owned().ok()
+    /// A place among those that are served, if one is free.
+    pub(crate) fn try_serve(&self) -> Option<OwnedSemaphorePermit> {
+        Arc::clone(&self.served).try_acquire_owned().ok()
     }
 
     /// Waits until there is a place for a connection.
     pub(crate) async fn next(&self) -> Option<Place> {
-        let (room, hall) = (Arc::clone(&self.room), Arc::clone(&self.hall));
+        let (served, refused) = (Arc::clone(&self.served), Arc::clone(&self.refused));
         tokio::select! {
             biased;
-            permit = room.acquire_owned() => permit.ok().map(Place::Room),
-            permit = hall.acquire_owned() => permit.ok().map(Place::Hall),
+            permit = served.acquire_owned() => permit.ok().map(Place::Served),
+            permit = refused.acquire_owned() => permit.ok().map(Place::Refused),
         }
     }
 
     /// This place, or a better one: a connection may have ended since, or can be ended.
     pub(crate) async fn or_better(&self, place: Place) -> Place {
-        if let Place::Room(_) = place {
+        if let Place::Served(_) = place {
             return place;
         }
-        if let Some(permit) = self.room() {
-            return Place::Room(permit);
+        if let Some(permit) = self.try_serve() {
+            return Place::Served(permit);
         }
         match &self.waiting {
             Some(waiting) if waiting.end_longest() => {
-                let room = Arc::clone(&self.room).acquire_owned();
-                match timeout(DISPLACE_LIMIT, room).await {
-                    Ok(Ok(permit)) => Place::Room(permit),
+                let served = Arc::clone(&self.served).acquire_owned();
+                match timeout(DISPLACE_LIMIT, served).await {
+                    Ok(Ok(permit)) => Place::Served(permit),
                     _ => place,
                 }
             }
@@ -93,9 +93,9 @@ impl Places {
         }
     }
 
-    /// Waits until nobody is in the room any more. To be called when nobody can come in.
+    /// Waits until no connection is served any more. To be called when none is accepted.
     pub(crate) async fn all_left(&self) {
         let places = u32::try_from(self.connections_max).unwrap_or(u32::MAX);
-        let _ = self.room.acquire_many(places).await;
+        let _ = self.served.acquire_many(places).await;
     }
 }

@@ -24,22 +24,21 @@ impl Clocks {
     }
 
     /// What the clock will show after `wait`, at the latest; `None` if there was no reply yet about this bucket or one
-    /// that is on the same server.
+    /// that is on the same server, of which `beside` is asked only then.
     pub(crate) fn after(
         &self,
         bucket: u16,
         wait: Duration,
-        is_beside: impl Fn(u16) -> bool,
+        beside: impl FnOnce() -> Vec<u16>,
     ) -> Option<u64> {
-        let own = *self.lock().get(usize::from(bucket))?;
-        let (sent_at, now_ms) = own.or_else(|| self.of_another(is_beside))?;
+        let (sent_at, now_ms) = self
+            .of(bucket)
+            .or_else(|| beside().into_iter().find_map(|other| self.of(other)))?;
         let passed = (sent_at.elapsed() + wait).as_millis();
         Some(now_ms.saturating_add(u64::try_from(passed).unwrap_or(u64::MAX)) + 1)
     }
 
-    fn of_another(&self, is_beside: impl Fn(u16) -> bool) -> Option<(Instant, u64)> {
-        let known = self.lock().clone();
-        let mut known = (0..).zip(known);
-        known.find_map(|(bucket, clock)| clock.filter(|_| is_beside(bucket)))
+    fn of(&self, bucket: u16) -> Option<(Instant, u64)> {
+        *self.lock().get(usize::from(bucket))?
     }
 }

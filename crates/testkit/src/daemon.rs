@@ -162,12 +162,12 @@ impl Daemon {
         self.wait(limit).await
     }
 
-    /// Tells it to read its settings again, and to open its log files anew (SIGHUP).
+    /// Tells it to read its settings again, and to reopen its log files (SIGHUP).
     pub fn hang_up(&self) {
         self.process().signal(Signal::HUP);
     }
 
-    /// Tells it to open its log files anew (SIGUSR1).
+    /// Tells it to reopen its log files (SIGUSR1).
     pub fn reopen_logs(&self) {
         self.process().signal(Signal::USR1);
     }
@@ -209,7 +209,7 @@ impl Daemon {
         self.restart_with(false).await;
     }
 
-    /// The same, and nobody reads what it writes to its log.
+    /// The same, with standard output and error on a full pipe.
     ///
     /// # Panics
     /// When it does not serve in time.

@@ -54,6 +54,7 @@ pub use daemon::Daemon;
 pub use eventually::eventually;
 pub use fault_proxy::FaultProxy;
 pub use full_disk::limit_disk;
+pub use process::full_pipe;
 pub use program::{Ended, Program, run_to_end, run_to_end_with, stop_when_said};
 pub use queue::{Delivery, Publish, Queue};
 pub use raw::RawHttp;

@@ -126,8 +126,12 @@ impl Drop for Process {
     }
 }
 
-/// A pipe that takes nothing more: who writes to it waits.
-fn full_pipe() -> (PipeReader, PipeWriter) {
+/// A pipe that takes nothing more: a write to it waits until something is read.
+///
+/// # Panics
+/// When the system has no pipe left.
+#[must_use]
+pub fn full_pipe() -> (PipeReader, PipeWriter) {
     const PIECE: [u8; 4096] = [b'\n'; 4096];
     let (reader, mut writer) = pipe().expect("a pipe can be made");
     let flags = fcntl_getfl(&writer).expect("a pipe has flags");

@@ -71,9 +71,8 @@ impl RedisControl {
     /// # Panics
     /// When it does not answer.
     pub async fn refuse_users(&mut self, users: &[&str]) {
+        self.set_users(users, "off").await;
         for user in users {
-            let mut set = redis::cmd("ACL");
-            let _: String = self.ask(set.arg("SETUSER").arg(user).arg("off")).await;
             let mut kill = redis::cmd("CLIENT");
             let _: usize = self.ask(kill.arg("KILL").arg("USER").arg(user)).await;
         }
@@ -84,9 +83,13 @@ impl RedisControl {
     /// # Panics
     /// When it does not answer.
     pub async fn admit_users(&mut self, users: &[&str]) {
+        self.set_users(users, "on").await;
+    }
+
+    async fn set_users(&mut self, users: &[&str], rule: &str) {
         for user in users {
             let mut set = redis::cmd("ACL");
-            let _: String = self.ask(set.arg("SETUSER").arg(user).arg("on")).await;
+            let _: String = self.ask(set.arg("SETUSER").arg(user).arg(rule)).await;
         }
     }
 

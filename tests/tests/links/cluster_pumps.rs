@@ -104,11 +104,15 @@ async fn lateness(queues: &[Queue], meanwhile: impl Future<Output = ()>) -> Vec<
     lateness
 }
 
-/// The latest of all, and all but one in a hundred, in words.
-fn in_words(lateness: &[Duration]) -> String {
+/// Prints a figure and returns the latest. `lateness` is in order.
+fn latest(what: &str, lateness: &[Duration]) -> Duration {
     let p99 = lateness[lateness.len() * 99 / 100];
     let latest = lateness[lateness.len() - 1];
-    format!("p99 {p99:?}, the latest of {} {latest:?}", lateness.len())
+    let jobs = lateness.len();
+    figure(&format!(
+        "{what}: p99 {p99:?}, the latest of {jobs} {latest:?}"
+    ));
+    latest
 }
 
 /// What is wrong with a primary.
@@ -153,11 +157,7 @@ async fn a_primary_that_is_slow_silent_or_dead_makes_no_job_of_another_one_late(
             make(trouble, &mut group, sick).await;
         };
         let lateness = lateness(&queues, making).await;
-        figure(&format!(
-            "beside a primary that is {trouble:?}: {}",
-            in_words(&lateness)
-        ));
-        let latest = lateness[lateness.len() - 1];
+        let latest = latest(&format!("beside a primary that is {trouble:?}"), &lateness);
         assert!(latest < LATE_MAX, "{trouble:?}: {latest:?}");
         if let Trouble::Silent = trouble {
             group.resume(sick);
@@ -190,11 +190,10 @@ async fn a_pump_that_stops_beside_a_silent_primary_hands_the_other_buckets_over(
         stopped.stop(STOP_LIMIT).await;
     };
     let lateness = lateness(&queues, stop).await;
-    figure(&format!(
-        "beside a silent primary, as one of three pumps stopped: {}",
-        in_words(&lateness)
-    ));
-    let latest = lateness[lateness.len() - 1];
+    let latest = latest(
+        "beside a silent primary, as one of three pumps stopped",
+        &lateness,
+    );
     assert!(latest < LATE_WHEN_ONE_STOPS_MAX, "{latest:?}");
     group.resume(silent);
     drop(fleet);
@@ -233,11 +232,7 @@ async fn a_pump_that_cannot_reach_a_primary_leaves_its_buckets_to_another_one() 
         group.add_user(primary, "refused -@all").await;
     };
     let lateness = lateness(&queues, refuse).await;
-    figure(&format!(
-        "where one of two pumps is refused by a primary: {}",
-        in_words(&lateness)
-    ));
-    let latest = lateness[lateness.len() - 1];
+    let latest = latest("where one of two pumps is refused by a primary", &lateness);
     assert!(latest < LATE_WHEN_ONE_STOPS_MAX, "{latest:?}");
     assert!(refused.all_run() && fleet.all_run());
     group.check_world().await;

@@ -7,7 +7,7 @@ use tidegate_testkit::{Program, RawHttp, run_to_end};
 
 use crate::fixture::{Fixture, LIMIT, ask, until_said, until_written};
 
-const OPENED: &str = "log files are opened anew";
+const OPENED: &str = "log files are reopened";
 
 fn with_directory(fixture: &Fixture) -> String {
     fs::create_dir_all(fixture.path("logs")).unwrap();

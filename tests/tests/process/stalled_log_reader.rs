@@ -1,12 +1,9 @@
 //! A reader of standard error that stops: lines are lost, and nothing else.
 
-use std::fs::File;
-use std::io::Write;
 use std::process::{Command, Stdio};
 
-use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::process::Signal;
-use tidegate_testkit::{Program, RawHttp, eventually};
+use tidegate_testkit::{Program, RawHttp, eventually, full_pipe};
 
 use crate::fixture::{Fixture, LIMIT, ask};
 use crate::service_manager::Running;
@@ -76,13 +73,7 @@ async fn the_log_says_how_many_lines_are_missing_once_it_is_read_again() {
 
 #[tokio::test]
 async fn a_start_that_fails_ends_although_its_error_cannot_be_written() {
-    let (_reader, pipe) = std::io::pipe().unwrap();
-    let mut pipe = File::from(std::os::fd::OwnedFd::from(pipe));
-    let flags = fcntl_getfl(&pipe).unwrap();
-    fcntl_setfl(&pipe, flags | OFlags::NONBLOCK).unwrap();
-    while pipe.write(&[b'x'; 4096]).is_ok() {}
-    while pipe.write(b"x").is_ok() {}
-    fcntl_setfl(&pipe, flags).unwrap();
+    let (_reader, pipe) = full_pipe();
     for program in [Program::Api, Program::Pumpd] {
         let mut command = Command::new(program.path());
         command.args(["--log-level", "loud"]).stdout(Stdio::null());

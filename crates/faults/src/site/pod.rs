@@ -18,9 +18,7 @@ pub(crate) struct Pod {
     pub(crate) links: Vec<FaultProxy>,
     /// Between clients and an API.
     front: Option<FaultProxy>,
-    program: Program,
-    config: PathBuf,
-    more_settings: String,
+    settings: Settings,
 }
 
 /// Which daemon to start.
@@ -47,16 +45,13 @@ impl Pod {
             let listen = (Ipv4Addr::LOCALHOST, 0).into();
             links.push(FaultProxy::start_at(listen, address, distance, plan.seed).await);
         }
-        let config = folder.join(format!("{name}.toml"));
         let settings = Settings {
-            config: &config,
+            file: folder.join(format!("{name}.toml")),
             program,
-            name: &name,
-            links: &links,
-            more: &wanted.more_settings,
+            more: wanted.more_settings,
         };
-        settings.write(keeper);
-        let mut all = vec!["--config".to_owned(), config.display().to_string()];
+        settings.write(keeper, &name, &links);
+        let mut all = vec!["--config".to_owned(), settings.file.display().to_string()];
         all.extend_from_slice(wanted.flags);
         let clock = WallClock::new(folder, &name);
         let environment = clock.environment();
@@ -74,9 +69,7 @@ impl Pod {
             clock,
             links,
             front,
-            program,
-            config,
-            more_settings: wanted.more_settings,
+            settings,
         }
     }
 
@@ -87,30 +80,22 @@ impl Pod {
 
     /// Writes its settings again, as they are now. It reads them when it is restarted.
     pub(crate) fn change_settings(&self, keeper: &Keeper) {
-        let settings = Settings {
-            config: &self.config,
-            program: self.program,
-            name: &self.name,
-            links: &self.links,
-            more: &self.more_settings,
-        };
-        settings.write(keeper);
+        self.settings.write(keeper, &self.name, &self.links);
     }
 }
 
 /// The settings of one daemon.
-struct Settings<'a> {
-    config: &'a Path,
+#[derive(Debug)]
+struct Settings {
+    file: PathBuf,
     program: Program,
-    name: &'a str,
-    links: &'a [FaultProxy],
-    more: &'a str,
+    more: String,
 }
 
-impl Settings<'_> {
-    fn write(&self, keeper: &Keeper) {
-        let addresses: Vec<SocketAddr> = self.links.iter().map(FaultProxy::address).collect();
-        let settings = keeper.settings(self.program, self.name, &addresses);
-        std::fs::write(self.config, settings + self.more).expect("a file can be written");
+impl Settings {
+    fn write(&self, keeper: &Keeper, name: &str, links: &[FaultProxy]) {
+        let addresses: Vec<SocketAddr> = links.iter().map(FaultProxy::address).collect();
+        let settings = keeper.settings(self.program, name, &addresses);
+        std::fs::write(&self.file, settings + &self.more).expect("a file can be written");
     }
 }

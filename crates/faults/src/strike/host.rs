@@ -1,4 +1,4 @@
-//! What the machine of a daemon does to it: few open files, a log that nobody reads.
+//! Limits of the machine of a daemon: few open files, a log whose reader has stopped.
 
 use std::time::Duration;
 
@@ -52,5 +52,5 @@ pub(super) async fn leave_log_unread(site: &Site, fault: &Fault) -> Vec<Episode>
     pod.daemon.restart_unread().await;
     tokio::time::sleep(fault.length()).await;
     restart(pod).await;
-    vec![begun.end(format!("nobody read the log of {}", pod.name))]
+    vec![begun.end(format!("log of {} not read", pod.name))]
 }

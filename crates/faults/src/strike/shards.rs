@@ -142,7 +142,7 @@ pub(super) async fn cut_pump_off(site: &Site, fault: &Fault) -> Vec<Episode> {
     }]
 }
 
-/// Whoever is refused tries again once a second.
+/// A daemon that is refused tries again once a second.
 pub(super) async fn refuse_logins(site: &Site, fault: &Fault) -> Vec<Episode> {
     let (url, whose, spared) = match site.keeper.servers() {
         Servers::Cluster { .. } => {

@@ -1,6 +1,6 @@
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures_util::future::join_all;
@@ -8,7 +8,6 @@ use futures_util::{StreamExt, stream};
 use tidegate_core::QueueKey;
 
 use super::Stats;
-use crate::link::Server;
 use crate::script::{LazyScript, script};
 use crate::{Store, StoreError};
 use tokio::time::timeout;
@@ -113,20 +112,13 @@ impl Store {
 
     /// The buckets that some server has.
     fn buckets_by_server(&self) -> Vec<Vec<u16>> {
-        let mut groups: Vec<(Arc<Server>, Vec<u16>)> = Vec::new();
+        let mut groups: BTreeMap<Arc<str>, Vec<u16>> = BTreeMap::new();
         for bucket in self.all_buckets() {
-            let Some(server) = self.inner.link.server_of(&self.keys(bucket).queues()) else {
-                continue;
-            };
-            match groups
-                .iter_mut()
-                .find(|(known, _)| Arc::ptr_eq(known, &server))
-            {
-                Some((_, buckets)) => buckets.push(bucket),
-                None => groups.push((server, vec![bucket])),
+            if let Some(server) = self.server_of(bucket) {
+                groups.entry(server).or_default().push(bucket);
             }
         }
-        groups.into_iter().map(|(_, buckets)| buckets).collect()
+        groups.into_values().collect()
     }
 
     /// Reads these buckets until one of them fails.
@@ -160,7 +152,7 @@ impl Store {
     }
 }
 
-fn lock(read: &Mutex<Read>) -> std::sync::MutexGuard<'_, Read> {
+fn lock(read: &Mutex<Read>) -> MutexGuard<'_, Read> {
     read.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

@@ -136,8 +136,8 @@ impl Store {
             Some(_) => None,
             None => {
                 let wait = self.inner.config.command_timeout;
-                let is_beside = |other| self.server_of(other) == self.server_of(bucket);
-                self.inner.clocks.after(bucket, wait, is_beside)
+                let beside = || self.buckets_beside(bucket);
+                self.inner.clocks.after(bucket, wait, beside)
             }
         }
     }
