@@ -118,6 +118,38 @@ async fn a_primary_that_does_not_answer_keeps_no_consumer_from_its_other_queues(
     drop(fleet);
 }
 
+/// A run of the fault harness (seed 42002): jobs were reserved in each of the other queues, and given back.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_consumer_beside_a_silent_primary_takes_jobs_in_order_and_gives_none_back() {
+    const OTHERS: usize = 6;
+    let _turn = turn().await;
+    let mut group = ClusterGroup::start_with(RedisOptions::new(), NO_FAILOVER_MS).await;
+    let fleet = Fleet::start(1, 1, &group.settings()).await;
+    let silent = silent_one(&group).await;
+    let others = queues_where(&group, &fleet, OTHERS, |primary| primary != silent).await;
+    let queues = queues_where(&group, &fleet, 2, |primary| primary == silent).await;
+    for other in &others {
+        other.publish(other.name()).id().await;
+        other.publish(other.name()).id().await;
+    }
+    let names: Vec<&str> = queues.iter().chain(&others).map(Queue::name).collect();
+    group.pause(silent);
+    for other in &others {
+        for timeout_s in [0, 20] {
+            let consume = other.consume_of(&names).timeout_s(timeout_s).count(1);
+            let taken = consume.jobs().await;
+            assert_eq!(taken[0].queue, other.name());
+            other.ack(&taken[0].id).await;
+        }
+    }
+    assert_eq!(
+        fleet.apis[0].metric("tidegate_jobs_released_total").await,
+        0.0
+    );
+    group.resume(silent);
+    drop(fleet);
+}
+
 /// Publishes a job with a time limit: its lane may be that of a primary that does not answer.
 async fn publish_anywhere(queue: &Queue) -> Result<(), String> {
     let publish = queue.apart().publish("1").send();

@@ -139,6 +139,13 @@ impl Line {
         is_rung && self.start()
     }
 
+    /// The lanes that are being looked into.
+    pub(super) fn busy_lanes(&self) -> Vec<u16> {
+        let lanes = (0..).zip(&self.lanes);
+        let busy = lanes.filter(|(_, lane)| lane.busy);
+        busy.map(|(number, _)| number).collect()
+    }
+
     /// Consumers wait, and the last call for one of the lanes failed. It is not yet being repeated.
     pub(super) fn needs_retry(&self) -> bool {
         let is_idle = |lane: &Lane| !lane.busy && !lane.again;
@@ -315,7 +322,7 @@ impl Line {
         let failed_below = failed.max().unwrap_or(0);
         if below > self.told_below {
             for (ticket, seat) in self.seats.range(self.told_below..below) {
-                seat.round_over(*ticket < failed_below);
+                seat.round_over(*ticket, *ticket < failed_below);
             }
             self.told_below = below;
         }

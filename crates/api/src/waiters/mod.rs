@@ -29,8 +29,8 @@
 //! **Several sources.** A source is a queue in one Redis deployment. A seat enters the lines of its
 //! sources one after the other, each time waiting for a round to find nothing there: that is the strict
 //! order of queues. Then it waits in all lines at once. If two of them deliver at the same moment the
-//! second delivery is given back. Where a call fails or takes long the order is given up: the seat enters the
-//! other lines at once.
+//! second delivery is given back. A line whose call fails or takes long is not waited for: the seat stays in it,
+//! and goes on to the next.
 //!
 //! **Nothing is delivered into the void.** Every job on its way is in the hands of something that gives
 //! it back when dropped: the seat, then the [`Delivery`], then the body of the answer, until hyper has
@@ -198,37 +198,13 @@ impl Waiters {
     ) -> Result<Option<Delivery>, RoundFailed> {
         let deadline = Instant::now() + patience;
         let mut place = Place::new(&self.0, claim, sources.first());
-        let mut is_in_order = true;
-        for (number, source) in sources.iter().enumerate() {
-            place.enter(source);
-            if place.seat.has_failed_round() {
-                continue;
-            }
-            let is_last = number + 1 == sources.len();
-            let looked = if is_last && !patience.is_zero() {
-                place.first_look(deadline).await
-            } else {
-                is_in_order = is_in_order && !place.is_failing(source);
-                let limit = match is_in_order {
-                    true => LOOK_IN_ORDER_MAX,
-                    false => Duration::ZERO,
-                };
-                match timeout(limit, place.seat.news(place.entered)).await {
-                    Ok(news) => news,
-                    Err(_) => {
-                        is_in_order = false;
-                        continue;
-                    }
-                }
-            };
-            match looked {
-                News::NothingYet if patience.is_zero() => place.leave_lines(),
-                News::NothingYet => {}
-                news => return place.leave_with(news),
-            }
+        let looked = place.look_in_order(sources, (!patience.is_zero()).then_some(deadline));
+        match looked.await {
+            News::NothingYet => {}
+            news => return place.leave_with(news),
         }
         if patience.is_zero() {
-            return match place.seat.news(place.entered).await {
+            return match place.first_rounds().await {
                 News::NothingYet if place.seat.has_failed_round() => Err(RoundFailed),
                 news => place.leave_with(news),
             };
@@ -242,10 +218,13 @@ impl Waiters {
         };
         // Both ends of the wait lead to the same look at the seat.
         let _ = timeout_at(deadline, ended).await;
-        match place.seat.look(usize::MAX) {
-            Some(news) => place.leave_with(news),
-            None if place.is_answered() => Ok(None),
-            None => Err(RoundFailed),
+        let news = match place.is_answered() {
+            true => place.seat.news(&[]).await,
+            false => place.first_rounds().await,
+        };
+        match news {
+            News::NothingYet if !place.is_answered() => Err(RoundFailed),
+            news => place.leave_with(news),
         }
     }
 
@@ -293,6 +272,33 @@ impl Inner {
     fn lanes_of(&self, source: &Source) -> u16 {
         let pool = self.pools.get(&source.pool);
         pool.map_or(1, |pool| pool.deployment.lanes.used(&source.queue))
+    }
+
+    /// The servers that are being asked for jobs of a source.
+    fn busy_servers(&self, source: &Source) -> Vec<Arc<str>> {
+        let busy = self.lock().by_source.get(source).map(Line::busy_lanes);
+        self.servers(source, busy.unwrap_or_default()).collect()
+    }
+
+    /// Whether one of the lanes of a source is on one of these servers.
+    fn is_on(&self, source: &Source, servers: &[Arc<str>]) -> bool {
+        let lanes = 0..self.lanes_of(source);
+        !servers.is_empty()
+            && self
+                .servers(source, lanes)
+                .any(|own| servers.contains(&own))
+    }
+
+    fn servers(
+        &self,
+        source: &Source,
+        lanes: impl IntoIterator<Item = u16>,
+    ) -> impl Iterator<Item = Arc<str>> {
+        let pool = self.pools.get(&source.pool);
+        let store = pool.map(|pool| &pool.deployment.store);
+        let of_lane =
+            move |lane| store.and_then(|it| it.server_of(it.bucket_of(source.queue.lane(lane))));
+        lanes.into_iter().filter_map(of_lane)
     }
 
     /// Has the line of a source served, if there is one: one of its lanes, or all.

@@ -1,6 +1,5 @@
 //! What a consumer holds while it waits, and what is undone when it goes.
 
-use std::pin::pin;
 use std::sync::Arc;
 
 use metrics::Gauge;
@@ -9,14 +8,12 @@ use tokio::time::{Instant, timeout_at};
 
 use super::line::Line;
 use super::seat::{News, Seat};
-use super::{Delivery, Inner, RoundFailed, Source};
+use super::{Delivery, Inner, LOOK_IN_ORDER_MAX, RoundFailed, Source};
 
 /// A consumer's place: its seat, and the lines that the seat is in. Dropping it gives everything up.
 pub(super) struct Place<'a> {
     inner: &'a Arc<Inner>,
     pub(super) seat: Arc<Seat>,
-    /// How many lines were entered, whether left since or not.
-    pub(super) entered: usize,
     lines: Vec<(Source, u64)>,
     waiting: Option<&'a Gauge>,
 }
@@ -32,38 +29,78 @@ impl<'a> Place<'a> {
         Self {
             inner,
             seat: Arc::new(Seat::new(claim)),
-            entered: 0,
             lines: Vec::with_capacity(1),
             waiting,
         }
     }
 
-    /// Puts the seat at the end of the line of a source.
-    pub(super) fn enter(&mut self, source: &Source) {
+    /// Looks into the sources one after the other, until jobs come: that is the strict order of queues. A look into
+    /// the last one is waited for until `deadline`, if there is one. A source whose last look failed, or that is on
+    /// a server that has just not answered, is not waited for; the seat stays in its line.
+    pub(super) async fn look_in_order(
+        &mut self,
+        sources: &[Source],
+        deadline: Option<Instant>,
+    ) -> News {
+        let mut silent = Vec::new();
+        for (number, source) in sources.iter().enumerate() {
+            let is_waited_for = !self.is_failing(source) && !self.inner.is_on(source, &silent);
+            let Some(ticket) = self.enter(source) else {
+                return News::Closed;
+            };
+            let now = Instant::now();
+            let is_last = number + 1 == sources.len();
+            let look_until = match deadline {
+                _ if !is_waited_for => now,
+                Some(deadline) if is_last => deadline,
+                _ => now + LOOK_IN_ORDER_MAX,
+            };
+            match timeout_at(look_until, self.seat.news(&[ticket])).await {
+                Ok(News::NothingYet) if deadline.is_none() => self.leave(ticket),
+                Ok(News::NothingYet) => {}
+                Ok(news) => return news,
+                Err(_) => silent.extend(self.inner.busy_servers(source)),
+            }
+        }
+        News::NothingYet
+    }
+
+    /// Waits until all lines that it is in have had their first round, or a job came.
+    pub(super) async fn first_rounds(&self) -> News {
+        let tickets: Vec<u64> = self.lines.iter().map(|(_, ticket)| *ticket).collect();
+        self.seat.news(&tickets).await
+    }
+
+    /// Puts the seat at the end of the line of a source. The ticket, unless the lines are closed.
+    fn enter(&mut self, source: &Source) -> Option<u64> {
         let mut lines = self.inner.lock();
         if lines.closed {
             self.seat.close();
-            return;
+            return None;
         }
         let ticket = lines.next_ticket;
         lines.next_ticket += 1;
         let line = lines.by_source.entry(source.clone()).or_default();
         let start = line.enter(ticket, Arc::clone(&self.seat));
         drop(lines);
-        self.entered += 1;
         self.lines.push((source.clone(), ticket));
         if start {
             self.inner.spawn_serving(source.clone());
         }
+        Some(ticket)
     }
 
-    /// Leaves all lines; the seat is kept.
-    pub(super) fn leave_lines(&mut self) {
+    /// Leaves the line that was entered with this ticket; the seat is kept.
+    fn leave(&mut self, ticket: u64) {
+        self.leave_lines(|entered| entered == ticket);
+    }
+
+    fn leave_lines(&mut self, is_left: impl Fn(u64) -> bool) {
         if self.lines.is_empty() {
             return;
         }
         let mut lines = self.inner.lock();
-        for (source, ticket) in self.lines.drain(..) {
+        for (source, ticket) in self.lines.extract_if(.., |(_, ticket)| is_left(*ticket)) {
             let Some(line) = lines.by_source.get_mut(&source) else {
                 continue;
             };
@@ -74,19 +111,8 @@ impl<'a> Place<'a> {
         }
     }
 
-    /// Waits until the lines that were entered have had their first round, or a job came. At the deadline, which may
-    /// come first where a server does not answer, it waits only if nothing is known of any line.
-    pub(super) async fn first_look(&self, deadline: Instant) -> News {
-        let mut news = pin!(self.seat.news(self.entered));
-        match timeout_at(deadline, &mut news).await {
-            Ok(news) => news,
-            Err(_) if self.is_answered() => News::NothingYet,
-            Err(_) => news.await,
-        }
-    }
-
     /// Whether the last call for a lane of this source failed.
-    pub(super) fn is_failing(&self, source: &Source) -> bool {
+    fn is_failing(&self, source: &Source) -> bool {
         let lines = self.inner.lock();
         lines.by_source.get(source).is_some_and(Line::is_failing)
     }
@@ -111,7 +137,7 @@ impl<'a> Place<'a> {
 
 impl Drop for Place<'_> {
     fn drop(&mut self) {
-        self.leave_lines();
+        self.leave_lines(|_| true);
         if let Some(haul) = self.seat.leave() {
             let jobs = haul.slips();
             self.inner.give_back(haul.source, jobs);

@@ -31,7 +31,7 @@ impl Haul {
 pub(super) enum News {
     /// Jobs; the seat is left.
     Jobs(Haul),
-    /// The expected number of rounds is over and none of them found anything.
+    /// The first rounds that were waited for are over and none of them found anything.
     NothingYet,
     /// The serve loop ended unexpectedly; the seat is left.
     Failed,
@@ -49,10 +49,10 @@ pub(super) struct Seat {
 
 #[derive(Debug)]
 enum State {
-    /// `rounds` lines that the seat entered have had their first round for it, in vain. In one of them a call
-    /// failed if `failed`.
+    /// The lines that the seat entered with the tickets `over` have had their first round for it, in vain. In one
+    /// of them a call failed if `failed`.
     Waiting {
-        rounds: usize,
+        over: Vec<u64>,
         failed: bool,
     },
     Holding(Haul),
@@ -66,7 +66,7 @@ impl Seat {
         Self {
             claim,
             state: Mutex::new(State::Waiting {
-                rounds: 0,
+                over: Vec::new(),
                 failed: false,
             }),
             changed: Notify::new(),
@@ -99,11 +99,11 @@ impl Seat {
         Ok(())
     }
 
-    /// The first round of a line since the seat entered it is over and found nothing. `has_failed`: a call of
-    /// it failed.
-    pub(super) fn round_over(&self, has_failed: bool) {
-        if let State::Waiting { rounds, failed } = &mut *self.lock() {
-            *rounds += 1;
+    /// The first round of a line since the seat entered it with this ticket is over and found nothing.
+    /// `has_failed`: a call of it failed.
+    pub(super) fn round_over(&self, ticket: u64, has_failed: bool) {
+        if let State::Waiting { over, failed } = &mut *self.lock() {
+            over.push(ticket);
             *failed |= has_failed;
         }
         self.changed.notify_one();
@@ -128,10 +128,10 @@ impl Seat {
         self.changed.notify_one();
     }
 
-    /// Waits until something happened or that many first rounds are over.
-    pub(super) async fn news(&self, rounds: usize) -> News {
+    /// Waits until something happened or the first rounds of the lines with these tickets are over.
+    pub(super) async fn news(&self, tickets: &[u64]) -> News {
         loop {
-            if let Some(news) = self.look(rounds) {
+            if let Some(news) = self.look(tickets) {
                 return news;
             }
             // A change between the look and this wait has left a permit.
@@ -139,18 +139,19 @@ impl Seat {
         }
     }
 
-    /// Waits until [`Self::look`] has something to tell.
+    /// Waits until it waits for jobs no longer.
     pub(super) async fn outcome(&self) {
         while self.is_waiting() {
             self.changed.notified().await;
         }
     }
 
-    /// Takes what is there, if anything.
-    pub(super) fn look(&self, rounds: usize) -> Option<News> {
+    /// Takes what is there. `None` if nothing is, and one of the first rounds is not over.
+    pub(super) fn look(&self, tickets: &[u64]) -> Option<News> {
         let mut state = self.lock();
-        if let State::Waiting { rounds: over, .. } = *state {
-            return (over >= rounds).then_some(News::NothingYet);
+        if let State::Waiting { over, .. } = &*state {
+            let all_over = tickets.iter().all(|ticket| over.contains(ticket));
+            return all_over.then_some(News::NothingYet);
         }
         match std::mem::replace(&mut *state, State::Left) {
             State::Holding(haul) => Some(News::Jobs(haul)),
@@ -194,7 +195,7 @@ mod tests {
         assert_eq!(seat.put(haul()), Ok(()));
         assert_eq!(seat.put(haul()), Err(haul()));
         seat.fail();
-        assert_eq!(seat.look(0), Some(News::Jobs(haul())));
+        assert_eq!(seat.look(&[]), Some(News::Jobs(haul())));
         assert_eq!(seat.put(haul()), Err(haul()));
     }
 
@@ -208,30 +209,31 @@ mod tests {
     }
 
     #[test]
-    fn rounds_are_counted_while_waiting() {
+    fn a_first_round_is_over_when_its_own_line_has_had_it() {
         let seat = seat();
-        assert_eq!(seat.look(1), None);
-        seat.round_over(false);
-        assert_eq!(seat.look(1), Some(News::NothingYet));
-        assert_eq!(seat.look(2), None);
+        assert_eq!(seat.look(&[7]), None);
+        seat.round_over(9, false);
+        assert_eq!(seat.look(&[7]), None, "the round of another line");
+        seat.round_over(7, false);
+        assert_eq!(seat.look(&[7]), Some(News::NothingYet));
+        assert_eq!(seat.look(&[9, 8]), None);
         assert!(seat.is_waiting());
         assert!(!seat.has_failed_round());
-        seat.round_over(true);
-        seat.round_over(false);
+        seat.round_over(8, true);
         assert!(seat.has_failed_round());
         assert!(seat.is_waiting(), "a failed round ends no wait");
         seat.close();
         assert!(!seat.has_failed_round());
-        assert_eq!(seat.look(2), Some(News::Closed));
+        assert_eq!(seat.look(&[10]), Some(News::Closed));
         assert!(!seat.is_waiting());
     }
 
     #[tokio::test]
     async fn a_change_before_the_wait_is_not_missed() {
         let seat = seat();
-        seat.round_over(false);
-        assert_eq!(seat.news(1).await, News::NothingYet);
+        seat.round_over(1, false);
+        assert_eq!(seat.news(&[1]).await, News::NothingYet);
         seat.fail();
-        assert_eq!(seat.news(2).await, News::Failed);
+        assert_eq!(seat.news(&[2]).await, News::Failed);
     }
 }

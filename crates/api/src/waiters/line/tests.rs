@@ -64,7 +64,7 @@ impl Tested {
 
     /// The numbers of the jobs at a seat; `None` if it still waits and had no round.
     fn at_seat(&self, seat: usize) -> Option<Vec<u64>> {
-        match self.seats[seat].look(1)? {
+        match self.seats[seat].look(&[seat as u64])? {
             News::Jobs(haul) => Some(haul.jobs.iter().map(|job| job.id.number()).collect()),
             News::NothingYet => Some(vec![]),
             other => panic!("{other:?}"),
@@ -399,11 +399,11 @@ fn a_lane_that_fails_is_reported_when_the_others_have_nothing() {
     tested.enter(1);
     let round = tested.line.next_round(3).unwrap();
     tested.line.fail(&round);
-    assert_eq!(tested.seats[0].look(1), None);
+    assert_eq!(tested.seats[0].look(&[0]), None);
     let round = tested.line.next_round(3).unwrap();
     tested.hand_out(round, &[1, 0]);
     assert_eq!(tested.at_seat(0), Some(vec![0]));
-    assert_eq!(tested.seats[1].look(1), None);
+    assert_eq!(tested.seats[1].look(&[1]), None);
     lanes_tried(&mut tested, 3);
     assert_eq!(tested.at_seat(1), Some(vec![]));
     assert!(tested.seats[1].has_failed_round());
