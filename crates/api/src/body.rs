@@ -197,10 +197,9 @@ mod tests {
         reading().read(body).await.map(|read| read.bytes)
     }
 
-    fn in_parts(parts: &'static [&'static str]) -> Body {
-        let frames = parts
-            .iter()
-            .map(|part| Ok::<_, std::io::Error>(Frame::data(Bytes::from_static(part.as_bytes()))));
+    fn in_parts<T: Into<Bytes>, const N: usize>(parts: [T; N]) -> Body {
+        let frame = |part: T| Ok::<_, std::io::Error>(Frame::data(part.into()));
+        let frames: Vec<_> = parts.into_iter().map(frame).collect();
         Body::new(StreamBody::new(futures_util::stream::iter(frames)))
     }
 
@@ -209,19 +208,19 @@ mod tests {
         let whole = read(Body::from("0123456789")).await;
         assert_eq!(whole, Ok(Bytes::from("0123456789")));
         assert_eq!(read(Body::empty()).await, Ok(Bytes::new()));
-        assert_eq!(read(in_parts(&["01234", "56789"])).await, whole);
+        assert_eq!(read(in_parts(["01234", "56789"])).await, whole);
         let too_large = Err(BodyError::TooLarge);
         assert_eq!(read(Body::from("0123456789a")).await, too_large);
-        assert_eq!(read(in_parts(&["01234", "56789", "a"])).await, too_large);
-        assert_eq!(read(in_parts(&["0123456789a"])).await, too_large);
+        assert_eq!(read(in_parts(["01234", "56789", "a"])).await, too_large);
+        assert_eq!(read(in_parts(["0123456789a"])).await, too_large);
     }
 
     #[tokio::test]
     async fn skipping_has_the_same_limit() {
-        assert_eq!(reading().skip(in_parts(&["01234", "56789"])).await, Ok(()));
+        assert_eq!(reading().skip(in_parts(["01234", "56789"])).await, Ok(()));
         let too_large = Err(BodyError::TooLarge);
         assert_eq!(
-            reading().skip(in_parts(&["01234", "56789", "a"])).await,
+            reading().skip(in_parts(["01234", "56789", "a"])).await,
             too_large
         );
     }
@@ -245,6 +244,9 @@ mod tests {
         let first = reading.read(body(BYTES - 10_000)).await.unwrap();
         assert_eq!(reading.budget.used(), BYTES - 10_000);
         let over = reading.read(body(10_001)).await;
+        assert_eq!(over.unwrap_err(), BodyError::OverBudget);
+        let halves = ["x".repeat(5_000), "x".repeat(5_001)];
+        let over = reading.read(in_parts(halves)).await;
         assert_eq!(over.unwrap_err(), BodyError::OverBudget);
         reading.read(body(10_000)).await.unwrap();
         reading.read(body(UNCOUNTED_BYTES)).await.unwrap();

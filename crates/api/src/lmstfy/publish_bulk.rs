@@ -13,6 +13,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 use tidegate_core::NewJob;
 use tidegate_store::PUBLISH_JOBS_MAX;
+use tokio::sync::Semaphore;
 
 use super::attributes::Extras;
 use super::error::Refusal;
@@ -48,7 +49,7 @@ pub(super) async fn publish_bulk(app: Arc<App>, asked: Asked) -> Result<Response
         bytes,
         share: _share,
     } = app.bulk_body.read(body).await?;
-    let elements = parsed(&app, bytes).await?;
+    let elements = parsed(&app.parsers, &app.requests, bytes).await?;
     let extras = Extras::read(&head.headers)?;
     drop(head);
     let jobs: Vec<NewJob> = elements
@@ -70,13 +71,17 @@ pub(super) async fn publish_bulk(app: Arc<App>, asked: Asked) -> Result<Response
 }
 
 /// The elements of a body, however long that is. So many are parsed at a time that processors are left to others.
-async fn parsed(app: &App, body: Bytes) -> Result<Vec<Bytes>, Refusal> {
+async fn parsed(
+    parsers: &Semaphore,
+    limits: &RequestLimits,
+    body: Bytes,
+) -> Result<Vec<Bytes>, Refusal> {
     if body.len() <= PARSED_INLINE_BYTES {
-        return elements(&body, &app.requests);
+        return elements(&body, limits);
     }
     // The semaphore is never closed.
-    let _turn = app.parsers.acquire().await;
-    let limits = app.requests.clone();
+    let _turn = parsers.acquire().await;
+    let limits = limits.clone();
     let parsing = tokio::task::spawn_blocking(move || elements(&body, &limits));
     parsing.await.unwrap_or(Err(Refusal::Internal))
 }
@@ -143,6 +148,9 @@ impl<'de> Visitor<'de> for ElementsVisitor {
 
 #[cfg(test)]
 mod tests {
+    use std::pin::pin;
+
+    use futures_util::poll;
     use proptest::prelude::*;
 
     use super::*;
@@ -190,6 +198,24 @@ mod tests {
             texts(&long(RequestLimits::SHIPPED.job_bytes_max + 1)),
             Err(Refusal::JobTooLarge)
         );
+    }
+
+    #[tokio::test]
+    async fn a_large_body_is_not_parsed_on_a_thread_of_the_runtime() {
+        let parsers = Semaphore::new(1);
+        for (bytes, is_inline) in [
+            (PARSED_INLINE_BYTES, true),
+            (PARSED_INLINE_BYTES + 2, false),
+        ] {
+            let body = Bytes::from(format!("[{}1]", " ".repeat(bytes - 3)));
+            let mut parsing = pin!(parsed(&parsers, &RequestLimits::SHIPPED, body));
+            // The only thread of this runtime is the one that polls.
+            let at_once = poll!(&mut parsing);
+            assert_eq!(at_once.is_ready(), is_inline, "{bytes}");
+            if !is_inline {
+                assert_eq!(parsing.await, Ok(vec![Bytes::from_static(b"1")]));
+            }
+        }
     }
 
     /// A JSON value with spaces in any place.
