@@ -29,8 +29,8 @@
 //! **Several sources.** A source is a queue in one Redis deployment. A seat enters the lines of its
 //! sources one after the other, each time waiting for a round to find nothing there: that is the strict
 //! order of queues. Then it waits in all lines at once. If two of them deliver at the same moment the
-//! second delivery is given back. A line whose call fails or takes long is not waited for: the seat stays in it,
-//! and goes on to the next.
+//! second delivery is given back. A line is not waited for where the last call failed, or servers have been slow for
+//! long: the seat stays in it, and goes on to the next ([`slow`]).
 //!
 //! **Nothing is delivered into the void.** Every job on its way is in the hands of something that gives
 //! it back when dropped: the seat, then the [`Delivery`], then the body of the answer, until hyper has
@@ -49,6 +49,7 @@ mod retry;
 mod room;
 mod round;
 mod seat;
+mod slow;
 mod source;
 mod wake;
 
@@ -60,7 +61,7 @@ use metrics::Gauge;
 use tidegate_core::JobId;
 use tidegate_store::Claim;
 use tokio::runtime::Handle;
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -74,7 +75,8 @@ pub(crate) use room::{NoRoom, Room};
 use seat::News;
 pub(crate) use source::Source;
 
-/// A look that takes longer does not keep a consumer from the sources behind it: a server is in trouble.
+/// Looks at slow servers do not keep a consumer from the sources behind them for longer, nor jobs that it has taken
+/// from its client.
 const LOOK_IN_ORDER_MAX: Duration = Duration::from_millis(100);
 
 /// Nothing is known of the queues: calls for their lines failed. The reasons have been logged.
@@ -165,6 +167,7 @@ impl Waiters {
             return Ok(Some(delivery));
         }
         let first = delivery.source().clone();
+        let until = Instant::now() + LOOK_IN_ORDER_MAX;
         let behind = sources.iter().skip_while(|source| **source != first);
         for source in behind {
             let lanes = self.0.lanes_of(source);
@@ -177,7 +180,7 @@ impl Waiters {
                 let rest = Claim { count, ..claim };
                 let source = std::slice::from_ref(source);
                 let more = self.wait_for_first(source, rest, Duration::ZERO, parked);
-                match timeout(LOOK_IN_ORDER_MAX, more).await {
+                match timeout_at(until, more).await {
                     Ok(Ok(Some(more))) => delivery.append(more),
                     // What was taken is not given up because a later one could not be looked into.
                     Ok(Ok(None) | Err(RoundFailed)) => break,

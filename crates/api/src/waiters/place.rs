@@ -8,7 +8,8 @@ use tokio::time::{Instant, timeout_at};
 
 use super::line::Line;
 use super::seat::{News, Seat};
-use super::{Delivery, Inner, LOOK_IN_ORDER_MAX, RoundFailed, Source};
+use super::slow::SlowServers;
+use super::{Delivery, Inner, RoundFailed, Source};
 
 /// A consumer's place: its seat, and the lines that the seat is in. Dropping it gives everything up.
 pub(super) struct Place<'a> {
@@ -35,31 +36,36 @@ impl<'a> Place<'a> {
     }
 
     /// Looks into the sources one after the other, until jobs come: that is the strict order of queues. A look into
-    /// the last one is waited for until `deadline`, if there is one. A source whose last look failed, or that is on
-    /// a server that has just not answered, is not waited for; the seat stays in its line.
+    /// the last one is waited for until `deadline`, if there is one. The seat stays in the lines of sources that are
+    /// not waited for: the last look failed, or slow servers have had their time, see [`SlowServers`].
     pub(super) async fn look_in_order(
         &mut self,
         sources: &[Source],
         deadline: Option<Instant>,
     ) -> News {
-        let mut silent = Vec::new();
+        let mut slow = SlowServers::new();
         for (number, source) in sources.iter().enumerate() {
-            let is_waited_for = !self.is_failing(source) && !self.inner.is_on(source, &silent);
+            let is_waited_for = !self.is_failing(source) && !slow.are_over(self.inner, source);
             let Some(ticket) = self.enter(source) else {
                 return News::Closed;
             };
-            let now = Instant::now();
+            let tickets = [ticket];
             let is_last = number + 1 == sources.len();
-            let look_until = match deadline {
-                _ if !is_waited_for => now,
-                Some(deadline) if is_last => deadline,
-                _ => now + LOOK_IN_ORDER_MAX,
+            let looked = match deadline {
+                _ if !is_waited_for => self.seat.look(&tickets),
+                Some(deadline) if is_last => {
+                    let first_round = self.seat.news(&tickets);
+                    timeout_at(deadline, first_round).await.ok()
+                }
+                _ => {
+                    let first_round = self.seat.news(&tickets);
+                    slow.wait(self.inner, source, first_round).await
+                }
             };
-            match timeout_at(look_until, self.seat.news(&[ticket])).await {
-                Ok(News::NothingYet) if deadline.is_none() => self.leave(ticket),
-                Ok(News::NothingYet) => {}
-                Ok(news) => return news,
-                Err(_) => silent.extend(self.inner.busy_servers(source)),
+            match looked {
+                Some(News::NothingYet) if deadline.is_none() => self.leave(ticket),
+                Some(News::NothingYet) | None => {}
+                Some(news) => return news,
             }
         }
         News::NothingYet
