@@ -1,11 +1,11 @@
-//! Connections that were ended while nothing was sent over them.
+//! Connections that were ended, or fell silent, while nothing was sent over them, or short calls only.
 
 use std::time::{Duration, Instant};
 
 use tidegate_core::QueueKey;
 use tidegate_store::{Store, StoreConfig};
-use tidegate_testkit::{FaultProxy, redis, seed};
-use tokio::time::sleep;
+use tidegate_testkit::{FaultProxy, eventually, redis, seed};
+use tokio::time::{sleep, timeout};
 
 use crate::fixture::job;
 
@@ -49,4 +49,24 @@ async fn calls_after_an_idle_time_find_connections_that_were_closed() {
 #[tokio::test]
 async fn calls_after_an_idle_time_find_connections_that_fell_silent() {
     first_calls_succeed_after(FaultProxy::silence).await;
+}
+
+/// Calls of pumps about their leases have a limit of their own, which is shorter. A pump that had no other calls kept a silent
+/// connection, and no lease, for ever.
+#[tokio::test]
+async fn short_calls_leave_a_connection_on_which_nothing_is_answered() {
+    const SHORT: Duration = Duration::from_millis(200);
+    let redis = redis();
+    let proxy = FaultProxy::start(redis.address(), seed()).await;
+    let mut config = StoreConfig::new(format!("redis://{}", proxy.address()));
+    config.command_timeout = Duration::from_secs(2);
+    let store = Store::connect(&config).await.unwrap();
+    let queue = QueueKey::try_from("shop/orders").unwrap();
+    store.stats(&queue).await.unwrap();
+    proxy.silence();
+    let ask = async || timeout(SHORT, store.stats(&queue)).await;
+    assert!(ask().await.is_err());
+    eventually("a short call is answered", ANSWER_MAX, ask)
+        .await
+        .unwrap();
 }

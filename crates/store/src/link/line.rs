@@ -3,7 +3,7 @@
 //! | the connection | who notices |
 //! |---|---|
 //! | has ended | the client library; the next call connects again |
-//! | answers nothing | a call that times out while no other call is answered |
+//! | answers nothing | calls that are given up while no other call is answered |
 //! | was refused while it was set up (login, database, protocol) | the call that waited for it; a later call connects again |
 //! | was idle for some time | the next call, which sends `PING` first |
 //!
@@ -23,9 +23,12 @@ use tokio::sync::Mutex;
 use tokio::time::timeout;
 
 use super::server::Waits;
+use super::silence::Silence;
 
 /// The shortest time between a refused login and the next one.
 const LOGIN_PAUSE: Duration = Duration::from_millis(200);
+/// A call that waited for less is not the sign of anything: its client has left.
+const GIVEN_UP_MIN: Duration = Duration::from_millis(100);
 /// A connection that has been idle for so long is checked before it is used: servers (`timeout`), proxies and firewalls end
 /// such connections. Longer than the interval at which the topology of a cluster is read, so that a process without
 /// requests sends no checks.
@@ -39,6 +42,7 @@ pub(crate) struct Line {
     opened_at: Instant,
     /// When the last answer came, in µs since it was opened.
     heard_at_us: AtomicU64,
+    silence: Silence,
     /// When the last call ended, whether it was answered or not, or the connection was checked.
     used_at_us: AtomicU64,
     /// Calls that are not answered yet.
@@ -96,6 +100,7 @@ impl Line {
             current: ArcSwap::from_pointee(Current::new(connection)),
             opened_at: Instant::now(),
             heard_at_us: AtomicU64::new(0),
+            silence: Silence::default(),
             used_at_us: AtomicU64::new(0),
             pending: AtomicUsize::new(0),
             checking: Mutex::new(()),
@@ -214,12 +219,17 @@ impl Line {
         self.is_used();
     }
 
-    /// A call that began at this moment was given up. If no other call was answered since then, further ones go over a new
-    /// connection.
+    /// A call that began at this moment was given up. If calls have been given up for as long as a command may take, and
+    /// none was answered, further ones go over a new connection.
     fn unanswered(&self, since: Instant) {
-        let is_slow_only = self.heard_at_us.load(Ordering::Relaxed) > self.micros(since);
         let current = self.current.load_full();
-        if is_slow_only || current.made_at > since {
+        if current.made_at > since {
+            return;
+        }
+        let (began_us, now_us) = (self.micros(since), self.micros(Instant::now()));
+        let heard_us = self.heard_at_us.load(Ordering::Relaxed);
+        let silent_us = self.silence.given_up(began_us, now_us, heard_us);
+        if Duration::from_micros(silent_us) < self.waits.command {
             return;
         }
         tracing::warn!("redis answers nothing; further calls go over a new connection");
@@ -228,6 +238,7 @@ impl Line {
 
     /// Has further calls go over a new connection, unless that has happened already.
     fn replace(&self, current: &Arc<Current>) {
+        self.silence.over();
         match ConnectionManager::new_lazy_with_config(self.client.clone(), self.config.clone()) {
             Ok(connection) => {
                 let new = Arc::new(Current::new(connection));
@@ -289,7 +300,7 @@ impl Drop for Pending<'_> {
     fn drop(&mut self) {
         self.line.is_used();
         self.line.pending.fetch_sub(1, Ordering::Relaxed);
-        if self.since.elapsed() >= self.line.waits.command {
+        if self.since.elapsed() >= GIVEN_UP_MIN {
             self.line.unanswered(self.since);
         }
     }

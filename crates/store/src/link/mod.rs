@@ -19,6 +19,7 @@ mod route;
 mod sentinel;
 mod server;
 mod shares;
+mod silence;
 mod tls;
 
 use std::sync::Arc;
