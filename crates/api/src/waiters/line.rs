@@ -37,8 +37,8 @@ pub(super) struct Line {
 struct Lane {
     /// Seats with lower tickets have had a round in this lane that began after their arrival.
     tried_below: u64,
-    /// Seats with lower tickets were in line when the last call began, if it failed; 0 if it did not.
-    failed_below: u64,
+    /// The last call failed.
+    has_failed: bool,
     /// The last call was answered.
     is_answered: bool,
     /// Something happened that calls for another round.
@@ -65,19 +65,12 @@ impl Default for Lane {
     fn default() -> Self {
         Self {
             tried_below: 0,
-            failed_below: 0,
+            has_failed: false,
             is_answered: false,
             again: false,
             busy: false,
             reach: REACH_MIN,
         }
-    }
-}
-
-impl Lane {
-    /// The last call failed.
-    const fn has_failed(&self) -> bool {
-        self.failed_below > 0
     }
 }
 
@@ -122,12 +115,12 @@ impl Line {
     /// Has the lanes looked into again whose last call was answered. The others are retried at the pace of
     /// [`Self::retry`]. Whether a serve loop has to be started.
     pub(super) fn poll(&mut self) -> bool {
-        self.ring_lanes(|lane| !lane.has_failed())
+        self.ring_lanes(|lane| !lane.has_failed)
     }
 
     /// Has the lanes looked into again whose last call failed. Whether a serve loop has to be started.
     pub(super) fn retry(&mut self) -> bool {
-        self.ring_lanes(Lane::has_failed)
+        self.ring_lanes(|lane| lane.has_failed)
     }
 
     fn ring_lanes(&mut self, wanted: impl Fn(&Lane) -> bool) -> bool {
@@ -149,19 +142,19 @@ impl Line {
     /// Consumers wait, and the last call for one of the lanes failed. It is not yet being repeated.
     pub(super) fn needs_retry(&self) -> bool {
         let is_idle = |lane: &Lane| !lane.busy && !lane.again;
-        let mut failed = self.lanes.iter().filter(|lane| lane.has_failed());
+        let mut failed = self.lanes.iter().filter(|lane| lane.has_failed);
         !self.seats.is_empty() && failed.any(is_idle)
     }
 
     /// Whether the last call for this lane failed.
     pub(super) fn has_failed(&self, lane: u16) -> bool {
         let lane = self.lanes.get(usize::from(lane));
-        lane.is_some_and(Lane::has_failed)
+        lane.is_some_and(|lane| lane.has_failed)
     }
 
-    /// Whether the last call for one of the lanes failed.
-    pub(super) fn is_failing(&self) -> bool {
-        self.lanes.iter().any(Lane::has_failed)
+    /// Whether the last call for each of the lanes failed.
+    pub(super) fn has_failed_everywhere(&self) -> bool {
+        !self.lanes.is_empty() && self.lanes.iter().all(|lane| lane.has_failed)
     }
 
     /// Whether the last call for one of the lanes was answered: otherwise nothing is known of the queue.
@@ -248,7 +241,8 @@ impl Line {
         })
     }
 
-    /// Hands out what a round brought, `jobs` in the order of its claims. Answers what nobody took.
+    /// Hands out what a round brought, `jobs` in the order of its claims. Jobs for seats that were left meanwhile go to
+    /// others in line. Returns what nobody took.
     pub(super) fn hand_out(
         &mut self,
         source: &Source,
@@ -256,7 +250,7 @@ impl Line {
         jobs: Vec<Vec<Job>>,
         now_ms: u64,
     ) -> Vec<Haul> {
-        let mut surplus = Vec::new();
+        let mut left = Vec::new();
         let mut all_satisfied = true;
         for ((ticket, seat), jobs) in round.seats.into_iter().zip(jobs) {
             all_satisfied &= jobs.len() >= usize::from(seat.claim.count);
@@ -272,12 +266,14 @@ impl Line {
                 ttr_ms,
                 now_ms,
             }) {
-                surplus.push(haul);
+                left.push(haul);
             }
         }
+        let surplus = left.into_iter().filter_map(|haul| self.pass_on(haul));
+        let surplus = surplus.collect();
         if let Some(lane) = self.lanes.get_mut(usize::from(round.lane)) {
             lane.busy = false;
-            lane.failed_below = 0;
+            lane.has_failed = false;
             lane.is_answered = true;
             if all_satisfied {
                 // There may be more. Those who were not in this round will be in the next.
@@ -293,6 +289,31 @@ impl Line {
         surplus
     }
 
+    /// Gives jobs to other seats whose leases are of the same length. Returns what nobody took. Consumers of several
+    /// queues leave a line whose server takes long; if their jobs went back each time, such a queue would never be
+    /// consumed.
+    fn pass_on(&mut self, mut haul: Haul) -> Option<Haul> {
+        let is_fit = |seat: &Seat| {
+            seat.is_waiting() && seat.claim.ttr_ms.min(DURATION_MS_MAX) == haul.ttr_ms
+        };
+        let fit = self.seats.iter().filter(|(_, seat)| is_fit(seat));
+        let tickets: Vec<u64> = fit.map(|(ticket, _)| *ticket).collect();
+        for ticket in tickets {
+            let Some(seat) = self.seats.remove(&ticket) else {
+                continue;
+            };
+            let rest = haul.split_off(usize::from(seat.claim.count));
+            let Err(refused) = seat.put(haul) else {
+                haul = rest?;
+                continue;
+            };
+            haul = refused;
+            haul.jobs
+                .extend(rest.into_iter().flat_map(|rest| rest.jobs));
+        }
+        Some(haul)
+    }
+
     /// A call failed. It was for everyone who was in line when it began: one call for each of them would
     /// fail as well. They keep their seats.
     pub(super) fn fail(&mut self, round: &Round) {
@@ -300,7 +321,7 @@ impl Line {
             lane.busy = false;
             lane.is_answered = false;
             lane.tried_below = lane.tried_below.max(round.below);
-            lane.failed_below = lane.failed_below.max(round.below);
+            lane.has_failed = true;
         }
         self.tell();
     }
@@ -314,15 +335,17 @@ impl Line {
         self.serving = false;
     }
 
-    /// Notifies the seats for which all lanes have been tried in vain, and whether a call failed.
+    /// Notifies the seats for which all lanes have been tried in vain, and whether the last call for one failed. Lanes
+    /// that failed are not waited for beside others.
     fn tell(&mut self) {
-        let tried = self.lanes.iter().map(|lane| lane.tried_below);
-        let failed = self.lanes.iter().map(|lane| lane.failed_below);
-        let below = tried.min().unwrap_or(0);
-        let failed_below = failed.max().unwrap_or(0);
+        let has_failed = self.lanes.iter().any(|lane| lane.has_failed);
+        let only_failed = self.has_failed_everywhere();
+        let waited_for = |lane: &&Lane| only_failed || !lane.has_failed;
+        let waited_for = self.lanes.iter().filter(waited_for);
+        let below = waited_for.map(|lane| lane.tried_below).min().unwrap_or(0);
         if below > self.told_below {
             for (ticket, seat) in self.seats.range(self.told_below..below) {
-                seat.round_over(*ticket, *ticket < failed_below);
+                seat.round_over(*ticket, has_failed);
             }
             self.told_below = below;
         }

@@ -29,7 +29,7 @@
 //! **Several sources.** A source is a queue in one Redis deployment. A seat enters the lines of its
 //! sources one after the other, each time waiting for a round to find nothing there: that is the strict
 //! order of queues. Then it waits in all lines at once. If two of them deliver at the same moment the
-//! second delivery is given back. A line is not waited for where the last call failed, or servers have been slow for
+//! second delivery goes to somebody else in that line, or back. A line is not waited for where the last call failed, or servers have been slow for
 //! long: the seat stays in it, and goes on to the next ([`slow`]).
 //!
 //! **Nothing is delivered into the void.** Every job on its way is in the hands of something that gives
@@ -77,7 +77,7 @@ pub(crate) use source::Source;
 
 /// Looks at slow servers do not keep a consumer from the sources behind them for longer, nor jobs that it has taken
 /// from its client.
-const LOOK_IN_ORDER_MAX: Duration = Duration::from_millis(100);
+const LOOK_IN_ORDER_MAX: Duration = Duration::from_millis(250);
 
 /// Nothing is known of the queues: calls for their lines failed. The reasons have been logged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -207,7 +207,12 @@ impl Waiters {
             news => return place.leave_with(news),
         }
         if patience.is_zero() {
-            return match place.first_rounds().await {
+            // Sources that were slow are waited for only if nothing is known of any.
+            let looked = match place.is_informed {
+                true => place.seat.news(&[]).await,
+                false => place.first_rounds().await,
+            };
+            return match looked {
                 News::NothingYet if place.seat.has_failed_round() => Err(RoundFailed),
                 news => place.leave_with(news),
             };

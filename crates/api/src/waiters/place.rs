@@ -16,6 +16,8 @@ pub(super) struct Place<'a> {
     inner: &'a Arc<Inner>,
     pub(super) seat: Arc<Seat>,
     lines: Vec<(Source, u64)>,
+    /// A look in order was answered.
+    pub(super) is_informed: bool,
     waiting: Option<&'a Gauge>,
 }
 
@@ -31,6 +33,7 @@ impl<'a> Place<'a> {
             inner,
             seat: Arc::new(Seat::new(claim)),
             lines: Vec::with_capacity(1),
+            is_informed: false,
             waiting,
         }
     }
@@ -63,8 +66,13 @@ impl<'a> Place<'a> {
                 }
             };
             match looked {
-                Some(News::NothingYet) if deadline.is_none() => self.leave(ticket),
-                Some(News::NothingYet) | None => {}
+                Some(News::NothingYet) => {
+                    self.is_informed = true;
+                    if deadline.is_none() {
+                        self.leave(ticket);
+                    }
+                }
+                None => {}
                 Some(news) => return news,
             }
         }
@@ -117,10 +125,11 @@ impl<'a> Place<'a> {
         }
     }
 
-    /// Whether the last call for a lane of this source failed.
+    /// Whether the last call for each lane of this source failed.
     fn is_failing(&self, source: &Source) -> bool {
         let lines = self.inner.lock();
-        lines.by_source.get(source).is_some_and(Line::is_failing)
+        let line = lines.by_source.get(source);
+        line.is_some_and(Line::has_failed_everywhere)
     }
 
     /// Whether the last call for one of its lines was answered, or it is in none.

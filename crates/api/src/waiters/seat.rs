@@ -20,6 +20,19 @@ pub(super) struct Haul {
 }
 
 impl Haul {
+    /// Takes the jobs behind the first `count` away, if there are any.
+    pub(super) fn split_off(&mut self, count: usize) -> Option<Self> {
+        if self.jobs.len() <= count {
+            return None;
+        }
+        Some(Self {
+            source: self.source.clone(),
+            jobs: self.jobs.split_off(count),
+            ttr_ms: self.ttr_ms,
+            now_ms: self.now_ms,
+        })
+    }
+
     /// What it takes to give the jobs back.
     pub(super) fn slips(&self) -> Vec<(JobId, u32)> {
         self.jobs.iter().map(|job| (job.id, job.attempt)).collect()

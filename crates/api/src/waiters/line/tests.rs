@@ -156,6 +156,50 @@ fn jobs_for_a_seat_that_was_left_are_surplus() {
     assert_eq!(tested.at_seat(1), Some(vec![2]));
 }
 
+/// A consumer of several queues leaves the line of a slow server with a job of another one. If the job went back each
+/// time, that queue would never be consumed.
+#[test]
+fn jobs_for_a_seat_that_was_left_go_to_the_next_with_leases_of_the_same_length() {
+    let mut tested = Tested::new();
+    tested.enter(3);
+    let round = tested.line.next_round(1).unwrap();
+    tested.line.leave(0);
+    assert_eq!(tested.seats[0].leave(), None);
+    let claim = |count, ttr_ms| Claim { count, ttr_ms };
+    let seats = [claim(1, 4), claim(2, 3), claim(1, 3), claim(1, 3)].map(Seat::new);
+    tested.seats.extend(seats.map(Arc::new));
+    for number in 1..5 {
+        let seat = Arc::clone(&tested.seats[number]);
+        tested.line.enter(number as u64, seat);
+    }
+    assert_eq!(
+        tested.seats[2].leave(),
+        None,
+        "it has left, but not the line"
+    );
+    assert_eq!(tested.hand_out(round, &[3]), 1);
+    assert_eq!(tested.at_seat(1), None, "its lease has another length");
+    assert_eq!(tested.at_seat(3), Some(vec![0]));
+    assert_eq!(tested.at_seat(4), Some(vec![1]));
+}
+
+#[test]
+fn what_does_not_fit_one_seat_goes_to_the_next() {
+    let mut tested = Tested::new();
+    tested.enter(3);
+    let round = tested.line.next_round(1).unwrap();
+    tested.line.leave(0);
+    assert_eq!(tested.seats[0].leave(), None);
+    for (number, count) in [(1, 2), (2, 5)] {
+        let seat = Arc::new(Seat::new(Claim { count, ttr_ms: 3 }));
+        tested.seats.push(Arc::clone(&seat));
+        tested.line.enter(number, seat);
+    }
+    assert_eq!(tested.hand_out(round, &[3]), 0);
+    assert_eq!(tested.at_seat(1), Some(vec![0, 1]));
+    assert_eq!(tested.at_seat(2), Some(vec![2]));
+}
+
 #[test]
 fn a_seat_that_was_served_elsewhere_claims_nothing_more() {
     let mut tested = Tested::new();
@@ -408,4 +452,26 @@ fn a_lane_that_fails_is_reported_when_the_others_have_nothing() {
     assert_eq!(tested.at_seat(1), Some(vec![]));
     assert!(tested.seats[1].has_failed_round());
     assert!(tested.line.is_answered());
+    assert!(!tested.line.has_failed_everywhere());
+}
+
+/// The order of queues holds for the lanes that answer.
+#[test]
+fn a_lane_that_has_failed_is_not_waited_for_beside_others() {
+    let mut tested = Tested::new();
+    tested.enter(1);
+    let failed = tested.line.next_round(2).unwrap();
+    tested.line.fail(&failed);
+    lanes_tried(&mut tested, 2);
+    tested.enter(1);
+    let first = tested.line.next_round(2).unwrap();
+    let second = tested.line.next_round(2).unwrap();
+    let (failing, other) = match first.lane == failed.lane {
+        true => (first, second),
+        false => (second, first),
+    };
+    tested.hand_out(other, &[0, 0]);
+    assert_eq!(tested.at_seat(1), Some(vec![]));
+    assert!(tested.seats[1].has_failed_round(), "nothing is known of it");
+    tested.line.fail(&failing);
 }
