@@ -7,14 +7,14 @@
 //! the request, until the answer is written. There are two bounds: [`HELD_MAX`], and a request that begins to wait
 //! for something that may not come for a long time ends at once ([`HangUp::ends_request`]).
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Context;
 use std::time::Duration;
 
 use futures_util::task::AtomicWaker;
 use tokio::time::Instant;
 
-/// From the end of a request's header to the end of what the client sends, if that has only closed its half.
+/// From the last byte of a request to the end of what the client sends, if that has only closed its half.
 const EARLY: Duration = Duration::from_millis(100);
 /// The longest time for which a request goes on for a client that may have left.
 pub(crate) const HELD_MAX: Duration = Duration::from_secs(3);
@@ -25,9 +25,9 @@ pub struct HangUp(Arc<Shared>);
 
 #[derive(Debug, Default)]
 struct Shared {
-    /// When the header of the running request was complete; `None` if the end of the connection ends at once
-    /// what there is.
-    began_at: Mutex<Option<Instant>>,
+    /// When the last bytes of the running request came; `None` if the end of the connection ends at once what there
+    /// is.
+    received_at: Mutex<Option<Instant>>,
     task: AtomicWaker,
 }
 
@@ -43,6 +43,14 @@ impl HangUp {
         self.set(Some(Instant::now()));
     }
 
+    /// Bytes have come: more of the running request, if there is one.
+    pub(crate) fn received(&self) {
+        let mut received_at = self.lock();
+        if received_at.is_some() {
+            *received_at = Some(Instant::now());
+        }
+    }
+
     /// The connection waits for a request.
     pub(crate) fn request_ended(&self) {
         self.set(None);
@@ -51,19 +59,16 @@ impl HangUp {
     /// Whether an end at that moment is to be kept from the running request. The task is woken when that changes.
     pub(crate) fn is_held(&self, ended_at: Instant, context: &Context<'_>) -> bool {
         self.0.task.register(context.waker());
-        let began_at = *self
-            .0
-            .began_at
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        began_at.is_some_and(|began_at| ended_at.duration_since(began_at) <= EARLY)
+        let received_at = *self.lock();
+        received_at.is_some_and(|received_at| ended_at.duration_since(received_at) <= EARLY)
     }
 
-    fn set(&self, began_at: Option<Instant>) {
-        *self
-            .0
-            .began_at
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner) = began_at;
+    fn set(&self, received_at: Option<Instant>) {
+        *self.lock() = received_at;
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Instant>> {
+        let received_at = self.0.received_at.lock();
+        received_at.unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -14,8 +14,9 @@
 //! of a connection stays where it is when a wait ends; when it goes off, and the deadline of the running
 //! wait is later, it is set again. That is once in an idle timeout and not twice a request.
 //!
-//! **Header bytes.** What was read of headers that are not complete is bounded over all connections of a
-//! listener. Up to 8 KiB of each do not count: every connection has a buffer of that size.
+//! **Header bytes.** Headers are bounded over all connections of a listener, from their first byte until their request
+//! has been answered: that is how long they are kept. Up to 8 KiB of each do not count: every connection has a buffer
+//! of that size. Neither does what was read with the end of a header, the beginning of a body.
 
 use std::io;
 use std::pin::Pin;
@@ -31,6 +32,7 @@ use tokio_util::sync::CancellationToken;
 use crate::ListenLimits;
 use crate::budget::{ByteBudget, ByteShare};
 use crate::hang_up::HangUp;
+use crate::header_end::HeaderEnd;
 use crate::metrics::OVER_BUDGET;
 use crate::waiting::{WaitingConnections, WaitingEntry};
 
@@ -40,7 +42,7 @@ const UNCOUNTED_BYTES: usize = 8192;
 /// What a connection shares with the others of its listener.
 #[derive(Debug, Clone)]
 pub(crate) struct Shared {
-    /// For the headers that are not complete.
+    /// For the headers of requests that are not answered.
     pub(crate) header_budget: ByteBudget,
     /// Where a connection that waits for a request can be found and ended.
     pub(crate) waiting: Option<(WaitingConnections, CancellationToken)>,
@@ -51,8 +53,8 @@ pub(crate) struct Shared {
 pub(crate) struct Wait {
     /// Whether bytes have arrived since the running wait began.
     touched: AtomicBool,
-    /// Set while the running wait lasts.
-    header: Mutex<Option<Header>>,
+    /// That of the request that is waited for, or answered.
+    header: Mutex<Header>,
     shared: Shared,
     /// Goes off at the deadline of the running wait or before.
     sleep: Mutex<Option<Pin<Box<tokio::time::Sleep>>>>,
@@ -61,10 +63,11 @@ pub(crate) struct Wait {
     idle_timeout: Duration,
 }
 
-/// What was read of a header that is not complete.
+/// What was read of a header.
 #[derive(Debug, Default)]
 struct Header {
     bytes: usize,
+    end: HeaderEnd,
     share: Option<ByteShare>,
 }
 
@@ -90,19 +93,17 @@ impl Wait {
     ///
     /// # Errors
     /// They belong to a header, and there is no room for it.
-    pub(crate) fn received(&self, bytes: usize) -> io::Result<()> {
+    pub(crate) fn received(&self, bytes: &[u8]) -> io::Result<()> {
         // One connection is driven by one task: no ordering between threads is needed.
         self.touched.store(true, Ordering::Relaxed);
+        self.hang_up.received();
         self.count(bytes)
     }
 
     /// Counts what was read of a header. Bodies are counted by those who read them.
-    fn count(&self, bytes: usize) -> io::Result<()> {
+    fn count(&self, bytes: &[u8]) -> io::Result<()> {
         let mut header = self.header.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(header) = &mut *header else {
-            return Ok(());
-        };
-        header.bytes += bytes;
+        header.bytes += header.end.feed(bytes);
         let Some(counted) = header
             .bytes
             .checked_sub(UNCOUNTED_BYTES)
@@ -118,8 +119,9 @@ impl Wait {
         })
     }
 
-    fn set_header(&self, header: Option<Header>) {
-        *self.header.lock().unwrap_or_else(PoisonError::into_inner) = header;
+    /// The next request is waited for: the one before is answered.
+    fn next_header(&self) {
+        *self.header.lock().unwrap_or_else(PoisonError::into_inner) = Header::default();
     }
 
     fn poll_until(&self, deadline: Instant, context: &mut Context<'_>) -> Poll<()> {
@@ -144,7 +146,7 @@ pub(crate) struct HeadTimer(pub(crate) Arc<Wait>);
 impl Timer for HeadTimer {
     fn sleep(&self, _duration: Duration) -> Pin<Box<dyn Sleep>> {
         self.0.touched.store(false, Ordering::Relaxed);
-        self.0.set_header(Some(Header::default()));
+        self.0.next_header();
         self.0.hang_up.request_ended();
         let waiting = self.0.shared.waiting.as_ref();
         Box::pin(HeadSleep {
@@ -166,12 +168,6 @@ struct HeadSleep {
     in_header: bool,
     deadline: Instant,
     _entry: Option<WaitingEntry>,
-}
-
-impl Drop for HeadSleep {
-    fn drop(&mut self) {
-        self.wait.set_header(None);
-    }
 }
 
 impl Sleep for HeadSleep {}

@@ -18,6 +18,7 @@ mod budget;
 mod config;
 mod hang_up;
 mod head_timer;
+mod header_end;
 pub mod health;
 mod listen_limits;
 mod listener;

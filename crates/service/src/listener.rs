@@ -97,7 +97,7 @@ impl Listener {
         })
     }
 
-    /// Bounds what is kept of headers that are not complete, over all connections and beyond 8 KiB of each. A
+    /// Bounds what is kept of headers until their requests are answered, over all connections and beyond 8 KiB of each. A
     /// connection for which there is nothing left is closed.
     #[must_use]
     pub fn with_header_budget(mut self, budget: ByteBudget) -> Self {

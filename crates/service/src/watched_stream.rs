@@ -138,11 +138,11 @@ impl AsyncRead for WatchedStream {
     ) -> Poll<io::Result<()>> {
         let before = buffer.filled().len();
         ready!(Pin::new(&mut self.reader).poll_read(context, buffer))?;
-        let bytes = buffer.filled().len() - before;
-        if bytes == 0 && buffer.remaining() > 0 {
+        let read = &buffer.filled()[before..];
+        if read.is_empty() && buffer.remaining() > 0 {
             ready!(self.poll_end(context));
         } else {
-            self.wait.received(bytes)?;
+            self.wait.received(read)?;
         }
         Poll::Ready(Ok(()))
     }

@@ -101,7 +101,60 @@ async fn a_header_of_8_kib_is_served_while_longer_ones_take_all_that_there_is() 
     http.send(vec![b'x'; 8000]).await;
     http.send("\r\n\r\n").await;
     http.answer().await.unwrap().expect(200);
+    // What comes with a short header is no header.
+    let queue = stack.queue("q").await;
+    for _ in 0..50 {
+        queue.publish(vec![b'x'; 40_000]).id().await;
+    }
     drop(clients);
+    stack.finish().await;
+}
+
+#[tokio::test]
+async fn headers_count_until_their_requests_are_answered() {
+    const HEADERS_MAX: f64 = 1024.0 * 1024.0;
+    let config = "requests.in_flight_bytes_max = 8388608\nrequests.bulk_bytes_max = 65536\n\
+                  requests.job_bytes_max = 65536";
+    let stack = Stack::builder().pumps(0).api_config(config).start().await;
+    let api = stack.api(0);
+    let in_flight = async || {
+        let name = "tidegate_http_in_flight_bytes";
+        api.metric_where(name, "what=\"header\"").await
+    };
+    let mut clients = Vec::new();
+    let header = format!(
+        "GET /api/ns/q HTTP/1.1\r\nX-Long: {}\r\nContent-Length: 10\r\n\r\n",
+        "x".repeat(HEADER_BYTES)
+    );
+    for _ in 0..100 {
+        let mut http = RawHttp::connect(api.listen()).await;
+        http.send(header.as_str()).await;
+        clients.push(http);
+    }
+    eventually(
+        "there is no room for more",
+        SOON,
+        async || match in_flight().await {
+            bytes if bytes > HEADERS_MAX / 2.0 => Ok(()),
+            bytes => Err(bytes),
+        },
+    )
+    .await;
+    assert!(in_flight().await <= HEADERS_MAX);
+    for http in &mut clients {
+        // Those that were not closed are answered that their token is missing.
+        http.send("0123456789").await;
+        if let Some(answer) = http.answer().await {
+            answer.expect(401);
+        }
+    }
+    eventually("all is given back", SOON, async || {
+        match in_flight().await {
+            0.0 => Ok(()),
+            bytes => Err(bytes),
+        }
+    })
+    .await;
     stack.finish().await;
 }
 

@@ -38,6 +38,23 @@ async fn a_client_that_sends_no_more_gets_its_answer() {
     }
 }
 
+#[tokio::test]
+async fn a_client_that_sends_no_more_behind_a_slow_body_gets_its_answer() {
+    let fixture = Fixture::new().await;
+    let api = fixture.start(Program::Api, &["-sv"]).await;
+    for _ in 0..5 {
+        let mut http = RawHttp::connect(api.listen()).await;
+        http.send("PUT /api/ns/q HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\n")
+            .await;
+        for byte in ["a", "b", "c"] {
+            tokio::time::sleep(Duration::from_millis(150)).await;
+            http.send(byte).await;
+        }
+        http.end_of_requests().await;
+        http.answer().await.unwrap().expect(201);
+    }
+}
+
 /// It may have left, so a job must not be risked.
 #[tokio::test]
 async fn a_wait_for_a_job_ends_with_what_the_client_sends() {

@@ -51,8 +51,8 @@ pub struct RequestLimits {
     pub backlog_jobs_max: usize,
     /// Bytes of their bodies and attributes; up to 64 GiB.
     pub backlog_bytes_max: usize,
-    /// Bytes of requests that were received and are not answered yet: an eighth of it for headers that are not
-    /// complete, the rest for bodies.
+    /// Bytes of requests that were received and are not answered yet: an eighth of it for headers, the rest
+    /// for bodies.
     pub in_flight_bytes_max: usize,
     /// The longest time, apart from what the client takes: for its body, and while it waits for a job.
     #[serde(with = "humantime_serde")]
