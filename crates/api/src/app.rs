@@ -50,8 +50,8 @@ pub(crate) struct App {
     pub(crate) job_body: Reading,
     /// How the body of a bulk publish is read.
     pub(crate) bulk_body: Reading,
-    /// A permit for each large body that is being parsed.
-    pub(crate) parsers: Semaphore,
+    /// A permit for each large body that is being read or written as JSON.
+    pub(crate) large_bodies: Semaphore,
     /// What is counted of requests for no pool.
     pub(crate) nowhere: RequestFigures,
     /// How many queues of a pool are told apart in metrics.
@@ -103,7 +103,7 @@ impl App {
             readiness,
             job_body: reading(requests.job_bytes_max),
             bulk_body: reading(requests.bulk_bytes_max),
-            parsers: Semaphore::new(processors.saturating_sub(1).max(1)),
+            large_bodies: Semaphore::new(processors.saturating_sub(1).max(1)),
             requests,
             nowhere: RequestFigures::default(),
             names_max: config.metrics.queues_max,

@@ -1,12 +1,13 @@
 //! Who may use the admin port: names and passwords, over HTTP basic auth.
 //!
-//! After a failed login all logins wait for a second, from whatever address: it bounds what can be tried, however many
-//! connections and addresses are used, and costs those with the right password a second at most. A request without
-//! credentials is not a login: it is answered at once.
+//! Logins are checked one after the other, and the next one waits for a second after one that failed, from whatever
+//! address: a password a second can be tried, however many connections and addresses are used. [`WAITING_MAX`] logins
+//! wait, further ones are answered 429, so that they do not fill the port. A request without credentials is not a login:
+//! it is answered at once.
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
@@ -19,14 +20,17 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use subtle::ConstantTimeEq;
 use tidegate_service::Peer;
+use tokio::sync::{Mutex, Semaphore};
 use tokio::time::{Instant, sleep_until};
 
 use crate::config::Password;
 
 const CHALLENGE: &str = "Basic realm=\"Authorization Required\"";
 
-/// How long all logins wait after one that failed.
+/// How long the next login waits after one that failed.
 const FAILURE_DELAY: Duration = Duration::from_secs(1);
+/// Logins that wait for their turn.
+const WAITING_MAX: usize = 16;
 
 /// Name and password with a colon between them, as they come over the wire.
 type Credentials = Box<[u8]>;
@@ -37,8 +41,18 @@ pub(crate) struct Accounts(Arc<Inner>);
 
 struct Inner {
     credentials: ArcSwap<Vec<Credentials>>,
-    /// Logins wait until then.
-    delayed_until: Mutex<Option<Instant>>,
+    waiting: Semaphore,
+    /// Who has it checks a login. When the last one failed, if one did.
+    turn: Mutex<Option<Instant>>,
+}
+
+/// What becomes of a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Admission {
+    Admitted,
+    Refused,
+    /// Too many logins wait.
+    Crowded,
 }
 
 impl fmt::Debug for Accounts {
@@ -51,7 +65,8 @@ impl Accounts {
     pub(crate) fn new(accounts: &BTreeMap<String, Password>) -> Self {
         Self(Arc::new(Inner {
             credentials: ArcSwap::from_pointee(credentials(accounts)),
-            delayed_until: Mutex::default(),
+            waiting: Semaphore::new(WAITING_MAX),
+            turn: Mutex::default(),
         }))
     }
 
@@ -60,38 +75,31 @@ impl Accounts {
         self.0.credentials.store(Arc::new(credentials(accounts)));
     }
 
-    /// Whether a request may pass. Waits where a login has failed before.
-    async fn admit(&self, headers: &HeaderMap, peer: Option<Peer>) -> bool {
+    /// Whether a request may pass. Waits for its turn, and where the login before it has failed.
+    async fn admit(&self, headers: &HeaderMap, peer: Option<Peer>) -> Admission {
         if self.0.credentials.load().is_empty() {
-            return true;
+            return Admission::Admitted;
         }
         let Some(presented) = presented(headers) else {
-            return false;
+            return Admission::Refused;
         };
-        self.until_allowed().await;
-        if self.is_known(&presented) {
-            return true;
+        let Ok(_waiting) = self.0.waiting.try_acquire() else {
+            return Admission::Crowded;
+        };
+        let mut last_failed_at = self.0.turn.lock().await;
+        if let Some(failed_at) = *last_failed_at {
+            sleep_until(failed_at + FAILURE_DELAY).await;
         }
-        *self.lock() = Some(Instant::now() + FAILURE_DELAY);
+        if self.is_known(&presented) {
+            return Admission::Admitted;
+        }
+        *last_failed_at = Some(Instant::now());
         let account = self.account_of(&presented);
         let account = account.as_deref().unwrap_or("unknown");
         let peer = peer.map(|peer| peer.address.to_string());
         let peer = peer.unwrap_or_default();
         tracing::warn!(peer, account, "failed login at the admin port");
-        self.until_allowed().await;
-        false
-    }
-
-    async fn until_allowed(&self) {
-        let until = *self.lock();
-        if let Some(until) = until {
-            sleep_until(until).await;
-        }
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, Option<Instant>> {
-        let delayed_until = self.0.delayed_until.lock();
-        delayed_until.unwrap_or_else(PoisonError::into_inner)
+        Admission::Refused
     }
 
     fn is_known(&self, presented: &[u8]) -> bool {
@@ -136,11 +144,17 @@ pub(super) async fn guard(
     next: Next,
 ) -> Response<Body> {
     let peer = request.extensions().get::<Peer>().cloned();
-    if accounts.admit(request.headers(), peer).await {
-        return next.run(request).await;
+    match accounts.admit(request.headers(), peer).await {
+        Admission::Admitted => next.run(request).await,
+        Admission::Refused => {
+            let challenge = [(header::WWW_AUTHENTICATE, CHALLENGE)];
+            (StatusCode::UNAUTHORIZED, challenge).into_response()
+        }
+        Admission::Crowded => {
+            let after = [(header::RETRY_AFTER, "1")];
+            (StatusCode::TOO_MANY_REQUESTS, after).into_response()
+        }
     }
-    let challenge = [(header::WWW_AUTHENTICATE, CHALLENGE)];
-    (StatusCode::UNAUTHORIZED, challenge).into_response()
 }
 
 /// What came with a request.
@@ -165,7 +179,7 @@ mod tests {
     async fn admitted(accounts: &Accounts, value: &str) -> bool {
         let mut headers = HeaderMap::new();
         headers.insert(header::AUTHORIZATION, value.parse().unwrap());
-        accounts.admit(&headers, None).await
+        accounts.admit(&headers, None).await == Admission::Admitted
     }
 
     fn basic(text: &str) -> String {
@@ -176,7 +190,8 @@ mod tests {
     async fn nothing_and_nonsense_are_no_account() {
         let accounts = accounts();
         let before = Instant::now();
-        assert!(!accounts.admit(&HeaderMap::new(), None).await);
+        let nothing = HeaderMap::new();
+        assert_eq!(accounts.admit(&nothing, None).await, Admission::Refused);
         assert!(admitted(&accounts, &basic("ops:secret")).await);
         assert!(admitted(&accounts, &basic("ops:secret").replace("Basic", "basic")).await);
         assert_eq!(before.elapsed(), Duration::ZERO);
@@ -200,24 +215,49 @@ mod tests {
         }
         assert_eq!(format!("{accounts:?}"), "Accounts(1)");
         accounts.replace(&BTreeMap::new());
-        assert!(accounts.admit(&HeaderMap::new(), None).await);
+        assert_eq!(accounts.admit(&nothing, None).await, Admission::Admitted);
     }
 
-    /// A client that does not wait for its answer gains nothing: the next login waits, right or wrong.
     #[tokio::test(start_paused = true)]
-    async fn a_failed_login_delays_all_logins_by_a_second() {
+    async fn a_failed_login_delays_the_next_by_a_second() {
         let accounts = accounts();
         let began_at = Instant::now();
         assert!(admitted(&accounts, &basic("ops:secret")).await);
+        assert!(!admitted(&accounts, &basic("ops:wrong")).await);
         assert_eq!(began_at.elapsed(), Duration::ZERO);
-        let hurried = Duration::from_millis(1);
-        let wrong = basic("ops:wrong");
-        let left = tokio::time::timeout(hurried, admitted(&accounts, &wrong)).await;
-        assert!(left.is_err());
+        let nothing = HeaderMap::new();
+        assert_eq!(accounts.admit(&nothing, None).await, Admission::Refused);
+        assert_eq!(began_at.elapsed(), Duration::ZERO);
         assert!(admitted(&accounts, &basic("ops:secret")).await);
         assert_eq!(began_at.elapsed(), FAILURE_DELAY);
-        assert!(!accounts.admit(&HeaderMap::new(), None).await);
-        assert_eq!(began_at.elapsed(), FAILURE_DELAY);
+    }
+
+    /// Those that wait are not checked at the same moment, and a client that leaves gains nothing.
+    #[tokio::test(start_paused = true)]
+    async fn however_many_connections_there_are_one_password_a_second_is_tried() {
+        let accounts = accounts();
+        assert!(!admitted(&accounts, &basic("ops:wrong")).await);
+        let began_at = Instant::now();
+        let impatient = Duration::from_millis(1);
+        let secret = basic("ops:secret");
+        let left = tokio::time::timeout(impatient, admitted(&accounts, &secret)).await;
+        assert!(left.is_err());
+        let try_one = |number: usize| {
+            let (accounts, credentials) = (accounts.clone(), basic(&format!("ops:{number}")));
+            tokio::spawn(async move {
+                let mut headers = HeaderMap::new();
+                headers.insert(header::AUTHORIZATION, credentials.parse().unwrap());
+                accounts.admit(&headers, None).await
+            })
+        };
+        let tries: Vec<_> = (0..3 * WAITING_MAX).map(try_one).collect();
+        let mut crowded = 0;
+        for one in tries {
+            crowded += usize::from(one.await.unwrap() == Admission::Crowded);
+        }
+        assert_eq!(crowded, 2 * WAITING_MAX);
+        let seconds = u32::try_from(WAITING_MAX).unwrap();
+        assert_eq!(began_at.elapsed(), FAILURE_DELAY * seconds);
     }
 
     #[test]

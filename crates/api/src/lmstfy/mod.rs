@@ -10,6 +10,7 @@ pub(crate) mod error;
 pub mod fuzz;
 mod job_id;
 pub(crate) mod json;
+mod large;
 mod peek;
 mod publish;
 mod publish_bulk;

@@ -13,6 +13,7 @@ use serde::Serialize;
 use super::error::Refusal;
 use super::job_id::WireJobId;
 use super::json;
+use super::large::off_runtime;
 use super::request::Asked;
 use super::scope::QueueScope;
 use super::shown_job::ShownJob;
@@ -22,8 +23,10 @@ pub(super) async fn peek_queue(app: Arc<App>, asked: Asked) -> Result<Response<B
     let scope = QueueScope::open(&app, &asked).await?;
     let head = scope.pool.peek_ready(&scope.queue).await?;
     let head = head.ok_or(Refusal::QueueEmpty)?;
-    let shown = ShownJob::new(&scope.queue, &head.job, head.now_ms);
-    Ok(json::answer(StatusCode::OK, &shown))
+    let (bytes, queue) = (head.job.body.len(), scope.queue);
+    let show = move || json::line(&ShownJob::new(&queue, &head.job, head.now_ms));
+    let shown = off_runtime(&app.large_bodies, bytes, show).await?;
+    Ok(json::with_body(StatusCode::OK, shown.into()))
 }
 
 pub(super) async fn peek_job(app: Arc<App>, asked: Asked) -> Result<Response<Body>, Refusal> {
@@ -31,8 +34,10 @@ pub(super) async fn peek_job(app: Arc<App>, asked: Asked) -> Result<Response<Bod
     let asked = scope.job.ok_or(Refusal::JobNotFound)?;
     let found = scope.pool.peek_job(&scope.queue, asked.id).await?;
     let found = found.ok_or(Refusal::JobNotFound)?;
-    let shown = ShownJob::new(&scope.queue, &found.job, found.now_ms).without_tries();
-    Ok(json::answer(StatusCode::OK, &shown))
+    let (bytes, queue) = (found.job.body.len(), scope.queue);
+    let show = move || json::line(&ShownJob::new(&queue, &found.job, found.now_ms).without_tries());
+    let shown = off_runtime(&app.large_bodies, bytes, show).await?;
+    Ok(json::with_body(StatusCode::OK, shown.into()))
 }
 
 #[derive(Serialize)]

@@ -13,11 +13,11 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 use tidegate_core::NewJob;
 use tidegate_store::PUBLISH_JOBS_MAX;
-use tokio::sync::Semaphore;
 
 use super::attributes::Extras;
 use super::error::Refusal;
 use super::job_id::WireJobId;
+use super::large::off_runtime;
 use super::request::Asked;
 use super::scope::PublishScope;
 use super::stored_as::{self, StoredIds};
@@ -25,10 +25,6 @@ use super::terms::Terms;
 use crate::app::App;
 use crate::body::ReadBody;
 use crate::config::RequestLimits;
-
-/// A longer body is parsed on a thread for blocking work: it takes milliseconds for each MiB, in which a thread of
-/// the runtime would serve no request.
-const PARSED_INLINE_BYTES: usize = 1024 * 1024;
 
 #[derive(Serialize)]
 struct Published<'a> {
@@ -49,7 +45,9 @@ pub(super) async fn publish_bulk(app: Arc<App>, asked: Asked) -> Result<Response
         bytes,
         share: _share,
     } = app.bulk_body.read(body).await?;
-    let elements = parsed(&app.parsers, &app.requests, bytes).await?;
+    let (length, limits) = (bytes.len(), app.requests.clone());
+    let parse = move || elements(&bytes, &limits);
+    let elements = off_runtime(&app.large_bodies, length, parse).await??;
     let extras = Extras::read(&head.headers)?;
     drop(head);
     let jobs: Vec<NewJob> = elements
@@ -68,22 +66,6 @@ pub(super) async fn publish_bulk(app: Arc<App>, asked: Asked) -> Result<Response
     let answer = stored_as::answer(stored.durability, StoredIds::Many(&job_ids), &published)?;
     permit.keep();
     Ok(answer)
-}
-
-/// The elements of a body, however long that is. So many are parsed at a time that processors are left to others.
-async fn parsed(
-    parsers: &Semaphore,
-    limits: &RequestLimits,
-    body: Bytes,
-) -> Result<Vec<Bytes>, Refusal> {
-    if body.len() <= PARSED_INLINE_BYTES {
-        return elements(&body, limits);
-    }
-    // The semaphore is never closed.
-    let _turn = parsers.acquire().await;
-    let limits = limits.clone();
-    let parsing = tokio::task::spawn_blocking(move || elements(&body, &limits));
-    parsing.await.unwrap_or(Err(Refusal::Internal))
 }
 
 /// The texts of the elements of an array. They share the memory of the whole.
@@ -148,9 +130,6 @@ impl<'de> Visitor<'de> for ElementsVisitor {
 
 #[cfg(test)]
 mod tests {
-    use std::pin::pin;
-
-    use futures_util::poll;
     use proptest::prelude::*;
 
     use super::*;
@@ -198,24 +177,6 @@ mod tests {
             texts(&long(RequestLimits::SHIPPED.job_bytes_max + 1)),
             Err(Refusal::JobTooLarge)
         );
-    }
-
-    #[tokio::test]
-    async fn a_large_body_is_not_parsed_on_a_thread_of_the_runtime() {
-        let parsers = Semaphore::new(1);
-        for (bytes, is_inline) in [
-            (PARSED_INLINE_BYTES, true),
-            (PARSED_INLINE_BYTES + 2, false),
-        ] {
-            let body = Bytes::from(format!("[{}1]", " ".repeat(bytes - 3)));
-            let mut parsing = pin!(parsed(&parsers, &RequestLimits::SHIPPED, body));
-            // The only thread of this runtime is the one that polls.
-            let at_once = poll!(&mut parsing);
-            assert_eq!(at_once.is_ready(), is_inline, "{bytes}");
-            if !is_inline {
-                assert_eq!(parsing.await, Ok(vec![Bytes::from_static(b"1")]));
-            }
-        }
     }
 
     /// A JSON value with spaces in any place.

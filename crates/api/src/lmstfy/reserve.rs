@@ -10,6 +10,7 @@ use tokio::time::timeout_at;
 
 use super::error::Refusal;
 use super::json;
+use super::large::off_runtime;
 use super::query::Query;
 use super::request::Asked;
 use super::scope::ConsumeScope;
@@ -82,7 +83,10 @@ pub(super) async fn reserve(app: Arc<App>, asked: Asked) -> Result<Response<Body
     };
     let delivery = waited.map_err(|_| Refusal::Internal)??;
     let delivery = delivery.ok_or(Refusal::NoJob)?;
-    let shown = show(&delivery, claim.count > 1);
+    let (bytes, list) = (delivery.body_bytes(), claim.count > 1);
+    // If the client goes meanwhile the jobs are given back with the delivery.
+    let showing = move || (show(&delivery, list), delivery);
+    let (shown, delivery) = off_runtime(&app.large_bodies, bytes, showing).await?;
     scope.permit.keep();
     Ok(json::with_body(StatusCode::OK, delivery.into_body(shown)))
 }

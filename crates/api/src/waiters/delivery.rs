@@ -77,6 +77,11 @@ impl Delivery {
         self.parts.iter().map(|part| part.jobs.len()).sum()
     }
 
+    /// The length of their bodies together.
+    pub(crate) fn body_bytes(&self) -> usize {
+        self.jobs().map(|reserved| reserved.job.body.len()).sum()
+    }
+
     /// The jobs, in the order in which they were reserved.
     pub(crate) fn jobs(&self) -> impl Iterator<Item = ReservedJob<'_>> {
         self.parts.iter().flat_map(|part| {
