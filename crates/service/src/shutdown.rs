@@ -53,6 +53,7 @@ pub fn stop_on_signals(drain_delay: Duration) -> io::Result<Stop> {
 async fn wind_up(signals: &mut StopSignals, stop: &Stop, drain_delay: Duration) {
     let signal = signals.next().await;
     stop.asked.cancel();
+    // Blocks for a moment. Signals that come meanwhile are kept.
     systemd::stopping();
     if drain_delay.is_zero() {
         tracing::info!(signal, "stopping");

@@ -1,12 +1,16 @@
 //! What a service manager is told over its socket.
 
 use std::fs::File;
+use std::io::ErrorKind;
 use std::os::unix::net::UnixDatagram;
 use std::process::{Child, Command};
 
 use tidegate_testkit::{Program, eventually};
 
-use crate::fixture::{Fixture, LIMIT};
+use crate::fixture::{Fixture, LIMIT, ask, until_said};
+
+/// A message that is no state of a daemon.
+const FILLING: &str = "filling";
 
 /// The socket of a service manager.
 struct Manager {
@@ -21,6 +25,30 @@ impl Manager {
         let socket = UnixDatagram::bind(&path).unwrap();
         socket.set_nonblocking(true).unwrap();
         Self { socket, path }
+    }
+
+    /// The same, with no room for another message.
+    fn stalled(fixture: &Fixture) -> Self {
+        let manager = Self::new(fixture);
+        let sender = UnixDatagram::unbound().unwrap();
+        sender.set_nonblocking(true).unwrap();
+        loop {
+            match sender.send_to(FILLING.as_bytes(), &manager.path) {
+                Ok(_) => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return manager,
+                Err(error) => panic!("the socket cannot be filled: {error}"),
+            }
+        }
+    }
+
+    /// The next message that is neither a sign of life nor what has filled the socket.
+    async fn told_of_state(&self) -> String {
+        loop {
+            let told = self.told().await;
+            if told != FILLING && told != "WATCHDOG=1\n" {
+                return told;
+            }
+        }
     }
 
     /// The next message.
@@ -104,5 +132,56 @@ async fn signs_of_life_come_when_they_are_asked_for() {
         for _ in 0..5 {
             assert_eq!(manager.told().await, "WATCHDOG=1\n");
         }
+    }
+}
+
+#[tokio::test]
+async fn one_that_does_not_read_holds_up_neither_the_work_nor_a_reload_nor_a_stop() {
+    let fixture = Fixture::new().await;
+    for program in [Program::Api, Program::Pumpd] {
+        let manager = Manager::stalled(&fixture);
+        let environment = [
+            ("NOTIFY_SOCKET", manager.path.as_str()),
+            ("WATCHDOG_USEC", "20000"),
+        ];
+        let flags: &[&str] = match program {
+            Program::Api => &["-sv"],
+            Program::Pumpd => &[],
+        };
+        let daemon = fixture.start_with(program, flags, &environment).await;
+        eventually("it is ready", LIMIT, async || {
+            let answer = ask(daemon.admin(), "GET", "/readyz", &[]).await;
+            (answer.status == 200).then_some(()).ok_or(answer.text())
+        })
+        .await;
+        if program == Program::Api {
+            let listen = daemon.listen();
+            ask(listen, "PUT", "/api/ns/q", &[]).await.expect(201);
+        }
+        daemon.hang_up();
+        until_said(&daemon, "settings are read again").await;
+        assert_eq!(daemon.stop(LIMIT).await.code(), Some(0));
+    }
+}
+
+#[tokio::test]
+async fn one_that_reads_again_is_told_all_states_in_their_order() {
+    let fixture = Fixture::new().await;
+    for program in [Program::Api, Program::Pumpd] {
+        let manager = Manager::stalled(&fixture);
+        let environment = [
+            ("NOTIFY_SOCKET", manager.path.as_str()),
+            ("WATCHDOG_USEC", "20000"),
+        ];
+        let daemon = fixture.start_with(program, &[], &environment).await;
+        daemon.hang_up();
+        until_said(&daemon, "settings are read again").await;
+        assert_eq!(manager.told_of_state().await, "READY=1\n");
+        let told = manager.told_of_state().await;
+        assert!(told.starts_with("RELOADING=1\n"), "{told}");
+        assert_eq!(manager.told_of_state().await, "READY=1\n");
+        daemon.terminate();
+        assert_eq!(manager.told_of_state().await, "STOPPING=1\n");
+        assert_eq!(daemon.wait(LIMIT).await.code(), Some(0));
     }
 }
