@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use ::metrics::{describe_gauge, gauge};
 use tidegate_launch::{Process, redis_check};
-use tidegate_service::{ByteBudget, Drained, ListenLimits, Listener, metrics, routed};
+use tidegate_service::{ByteBudget, Drained, ListenLimits, Listener, TooFewFiles, metrics, routed};
 use tidegate_store::{ConnectError, PoolError, Store};
 use tokio::time::{Duration, Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
@@ -17,7 +17,7 @@ use crate::app::App;
 use crate::config::{Config, DEFAULT_POOL};
 use crate::front;
 use crate::metrics::{describe, histograms, page};
-use crate::open_files::{self, TooFewFiles};
+use crate::open_files::files_needed;
 use crate::revocation::follow_tokens;
 
 /// Whoever looks at the admin port while the daemon stops has this much longer.
@@ -64,7 +64,7 @@ pub async fn run(config: Config, process: Process) -> Result<(), StartError> {
         IN_FLIGHT,
         "Size of incomplete headers and of bodies of requests in flight, as far as they count for requests.in_flight_bytes_max, in bytes."
     );
-    let limits = open_files::limits(&config)?;
+    let limits = files_needed(&config).obtain()?;
     let connecting = Store::connect_pools(&config.pool, config.connect_patience);
     let Some(stores) = stop.asked.run_until_cancelled(connecting).await else {
         return Ok(());

@@ -5,13 +5,14 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use tidegate_launch::{Process, redis_check};
-use tidegate_service::{ListenLimits, Listener, admin_router, metrics, routed};
+use tidegate_service::{ListenLimits, Listener, TooFewFiles, admin_router, metrics, routed};
 use tidegate_store::{PoolError, Store};
 use tokio_util::sync::CancellationToken;
 
 use crate::config::Config;
 use crate::measures::{HISTOGRAMS, describe};
 use crate::membership::Membership;
+use crate::open_files::files_needed;
 use crate::pump;
 
 /// How long a scrape may take when the daemon stops.
@@ -28,6 +29,9 @@ pub enum StartError {
         /// What the system said.
         source: io::Error,
     },
+    /// There are not enough open files.
+    #[error(transparent)]
+    Files(#[from] TooFewFiles),
     /// Metrics cannot be recorded.
     #[error("metrics: {0}")]
     Metrics(String),
@@ -46,7 +50,8 @@ pub async fn run(config: Config, process: Process) -> Result<(), StartError> {
     describe();
     let address = config.admin_listen;
     let listen_error = |source| StartError::Listen { address, source };
-    let listener = Listener::bind("admin", address, ListenLimits::default());
+    let limits = files_needed(&config, &ListenLimits::default()).obtain()?;
+    let listener = Listener::bind("admin", address, limits);
     let listener = listener.await.map_err(listen_error)?.displacing_waiting();
     let admin = listener.local_addr().map_err(listen_error)?;
     let stop = process.stop.clone();

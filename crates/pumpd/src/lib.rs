@@ -25,6 +25,7 @@ mod daemon;
 mod keeper;
 mod measures;
 mod membership;
+mod open_files;
 mod pump;
 mod reach;
 mod roster;

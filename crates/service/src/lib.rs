@@ -3,7 +3,7 @@
 //! * [`load`] layers settings: built-in defaults, files, the environment, flags.
 //! * [`logs`] and [`metrics`] are set up once per process.
 //! * [`PidFile`] and [`systemd`] are for those who start and signal it.
-//! * [`raise_open_files`] makes room for connections, [`ListenLimits::within`] limits them to it.
+//! * [`FilesNeeded`] makes room for connections, and limits them to it.
 //! * [`ByteBudget`] bounds what clients have sent and is not answered yet.
 //! * [`Listener`] serves HTTP with the bounds that strangers call for, and drains.
 //! * [`admin_router`] is the part of the admin port that is the same everywhere.
@@ -46,6 +46,6 @@ pub use health::{Check, Readiness};
 pub use listen_limits::ListenLimits;
 pub use listener::{Drained, Listener, Peer};
 pub use logs::{LogConfig, LogError, LogFormat, Logs};
-pub use open_files::{open_files_max, raise_open_files};
+pub use open_files::{FilesNeeded, OPEN_FILES_OF_A_PROCESS, TooFewFiles};
 pub use pid_file::{PidFile, PidFileError};
 pub use shutdown::{Stop, stop_on_signals};

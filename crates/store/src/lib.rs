@@ -50,7 +50,7 @@ pub use error::{StoreError, Unavailable};
 pub use lanes::{LaneRows, Lanes};
 pub use limits::{LimitCreated, LimitHolder, LimitSide, Limits, RateLimit, Unit, UnitTaken};
 pub use measures::{HISTOGRAMS, describe_metrics};
-pub use pools::PoolError;
+pub use pools::{OPEN_FILES_OF_A_STORE, PoolError};
 pub use server_check::Refusal;
 pub use server_figures::ServerFigures;
 pub use server_times::ServerTime;

@@ -6,6 +6,10 @@ use std::time::Duration;
 use crate::server_check::info;
 use crate::{ConnectError, Store, StoreConfig, StoreError};
 
+/// The most connections to one Redis deployment: up to 3 for each primary, up to 4 for each durability, sentinels,
+/// and those that are made before old ones are closed. On a cluster this suffices for some 16 primaries.
+pub const OPEN_FILES_OF_A_STORE: u64 = 128;
+
 /// Why one of several stores cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[error("pool {pool}: {source}")]

@@ -1,11 +1,16 @@
 //! A limit of open files that is lower than the settings ask for.
 
+use std::fs::File;
 use std::process::Command;
+use std::time::Duration;
 
 use redis::ConnectionLike;
 use tidegate_testkit::{Program, RawHttp, eventually};
+use tokio::net::TcpStream;
+use tokio::time::sleep;
 
-use crate::fixture::{Fixture, LIMIT, ask};
+use crate::fixture::{Fixture, LIMIT, ask, until_written};
+use crate::service_manager::Running;
 use crate::spawned::Spawned;
 
 const FILES: usize = 600;
@@ -75,4 +80,60 @@ fn a_limit_that_leaves_nothing_for_clients_is_refused() {
     let log = String::from_utf8_lossy(&ended.stderr).into_owned();
     assert_eq!(ended.status.code(), Some(1), "{log}");
     assert!(log.contains("the limit of open files is 400"), "{log}");
+}
+
+const PUMP_FILES: u64 = 256;
+/// More than files, and no more than the system's queue of the port takes.
+const SILENT_CLIENTS: usize = 350;
+
+#[tokio::test]
+async fn clients_of_the_admin_port_leave_a_pump_files_for_redis() {
+    let fixture = Fixture::new().await;
+    let pump = fixture.start(Program::Pumpd, &[]).await;
+    pump.set_files_max(Some(PUMP_FILES));
+    pump.restart().await;
+    let mut clients = Vec::new();
+    for _ in 0..SILENT_CLIENTS {
+        clients.push(TcpStream::connect(pump.admin()).await.unwrap());
+    }
+    let mut redis = redis::Client::open(fixture.redis.url()).unwrap();
+    // Whatever it opens before clients take the files of closed connections is closed again.
+    for _ in 0..5 {
+        for kind in ["normal", "pubsub"] {
+            let mut kill = redis::cmd("CLIENT");
+            redis
+                .req_command(kill.arg("KILL").arg("TYPE").arg(kind))
+                .unwrap();
+        }
+        sleep(Duration::from_millis(200)).await;
+    }
+    let api = fixture.start(Program::Api, &["-sv"]).await;
+    let (delayed, consumed) = ("/api/ns/q?delay=1", "/api/ns/q?timeout=20");
+    ask(api.listen(), "PUT", delayed, &[]).await.expect(201);
+    ask(api.listen(), "GET", consumed, &[]).await.expect(200);
+    ask(pump.admin(), "GET", "/healthz", &[]).await.expect(200);
+    assert!(pump.log().contains("connections_max is lowered"));
+    drop(clients);
+}
+
+#[tokio::test]
+async fn the_soft_limit_of_a_pump_is_raised_to_the_hard_one() {
+    let fixture = Fixture::new().await;
+    let mut command = Command::new("sh");
+    command.args([
+        "-c",
+        "ulimit -Sn 256 && ulimit -Hn 700 && exec \"$0\" \"$@\"",
+    ]);
+    command.arg(Program::Pumpd.path());
+    command.args(["--redis", &fixture.redis.url()]);
+    command.args(["--admin-listen", "127.0.0.1:0"]);
+    let log = File::create(fixture.path("log")).unwrap();
+    let running = Running(command.stderr(log).spawn().unwrap());
+    until_written(&fixture.path("log"), " ready ").await;
+    let limits = std::fs::read_to_string(format!("/proc/{}/limits", running.0.id())).unwrap();
+    let line = limits
+        .lines()
+        .find(|line| line.starts_with("Max open files"));
+    let soft = line.unwrap().split_whitespace().nth(3).unwrap();
+    assert_eq!(soft, "700");
 }
