@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tidegate_service::{
-    Check, Logs, Readiness, Stop, Values, logs::set_access_log, stop_on_signals, systemd,
+    Check, Logs, Readiness, Stop, Values, ignore_file_size_signal, logs::set_access_log,
+    stop_on_signals, systemd,
 };
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::{AbortHandle, spawn_blocking};
@@ -37,8 +38,9 @@ pub(crate) struct ReloadSignals {
 }
 
 impl ReloadSignals {
-    /// From now on these signals do not end the process. To be called inside a runtime.
+    /// From now on these signals do not end the process, and neither does SIGXFSZ. To be called inside a runtime.
     pub(crate) fn new() -> io::Result<Self> {
+        ignore_file_size_signal()?;
         Ok(Self {
             hang_up: signal(SignalKind::hangup())?,
             user: signal(SignalKind::user_defined1())?,

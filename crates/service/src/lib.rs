@@ -8,7 +8,8 @@
 //! * [`Listener`] serves HTTP with the bounds that strangers call for, and drains.
 //! * [`admin_router`] is the part of the admin port that is the same everywhere.
 //! * [`health`] answers whether it serves, and whether it is ready.
-//! * [`stop_on_signals`] turns SIGTERM and SIGINT into tokens that are passed around.
+//! * [`stop_on_signals`] turns SIGTERM and SIGINT into tokens that are passed around; [`ignore_file_size_signal`] keeps
+//!   SIGXFSZ from ending the process.
 //!
 //! Nothing here knows jobs or Redis.
 
@@ -48,4 +49,4 @@ pub use listener::{Drained, Listener, Peer};
 pub use logs::{LogConfig, LogError, LogFormat, Logs};
 pub use open_files::{FilesNeeded, OPEN_FILES_OF_A_PROCESS, TooFewFiles};
 pub use pid_file::{PidFile, PidFileError};
-pub use shutdown::{Stop, stop_on_signals};
+pub use shutdown::{Stop, ignore_file_size_signal, stop_on_signals};

@@ -1,4 +1,4 @@
-//! The end of a process that is asked for by a signal.
+//! Signals: those that ask for the end of the process, and one that must not end it.
 
 use std::io;
 use std::thread;
@@ -63,6 +63,17 @@ async fn wind_up(signals: &mut StopSignals, stop: &Stop, drain_delay: Duration) 
         tracing::info!("stopping");
     }
     stop.begun.cancel();
+}
+
+/// From now on a write beyond the limit on the size of files fails, and its signal, SIGXFSZ, does not end the
+/// process. To be called inside a runtime.
+///
+/// # Errors
+/// The signal handler cannot be set up.
+pub fn ignore_file_size_signal() -> io::Result<()> {
+    let kind = SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw());
+    // The handler stays when this is dropped.
+    signal(kind).map(drop)
 }
 
 struct StopSignals {

@@ -6,6 +6,7 @@
 
 mod audit;
 mod fixture;
+mod full_log_files;
 mod half_closed;
 mod health;
 mod lmstfy_file;
