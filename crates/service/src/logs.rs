@@ -7,7 +7,7 @@
 //!
 //! Each output has a bounded queue and a thread that writes it: a disk that is full or does not answer, and a
 //! reader of standard error that has stopped, cost log lines and never a request. Lost lines are counted, and
-//! reported in the log itself once it is written again. Panics are logged in the same way. Files are opened
+//! reported in the log itself, at any level, once it is written again. Panics are logged in the same way. Files are opened
 //! again when they were moved away; see [`Logs::reopen`].
 
 mod escape;
@@ -30,7 +30,7 @@ use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::{SubscriberInitExt, TryInitError};
 use tracing_subscriber::{EnvFilter, Layer, Registry, fmt, reload};
 
-use output::Output;
+use output::{Output, REPORT};
 pub(crate) use queue::lines_lost;
 
 /// The longest wait for lines that are still to be written when the process ends.
@@ -248,7 +248,7 @@ fn access_filter<S>() -> impl tracing_subscriber::layer::Filter<S> {
         })
 }
 
-/// A filter. One word that is no level would be taken for a part of the program that is logged in all
+/// A filter, which lets reports of lost lines pass in any case. One word that is no level would be taken for a part of the program that is logged in all
 /// detail, which nobody means.
 fn level_filter(level: &str) -> Result<EnvFilter, LogError> {
     let is_level = |word: &str| !word.is_empty() && word.parse::<LevelFilter>().is_ok();
@@ -257,7 +257,8 @@ fn level_filter(level: &str) -> Result<EnvFilter, LogError> {
     if let Some(word) = words.into_iter().find(|word| !is_known(word)) {
         return Err(LogError::NoLevel(word.to_owned()));
     }
-    Ok(EnvFilter::try_new(level)?)
+    let filter = EnvFilter::try_new(level)?;
+    Ok(filter.add_directive(format!("{REPORT}=warn").parse()?))
 }
 
 fn lines<S>(config: &LogConfig, output: BoxMakeWriter) -> Box<dyn Layer<S> + Send + Sync>

@@ -4,7 +4,7 @@
 use std::fs;
 
 use rustix::process::{Pid, Resource, Rlimit, prlimit};
-use tidegate_testkit::{Daemon, Program, eventually};
+use tidegate_testkit::{Daemon, Program, RawHttp, eventually};
 
 use crate::fixture::{Fixture, LIMIT, until_written};
 
@@ -49,4 +49,56 @@ async fn a_limit_on_the_size_of_files_ends_no_daemon() {
         assert_eq!(daemon.stop(LIMIT).await.code(), Some(0));
         fs::remove_file(&log).unwrap();
     }
+}
+
+/// The limit cuts a line of the access log into two parts. Whatever the level, the log says how many are lost.
+#[tokio::test]
+async fn a_line_that_was_written_in_part_costs_no_other_line_and_is_counted() {
+    let fixture = Fixture::new().await;
+    let [flag, file] = flags(&fixture, "access = true\n");
+    let given = [&flag, &file, "--log-format", "json", "--log-level", "error"];
+    let api = fixture.start(Program::Api, &given).await;
+    let log = fixture.path("logs/access.log");
+    let mut http = RawHttp::connect(api.listen()).await;
+    let mut ask = async |from: usize, to: usize| {
+        for number in from..to {
+            let target = format!("/healthz?number={number}");
+            http.request("GET", &target, &[], b"").await;
+            http.answer().await.unwrap().expect(200);
+        }
+    };
+    ask(0, 1).await;
+    let first = until_written(&log, "number=0\"").await;
+    // Some lines and a half.
+    let room = first.len() as u64 * 7 / 2;
+    limit_files(&api, Some(first.len() as u64 + room));
+    ask(1, 20).await;
+    let full = async || {
+        let length = fs::metadata(&log).unwrap().len();
+        (length == first.len() as u64 + room)
+            .then_some(())
+            .ok_or(length)
+    };
+    eventually("the file is full", LIMIT, full).await;
+    // Three lines fit, and the half of one more.
+    let lost = async || {
+        let lost = api.metric(LOST).await;
+        (lost >= 16.0).then_some(()).ok_or(lost)
+    };
+    eventually("lines are lost", LIMIT, lost).await;
+    limit_files(&api, None);
+    ask(20, 25).await;
+    let written = until_written(&log, "number=24\"").await;
+    let is_whole = |line: &&str| serde_json::from_str::<serde_json::Value>(line).is_ok();
+    let whole = written.lines().filter(is_whole).count();
+    let lost = api.metric(LOST).await;
+    assert_eq!(whole as f64 + lost, 25.0, "{lost} lost: {written}");
+    for number in 20..25 {
+        let name = format!("number={number}\"");
+        let line = written.lines().find(|line| line.contains(&name));
+        assert!(is_whole(&line.unwrap()), "{written}");
+    }
+    let said = until_written(&fixture.path("logs/error.log"), "log lines were lost").await;
+    assert!(said.contains(&format!("\"lines\":{lost}")), "{said}");
+    assert_eq!(api.stop(LIMIT).await.code(), Some(0));
 }

@@ -3,8 +3,9 @@
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::AsFd;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -16,6 +17,8 @@ use super::queue::{LineWriter, Queue};
 const STANDARD_ERROR: &str = "standard error";
 /// Of files that are created; the umask may take from it. Names of queues are not for everybody.
 const FILE_MODE: u32 = 0o640;
+/// The target of reports of lost lines, which are written at every level.
+pub(super) const REPORT: &str = "log_lines_lost";
 /// Standard error may be a pipe that does not block, and that is full.
 const FULL_PIPE_PAUSE: Duration = Duration::from_millis(10);
 
@@ -29,7 +32,7 @@ pub(super) struct Output {
 impl Output {
     /// Opens a file for appending. The first write that fails is reported to `errors`.
     pub(super) fn file(path: PathBuf, errors: LineWriter) -> Result<Self, LogError> {
-        let file = append(&path).map_err(failed(&path))?;
+        let file = LogFile::append(&path).map_err(failed(&path))?;
         Self::start(path, file, Some(errors))
     }
 
@@ -37,11 +40,11 @@ impl Output {
     pub(super) fn standard_error() -> Result<Self, LogError> {
         let path = PathBuf::from(STANDARD_ERROR);
         let copy = io::stderr().as_fd().try_clone_to_owned();
-        let file = copy.map_err(failed(&path))?.into();
-        Self::start(path, file, None)
+        let file = File::from(copy.map_err(failed(&path))?);
+        Self::start(path, LogFile::from(file), None)
     }
 
-    fn start(path: PathBuf, file: File, errors: Option<LineWriter>) -> Result<Self, LogError> {
+    fn start(path: PathBuf, file: LogFile, errors: Option<LineWriter>) -> Result<Self, LogError> {
         let file = Arc::new(OpenFile(Mutex::new(Arc::new(file))));
         let queue = Arc::new(Queue::default());
         let writing = Writing {
@@ -62,7 +65,7 @@ impl Output {
 
     /// Opens the file of this name again. If that fails the open one stays in use.
     pub(super) fn reopen(&self) -> Result<(), LogError> {
-        let fresh = append(&self.path).map_err(failed(&self.path))?;
+        let fresh = LogFile::append(&self.path).map_err(failed(&self.path))?;
         self.file.replace(fresh);
         Ok(())
     }
@@ -73,11 +76,6 @@ impl Output {
     }
 }
 
-fn append(path: &Path) -> io::Result<File> {
-    let options = &mut File::options();
-    options.create(true).append(true).mode(FILE_MODE).open(path)
-}
-
 fn failed(path: &Path) -> impl Fn(io::Error) -> LogError {
     let path = path.to_owned();
     move |source| LogError::File {
@@ -86,15 +84,69 @@ fn failed(path: &Path) -> impl Fn(io::Error) -> LogError {
     }
 }
 
+/// A file, and whether it ends within a line.
+struct LogFile {
+    file: File,
+    is_torn: AtomicBool,
+}
+
+impl LogFile {
+    /// Opens a file for appending. An earlier process may have written its last line in part.
+    fn append(path: &Path) -> io::Result<Self> {
+        let options = &mut File::options();
+        let options = options.create(true).append(true).mode(FILE_MODE);
+        let file = options.open(path)?;
+        let is_torn = ends_within_line(&file, path).unwrap_or(false);
+        Ok(Self {
+            file,
+            is_torn: AtomicBool::new(is_torn),
+        })
+    }
+
+    /// Writes lines, or returns what was not written. The first of them begins on a new line.
+    fn write_lines<'a>(&self, lines: &'a [u8]) -> Result<(), (io::Error, &'a [u8])> {
+        if self.is_torn.load(Ordering::Relaxed) {
+            write_all(&self.file, b"\n").map_err(|(error, _)| (error, lines))?;
+            self.is_torn.store(false, Ordering::Relaxed);
+        }
+        let written = write_all(&self.file, lines);
+        if let Err((_, rest)) = &written {
+            let done = &lines[..lines.len() - rest.len()];
+            let is_torn = done.last().is_some_and(|last| *last != b'\n');
+            self.is_torn.store(is_torn, Ordering::Relaxed);
+        }
+        written
+    }
+}
+
+impl From<File> for LogFile {
+    fn from(file: File) -> Self {
+        Self {
+            file,
+            is_torn: AtomicBool::new(false),
+        }
+    }
+}
+
+fn ends_within_line(file: &File, path: &Path) -> io::Result<bool> {
+    let metadata = file.metadata()?;
+    if !metadata.is_file() || metadata.len() == 0 {
+        return Ok(false);
+    }
+    let mut last = [0];
+    File::open(path)?.read_exact_at(&mut last, metadata.len() - 1)?;
+    Ok(last != *b"\n")
+}
+
 /// The file that is open now. It can be replaced during a write that does not end.
-struct OpenFile(Mutex<Arc<File>>);
+struct OpenFile(Mutex<Arc<LogFile>>);
 
 impl OpenFile {
-    fn get(&self) -> Arc<File> {
+    fn get(&self) -> Arc<LogFile> {
         Arc::clone(&self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    fn replace(&self, file: File) {
+    fn replace(&self, file: LogFile) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(file);
     }
 }
@@ -114,7 +166,7 @@ impl Writing {
         let mut reported = 0;
         while let Some(taken) = self.queue.take(lines) {
             lines = taken;
-            match write_all(&self.file.get(), &lines) {
+            match self.file.get().write_lines(&lines) {
                 Ok(()) => {
                     is_failing = false;
                     self.report_lost(&mut reported);
@@ -137,6 +189,7 @@ impl Writing {
             return;
         }
         tracing::warn!(
+            target: REPORT,
             lines = lost - *reported,
             output = self.name,
             "log lines were lost: they were not written in time"
@@ -223,6 +276,19 @@ mod tests {
         assert_eq!(fs::read_to_string(moved.join("x.log")).unwrap(), "one\n");
     }
 
+    #[test]
+    fn a_line_that_an_earlier_process_wrote_in_part_is_ended() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.log");
+        fs::write(&path, "zero\nhal").unwrap();
+        let (output, mut writer) = open(path.clone());
+        writer.write_all(b"one\n").unwrap();
+        writer.write_all(b"two\n").unwrap();
+        close(&output);
+        let written = fs::read_to_string(&path).unwrap();
+        assert_eq!(written, "zero\nhal\none\ntwo\n");
+    }
+
     /// `/dev/full` is a disk without room.
     #[test]
     fn a_full_disk_loses_lines_counts_them_and_nothing_else() {
@@ -245,7 +311,7 @@ mod tests {
         let path = folder.path().join("x.log");
         let (_reader, pipe) = io::pipe().unwrap();
         let pipe = File::from(std::os::fd::OwnedFd::from(pipe));
-        let output = Output::start(path.clone(), pipe, None).unwrap();
+        let output = Output::start(path.clone(), pipe.into(), None).unwrap();
         let mut writer = output.writer();
         writer.write_all(&[b'x'; 1024 * 1024]).unwrap();
         while !output.queue.is_empty() {
