@@ -143,11 +143,24 @@ impl Reloader {
 
     async fn reopen_logs(&mut self, signal: &str) {
         let logs = Arc::clone(&self.logs);
-        let reopen = move || logs.reopen().map_err(|error| error.to_string());
-        match self.reopening.run(reopen).await {
-            Ok(0) => tracing::debug!(signal, "there are no log files"),
-            Ok(_) => tracing::info!(signal, "log files are reopened"),
-            Err(error) => tracing::error!("the log files that are open stay in use: {error}"),
+        let reopened = match self.reopening.run(move || Ok(logs.reopen())).await {
+            Ok(reopened) => reopened,
+            Err(error) => {
+                tracing::error!("the log files that are open stay in use: {error}");
+                return;
+            }
+        };
+        for error in &reopened.failed {
+            let problem = format!(
+                "failed to reopen a log file, the old one stays in use: {error}; correct that, then send {signal} again"
+            );
+            tracing::error!("{problem}");
+            // The old file may not be looked at any more.
+            self.logs.print_error(&problem);
+        }
+        match reopened.count {
+            0 => tracing::debug!(signal, "no log file is reopened"),
+            count => tracing::info!(signal, count, "log files are reopened"),
         }
     }
 

@@ -130,6 +130,15 @@ pub struct Logs {
     outputs: Outputs,
 }
 
+/// What became of the log files that were opened again.
+#[derive(Debug)]
+pub struct Reopened {
+    /// How many are new, or the same as before.
+    pub count: usize,
+    /// Why the others could not be opened.
+    pub failed: Vec<LogError>,
+}
+
 struct Outputs {
     standard_error: Output,
     /// Empty without a directory.
@@ -188,15 +197,24 @@ impl Logs {
         Ok(())
     }
 
-    /// Opens the log files again: those that were moved away are left, and new ones created. Returns how
-    /// many there are.
-    ///
-    /// # Errors
-    /// A file cannot be opened; what was open stays in use.
-    pub fn reopen(&self) -> Result<usize, LogError> {
-        let files = &self.outputs.files;
-        files.iter().try_for_each(Output::reopen)?;
-        Ok(files.len())
+    /// Opens the log files again: those that were moved away are left, and new ones created. Where that fails the
+    /// file that is open stays in use.
+    #[must_use]
+    pub fn reopen(&self) -> Reopened {
+        let (mut count, mut failed) = (0, Vec::new());
+        for file in &self.outputs.files {
+            match file.reopen() {
+                Ok(()) => count += 1,
+                Err(error) => failed.push(error),
+            }
+        }
+        Reopened { count, failed }
+    }
+
+    /// Writes a line to standard error, for a problem of the log files.
+    pub fn print_error(&self, line: &str) {
+        // It never fails.
+        let _ = writeln!(self.outputs.standard_error.writer(), "{line}");
     }
 
     /// Writes the lines that are waiting, for a second at most. Later lines are lost.

@@ -134,8 +134,38 @@ async fn a_full_disk_or_a_lost_directory_costs_lines_and_no_request() {
     // The folder is gone: what is open stays in use.
     fs::rename(fixture.path("logs"), fixture.path("elsewhere")).unwrap();
     api.reopen_logs();
-    until_written(&fixture.path("elsewhere/error.log"), "stay in use").await;
+    until_written(&fixture.path("elsewhere/error.log"), "stays in use").await;
     ask(api.listen(), "PUT", "/api/ns/q", &[]).await.expect(201);
+    assert_eq!(api.stop(LIMIT).await.code(), Some(0));
+}
+
+#[tokio::test]
+async fn a_file_that_cannot_be_reopened_does_not_keep_the_other_one_from_it() {
+    let fixture = Fixture::new().await;
+    let file = with_directory(&fixture);
+    let environment = [("TIDEGATE_LOG__ACCESS", "true")];
+    let flags = ["--config", &file];
+    let api = fixture.start_with(Program::Api, &flags, &environment).await;
+    let (errors, access) = ("logs/error.log", "logs/access.log");
+    for name in [errors, access] {
+        let moved = fixture.path(&format!("{name}.1"));
+        fs::rename(fixture.path(name), moved).unwrap();
+    }
+    fs::create_dir(fixture.path(errors)).unwrap();
+    api.reopen_logs();
+    let name = fixture.name(errors);
+    let said = format!("cannot write {name}: Is a directory");
+    let written = until_written(&fixture.path("logs/error.log.1"), &said).await;
+    let line = written.lines().find(|line| line.contains(&said)).unwrap();
+    assert!(line.contains("stays in use"), "{line}");
+    assert!(line.contains("send SIGUSR1 again"), "{line}");
+    // The file may have been packed away.
+    until_said(&api, &said).await;
+    ask(api.listen(), "GET", "/marked", &[]).await.expect(404);
+    until_written(&fixture.path(access), "/marked").await;
+    fs::remove_dir(fixture.path(errors)).unwrap();
+    api.reopen_logs();
+    until_written(&fixture.path(errors), OPENED).await;
     assert_eq!(api.stop(LIMIT).await.code(), Some(0));
 }
 
