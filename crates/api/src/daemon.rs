@@ -7,7 +7,9 @@ use std::sync::Arc;
 
 use ::metrics::{describe_gauge, gauge};
 use tidegate_launch::{Process, redis_check};
-use tidegate_service::{ByteBudget, Drained, ListenLimits, Listener, TooFewFiles, metrics, routed};
+use tidegate_service::{
+    BindError, ByteBudget, Drained, ListenLimits, Listener, TooFewFiles, metrics, routed,
+};
 use tidegate_store::{ConnectError, PoolError, Store};
 use tokio::time::{Duration, Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
@@ -29,20 +31,18 @@ const SETTLE_MIN: Duration = Duration::from_secs(1);
 /// Why the daemon did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// The operating system refused something.
-    #[error("{doing}: {source}")]
-    Io {
-        /// What was tried.
-        doing: String,
-        /// What it said.
-        source: io::Error,
-    },
+    /// The system does not say which address a listener has.
+    #[error("failed to read a bound address: {0}")]
+    LocalAddress(io::Error),
     /// Metrics cannot be recorded.
     #[error("metrics: {0}")]
     Metrics(String),
     /// A pool cannot be used.
     #[error(transparent)]
     Pool(#[from] PoolError),
+    /// An address cannot be listened on.
+    #[error(transparent)]
+    Bind(#[from] BindError),
     /// There are not enough open files.
     #[error(transparent)]
     Files(#[from] TooFewFiles),
@@ -77,11 +77,16 @@ pub async fn run(config: Config, process: Process) -> Result<(), StartError> {
         return Ok(());
     };
     let admin_store = admin_store?;
-    let public = bind("public", config.listen, limits).await?;
+    let public = bind("public", "listen", config.listen, limits).await?;
     let headers = ByteBudget::new(config.requests.headers_bytes_max());
     let public = public.with_header_budget(headers.clone());
-    let admin = bind("admin", config.admin_listen, ListenLimits::default()).await?;
-    let admin = admin.displacing_waiting();
+    let admin = bind(
+        "admin",
+        "admin_listen",
+        config.admin_listen,
+        ListenLimits::default(),
+    );
+    let admin = admin.await?.displacing_waiting();
     let pools = stores
         .iter()
         .map(|(pool, store)| redis_check(format!("pool {pool}"), store.clone()));
@@ -193,20 +198,18 @@ async fn admin_store(
 
 async fn bind(
     name: &'static str,
+    key: &'static str,
     address: SocketAddr,
     limits: ListenLimits,
-) -> Result<Listener, StartError> {
+) -> Result<Listener, BindError> {
     let bound = Listener::bind(name, address, limits).await;
-    bound.map_err(io_error(format!("listening on {address}")))
+    bound.map_err(|source| BindError {
+        key,
+        address,
+        source,
+    })
 }
 
 fn local(listener: &Listener) -> Result<SocketAddr, StartError> {
-    listener
-        .local_addr()
-        .map_err(io_error("reading a bound address"))
-}
-
-fn io_error(doing: impl Into<String>) -> impl FnOnce(io::Error) -> StartError {
-    let doing = doing.into();
-    move |source| StartError::Io { doing, source }
+    listener.local_addr().map_err(StartError::LocalAddress)
 }

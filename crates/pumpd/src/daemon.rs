@@ -1,11 +1,12 @@
 //! The life of the process: bind, connect, pump, hand back.
 
-use std::io;
 use std::time::Duration;
 
 use futures_util::future::join_all;
 use tidegate_launch::{Process, redis_check};
-use tidegate_service::{ListenLimits, Listener, TooFewFiles, admin_router, metrics, routed};
+use tidegate_service::{
+    BindError, ListenLimits, Listener, TooFewFiles, admin_router, metrics, routed,
+};
 use tidegate_store::{PoolError, Store};
 use tokio_util::sync::CancellationToken;
 
@@ -22,13 +23,8 @@ const ADMIN_DRAIN: Duration = Duration::from_secs(1);
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// The admin port cannot be had.
-    #[error("listening on {address}: {source}")]
-    Listen {
-        /// Its address.
-        address: std::net::SocketAddr,
-        /// What the system said.
-        source: io::Error,
-    },
+    #[error(transparent)]
+    Bind(#[from] BindError),
     /// There are not enough open files.
     #[error(transparent)]
     Files(#[from] TooFewFiles),
@@ -48,12 +44,15 @@ pub async fn run(config: Config, process: Process) -> Result<(), StartError> {
     let recorded =
         metrics::init(&HISTOGRAMS).map_err(|error| StartError::Metrics(error.to_string()))?;
     describe();
-    let address = config.admin_listen;
-    let listen_error = |source| StartError::Listen { address, source };
+    let bind_error = |source| BindError {
+        key: "admin_listen",
+        address: config.admin_listen,
+        source,
+    };
     let limits = files_needed(&config, &ListenLimits::default()).obtain()?;
-    let listener = Listener::bind("admin", address, limits);
-    let listener = listener.await.map_err(listen_error)?.displacing_waiting();
-    let admin = listener.local_addr().map_err(listen_error)?;
+    let listener = Listener::bind("admin", config.admin_listen, limits);
+    let listener = listener.await.map_err(bind_error)?.displacing_waiting();
+    let admin = listener.local_addr().map_err(bind_error)?;
     let stop = process.stop.clone();
     let connecting = Store::connect_pools(&config.pool, config.connect_patience);
     let Some(stores) = stop.asked.run_until_cancelled(connecting).await else {

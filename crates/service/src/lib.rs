@@ -5,7 +5,7 @@
 //! * [`PidFile`] and [`systemd`] are for those who start and signal it.
 //! * [`FilesNeeded`] makes room for connections, and limits them to it.
 //! * [`ByteBudget`] bounds what clients have sent and is not answered yet.
-//! * [`Listener`] serves HTTP with the bounds that strangers call for, and drains.
+//! * [`Listener`] serves HTTP with the bounds that strangers call for, and drains. [`BindError`] says why it cannot.
 //! * [`admin_router`] is the part of the admin port that is the same everywhere.
 //! * [`health`] answers whether it serves, and whether it is ready.
 //! * [`stop_on_signals`] turns SIGTERM and SIGINT into tokens that are passed around; [`ignore_file_size_signal`] keeps
@@ -15,6 +15,7 @@
 
 mod admin;
 mod aside;
+mod bind_error;
 mod budget;
 mod config;
 mod hang_up;
@@ -37,6 +38,7 @@ mod waiting;
 mod watched_stream;
 
 pub use admin::{admin_router, routed};
+pub use bind_error::BindError;
 pub use budget::{BudgetExhausted, ByteBudget, ByteShare};
 pub use config::{
     Bound, ConfigError, Foreign, Layer, Loaded, Schema, Sources, Values, ignored_variables, load,

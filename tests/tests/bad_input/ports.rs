@@ -11,28 +11,31 @@ async fn a_taken_port_is_named() {
     let listen = stack.api(0).listen().to_string();
     let admin = stack.api(0).admin().to_string();
     let free = "127.0.0.1:0";
-    let cases: [(Program, Vec<&str>, &str); 3] = [
+    let cases: [(Program, Vec<&str>, String); 3] = [
         (
             Program::Api,
             vec!["--listen", &listen, "--admin-listen", free],
-            &listen,
+            format!("listen = \"{listen}\""),
         ),
         (
             Program::Api,
             vec!["--listen", free, "--admin-listen", &admin],
-            &admin,
+            format!("admin_listen = \"{admin}\""),
         ),
-        (Program::Pumpd, vec!["--admin-listen", &admin], &admin),
+        (
+            Program::Pumpd,
+            vec!["--admin-listen", &admin],
+            format!("admin_listen = \"{admin}\""),
+        ),
     ];
     for (program, mut arguments, taken) in cases {
         arguments.extend(["--redis", &url]);
         let ended = run_to_end(program, &arguments, Duration::from_secs(20)).await;
         assert!(ended.code.is_some_and(|code| code != 0), "{ended:?}");
-        assert!(
-            ended.log.contains(taken) && ended.log.contains("in use"),
-            "{}",
-            ended.log
-        );
+        let said = format!("cannot listen on {taken}: Address already in use");
+        assert!(ended.log.contains(&said), "{}", ended.log);
+        let remedy = "another process listens there";
+        assert!(ended.log.contains(remedy), "{}", ended.log);
         assert!(!ended.log.contains("panicked"), "{}", ended.log);
     }
     stack.finish().await;
