@@ -107,6 +107,13 @@ impl Process {
         Readiness::new(checks, self.stop.asked.clone())
     }
 
+    /// Not ready until it is given checks, and then as [`Self::readiness`] says: for a port that answers while the
+    /// daemon connects to Redis.
+    #[must_use]
+    pub fn starting(&self) -> Readiness {
+        Readiness::starting("waiting for redis", self.stop.asked.clone())
+    }
+
     /// The daemon works: the service manager is told, and signals are answered from now on. `apply` is
     /// called with settings that were read again, for what can be taken over while the daemon runs.
     pub fn started<C: Settings>(self, apply: impl FnMut(&C) + Send + 'static) {

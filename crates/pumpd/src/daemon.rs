@@ -1,4 +1,4 @@
-//! The life of the process: bind, connect, pump, hand back.
+//! The life of the process: bind, connect, pump, hand back. The admin port answers from the beginning on.
 
 use std::time::Duration;
 
@@ -53,6 +53,17 @@ pub async fn run(config: Config, process: Process) -> Result<(), StartError> {
     let listener = Listener::bind("admin", config.admin_listen, limits);
     let listener = listener.await.map_err(bind_error)?.displacing_waiting();
     let admin = listener.local_addr().map_err(bind_error)?;
+    let readiness = process.starting();
+    let router = admin_router(
+        admin,
+        recorded.clone(),
+        readiness.clone(),
+        Default::default(),
+    );
+    // Whoever watches sees the buckets go back.
+    let admin_stop = CancellationToken::new();
+    tokio::spawn(recorded.upkeep(admin_stop.clone()));
+    let serving = tokio::spawn(listener.serve(routed(router), admin_stop.clone(), ADMIN_DRAIN));
     let stop = process.stop.clone();
     let connecting = Store::connect_pools(&config.pool, config.connect_patience);
     let Some(stores) = stop.asked.run_until_cancelled(connecting).await else {
@@ -68,16 +79,7 @@ pub async fn run(config: Config, process: Process) -> Result<(), StartError> {
         let (config, stop) = (config.pump.clone(), stop.begun.clone());
         pumps.push(async move { pump::run(&name, store, config, membership, stop).await });
     }
-    let router = admin_router(
-        admin,
-        recorded.clone(),
-        process.readiness(checks),
-        Default::default(),
-    );
-    // Whoever watches sees the buckets go back.
-    let admin_stop = CancellationToken::new();
-    tokio::spawn(recorded.upkeep(admin_stop.clone()));
-    let serving = tokio::spawn(listener.serve(routed(router), admin_stop.clone(), ADMIN_DRAIN));
+    readiness.started(checks);
     tracing::info!(%admin, "ready");
     // What can change while it runs is seen to by those who read it again.
     process.started(|_: &Config| {});

@@ -29,7 +29,8 @@ Signals:
   USR1       reopen log files
 
 GET /healthz and /readyz on the admin port tell whether it runs, and whether it
-takes part in the work.
+takes part in the work. They are answered from the start on, while it waits for
+Redis.
 
 Exit status: 0 after a stop that was asked for, 1 if it could not start, 2 for
 a wrong flag.";

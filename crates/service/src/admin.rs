@@ -13,7 +13,7 @@ use hyper::body::Incoming;
 use tower::ServiceExt;
 
 use crate::Peer;
-use crate::health::{Readiness, alive};
+use crate::health::Readiness;
 use crate::metrics::{CONTENT_TYPE, Metrics};
 use crate::same_origin::{OnLoopback, same_origin};
 
@@ -31,8 +31,9 @@ pub fn admin_router(
         let page = metrics.show().await;
         ([(header::CONTENT_TYPE, CONTENT_TYPE)], page)
     };
+    let alive = readiness.clone();
     own.route("/metrics", get(show))
-        .route("/healthz", get(alive))
+        .route("/healthz", get(async move || alive.alive()))
         .route("/readyz", get(async move || readiness.answer().await))
         .method_not_allowed_fallback(page_not_found)
         .fallback(page_not_found)

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use axum::http::{StatusCode, header};
@@ -16,6 +16,8 @@ const CHECK_LIMIT: Duration = Duration::from_millis(900);
 
 /// Answers are this old at most. The question costs nothing to ask, so asking often must not cost much.
 const FRESH_FOR: Duration = Duration::from_millis(100);
+
+const ALIVE: &str = "ok";
 
 type Looking = Pin<Box<dyn Future<Output = Result<(), String>> + Send>>;
 
@@ -58,7 +60,10 @@ pub struct Readiness(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
-    checks: Vec<Arc<Check>>,
+    /// Empty until the process has started.
+    checks: OnceLock<Vec<Arc<Check>>>,
+    /// What the start waits for.
+    start: &'static str,
     stopping: CancellationToken,
     last: Mutex<Option<(Instant, Vec<String>)>>,
 }
@@ -67,11 +72,35 @@ impl Readiness {
     /// Ready when all `checks` pass, until `stopping`.
     #[must_use]
     pub fn new(checks: Vec<Check>, stopping: CancellationToken) -> Self {
+        let readiness = Self::starting("", stopping);
+        readiness.started(checks);
+        readiness
+    }
+
+    /// Not ready until [`Self::started`] is called. `start` is what the process waits for until then.
+    #[must_use]
+    pub fn starting(start: &'static str, stopping: CancellationToken) -> Self {
         Self(Arc::new(Inner {
-            checks: checks.into_iter().map(Arc::new).collect(),
+            checks: OnceLock::new(),
+            start,
             stopping,
             last: Mutex::new(None),
         }))
+    }
+
+    /// The process has started. From now on it is ready when all `checks` pass. To be called once.
+    pub fn started(&self, checks: Vec<Check>) {
+        let checks = checks.into_iter().map(Arc::new).collect();
+        let _ = self.0.checks.set(checks);
+    }
+
+    /// `ok`, or `starting`: the process is alive.
+    #[must_use]
+    pub fn alive(&self) -> &'static str {
+        match self.0.checks.get() {
+            Some(_) => ALIVE,
+            None => "starting",
+        }
     }
 
     /// Whether somebody has asked the process to stop.
@@ -95,6 +124,9 @@ impl Readiness {
         if self.0.stopping.is_cancelled() {
             return vec!["stopping".to_owned()];
         }
+        let Some(checks) = self.0.checks.get() else {
+            return vec![format!("start: {}", self.0.start)];
+        };
         // Whoever asks meanwhile waits for this answer instead of looking as well.
         let mut last = self.0.last.lock().await;
         if let Some((at, problems)) = &*last
@@ -102,7 +134,7 @@ impl Readiness {
         {
             return problems.clone();
         }
-        let looking = self.0.checks.iter().cloned();
+        let looking = checks.iter().cloned();
         let looking = looking.map(|check| tokio::spawn(async move { check.problem().await }));
         let mut problems = Vec::new();
         for looked in looking.collect::<Vec<_>>() {
@@ -115,7 +147,7 @@ impl Readiness {
 
 /// 200 `ok`: whoever can answer serves.
 pub async fn alive() -> &'static str {
-    "ok"
+    ALIVE
 }
 
 #[cfg(test)]
@@ -123,6 +155,17 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     use super::*;
+
+    #[tokio::test]
+    async fn a_process_that_starts_is_alive_and_not_ready() {
+        let readiness = Readiness::starting("waiting", CancellationToken::new());
+        assert_eq!(readiness.alive(), "starting");
+        let answer = (503, "not ready\nstart: waiting\n".to_owned());
+        assert_eq!(asked(&readiness).await, answer);
+        readiness.started(Vec::new());
+        assert_eq!(readiness.alive(), "ok");
+        assert_eq!(asked(&readiness).await, (200, "ready".to_owned()));
+    }
 
     async fn asked(readiness: &Readiness) -> (u16, String) {
         let answer = readiness.answer().await;

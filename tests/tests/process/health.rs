@@ -1,11 +1,15 @@
 //! What balancers ask: does it serve, is it ready.
 
+use std::fs::File;
 use std::net::SocketAddr;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
-use tidegate_testkit::{Answer, Daemon, Program, RawHttp, eventually, stop_when_said};
+use rustix::process::{Pid, Signal, kill_process};
+use tidegate_testkit::{Answer, Daemon, Program, RawHttp, eventually, free_port, stop_when_said};
 
-use crate::fixture::{Fixture, LIMIT, ask, until_said};
+use crate::fixture::{Fixture, LIMIT, ask, until_said, until_written};
+use crate::service_manager::Running;
 
 /// Balancers give up after a second or so.
 const ANSWERED_WITHIN: Duration = Duration::from_secs(5);
@@ -178,4 +182,29 @@ async fn whoever_still_waits_for_redis_stops_at_once() {
         let ended = stop_when_said(program, &flags, "waiting for redis", LIMIT).await;
         assert_eq!(ended.code, Some(0), "{}", ended.log);
     }
+}
+
+/// A liveness probe that fails would end the process before `connect_patience` does.
+#[tokio::test]
+async fn a_pump_that_waits_for_redis_is_alive_and_not_ready() {
+    let mut fixture = Fixture::new().await;
+    fixture.redis.kill();
+    let admin = free_port().unwrap();
+    let address = format!("127.0.0.1:{admin}");
+    let log = File::create(fixture.path("log")).unwrap();
+    let mut command = Command::new(Program::Pumpd.path());
+    command.args(["--redis", &fixture.redis.url(), "--admin-listen", &address]);
+    let mut running = Running(command.stderr(log).spawn().unwrap());
+    until_written(&fixture.path("log"), "waiting for redis").await;
+    let admin = address.parse().unwrap();
+    assert_eq!(get(admin, "/healthz").await.expect(200).text(), "starting");
+    let said = get(admin, "/readyz").await.expect(503).text();
+    assert_eq!(said, "not ready\nstart: waiting for redis\n");
+    get(admin, "/metrics").await.expect(200);
+    fixture.redis.start_again().unwrap();
+    until_readyz(admin, 200).await;
+    assert_eq!(get(admin, "/healthz").await.expect(200).text(), "ok");
+    kill_process(Pid::from_child(&running.0), Signal::TERM).unwrap();
+    let ended = async || running.0.try_wait().unwrap().ok_or("it runs");
+    assert_eq!(eventually("it ends", LIMIT, ended).await.code(), Some(0));
 }
