@@ -1,13 +1,13 @@
 //! How the settings of this process are made, so that they can be made again.
 
+use std::ffi::OsString;
 use std::fmt::Write;
 use std::path::Path;
 use std::time::Duration;
 
 use serde::de::DeserializeOwned;
 use tidegate_service::{
-    Bound, Foreign, Loaded, LogConfig, Sources, Values, ignored_variables, load, parse_toml,
-    process_environment,
+    Bound, Foreign, Loaded, LogConfig, Sources, Values, load, parse_toml, process_environment,
 };
 
 use crate::CommonFlags;
@@ -38,6 +38,8 @@ pub trait Settings: DeserializeOwned + Clone + Send + Sync + 'static {
     const RELOADABLE: &'static [&'static str];
     /// The tables that only the other daemon has. Both may share an environment.
     const FOREIGN_TABLES: &'static [&'static str];
+    /// The other keys that only the other daemon has.
+    const FOREIGN_KEYS: &'static [&'static str] = &[];
     /// The keys, and tables, that a file of lmstfy speaks about.
     const FROM_LMSTFY: &'static [&'static str];
 
@@ -66,17 +68,15 @@ pub trait Settings: DeserializeOwned + Clone + Send + Sync + 'static {
 pub(crate) struct Recipe {
     flags: CommonFlags,
     overrides: Vec<Override>,
-    environment: Vec<(String, String)>,
+    environment: Vec<(OsString, OsString)>,
 }
 
 /// Settings that have been checked.
 pub(crate) struct Made<C> {
     pub(crate) settings: C,
     pub(crate) values: Values,
-    /// What of a file of lmstfy is not used, and why.
+    /// What of a file of lmstfy or of the environment is not used, and why.
     pub(crate) remarks: Vec<String>,
-    /// Environment variables that look like settings and are none.
-    pub(crate) ignored_variables: Vec<String>,
 }
 
 impl Recipe {
@@ -106,18 +106,22 @@ impl Recipe {
             file: self.flags.config.as_deref(),
             env_prefix: ENV_PREFIX,
             foreign_tables: C::FOREIGN_TABLES,
+            foreign_keys: C::FOREIGN_KEYS,
             environment: &self.environment,
             flags: &self.overrides,
         };
         let loaded: Loaded<C> = load(&sources).map_err(|error| error.to_string())?;
         check(&loaded.settings)?;
-        let ignored_variables = ignored_variables(&sources);
-        let remarks = translated.into_iter().flat_map(|file| file.remarks);
+        let of_file = translated.into_iter().flat_map(|file| file.remarks);
+        let of_file = of_file.map(|remark| format!("{name}: {remark}"));
+        let unknown = loaded.unknown_variables.iter();
+        let unknown = unknown.map(|variable| {
+            format!("environment: {variable} is ignored: no setting has this name")
+        });
         Ok(Made {
             settings: loaded.settings,
             values: loaded.values,
-            remarks: remarks.map(|remark| format!("{name}: {remark}")).collect(),
-            ignored_variables,
+            remarks: of_file.chain(unknown).collect(),
         })
     }
 

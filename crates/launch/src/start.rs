@@ -121,9 +121,6 @@ where
     for remark in &made.remarks {
         tracing::warn!("{remark}");
     }
-    for name in &made.ignored_variables {
-        tracing::debug!(name, "no setting has the name of this environment variable");
-    }
     let pid_file = made.settings.pid_file();
     let has_pid_file = !pid_file.as_os_str().is_empty();
     let _pid_file = has_pid_file

@@ -8,6 +8,7 @@
 //! keys, types and bounds by the [`Schema`], the rest by the settings themselves. Secrets are never shown:
 //! not in what is printed, and not in what is said about mistakes.
 
+mod environment;
 mod parse;
 mod print;
 mod schema;
@@ -16,19 +17,17 @@ mod secrets;
 mod tests;
 mod values;
 
+use std::ffi::OsString;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
 use serde::de::DeserializeOwned;
 use toml::{Table, Value};
 
+pub use environment::process_environment;
 pub use parse::parse_toml;
 pub use schema::{Bound, Schema};
 pub use values::Values;
-
-/// Between the parts of a key in the name of an environment variable: `PREFIX_LOG__LEVEL` is
-/// `log.level`.
-const SEPARATOR: &str = "__";
 
 /// Where settings come from. It may hold secrets, so it cannot be shown.
 #[expect(missing_debug_implementations, reason = "it may hold secrets")]
@@ -46,8 +45,10 @@ pub struct Sources<'a> {
     pub env_prefix: &'a str,
     /// Tables that another program with the same prefix has: variables about them are not for this one.
     pub foreign_tables: &'a [&'a str],
+    /// Its other keys, with dots between their parts.
+    pub foreign_keys: &'a [&'a str],
     /// The environment; see [`process_environment`].
-    pub environment: &'a [(String, String)],
+    pub environment: &'a [(OsString, OsString)],
     /// Keys with dots between their parts, and the values that flags give them.
     pub flags: &'a [(&'a str, String)],
 }
@@ -117,16 +118,18 @@ pub struct Loaded<T> {
     pub settings: T,
     /// Every key with its value and the layer that it comes from.
     pub values: Values,
+    /// Environment variables that may be meant as settings and are none: one may be a misspelt key.
+    pub unknown_variables: Vec<String>,
 }
 
 /// Reads settings from all sources.
 ///
 /// A variable without `__` counts only if the defaults have a key of its name: orchestrators put
-/// variables such as `TIDEGATE_PORT` into every process. See [`ignored_variables`].
+/// variables such as `TIDEGATE_PORT` into every process.
 ///
 /// # Errors
-/// A file that cannot be read, an unknown key, a value of the wrong type or out of bounds, a secret that was
-/// hidden when it was printed.
+/// A file that cannot be read, an unknown key, a value of the wrong type or out of bounds, a variable that is not
+/// UTF-8, two variables for one key, a secret that was hidden when it was printed.
 pub fn load<T: DeserializeOwned>(sources: &Sources<'_>) -> Result<Loaded<T>, ConfigError> {
     let mut stack = Stack {
         schema: sources.schema,
@@ -147,22 +150,23 @@ pub fn load<T: DeserializeOwned>(sources: &Sources<'_>) -> Result<Loaded<T>, Con
             parse_toml(&text).map_err(|problem| ConfigError::new(layer.clone(), problem))?;
         settings = stack.lay(layer, values)?;
     }
-    let (counted, _) = split_environment(sources);
-    if !counted.is_empty() {
-        settings = stack.lay(Layer::Environment, from_texts(counted))?;
+    let environment = environment::read(sources)?;
+    if !environment.settings.is_empty() {
+        settings = stack.lay(Layer::Environment, environment.settings)?;
     }
     if !sources.flags.is_empty() {
-        let flags = sources.flags.iter();
-        let flags = flags.map(|(key, text)| {
+        let mut flags = Table::new();
+        for (key, text) in sources.flags {
             let path: values::Path = key.split('.').map(str::to_owned).collect();
-            (path, text.clone())
-        });
-        settings = stack.lay(Layer::Flags, from_texts(flags))?;
+            schema::insert(&mut flags, &path, Value::String(text.clone()));
+        }
+        settings = stack.lay(Layer::Flags, flags)?;
     }
     stack.values.refuse_hidden()?;
     Ok(Loaded {
         settings,
         values: stack.values,
+        unknown_variables: environment.unknown,
     })
 }
 
@@ -184,61 +188,4 @@ impl Stack<'_> {
             .read()
             .map_err(|problem| ConfigError::new(layer, problem))
     }
-}
-
-/// A layer of texts, by the parts of their keys.
-fn from_texts(texts: impl IntoIterator<Item = (values::Path, String)>) -> Table {
-    let mut table = Table::new();
-    for (path, text) in texts {
-        schema::insert(&mut table, &path, Value::String(text));
-    }
-    table
-}
-
-/// Variables that begin with the prefix but are not settings: worth a warning, since one of them may
-/// be a misspelt key.
-#[must_use]
-pub fn ignored_variables(sources: &Sources<'_>) -> Vec<String> {
-    let mut names = split_environment(sources).1;
-    names.sort();
-    names
-}
-
-/// The environment of this process, without what is not text.
-#[must_use]
-pub fn process_environment() -> Vec<(String, String)> {
-    std::env::vars_os()
-        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
-        .collect()
-}
-
-/// The variables that are settings, by the parts of their keys, and the names of those that only look like
-/// settings.
-fn split_environment(sources: &Sources<'_>) -> (Vec<(values::Path, String)>, Vec<String>) {
-    let prefix = format!("{}_", sources.env_prefix);
-    let mut counted = Vec::new();
-    let mut ignored = Vec::new();
-    for (name, value) in sources.environment {
-        let Some(key) = name.strip_prefix(&prefix) else {
-            continue;
-        };
-        let key = key.to_lowercase();
-        let is_setting = match key.split_once(SEPARATOR) {
-            Some((table, _)) => !sources.foreign_tables.contains(&table),
-            None => has_top_level_key(sources.defaults, &key),
-        };
-        if is_setting {
-            let path = key.split(SEPARATOR).map(str::to_owned).collect();
-            counted.push((path, value.clone()));
-        } else {
-            ignored.push(name.clone());
-        }
-    }
-    // A table comes before what is in it.
-    counted.sort();
-    (counted, ignored)
-}
-
-fn has_top_level_key(defaults: &str, key: &str) -> bool {
-    parse_toml(defaults).is_ok_and(|keys| keys.contains_key(key))
 }

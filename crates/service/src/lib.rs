@@ -41,8 +41,8 @@ pub use admin::{admin_router, routed};
 pub use bind_error::BindError;
 pub use budget::{BudgetExhausted, ByteBudget, ByteShare};
 pub use config::{
-    Bound, ConfigError, Foreign, Layer, Loaded, Schema, Sources, Values, ignored_variables, load,
-    parse_toml, process_environment,
+    Bound, ConfigError, Foreign, Layer, Loaded, Schema, Sources, Values, load, parse_toml,
+    process_environment,
 };
 pub use hang_up::HangUp;
 pub use health::{Check, Readiness};

@@ -33,7 +33,8 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    /// Starts a program, with these variables on top of the environment of the test.
+    /// Starts a program, with these variables on top of the environment of the test, but without the variables that
+    /// are for the tests: daemons warn of those.
     pub(crate) fn start(
         program: &Path,
         arguments: &[String],
@@ -53,7 +54,13 @@ impl Process {
                 (Stdio::from(writer), Stdio::from(copy), Some(reader))
             }
         };
-        let child = Command::new(program)
+        let mut command = Command::new(program);
+        for (name, _) in std::env::vars_os() {
+            if name.as_encoded_bytes().starts_with(b"TIDEGATE_") {
+                command.env_remove(name);
+            }
+        }
+        let child = command
             .args(arguments)
             .envs(environment.iter().map(|(name, value)| (name, value)))
             .process_group(0)

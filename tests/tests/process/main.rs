@@ -5,6 +5,7 @@
 )]
 
 mod audit;
+mod environment;
 mod fixture;
 mod full_log_files;
 mod half_closed;

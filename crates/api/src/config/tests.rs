@@ -23,6 +23,10 @@ fn with(environment: &[(String, String)], flags: &[(&str, String)]) -> Config {
 
 fn loaded(environment: &[(String, String)], flags: &[(&str, String)]) -> Result<Config, String> {
     let schema = schema::<Config>().unwrap();
+    let own = environment.iter();
+    let environment: Vec<_> = own
+        .map(|(name, value)| (name.into(), value.into()))
+        .collect();
     let sources = Sources {
         defaults: DEFAULTS,
         schema: &schema,
@@ -30,7 +34,8 @@ fn loaded(environment: &[(String, String)], flags: &[(&str, String)]) -> Result<
         file: None,
         env_prefix: "TIDEGATE",
         foreign_tables: &[],
-        environment,
+        foreign_keys: &[],
+        environment: &environment,
         flags,
     };
     match load(&sources) {

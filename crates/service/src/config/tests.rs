@@ -1,7 +1,9 @@
 //! Layers, mistakes in them, and what is shown of them.
 
 use std::collections::HashMap;
+use std::ffi::{OsStr, OsString};
 use std::io::Write;
+use std::os::unix::ffi::OsStrExt;
 use std::time::Duration;
 
 use serde::Deserialize;
@@ -37,7 +39,7 @@ struct Log {
 struct Given {
     schema: Schema,
     file: Option<tempfile::NamedTempFile>,
-    environment: Vec<(String, String)>,
+    environment: Vec<(OsString, OsString)>,
     flags: Vec<(&'static str, String)>,
 }
 
@@ -60,8 +62,13 @@ impl Given {
         self
     }
 
-    fn variable(mut self, name: &str, value: &str) -> Self {
-        self.environment.push((name.to_owned(), value.to_owned()));
+    fn variable(self, name: &str, value: &str) -> Self {
+        self.raw_variable(name.as_bytes(), value.as_bytes())
+    }
+
+    fn raw_variable(mut self, name: &[u8], value: &[u8]) -> Self {
+        let own = |bytes| OsStr::from_bytes(bytes).to_owned();
+        self.environment.push((own(name), own(value)));
         self
     }
 
@@ -78,6 +85,7 @@ impl Given {
             file: self.file.as_ref().map(tempfile::NamedTempFile::path),
             env_prefix: "TIDEGATE",
             foreign_tables: &["sibling"],
+            foreign_keys: &["speed", "log.speed"],
             environment: &self.environment,
             flags: &self.flags,
         }
@@ -172,15 +180,63 @@ fn a_file_that_was_asked_for_must_be_there_and_be_toml() {
 #[test]
 fn variables_of_orchestrators_and_of_a_sibling_are_not_settings() {
     let given = Given::nothing()
+        .variable("TIDEGATE_SIBLING", "x")
         .variable("TIDEGATE_SIBLING__SPEED", "9")
+        .variable("TIDEGATE_SPEED", "9")
+        .variable("TIDEGATE_LOG__SPEED", "9")
+        .variable("TIDEGATE_PORT", "tcp://10.0.0.1:7777")
+        .variable("TIDEGATE_PORT_7777_TCP_ADDR", "10.0.0.1")
         .variable("TIDEGATE_API_SERVICE_HOST", "10.0.0.1")
+        .variable("TIDEGATE_API_SERVICE_PORT_HTTP", "7777")
+        .variable("TIDEGATE_WIAT", "5s")
         .variable("TIDEGATE_NAME", "env")
         .variable("NAME", "other");
-    assert_eq!(given.load().unwrap().name, "env");
-    assert_eq!(
-        ignored_variables(&given.sources()),
-        ["TIDEGATE_API_SERVICE_HOST", "TIDEGATE_SIBLING__SPEED"]
+    let loaded = load::<Settings>(&given.sources()).ok().unwrap();
+    assert_eq!(loaded.settings.name, "env");
+    assert_eq!(loaded.unknown_variables, ["TIDEGATE_WIAT"]);
+}
+
+#[test]
+fn a_variable_that_is_not_utf8_is_refused_if_it_is_a_setting() {
+    let given = Given::nothing()
+        .raw_variable(b"TIDEGATE_SIBLING__SPEED", b"\xff")
+        .raw_variable(b"TIDEGATE_PORT", b"\xff")
+        .raw_variable(b"TIDEGATE_\xff", b"\xff")
+        .raw_variable(b"OTHER_\xff", b"\xff");
+    assert_eq!(given.load().unwrap().name, "a");
+    let (layer, said) = given
+        .raw_variable(b"TIDEGATE_NAME", b"hunt\xffer2")
+        .refused();
+    assert_eq!(layer, Layer::Environment);
+    assert!(
+        said.contains("value of TIDEGATE_NAME is not UTF-8"),
+        "{said}"
     );
+    assert!(!said.contains("hunt"), "{said}");
+    let given = Given::nothing().raw_variable(b"TIDEGATE_ACCOUNTS__\xff", b"x");
+    let (_, said) = given.refused();
+    assert!(said.contains("the name of \"TIDEGATE_ACCOUNTS__"), "{said}");
+}
+
+#[test]
+fn two_variables_for_one_key_are_refused() {
+    for (one, other) in [
+        ("TIDEGATE_NAME", "TIDEGATE_Name"),
+        ("TIDEGATE_LOG", "TIDEGATE_LOG__LEVEL"),
+        ("TIDEGATE_POOL__X", "TIDEGATE_POOL__X__URL"),
+        ("TIDEGATE_LOG__LEVEL", "TIDEGATE_LOG__LEVEL__X"),
+    ] {
+        for (first, second) in [(one, other), (other, one)] {
+            let given = Given::nothing()
+                .variable(first, "hunter2")
+                .variable("TIDEGATE_LOG__LINES", "5")
+                .variable(second, "hunter2");
+            let (layer, said) = given.refused();
+            assert_eq!(layer, Layer::Environment);
+            assert!(said.contains(&format!("{one} and {other}")), "{said}");
+            assert!(!said.contains("hunter2"), "{said}");
+        }
+    }
 }
 
 const WITH_SECRETS: &str = "\

@@ -1,0 +1,101 @@
+//! Settings in environment variables, and variables that are none.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStringExt;
+use std::process::{Command, Output};
+
+use tidegate_testkit::Program;
+
+use crate::fixture::{Fixture, until_said};
+
+const BOTH: [Program; 2] = [Program::Api, Program::Pumpd];
+
+/// Runs `--print-config` with only these variables in the environment.
+fn print_config(program: Program, variables: &[(&str, &OsStr)]) -> Output {
+    let mut command = Command::new(program.path());
+    command.arg("--print-config").env_clear();
+    command.envs(variables.iter().copied());
+    command.output().unwrap()
+}
+
+#[track_caller]
+fn refused(program: Program, variables: &[(&str, &OsStr)]) -> String {
+    let output = print_config(program, variables);
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(1), "{variables:?}: {said}");
+    said
+}
+
+#[track_caller]
+fn printed(program: Program, variables: &[(&str, &OsStr)]) -> String {
+    let output = print_config(program, variables);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{variables:?}: {said}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn a_setting_that_is_not_utf8_is_refused_by_its_name() {
+    let value = OsString::from_vec(b"hunter2-f\xfcr-alle".to_vec());
+    for (program, name) in [
+        (Program::Api, "TIDEGATE_ACCOUNTS__ADMIN"),
+        (Program::Api, "TIDEGATE_DRAIN_DELAY"),
+        (Program::Pumpd, "TIDEGATE_POOL__DEFAULT__PASSWORD"),
+    ] {
+        let said = refused(program, &[(name, &value)]);
+        assert!(said.contains(name) && said.contains("UTF-8"), "{said}");
+        assert!(!said.contains("hunter2"), "{said}");
+    }
+    for name in ["PATH", "TIDEGATE_PUMP__INSTANCE", "TIDEGATE_SERVICE_HOST"] {
+        printed(Program::Api, &[(name, &value)]);
+    }
+}
+
+#[test]
+fn two_variables_for_one_setting_are_refused_by_their_names() {
+    for (program, one, other) in [
+        (Program::Api, "TIDEGATE_LISTEN", "TIDEGATE_listen"),
+        (Program::Api, "TIDEGATE_ACCOUNTS", "TIDEGATE_ACCOUNTS__OPS"),
+        (Program::Pumpd, "TIDEGATE_PUMP", "TIDEGATE_PUMP__INSTANCE"),
+        (
+            Program::Pumpd,
+            "TIDEGATE_POOL__A__URL",
+            "TIDEGATE_POOL__a__URL",
+        ),
+    ] {
+        let value = OsStr::new("127.0.0.1:1");
+        let said = refused(program, &[(one, value), (other, value)]);
+        assert!(said.contains(&format!("{one} and {other}")), "{said}");
+    }
+}
+
+#[tokio::test]
+async fn a_variable_that_is_no_setting_is_named_in_a_warning() {
+    let misspelt = "TIDEGATE_SKIP_TOKEN_CHECK";
+    let of_kubernetes = [
+        "TIDEGATE_PORT",
+        "TIDEGATE_SERVICE_HOST",
+        "TIDEGATE_SERVICE_PORT_HTTP",
+        "TIDEGATE_PORT_7777_TCP_ADDR",
+        "TIDEGATE_API_SERVICE_PORT",
+    ];
+    let names = of_kubernetes.iter().copied().chain([misspelt]);
+    let variables: Vec<(&str, &str)> = names.map(|name| (name, "true")).collect();
+    for program in BOTH {
+        let shown = variables
+            .iter()
+            .map(|(name, value)| (*name, value.as_ref()));
+        let shown = printed(program, &shown.collect::<Vec<_>>());
+        assert!(shown.contains(misspelt), "{shown}");
+        for name in of_kubernetes {
+            assert!(!shown.contains(name), "{name}: {shown}");
+        }
+    }
+    let fixture = Fixture::new().await;
+    let pump = fixture.start_with(Program::Pumpd, &[], &variables).await;
+    until_said(&pump, misspelt).await;
+    let log = pump.log();
+    let line = log.lines().find(|line| line.contains(misspelt)).unwrap();
+    assert!(line.contains("WARN"), "{line}");
+    assert!(!log.contains("TIDEGATE_PORT"), "{log}");
+}
