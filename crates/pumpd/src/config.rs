@@ -79,6 +79,15 @@ impl Settings for Config {
         "requests",
         "waiters",
     ];
+    const FOREIGN_KEYS: &'static [&'static str] = &[
+        "allow_open_admin",
+        "drain_delay",
+        "drain_timeout",
+        "hash_tokens",
+        "listen",
+        "log.access",
+        "skip_token_checks",
+    ];
     const FROM_LMSTFY: &'static [&'static str] = &["log.level", "log.format", "pool"];
 
     fn log(&self) -> &LogConfig {
@@ -118,11 +127,52 @@ pub struct PumpConfig {
 #[cfg(test)]
 mod tests {
     use tidegate_launch::schema;
+    use tidegate_service::{Sources, load, parse_toml};
 
     use super::*;
 
     #[test]
     fn every_number_and_duration_has_bounds() {
         assert_eq!(schema::<Config>().unwrap().gaps(), [""; 0]);
+    }
+
+    /// Every key of the API that the pump does not have.
+    #[test]
+    fn the_keys_of_the_api_may_be_in_the_environment() {
+        let keys_of = |defaults: &str| {
+            let table = parse_toml(defaults).unwrap();
+            let keys = table.iter().flat_map(|(key, value)| {
+                let inner = value.as_table().into_iter().flatten();
+                let inner: Vec<String> = inner.map(|(name, _)| format!("{key}.{name}")).collect();
+                if inner.is_empty() {
+                    vec![key.clone()]
+                } else {
+                    inner
+                }
+            });
+            keys.collect::<Vec<String>>()
+        };
+        let own = keys_of(DEFAULTS);
+        let of_the_api = keys_of(include_str!("../../../config/api.toml"));
+        let foreign = of_the_api.iter().filter(|key| !own.contains(key));
+        let variables = foreign.map(|key| {
+            let name = key.to_uppercase().replace('.', "__");
+            (format!("TIDEGATE_{name}").into(), "any value".into())
+        });
+        let environment: Vec<_> = variables.collect();
+        assert!(environment.len() > 20);
+        let sources = Sources {
+            defaults: DEFAULTS,
+            schema: &schema::<Config>().unwrap(),
+            foreign: None,
+            file: None,
+            env_prefix: "TIDEGATE",
+            foreign_tables: Config::FOREIGN_TABLES,
+            foreign_keys: Config::FOREIGN_KEYS,
+            environment: &environment,
+            flags: &[],
+        };
+        let loaded = load::<Config>(&sources).map_err(|error| error.to_string());
+        assert_eq!(loaded.map(|loaded| loaded.unknown_variables), Ok(vec![]));
     }
 }

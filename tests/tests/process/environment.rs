@@ -69,6 +69,27 @@ fn two_variables_for_one_setting_are_refused_by_their_names() {
     }
 }
 
+#[test]
+fn the_settings_of_the_other_daemon_may_be_in_the_environment() {
+    let of_the_api = [
+        "TIDEGATE_LOG__ACCESS",
+        "TIDEGATE_LISTEN",
+        "TIDEGATE_ALLOW_OPEN_ADMIN",
+        "TIDEGATE_ACCOUNTS__OPS",
+        "TIDEGATE_JOB__TRIES",
+    ];
+    let of_the_pump = ["TIDEGATE_PUMP__INSTANCE", "TIDEGATE_PUMP__LEASE"];
+    for (program, names) in [
+        (Program::Pumpd, &of_the_api[..]),
+        (Program::Api, &of_the_pump),
+    ] {
+        let variables = names.iter().map(|name| (*name, OsStr::new("any value")));
+        let said = printed(program, &variables.collect::<Vec<_>>());
+        assert!(!said.contains("any value"), "{said}");
+        assert!(!said.contains("TIDEGATE_"), "{said}");
+    }
+}
+
 #[tokio::test]
 async fn a_variable_that_is_no_setting_is_named_in_a_warning() {
     let misspelt = "TIDEGATE_SKIP_TOKEN_CHECK";
