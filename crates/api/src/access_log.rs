@@ -74,15 +74,22 @@ impl AccessLine {
     }
 }
 
-/// A path without a token. The paths of this port have none, but somebody may take this port for the
-/// admin port.
+/// A path without a token. The paths of this port have none, but a client may take this port for the admin port,
+/// through a proxy that puts something before the path too: what follows a segment `token` is hidden.
 fn shown_path(path: &str) -> String {
-    let plain = unescape(path, Plus::IsPlus).unwrap_or_else(|| path.into());
-    let first = plain
-        .split(|byte| *byte == b'/')
-        .find(|part| !part.is_empty());
-    if first.is_some_and(|first| first.eq_ignore_ascii_case(b"token")) {
-        return format!("/token/{HIDDEN}");
+    let is_token = |part: &[u8]| part.eq_ignore_ascii_case(b"token");
+    let mut begin = 0;
+    for segment in path.split_inclusive('/') {
+        let end = begin + segment.len();
+        let plain = segment.strip_suffix('/').unwrap_or(segment);
+        let plain = unescape(plain, Plus::IsPlus).unwrap_or_default();
+        if plain.split(|byte| *byte == b'/').any(is_token) {
+            // A segment that has a slash in it may have the token in it too.
+            let shown = if is_token(&plain) { end } else { begin };
+            let hidden = if shown < path.len() { HIDDEN } else { "" };
+            return format!("{}{hidden}", &path[..shown]);
+        }
+        begin = end;
     }
     path.to_owned()
 }
@@ -93,7 +100,7 @@ fn shown_query(query: &str) -> String {
         let key = pair.split('=').next().unwrap_or_default();
         match unescape(key, Plus::IsSpace) {
             Some(plain) if !pair.contains(';') => {
-                if !ends_with_token(&plain) {
+                if !names_token(&plain) {
                     return pair.to_owned();
                 }
                 format!("{key}={HIDDEN}")
@@ -104,10 +111,10 @@ fn shown_query(query: &str) -> String {
     shown.collect::<Vec<_>>().join("&")
 }
 
-/// `token`, `Token`, `X-Token` …
-fn ends_with_token(key: &[u8]) -> bool {
-    let key = key.trim_ascii();
-    key.len() >= 5 && key[key.len() - 5..].eq_ignore_ascii_case(b"token")
+/// `token`, `X-Token`, `tokens`, `token[]` …
+fn names_token(key: &[u8]) -> bool {
+    let parts = &mut key.windows(b"token".len());
+    parts.any(|part| part.eq_ignore_ascii_case(b"token"))
 }
 
 #[cfg(test)]
@@ -132,20 +139,30 @@ mod tests {
             ("a=1;token=secret&b=2", "***&b=2"),
             ("tok%zzen=secret", "***"),
             ("token%=secret", "***"),
+            ("token[]=secret&a=1", "token[]=***&a=1"),
+            ("tokens=secret", "tokens=***"),
+            ("token%00=secret", "token%00=***"),
+            ("my_Token_2=secret", "my_Token_2=***"),
         ] {
             assert_eq!(shown_query(query), shown, "{query}");
         }
     }
 
     #[test]
-    fn a_path_of_the_admin_port_is_shown_without_its_token() {
+    fn a_path_is_shown_without_what_follows_a_segment_token() {
         for (path, shown) in [
             ("/api/ns/q/job/1", "/api/ns/q/job/1"),
-            ("/api/token/secret", "/api/token/secret"),
+            ("/api/tokens/q", "/api/tokens/q"),
+            ("/api/ns/token", "/api/ns/token"),
+            ("/api/ns%zz/q", "/api/ns%zz/q"),
             ("/token/ns/secret", "/token/***"),
-            ("//token/ns/secret", "/token/***"),
-            ("/t%6fken/ns/secret", "/token/***"),
-            ("/Token/ns/secret/limit", "/token/***"),
+            ("//token/ns/secret", "//token/***"),
+            ("/t%6fken/ns/secret", "/t%6fken/***"),
+            ("/Token/ns/secret/limit", "/Token/***"),
+            ("/prefix/token/ns/secret", "/prefix/token/***"),
+            ("/a/b%20/TOKEN/ns/secret/limit", "/a/b%20/TOKEN/***"),
+            ("/prefix/token%2Fns%2Fsecret", "/prefix/***"),
+            ("/prefix%2ftoken/ns/secret", "/***"),
         ] {
             assert_eq!(shown_path(path), shown, "{path}");
         }

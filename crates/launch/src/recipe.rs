@@ -111,7 +111,7 @@ impl Recipe {
             flags: &self.overrides,
         };
         let loaded: Loaded<C> = load(&sources).map_err(|error| error.to_string())?;
-        check(&loaded.settings)?;
+        check(&loaded.settings).map_err(|problem| loaded.values.without_secrets(&problem))?;
         let of_file = translated.into_iter().flat_map(|file| file.remarks);
         let of_file = of_file.map(|remark| format!("{name}: {remark}"));
         let unknown = loaded.unknown_variables.iter();

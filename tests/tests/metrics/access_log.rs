@@ -109,6 +109,8 @@ async fn a_token_is_never_written_however_it_comes() {
         format!("token={token};ttl=5"),
         format!("a=b;token={token}"),
         format!("token%zz={token}"),
+        format!("token[]={token}"),
+        format!("tokens={token}"),
     ] {
         let path = format!("{}/peek?{query}", queue.path());
         http.request("GET", &path, &[], b"").await;
@@ -117,6 +119,7 @@ async fn a_token_is_never_written_however_it_comes() {
     for path in [
         format!("/token/{}/{token}", queue.namespace()),
         format!("/token/{}/{encoded}/limit", queue.namespace()),
+        format!("/prefix/token/{}/{token}", queue.namespace()),
     ] {
         http.request("DELETE", &path, &[], b"").await;
         answered.push(http.answer().await.unwrap().expect(404));

@@ -90,7 +90,7 @@ async fn secrets_are_never_shown() {
 }
 
 #[tokio::test]
-async fn passwords_are_hidden_in_every_form_of_a_url() {
+async fn a_url_is_shown_only_in_its_documented_form() {
     for url in [
         "redis://:hunter2@h:6379/1",
         "rediss://me:hunter2@h?db=1",
@@ -100,6 +100,12 @@ async fn passwords_are_hidden_in_every_form_of_a_url() {
         "unix:///run/redis@1?p%61ss=hunter2",
         "unix:///run/redis?pass=hunter@2",
         "redis://me:hunt?er2@h",
+        "redis://:hunter2%40h:6379",
+        "redis://me:hunter2%40127.0.0.1:6379/0",
+        "redis://:hunter2",
+        "redis://:hunter2/0",
+        "redis+unix:///run/redis;pass=hunter2",
+        "redis://h:6379/0&password=hunter2",
     ] {
         for program in BOTH {
             let said = printed(program, &["--redis", url], &[]).await;
@@ -114,6 +120,10 @@ async fn passwords_are_hidden_in_every_form_of_a_url() {
     let environment = [("TIDEGATE_POOL__DEFAULT__CLUSTER", nodes)];
     let said = printed(Program::Api, &[], &environment).await;
     assert!(!said.contains("hunter2"), "{said}");
+    assert!(
+        said.contains("redis://h:1,redis://me:<hidden>@i:1"),
+        "{said}"
+    );
 }
 
 #[tokio::test]
@@ -132,6 +142,18 @@ async fn secrets_are_not_in_what_is_said_about_mistakes() {
             "pool default",
         ),
         ("[pool]\ndefault = \"redis://me:hunter2@h\"", "pool.default"),
+        (
+            "[pool.default]\nmigrate_to = \"redis://:hunter2@h:1\"",
+            "pool.default.migrate_to",
+        ),
+        (
+            "[pool.default]\nmigrate_to = 'hunter2\"'\npassword = 'hunter2\"'",
+            "pool.default.migrate_to",
+        ),
+        ("[log]\nlevel = \"info,redis://:hunter2@h\"", "log.level"),
+        ("[pool.\"redis://:hunter2@h\"]\nurl = \"\"", "pool"),
+        ("[pool.\"redis://:hunter2@h\"]\nbuckets = 0", "pool"),
+        ("\"redis://:hunter2@h\" = 1", "key"),
     ] {
         let file = fixture.write("own.toml", text);
         let flags = [

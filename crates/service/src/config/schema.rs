@@ -11,6 +11,7 @@ use toml::{Table, Value};
 use super::ConfigError;
 use super::Layer;
 use super::parse::parse_toml;
+use super::secrets::{is_address, is_secret, is_url};
 
 /// In a table of examples: stands for any name.
 const ANY: &str = "*";
@@ -137,6 +138,10 @@ impl Schema {
         are_texts: bool,
     ) -> Result<(), String> {
         for (key, value) in layer {
+            if is_url(key) {
+                let table = path.join(".");
+                return Err(format!("a key in [{table}] is a URL: write its name"));
+            }
             path.push(key.to_owned());
             let name = path.join(".");
             match (examples.get(key).or_else(|| examples.get(ANY)), &mut *value) {
@@ -146,6 +151,9 @@ impl Schema {
                 }
                 (Some(Value::Table(_)), _) => {
                     return Err(format!("{name} must be a table: [{name}]"));
+                }
+                (Some(_), Value::String(text)) if is_misplaced_url(path, text) => {
+                    return Err(format!("{name} must not be a URL"));
                 }
                 (Some(example), _) => {
                     let bound = self.bound_entry(path).map(|(_, bound)| *bound);
@@ -160,6 +168,12 @@ impl Schema {
         }
         Ok(())
     }
+}
+
+/// Whether a text is a URL where none belongs. It may have a password in it, so it must not be in any error.
+fn is_misplaced_url(path: &[String], text: &str) -> bool {
+    let path: Vec<&str> = path.iter().map(String::as_str).collect();
+    is_url(text) && !is_address(&path) && !is_secret(&path)
 }
 
 fn parts(key: &str) -> Vec<String> {

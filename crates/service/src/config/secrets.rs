@@ -1,7 +1,7 @@
-//! Which values nobody is shown.
+//! Which values are not shown.
 
 use std::borrow::Cow;
-use std::ops::Range;
+use std::net::Ipv6Addr;
 
 use toml::Value;
 
@@ -9,33 +9,110 @@ use toml::Value;
 pub(super) const HIDDEN: &str = "<hidden>";
 
 /// Keys whose values are URLs, or should be.
-const ADDRESSES: [&str; 3] = ["url", "cluster", "sentinels"];
+const URLS: [&str; 2] = ["url", "cluster"];
 
-/// Names in the query of a URL whose values are shown.
-const HARMLESS: [&str; 3] = ["db", "user", "protocol"];
+/// The key whose values are hosts.
+const HOSTS: &str = "sentinels";
+
+/// Keys that may have several values in one text, with commas between them.
+const LISTS: [&str; 2] = ["cluster", "sentinels"];
+
+const NETWORK_SCHEMES: [&str; 4] = ["redis", "rediss", "valkey", "valkeys"];
+const SOCKET_SCHEMES: [&str; 3] = ["redis+unix", "valkey+unix", "unix"];
 
 /// Whether the value of this key is a secret as a whole: passwords, and everything about accounts.
 pub(super) fn is_secret(path: &[&str]) -> bool {
     path.first() == Some(&"accounts") || path.last().is_some_and(|key| key.contains("password"))
 }
 
-/// A text without the passwords of the URLs that it may be made of: `redis://user:password@host`,
-/// `redis+unix:///path?pass=password`, several with commas between them. Where it is not clear what is a password
-/// everything that may be one is left out.
+/// Whether the value of this key is where to reach a server.
+pub(super) fn is_address(path: &[&str]) -> bool {
+    let key = path.last().copied().unwrap_or_default();
+    key == HOSTS || URLS.contains(&key)
+}
+
+/// Whether a text is a URL or is meant as one.
+pub(super) fn is_url(text: &str) -> bool {
+    text.contains("://")
+}
+
+/// A text without its passwords. A URL is shown only where it has one of the documented forms, so that it is clear
+/// what in it is a password; else it is hidden as a whole.
 pub(super) fn without_password<'a>(path: &[&str], text: &'a str) -> Cow<'a, str> {
-    let places = passwords(path, text);
-    if places.is_empty() {
+    if text.is_empty() || !is_address(path) && !is_url(text) {
         return Cow::Borrowed(text);
     }
-    let mut shown = String::new();
-    let mut end = 0;
-    for place in places {
-        shown.push_str(&text[end..place.start]);
-        shown.push_str(HIDDEN);
-        end = place.end;
+    let key = path.last().copied().unwrap_or_default();
+    let shown = |text: &str| match key == HOSTS && is_host(text) {
+        true => Some(text.to_owned()),
+        false => shown_url(text),
+    };
+    let shown: Option<Vec<String>> = if LISTS.contains(&key) {
+        text.split(',').map(|one| shown(one.trim())).collect()
+    } else {
+        shown(text).map(|one| vec![one])
+    };
+    shown.map_or(HIDDEN.into(), |shown| shown.join(",").into())
+}
+
+/// A URL without its password: `scheme://[user[:password]@]host[:port][/database]`, or `scheme:///path[?db=database]`.
+fn shown_url(text: &str) -> Option<String> {
+    let (scheme, rest) = text.split_once("://")?;
+    let is_one_of = |known: &[&str]| known.iter().any(|one| one.eq_ignore_ascii_case(scheme));
+    if is_one_of(&SOCKET_SCHEMES) {
+        let (path, database) = rest.split_once("?db=").unwrap_or((rest, "0"));
+        let is_path = path.starts_with('/') && is_plain(path, "/._-");
+        return (is_path && is_number(database)).then(|| text.to_owned());
     }
-    shown.push_str(&text[end..]);
-    Cow::Owned(shown)
+    if !is_one_of(&NETWORK_SCHEMES) {
+        return None;
+    }
+    // A password may have an @ in it, though it should not.
+    let (login, place) = match rest.rsplit_once('@') {
+        Some((login, place)) => (Some(login), place),
+        None => (None, rest),
+    };
+    let (host, database) = place.split_once('/').unwrap_or((place, ""));
+    let has_database = !database.is_empty();
+    if !is_host(host) || has_database && !is_number(database) {
+        return None;
+    }
+    let login = match login {
+        None => String::new(),
+        // What is behind the @ may be a part of the password.
+        Some(login) if login.contains(['/', '?', '#', '\\', ' ']) => return None,
+        Some(login) => match login.split_once(':') {
+            Some((user, _)) if is_plain(user, "._-") => format!("{user}:{HIDDEN}@"),
+            // A password without its colon is as likely as a user without a password.
+            _ => format!("{HIDDEN}@"),
+        },
+    };
+    Some(format!("{scheme}://{login}{place}"))
+}
+
+/// Whether a text is a name, an IPv4 address, or an IPv6 address in brackets, with or without a port.
+fn is_host(text: &str) -> bool {
+    let (host, port) = match text.rsplit_once(':') {
+        Some((host, port)) if !port.ends_with(']') => (host, Some(port)),
+        _ => (text, None),
+    };
+    let is_name = match host
+        .strip_prefix('[')
+        .and_then(|rest| rest.strip_suffix(']'))
+    {
+        Some(ip) => ip.parse::<Ipv6Addr>().is_ok(),
+        None => !host.is_empty() && is_plain(host, "._-"),
+    };
+    is_name && port.is_none_or(|port| is_number(port) && port.len() <= 5)
+}
+
+fn is_number(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+fn is_plain(text: &str, others: &str) -> bool {
+    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || others.contains(letter);
+    text.chars().all(is_plain)
 }
 
 /// Everything in this value that must not be shown.
@@ -53,103 +130,117 @@ pub(super) fn secrets_in(path: &[&str], value: &Value) -> Vec<String> {
             inner.collect()
         }
         Value::String(text) if is_secret(path) => vec![text.clone()],
-        Value::String(text) => {
-            let places = passwords(path, text).into_iter();
-            places.map(|place| text[place].to_owned()).collect()
+        Value::String(text) if without_password(path, text) != *text => {
+            let login = text
+                .split_once("://")
+                .and_then(|(_, rest)| rest.rsplit_once('@'));
+            let password = login.and_then(|(login, _)| login.split_once(':'));
+            let password = password.map(|(_, password)| password.to_owned());
+            [text.clone()].into_iter().chain(password).collect()
         }
         other if is_secret(path) => vec![other.to_string()],
         _ => Vec::new(),
     }
 }
 
-/// Where passwords are, from first to last.
-fn passwords(path: &[&str], text: &str) -> Vec<Range<usize>> {
-    let is_address = path.last().is_some_and(|key| ADDRESSES.contains(key));
-    let begin = match text.find("://") {
-        Some(at) => at + "://".len(),
-        // Without a scheme by mistake, or with a single slash.
-        None if is_address => 0,
-        None => return Vec::new(),
-    };
-    let behind = |place: &str| text[begin..].find(place).map(|at| begin + at + 1);
-    // A password may have an @ in it, though it should not.
-    let host = text.rfind('@').filter(|at| *at >= begin);
-    let colon = behind(":").filter(|colon| host.is_some_and(|host| *colon <= host));
-    let query = behind("?");
-    let mut places = Vec::new();
-    match (host, query) {
-        // An @ in a value of the query, or a ? in a password.
-        (Some(host), Some(query)) if host > query => {
-            places.push(colon.unwrap_or(query).min(query)..text.len());
-        }
-        (Some(host), _) => {
-            places.extend(colon.map(|colon| colon..host));
-            places.extend(values_of_query(text, query));
-        }
-        (None, _) => places.extend(values_of_query(text, query)),
-    }
-    places.retain(|place| !place.is_empty());
-    places
-}
-
-/// The values of a query that may be passwords. A name may be written in several ways (`p%61ss`), so those are
-/// listed that are known to have no secret in them.
-fn values_of_query(text: &str, query: Option<usize>) -> impl Iterator<Item = Range<usize>> {
-    let mut end = query.unwrap_or(text.len());
-    let pairs = text[end..].split('&').map(move |pair| {
-        let begin = end;
-        end = begin + pair.len() + 1;
-        (begin, pair)
-    });
-    pairs.filter_map(|(begin, pair)| {
-        let (name, value) = pair.split_once('=')?;
-        let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_.".contains(letter);
-        let is_harmless = HARMLESS.contains(&name) && value.chars().all(is_plain);
-        let value = begin + name.len() + 1..begin + pair.len();
-        (!is_harmless).then_some(value)
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    #[track_caller]
+    fn expect(key: &str, cases: &[(&str, &str)]) {
+        for (text, shown) in cases {
+            let path = ["pool", "default", key];
+            assert_eq!(without_password(&path, text), *shown, "{key} = {text}");
+            for secret in secrets_in(&path, &Value::String((*text).to_owned())) {
+                assert!(!shown.contains(&secret) || secret.len() == 1, "{text}");
+            }
+        }
+    }
+
     #[test]
     fn the_password_of_a_url_is_left_out() {
-        for (url, shown) in [
-            ("redis://h:6379/1", "redis://h:6379/1"),
-            ("redis://u:p@h:6379", "redis://u:<hidden>@h:6379"),
-            ("redis://:p@h", "redis://:<hidden>@h"),
-            ("rediss://u:a@b:c@h", "rediss://u:<hidden>@h"),
-            ("redis://u@h", "redis://u@h"),
-            (
-                "redis+unix:///run/r?user=u&pass=p&db=1",
-                "redis+unix:///run/r?user=u&pass=<hidden>&db=1",
-            ),
-            ("unix:/run/r?pass=p", "unix:/run/r?pass=<hidden>"),
-            ("u:p@h:6379", "u:<hidden>@h:6379"),
-            ("h:6379,i:6379", "h:6379,i:6379"),
-            ("REDIS://u:p@h", "REDIS://u:<hidden>@h"),
-            ("redis://u:p@h?pass=q", "redis://u:<hidden>@h?pass=<hidden>"),
-            ("unix:///r?p%61ss=p&db=1", "unix:///r?p%61ss=<hidden>&db=1"),
-            ("unix:///r?PASS=p", "unix:///r?PASS=<hidden>"),
-            ("unix:///r?pass=p@q", "unix:///r?<hidden>"),
-            ("unix:///r:1?pass=p@q", "unix:///r:<hidden>"),
-            ("unix:///r@s?pass=p", "unix:///r@s?pass=<hidden>"),
-            ("redis://u:p?q@h", "redis://u:<hidden>"),
-            ("redis://u:p/q#r@h", "redis://u:<hidden>@h"),
-            ("redis://h,redis://u:p@i", "redis://h,redis:<hidden>@i"),
-            ("unix:///r?db=1,unix:///s?pass=p", "unix:///r?db=<hidden>"),
-            ("unix:///r?db=1&pass=", "unix:///r?db=1&pass="),
-        ] {
-            let path = ["pool", "default", "url"];
-            assert_eq!(without_password(&path, url), shown, "{url}");
-            for secret in secrets_in(&path, &Value::String(url.to_owned())) {
-                assert!(!shown.contains(&secret) || secret.len() == 1, "{url}");
-            }
+        expect(
+            "url",
+            &[
+                ("", ""),
+                ("redis://h:6379/1", "redis://h:6379/1"),
+                ("redis://h/", "redis://h/"),
+                ("redis://u:p@h:6379", "redis://u:<hidden>@h:6379"),
+                ("redis://:p@h", "redis://:<hidden>@h"),
+                ("rediss://u:a@b:c@h", "rediss://u:<hidden>@h"),
+                ("REDIS://u:p@[::1]:1", "REDIS://u:<hidden>@[::1]:1"),
+                ("redis://u@h", "redis://<hidden>@h"),
+                ("redis://p%20q:r@h", "redis://<hidden>@h"),
+                ("redis+unix:///run/r-1.s", "redis+unix:///run/r-1.s"),
+                ("unix:///r?db=1", "unix:///r?db=1"),
+            ],
+        );
+    }
+
+    #[test]
+    fn a_url_of_another_form_is_hidden_as_a_whole() {
+        let urls = [
+            "redis://:p%40h:6379",
+            "redis://u:p%40127.0.0.1:6379/0",
+            "redis://:p",
+            "redis://:p/0",
+            "redis://u:p",
+            "redis://h:6379/0&password=p",
+            "redis://h:6379/0;password=p",
+            "redis://h:6379/0#p",
+            "redis://h:6379/p",
+            "redis://h:6379?pass=p",
+            "redis://h:6379/0?pass=p@q",
+            "redis://u:p?q@h",
+            "redis://u:p/q@h",
+            "redis://u:p@h?db=1",
+            "redis://u:p\u{ff20}h:6379",
+            "redis://[p]x",
+            "redis:// :p@h",
+            "redis:/:p@h",
+            "redis//:p@h",
+            "redis:u:p@h",
+            "u:p@h:6379",
+            "h:6379",
+            "http://u:p@h",
+            "redis://h,redis://u:p@i",
+            "redis+unix:///s;pass=p",
+            "redis+unix:///s?pass=p",
+            "redis+unix:///s?db=1&pass=p",
+            "redis+unix:///s?db=p",
+            "redis+unix://p/s",
+            "unix:/run/r?pass=p",
+        ];
+        expect("url", &urls.map(|url| (url, HIDDEN)));
+        // A key that is for something else.
+        for url in urls.into_iter().filter(|url| is_url(url)) {
+            assert_eq!(without_password(&["log", "level"], url), HIDDEN, "{url}");
         }
         let text = "plain text: no url@all";
         assert_eq!(without_password(&["log", "level"], text), text);
+    }
+
+    #[test]
+    fn a_list_in_one_text_is_shown_if_each_of_it_can_be() {
+        expect(
+            "cluster",
+            &[
+                ("redis://h,redis://u:p@i", "redis://h,redis://u:<hidden>@i"),
+                ("redis://h:1, redis://i:2", "redis://h:1,redis://i:2"),
+                ("redis://u:p,q@h", HIDDEN),
+                ("redis://u:1,2@h", HIDDEN),
+                ("redis://h,i", HIDDEN),
+            ],
+        );
+        expect(
+            "sentinels",
+            &[
+                ("h:26379,i", "h:26379,i"),
+                ("u:p@h:26379", HIDDEN),
+                ("h,redis://:p@i", "h,redis://:<hidden>@i"),
+            ],
+        );
     }
 
     #[test]

@@ -327,6 +327,19 @@ fn a_mistake_near_a_secret_does_not_tell_it() {
 }
 
 #[test]
+fn a_text_about_values_is_shown_without_their_secrets() {
+    let file = "[accounts]\nops = 'hunter\"2'\n[pool.x]\nurl = \"redis://u:hunter3@h\"\n\
+        [pool.y]\nurl = \"redis://:hunter4\"\n";
+    let given = Given::nothing().file(file);
+    let values = load::<Secretive>(&secretive(&given)).ok().unwrap().values;
+    let text = format!("{:?} hunter\"2 hunter3 redis://:hunter4 x", "hunter\"2");
+    assert_eq!(
+        values.without_secrets(&text),
+        "\"<hidden>\" <hidden> <hidden> <hidden> x"
+    );
+}
+
+#[test]
 fn a_foreign_file_is_laid_below_our_own() {
     let given = Given::nothing().file("[log]\nlevel = \"file\"\n");
     let values: toml::Table = "name = \"foreign\"\n[log]\nlevel = \"foreign\"\n"

@@ -93,9 +93,14 @@ impl Values {
         merge(&mut self.table, own);
     }
 
-    /// A text about these values with every secret in it replaced.
-    fn without_secrets(&self, text: &str) -> String {
-        let mut secrets = secrets_in(&[], &Value::Table(self.table.clone()));
+    /// A text about these values with every secret in it replaced, also where it is quoted.
+    #[must_use]
+    pub fn without_secrets(&self, text: &str) -> String {
+        let secrets = secrets_in(&[], &Value::Table(self.table.clone()));
+        let quoted = secrets
+            .iter()
+            .map(|secret| secret.escape_debug().to_string());
+        let mut secrets: Vec<String> = quoted.chain(secrets.iter().cloned()).collect();
         // A secret that has another one in it goes first.
         secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
         let secrets = secrets.iter().filter(|secret| !secret.is_empty());

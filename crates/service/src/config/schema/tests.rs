@@ -98,6 +98,28 @@ fn what_is_said_names_the_key_and_what_to_write() {
     assert_eq!(refused("pool = 1"), "pool must be a table: [pool]");
 }
 
+/// It may have a password in it.
+#[test]
+fn a_url_is_refused_where_none_belongs_and_is_not_repeated() {
+    for (text, said) in [
+        ("name = \"redis://:hunter2@h\"", "name must not be a URL"),
+        ("name = \"info,x://hunter2\"", "name must not be a URL"),
+        ("wait = \"redis://:hunter2@h\"", "wait must not be a URL"),
+        (
+            "[pool.\"redis://:hunter2@h\"]\nsize = 10",
+            "a key in [pool] is a URL: write its name",
+        ),
+        (
+            "\"redis://:hunter2@h\" = 1",
+            "a key in [] is a URL: write its name",
+        ),
+    ] {
+        assert_eq!(refused(text), said);
+    }
+    let mut layer = parse_toml("[pool.default]\nurl = \"redis://:hunter2@h\"").unwrap();
+    schema().check(&mut layer, false).unwrap();
+}
+
 #[test]
 fn a_text_of_the_environment_becomes_what_the_key_is() {
     let mut layer =
