@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use serde::de::DeserializeOwned;
 use tidegate_service::{
-    Bound, Foreign, Loaded, LogConfig, Sources, Values, load, parse_toml, process_environment,
+    Bound, Foreign, Loaded, LogConfig, LogError, Sources, Values, load, parse_toml,
+    process_environment, read_file,
 };
 
 use crate::CommonFlags;
@@ -129,8 +130,7 @@ impl Recipe {
         let Some(path) = &self.flags.lmstfy_config else {
             return Ok(None);
         };
-        let translated = std::fs::read_to_string(path)
-            .map_err(|error| error.to_string())
+        let translated = read_file(path)
             .and_then(|text| lmstfy::translate(&text))
             .map_err(|problem| format!("{}: {problem}", self.lmstfy_name()))?;
         Ok(Some(translated.only(C::FROM_LMSTFY, C::PROGRAM)))
@@ -147,9 +147,15 @@ pub(crate) fn check<C: Settings>(settings: &C) -> Result<(), String> {
     settings
         .check()
         .map_err(|problem| format!("configuration: {problem}"))?;
-    let log = settings.log();
-    log.check()
-        .map_err(|problem| format!("configuration: {problem}"))
+    settings.log().check().map_err(|problem| {
+        let advice = match problem {
+            LogError::BadLevel(_) => {
+                "; write a level such as info, or rules such as info,tidegate_api=debug"
+            }
+            _ => "",
+        };
+        format!("configuration: {problem}{advice}")
+    })
 }
 
 impl<C: Settings> Made<C> {

@@ -9,6 +9,7 @@
 //! not in what is printed, and not in what is said about mistakes.
 
 mod environment;
+mod file;
 mod parse;
 mod print;
 mod schema;
@@ -25,6 +26,7 @@ use serde::de::DeserializeOwned;
 use toml::{Table, Value};
 
 pub use environment::process_environment;
+pub use file::read_file;
 pub use parse::parse_toml;
 pub use schema::{Bound, Schema};
 pub use values::Values;
@@ -144,8 +146,7 @@ pub fn load<T: DeserializeOwned>(sources: &Sources<'_>) -> Result<Loaded<T>, Con
     }
     if let Some(path) = sources.file {
         let layer = Layer::File(path.to_owned());
-        let text = std::fs::read_to_string(path)
-            .map_err(|error| ConfigError::new(layer.clone(), error))?;
+        let text = read_file(path).map_err(|problem| ConfigError::new(layer.clone(), problem))?;
         let values =
             parse_toml(&text).map_err(|problem| ConfigError::new(layer.clone(), problem))?;
         settings = stack.lay(layer, values)?;

@@ -42,7 +42,7 @@ pub use bind_error::BindError;
 pub use budget::{BudgetExhausted, ByteBudget, ByteShare};
 pub use config::{
     Bound, ConfigError, Foreign, Layer, Loaded, Schema, Sources, Values, load, parse_toml,
-    process_environment,
+    process_environment, read_file,
 };
 pub use hang_up::HangUp;
 pub use health::{Check, Readiness};

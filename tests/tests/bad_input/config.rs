@@ -66,7 +66,11 @@ async fn a_value_of_the_wrong_type_is_named() {
         (Program::Api, "[job]\ntries = \"many\"", "job.tries"),
         (Program::Api, "[job]\nttl_seconds = -1", "ttl_seconds"),
         (Program::Api, "drain_timeout = 5", "drain_timeout"),
-        (Program::Api, "listen = \"everywhere\"", "listen"),
+        (
+            Program::Api,
+            "listen = \":7777\"",
+            "listen must be an IP address and a port such as",
+        ),
         (
             Program::Pumpd,
             "[pump]\nmove_limit = \"many\"",
@@ -85,6 +89,11 @@ async fn a_value_that_makes_no_sense_is_named() {
         (Program::Api, "[job]\ntries = 0", "job.tries"),
         (Program::Api, "[pool.default]\nbuckets = 0", "buckets"),
         (Program::Api, "[log]\nlevel = \"loud\"", "log.level"),
+        (
+            Program::Api,
+            "[log]\nlevel = \"info,a=b=c\"",
+            "such as info,tidegate_api=debug",
+        ),
         (Program::Api, "drain_delay = \"soon\"", "drain_delay"),
         (Program::Api, "pid_file = \"/nowhere/x\"", "pid_file"),
         (

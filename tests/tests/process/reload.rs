@@ -110,6 +110,22 @@ async fn a_file_that_has_become_wrong_changes_nothing() {
 }
 
 #[tokio::test]
+async fn a_file_that_has_grown_large_is_refused_and_not_read_into_memory() {
+    let fixture = Fixture::new().await;
+    let file = fixture.write("own.toml", "");
+    let pump = fixture.start(Program::Pumpd, &["--config", &file]).await;
+    let before = pump.resident_bytes_peak();
+    let large = std::fs::File::options().write(true).open(&file).unwrap();
+    large.set_len(512 << 20).unwrap();
+    let log = reload(&pump, "the settings stay as they are").await;
+    assert!(log.contains("own.toml: larger than 1 MiB"), "{log}");
+    let more = pump.resident_bytes_peak() - before;
+    assert!(more < 50 << 20, "{more} bytes");
+    fixture.write("own.toml", "[log]\nlevel = \"debug\"\n");
+    reload(&pump, READ_AGAIN).await;
+}
+
+#[tokio::test]
 async fn a_file_of_lmstfy_is_read_again_too() {
     let fixture = Fixture::new().await;
     let address = fixture.redis.url().replace("redis://", "");

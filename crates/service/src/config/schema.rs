@@ -3,6 +3,7 @@
 //! Nothing is converted, since a conversion is a guess: `1.5` is neither `true` nor 1. The environment and
 //! flags have only texts, so there a text is read as the type of the key.
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use humantime::{format_duration, parse_duration};
@@ -242,6 +243,13 @@ fn check_value(example: &Value, bound: Option<Bound>, value: &Value) -> Result<(
         (Value::String(_), Some(Bound::Duration(least, most)), Value::String(text)) => {
             check_duration(text, least, most)
         }
+        (Value::String(example), None, Value::String(text))
+            if is_no_socket_address(example, text) =>
+        {
+            Err(format!(
+                "an IP address and a port such as {example:?}, not {text:?}"
+            ))
+        }
         (Value::Integer(_), Some(Bound::Number(least, most)), Value::Integer(number))
             if !(least..=most).contains(number) =>
         {
@@ -257,6 +265,11 @@ fn check_value(example: &Value, bound: Option<Bound>, value: &Value) -> Result<(
             Err(format!("{expected}, not {found}"))
         }
     }
+}
+
+/// Whether a text is no address to listen on where the example is one.
+fn is_no_socket_address(example: &str, text: &str) -> bool {
+    example.parse::<SocketAddr>().is_ok() && text.parse::<SocketAddr>().is_err()
 }
 
 fn check_duration(text: &str, least: Duration, most: Duration) -> Result<(), String> {

@@ -121,6 +121,30 @@ fn a_url_is_refused_where_none_belongs_and_is_not_repeated() {
 }
 
 #[test]
+fn an_address_is_checked_by_its_key() {
+    let schema = Schema::new("listen = \"127.0.0.1:1\"", "", &[]).unwrap();
+    for (text, is_fine) in [
+        ("0.0.0.0:80", true),
+        ("[::]:80", true),
+        ("localhost:80", false),
+        (":80", false),
+        ("127.0.0.1", false),
+    ] {
+        let mut layer = parse_toml(&format!("listen = \"{text}\"")).unwrap();
+        match schema.check(&mut layer, false) {
+            Ok(()) => assert!(is_fine, "{text}"),
+            Err(said) => {
+                assert!(!is_fine, "{said}");
+                let expected = format!(
+                    "listen must be an IP address and a port such as \"127.0.0.1:1\", not {text:?}"
+                );
+                assert_eq!(said, expected);
+            }
+        }
+    }
+}
+
+#[test]
 fn a_text_of_the_environment_becomes_what_the_key_is() {
     let mut layer =
         parse_toml("flag = \"true\"\nnumber = \"7\"\nname = \"12345\"\nwait = \"2s\"").unwrap();

@@ -1,0 +1,61 @@
+//! Files with settings.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+/// The largest file, in MiB. Settings take some KiB; a path that leads to something else must not fill the memory.
+const MIB_MAX: u64 = 1;
+
+/// Reads a file with settings. May block.
+///
+/// # Errors
+/// Says why it cannot be read, and what to do. The caller names the file.
+pub fn read_file(path: &Path) -> Result<String, String> {
+    let bytes = read_bounded(path).map_err(|error| error.to_string())?;
+    if bytes.len() as u64 > MIB_MAX << 20 {
+        return Err(format!(
+            "larger than {MIB_MAX} MiB: name a file that has only settings in it"
+        ));
+    }
+    String::from_utf8(bytes).map_err(|error| {
+        let before = error
+            .as_bytes()
+            .iter()
+            .take(error.utf8_error().valid_up_to());
+        let line = before.filter(|byte| **byte == b'\n').count() + 1;
+        format!("line {line} is not UTF-8: save the file in UTF-8")
+    })
+}
+
+fn read_bounded(path: &Path) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let file = File::open(path)?;
+    file.take((MIB_MAX << 20) + 1).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_of_a_mib_is_read_and_a_larger_one_is_refused() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        file.as_file().set_len(1 << 20).unwrap();
+        assert_eq!(read_file(file.path()).unwrap().len(), 1 << 20);
+        file.as_file().set_len((1 << 20) + 1).unwrap();
+        let said = read_file(file.path()).unwrap_err();
+        assert!(said.starts_with("larger than 1 MiB"), "{said}");
+        let said = read_file(Path::new("/dev/zero")).unwrap_err();
+        assert!(said.starts_with("larger than 1 MiB"), "{said}");
+    }
+
+    #[test]
+    fn the_line_that_is_not_utf8_is_named() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), b"[log]\n# f\xfcr alle\n").unwrap();
+        let said = read_file(file.path()).unwrap_err();
+        assert_eq!(said, "line 2 is not UTF-8: save the file in UTF-8");
+    }
+}
