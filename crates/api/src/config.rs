@@ -105,7 +105,7 @@ impl Settings for Config {
         }
         self.check_migrations()?;
         self.check_admin()?;
-        self.requests.check()?;
+        self.requests.check(self.connections.header_bytes_max)?;
         let pools: BTreeSet<&str> = self.pool.keys().map(String::as_str).collect();
         self.durability.check(&pools, self.requests.timeout)
     }

@@ -94,6 +94,11 @@ async fn a_value_that_makes_no_sense_is_named() {
             "[log]\nlevel = \"info,a=b=c\"",
             "such as info,tidegate_api=debug",
         ),
+        (
+            Program::Api,
+            "[connections]\nheader_bytes_max = 1048576\n[requests]\nin_flight_bytes_max = 2097152\nbulk_bytes_max = 1",
+            "connections.header_bytes_max (1048576) is more than an eighth of requests.in_flight_bytes_max",
+        ),
         (Program::Api, "drain_delay = \"soon\"", "drain_delay"),
         (Program::Api, "pid_file = \"/nowhere/x\"", "pid_file"),
         (

@@ -126,17 +126,34 @@ impl RequestLimits {
     }
 
     /// # Errors
-    /// A body that may be as large has no room among all bodies.
-    pub(super) fn check(&self) -> Result<(), String> {
-        let bodies = [
-            ("job_bytes_max", self.job_bytes_max),
-            ("bulk_bytes_max", self.bulk_bytes_max),
+    /// A header or a body that may be as large has no room among all of its kind.
+    pub(super) fn check(&self, header_bytes_max: usize) -> Result<(), String> {
+        let (headers, bodies) = (self.headers_bytes_max(), self.bodies_bytes_max());
+        let limits = [
+            (
+                "connections.header_bytes_max",
+                header_bytes_max,
+                headers,
+                "an eighth",
+            ),
+            (
+                "requests.job_bytes_max",
+                self.job_bytes_max,
+                bodies,
+                "seven eighths",
+            ),
+            (
+                "requests.bulk_bytes_max",
+                self.bulk_bytes_max,
+                bodies,
+                "seven eighths",
+            ),
         ];
-        for (key, bytes) in bodies {
-            if bytes > self.bodies_bytes_max() {
+        for (key, bytes, bytes_max, part) in limits {
+            if bytes > bytes_max {
                 return Err(format!(
-                    "requests.{key} ({bytes}) is more than seven eighths of requests.in_flight_bytes_max ({}): \
-                     lower the one or raise the other",
+                    "{key} ({bytes}) is more than {part} of requests.in_flight_bytes_max ({}): lower the one or \
+                     raise the other",
                     self.in_flight_bytes_max
                 ));
             }

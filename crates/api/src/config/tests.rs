@@ -100,6 +100,22 @@ fn limits_of_requests_are_within_what_can_be_stored() {
 }
 
 #[test]
+fn the_longest_header_has_room_among_all_headers() {
+    let mut config = with_flags(&[]);
+    let room = config.requests.headers_bytes_max();
+    config.connections.header_bytes_max = room;
+    assert_eq!(config.check(), Ok(()));
+    config.connections.header_bytes_max = room + 1;
+    let said = config.check().unwrap_err();
+    for key in [
+        "connections.header_bytes_max",
+        "requests.in_flight_bytes_max",
+    ] {
+        assert!(said.contains(key), "{said}");
+    }
+}
+
+#[test]
 fn a_pool_moves_to_another_one_that_stays() {
     let with_targets = |targets: &[(&str, &str)]| {
         let mut config = with_flags(&[]);
