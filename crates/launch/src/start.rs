@@ -1,8 +1,10 @@
 //! From `main` to the exit status.
 
 use std::fmt::Display;
+use std::fs;
 use std::io::Write;
-use std::path::PathBuf;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,6 +18,9 @@ use crate::recipe::{Made, Recipe, Settings};
 
 /// How long tasks that block may delay the end of the process.
 const BLOCKED_LIMIT: Duration = Duration::from_millis(500);
+
+/// What is in `log.directory`.
+const LOG_FILES: [&str; 2] = ["access.log", "error.log"];
 
 /// Runs a daemon: makes its settings, sets up what every process has, and lets it do its work. `own` are
 /// the settings that the daemon's own flags give, keys with dots between their parts.
@@ -121,16 +126,40 @@ where
     for remark in &made.remarks {
         tracing::warn!("{remark}");
     }
-    let pid_file = made.settings.pid_file();
-    let has_pid_file = !pid_file.as_os_str().is_empty();
-    let _pid_file = has_pid_file
-        .then(|| PidFile::write(pid_file))
-        .transpose()
-        .map_err(|error| error.to_string())?;
+    let _pid_file = write_pid_file(&made.settings)?;
     runtime.block_on(async {
         let process = Process::new(recipe, &made, Arc::clone(logs), signals)
             .map_err(|error| format!("signals: {error}"))?;
         let running = run(made.settings, process);
         running.await.map_err(|error| error.to_string())
     })
+}
+
+/// Writes the pid file, if there is to be one. To be called when the log files are open.
+fn write_pid_file<C: Settings>(settings: &C) -> Result<Option<PidFile>, String> {
+    let path = settings.pid_file();
+    if path.as_os_str().is_empty() {
+        return Ok(None);
+    }
+    let directory = &settings.log().directory;
+    let has_log_files = !directory.as_os_str().is_empty();
+    // A log file that is still empty would be taken for a pid file, and removed at the end.
+    if has_log_files
+        && LOG_FILES
+            .iter()
+            .any(|name| is_same(path, &directory.join(name)))
+    {
+        return Err(format!(
+            "pid_file: {} is a log file of this process: give another path",
+            path.display()
+        ));
+    }
+    let written = PidFile::write(path).map(Some);
+    written.map_err(|error| error.to_string())
+}
+
+/// Whether two paths lead to the same file, which exists.
+fn is_same(one: &Path, other: &Path) -> bool {
+    let identity = |path| fs::metadata(path).map(|file| (file.dev(), file.ino()));
+    matches!((identity(one), identity(other)), (Ok(one), Ok(other)) if one == other)
 }

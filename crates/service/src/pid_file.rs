@@ -1,5 +1,7 @@
 //! A file with the id of the process in it, for those who send signals.
 
+mod owner;
+
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
@@ -22,6 +24,18 @@ pub enum PidFileError {
         /// Who, as far as the file tells.
         holder: String,
     },
+    /// It names a process that runs, but does not lock it: that of another program.
+    #[error(
+        "pid_file: {} belongs to process {id}; stop that first, or give this one another pid_file; remove the file if \
+         it is not about that process",
+        path.display()
+    )]
+    Owned {
+        /// The file.
+        path: PathBuf,
+        /// The process.
+        id: u32,
+    },
     /// There is something else than a pid file.
     #[error("pid_file: {} is no pid file; it stays as it is: give another path", path.display())]
     Other {
@@ -39,8 +53,8 @@ pub enum PidFileError {
 }
 
 /// The pid file of this process. It is locked while it lasts, and removed when it is dropped. A file that
-/// a killed process left behind is used again, and so is an empty one. Everything else is left as it is, symbolic
-/// links too.
+/// a killed process left behind is used again, and so is an empty one. Everything else is left as it is: symbolic
+/// links, and the file of another process that runs, whether that locks it or not.
 #[derive(Debug)]
 pub struct PidFile {
     path: PathBuf,
@@ -80,6 +94,12 @@ impl PidFile {
             if is_at(&file, &path).map_err(failed)? {
                 if !is_pid_file(&mut file).map_err(failed)? {
                     return Err(PidFileError::Other { path });
+                }
+                let written = file.metadata().and_then(|file| file.modified());
+                let written = written.map_err(failed)?;
+                let named = named(&mut file).filter(|id| *id != std::process::id());
+                if let Some(id) = named.filter(|id| owner::is_owner(*id, written)) {
+                    return Err(PidFileError::Owned { path, id });
                 }
                 fill(&mut file).map_err(failed)?;
                 return Ok(Self { path, file });
@@ -135,18 +155,21 @@ fn is_at(file: &File, path: &Path) -> io::Result<bool> {
 }
 
 fn holder(file: &mut File) -> String {
+    named(file).map_or("another process".to_owned(), |id| format!("process {id}"))
+}
+
+/// The process that a pid file names.
+fn named(file: &mut File) -> Option<u32> {
     let mut text = String::new();
-    let read = file
-        .rewind()
-        .and_then(|()| file.take(CONTENT_BYTES_MAX).read_to_string(&mut text));
-    match (read, text.trim().parse::<u32>()) {
-        (Ok(_), Ok(id)) => format!("process {id}"),
-        _ => "another process".to_owned(),
-    }
+    file.rewind().ok()?;
+    let read = file.take(CONTENT_BYTES_MAX).read_to_string(&mut text);
+    read.ok().and_then(|_| text.trim().parse().ok())
 }
 
 #[cfg(test)]
 mod tests {
+    use std::process::Command;
+
     use super::*;
 
     #[test]
@@ -173,6 +196,36 @@ mod tests {
         fs::write(&path, "1\n").unwrap();
         drop(ours);
         assert_eq!(fs::read_to_string(&path).unwrap(), "1\n");
+    }
+
+    #[test]
+    fn the_file_of_another_process_that_runs_stays_until_it_ends() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.pid");
+        let mut other = Command::new("sleep").arg("600").spawn().unwrap();
+        let text = format!("{}\n", other.id());
+        fs::write(&path, &text).unwrap();
+        let refused = PidFile::write(&path);
+        let left = fs::read_to_string(&path).unwrap();
+        other.kill().unwrap();
+        other.wait().unwrap();
+        let said = refused.unwrap_err().to_string();
+        assert!(
+            said.contains(&format!("x.pid belongs to process {}", other.id())),
+            "{said}"
+        );
+        assert_eq!(left, text);
+        drop(PidFile::write(&path).unwrap());
+        assert!(!path.exists());
+    }
+
+    /// As it is where a container is started again.
+    #[test]
+    fn a_file_that_names_this_process_is_used() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.pid");
+        fs::write(&path, format!("{}\n", std::process::id())).unwrap();
+        drop(PidFile::write(&path).unwrap());
     }
 
     #[test]

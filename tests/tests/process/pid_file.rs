@@ -1,10 +1,12 @@
 //! The file with the id of the process.
 
 use std::fs;
+use std::process::Command;
 
-use tidegate_testkit::{Program, run_to_end};
+use tidegate_testkit::{Program, run_to_end, run_to_end_with};
 
 use crate::fixture::{Fixture, LIMIT};
+use crate::service_manager::Running;
 
 #[tokio::test]
 async fn it_is_there_while_the_process_runs_and_belongs_to_one() {
@@ -54,6 +56,55 @@ async fn what_is_no_pid_file_is_neither_overwritten_nor_followed() {
 }
 
 #[tokio::test]
+async fn the_file_of_another_process_that_runs_stays_as_it_is() {
+    let fixture = Fixture::new().await;
+    let other = Running(Command::new("sleep").arg("600").spawn().unwrap());
+    let id = other.0.id();
+    let pid_file = fixture.write("x.pid", &format!("{id}\n"));
+    let flags = ["--pid-file", &pid_file, "--redis", "redis://127.0.0.1:1"];
+    let environment = [
+        ("TIDEGATE_ADMIN_LISTEN", "127.0.0.1:0"),
+        ("TIDEGATE_CONNECT_PATIENCE", "0s"),
+    ];
+    for program in [Program::Api, Program::Pumpd] {
+        let ended = run_to_end_with(program, &flags, &environment, LIMIT).await;
+        let said = format!("{pid_file} belongs to process {id}");
+        assert!(ended.log.contains(&said), "{}", ended.log);
+        assert_eq!(fs::read_to_string(&pid_file).unwrap(), format!("{id}\n"));
+    }
+    drop(other);
+    let flags = ["--pid-file", &pid_file];
+    let pump = fixture.start(Program::Pumpd, &flags).await;
+    let written = fs::read_to_string(&pid_file).unwrap();
+    assert_eq!(written, format!("{}\n", pump.pid()));
+}
+
+#[tokio::test]
+async fn a_log_file_of_the_process_is_refused_as_its_pid_file() {
+    let fixture = Fixture::new().await;
+    let folder = fixture.path("");
+    std::os::unix::fs::symlink(&folder, fixture.path("link")).unwrap();
+    let environment = [
+        ("TIDEGATE_LOG__DIRECTORY", folder.to_str().unwrap()),
+        ("TIDEGATE_ADMIN_LISTEN", "127.0.0.1:0"),
+        ("TIDEGATE_CONNECT_PATIENCE", "0s"),
+    ];
+    for (program, name) in [
+        (Program::Api, "access.log"),
+        (Program::Pumpd, "link/error.log"),
+    ] {
+        let pid_file = fixture.name(name);
+        let flags = ["--pid-file", &pid_file, "--redis", "redis://127.0.0.1:1"];
+        let ended = run_to_end_with(program, &flags, &environment, LIMIT).await;
+        assert_eq!(ended.code, Some(1));
+        let said = format!("pid_file: {pid_file} is a log file");
+        assert!(ended.log.contains(&said), "{}", ended.log);
+        assert!(fs::exists(&pid_file).unwrap());
+        fs::write(fixture.path("error.log"), "").unwrap();
+    }
+}
+
+#[tokio::test]
 async fn a_start_that_fails_leaves_no_file() {
     let fixture = Fixture::new().await;
     let pid_file = fixture.name("x.pid");
@@ -66,8 +117,7 @@ async fn a_start_that_fails_leaves_no_file() {
         "127.0.0.1:0",
     ];
     let environment = [("TIDEGATE_CONNECT_PATIENCE", "0s")];
-    let ended =
-        tidegate_testkit::run_to_end_with(Program::Pumpd, &flags, &environment, LIMIT).await;
+    let ended = run_to_end_with(Program::Pumpd, &flags, &environment, LIMIT).await;
     assert_eq!(ended.code, Some(1));
     assert!(!fixture.path("x.pid").exists());
     let flags = ["--pid-file", "/nowhere/x.pid"];
