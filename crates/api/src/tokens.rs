@@ -3,6 +3,7 @@
 mod stored;
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use futures_util::{Stream, StreamExt};
@@ -56,6 +57,14 @@ impl TokenDesk {
             Ok(is_good.then_some(()))
         };
         Ok(self.good.get(name, ask).await?.is_some())
+    }
+
+    /// These tokens by the address of the server that stores them.
+    pub(crate) fn by_server(
+        &self,
+        tokens: Vec<Arc<LimitHolder>>,
+    ) -> HashMap<Option<Arc<str>>, Vec<Arc<LimitHolder>>> {
+        self.tokens.by_server(tokens)
     }
 
     /// Those of these tokens that are not valid any more, as the answers of Redis come.

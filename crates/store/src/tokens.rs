@@ -1,5 +1,6 @@
 //! Access tokens: which strings open a namespace of a pool.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use futures_util::{Stream, StreamExt, stream};
@@ -7,9 +8,9 @@ use tidegate_core::{Namespace, keys};
 
 use crate::{LimitHolder, Store, StoreError};
 
-/// Tokens in one look-up of [`Tokens::missing`], and look-ups in flight.
+/// Tokens in one look-up of [`Tokens::missing`], and look-ups of one call in flight.
 const TOKENS_PER_LOOK_UP: usize = 200;
-const LOOK_UPS_IN_FLIGHT: usize = 8;
+const LOOK_UPS_IN_FLIGHT: usize = 64;
 
 /// The access tokens kept in one deployment, by pool and namespace.
 #[derive(Debug, Clone)]
@@ -66,6 +67,22 @@ impl Tokens {
         let mut ask = redis::cmd("HEXISTS");
         ask.arg(key_of(token)).arg(token.parts().2);
         self.store.command(&ask).await
+    }
+
+    /// These tokens by the address of the server that stores them; `None` = no reachable server does. A server that does
+    /// not answer then delays look-ups of its own tokens only.
+    #[must_use]
+    pub fn by_server(
+        &self,
+        tokens: Vec<Arc<LimitHolder>>,
+    ) -> HashMap<Option<Arc<str>>, Vec<Arc<LimitHolder>>> {
+        let mut by_server: HashMap<_, Vec<_>> = HashMap::new();
+        for token in tokens {
+            let server = self.store.inner.link.server_of(&key_of(&token));
+            let address = server.map(|server| Arc::clone(&server.address));
+            by_server.entry(address).or_default().push(token);
+        }
+        by_server
     }
 
     /// Those of these tokens that open nothing, as the answers come: an item for each look-up. Some hundred tokens

@@ -46,6 +46,52 @@ async fn a_revocation_ends_waits_whichever_primary_has_the_token() {
     group.check_world().await;
 }
 
+/// Consumers wait with tokens of a primary that does not answer, more than are looked up at a time.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_revocation_ends_waits_beside_a_primary_that_does_not_answer() {
+    const OTHERS: usize = 60;
+    /// Longer than the interval of look-ups.
+    const PAUSE: Duration = Duration::from_millis(600);
+    let _turn = turn().await;
+    let mut group = ClusterGroup::start_with(RedisOptions::new(), NO_FAILOVER_MS).await;
+    let fleet = Fleet::start(2, 0, &group.settings()).await;
+    let (here, there) = (&fleet.apis[0], &fleet.apis[1]);
+    let silent = primary_without(&group, &["tg:limits", "tg:lanes"]).await;
+    let mut queues = Vec::new();
+    for number in 0.. {
+        let namespace = format!("shop-{number:03}");
+        let is_silent = owner_of_tokens(&group, &namespace).await == silent;
+        // The last one in the order of look-ups is stored elsewhere.
+        let is_last = queues.len() == OTHERS;
+        if is_silent != is_last {
+            queues.push(Queue::with_new_token(here, "default", &namespace, "orders").await);
+        }
+        if queues.len() > OTHERS {
+            break;
+        }
+    }
+    let waits = queues.iter().map(|queue| {
+        let parked = queue.at(there).apart();
+        tokio::spawn(async move { parked.consume().timeout_s(60).send().await.unwrap() })
+    });
+    let mut waits: Vec<_> = waits.collect();
+    there.until_waiting(OTHERS + 1).await;
+    group.pause(silent);
+    // A round of look-ups begins meanwhile, and a call ends 3 s later.
+    tokio::time::sleep(PAUSE).await;
+    let revoked_at = Instant::now();
+    queues[OTHERS].try_revoke(here).await.unwrap().expect(204);
+    waits.pop().unwrap().await.unwrap().expect(401);
+    let took = revoked_at.elapsed();
+    figure(&format!(
+        "revoked beside a silent primary: the wait ended after {took:?}"
+    ));
+    assert!(took < ENDED_WITHIN, "{took:?}");
+    assert!(waits.iter().all(|wait| !wait.is_finished()));
+    group.resume(silent);
+    drop(fleet);
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_primary_that_does_not_answer_keeps_no_consumer_from_the_other_lanes() {
     const LANES: u16 = 16;
@@ -161,6 +207,12 @@ async fn publish_anywhere(queue: &Queue) -> Result<(), String> {
         Ok(Ok(answer)) if answer.status == 201 => Ok(()),
         other => Err(format!("{other:?}")),
     }
+}
+
+/// The primary that stores the tokens of a namespace.
+async fn owner_of_tokens(group: &ClusterGroup, namespace: &str) -> usize {
+    let key = format!("tg:tokens:default/{namespace}");
+    group.owner_of(group.slot_of(&key).await).await
 }
 
 /// A primary that has none of these keys.
