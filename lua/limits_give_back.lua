@@ -1,15 +1,22 @@
 #!lua flags=allow-oom
 -- limits_give_back: gives a unit back whose request did not succeed.
--- KEYS[1] units  hash of the running window: since (µs), taken
+-- KEYS[1] units  hash of the running window: since (µs), taken, calls (ids of the last calls that took a unit)
 -- ARGV[1] prefix unused
--- ARGV[2] now    unused: a window that is over has another name, or no key
+-- ARGV[2] now    ms, '' = Redis's clock
 -- ARGV[3] since  the name of the window that the unit was taken from
--- Returns ok → the unit can be taken again
--- Returns gone → its window is over; nothing changed
+-- ARGV[4] latest when the caller stops waiting for the reply, in ms, '' = unknown
+-- ARGV[5] id     of the call that took the unit
+-- Returns ok → now_ms; the unit can be taken again
+-- Returns gone → now_ms; its window is over; nothing changed
+-- Returns late → now_ms; the caller no longer waits, or the clock was set: nothing changed
 -- Since layout 1
 
-local window = redis.call('HMGET', KEYS[1], 'since', 'taken')
+-- Its caller leaves the unit to a later limits_take.
+if ARGV[4] ~= '' and now_ms > tonumber(ARGV[4]) then return { 'late', now_ms } end
+
+local window = redis.call('HMGET', KEYS[1], 'since', 'taken', 'calls')
 local taken = tonumber(window[2]) or 0
-if window[1] ~= ARGV[3] or taken <= 0 then return { 'gone' } end
-redis.call('HSET', KEYS[1], 'taken', taken - 1)
-return { 'ok' }
+if window[1] ~= ARGV[3] or taken <= 0 then return { 'gone', now_ms } end
+local others = string.gsub(window[3] or '', ARGV[5] .. ' ', '')
+redis.call('HSET', KEYS[1], 'taken', taken - 1, 'calls', others)
+return { 'ok', now_ms }

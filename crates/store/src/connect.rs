@@ -7,7 +7,6 @@ use tidegate_core::keys::Buckets;
 use tidegate_core::{SlotWidth, placement};
 use tokio::time::{Instant, sleep};
 
-use crate::clocks::Clocks;
 use crate::link::Link;
 use crate::server_check::{self, Refusal};
 use crate::{Inner, Store, StoreConfig, StoreError, Unavailable, permissions};
@@ -67,7 +66,6 @@ impl Store {
                 buckets: Buckets::new(config.buckets),
                 slot_width,
                 link,
-                clocks: Clocks::new(config.buckets),
             }),
             now_ms: None,
         };

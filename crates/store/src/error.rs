@@ -74,6 +74,17 @@ impl StoreError {
         }
     }
 
+    /// Whether no answer came: the outcome of the call is unknown.
+    pub(crate) const fn is_away(&self) -> bool {
+        matches!(
+            self,
+            Self::Unavailable {
+                reason: Unavailable::Away,
+                ..
+            }
+        )
+    }
+
     /// Whether the server may be another one than before, or may have begun anew.
     pub(crate) const fn may_be_a_restart(&self) -> bool {
         matches!(

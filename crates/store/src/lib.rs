@@ -38,7 +38,6 @@ use futures_util::future::try_join_all;
 use tidegate_core::keys::{BucketKeys, Buckets};
 use tidegate_core::{JobId, Lane, QueueKey, SlotWidth, placement};
 
-use clocks::Clocks;
 use link::Link;
 
 pub use audit::{AuditEvent, AuditOptions, AuditSummary, Defect, Finding};
@@ -76,8 +75,6 @@ struct Inner {
     buckets: Buckets,
     slot_width: SlotWidth,
     link: Link,
-    /// What the clock of each bucket's server showed last.
-    clocks: Clocks,
 }
 
 impl Store {

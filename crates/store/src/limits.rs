@@ -3,18 +3,26 @@
 //! A limit is a row of one table. What was taken is counted in a window that begins with the first unit
 //! and has a name, so that a unit is given back to the window it came from or to none.
 
+mod lost_replies;
+
+use std::sync::Arc;
+use std::time::Instant;
+
 use tidegate_core::keys;
 
-use crate::script::{LazyScript, script};
+use crate::reply::Reply;
+use crate::script::{Call, LazyScript, script};
 use crate::{Store, StoreError};
+use lost_replies::{CallId, LostReplies};
 
 static LIMITS_TAKE: LazyScript = script!("limits_take");
 static LIMITS_GIVE_BACK: LazyScript = script!("limits_give_back");
 
-/// The rate limits kept in one deployment.
+/// The rate limits kept in one deployment. Cheap to clone; clones share what they know of units to be given back.
 #[derive(Debug, Clone)]
 pub struct Limits {
     store: Store,
+    lost: Arc<LostReplies>,
 }
 
 /// A token of a namespace in a pool. What has a limit is this, and never the token alone.
@@ -49,6 +57,7 @@ pub enum LimitSide {
 pub struct Unit {
     side: LimitSide,
     window: u64,
+    call: CallId,
 }
 
 /// What became of the wish for a unit.
@@ -147,8 +156,9 @@ impl RateLimit {
 }
 
 impl Limits {
-    pub(crate) const fn new(store: Store) -> Self {
-        Self { store }
+    pub(crate) fn new(store: Store) -> Self {
+        let lost = Arc::default();
+        Self { store, lost }
     }
 
     fn command(name: &str) -> redis::Cmd {
@@ -220,10 +230,11 @@ impl Limits {
         parsed.collect()
     }
 
-    /// Takes one of `units_max` units of the running window, or of a new one.
+    /// Takes one of `units_max` units of the running window, or of a new one. Units that were taken by earlier calls whose
+    /// replies were lost are given back before.
     ///
     /// # Errors
-    /// Redis is unavailable. Where the connection broke, the unit may be taken until its window ends.
+    /// Redis is unavailable. If the call took a unit all the same, a later call gives it back, unless many were made since.
     pub async fn take(
         &self,
         holder: &LimitHolder,
@@ -231,16 +242,32 @@ impl Limits {
         units_max: u64,
         interval_seconds: u32,
     ) -> Result<UnitTaken, StoreError> {
-        let call = self
-            .store
-            .call(&LIMITS_TAKE, side.key(holder))
-            .arg(units_max)
-            .arg(u64::from(interval_seconds) * 1000);
-        let mut reply = call.send().await?;
+        let key = side.key(holder);
+        let call = CallId::random();
+        let mut lost = self.lost.take_settled(&key);
+        let ids = std::iter::once(&call).chain(&lost);
+        let ids: Vec<&str> = ids.map(CallId::as_str).collect();
+        let interval_ms = u64::from(interval_seconds) * 1000;
+        let reply = self.in_time(&key, |latest| {
+            let begun = self.store.call(&LIMITS_TAKE, key.clone());
+            let begun = begun.arg(units_max).arg(interval_ms).arg(latest);
+            begun.arg(&ids)
+        });
+        let mut reply = match reply.await {
+            Ok(reply) => reply,
+            Err(error) => {
+                if error.is_away() {
+                    lost.push(call);
+                }
+                self.give_back_later(&key, lost);
+                return Err(error);
+            }
+        };
         match reply.token() {
             "ok" => Ok(UnitTaken::Done(Unit {
                 side,
                 window: reply.count()?,
+                call,
             })),
             "over" => Ok(UnitTaken::OverLimit),
             _ => reply.unknown(),
@@ -250,16 +277,46 @@ impl Limits {
     /// Gives a unit back, if its window is still the running one.
     ///
     /// # Errors
-    /// Redis is unavailable; the unit then comes back with the next window.
+    /// Redis is unavailable; the unit comes back with a later call, or the next window.
     pub async fn give_back(&self, holder: &LimitHolder, unit: Unit) -> Result<(), StoreError> {
-        let call = self
-            .store
-            .call(&LIMITS_GIVE_BACK, unit.side.key(holder))
-            .arg(unit.window);
-        let reply = call.send().await?;
+        let key = unit.side.key(holder);
+        let reply = self.in_time(&key, |latest| {
+            let begun = self.store.call(&LIMITS_GIVE_BACK, key.clone());
+            begun.arg(unit.window).arg(latest).arg(unit.call.as_str())
+        });
+        let reply = reply.await.inspect_err(|error| {
+            if let StoreError::Unavailable { .. } = error {
+                self.give_back_later(&key, vec![unit.call.clone()]);
+            }
+        })?;
         match reply.token() {
             "ok" | "gone" => Ok(()),
             _ => reply.unknown(),
+        }
+    }
+
+    /// Sends a call that does nothing if it is executed when its reply is no longer waited for; it is passed that moment.
+    /// Where the clock of Redis was set forward it is sent again.
+    async fn in_time<'a>(
+        &self,
+        key: &str,
+        call: impl Fn(String) -> Call<'a>,
+    ) -> Result<Reply, StoreError> {
+        loop {
+            let latest = self.store.latest_ms(key);
+            let latest = latest.map(|ms| ms.to_string()).unwrap_or_default();
+            let (mut reply, written) = call(latest).write().await?;
+            written.note_clock(reply.count()?);
+            if reply.token() != "late" {
+                return Ok(reply);
+            }
+        }
+    }
+
+    fn give_back_later(&self, key: &str, calls: Vec<CallId>) {
+        if !calls.is_empty() {
+            let settled_at = Instant::now() + self.store.inner.config.command_timeout;
+            self.lost.add(key, calls, settled_at);
         }
     }
 }

@@ -1,9 +1,14 @@
 //! Units of rate limits: never more than there are, and back where they came from.
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
-use tidegate_store::{LimitCreated, LimitHolder, LimitSide, RateLimit, Store, Unit, UnitTaken};
-use tidegate_testkit::eventually;
+use tidegate_store::{
+    LimitCreated, LimitHolder, LimitSide, Limits, RateLimit, Store, StoreConfig, StoreError, Unit,
+    UnitTaken,
+};
+use tidegate_testkit::fault_proxy::{Flow, Way, Weather};
+use tidegate_testkit::{FaultProxy, eventually, redis};
 use tokio::task::JoinSet;
 
 use crate::fixture::{START, fixture};
@@ -178,4 +183,96 @@ async fn limits_are_made_once_replaced_listed_and_deleted() {
     limits.delete(&holder("t")).await.unwrap();
     limits.delete(&holder("t")).await.unwrap();
     assert_eq!(limits.get(&holder("t")).await.unwrap(), None);
+}
+
+/// How long calls wait for a reply in the tests of lost replies.
+const REPLY_MAX: Duration = Duration::from_millis(200);
+
+async fn limits_at(address: SocketAddr) -> Limits {
+    let mut config = StoreConfig::new(format!("redis://{address}"));
+    config.buckets = 1;
+    config.command_timeout = REPLY_MAX;
+    Store::connect(&config).await.unwrap().limits()
+}
+
+async fn try_take(limits: &Limits) -> Result<bool, StoreError> {
+    let holder = holder("t");
+    let taking = limits.take(&holder, LimitSide::Read, UNITS, 3600);
+    Ok(matches!(taking.await?, UnitTaken::Done(_)))
+}
+
+/// The units that can be taken once Redis answers again.
+async fn units_left(limits: &Limits) -> u64 {
+    eventually("redis answers", Duration::from_secs(30), async || {
+        let mut units = 0;
+        while try_take(limits).await.map_err(|error| error.to_string())? {
+            units += 1;
+        }
+        Ok::<_, String>(units)
+    })
+    .await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn calls_that_a_paused_redis_executes_late_take_no_unit() {
+    let redis = redis();
+    let limits = limits_at(redis.address()).await;
+    assert!(try_take(&limits).await.unwrap());
+    redis.pause().unwrap();
+    for _ in 0..UNITS {
+        try_take(&limits).await.unwrap_err();
+    }
+    redis.resume().unwrap();
+    assert_eq!(units_left(&limits).await, UNITS - 1);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn units_of_lost_replies_are_given_back() {
+    let redis = redis();
+    let proxy = FaultProxy::start(redis.address(), 0).await;
+    let limits = limits_at(proxy.address()).await;
+    assert!(try_take(&limits).await.unwrap());
+    let replies_stall = Weather {
+        to_client: Way {
+            flow: Flow::Stalls,
+            ..Way::default()
+        },
+        ..Weather::default()
+    };
+    proxy.set(replies_stall);
+    try_take(&limits).await.unwrap_err();
+    let client = redis::Client::open(redis.url()).unwrap();
+    let mut connection = client.get_connection().unwrap();
+    let taken: u64 = redis::cmd("HGET")
+        .arg("tg:units:read:default:shop/t")
+        .arg("taken")
+        .query(&mut connection)
+        .unwrap();
+    assert_eq!(taken, 2, "the call was executed");
+    proxy.cut();
+    proxy.set(Weather::default());
+    // Until then the call could still be executed.
+    tokio::time::sleep(2 * REPLY_MAX).await;
+    assert_eq!(units_left(&limits).await, UNITS - 1);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_unit_is_given_back_once_when_redis_executes_the_call_late() {
+    let redis = redis();
+    let limits = limits_at(redis.address()).await;
+    let holder = holder("t");
+    let mut units = Vec::new();
+    for _ in 0..UNITS {
+        let taking = limits.take(&holder, LimitSide::Read, UNITS, 3600);
+        match taking.await.unwrap() {
+            UnitTaken::Done(unit) => units.push(unit),
+            UnitTaken::OverLimit => panic!("the window is full"),
+        }
+    }
+    redis.pause().unwrap();
+    let giving_back = limits.give_back(&holder, units.remove(0));
+    giving_back.await.unwrap_err();
+    tokio::time::sleep(2 * REPLY_MAX).await;
+    redis.resume().unwrap();
+    assert_eq!(units_left(&limits).await, 1);
 }

@@ -11,6 +11,7 @@ use redis::{Client, ConnectionAddr, FromRedisValue, ProtocolVersion};
 use super::barrier::Barriers;
 use super::line::Line;
 use super::route::Place;
+use crate::clocks::Clock;
 use crate::measures::Measures;
 use crate::script::VerbScript;
 use crate::{StoreConfig, StoreError};
@@ -38,6 +39,8 @@ pub(crate) struct Server {
     /// What waits for copies goes over connections of its own, since it blocks them.
     pub(crate) barriers: Barriers,
     pub(crate) measures: Measures,
+    /// What its clock showed last.
+    pub(crate) clock: Clock,
     /// Where it is, as logs name it.
     pub(crate) address: Arc<str>,
 }
@@ -97,6 +100,7 @@ impl Endpoint {
             line: opening.await?,
             large_transfers,
             barriers,
+            clock: Clock::default(),
         })
     }
 }

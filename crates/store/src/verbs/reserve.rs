@@ -94,7 +94,7 @@ impl Store {
         let wanted = claims.iter().map(|claim| usize::from(claim.count)).sum();
         let call = self.call_on_queue(&RESERVE, queue, bucket);
         let call = call.arg(HINTS_PER_CALL).arg(carried_bytes(wanted));
-        let call = match self.latest_ms(bucket) {
+        let call = match self.latest_ms(&self.keys(bucket).queues()) {
             Some(latest_ms) => call.arg(latest_ms),
             None => call.arg(""),
         };
@@ -104,7 +104,7 @@ impl Store {
         let (mut reply, written) = call.write().await?;
         let is_late = reply.token() == "late";
         let now_ms = reply.count()?;
-        self.inner.clocks.note(bucket, written.sent_at, now_ms);
+        written.note_clock(now_ms);
         if is_late {
             // The clock of Redis was set forward. The next call goes by the clock as it is now.
             return Ok((true, now_ms, Vec::new()));
@@ -128,18 +128,6 @@ impl Store {
             }
         });
         Ok((more, now_ms, jobs.collect()))
-    }
-
-    /// By the clock of Redis, when a call that is sent now is no longer waited for; `None` = unknown.
-    fn latest_ms(&self, bucket: u16) -> Option<u64> {
-        match self.now_ms {
-            Some(_) => None,
-            None => {
-                let wait = self.inner.config.command_timeout;
-                let beside = || self.buckets_beside(bucket);
-                self.inner.clocks.after(bucket, wait, beside)
-            }
-        }
     }
 
     /// Takes deliveries back, the last one first, so that the oldest job is the queue's next again. Ends with
