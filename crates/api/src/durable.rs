@@ -49,9 +49,9 @@ pub(crate) struct Stored {
 
 impl Aim {
     /// To be called before the jobs are stored.
-    pub(crate) async fn prepare(self, store: &Store) {
+    pub(crate) fn prepare(self, store: &Store) {
         if !self.durability.is_memory() {
-            store.expect_durable().await;
+            store.expect_durable();
         }
     }
 

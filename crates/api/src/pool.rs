@@ -153,7 +153,7 @@ impl Pool {
     ) -> Result<Stored, PublishError> {
         let size = Size::of(&jobs);
         let room = self.backlog.take(size)?;
-        aim.prepare(&self.store).await;
+        aim.prepare(&self.store);
         let is_delayed = jobs.iter().any(|job| job.delay_ms > 0);
         let new = NewJobs { jobs, room };
         let published = if replaces.is_some() || size.bytes > BATCHED_BYTES_MAX {

@@ -1,6 +1,7 @@
 //! Connecting: what is checked before the first job is touched.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use tidegate_core::keys::Buckets;
@@ -66,6 +67,7 @@ impl Store {
                 buckets: Buckets::new(config.buckets),
                 slot_width,
                 link,
+                expects_durable: AtomicBool::new(false),
             }),
             now_ms: None,
         };

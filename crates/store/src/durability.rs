@@ -2,9 +2,9 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use futures_util::future::join_all;
 use serde::Deserialize;
 
 use crate::link::Server;
@@ -105,13 +105,45 @@ impl TryFrom<String> for Durability {
 }
 
 impl Store {
-    /// To be called before jobs are published that [`Store::until_durable`] is going to be asked about. It
-    /// asks each server once which history of writes it is in.
-    pub async fn expect_durable(&self) {
-        let servers = self.inner.link.servers();
+    /// To be called before jobs are published that [`Store::until_durable`] is going to be asked about. Publishes from now on
+    /// wait until it is known which history of writes their own server is in.
+    ///
+    /// The other servers are asked in tasks, since buckets may move to them.
+    pub fn expect_durable(&self) {
+        self.inner.expects_durable.store(true, Ordering::Relaxed);
         let timeout = self.inner.config.command_timeout;
-        let unknown = servers.iter().filter(|server| !server.barriers.is_ready());
-        join_all(unknown.map(|server| server.get_barriers_ready(timeout))).await;
+        for server in self.inner.link.servers() {
+            if let Some(question) = server.barriers.begin_question() {
+                tokio::spawn(async move {
+                    // The next publish asks again.
+                    let _ = server.get_barriers_ready(timeout).await;
+                    drop(question);
+                });
+            }
+        }
+    }
+
+    /// Has it known, before jobs are published, which history of writes the server is in that has this key.
+    ///
+    /// # Errors
+    /// The server did not answer: a publish would not be answered either.
+    pub(crate) async fn until_history_is_known(&self, key: &str) -> Result<(), StoreError> {
+        if !self.inner.expects_durable.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        let server = self.inner.link.server_of(key);
+        let Some(server) = server.filter(|server| !server.barriers.is_ready()) else {
+            return Ok(());
+        };
+        let asked = server.get_barriers_ready(self.inner.config.command_timeout);
+        match asked.await {
+            Err(error) if error.is_away() => {
+                self.inner.link.failed(&error);
+                Err(error)
+            }
+            // Without an answer nothing is confirmed; the jobs can be stored all the same.
+            _ => Ok(()),
+        }
     }
 
     /// Waits until jobs are as safe as `wanted`. Calls that wait for the same server wait together.

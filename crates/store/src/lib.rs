@@ -32,6 +32,7 @@ mod tokens;
 mod verbs;
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use futures_util::future::try_join_all;
@@ -75,6 +76,8 @@ struct Inner {
     buckets: Buckets,
     slot_width: SlotWidth,
     link: Link,
+    /// Whether any publish so far is to be confirmed with [`Store::until_durable`].
+    expects_durable: AtomicBool,
 }
 
 impl Store {

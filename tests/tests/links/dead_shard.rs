@@ -4,6 +4,8 @@ use std::time::{Duration, Instant};
 
 use tidegate_testkit::{ClusterGroup, Queue, RedisOptions, eventually, figure};
 
+use crate::cluster_consumers::NO_FAILOVER_MS;
+use crate::cluster_pumps::{queues_where, silent_one};
 use crate::fleet::Fleet;
 use crate::turn;
 
@@ -182,6 +184,43 @@ async fn a_queue_with_lanes_is_published_to_and_consumed_from_beside_a_dead_shar
         match api.log().contains("the server of a lane answers again") {
             true => Ok(()),
             false => Err("not yet"),
+        }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_primary_that_does_not_answer_delays_no_durable_publish_to_the_others() {
+    const PUBLISHES: usize = 3;
+    /// A small part of the timeout of a call.
+    const TOOK_MAX: Duration = Duration::from_secs(1);
+    let _turn = turn().await;
+    let mut group = ClusterGroup::start_with(RedisOptions::new(), NO_FAILOVER_MS).await;
+    let settings = format!(
+        "{}[durability]\ndefault = \"replica:1\"\n",
+        group.settings()
+    );
+    let fleet = Fleet::start(1, 0, &settings).await;
+    let silent = silent_one(&group).await;
+    let others = queues_where(&group, &fleet, 1, |primary| primary != silent).await;
+    let of_silent = queues_where(&group, &fleet, 1, |primary| primary == silent).await;
+    group.pause(silent);
+    let failed = of_silent[0].publish("x").send().await.unwrap();
+    failed.expect(500);
+    for _ in 0..PUBLISHES {
+        let began_at = Instant::now();
+        let answer = others[0].publish("x").send().await.unwrap().expect(201);
+        let took = began_at.elapsed();
+        figure(&format!("replica:1 beside a silent primary: {took:?}"));
+        assert_eq!(answer.header("x-durability"), Some("replica:1"));
+        assert!(took < TOOK_MAX, "{took:?}");
+    }
+    group.resume(silent);
+    eventually("it confirms publishes again", PATIENCE, async || {
+        let answer = of_silent[0].publish("x").send().await.unwrap();
+        match answer.status {
+            201 => Ok(()),
+            other => Err(other),
         }
     })
     .await;

@@ -22,13 +22,13 @@ use std::time::{Duration, Instant};
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use redis::{Client, RedisResult};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use tokio::time::{sleep_until, timeout_at};
 
 use super::line::Line;
 use super::server::{Server, Waits};
-use crate::Receipt;
 use crate::durability::{Durability, NotDurable};
+use crate::{Receipt, StoreError};
 use carrier::{Caller, Carrier};
 use history::History;
 
@@ -47,6 +47,8 @@ pub(crate) struct Barriers {
     client: Client,
     waits: Waits,
     history: Arc<History>,
+    /// A permit for the question about the history that no publish waits for.
+    questions: Arc<Semaphore>,
     /// Publishes gather by what they wait for.
     gatherings: Mutex<HashMap<Durability, mpsc::UnboundedSender<Caller>>>,
 }
@@ -57,6 +59,7 @@ impl Barriers {
             client,
             waits,
             history: Arc::default(),
+            questions: Arc::new(Semaphore::new(1)),
             gatherings: Mutex::default(),
         }
     }
@@ -64,6 +67,14 @@ impl Barriers {
     /// Whether publishes from now on can be told to be part of the server's history.
     pub(crate) fn is_ready(&self) -> bool {
         self.history.is_known()
+    }
+
+    /// The right to ask for the history in a task; nothing if it is known, or is being asked for so.
+    pub(crate) fn begin_question(&self) -> Option<OwnedSemaphorePermit> {
+        match self.is_ready() {
+            true => None,
+            false => Arc::clone(&self.questions).try_acquire_owned().ok(),
+        }
     }
 
     /// The server may have been restarted.
@@ -178,16 +189,19 @@ fn gap(under_way: usize) -> Duration {
 }
 
 impl Server {
-    /// Asks the server which history of writes it is in. Whether it answered shows later.
-    pub(crate) async fn get_barriers_ready(&self, timeout: Duration) {
+    /// Asks the server which history of writes it is in.
+    ///
+    /// # Errors
+    /// It does not say.
+    pub(crate) async fn get_barriers_ready(&self, timeout: Duration) -> Result<(), StoreError> {
         let mut info = redis::cmd("INFO");
         info.arg("server").arg("replication");
-        match self.session(timeout).command::<String>(&info).await {
-            Ok(info) => drop(self.barriers.history.since(&info)),
-            Err(error) => {
-                tracing::debug!(server = %self, %error, "a server does not tell its history")
-            }
-        }
+        let asked = self.session(timeout).command::<String>(&info).await;
+        let info = asked.inspect_err(|error| {
+            tracing::debug!(server = %self, %error, "a server does not tell its history");
+        })?;
+        self.barriers.history.since(&info);
+        Ok(())
     }
 }
 
