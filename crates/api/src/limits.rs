@@ -6,19 +6,20 @@
 mod local;
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tidegate_store::{
     LimitCreated, LimitHolder, LimitSide, Limits, RateLimit, StoreError, Unit, UnitTaken,
 };
 use tokio::runtime::Handle;
+use tokio::task::JoinHandle;
 use tokio::time::timeout;
 use tokio_util::task::TaskTracker;
 
 use crate::last_known::LastKnown;
 use crate::metrics;
 use crate::token_memory::TokenName;
-use local::LocalUnits;
+use local::{Account, Counter, LocalUnits};
 
 /// How long a request waits for Redis to count it. Longer than for what is only read: a unit that this process counts is one
 /// that the other processes do not know of.
@@ -104,46 +105,69 @@ impl LimitDesk {
             return Ok(Permit(None));
         };
         let account = (token.holder(), side);
-        if self.0.local.is_counting(&account) {
-            return self.take_locally(account, units_max, limit);
+        let interval = limit.interval_seconds;
+        match self.0.local.counter(&account) {
+            Counter::Redis => {}
+            Counter::Local => return self.take_locally(account, units_max, interval),
+            Counter::LocalWithTrial => {
+                // Nothing waits for it, and the unit is given back.
+                self.begin_to_take(account.clone(), units_max, interval);
+                return self.take_locally(account, units_max, interval);
+            }
         }
-        let (inner, holder) = (Arc::clone(&self.0), account.0.clone());
-        // In a task of its own: a client that hangs up while the call is on its way must not leave a
-        // unit behind that nobody holds.
-        let taking = self.0.tasks.spawn(async move {
-            let taken = inner
-                .limits
-                .take(&holder, side, units_max, limit.interval_seconds)
-                .await
-                .inspect_err(metrics::storage_failed)?;
-            Ok::<_, StoreError>(match taken {
-                UnitTaken::OverLimit => None,
-                UnitTaken::Done(unit) => Some(Permit::new(inner, holder, unit)),
-            })
-        });
+        let taking = self.begin_to_take(account.clone(), units_max, interval);
         match timeout(COUNT_PATIENCE, taking).await {
             Ok(Ok(Ok(Some(permit)))) => Ok(permit),
             Ok(Ok(Ok(None))) => Err(NoPermit::OverLimit),
             // A unit that is taken later is given back.
-            Err(_) | Ok(Ok(Err(StoreError::Unavailable { .. }))) => {
-                self.take_locally(account, units_max, limit)
+            Err(_) => {
+                self.0.local.failed(account.clone(), interval);
+                self.take_locally(account, units_max, interval)
+            }
+            Ok(Ok(Err(StoreError::Unavailable { .. }))) => {
+                self.take_locally(account, units_max, interval)
             }
             // The latter: only a runtime that shuts down ends the task early.
             Ok(Ok(Err(_)) | Err(_)) => Err(NoPermit::Failed),
         }
     }
 
+    /// Asks Redis for a unit, in a task of its own: a client that hangs up while the call is in flight must not leave a
+    /// unit behind that no request holds.
+    fn begin_to_take(
+        &self,
+        account: Account,
+        units_max: u64,
+        interval_seconds: u32,
+    ) -> JoinHandle<Result<Option<Permit>, StoreError>> {
+        let inner = Arc::clone(&self.0);
+        self.0.tasks.spawn(async move {
+            let (holder, side) = &account;
+            let began_at = Instant::now();
+            let taking = inner
+                .limits
+                .take(holder, *side, units_max, interval_seconds);
+            let taken = taking.await.inspect_err(metrics::storage_failed);
+            let is_late = began_at.elapsed() >= COUNT_PATIENCE;
+            if is_late || matches!(taken, Err(StoreError::Unavailable { .. })) {
+                inner.local.failed(account.clone(), interval_seconds);
+            } else {
+                inner.local.counted_by_redis(&account);
+            }
+            Ok(match taken? {
+                UnitTaken::OverLimit => None,
+                UnitTaken::Done(unit) => Some(Permit::new(inner, account.0, unit)),
+            })
+        })
+    }
+
     fn take_locally(
         &self,
-        account: (LimitHolder, LimitSide),
+        account: Account,
         units_max: u64,
-        limit: RateLimit,
+        interval_seconds: u32,
     ) -> Result<Permit, NoPermit> {
-        match self
-            .0
-            .local
-            .take(account, units_max, limit.interval_seconds)
-        {
+        match self.0.local.take(account, units_max, interval_seconds) {
             true => Ok(Permit(None)),
             false => Err(NoPermit::OverLimit),
         }

@@ -159,3 +159,39 @@ async fn a_limit_holds_in_each_process_while_its_redis_is_down() {
         .await;
     http.answer().await.unwrap().expect(500);
 }
+
+/// How many publishes took longer than `slow` within this time, one after the other.
+async fn slow_publishes(queue: &Queue, time: Duration, slow: Duration) -> usize {
+    let end = Instant::now() + time;
+    let mut slow_ones = 0;
+    while Instant::now() < end {
+        let began_at = Instant::now();
+        queue.publish("x").id().await;
+        slow_ones += usize::from(began_at.elapsed() > slow);
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    slow_ones
+}
+
+/// The process counts by itself, and one call at a time asks Redis whether it counts again.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn only_the_first_requests_wait_for_a_redis_that_does_not_count() {
+    const CLIENTS: usize = 4;
+    const SLOW: Duration = Duration::from_secs(1);
+    let fixture = fixture().await;
+    let queue = fixture.queue("limited").await;
+    let limit = queue.limit_token(fixture.stack.api(0), 0, 100_000, 3600);
+    limit.await;
+    queue.publish("x").id().await;
+    fixture.admin.pause().unwrap();
+    let publishing = (0..CLIENTS).map(|_| {
+        let queue = queue.apart();
+        tokio::spawn(async move { slow_publishes(&queue, Duration::from_secs(10), SLOW).await })
+    });
+    let mut slow = 0;
+    for publishing in publishing.collect::<Vec<_>>() {
+        slow += publishing.await.unwrap();
+    }
+    assert!(slow <= CLIENTS, "{slow}");
+    fixture.admin.resume().unwrap();
+}
