@@ -92,6 +92,30 @@ async fn a_revocation_ends_waits_beside_a_primary_that_does_not_answer() {
     drop(fleet);
 }
 
+/// Limits are stored on one primary, and the token on another one.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_token_is_revoked_while_the_primary_of_the_limits_does_not_answer() {
+    let _turn = turn().await;
+    let mut group = ClusterGroup::start_with(RedisOptions::new(), NO_FAILOVER_MS).await;
+    let fleet = Fleet::start(1, 0, &group.settings()).await;
+    let silent = group.owner_of(group.slot_of("tg:limits").await).await;
+    let queues = queues_where(&group, &fleet, 1, |primary| primary != silent).await;
+    let mut namespace = "shop".to_owned();
+    while owner_of_tokens(&group, &namespace).await == silent {
+        namespace.push('p');
+    }
+    let queue = Queue::with_new_token(&fleet.apis[0], "default", &namespace, queues[0].name());
+    let queue = queue.await;
+    queue.peek().await.expect(404);
+    group.pause(silent);
+    queue.try_revoke(&fleet.apis[0]).await.unwrap().expect(204);
+    queue.peek().await.expect(401);
+    let log = fleet.apis[0].log();
+    assert!(log.contains("failed to delete the limit"), "{log}");
+    group.resume(silent);
+    drop(fleet);
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_primary_that_does_not_answer_keeps_no_consumer_from_the_other_lanes() {
     const LANES: u16 = 16;

@@ -3,7 +3,8 @@
 //! * `GET /token/NAMESPACE?pool=`
 //! * `POST /token/NAMESPACE?pool=` with `description` and, if it is to be a certain one, `token`: in the
 //!   query or in a form.
-//! * `DELETE /token/NAMESPACE/TOKEN`, where the token may have its pool in front. Its limit goes with it.
+//! * `DELETE /token/NAMESPACE/TOKEN`, where the token may have its pool in front. Its limit is deleted with it, if the
+//!   server of the limits answers.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -22,6 +23,7 @@ use crate::config::DEFAULT_POOL;
 use crate::lmstfy::error::Refusal;
 use crate::lmstfy::json;
 use crate::lmstfy::query::Query;
+use crate::metrics::storage_failed;
 use crate::pool::Pool;
 use crate::revocation::end_waits;
 use crate::tokens::generate;
@@ -66,7 +68,7 @@ impl IntoResponse for TokenRefusal {
 
 impl From<StoreError> for TokenRefusal {
     fn from(error: StoreError) -> Self {
-        crate::metrics::storage_failed(&error);
+        storage_failed(&error);
         Self::Internal
     }
 }
@@ -166,7 +168,14 @@ pub(super) async fn delete(
         app.tokens.delete(&pool.name, &namespace, token).await?;
         let holder = app.tokens.named_holder(&pool.name, &namespace, token);
         end_waits(&app, &holder);
-        app.limits.delete(&holder).await?;
+        if let Err(error) = app.limits.delete(&holder).await {
+            // The token is revoked all the same, and the answer must not deny it.
+            storage_failed(&error);
+            tracing::warn!(
+                pool = %pool.name, %namespace, %error,
+                "failed to delete the limit of a token that was deleted; delete the token again to repeat it"
+            );
+        }
     }
     Ok(StatusCode::NO_CONTENT)
 }
