@@ -2,6 +2,9 @@
 //!
 //! Tokens and limits are stored in one Redis, or on one server of a cluster. While that is unavailable, requests for jobs on
 //! other servers are served by the last answers (`docs/decisions/0038-last-known-tokens.md`).
+//!
+//! Requests wait for Redis as rarely as they may: an answer counts for a second, and is asked for again behind a request that
+//! comes in the second half of it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -9,15 +12,16 @@ use std::time::{Duration, Instant};
 
 use metrics::{Counter, counter, describe_counter};
 use tidegate_store::{LimitHolder, StoreError};
-use tokio::time::timeout;
+use tokio::sync::watch;
+use tokio::time::{timeout, timeout_at};
 
 use crate::metrics::storage_failed;
-use crate::token_memory::{KEPT_FOR, Known, TokenMemory, TokenName};
+use crate::token_memory::{Answer, Joined, KEPT_FOR, Known, Refresh, TokenMemory, TokenName};
 
 const USES: &str = "tidegate_last_known_answers_total";
 
-/// How long a request waits for Redis before it is served by the last answer. Later requests with this token do not
-/// wait until Redis has answered again.
+/// How long Redis may take before requests are served by the last answer. Later requests with this token do not wait until
+/// Redis has answered in time again.
 const ANSWER_PATIENCE: Duration = Duration::from_millis(500);
 /// How long a request waits for Redis where there is no last answer.
 const FIRST_ANSWER_PATIENCE: Duration = Duration::from_secs(5);
@@ -75,7 +79,7 @@ impl<V: Copy + Send + Sync + 'static> LastKnown<V> {
     }
 
     /// What is known of a token: for a second what `ask` answered last, then what it answers now. While Redis is
-    /// unavailable its last answer counts, for an hour; it is asked behind the request.
+    /// unavailable or late its last answer counts, for an hour; it is asked behind the request.
     ///
     /// `ask` answers `None` where there is nothing to remember.
     ///
@@ -89,37 +93,90 @@ impl<V: Copy + Send + Sync + 'static> LastKnown<V> {
     where
         F: Future<Output = Result<Option<V>, StoreError>> + Send + 'static,
     {
-        let refresh = |holder: LimitHolder| {
-            let inner = Arc::clone(&self.0);
-            let asking = ask(holder.clone());
-            async move { inner.refresh(&holder, asking).await }
-        };
         match self.0.memory.get(name) {
             Some(Known::Fresh(value)) => Ok(Some(value)),
-            None => match timeout(FIRST_ANSWER_PATIENCE, refresh(name.holder())).await {
-                Ok(answer) => answer,
-                Err(_) => Err(StoreError::timed_out(FIRST_ANSWER_PATIENCE)),
+            Some(Known::Aging(value)) => {
+                self.refresh(name, ask);
+                Ok(Some(value))
+            }
+            Some(Known::Old(last)) => match self.0.memory.join_refresh(name) {
+                Some(Joined::Refresh(refresh, sender)) => {
+                    if let Some(sender) = sender {
+                        self.begin(name, ask, sender);
+                    }
+                    self.refreshed(refresh, last).await
+                }
+                Some(Joined::Known(value)) => Ok(Some(value)),
+                None => self.first(name, ask).await,
             },
-            Some(Known::Old(value)) => {
-                // In a task: it goes on after the patience of this request.
-                let refreshing = tokio::spawn(refresh(name.holder()));
-                match timeout(ANSWER_PATIENCE, refreshing).await {
-                    Ok(Ok(Err(StoreError::Unavailable { .. }))) => {}
-                    Ok(Ok(answer)) => return answer,
-                    // Only a runtime that shuts down ends the task early.
-                    Ok(Err(_)) => {}
-                    Err(_) => self.0.memory.failed(name),
-                }
-                self.0.outage.served_by_last_answer();
-                Ok(Some(value))
-            }
             Some(Known::Unconfirmed(value)) => {
-                if self.0.memory.begin_retry(name) {
-                    tokio::spawn(refresh(name.holder()));
-                }
+                self.refresh(name, ask);
                 self.0.outage.served_by_last_answer();
                 Ok(Some(value))
             }
+            None => self.first(name, ask).await,
+        }
+    }
+
+    /// What Redis answers about a token of which nothing is known.
+    async fn first<F>(
+        &self,
+        name: TokenName<'_>,
+        ask: impl FnOnce(LimitHolder) -> F,
+    ) -> Result<Option<V>, StoreError>
+    where
+        F: Future<Output = Result<Option<V>, StoreError>>,
+    {
+        let holder = name.holder();
+        let asking = ask(holder.clone());
+        match timeout(FIRST_ANSWER_PATIENCE, self.0.learn(&holder, asking)).await {
+            Ok(answer) => answer,
+            Err(_) => Err(StoreError::timed_out(FIRST_ANSWER_PATIENCE)),
+        }
+    }
+
+    /// Asks again about a token of which something is known, in a task, if it is time and no other request has begun to.
+    pub(crate) fn refresh<F>(&self, name: TokenName<'_>, ask: impl FnOnce(LimitHolder) -> F)
+    where
+        F: Future<Output = Result<Option<V>, StoreError>> + Send + 'static,
+    {
+        if !self.0.memory.is_due(name) {
+            return;
+        }
+        if let Some(sender) = self.0.memory.begin_refresh(name) {
+            self.begin(name, ask, sender);
+        }
+    }
+
+    fn begin<F>(
+        &self,
+        name: TokenName<'_>,
+        ask: impl FnOnce(LimitHolder) -> F,
+        sender: watch::Sender<Answer<V>>,
+    ) where
+        F: Future<Output = Result<Option<V>, StoreError>> + Send + 'static,
+    {
+        let inner = Arc::clone(&self.0);
+        let holder = name.holder();
+        let asking = ask(holder.clone());
+        tokio::spawn(async move { inner.refresh(&holder, asking, sender).await });
+    }
+
+    /// Waits until Redis has been asked again, or has had its time to answer.
+    async fn refreshed(&self, mut refresh: Refresh<V>, last: V) -> Result<Option<V>, StoreError> {
+        let deadline = refresh.began_at + ANSWER_PATIENCE;
+        let answered = refresh.answer.wait_for(Option::is_some);
+        let answer = match timeout_at(deadline.into(), answered).await {
+            Ok(Ok(answer)) => answer.clone(),
+            // Redis is late, or the runtime shuts down.
+            Err(_) | Ok(Err(_)) => None,
+        };
+        match answer {
+            None | Some(Err(StoreError::Unavailable { .. })) => {
+                self.0.outage.served_by_last_answer();
+                Ok(Some(last))
+            }
+            Some(answer) => answer,
         }
     }
 
@@ -130,7 +187,8 @@ impl<V: Copy + Send + Sync + 'static> LastKnown<V> {
 }
 
 impl<V: Copy> Inner<V> {
-    async fn refresh(
+    /// Asks about a token of which nothing is known.
+    async fn learn(
         &self,
         holder: &LimitHolder,
         asking: impl Future<Output = Result<Option<V>, StoreError>>,
@@ -140,15 +198,38 @@ impl<V: Copy> Inner<V> {
         match &answer {
             Ok(Some(value)) => self.memory.insert(name, *value, asked_at),
             Ok(None) => self.memory.forget(name),
-            Err(error) => {
-                storage_failed(error);
-                self.memory.failed(name);
-            }
+            Err(_) => {}
         }
-        if answer.is_ok() {
-            self.outage.is_over();
-        }
+        self.note(&answer);
         answer
+    }
+
+    /// Asks again about a token.
+    async fn refresh(
+        &self,
+        holder: &LimitHolder,
+        asking: impl Future<Output = Result<Option<V>, StoreError>>,
+        sender: watch::Sender<Answer<V>>,
+    ) {
+        let (name, asked_at) = (TokenName::of_holder(holder), Instant::now());
+        let answer = asking.await;
+        match &answer {
+            Ok(Some(value)) => {
+                let is_late = asked_at.elapsed() > ANSWER_PATIENCE;
+                self.memory.confirm(name, *value, asked_at, is_late);
+            }
+            Ok(None) => self.memory.forget(name),
+            Err(_) => self.memory.failed(name),
+        }
+        self.note(&answer);
+        sender.send_replace(Some(answer));
+    }
+
+    fn note(&self, answer: &Result<Option<V>, StoreError>) {
+        match answer {
+            Ok(_) => self.outage.is_over(),
+            Err(error) => storage_failed(error),
+        }
     }
 }
 

@@ -8,6 +8,8 @@ mod local;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
 use tidegate_store::{
     LimitCreated, LimitHolder, LimitSide, Limits, RateLimit, StoreError, Unit, UnitTaken,
 };
@@ -24,6 +26,9 @@ use local::{Account, Counter, LocalUnits};
 /// How long a request waits for Redis to count it. Longer than for what is only read: a unit that this process counts is one
 /// that the other processes do not know of.
 const COUNT_PATIENCE: Duration = Duration::from_secs(2);
+
+/// What Redis answers about the limit of a token.
+type Known = Result<Option<Option<RateLimit>>, StoreError>;
 
 /// What is limited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -173,10 +178,21 @@ impl LimitDesk {
         }
     }
 
+    /// Asks again about the limit of a token if that is known and it is time, so that a request waits less for it.
+    pub(crate) fn refresh(&self, token: TokenName<'_>) {
+        self.0.known.refresh(token, self.question());
+    }
+
+    /// What [`LastKnown`] asks Redis.
+    fn question(&self) -> impl FnOnce(LimitHolder) -> BoxFuture<'static, Known> {
+        |holder| {
+            let limits = self.0.limits.clone();
+            async move { Ok(Some(limits.get(&holder).await?)) }.boxed()
+        }
+    }
+
     async fn known(&self, token: TokenName<'_>) -> Result<Option<RateLimit>, NoPermit> {
-        let limits = self.0.limits.clone();
-        let ask = |holder: LimitHolder| async move { Ok(Some(limits.get(&holder).await?)) };
-        match self.0.known.get(token, ask).await {
+        match self.0.known.get(token, self.question()).await {
             Ok(limit) => Ok(limit.flatten()),
             Err(StoreError::Unavailable { .. }) => Err(NoPermit::Unknown),
             Err(_) => Err(NoPermit::Failed),

@@ -6,6 +6,8 @@
 //! It is asked with each request, so a question that it can answer allocates nothing: an entry is found by
 //! the hash of its name, and counts only if the name is the same.
 
+mod entry;
+
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::{PoisonError, RwLock};
@@ -13,13 +15,13 @@ use std::time::{Duration, Instant};
 
 use tidegate_core::Namespace;
 use tidegate_store::LimitHolder;
+use tokio::sync::watch;
 
-/// What Redis said counts for this long.
-const FRESH_FOR: Duration = Duration::from_secs(1);
+pub(crate) use entry::{Answer, Joined, Refresh};
+use entry::{Entry, FRESH_FOR};
+
 /// While Redis does not answer, what it said counts for this long.
 pub(crate) const KEPT_FOR: Duration = Duration::from_secs(3600);
-/// Between two questions about a token while Redis does not answer.
-const RETRY_INTERVAL: Duration = Duration::from_millis(500);
 
 /// So many tokens at a time are remembered, with names of so many bytes in all.
 const ENTRIES_MAX: usize = 100_000;
@@ -47,9 +49,11 @@ pub(crate) struct TokenMemory<V> {
 pub(crate) enum Known<V> {
     /// Redis said so within the last second.
     Fresh(V),
-    /// Redis said so earlier, and answered when it was asked last.
+    /// The same, and it is time to ask again.
+    Aging(V),
+    /// Redis said so earlier, and answered in time when it was asked last.
     Old(V),
-    /// Redis said so earlier, and has not answered since.
+    /// Redis said so earlier, and has not answered since, or was late.
     Unconfirmed(V),
 }
 
@@ -59,20 +63,6 @@ struct Inner<V> {
     name_bytes: usize,
     /// With so many entries it is time to look for those that are over.
     look_at: usize,
-}
-
-#[derive(Debug)]
-struct Entry<V> {
-    pool: Box<str>,
-    namespace: Box<str>,
-    token: Box<str>,
-    value: V,
-    /// When Redis was asked.
-    asked_at: Instant,
-    /// When it was asked again in vain.
-    failed_at: Option<Instant>,
-    /// It is being asked again, and had failed to answer before.
-    is_retrying: bool,
 }
 
 impl<'a> TokenName<'a> {
@@ -101,20 +91,6 @@ impl<'a> TokenName<'a> {
 
     const fn bytes(self) -> usize {
         self.pool.len() + self.namespace.len() + self.token.len()
-    }
-}
-
-impl<V> Entry<V> {
-    fn name(&self) -> TokenName<'_> {
-        TokenName {
-            pool: &self.pool,
-            namespace: &self.namespace,
-            token: &self.token,
-        }
-    }
-
-    fn is_younger_than(&self, age: Duration, now: Instant) -> bool {
-        now.saturating_duration_since(self.asked_at) < age
     }
 }
 
@@ -160,11 +136,14 @@ impl<V: Copy> TokenMemory<V> {
         if entry.name() != name || !entry.is_younger_than(KEPT_FOR, now) {
             return None;
         }
-        Some(match entry.failed_at {
-            _ if entry.is_younger_than(FRESH_FOR, now) => Known::Fresh(entry.value),
-            None => Known::Old(entry.value),
-            Some(_) => Known::Unconfirmed(entry.value),
-        })
+        Some(entry.known(now))
+    }
+
+    /// Whether it is time to ask again about a token.
+    pub(crate) fn is_due(&self, name: TokenName<'_>) -> bool {
+        let inner = self.inner.read().unwrap_or_else(PoisonError::into_inner);
+        let entry = inner.by_hash.get(&self.hasher.hash_one(name));
+        entry.is_some_and(|entry| entry.name() == name && entry.is_due(Instant::now()))
     }
 
     /// Remembers what was said when Redis was asked at this time.
@@ -186,37 +165,31 @@ impl<V: Copy> TokenMemory<V> {
         if inner.is_full(name.bytes()) {
             return;
         }
-        let entry = Entry {
-            pool: name.pool.into(),
-            namespace: name.namespace.into(),
-            token: name.token.into(),
-            value,
-            asked_at,
-            failed_at: None,
-            is_retrying: false,
-        };
+        let entry = Entry::new(name, value, asked_at);
         inner.name_bytes += name.bytes();
         inner.by_hash.insert(hash, entry);
     }
 
-    /// Redis was asked about this token, and has not answered.
-    pub(crate) fn failed(&self, name: TokenName<'_>) {
-        self.change(name, |entry| {
-            entry.failed_at = Some(Instant::now());
-            entry.is_retrying = false;
-        });
+    /// Begins to ask again about a token if it is time. Answers one caller at a time, who then asks, and drops the sender
+    /// behind [`Self::confirm`], [`Self::failed`] or [`Self::forget`].
+    pub(crate) fn begin_refresh(&self, name: TokenName<'_>) -> Option<watch::Sender<Answer<V>>> {
+        self.change(name, Entry::begin_refresh).flatten()
     }
 
-    /// Whether it is time to ask again about a token that Redis did not answer about. Answers yes to one caller, who
-    /// then calls [`Self::insert`], [`Self::failed`] or [`Self::forget`].
-    pub(crate) fn begin_retry(&self, name: TokenName<'_>) -> bool {
-        let begun = self.change(name, |entry| {
-            let is_due = entry
-                .failed_at
-                .is_some_and(|at| at.elapsed() >= RETRY_INTERVAL);
-            is_due && !std::mem::replace(&mut entry.is_retrying, true)
-        });
-        begun.unwrap_or(false)
+    /// The question about this token that is in flight, or a new one; nothing if the token has been forgotten.
+    pub(crate) fn join_refresh(&self, name: TokenName<'_>) -> Option<Joined<V>> {
+        self.change(name, Entry::join_refresh)
+    }
+
+    /// Redis was asked at this time about a token that it knew before, and said so again. What has been forgotten
+    /// meanwhile stays forgotten.
+    pub(crate) fn confirm(&self, name: TokenName<'_>, value: V, asked_at: Instant, is_late: bool) {
+        self.change(name, |entry| entry.confirm(value, asked_at, is_late));
+    }
+
+    /// Redis was asked about this token, and has not answered.
+    pub(crate) fn failed(&self, name: TokenName<'_>) {
+        self.change(name, Entry::failed);
     }
 
     fn change<T>(&self, name: TokenName<'_>, change: impl FnOnce(&mut Entry<V>) -> T) -> Option<T> {
@@ -234,6 +207,7 @@ impl<V: Copy> TokenMemory<V> {
 
 #[cfg(test)]
 mod tests {
+    use super::entry::{LATE_FOR, REFRESH_FROM, RETRY_INTERVAL};
     use super::*;
 
     const fn name(token: &str) -> TokenName<'_> {
@@ -252,6 +226,13 @@ mod tests {
         }
     }
 
+    fn kept(ago: Duration) -> (TokenMemory<i32>, Instant) {
+        let memory = TokenMemory::new();
+        let asked_at = Instant::now() - ago;
+        memory.insert(name("a"), 1, asked_at);
+        (memory, asked_at)
+    }
+
     #[test]
     fn an_answer_is_fresh_for_a_second_and_kept_for_an_hour_or_until_it_is_forgotten() {
         let memory = TokenMemory::new();
@@ -260,7 +241,8 @@ mod tests {
         memory.insert_now(name("b"), 2, now);
         let nearly = |after: Duration| now + after - Duration::from_millis(1);
         let get = |at| memory.get_at(name("a"), at);
-        assert_eq!(get(nearly(FRESH_FOR)), Some(Known::Fresh(1)));
+        assert_eq!(get(nearly(REFRESH_FROM)), Some(Known::Fresh(1)));
+        assert_eq!(get(nearly(FRESH_FOR)), Some(Known::Aging(1)));
         assert_eq!(get(now + FRESH_FOR), Some(Known::Old(1)));
         assert_eq!(get(nearly(KEPT_FOR)), Some(Known::Old(1)));
         assert_eq!(get(now + KEPT_FOR), None);
@@ -271,22 +253,58 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_that_redis_does_not_confirm_is_asked_for_again_by_one_caller_at_a_time() {
-        let memory = TokenMemory::new();
-        let earlier = Instant::now() - FRESH_FOR;
-        memory.insert(name("a"), 1, earlier);
-        assert_eq!(memory.get(name("a")), Some(Known::Old(1)));
-        assert!(!memory.begin_retry(name("a")), "it has not failed");
-        memory.failed(name("a"));
-        assert_eq!(memory.get(name("a")), Some(Known::Unconfirmed(1)));
-        assert!(!memory.begin_retry(name("a")), "it failed just now");
+    fn one_caller_at_a_time_asks_again_and_the_others_do_not() {
+        let (memory, _) = kept(REFRESH_FROM);
+        let a = name("a");
+        assert_eq!(memory.get(a), Some(Known::Aging(1)));
+        let sender = memory.begin_refresh(a).expect("it is due");
+        assert_eq!(memory.get(a), Some(Known::Fresh(1)));
+        assert!(memory.begin_refresh(a).is_none(), "it is being asked for");
+        let joined = memory.join_refresh(a);
+        assert!(matches!(joined, Some(Joined::Refresh(_, None))));
+        memory.confirm(a, 2, Instant::now(), false);
+        drop(sender);
+        assert!(matches!(memory.join_refresh(a), Some(Joined::Known(2))));
+        assert_eq!(memory.get(a), Some(Known::Fresh(2)));
+        assert!(memory.begin_refresh(a).is_none(), "it is fresh");
+    }
+
+    #[test]
+    fn an_answer_that_redis_does_not_confirm_is_asked_for_again_after_half_a_second() {
+        let (memory, _) = kept(FRESH_FOR);
+        let a = name("a");
+        assert_eq!(memory.get(a), Some(Known::Old(1)));
+        memory.failed(a);
+        assert_eq!(memory.get(a), Some(Known::Unconfirmed(1)));
+        assert!(memory.begin_refresh(a).is_none(), "it failed just now");
         std::thread::sleep(RETRY_INTERVAL);
-        assert!(memory.begin_retry(name("a")));
-        assert!(!memory.begin_retry(name("a")), "it is being asked for");
-        memory.insert(name("a"), 2, Instant::now());
-        assert_eq!(memory.get(name("a")), Some(Known::Fresh(2)));
+        // A question whose task has ended without an answer is asked again.
+        assert!(memory.begin_refresh(a).is_some());
+        assert!(memory.begin_refresh(a).is_some());
         memory.failed(name("b"));
         assert_eq!(memory.get(name("b")), None);
+    }
+
+    #[test]
+    fn requests_do_not_wait_for_some_time_after_a_late_answer() {
+        let (memory, _) = kept(FRESH_FOR);
+        let a = name("a");
+        let now = Instant::now();
+        memory.confirm(a, 1, now, true);
+        let get = |after| memory.get_at(a, now + after);
+        assert_eq!(get(FRESH_FOR), Some(Known::Unconfirmed(1)));
+        assert_eq!(get(LATE_FOR + FRESH_FOR), Some(Known::Old(1)));
+    }
+
+    #[test]
+    fn what_was_forgotten_is_not_confirmed_and_an_older_answer_replaces_none() {
+        let (memory, asked_at) = kept(FRESH_FOR);
+        let a = name("a");
+        memory.confirm(a, 2, asked_at - FRESH_FOR, false);
+        assert_eq!(memory.get(a), Some(Known::Old(1)));
+        memory.forget(a);
+        memory.confirm(a, 2, Instant::now(), false);
+        assert_eq!(memory.get(a), None);
     }
 
     #[test]

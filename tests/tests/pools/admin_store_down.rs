@@ -2,7 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use tidegate_testkit::{Queue, RawHttp, RedisServer, Stack, eventually, figure, redis};
+use tidegate_testkit::fault_proxy::{Way, Weather};
+use tidegate_testkit::{FaultProxy, Queue, RawHttp, RedisServer, Stack, eventually, figure, redis};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 /// One request for each token waits for 0.5 s, the others for nothing.
@@ -171,6 +172,34 @@ async fn slow_publishes(queue: &Queue, time: Duration, slow: Duration) -> usize 
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     slow_ones
+}
+
+/// Known answers are refreshed behind requests.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn requests_do_not_wait_for_a_redis_of_tokens_that_is_slow() {
+    const SLOW: Duration = Duration::from_millis(200);
+    const SAMPLE: Duration = Duration::from_secs(5);
+    /// As the delay begins, and by chance on a busy machine. One a second, and for the limit too, would be ten.
+    const SLOW_MAX: usize = 3;
+    let admin = redis();
+    let proxy = FaultProxy::start(admin.address(), 0).await;
+    let lines = format!("[admin_store]\nurl = \"redis://{}\"", proxy.address());
+    let stack = Stack::builder().apis(1).api_config(&lines).start().await;
+    let queue = stack.queue_of("default", "shop", "known").await;
+    queue.publish("x").id().await;
+    for delay_ms in [400, 700] {
+        let to_client = Way {
+            delay: Duration::from_millis(delay_ms),
+            ..Way::default()
+        };
+        proxy.set(Weather {
+            to_client,
+            ..Weather::default()
+        });
+        let slow = slow_publishes(&queue, SAMPLE, SLOW).await;
+        figure(&format!("{delay_ms} ms away: {slow} slow publishes"));
+        assert!(slow <= SLOW_MAX, "{delay_ms} ms away: {slow}");
+    }
 }
 
 /// The process counts by itself, and one call at a time asks Redis whether it counts again.

@@ -75,13 +75,17 @@ pub(crate) struct ConsumeScope {
 
 impl QueueScope {
     pub(super) async fn open(app: &App, asked: &Asked) -> Result<Self, Refusal> {
-        Self::of(&Presented::in_request(asked), app, asked).await
+        let presented = Presented::in_request(asked);
+        let scope = Self::named(&presented, app, asked)?;
+        let namespace = &scope.queue.namespace;
+        presented.check(app, &scope.pool, Some(namespace)).await?;
+        Ok(scope)
     }
 
-    async fn of(presented: &Presented<'_>, app: &App, asked: &Asked) -> Result<Self, Refusal> {
+    /// The queue that the path names, before its token is checked.
+    fn named(presented: &Presented<'_>, app: &App, asked: &Asked) -> Result<Self, Refusal> {
         let queue = queue_key(asked.path(), &app.requests)?;
         let pool = presented.pool(app)?;
-        presented.check(app, &pool, Some(&queue.namespace)).await?;
         let job = segment(asked.path(), JOB_ID).parse().ok();
         Ok(Self { pool, queue, job })
     }
@@ -90,10 +94,10 @@ impl QueueScope {
 impl PublishScope {
     pub(super) async fn open(app: &App, asked: &Asked) -> Result<Self, Refusal> {
         let presented = Presented::in_request(asked);
-        let queue = QueueScope::of(&presented, app, asked).await?;
-        let namespace = &queue.queue.namespace;
+        let queue = QueueScope::named(&presented, app, asked)?;
+        let namespace = Some(&queue.queue.namespace);
         let permit = presented.permit(app, &queue.pool, namespace, Action::Produce);
-        let permit = permit.await?;
+        let (_, permit) = permit.await?;
         Ok(Self { queue, permit })
     }
 }
@@ -126,9 +130,8 @@ impl ConsumeScope {
         check_list(&list)?;
         let presented = Presented::in_request(asked);
         let pool = presented.pool(app)?;
-        let namespace = presented.check(app, &pool, namespace.as_ref()).await?;
-        let permit = presented.permit(app, &pool, namespace, Action::Consume);
-        let permit = permit.await?;
+        let permit = presented.permit(app, &pool, namespace.as_ref(), Action::Consume);
+        let (namespace, permit) = permit.await?;
         Ok(Self {
             permit,
             token: app
@@ -256,20 +259,26 @@ impl<'a> Presented<'a> {
         }
     }
 
-    /// The right to this request, for a token that was checked. The limit is that of the pool the token
-    /// leads to, however the token was written. Nobody has limited those without a token.
-    async fn permit(
+    /// The namespace as [`Self::check`] answers it, and the right to this request. The limit is that of the pool the token
+    /// leads to, however the token was written. Where tokens are not checked, requests without one are not limited.
+    async fn permit<'n>(
         &self,
         app: &App,
         pool: &Pool,
-        namespace: &Namespace,
+        namespace: Option<&'n Namespace>,
         action: Action,
-    ) -> Result<Permit, Refusal> {
+    ) -> Result<(&'n Namespace, Permit), Refusal> {
         let token = self.split().1;
         let stored = app.tokens.stored(token);
+        if let Some(namespace) = namespace {
+            // At the same time as the token.
+            app.limits
+                .refresh(TokenName::new(&pool.name, namespace, &stored));
+        }
+        let namespace = self.check(app, pool, namespace).await?;
         let holder = TokenName::new(&pool.name, namespace, &stored);
         let permit = app.limits.permit(holder, action);
-        permit.await.map_err(|reason| match reason {
+        let permit = permit.await.map_err(|reason| match reason {
             NoPermit::Failed => Refusal::Internal,
             NoPermit::Unknown => Refusal::Unchecked,
             NoPermit::OverLimit => {
@@ -279,7 +288,8 @@ impl<'a> Presented<'a> {
                     token: token.into(),
                 }
             }
-        })
+        })?;
+        Ok((namespace, permit))
     }
 }
 
