@@ -6,14 +6,15 @@
 //! Requests wait for Redis as rarely as they may: an answer counts for a second, and is asked for again behind a request that
 //! comes in the second half of it.
 
-use std::sync::Arc;
+use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use metrics::{Counter, counter, describe_counter};
 use tidegate_store::{LimitHolder, StoreError};
 use tokio::sync::watch;
-use tokio::time::{timeout, timeout_at};
+use tokio::time::{sleep, timeout, timeout_at};
 
 use crate::metrics::storage_failed;
 use crate::token_memory::{Answer, Joined, KEPT_FOR, Known, Refresh, TokenMemory, TokenName};
@@ -25,6 +26,10 @@ const USES: &str = "tidegate_last_known_answers_total";
 const ANSWER_PATIENCE: Duration = Duration::from_millis(500);
 /// How long a request waits for Redis where there is no last answer.
 const FIRST_ANSWER_PATIENCE: Duration = Duration::from_secs(5);
+/// How old an answer may be that [`LastKnown::learn`] leaves as it is.
+const LEARNED_FOR: Duration = Duration::from_secs(60);
+/// After Redis has failed to answer [`LastKnown::learn`] it is not asked about this token for so long.
+const LEARN_RETRY_INTERVAL: Duration = Duration::from_secs(1);
 /// The shortest time between two warnings.
 const WARNING_INTERVAL_S: u64 = 10;
 
@@ -43,6 +48,8 @@ pub(crate) struct LastKnown<V>(Arc<Inner<V>>);
 #[derive(Debug)]
 struct Inner<V> {
     memory: TokenMemory<V>,
+    /// Tokens that Redis is asked about before any request needs the answer.
+    learning: Mutex<HashSet<LimitHolder>>,
     outage: Outage,
 }
 
@@ -68,6 +75,7 @@ impl<V: Copy + Send + Sync + 'static> LastKnown<V> {
     pub(crate) fn new(subject: &'static str) -> Self {
         Self(Arc::new(Inner {
             memory: TokenMemory::new(),
+            learning: Mutex::default(),
             outage: Outage {
                 subject,
                 uses: counter!(USES, "subject" => subject),
@@ -135,6 +143,29 @@ impl<V: Copy + Send + Sync + 'static> LastKnown<V> {
         }
     }
 
+    /// Asks about a token unless something is known of it, so that later requests can be served by the last answer. In
+    /// a task: the caller does not wait.
+    pub(crate) fn learn<F>(&self, name: TokenName<'_>, ask: impl FnOnce(LimitHolder) -> F)
+    where
+        F: Future<Output = Result<Option<V>, StoreError>> + Send + 'static,
+    {
+        if self.0.memory.was_told_within(name, LEARNED_FOR) {
+            return;
+        }
+        let holder = name.holder();
+        if !self.0.learning().insert(holder.clone()) {
+            return;
+        }
+        let inner = Arc::clone(&self.0);
+        let asking = ask(holder.clone());
+        tokio::spawn(async move {
+            if inner.learn(&holder, asking).await.is_err() {
+                sleep(LEARN_RETRY_INTERVAL).await;
+            }
+            inner.learning().remove(&holder);
+        });
+    }
+
     /// Asks again about a token of which something is known, in a task, if it is time and no other request has begun to.
     pub(crate) fn refresh<F>(&self, name: TokenName<'_>, ask: impl FnOnce(LimitHolder) -> F)
     where
@@ -187,6 +218,10 @@ impl<V: Copy + Send + Sync + 'static> LastKnown<V> {
 }
 
 impl<V: Copy> Inner<V> {
+    fn learning(&self) -> MutexGuard<'_, HashSet<LimitHolder>> {
+        self.learning.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Asks about a token of which nothing is known.
     async fn learn(
         &self,

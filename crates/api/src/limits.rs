@@ -178,6 +178,11 @@ impl LimitDesk {
         }
     }
 
+    /// Has the limit of a token known before a request needs it, so that it holds while Redis is unavailable.
+    pub(crate) fn learn(&self, token: TokenName<'_>) {
+        self.0.known.learn(token, self.question());
+    }
+
     /// Asks again about the limit of a token if that is known and it is time, so that a request waits less for it.
     pub(crate) fn refresh(&self, token: TokenName<'_>) {
         self.0.known.refresh(token, self.question());

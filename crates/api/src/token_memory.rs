@@ -146,6 +146,15 @@ impl<V: Copy> TokenMemory<V> {
         entry.is_some_and(|entry| entry.name() == name && entry.is_due(Instant::now()))
     }
 
+    /// Whether something was said of this token within this time.
+    pub(crate) fn was_told_within(&self, name: TokenName<'_>, time: Duration) -> bool {
+        let inner = self.inner.read().unwrap_or_else(PoisonError::into_inner);
+        let entry = inner.by_hash.get(&self.hasher.hash_one(name));
+        entry.is_some_and(|entry| {
+            entry.name() == name && entry.is_younger_than(time, Instant::now())
+        })
+    }
+
     /// Remembers what was said when Redis was asked at this time.
     pub(crate) fn insert(&self, name: TokenName<'_>, value: V, asked_at: Instant) {
         self.insert_at(name, value, asked_at, Instant::now());

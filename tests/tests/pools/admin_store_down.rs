@@ -202,6 +202,17 @@ async fn requests_do_not_wait_for_a_redis_of_tokens_that_is_slow() {
     }
 }
 
+/// Whether the token has a limit is learned with any request.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_token_that_was_used_to_peek_only_publishes_while_its_redis_is_down() {
+    let mut fixture = fixture().await;
+    let queue = fixture.queue("q").await;
+    queue.peek().await.expect(404);
+    tokio::time::sleep(Duration::from_millis(1500)).await;
+    tokio::task::block_in_place(|| fixture.admin.kill());
+    round_trip(&queue).await;
+}
+
 /// The process counts by itself, and one call at a time asks Redis whether it counts again.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn only_the_first_requests_wait_for_a_redis_that_does_not_count() {

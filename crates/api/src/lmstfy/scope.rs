@@ -79,6 +79,10 @@ impl QueueScope {
         let scope = Self::named(&presented, app, asked)?;
         let namespace = &scope.queue.namespace;
         presented.check(app, &scope.pool, Some(namespace)).await?;
+        // Its limit is needed if it publishes or consumes while Redis is unavailable.
+        let stored = app.tokens.stored(presented.split().1);
+        app.limits
+            .learn(TokenName::new(&scope.pool.name, namespace, &stored));
         Ok(scope)
     }
 
