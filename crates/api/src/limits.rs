@@ -21,7 +21,7 @@ use tokio_util::task::TaskTracker;
 use crate::last_known::LastKnown;
 use crate::metrics;
 use crate::token_memory::TokenName;
-use local::{Account, Counter, LocalUnits};
+use local::{Account, Counter, LocalUnit, LocalUnits};
 
 /// How long a request waits for Redis to count it. Longer than for what is only read: a unit that this process counts is one
 /// that the other processes do not know of.
@@ -161,7 +161,7 @@ impl LimitDesk {
             }
             Ok(match taken? {
                 UnitTaken::OverLimit => None,
-                UnitTaken::Done(unit) => Some(Permit::new(inner, account.0, unit)),
+                UnitTaken::Done(unit) => Some(Permit::new(inner, account, HeldUnit::Redis(unit))),
             })
         })
     }
@@ -172,10 +172,10 @@ impl LimitDesk {
         units_max: u64,
         interval_seconds: u32,
     ) -> Result<Permit, NoPermit> {
-        match self.0.local.take(account, units_max, interval_seconds) {
-            true => Ok(Permit(None)),
-            false => Err(NoPermit::OverLimit),
-        }
+        let local = &self.0.local;
+        let unit = local.take(account.clone(), units_max, interval_seconds);
+        let unit = HeldUnit::Local(unit.ok_or(NoPermit::OverLimit)?);
+        Ok(Permit::new(Arc::clone(&self.0), account, unit))
     }
 
     /// Has the limit of a token known before a request needs it, so that it holds while Redis is unavailable.
@@ -258,15 +258,22 @@ pub(crate) struct Permit(Option<Box<Held>>);
 #[derive(Debug)]
 struct Held {
     inner: Arc<Inner>,
-    holder: LimitHolder,
-    unit: Unit,
+    account: Account,
+    unit: HeldUnit,
+}
+
+/// A unit, by what counts it.
+#[derive(Debug)]
+enum HeldUnit {
+    Redis(Unit),
+    Local(LocalUnit),
 }
 
 impl Permit {
-    fn new(inner: Arc<Inner>, holder: LimitHolder, unit: Unit) -> Self {
+    fn new(inner: Arc<Inner>, account: Account, unit: HeldUnit) -> Self {
         Self(Some(Box::new(Held {
             inner,
-            holder,
+            account,
             unit,
         })))
     }
@@ -282,16 +289,20 @@ impl Drop for Permit {
         let Some(held) = self.0.take() else {
             return;
         };
-        let tasks = held.inner.tasks.clone();
-        let runtime = held.inner.runtime.clone();
+        let Held {
+            inner,
+            account,
+            unit,
+        } = *held;
+        let unit = match unit {
+            HeldUnit::Local(unit) => return inner.local.give_back(&account, unit),
+            HeldUnit::Redis(unit) => unit,
+        };
+        let tasks = inner.tasks.clone();
+        let runtime = inner.runtime.clone();
         let giving_back = async move {
-            let Held {
-                inner,
-                holder,
-                unit,
-            } = *held;
-            // Should this fail, the unit comes back with the next window.
-            if let Err(error) = inner.limits.give_back(&holder, unit).await {
+            // Should this fail, the unit comes back with a later call, or the next window.
+            if let Err(error) = inner.limits.give_back(&account.0, unit).await {
                 metrics::storage_failed(&error);
             }
         };

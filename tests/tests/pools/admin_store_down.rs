@@ -148,6 +148,11 @@ async fn a_limit_holds_in_each_process_while_its_redis_is_down() {
     limited.publish("x").id().await;
     tokio::time::sleep(Duration::from_millis(1500)).await;
     tokio::task::block_in_place(|| fixture.admin.kill());
+    // A request that fails costs no unit.
+    for _ in 0..LIMIT {
+        let refused = limited.publish("x").delay_s(u64::MAX).send().await;
+        refused.unwrap().expect(400);
+    }
     let mut statuses = Vec::new();
     for _ in 0..2 * LIMIT {
         statuses.push(limited.publish("x").send().await.unwrap().status);

@@ -31,6 +31,13 @@ pub(super) enum Counter {
     LocalWithTrial,
 }
 
+/// A unit that this process counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct LocalUnit {
+    /// When its window began.
+    window: Instant,
+}
+
 #[derive(Debug)]
 struct Window {
     began_at: Instant,
@@ -85,8 +92,13 @@ impl LocalUnits {
         }
     }
 
-    /// Takes one of `units_max` units of the running window, or of a new one. Whether there was one.
-    pub(super) fn take(&self, account: Account, units_max: u64, interval_seconds: u32) -> bool {
+    /// Takes one of `units_max` units of the running window, or of a new one, if there is one.
+    pub(super) fn take(
+        &self,
+        account: Account,
+        units_max: u64,
+        interval_seconds: u32,
+    ) -> Option<LocalUnit> {
         self.take_at(account, units_max, interval_seconds, Instant::now())
     }
 
@@ -96,7 +108,7 @@ impl LocalUnits {
         units_max: u64,
         interval_seconds: u32,
         now: Instant,
-    ) -> bool {
+    ) -> Option<LocalUnit> {
         let mut windows = self.lock();
         let begun = || Window::new(interval_seconds, now);
         let window = windows.entry(account).or_insert_with(begun);
@@ -109,7 +121,18 @@ impl LocalUnits {
         }
         let is_there = window.taken < units_max;
         window.taken += u64::from(is_there);
-        is_there
+        is_there.then_some(LocalUnit {
+            window: window.began_at,
+        })
+    }
+
+    /// Gives a unit back, if its window is still the running one.
+    pub(super) fn give_back(&self, account: &Account, unit: LocalUnit) {
+        if let Some(window) = self.lock().get_mut(account)
+            && window.began_at == unit.window
+        {
+            window.taken = window.taken.saturating_sub(1);
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<Account, Window>> {
@@ -145,12 +168,28 @@ mod tests {
     fn each_side_of_a_token_has_its_units_once_a_window() {
         let units = LocalUnits::default();
         let now = Instant::now();
-        let take = |side, at| units.take_at(account("t", side), 2, 60, at);
+        let take = |side, at| units.take_at(account("t", side), 2, 60, at).is_some();
         let taken: Vec<bool> = (0..3).map(|_| take(LimitSide::Read, now)).collect();
         assert_eq!(taken, [true, true, false]);
         assert!(take(LimitSide::Write, now));
         assert!(!take(LimitSide::Read, now + Duration::from_secs(59)));
         assert!(take(LimitSide::Read, now + Duration::from_secs(60)));
+    }
+
+    #[test]
+    fn a_unit_goes_back_to_the_window_it_came_from_or_to_none() {
+        let units = LocalUnits::default();
+        let account = account("t", LimitSide::Read);
+        let now = Instant::now();
+        let later = now + Duration::from_secs(60);
+        let take = |at| units.take_at(account.clone(), 1, 60, at);
+        let unit = take(now).unwrap();
+        assert_eq!(take(now), None);
+        units.give_back(&account, unit);
+        let again = take(now).unwrap();
+        assert_ne!(take(later), None);
+        units.give_back(&account, again);
+        assert_eq!(take(later), None);
     }
 
     #[test]
@@ -166,7 +205,8 @@ mod tests {
         assert_eq!(counter(later), Counter::LocalWithTrial);
         assert_eq!(counter(later), Counter::Local);
         // The trial outlasts the window.
-        assert!(units.take_at(account.clone(), 1, 1, later + RETRY_INTERVAL));
+        let taken = units.take_at(account.clone(), 1, 1, later + RETRY_INTERVAL);
+        assert!(taken.is_some());
         assert_eq!(counter(later + RETRY_INTERVAL), Counter::Local);
         units.failed_at(account.clone(), 60, later);
         assert_eq!(counter(later), Counter::Local);
