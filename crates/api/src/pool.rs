@@ -5,12 +5,13 @@
 //! both: its own deployment first, which holds the older jobs. When its own is empty the pool can be
 //! taken out of the settings.
 
+mod every_lane;
+
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::future::try_join_all;
-use tidegate_core::{JobId, Lane, NewJob, QueueKey};
-use tidegate_store::{Acked, Peeked, Published, Stats, Store, StoreError};
+use tidegate_core::{JobId, NewJob, QueueKey};
+use tidegate_store::{Acked, Peeked, Published, Store, StoreError};
 
 use crate::backlog::{Backlog, BacklogFull};
 use crate::batcher::{Ack, AlonePublish, Batcher, NewJobs, Publish, PublishAlone};
@@ -98,14 +99,6 @@ impl Pool {
         [self].into_iter().chain(self.moves_to.as_deref())
     }
 
-    /// Where jobs of a queue may be: the lanes of each of [`Self::both`].
-    fn places<'a>(&'a self, queue: &'a QueueKey) -> impl Iterator<Item = (&'a Self, Lane<'a>)> {
-        self.both().flat_map(move |pool| {
-            let used = pool.lanes.used(queue);
-            (0..used).map(move |number| (pool, queue.lane(number)))
-        })
-    }
-
     /// Where the jobs of these queues come from. The order of the queues counts first.
     pub(crate) fn sources(&self, queues: &[QueueKey]) -> Vec<Source> {
         let of_queue = |queue: &QueueKey| {
@@ -186,15 +179,6 @@ impl Pool {
         Ok(())
     }
 
-    pub(crate) async fn peek_ready(&self, queue: &QueueKey) -> Result<Option<Peeked>, StoreError> {
-        for (pool, lane) in self.places(queue) {
-            if let Some(peeked) = pool.store.peek_ready(lane).await? {
-                return Ok(pool.show(peeked));
-            }
-        }
-        Ok(None)
-    }
-
     pub(crate) async fn peek_job(
         &self,
         queue: &QueueKey,
@@ -208,61 +192,8 @@ impl Pool {
         Ok(None)
     }
 
-    pub(crate) async fn peek_dead(&self, queue: &QueueKey) -> Result<Option<Peeked>, StoreError> {
-        for (pool, lane) in self.places(queue) {
-            if let Some(peeked) = pool.store.peek_dead(lane).await? {
-                return Ok(pool.show(peeked));
-            }
-        }
-        Ok(None)
-    }
-
     fn show(&self, peeked: Peeked) -> Option<Peeked> {
         self.figures.peeked();
         Some(peeked)
-    }
-
-    pub(crate) async fn stats(&self, queue: &QueueKey) -> Result<Stats, StoreError> {
-        let lanes = self
-            .places(queue)
-            .map(|(pool, lane)| pool.store.stats(lane));
-        let mut stats = Stats::default();
-        for of_lane in try_join_all(lanes).await? {
-            stats += of_lane;
-        }
-        Ok(stats)
-    }
-
-    pub(crate) async fn purge_ready(&self, queue: &QueueKey) -> Result<(), StoreError> {
-        for (pool, lane) in self.places(queue) {
-            let purged = pool.store.purge_ready(lane).await?;
-            pool.figures.purged(purged);
-        }
-        Ok(())
-    }
-
-    pub(crate) async fn purge_dead(&self, queue: &QueueKey, limit: u64) -> Result<(), StoreError> {
-        let mut left = limit;
-        for (pool, lane) in self.places(queue) {
-            let purged = pool.store.purge_dead(lane, left).await?;
-            pool.figures.purged(purged);
-            left -= purged;
-        }
-        Ok(())
-    }
-
-    pub(crate) async fn respawn(
-        &self,
-        queue: &QueueKey,
-        limit: u64,
-        ttl_ms: u64,
-    ) -> Result<u64, StoreError> {
-        let mut left = limit;
-        for (pool, lane) in self.places(queue) {
-            let respawned = pool.store.respawn(lane, left, ttl_ms).await?;
-            pool.figures.respawned(respawned);
-            left -= respawned;
-        }
-        Ok(limit - left)
     }
 }

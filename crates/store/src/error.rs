@@ -85,6 +85,19 @@ impl StoreError {
         )
     }
 
+    /// Whether Redis is known not to have carried the call out. A call of several steps may have taken some of them before.
+    #[must_use]
+    pub const fn is_refusal(&self) -> bool {
+        match self {
+            // A right that a user lacks shows in the middle of a script.
+            Self::Unavailable { reason, .. } => {
+                !matches!(reason, Unavailable::Away | Unavailable::Forbidden)
+            }
+            Self::Invalid(_) => true,
+            Self::Corrupt(_) => false,
+        }
+    }
+
     /// Whether the server may be another one than before, or may have begun anew.
     pub(crate) const fn may_be_a_restart(&self) -> bool {
         matches!(

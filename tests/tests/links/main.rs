@@ -16,6 +16,7 @@ mod direct;
 mod durability;
 mod failover;
 mod fleet;
+mod lanes_beside;
 mod login_refused;
 mod refused;
 mod sentinels;

@@ -1,0 +1,139 @@
+//! Queues with lanes on a primary that is dead, silent, or refuses writes: its other lanes stay usable.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::time::{Duration, Instant};
+
+use tidegate_core::JobId;
+use tidegate_testkit::{ClusterGroup, Queue, RedisOptions, eventually, figure};
+
+use crate::cluster_consumers::{NO_FAILOVER_MS, primary_without};
+use crate::fleet::Fleet;
+use crate::turn;
+
+const LANES: u16 = 8;
+const BUCKETS: u32 = 256;
+const PATIENCE: Duration = Duration::from_secs(60);
+/// More than ten times what a verb takes that does not wait for the server in trouble.
+const PROMPT_MAX: Duration = Duration::from_secs(2);
+
+/// A cluster without failovers, daemons, and a primary that has no table of lanes, limits or tokens.
+async fn start(pumps: usize) -> (ClusterGroup, Fleet, usize) {
+    let group = ClusterGroup::start_with(RedisOptions::new(), NO_FAILOVER_MS).await;
+    let fleet = Fleet::start(1, pumps, &group.settings()).await;
+    let queue = wide(&fleet, "any").await;
+    queue.publish("x").id().await;
+    let keys = ["tg:lanes", "tg:limits", "tg:tokens:default/shop"];
+    let primary = primary_without(&group, &keys).await;
+    (group, fleet, primary)
+}
+
+async fn wide(fleet: &Fleet, name: &str) -> Queue {
+    let queue = fleet.queue(name).await;
+    queue.set_lanes(&fleet.apis[0], LANES).await;
+    queue
+}
+
+/// The ids of jobs on a primary, and of the others.
+async fn split(
+    group: &ClusterGroup,
+    primary: usize,
+    ids: Vec<String>,
+) -> (Vec<String>, Vec<String>) {
+    let mut owners = HashMap::new();
+    for id in &ids {
+        let bucket = id.parse::<JobId>().unwrap().bucket();
+        if let Entry::Vacant(owner) = owners.entry(bucket) {
+            let slot = group.slot_of_bucket(bucket, BUCKETS).await;
+            owner.insert(group.owner_of(slot).await);
+        }
+    }
+    let is_there = |id: &String| owners[&id.parse::<JobId>().unwrap().bucket()] == primary;
+    ids.into_iter().partition(is_there)
+}
+
+/// Publishes jobs that die, and answers their ids when all are dead.
+async fn dead_jobs(queue: &Queue, count: u64) -> Vec<String> {
+    let mut ids = Vec::new();
+    for _ in 0..count {
+        ids.push(queue.publish("dies").tries(1).id().await);
+    }
+    for _ in 0..count {
+        queue.consume().ttr_s(1).timeout_s(5).job().await.unwrap();
+    }
+    eventually("all jobs are dead", PATIENCE, async || {
+        match queue.dead_size().await {
+            dead if dead == count => Ok(()),
+            dead => Err(dead),
+        }
+    })
+    .await;
+    ids
+}
+
+async fn status(queue: &Queue, method: &str, what: &str) -> u16 {
+    let path = format!("{}{what}", queue.path());
+    queue.raw(method, &path).await.status
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_other_lanes_are_respawned_and_purged_beside_a_dead_primary() {
+    const JOBS: u64 = 48;
+    const DELETED: u64 = 5;
+    let _turn = turn().await;
+    let (mut group, fleet, dead) = start(1).await;
+    let queue = wide(&fleet, "wide").await;
+    let ids = dead_jobs(&queue, JOBS).await;
+    let (lost, _) = split(&group, dead, ids).await;
+    let lost = lost.len() as u64;
+    assert!((1..JOBS - DELETED).contains(&lost), "{lost}");
+    tokio::task::block_in_place(|| group.servers[dead].kill());
+
+    // All that was asked for is done, or it is an error.
+    queue.purge_dead(DELETED).await;
+    assert_eq!(queue.respawn(1000, 60).await, JOBS - DELETED - lost);
+    assert_eq!(status(&queue, "PUT", "/deadletter?limit=1000").await, 500);
+    assert_eq!(
+        status(&queue, "DELETE", "/deadletter?limit=1000").await,
+        500
+    );
+    // A job that is there is shown; a number that is not known is not.
+    queue.peek().await.expect(200);
+    assert_eq!(status(&queue, "GET", "/size").await, 500);
+    assert_eq!(status(&queue, "GET", "/deadletter").await, 500);
+    // The lanes that were reached are empty.
+    assert_eq!(status(&queue, "DELETE", "").await, 500);
+    let empty = queue.consume().timeout_s(1).send().await.unwrap();
+    empty.expect(404);
+    assert_eq!(status(&queue, "GET", "/peek").await, 500);
+
+    tokio::task::block_in_place(|| group.servers[dead].start_again()).unwrap();
+    eventually(
+        "the primary answers again",
+        PATIENCE,
+        async || match status(&queue, "GET", "/deadletter").await {
+            200 => Ok(()),
+            status => Err(status),
+        },
+    )
+    .await;
+    assert_eq!(queue.respawn(1000, 60).await, lost);
+    assert_eq!(queue.size().await, lost);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_other_lanes_are_peeked_into_and_respawned_beside_a_silent_primary() {
+    const JOBS: u64 = 24;
+    let _turn = turn().await;
+    let (mut group, fleet, silent) = start(1).await;
+    let queue = wide(&fleet, "wide").await;
+    let (lost, _) = split(&group, silent, dead_jobs(&queue, JOBS).await).await;
+    group.pause(silent);
+    assert_eq!(queue.respawn(1000, 60).await, JOBS - lost.len() as u64);
+    let began_at = Instant::now();
+    queue.peek().await.expect(200);
+    let took = began_at.elapsed();
+    figure(&format!("a peek beside a silent primary: {took:?}"));
+    assert!(took < PROMPT_MAX, "{took:?}");
+    group.resume(silent);
+}
