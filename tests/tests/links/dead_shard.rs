@@ -181,7 +181,10 @@ async fn a_queue_with_lanes_is_published_to_and_consumed_from_beside_a_dead_shar
         tokio::task::block_in_place(|| group.servers[server].start_again()).unwrap();
     }
     eventually("the shard is used again", PATIENCE, async || {
-        match api.log().contains("the server of a lane answers again") {
+        match api
+            .log()
+            .contains("the server of a lane takes publishes again")
+        {
             true => Ok(()),
             false => Err("not yet"),
         }

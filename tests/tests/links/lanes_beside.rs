@@ -16,6 +16,8 @@ const BUCKETS: u32 = 256;
 const PATIENCE: Duration = Duration::from_secs(60);
 /// More than ten times what a verb takes that does not wait for the server in trouble.
 const PROMPT_MAX: Duration = Duration::from_secs(2);
+/// A replica cannot make up for it.
+const REPLICAS_MISSING: &str = "9";
 
 /// A cluster without failovers, daemons, and a primary that has no table of lanes, limits or tokens.
 async fn start(pumps: usize) -> (ClusterGroup, Fleet, usize) {
@@ -69,6 +71,14 @@ async fn dead_jobs(queue: &Queue, count: u64) -> Vec<String> {
     })
     .await;
     ids
+}
+
+async fn set(group: &ClusterGroup, server: usize, setting: &str, value: &str) {
+    let client = redis::Client::open(group.url(server)).unwrap();
+    let mut connection = client.get_multiplexed_async_connection().await.unwrap();
+    let mut set = redis::cmd("CONFIG");
+    set.arg("SET").arg(setting).arg(value);
+    set.query_async::<String>(&mut connection).await.unwrap();
 }
 
 async fn status(queue: &Queue, method: &str, what: &str) -> u16 {
@@ -136,4 +146,38 @@ async fn the_other_lanes_are_peeked_into_and_respawned_beside_a_silent_primary()
     figure(&format!("a peek beside a silent primary: {took:?}"));
     assert!(took < PROMPT_MAX, "{took:?}");
     group.resume(silent);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_publish_fails_beside_a_primary_that_refuses_writes() {
+    /// Several looks whether the server stores jobs again.
+    const REFUSING: Duration = Duration::from_millis(2200);
+    const AGAIN: &str = "the server of a lane takes publishes again";
+    let _turn = turn().await;
+    let (group, fleet, refusing) = start(0).await;
+    let queue = wide(&fleet, "wide").await;
+    let settings = [
+        ("min-replicas-to-write", REPLICAS_MISSING),
+        ("maxmemory", "1"),
+    ];
+    for (recovered, (setting, value)) in settings.into_iter().enumerate() {
+        set(&group, refusing, setting, value).await;
+        let began_at = Instant::now();
+        while began_at.elapsed() < REFUSING {
+            queue.publish("x").id().await;
+            queue.publish(vec![b'q'; 20_000]).id().await;
+        }
+        let logged = fleet.apis[0].log().matches(AGAIN).count();
+        assert_eq!(logged, recovered, "{setting}");
+        set(&group, refusing, setting, "0").await;
+        eventually(
+            "the primary is used again",
+            PATIENCE,
+            async || match fleet.apis[0].log().matches(AGAIN).count() {
+                logged if logged > recovered => Ok(()),
+                logged => Err(logged),
+            },
+        )
+        .await;
+    }
 }

@@ -8,7 +8,7 @@ use tidegate_core::keys::Buckets;
 use tidegate_core::{JobId, LaneCounts, LaneRow, QueueKey, State};
 use tidegate_store::{
     Acked, AuditEvent, AuditOptions, Cancelled, Claim, Defect, Done, Lanes, Released, Stats, Store,
-    StoreConfig,
+    StoreConfig, StoreError, Unavailable,
 };
 use tidegate_testkit::{RedisOptions, RedisServer, world};
 
@@ -345,4 +345,33 @@ async fn an_audit_finds_lanes_with_jobs_that_no_consumer_looks_into() {
         assert_eq!(store.stats(queue.lane(lane)).await.unwrap().ready, 2);
     }
     world::check(&redis.url()).await;
+}
+
+#[tokio::test]
+async fn a_server_that_refuses_publishes_refuses_the_probe() {
+    let (redis, store, queue) = store_of_buckets().await;
+    let client = redis::Client::open(redis.url()).unwrap();
+    let mut connection = client.get_multiplexed_async_connection().await.unwrap();
+    let lane = queue.lane(0);
+    store.probe_publish(lane).await.unwrap();
+    for (setting, refusing, reason) in [
+        ("min-replicas-to-write", "1", Unavailable::ReadOnly),
+        ("maxmemory", "1", Unavailable::OutOfMemory),
+    ] {
+        let mut set = redis::cmd("CONFIG");
+        set.arg("SET").arg(setting);
+        let refuse = set.clone().arg(refusing).to_owned();
+        refuse.query_async::<String>(&mut connection).await.unwrap();
+        let probed = store.probe_publish(lane).await.unwrap_err();
+        let published = store.publish(lane, &[job("x")], None).await.unwrap_err();
+        for error in [probed, published] {
+            let is_why =
+                matches!(&error, StoreError::Unavailable { reason: why, .. } if *why == reason);
+            assert!(is_why && error.is_refusal(), "{setting}: {error}");
+        }
+        set.arg("0");
+        set.query_async::<String>(&mut connection).await.unwrap();
+        store.probe_publish(lane).await.unwrap();
+    }
+    assert_eq!(store.stats(lane).await.unwrap(), Stats::default());
 }

@@ -1,4 +1,5 @@
-//! Buckets whose server failed to store jobs, so that publishes to a queue with several lanes go to the others.
+//! Buckets whose server failed to store jobs, so that publishes to a queue with several lanes go to the others until it would
+//! store some.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -6,16 +7,18 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use tidegate_core::QueueKey;
-use tidegate_store::Store;
+use tidegate_store::{Store, StoreError};
 use tokio::sync::Notify;
 use tokio::time::{sleep, timeout};
 
-/// Between two looks whether a server answers again.
+use crate::metrics::storage_failed;
+
+/// Between two probes of a server.
 const PROBE_INTERVAL: Duration = Duration::from_millis(500);
 /// A server that takes longer to answer is still down.
 const PROBE_LIMIT: Duration = Duration::from_secs(1);
 
-/// By bucket, a lane that is in it and can be asked for.
+/// By bucket, the lane that a publish failed in.
 #[derive(Debug, Default)]
 pub(super) struct DownBuckets {
     lanes: Mutex<HashMap<u16, (QueueKey, u16)>>,
@@ -23,16 +26,16 @@ pub(super) struct DownBuckets {
 }
 
 impl DownBuckets {
-    /// A publish to a lane failed. All buckets of its server count as down until it answers.
-    pub(super) fn add(&self, store: &Store, queue: &QueueKey, lane: u16) {
+    /// A publish to a lane failed. All buckets of its server count as down until it would store jobs.
+    pub(super) fn add(&self, store: &Store, queue: &QueueKey, lane: u16, error: &StoreError) {
         let bucket = store.bucket_of(queue.lane(lane));
         if self.contains(bucket) {
             return;
         }
         let beside = store.buckets_beside(bucket);
         tracing::warn!(
-            %queue, lane, buckets = beside.len(),
-            "publishing to a lane failed; queues with several lanes use the others until its server answers"
+            %queue, lane, buckets = beside.len(), %error,
+            "publishing to a lane failed; queues with several lanes use the others until its server takes publishes again"
         );
         let mut lanes = self.lock();
         for bucket in beside {
@@ -42,22 +45,11 @@ impl DownBuckets {
         self.added.notify_one();
     }
 
-    /// The first of so many lanes that is not known to be down, beginning with `from` and going round; `from` if all are.
-    pub(super) fn lane_beside(&self, store: &Store, queue: &QueueKey, from: u16, open: u16) -> u16 {
-        let down = self.lock();
-        if down.is_empty() || open <= 1 {
-            return from;
-        }
-        let mut round = (0..open).map(|step| (from + step) % open);
-        let is_up = |lane: &u16| !down.contains_key(&store.bucket_of(queue.lane(*lane)));
-        round.find(is_up).unwrap_or(from)
-    }
-
-    /// Asks servers that are down whether they answer again, for ever. Sends nothing while none is.
+    /// Probes the servers that are down, for ever. Sends nothing while none is.
     pub(super) async fn probe(&self, store: &Store) {
         loop {
             self.added.notified().await;
-            while !self.lock().is_empty() {
+            while !self.is_empty() {
                 sleep(PROBE_INTERVAL).await;
                 self.probe_once(store).await;
             }
@@ -70,16 +62,25 @@ impl DownBuckets {
         asked.dedup();
         let probes = asked.into_iter().map(async |asked| {
             let (queue, lane) = &asked;
-            let answered = timeout(PROBE_LIMIT, store.stats(queue.lane(*lane))).await;
-            if matches!(answered, Ok(Ok(_))) {
-                tracing::info!(%queue, lane, "the server of a lane answers again");
-                self.lock().retain(|_, probed| *probed != asked);
+            let probing = timeout(PROBE_LIMIT, store.probe_publish(queue.lane(*lane)));
+            let no_answer = |_| Err(StoreError::timed_out(PROBE_LIMIT));
+            match probing.await.unwrap_or_else(no_answer) {
+                Ok(()) => {
+                    tracing::info!(%queue, lane, "the server of a lane takes publishes again");
+                    self.lock().retain(|_, probed| *probed != asked);
+                }
+                // Publishes do not fail any more, and would not show it.
+                Err(error) => storage_failed(&error),
             }
         });
         join_all(probes).await;
     }
 
-    fn contains(&self, bucket: u16) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
+        self.lock().is_empty()
+    }
+
+    pub(super) fn contains(&self, bucket: u16) -> bool {
         self.lock().contains_key(&bucket)
     }
 

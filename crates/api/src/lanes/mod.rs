@@ -5,6 +5,7 @@
 //! is refused. A refused publish goes to lane 0, which is never closed (`docs/decisions/0022-lanes.md`).
 
 mod down;
+mod publish;
 mod set;
 
 use std::collections::HashSet;
@@ -13,10 +14,8 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use futures_util::future::join_all;
-use tidegate_core::{
-    JobId, LANES_SETTLE_INTERVAL, LaneCounts, LaneRow, NewJob, QueueKey, placement,
-};
-use tidegate_store::{LaneRows, Published, Store, StoreError};
+use tidegate_core::{LANES_SETTLE_INTERVAL, LaneCounts, LaneRow, QueueKey, placement};
+use tidegate_store::{LaneRows, Store, StoreError};
 use tokio::sync::Notify;
 use tokio::time::sleep;
 
@@ -143,38 +142,6 @@ impl LaneTable {
             row = self.store.lanes().raise(queue, 1, closed_with).await?;
         }
         Ok(())
-    }
-
-    /// Stores jobs in a lane, in another one if the server of that is down, or in lane 0 if it is closed. A job is replaced
-    /// in this lane or not at all. Errors are those of the store; the jobs may be there.
-    pub(crate) async fn publish(
-        &self,
-        queue: &QueueKey,
-        lane: u16,
-        jobs: &[NewJob],
-        replaces: Option<JobId>,
-    ) -> Result<Published, StoreError> {
-        let store = &self.store;
-        let open = self.open(queue);
-        let lane = match replaces {
-            None => self.down.lane_beside(store, queue, lane, open),
-            Some(_) => lane,
-        };
-        let in_lane = async |lane| {
-            let published = store.publish_unless_closed(queue.lane(lane), jobs, replaces);
-            published.await.inspect_err(|error| {
-                if open > 1 && matches!(error, StoreError::Unavailable { .. }) {
-                    self.down.add(store, queue, lane);
-                }
-            })
-        };
-        if let Some(published) = in_lane(lane).await? {
-            return Ok(published);
-        }
-        self.lock_refused().insert((queue.clone(), lane));
-        self.look();
-        let published = in_lane(0).await?;
-        published.ok_or_else(|| StoreError::Corrupt(format!("lane 0 of {queue} is closed")))
     }
 
     fn lock_refused(&self) -> MutexGuard<'_, HashSet<(QueueKey, u16)>> {

@@ -6,6 +6,7 @@ use crate::{Store, StoreError};
 
 static LANE_CLOSE: LazyScript = script!("lane_close");
 static LANE_OPEN: LazyScript = script!("lane_open");
+static PUBLISH_PROBE: LazyScript = script!("publish_probe");
 
 impl Store {
     /// Closes a lane in its bucket with the epoch of its queue's row, if it holds no job, and answers whether it is
@@ -30,5 +31,16 @@ impl Store {
         let call = self.call_on_queue(&LANE_OPEN, lane.queue, bucket);
         let closed_with = call.arg(epoch).send().await?.ok()?.count()?;
         Ok((closed_with > 0).then_some(closed_with))
+    }
+    /// Asks the server of a lane whether it would store jobs. Changes nothing.
+    ///
+    /// # Errors
+    /// Redis is unavailable, or refuses publishes.
+    pub async fn probe_publish(&self, lane: Lane<'_>) -> Result<(), StoreError> {
+        let bucket = self.bucket_of(lane);
+        let keys = self.keys(bucket);
+        let call = self.call_on_bucket(&PUBLISH_PROBE, keys.queues(), keys);
+        call.send().await?.ok()?;
+        Ok(())
     }
 }
