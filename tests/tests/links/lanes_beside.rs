@@ -4,8 +4,10 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::time::{Duration, Instant};
 
+use futures_util::future::join_all;
 use tidegate_core::JobId;
 use tidegate_testkit::{ClusterGroup, Queue, RedisOptions, eventually, figure};
+use tokio::time::sleep;
 
 use crate::cluster_consumers::{NO_FAILOVER_MS, primary_without};
 use crate::fleet::Fleet;
@@ -180,4 +182,44 @@ async fn no_publish_fails_beside_a_primary_that_refuses_writes() {
         )
         .await;
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn few_publishes_find_out_that_a_primary_is_silent() {
+    const QUEUES: usize = 4;
+    const CLIENTS: usize = 16;
+    /// A third of them are on the silent primary.
+    const MANY_LANES: u16 = 32;
+    /// Longer than a call waits for its answer.
+    const LOAD: Duration = Duration::from_millis(3500);
+    let _turn = turn().await;
+    let (mut group, fleet, silent) = start(0).await;
+    let mut queues = Vec::new();
+    for number in 0..QUEUES {
+        let queue = fleet.queue(&format!("wide-{number}")).await;
+        queue.set_lanes(&fleet.apis[0], MANY_LANES).await;
+        queue.publish("x").id().await;
+        queues.push(queue);
+    }
+    group.pause(silent);
+    let began_at = Instant::now();
+    let clients = queues
+        .iter()
+        .flat_map(|queue| (0..CLIENTS).map(move |_| queue.apart()));
+    let clients = clients.map(|queue| {
+        tokio::spawn(async move {
+            while began_at.elapsed() < LOAD {
+                queue.publish("x").send().await.unwrap();
+                sleep(Duration::from_millis(20)).await;
+            }
+        })
+    });
+    join_all(clients.collect::<Vec<_>>()).await;
+    // Each call has the jobs of several clients.
+    let failed = r#"command="publish",status="error""#;
+    let calls = fleet.apis[0].metric_where("infra_lmstfy_redis_qps", failed);
+    let calls = calls.await;
+    figure(&format!("{calls} calls for {QUEUES} queues failed"));
+    assert!((1.0..=2.0 * QUEUES as f64).contains(&calls), "{calls}");
+    group.resume(silent);
 }

@@ -5,6 +5,7 @@
 //! is refused. A refused publish goes to lane 0, which is never closed (`docs/decisions/0022-lanes.md`).
 
 mod down;
+mod overdue;
 mod publish;
 mod set;
 
@@ -21,6 +22,7 @@ use tokio::time::sleep;
 
 use crate::metrics::storage_failed;
 use down::DownBuckets;
+use overdue::OverdueServers;
 pub(crate) use set::LaneSet;
 
 /// Between two looks at the table.
@@ -35,6 +37,8 @@ pub(crate) struct LaneTable {
     refused: Mutex<HashSet<(QueueKey, u16)>>,
     /// Where publishes fail.
     down: DownBuckets,
+    /// Where publishes take long.
+    overdue: OverdueServers,
     /// Asks for a look at the table in Redis.
     look: Notify,
     /// Notifies of lanes that may have come or gone.
@@ -49,6 +53,7 @@ impl LaneTable {
             known: ArcSwap::default(),
             refused: Mutex::default(),
             down: DownBuckets::default(),
+            overdue: OverdueServers::default(),
             look: Notify::new(),
             changed: Notify::new(),
         }

@@ -1,11 +1,19 @@
 //! Publishing to a lane of a queue: to one whose server stores jobs now, and where it is not closed.
 
+use std::sync::Arc;
+
 use tidegate_core::{JobId, NewJob, QueueKey};
-use tidegate_store::{Published, StoreError, Unavailable};
+use tidegate_store::{Published, SMALL_TRANSFER_BYTES_MAX, StoreError, Unavailable};
 
 use super::LaneTable;
 
 impl LaneTable {
+    /// The server that a lane is on, if it is known.
+    fn server_of(&self, queue: &QueueKey, lane: u16) -> Option<Arc<str>> {
+        let bucket = self.store.bucket_of(queue.lane(lane));
+        self.store.server_of(bucket)
+    }
+
     /// Stores jobs in a lane, in another one if the server of that one is down or refuses writes, or in lane 0 if it is closed. A job is
     /// replaced in this lane or not at all. Errors are those of the store; the jobs may be there.
     pub(crate) async fn publish(
@@ -65,22 +73,37 @@ impl LaneTable {
         if self.open(queue) <= 1 {
             return publish.await;
         }
-        publish.await.inspect_err(|error| {
-            if matches!(error, StoreError::Unavailable { .. }) {
-                self.down.add(store, queue, lane, error);
-            }
-        })
+        let publish = async {
+            publish.await.inspect_err(|error| {
+                if matches!(error, StoreError::Unavailable { .. }) {
+                    self.down.add(store, queue, lane, error);
+                }
+            })
+        };
+        let bytes: usize = jobs.iter().map(NewJob::payload_bytes).sum();
+        if bytes > SMALL_TRANSFER_BYTES_MAX {
+            // It may take long although its server is fast.
+            return publish.await;
+        }
+        let server = || self.server_of(queue, lane);
+        self.overdue.watch(publish, server).await
     }
 
-    /// The first of the open lanes, beginning with `from` and going round, on a server that is not down; `from` if all are.
+    /// The first of the open lanes, beginning with `from` and going round, on a server that is neither down nor overdue; or
+    /// on one that is not down; or `from`.
     fn lane_beside(&self, queue: &QueueKey, from: u16, open: u16) -> u16 {
-        if open <= 1 || self.down.is_empty() {
+        if open <= 1 || (self.down.is_empty() && self.overdue.is_empty()) {
             return from;
         }
         let bucket = |lane: u16| self.store.bucket_of(queue.lane(lane));
         let is_up = |lane: &u16| !self.down.contains(bucket(*lane));
-        let mut round = (0..open).map(|step| (from + step) % open);
-        round.find(is_up).unwrap_or(from)
+        let is_overdue = |lane: u16| {
+            let server = self.store.server_of(bucket(lane));
+            server.is_some_and(|server| self.overdue.contains(&server))
+        };
+        let round = || (0..open).map(|step| (from + step) % open);
+        let prompt = round().find(|lane| is_up(lane) && !is_overdue(*lane));
+        prompt.or_else(|| round().find(is_up)).unwrap_or(from)
     }
 }
 
