@@ -150,8 +150,14 @@ impl Pool {
         let is_delayed = jobs.iter().any(|job| job.delay_ms > 0);
         let new = NewJobs { jobs, room };
         let published = if replaces.is_some() || size.bytes > BATCHED_BYTES_MAX {
-            let wish = AlonePublish { new, replaces };
-            self.publishing_alone.submit(queue, wish).await?
+            let lane = self.lanes.lane_for(queue, replaces);
+            let subject = (queue.clone(), self.lanes.server_of(queue, lane));
+            let wish = AlonePublish {
+                new,
+                replaces,
+                lane,
+            };
+            self.publishing_alone.submit(&subject, wish).await?
         } else {
             self.publishing.submit(queue, new).await?
         };

@@ -151,6 +151,55 @@ async fn the_other_lanes_are_peeked_into_and_respawned_beside_a_silent_primary()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn replacements_in_silent_lanes_do_not_hold_up_those_in_the_others() {
+    /// More than a queue may have in flight at a server.
+    const STUCK: usize = 24;
+    let _turn = turn().await;
+    let (mut group, fleet, silent) = start(0).await;
+    let queue = wide(&fleet, "wide").await;
+    let mut ids = Vec::new();
+    for _ in 0..12 * usize::from(LANES) {
+        ids.push(queue.publish("x").delay_s(3000).ttl_s(9000).id().await);
+    }
+    let (there, elsewhere) = split(&group, silent, ids).await;
+    assert!(there.len() >= STUCK, "{}", there.len());
+    group.pause(silent);
+    let stuck: Vec<_> = there[..STUCK]
+        .iter()
+        .map(|id| {
+            tokio::spawn(
+                queue
+                    .apart()
+                    .republish(id, "y")
+                    .delay_s(3000)
+                    .ttl_s(9000)
+                    .send(),
+            )
+        })
+        .collect();
+    sleep(Duration::from_millis(300)).await;
+    let began_at = Instant::now();
+    for id in &elsewhere[..8] {
+        queue
+            .republish(id, "z")
+            .delay_s(3000)
+            .ttl_s(9000)
+            .id()
+            .await;
+    }
+    for _ in 0..8 {
+        queue.publish(vec![b'q'; 20_000]).id().await;
+    }
+    let took = began_at.elapsed();
+    figure(&format!(
+        "beside {STUCK} replacements in silent lanes: {took:?}"
+    ));
+    assert!(took < PROMPT_MAX, "{took:?}");
+    stuck.iter().for_each(|request| request.abort());
+    group.resume(silent);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_publish_fails_beside_a_primary_that_refuses_writes() {
     /// Several looks whether the server stores jobs again.
     const REFUSING: Duration = Duration::from_millis(2200);

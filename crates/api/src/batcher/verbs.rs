@@ -1,5 +1,7 @@
 //! What is batched.
 
+use std::sync::Arc;
+
 use tidegate_core::{JobId, NewJob, QueueKey};
 use tidegate_store::{Acked, Done, PUBLISH_JOBS_MAX, Published, StoreError};
 
@@ -8,7 +10,7 @@ use crate::backlog::Room;
 use crate::pool::Deployment;
 use crate::size::Size;
 
-/// How many calls of [`PublishAlone`] a queue may have in flight.
+/// How many calls of [`PublishAlone`] a queue may have in flight at a server.
 const ALONE_CALLS_MAX: u16 = 16;
 
 /// Jobs of one request. They take up room in the backlog until their call has ended.
@@ -56,7 +58,8 @@ impl Verb for Publish {
 }
 
 /// Publishing what shares no call with others: large payloads would hold them up, and a call replaces one
-/// job. Up to [`ALONE_CALLS_MAX`] calls are in flight for a queue.
+/// job. Up to [`ALONE_CALLS_MAX`] calls are in flight for a queue at each server: one that does not answer holds up no
+/// publishes to the others.
 #[derive(Debug)]
 pub(crate) struct PublishAlone;
 
@@ -67,10 +70,13 @@ pub(crate) struct AlonePublish {
     /// The job to delete in the same step, if it is in the lane that the jobs are stored in. That is its own
     /// lane, unless that one is closed.
     pub(crate) replaces: Option<JobId>,
+    /// Where to store the jobs. It was open when the publish came.
+    pub(crate) lane: u16,
 }
 
 impl Verb for PublishAlone {
-    type Subject = QueueKey;
+    /// A queue, and the server of the lane, if it is known.
+    type Subject = (QueueKey, Option<Arc<str>>);
     type Wish = AlonePublish;
     type Outcome = Published;
 
@@ -83,22 +89,23 @@ impl Verb for PublishAlone {
     }
 
     /// Numbers of calls, not lanes of the queue: these are known when a call is made.
-    fn lanes(_to: &Deployment, _queue: &QueueKey) -> u16 {
+    fn lanes(_to: &Deployment, _subject: &Self::Subject) -> u16 {
         ALONE_CALLS_MAX
     }
 
     async fn call(
         to: &Deployment,
-        queue: &QueueKey,
+        (queue, _): &Self::Subject,
         _number: u16,
         wishes: Vec<AlonePublish>,
     ) -> Result<Vec<Published>, StoreError> {
         let mut outcomes = Vec::with_capacity(wishes.len());
-        for AlonePublish { new, replaces } in wishes {
-            let open = to.lanes.open(queue);
-            let lane_of = |id: JobId| to.store.lane_in(id.bucket(), queue, open);
-            let lane_of_replaced = replaces.and_then(lane_of);
-            let lane = lane_of_replaced.unwrap_or_else(|| rand::random_range(0..open));
+        for wish in wishes {
+            let AlonePublish {
+                new,
+                replaces,
+                lane,
+            } = wish;
             let publishing = to.lanes.publish(queue, lane, &new.jobs, replaces);
             outcomes.push(publishing.await?);
         }

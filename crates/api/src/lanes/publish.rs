@@ -8,8 +8,15 @@ use tidegate_store::{Published, SMALL_TRANSFER_BYTES_MAX, StoreError, Unavailabl
 use super::LaneTable;
 
 impl LaneTable {
+    /// The lane for a publish that does not wait its turn: that of the job that it replaces, if that one is open.
+    pub(crate) fn lane_for(&self, queue: &QueueKey, replaces: Option<JobId>) -> u16 {
+        let open = self.open(queue);
+        let of_replaced = replaces.and_then(|id| self.store.lane_in(id.bucket(), queue, open));
+        of_replaced.unwrap_or_else(|| self.lane_beside(queue, rand::random_range(0..open), open))
+    }
+
     /// The server that a lane is on, if it is known.
-    fn server_of(&self, queue: &QueueKey, lane: u16) -> Option<Arc<str>> {
+    pub(crate) fn server_of(&self, queue: &QueueKey, lane: u16) -> Option<Arc<str>> {
         let bucket = self.store.bucket_of(queue.lane(lane));
         self.store.server_of(bucket)
     }
