@@ -3,9 +3,9 @@
 -- ARGV[1] prefix         unused
 -- ARGV[2] now            ms, unused
 -- ARGV[3] queues         any key of a bucket
--- ARGV[4] roster         a key outside of all buckets
+-- ARGV[4] lanes          a key outside of all buckets
 -- ARGV[5] bell           a channel of a bucket
--- ARGV[6] roster_channel a channel outside of all buckets
+-- ARGV[6] alarm          another one
 -- ARGV[7] kind           'cluster' for a node of a cluster, else ''
 -- Returns ok → the commands that are forbidden, with these keys or channels
 -- Since layout 1

@@ -1,56 +1,51 @@
 #!lua flags=allow-oom
--- roster: keeps a pump on the list of live instances and tells who else is on it.
--- KEYS[1] roster   sorted set, instance → end of its membership in ms; with ':clock' behind it: when it was last called;
---                 with ':cut_off': hash, instance → servers that it cannot reach
+-- roster: keeps a pump on the list of live instances of a server and lists them.
+-- KEYS[1] roster   sorted set, instance → end of its membership in ms; '' → when the roster was last called.
+--                  Expires with the last membership
 -- ARGV[1] prefix   unused
 -- ARGV[2] now      ms, '' = Redis's clock
 -- ARGV[3] instance name of the pump
 -- ARGV[4] ttl_ms   membership from now on; 0 = leave
--- ARGV[5] channel  gets a message when a pump joins, leaves, or changes its cut_off
--- ARGV[6] cut_off  addresses of servers that the pump cannot reach, one a line
--- Returns ok → 1 if the pump was not on it else 0, ms until the next membership ends, the live instances, then
---              instance and servers of those that cannot reach some
+-- ARGV[5] channel  gets a message when a pump joins or leaves
+-- Returns ok → 1 if the pump was not on it else 0, ms until the next membership ends, the live instances by name
 -- Since layout 1
 
-local instance, ttl_ms, channel, cut_off = ARGV[3], tonumber(ARGV[4]), ARGV[5], ARGV[6]
+local instance, ttl_ms, channel = ARGV[3], tonumber(ARGV[4]), ARGV[5]
+local CLOCK = ''
 
+local stored = call('ZRANGE', KEYS[1], 0, -1, 'WITHSCORES')
+local clock_ms, own_end_ms = now_ms, 0
+for i = 1, #stored, 2 do
+  if stored[i] == CLOCK then clock_ms = tonumber(stored[i + 1]) end
+  if stored[i] == instance then own_end_ms = tonumber(stored[i + 1]) end
+end
 -- A clock that was set back would keep a dead pump on the roster for as much longer: ends move back with it.
-local clock = KEYS[1] .. ':clock'
-local back_ms = (tonumber(redis.call('GET', clock)) or now_ms) - now_ms
-if back_ms > 0 then
-  local ends = redis.call('ZRANGE', KEYS[1], 0, -1, 'WITHSCORES')
-  for i = 1, #ends, 2 do redis.call('ZADD', KEYS[1], ends[i + 1] - back_ms, ends[i]) end
-end
-redis.call('SET', clock, text('%d', now_ms))
+local back_ms = max(clock_ms - now_ms, 0)
+local is_new = ttl_ms > 0 and own_end_ms - back_ms <= now_ms
 
-local ended = redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', now_ms)
-local joined, left = 0, 0
-if ttl_ms > 0 then
-  joined = redis.call('ZADD', KEYS[1], now_ms + ttl_ms, instance)
+local living, gone, scores, first_ms, last_ms = {}, {}, { now_ms, CLOCK }, nil, now_ms
+local function keep(member, end_ms)
+  living[#living + 1] = member
+  scores[#scores + 1], scores[#scores + 2] = end_ms, member
+  first_ms, last_ms = min(first_ms or end_ms, end_ms), max(last_ms, end_ms)
+end
+
+if ttl_ms > 0 then keep(instance, now_ms + ttl_ms) elseif own_end_ms > 0 then gone[1] = instance end
+for i = 1, #stored, 2 do
+  local member, end_ms = stored[i], stored[i + 1] - back_ms
+  if member ~= CLOCK and member ~= instance then
+    if end_ms > now_ms then keep(member, end_ms) else gone[#gone + 1] = member end
+  end
+end
+table.sort(living)
+
+-- The key exists until the last command: on a cluster one that is missing may be redirected while its slot moves.
+if #living > 0 then
+  call('ZADD', KEYS[1], unpack(scores))
+  if #gone > 0 then call('ZREM', KEYS[1], unpack(gone)) end
+  call('PEXPIRE', KEYS[1], last_ms - now_ms)
 else
-  left = redis.call('ZREM', KEYS[1], instance)
+  call('DEL', KEYS[1])
 end
-local cut_offs = KEYS[1] .. ':cut_off'
-local changed = (redis.call('HGET', cut_offs, instance) or '') ~= cut_off and 1 or 0
-if cut_off == '' then redis.call('HDEL', cut_offs, instance) else redis.call('HSET', cut_offs, instance, cut_off) end
-if ended + joined + left + changed > 0 then redis.call('SPUBLISH', channel, instance) end
-
-local living, first_end, is_living = {}, nil, {}
-for i, value in ipairs(redis.call('ZRANGE', KEYS[1], 0, -1, 'WITHSCORES')) do
-  if i % 2 == 1 then
-    living[#living + 1], is_living[value] = value, true
-  else
-    first_end = first_end or value
-  end
-end
-local cut_off_pairs = redis.call('HGETALL', cut_offs)
-local members_cut_off = {}
-for i = 1, #cut_off_pairs, 2 do
-  if is_living[cut_off_pairs[i]] then
-    members_cut_off[#members_cut_off + 1] = cut_off_pairs[i]
-    members_cut_off[#members_cut_off + 1] = cut_off_pairs[i + 1]
-  else
-    redis.call('HDEL', cut_offs, cut_off_pairs[i])
-  end
-end
-return { 'ok', joined, (first_end or now_ms) - now_ms, living, members_cut_off }
+if is_new or #gone > 0 then call('SPUBLISH', channel, 'roster') end
+return { 'ok', is_new and 1 or 0, (first_ms or now_ms) - now_ms, living }

@@ -18,15 +18,6 @@ use crate::{hash_slot, placement};
 pub const PREFIX: &str = "tg:";
 /// The stamp of a deployment: layout version, number of buckets, width of slots.
 pub const LAYOUT: &str = "tg:layout";
-/// Sorted set of live pump instances, scored by the end of their membership.
-pub const ROSTER: &str = "tg:{roster}";
-/// The time at which the roster was last called, in ms. The script of the roster adds the end of this name to that of
-/// the roster.
-pub const ROSTER_CLOCK: &str = "tg:{roster}:clock";
-/// Beside the roster: the servers that pumps on it cannot reach.
-pub const ROSTER_CUT_OFF: &str = "tg:{roster}:cut_off";
-/// Channel that tells pumps that the roster changed.
-pub const ROSTER_CHANNEL: &str = "tg:{roster}:changed";
 
 /// The hash of access tokens of a namespace in a pool: field = token, value = description.
 #[must_use]
@@ -141,6 +132,13 @@ impl BucketKeys {
         format!("{}lock", self.prefix)
     }
 
+    /// Sorted set: the live pump instances of the server that has the bucket, and the ends of their memberships. Of the
+    /// buckets of a server one has it: [`placement::roster_bucket`].
+    #[must_use]
+    pub fn roster(&self) -> String {
+        format!("{}roster", self.prefix)
+    }
+
     /// A key that never exists. A call that names it beside a key that it is about is put off by a
     /// Redis Cluster as long as the slot of the bucket moves, and so finds the bucket whole.
     #[must_use]
@@ -172,8 +170,7 @@ impl BucketKeys {
 #[must_use]
 pub fn is_of_deployment(key: &str) -> bool {
     let families = ["tg:tokens:", "tg:units:read:", "tg:units:write:"];
-    [LAYOUT, ROSTER, ROSTER_CLOCK, ROSTER_CUT_OFF, LIMITS, LANES].contains(&key)
-        || families.iter().any(|begin| key.starts_with(begin))
+    [LAYOUT, LIMITS, LANES].contains(&key) || families.iter().any(|begin| key.starts_with(begin))
 }
 
 /// The bucket that a bell or alarm channel belongs to.
@@ -197,6 +194,7 @@ mod tests {
         for (key, rest) in [
             (keys.queues(), "queues"),
             (keys.lock(), "lock"),
+            (keys.roster(), "roster"),
             (keys.body(1_000_001), "body:1000001"),
             (keys.upload("a0", 3), "upload:a0:3"),
             (keys.guard(), "guard"),
@@ -214,7 +212,6 @@ mod tests {
         for nobodys in ["tg:17:{13609}", "tg:017:{13609}:seq", "g:17:{13609}:seq"] {
             assert_eq!(buckets.split(nobodys), None, "{nobodys}");
         }
-        assert_eq!(bucket_of_channel(ROSTER_CHANNEL), None);
         assert_eq!(bucket_of_channel(&limit_units("read", "1:{2}/t")), None);
     }
 

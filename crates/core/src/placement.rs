@@ -60,6 +60,14 @@ fn bucket_from(first: u64, lane: u16, buckets: u32) -> u16 {
     u16::try_from((first + distance) % u64::from(buckets)).unwrap_or(u16::MAX)
 }
 
+/// Which of the buckets of a server has the roster of that server in its slot: the one with the lowest hash of its
+/// number. When slots move one by one, from the first to the last as `redis-cli` does it, that one seldom changes.
+#[must_use]
+pub fn roster_bucket(buckets: impl IntoIterator<Item = u16>) -> Option<u16> {
+    let buckets = buckets.into_iter();
+    buckets.min_by_key(|bucket| (xxh3_64(&bucket.to_le_bytes()), *bucket))
+}
+
 /// The hash slot of a bucket: the middle of its stripe. Where there are more buckets than hash slots they
 /// share them.
 pub(crate) fn hash_slot_of(bucket: u16, buckets: u32) -> u16 {
@@ -100,6 +108,18 @@ mod tests {
         assert_eq!(
             [0, 1, 255].map(|bucket| hash_slot_of(bucket, 256)),
             [32, 96, 16352]
+        );
+    }
+
+    #[test]
+    fn the_roster_of_a_server_seldom_moves_while_slots_arrive_or_leave_one_by_one() {
+        assert_eq!(roster_bucket([]), None);
+        assert_eq!(roster_bucket([7, 3, 200]), roster_bucket([200, 7, 3]));
+        let arrive: BTreeSet<_> = (1..=85).map(|end| roster_bucket(0..end)).collect();
+        let leave: BTreeSet<_> = (0..85).map(|begin| roster_bucket(begin..85)).collect();
+        assert!(
+            arrive.len() < 12 && leave.len() < 12,
+            "{arrive:?} {leave:?}"
         );
     }
 

@@ -25,7 +25,7 @@ use tokio_util::time::DelayQueue;
 use tokio_util::time::delay_queue::Key;
 
 use crate::bucket::{Agenda, Limits, Ran, run_once};
-use crate::keeper::Change;
+use crate::leases::Change;
 use crate::pump::Pool;
 use crate::run_queue::Turn;
 use crate::servers::{Address, Begun, Servers};
@@ -220,9 +220,11 @@ impl Conductor {
                 let at = Instant::now() + Duration::from_millis(in_ms);
                 self.look_at(bucket, Agenda::nothing(&self.pool.config).with(verb, at));
             }
-            Alarm::RosterChanged => self.pool.roster_changed.notify_one(),
+            Alarm::RosterChanged => {
+                self.pool.roster_changed.send_replace(());
+            }
             Alarm::Resubscribed => {
-                self.pool.roster_changed.notify_one();
+                self.pool.roster_changed.send_replace(());
                 self.sort_queued();
                 self.look_at_all();
             }

@@ -8,7 +8,7 @@
 //!    └── roster, leases     └────────────── next moment of the bucket ◄─────────┘
 //! ```
 //!
-//! * `keeper` shares the buckets out among the live instances and holds a lease on each of ours.
+//! * `keeper` shares the buckets of each server out among the live instances and holds a lease on each of ours.
 //! * `conductor` keeps the next moment of every bucket in a timing wheel and runs the buckets whose
 //!   moment has come.
 //! * `bucket` does what is to be done in one bucket, once.
@@ -23,13 +23,14 @@ mod conductor;
 mod config;
 mod daemon;
 mod keeper;
+mod leases;
 mod measures;
 mod membership;
 mod open_files;
 mod pump;
-mod reach;
 mod roster;
 mod run_queue;
+mod server_keeper;
 mod server_watch;
 mod servers;
 mod share;

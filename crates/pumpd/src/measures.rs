@@ -105,7 +105,8 @@ impl Measures {
         self.failed.increment(1);
     }
 
-    pub(crate) fn buckets_held(&self, buckets: usize) {
-        self.held.set(buckets as f64);
+    /// How many buckets are led.
+    pub(crate) fn held(&self) -> Gauge {
+        self.held.clone()
     }
 }

@@ -1,11 +1,11 @@
 //! A pump from its start to its end.
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tidegate_store::Store;
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::{Notify, mpsc, watch};
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 use ulid::Ulid;
@@ -30,54 +30,29 @@ pub(crate) struct Pool {
     pub(crate) config: PumpConfig,
     pub(crate) measures: Measures,
     pub(crate) membership: Membership,
-    /// Notified when the leases must be checked again.
-    pub(crate) look_again: Notify,
-    /// Notified when the roster has changed, or may have.
-    pub(crate) roster_changed: Notify,
+    /// Changes when the leases must be checked again.
+    pub(crate) look_again: watch::Sender<()>,
+    /// Changes when a roster has changed, or may have.
+    pub(crate) roster_changed: watch::Sender<()>,
     /// Notified when the clock of a server was set forward: timers may be due earlier than planned.
     pub(crate) clock_jumped: Notify,
     /// Buckets that we believed to lead and that Redis said we do not.
     doubted: Mutex<BTreeSet<u16>>,
-    /// Servers that have not answered for longer than the lease.
-    cut_off: Mutex<Vec<Arc<str>>>,
 }
 
 impl Pool {
     /// Has the lease of a bucket looked at again, soon.
     pub(crate) fn doubt(&self, bucket: u16) {
-        self.doubted().insert(bucket);
-        self.look_again.notify_one();
+        let mut doubted = self.doubted.lock().unwrap_or_else(PoisonError::into_inner);
+        doubted.insert(bucket);
+        self.look_again.send_replace(());
     }
 
-    /// What is to be looked at again; from now on that is nothing.
-    pub(crate) fn take_doubted(&self) -> BTreeSet<u16> {
-        std::mem::take(&mut *self.doubted())
-    }
-
-    /// Sets which servers have not answered for longer than the lease. A change is published on the roster at once.
-    pub(crate) fn set_cut_off(&self, servers: Vec<Arc<str>>) {
-        let mut known = self.cut_off.lock().unwrap_or_else(PoisonError::into_inner);
-        if *known != servers {
-            match servers.is_empty() {
-                true => tracing::info!("all servers of Redis answer again"),
-                false => tracing::warn!(
-                    ?servers,
-                    "servers of Redis do not answer this pump: others may lead their buckets, check the way to them"
-                ),
-            }
-            *known = servers;
-            self.roster_changed.notify_one();
-        }
-    }
-
-    /// Servers that have not answered for longer than the lease.
-    pub(crate) fn cut_off(&self) -> Vec<Arc<str>> {
-        let servers = self.cut_off.lock().unwrap_or_else(PoisonError::into_inner);
-        servers.clone()
-    }
-
-    fn doubted(&self) -> MutexGuard<'_, BTreeSet<u16>> {
-        self.doubted.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Which of these buckets are to be looked at again; from now on none of them is.
+    pub(crate) fn take_doubted(&self, buckets: &[u16]) -> BTreeSet<u16> {
+        let mut doubted = self.doubted.lock().unwrap_or_else(PoisonError::into_inner);
+        let taken = buckets.iter().copied();
+        taken.filter(|bucket| doubted.remove(bucket)).collect()
     }
 }
 
@@ -110,21 +85,16 @@ pub(crate) async fn run(
         config,
         measures: Measures::new(name),
         membership,
-        look_again: Notify::new(),
-        roster_changed: Notify::new(),
+        look_again: watch::Sender::new(()),
+        roster_changed: watch::Sender::new(()),
         clock_jumped: Notify::new(),
         doubted: Mutex::default(),
-        cut_off: Mutex::default(),
     });
     let (changes, changed) = mpsc::unbounded_channel();
-    let keeper = Keeper::new(Arc::clone(&pool), changes);
+    let keeper = Keeper::new(Arc::clone(&pool), changes, stop.clone());
     let conductor = Conductor::new(Arc::clone(&pool));
-    let pumping = async {
-        tokio::join!(
-            keeper.run(stop.clone()),
-            conductor.run(changed, alarms, stop.clone())
-        )
-    };
+    let pumping =
+        async { tokio::join!(keeper.run(), conductor.run(changed, alarms, stop.clone())) };
     let watching = server_watch::watch(pool);
     let limit = async {
         stop.cancelled().await;

@@ -24,6 +24,7 @@ mod pools;
 mod prelude;
 mod reply;
 mod script;
+mod server_buckets;
 mod server_check;
 mod server_figures;
 mod server_times;
@@ -51,6 +52,7 @@ pub use lanes::{LaneRows, Lanes};
 pub use limits::{LimitCreated, LimitHolder, LimitSide, Limits, RateLimit, Unit, UnitTaken};
 pub use measures::{HISTOGRAMS, describe_metrics};
 pub use pools::{OPEN_FILES_OF_A_STORE, PoolError};
+pub use server_buckets::ServerBuckets;
 pub use server_check::Refusal;
 pub use server_figures::ServerFigures;
 pub use server_times::ServerTime;
@@ -117,7 +119,8 @@ impl Store {
     /// move or a replica is promoted.
     #[must_use]
     pub fn server_of(&self, bucket: u16) -> Option<Arc<str>> {
-        let server = self.inner.link.server_of(&self.keys(bucket).lock())?;
+        // The tag is in what all of its keys begin with.
+        let server = self.inner.link.server_of(self.keys(bucket).prefix())?;
         Some(Arc::clone(&server.address))
     }
 

@@ -21,9 +21,9 @@ pub(crate) async fn check(session: &Session<'_>, config: &StoreConfig) -> Result
         keys.prefix(),
         "0",
         &keys.queues(),
-        keys::ROSTER,
+        keys::LANES,
         &keys.bell(),
-        keys::ROSTER_CHANNEL,
+        &keys.alarm(),
         if config.cluster.is_empty() {
             ""
         } else {

@@ -23,6 +23,9 @@ use listener::Listener;
 /// Messages that may wait for their reader.
 const MESSAGES_WAITING: usize = 4096;
 
+/// What the channel of alarms says when a pump joins or leaves.
+const ROSTER: &str = "roster";
+
 /// A message to consumers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Doorbell {
@@ -49,7 +52,7 @@ pub enum Alarm {
         /// Time until there is work, in ms, when the message was sent.
         in_ms: u64,
     },
-    /// A pump joined or left.
+    /// A pump joined or left the roster of a server.
     RosterChanged,
     /// The subscription is new: anything may have happened before.
     Resubscribed,
@@ -104,15 +107,13 @@ impl Store {
     #[must_use]
     pub fn alarms(&self) -> Alarms {
         let channels = self.inner.buckets.all().map(BucketKeys::alarm);
-        let channels = channels.chain([keys::ROSTER_CHANNEL.to_owned()]);
         let subscription = Subscription::new(self.clone(), channels.collect());
         Alarms(subscription.spawn(Alarm::Resubscribed, |message| {
-            let channel = message.get_channel_name();
-            if channel == keys::ROSTER_CHANNEL {
+            let bucket = keys::bucket_of_channel(message.get_channel_name())?;
+            let payload = message.get_payload::<String>().ok()?;
+            if payload == ROSTER {
                 return Some(Alarm::RosterChanged);
             }
-            let bucket = keys::bucket_of_channel(channel)?;
-            let payload = message.get_payload::<String>().ok()?;
             let (verb, in_ms) = payload.split_once(' ')?;
             Some(Alarm::Earlier {
                 bucket,

@@ -21,6 +21,16 @@ pub(crate) struct Fleet {
 impl Fleet {
     /// Starts so many apis and pumps; `pool` are lines of the table `[pool.default]`.
     pub(crate) async fn start(apis: usize, pumps: usize, pool: &str) -> Self {
+        Self::start_with_lease(apis, pumps, pool, "1s").await
+    }
+
+    /// The same with pumps that have this lease.
+    pub(crate) async fn start_with_lease(
+        apis: usize,
+        pumps: usize,
+        pool: &str,
+        lease: &str,
+    ) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let config = folder.path().join("settings.toml");
         std::fs::write(&config, format!("[pool.default]\n{pool}")).unwrap();
@@ -45,7 +55,7 @@ impl Fleet {
         }
         for number in 0..pumps {
             let name = format!("pump-{number}");
-            let arguments = [&arguments[..], &["--lease".to_owned(), "1s".to_owned()]].concat();
+            let arguments = [&arguments[..], &["--lease".to_owned(), lease.to_owned()]].concat();
             let daemon = start(Program::Pumpd, &name, &arguments, folder.path()).await;
             fleet.pumps.push(daemon);
         }

@@ -10,6 +10,7 @@ mod cluster_audit;
 mod cluster_consumers;
 mod cluster_failover;
 mod cluster_pumps;
+mod cluster_silent;
 mod cluster_tls;
 mod dead_shard;
 mod direct;

@@ -36,7 +36,7 @@ async fn world() -> World {
     let fixture = fixture().await;
     fixture
         .store
-        .roster_join(TOKEN, MEMBERSHIP_MS, &[])
+        .roster_join(0, TOKEN, MEMBERSHIP_MS)
         .await
         .unwrap();
     let publish = async |new: NewJob| fixture.publish(START, new).await;
@@ -328,7 +328,7 @@ async fn a_byte_of_a_record_that_is_changed_is_found_or_harmless() {
 #[tokio::test]
 async fn a_lock_of_a_pump_that_is_gone_is_freed() {
     let world = world().await;
-    world.fixture.store.roster_leave(TOKEN).await.unwrap();
+    world.fixture.store.roster_leave(0, TOKEN).await.unwrap();
     let (_, found) = audit(&world.fixture, true).await;
     assert_eq!(names(&found), ["lock_of_nobody"]);
     let (_, found) = audit(&world.fixture, false).await;

@@ -31,7 +31,7 @@ async fn a_bucket_of_200_000_jobs_is_audited_in_short_calls() {
     let fixture = fixture().await;
     fixture
         .store
-        .roster_join(TOKEN, 3_600_000, &[])
+        .roster_join(0, TOKEN, 3_600_000)
         .await
         .unwrap();
     publish(&fixture).await;

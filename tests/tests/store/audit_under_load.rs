@@ -22,7 +22,7 @@ const HELD: Duration = Duration::from_millis(17);
 const BETWEEN: Duration = Duration::from_millis(45);
 
 async fn fill(f: &Fixture) {
-    f.store.roster_join(TOKEN, 3_600_000, &[]).await.unwrap();
+    f.store.roster_join(0, TOKEN, 3_600_000).await.unwrap();
     let other = QueueKey::try_from("shop/delayed").unwrap();
     for _ in 0..DELAYED / 50 {
         let jobs = vec![delayed("x", 3_600_000); 50];

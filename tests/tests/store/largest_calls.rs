@@ -45,7 +45,7 @@ async fn expect_sound(f: &Fixture, now_ms: u64) {
     world::check(&f.redis.url()).await;
     f.store
         .at(now_ms)
-        .roster_join(TOKEN, HOUR_MS, &[])
+        .roster_join(0, TOKEN, HOUR_MS)
         .await
         .unwrap();
     let options = AuditOptions {

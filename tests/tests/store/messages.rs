@@ -90,7 +90,7 @@ async fn an_alarm_tells_each_verb_of_work_that_comes_earlier_and_of_no_other() {
         };
         assert_eq!(alarm().await, expected);
     }
-    f.store.roster_join("somebody", 1000, &[]).await.unwrap();
+    f.store.roster_join(0, "somebody", 1000).await.unwrap();
     assert_eq!(alarm().await, Alarm::RosterChanged);
 }
 

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use tidegate_core::keys::Buckets;
 use tidegate_store::{Leased, LoadedSlot, MovedDue, Swept};
 
 use crate::fixture::{START, TOKEN, delayed, fixture};
@@ -96,29 +97,33 @@ async fn two_movers_with_the_same_token_move_no_job_twice() {
 async fn the_roster_lists_the_living() {
     let f = fixture().await;
     let store = f.store.at(START);
-    assert!(store.roster_join("a", 1000, &[]).await.unwrap().is_new);
-    assert!(!store.roster_join("a", 1000, &[]).await.unwrap().is_new);
-    let roster = store.roster_join("b", 3000, &[]).await.unwrap();
+    assert!(store.roster_join(0, "a", 1000).await.unwrap().is_new);
+    assert!(!store.roster_join(0, "a", 1000).await.unwrap().is_new);
+    let roster = store.roster_join(0, "b", 3000).await.unwrap();
     assert_eq!(
         (roster.instances, roster.next_end_in_ms),
         (vec!["a".into(), "b".into()], 1000)
     );
     let later = f.store.at(START + 1000);
     assert_eq!(
-        later.roster_join("b", 3000, &[]).await.unwrap().instances,
+        later.roster_join(0, "b", 3000).await.unwrap().instances,
         ["b"]
     );
-    assert!(
-        later.roster_join("a", 10, &[]).await.unwrap().is_new,
-        "again"
-    );
-    later.roster_leave("a").await.unwrap();
-    later.roster_leave("b").await.unwrap();
-    let roster = later.roster_join("c", 500, &[]).await.unwrap();
+    assert!(later.roster_join(0, "a", 10).await.unwrap().is_new, "again");
+    later.roster_leave(0, "a").await.unwrap();
+    later.roster_leave(0, "b").await.unwrap();
+    let roster = later.roster_join(0, "c", 500).await.unwrap();
     assert_eq!(
         (roster.instances, roster.next_end_in_ms),
         (vec!["c".into()], 500)
     );
+    // Rosters that are not used any more, because slots have moved, are not left behind.
+    let mut left = redis::cmd("PTTL");
+    let left_ms: i64 = left
+        .arg(Buckets::new(1).keys(0).roster())
+        .query(&mut f.connection())
+        .unwrap();
+    assert!((1..=500).contains(&left_ms), "{left_ms}");
 }
 
 #[tokio::test]

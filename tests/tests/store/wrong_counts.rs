@@ -223,7 +223,7 @@ async fn a_count_that_is_no_number_ends_no_call() {
         repair: true,
         pause: Duration::ZERO,
     };
-    f.store.roster_join(TOKEN, HOUR_MS, &[]).await.unwrap();
+    f.store.roster_join(0, TOKEN, HOUR_MS).await.unwrap();
     let mut ignore = |_: AuditEvent| {};
     let store = f.store.at(START);
     assert_eq!(store.audit(&options, &mut ignore).await.unwrap().mended, 1);

@@ -33,6 +33,8 @@ pub enum BucketKey {
     Queue(u32),
     /// The token of the pump that leads the bucket.
     Lock,
+    /// The live pumps of the server.
+    Roster,
     /// Records that were set aside.
     Corrupt,
     /// The body of a job that was set aside.
@@ -77,6 +79,7 @@ impl BucketKey {
                 "expiry" => Self::Expiry,
                 "queues" => Self::Queues,
                 "lock" => Self::Lock,
+                "roster" => Self::Roster,
                 "corrupt" => Self::Corrupt,
                 _ => return None,
             },
@@ -108,7 +111,9 @@ impl BucketKey {
             | Self::CorruptBody(_) => KeyType::String,
             Self::Chunk(_) | Self::Queues | Self::Queue(_) | Self::Corrupt => KeyType::Hash,
             Self::Far(_) | Self::Ready(_) | Self::Dead(_) => KeyType::List,
-            Self::Near(_) | Self::Due | Self::Slots | Self::Expiry => KeyType::SortedSet,
+            Self::Near(_) | Self::Due | Self::Slots | Self::Expiry | Self::Roster => {
+                KeyType::SortedSet
+            }
         }
     }
 }
@@ -130,6 +135,7 @@ impl fmt::Display for BucketKey {
             Self::Queues => out.write_str("queues"),
             Self::Queue(queue) => write!(out, "q:{queue}"),
             Self::Lock => out.write_str("lock"),
+            Self::Roster => out.write_str("roster"),
             Self::Corrupt => out.write_str("corrupt"),
             Self::CorruptBody(number) => write!(out, "corrupt:{number}"),
         }
@@ -157,6 +163,7 @@ mod tests {
             "queues",
             "q:4294967295",
             "lock",
+            "roster",
             "corrupt",
             "corrupt:1000001",
         ] {

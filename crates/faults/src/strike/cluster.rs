@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use tidegate_core::keys;
+use tidegate_core::placement;
 use tidegate_testkit::ClusterGroup;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
@@ -111,10 +111,12 @@ pub(super) async fn reshard(site: &Site, fault: &Fault) -> Vec<Episode> {
     vec![begun.end_excusing(format!("{moves} slots moved{how}"), RECOVERY)]
 }
 
-/// Those of the run's queues, and that of the list of pumps.
+/// Those of the run's queues, and one with the roster of a primary, wherever it is.
 async fn living_slots(site: &Site, group: &ClusterGroup) -> Vec<u16> {
-    let mut slots = vec![group.slot_of(keys::ROSTER).await];
-    for bucket in site.buckets() {
+    let all = (0..=u16::MAX).take(BUCKETS as usize);
+    let roster = placement::roster_bucket(all);
+    let mut slots = Vec::new();
+    for bucket in roster.into_iter().chain(site.buckets()) {
         slots.push(group.slot_of_bucket(bucket, BUCKETS).await);
     }
     slots

@@ -124,7 +124,7 @@ async fn away(primary: &Primary<'_>, fault: &Fault) -> Vec<Episode> {
     }]
 }
 
-/// Another pump takes over what is there when the lease is over and the pump has said that it is cut off.
+/// Another pump takes over what is there when the membership of the pump on that primary ends.
 pub(super) async fn cut_pump_off(site: &Site, fault: &Fault) -> Vec<Episode> {
     let primary = Primary::any(site, (fault.variant >> 8) as usize).await;
     let pump = &site.pumps[fault.target % site.pumps.len()].name;
@@ -133,7 +133,7 @@ pub(super) async fn cut_pump_off(site: &Site, fault: &Fault) -> Vec<Episode> {
     control.refuse_users(&[pump]).await;
     tokio::time::sleep(fault.length()).await;
     control.admit_users(&[pump]).await;
-    let excuses_until = begun.from + 2 * LEASE_MS * MS + TAKEOVER;
+    let excuses_until = begun.from + LEASE_MS * MS + TAKEOVER;
     vec![Episode {
         excuses_until,
         spared: primary.elsewhere,

@@ -10,6 +10,9 @@ use crate::bodies::UPLOAD_MS;
 use crate::verbs::{IndexDoubt, JobDoubt, Verdict};
 use crate::{Store, StoreError};
 
+/// The longest lease of a pump, and so the longest time to live of a roster.
+const LEASE_MS_MAX: u64 = 3_600_000;
+
 /// How many cheap commands go together.
 pub(super) const COMMANDS_PER_CALL: usize = 200;
 
@@ -216,6 +219,7 @@ impl<'a> BucketAudit<'a> {
     ) -> Result<(), StoreError> {
         let longest_ms = match key {
             BucketKey::Upload(_) => UPLOAD_MS,
+            BucketKey::Roster => LEASE_MS_MAX,
             _ => 0,
         };
         let is_right = match u64::try_from(left_ms) {

@@ -27,6 +27,8 @@ mod lanes;
 mod records;
 mod whereabouts;
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tidegate_core::keys;
@@ -131,13 +133,14 @@ impl Store {
         }
         let mut found = key_walk::walk(self, options, &mut report).await?;
         let mut locks = Vec::new();
+        let rosters = self.rosters();
         for (bucket, first_sequence) in sequences {
             let keys = found.remove(&bucket).unwrap_or_default();
             let mut audit = BucketAudit::new(self, options, bucket, keys);
             audit.run(first_sequence, &mut report).await?;
             report.done(bucket, audit.jobs(), audit.uncounted());
             locks.extend(
-                self.lock_of_nobody(bucket)
+                self.lock_of_nobody(bucket, &rosters)
                     .await?
                     .map(|holder| (bucket, holder)),
             );
@@ -154,8 +157,18 @@ impl Store {
         Ok(last.unwrap_or(0))
     }
 
+    /// The bucket that has the roster of each server.
+    fn rosters(&self) -> BTreeMap<Arc<str>, u16> {
+        let servers = self.buckets_by_server().into_iter();
+        servers.map(|it| (it.address, it.roster)).collect()
+    }
+
     /// The holder of a lock, if it is not on the roster.
-    async fn lock_of_nobody(&self, bucket: u16) -> Result<Option<String>, StoreError> {
+    async fn lock_of_nobody(
+        &self,
+        bucket: u16,
+        rosters: &BTreeMap<Arc<str>, u16>,
+    ) -> Result<Option<String>, StoreError> {
         let lock = self.keys(bucket).lock();
         let holder: Option<String> = self
             .command(&redis::cmd("GET").arg(lock).to_owned())
@@ -163,8 +176,11 @@ impl Store {
         let Some(holder) = holder else {
             return Ok(None);
         };
+        let server = self.server_of(bucket);
+        let roster = server.and_then(|server| rosters.get(&server).copied());
         let mut membership = redis::cmd("ZSCORE");
-        membership.arg(keys::ROSTER).arg(&holder);
+        let roster = self.keys(roster.unwrap_or(bucket)).roster();
+        membership.arg(roster).arg(&holder);
         let ends: Option<f64> = self.command(&membership).await?;
         Ok(ends.is_none().then_some(holder))
     }
@@ -180,8 +196,10 @@ impl Store {
             return Ok(());
         }
         sleep(LOCK_PATIENCE).await;
+        let rosters = self.rosters();
         for (bucket, holder) in doubtful {
-            if self.lock_of_nobody(bucket).await?.as_ref() != Some(&holder) {
+            let still = self.lock_of_nobody(bucket, &rosters).await?;
+            if still.as_ref() != Some(&holder) {
                 continue;
             }
             if options.repair {

@@ -1,6 +1,6 @@
+use std::collections::HashMap;
 use std::collections::hash_map::Entry;
-use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures_util::future::join_all;
@@ -95,7 +95,7 @@ impl Store {
     pub async fn all_queues(&self, limit: Duration) -> AllQueues {
         let read = Mutex::new(Read::default());
         let servers = self.buckets_by_server().into_iter();
-        let reading = servers.map(|buckets| self.read_queues(buckets, &read));
+        let reading = servers.map(|server| self.read_queues(server.buckets.to_vec(), &read));
         // What was read counts, whether the rest came in time or not.
         let _ = timeout(limit, join_all(reading)).await;
         let Read {
@@ -108,17 +108,6 @@ impl Store {
             missing_buckets: (self.buckets() as usize).saturating_sub(buckets),
             error,
         }
-    }
-
-    /// The buckets that some server has.
-    fn buckets_by_server(&self) -> Vec<Vec<u16>> {
-        let mut groups: BTreeMap<Arc<str>, Vec<u16>> = BTreeMap::new();
-        for bucket in self.all_buckets() {
-            if let Some(server) = self.server_of(bucket) {
-                groups.entry(server).or_default().push(bucket);
-            }
-        }
-        groups.into_values().collect()
     }
 
     /// Reads these buckets until one of them fails.

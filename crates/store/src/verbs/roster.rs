@@ -1,75 +1,56 @@
-use std::collections::BTreeMap;
-
-use tidegate_core::keys;
-
 use crate::script::{LazyScript, script};
 use crate::{Store, StoreError};
 
 static ROSTER: LazyScript = script!("roster");
 
-/// Who pumps a deployment.
+/// The pumps of a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Roster {
     /// Whether the caller was not on it before: it is new, or its membership had ended.
     pub is_new: bool,
-    /// The live instances.
+    /// The live instances, by name.
     pub instances: Vec<String>,
     /// Time until the next membership ends unless it is prolonged, in ms.
     pub next_end_in_ms: u64,
-    /// Live instances that cannot reach some servers, and the addresses of those.
-    pub cut_off: BTreeMap<String, Vec<String>>,
 }
 
 impl Store {
-    /// Keeps `instance` on the list of live pumps for `ttl_ms` from now on, with the addresses of servers that it cannot
-    /// reach, and answers the list. Everybody on it is told when somebody joins or leaves, or can reach other servers.
+    /// Keeps `instance` on the list of live pumps for `ttl_ms` from now on, and returns the list. `bucket` is the one that
+    /// has the roster of a server ([`crate::ServerBuckets`]). All subscribers to alarms get a message when an instance joins
+    /// or leaves.
     ///
     /// # Errors
     /// Redis is unavailable.
     pub async fn roster_join(
         &self,
+        bucket: u16,
         instance: &str,
         ttl_ms: u64,
-        cut_off: &[&str],
     ) -> Result<Roster, StoreError> {
-        self.roster(instance, ttl_ms.max(1), cut_off).await
+        self.roster(bucket, instance, ttl_ms.max(1)).await
     }
 
     /// Takes `instance` off the list of live pumps.
     ///
     /// # Errors
     /// Redis is unavailable; the membership then ends by itself.
-    pub async fn roster_leave(&self, instance: &str) -> Result<(), StoreError> {
-        self.roster(instance, 0, &[]).await.map(drop)
+    pub async fn roster_leave(&self, bucket: u16, instance: &str) -> Result<(), StoreError> {
+        self.roster(bucket, instance, 0).await.map(drop)
     }
 
-    async fn roster(
-        &self,
-        instance: &str,
-        ttl_ms: u64,
-        cut_off: &[&str],
-    ) -> Result<Roster, StoreError> {
+    async fn roster(&self, bucket: u16, instance: &str, ttl_ms: u64) -> Result<Roster, StoreError> {
+        let keys = self.keys(bucket);
         let call = self
-            .call(&ROSTER, keys::ROSTER.to_owned())
+            .call(&ROSTER, keys.roster())
             .of_pump()
             .arg(instance)
             .arg(ttl_ms)
-            .arg(keys::ROSTER_CHANNEL)
-            .arg(cut_off.join("\n"));
+            .arg(keys.alarm());
         let mut reply = call.send().await?.ok()?;
-        let is_new = reply.flag()?;
-        let next_end_in_ms = reply.count()?;
-        let instances = reply.texts()?;
-        let pairs = reply.texts()?;
-        let cut_off = pairs.chunks_exact(2).map(|pair| {
-            let servers = pair[1].lines().map(str::to_owned).collect();
-            (pair[0].clone(), servers)
-        });
         Ok(Roster {
-            is_new,
-            instances,
-            next_end_in_ms,
-            cut_off: cut_off.collect(),
+            is_new: reply.flag()?,
+            next_end_in_ms: reply.count()?,
+            instances: reply.texts()?,
         })
     }
 }

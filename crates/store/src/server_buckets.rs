@@ -1,0 +1,41 @@
+//! Which buckets each server has.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use tidegate_core::placement;
+
+use crate::Store;
+
+/// A server and its buckets.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServerBuckets {
+    /// The address of the server.
+    pub address: Arc<str>,
+    /// Its buckets, in their order; at least one.
+    pub buckets: Arc<[u16]>,
+    /// The one of them that has the roster of the server.
+    pub roster: u16,
+}
+
+impl Store {
+    /// The servers that have buckets, by their addresses. Buckets that no server has are left out.
+    #[must_use]
+    pub fn buckets_by_server(&self) -> Vec<ServerBuckets> {
+        let mut servers: BTreeMap<Arc<str>, Vec<u16>> = BTreeMap::new();
+        for bucket in self.all_buckets() {
+            if let Some(server) = self.server_of(bucket) {
+                servers.entry(server).or_default().push(bucket);
+            }
+        }
+        let servers = servers.into_iter().filter_map(|(address, buckets)| {
+            let roster = placement::roster_bucket(buckets.iter().copied())?;
+            Some(ServerBuckets {
+                address,
+                buckets: buckets.into(),
+                roster,
+            })
+        });
+        servers.collect()
+    }
+}

@@ -1,0 +1,117 @@
+//! Redis Cluster: several pumps beside a primary that falls silent.
+
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use tidegate_testkit::{ClusterGroup, Queue, RedisOptions, eventually};
+use tokio::time::{Instant, sleep, sleep_until};
+
+use crate::cluster_consumers::NO_FAILOVER_MS;
+use crate::cluster_pumps::{
+    FIRST_DUE, LATE_WHEN_ONE_STOPS_MAX, QUEUES, lateness, latest, queues_where, silent_one,
+};
+use crate::fleet::Fleet;
+use crate::turn;
+
+/// More than a pump may take to stop.
+const STOP_LIMIT: Duration = Duration::from_secs(15);
+const SHARED_LIMIT: Duration = Duration::from_secs(20);
+const BUCKETS: f64 = 256.0;
+/// Twenty times what is aimed at.
+const LATE_MAX: Duration = Duration::from_secs(1);
+/// Between two jobs of a queue.
+const ROUND: Duration = Duration::from_millis(100);
+
+/// Waits until the pumps lead all buckets together.
+async fn until_shared(fleet: &Fleet) {
+    eventually("all buckets are led", SHARED_LIMIT, async || {
+        let mut led = 0.0;
+        for pump in &fleet.pumps {
+            led += pump.metric("tidegate_pump_buckets_held").await;
+        }
+        if led == BUCKETS { Ok(()) } else { Err(led) }
+    })
+    .await;
+}
+
+/// Publishes jobs in each queue ten times a second, and consumes them. Returns how late they were, in order.
+async fn steady_lateness(
+    queues: &[Queue],
+    rounds: u32,
+    meanwhile: impl Future<Output = ()>,
+) -> Vec<Duration> {
+    let begin = Instant::now();
+    let producing = queues.iter().map(|queue| async move {
+        for round in 0..rounds {
+            sleep_until(begin + round * ROUND).await;
+            let body = begin.elapsed().as_millis().to_string();
+            queue.publish(body).delay_s(1).ttl_s(600).id().await;
+        }
+    });
+    let consuming = queues.iter().map(|queue| async move {
+        let queue = queue.apart();
+        let mut lateness = Vec::new();
+        for _ in 0..rounds {
+            let consume = queue.consume().timeout_s(30).ttr_s(60);
+            let job = consume.job().await.expect("the job becomes ready");
+            let published_ms: u64 = String::from_utf8(job.body).unwrap().parse().unwrap();
+            let due = Duration::from_millis(published_ms) + Duration::from_secs(1);
+            lateness.push(begin.elapsed().saturating_sub(due));
+            queue.ack(&job.id).await;
+        }
+        lateness
+    });
+    let (_, lateness, ()) = tokio::join!(join_all(producing), join_all(consuming), meanwhile);
+    let mut lateness = lateness.concat();
+    lateness.sort_unstable();
+    lateness
+}
+
+/// Neither while each of three pumps finds out that a primary is silent, nor when one of them stops after that.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_primary_that_falls_silent_and_a_pump_that_stops_make_no_job_of_others_late() {
+    let _turn = turn().await;
+    let mut group = ClusterGroup::start_with(RedisOptions::new(), NO_FAILOVER_MS).await;
+    let mut fleet = Fleet::start_with_lease(1, 3, &group.settings(), "3s").await;
+    let silent = silent_one(&group).await;
+    let queues = queues_where(&group, &fleet, QUEUES, |primary| primary != silent).await;
+    until_shared(&fleet).await;
+    let stopped = fleet.pumps.remove(0);
+    let meanwhile = async {
+        sleep(ROUND).await;
+        group.pause(silent);
+        // Twice the lease.
+        sleep(Duration::from_secs(6)).await;
+        stopped.stop(STOP_LIMIT).await;
+    };
+    let lateness = steady_lateness(&queues, 90, meanwhile).await;
+    let what = "as a primary falls silent, and one of three pumps stops";
+    let latest = latest(what, &lateness);
+    assert!(latest < LATE_MAX, "{latest:?}");
+    group.resume(silent);
+    drop(fleet);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_pump_that_is_killed_beside_a_silent_primary_is_replaced_when_its_lease_ends() {
+    let _turn = turn().await;
+    let mut group = ClusterGroup::start_with(RedisOptions::new(), NO_FAILOVER_MS).await;
+    let mut fleet = Fleet::start(1, 2, &group.settings()).await;
+    let silent = silent_one(&group).await;
+    let queues = queues_where(&group, &fleet, QUEUES, |primary| primary != silent).await;
+    until_shared(&fleet).await;
+    let killed = fleet.pumps.remove(0);
+    let kill = async {
+        sleep(FIRST_DUE / 2).await;
+        group.pause(silent);
+        // The first jobs are due while it is on the rosters.
+        sleep(FIRST_DUE / 3).await;
+        killed.kill();
+    };
+    let lateness = lateness(&queues, kill).await;
+    let what = "beside a silent primary, as one of two pumps was killed";
+    let latest = latest(what, &lateness);
+    assert!(latest < LATE_WHEN_ONE_STOPS_MAX, "{latest:?}");
+    group.resume(silent);
+    drop(fleet);
+}
