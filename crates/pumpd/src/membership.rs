@@ -25,7 +25,7 @@ impl Looks {
             None => Err(first.to_owned()),
         };
         looked(&self.roster, "not on the roster yet")?;
-        self.leases.clone().unwrap_or(Ok(()))
+        looked(&self.leases, "the leases were not looked at yet")
     }
 }
 

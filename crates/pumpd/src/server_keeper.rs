@@ -36,8 +36,6 @@ use crate::share;
 const HANDOVER_PAUSE: Duration = Duration::from_millis(50);
 /// Before locks are asked for again after a call failed.
 const RETRY_PAUSE: Duration = Duration::from_millis(200);
-/// A call for a lock is given up after this part of the lease.
-const CALL_PART: u32 = 5;
 /// Calls for locks in flight at the same time. After as many have failed, no further one begins.
 const CALLS_AT_ONCE: usize = 32;
 
@@ -144,7 +142,7 @@ impl ServerKeeper {
             .await
     }
 
-    /// Makes a call about each of these buckets.
+    /// Makes a call about each of these buckets. One that takes longer than the lease has failed.
     async fn calls<T, F>(
         &self,
         buckets: Vec<u16>,
@@ -154,7 +152,7 @@ impl ServerKeeper {
     where
         F: Future<Output = Result<T, StoreError>>,
     {
-        let limit = self.pool.config.lease / CALL_PART;
+        let limit = self.pool.config.lease;
         let mut left = buckets.into_iter();
         let mut in_flight = FuturesUnordered::new();
         let (mut failed, mut result) = (0, Ok(()));

@@ -4,7 +4,9 @@ use std::time::{Duration, Instant};
 
 use tidegate_core::JobId;
 use tidegate_testkit::fault_proxy::{Way, Weather};
-use tidegate_testkit::{Daemon, Delivery, FaultProxy, Program, Queue, RedisServer, redis, seed};
+use tidegate_testkit::{
+    Daemon, Delivery, FaultProxy, Program, Queue, RawHttp, RedisServer, eventually, redis, seed,
+};
 
 use crate::leases::shortest_membership_ms;
 use crate::turn;
@@ -138,4 +140,36 @@ async fn a_pump_stays_a_member_while_it_takes_many_locks() {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     assert!(shortest_ms > 0.0, "a membership ended {shortest_ms} ms ago");
+}
+
+/// A call takes longer than a fifth of the lease here, and less than the lease.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_pump_that_starts_on_a_slow_link_leads_its_buckets_and_is_ready_then() {
+    let _turn = turn().await;
+    let redis = redis();
+    let proxy = FaultProxy::start(redis.address(), seed()).await;
+    let folder = tempfile::tempdir().unwrap();
+    let arguments = [
+        format!("--redis=redis://{}", proxy.address()),
+        "--lease=1s".to_owned(),
+    ];
+    let to_server = Way {
+        delay: Duration::from_millis(300),
+        ..Way::default()
+    };
+    proxy.set(Weather {
+        to_server,
+        ..Weather::default()
+    });
+    let pump = Daemon::start(Program::Pumpd, "pump", &arguments, folder.path()).await;
+    eventually("the pump is ready", Duration::from_secs(30), async || {
+        let mut http = RawHttp::connect(pump.admin()).await;
+        http.request("GET", "/readyz", &[], b"").await;
+        match http.answer().await.unwrap() {
+            answer if answer.status == 200 => Ok(()),
+            answer => Err(answer),
+        }
+    })
+    .await;
+    assert_eq!(pump.metric("tidegate_pump_buckets_held").await, 256.0);
 }
