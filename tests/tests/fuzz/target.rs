@@ -31,6 +31,8 @@ const CONFIG: &str = "
 /// What the daemon may keep of a campaign: caches, and what its allocator does not give back.
 const GROWTH_MAX: u64 = 128 * 1024 * 1024;
 const SETTLE_LIMIT: Duration = Duration::from_secs(60);
+/// Sixteen logins wait before it, a second each; the rest is room for more of them.
+const LOGIN_MAX: Duration = Duration::from_secs(60);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Port {
@@ -80,12 +82,19 @@ impl Target {
         self.stack.api(0).resident_bytes()
     }
 
+    /// Logins of other requests that fail delay this one, and may have it answered 429.
     async fn admin(&self, method: &str, path: &str) -> Answer {
-        let mut http = RawHttp::connect(self.address(Port::Admin)).await;
         let credentials = format!("Basic {CREDENTIALS}");
         let headers = [("Authorization".to_owned(), credentials)];
-        http.request(method, path, &headers, b"").await;
-        http.answer().await.expect("the admin port answers")
+        eventually("a login is admitted", LOGIN_MAX, async || {
+            let mut http = RawHttp::connect(self.address(Port::Admin)).await;
+            http.request(method, path, &headers, b"").await;
+            match http.answer().await.expect("the admin port answers") {
+                crowded if crowded.status == 429 => Err(crowded),
+                answer => Ok(answer),
+            }
+        })
+        .await
     }
 
     /// Makes the token again that a request may have deleted, and takes the limit away that one may

@@ -242,7 +242,7 @@ impl Line {
     }
 
     /// Hands out what a round brought, `jobs` in the order of its claims. Jobs for seats that were left meanwhile go to
-    /// others in line. Returns what nobody took.
+    /// others that were in line when the round began. Returns those that no seat takes.
     pub(super) fn hand_out(
         &mut self,
         source: &Source,
@@ -269,7 +269,9 @@ impl Line {
                 left.push(haul);
             }
         }
-        let surplus = left.into_iter().filter_map(|haul| self.pass_on(haul));
+        let surplus = left
+            .into_iter()
+            .filter_map(|haul| self.pass_on(haul, round.below));
         let surplus = surplus.collect();
         if let Some(lane) = self.lanes.get_mut(usize::from(round.lane)) {
             lane.busy = false;
@@ -289,14 +291,14 @@ impl Line {
         surplus
     }
 
-    /// Gives jobs to other seats whose leases are of the same length. Returns what nobody took. Consumers of several
-    /// queues leave a line whose server takes long; if their jobs went back each time, such a queue would never be
-    /// consumed.
-    fn pass_on(&mut self, mut haul: Haul) -> Option<Haul> {
+    /// Gives jobs to other seats with lower tickets whose leases are of the same length. Returns those that no seat takes.
+    /// Consumers of several queues leave a line whose server takes long; if their jobs always went back, such a queue would
+    /// seldom be consumed. Seats with higher tickets get none: the leases may have begun before their requests.
+    fn pass_on(&mut self, mut haul: Haul, below: u64) -> Option<Haul> {
         let is_fit = |seat: &Seat| {
             seat.is_waiting() && seat.claim.ttr_ms.min(DURATION_MS_MAX) == haul.ttr_ms
         };
-        let fit = self.seats.iter().filter(|(_, seat)| is_fit(seat));
+        let fit = self.seats.range(..below).filter(|(_, seat)| is_fit(seat));
         let tickets: Vec<u64> = fit.map(|(ticket, _)| *ticket).collect();
         for ticket in tickets {
             let Some(seat) = self.seats.remove(&ticket) else {

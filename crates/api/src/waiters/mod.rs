@@ -29,7 +29,7 @@
 //! **Several sources.** A source is a queue in one Redis deployment. A seat enters the lines of its
 //! sources one after the other, each time waiting for a round to find nothing there: that is the strict
 //! order of queues. Then it waits in all lines at once. If two of them deliver at the same moment the
-//! second delivery goes to somebody else in that line, or back. A line is not waited for where the last call failed, or servers have been slow for
+//! second delivery goes to another seat in that line, or back. A line is not waited for where the last call failed, or servers have been slow for
 //! long: the seat stays in it, and goes on to the next ([`slow`]).
 //!
 //! **Nothing is delivered into the void.** Every job on its way is in the hands of something that gives
@@ -212,8 +212,9 @@ impl Waiters {
                 true => place.seat.news(&[]).await,
                 false => place.first_rounds().await,
             };
+            let is_unknown = place.is_in_line() || place.seat.has_failed_round();
             return match looked {
-                News::NothingYet if place.seat.has_failed_round() => Err(RoundFailed),
+                News::NothingYet if is_unknown => Err(RoundFailed),
                 news => place.leave_with(news),
             };
         }

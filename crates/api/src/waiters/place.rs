@@ -79,6 +79,11 @@ impl<'a> Place<'a> {
         News::NothingYet
     }
 
+    /// Whether it is in a line. Without patience it leaves a line as soon as the look there is answered.
+    pub(super) const fn is_in_line(&self) -> bool {
+        !self.lines.is_empty()
+    }
+
     /// Waits until all lines that it is in have had their first round, or a job came.
     pub(super) async fn first_rounds(&self) -> News {
         let tickets: Vec<u64> = self.lines.iter().map(|(_, ticket)| *ticket).collect();
