@@ -32,6 +32,8 @@ const FAILURE_DELAY: Duration = Duration::from_secs(1);
 /// Logins that wait for their turn.
 const WAITING_MAX: usize = 16;
 
+const CROWDED: &str = "too many logins wait because others have failed, please retry later\n";
+
 /// Name and password with a colon between them, as they come over the wire.
 type Credentials = Box<[u8]>;
 
@@ -152,7 +154,7 @@ pub(super) async fn guard(
         }
         Admission::Crowded => {
             let after = [(header::RETRY_AFTER, "1")];
-            (StatusCode::TOO_MANY_REQUESTS, after).into_response()
+            (StatusCode::TOO_MANY_REQUESTS, after, CROWDED).into_response()
         }
     }
 }
