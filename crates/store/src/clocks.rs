@@ -34,12 +34,14 @@ impl Written {
 }
 
 impl Store {
-    /// By the clock of the server that has this key, when a call that is sent now is no longer waited for; `None` = unknown.
-    pub(crate) fn latest_ms(&self, key: &str) -> Option<u64> {
+    /// By the clock of the server that has this key, the ms in which a call that is sent now is no longer waited for, as
+    /// scripts take it: empty = unknown.
+    pub(crate) fn latest(&self, key: &str) -> String {
         if self.now_ms.is_some() {
-            return None;
+            return String::new();
         }
-        let server = self.inner.link.server_of(key)?;
-        server.clock.after(self.inner.config.command_timeout)
+        let server = self.inner.link.server_of(key);
+        let latest_ms = server.and_then(|it| it.clock.after(self.inner.config.command_timeout));
+        latest_ms.map(|ms| ms.to_string()).unwrap_or_default()
     }
 }

@@ -303,9 +303,7 @@ impl Limits {
         call: impl Fn(String) -> Call<'a>,
     ) -> Result<Reply, StoreError> {
         loop {
-            let latest = self.store.latest_ms(key);
-            let latest = latest.map(|ms| ms.to_string()).unwrap_or_default();
-            let (mut reply, written) = call(latest).write().await?;
+            let (mut reply, written) = call(self.store.latest(key)).write().await?;
             written.note_clock(reply.count()?);
             if reply.token() != "late" {
                 return Ok(reply);

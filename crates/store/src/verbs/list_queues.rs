@@ -1,6 +1,6 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures_util::future::join_all;
@@ -95,7 +95,7 @@ impl Store {
     pub async fn all_queues(&self, limit: Duration) -> AllQueues {
         let read = Mutex::new(Read::default());
         let servers = self.buckets_by_server().into_iter();
-        let reading = servers.map(|server| self.read_queues(server.buckets.to_vec(), &read));
+        let reading = servers.map(|server| self.read_queues(server.buckets, &read));
         // What was read counts, whether the rest came in time or not.
         let _ = timeout(limit, join_all(reading)).await;
         let Read {
@@ -111,8 +111,9 @@ impl Store {
     }
 
     /// Reads these buckets until one of them fails.
-    async fn read_queues(&self, buckets: Vec<u16>, read: &Mutex<Read>) {
-        let calls = buckets.into_iter().map(|bucket| self.queues_of(bucket));
+    async fn read_queues(&self, buckets: Arc<[u16]>, read: &Mutex<Read>) {
+        let calls = buckets.iter().copied();
+        let calls = calls.map(|bucket| self.queues_of(bucket));
         let mut calls = stream::iter(calls).buffer_unordered(BUCKETS_AT_ONCE);
         while let Some(queues) = calls.next().await {
             let mut read = lock(read);

@@ -78,7 +78,7 @@ impl Store {
             .fold(call.arg(uploads.name), |call, record| {
                 call.arg(&record.header).arg(record.payload)
             });
-        self.until_history_is_known(&keys.queues()).await?;
+        self.until_history_is_known(keys.prefix()).await?;
         let (reply, written) = if uploads.commands.is_empty() && bytes <= SMALL_TRANSFER_BYTES_MAX {
             call.write().await?
         } else {

@@ -94,10 +94,7 @@ impl Store {
         let wanted = claims.iter().map(|claim| usize::from(claim.count)).sum();
         let call = self.call_on_queue(&RESERVE, queue, bucket);
         let call = call.arg(HINTS_PER_CALL).arg(carried_bytes(wanted));
-        let call = match self.latest_ms(&self.keys(bucket).queues()) {
-            Some(latest_ms) => call.arg(latest_ms),
-            None => call.arg(""),
-        };
+        let call = call.arg(self.latest(self.keys(bucket).prefix()));
         let call = claims.iter().fold(call, |call, claim| {
             call.arg(claim.count).arg(claim.ttr_ms.min(DURATION_MS_MAX))
         });
