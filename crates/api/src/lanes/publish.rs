@@ -102,10 +102,12 @@ impl LaneTable {
         if open <= 1 || (self.down.is_empty() && self.overdue.is_empty()) {
             return from;
         }
-        let bucket = |lane: u16| self.store.bucket_of(queue.lane(lane));
-        let is_up = |lane: &u16| !self.down.contains(bucket(*lane));
+        let is_up = |lane: &u16| {
+            let bucket = self.store.bucket_of(queue.lane(*lane));
+            !self.down.contains(bucket)
+        };
         let is_overdue = |lane: u16| {
-            let server = self.store.server_of(bucket(lane));
+            let server = self.server_of(queue, lane);
             server.is_some_and(|server| self.overdue.contains(&server))
         };
         let round = || (0..open).map(|step| (from + step) % open);

@@ -269,10 +269,10 @@ impl Line {
                 left.push(haul);
             }
         }
-        let surplus = left
+        let surplus: Vec<Haul> = left
             .into_iter()
-            .filter_map(|haul| self.pass_on(haul, round.below));
-        let surplus = surplus.collect();
+            .filter_map(|haul| self.pass_on(haul, round.below))
+            .collect();
         if let Some(lane) = self.lanes.get_mut(usize::from(round.lane)) {
             lane.busy = false;
             lane.has_failed = false;

@@ -304,9 +304,7 @@ impl Inner {
         lanes: impl IntoIterator<Item = u16>,
     ) -> impl Iterator<Item = Arc<str>> {
         let pool = self.pools.get(&source.pool);
-        let store = pool.map(|pool| &pool.deployment.store);
-        let of_lane =
-            move |lane| store.and_then(|it| it.server_of(it.bucket_of(source.queue.lane(lane))));
+        let of_lane = move |lane| pool?.deployment.lanes.server_of(&source.queue, lane);
         lanes.into_iter().filter_map(of_lane)
     }
 
@@ -321,7 +319,7 @@ impl Inner {
         }
     }
 
-    /// Gives jobs back that nobody got, so that the oldest is the queue's next again.
+    /// Gives jobs back that no consumer got, so that the oldest is the queue's next again.
     fn give_back(self: &Arc<Self>, source: Source, jobs: Vec<(JobId, u32)>) {
         let Some(pool) = self.pools.get(&source.pool).filter(|_| !jobs.is_empty()) else {
             return;

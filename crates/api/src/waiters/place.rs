@@ -54,16 +54,14 @@ impl<'a> Place<'a> {
             };
             let tickets = [ticket];
             let is_last = number + 1 == sources.len();
-            let looked = match deadline {
-                _ if !is_waited_for => self.seat.look(&tickets),
-                Some(deadline) if is_last => {
-                    let first_round = self.seat.news(&tickets);
-                    timeout_at(deadline, first_round).await.ok()
+            let looked = if is_waited_for {
+                let first_round = self.seat.news(&tickets);
+                match deadline {
+                    Some(deadline) if is_last => timeout_at(deadline, first_round).await.ok(),
+                    _ => slow.wait(self.inner, source, first_round).await,
                 }
-                _ => {
-                    let first_round = self.seat.news(&tickets);
-                    slow.wait(self.inner, source, first_round).await
-                }
+            } else {
+                self.seat.look(&tickets)
             };
             match looked {
                 Some(News::NothingYet) => {

@@ -1,0 +1,54 @@
+//! Jobs for seats that were left while a call was in flight.
+
+use super::*;
+
+/// Seats with these claims in line, and a round for them. The first is left before it ends.
+fn first_seat_left(claims: &[(u16, u64)]) -> (Tested, Round) {
+    let mut tested = Tested::new();
+    for (number, &(count, ttr_ms)) in claims.iter().enumerate() {
+        let seat = Arc::new(Seat::new(Claim { count, ttr_ms }));
+        tested.seats.push(Arc::clone(&seat));
+        tested.line.enter(number as u64, seat);
+    }
+    let round = tested.line.next_round(1).unwrap();
+    tested.line.leave(0);
+    assert_eq!(tested.seats[0].leave(), None);
+    (tested, round)
+}
+
+/// A consumer of several queues leaves the line of a slow server with a job of another one. If the job always went back,
+/// that queue would seldom be consumed.
+#[test]
+fn jobs_for_a_seat_that_was_left_go_to_the_next_with_leases_of_the_same_length() {
+    let (mut tested, round) = first_seat_left(&[(3, 3), (1, 4), (2, 3), (1, 3), (1, 3)]);
+    assert_eq!(
+        tested.seats[2].leave(),
+        None,
+        "it has left, but not the line"
+    );
+    assert_eq!(tested.hand_out(round, &[3, 0, 0, 0, 0]), 1);
+    assert_eq!(
+        tested.at_seat(1),
+        Some(vec![]),
+        "its lease has another length"
+    );
+    assert_eq!(tested.at_seat(3), Some(vec![0]));
+    assert_eq!(tested.at_seat(4), Some(vec![1]));
+}
+
+#[test]
+fn what_does_not_fit_one_seat_goes_to_the_next() {
+    let (mut tested, round) = first_seat_left(&[(3, 3), (2, 3), (5, 3)]);
+    assert_eq!(tested.hand_out(round, &[3, 0, 0]), 0);
+    assert_eq!(tested.at_seat(1), Some(vec![0, 1]));
+    assert_eq!(tested.at_seat(2), Some(vec![2]));
+}
+
+/// Found by fault runs (seeds 1 to 3, 5 and 6): the lease had begun before the request of the one who got the job.
+#[test]
+fn jobs_of_a_round_go_to_no_seat_that_came_after_it_began() {
+    let (mut tested, round) = first_seat_left(&[(1, 1)]);
+    tested.enter(1);
+    assert_eq!(tested.hand_out(round, &[1]), 1);
+    assert_eq!(tested.at_seat(1), None);
+}
