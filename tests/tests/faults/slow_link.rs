@@ -45,14 +45,47 @@ impl SlowApi {
     }
 
     fn slow_down(&self) {
-        let to_server = Way {
-            delay: DELAY,
-            ..Way::default()
-        };
-        self.proxy.set(Weather {
-            to_server,
-            ..Weather::default()
-        });
+        delay_calls(&self.proxy, DELAY);
+    }
+}
+
+/// Has each piece that goes to Redis come so much later.
+fn delay_calls(proxy: &FaultProxy, delay: Duration) {
+    let to_server = Way {
+        delay,
+        ..Way::default()
+    };
+    proxy.set(Weather {
+        to_server,
+        ..Weather::default()
+    });
+}
+
+/// A pump on a link whose calls come late from its start on.
+struct SlowPump {
+    pump: Daemon,
+    redis: RedisServer,
+    _proxy: FaultProxy,
+    _folder: tempfile::TempDir,
+}
+
+impl SlowPump {
+    async fn start(delay: Duration, lease: &str) -> Self {
+        let redis = redis();
+        let proxy = FaultProxy::start(redis.address(), seed()).await;
+        let folder = tempfile::tempdir().unwrap();
+        let arguments = [
+            format!("--redis=redis://{}", proxy.address()),
+            format!("--lease={lease}"),
+        ];
+        delay_calls(&proxy, delay);
+        let pump = Daemon::start(Program::Pumpd, "pump", &arguments, folder.path()).await;
+        Self {
+            pump,
+            redis,
+            _proxy: proxy,
+            _folder: folder,
+        }
     }
 }
 
@@ -108,23 +141,8 @@ async fn elapsed_time_of_jobs_of_one_queue_ends_at_their_own_leases() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_pump_stays_a_member_while_it_takes_many_locks() {
     let _turn = turn().await;
-    let redis = redis();
-    let proxy = FaultProxy::start(redis.address(), seed()).await;
-    let folder = tempfile::tempdir().unwrap();
-    let arguments = [
-        format!("--redis=redis://{}", proxy.address()),
-        "--lease=1200ms".to_owned(),
-    ];
-    let to_server = Way {
-        delay: Duration::from_millis(60),
-        ..Way::default()
-    };
-    proxy.set(Weather {
-        to_server,
-        ..Weather::default()
-    });
-    let pump = Daemon::start(Program::Pumpd, "pump", &arguments, folder.path()).await;
-    let client = redis::Client::open(redis.url()).unwrap();
+    let slow = SlowPump::start(Duration::from_millis(60), "1200ms").await;
+    let client = redis::Client::open(slow.redis.url()).unwrap();
     let mut connection = client.get_connection().unwrap();
     let (mut shortest_ms, mut held, mut was_member) = (f64::MAX, 0.0, false);
     let until = Instant::now() + Duration::from_secs(20);
@@ -136,7 +154,7 @@ async fn a_pump_stays_a_member_while_it_takes_many_locks() {
         } else {
             assert!(!was_member, "the membership has ended");
         }
-        held = pump.metric("tidegate_pump_buckets_held").await;
+        held = slow.pump.metric("tidegate_pump_buckets_held").await;
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     assert!(shortest_ms > 0.0, "a membership ended {shortest_ms} ms ago");
@@ -146,24 +164,9 @@ async fn a_pump_stays_a_member_while_it_takes_many_locks() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_pump_that_starts_on_a_slow_link_leads_its_buckets_and_is_ready_then() {
     let _turn = turn().await;
-    let redis = redis();
-    let proxy = FaultProxy::start(redis.address(), seed()).await;
-    let folder = tempfile::tempdir().unwrap();
-    let arguments = [
-        format!("--redis=redis://{}", proxy.address()),
-        "--lease=1s".to_owned(),
-    ];
-    let to_server = Way {
-        delay: Duration::from_millis(300),
-        ..Way::default()
-    };
-    proxy.set(Weather {
-        to_server,
-        ..Weather::default()
-    });
-    let pump = Daemon::start(Program::Pumpd, "pump", &arguments, folder.path()).await;
+    let slow = SlowPump::start(Duration::from_millis(300), "1s").await;
     eventually("the pump is ready", Duration::from_secs(30), async || {
-        let mut http = RawHttp::connect(pump.admin()).await;
+        let mut http = RawHttp::connect(slow.pump.admin()).await;
         http.request("GET", "/readyz", &[], b"").await;
         match http.answer().await.unwrap() {
             answer if answer.status == 200 => Ok(()),
@@ -171,5 +174,5 @@ async fn a_pump_that_starts_on_a_slow_link_leads_its_buckets_and_is_ready_then()
         }
     })
     .await;
-    assert_eq!(pump.metric("tidegate_pump_buckets_held").await, 256.0);
+    assert_eq!(slow.pump.metric("tidegate_pump_buckets_held").await, 256.0);
 }

@@ -41,6 +41,11 @@ impl Manager {
         }
     }
 
+    /// What a daemon is started with that is to give signs of life twice as often.
+    fn watchdog<'a>(&'a self, limit_us: &'a str) -> [(&'a str, &'a str); 2] {
+        [("NOTIFY_SOCKET", &self.path), ("WATCHDOG_USEC", limit_us)]
+    }
+
     /// The next message that is neither a sign of life nor what has filled the socket.
     async fn told_of_state(&self) -> String {
         loop {
@@ -123,10 +128,7 @@ async fn signs_of_life_come_when_they_are_asked_for() {
     let fixture = Fixture::new().await;
     for program in [Program::Api, Program::Pumpd] {
         let manager = Manager::new(&fixture);
-        let environment = [
-            ("NOTIFY_SOCKET", manager.path.as_str()),
-            ("WATCHDOG_USEC", "100000"),
-        ];
+        let environment = manager.watchdog("100000");
         let _daemon = fixture.start_with(program, &[], &environment).await;
         assert_eq!(manager.told().await, "READY=1\n");
         for _ in 0..5 {
@@ -140,10 +142,7 @@ async fn one_that_does_not_read_holds_up_neither_the_work_nor_a_reload_nor_a_sto
     let fixture = Fixture::new().await;
     for program in [Program::Api, Program::Pumpd] {
         let manager = Manager::stalled(&fixture);
-        let environment = [
-            ("NOTIFY_SOCKET", manager.path.as_str()),
-            ("WATCHDOG_USEC", "20000"),
-        ];
+        let environment = manager.watchdog("20000");
         let flags: &[&str] = match program {
             Program::Api => &["-sv"],
             Program::Pumpd => &[],
@@ -169,10 +168,7 @@ async fn one_that_reads_again_is_told_all_states_in_their_order() {
     let fixture = Fixture::new().await;
     for program in [Program::Api, Program::Pumpd] {
         let manager = Manager::stalled(&fixture);
-        let environment = [
-            ("NOTIFY_SOCKET", manager.path.as_str()),
-            ("WATCHDOG_USEC", "20000"),
-        ];
+        let environment = manager.watchdog("20000");
         let daemon = fixture.start_with(program, &[], &environment).await;
         daemon.hang_up();
         until_said(&daemon, "settings are read again").await;
