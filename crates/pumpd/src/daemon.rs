@@ -60,7 +60,7 @@ pub async fn run(config: Config, process: Process) -> Result<(), StartError> {
         readiness.clone(),
         Default::default(),
     );
-    // Whoever watches sees the buckets go back.
+    // Metrics show how the buckets are handed back.
     let admin_stop = CancellationToken::new();
     tokio::spawn(recorded.upkeep(admin_stop.clone()));
     let serving = tokio::spawn(listener.serve(routed(router), admin_stop.clone(), ADMIN_DRAIN));

@@ -8,10 +8,10 @@
 //! ```
 //!
 //! A lock has no time to live: it is its holder's until it hands it over, or is not on the roster any
-//! more and another one takes it. So keeping 256 buckets costs one call a second, not 256. Whoever was
-//! taken for dead and is not finds out with its next call about a bucket, which is refused.
+//! more and another one takes it. So keeping 256 buckets costs one call a second, not 256. An
+//! instance that was taken for dead and is not finds out with its next call about a bucket, which is refused.
 //!
-//! An instance that stops leaves the roster and hands its locks back: the others are told, and take them.
+//! An instance that stops leaves the roster and hands its locks back; the others get a message and take them.
 //! One that joins is noticed at once too: those who lead its buckets hand them over, and it keeps asking at
 //! short intervals until it has its share.
 
@@ -61,7 +61,7 @@ impl ServerKeeper {
         }
     }
 
-    /// Keeps our share until told to stop, then hands it back.
+    /// Keeps our share until `stop`, then hands it back.
     pub(crate) async fn run(mut self, stop: CancellationToken) {
         let (pool, server) = (Arc::clone(&self.pool), self.server.clone());
         let (members, seen) = watch::channel(None);
@@ -101,7 +101,7 @@ impl ServerKeeper {
             .filter(|it| share.contains(it))
             .collect();
         let doubted = self.pool.take_doubted(&here);
-        // Whoever was taken for dead may have lost anything.
+        // An instance that was taken for dead may have lost any lock.
         let was_away = members.times_joined > self.times_joined;
         self.times_joined = members.times_joined;
         let is_kept = |it: u16| !was_away && !doubted.contains(&it) && self.leases.is_settled(it);

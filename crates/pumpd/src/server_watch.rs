@@ -2,7 +2,7 @@
 //!
 //! A bucket is not looked at until its next timer is due, and how long that is was computed from the clock of its server.
 //! After that clock was set forward timers are due that much earlier, and no message tells. So clocks are compared with
-//! the one of this process that nobody sets. A clock that was set back needs nothing: buckets are looked at too early then.
+//! the monotonic one of this process. A clock that was set back needs nothing: buckets are looked at too early then.
 
 use std::collections::HashMap;
 use std::convert::Infallible;

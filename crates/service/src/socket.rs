@@ -37,7 +37,7 @@ pub(crate) fn tune(stream: &TcpStream) -> io::Result<()> {
 pub(crate) struct Backlog(StdListener);
 
 impl Backlog {
-    /// From now on no connection begins. Clients try again after a second, and find that nobody listens, or a
+    /// From now on no connection begins. Clients try again after a second, and are refused, or reach a
     /// successor. Where the system cannot do that, a connection that is made before the listener is closed is reset.
     pub(crate) fn of(listener: TcpListener) -> io::Result<Self> {
         let listener = listener.into_std()?;

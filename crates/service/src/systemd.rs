@@ -86,5 +86,5 @@ fn send(message: &Message) {
 }
 
 fn failed(error: &std::io::Error) {
-    tracing::warn!(%error, "the service manager cannot be told");
+    tracing::warn!(%error, "failed to send a state to the service manager; check NOTIFY_SOCKET");
 }

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// How long nothing has been answered, told by calls that were given up. Each may have waited for a short time only: the
+/// How long nothing has been answered, from calls that were given up. Each may have waited for a short time only: the
 /// limits of some callers are far below the one of commands. Times are in µs on one clock.
 #[derive(Debug, Default)]
 pub(super) struct Silence {

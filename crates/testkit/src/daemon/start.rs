@@ -65,7 +65,7 @@ impl Start<'_> {
     }
 }
 
-/// Whether somebody serves at the admin port.
+/// Whether the admin port says that the daemon serves.
 async fn answers(admin: SocketAddr) -> bool {
     let asked = async {
         let mut stream = TcpStream::connect(admin).await?;
