@@ -50,6 +50,8 @@ pub(crate) struct App {
     pub(crate) job_body: Reading,
     /// How the body of a bulk publish is read.
     pub(crate) bulk_body: Reading,
+    /// Memory for answers to consumes that clients have not read yet.
+    pub(crate) unread: ByteBudget,
     /// A permit for each large body that is being read or written as JSON.
     pub(crate) large_bodies: Semaphore,
     /// What is counted of requests for no pool.
@@ -103,6 +105,7 @@ impl App {
             readiness,
             job_body: reading(requests.job_bytes_max),
             bulk_body: reading(requests.bulk_bytes_max),
+            unread: ByteBudget::new(requests.unread_bytes_max),
             large_bodies: Semaphore::new(processors.saturating_sub(1).max(1)),
             requests,
             nowhere: RequestFigures::default(),

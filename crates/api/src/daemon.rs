@@ -60,10 +60,7 @@ pub async fn run(config: Config, process: Process) -> Result<(), StartError> {
     let recorded =
         metrics::init(&histograms()).map_err(|error| StartError::Metrics(error.to_string()))?;
     describe();
-    describe_gauge!(
-        IN_FLIGHT,
-        "Size of incomplete headers and of bodies of requests in flight, as far as they count for requests.in_flight_bytes_max, in bytes."
-    );
+    describe_in_flight();
     let limits = files_needed(&config).obtain()?;
     let connecting = Store::connect_pools(&config.pool, config.connect_patience);
     let Some(stores) = stop.asked.run_until_cancelled(connecting).await else {
@@ -107,6 +104,7 @@ pub async fn run(config: Config, process: Process) -> Result<(), StartError> {
     let shown = Arc::clone(&app);
     let metrics = recorded.with(move || {
         gauge!(IN_FLIGHT, "what" => "header").set(headers.used() as f64);
+        gauge!(IN_FLIGHT, "what" => "answer").set(shown.unread.used() as f64);
         gauge!(IN_FLIGHT, "what" => "body").set(shown.job_body.budget.used() as f64);
         let app = Arc::clone(&shown);
         async move { page(&app).await }
@@ -128,8 +126,15 @@ pub async fn run(config: Config, process: Process) -> Result<(), StartError> {
     Ok(())
 }
 
-/// What clients have sent and is not answered yet.
+/// What clients have sent and is not answered yet, and answers that they have not read.
 const IN_FLIGHT: &str = "tidegate_http_in_flight_bytes";
+
+fn describe_in_flight() {
+    describe_gauge!(
+        IN_FLIGHT,
+        "Size of incomplete headers and of bodies of requests in flight, as far as they count for requests.in_flight_bytes_max, and of unread answers, as far as they count for requests.unread_bytes_max, in bytes."
+    );
+}
 
 /// Serves until told to stop, then winds up: waiting consumers are answered, requests finish, jobs on
 /// their way back arrive; all of it within `drain_timeout`.

@@ -36,6 +36,7 @@ mod revocation;
 mod size;
 mod token_memory;
 mod tokens;
+mod unread;
 mod waiters;
 
 pub use arguments::translate;

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Memory for what clients have sent and is not answered yet. Clones share it.
+/// Memory for what clients have sent and is not answered yet, or for answers that they have not read yet. Clones share
+/// it.
 #[derive(Debug, Clone)]
 pub struct ByteBudget(Arc<Inner>);
 
@@ -65,6 +66,13 @@ impl ByteShare {
         self.bytes = bytes;
         Ok(())
     }
+
+    /// Gives back what is above `bytes`.
+    pub fn shrink_to(&mut self, bytes: usize) {
+        let less = self.bytes.saturating_sub(bytes);
+        self.budget.0.used.fetch_sub(less, Ordering::Relaxed);
+        self.bytes -= less;
+    }
 }
 
 impl Drop for ByteShare {
@@ -87,6 +95,9 @@ mod tests {
         assert_eq!(first.grow_to(61), Err(BudgetExhausted));
         first.grow_to(10).unwrap();
         assert_eq!(budget.used(), 100);
+        first.shrink_to(70);
+        first.shrink_to(50);
+        assert_eq!(budget.used(), 90);
         drop(first);
         second.grow_to(100).unwrap();
         drop(second);

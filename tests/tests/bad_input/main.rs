@@ -16,3 +16,4 @@ mod memory;
 mod ports;
 mod redis_refused;
 mod slow;
+mod unread;

@@ -20,7 +20,7 @@ const MONTH: Duration = Duration::from_secs(30 * 24 * 3600);
 const U16: i64 = u16::MAX as i64;
 const U32: i64 = u32::MAX as i64;
 
-pub(super) const BOUNDS: [(&str, Bound); 31] = [
+pub(super) const BOUNDS: [(&str, Bound); 32] = [
     ("connect_patience", Bound::Duration(NONE, DAY)),
     ("drain_timeout", Bound::Duration(NONE, HOUR)),
     // Balancers need seconds; a longer value is a mistake of units.
@@ -49,6 +49,7 @@ pub(super) const BOUNDS: [(&str, Bound); 31] = [
         "requests.in_flight_bytes_max",
         Bound::Number(1 << 20, 64 << 30),
     ),
+    ("requests.unread_bytes_max", Bound::Number(1, 64 << 30)),
     ("requests.timeout", Bound::Duration(TENTH, HOUR)),
     ("waiters.poll_interval", Bound::Duration(TENTH, HOUR)),
     ("waiters.wait_max", Bound::Duration(MS, MONTH)),

@@ -54,6 +54,9 @@ pub struct RequestLimits {
     /// Bytes of requests that were received and are not answered yet: an eighth of it for headers, the rest
     /// for bodies.
     pub in_flight_bytes_max: usize,
+    /// Bytes of answers to consumes that clients have not read yet. Where there is no room left an answer has fewer
+    /// jobs, at least one.
+    pub unread_bytes_max: usize,
     /// The longest time, apart from what the client takes: for its body, and while it waits for a job.
     #[serde(with = "humantime_serde")]
     pub timeout: Duration,
@@ -173,6 +176,7 @@ impl RequestLimits {
         backlog_jobs_max: 50_000,
         backlog_bytes_max: 256 << 20,
         in_flight_bytes_max: 256 << 20,
+        unread_bytes_max: 256 << 20,
         timeout: Duration::from_secs(30),
     };
 }

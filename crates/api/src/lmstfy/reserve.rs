@@ -17,6 +17,7 @@ use super::scope::ConsumeScope;
 use super::shown_job::ShownJob;
 use crate::app::App;
 use crate::config::JobDefaults;
+use crate::unread;
 use crate::waiters::{Delivery, RoundFailed};
 
 /// The parameters of a consume.
@@ -82,13 +83,17 @@ pub(super) async fn reserve(app: Arc<App>, asked: Asked) -> Result<Response<Body
         waited = waiting => waited,
     };
     let delivery = waited.map_err(|_| Refusal::Internal)??;
-    let delivery = delivery.ok_or(Refusal::NoJob)?;
+    let mut delivery = delivery.ok_or(Refusal::NoJob)?;
+    let room = unread::fit(&mut delivery, &app.unread);
     let (bytes, list) = (delivery.body_bytes(), claim.count > 1);
     // If the client goes meanwhile the jobs are given back with the delivery.
     let showing = move || (show(&delivery, list), delivery);
     let (shown, delivery) = off_runtime(&app.large_bodies, bytes, showing).await?;
     scope.permit.keep();
-    Ok(json::with_body(StatusCode::OK, delivery.into_body(shown)))
+    Ok(json::with_body(
+        StatusCode::OK,
+        delivery.into_body(unread::written(shown, room)),
+    ))
 }
 
 /// One job alone, or a list of jobs even if it is one.

@@ -82,6 +82,17 @@ impl Delivery {
         self.jobs().map(|reserved| reserved.job.body.len()).sum()
     }
 
+    /// Gives the jobs behind the first `count` back.
+    pub(crate) fn truncate(&mut self, count: usize) {
+        let mut left = count;
+        for Part { jobs, parcel, .. } in &mut self.parts {
+            let kept = left.min(jobs.len());
+            jobs.truncate(kept);
+            parcel.give_back_behind(kept);
+            left -= kept;
+        }
+    }
+
     /// The jobs, in the order in which they were reserved.
     pub(crate) fn jobs(&self) -> impl Iterator<Item = ReservedJob<'_>> {
         self.parts.iter().flat_map(|part| {
@@ -95,9 +106,9 @@ impl Delivery {
     }
 
     /// The body of an answer that shows the jobs. They count as delivered once it is taken for writing.
-    pub(crate) fn into_body(self, shown: Vec<u8>) -> Body {
+    pub(crate) fn into_body(self, shown: Bytes) -> Body {
         Body::new(DeliveryBody {
-            shown: Some(shown.into()),
+            shown: Some(shown),
             parcels: self.parts.into_iter().map(|part| part.parcel).collect(),
         })
     }
@@ -124,12 +135,16 @@ impl Parcel {
             pool.deployment.figures.delivered(&self.source.queue, ages);
         }
     }
+
+    fn give_back_behind(&mut self, kept: usize) {
+        let slips = self.slips.split_off(kept);
+        self.inner.give_back(self.source.clone(), slips);
+    }
 }
 
 impl Drop for Parcel {
     fn drop(&mut self) {
-        let slips = std::mem::take(&mut self.slips);
-        self.inner.give_back(self.source.clone(), slips);
+        self.give_back_behind(0);
     }
 }
 

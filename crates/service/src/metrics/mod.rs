@@ -19,7 +19,7 @@ pub use page::{Family, Kind, Labels, MillisHistogram, Page, Samples};
 /// Open connections, by listener.
 pub(crate) const CONNECTIONS: &str = "tidegate_http_connections";
 
-/// Headers and bodies that found no room in the budget of bytes in flight.
+/// Headers, bodies and answers that found no room in the budget of bytes in flight.
 pub const OVER_BUDGET: &str = "tidegate_http_over_budget_total";
 
 /// Log lines that were dropped.
@@ -62,7 +62,7 @@ pub fn init(histograms: &[Buckets<'_>]) -> Result<Metrics, BuildError> {
     describe_gauge!(CONNECTIONS, "Open connections, by listener");
     describe_counter!(
         OVER_BUDGET,
-        "Number of headers and bodies rejected because too many bytes were in flight."
+        "Number of headers and bodies rejected, and of answers with fewer jobs, because too many bytes were in flight."
     );
     describe_counter!(
         LOG_LINES_LOST,
