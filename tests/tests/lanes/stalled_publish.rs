@@ -1,62 +1,13 @@
 //! Publishes that are held up on their way to Redis while the lanes that they go to are closed and taken out of use.
 
 use std::collections::HashSet;
-use std::time::Duration;
 
-use tempfile::TempDir;
-use tidegate_testkit::fault_proxy::{Flow, Way, Weather};
+use tidegate_testkit::fault_proxy::Weather;
 use tidegate_testkit::world::Totals;
-use tidegate_testkit::{Daemon, FaultProxy, Program, Queue, Stack, seed};
+use tidegate_testkit::{Queue, Stack};
 
+use crate::far_api::FarApi;
 use crate::fixture::{bucket, key, lanes, store, until_used};
-
-const STALLED: Weather = Weather {
-    to_server: Way {
-        flow: Flow::Stalls,
-        delay: Duration::ZERO,
-        jitter: Duration::ZERO,
-    },
-    to_client: Way {
-        flow: Flow::Passes,
-        delay: Duration::ZERO,
-        jitter: Duration::ZERO,
-    },
-    refuses: false,
-};
-
-/// An API whose way to the Redis of a stack can be stalled.
-struct FarApi {
-    api: Daemon,
-    way: FaultProxy,
-    _folder: TempDir,
-}
-
-impl FarApi {
-    async fn start(stack: &Stack, command_timeout: &str) -> Self {
-        let way = FaultProxy::start(stack.redis.address(), seed()).await;
-        let folder = tempfile::tempdir().unwrap();
-        let config = folder.path().join("api.toml");
-        let pool = format!(
-            "[pool.default]\nurl = \"redis://{}\"\ncommand_timeout = \"{command_timeout}\"\n",
-            way.address()
-        );
-        std::fs::write(&config, pool).unwrap();
-        let arguments = ["--config".to_owned(), config.display().to_string()];
-        let api = Daemon::start(Program::Api, "far", &arguments, folder.path()).await;
-        Self {
-            api,
-            way,
-            _folder: folder,
-        }
-    }
-
-    /// Stalls its way just after a publish: for a second it knows the token, so that publishes get as far as their lanes.
-    async fn stall(&self, queue: &Queue) {
-        let known = queue.at(&self.api).publish("known").id().await;
-        queue.ack(&known).await;
-        self.way.set(STALLED);
-    }
-}
 
 /// Takes all jobs that are offered within some seconds.
 async fn consume_all(queue: &Queue) -> HashSet<String> {

@@ -138,7 +138,7 @@ impl Parcel {
 
     fn give_back_behind(&mut self, kept: usize) {
         let slips = self.slips.split_off(kept);
-        self.inner.give_back(self.source.clone(), slips);
+        self.inner.give_back(self.source.clone(), None, slips);
     }
 }
 

@@ -242,7 +242,8 @@ impl Line {
     }
 
     /// Hands out what a round brought, `jobs` in the order of its claims. Jobs for seats that were left meanwhile go to
-    /// others that were in line when the round began. Returns those that no seat takes.
+    /// others that were in line when the round began. Returns those that no seat takes: while they are given back the lane is
+    /// not looked into, until [`Self::free`].
     pub(super) fn hand_out(
         &mut self,
         source: &Source,
@@ -274,7 +275,7 @@ impl Line {
             .filter_map(|haul| self.pass_on(haul, round.below))
             .collect();
         if let Some(lane) = self.lanes.get_mut(usize::from(round.lane)) {
-            lane.busy = false;
+            lane.busy = !surplus.is_empty();
             lane.has_failed = false;
             lane.is_answered = true;
             if all_satisfied {
@@ -289,6 +290,13 @@ impl Line {
         }
         self.tell();
         surplus
+    }
+
+    /// The jobs that no seat took have been given back to this lane.
+    pub(super) fn free(&mut self, lane: u16) {
+        if let Some(lane) = self.lanes.get_mut(usize::from(lane)) {
+            lane.busy = false;
+        }
     }
 
     /// Gives jobs to other seats with lower tickets whose leases are of the same length. Returns those that no seat takes.

@@ -57,6 +57,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use futures_util::future::join_all;
 use metrics::Gauge;
 use tidegate_core::JobId;
 use tidegate_store::Claim;
@@ -319,20 +320,28 @@ impl Inner {
         }
     }
 
-    /// Gives jobs back that no consumer got, so that the oldest is the queue's next again.
-    fn give_back(self: &Arc<Self>, source: Source, jobs: Vec<(JobId, u32)>) {
+    /// Gives jobs back that no consumer got, so that the oldest is the queue's next again. Jobs of a round are given back
+    /// before the next round of their `lane`, which would take those behind them.
+    fn give_back(self: &Arc<Self>, source: Source, lane: Option<u16>, jobs: Vec<(JobId, u32)>) {
         let Some(pool) = self.pools.get(&source.pool).filter(|_| !jobs.is_empty()) else {
             return;
         };
         let Deployment { store, figures, .. } = pool.deployment.clone();
         let inner = Arc::clone(self);
         let giving_back = async move {
-            for (id, attempt) in jobs.into_iter().rev() {
-                match store.release(&source.queue, id, attempt).await {
+            // They share a connection, so Redis executes them in this order, and all of them take one round trip.
+            let newest_first = jobs.iter().rev();
+            let releases =
+                newest_first.map(|(id, attempt)| store.release(&source.queue, *id, *attempt));
+            for released in join_all(releases).await {
+                match released {
                     Ok(_) => figures.released(),
                     // It comes back by itself when its lease is over.
                     Err(error) => crate::metrics::storage_failed(&error),
                 }
+            }
+            if let (Some(lane), Some(line)) = (lane, inner.lock().by_source.get_mut(&source)) {
+                line.free(lane);
             }
             inner.ring(&source, None);
         };

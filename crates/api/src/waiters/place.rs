@@ -158,7 +158,7 @@ impl Drop for Place<'_> {
         self.leave_lines(|_| true);
         if let Some(haul) = self.seat.leave() {
             let jobs = haul.slips();
-            self.inner.give_back(haul.source, jobs);
+            self.inner.give_back(haul.source, None, jobs);
         }
         if let Some(waiting) = self.waiting {
             waiting.decrement(1.0);

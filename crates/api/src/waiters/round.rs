@@ -72,10 +72,12 @@ impl Serving {
             Ok(reserved) => {
                 let jobs = reserved.jobs.iter().map(Vec::len).sum();
                 self.deployment.figures.reserved(jobs);
+                let lane = round.lane;
                 let surplus = self.hand_out(round, reserved);
-                for haul in surplus {
-                    let jobs = haul.slips();
-                    self.inner.give_back(haul.source, jobs);
+                let jobs: Vec<_> = surplus.iter().flat_map(Haul::slips).collect();
+                if !jobs.is_empty() {
+                    let source = self.source.clone();
+                    self.inner.give_back(source, Some(lane), jobs);
                 }
             }
             Err(error) => {

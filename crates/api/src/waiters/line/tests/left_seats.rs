@@ -52,3 +52,18 @@ fn jobs_of_a_round_go_to_no_seat_that_came_after_it_began() {
     assert_eq!(tested.hand_out(round, &[1]), 1);
     assert_eq!(tested.at_seat(1), None);
 }
+
+/// The next round would take the jobs behind those that are on their way back, and the lane would lose its order.
+#[test]
+fn a_lane_is_not_looked_into_while_jobs_of_a_round_are_given_back_to_it() {
+    let (mut tested, round) = first_seat_left(&[(1, 1)]);
+    tested.enter(2);
+    assert_eq!(tested.hand_out(round, &[1]), 1);
+    assert!(tested.line.next_round(1).is_none());
+    assert!(!tested.line.is_over(), "it is waited for");
+    let of_another_lane = tested.line.next_round(2).unwrap();
+    assert_eq!(of_another_lane.lane, 1);
+    tested.hand_out(of_another_lane, &[0]);
+    tested.line.free(0);
+    assert_eq!(tested.line.next_round(2).unwrap().lane, 0);
+}

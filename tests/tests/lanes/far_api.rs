@@ -1,0 +1,67 @@
+//! An API with a proxy between it and Redis.
+
+use std::time::Duration;
+
+use tempfile::TempDir;
+use tidegate_testkit::fault_proxy::{Flow, Way, Weather};
+use tidegate_testkit::{Daemon, FaultProxy, Program, Queue, Stack, seed};
+
+const STALLED: Weather = Weather {
+    to_server: Way {
+        flow: Flow::Stalls,
+        delay: Duration::ZERO,
+        jitter: Duration::ZERO,
+    },
+    to_client: Way {
+        flow: Flow::Passes,
+        delay: Duration::ZERO,
+        jitter: Duration::ZERO,
+    },
+    refuses: false,
+};
+
+/// An API whose way to the Redis of a stack can be stalled or slow.
+pub(crate) struct FarApi {
+    pub(crate) api: Daemon,
+    pub(crate) way: FaultProxy,
+    _folder: TempDir,
+}
+
+impl FarApi {
+    pub(crate) async fn start(stack: &Stack, command_timeout: &str) -> Self {
+        let way = FaultProxy::start(stack.redis.address(), seed()).await;
+        let folder = tempfile::tempdir().unwrap();
+        let config = folder.path().join("api.toml");
+        let pool = format!(
+            "[pool.default]\nurl = \"redis://{}\"\ncommand_timeout = \"{command_timeout}\"\n",
+            way.address()
+        );
+        std::fs::write(&config, pool).unwrap();
+        let arguments = ["--config".to_owned(), config.display().to_string()];
+        let api = Daemon::start(Program::Api, "far", &arguments, folder.path()).await;
+        Self {
+            api,
+            way,
+            _folder: folder,
+        }
+    }
+
+    /// Stalls its way just after a publish: for a second it knows the token, so that publishes get as far as their lanes.
+    pub(crate) async fn stall(&self, queue: &Queue) {
+        let known = queue.at(&self.api).publish("known").id().await;
+        queue.ack(&known).await;
+        self.way.set(STALLED);
+    }
+
+    /// Has each call take so much longer from now on.
+    pub(crate) fn slow_down(&self, delay: Duration) {
+        let to_server = Way {
+            delay,
+            ..Way::default()
+        };
+        self.way.set(Weather {
+            to_server,
+            ..Weather::default()
+        });
+    }
+}

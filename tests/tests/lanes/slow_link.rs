@@ -1,0 +1,50 @@
+//! Lanes whose server is far away: calls take longer than the others of their queue wait for them.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use tidegate_testkit::Stack;
+
+use crate::far_api::FarApi;
+use crate::fixture::bucket;
+
+/// More than the 25 ms after which a queue continues without a call.
+const DELAY: Duration = Duration::from_millis(40);
+
+const JOBS: usize = 120;
+
+/// Two lanes then answer one claim for several jobs. Those of the later one are given back, and the next look into
+/// its lane must not come before that is done.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn each_lane_keeps_its_order_although_jobs_are_given_back_to_it() {
+    let stack = Stack::builder().start().await;
+    let far = FarApi::start(&stack, "3s").await;
+    let queue = stack.queue("far").await;
+    queue.set_lanes(stack.api(0), 8).await;
+    let mut published = Vec::new();
+    for job in 0..JOBS {
+        published.push(queue.publish(job.to_string()).tries(1).id().await);
+    }
+    let queue = queue.at(&far.api);
+    // It knows the token and the lanes.
+    queue.size().await;
+    far.slow_down(DELAY);
+    let mut taken = Vec::new();
+    while taken.len() < JOBS {
+        let jobs = queue.consume().count(20).timeout_s(10).ttr_s(600);
+        let jobs = jobs.jobs().await;
+        assert!(!jobs.is_empty(), "{} of {JOBS} jobs came", taken.len());
+        taken.extend(jobs.into_iter().map(|job| job.id));
+    }
+    let given_back = far.api.metric("tidegate_jobs_released_total").await;
+    assert!(given_back > 0.0, "nothing was tried");
+    let of_lane = |ids: &[String]| {
+        let mut lanes: BTreeMap<u16, Vec<String>> = BTreeMap::new();
+        for id in ids {
+            lanes.entry(bucket(id)).or_default().push(id.clone());
+        }
+        lanes
+    };
+    assert_eq!(of_lane(&taken), of_lane(&published));
+    stack.finish().await;
+}
