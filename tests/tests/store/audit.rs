@@ -6,6 +6,8 @@ use tidegate_core::codec::HEADER_BYTES;
 use tidegate_core::{JobId, NewJob};
 use tidegate_store::{AuditEvent, AuditOptions, AuditSummary, Finding};
 use tidegate_testkit::world;
+use tokio::join;
+use tokio::time::sleep;
 
 use crate::fixture::{Fixture, START, TOKEN, delayed, fixture, job};
 
@@ -332,5 +334,22 @@ async fn a_lock_of_a_pump_that_is_gone_is_freed() {
     let (_, found) = audit(&world.fixture, true).await;
     assert_eq!(names(&found), ["lock_of_nobody"]);
     let (_, found) = audit(&world.fixture, false).await;
+    assert_eq!(found, []);
+}
+
+/// The pump is not on the roster at the start and at the end of the audit, and was in between: nobody had to take its
+/// lock. Fault run of seed 3: a pump stood still until others took its locks, came back, and was cut off from Redis.
+#[tokio::test]
+async fn a_pump_that_is_off_the_roster_twice_keeps_its_lock() {
+    let world = world().await;
+    let store = &world.fixture.store;
+    store.roster_leave(0, TOKEN).await.unwrap();
+    let comes_and_goes = async {
+        sleep(Duration::from_secs(1)).await;
+        store.roster_join(0, TOKEN, MEMBERSHIP_MS).await.unwrap();
+        sleep(Duration::from_secs(4)).await;
+        store.roster_leave(0, TOKEN).await.unwrap();
+    };
+    let ((_, found), ()) = join!(audit(&world.fixture, true), comes_and_goes);
     assert_eq!(found, []);
 }

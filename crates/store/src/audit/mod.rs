@@ -39,8 +39,11 @@ use bucket::BucketAudit;
 
 pub use finding::{Defect, Finding};
 
-/// How long a lock may be that of a pump that is not on the roster: others take it at once.
-const LOCK_PATIENCE: Duration = Duration::from_secs(3);
+/// How often a lock of a pump that is not on the roster is looked at again. Others take such a lock within a call,
+/// which may fail and be made again: the ten seconds are three times as long as a call may take.
+const LOCK_LOOKS: u32 = 20;
+/// The pause before each of these looks: shorter than a pump that comes back stays on the roster at least.
+const LOCK_PAUSE: Duration = Duration::from_millis(500);
 
 /// What is audited, and how.
 #[derive(Debug, Clone)]
@@ -185,23 +188,29 @@ impl Store {
         Ok(ends.is_none().then_some(holder))
     }
 
-    /// A lock may be nobody's for the moment in which another pump takes it.
+    /// A lock may be nobody's for the moments in which another pump takes it, and a pump may lose its place on the
+    /// roster twice: only a lock that is the same pump's in all looks, while that is not on the roster, is amiss.
     async fn audit_locks(
         &self,
         options: &AuditOptions,
-        doubtful: Vec<(u16, String)>,
+        mut doubtful: Vec<(u16, String)>,
         report: &mut Report<'_>,
     ) -> Result<(), StoreError> {
-        if doubtful.is_empty() {
-            return Ok(());
-        }
-        sleep(LOCK_PATIENCE).await;
-        let rosters = self.rosters();
-        for (bucket, holder) in doubtful {
-            let still = self.lock_of_nobody(bucket, &rosters).await?;
-            if still.as_ref() != Some(&holder) {
-                continue;
+        for _ in 0..LOCK_LOOKS {
+            if doubtful.is_empty() {
+                return Ok(());
             }
+            sleep(LOCK_PAUSE).await;
+            let rosters = self.rosters();
+            let mut still = Vec::new();
+            for (bucket, holder) in doubtful {
+                if self.lock_of_nobody(bucket, &rosters).await?.as_ref() == Some(&holder) {
+                    still.push((bucket, holder));
+                }
+            }
+            doubtful = still;
+        }
+        for (bucket, holder) in doubtful {
             if options.repair {
                 self.lease_release(bucket, &holder).await?;
             }
