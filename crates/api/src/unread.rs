@@ -1,4 +1,4 @@
-//! Answers with many jobs: never more in memory together than allowed, until their clients have read them.
+//! Bounds the memory for answers to consumes that clients have not read yet.
 
 use bytes::Bytes;
 use metrics::counter;
@@ -7,18 +7,17 @@ use tidegate_service::{ByteBudget, ByteShare};
 
 use crate::waiters::Delivery;
 
-/// An answer up to this length is made however many others there are, so that consumers of small jobs do not suffer
-/// from clients that take large ones and do not read.
+/// Answers up to this length are not counted, so that clients that do not read large answers do not affect consumers of
+/// small jobs.
 const UNCOUNTED_BYTES: usize = 64 * 1024;
 
-/// Keeps as many jobs as there is room for in an answer, at least one, and gives the others back. Returns the room that
-/// the answer takes.
-pub(crate) fn fit(delivery: &mut Delivery, budget: &ByteBudget) -> ByteShare {
+/// Keeps the jobs that fit into the budget, at least one, and releases the others. Returns the share of the answer.
+pub(crate) fn fit_to_budget(delivery: &mut Delivery, budget: &ByteBudget) -> ByteShare {
     let mut share = budget.share();
     let mut bytes = 0;
     let mut kept = 0;
     for reserved in delivery.jobs() {
-        bytes += bytes_in_the_making(reserved.job.body.len());
+        bytes += answer_bytes(reserved.job.body.len());
         let has_room = bytes <= UNCOUNTED_BYTES || share.grow_to(bytes).is_ok();
         if !has_room && kept > 0 {
             counter!(OVER_BUDGET, "what" => "answer").increment(1);
@@ -30,30 +29,29 @@ pub(crate) fn fit(delivery: &mut Delivery, budget: &ByteBudget) -> ByteShare {
     share
 }
 
-/// A body, and its base64 in the answer.
-const fn bytes_in_the_making(body_bytes: usize) -> usize {
+/// Bytes of a body and of its base64 in the answer: both exist while the answer is made.
+const fn answer_bytes(body_bytes: usize) -> usize {
     body_bytes + body_bytes.div_ceil(3) * 4
 }
 
-/// The text of an answer whose jobs are not needed any more. It takes room until it is dropped: until it is written to
-/// the connection as a whole.
-pub(crate) fn written(text: Vec<u8>, mut share: ByteShare) -> Bytes {
+/// The text of an answer, counted until it is dropped: until all of it is written to the connection.
+pub(crate) fn into_counted(text: Vec<u8>, mut share: ByteShare) -> Bytes {
     if text.len() <= UNCOUNTED_BYTES {
         return text.into();
     }
     share.shrink_to(text.len());
-    Bytes::from_owner(Counted {
+    Bytes::from_owner(CountedText {
         text,
         _share: share,
     })
 }
 
-struct Counted {
+struct CountedText {
     text: Vec<u8>,
     _share: ByteShare,
 }
 
-impl AsRef<[u8]> for Counted {
+impl AsRef<[u8]> for CountedText {
     fn as_ref(&self) -> &[u8] {
         &self.text
     }
@@ -68,7 +66,7 @@ mod tests {
         let budget = ByteBudget::new(1_000_000);
         let mut share = budget.share();
         share.grow_to(700_000).unwrap();
-        let text = written(vec![b'x'; 400_000], share);
+        let text = into_counted(vec![b'x'; 400_000], share);
         let part = text.slice(100..200);
         assert_eq!(budget.used(), 400_000);
         drop(text);
@@ -79,8 +77,8 @@ mod tests {
 
     #[test]
     fn a_body_and_its_base64_are_counted() {
-        assert_eq!(bytes_in_the_making(0), 0);
-        assert_eq!(bytes_in_the_making(3), 7);
-        assert_eq!(bytes_in_the_making(4), 12);
+        assert_eq!(answer_bytes(0), 0);
+        assert_eq!(answer_bytes(3), 7);
+        assert_eq!(answer_bytes(4), 12);
     }
 }

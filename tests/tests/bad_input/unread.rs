@@ -88,7 +88,7 @@ async fn answers_that_are_not_read_are_bounded_and_the_jobs_that_do_not_fit_lose
     stack.finish().await;
 }
 
-/// How many jobs an answer has; each has come to nobody before, at its only try.
+/// Returns the number of jobs in an answer. Each must be new, and delivered at its only try.
 fn note_jobs(delivered: &mut HashSet<String>, answer: &Answer) -> usize {
     let jobs = Delivery::all(answer);
     for job in &jobs {

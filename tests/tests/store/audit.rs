@@ -337,19 +337,19 @@ async fn a_lock_of_a_pump_that_is_gone_is_freed() {
     assert_eq!(found, []);
 }
 
-/// The pump is not on the roster at the start and at the end of the audit, and was in between: nobody had to take its
-/// lock. Fault run of seed 3: a pump stood still until others took its locks, came back, and was cut off from Redis.
+/// The pump is not on the roster at the start and at the end of the audit, but in between: no other pump had to take its
+/// lock. Fault run with seed 3: a pump was paused until others took its locks, resumed, and lost its connections.
 #[tokio::test]
-async fn a_pump_that_is_off_the_roster_twice_keeps_its_lock() {
+async fn a_pump_that_leaves_the_roster_twice_keeps_its_lock() {
     let world = world().await;
     let store = &world.fixture.store;
     store.roster_leave(0, TOKEN).await.unwrap();
-    let comes_and_goes = async {
+    let joins_and_leaves = async {
         sleep(Duration::from_secs(1)).await;
         store.roster_join(0, TOKEN, MEMBERSHIP_MS).await.unwrap();
         sleep(Duration::from_secs(4)).await;
         store.roster_leave(0, TOKEN).await.unwrap();
     };
-    let ((_, found), ()) = join!(audit(&world.fixture, true), comes_and_goes);
+    let ((_, found), ()) = join!(audit(&world.fixture, true), joins_and_leaves);
     assert_eq!(found, []);
 }

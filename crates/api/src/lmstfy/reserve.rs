@@ -84,7 +84,7 @@ pub(super) async fn reserve(app: Arc<App>, asked: Asked) -> Result<Response<Body
     };
     let delivery = waited.map_err(|_| Refusal::Internal)??;
     let mut delivery = delivery.ok_or(Refusal::NoJob)?;
-    let room = unread::fit(&mut delivery, &app.unread);
+    let share = unread::fit_to_budget(&mut delivery, &app.unread);
     let (bytes, list) = (delivery.body_bytes(), claim.count > 1);
     // If the client goes meanwhile the jobs are given back with the delivery.
     let showing = move || (show(&delivery, list), delivery);
@@ -92,7 +92,7 @@ pub(super) async fn reserve(app: Arc<App>, asked: Asked) -> Result<Response<Body
     scope.permit.keep();
     Ok(json::with_body(
         StatusCode::OK,
-        delivery.into_body(unread::written(shown, room)),
+        delivery.into_body(unread::into_counted(shown, share)),
     ))
 }
 

@@ -39,10 +39,10 @@ use bucket::BucketAudit;
 
 pub use finding::{Defect, Finding};
 
-/// How often a lock of a pump that is not on the roster is looked at again. Others take such a lock within a call,
-/// which may fail and be made again: the ten seconds are three times as long as a call may take.
-const LOCK_LOOKS: u32 = 20;
-/// The pause before each of these looks: shorter than a pump that comes back stays on the roster at least.
+/// How many times a lock whose holder is not on the roster is checked again. Other pumps take such a lock within one
+/// call, which may fail and be repeated: the 10 s are three times the longest call.
+const LOCK_CHECKS: u32 = 20;
+/// The pause before each of these checks. A pump that joins the roster again stays on it for longer.
 const LOCK_PAUSE: Duration = Duration::from_millis(500);
 
 /// What is audited, and how.
@@ -188,15 +188,15 @@ impl Store {
         Ok(ends.is_none().then_some(holder))
     }
 
-    /// A lock may be nobody's for the moments in which another pump takes it, and a pump may lose its place on the
-    /// roster twice: only a lock that is the same pump's in all looks, while that is not on the roster, is amiss.
+    /// Checks these locks again for 10 s. A lock is reported if in all checks it had the same holder, and that was not
+    /// on the roster: a lock may have a dead holder until another pump takes it, and a pump may leave the roster twice.
     async fn audit_locks(
         &self,
         options: &AuditOptions,
         mut doubtful: Vec<(u16, String)>,
         report: &mut Report<'_>,
     ) -> Result<(), StoreError> {
-        for _ in 0..LOCK_LOOKS {
+        for _ in 0..LOCK_CHECKS {
             if doubtful.is_empty() {
                 return Ok(());
             }
