@@ -1,6 +1,6 @@
-//! The checks of the targets without a fuzzer: over the kept corpora, over corpora changed here and there, and over
-//! random bytes. A failing case is shortened, and told with its seed, which `TIDEGATE_SEED` repeats. Tests of
-//! the packages include this file.
+//! Runs the checks of the fuzz targets without a fuzzer: on the stored corpora, on mutated corpora, and on random
+//! bytes. A failing case is shrunk, and reported with its seed, which `TIDEGATE_SEED` repeats. Tests of the
+//! packages include this file.
 
 use std::fs;
 use std::hash::{BuildHasher, RandomState};
@@ -23,7 +23,7 @@ fn corpus(target: &str) -> Vec<Vec<u8>> {
     corpus
 }
 
-fn changed(mut bytes: Vec<u8>, changes: Vec<(Index, u8)>) -> Vec<u8> {
+fn mutated(mut bytes: Vec<u8>, changes: Vec<(Index, u8)>) -> Vec<u8> {
     for (at, byte) in changes {
         let at = at.index(bytes.len());
         bytes[at] = byte;
@@ -31,13 +31,13 @@ fn changed(mut bytes: Vec<u8>, changes: Vec<(Index, u8)>) -> Vec<u8> {
     bytes
 }
 
-/// Holds a check against the corpus of a target, and more.
-pub(crate) fn holds(target: &str, check: fn(&[u8])) {
+/// Runs a check on the corpus of a target, on mutations of it, and on random bytes.
+pub(crate) fn check_corpus(target: &str, check: fn(&[u8])) {
     let corpus = corpus(target);
     corpus.iter().for_each(|bytes| check(bytes));
     let changes = prop::collection::vec(any::<(Index, u8)>(), 1..4);
     let near_corpus =
-        (select(corpus), changes).prop_map(|(bytes, changes)| changed(bytes, changes));
+        (select(corpus), changes).prop_map(|(bytes, changes)| mutated(bytes, changes));
     let random = prop::collection::vec(any::<u8>(), 0..300);
     let seed = seed();
     let config = Config {

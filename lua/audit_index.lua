@@ -1,26 +1,26 @@
 #!lua flags=allow-oom
--- audit_index: looks again at what leads to jobs and seems amiss, in one step, and mends it if asked to.
--- KEYS[1] queues hash, queue name → queue number
+-- audit_index: checks again, atomically, an index entry that seemed inconsistent, and repairs it if asked to.
+-- KEYS[1] queues hash: namespace/queue → queue number
 -- ARGV[1] prefix of the bucket's keys
--- ARGV[2] now    ms, '' = Redis's clock
--- ARGV[3] mend   1 = mend what is found, 0 = only look
--- ARGV[4] what   seems amiss: due, slot, name, unnamed, number, sequence, body or ttl
--- ARGV[5] item   a queue's number (due, unnamed, number), a slot, a name, a job's number (sequence, body), a key behind
---   the prefix (ttl)
--- ARGV[6] detail name: the queue number that it has; ttl: the longest that the key may live, in ms, 0 = for ever
--- Returns sound → nothing is amiss (any more)
--- Returns amiss → nothing changed; with mend = 1 it cannot be mended without knowing more
--- Returns mended → it was amiss
+-- ARGV[2] now    ms; '' = Redis's clock
+-- ARGV[3] repair   1 = repair, 0 = only check
+-- ARGV[4] what   to check: due, slot, name, unnamed, number, sequence, body or ttl
+-- ARGV[5] item   number of a queue (due, unnamed, number) or job (sequence, body), slot, name, key without prefix (ttl)
+-- ARGV[6] detail name: the queue number that it has; ttl: longest time to live of the key in ms, 0 = none
+-- Returns sound → it is consistent; nothing changed
+-- Returns inconsistent → it is inconsistent; nothing changed. With repair = 1: it cannot be repaired automatically
+-- Returns repaired → it was inconsistent, and is repaired
+-- Changes: the index, key or time to live that it repairs; sends alarms
+-- Errors: those of scripts that write (prelude.lua)
 -- Since layout 1
 
-local names, mend, what, item, detail = KEYS[1], ARGV[3] == '1', ARGV[4], ARGV[5], ARGV[6]
-
+local names, repair, what, item, detail = KEYS[1], ARGV[3] == '1', ARGV[4], ARGV[5], ARGV[6]
 local function key(kind) return prefix .. kind .. ':' .. item end
 
--- Each answers nothing where nothing is amiss, else what mends it: UNKNOWN = that takes somebody who knows more.
+-- Each check returns nil if the item is consistent, else a function that repairs it; UNKNOWN = it cannot be repaired.
 local looks, UNKNOWN = {}, true
 
--- Near timers of a queue that move_due does not know of in time.
+-- A queue whose near timers move_due would serve too late, or never.
 function looks.due()
   local head_ms, at_ms = call('ZRANGE', key('near'), 0, 0, 'WITHSCORES')[2], call('ZSCORE', prefix .. 'due', item)
   if not head_ms or at_ms and tonumber(at_ms) <= tonumber(head_ms) then return end
@@ -30,7 +30,7 @@ function looks.due()
   end
 end
 
--- A far slot that load_slot does not know of in time, or a slot that is not there.
+-- A far slot that load_slot would load too late, or never; or an index entry without a slot.
 function looks.slot()
   local load_ms, at_ms = item * SLOT_MS - LEAD_MS, call('ZSCORE', prefix .. 'slots', item)
   local exists = call('EXISTS', key('far')) == 1
@@ -42,7 +42,7 @@ function looks.slot()
   end
 end
 
--- A name with a number whose queue does not know its name.
+-- A name with a queue number, where the hash of the queue has no name, or another one.
 function looks.name()
   if queue_in_bucket(call('HGET', names, item)) ~= tonumber(detail) then return end
   local name = call('HGET', prefix .. 'q:' .. detail, 'name')
@@ -50,8 +50,8 @@ function looks.name()
   return function() call('HSET', prefix .. 'q:' .. detail, 'name', item) end
 end
 
--- A queue that no name leads to. It gets its name back unless another queue has that. Without a name there is nothing
--- to keep: jobs that belong to it were set aside.
+-- A queue without an entry in queues. It gets its name back unless another queue has the name. If it has no name, its
+-- keys are deleted; its jobs were set aside before.
 function looks.unnamed()
   local name = call('HGET', key('q'), 'name')
   local owner = name and call('HGET', names, name)
@@ -65,19 +65,19 @@ function looks.unnamed()
   end
 end
 
--- A queue number above the last one: it would be given to another queue, too.
+-- A queue number above the last one: it would be assigned again.
 function looks.number()
   if tonumber(call('HGET', names, '#') or 0) >= tonumber(item) then return end
   return function() call('HSET', names, '#', item) end
 end
 
--- A job number above the last one: another job would overwrite it.
+-- A job number above the last one: a new job would overwrite the record.
 function looks.sequence()
   if tonumber(call('GET', prefix .. 'seq') or 0) >= tonumber(item) or not read(item) then return end
   return function() call('SET', prefix .. 'seq', item) end
 end
 
--- A body without a job. It belongs to a damaged record as long as that is there.
+-- A body that no record refers to. If the record with its number is damaged, the body may belong to it.
 function looks.body()
   local record = call('HGET', chunks .. sub(item, 1, -3), sub(item, -2))
   local job = unpack_header(item, record)
@@ -95,6 +95,6 @@ end
 
 local mending = looks[what]()
 if not mending then return { 'sound' } end
-if not mend or mending == UNKNOWN then return { 'amiss' } end
+if not repair or mending == UNKNOWN then return { 'inconsistent' } end
 mending()
-return { 'mended' }
+return { 'repaired' }

@@ -1,20 +1,22 @@
 #!lua flags=allow-oom
--- audit_job: looks again at a job that seems amiss, in one step, and mends it if asked to.
--- KEYS[1] corrupt  hash, job number → record: what was set aside
+-- audit_job: checks again, atomically, a job that seemed inconsistent, and repairs it if asked to.
+-- KEYS[1] corrupt  hash: job number → record that was set aside
 -- ARGV[1] prefix   of the bucket's keys
--- ARGV[2] now      ms, '' = Redis's clock
--- ARGV[3] mend     1 = mend what is found, 0 = only look
--- ARGV[4] what     seems amiss: timer, list, expiry, body, queue or record
+-- ARGV[2] now      ms; '' = Redis's clock
+-- ARGV[3] repair     1 = repair, 0 = only check
+-- ARGV[4] what     to check: timer, list, expiry, body, queue or record
 -- ARGV[5] number   of the job
--- ARGV[6] header   the record's first bytes when it seemed amiss
--- ARGV[7] pause_ms least time between two looks of the sweep at one chunk
--- Returns sound → nothing is amiss, or the record has changed: whoever changed it saw to its hints
--- Returns amiss → nothing changed
--- Returns mended → it was amiss
+-- ARGV[6] header   first bytes of the record as the caller read it
+-- ARGV[7] pause_ms least time between two reads of a chunk by the sweep
+-- Returns sound → it is consistent; or the record has changed, and the script that changed it set its hints
+-- Returns inconsistent → it is inconsistent; nothing changed
+-- Returns repaired → it was inconsistent, and is repaired
+-- Changes: timer, list and expiry: adds the missing hint; body, queue and record: sets the record and its body aside
+-- Errors: those of scripts that write (prelude.lua)
 -- Since layout 1
--- Invariant: no record and no body is destroyed. What cannot be a job again is set aside under other keys.
+-- Invariant: no record and no body is deleted. A record that cannot be a job again is moved to other keys.
 
-local mend, what, number, header, pause_ms = ARGV[3] == '1', ARGV[4], ARGV[5], ARGV[6], tonumber(ARGV[7])
+local repair, what, number, header, pause_ms = ARGV[3] == '1', ARGV[4], ARGV[5], ARGV[6], tonumber(ARGV[7])
 
 local chunk, field = sub(number, 1, -3), sub(number, -2)
 local record = call('HGET', chunks .. chunk, field)
@@ -26,8 +28,8 @@ local function has_name()
   return call('HEXISTS', prefix .. 'q:' .. text('%d', job.queue), 'name') == 1
 end
 
--- Lists are looked through by the caller, as are payloads: these depend on the record only.
-local amiss = {
+-- The caller has read lists and payloads: for list and record an unchanged record is enough.
+local inconsistent = {
   timer = function()
     local at_ms = call('ZSCORE', prefix .. 'near:' .. text('%d', job.queue), number)
     return not at_ms or tonumber(at_ms) > job.due_ms
@@ -35,7 +37,8 @@ local amiss = {
   list = function() return true end,
   expiry = function()
     local at_ms = call('ZSCORE', prefix .. 'expiry', chunk)
-    -- The last sweep of the chunk was before the job expired. This holds even if the clock was set back since.
+    -- The last sweep was before the job expired, so it set at most this score. Both are stored times: setting the clock
+    -- back does not change the result.
     return not at_ms or tonumber(at_ms) > job.expires_ms + pause_ms
   end,
   body = function() return call('EXISTS', body) == 0 end,
@@ -46,7 +49,7 @@ local amiss = {
 local function set_aside()
   call('HSET', KEYS[1], number, record)
   if call('EXISTS', body) == 1 then call('RENAME', body, prefix .. 'corrupt:' .. number) end
-  -- Whose queue is not known is in nobody's count.
+  -- A job of an unknown queue is in no count.
   if job and has_name() then return delete(job) end
   call('HDEL', chunks .. chunk, field)
 end
@@ -60,8 +63,8 @@ local mending = {
   record = set_aside,
 }
 
-if not amiss[what]() then return { 'sound' } end
-if not mend then return { 'amiss' } end
+if not inconsistent[what]() then return { 'sound' } end
+if not repair then return { 'inconsistent' } end
 mending[what]()
 settle()
-return { 'mended' }
+return { 'repaired' }

@@ -1,7 +1,10 @@
 #!lua flags=allow-oom
--- barrier: a write that leaves nothing behind, so that replicas and disks that have it have all writes before it.
--- KEYS[1] barrier a key that never exists between two calls
--- Returns ok → the write is on its way to replicas and append-only file
+-- barrier: writes and deletes a key, so that a replica or disk that has this write has all earlier writes too.
+-- KEYS[1] barrier does not exist between two calls
+-- ARGV: none
+-- Returns ok → the write is on its way to replicas and to the append-only file
+-- Changes: nothing that stays
+-- Errors: those of scripts that write (prelude.lua)
 -- Since layout 1
 
 redis.call('SET', KEYS[1], '')

@@ -1,12 +1,12 @@
--- changes: stands behind the prelude, before every script that changes jobs. What changes gathers, and settle() ends
--- such a script: it writes everything with few commands, as each costs more than the Lua around it.
+-- changes: shared by all scripts that change jobs; it follows the prelude. Such a script collects its changes and ends
+-- with settle(), which writes them with as few commands as possible: a command costs more than the Lua around it.
 
--- What changes, by queue number; by chunk: fields to set, fields to delete, its earliest expiry; by far slot.
+-- Changes by queue number; by chunk: fields to set, fields to delete, earliest expiry; by far slot: hints to add.
 local queues, written, deleted, expiries, slots = {}, {}, {}, {}, {}
 
--- What changes in a queue: at the number of a state by how much its count does; lists under ready (to push, with
--- at_head: LPUSH), dead, near (timers to set) and untimed (timers to drop); the earliest timer that is set; arrivals:
--- jobs that were published and deliveries that were taken back.
+-- Changes of a queue. [state]: difference of its count. Lists of job numbers: ready (at_head: pushed at the head),
+-- dead, untimed (timers to delete). near: scores and numbers of timers to set; earliest_ms: the first of them.
+-- arrivals: jobs published and deliveries taken back.
 local function changes_of(queue)
   local changes = queues[queue]
   if not changes then
@@ -21,7 +21,7 @@ local function add(lists, name, value)
   if list then list[#list + 1] = value else lists[name] = { value } end
 end
 
--- A job goes to another state, and to the tail of this list, if any.
+-- Moves a job to another state, and adds it to this list, if one is given. The caller writes the record.
 local function turn(job, state, list)
   local changes = changes_of(job.queue)
   changes[job.state] = changes[job.state] - 1
@@ -31,7 +31,7 @@ local function turn(job, state, list)
   return changes
 end
 
--- Has a record written. Payloads are never changed, they are passed on as they were read.
+-- Schedules a record to be written. Payloads never change; they are written as they were read.
 local function write(number, record)
   local chunk = sub(number, 1, -3)
   local fields = written[chunk]
@@ -49,8 +49,8 @@ local function rewrite(job)
   write(job.number, job.record)
 end
 
--- Deletes the job with all that belongs to it, except far hints and list entries: those are dropped
--- when they are touched.
+-- Deletes a job with its body and near timer. Its far hints and list entries stay; they are stale, and are dropped when
+-- a call reads them.
 local function delete(job)
   local number = job.number
   jobs[number] = false
@@ -67,7 +67,7 @@ local function delete(job)
   end
 end
 
--- The timer rule: whoever changes when a job is due adds a hint, to near if its slot may be loaded already, else far.
+-- The timer rule: a script that changes a due time adds a hint, to near if its slot may be loaded already, else to far.
 local function hint(queue, number, due_ms)
   if due_ms >= near_until_ms then return add(slots, floor(due_ms / SLOT_MS), number) end
   local changes = changes_of(queue)
@@ -81,26 +81,26 @@ local function hint(queue, number, due_ms)
   if due_ms < changes.earliest_ms then changes.earliest_ms = due_ms end
 end
 
--- Registers when the sweep has to look at the job's chunk.
+-- Makes the sweep read the job's chunk at this time, or earlier.
 local function expire_later(number, expires_ms)
   local chunk = sub(number, 1, -3)
   if expires_ms < (expiries[chunk] or math.huge) then expiries[chunk] = expires_ms end
 end
 
--- Only a damaged record names a queue that has no name: it must not end the call, which serves other jobs too.
+-- Only a damaged record names a queue without a name. An error would fail the call for all other jobs too.
 local function ring(of_queue)
   local name = call('HGET', of_queue, 'name')
   if name then call('SPUBLISH', prefix .. 'bell', name) end
 end
 
--- Tells the pump when a verb has work before all that it had: its index is scored by when it has work.
+-- Notifies the pump if at_ms is now the earliest time in the index of a verb. Message: verb, ms until then.
 local function alarm(verb, index, at_ms)
   if at_ms < math.huge and tonumber(call('ZRANGE', prefix .. index, 0, 0, 'WITHSCORES')[2]) == at_ms then
     call('SPUBLISH', prefix .. 'alarm', verb .. ' ' .. max(0, at_ms - now_ms))
   end
 end
 
--- Sends a command with a list of values, in several parts where they are many. Returns the last reply.
+-- Calls a command with a list of values, several times if there are many. Returns the last reply.
 local function send(command, key, values)
   local reply
   for first = 1, #values, VALUES_MAX do
@@ -109,8 +109,8 @@ local function send(command, key, values)
   return reply
 end
 
--- Changes a number of a queue; returns the new one. A damaged one that is no number begins again: an error would end
--- the call after its records were written.
+-- Adds to a numeric field of a queue; returns the sum. A damaged field that is not a number restarts from 0: an error
+-- would end the call after its records were written.
 local function count(of_queue, field, change)
   change = text('%d', change)
   local left = redis.pcall('HINCRBY', of_queue, field, change)
@@ -119,7 +119,7 @@ local function count(of_queue, field, change)
   return tonumber(change)
 end
 
--- Drops stale hints at the head of a list, up to so many. Each is compared with its record: a count may be wrong.
+-- Drops up to `most` stale hints at the head of a list. Each is compared with its record: a count may be wrong.
 local function drop_stale(state, queue, most)
   local list = prefix .. STATES[state] .. ':' .. text('%d', queue)
   local numbers = call('LRANGE', list, 0, most - 1)
@@ -128,7 +128,7 @@ local function drop_stale(state, queue, most)
   if stale > 0 then call('LPOP', list, stale) end
 end
 
--- Changes the counts of a queue; returns how many jobs it counted as ready before, if jobs become ready.
+-- Updates the counts of a queue; returns its count of ready jobs before, if that changes or jobs become ready.
 local function settle_counts(queue, of_queue, changes)
   local STALE_MAX, ready_before = 256, nil
   for state = DELAYED, DEAD do
@@ -136,7 +136,7 @@ local function settle_counts(queue, of_queue, changes)
     if change ~= 0 or state == READY and changes.ready then
       local left = count(of_queue, STATES[state], change)
       if state == READY then ready_before = left - change end
-      -- With no job left in that state the hints in its list are stale, if the count is right.
+      -- If the count is right, no job is left in the state, and all hints in its list are stale.
       if left <= 0 and change < 0 and (state == READY or state == DEAD) then drop_stale(state, queue, STALE_MAX) end
     end
   end
@@ -144,7 +144,7 @@ local function settle_counts(queue, of_queue, changes)
   return ready_before
 end
 
--- Writes what has gathered, rings doorbells, raises alarms.
+-- Writes all collected changes; sends doorbells and alarms.
 local function settle()
   local move_at_ms, load_at_ms, sweep_at_ms = math.huge, math.huge, math.huge
   for chunk, fields in pairs(written) do send('HSET', chunks .. chunk, fields) end
@@ -157,7 +157,8 @@ local function settle()
     local ready, near = changes.ready, changes.near
     if ready then
       local length = send(changes.at_head and 'LPUSH' or 'RPUSH', prefix .. 'ready:' .. queue, ready)
-      -- Consumers may be waiting if nothing was ready. The list may have stale hints, and the count may be wrong.
+      -- Consumers may wait if no job was ready before. Both are checked: the list may hold stale hints, the count may
+      -- be wrong.
       if length == #ready or ready_before <= 0 then ring(of_queue) end
     end
     if changes.untimed then send('ZREM', prefix .. 'near:' .. queue, changes.untimed) end

@@ -1,11 +1,13 @@
 #!lua flags=allow-oom
 -- lane_open: opens a lane in its bucket if it was closed with an earlier epoch.
--- KEYS[1] queues hash, queue name → queue number, or that its lane is closed here
--- ARGV[1] prefix of the bucket's keys
--- ARGV[2] now    ms, unused
+-- KEYS[1] queues hash: namespace/queue → queue number, or "closed <epoch> <queue number>" if its lane is closed here
+-- ARGV[1] prefix of the bucket's keys; unused
+-- ARGV[2] now    ms; unused
 -- ARGV[3] name   namespace/queue
 -- ARGV[4] epoch  of the queue's row in tg:lanes
--- Returns ok → 0 if the lane is open; the epoch that it was closed with if that is not an earlier one
+-- Returns ok → 0 = the lane is open; else the epoch, not earlier than this one, with which it stays closed
+-- Changes: the lane's entry in queues
+-- Errors: those of scripts that write (prelude.lua)
 -- Since layout 1
 
 local name, epoch = ARGV[3], tonumber(ARGV[4])

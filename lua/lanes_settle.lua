@@ -1,14 +1,16 @@
 #!lua flags=allow-oom
--- lanes_settle: takes lanes of a queue out of use that are closed in their buckets.
--- KEYS[1] lanes  hash, namespace/queue → open, used, epoch; field # = the last epoch
+-- lanes_settle: takes lanes of a queue out of use after they were closed in their buckets.
+-- KEYS[1] lanes  hash: namespace/queue → open, used, epoch; field # = the last epoch
 -- ARGV[1] prefix unused
--- ARGV[2] now    ms, unused
+-- ARGV[2] now    ms; unused
 -- ARGV[3] name   namespace/queue
--- ARGV[4] open   as it was when the row was read
--- ARGV[5] used   as it was
--- ARGV[6] epoch  as it was; the lanes were closed with this epoch after that
--- ARGV[7] still  lanes that may still hold jobs, at least open
--- Returns ok → 1 if only these are in use now; 0 if the row is another one than it was, and has not been changed
+-- ARGV[4] open   of the row as the caller read it
+-- ARGV[5] used   of that row
+-- ARGV[6] epoch  of that row; the lanes were closed with it, after the row was read
+-- ARGV[7] still  new value of used, at least open
+-- Returns ok → 1 = done; 0 = the row has changed since it was read, and is unchanged
+-- Changes: used in the row of the queue; deletes the row if one lane is left
+-- Errors: those of scripts that write (prelude.lua)
 -- Since layout 1
 
 local lanes, name, still = KEYS[1], ARGV[3], tonumber(ARGV[7])

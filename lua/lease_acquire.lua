@@ -1,12 +1,14 @@
 #!lua flags=allow-oom
--- lease_acquire: takes the lock of a bucket for one pump, unless a living one has it.
--- KEYS[1] lock   the token of the pump that leads the bucket
--- ARGV[1] prefix of the bucket's keys
--- ARGV[2] now    unused
--- ARGV[3] token  of the pump
--- ARGV[4] living the first instance on the roster; the others follow
--- Returns ok → the pump leads the bucket
--- Returns held → another pump does
+-- lease_acquire: takes the lock of a bucket for a pump, unless another live pump holds it.
+-- KEYS[1] lock   token of the pump that leads the bucket
+-- ARGV[1] prefix of the bucket's keys; unused
+-- ARGV[2] now    ms; unused
+-- ARGV[3] token  of the calling pump
+-- ARGV[4] living the first instance on the roster of the server; the others follow
+-- Returns ok → the caller leads the bucket
+-- Returns held → another live pump leads it; nothing changed
+-- Changes: the lock
+-- Errors: those of scripts that write (prelude.lua)
 -- Since layout 1
 
 local token, first_living = ARGV[3], 4

@@ -1,11 +1,13 @@
 #!lua flags=allow-oom
--- lease_release: hands the lock of a bucket back, if this pump still holds it.
--- KEYS[1] lock   the token of the pump that leads the bucket
--- ARGV[1] prefix of the bucket's keys
--- ARGV[2] now    unused
--- ARGV[3] token  of the pump
--- Returns ok → the bucket is free
--- Returns lost → another pump, or nobody, held it; nothing changed
+-- lease_release: frees the lock of a bucket if the caller holds it.
+-- KEYS[1] lock   token of the pump that leads the bucket
+-- ARGV[1] prefix of the bucket's keys; unused
+-- ARGV[2] now    ms; unused
+-- ARGV[3] token  of the calling pump
+-- Returns ok → the lock is free
+-- Returns lost → the lock was free, or another pump holds it; nothing changed
+-- Changes: deletes the lock
+-- Errors: those of scripts that write (prelude.lua)
 -- Since layout 1
 
 local token = ARGV[3]

@@ -1,24 +1,26 @@
 #!lua flags=allow-oom
--- limits_take: takes a unit of what a token may do in a window of time.
--- KEYS[1] units       hash of the running window: since (µs), taken, calls (ids of the last calls that took a unit)
+-- limits_take: takes a unit of a token's rate limit from the current window.
+-- KEYS[1] units       hash of the current window: since (µs), taken, calls (ids of the last calls that took a unit)
 -- ARGV[1] prefix      unused
--- ARGV[2] now         ms, '' = Redis's clock
--- ARGV[3] units_max   in a window
--- ARGV[4] interval_ms length of a window; it begins with the first unit that is taken
--- ARGV[5] latest      when the caller stops waiting for the reply, in ms, '' = unknown
+-- ARGV[2] now         ms; '' = Redis's clock
+-- ARGV[3] units_max   units of a window
+-- ARGV[4] interval_ms length of a window; a window begins with the first unit that is taken
+-- ARGV[5] latest      when the caller stops waiting for the reply, in ms; '' = unknown
 -- ARGV[6] id          of this call
--- ARGV[7] lost        id of a call whose reply was lost: the unit that it took is given back; further ids follow
--- Returns ok → now_ms, since, which names the window
+-- ARGV[7] lost        id of an earlier call without a reply: the unit that it took is given back; further ids follow
+-- Returns ok → now_ms, since, which identifies the window
 -- Returns over → now_ms; all units of the window are taken
--- Returns late → now_ms; the caller no longer waits, or the clock was set: nothing changed
+-- Returns late → now_ms; nothing changed: the caller no longer waits, or the clock was set forward
+-- Changes: the window; over: only what lost calls give back
+-- Errors: those of scripts that write (prelude.lua)
 -- Since layout 1
 
--- Ids have 12 digits and a space behind them. The last 32 are kept.
+-- An id has 12 digits and is followed by a space. The last 32 ids are kept.
 local CALLS_BYTES = 32 * 13
 
 local units_max, interval_ms, first_lost = tonumber(ARGV[3]), tonumber(ARGV[4]), 7
 
--- A server that was paused executes calls whose callers have left.
+-- A server that was paused executes calls that their callers have given up.
 if ARGV[5] ~= '' and now_ms > tonumber(ARGV[5]) then return { 'late', now_ms } end
 
 local window = redis.call('HMGET', KEYS[1], 'since', 'taken', 'calls')
@@ -35,6 +37,6 @@ if taken >= units_max then
 end
 calls = string.sub(calls .. ARGV[6] .. ' ', -CALLS_BYTES)
 redis.call('HSET', KEYS[1], 'since', string.format('%.0f', since), 'taken', taken + 1, 'calls', calls)
--- The time to live only tidies up: a window ends by the clock above.
+-- Expiry only frees memory: a window ends by the comparison above.
 if ended then redis.call('PEXPIRE', KEYS[1], interval_ms) end
 return { 'ok', now_ms, since }

@@ -1,15 +1,18 @@
 #!lua flags=allow-oom
--- load_slot: moves far hints whose slots begin soon into near, a bounded number per call.
--- KEYS[1] lock   the pump's token
+-- load_slot: moves far hints of slots that begin soon to near, a bounded number per call.
+-- KEYS[1] lock   token of the pump that leads the bucket
 -- ARGV[1] prefix of the bucket's keys
--- ARGV[2] now    ms, '' = Redis's clock
--- ARGV[3] token  of the pump
--- ARGV[4] limit  hints that one call may look at
--- Returns ok → jobs whose hints were loaded, 1 if more are waiting else 0, ms until the next slot has to be loaded or -1
+-- ARGV[2] now    ms; '' = Redis's clock
+-- ARGV[3] token  of the calling pump
+-- ARGV[4] limit  most hints that one call takes
+-- Returns ok → number of jobs whose hints were loaded, 1 if more hints are to be loaded (call again) else 0, ms until
+--   the next slot is to be loaded or -1
 -- Returns lost → the caller does not lead the bucket; nothing changed
+-- Changes: moves hints; drops hints whose job is gone, or neither delayed nor leased; sends alarms
+-- Errors: those of scripts that write (prelude.lua)
 -- Since layout 1
--- Invariant: whoever sets a timer in a slot that may be loaded goes to near; a hint that is loaded later
--- than it should be only makes its job late by that much.
+-- Invariant: a timer in a slot that may have been loaded is always set in near. A hint that is loaded late makes its
+--   job late, and has no other effect.
 
 local token, limit = ARGV[3], tonumber(ARGV[4])
 
@@ -22,7 +25,7 @@ end
 
 local loaded, has_hint = 0, {}
 
--- A job whose timer was set several times has several far hints. It gets one of them again.
+-- A job whose timer was set several times has several far hints. It gets one hint.
 local function load(numbers)
   read_ahead(numbers)
   for i = 1, #numbers do

@@ -1,21 +1,23 @@
 #!lua flags=allow-oom
--- move_due: makes due jobs ready, or dead when their tries are used up, a bounded number per call.
--- KEYS[1] lock   the pump's token
+-- move_due: makes due jobs ready, or dead if they have no try left, a bounded number per call.
+-- KEYS[1] lock   token of the pump that leads the bucket
 -- ARGV[1] prefix of the bucket's keys
--- ARGV[2] now    ms, '' = Redis's clock
--- ARGV[3] token  of the pump
--- ARGV[4] limit  hints that one call may look at
--- Returns ok → 1 if more are due else 0, µs until the next due time or -1, jobs buried, jobs
---   expired, stale hints dropped, then the lateness in ms of each job made ready
+-- ARGV[2] now    ms; '' = Redis's clock
+-- ARGV[3] token  of the calling pump
+-- ARGV[4] limit  most hints that one call takes
+-- Returns ok → 1 if more are due (call again) else 0, µs until the next due time or -1, number of jobs that died, of
+--   jobs that expired, of stale hints dropped, then the lateness in ms of each job made ready
 -- Returns lost → the caller does not lead the bucket; nothing changed
+-- Changes: state of jobs; deletes expired jobs; drops stale hints; sends doorbells and alarms
+-- Errors: those of scripts that write (prelude.lua)
 -- Since layout 1
--- Invariant: a hint moves a job only if the record agrees, so no job moves twice whoever calls.
+-- Invariant: a hint moves a job only if its record agrees, so no job moves twice, even if two pumps call.
 
 local token, limit = ARGV[3], tonumber(ARGV[4])
 
 if call('GET', KEYS[1]) ~= token then return { 'lost' } end
 
--- Queues that one call serves: fewer, and many small queues take many calls; more, and each has a small share.
+-- Queues that one call serves. With fewer, many small queues need many calls; with more, each has a small share.
 local QUEUES = 16
 local index = prefix .. 'due'
 local reply, buried, expirations, stale = { 'ok', 0, -1, 0, 0, 0 }, 0, 0, 0
@@ -32,7 +34,7 @@ local function move(job)
   rewrite(job)
 end
 
--- Turns are scores below 0. No clock is part of them, so an order holds when the clock is set.
+-- A queue with a backlog has a turn: a score below 0 in the index. Turns do not depend on the clock, which may be set.
 local last_turn
 local function next_turn()
   last_turn = last_turn or call('ZRANGE', index, '(0', '-inf', 'BYSCORE', 'REV', 'LIMIT', 0, 1, 'WITHSCORES')[2] or -2^50
@@ -40,7 +42,7 @@ local function next_turn()
   return text('%d', last_turn)
 end
 
--- The queues to serve. Those that wait for a turn and those that have become due leave half of the places to each other.
+-- The queues to serve: half with a turn, half newly due; each half may use places that the other does not need.
 local function queues_due(places)
   local due = call('ZRANGE', index, '-inf', now_ms, 'BYSCORE', 'LIMIT', 0, places)
   if #due < places then return due end
@@ -50,7 +52,7 @@ local function queues_due(places)
   return due
 end
 
--- Looks at up to so many hints of a queue; answers at how many, and whether more are due.
+-- Takes up to `share` hints of a queue; returns how many, and whether more are due.
 local function serve(queue, share)
   local near = prefix .. 'near:' .. queue
   local numbers = call('ZRANGE', near, '-inf', now_ms, 'BYSCORE', 'LIMIT', 0, share)
@@ -75,14 +77,14 @@ local function serve(queue, share)
   return #numbers, has_more
 end
 
--- Each queue has an equal share; what one does not need is there for another round.
+-- Each queue has an equal share of the limit; what is left is shared in another round.
 local again
 repeat
   local due = queues_due(min(QUEUES, limit))
   again = #due == QUEUES
   for i = 1, #due do
     local looked_at, has_more = serve(due[i], math.ceil(limit / (#due - i + 1)))
-    -- An entry of the index that is too early counts too, so that a call is bounded.
+    -- An index entry that is too early counts as one hint, so that the call is bounded.
     limit = limit - max(1, looked_at)
     again = again or has_more
   end

@@ -1,17 +1,19 @@
 #!lua flags=allow-oom
--- peek: shows a job without taking it.
--- KEYS[1] queues hash, queue name → queue number
+-- peek: returns a job without leasing it.
+-- KEYS[1] queues hash: namespace/queue → queue number
 -- ARGV[1] prefix of the bucket's keys
--- ARGV[2] now    ms, '' = Redis's clock
+-- ARGV[2] now    ms; '' = Redis's clock
 -- ARGV[3] name   namespace/queue
--- ARGV[4] which  ready or dead = the queue's oldest job in that state, job = the one with this number
--- ARGV[5] number of the job; otherwise the stale hints that one call may drop before it stops
--- ARGV[6] nonce  of the job; otherwise ''
--- ARGV[7] created of the job, in ms; otherwise ''
--- ARGV[8] carry  bytes up to which a payload outside of its record comes along; a record without is its header
+-- ARGV[4] which  ready or dead = the oldest job of the queue in that state; job = the one with this number
+-- ARGV[5] number of the job; with ready and dead: most hints that one call drops from the list
+-- ARGV[6] nonce  of the job; with ready and dead: ''
+-- ARGV[7] created of the job, in ms; with ready and dead: ''
+-- ARGV[8] carry  largest body, in bytes, that is returned with its header; of a larger one only the header is returned
 -- Returns ok → now_ms, number and record of the job
 -- Returns none → there is no such job
--- Returns again → stale hints were dropped and more remain: call again
+-- Returns again → the limit of dropped hints was reached: call again
+-- Changes: with job nothing; otherwise drops stale hints and deletes expired jobs at the head of the list
+-- Errors: those of scripts that write (prelude.lua)
 -- Since layout 1
 
 local name, which, number, nonce, created_ms = ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7]

@@ -1,13 +1,16 @@
 #!lua flags=no-writes,allow-oom
--- permissions: tells which commands the user lacks a right for.
+-- permissions: lists the commands that the user has no right to run.
+-- KEYS: none
 -- ARGV[1] prefix         unused
--- ARGV[2] now            ms, unused
+-- ARGV[2] now            ms; unused
 -- ARGV[3] queues         any key of a bucket
 -- ARGV[4] lanes          a key outside of all buckets
 -- ARGV[5] bell           a channel of a bucket
 -- ARGV[6] alarm          another one
 -- ARGV[7] kind           'cluster' for a node of a cluster, else ''
--- Returns ok → the commands that are forbidden, with these keys or channels
+-- Returns ok → an array of the commands that the user may not run with these keys or channels
+-- Changes: nothing
+-- Errors: those of every script (prelude.lua)
 -- Since layout 1
 
 local forbidden, told = {}, {}

@@ -1,24 +1,25 @@
 #!lua
--- publish: numbers new jobs, writes their records and makes each ready or sets its timer.
--- KEYS[1] queues   hash, queue name → queue number, or that its lane is closed here
+-- publish: stores new jobs, each ready at once or delayed.
+-- KEYS[1] queues   hash: namespace/queue → queue number, or "closed <epoch> <queue number>" if its lane is closed here
 -- ARGV[1] prefix   of the bucket's keys
--- ARGV[2] now      ms, '' = Redis's clock
+-- ARGV[2] now      ms; '' = Redis's clock
 -- ARGV[3] name     namespace/queue
--- ARGV[4] replaced number of a job of this queue to delete in the same step, '' = none
--- ARGV[5] nonce    of the replaced job
--- ARGV[6] created  of the replaced job, in ms
--- ARGV[7] upload   name of the payloads that were uploaded before, '' = none were
--- ARGV[8] header   of the first job, with its delay as due time and its time to live as expiry
--- ARGV[9] payload  of the first job, '' = uploaded; header and payload of the others follow
--- Returns ok → now_ms, then the number of the first job and how many follow it without a gap, itself counted;
---   the same for the jobs behind each gap
+-- ARGV[4] replaced number of a job of this queue to delete in the same call; '' = none
+-- ARGV[5] nonce    of the replaced job; '' = none
+-- ARGV[6] created  of the replaced job, in ms; '' = none
+-- ARGV[7] upload   name under which payloads were uploaded before the call; '' = none
+-- ARGV[8] header   of the first job; its due time is the delay, its expiry the time to live (0 = none), both in ms
+-- ARGV[9] payload  of the first job; '' = uploaded. Header and payload of each further job follow
+-- Returns ok → now_ms, then the first number and the length of each run of consecutive job numbers
 -- Returns closed → the lane is closed; nothing changed
--- Returns missing → an uploaded payload is not there (any more); nothing changed
+-- Returns missing → an uploaded payload does not exist, or has expired; nothing changed
+-- Changes: adds the jobs, and the queue if it is new; deletes the replaced job; sends doorbell and alarm
+-- Errors: those of scripts that write (prelude.lua), among them OOM at maxmemory
 -- Since layout 1
 
 local name, replaced, replaced_nonce, replaced_ms, upload, first_job = ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7], 8
 
--- Where the payload of a job waits, by the place of its header among the arguments: they are numbered from 0.
+-- The key of an uploaded payload, by the index of the job's header in ARGV. Payloads are numbered from 0.
 local function uploaded(i)
   return prefix .. 'upload:' .. upload .. ':' .. text('%d', (i - first_job) / 2)
 end
@@ -37,14 +38,14 @@ if not queue then
 end
 
 if replaced ~= '' then
-  local job = find(queue, replaced, replaced_nonce, replaced_ms)
+  local job = stored(queue, replaced, replaced_nonce, replaced_ms)
   if job then delete(job) end
 end
 
--- Timers with the same due time come in the order of their numbers' text. Numbers begin at seven digits, so
--- that is the order of publishing for the first nine million numbers, and after them except at a change of length.
+-- Redis orders timers with the same due time by the text of their numbers. Numbers begin with seven digits, so this is
+-- the order of publishing for nine million jobs, and later except where the number of digits changes.
 local BEFORE_FIRST = 1000000
--- A chunk takes 100 jobs, or as many of one size as fit into 8 KiB with what a hash needs beside the records.
+-- A chunk holds 100 jobs, or as many of one size as fit into 8 KiB together with the overhead of the hash.
 local CHUNK, CHUNK_BYTES, FIELD_BYTES = 100, 8160, 6
 
 local count_all = (#ARGV - first_job + 1) / 2

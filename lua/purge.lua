@@ -1,12 +1,14 @@
 #!lua flags=allow-oom
--- purge: deletes the oldest ready or dead jobs of a queue; a queue that is seen to have no job left is forgotten.
--- KEYS[1] queues hash, queue name → queue number
+-- purge: deletes the oldest ready or dead jobs of a queue; with ready, it also forgets a queue that has no job left.
+-- KEYS[1] queues hash: namespace/queue → queue number
 -- ARGV[1] prefix of the bucket's keys
--- ARGV[2] now    ms, '' = Redis's clock
+-- ARGV[2] now    ms; '' = Redis's clock
 -- ARGV[3] name   namespace/queue
 -- ARGV[4] which  ready or dead
--- ARGV[5] limit  jobs that one call may look at
--- Returns ok → jobs deleted, 1 if more may follow else 0
+-- ARGV[5] limit  most hints that one call takes from the list
+-- Returns ok → number of jobs deleted, 1 if the list is not empty (call again) else 0
+-- Changes: deletes jobs; deletes the queue's number, name and counts if the queue is forgotten
+-- Errors: those of scripts that write (prelude.lua)
 -- Since layout 1
 
 local name, state, limit = ARGV[3], ARGV[4] == 'ready' and READY or DEAD, tonumber(ARGV[5])
@@ -26,8 +28,8 @@ for _, number in ipairs(numbers) do
 end
 settle()
 
--- Whether no record can name the queue. Counts may be wrong, so hints decide: each job has one. Far hints are those of
--- all queues; where they are too many to look at, the answer is no.
+-- Whether no record names the queue. Counts may be wrong, so hints decide: each job has one. Far hints are shared by
+-- all queues of the bucket; if there are too many to read, the result is false.
 local function is_empty()
   for _, jobs in ipairs(call('HMGET', prefix .. 'q:' .. queue, unpack(STATES))) do
     if (tonumber(jobs) or 0) ~= 0 then return false end
@@ -38,7 +40,7 @@ local function is_empty()
   return not holds_far and seen_all
 end
 
--- Published to again, it gets a new number.
+-- The next publish to the queue gives it a new number.
 if state == READY and is_empty() then
   call('HDEL', KEYS[1], name)
   call('DEL', prefix .. 'q:' .. queue)

@@ -1,21 +1,23 @@
 #!lua flags=allow-oom
--- reserve: takes the oldest live jobs of a queue under leases, in one step.
--- KEYS[1] queues hash, queue name → queue number
+-- reserve: leases the oldest live jobs of a queue to the consumers that claim them.
+-- KEYS[1] queues hash: namespace/queue → queue number
 -- ARGV[1] prefix of the bucket's keys
--- ARGV[2] now    ms, '' = Redis's clock
+-- ARGV[2] now    ms; '' = Redis's clock
 -- ARGV[3] name   namespace/queue
--- ARGV[4] limit  hints that one call may take from the list before it stops
--- ARGV[5] carry  bytes up to which a payload outside of its record comes along; a record without is its header
--- ARGV[6] latest when the caller stops waiting for the reply, in ms, '' = unknown
--- ARGV[7] count  jobs of the first claim
--- ARGV[8] ttr_ms lease of the first claim; count and lease of further claims follow
--- Returns ok → now_ms, 1 if live jobs may follow (call again) else 0, then number and record of each job
--- Returns late → now_ms; the caller no longer waits, or the clock was set: nothing changed
+-- ARGV[4] limit  most hints that one call takes from the ready list
+-- ARGV[5] carry  largest body, in bytes, that is returned with its header; of a larger one only the header is returned
+-- ARGV[6] latest when the caller stops waiting for the reply, in ms; '' = unknown
+-- ARGV[7] count  most jobs of the first claim
+-- ARGV[8] ttr_ms lease of the first claim. Count and lease of each further claim follow
+-- Returns ok → now_ms, 1 if the limit was reached (more may be ready: call again) else 0, number and record of each job
+-- Returns late → now_ms; nothing changed: the caller no longer waits, or the clock was set forward
+-- Changes: leases jobs (one try less, attempt + 1, a timer at the end of the lease); deletes expired jobs that it meets
+-- Errors: those of scripts that write (prelude.lua)
 -- Since layout 1
 
 local name, limit, carry, first_claim = ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5]), 7
 
--- A server that was paused executes calls whose callers have left. A lease for one of them would use up a try.
+-- A server that was paused executes calls that their callers have given up. A lease for one of them would cost a try.
 if ARGV[6] ~= '' and now_ms > tonumber(ARGV[6]) then return { 'late', now_ms } end
 
 local queue = tonumber(call('HGET', KEYS[1], name))
@@ -27,7 +29,7 @@ for claim = first_claim, #ARGV, 2 do wanted = wanted + ARGV[claim] end
 
 local live, list = {}, prefix .. 'ready:' .. queue
 
--- Takes so many hints; answers whether the list may have more.
+-- Takes this many hints from the list; returns whether the list may hold more.
 local function take(hints)
   local numbers = call('LPOP', list, hints)
   if not numbers then return false end
@@ -37,7 +39,7 @@ local function take(hints)
     if job and expired(job) then
       delete(job)
     elseif job then
-      -- Claimed; the same hint once more is stale.
+      -- A second hint of the same job is stale from now on.
       job.state = LEASED
       live[#live + 1] = job
     end

@@ -1,12 +1,14 @@
 #!lua flags=allow-oom
--- respawn: gives the oldest dead jobs of a queue one more try, at the tail of the ready list.
--- KEYS[1] queues hash, queue name → queue number
+-- respawn: makes the oldest dead jobs of a queue ready again, with one try each, at the tail of the ready list.
+-- KEYS[1] queues hash: namespace/queue → queue number
 -- ARGV[1] prefix of the bucket's keys
--- ARGV[2] now    ms, '' = Redis's clock
+-- ARGV[2] now    ms; '' = Redis's clock
 -- ARGV[3] name   namespace/queue
--- ARGV[4] limit  dead jobs that one call may look at
--- ARGV[5] ttl_ms new time to live, 0 = never expires
--- Returns ok → jobs respawned, 1 if more dead jobs may follow else 0
+-- ARGV[4] limit  most hints that one call takes from the dead list
+-- ARGV[5] ttl_ms new time to live; 0 = never expires
+-- Returns ok → number of jobs respawned, 1 if the dead list is not empty (call again) else 0
+-- Changes: state, tries, expiry of the jobs; sends the doorbell
+-- Errors: those of scripts that write (prelude.lua)
 -- Since layout 1
 
 local name, limit, ttl_ms = ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5])

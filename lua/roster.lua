@@ -1,13 +1,16 @@
 #!lua flags=allow-oom
--- roster: keeps a pump on the list of live instances of a server and lists them.
--- KEYS[1] roster   sorted set, instance → end of its membership in ms; '' → when the roster was last called.
---                  Expires with the last membership
+-- roster: adds a pump to the live instances of a server, or prolongs or ends its membership, and lists the instances.
+-- KEYS[1] roster   sorted set: instance → end of its membership in ms; '' → when the roster was last written.
+--                  It expires with the last membership
 -- ARGV[1] prefix   unused
--- ARGV[2] now      ms, '' = Redis's clock
--- ARGV[3] instance name of the pump
--- ARGV[4] ttl_ms   membership from now on; 0 = leave
--- ARGV[5] channel  gets a message when a pump joins or leaves
--- Returns ok → 1 if the pump was not on it else 0, ms until the next membership ends, the live instances by name
+-- ARGV[2] now      ms; '' = Redis's clock
+-- ARGV[3] instance name of the calling pump
+-- ARGV[4] ttl_ms   length of the membership from now; 0 = leave
+-- ARGV[5] channel  gets the message "roster" when a pump joins, leaves or expires
+-- Returns ok → 1 if the pump joined else 0, ms until the next membership ends (0 = the roster is empty), the live
+--   instances in the order of their names
+-- Changes: the roster; removes members whose membership has expired
+-- Errors: those of scripts that write (prelude.lua)
 -- Since layout 1
 
 local instance, ttl_ms, channel = ARGV[3], tonumber(ARGV[4]), ARGV[5]
@@ -19,7 +22,7 @@ for i = 1, #stored, 2 do
   if stored[i] == CLOCK then clock_ms = tonumber(stored[i + 1]) end
   if stored[i] == instance then own_end_ms = tonumber(stored[i + 1]) end
 end
--- A clock that was set back would keep a dead pump on the roster for as much longer: ends move back with it.
+-- If the clock was set back, a dead pump would stay on the roster longer by that. So all ends move back too.
 local back_ms = max(clock_ms - now_ms, 0)
 local is_new = ttl_ms > 0 and own_end_ms - back_ms <= now_ms
 
@@ -39,7 +42,7 @@ for i = 1, #stored, 2 do
 end
 table.sort(living)
 
--- The key exists until the last command: on a cluster one that is missing may be redirected while its slot moves.
+-- The key exists until the last command: on a cluster, a call on a missing key is redirected while its slot moves.
 if #living > 0 then
   call('ZADD', KEYS[1], unpack(scores))
   if #gone > 0 then call('ZREM', KEYS[1], unpack(gone)) end

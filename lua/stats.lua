@@ -1,10 +1,12 @@
 #!lua flags=no-writes
--- stats: how many jobs a queue counts, by state.
--- KEYS[1] queues hash, queue name → queue number
+-- stats: returns the number of jobs of a queue by state.
+-- KEYS[1] queues hash: namespace/queue → queue number
 -- ARGV[1] prefix of the bucket's keys
--- ARGV[2] now    ms, '' = Redis's clock
+-- ARGV[2] now    ms; '' = Redis's clock
 -- ARGV[3] name   namespace/queue
--- Returns ok → delayed, ready, leased, dead
+-- Returns ok → delayed, ready, leased, dead; all 0 if there is no such queue
+-- Changes: nothing
+-- Errors: those of every script (prelude.lua)
 -- Since layout 1
 
 local name = ARGV[3]
@@ -13,7 +15,7 @@ local queue = tonumber(call('HGET', KEYS[1], name))
 if not queue then return { 'ok', 0, 0, 0, 0 } end
 local reply = { 'ok' }
 for i, jobs in ipairs(call('HMGET', prefix .. 'q:' .. queue, unpack(STATES))) do
-  -- A damaged count may be no number.
+  -- A damaged count may not be a number.
   reply[i + 1] = tonumber(jobs) or 0
 end
 return reply

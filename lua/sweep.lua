@@ -1,13 +1,15 @@
 #!lua flags=allow-oom
 -- sweep: deletes expired jobs, a bounded number of chunks per call.
--- KEYS[1] lock   the pump's token
+-- KEYS[1] lock   token of the pump that leads the bucket
 -- ARGV[1] prefix of the bucket's keys
--- ARGV[2] now    ms, '' = Redis's clock
--- ARGV[3] token  of the pump
--- ARGV[4] limit  chunks that one call may look at
--- ARGV[5] pause_ms least time between two looks at one chunk
--- Returns ok → jobs deleted, 1 if more chunks are waiting else 0, ms until the next look or -1
+-- ARGV[2] now    ms; '' = Redis's clock
+-- ARGV[3] token  of the calling pump
+-- ARGV[4] limit  most chunks that one call reads
+-- ARGV[5] pause_ms least time between two reads of a chunk
+-- Returns ok → number of jobs deleted, 1 if more chunks are due (call again) else 0, ms until the next is due or -1
 -- Returns lost → the caller does not lead the bucket; nothing changed
+-- Changes: deletes expired jobs; drops their hints at the head of ready lists; sets when each chunk is read next
+-- Errors: those of scripts that write (prelude.lua)
 -- Since layout 1
 
 local token, limit, pause_ms = ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5])
@@ -39,7 +41,7 @@ end
 for _, chunk in ipairs(call('ZRANGE', expiry, '-inf', now_ms, 'BYSCORE', 'LIMIT', 0, limit)) do
   sweep_chunk(chunk)
 end
--- Without consumers no other call would drop these hints.
+-- In a queue without consumers no other call would drop these hints.
 for queue, hints in pairs(swept_ready) do drop_stale(READY, queue, hints) end
 settle()
 

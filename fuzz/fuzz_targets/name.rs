@@ -1,8 +1,8 @@
-//! Any text as names of namespaces and queues. See `checks.rs`.
+//! Parses any text as a name of a namespace or a queue. See `checks.rs`.
 #![no_main]
 
 #[path = "../checks.rs"]
-#[allow(dead_code, reason = "each target makes one of the checks")]
+#[allow(dead_code, reason = "each target runs one of the checks")]
 mod checks;
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| checks::name(bytes));

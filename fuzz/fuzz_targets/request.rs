@@ -1,4 +1,5 @@
-//! Any bytes as a request of the lmstfy wire. What must hold is in `crates/api/src/lmstfy/fuzz.rs`.
+//! Parses any bytes as a request of the lmstfy wire. The properties are in
+//! `crates/api/src/lmstfy/fuzz.rs`.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| tidegate_api::fuzz::request(bytes));

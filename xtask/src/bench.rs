@@ -1,4 +1,4 @@
-//! `cargo xtask bench`: the load generator against everything on this machine.
+//! `cargo xtask bench`: runs the load generator against a deployment on this machine.
 
 mod durability;
 mod scenarios;
@@ -12,76 +12,90 @@ use std::time::SystemTime;
 use serde_json::{Value, json};
 use tidegate_local_redis::{RedisServer, ServerBinary, free_port};
 
-use crate::dev::session::Session;
-use crate::dev::signals::Signals;
-use crate::dev::start::{self, API, PUMP, Programs};
-use crate::dev::{self, Ending, cluster, leftovers};
+use crate::dev::session::DevSession;
+use crate::dev::signals::StopRequests;
+use crate::dev::start::{self, API, DaemonPrograms, PUMP};
+use crate::dev::{self, CommandError, cluster, state_folder};
 use crate::workspace::Workspace;
-use durability::Durability;
-use scenarios::{SCENARIOS, Scenario};
+use durability::BenchDurability;
+use scenarios::{BenchScenario, SCENARIOS};
 
 const LOADGEN: &str = "tidegate-loadgen";
 const PUMPS: u8 = 2;
 
 /// The flags of `bench`.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Options {
-    /// What to measure; everything if none is named.
+pub(crate) struct BenchOptions {
+    /// Scenarios to measure [default: all].
     #[arg(value_name = "SCENARIO", value_parser = scenarios::names())]
     scenarios: Vec<String>,
-    /// Small numbers: some seconds for each scenario. For trying it out; such figures mean little.
+    /// Run each scenario for a few seconds with small numbers. To try the command; the figures are
+    /// not meaningful.
     #[arg(long)]
     quick: bool,
     #[command(flatten)]
-    durability: Durability,
-    /// Draw the curves into docs/benchmarks.
+    durability: BenchDurability,
+    /// Draw the curves as SVG files into docs/benchmarks.
     #[arg(long)]
     plots: bool,
-    /// Further flags for the scenario, as `tidegate-loadgen SCENARIO --help` lists them.
+    /// Flags for the scenario, after `--`; see `tidegate-loadgen SCENARIO --help`.
     #[arg(last = true, value_name = "FLAGS")]
     further: Vec<String>,
 }
 
-pub(crate) fn run(workspace: &Workspace, options: &Options) -> ExitCode {
-    let measured = Signals::catch()
-        .map_err(|error| Ending::Failed(format!("signals cannot be caught: {error}")))
+pub(crate) fn run(workspace: &Workspace, options: &BenchOptions) -> ExitCode {
+    let measured = StopRequests::install()
+        .map_err(|error| {
+            CommandError::Failed(format!("failed to install signal handlers: {error}"))
+        })
         .and_then(|signals| measure(workspace, options, &signals));
     match measured {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
-        Err(Ending::Asked) => ExitCode::FAILURE,
-        Err(Ending::Failed(reason)) => {
+        Err(CommandError::Interrupted) => ExitCode::FAILURE,
+        Err(CommandError::Failed(reason)) => {
             eprintln!("\nerror: {reason}");
             ExitCode::FAILURE
         }
     }
 }
 
-/// Whether all figures count.
-fn measure(workspace: &Workspace, options: &Options, signals: &Signals) -> Result<bool, Ending> {
+/// Returns whether all figures are valid.
+fn measure(
+    workspace: &Workspace,
+    options: &BenchOptions,
+    signals: &StopRequests,
+) -> Result<bool, CommandError> {
     let folder = workspace.target().join("bench");
-    let _lock = leftovers::lock(&folder)?;
-    leftovers::check(&folder)?;
-    let binary = options.durability.obtain()?;
+    let _lock = state_folder::lock(&folder)?;
+    state_folder::check_no_daemons(&folder)?;
+    let binary = options.durability.obtain_server()?;
     start::build(workspace, &[API, PUMP, LOADGEN], true, signals)?;
-    let is_wanted = |scenario: &&Scenario| {
+    let is_wanted = |scenario: &&BenchScenario| {
         options.scenarios.is_empty() || options.scenarios.iter().any(|name| name == scenario.name)
     };
     let (mut reports, mut files) = (Vec::new(), Vec::new());
     for scenario in SCENARIOS.iter().filter(is_wanted) {
         let file = folder.join(format!("{}.json", scenario.name));
-        let stack = Stack::start(workspace, options, &binary, &folder, Redis::One, signals)?;
+        let stack = BenchStack::start(
+            workspace,
+            options,
+            &binary,
+            &folder,
+            BenchRedis::One,
+            signals,
+        )?;
         let versus = match scenario.versus_cluster {
             true => {
                 let folder = folder.join("cluster");
                 fs::create_dir_all(&folder)
                     .map_err(|error| format!("{}: {error}", folder.display()))?;
-                let stack = Stack::start(
+                let stack = BenchStack::start(
                     workspace,
                     options,
                     &binary,
                     &folder,
-                    Redis::Cluster,
+                    BenchRedis::Cluster,
                     signals,
                 );
                 Some(stack?)
@@ -96,7 +110,7 @@ fn measure(workspace: &Workspace, options: &Options, signals: &Signals) -> Resul
     }
     print!("{}", table::table(&reports));
     let written = write(&folder, &binary, &reports)?;
-    println!("\nall reports: {}", workspace.shown(&written));
+    println!("\nall reports: {}", workspace.display(&written));
     if options.plots {
         plot(workspace, &files, signals)?;
     }
@@ -104,46 +118,46 @@ fn measure(workspace: &Workspace, options: &Options, signals: &Signals) -> Resul
     Ok(reports.iter().all(counts))
 }
 
-/// What a stack stands on.
+/// The Redis of a stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Redis {
+enum BenchRedis {
     One,
     /// Three primaries.
     Cluster,
 }
 
-/// A Redis, its replicas if publishes wait for any, one API, two pumps. Dropping it ends them.
-struct Stack {
-    session: Session,
+/// A Redis, its replicas if publishes wait for any, one API, two pumps. Dropping it stops them.
+struct BenchStack {
+    session: DevSession,
     options: dev::Options,
-    /// What the load generator is told; a cluster is not asked for its memory.
+    /// The Redis URL for the load generator; `None` for a cluster, whose memory is not measured.
     redis_url: Option<String>,
-    programs: Programs,
+    programs: DaemonPrograms,
     replicas: Vec<RedisServer>,
 }
 
-impl Stack {
+impl BenchStack {
     fn start(
         workspace: &Workspace,
-        wanted: &Options,
+        wanted: &BenchOptions,
         binary: &ServerBinary,
         folder: &Path,
-        redis: Redis,
-        signals: &Signals,
-    ) -> Result<Self, Ending> {
-        let port = || free_port().ok_or_else(|| "there is no free port".to_owned());
+        redis: BenchRedis,
+        signals: &StopRequests,
+    ) -> Result<Self, CommandError> {
+        let port = || free_port().ok_or_else(|| "no free port".to_owned());
         let options = dev::Options {
             port: port()?,
             admin_port: port()?,
             redis: None,
-            cluster: redis == Redis::Cluster,
+            cluster: redis == BenchRedis::Cluster,
             pumps: PUMPS,
             release: true,
         };
         let mut stack = Self {
-            programs: Programs::of(workspace, &options, folder),
+            programs: DaemonPrograms::new(workspace, &options, folder),
             redis_url: None,
-            session: Session::default(),
+            session: DevSession::default(),
             options,
             replicas: Vec::new(),
         };
@@ -155,7 +169,7 @@ impl Stack {
             replicas,
         } = &mut stack;
         let (arguments, of_api) = match redis {
-            Redis::One => {
+            BenchRedis::One => {
                 let redis = wanted.durability.server(binary)?;
                 *replicas = wanted.durability.replicas(binary, &redis, signals)?;
                 let url = redis_url.insert(redis.url()).clone();
@@ -163,7 +177,7 @@ impl Stack {
                 let arguments = vec!["--redis".to_owned(), url];
                 (arguments, wanted.durability.flags_of_api(folder)?.to_vec())
             }
-            Redis::Cluster => {
+            BenchRedis::Cluster => {
                 let cluster = session.cluster.insert(cluster::start(binary.clone(), 0)?);
                 (cluster::arguments(cluster, folder)?, Vec::new())
             }
@@ -177,16 +191,16 @@ impl Stack {
     fn measure(
         &self,
         versus: Option<&Self>,
-        scenario: &Scenario,
-        options: &Options,
+        scenario: &BenchScenario,
+        options: &BenchOptions,
         file: &Path,
-        signals: &Signals,
-    ) -> Result<(), Ending> {
+        signals: &StopRequests,
+    ) -> Result<(), CommandError> {
         let _ = fs::remove_file(file);
         let mut command = Command::new(self.programs.path(LOADGEN));
-        command.args(self.named(["--target", "--admin", "--redis", "--pid"]));
+        command.args(self.address_flags(["--target", "--admin", "--redis", "--pid"]));
         if let Some(versus) = versus {
-            command.args(versus.named(["--vs", "--vs-admin", "--vs-redis", "--vs-pid"]));
+            command.args(versus.address_flags(["--vs", "--vs-admin", "--vs-redis", "--vs-pid"]));
         }
         command
             .arg("--json")
@@ -197,17 +211,22 @@ impl Stack {
             .stdout(Stdio::null());
         let child = command
             .spawn()
-            .map_err(|error| format!("{LOADGEN} cannot run: {error}"))?;
+            .map_err(|error| format!("failed to run {LOADGEN}: {error}"))?;
         start::wait_for(child, signals)?;
-        // What it found out counts more than its exit code; without a report it has said why.
+        // A report has its problems, so the exit status does not matter. Without one the load
+        // generator has printed
+        // // an error.
         match file.is_file() {
             true => Ok(()),
-            false => Err(Ending::Failed(format!("{} gave no report", scenario.name))),
+            false => Err(CommandError::Failed(format!(
+                "{} wrote no report; see above",
+                scenario.name
+            ))),
         }
     }
 
-    /// The flags that name its parts: API, admin port, Redis, processes.
-    fn named(&self, [target, admin, redis, pid]: [&str; 4]) -> Vec<String> {
+    /// Flags with the addresses of the API, admin port and Redis, and with the processes.
+    fn address_flags(&self, [target, admin, redis, pid]: [&str; 4]) -> Vec<String> {
         let url = |port: u16| format!("http://127.0.0.1:{port}");
         let ports = [
             (target, url(self.options.port)),
@@ -220,7 +239,7 @@ impl Stack {
             .collect()
     }
 
-    /// `name=pid` of every process.
+    /// Returns `name=pid` of every process.
     fn processes(&self) -> impl Iterator<Item = String> {
         let redis = self.session.redis.as_ref().and_then(RedisServer::pid);
         let daemons = self.session.daemons.iter().map(|daemon| {
@@ -235,13 +254,13 @@ impl Stack {
     }
 }
 
-fn read(file: &Path) -> Result<Value, Ending> {
+fn read(file: &Path) -> Result<Value, CommandError> {
     let text = fs::read_to_string(file).map_err(|error| format!("{}: {error}", file.display()))?;
     let outcome = serde_json::from_str(&text);
-    outcome.map_err(|error| Ending::Failed(format!("{}: {error}", file.display())))
+    outcome.map_err(|error| CommandError::Failed(format!("{}: {error}", file.display())))
 }
 
-fn write(folder: &Path, binary: &ServerBinary, reports: &[Value]) -> Result<PathBuf, Ending> {
+fn write(folder: &Path, binary: &ServerBinary, reports: &[Value]) -> Result<PathBuf, CommandError> {
     let now = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
     let path = folder.join(format!("{}.json", now.replace(':', "-")));
     let cores = std::thread::available_parallelism().map_or(0, usize::from);
@@ -251,7 +270,11 @@ fn write(folder: &Path, binary: &ServerBinary, reports: &[Value]) -> Result<Path
     Ok(path)
 }
 
-fn plot(workspace: &Workspace, files: &[PathBuf], signals: &Signals) -> Result<(), Ending> {
+fn plot(
+    workspace: &Workspace,
+    files: &[PathBuf],
+    signals: &StopRequests,
+) -> Result<(), CommandError> {
     let mut command = Command::new(workspace.target().join("release").join(LOADGEN));
     command
         .arg("plot")
@@ -260,11 +283,11 @@ fn plot(workspace: &Workspace, files: &[PathBuf], signals: &Signals) -> Result<(
         .arg(workspace.root().join("docs/benchmarks"));
     let child = command
         .spawn()
-        .map_err(|error| format!("{LOADGEN} cannot run: {error}"))?;
+        .map_err(|error| format!("failed to run {LOADGEN}: {error}"))?;
     match start::wait_for(child, signals)?.success() {
         true => Ok(()),
-        false => Err(Ending::Failed(
-            "the curves could not be drawn; see above".to_owned(),
+        false => Err(CommandError::Failed(
+            "failed to draw the curves; see above".to_owned(),
         )),
     }
 }

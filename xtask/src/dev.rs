@@ -1,92 +1,52 @@
-//! `cargo xtask dev`: everything runs on this machine, until Ctrl-C.
+//! `cargo xtask dev`: runs a deployment on this machine until Ctrl-C.
 
 pub(crate) mod cluster;
+pub(crate) mod ending;
 mod http;
-pub(crate) mod leftovers;
+pub(crate) mod options;
 mod ports;
 pub(crate) mod process;
 pub(crate) mod session;
 pub(crate) mod signals;
 pub(crate) mod start;
+pub(crate) mod state_folder;
 mod welcome;
 
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 use crate::workspace::Workspace;
-use session::Session;
-use signals::Signals;
-
-/// The flags of `dev`.
-#[derive(Debug, clap::Args)]
-pub(crate) struct Options {
-    /// Port of the API on 127.0.0.1.
-    #[arg(long, default_value_t = 7777)]
-    pub(crate) port: u16,
-    /// Port of the API's admin routes on 127.0.0.1.
-    #[arg(long, default_value_t = 7778)]
-    pub(crate) admin_port: u16,
-    /// Use this running Redis (redis://HOST:PORT) and start none. It is not stopped at the end.
-    #[arg(long, value_name = "URL")]
-    pub(crate) redis: Option<String>,
-    /// Run a private Redis Cluster: three primaries, each with a replica. Its data are not kept.
-    #[arg(long, conflicts_with = "redis")]
-    pub(crate) cluster: bool,
-    /// How many pumps to run.
-    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u8).range(1..=16))]
-    pub(crate) pumps: u8,
-    /// Build with optimizations.
-    #[arg(long)]
-    pub(crate) release: bool,
-}
-
-/// Why `dev`, or `bench`, ends before its time.
-#[derive(Debug)]
-pub(crate) enum Ending {
-    /// Somebody asked: Ctrl-C or SIGTERM.
-    Asked,
-    /// It cannot go on, for this reason.
-    Failed(String),
-}
-
-impl From<String> for Ending {
-    fn from(reason: String) -> Self {
-        Self::Failed(reason)
-    }
-}
-
-/// The folder of logs, process ids and data.
-fn state_folder(workspace: &Workspace) -> PathBuf {
-    workspace.target().join("dev")
-}
+pub(crate) use ending::CommandError;
+pub(crate) use options::Options;
+use session::DevSession;
+use signals::StopRequests;
 
 pub(crate) fn run(workspace: &Workspace, options: &Options) -> ExitCode {
-    let signals = match Signals::catch() {
+    let signals = match StopRequests::install() {
         Ok(signals) => signals,
         Err(error) => {
-            eprintln!("error: signals cannot be caught: {error}");
+            eprintln!("error: failed to install signal handlers: {error}");
             return ExitCode::FAILURE;
         }
     };
-    let mut session = Session::default();
-    let ending = bring_up_and_watch(workspace, options, &mut session, &signals);
-    if let Ending::Failed(reason) = &ending {
+    let mut session = DevSession::default();
+    let ending = start_and_watch(workspace, options, &mut session, &signals);
+    if let CommandError::Failed(reason) = &ending {
         eprintln!("\nerror: {reason}");
     }
     session.stop(&signals);
     match ending {
-        Ending::Asked => ExitCode::SUCCESS,
-        Ending::Failed(_) => ExitCode::FAILURE,
+        CommandError::Interrupted => ExitCode::SUCCESS,
+        CommandError::Failed(_) => ExitCode::FAILURE,
     }
 }
 
-fn bring_up_and_watch(
+fn start_and_watch(
     workspace: &Workspace,
     options: &Options,
-    session: &mut Session,
-    signals: &Signals,
-) -> Ending {
-    match start::bring_up(workspace, options, session, signals) {
+    session: &mut DevSession,
+    signals: &StopRequests,
+) -> CommandError {
+    match start::start_all(workspace, options, session, signals) {
         Ok(()) => session.watch(signals),
         Err(ending) => ending,
     }

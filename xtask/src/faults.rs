@@ -1,9 +1,9 @@
-//! `cargo xtask faults`: the fault harness, with everything it needs built.
+//! `cargo xtask faults`: builds and runs the fault harness.
 
 use std::process::{Command, ExitCode};
 
-use crate::dev::Ending;
-use crate::dev::signals::Signals;
+use crate::dev::CommandError;
+use crate::dev::signals::StopRequests;
 use crate::dev::start::{self, API, PUMP};
 use crate::workspace::Workspace;
 
@@ -12,8 +12,8 @@ const HARNESS: &str = "tidegate-faults";
 /// The flags of `faults`.
 #[derive(Debug, clap::Args)]
 #[command(disable_help_flag = true)]
-pub(crate) struct Options {
-    /// Those of the harness, which lists them with --help
+pub(crate) struct FaultsOptions {
+    /// Flags of the harness; `cargo xtask faults --help` lists them
     #[arg(
         allow_hyphen_values = true,
         trailing_var_arg = true,
@@ -22,27 +22,33 @@ pub(crate) struct Options {
     flags: Vec<String>,
 }
 
-pub(crate) fn run(workspace: &Workspace, options: &Options) -> ExitCode {
-    let made = Signals::catch()
-        .map_err(|error| Ending::Failed(format!("signals cannot be caught: {error}")))
+pub(crate) fn run(workspace: &Workspace, options: &FaultsOptions) -> ExitCode {
+    let made = StopRequests::install()
+        .map_err(|error| {
+            CommandError::Failed(format!("failed to install signal handlers: {error}"))
+        })
         .and_then(|signals| make_runs(workspace, options, &signals));
     match made {
         Ok(true) => ExitCode::SUCCESS,
-        Ok(false) | Err(Ending::Asked) => ExitCode::FAILURE,
-        Err(Ending::Failed(reason)) => {
+        Ok(false) | Err(CommandError::Interrupted) => ExitCode::FAILURE,
+        Err(CommandError::Failed(reason)) => {
             eprintln!("\nerror: {reason}");
             ExitCode::FAILURE
         }
     }
 }
 
-/// Whether nothing was found.
-fn make_runs(workspace: &Workspace, options: &Options, signals: &Signals) -> Result<bool, Ending> {
+/// Returns whether the runs had no findings.
+fn make_runs(
+    workspace: &Workspace,
+    options: &FaultsOptions,
+    signals: &StopRequests,
+) -> Result<bool, CommandError> {
     start::build(workspace, &[API, PUMP, HARNESS], true, signals)?;
     let mut command = Command::new(workspace.target().join("release").join(HARNESS));
     command.current_dir(workspace.root()).args(&options.flags);
     let child = command
         .spawn()
-        .map_err(|error| format!("{HARNESS} cannot run: {error}"))?;
+        .map_err(|error| format!("failed to run {HARNESS}: {error}"))?;
     Ok(start::wait_for(child, signals)?.success())
 }

@@ -1,6 +1,7 @@
-//! `cargo xtask test`: every check, in one command.
+//! `cargo xtask test`: runs every check.
 
-use std::process::{Command, ExitCode, Stdio};
+use std::num::NonZero;
+use std::process::{Command, ExitCode, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use clap::Args;
@@ -11,15 +12,15 @@ use crate::workspace::Workspace;
 
 /// How a step ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Outcome {
+enum StepOutcome {
     Passed,
     Failed,
-    /// Not run, and why.
+    /// Not run, for this reason.
     Skipped(&'static str),
 }
 
-impl Outcome {
-    /// That of both together.
+impl StepOutcome {
+    /// The first outcome that is not `Passed`.
     fn and(self, other: Self) -> Self {
         match self {
             Self::Passed => other,
@@ -29,19 +30,19 @@ impl Outcome {
 }
 
 #[derive(Debug, Default)]
-struct Report {
-    steps: Vec<(&'static str, Outcome, Duration)>,
+struct StepReport {
+    steps: Vec<(&'static str, StepOutcome, Duration)>,
 }
 
-impl Report {
-    fn step(&mut self, name: &'static str, work: impl FnOnce() -> Outcome) -> bool {
+impl StepReport {
+    fn step(&mut self, name: &'static str, work: impl FnOnce() -> StepOutcome) -> bool {
         println!("\n=== {name}");
         let begin = Instant::now();
         let outcome = work();
-        if let Outcome::Skipped(reason) = outcome {
-            println!("not run: {reason}");
+        if let StepOutcome::Skipped(reason) = outcome {
+            println!("skipped: {reason}");
         }
-        let passed = outcome == Outcome::Passed;
+        let passed = outcome == StepOutcome::Passed;
         self.steps.push((name, outcome, begin.elapsed()));
         passed
     }
@@ -49,7 +50,7 @@ impl Report {
     fn has_failed(&self) -> bool {
         self.steps
             .iter()
-            .any(|(_, outcome, _)| *outcome == Outcome::Failed)
+            .any(|(_, outcome, _)| *outcome == StepOutcome::Failed)
     }
 
     fn print(&self) {
@@ -57,17 +58,24 @@ impl Report {
         for (name, outcome, time) in &self.steps {
             let seconds = time.as_secs_f64();
             match outcome {
-                Outcome::Passed => println!("passed  {seconds:7.1} s  {name}"),
-                Outcome::Failed => println!("FAILED  {seconds:7.1} s  {name}"),
-                Outcome::Skipped(reason) => println!("not run            {name} ({reason})"),
+                StepOutcome::Passed => println!("passed  {seconds:7.1} s  {name}"),
+                StepOutcome::Failed => println!("FAILED  {seconds:7.1} s  {name}"),
+                StepOutcome::Skipped(reason) => println!("skipped            {name} ({reason})"),
             }
         }
     }
 }
 
-/// The crate of the tests of whole deployments.
+/// The variable of Rust's test harness for the number of tests that run at a time.
+const TEST_THREADS: &str = "RUST_TEST_THREADS";
+/// The package with the end-to-end tests.
 const DEPLOYMENT_TESTS: &str = "tidegate-tests";
-/// What a quick check leaves out: tests that end processes, wait for failovers or make fault runs.
+/// That of its suites that waits for outages and leases most of its time, and tolerates a busy machine. Those with
+/// failovers do not: sentinels and clusters that get no processor see failures that are none.
+const WAITING_SUITE: &str = "faults";
+/// The package with the fault runs, which use all processors.
+const FAULT_RUNS: &str = "tidegate-faults";
+/// Tests of a quick check. It leaves out tests that kill processes, wait for failovers or run the fault harness.
 const QUICK: [&[&str]; 2] = [
     &["--workspace", "--lib", "--bins"],
     &[
@@ -79,23 +87,24 @@ const QUICK: [&[&str]; 2] = [
     ],
 ];
 
-/// How much is checked.
+/// The flags of `test`.
 #[derive(Debug, Args)]
-pub(crate) struct Options {
-    /// Leave out tests that take long: failovers, killed processes, fault runs, timing. For daily work; some 3 minutes once
-    /// everything is built
+pub(crate) struct TestOptions {
+    /// Skip slow tests: failovers, killed processes, fault runs, timing. Takes about 3 minutes once everything is built
     #[arg(long)]
     quick: bool,
 }
 
-pub(crate) fn run(workspace: &Workspace, options: &Options) -> ExitCode {
-    let mut report = Report::default();
+pub(crate) fn run(workspace: &Workspace, options: &TestOptions) -> ExitCode {
+    let mut report = StepReport::default();
     let run = |arguments: &[&str]| cargo(workspace, arguments);
-    report.step("format", || match has(workspace, "fmt") {
+    report.step("format", || match has_subcommand(workspace, "fmt") {
         true => run(&["fmt", "--all", "--check"]),
-        false => Outcome::Skipped("this toolchain has no rustfmt"),
+        false => {
+            StepOutcome::Skipped("this toolchain has no rustfmt; run: rustup component add rustfmt")
+        }
     });
-    report.step("lints", || match has(workspace, "clippy") {
+    report.step("lints", || match has_subcommand(workspace, "clippy") {
         true => run(&[
             "clippy",
             "--workspace",
@@ -105,28 +114,33 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> ExitCode {
             "-D",
             "warnings",
         ]),
-        false => Outcome::Skipped("this toolchain has no clippy"),
+        false => {
+            StepOutcome::Skipped("this toolchain has no clippy; run: rustup component add clippy")
+        }
     });
     report.step("tidy", || {
         if tidy::check_and_print(workspace) {
-            Outcome::Passed
+            StepOutcome::Passed
         } else {
-            Outcome::Failed
+            StepOutcome::Failed
         }
     });
-    report.step("dependencies", || match has(workspace, "deny") {
+    report.step("dependencies", || match has_subcommand(workspace, "deny") {
         true => run(&["deny", "check"]),
         false => {
-            Outcome::Skipped("cargo-deny is not installed; tidy has checked licences and sources")
+            StepOutcome::Skipped("cargo-deny is not installed; tidy checks licences and sources")
         }
     });
+    if !options.quick {
+        report.step("documentation", || document(workspace));
+    }
     let is_built = report.step("build", || run(&["build", "--workspace", "--locked"]));
     let has_redis = report.step("redis", obtain_redis);
     report.step("tests", || match (is_built, has_redis) {
         (true, true) if options.quick => test_quickly(workspace),
-        (true, true) => run(&tests(&["--workspace"])),
-        (false, _) => Outcome::Skipped("the build failed"),
-        (_, false) => Outcome::Skipped("there is no Redis"),
+        (true, true) => test_all(workspace),
+        (false, _) => StepOutcome::Skipped("the build failed"),
+        (_, false) => StepOutcome::Skipped("no Redis is available"),
     });
     report.print();
     if report.has_failed() {
@@ -136,32 +150,144 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> ExitCode {
     }
 }
 
-fn test_quickly(workspace: &Workspace) -> Outcome {
+fn test_quickly(workspace: &Workspace) -> StepOutcome {
     QUICK
         .iter()
-        .map(|which| cargo(workspace, &tests(which)))
-        .fold(Outcome::Passed, Outcome::and)
+        .map(|which| test(workspace, which))
+        .fold(StepOutcome::Passed, StepOutcome::and)
 }
 
-/// The arguments that run these tests.
-fn tests<'a>(which: &[&'a str]) -> Vec<&'a str> {
-    [&["test", "--locked", "--no-fail-fast"], which].concat()
-}
-
-fn cargo(workspace: &Workspace, arguments: &[&str]) -> Outcome {
-    println!("cargo {}", arguments.join(" "));
-    match workspace.cargo().args(arguments).status() {
-        Ok(status) if status.success() => Outcome::Passed,
-        Ok(_) => Outcome::Failed,
+/// Runs all tests. The fault runs need processors, and one suite waits most of its time, so these run beside each other,
+/// and nothing beside the others.
+fn test_all(workspace: &Workspace) -> StepOutcome {
+    let suites = match suites(workspace) {
+        Ok(suites) => suites,
         Err(error) => {
-            println!("cargo cannot run: {error}");
-            Outcome::Failed
+            println!("failed to read the suites of {DEPLOYMENT_TESTS}: {error}");
+            return StepOutcome::Failed;
         }
+    };
+    let (waiting, busy): (Vec<String>, Vec<String>) =
+        suites.into_iter().partition(|suite| suite == WAITING_SUITE);
+    let built = cargo(workspace, &["test", "--workspace", "--locked", "--no-run"]);
+    if built == StepOutcome::Failed {
+        return built;
+    }
+    // Without examples in documentation: there are none (`tidy/text.rs`), and to look for them takes 23 s.
+    let packages = [
+        "--workspace",
+        "--exclude",
+        DEPLOYMENT_TESTS,
+        "--exclude",
+        FAULT_RUNS,
+        "--all-targets",
+    ];
+    test(workspace, &packages)
+        .and(test_deployments(workspace, &busy))
+        .and(test_beside_fault_runs(workspace, &waiting))
+}
+
+/// The names of the suites with deployments: the folders of `tests/tests`.
+fn suites(workspace: &Workspace) -> std::io::Result<Vec<String>> {
+    let folder = workspace.root().join("tests/tests");
+    let mut suites = Vec::new();
+    for entry in std::fs::read_dir(folder)? {
+        suites.push(entry?.file_name().to_string_lossy().into_owned());
+    }
+    suites.sort();
+    Ok(suites)
+}
+
+fn test_deployments(workspace: &Workspace, suites: &[String]) -> StepOutcome {
+    let flags: Vec<String> = suites
+        .iter()
+        .map(|suite| format!("--test={suite}"))
+        .collect();
+    let mut which = vec!["--package", DEPLOYMENT_TESTS];
+    which.extend(flags.iter().map(String::as_str));
+    test(workspace, &which)
+}
+
+/// Prints what the fault runs print at the end.
+fn test_beside_fault_runs(workspace: &Workspace, suites: &[String]) -> StepOutcome {
+    let mut runs = test_command(workspace);
+    // More at a time would leave too little of the processors for the tests beside them.
+    runs.env(TEST_THREADS, processors().to_string());
+    runs.args(["--package", FAULT_RUNS, "--all-targets"]);
+    println!("the tests of {FAULT_RUNS} run beside the following");
+    let runs = std::thread::spawn(move || runs.output());
+    let deployments = test_deployments(workspace, suites);
+    let runs = match runs.join() {
+        Ok(Ok(output)) => {
+            print!("{}", String::from_utf8_lossy(&output.stdout));
+            print!("{}", String::from_utf8_lossy(&output.stderr));
+            passed(output.status)
+        }
+        Ok(Err(error)) => failed_to_run(&error),
+        Err(panic) => std::panic::resume_unwind(panic),
+    };
+    deployments.and(runs)
+}
+
+fn test(workspace: &Workspace, which: &[&str]) -> StepOutcome {
+    run_cargo(test_command(workspace), which)
+}
+
+/// Tests run twice as many at a time as there are processors.
+fn test_command(workspace: &Workspace) -> Command {
+    let mut command = workspace.cargo();
+    if std::env::var_os(TEST_THREADS).is_none() {
+        command.env(TEST_THREADS, (2 * processors()).to_string());
+    }
+    command.args(["test", "--locked", "--no-fail-fast"]);
+    command
+}
+
+fn processors() -> usize {
+    std::thread::available_parallelism().map_or(2, NonZero::get)
+}
+
+/// Builds the documentation of all items. A broken link fails.
+fn document(workspace: &Workspace) -> StepOutcome {
+    let mut command = workspace.cargo();
+    command.env("RUSTDOCFLAGS", "-D warnings");
+    let arguments = [
+        "doc",
+        "--workspace",
+        "--no-deps",
+        "--document-private-items",
+        "--locked",
+    ];
+    run_cargo(command, &arguments)
+}
+
+fn cargo(workspace: &Workspace, arguments: &[&str]) -> StepOutcome {
+    run_cargo(workspace.cargo(), arguments)
+}
+
+fn run_cargo(mut cargo: Command, arguments: &[&str]) -> StepOutcome {
+    cargo.args(arguments);
+    let words = cargo.get_args().map(|word| word.to_string_lossy());
+    println!("cargo {}", words.collect::<Vec<_>>().join(" "));
+    cargo
+        .status()
+        .map_or_else(|error| failed_to_run(&error), passed)
+}
+
+fn passed(status: ExitStatus) -> StepOutcome {
+    match status.success() {
+        true => StepOutcome::Passed,
+        false => StepOutcome::Failed,
     }
 }
 
+fn failed_to_run(error: &std::io::Error) -> StepOutcome {
+    println!("failed to run cargo: {error}");
+    StepOutcome::Failed
+}
+
 /// Whether cargo has this subcommand.
-fn has(workspace: &Workspace, subcommand: &str) -> bool {
+fn has_subcommand(workspace: &Workspace, subcommand: &str) -> bool {
     let mut command: Command = workspace.cargo();
     command
         .args([subcommand, "--version"])
@@ -170,16 +296,16 @@ fn has(workspace: &Workspace, subcommand: &str) -> bool {
     command.status().is_ok_and(|status| status.success())
 }
 
-/// Once, before the tests: they would all wait for it.
-fn obtain_redis() -> Outcome {
+/// Obtains a Redis once, before the tests, which would all wait for a download.
+fn obtain_redis() -> StepOutcome {
     match obtain(&workspace_cache(), &mut |line| println!("{line}")) {
         Ok(binary) => {
             println!("{binary}");
-            Outcome::Passed
+            StepOutcome::Passed
         }
         Err(error) => {
             println!("{error}");
-            Outcome::Failed
+            StepOutcome::Failed
         }
     }
 }
@@ -190,26 +316,32 @@ mod tests {
 
     #[test]
     fn both_must_pass() {
-        let all = [Outcome::Passed, Outcome::Failed];
+        let all = [StepOutcome::Passed, StepOutcome::Failed];
         for (one, other) in all
             .iter()
             .flat_map(|one| all.iter().map(move |other| (one, other)))
         {
             let both = one.clone().and(other.clone());
             assert_eq!(
-                both == Outcome::Passed,
-                one == other && *one == Outcome::Passed
+                both == StepOutcome::Passed,
+                one == other && *one == StepOutcome::Passed
             );
         }
     }
 
     #[test]
-    fn a_skipped_step_is_no_failure_and_no_pass() {
-        let mut report = Report::default();
-        assert!(report.step("one", || Outcome::Passed));
-        assert!(!report.step("two", || Outcome::Skipped("no reason")));
+    fn the_waiting_suite_exists() {
+        let suites = suites(&Workspace::find().unwrap()).unwrap();
+        assert!(suites.iter().any(|it| it == WAITING_SUITE), "{suites:?}");
+    }
+
+    #[test]
+    fn a_skipped_step_neither_fails_nor_passes() {
+        let mut report = StepReport::default();
+        assert!(report.step("one", || StepOutcome::Passed));
+        assert!(!report.step("two", || StepOutcome::Skipped("no reason")));
         assert!(!report.has_failed());
-        assert!(!report.step("three", || Outcome::Failed));
+        assert!(!report.step("three", || StepOutcome::Failed));
         assert!(report.has_failed());
     }
 }

@@ -1,48 +1,27 @@
-//! `cargo xtask tidy`: the project's own rules, each one small and told with file and line.
+//! `cargo xtask tidy`: checks the project rules. Violations are printed with file and line.
 
+mod code_names;
+mod contracts;
 mod docs;
+mod finding;
+mod guarantees;
 mod keys;
 mod layers;
 mod licences;
 mod manifests;
+mod modules;
 mod mutants;
-mod promises;
 mod sizes;
-mod spdx;
 mod text;
 mod tree;
+mod type_names;
 mod verbs;
 
-use std::fmt;
 use std::process::ExitCode;
 
 use crate::workspace::Workspace;
-use tree::Tree;
-
-/// A rule that is broken, and where.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Finding {
-    path: String,
-    line: usize,
-    message: String,
-}
-
-impl Finding {
-    /// Lines count from 1.
-    fn new(path: impl Into<String>, line: usize, message: impl Into<String>) -> Self {
-        Self {
-            path: path.into(),
-            line,
-            message: message.into(),
-        }
-    }
-}
-
-impl fmt::Display for Finding {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "{}:{}: {}", self.path, self.line, self.message)
-    }
-}
+use finding::TidyFinding;
+use tree::SourceTree;
 
 pub(crate) fn run(workspace: &Workspace) -> ExitCode {
     if check_and_print(workspace) {
@@ -52,36 +31,40 @@ pub(crate) fn run(workspace: &Workspace) -> ExitCode {
     }
 }
 
-/// Whether every rule is kept.
+/// Prints the violations. Returns whether there are none.
 pub(crate) fn check_and_print(workspace: &Workspace) -> bool {
     match check(workspace) {
         Err(error) => {
-            println!("tidy could not look: {error}");
+            println!("tidy failed: {error}");
             false
         }
         Ok(findings) => {
             findings.iter().for_each(|finding| println!("{finding}"));
             match findings.len() {
-                0 => println!("tidy: every rule is kept"),
-                1 => println!("tidy: one rule is broken"),
-                many => println!("tidy: rules are broken in {many} places"),
+                0 => println!("tidy: no violations"),
+                1 => println!("tidy: 1 violation"),
+                many => println!("tidy: {many} violations"),
             }
             findings.is_empty()
         }
     }
 }
 
-fn check(workspace: &Workspace) -> Result<Vec<Finding>, String> {
-    let tree = Tree::read(workspace.root())?;
+fn check(workspace: &Workspace) -> Result<Vec<TidyFinding>, String> {
+    let tree = SourceTree::read(workspace.root())?;
     let rules = [
+        code_names::check,
+        contracts::check,
         docs::check,
         keys::check,
         layers::check,
         manifests::check,
+        modules::check,
         mutants::check,
-        promises::check,
+        guarantees::check,
         sizes::check,
         text::check,
+        type_names::check,
         verbs::check,
     ];
     let mut findings: Vec<_> = rules.iter().flat_map(|rule| rule(&tree)).collect();

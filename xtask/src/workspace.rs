@@ -1,4 +1,4 @@
-//! Where things are, and how cargo is called.
+//! Folders of the workspace, and calls of cargo.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -18,12 +18,12 @@ impl Workspace {
             .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")), PathBuf::from);
         let root = here
             .parent()
-            .ok_or("the workspace has no folder")?
+            .ok_or("the workspace has no root folder")?
             .to_owned();
         let metadata = metadata(&root, &["--no-deps", "--offline"])?;
         let target = metadata["target_directory"]
             .as_str()
-            .ok_or("cargo names no target folder")?;
+            .ok_or("cargo metadata has no target folder")?;
         Ok(Self {
             target: PathBuf::from(target),
             root,
@@ -34,13 +34,13 @@ impl Workspace {
         &self.root
     }
 
-    /// The folder of what is built, and of everything else that is not source.
+    /// The target folder: build results and everything else that is not source.
     pub(crate) fn target(&self) -> &Path {
         &self.target
     }
 
-    /// A path as a person at the top folder would write it.
-    pub(crate) fn shown<'a>(&self, path: &'a Path) -> std::path::Display<'a> {
+    /// Displays a path relative to the root of the workspace.
+    pub(crate) fn display<'a>(&self, path: &'a Path) -> std::path::Display<'a> {
         path.strip_prefix(&self.root).unwrap_or(path).display()
     }
 
@@ -48,7 +48,7 @@ impl Workspace {
         cargo(&self.root)
     }
 
-    /// Everything cargo knows about the workspace and its dependencies. Fetches what is not on this machine yet.
+    /// Returns `cargo metadata` of the workspace and its dependencies. Downloads missing dependencies.
     pub(crate) fn dependencies(&self) -> Result<Value, String> {
         metadata(&self.root, &["--locked"])
     }
@@ -67,7 +67,7 @@ fn metadata(root: &Path, arguments: &[&str]) -> Result<Value, String> {
         .args(arguments);
     let output = command
         .output()
-        .map_err(|error| format!("cargo cannot run: {error}"))?;
+        .map_err(|error| format!("failed to run cargo: {error}"))?;
     if !output.status.success() {
         return Err(format!(
             "cargo metadata failed: {}",

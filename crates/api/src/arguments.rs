@@ -1,11 +1,11 @@
-//! The flags of lmstfy, in the words of this program.
+//! Translates the command-line flags of lmstfy.
 //!
-//! lmstfy takes its flags as Go does: one dash or two before a name of several letters, and a value
-//! behind `=` or as the next argument. They are translated before anything else reads the command line.
+//! lmstfy follows Go's flag syntax: one or two dashes before a name of several letters, and the value after
+//! `=` or as the next argument. The flags are translated before clap parses the command line.
 
 use std::ffi::{OsStr, OsString};
 
-/// A flag of lmstfy, ours, and whether it has a value.
+/// A flag of lmstfy, the flag of this program, and whether it takes a value.
 const FLAGS: [(&str, &str, bool); 5] = [
     ("c", "--lmstfy-config", true),
     ("p", "--pid-file", true),
@@ -14,27 +14,28 @@ const FLAGS: [(&str, &str, bool); 5] = [
     ("v", "--version", false),
 ];
 
-/// What Go takes for true and for false.
+/// The texts that Go parses as true and as false.
 const TRUE: [&str; 6] = ["1", "t", "T", "true", "TRUE", "True"];
 const FALSE: [&str; 6] = ["0", "f", "F", "false", "FALSE", "False"];
 
-/// The command line with lmstfy's flags translated. The first argument, the name of the program, and
-/// everything that is no flag of lmstfy stays as it is.
+/// Returns the command line with lmstfy's flags translated. The first argument, which is the name of the program,
+/// and all arguments that are not flags of lmstfy are unchanged.
 pub fn translate(arguments: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
     let mut arguments = arguments.into_iter();
     let mut translated: Vec<OsString> = arguments.next().into_iter().collect();
     while let Some(argument) = arguments.next() {
         match flag(&argument) {
             Some((ours, true, None)) => {
-                // Whatever comes next is the value, even if it looks like a flag.
+                // The next argument is the value, even if it looks like a flag.
                 let value = arguments.next();
-                translated.push(value.map_or_else(|| ours.into(), |value| with(ours, &value)));
+                translated
+                    .push(value.map_or_else(|| ours.into(), |value| with_value(ours, &value)));
             }
-            Some((ours, true, Some(value))) => translated.push(with(ours, OsStr::new(value))),
+            Some((ours, true, Some(value))) => translated.push(with_value(ours, OsStr::new(value))),
             Some((ours, false, value)) => match value {
                 Some(value) if FALSE.contains(&value) => {}
                 Some(value) if !TRUE.contains(&value) => {
-                    translated.push(with(ours, OsStr::new(value)));
+                    translated.push(with_value(ours, OsStr::new(value)));
                 }
                 _ => translated.push(ours.into()),
             },
@@ -44,7 +45,7 @@ pub fn translate(arguments: impl IntoIterator<Item = OsString>) -> Vec<OsString>
     translated
 }
 
-/// Our flag, whether it has a value, and the value if it is in the same argument.
+/// The flag of this program, whether it takes a value, and the value if it is in the same argument.
 fn flag(argument: &OsStr) -> Option<(&'static str, bool, Option<&str>)> {
     let text = argument.to_str()?.strip_prefix('-')?;
     let text = text.strip_prefix('-').unwrap_or(text);
@@ -56,7 +57,7 @@ fn flag(argument: &OsStr) -> Option<(&'static str, bool, Option<&str>)> {
     Some((ours, *has_value, value))
 }
 
-fn with(flag: &str, value: &OsStr) -> OsString {
+fn with_value(flag: &str, value: &OsStr) -> OsString {
     let mut whole = OsString::from(flag);
     whole.push("=");
     whole.push(value);
@@ -78,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn the_flags_of_lmstfy_become_ours() {
+    fn lmstfy_flags_are_translated() {
         expect(
             "api -c conf/config.toml -p run/lmstfy.pid -sv -bt info",
             "api --lmstfy-config=conf/config.toml --pid-file=run/lmstfy.pid --skip-token-checks --bt=info",
@@ -94,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn switches_take_the_words_of_go() {
+    fn switches_accept_the_boolean_texts_of_go() {
         expect(
             "api -sv=true -sv=1 -sv=T",
             "api --skip-token-checks --skip-token-checks --skip-token-checks",
@@ -104,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_else_stays_as_it_is() {
+    fn other_arguments_are_unchanged() {
         let ours = "api --config x --listen 127.0.0.1:1 --print-config -h -V -- -x --cc -svv";
         expect(ours, ours);
         expect("-c", "-c");

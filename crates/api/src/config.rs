@@ -1,4 +1,4 @@
-//! Settings of the daemon. `config/api.toml` is the commented default and the base layer.
+//! The settings of the daemon. `config/api.toml` has every key with its default; it is the lowest layer.
 
 mod bounds;
 mod durability;
@@ -17,61 +17,62 @@ use tidegate_store::StoreConfig;
 pub use durability::DurabilityConfig;
 pub use tables::{JobDefaults, MetricsConfig, Password, RequestLimits, WaiterConfig};
 
-/// The built-in defaults: every key, with what it means.
+/// The built-in defaults: every key, with a comment.
 pub const DEFAULTS: &str = include_str!("../../../config/api.toml");
 
-/// The pool that must be there: requests without a pool go to it, and it keeps the tokens unless there
-/// is an admin store.
+/// The required pool. It serves requests whose token names no pool, and stores tokens and limits unless
+/// `admin_store` is set.
 pub const DEFAULT_POOL: &str = "default";
 
 /// All settings of `tidegate-api`.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Config {
-    /// Where jobs are published and consumed.
+pub struct ApiConfig {
+    /// The address of the public listener, for publishing and consuming.
     pub listen: SocketAddr,
-    /// Where tokens are made and metrics are served. It asks for credentials if there are accounts.
+    /// The address of the admin listener: tokens, limits, lanes, metrics. If there are accounts, tokens, limits, lanes
+    /// and the switch of the access log require credentials.
     pub admin_listen: SocketAddr,
-    /// Whether to start with an admin port that other machines reach and that has no accounts.
+    /// Whether to start although other machines can reach the admin port and there are no accounts.
     pub allow_open_admin: bool,
-    /// Whether requests need no token: for development.
+    /// Whether requests are accepted with any token or none. For development only.
     pub skip_token_checks: bool,
-    /// How long to wait for Redis at the start.
+    /// How long to wait for Redis at the start before giving up; at most 24 h.
     #[serde(with = "humantime_serde")]
     pub connect_patience: Duration,
-    /// How long requests may take to finish after a stop was asked for.
+    /// How long requests may take to finish once the listener has closed after a signal; at most 1 h.
     #[serde(with = "humantime_serde")]
     pub drain_timeout: Duration,
-    /// How long to go on serving, but not ready, after a stop was asked for.
+    /// How long to continue serving after a signal, while `/readyz` answers 503; at most 1 h.
     #[serde(with = "humantime_serde")]
     pub drain_delay: Duration,
-    /// Where the id of the process is written; empty = nowhere.
+    /// The file for the process id; empty = none.
     pub pid_file: PathBuf,
-    /// How much is logged, and how.
+    /// What is logged, in which format, and where.
     pub log: LogConfig,
-    /// What the public listener puts up with.
+    /// The limits of the public listener.
     pub connections: ListenLimits,
-    /// How large requests may be, and how long they may take.
+    /// The limits on size and duration of requests.
     pub requests: RequestLimits,
-    /// How consumers wait.
+    /// How consumers wait for jobs.
     pub waiters: WaiterConfig,
-    /// What metrics may cost.
+    /// The limits on the cost of metrics.
     pub metrics: MetricsConfig,
-    /// What applies where a request does not say.
+    /// The defaults of request parameters.
     pub job: JobDefaults,
-    /// What publishes wait for.
+    /// The durability that publishes wait for.
     pub durability: DurabilityConfig,
-    /// Who may use the admin port: passwords by name. None = whoever can connect.
+    /// The accounts of the admin port: passwords by name. Empty = no credentials are required.
     pub accounts: BTreeMap<String, Password>,
-    /// Whether tokens are stored as hashes.
+    /// Whether tokens are stored as hashes instead of plain text.
     pub hash_tokens: bool,
-    /// Where tokens and limits are kept; pool default if there is none.
+    /// The Redis that stores tokens and limits; `None` = that of the default pool.
     pub admin_store: Option<StoreConfig>,
-    /// The Redis deployments, by name.
+    /// The pools, by name. Each is one Redis deployment.
     pub pool: BTreeMap<String, StoreConfig>,
 }
 
-impl Settings for Config {
+impl Settings for ApiConfig {
     const PROGRAM: &'static str = "tidegate-api";
     const DEFAULTS: &'static str = DEFAULTS;
     const OPTIONAL: &'static str =
@@ -79,7 +80,7 @@ impl Settings for Config {
     const BOUNDS: &'static [(&'static str, Bound)] = &bounds::BOUNDS;
     const DEPLOYMENTS: &'static [&'static str] = &["admin_store"];
     const RELOADABLE: &'static [&'static str] = &["log.level", "log.access", "accounts", "job"];
-    const FOREIGN_TABLES: &'static [&'static str] = &["pump"];
+    const SIBLING: &'static str = include_str!("../../../config/pumpd.toml");
     const FROM_LMSTFY: &'static [&'static str] = &[
         "listen",
         "admin_listen",
@@ -92,7 +93,7 @@ impl Settings for Config {
 
     fn check(&self) -> Result<(), String> {
         if !self.pool.contains_key(DEFAULT_POOL) {
-            return Err(format!("there must be a table [pool.{DEFAULT_POOL}]"));
+            return Err(format!("the table [pool.{DEFAULT_POOL}] is missing"));
         }
         if let Some(name) = self
             .pool
@@ -123,7 +124,7 @@ impl Settings for Config {
     }
 }
 
-impl Config {
+impl ApiConfig {
     fn check_migrations(&self) -> Result<(), String> {
         for (name, pool) in &self.pool {
             let Some(target) = &pool.migrate_to else {
@@ -131,8 +132,8 @@ impl Config {
             };
             let problem = match self.pool.get(target) {
                 None => "there is no such pool",
-                Some(_) if target == name => "that is the pool itself",
-                Some(pool) if pool.migrate_to.is_some() => "that pool moves on to another one",
+                Some(_) if target == name => "a pool cannot move to itself",
+                Some(pool) if pool.migrate_to.is_some() => "that pool has migrate_to as well",
                 Some(_) => continue,
             };
             return Err(format!("pool.{name}.migrate_to = {target:?}: {problem}"));
@@ -142,18 +143,18 @@ impl Config {
 
     fn check_admin(&self) -> Result<(), String> {
         for (name, password) in &self.accounts {
-            // The colon ends the name when it comes over the wire.
+            // In HTTP basic authentication the first colon ends the name.
             if name.is_empty() || name.contains(':') || password.text().is_empty() {
                 return Err(format!(
-                    "accounts, {name:?}: a name must not be empty or contain a colon, and must have a password"
+                    "accounts, {name:?}: the name must not be empty or contain a colon, and the password must not be empty"
                 ));
             }
         }
         let is_private = self.admin_listen.ip().to_canonical().is_loopback();
         if !is_private && self.accounts.is_empty() && !self.allow_open_admin {
             return Err(format!(
-                "admin_listen = {}: other machines could make tokens there; name [accounts], listen on \
-                 127.0.0.1 (in a file of lmstfy: [Accounts], AdminHost), or say allow_open_admin = true \
+                "admin_listen = {}: other machines could create tokens without credentials; configure [accounts], \
+                 listen on 127.0.0.1 (in a file of lmstfy: [Accounts], AdminHost), or set allow_open_admin = true \
                  (--allow-open-admin)",
                 self.admin_listen
             ));

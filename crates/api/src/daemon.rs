@@ -1,14 +1,12 @@
-//! The life of the process: connect, bind, serve, drain.
+//! Runs the daemon: connects to Redis, binds the listeners, serves requests, drains on a stop.
 
 use std::collections::BTreeMap;
-use std::io;
-use std::net::SocketAddr;
 use std::sync::Arc;
 
-use ::metrics::{describe_gauge, gauge};
-use tidegate_launch::{Process, redis_check};
+use tidegate_launch::{DaemonContext, redis_check};
+use tidegate_service::metrics::Metrics;
 use tidegate_service::{
-    BindError, ByteBudget, Drained, ListenLimits, Listener, TooFewFiles, metrics, routed,
+    BindError, ByteBudget, DrainResult, ListenLimits, Listener, OpenFileLimitError, router_handler,
 };
 use tidegate_store::{ConnectError, PoolError, Store};
 use tokio::time::{Duration, Instant, timeout_at};
@@ -16,74 +14,63 @@ use tokio_util::sync::CancellationToken;
 
 use crate::admin::{self, Accounts};
 use crate::app::App;
-use crate::config::{Config, DEFAULT_POOL};
+use crate::config::{ApiConfig, DEFAULT_POOL};
 use crate::front;
-use crate::metrics::{describe, histograms, page};
+use crate::metrics;
 use crate::open_files::files_needed;
-use crate::revocation::follow_tokens;
 
-/// Whoever looks at the admin port while the daemon stops has this much longer.
+/// The time that requests on the admin port have to finish after the public listener has stopped.
 const ADMIN_DRAIN: Duration = Duration::from_millis(500);
 
-/// Jobs of connections that were cut have this much longer to get back.
+/// The least time, after the public listener has stopped, to release the reserved jobs of connections that were cut.
 const SETTLE_MIN: Duration = Duration::from_secs(1);
 
 /// Why the daemon did not start.
 #[derive(Debug, thiserror::Error)]
-pub enum StartError {
-    /// The system does not say which address a listener has.
-    #[error("failed to read a bound address: {0}")]
-    LocalAddress(io::Error),
-    /// Metrics cannot be recorded.
-    #[error("metrics: {0}")]
-    Metrics(String),
-    /// A pool cannot be used.
+pub enum ApiStartError {
+    /// A pool could not be connected to, or its Redis failed a check.
     #[error(transparent)]
     Pool(#[from] PoolError),
-    /// An address cannot be listened on.
+    /// A listener could not be bound.
     #[error(transparent)]
     Bind(#[from] BindError),
-    /// There are not enough open files.
+    /// The limit of open files leaves none for clients.
     #[error(transparent)]
-    Files(#[from] TooFewFiles),
-    /// The Redis that keeps the tokens cannot be used.
+    Files(#[from] OpenFileLimitError),
+    /// The Redis that stores tokens and limits could not be connected to, or failed a check.
     #[error("admin_store: {0}")]
     AdminStore(ConnectError),
 }
 
-/// Runs the daemon until a signal asks it to stop and its requests have ended.
+/// Runs the daemon until a signal stops it and its requests have ended or were cut.
 ///
 /// # Errors
-/// It did not start. Once it has started nothing ends it but a signal.
-pub async fn run(config: Config, process: Process) -> Result<(), StartError> {
+/// The daemon did not start. Once started, it ends without an error.
+pub async fn run(config: ApiConfig, process: DaemonContext) -> Result<(), ApiStartError> {
     let stop = process.stop.clone();
-    let recorded =
-        metrics::init(&histograms()).map_err(|error| StartError::Metrics(error.to_string()))?;
-    describe();
-    describe_in_flight();
-    let limits = files_needed(&config).obtain()?;
+    let limits = files_needed(&config).raise_limit()?;
     let connecting = Store::connect_pools(&config.pool, config.connect_patience);
-    let Some(stores) = stop.asked.run_until_cancelled(connecting).await else {
+    let Some(stores) = stop.requested.run_until_cancelled(connecting).await else {
         return Ok(());
     };
     let stores = stores?;
     Store::check_moves(&config.pool, &stores).await?;
     check_durability(&config, &stores).await?;
     let connecting = admin_store(&config, &stores);
-    let Some(admin_store) = stop.asked.run_until_cancelled(connecting).await else {
+    let Some(admin_store) = stop.requested.run_until_cancelled(connecting).await else {
         return Ok(());
     };
     let admin_store = admin_store?;
-    let public = bind("public", "listen", config.listen, limits).await?;
+    let public = Listener::bind("public", "listen", config.listen, limits).await?;
     let headers = ByteBudget::new(config.requests.headers_bytes_max());
     let public = public.with_header_budget(headers.clone());
-    let admin = bind(
+    let admin = Listener::bind(
         "admin",
         "admin_listen",
         config.admin_listen,
         ListenLimits::default(),
     );
-    let admin = admin.await?.displacing_waiting();
+    let admin = admin.await?.replacing_longest_waiting();
     let pools = stores
         .iter()
         .map(|(pool, store)| redis_check(format!("pool {pool}"), store.clone()));
@@ -91,91 +78,94 @@ pub async fn run(config: Config, process: Process) -> Result<(), StartError> {
     if config.admin_store.is_some() {
         checks.push(redis_check("admin_store", admin_store.clone()));
     }
-    let readiness = process.readiness(checks);
+    let readiness = process.not_ready_until_started();
+    readiness.mark_started(checks);
     let app = Arc::new(App::new(&config, stores, &admin_store, readiness));
     let accounts = Accounts::new(&config.accounts);
     if config.skip_token_checks {
-        tracing::warn!("skip_token_checks: everybody can use every queue, with any token or none");
+        tracing::warn!("skip_token_checks: any client can use every queue, with any token or none");
     }
-    tracing::info!(listen = %local(&public)?, admin = %local(&admin)?, "ready");
+    tracing::info!(listen = %public.address(), admin = %admin.address(), "ready");
 
     let admin_stop = CancellationToken::new();
-    tokio::spawn(recorded.clone().upkeep(admin_stop.clone()));
-    let shown = Arc::clone(&app);
-    let metrics = recorded.with(move || {
-        gauge!(IN_FLIGHT, "what" => "header").set(headers.used() as f64);
-        gauge!(IN_FLIGHT, "what" => "answer").set(shown.unread.used() as f64);
-        gauge!(IN_FLIGHT, "what" => "body").set(shown.job_body.budget.used() as f64);
-        let app = Arc::clone(&shown);
-        async move { page(&app).await }
+    let scraped = Arc::clone(&app);
+    let metrics = Metrics::with_page(move || {
+        let (app, headers) = (Arc::clone(&scraped), headers.clone());
+        async move { metrics::scraped(&app, &headers).await }
     });
-    let admin_router = admin::router(local(&admin)?, Arc::clone(&app), accounts.clone(), metrics);
-    let admin_served =
-        tokio::spawn(admin.serve(routed(admin_router), admin_stop.clone(), ADMIN_DRAIN));
+    let admin_router = admin::router(admin.address(), Arc::clone(&app), accounts.clone(), metrics);
+    let admin_served = tokio::spawn(admin.serve(
+        router_handler(admin_router),
+        admin_stop.clone(),
+        ADMIN_DRAIN,
+    ));
     let reloaded = Arc::clone(&app);
-    process.started(move |config: &Config| {
+    process.mark_started(move |config: &ApiConfig| {
         reloaded.set_job_defaults(config.job);
         accounts.replace(&config.accounts);
     });
-    app.read_lanes().await;
-    serve(&app, public, stop.begun, config.drain_timeout).await;
+    app.engine.read_lanes().await;
+    serve(&app, public, stop.drain_begun, config.drain_timeout).await;
     admin_stop.cancel();
-    // The last look at the metrics may be cut.
+    // Requests on the admin port that take longer than ADMIN_DRAIN are cut; the public port does not depend on them.
     let _ = admin_served.await;
     tracing::info!("stopped");
     Ok(())
 }
 
-/// What clients have sent and is not answered yet, and answers that they have not read.
-const IN_FLIGHT: &str = "tidegate_http_in_flight_bytes";
-
-fn describe_in_flight() {
-    describe_gauge!(
-        IN_FLIGHT,
-        "Size of incomplete headers and of bodies of requests in flight, as far as they count for requests.in_flight_bytes_max, and of unread answers, as far as they count for requests.unread_bytes_max, in bytes."
-    );
-}
-
-/// Serves until told to stop, then winds up: waiting consumers are answered, requests finish, jobs on
-/// their way back arrive; all of it within `drain_timeout`.
+/// Serves until `stop` is cancelled. Then waiting consumers are answered, other requests finish, and reserved jobs and
+/// units of rate limits that were not used are released. All of this takes at most `drain_timeout`, or [`SETTLE_MIN`]
+/// from the end of the last request, if that is later.
 async fn serve(app: &Arc<App>, public: Listener, stop: CancellationToken, drain_timeout: Duration) {
     let end = CancellationToken::new();
-    tokio::spawn(app.waiters.clone().wake(end.clone()));
-    if !app.skip_token_checks {
-        tokio::spawn(follow_tokens(Arc::clone(app), end.clone()));
-    }
-    let closing = tokio::spawn(close_lines(Arc::clone(app), stop.clone()));
+    let followed = Arc::clone(app);
+    let ended = end.clone();
+    tokio::spawn(async move { followed.engine.follow(ended).await });
+    let closing = tokio::spawn(close_waiters(Arc::clone(app), stop.clone()));
     let front = Arc::clone(app);
     let answer = move |request, peer| front::answer(&front, request, peer);
     let drained = public.serve(answer, stop, drain_timeout).await;
-    if let Drained::Cut(connections) = drained {
-        tracing::warn!(connections, "cut connections that did not end in time");
+    if let DrainResult::ConnectionsCut(connections) = drained {
+        tracing::warn!(
+            connections,
+            "cut connections whose requests did not finish within drain_timeout"
+        );
     }
     end.cancel();
-    // A task that cannot panic.
+    // The task does not panic.
     let stopped_at = closing.await.unwrap_or_else(|_| Instant::now());
     let deadline = (stopped_at + drain_timeout).max(Instant::now() + SETTLE_MIN);
-    if timeout_at(deadline, app.waiters.settled()).await.is_err() {
-        tracing::warn!("jobs on their way back did not arrive in time");
+    if timeout_at(deadline, app.engine.waiters.wait_idle())
+        .await
+        .is_err()
+    {
+        tracing::warn!(
+            "timed out releasing reserved jobs during shutdown; their leases expire instead"
+        );
     }
-    if timeout_at(deadline, app.limits.settled()).await.is_err() {
-        tracing::warn!("units of rate limits on their way back did not arrive in time");
+    if timeout_at(deadline, app.engine.limits.wait_idle())
+        .await
+        .is_err()
+    {
+        tracing::warn!(
+            "timed out giving back units of rate limits during shutdown; they stay used until their interval ends"
+        );
     }
 }
 
-async fn close_lines(app: Arc<App>, stop: CancellationToken) -> Instant {
+async fn close_waiters(app: Arc<App>, stop: CancellationToken) -> Instant {
     stop.cancelled().await;
-    app.waiters.close();
+    app.engine.waiters.close();
     Instant::now()
 }
 
-/// Refuses a pool that cannot tell when jobs are as safe as the settings want them.
+/// Checks that the Redis of each pool can confirm every durability that the settings request of it.
 async fn check_durability(
-    config: &Config,
+    config: &ApiConfig,
     stores: &BTreeMap<String, Store>,
 ) -> Result<(), PoolError> {
     for (pool, store) in stores {
-        for durability in config.durability.asked_of(pool, &config.pool) {
+        for durability in config.durability.required_at(pool, &config.pool) {
             let checked = store.check_durability(durability).await;
             checked.map_err(|source| PoolError {
                 pool: pool.clone(),
@@ -186,35 +176,17 @@ async fn check_durability(
     Ok(())
 }
 
-/// The store that keeps tokens and limits.
+/// The store of tokens and limits: `admin_store`, or the default pool.
 async fn admin_store(
-    config: &Config,
+    config: &ApiConfig,
     stores: &BTreeMap<String, Store>,
-) -> Result<Store, StartError> {
+) -> Result<Store, ApiStartError> {
     match &config.admin_store {
-        // Checked to be there with the configuration.
+        // The check of the settings requires the default pool.
         None => Ok(stores[DEFAULT_POOL].clone()),
         Some(settings) => {
             let connecting = Store::connect_within(settings, config.connect_patience);
-            connecting.await.map_err(StartError::AdminStore)
+            connecting.await.map_err(ApiStartError::AdminStore)
         }
     }
-}
-
-async fn bind(
-    name: &'static str,
-    key: &'static str,
-    address: SocketAddr,
-    limits: ListenLimits,
-) -> Result<Listener, BindError> {
-    let bound = Listener::bind(name, address, limits).await;
-    bound.map_err(|source| BindError {
-        key,
-        address,
-        source,
-    })
-}
-
-fn local(listener: &Listener) -> Result<SocketAddr, StartError> {
-    listener.local_addr().map_err(StartError::LocalAddress)
 }

@@ -2,48 +2,31 @@
 //!
 //! ```text
 //!  listener ─► front ─► lmstfy/routes ─► lmstfy/VERB ─► store
-//!              (every     (one screen)    (one file      ▲
+//!              (every     (all routes)    (one file      ▲
 //!               request)                   a verb)       │
-//!                                             └─► waiters┘   consumers that wait
+//!                                             └─► waiters┘   waiting consumers
 //!  listener ─► admin/router
 //! ```
 //!
-//! A front door parses, calls one verb of the store and renders. It keeps nothing: any number of these
-//! processes may run behind a balancer.
+//! A handler parses the request, calls a verb of its pool, and renders the answer. All durable state is in Redis, so
+//! any number of these processes may run behind a load balancer.
 
-mod access_log;
 mod admin;
 mod app;
 mod arguments;
-mod backlog;
-mod batcher;
-#[doc(hidden)]
-pub mod bench;
-mod body;
 mod config;
-mod context;
 mod daemon;
-mod durable;
 mod front;
-mod lanes;
-mod last_known;
-mod limits;
+mod http;
 mod lmstfy;
 mod metrics;
 mod open_files;
-mod pool;
-mod revocation;
-mod size;
-mod token_memory;
-mod tokens;
-mod unread;
-mod waiters;
 
 pub use arguments::translate;
 pub use config::{
-    Config, DEFAULT_POOL, DEFAULTS, DurabilityConfig, JobDefaults, MetricsConfig, Password,
+    ApiConfig, DEFAULT_POOL, DEFAULTS, DurabilityConfig, JobDefaults, MetricsConfig, Password,
     RequestLimits, WaiterConfig,
 };
-pub use daemon::{StartError, run};
+pub use daemon::{ApiStartError, run};
 #[doc(hidden)]
-pub use lmstfy::fuzz;
+pub use lmstfy::{api_label, fuzz};

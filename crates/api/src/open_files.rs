@@ -1,19 +1,19 @@
-//! The files that the API needs beside those for connections of clients.
+//! The number of open files that the API needs besides the connections of clients.
 //!
 //! ```text
 //!  public port │ admin port │ 128 for each Redis │ 64
 //! ```
 
-use tidegate_service::{FilesNeeded, ListenLimits, OPEN_FILES_OF_A_PROCESS};
+use tidegate_service::{ListenLimits, OPEN_FILES_OF_A_PROCESS, OpenFileBudget};
 use tidegate_store::OPEN_FILES_OF_A_STORE;
 
-use crate::config::Config;
+use crate::config::ApiConfig;
 
-/// Connections of clients cannot use those of everything else.
-pub(crate) fn files_needed(config: &Config) -> FilesNeeded<'_> {
+/// The open files for the public listener, and those reserved for everything else, which clients cannot use up.
+pub(crate) fn files_needed(config: &ApiConfig) -> OpenFileBudget<'_> {
     let redis = config.pool.len() + usize::from(config.admin_store.is_some());
     let admin = ListenLimits::default().open_files();
-    FilesNeeded {
+    OpenFileBudget {
         listener: "public",
         limits: &config.connections,
         others: admin + OPEN_FILES_OF_A_STORE * redis as u64 + OPEN_FILES_OF_A_PROCESS,
@@ -31,27 +31,27 @@ mod tests {
         let mut lines = UNIT.lines();
         let limit = lines.find_map(|line| line.strip_prefix("LimitNOFILE="));
         let files_max: u64 = limit.unwrap().parse().unwrap();
-        let config = Config::defaults();
+        let config = ApiConfig::defaults();
         let needed = files_needed(&config);
-        assert!(files_max >= needed.all(), "{}", needed.all());
-        let limits = needed.within(files_max).unwrap();
+        assert!(files_max >= needed.total(), "{}", needed.total());
+        let limits = needed.limits_within(files_max).unwrap();
         assert_eq!(limits.connections_max, config.connections.connections_max);
     }
 
     #[test]
     fn what_is_kept_for_others_is_not_given_to_clients() {
-        let mut config = Config::defaults();
+        let mut config = ApiConfig::defaults();
         let pool = config.pool["default"].clone();
-        let alone = files_needed(&config).within(1024).unwrap();
+        let alone = files_needed(&config).limits_within(1024).unwrap();
         assert!(alone.open_files() + files_needed(&config).others <= 1024);
         config.pool.insert("more".to_owned(), pool.clone());
         config.admin_store = Some(pool);
         let needed = files_needed(&config);
-        let with_more = needed.within(1024).unwrap();
+        let with_more = needed.limits_within(1024).unwrap();
         let given_up = alone.connections_max - with_more.connections_max;
         assert_eq!(given_up as u64, 2 * OPEN_FILES_OF_A_STORE);
-        let refused = needed.within(600).unwrap_err().to_string();
+        let refused = needed.limits_within(600).unwrap_err().to_string();
         assert!(refused.contains("limit of open files is 600"), "{refused}");
-        assert!(refused.contains(&needed.all().to_string()), "{refused}");
+        assert!(refused.contains(&needed.total().to_string()), "{refused}");
     }
 }

@@ -1,15 +1,13 @@
-//! What must hold of a request however it is written, held without a fuzzer (`fuzz/`).
-#![allow(
-    clippy::unwrap_used,
-    reason = "a test that fails should say so at once"
-)]
+//! Runs the checks of the fuzz target `request` (`fuzz/`) without a fuzzer: over its corpus, variations of it, and
+//! random bytes.
+#![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
 
 #[path = "../../../fuzz/corpora.rs"]
 mod corpora;
 
-use corpora::holds;
+use corpora::check_corpus;
 
 #[test]
-fn whatever_comes_as_a_request() {
-    holds("request", tidegate_api::fuzz::request);
+fn the_checks_of_the_request_target_hold() {
+    check_corpus("request", tidegate_api::fuzz::request);
 }

@@ -1,11 +1,11 @@
-//! What a record and an id cost. `cargo bench -p tidegate-core` measures; `cargo test` runs each once.
+//! Benchmarks of records and ids. `cargo bench -p tidegate-core` measures them; `cargo test` runs each once.
 
 use bytes::Bytes;
 use divan::Bencher;
 use tidegate_core::codec::{decode_job, encode_new_job};
 use tidegate_core::{JobId, NewJob};
 
-/// Bodies that are stored as they are, and one that is compressed and kept outside of its record.
+/// Two bodies that are stored uncompressed in the record, and one that is compressed.
 const BODY_BYTES: [usize; 3] = [100, 1000, 10_000];
 const INLINE_LIMIT_BYTES: usize = 1024;
 const COMPRESS_FROM_BYTES: usize = 1024;
@@ -21,7 +21,7 @@ fn job(bytes: usize) -> NewJob {
         delay_ms: 1000,
         ttl_ms: 86_400_000,
         tries: 3,
-        versioned_id: false,
+        mark: false,
     }
 }
 

@@ -1,6 +1,6 @@
-//! Which of the 16384 hash slots of a Redis Cluster a key is in.
+//! The hash slots of Redis Cluster.
 
-/// How many hash slots there are.
+/// Number of hash slots.
 pub const HASH_SLOTS: u16 = 16384;
 
 /// The hash slot of a key: CRC16 of its hash tag, or of the whole key where it has none.
@@ -9,11 +9,11 @@ pub fn hash_slot(key: &[u8]) -> u16 {
     hash_tag(key).iter().fold(0, crc16) % HASH_SLOTS
 }
 
-/// For each hash slot the smallest number whose decimal digits, as a hash tag, lead to it.
+/// For each hash slot the smallest number whose decimal digits, as a hash tag, have that slot.
 pub(crate) fn tags() -> Vec<u32> {
     let mut tags = vec![None; usize::from(HASH_SLOTS)];
     let mut missing = tags.len();
-    // The sums of all smaller numbers: that of a number follows from that of all its digits but the last.
+    // The CRC of every smaller number: that of a number follows from that of its digits without the last.
     let mut sums: Vec<u16> = Vec::new();
     let mut number = 0;
     while missing > 0 {
@@ -35,7 +35,7 @@ fn digit(number: u32) -> u8 {
     b'0' + (number % 10) as u8
 }
 
-/// What stands in the first pair of braces, unless that is nothing.
+/// The text in the first pair of braces, or the whole key if that is empty or missing.
 fn hash_tag(key: &[u8]) -> &[u8] {
     let position = |of: u8, from: usize| {
         let rest = key.get(from..)?;
@@ -47,7 +47,7 @@ fn hash_tag(key: &[u8]) -> &[u8] {
     }
 }
 
-/// One more byte of a CRC-16/XMODEM. Tags are a few bytes long, so it needs no table.
+/// Adds a byte to a CRC-16/XMODEM. Tags have a few bytes, so no table is needed.
 fn crc16(sum: u16, byte: &u8) -> u16 {
     const POLYNOMIAL: u16 = 0x1021;
     (0..8).fold(sum ^ (u16::from(*byte) << 8), |sum, _| match sum & 0x8000 {
@@ -61,9 +61,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hash_slots_are_those_of_the_specification() {
+    fn hash_slots_match_the_specification() {
         assert_eq!(b"123456789".iter().fold(0, crc16), 0x31C3);
-        // As CLUSTER KEYSLOT answers.
+        // The replies of CLUSTER KEYSLOT.
         for (key, slot) in [
             ("foo", 12182),
             ("{foo}bar", 12182),
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn every_hash_slot_has_a_tag_and_it_is_the_smallest() {
+    fn every_hash_slot_has_its_smallest_tag() {
         let tags = tags();
         assert_eq!(tags.len(), usize::from(HASH_SLOTS));
         for (slot, tag) in tags.iter().enumerate() {

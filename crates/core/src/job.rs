@@ -1,52 +1,53 @@
-//! A job before it is stored and a job as it is handed out.
+//! A job to be published, and a job as it was read from Redis.
 
 use bytes::Bytes;
 
-use crate::{JobId, State};
+use crate::job_id::JobId;
+use crate::state::JobState;
 
-/// String attributes that travel with a job, in the order they were given.
+/// String attributes of a job, in the order in which they were given.
 pub type Attributes = Vec<(String, String)>;
 
-/// The longest delay, time to live or time to run, in ms: about 557 years. Together with today's
-/// date it stays inside the 48 bits that a record gives an instant.
+/// Maximum delay, time to live and time to run, in ms: about 557 years. The current time plus this fits into the
+/// 48 bits that a record has for an instant.
 pub const DURATION_MS_MAX: u64 = 1 << 44;
 
-/// A job that asks to be published.
+/// A job to be published.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewJob {
-    /// The job's bytes; never looked into.
+    /// The job's bytes; opaque to Tidegate.
     pub body: Bytes,
-    /// Attributes that are handed out with the body.
+    /// Attributes that are delivered with the body.
     pub attributes: Attributes,
     /// Time until the job becomes consumable, in ms; 0 = at once.
     pub delay_ms: u64,
-    /// Time until the job disappears, in ms from now; 0 = never.
+    /// Time until the job expires, in ms from now; 0 = never.
     pub ttl_ms: u64,
     /// How often the job may be delivered; at least 1.
     pub tries: u16,
-    /// Whether the wire shows this job's id in its versioned form.
-    pub versioned_id: bool,
+    /// A flag that the HTTP interface stores with the job. It has no meaning in this crate.
+    pub mark: bool,
 }
 
-/// A new job that cannot be stored.
+/// Why a new job cannot be stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidJob {
-    /// A job with no try left would go to the dead letter unseen.
+    /// A job without tries would be dead before its first delivery.
     #[error("tries must be at least 1")]
     NoTries,
     /// A duration is longer than [`DURATION_MS_MAX`].
     #[error("delay and ttl must be at most {DURATION_MS_MAX} ms")]
     DurationTooLong,
-    /// A call takes 1 to 64 jobs.
+    /// The number of jobs of a call is not 1 to 64.
     #[error("a call publishes 1 to 64 jobs, not {0}")]
     BatchSize(usize),
 }
 
 impl NewJob {
-    /// Checks what the storage relies on.
+    /// Checks the limits of tries and durations, which the scripts do not check.
     ///
     /// # Errors
-    /// No tries, or a duration above [`DURATION_MS_MAX`].
+    /// `tries` is 0, or a duration is above [`DURATION_MS_MAX`].
     pub const fn check(&self) -> Result<(), InvalidJob> {
         if self.tries == 0 {
             return Err(InvalidJob::NoTries);
@@ -69,25 +70,25 @@ impl NewJob {
 /// A stored job, as it was when its record was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Job {
-    /// The job's name.
+    /// The job's id.
     pub id: JobId,
     /// The bytes that were published.
     pub body: Bytes,
     /// The attributes that were published.
     pub attributes: Attributes,
-    /// Whether the wire shows the id in its versioned form.
-    pub versioned_id: bool,
+    /// The flag that the HTTP interface stored with the job.
+    pub mark: bool,
     /// The state the job is in.
-    pub state: State,
+    pub state: JobState,
     /// Deliveries left.
     pub tries_left: u16,
     /// Deliveries made. While leased it identifies the lease.
     pub attempt: u32,
-    /// When the job was published.
+    /// When the job was published, in ms since 1970 on the clock of Redis.
     pub created_at_ms: u64,
-    /// The job's next or last moment: due time while delayed, end of the lease while leased.
+    /// Due time while delayed, end of the lease while leased, otherwise the last such time; in ms since 1970.
     pub due_at_ms: u64,
-    /// When the job disappears; 0 = never.
+    /// When the job expires, in ms since 1970; 0 = never.
     pub expires_at_ms: u64,
 }
 
@@ -96,14 +97,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_job_needs_a_try_and_bounded_durations() {
+    fn a_job_needs_one_try_and_bounded_durations() {
         let job = NewJob {
             body: Bytes::new(),
             attributes: vec![],
             delay_ms: DURATION_MS_MAX,
             ttl_ms: 0,
             tries: 1,
-            versioned_id: false,
+            mark: false,
         };
         assert_eq!(job.check(), Ok(()));
         assert_eq!(

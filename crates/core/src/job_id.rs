@@ -1,4 +1,4 @@
-//! The id of a job: 128 bits that say where its record is.
+//! The id of a job: 128 bits, from which the location of its record follows.
 //!
 //! | bits | field |
 //! |---|---|
@@ -8,19 +8,19 @@
 //! | 16 | nonce, random |
 //!
 //! The text form is that of a ULID (26 characters of Crockford's base 32): it sorts by creation time
-//! and may be used as a queue name. The nonce keeps ids from being made up by counting: an id whose
-//! nonce is not the record's finds nothing.
+//! and is a valid queue name. The nonce prevents guessing ids by counting: an id with another nonce than the
+//! record's finds no job.
 
 use std::fmt;
 use std::str::FromStr;
 
 use ulid::Ulid;
 
-/// Names one job for its whole life: through redeliveries, the dead letter and back.
+/// Identifies a job for its whole life, including redeliveries, the dead-letter queue and respawns.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct JobId(u128);
 
-/// The text is not the id of any job.
+/// The text is not a job id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("not a job id: expected 26 characters of upper-case Crockford base 32")]
 pub struct InvalidJobId;
@@ -28,7 +28,7 @@ pub struct InvalidJobId;
 const U48_MAX: u64 = (1 << 48) - 1;
 
 impl JobId {
-    /// Puts an id together. `created_at_ms` and `number` are cut to 48 bits.
+    /// Builds an id. `created_at_ms` and `number` are truncated to 48 bits.
     #[must_use]
     pub const fn new(created_at_ms: u64, bucket: u16, number: u64, nonce: u16) -> Self {
         Self(
@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parts_and_text_survive() {
+    fn parts_and_text_round_trip() {
         let id = JobId::new(1_763_700_000_123, 255, U48_MAX, 0xBEEF);
         assert_eq!(id.created_at_ms(), 1_763_700_000_123);
         assert_eq!(

@@ -1,10 +1,8 @@
-//! The one place that spells the names of Redis keys and channels. `docs/redis-layout.md` says what
-//! each holds.
+//! The names of all Redis keys and channels. `docs/redis-layout.md` describes their contents.
 //!
-//! Everything of a bucket carries the same hash tag, so on Redis Cluster it lives on one node. The tag is
-//! a number that leads to the hash slot of the bucket; the number of the bucket stands before it.
-//! Scripts build the keys of records, timers and lists from [`BucketKeys::prefix`]; the rest is
-//! spelled here.
+//! All keys and channels of a bucket have the same hash tag, so on Redis Cluster they are on one node. The tag is a
+//! number with the hash slot of the bucket; the number of the bucket precedes it. Scripts build the keys of records,
+//! timers and lists from [`BucketKeys::prefix`].
 
 mod bucket_key;
 
@@ -14,9 +12,9 @@ pub use bucket_key::{BucketKey, KeyType};
 
 use crate::{hash_slot, placement};
 
-/// What every key begins with.
+/// The prefix of every key.
 pub const PREFIX: &str = "tg:";
-/// The stamp of a deployment: layout version, number of buckets, width of slots.
+/// The layout of a deployment: layout version, number of buckets, slot width in ms.
 pub const LAYOUT: &str = "tg:layout";
 
 /// The hash of access tokens of a namespace in a pool: field = token, value = description.
@@ -25,21 +23,21 @@ pub fn tokens(pool: &str, namespace: &str) -> String {
     format!("tg:tokens:{pool}/{namespace}")
 }
 
-/// The hash of rate limits: field = [`limit_holder`], value = units to read, units to write, seconds.
+/// The hash of rate limits: field = [`limit_holder`], value = consumes, publishes, length of a window in seconds.
 pub const LIMITS: &str = "tg:limits";
 
 /// The hash of queues with more than one lane: field = `namespace/queue`, value = lanes that are open,
-/// lanes that are used, when a lane was closed last in ms.
+/// lanes that are used, epoch; field `#` = the last epoch.
 pub const LANES: &str = "tg:lanes";
 
-/// A token, as the table of rate limits names it. No pool has a colon and no namespace a slash in its
-/// name, so no two tokens share one.
+/// The field of a token in the hash of rate limits. A pool name has no colon and a namespace no slash, so the field is
+/// unique.
 #[must_use]
 pub fn limit_holder(pool: &str, namespace: &str, token: &str) -> String {
     format!("{pool}:{namespace}/{token}")
 }
 
-/// What a token has done in the running window; `side` is `read` or `write`.
+/// The hash of units that a token has taken in the current window; `side` is `read` or `write`.
 #[must_use]
 pub fn limit_units(side: &str, holder: &str) -> String {
     format!("tg:units:{side}:{holder}")
@@ -47,10 +45,10 @@ pub fn limit_units(side: &str, holder: &str) -> String {
 
 /// The keys of all buckets of a deployment.
 #[derive(Debug)]
-pub struct Buckets(Box<[BucketKeys]>);
+pub struct DeploymentKeys(Box<[BucketKeys]>);
 
-impl Buckets {
-    /// The keys of so many buckets.
+impl DeploymentKeys {
+    /// The keys of a deployment with this number of buckets.
     #[must_use]
     pub fn new(buckets: u32) -> Self {
         static TAGS: LazyLock<Vec<u32>> = LazyLock::new(hash_slot::tags);
@@ -68,13 +66,13 @@ impl Buckets {
     /// The keys of a bucket.
     ///
     /// # Panics
-    /// When the deployment does not have that many buckets.
+    /// If the deployment does not have this bucket.
     #[must_use]
     pub fn keys(&self, bucket: u16) -> &BucketKeys {
         &self.0[usize::from(bucket)]
     }
 
-    /// The bucket that a key belongs to, and the rest of its name.
+    /// The bucket of a key, and the key without the prefix; `None` if the key belongs to no bucket.
     #[must_use]
     pub fn split<'a>(&self, key: &'a str) -> Option<(u16, &'a str)> {
         let bucket = bucket_of_channel(key)?;
@@ -95,13 +93,13 @@ pub struct BucketKeys {
 }
 
 impl BucketKeys {
-    /// What every key of the bucket begins with.
+    /// The prefix of every key of the bucket.
     #[must_use]
     pub fn prefix(&self) -> &str {
         &self.prefix
     }
 
-    /// The full name of one of them.
+    /// The full name of a key of the bucket.
     #[must_use]
     pub fn key(&self, key: &BucketKey) -> String {
         format!("{}{key}", self.prefix)
@@ -119,8 +117,7 @@ impl BucketKeys {
         format!("{}body:{number}", self.prefix)
     }
 
-    /// A payload on its way to becoming a body: the one with this index of the call that publishes under
-    /// this name.
+    /// An uploaded payload, before it becomes a body: `name` identifies the publish call, `index` the job in it.
     #[must_use]
     pub fn upload(&self, name: &str, index: usize) -> String {
         format!("{}upload:{name}:{index}", self.prefix)
@@ -132,48 +129,48 @@ impl BucketKeys {
         format!("{}lock", self.prefix)
     }
 
-    /// Sorted set: the live pump instances of the server that has the bucket, and the ends of their memberships. Of the
-    /// buckets of a server one has it: [`placement::roster_bucket`].
+    /// Sorted set: the live pump instances of the bucket's server, and the ends of their memberships. One of the
+    /// buckets of a server has it: [`placement::roster_bucket`].
     #[must_use]
     pub fn roster(&self) -> String {
         format!("{}roster", self.prefix)
     }
 
-    /// A key that never exists. A call that names it beside a key that it is about is put off by a
-    /// Redis Cluster as long as the slot of the bucket moves, and so finds the bucket whole.
+    /// A key that never exists. While the slot of the bucket moves, Redis Cluster answers a call that names it besides
+    /// an existing key with `TRYAGAIN`. So the call never sees a part of the bucket.
     #[must_use]
     pub fn guard(&self) -> String {
         format!("{}guard", self.prefix)
     }
 
-    /// A key that never exists between two calls: written and deleted in one step by whoever waits for
-    /// copies of what was written before.
+    /// A key that the script `barrier` writes and deletes in one step, to wait for copies of earlier writes. It does
+    /// not exist between two calls.
     #[must_use]
     pub fn barrier(&self) -> String {
         format!("{}barrier", self.prefix)
     }
 
-    /// Channel of the doorbell.
+    /// The channel of doorbells.
     #[must_use]
     pub fn bell(&self) -> String {
         format!("{}bell", self.prefix)
     }
 
-    /// Channel of the alarm.
+    /// The channel of alarms.
     #[must_use]
     pub fn alarm(&self) -> String {
         format!("{}alarm", self.prefix)
     }
 }
 
-/// Whether a key outside of all buckets is one of a deployment.
+/// Whether a key outside of all buckets belongs to a deployment.
 #[must_use]
 pub fn is_of_deployment(key: &str) -> bool {
     let families = ["tg:tokens:", "tg:units:read:", "tg:units:write:"];
     [LAYOUT, LIMITS, LANES].contains(&key) || families.iter().any(|begin| key.starts_with(begin))
 }
 
-/// The bucket that a bell or alarm channel belongs to.
+/// The bucket of a doorbell or alarm channel.
 #[must_use]
 pub fn bucket_of_channel(channel: &str) -> Option<u16> {
     let mut parts = channel.split(':').skip(1);
@@ -187,7 +184,7 @@ mod tests {
 
     #[test]
     fn keys_of_a_bucket_share_its_hash_slot() {
-        let buckets = Buckets::new(256);
+        let buckets = DeploymentKeys::new(256);
         let keys = buckets.keys(17);
         let slot = placement::hash_slot_of(17, 256);
         assert_eq!(&*keys.prefix, "tg:17:{13609}:");
@@ -206,8 +203,8 @@ mod tests {
             assert_eq!(hash_slot::hash_slot(key.as_bytes()), slot);
             assert_eq!(bucket_of_channel(&key), Some(17));
             assert_eq!(buckets.split(&key), Some((17, rest)));
-            assert_eq!(Buckets::new(17).split(&key), None);
-            assert_eq!(Buckets::new(128).split(&key), None, "another tag");
+            assert_eq!(DeploymentKeys::new(17).split(&key), None);
+            assert_eq!(DeploymentKeys::new(128).split(&key), None, "another tag");
         }
         for nobodys in ["tg:17:{13609}", "tg:017:{13609}:seq", "g:17:{13609}:seq"] {
             assert_eq!(buckets.split(nobodys), None, "{nobodys}");
@@ -218,7 +215,7 @@ mod tests {
     #[test]
     fn no_two_buckets_share_a_key() {
         for count in [1, 256, placement::BUCKETS_MAX] {
-            let buckets = Buckets::new(count);
+            let buckets = DeploymentKeys::new(count);
             let prefixes: std::collections::HashSet<&str> =
                 buckets.all().map(BucketKeys::prefix).collect();
             assert_eq!(prefixes.len(), count as usize);

@@ -1,20 +1,19 @@
-//! Lanes: the parts of a queue, each in a bucket of its own.
+//! Lanes: the parts of a queue, each in a different bucket.
 
 use std::time::Duration;
 
-use crate::QueueKey;
+use crate::name::QueueKey;
 
-/// Each API looks once in this time whether closed lanes are empty, and takes those out of use. A lane that is closed and
-/// empty is out of use after two such times.
+/// How often each API process closes lanes that take no new jobs and are empty, and takes them out of use. Such a lane
+/// is out of use after two intervals at most.
 pub const LANES_SETTLE_INTERVAL: Duration = Duration::from_secs(5);
 
-/// One lane of a queue. Most queues have lane 0 only, so where a lane is asked for a queue alone stands
-/// for its lane 0.
+/// One lane of a queue. Most queues have lane 0 only, so a [`QueueKey`] converts to its lane 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Lane<'a> {
     /// The queue.
     pub queue: &'a QueueKey,
-    /// Which of its lanes, counted from 0.
+    /// Number of the lane, from 0.
     pub number: u16,
 }
 
@@ -38,15 +37,15 @@ impl<'a> From<&'a QueueKey> for Lane<'a> {
 /// How many lanes a queue has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LaneCounts {
-    /// New jobs go to lanes below this number; at least 1.
+    /// New jobs go to the lanes below this number; at least 1.
     pub open: u16,
-    /// Jobs may be in lanes below this number: never less than `open`, and more while lanes that were
-    /// closed still hold jobs.
+    /// Jobs may be in the lanes below this number: at least `open`, and more while lanes that take no new jobs
+    /// still hold some.
     pub used: u16,
 }
 
 impl LaneCounts {
-    /// What a queue has unless it was given more.
+    /// The default: one lane.
     pub const ONE: Self = Self { open: 1, used: 1 };
 }
 
@@ -56,11 +55,11 @@ impl Default for LaneCounts {
     }
 }
 
-/// What the table of lanes says of a queue.
+/// The row of a queue in the table of lanes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct LaneRow {
     /// How many lanes the queue has.
     pub counts: LaneCounts,
-    /// Grows whenever `open` is set; no two rows of a deployment ever have the same. 0 if the queue has no row.
+    /// Increases whenever `open` is set; unique among all rows of a deployment. 0 if the queue has no row.
     pub epoch: u64,
 }

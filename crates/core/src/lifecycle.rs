@@ -1,88 +1,87 @@
-//! The life of one job as a pure function: the oracle of the model tests, and the picture to read
-//! before the scripts.
+//! The lifecycle of a job as a pure function. It is the oracle of the model tests; read it before the scripts.
 //!
 //! ```text
 //!  publish(delay>0) ─► delayed ──due──► ready ──reserve──► leased ──ack──► gone
 //!  publish(delay=0) ───────────────────►  ▲                 │
-//!                                         ├──release / lease over, tries left ──┤
-//!                                         └──respawn── dead ◄──lease over, no tries
+//!                                         ├──release / lease expired, tries left ──┤
+//!                                         └──respawn── dead ◄──lease expired, no tries left
 //! ```
 //!
-//! A job whose time to live is over is gone from any state but dead, which never expires. A cancelled
-//! job is gone from any state but leased: somebody is working on it.
+//! A job whose time to live has passed is deleted from any state but dead: dead jobs never expire. A job can be
+//! cancelled in any state but leased.
 
-use crate::State;
+use crate::JobState;
 
-/// What the lifecycle knows of a job.
+/// The part of a job that the lifecycle depends on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Life {
+pub struct LifecycleState {
     /// The state the job is in.
-    pub state: State,
+    pub state: JobState,
     /// Deliveries left.
     pub tries_left: u16,
     /// Deliveries made.
     pub attempt: u32,
-    /// The next moment: due time or end of the lease.
+    /// Due time or end of the lease, in ms since 1970.
     pub due_at_ms: u64,
-    /// When the job disappears; 0 = never.
+    /// When the job expires, in ms since 1970; 0 = never.
     pub expires_at_ms: u64,
 }
 
-/// What can happen to a job.
+/// An event in the life of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Event {
-    /// The pump looks at the job because its due time may have come.
+pub enum LifecycleEvent {
+    /// The pump checks the job, because it may be due.
     MoveDue,
     /// A consumer takes the job under a lease of `ttr_ms`.
     Reserve {
-        /// The length of the lease.
+        /// The length of the lease, in ms.
         ttr_ms: u64,
     },
-    /// The job is done. With an attempt only that delivery may say so; without, anybody in any state.
+    /// The job is done. With an attempt, only that delivery may acknowledge; without, any client in any state.
     Ack {
-        /// The delivery that says so.
+        /// The delivery that acknowledges.
         attempt: Option<u32>,
     },
-    /// A delivery that never reached its consumer is taken back.
+    /// A delivery that did not reach its consumer is taken back.
     Release {
         /// The delivery that is taken back.
         attempt: u32,
     },
-    /// The producer no longer wants the job done.
+    /// The producer cancels the job.
     Cancel,
     /// A dead job gets one more try.
     Respawn {
-        /// The new time to live; 0 = never expires.
+        /// The new time to live, in ms; 0 = never expires.
         ttl_ms: u64,
     },
 }
 
-/// What became of the job.
+/// The outcome of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum After {
-    /// The event had its effect (or needed none) and the job lives on.
-    Lives(Life),
-    /// The job is no more.
+pub enum Transition {
+    /// The job exists, changed by the event or not.
+    Lives(LifecycleState),
+    /// The job is deleted.
     Gone,
-    /// The event does not apply to the job as it is: nothing changed.
+    /// The event does not apply in the job's state: nothing changed.
     Refused,
 }
 
-/// An instant `duration_ms` after now; 0 stays 0 ("never").
+/// The instant `ttl_ms` after `now_ms`; 0 if `ttl_ms` is 0: never.
 #[must_use]
 pub const fn expiry(now_ms: u64, ttl_ms: u64) -> u64 {
     if ttl_ms == 0 { 0 } else { now_ms + ttl_ms }
 }
 
-impl Life {
-    /// A job just published.
+impl LifecycleState {
+    /// A job that was published at `now_ms`.
     #[must_use]
     pub const fn published(now_ms: u64, delay_ms: u64, ttl_ms: u64, tries: u16) -> Self {
         Self {
             state: if delay_ms > 0 {
-                State::Delayed
+                JobState::Delayed
             } else {
-                State::Ready
+                JobState::Ready
             },
             tries_left: tries,
             attempt: 0,
@@ -91,63 +90,69 @@ impl Life {
         }
     }
 
-    /// Whether the job's time to live is over.
+    /// Whether the job's time to live has passed.
     #[must_use]
     pub const fn expired(&self, now_ms: u64) -> bool {
         self.expires_at_ms != 0 && self.expires_at_ms <= now_ms
     }
 
-    /// What becomes of the job when `event` happens at `now_ms`.
+    /// The outcome of `event` at `now_ms`.
     #[must_use]
-    pub fn after(self, event: Event, now_ms: u64) -> After {
+    pub fn apply(self, event: LifecycleEvent, now_ms: u64) -> Transition {
         if self.expired(now_ms) {
-            return After::Gone;
+            return Transition::Gone;
         }
         match (event, self.state) {
-            (Event::MoveDue, State::Delayed | State::Leased) => self.moved_when_due(now_ms),
-            (Event::MoveDue, State::Ready | State::Dead) => After::Lives(self),
-            (Event::Reserve { ttr_ms }, State::Ready) => After::Lives(Self {
-                state: State::Leased,
+            (LifecycleEvent::MoveDue, JobState::Delayed | JobState::Leased) => {
+                self.moved_when_due(now_ms)
+            }
+            (LifecycleEvent::MoveDue, JobState::Ready | JobState::Dead) => Transition::Lives(self),
+            (LifecycleEvent::Reserve { ttr_ms }, JobState::Ready) => Transition::Lives(Self {
+                state: JobState::Leased,
                 tries_left: self.tries_left - 1,
                 attempt: self.attempt + 1,
                 due_at_ms: now_ms + ttr_ms,
                 ..self
             }),
-            (Event::Ack { attempt: None }, _) => After::Gone,
-            (Event::Ack { attempt: Some(a) }, State::Leased) if a == self.attempt => After::Gone,
-            (Event::Release { attempt }, State::Leased) if attempt == self.attempt => {
-                After::Lives(Self {
-                    state: State::Ready,
+            (LifecycleEvent::Ack { attempt: None }, _) => Transition::Gone,
+            (LifecycleEvent::Ack { attempt: Some(a) }, JobState::Leased) if a == self.attempt => {
+                Transition::Gone
+            }
+            (LifecycleEvent::Release { attempt }, JobState::Leased) if attempt == self.attempt => {
+                Transition::Lives(Self {
+                    state: JobState::Ready,
                     tries_left: self.tries_left + 1,
                     attempt: self.attempt - 1,
                     due_at_ms: now_ms,
                     ..self
                 })
             }
-            (Event::Cancel, State::Delayed | State::Ready | State::Dead) => After::Gone,
-            (Event::Respawn { ttl_ms }, State::Dead) => After::Lives(Self {
-                state: State::Ready,
+            (LifecycleEvent::Cancel, JobState::Delayed | JobState::Ready | JobState::Dead) => {
+                Transition::Gone
+            }
+            (LifecycleEvent::Respawn { ttl_ms }, JobState::Dead) => Transition::Lives(Self {
+                state: JobState::Ready,
                 tries_left: 1,
                 due_at_ms: now_ms,
                 expires_at_ms: expiry(now_ms, ttl_ms),
                 ..self
             }),
-            _ => After::Refused,
+            _ => Transition::Refused,
         }
     }
 
-    const fn moved_when_due(self, now_ms: u64) -> After {
+    const fn moved_when_due(self, now_ms: u64) -> Transition {
         if self.due_at_ms > now_ms {
-            return After::Lives(self);
+            return Transition::Lives(self);
         }
         if self.tries_left > 0 {
-            return After::Lives(Self {
-                state: State::Ready,
+            return Transition::Lives(Self {
+                state: JobState::Ready,
                 ..self
             });
         }
-        After::Lives(Self {
-            state: State::Dead,
+        Transition::Lives(Self {
+            state: JobState::Dead,
             expires_at_ms: 0,
             ..self
         })
@@ -160,66 +165,72 @@ mod tests {
 
     const NOW: u64 = 1_000_000;
 
-    fn lives(after: After) -> Life {
+    fn lives(after: Transition) -> LifecycleState {
         match after {
-            After::Lives(life) => life,
-            other => panic!("expected a living job, got {other:?}"),
+            Transition::Lives(life) => life,
+            other => panic!("expected a live job, got {other:?}"),
         }
     }
 
     #[test]
-    fn a_job_uses_its_tries_then_dies_and_may_be_respawned() {
-        let mut job = Life::published(NOW, 10, 1000, 2);
+    fn a_job_dies_after_its_last_try_and_can_be_respawned() {
+        let mut job = LifecycleState::published(NOW, 10, 1000, 2);
         assert_eq!(
-            job.after(Event::MoveDue, NOW + 9),
-            After::Lives(job),
+            job.apply(LifecycleEvent::MoveDue, NOW + 9),
+            Transition::Lives(job),
             "never early"
         );
-        job = lives(job.after(Event::MoveDue, NOW + 10));
+        job = lives(job.apply(LifecycleEvent::MoveDue, NOW + 10));
         for attempt in 1..=2 {
-            job = lives(job.after(Event::Reserve { ttr_ms: 5 }, NOW + 20));
-            assert_eq!((job.state, job.attempt), (State::Leased, attempt));
-            job = lives(job.after(Event::MoveDue, NOW + 25));
+            job = lives(job.apply(LifecycleEvent::Reserve { ttr_ms: 5 }, NOW + 20));
+            assert_eq!((job.state, job.attempt), (JobState::Leased, attempt));
+            job = lives(job.apply(LifecycleEvent::MoveDue, NOW + 25));
         }
-        assert_eq!(job.state, State::Dead);
+        assert_eq!(job.state, JobState::Dead);
         assert!(!job.expired(u64::MAX), "the dead never expire");
-        job = lives(job.after(Event::Respawn { ttl_ms: 0 }, NOW + 30));
-        assert_eq!((job.state, job.tries_left), (State::Ready, 1));
+        job = lives(job.apply(LifecycleEvent::Respawn { ttl_ms: 0 }, NOW + 30));
+        assert_eq!((job.state, job.tries_left), (JobState::Ready, 1));
     }
 
     #[test]
     fn only_the_current_delivery_may_ack_by_attempt() {
-        let ready = Life::published(NOW, 0, 0, 3);
-        let leased = lives(ready.after(Event::Reserve { ttr_ms: 5 }, NOW));
-        let late = Event::Ack { attempt: Some(0) };
-        assert_eq!(leased.after(late, NOW), After::Refused);
+        let ready = LifecycleState::published(NOW, 0, 0, 3);
+        let leased = lives(ready.apply(LifecycleEvent::Reserve { ttr_ms: 5 }, NOW));
+        let late = LifecycleEvent::Ack { attempt: Some(0) };
+        assert_eq!(leased.apply(late, NOW), Transition::Refused);
         assert_eq!(
-            leased.after(Event::Ack { attempt: Some(1) }, NOW),
-            After::Gone
+            leased.apply(LifecycleEvent::Ack { attempt: Some(1) }, NOW),
+            Transition::Gone
         );
-        assert_eq!(leased.after(Event::Ack { attempt: None }, NOW), After::Gone);
-        assert_eq!(leased.after(Event::Cancel, NOW), After::Refused);
-        assert_eq!(ready.after(Event::Cancel, NOW), After::Gone);
+        assert_eq!(
+            leased.apply(LifecycleEvent::Ack { attempt: None }, NOW),
+            Transition::Gone
+        );
+        assert_eq!(
+            leased.apply(LifecycleEvent::Cancel, NOW),
+            Transition::Refused
+        );
+        assert_eq!(ready.apply(LifecycleEvent::Cancel, NOW), Transition::Gone);
     }
 
     #[test]
     fn a_release_gives_the_try_back() {
-        let ready = Life::published(NOW, 0, 0, 1);
-        let leased = lives(ready.after(Event::Reserve { ttr_ms: 5 }, NOW));
+        let ready = LifecycleState::published(NOW, 0, 0, 1);
+        let leased = lives(ready.apply(LifecycleEvent::Reserve { ttr_ms: 5 }, NOW));
         assert_eq!(leased.tries_left, 0);
         assert_eq!(
-            lives(leased.after(Event::Release { attempt: 1 }, NOW)),
+            lives(leased.apply(LifecycleEvent::Release { attempt: 1 }, NOW)),
             ready
         );
     }
 
     #[test]
-    fn expired_jobs_are_gone_whatever_happens() {
-        let job = Life::published(NOW, 0, 7, 1);
+    fn an_expired_job_is_gone_after_any_event() {
+        let job = LifecycleState::published(NOW, 0, 7, 1);
         assert!(!job.expired(NOW + 6));
         assert_eq!(
-            job.after(Event::Reserve { ttr_ms: 1 }, NOW + 7),
-            After::Gone
+            job.apply(LifecycleEvent::Reserve { ttr_ms: 1 }, NOW + 7),
+            Transition::Gone
         );
     }
 }

@@ -1,12 +1,12 @@
-//! Names of namespaces and queues: what is allowed, checked once at the edge.
+//! Names of namespaces and queues. A value of these types is valid: it is checked when it is made.
 
 use std::fmt;
 use std::sync::Arc;
 
-/// The longest name, in bytes.
+/// Maximum length of a name, in bytes.
 pub const NAME_BYTES_MAX: usize = 255;
 
-/// Why a name was refused.
+/// Why a name is invalid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidName {
     /// The name has more than [`NAME_BYTES_MAX`] bytes.
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn a_queue_key_survives_its_text() {
+    fn a_queue_key_round_trips_through_its_text() {
         let key = QueueKey::try_from("shop/close-unpaid").unwrap();
         assert_eq!(key.namespace.as_str(), "shop");
         assert_eq!(QueueKey::try_from(key.to_string().as_str()), Ok(key));

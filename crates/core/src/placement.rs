@@ -1,4 +1,5 @@
-//! Where queues and buckets live. Part of the stored layout: a change needs a new layout version.
+//! Placement: the bucket of a lane, and the hash slot of a bucket. Part of the stored layout: a change needs a new
+//! layout version.
 //!
 //! ```text
 //!  hash slots of a cluster  0 ├──────┼──────┼──────┼──────┤ 16384     here with 4 buckets
@@ -6,22 +7,21 @@
 //!  lanes of a queue                      0             1              the first two, of a queue of bucket 1
 //! ```
 //!
-//! Nodes of a cluster have ranges of hash slots, so buckets in equal stripes, and lanes at equal distances,
-//! spread evenly over however many nodes there are.
+//! Nodes of a cluster have ranges of hash slots. Buckets in equal stripes, and lanes at equal distances, are therefore
+//! spread evenly over any number of nodes.
 
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::QueueKey;
 use crate::hash_slot::HASH_SLOTS;
 
-/// The most buckets a deployment can have: a job id gives the bucket 16 bits.
+/// Maximum number of buckets of a deployment: a job id has 16 bits for the bucket.
 pub const BUCKETS_MAX: u32 = 1 << 16;
 
-/// The most lanes a queue can have.
+/// Maximum number of lanes of a queue.
 pub const LANES_MAX: u16 = 64;
 
-/// The most lanes that a queue can have in a deployment of so many buckets: its lanes are in a bucket
-/// each.
+/// Maximum number of lanes of a queue in a deployment with this number of buckets: no two lanes share a bucket.
 #[must_use]
 pub fn lanes_max(buckets: u32) -> u16 {
     let power_of_two = 1 << buckets.max(1).ilog2();
@@ -30,7 +30,7 @@ pub fn lanes_max(buckets: u32) -> u16 {
 
 /// The bucket of a lane of a queue. Lane 0 has the bucket XXH3 (64 bits, seed 0) of `namespace/queue`,
 /// modulo the number of buckets. The others follow at the fractions 1/2, 1/4, 3/4, 1/8, 5/8 … of all
-/// buckets: each in the middle of the largest gap, so that no lane ever moves for another.
+/// buckets: each in the middle of the largest gap, so that no lane moves when another one is added.
 ///
 /// # Panics
 /// When `buckets` is 0.
@@ -39,7 +39,7 @@ pub fn bucket_of(queue: &QueueKey, lane: u16, buckets: u32) -> u16 {
     bucket_from(first_bucket_of(queue, buckets), lane, buckets)
 }
 
-/// The lane of a queue, of its first `lanes`, that lives in this bucket, if one does.
+/// The lane of a queue, among its first `lanes`, that is in this bucket, if any.
 ///
 /// # Panics
 /// When `buckets` is 0.
@@ -60,16 +60,16 @@ fn bucket_from(first: u64, lane: u16, buckets: u32) -> u16 {
     u16::try_from((first + distance) % u64::from(buckets)).unwrap_or(u16::MAX)
 }
 
-/// Which of the buckets of a server has the roster of that server in its slot: the one with the lowest hash of its
-/// number. When slots move one by one, from the first to the last as `redis-cli` does it, that one seldom changes.
+/// The bucket, among those of a server, in whose slot the roster of the server is stored: the one with the lowest hash
+/// of its number. It rarely changes while slots move one by one from the first to the last, as `redis-cli` moves them.
 #[must_use]
 pub fn roster_bucket(buckets: impl IntoIterator<Item = u16>) -> Option<u16> {
     let buckets = buckets.into_iter();
     buckets.min_by_key(|bucket| (xxh3_64(&bucket.to_le_bytes()), *bucket))
 }
 
-/// The hash slot of a bucket: the middle of its stripe. Where there are more buckets than hash slots they
-/// share them.
+/// The hash slot of a bucket: the middle of its stripe. If there are more buckets than hash slots, buckets share
+/// slots.
 pub(crate) fn hash_slot_of(bucket: u16, buckets: u32) -> u16 {
     let middle = (2 * u64::from(bucket) + 1) * u64::from(HASH_SLOTS) / (2 * u64::from(buckets));
     u16::try_from(middle).unwrap_or(HASH_SLOTS - 1)
@@ -85,8 +85,8 @@ mod tests {
         QueueKey::try_from(format!("shop/queue-{number}").as_str()).unwrap()
     }
 
-    /// How many of these hash slots each node has, if so many nodes share all of them as `redis-cli
-    /// --cluster create` does.
+    /// How many of these hash slots each node has, if `nodes` nodes share all slots as `redis-cli --cluster create`
+    /// assigns them.
     fn per_node(slots: impl IntoIterator<Item = u16>, nodes: usize) -> Vec<usize> {
         let per_node = f64::from(HASH_SLOTS) / nodes as f64;
         let ends: Vec<f64> = (1..=nodes)
@@ -158,8 +158,8 @@ mod tests {
                 let all = (0..buckets).map(|bucket| hash_slot_of(bucket as u16, buckets));
                 let counts = per_node(all, nodes);
                 let (least, most) = (counts.iter().min().unwrap(), counts.iter().max().unwrap());
-                // A stripe at the border of two nodes belongs to one of them; stripes of more buckets than
-                // slots are several buckets thick.
+                // A stripe at the border of two nodes belongs to one of them; with more buckets than slots
+                // several buckets share a stripe.
                 let thick = (buckets as usize).div_ceil(usize::from(HASH_SLOTS));
                 assert!(
                     most - least <= 2 * thick,
@@ -177,7 +177,7 @@ mod tests {
                     let slots = (0..lanes)
                         .map(|lane| hash_slot_of(bucket_of(&queue(number), lane, 256), 256));
                     let counts = per_node(slots, nodes);
-                    // As even as can be for 1, 2, 4, 8 … lanes, else as for the next of these.
+                    // As even as possible for 1, 2, 4, 8 … lanes, otherwise as for the next of these.
                     let most = usize::from(lanes.next_power_of_two()).div_ceil(nodes);
                     let said = format!("{lanes} lanes on {nodes} nodes: {counts:?}");
                     assert!(counts.iter().all(|count| *count <= most), "{said}");

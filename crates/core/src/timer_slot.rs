@@ -1,10 +1,10 @@
-//! The slots of far timers: how wide they are, and which one a due time is in. Part of the stored layout.
+//! The slots of far timers: their width, and the slot of a due time. Part of the stored layout.
 
 /// The width of the slots of far timers in one deployment, in ms.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SlotWidth(u32);
 
-/// A width of slots outside of the bounds.
+/// The slot width is out of bounds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
     "slot_ms must be {} to {}, not {ms}",
@@ -16,17 +16,17 @@ pub struct InvalidSlotWidth {
 }
 
 impl SlotWidth {
-    /// The width unless another one is set. `lua/prelude.lua` is written for it.
+    /// Default width. `lua/prelude.lua` is written for it.
     pub const DEFAULT_MS: u32 = 65_536;
-    /// Below it a job in a far slot would be loaded too shortly before it is due.
+    /// Minimum width: a narrower far slot would be loaded too shortly before its jobs are due.
     pub const MIN_MS: u32 = 100;
-    /// One day. Whatever is due within twice the width is in a sorted set, which costs ten times as much memory.
+    /// Maximum width: one day. Timers due within twice the width are in a sorted set, which takes ten times the memory.
     pub const MAX_MS: u32 = 86_400_000;
 
     /// Slots of this width, in ms.
     ///
     /// # Errors
-    /// It is not between [`Self::MIN_MS`] and [`Self::MAX_MS`].
+    /// `ms` is not between [`Self::MIN_MS`] and [`Self::MAX_MS`].
     pub const fn new(ms: u32) -> Result<Self, InvalidSlotWidth> {
         match ms {
             Self::MIN_MS..=Self::MAX_MS => Ok(Self(ms)),

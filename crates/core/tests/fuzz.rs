@@ -1,4 +1,5 @@
-//! What must hold of the codec, of ids and names whatever the bytes are, held without a fuzzer (`fuzz/`).
+//! The checks of the fuzz targets for records, ids and names, without a fuzzer: on the corpora in `fuzz/` and on random
+//! bytes.
 #![allow(
     clippy::unwrap_used,
     reason = "a test that fails should say so at once"
@@ -9,19 +10,19 @@ mod checks;
 #[path = "../../../fuzz/corpora.rs"]
 mod corpora;
 
-use corpora::holds;
+use corpora::check_corpus;
 
 #[test]
-fn whatever_bytes_come_as_a_record() {
-    holds("record", checks::record);
+fn records_of_any_bytes_are_handled() {
+    check_corpus("record", checks::record);
 }
 
 #[test]
-fn whatever_text_comes_as_an_id() {
-    holds("job_id", checks::job_id);
+fn ids_of_any_text_are_handled() {
+    check_corpus("job_id", checks::job_id);
 }
 
 #[test]
-fn whatever_text_comes_as_a_name() {
-    holds("name", checks::name);
+fn names_of_any_text_are_handled() {
+    check_corpus("name", checks::name);
 }

@@ -1,5 +1,5 @@
-//! The bytes of every layout version, pinned. A failure here means that stored jobs would no longer
-//! be read: see `tidegate_core::codec` for how to change the format.
+//! Golden files of the record format, one for each layout version. If a test fails, stored jobs can no longer be read.
+//! `tidegate_core::codec` describes how to change the format.
 
 #![allow(
     clippy::unwrap_used,
@@ -7,8 +7,10 @@
 )]
 
 use bytes::Bytes;
-use tidegate_core::codec::{BadRecord, Flags, HEADER_BYTES, Header, decode_job, encode_new_job};
-use tidegate_core::{NewJob, State};
+use tidegate_core::codec::{
+    HEADER_BYTES, InvalidRecord, RecordFlags, RecordHeader, decode_job, encode_new_job,
+};
+use tidegate_core::{JobState, NewJob};
 
 const RECORD_V1: &str = include_str!("golden/record-v1.hex");
 
@@ -19,10 +21,10 @@ fn bytes_of(hex: &str) -> Vec<u8> {
     digits.chunks(2).map(byte).collect()
 }
 
-fn header_v1() -> Header {
-    Header {
-        state: State::Leased,
-        flags: Flags::VERSIONED_ID,
+fn header_v1() -> RecordHeader {
+    RecordHeader {
+        state: JobState::Leased,
+        flags: RecordFlags::MARK,
         tries_left: 2,
         attempt: 3,
         queue: 0x0102_0304,
@@ -40,7 +42,7 @@ fn job(body: &[u8]) -> NewJob {
         delay_ms: 0,
         ttl_ms: 0,
         tries: 1,
-        versioned_id: true,
+        mark: true,
     }
 }
 
@@ -54,11 +56,11 @@ fn version_1_is_written_as_pinned() {
 #[test]
 fn version_1_is_read_as_pinned() {
     let record = bytes_of(RECORD_V1);
-    assert_eq!(Header::decode(&record), Ok(header_v1()));
+    assert_eq!(RecordHeader::decode(&record), Ok(header_v1()));
     let read = decode_job(9, 4711, record.into()).unwrap();
     assert_eq!(read.body, "hello");
     assert_eq!(read.attributes, vec![("color".into(), "blue".into())]);
-    assert!(read.versioned_id);
+    assert!(read.mark);
     assert_eq!(
         (read.id.bucket(), read.id.number(), read.id.nonce()),
         (9, 4711, 0xBEEF)
@@ -67,12 +69,14 @@ fn version_1_is_read_as_pinned() {
 }
 
 #[test]
-fn a_large_payload_is_compressed_and_comes_back() {
+fn a_large_payload_is_compressed_and_round_trips() {
     let body = b"abcdefgh".repeat(1000);
     let record = encode_new_job(&job(&body), 7, 1024, 1024);
     assert!(record.payload.len() < body.len() / 10);
-    let header = Header::decode(&record.header).unwrap();
-    assert!(header.flags.has(Flags::COMPRESSED) && !header.flags.has(Flags::BODY_OUTSIDE));
+    let header = RecordHeader::decode(&record.header).unwrap();
+    assert!(
+        header.flags.has(RecordFlags::COMPRESSED) && !header.flags.has(RecordFlags::BODY_OUTSIDE)
+    );
     let whole = [&record.header[..], &record.payload].concat();
     assert_eq!(decode_job(0, 1, whole.into()).unwrap().body, body);
 }
@@ -81,37 +85,43 @@ fn a_large_payload_is_compressed_and_comes_back() {
 fn a_payload_above_the_inline_limit_is_flagged() {
     let record = encode_new_job(&job(&[7; 100]), 7, 50, usize::MAX);
     assert!(
-        Header::decode(&record.header)
+        RecordHeader::decode(&record.header)
             .unwrap()
             .flags
-            .has(Flags::BODY_OUTSIDE)
+            .has(RecordFlags::BODY_OUTSIDE)
     );
 }
 
 #[test]
-fn broken_records_are_refused() {
+fn damaged_records_are_rejected() {
     let good = bytes_of(RECORD_V1);
     let refused = |record: Vec<u8>| decode_job(0, 1, record.into()).unwrap_err();
     assert_eq!(
         refused(good[..HEADER_BYTES - 1].to_vec()),
-        BadRecord::TooShort
+        InvalidRecord::TooShort
     );
-    assert_eq!(refused(good[..=HEADER_BYTES].to_vec()), BadRecord::Damaged);
-    assert_eq!(refused([&good[..], b"more"].concat()), BadRecord::Damaged);
+    assert_eq!(
+        refused(good[..=HEADER_BYTES].to_vec()),
+        InvalidRecord::Damaged
+    );
+    assert_eq!(
+        refused([&good[..], b"more"].concat()),
+        InvalidRecord::Damaged
+    );
     let with = |at: usize, byte: u8| {
         let mut record = good.clone();
         record[at] = byte;
         record
     };
-    assert_eq!(refused(with(0, 9)), BadRecord::UnknownVersion(9));
-    assert_eq!(refused(with(1, 0)), BadRecord::UnknownState(0));
+    assert_eq!(refused(with(0, 9)), InvalidRecord::UnknownVersion(9));
+    assert_eq!(refused(with(1, 0)), InvalidRecord::UnknownState(0));
 }
 
-/// Bytes of the header that scripts change, or fill in: the seal does not cover them.
+/// Bytes of the header that scripts set or change: the seal does not cover them.
 const UNSEALED: std::ops::Range<usize> = 4..32;
 
 #[test]
-fn no_changed_byte_goes_unseen() {
+fn every_changed_byte_is_detected() {
     let compressed = encode_new_job(&job(&b"abcdefgh".repeat(30)), 7, 1024, 100);
     let compressed = [&compressed.header[..], &compressed.payload].concat();
     for good in [bytes_of(RECORD_V1), compressed] {

@@ -1,5 +1,5 @@
-//! `tidegate-pumpd audit --repair`, one after the other during the whole run. The data are healthy, so an audit that finds
-//! or repairs anything is a defect. The last audit accounts for every key.
+//! Runs `tidegate-pumpd audit --repair` in a loop during the whole run. The data are consistent, so anything that an
+//! audit finds or repairs is a finding of the run. The last audit, after the run, checks every key.
 
 use std::convert::Infallible;
 use std::fs::File;
@@ -8,31 +8,31 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use tidegate_testkit::{Program, run_to_end};
+use tidegate_testkit::{DaemonProgram, run_until_exit};
 
 use crate::history::now;
 use crate::oracle::{Defect, Verdict};
-use crate::site::{AUDITOR, Site};
+use crate::test_cluster::{AUDITOR, TestCluster};
 
-/// Between two audits during the run.
+/// Pause between two audits during the run.
 const PAUSE_MEANWHILE: Duration = Duration::from_millis(300);
-/// An audit takes some seconds.
+/// Time limit of an audit, which usually takes some seconds.
 const LIMIT: Duration = Duration::from_secs(120);
-/// The last audit meets no fault; what the ones before left behind may need a moment.
+/// Attempts of the last audit. No fault is active then, but the effects of earlier ones may need a moment to end.
 const LAST_TRIES: usize = 5;
-/// Before the next try of the last audit.
+/// Pause between attempts of the last audit.
 const PAUSE: Duration = Duration::from_secs(2);
 
-/// How many audits there were.
+/// Numbers of audits.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Audits {
-    /// Those that came to a verdict.
+    /// Completed audits.
     pub done: usize,
-    /// Those that said that they could not: Redis was away, or keys were on their way.
-    pub in_vain: usize,
+    /// Audits that could not be completed: Redis was unavailable, or slots were moving.
+    pub failed: usize,
 }
 
-/// Audits one deployment again and again.
+/// Audits one deployment repeatedly.
 #[derive(Debug)]
 pub(crate) struct Auditor {
     config: PathBuf,
@@ -43,37 +43,40 @@ pub(crate) struct Auditor {
 }
 
 impl Auditor {
-    /// `folder` gets its settings, and what audits say.
-    pub(crate) fn new(site: &Site, folder: &Path) -> Self {
+    /// Writes the settings of the audits and their output to `folder`.
+    pub(crate) fn new(test_cluster: &TestCluster, folder: &Path) -> Self {
         let config = folder.join("audit.toml");
         let log = File::create(folder.join("audit.log")).expect("a file can be written");
-        let servers: Vec<_> = site.keeper.alone().collect();
-        let settings = site.keeper.settings(Program::Pumpd, AUDITOR, &servers);
+        let servers: Vec<_> = test_cluster.redis.standalone_addresses().collect();
+        let settings = test_cluster
+            .redis
+            .settings(DaemonProgram::Pumpd, AUDITOR, &servers);
         std::fs::write(&config, settings).expect("a file can be written");
         Self {
             config,
-            pools: site.keeper.pools(),
+            pools: test_cluster.redis.pools(),
             log,
             audits: Audits::default(),
             found: Verdict::default(),
         }
     }
 
-    /// Audits and repairs until it is dropped. That an audit cannot be done is no finding.
-    pub(crate) async fn audit_meanwhile(&mut self) -> Infallible {
+    /// Audits and repairs until the future is dropped. An audit that cannot be completed is not a finding.
+    pub(crate) async fn audit_continuously(&mut self) -> Infallible {
         loop {
             tokio::time::sleep(PAUSE_MEANWHILE).await;
             let _ = self.try_audit().await;
         }
     }
 
-    /// Audits when everything is over: now it must be possible. Answers all audits, and what they found.
-    pub(crate) async fn conclude(mut self) -> (Audits, Verdict) {
+    /// Audits after the end of the run; this audit must succeed. Returns the numbers of all audits, and their
+    /// findings.
+    pub(crate) async fn finish(mut self) -> (Audits, Verdict) {
         for last in 1..=LAST_TRIES {
             match self.try_audit().await {
                 Ok(()) => break,
                 Err(said) if last == LAST_TRIES => {
-                    self.find(format!("no audit can be done: {said}"))
+                    self.add_finding(format!("the last audit failed: {said}"))
                 }
                 Err(_) => tokio::time::sleep(PAUSE).await,
             }
@@ -81,7 +84,7 @@ impl Auditor {
         (self.audits, self.found)
     }
 
-    /// Audits all pools; otherwise returns what the audit said.
+    /// Audits all pools. The error is the output of the audit.
     async fn try_audit(&mut self) -> Result<(), String> {
         for pool in self.pools {
             self.try_audit_of(pool).await?;
@@ -93,30 +96,30 @@ impl Auditor {
         let config = self.config.display().to_string();
         let mut flags = vec!["audit", "--config", &config, "--json", "--repair"];
         flags.extend(["--pool", pool, "--pause-ms", "0"]);
-        let ended = run_to_end(Program::Pumpd, &flags, LIMIT).await;
-        // A log that is missing is worth no run.
+        let ended = run_until_exit(DaemonProgram::Pumpd, &flags, LIMIT).await;
+        // A missing log is no reason to fail the run.
         let _ = self.log.write_all(ended.log.as_bytes());
         if !matches!(ended.code, Some(0 | 1)) {
-            self.audits.in_vain += 1;
+            self.audits.failed += 1;
             return Err(ended.log);
         }
         self.audits.done += 1;
-        for line in ended.log.lines().filter_map(defect) {
-            self.find(format!("audit: {line}"));
+        for line in ended.log.lines().filter_map(finding_in) {
+            self.add_finding(format!("audit: {line}"));
         }
         Ok(())
     }
 
-    fn find(&mut self, text: String) {
-        self.found.find(Defect::Orphan, now(), text);
+    fn add_finding(&mut self, text: String) {
+        self.found.add_finding(Defect::Orphan, now(), text);
     }
 }
 
-/// What a line of an audit tells to be amiss, and where.
-fn defect(line: &str) -> Option<String> {
-    let told: serde_json::Value = serde_json::from_str(line).ok()?;
-    let what = told["what"].as_str()?;
-    Some(match told["bucket"].as_u64() {
+/// Returns the finding in a line of an audit's output, with its bucket.
+fn finding_in(line: &str) -> Option<String> {
+    let finding: serde_json::Value = serde_json::from_str(line).ok()?;
+    let what = finding["text"].as_str()?;
+    Some(match finding["bucket"].as_u64() {
         Some(bucket) => format!("bucket {bucket}: {what}"),
         None => what.to_owned(),
     })
@@ -127,15 +130,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn findings_are_told_from_the_rest() {
+    fn only_findings_are_extracted() {
         let line =
-            r#"{"bucket":3,"defect":"no_body","mended":false,"what":"job 7 has lost its body"}"#;
-        let said = defect(line).unwrap();
+            r#"{"bucket":3,"finding":"no_body","repaired":false,"text":"job 7 has lost its body"}"#;
+        let said = finding_in(line).unwrap();
         assert_eq!(said, "bucket 3: job 7 has lost its body");
         assert_eq!(
-            defect(r#"{"buckets":256,"found":0,"jobs":3,"mended":0,"uncounted":0}"#),
+            finding_in(r#"{"buckets":256,"found":0,"jobs":3,"not_compared":0,"repaired":0}"#),
             None
         );
-        assert_eq!(defect("INFO connected"), None);
+        assert_eq!(finding_in("INFO connected"), None);
     }
 }

@@ -1,7 +1,7 @@
-//! What lateness is on this machine when nothing is done to anybody: the measure of what is late in a run with faults.
+//! Lateness on this machine without faults, from which the bound of a run with faults is computed.
 //!
-//! A yardstick run has the deployment and the traffic of a run, and no faults. It is made once for each kind of
-//! deployment and kept beside the runs.
+//! A baseline run (`--baseline`) has the deployment and the traffic of a run, but no faults. It is made once for
+//! each kind of deployment, and its result is stored beside the runs.
 
 use std::fs;
 use std::io;
@@ -11,33 +11,41 @@ use serde::{Deserialize, Serialize};
 
 use crate::plan::Deployment;
 
-/// How many times later than the latest job of the yardstick run a job may be.
+/// The bound is this many times the lateness of the latest job in the baseline run.
 const TIMES: f64 = 10.0;
-/// What a timer and a ms that is not told apart can add to any delivery, in µs. Less than this is not measured.
+/// Smallest lateness that is used, in µs: timers and the resolution of 1 ms can add as much to any delivery.
 const LATEST_MIN: u64 = 10_000;
 
-/// What a yardstick run has shown.
+/// The result of a baseline run.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Baseline {
-    /// The latest delivery while the machine was not busy, in µs.
+    /// Lateness of the latest delivery while the machine was not busy, in µs.
     pub latest: u64,
-    /// How many times longer than on an idle machine work took.
+    /// How many times longer work took than on an idle machine, in the median second.
     pub slowdown: f64,
-    /// How many deliveries there were.
+    /// Number of deliveries.
     pub deliveries: usize,
 }
 
 impl Baseline {
-    /// Where the yardstick of this deployment is kept.
+    /// For runs without a baseline run: the bound is 1 s on an idle machine. Runs beside each other take the processors
+    /// from each other, so their bound is above 1 s, and they prove nothing about lateness.
+    pub const UNMEASURED: Self = Self {
+        latest: 100_000,
+        slowdown: 1.0,
+        deliveries: 0,
+    };
+
+    /// Path of the stored baseline of this deployment.
     #[must_use]
     pub fn path(folder: &Path, deployment: Deployment) -> PathBuf {
-        folder.join(format!("yardstick-{}.json", deployment.name()))
+        folder.join(format!("baseline-{}.json", deployment.name()))
     }
 
-    /// The one that is kept in `folder`, if there is one.
+    /// Reads the baseline in `folder`, if there is one.
     ///
     /// # Errors
-    /// It cannot be read, or is none.
+    /// The file cannot be read, or is not a baseline.
     pub fn read(folder: &Path, deployment: Deployment) -> io::Result<Option<Self>> {
         match fs::read(Self::path(folder, deployment)) {
             Ok(bytes) => Ok(Some(serde_json::from_slice(&bytes)?)),
@@ -46,20 +54,20 @@ impl Baseline {
         }
     }
 
-    /// Keeps it in `folder`.
+    /// Writes the baseline to `folder`.
     ///
     /// # Errors
     /// It cannot be written.
     pub fn write(&self, folder: &Path, deployment: Deployment) -> io::Result<()> {
         fs::create_dir_all(folder)?;
         let path = Self::path(folder, deployment);
-        // Another process may read it at the same time.
+        // Renamed atomically, since another process may read it at the same time.
         let whole = path.with_extension(format!("{}.tmp", std::process::id()));
         fs::write(&whole, serde_json::to_vec(self)?)?;
         fs::rename(whole, path)
     }
 
-    /// How late a job may be where nothing excuses it, in µs, while work takes so many times longer than on an idle
+    /// Largest allowed lateness without an excuse, in µs, if work takes `slowdown` times longer than on an idle
     /// machine.
     pub(crate) fn bound(&self, slowdown: f64) -> u64 {
         let slower = slowdown.max(1.0) / self.slowdown.max(1.0);
@@ -72,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_bound_is_ten_times_the_yardstick_on_a_machine_as_busy() {
+    fn the_bound_is_ten_times_the_baseline_on_an_equally_busy_machine() {
         let baseline = Baseline {
             latest: 30_000,
             slowdown: 1.5,
@@ -84,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn a_yardstick_is_kept_for_each_deployment() {
+    fn a_baseline_is_stored_for_each_deployment() {
         let folder = tempfile::tempdir().unwrap();
         let baseline = Baseline {
             latest: 30_000,

@@ -1,4 +1,4 @@
-//! The faults: what can be done to the world.
+//! The faults that can be injected.
 
 use std::ops::Range;
 
@@ -15,78 +15,78 @@ use crate::plan::{Deployment, LEASE_MS};
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum Class {
-    /// An API is ended by kill -9 and comes back
+    /// An API is killed (kill -9) and restarted
     ApiKill,
-    /// An API stands still (SIGSTOP) for seconds
+    /// An API is paused (SIGSTOP) for seconds
     ApiPause,
-    /// A pump is ended by kill -9 and comes back after its lease
+    /// A pump is killed (kill -9) and restarted after its lease
     PumpKill,
-    /// A pump stands still for longer than its lease
+    /// A pump is paused (SIGSTOP) for longer than its lease
     PumpPause,
-    /// All daemons are ended and started again, one after the other, by SIGTERM
+    /// All daemons are stopped (SIGTERM) and restarted, one after the other
     Upgrade,
-    /// The wall clocks of all daemons jump by up to an hour, ahead or back
+    /// The wall clocks of all daemons jump by up to an hour, forward or back
     Clock,
-    /// Redis is ended by kill -9 and comes back
+    /// Redis is killed (kill -9) and restarted
     RedisKill,
-    /// The clock of Redis jumps by up to 40 s, ahead or back, and back again
+    /// The clock of Redis jumps by up to 40 s, forward or back, and returns
     RedisClock,
-    /// Redis stands still (SIGSTOP) for seconds
+    /// Redis is paused (SIGSTOP) for seconds
     RedisPause,
-    /// Redis is there and answers nobody (CLIENT PAUSE) for seconds
+    /// Redis answers no client (CLIENT PAUSE ALL) for seconds
     RedisBusy,
-    /// Redis forgets its scripts (SCRIPT FLUSH), again and again
+    /// The script cache of Redis is flushed (SCRIPT FLUSH), repeatedly
     ScriptFlush,
-    /// Redis ends all subscriptions (CLIENT KILL TYPE pubsub), again and again
+    /// Redis closes all subscriptions (CLIENT KILL TYPE pubsub), repeatedly
     Subscriptions,
-    /// Redis has no memory left (maxmemory)
+    /// Redis is out of memory (maxmemory)
     MemoryFull,
-    /// Redis is killed, and started again with so much to load that it answers LOADING for seconds
+    /// Redis is killed and restarted so that it answers LOADING for seconds
     RedisLoading,
     /// The disk of Redis's append-only file is full
     DiskFull,
-    /// A replica becomes the master, of sentinels or of a part of a cluster: it is asked to, or the master dies or falls silent
+    /// A failover, with sentinels or on a cluster: requested, or because the master is killed or paused
     Failover,
-    /// Slots of a cluster that hold what is alive move to another primary, key by key, and on again
+    /// Slots of a cluster that hold the run's queues move to other primaries, a few keys at a time
     Reshard,
-    /// What a daemon and Redis say to each other is late, each piece by another time
+    /// Data between a daemon and Redis are delayed, each chunk by a different time
     NetDelay,
-    /// Connections between a daemon and Redis are reset, again and again
+    /// Connections between a daemon and Redis are reset, repeatedly
     NetCut,
-    /// Connections between a daemon and Redis are half open: nothing arrives, nobody is told
+    /// Connections between a daemon and Redis are half open: everything is dropped silently
     NetSilence,
-    /// Redis does what a daemon asks, the answers vanish, then the connections are reset
+    /// Redis executes the calls of a daemon, its replies are dropped, then the connections are reset
     NetReplies,
     /// Nothing passes between a daemon and Redis for seconds, then all of it
     NetStall,
-    /// Connections between clients and an API are reset, again and again
+    /// Connections between clients and an API are reset, repeatedly
     ClientCut,
-    /// Queues are given more lanes, and fewer, again and again
+    /// The numbers of lanes of queues change, repeatedly
     Lanes,
-    /// Queues are given more lanes, and fewer, while a daemon, or its connection to Redis, stands still for long
+    /// The numbers of lanes of queues change while a daemon is paused, or its connections to Redis stall
     LanesRace,
     /// A token is deleted while consumers wait with it
     Revocation,
     /// The pool moves to its second Redis, or back: one API after the other is restarted
     PoolMove,
-    /// One primary of a cluster is silent, unreachable or far away for longer than leases last, without a failover
+    /// One primary of a cluster is silent, unreachable or slow for longer than leases last, without a failover
     ShardAway,
-    /// The same with the primary that has the tokens of the run
+    /// Like shard-away, for the primary that has the tokens of the run
     TokensAway,
-    /// Daemons are refused their login, by the only Redis or by one primary, and lose their connections
+    /// The only Redis, or one primary, rejects the logins of all daemons and closes their connections
     LoginRefused,
-    /// A pump is refused by one primary for longer than its lease, which others reach
+    /// One primary rejects the login of one pump for longer than its lease; other pumps reach it
     PumpCutOff,
-    /// Redis ends connections that are idle for three seconds
+    /// Redis closes connections that are idle for 3 s
     IdleTimeout,
-    /// An API is restarted with few open files, and more clients connect than it has files
+    /// An API is restarted with a low limit of open files, and more clients connect than it allows
     FewFiles,
-    /// A daemon is restarted with standard error on a full pipe, and stopped by SIGTERM
+    /// A daemon is restarted with standard error on a full pipe, then stopped by SIGTERM
     LogUnread,
 }
 
 impl Class {
-    /// Its name, as on the command line.
+    /// Returns its name on the command line.
     #[must_use]
     pub fn name(self) -> String {
         self.to_possible_value()
@@ -94,7 +94,7 @@ impl Class {
             .unwrap_or_default()
     }
 
-    /// Whether requests may fail while it can be felt. Those whose client loses its connection are not meant.
+    /// Whether requests may fail while it has an effect, apart from those whose client loses its connection.
     #[must_use]
     pub const fn fails_requests(self) -> bool {
         !matches!(
@@ -116,7 +116,7 @@ impl Class {
         )
     }
 
-    /// How long it may last, in ms.
+    /// Range of its length, in ms.
     const fn lengths_ms(self) -> Range<u64> {
         match self {
             Self::PumpKill => LEASE_MS..LEASE_MS + 3000,
@@ -134,10 +134,10 @@ impl Class {
         }
     }
 
-    /// Whether it means anything to what keeps the jobs. Sentinels choose the Redis and the way to it, so there is no
-    /// proxy; servers that have a replica are replaced when they are away, which is a class of its own.
+    /// Whether it applies to a deployment. With sentinels there is no proxy to Redis, because they report the address
+    /// of the master. A server with a replica is replaced when it is unavailable, which is the class `failover`.
     #[must_use]
-    pub const fn can_happen_to(self, deployment: Deployment) -> bool {
+    pub const fn applies_to(self, deployment: Deployment) -> bool {
         let has_sentinels = matches!(deployment, Deployment::Sentinels);
         let is_cluster = matches!(deployment, Deployment::Cluster);
         match self {
@@ -164,21 +164,21 @@ impl Class {
 
 /// One fault of a plan.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Fault {
-    /// Its class.
+pub struct PlannedFault {
+    /// The class.
     pub class: Class,
-    /// Quiet time before it, in ms.
+    /// Pause before it, in ms.
     pub after_ms: u64,
-    /// How long it lasts, in ms.
+    /// Its length, in ms.
     pub length_ms: u64,
-    /// Chooses whom it meets, among those whom it can meet.
+    /// Selects its target, among the possible ones.
     pub target: usize,
-    /// Chooses among the ways in which it can happen.
+    /// Selects one of its variants.
     pub variant: u32,
 }
 
-impl Fault {
-    /// The fault of this class that belongs to a seed.
+impl PlannedFault {
+    /// Draws a fault of this class from a seed.
     #[must_use]
     pub fn draw(seed: u64, class: Class) -> Self {
         let mut random = StdRng::seed_from_u64(seed);

@@ -1,4 +1,4 @@
-//! What clients saw and what was done to the world, by one clock.
+//! The history of a run: what clients observed and which faults were injected, by one clock.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -6,77 +6,81 @@ use serde::{Deserialize, Serialize};
 
 use crate::fault::Class;
 
-/// A moment: µs since 1970 by the clock of this machine, which is Redis's clock as well.
-pub type Moment = u64;
+/// A time in µs since 1970, by the clock of this machine, which is also Redis's clock.
+pub type UnixMicros = u64;
 
-/// The moment that is now.
+/// Returns the current time.
 #[must_use]
-pub fn now() -> Moment {
+#[expect(
+    clippy::disallowed_methods,
+    reason = "times of several processes are compared"
+)]
+pub fn now() -> UnixMicros {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     since.map_or(0, |time| {
         u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
     })
 }
 
-/// From one moment to another.
+/// A time span; both ends are inclusive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Span {
-    /// When it begins.
-    pub from: Moment,
-    /// When it ends.
-    pub to: Moment,
+    /// Its begin.
+    pub from: UnixMicros,
+    /// Its end.
+    pub to: UnixMicros,
 }
 
 impl Span {
-    /// Whether the two have a moment in common.
+    /// Whether the two spans overlap or touch.
     #[must_use]
-    pub const fn meets(&self, other: &Self) -> bool {
+    pub const fn overlaps(&self, other: &Self) -> bool {
         self.from <= other.to && other.from <= self.to
     }
 }
 
-/// Spans in the order of their beginnings, with those that meet made one.
-pub(crate) fn joined(spans: impl Iterator<Item = Span>) -> Vec<Span> {
+/// Merges overlapping spans. The input must be sorted by begin.
+pub(crate) fn merge_spans(spans: impl Iterator<Item = Span>) -> Vec<Span> {
     let mut all: Vec<Span> = Vec::new();
     for span in spans {
         match all.last_mut() {
-            Some(last) if last.meets(&span) => last.to = last.to.max(span.to),
+            Some(last) if last.overlaps(&span) => last.to = last.to.max(span.to),
             _ => all.push(span),
         }
     }
     all
 }
 
-/// A run, as far as it can be judged.
+/// The part of a run that is judged.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct History {
-    /// Every request of every client, in the order in which they ended.
+    /// Every request of every client, ordered by end.
     pub operations: Vec<Operation>,
-    /// What was done to the world, in order.
+    /// The injected faults, in order.
     pub episodes: Vec<Episode>,
-    /// Whether a publish was acknowledged only when all replicas had its jobs.
+    /// Whether publishes were acknowledged only when all replicas, or the disk, had the jobs.
     pub is_replicated: bool,
-    /// How late a job may be where nothing excuses it, in µs.
+    /// Largest allowed lateness without an excuse, in µs.
     pub bound: u64,
-    /// When the machine was so busy that jobs may be late.
+    /// Spans in which the machine was so busy that jobs may be late.
     pub busy: Vec<Span>,
-    /// The numbers of the queues that may be given several lanes.
+    /// The numbers of the queues that may have several lanes.
     pub laned: Vec<u16>,
-    /// The rate limits of tokens; a token without one is not limited.
-    pub limits: Vec<RateLimit>,
-    /// When clients began.
-    pub began: Moment,
-    /// When everything was over.
-    pub ended: Moment,
+    /// The rate limits of tokens; other tokens are unlimited.
+    pub limits: Vec<TokenLimit>,
+    /// When the clients started.
+    pub began: UnixMicros,
+    /// When everything had ended.
+    pub ended: UnixMicros,
 }
 
-/// The largest bound with which a run says anything about lateness, in µs. A job that waits for a poll that its
-/// consumer's API makes in case a message was lost is later than this by far.
+/// Largest bound with which a run proves anything about lateness, in µs. A job that is delivered only by the API's
+/// periodic poll, after a lost notification, is much later than this.
 const TELLING_BOUND_MAX: u64 = 1_000_000;
 
 impl History {
-    /// Whether the machine had time enough for a run whose jobs were not late to mean anything: the bound is at most 1 s,
-    /// and the machine was busy for less than half of the run.
+    /// Whether the run proves anything about lateness: the bound is at most 1 s, and the machine was busy for less than
+    /// half of the run.
     #[must_use]
     pub fn proves_lateness(&self) -> bool {
         let busy: u64 = self.busy.iter().map(|span| span.to - span.from).sum();
@@ -84,83 +88,83 @@ impl History {
     }
 }
 
-/// What the requests of one token may do in a window of time. A publish or a republish that succeeds takes one of
-/// `publishes`, a consume that is answered with jobs one of `consumes`. A failed request may take one, too.
+/// The rate limit of a token. A successful publish or republish counts against `publishes`, a consume that is answered
+/// with jobs against `consumes`. A failed request may count as well.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RateLimit {
+pub struct TokenLimit {
     /// The number of the token: [`Operation::token`].
     pub token: u16,
-    /// Publishes in a window; 0 = no limit.
+    /// Publishes per window; 0 = unlimited.
     pub publishes: u64,
-    /// Consumes in a window; 0 = no limit.
+    /// Consumes per window; 0 = unlimited.
     pub consumes: u64,
-    /// The length of a window, in µs. It begins with the first request that is counted in it.
+    /// The length of a window, in µs. A window begins with the first request in it.
     pub window: u64,
 }
 
-/// One request.
+/// One request and its outcome.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Operation {
-    /// The number of the token that it was sent with; 0 = the token that most clients have.
+    /// The number of its token; 0 = the token of most clients.
     #[serde(default)]
     pub token: u16,
-    /// Whether there was no proxy between the client and the API.
+    /// Whether the client was connected to the API without a proxy.
     #[serde(default)]
-    pub is_direct: bool,
-    /// From just before it was sent to just after its answer was read, or given up.
+    pub is_without_proxy: bool,
+    /// From just before the request was sent to just after its answer was read, or the client gave up.
     pub span: Span,
-    /// What was asked for.
-    pub request: Request,
-    /// What came of it.
-    pub outcome: Outcome,
+    /// The request.
+    pub request: ClientRequest,
+    /// Its outcome.
+    pub outcome: RequestOutcome,
 }
 
-/// What a client asks for.
+/// A request of a client.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Request {
-    /// Publish these jobs, all or none.
+pub enum ClientRequest {
+    /// Publish jobs, all or none.
     Publish {
         /// The number of the queue.
         queue: u16,
         /// The jobs.
-        jobs: Vec<Terms>,
+        jobs: Vec<JobParameters>,
     },
     /// Consume from these queues.
     Consume {
         /// The numbers of the queues.
         queues: Vec<u16>,
-        /// The lease of what is delivered, in µs.
+        /// The lease of delivered jobs, in µs.
         ttr: u64,
-        /// The most jobs to deliver.
+        /// The largest number of jobs to deliver.
         count: u64,
     },
-    /// Ack a job that was delivered.
+    /// Ack a delivered job.
     Ack {
         /// The number of the job.
         job: u64,
     },
-    /// Delete a job that nobody needs any more.
+    /// Delete a job by its id.
     Cancel {
         /// The number of the job.
         job: u64,
     },
-    /// Publish a job and delete another one in the same step, in whatever state that is. Outcome: `Published`.
+    /// Atomically publish a job and delete another one, in any state. Outcome: `Published`.
     Republish {
-        /// The number of the queue of both.
+        /// The number of the queue of both jobs.
         queue: u16,
-        /// The number of the job that is deleted.
+        /// The number of the deleted job.
         replaced: u64,
         /// The new job.
-        job: Terms,
+        job: JobParameters,
     },
-    /// Show a job and leave it as it is. Outcome: `Shown`.
+    /// Peek at a job. Outcome: `Peeked`.
     Peek {
         /// The number of the queue.
         queue: u16,
-        /// The number of the job, in whatever state; without one the oldest ready job of the queue.
+        /// The number of the job, in any state; `None` = the oldest ready job of the queue.
         job: Option<u64>,
     },
-    /// Show the oldest dead job of a queue. Outcome: `DeadLetter`.
+    /// Read the dead letter of a queue. Outcome: `DeadLetter`.
     PeekDead {
         /// The number of the queue.
         queue: u16,
@@ -174,14 +178,14 @@ pub enum Request {
     PurgeDead {
         /// The number of the queue.
         queue: u16,
-        /// The most jobs to delete.
+        /// The largest number of jobs to delete.
         limit: u64,
     },
-    /// Make the oldest dead jobs of a queue ready, with one try each and without a time to live. Outcome: `Respawned`.
+    /// Respawn the oldest dead jobs of a queue, with one try each and without a time to live. Outcome: `Respawned`.
     Respawn {
         /// The number of the queue.
         queue: u16,
-        /// The most jobs to respawn.
+        /// The largest number of jobs to respawn.
         limit: u64,
     },
     /// Delete a token. Outcome: `Deleted`.
@@ -191,8 +195,8 @@ pub enum Request {
     },
 }
 
-impl Request {
-    /// The queues that it names. An ack and a cancel name none here.
+impl ClientRequest {
+    /// Returns the queues that it names. Empty for acks, cancels and revocations.
     #[must_use]
     pub fn queues(&self) -> &[u16] {
         match self {
@@ -209,120 +213,120 @@ impl Request {
     }
 }
 
-/// The terms of a job.
+/// The parameters of a job.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Terms {
+pub struct JobParameters {
     /// Its number, unique in the run; its body begins with it.
     pub number: u64,
-    /// Until it is consumable, in µs.
+    /// Its delay, in µs.
     pub delay: u64,
-    /// Until it disappears, in µs; 0 = never.
+    /// Its time to live, in µs; 0 = no expiry.
     pub ttl: u64,
     /// How often it may be delivered.
     pub tries: u64,
-    /// The length of its body.
+    /// The length of its body, in bytes.
     pub bytes: usize,
-    /// Whether its body is bytes that are no text.
+    /// Whether its body is not text.
     #[serde(default)]
     pub is_binary: bool,
-    /// How many attributes it has. Their names and values follow from its number.
+    /// The number of its attributes. Their names and values are derived from its number.
     #[serde(default)]
     pub attributes: u8,
 }
 
-/// The status of a failure that says that the jobs are stored, and that it is not known whether replicas have them.
+/// The status of an answer by which the jobs are stored, but their durability was not confirmed in time.
 pub const NOT_CONFIRMED: u16 = 504;
 
-/// Why there is no clear answer where the client did not wait for it.
+/// The reason in [`RequestOutcome::Unknown`] if the client gave up.
 pub const HUNG_UP: &str = "hung up";
 
-/// What a client learnt.
+/// The outcome of a request, as its client knows it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Outcome {
+pub enum RequestOutcome {
     /// The jobs are stored, under these ids.
     Published(Vec<String>),
-    /// These jobs are leased; none when there were none.
-    Delivered(Vec<Delivered>),
-    /// This job was shown; none when there was none.
-    Shown(Option<Box<Delivered>>),
+    /// These jobs were delivered; empty if there were none.
+    Delivered(Vec<JobInAnswer>),
+    /// This job was shown; `None` if there was none.
+    Peeked(Option<Box<JobInAnswer>>),
     /// The dead letter of a queue.
     DeadLetter {
         /// The id of the oldest dead job, if there is one.
         head: Option<String>,
-        /// How many dead jobs there are.
+        /// The number of dead jobs.
         size: u64,
     },
-    /// The job is gone; after a purge all jobs that it concerned, after a revocation the token.
+    /// The job was deleted; for a purge, all jobs that it covers; for a revocation, the token.
     Deleted,
-    /// So many dead jobs are ready.
+    /// This number of dead jobs was respawned.
     Respawned(u64),
-    /// The answer was a failure, with this status: it may have been done or not.
+    /// The request failed with this status. It may have been carried out.
     Failed(u16),
-    /// The answer was a refusal, with this status: nothing was done.
+    /// The request was rejected with this status. It was not carried out.
     Refused(u16),
-    /// Nobody listened: nothing was done.
+    /// The connection was refused. The request was not carried out.
     NotSent,
-    /// It was sent and no answer came: it may have been done or not. Why, in words.
+    /// No answer came, for this reason. The request may have been carried out.
     Unknown(String),
 }
 
-impl Outcome {
-    /// Whether nobody can tell what was done.
+impl RequestOutcome {
+    /// Whether it is unknown if the request was carried out.
     #[must_use]
-    pub const fn is_open(&self) -> bool {
+    pub const fn is_unknown(&self) -> bool {
         matches!(self, Self::Failed(_) | Self::Unknown(_))
     }
 }
 
-/// A job as an answer shows it: in the hands of a consumer, or peeked at.
+/// A job in an answer to a consume or a peek.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Delivered {
-    /// Its number, when body and attributes are exactly what was published under that number.
+pub struct JobInAnswer {
+    /// Its number, if body and attributes are exactly those that were published under that number.
     pub number: Option<u64>,
     /// Its id.
     pub id: String,
-    /// The number of the queue that it came from.
+    /// The number of the queue in the answer.
     pub queue: u16,
-    /// Deliveries left after this one. 0 where a job was peeked at by its id.
+    /// Tries left after this delivery. 0 for a peek by id.
     pub tries_left: u64,
-    /// When it was stored, by Redis's clock, cut to ms.
-    pub created: Moment,
-    /// From then to the beginning of its lease, or to the peek, by the same clock, in whole ms; here in µs.
+    /// When it was created, by Redis's clock, truncated to ms.
+    pub created: UnixMicros,
+    /// From then to the begin of its lease, or to the peek, by the same clock, in µs with a resolution of 1 ms.
     pub elapsed: u64,
 }
 
-impl Delivered {
-    /// When its lease began, or when it was peeked at. Cut to ms.
+impl JobInAnswer {
+    /// Returns when its lease began, or when it was peeked at, truncated to ms.
     #[must_use]
-    pub const fn reserved(&self) -> Moment {
+    pub const fn reserved(&self) -> UnixMicros {
         self.created + self.elapsed
     }
 }
 
-/// Something that was done to the world.
+/// An injected fault, as it happened.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Episode {
-    /// Of which class it is.
+    /// Its class.
     pub class: Class,
-    /// To whom and how, in words.
+    /// Description with its target.
     pub what: String,
-    /// From its first to its last moment.
+    /// From its begin to its end.
     pub span: Span,
-    /// From its first moment until then it excuses that jobs are late. That may be before its end: others take over from
-    /// a daemon that is away.
-    pub excuses_until: Moment,
-    /// What Redis acknowledged in this time may be lost: not because of Tidegate, but because it was set up so.
+    /// It excuses late jobs from its begin until this time. That may be before its end, if others take over from a
+    /// daemon that is unavailable.
+    pub excuses_until: UnixMicros,
+    /// Writes that Redis acknowledged in this time may be lost, because of its configuration.
     pub may_lose: Option<Span>,
-    /// Queues on servers that work: it excuses nothing there from a moment on.
+    /// Queues on unaffected servers: from `unaffected_from` on it excuses nothing there.
     #[serde(default)]
-    pub spared: Vec<u16>,
-    /// That moment.
+    pub unaffected_queues: Vec<u16>,
+    /// The time from which on it excuses nothing for `spared`.
     #[serde(default)]
-    pub spared_from: Moment,
+    pub unaffected_from: UnixMicros,
 }
 
 impl Episode {
-    /// The time in which it excuses that jobs are late.
+    /// Returns the span in which it excuses late jobs.
     #[must_use]
     pub const fn excused(&self) -> Span {
         Span {
@@ -331,27 +335,27 @@ impl Episode {
         }
     }
 
-    /// The time in which it excuses that jobs of this queue are late.
+    /// Returns the span in which it excuses late jobs of this queue.
     #[must_use]
     pub fn excused_for(&self, queue: u16) -> Span {
         let Span { from, to } = self.excused();
-        let to = match self.spared.contains(&queue) {
-            true => to.min(self.spared_from.max(from)),
+        let to = match self.unaffected_queues.contains(&queue) {
+            true => to.min(self.unaffected_from.max(from)),
             false => to,
         };
         Span { from, to }
     }
 
-    /// Whether it excuses nothing about these queues from a moment on.
+    /// Whether it excuses nothing for these queues at `from` and later.
     #[must_use]
-    pub fn spares(&self, queues: &[u16], from: Moment) -> bool {
-        let is_spared = |queue| self.spared.contains(queue);
-        !queues.is_empty() && queues.iter().all(is_spared) && from >= self.spared_from
+    pub fn does_not_affect(&self, queues: &[u16], from: UnixMicros) -> bool {
+        let is_spared = |queue| self.unaffected_queues.contains(queue);
+        !queues.is_empty() && queues.iter().all(is_spared) && from >= self.unaffected_from
     }
 
-    /// Whether it was going on, or can still be felt, in a part of this time.
+    /// Whether it was active, or still has an effect, in a part of this span.
     #[must_use]
-    pub const fn concerns(&self, span: &Span) -> bool {
-        self.span.meets(span) || self.excused().meets(span)
+    pub const fn affects(&self, span: &Span) -> bool {
+        self.span.overlaps(span) || self.excused().overlaps(span)
     }
 }

@@ -1,41 +1,40 @@
-//! Tries to make the service lose, double or hurry a job, and tells whether it did.
+//! Injects faults into a deployment under load, and checks that no job is lost, duplicated, early or late.
 //!
 //! ```text
-//!  seed ─► plan ─► run ─┬─► site      real daemons, a real Redis, a proxy on every way between them
-//!                       ├─► traffic   producers and consumers, good and bad ones ─► history
-//!                       ├─► strike    one fault after the other ─► episodes in the history
-//!                       ├─► audit     with --repair, during the whole run, and in the end
+//!  seed ─► plan ─► run ─┬─► site      real daemons, a real Redis, and a proxy on every connection between them
+//!                       ├─► traffic   producers and consumers, well-behaved and not ─► history
+//!                       ├─► strike    injects one fault after the other ─► episodes in the history
+//!                       ├─► audit     with --repair, during the whole run and at its end
 //!                       ├─► drain     until every job is accounted for
-//!                       └─► baseline  what lateness is without faults
+//!                       └─► baseline  lateness without faults
 //!                              ▼
 //!                           oracle    a pure function: history ─► verdict
 //!                              ▼
-//!                           report    a table, a picture, and everything as files
+//!                           report    a table, a plot, and all data as files
 //! ```
 //!
-//! Whatever is drawn by chance comes from the seed of the run, so a run can be repeated; what the machine does at
-//! which moment cannot.
+//! All random choices come from the seed of the run, so a plan can be repeated. The timing of the machine cannot.
 
 mod audit;
 mod baseline;
 mod drain;
 pub mod fault;
 pub mod history;
+mod injection;
+mod machine_monitor;
 mod measure;
 pub mod oracle;
 pub mod plan;
 mod recorder;
 pub mod report;
 mod run;
-mod site;
-mod strike;
+mod test_cluster;
 mod traffic;
-mod unasked;
-mod yardstick;
+mod unexpected_failover;
 
 pub use audit::Audits;
 pub use baseline::Baseline;
 pub use fault::Class;
-pub use measure::{measure, yardstick};
-pub use plan::{Plan, Wishes};
-pub use run::{Step, run};
+pub use measure::{baseline, measure_baseline};
+pub use plan::{Plan, PlanOptions};
+pub use run::{RunProgress, run};

@@ -1,8 +1,8 @@
-//! `tidegate-faults`: tries to make the service lose, double or hurry a job.
+//! `tidegate-faults`: injects faults and checks that no job is lost, duplicated, early or late.
 #![allow(
     clippy::print_stdout,
     clippy::print_stderr,
-    reason = "this program talks to a person at a terminal"
+    reason = "a command-line program"
 )]
 
 use std::path::{Path, PathBuf};
@@ -12,48 +12,49 @@ use std::time::{Duration, Instant};
 
 use clap::{Parser, ValueEnum};
 use tidegate_faults::plan::Deployment;
-use tidegate_faults::report::{Facts, Report, keep_summary, read, summary};
-use tidegate_faults::{Class, Plan, Step, Wishes, measure, run, yardstick};
+use tidegate_faults::report::{RunReport, RunSummary, read, summary, write_summary};
+use tidegate_faults::{Class, Plan, PlanOptions, RunProgress, baseline, measure_baseline, run};
 use tidegate_testkit::RedisOptions;
 use tokio::runtime::Runtime;
 
-/// Of one run; it mostly waits.
+/// Worker threads per run, which mostly waits.
 const THREADS: usize = 2;
 
-/// Tries to make Tidegate lose, double or hurry a job, and tells whether it did.
+/// Injects faults into a Tidegate deployment under load, and checks that no job is lost, duplicated, early or late.
 ///
-/// Each run has a Redis, APIs and pumps of its own on this machine, with a proxy on every way between them. Clients
-/// publish, consume, ack, cancel, replace, respawn, purge, peek, crash, give up and hang up, while one fault after the
-/// other is made to happen. In the end every job is brought to its end and held against what was promised for it. The exit code is 1 if anything was found.
+/// Each run has a private Redis, APIs and pumps on this machine, with a proxy on every connection between them. Clients
+/// publish, consume, ack, cancel, replace, respawn, purge and peek; some crash, give up or hang up. Meanwhile one fault
+/// after the other is injected. At the end all jobs are drained, and the history of every job is checked against the
+/// guarantees. The exit status is 1 if a run has findings or fails.
 ///
-///     cargo xtask faults                           one run of a new seed, about a minute
+///     cargo xtask faults                           one run with a new seed, about a minute
 ///     cargo xtask faults --seed 7 --runs 20        seeds 7 to 26, two at a time
-///     cargo xtask faults --minutes 60              as many as there is time for
+///     cargo xtask faults --minutes 60              start runs for 60 minutes
 ///     cargo xtask faults --class pump-kill,net-cut --seconds 120
 ///     cargo xtask faults --judge target/faults/7/history.jsonl
-///     cargo xtask faults --summary                 one table of all runs that are kept
-///     cargo xtask faults --yardstick               measures again what lateness is without faults
+///     cargo xtask faults --summary                 one table of all stored runs
+///     cargo xtask faults --baseline                measure lateness without faults again
 ///
-/// target/faults/SEED has what a run left behind: report.txt, lateness.svg, every request in history.jsonl, all logs.
-/// target/faults/summary.txt is the table of all runs there, of this session and those before it.
-/// docs/faults.md tells what is tried, what is promised, and how to study a run that failed.
+/// target/faults/SEED has the results of a run: report.txt, lateness.svg, every request in history.jsonl, all logs.
+/// target/faults/summary.txt is the table of all stored runs.
+/// docs/faults.md describes the faults, the checks, and how to study a failed run.
 #[derive(Debug, Parser)]
 #[command(
     name = "cargo xtask faults",
     bin_name = "cargo xtask faults",
     verbatim_doc_comment
 )]
-struct Flags {
-    /// The seed of the first run; a new one if there is none. Each further run has the next
+struct FaultsFlags {
+    /// Seed of the first run; each further run has the next one [default: random]
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
-    /// How many runs to make
+    /// Number of runs [default: 1]
     #[arg(long, value_name = "N", conflicts_with = "minutes")]
     runs: Option<u64>,
-    /// How long to go on beginning new runs
+    /// Start new runs for this number of minutes
     #[arg(long, value_name = "M")]
     minutes: Option<u64>,
-    /// Only faults of these classes; of all, each once before one comes again, if none is named
+    /// Inject only faults of these classes; each occurs once before one is repeated [default: all]
     #[arg(
         long = "class",
         value_name = "CLASS",
@@ -61,36 +62,36 @@ struct Flags {
         value_delimiter = ','
     )]
     classes: Vec<Class>,
-    /// What keeps the jobs; drawn by chance if it is not named
+    /// Redis deployment [default: chosen by the seed]
     #[arg(long, value_enum)]
     deployment: Option<Deployment>,
-    /// How long a run makes faults
+    /// Seconds during which a run injects faults [default: 30]
     #[arg(long, value_name = "S")]
     seconds: Option<u64>,
-    /// How many runs at a time
+    /// Number of concurrent runs
     #[arg(long, value_name = "N", default_value_t = 2)]
-    at_once: usize,
-    /// Where runs leave what they saw
+    parallel: usize,
+    /// Folder of the results
     #[arg(long, value_name = "FOLDER", default_value = "target/faults")]
     folder: PathBuf,
-    /// Judges the history of an earlier run again instead
+    /// Judge the history.jsonl of an earlier run again, and update its report
     #[arg(long, value_name = "FILE", exclusive = true)]
     judge: Option<PathBuf>,
-    /// Shows all runs that are kept instead
+    /// Print the summary of all stored runs
     #[arg(long)]
     summary: bool,
-    /// Measures how late jobs are without faults, for this deployment or for all, instead. It is made on demand where it is
-    /// missing, and kept in the folder
+    /// Measure lateness without faults, for --deployment or for all deployments, and store it in the folder. Runs do
+    /// this on demand if it is missing
     #[arg(long)]
-    yardstick: bool,
+    baseline: bool,
 }
 
 fn main() -> ExitCode {
-    let flags = Flags::parse();
+    let flags = FaultsFlags::parse();
     let is_good = match &flags.judge {
         Some(file) => judge_again(file),
-        None if flags.summary => show_all(&flags.folder),
-        None if flags.yardstick => measure_all(&flags),
+        None if flags.summary => print_summary(&flags.folder),
+        None if flags.baseline => measure_baselines(&flags),
         None => make_runs(&flags),
     };
     match is_good {
@@ -109,22 +110,22 @@ fn judge_again(file: &Path) -> std::io::Result<bool> {
         report.write_verdict(folder)?;
     }
     print!("{}", report.table());
-    Ok(report.is_good())
+    Ok(report.has_no_findings())
 }
 
-fn show_all(folder: &Path) -> std::io::Result<bool> {
-    print!("{}", keep_summary(folder)?);
+fn print_summary(folder: &Path) -> std::io::Result<bool> {
+    print!("{}", write_summary(folder)?);
     Ok(true)
 }
 
-fn measure_all(flags: &Flags) -> std::io::Result<bool> {
+fn measure_baselines(flags: &FaultsFlags) -> std::io::Result<bool> {
     let all = Deployment::value_variants();
     let wanted = flags.deployment.as_ref().map_or(all, std::slice::from_ref);
     let runtime = runtime()?;
     for deployment in wanted {
-        let baseline = runtime.block_on(measure(&flags.folder, *deployment))?;
+        let baseline = runtime.block_on(measure_baseline(&flags.folder, *deployment))?;
         println!(
-            "{}: the latest of {} jobs came {:.1} ms after it was due, work took {:.1} times as long as on an idle machine",
+            "{}: the latest of {} jobs was {:.1} ms late; work took {:.1} times as long as on an idle machine",
             deployment.name(),
             baseline.deliveries,
             baseline.latest as f64 / 1000.0,
@@ -139,17 +140,17 @@ fn runtime() -> std::io::Result<Runtime> {
     runtime.worker_threads(THREADS).enable_all().build()
 }
 
-fn make_runs(flags: &Flags) -> std::io::Result<bool> {
+fn make_runs(flags: &FaultsFlags) -> std::io::Result<bool> {
     let (runs, broken) = all_runs(flags);
     if runs.len() > 1 {
         print!("\n{}", summary(&runs));
     }
-    keep_summary(&flags.folder)?;
+    write_summary(&flags.folder)?;
     Ok(broken == 0 && runs.iter().all(|facts| facts.findings.is_empty()))
 }
 
-/// The facts of all runs in the order of their ends, and how many came to no end.
-fn all_runs(flags: &Flags) -> (Vec<Facts>, usize) {
+/// Makes all runs. Returns their facts, ordered by end, and the number of runs that failed.
+fn all_runs(flags: &FaultsFlags) -> (Vec<RunSummary>, usize) {
     let first = flags.seed.unwrap_or_else(|| rand::random::<u32>().into());
     let end = flags
         .minutes
@@ -158,14 +159,15 @@ fn all_runs(flags: &Flags) -> (Vec<Facts>, usize) {
         (_, Some(end)) => Instant::now() < end,
         (runs, None) => number < runs.unwrap_or(1),
     };
+    #[expect(clippy::disallowed_methods, reason = "bounded by the number of runs")]
     let (ended, ends) = mpsc::channel();
     let (mut number, mut running, mut runs, mut broken) = (0, 0, Vec::new(), 0);
-    let wishes = wishes(flags);
+    let options = plan_options(flags);
     loop {
-        while running < flags.at_once.max(1) && is_wanted(number) {
+        while running < flags.parallel.max(1) && is_wanted(number) {
             let seed = first.wrapping_add(number);
             let folder = flags.folder.join(seed.to_string());
-            begin_run(seed, wishes.clone(), folder, ended.clone());
+            begin_run(seed, options.clone(), folder, ended.clone());
             (number, running) = (number + 1, running + 1);
         }
         if running == 0 {
@@ -173,7 +175,7 @@ fn all_runs(flags: &Flags) -> (Vec<Facts>, usize) {
         }
         match ends.recv() {
             Ok(Ok(report)) => {
-                show(&report, flags);
+                print_report(&report, flags);
                 runs.push(report.facts());
             }
             Ok(Err(reason)) => {
@@ -186,59 +188,59 @@ fn all_runs(flags: &Flags) -> (Vec<Facts>, usize) {
     }
 }
 
-/// Each run has threads of its own: one that cannot go on takes no other with it.
+/// Starts a run on separate threads, so that a panic does not affect other runs.
 fn begin_run(
     seed: u64,
-    wishes: Wishes,
+    options: PlanOptions,
     folder: PathBuf,
-    ended: mpsc::Sender<Result<Report, String>>,
+    ended: mpsc::Sender<Result<RunReport, String>>,
 ) {
     std::thread::spawn(move || {
         let running =
-            std::thread::spawn(move || runtime()?.block_on(one_run(seed, wishes, folder)));
+            std::thread::spawn(move || runtime()?.block_on(one_run(seed, options, folder)));
         let report = match running.join() {
             Ok(report) => report.map_err(|error| format!("seed {seed}: {error}")),
-            // It has said why when it panicked.
-            Err(_) => Err(format!("seed {seed} came to no end")),
+            // The panic has printed the reason.
+            Err(_) => Err(format!("the run of seed {seed} panicked")),
         };
-        // Nobody listens any more when everything is over.
+        // Fails only if the receiver is gone.
         let _ = ended.send(report);
     });
 }
 
-fn wishes(flags: &Flags) -> Wishes {
-    Wishes {
+fn plan_options(flags: &FaultsFlags) -> PlanOptions {
+    PlanOptions {
         classes: flags.classes.clone(),
         seconds: flags.seconds,
         deployment: flags.deployment,
-        has_waitaof: RedisOptions::new().valkey().can_be_had(),
+        has_waitaof: RedisOptions::new().valkey().is_available(),
     }
 }
 
-async fn one_run(seed: u64, wishes: Wishes, folder: PathBuf) -> std::io::Result<Report> {
+async fn one_run(seed: u64, options: PlanOptions, folder: PathBuf) -> std::io::Result<RunReport> {
     if folder.exists() {
         std::fs::remove_dir_all(&folder)?;
     }
     std::fs::create_dir_all(&folder)?;
     let folder = folder.canonicalize()?;
-    let plan = Plan::draw(seed, &wishes);
+    let plan = Plan::draw(seed, &options);
     let begin = Instant::now();
     let faults = plan.faults.len();
-    let baseline = yardstick(folder.parent().unwrap_or(&folder), plan.deployment).await?;
+    let baseline = baseline(folder.parent().unwrap_or(&folder), plan.deployment).await?;
     let report = run(&plan, &folder, &baseline, |step| {
         let at = begin.elapsed().as_secs();
         match step {
-            Step::Starting => println!(
+            RunProgress::Starting => println!(
                 "{seed} {at:>4} s  starting {}, {faults} faults",
                 plan.setup()
             ),
-            Step::Fault(number, fault) => {
+            RunProgress::Fault(number, fault) => {
                 println!(
                     "{seed} {at:>4} s  fault {number} of {faults}: {}",
                     fault.class.name()
                 );
             }
-            Step::Draining => println!("{seed} {at:>4} s  bringing every job to its end"),
+            RunProgress::Draining => println!("{seed} {at:>4} s  draining all jobs"),
         }
     })
     .await;
@@ -246,24 +248,24 @@ async fn one_run(seed: u64, wishes: Wishes, folder: PathBuf) -> std::io::Result<
     Ok(report)
 }
 
-fn show(report: &Report, flags: &Flags) {
+fn print_report(report: &RunReport, flags: &FaultsFlags) {
     let seed = report.plan.seed;
     print!("\n{}", report.table());
-    println!("  everything of it: {}/{seed}", flags.folder.display());
-    match report.is_good() {
+    println!("  results: {}/{seed}", flags.folder.display());
+    match report.has_no_findings() {
         true if report.history.proves_lateness() => {
-            println!("  nothing was lost, doubled, early or late\n");
+            println!("  no findings: nothing was lost, doubled, early or late\n");
         }
-        true => println!("  nothing was lost, doubled or early\n"),
+        true => println!("  no findings: nothing was lost, doubled or early\n"),
         false => println!(
-            "  again: cargo xtask faults --seed {seed}{}\n",
-            repeated(flags)
+            "  to repeat the plan: cargo xtask faults --seed {seed}{}\n",
+            plan_flags(flags)
         ),
     }
 }
 
-/// The flags that shape a plan.
-fn repeated(flags: &Flags) -> String {
+/// Returns the flags that determine a plan, besides the seed.
+fn plan_flags(flags: &FaultsFlags) -> String {
     let mut text = String::new();
     if !flags.classes.is_empty() {
         let names: Vec<String> = flags.classes.iter().map(|class| class.name()).collect();

@@ -1,4 +1,4 @@
-//! Yardstick runs: clients as in every run of a deployment, and no faults.
+//! Baseline runs: the clients of a normal run, and no faults.
 
 use std::io;
 use std::path::Path;
@@ -6,63 +6,64 @@ use std::time::Duration;
 
 use crate::baseline::Baseline;
 use crate::oracle::judge;
-use crate::plan::{Deployment, Plan, Wishes};
-use crate::report::Report;
-use crate::run::{ALONE, carry_out};
+use crate::plan::{Deployment, Plan, PlanOptions};
+use crate::report::RunReport;
+use crate::run::{ALONE, execute};
 
-/// How long clients are at work before everything comes to its end.
+/// How long clients run before the queues are drained.
 const MEASURED: Duration = Duration::from_secs(15);
-/// Chooses the clients.
+/// Seed of the plan and of the clients.
 const SEED: u64 = 0;
-/// What busy seconds are told by, in µs, where there is no bound yet.
+/// Bound for the detection of busy seconds in a baseline run, in µs.
 const BOUND: u64 = 300_000;
 const DELIVERIES_MIN: usize = 300;
 
-/// The yardstick of a deployment that is kept in `folder`. Where there is none it is made, once no other run of this
-/// process is in progress, and kept if the machine was not too busy.
+/// Returns the baseline of a deployment that is stored in `folder`. If there is none, waits until no other run of
+/// this process is in progress, measures it, and stores it if the machine was not too busy.
 ///
 /// # Errors
-/// It cannot be read or written.
+/// The baseline cannot be read or written.
 ///
 /// # Panics
-/// When something cannot be started.
-pub async fn yardstick(folder: &Path, deployment: Deployment) -> io::Result<Baseline> {
+/// If something cannot be started.
+pub async fn baseline(folder: &Path, deployment: Deployment) -> io::Result<Baseline> {
     let _alone = match Baseline::read(folder, deployment)? {
         Some(kept) => return Ok(kept),
         None => ALONE.write().await,
     };
-    // Another run may have made it meanwhile.
+    // Another run may have measured it meanwhile.
     match Baseline::read(folder, deployment)? {
         Some(kept) => Ok(kept),
-        None => measure(folder, deployment).await,
+        None => measure_baseline(folder, deployment).await,
     }
 }
 
-/// Makes a yardstick run, in place of one that is kept in `folder`. Where too few jobs came in time it is not kept.
+/// Makes a baseline run, and replaces the baseline that is stored in `folder`. Does not store a result from fewer
+/// than 300 deliveries.
 ///
 /// # Errors
-/// It cannot be written.
+/// The baseline cannot be written.
 ///
 /// # Panics
-/// When something cannot be started.
-pub async fn measure(folder: &Path, deployment: Deployment) -> io::Result<Baseline> {
-    let wishes = Wishes {
+/// If something cannot be started.
+pub async fn measure_baseline(folder: &Path, deployment: Deployment) -> io::Result<Baseline> {
+    let options = PlanOptions {
         deployment: Some(deployment),
-        ..Wishes::default()
+        ..PlanOptions::default()
     };
     let plan = Plan {
         faults: Vec::new(),
-        distances_ms: Vec::new(),
+        latencies_ms: Vec::new(),
         has_second_redis: false,
-        ..Plan::draw(SEED, &wishes)
+        ..Plan::draw(SEED, &options)
     };
-    let logs = folder.join(format!("yardstick-{}", deployment.name()));
+    let logs = folder.join(format!("baseline-{}", deployment.name()));
     std::fs::create_dir_all(&logs)?;
-    let seen = carry_out(&plan, &logs.canonicalize()?, MEASURED, |_| {}).await;
+    let seen = execute(&plan, &logs.canonicalize()?, MEASURED, |_| {}).await;
     let mut history = seen.history;
     history.bound = BOUND;
-    history.busy = seen.pace.busy(BOUND);
-    let report = Report {
+    history.busy = seen.load.busy(BOUND);
+    let report = RunReport {
         verdict: judge(&history),
         plan,
         history,
@@ -74,12 +75,12 @@ pub async fn measure(folder: &Path, deployment: Deployment) -> io::Result<Baseli
         .verdict
         .lateness
         .iter()
-        .filter(|it| !busy.iter().any(|span| span.meets(&it.waited)));
+        .filter(|it| !busy.iter().any(|span| span.overlaps(&it.waited)));
     let late: Vec<u64> = quiet.map(|it| it.late).collect();
     let latest = late.iter().copied().max().unwrap_or_default();
-    let slowdown = seen.pace.slowdown();
+    let slowdown = seen.load.slowdown();
     let deliveries = late.len();
-    // On a machine so busy that few jobs came in time it says too little to be kept.
+    // On a machine so busy that only few deliveries count, the result is not reliable enough to be stored.
     let is_telling = deliveries >= DELIVERIES_MIN;
     let baseline = Baseline {
         latest: if is_telling {

@@ -1,4 +1,4 @@
-//! What a run does, drawn from its seed.
+//! The plan of a run, drawn from its seed.
 
 use std::time::Duration;
 
@@ -7,41 +7,41 @@ use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use serde::{Deserialize, Serialize};
 
-use crate::fault::{Class, Fault};
+use crate::fault::{Class, PlannedFault};
 
-/// How long a lease of a pump lasts, in ms: the default of the daemon.
+/// Lease of the pumps, in ms: the daemon's default.
 pub const LEASE_MS: u64 = 3000;
 const SECONDS_DEFAULT: u64 = 30;
-/// Narrow ones, so that delays and leases of some seconds are far timers; rarely the default.
+/// Widths of far slots. Mostly narrow, so that delays and leases of some seconds are far timers; rarely the default.
 const SLOTS_MS: [u64; 5] = [500, 1000, 1000, 2000, 65_536];
 const DISTANCE_MAX_MS: u64 = 3;
-/// Of pumps, and of the servers of a cluster: audits go through the proxies of a cluster, too.
+/// For pumps, and for the servers of a cluster, whose proxies audits use too.
 const NEAR_MAX_MS: u64 = 1;
-/// One after the other, from the due time of a job to its delivery: a consumer that wants several jobs asks for them in twelve
-/// queues, of which five may have eight lanes, with one call each.
+/// Sequential messages from the due time of a job to its delivery: a consumer that wants several jobs reserves from
+/// twelve queues, of which five may have eight lanes, with one call each.
 const MESSAGES: u64 = 100;
 /// Three primaries and their replicas.
 const CLUSTER_SERVERS: usize = 6;
-/// Without faults at the beginning, so that there is something to compare with.
+/// Time without faults at the begin of a run, for comparison.
 const CALM_MS: u64 = 2000;
 
-/// What keeps the jobs.
+/// The Redis deployment of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum Deployment {
-    /// One Redis that writes to disk before it answers: nothing that was acknowledged may be lost
+    /// One Redis with appendfsync always: no acknowledged job may be lost
     Always,
-    /// One Redis that writes to disk once a second: what it acknowledged last may be lost with it
+    /// One Redis with appendfsync everysec: jobs acknowledged shortly before a crash may be lost
     EverySecond,
-    /// A master with two replicas and three sentinels: what no replica has yet may be lost with the master
+    /// A master with two replicas and three sentinels: jobs that no replica has yet may be lost in a failover
     Sentinels,
-    /// Three primaries with a replica each, which write to disk before they answer: what no replica has yet may be lost
-    /// with a primary that is replaced unasked
+    /// A cluster of three primaries with one replica each, appendfsync always: jobs that no replica has yet may be lost
+    /// if a primary fails
     Cluster,
 }
 
 impl Deployment {
-    /// Its name, and what a publish waits for.
+    /// Returns its name, and the replicas that a publish waits for.
     #[must_use]
     pub fn name_with(self, is_replicated: bool) -> String {
         match is_replicated {
@@ -50,7 +50,7 @@ impl Deployment {
         }
     }
 
-    /// How many replicas a server has.
+    /// Returns the number of replicas per server.
     #[must_use]
     pub const fn replicas(self) -> usize {
         match self {
@@ -60,7 +60,7 @@ impl Deployment {
         }
     }
 
-    /// Its name, as on the command line.
+    /// Returns its name on the command line.
     #[must_use]
     pub fn name(self) -> String {
         let value = self.to_possible_value();
@@ -70,62 +70,61 @@ impl Deployment {
     }
 }
 
-/// What is requested of runs; the rest is drawn.
+/// Requested properties of runs; the rest is drawn.
 #[derive(Debug, Clone, Default)]
-pub struct Wishes {
-    /// Only faults of these classes; of all if there is none.
+pub struct PlanOptions {
+    /// Only faults of these classes; empty = all.
     pub classes: Vec<Class>,
-    /// How long faults are made, in seconds.
+    /// How long faults are injected, in seconds.
     pub seconds: Option<u64>,
-    /// What keeps the jobs.
+    /// The deployment.
     pub deployment: Option<Deployment>,
-    /// Whether a Redis with `WAITAOF` can be had.
+    /// Whether a server with `WAITAOF` is available.
     pub has_waitaof: bool,
 }
 
-/// A run.
+/// The plan of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Plan {
-    /// All chance comes from it.
+    /// The seed of all random choices.
     pub seed: u64,
-    /// What keeps the jobs.
+    /// The deployment.
     pub deployment: Deployment,
-    /// Whether a publish is acknowledged only when all replicas have its jobs.
+    /// Whether a publish waits for all replicas.
     #[serde(default)]
     pub is_replicated: bool,
-    /// Whether a publish is acknowledged only when the disk of its Redis has its jobs.
+    /// Whether a publish waits for the disk of its Redis.
     #[serde(default)]
     pub is_synced: bool,
     /// The width of the slots of far timers, in ms.
     #[serde(default = "slot_ms_default")]
     pub slot_ms: u64,
-    /// How far each daemon, or each server of a cluster, is from the others: ms in each direction. Nothing where there is
-    /// no proxy.
+    /// Added latency of each daemon, or of each server of a cluster, in ms per direction. Empty = none.
     #[serde(default)]
-    pub distances_ms: Vec<u64>,
-    /// Whether there is a second Redis, so that the pool can move to it and back.
+    pub latencies_ms: Vec<u64>,
+    /// Whether there is a second Redis, to which the pool moves and back.
     #[serde(default)]
     pub has_second_redis: bool,
-    /// How many APIs there are.
+    /// Number of APIs.
     pub apis: usize,
-    /// How many pumps there are.
+    /// Number of pumps.
     pub pumps: usize,
-    /// How many clients publish.
+    /// Number of producers.
     pub producers: usize,
-    /// How many clients consume, half of them badly.
+    /// Number of consumers; a third of them hang up at times.
     pub consumers: usize,
-    /// One after the other.
-    pub faults: Vec<Fault>,
+    /// The faults, in order.
+    pub faults: Vec<PlannedFault>,
 }
 
 impl Plan {
-    /// Whether no job may be lost whose publish was acknowledged, whatever becomes of a server.
+    /// Whether no job with an acknowledged publish may be lost, even if a server fails.
     #[must_use]
-    pub const fn keeps_what_it_acknowledged(&self) -> bool {
+    pub const fn is_durable(&self) -> bool {
         self.is_replicated || self.is_synced
     }
 
-    /// What the daemons and servers of the run are like, in words.
+    /// Describes the daemons and servers of the run.
     #[must_use]
     pub fn setup(&self) -> String {
         let mut text = self.deployment.name_with(self.is_replicated);
@@ -136,29 +135,29 @@ impl Plan {
             text += ", two pools";
         }
         text += &format!(", slots of {} ms", self.slot_ms);
-        if !self.distances_ms.is_empty() {
-            let distances: Vec<String> = self.distances_ms.iter().map(u64::to_string).collect();
-            text += &format!(", {} ms away", distances.join("/"));
+        if !self.latencies_ms.is_empty() {
+            let distances: Vec<String> = self.latencies_ms.iter().map(u64::to_string).collect();
+            text += &format!(", latency {} ms", distances.join("/"));
         }
         text
     }
 
-    /// How much later a job may be because daemons and servers are not near each other, in µs: to wake a pump, to move the
-    /// job, to wake a consumer's API and to reserve takes some messages, one after the other.
-    pub(crate) fn distance_bound(&self) -> u64 {
-        let longest_ms = self.distances_ms.iter().max().copied();
+    /// Additional allowed lateness because of the latency between daemons and servers, in µs: a delivery needs
+    /// sequential messages to wake a pump, move the job, wake the consumer's API, and reserve.
+    pub(crate) fn latency_bound(&self) -> u64 {
+        let longest_ms = self.latencies_ms.iter().max().copied();
         longest_ms.unwrap_or_default() * 1000 * MESSAGES
     }
 
-    /// How far the daemon or server of this number is from the others, in each direction.
-    pub(crate) fn distance(&self, number: usize) -> Duration {
-        let distance_ms = self.distances_ms.get(number).copied();
+    /// Returns the added latency of the daemon or server with this number, per direction.
+    pub(crate) fn latency(&self, number: usize) -> Duration {
+        let distance_ms = self.latencies_ms.get(number).copied();
         Duration::from_millis(distance_ms.unwrap_or_default())
     }
 
-    /// The run of this seed that is as wished.
+    /// Draws the plan of a seed with the requested properties.
     #[must_use]
-    pub fn draw(seed: u64, wishes: &Wishes) -> Self {
+    pub fn draw(seed: u64, options: &PlanOptions) -> Self {
         let mut random = StdRng::seed_from_u64(seed);
         let drawn = match random.random_range(0..15) {
             0..=5 => Deployment::Always,
@@ -166,18 +165,18 @@ impl Plan {
             8..=9 => Deployment::Sentinels,
             _ => Deployment::Cluster,
         };
-        let deployment = wishes
+        let deployment = options
             .deployment
-            .unwrap_or_else(|| fitting(drawn, &wishes.classes));
+            .unwrap_or_else(|| applicable_deployment(drawn, &options.classes));
         let (apis, pumps) = (random.random_range(2..=3), random.random_range(2..=3));
-        let seconds = wishes.seconds.unwrap_or(SECONDS_DEFAULT);
-        let classes = classes_for(deployment, &wishes.classes);
-        // A separate stream: faults are the same with and without these.
+        let seconds = options.seconds.unwrap_or(SECONDS_DEFAULT);
+        let classes = classes_for(deployment, &options.classes);
+        // A separate random stream, so that these choices do not change the faults.
         let mut shape = StdRng::seed_from_u64(!seed);
         let is_one = deployment.replicas() == 0;
         let is_moving = is_one
-            && (wishes.classes.contains(&Class::PoolMove)
-                || (wishes.classes.is_empty() && shape.random_bool(0.25)));
+            && (options.classes.contains(&Class::PoolMove)
+                || (options.classes.is_empty() && shape.random_bool(0.25)));
         let classes = match is_moving {
             true => classes,
             false => without(classes, Class::PoolMove),
@@ -187,9 +186,9 @@ impl Plan {
             seed,
             deployment,
             is_replicated: deployment.replicas() > 0 && random.random_bool(0.5),
-            is_synced: shape.random_bool(0.3) && is_one && wishes.has_waitaof,
+            is_synced: shape.random_bool(0.3) && is_one && options.has_waitaof,
             slot_ms: SLOTS_MS[shape.random_range(0..SLOTS_MS.len())],
-            distances_ms: draw_distances(&mut shape, deployment, apis, pumps),
+            latencies_ms: draw_latencies(&mut shape, deployment, apis, pumps),
             has_second_redis: is_moving,
             apis,
             pumps,
@@ -200,7 +199,7 @@ impl Plan {
     }
 }
 
-/// What the histories of old runs do not say.
+/// Default for histories of old runs, which lack the field.
 const fn slot_ms_default() -> u64 {
     65_536
 }
@@ -210,8 +209,8 @@ fn without(mut classes: Vec<Class>, class: Class) -> Vec<Class> {
     classes
 }
 
-/// Half of the runs have everything near.
-fn draw_distances(
+/// Half of the runs have no added latency.
+fn draw_latencies(
     random: &mut StdRng,
     deployment: Deployment,
     apis: usize,
@@ -230,8 +229,8 @@ fn draw_distances(
         .collect()
 }
 
-/// The deployment that was drawn, unless none of the classes can happen to it.
-fn fitting(drawn: Deployment, classes: &[Class]) -> Deployment {
+/// Returns the drawn deployment, or another one if none of the classes applies to it.
+fn applicable_deployment(drawn: Deployment, classes: &[Class]) -> Deployment {
     let possible = |deployment| classes.is_empty() || !classes_for(deployment, classes).is_empty();
     let others = Deployment::value_variants().iter().copied();
     std::iter::once(drawn)
@@ -246,19 +245,19 @@ fn classes_for(deployment: Deployment, wished: &[Class]) -> Vec<Class> {
     } else {
         wished
     };
-    let possible = all.iter().filter(|class| class.can_happen_to(deployment));
+    let possible = all.iter().filter(|class| class.applies_to(deployment));
     possible.copied().collect()
 }
 
-/// Each class comes once before one comes again.
-fn draw_faults(random: &mut StdRng, classes: &[Class], time_ms: u64) -> Vec<Fault> {
+/// Draws the faults. Each class occurs once before one is repeated.
+fn draw_faults(random: &mut StdRng, classes: &[Class], time_ms: u64) -> Vec<PlannedFault> {
     let (mut faults, mut left, mut at_ms) = (Vec::new(), Vec::new(), 0);
     while at_ms < time_ms && !classes.is_empty() {
         if left.is_empty() {
             left = classes.to_vec();
         }
         let class = left.swap_remove(random.random_range(0..left.len()));
-        let mut fault = Fault::draw(random.random(), class);
+        let mut fault = PlannedFault::draw(random.random(), class);
         fault.after_ms += if at_ms == 0 { CALM_MS } else { 0 };
         at_ms += fault.after_ms + fault.length_ms;
         faults.push(fault);
@@ -271,31 +270,34 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_seed_is_a_plan() {
-        let wishes = Wishes::default();
-        assert_eq!(Plan::draw(7, &wishes), Plan::draw(7, &wishes));
-        assert_ne!(Plan::draw(7, &wishes).faults, Plan::draw(8, &wishes).faults);
+    fn a_seed_determines_the_plan() {
+        let options = PlanOptions::default();
+        assert_eq!(Plan::draw(7, &options), Plan::draw(7, &options));
+        assert_ne!(
+            Plan::draw(7, &options).faults,
+            Plan::draw(8, &options).faults
+        );
     }
 
     #[test]
-    fn what_is_wished_is_drawn_and_nothing_else() {
+    fn only_requested_classes_are_drawn() {
         for seed in 0..50 {
-            let wishes = |class| Wishes {
+            let options = |class| PlanOptions {
                 classes: vec![class],
-                ..Wishes::default()
+                ..PlanOptions::default()
             };
             for class in Class::value_variants() {
-                let plan = Plan::draw(seed, &wishes(*class));
+                let plan = Plan::draw(seed, &options(*class));
                 assert!(!plan.faults.is_empty(), "{class:?}");
                 assert!(plan.faults.iter().all(|fault| fault.class == *class));
-                assert!(class.can_happen_to(plan.deployment), "{class:?}");
+                assert!(class.applies_to(plan.deployment), "{class:?}");
             }
         }
     }
 
     #[test]
-    fn every_class_comes_in_some_plan() {
-        let plans = (0..60).map(|seed| Plan::draw(seed, &Wishes::default()));
+    fn every_class_occurs_in_some_plan() {
+        let plans = (0..60).map(|seed| Plan::draw(seed, &PlanOptions::default()));
         let drawn: Vec<_> = plans
             .flat_map(|plan| plan.faults)
             .map(|it| it.class)

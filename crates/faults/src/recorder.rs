@@ -1,37 +1,36 @@
-//! Where clients note what they see.
+//! Records the requests of clients and their outcomes.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::history::{Operation, Outcome, Request, Span, now};
+use crate::history::{ClientRequest, Operation, RequestOutcome, Span, now};
 
 /// The client that sends a request.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Sender {
+pub(crate) struct RequestSource {
     /// The number of its token.
     pub(crate) token: u16,
-    /// Whether there is no proxy between it and the API.
+    /// Whether it is connected to the API without a proxy.
     pub(crate) is_direct: bool,
 }
 
-/// All operations of a run, in the order in which they end.
+/// All operations of a run, ordered by end.
 #[derive(Debug, Default)]
 pub(crate) struct Recorder(Mutex<Vec<Operation>>);
 
 impl Recorder {
-    /// Carries out a request that has the token of this number, and notes when it was made, when it was over, and what
-    /// came of it.
-    pub(crate) async fn note(
+    /// Runs a request, and records its begin, end and outcome.
+    pub(crate) async fn record(
         &self,
-        sender: Sender,
-        request: Request,
-        doing: impl Future<Output = Outcome>,
-    ) -> Outcome {
+        sender: RequestSource,
+        request: ClientRequest,
+        doing: impl Future<Output = RequestOutcome>,
+    ) -> RequestOutcome {
         let from = now();
         let outcome = doing.await;
         let span = Span { from, to: now() };
         self.operations().push(Operation {
             token: sender.token,
-            is_direct: sender.is_direct,
+            is_without_proxy: sender.is_direct,
             span,
             request,
             outcome: outcome.clone(),
@@ -39,7 +38,7 @@ impl Recorder {
         outcome
     }
 
-    /// What was noted so far.
+    /// Returns the operations recorded so far.
     pub(crate) fn operations(&self) -> MutexGuard<'_, Vec<Operation>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,4 +1,4 @@
-//! One run, from its start to its verdict.
+//! One run, from its plan to its report.
 
 use std::cell::RefCell;
 use std::path::Path;
@@ -10,58 +10,58 @@ use tokio::sync::RwLock;
 use crate::audit::{Auditor, Audits};
 use crate::baseline::Baseline;
 use crate::drain::drain;
-use crate::fault::Fault;
-use crate::history::{History, Moment, now};
+use crate::fault::PlannedFault;
+use crate::history::{History, UnixMicros, now};
+use crate::injection::inject;
+use crate::machine_monitor::{MachineLoad, MachineMonitor};
 use crate::oracle::{Defect, Verdict, judge};
 use crate::plan::Plan;
-use crate::report::Report;
-use crate::site::Site;
-use crate::strike::strike;
-use crate::traffic::{Client, LANED, LIMIT, Traffic};
-use crate::unasked;
-use crate::yardstick::{Pace, Yardstick};
+use crate::report::RunReport;
+use crate::test_cluster::TestCluster;
+use crate::traffic::{FaultClient, LANED, LIMIT, Traffic};
+use crate::unexpected_failover;
 
-/// How long clients go on after the last fault.
+/// How long clients continue after the last fault.
 const CALM: Duration = Duration::from_secs(2);
-/// How far the clock of the machine may be moved during a run, in µs, before its times mean nothing.
+/// Largest change of the machine's clock during a run, in µs; after a larger one its times are meaningless.
 const CLOCK_MOVED_MAX: u64 = 10_000;
 
-/// How long the harness may stand still, because its machine does or has too much to do.
+/// Longest stall of the harness, because its machine is paused or overloaded.
 const STANDSTILL_MAX: Duration = Duration::from_secs(4);
 
-/// Held by runs; a yardstick run has the machine for itself, as far as this process is concerned.
+/// Shared by runs, and held exclusively by a baseline run: no other run of this process may be in progress.
 pub(crate) static ALONE: RwLock<()> = RwLock::const_new(());
 
-/// How far a run is.
+/// Progress of a run.
 #[derive(Debug, Clone, Copy)]
-pub enum Step<'a> {
-    /// Everything is started.
+pub enum RunProgress<'a> {
+    /// Everything is being started.
     Starting,
-    /// This fault is about to happen, the one of this number, from 1.
-    Fault(usize, &'a Fault),
-    /// Every job comes to its end.
+    /// This fault is about to be injected. Numbers start at 1.
+    Fault(usize, &'a PlannedFault),
+    /// The queues are being drained.
     Draining,
 }
 
-/// Carries out a plan, and judges what was seen. How late a job may be follows from the yardstick run. All that is
-/// written while it runs goes to `folder`.
+/// Executes a plan and judges its history. The baseline determines the bound for lateness. Logs and settings are
+/// written to `folder`.
 ///
 /// # Panics
-/// When something cannot be started, or does not come back after a fault.
+/// If something cannot be started, or does not recover after a fault.
 pub async fn run(
     plan: &Plan,
     folder: &Path,
     baseline: &Baseline,
-    tell: impl FnMut(Step<'_>),
-) -> Report {
+    report_progress: impl FnMut(RunProgress<'_>),
+) -> RunReport {
     let _others_too = ALONE.read().await;
-    let seen = carry_out(plan, folder, CALM, tell).await;
+    let seen = execute(plan, folder, CALM, report_progress).await;
     let mut history = seen.history;
-    history.bound = baseline.bound(seen.pace.slowdown()) + plan.distance_bound();
-    history.busy = seen.pace.busy(history.bound);
+    history.bound = baseline.bound(seen.load.slowdown()) + plan.latency_bound();
+    history.busy = seen.load.busy(history.bound);
     let mut verdict = judge(&history);
-    verdict.findings.extend(seen.looked.findings);
-    Report {
+    verdict.findings.extend(seen.deployment_findings.findings);
+    RunReport {
         plan: plan.clone(),
         history,
         audits: seen.audits,
@@ -69,104 +69,107 @@ pub async fn run(
     }
 }
 
-/// What there is to judge.
-pub(crate) struct Seen {
-    /// Without bound and busy times.
+/// The observations of a run.
+pub(crate) struct RunObservations {
+    /// The history, without bound and busy spans.
     pub(crate) history: History,
-    pub(crate) pace: Pace,
+    pub(crate) load: MachineLoad,
     pub(crate) audits: Audits,
-    /// What was found in the world.
-    looked: Verdict,
+    /// Findings from the deployment.
+    deployment_findings: Verdict,
 }
 
-/// Carries out a plan; clients go on for so long after its last fault.
-pub(crate) async fn carry_out(
+/// Executes a plan. Clients continue for `calm` after its last fault.
+pub(crate) async fn execute(
     plan: &Plan,
     folder: &Path,
     calm: Duration,
-    mut tell: impl FnMut(Step<'_>),
-) -> Seen {
-    tell(Step::Starting);
+    mut report_progress: impl FnMut(RunProgress<'_>),
+) -> RunObservations {
+    report_progress(RunProgress::Starting);
     let clocks = (now(), Instant::now());
-    let yardstick = Yardstick::start(folder).expect("a file can be written");
-    let site = Site::start(plan, folder).await;
-    let (doors, tokens) = site.doors().await;
+    let monitor = MachineMonitor::start(folder).expect("a file can be written");
+    let test_cluster = TestCluster::start(plan, folder).await;
+    let (doors, tokens) = test_cluster.endpoints().await;
     let mut traffic = Traffic::start(plan, &doors, &tokens);
     let shared = Arc::clone(&traffic.shared);
     let mut history = History {
-        is_replicated: plan.keeps_what_it_acknowledged(),
+        is_replicated: plan.is_durable(),
         limits: vec![LIMIT],
         laned: LANED.to_vec(),
         began: now(),
         ..History::default()
     };
     let mut looked = Verdict::default();
-    let mut auditor = Auditor::new(&site, folder);
+    let mut auditor = Auditor::new(&test_cluster, folder);
     let episodes = RefCell::new(Vec::new());
     let course = async {
         let strikes = async {
             for (number, fault) in plan.faults.iter().enumerate() {
                 tokio::time::sleep(Duration::from_millis(fault.after_ms)).await;
-                tell(Step::Fault(number + 1, fault));
-                let struck = strike(&site, &shared, fault).await;
+                report_progress(RunProgress::Fault(number + 1, fault));
+                let struck = inject(&test_cluster, &shared, fault).await;
                 episodes.borrow_mut().extend(struck);
             }
         };
         tokio::select! {
             () = strikes => {}
-            never = auditor.audit_meanwhile() => match never {},
+            never = auditor.audit_continuously() => match never {},
         }
         tokio::time::sleep(calm).await;
-        tell(Step::Draining);
-        let mut client = Client::new(&doors.usual, 0, Arc::clone(&traffic.shared));
-        drain(&site, &mut traffic, &mut client, &mut looked).await;
+        report_progress(RunProgress::Draining);
+        let mut client = FaultClient::new(&doors.proxied, 0, Arc::clone(&traffic.shared));
+        drain(&test_cluster, &mut traffic, &mut client, &mut looked).await;
     };
     let note = |episode| episodes.borrow_mut().push(episode);
     tokio::select! {
         () = course => {}
-        never = unasked::watch(&site, note) => match never {},
+        never = unexpected_failover::watch(&test_cluster, note) => match never {},
     }
     history.episodes = episodes.into_inner();
     history.episodes.sort_by_key(|episode| episode.span.from);
     history.ended = now();
-    let pace = yardstick.end();
+    let pace = monitor.end();
     history.operations = std::mem::take(&mut *traffic.shared.recorder.operations());
-    let (audits, audited) = auditor.conclude().await;
+    let (audits, audited) = auditor.finish().await;
     looked.findings.extend(audited.findings);
-    look_around(&site, &mut looked).await;
-    look_at_clocks(clocks, &pace, &mut looked);
-    site.keeper.keep_logs(folder).await;
-    Seen {
+    check_deployment(&test_cluster, &mut looked).await;
+    check_clocks(clocks, &pace, &mut looked);
+    test_cluster.redis.keep_logs(folder).await;
+    RunObservations {
         history,
-        pace,
+        load: pace,
         audits,
-        looked,
+        deployment_findings: looked,
     }
 }
 
-/// What can be seen without a history.
-async fn look_around(site: &Site, verdict: &mut Verdict) {
-    for defect in site.keeper.defects().await {
-        verdict.find(Defect::Orphan, now(), defect);
+/// Adds findings that do not come from the history.
+async fn check_deployment(test_cluster: &TestCluster, verdict: &mut Verdict) {
+    for defect in test_cluster.redis.defects().await {
+        verdict.add_finding(Defect::Orphan, now(), defect);
     }
-    for name in site.ended() {
-        verdict.find(Defect::Broken, now(), format!("{name} has ended"));
+    for name in test_cluster.ended_daemons() {
+        verdict.add_finding(Defect::Broken, now(), format!("{name} has ended"));
     }
 }
 
-/// Whether times can be believed.
-fn look_at_clocks(clocks: (Moment, Instant), pace: &Pace, verdict: &mut Verdict) {
+/// Adds a finding if the times of the run are meaningless.
+fn check_clocks(clocks: (UnixMicros, Instant), pace: &MachineLoad, verdict: &mut Verdict) {
     let (wall, monotonic) = clocks;
     let moved = now().abs_diff(wall + micros(monotonic.elapsed()));
     if moved > CLOCK_MOVED_MAX {
-        let text = format!("the machine's clock was moved by {moved} µs: these times mean nothing");
-        verdict.find(Defect::Void, now(), text);
+        let text = format!(
+            "the machine's clock was moved by {moved} µs: the times of this run are meaningless"
+        );
+        verdict.add_finding(Defect::Void, now(), text);
     }
     let standstill = pace.standstill();
     if standstill > STANDSTILL_MAX {
-        let text =
-            format!("the harness itself stood still for {standstill:?}: these times mean nothing");
-        verdict.find(Defect::Void, now(), text);
+        let text = format!(
+            "the harness was stalled for {standstill:?}: the times of this run are meaningless"
+        );
+        verdict.add_finding(Defect::Void, now(), text);
     }
 }
 

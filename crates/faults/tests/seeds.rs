@@ -1,47 +1,46 @@
-//! The short form: six runs that try each class of fault once, and the harness itself with them.
+//! Short fault runs: six runs that inject each class of fault once. They also test the harness. They run beside each
+//! other and so do not judge lateness; long runs do (`cargo xtask faults`), and the suite `timing` of `tests`.
 
-use std::path::Path;
-
-use tidegate_faults::fault::Fault;
+use tidegate_faults::fault::PlannedFault;
 use tidegate_faults::plan::Deployment;
 use tidegate_faults::report::read;
-use tidegate_faults::{Class, Plan, Wishes, run, yardstick};
-use tidegate_testkit::figure;
+use tidegate_faults::{Baseline, Class, Plan, PlanOptions, run};
+use tidegate_testkit::print_figure;
 
-/// Between two faults.
+/// Pause between two faults.
 const PAUSE_MS: u64 = 700;
 
-/// Makes a run of this seed, with each of these faults once, and expects that nothing is found. It has a second Redis if
-/// the pool is to move.
-async fn expect_nothing(seed: u64, deployment: Deployment, classes: &[Class]) {
-    let wishes = Wishes {
+/// Makes a run with this seed and each of these classes once, and expects no findings. It has a second Redis if
+/// `pool-move` is among them.
+async fn expect_no_findings(seed: u64, deployment: Deployment, classes: &[Class]) {
+    let options = PlanOptions {
         deployment: Some(deployment),
         classes: classes.to_vec(),
-        ..Wishes::default()
+        ..PlanOptions::default()
     };
     let drawn = (seed..).zip(classes);
-    let once = drawn.map(|(seed, class)| Fault {
+    let once = drawn.map(|(seed, class)| PlannedFault {
         after_ms: PAUSE_MS,
-        ..Fault::draw(seed, *class)
+        ..PlannedFault::draw(seed, *class)
     });
     let plan = Plan {
         faults: once.collect(),
-        ..Plan::draw(seed, &wishes)
+        ..Plan::draw(seed, &options)
     };
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
-    let kept = Path::new(env!("CARGO_TARGET_TMPDIR"));
-    let baseline = yardstick(kept, deployment).await;
-    let baseline = baseline.expect("a yardstick run can be kept");
-    let report = run(&plan, folder.path(), &baseline, |_| {}).await;
+    let report = run(&plan, folder.path(), &Baseline::UNMEASURED, |_| {}).await;
     report
         .write(folder.path())
         .expect("a report can be written");
-    figure(&report.table());
+    print_figure(&report.table());
     let again = read(&folder.path().join("history.jsonl")).expect("a history can be read");
     assert_eq!(again.verdict.counts, report.verdict.counts);
-    assert!(report.verdict.counts.delivered > 100, "hardly a job passed");
-    if !report.is_good() {
-        panic!("everything of it is kept in {}", folder.keep().display());
+    assert!(
+        report.verdict.counts.delivered > 100,
+        "too few jobs were delivered"
+    );
+    if !report.has_no_findings() {
+        panic!("the results are in {}", folder.keep().display());
     }
 }
 
@@ -57,11 +56,11 @@ async fn processes_and_connections_end() {
         Class::ClientCut,
         Class::Upgrade,
     ];
-    expect_nothing(1, Deployment::Always, &classes).await;
+    expect_no_findings(1, Deployment::Always, &classes).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn redis_is_full_forgets_and_stands_still() {
+async fn redis_is_full_flushed_and_paused() {
     let classes = [
         Class::MemoryFull,
         Class::ScriptFlush,
@@ -71,11 +70,11 @@ async fn redis_is_full_forgets_and_stands_still() {
         Class::Subscriptions,
         Class::RedisPause,
     ];
-    expect_nothing(2, Deployment::EverySecond, &classes).await;
+    expect_no_findings(2, Deployment::EverySecond, &classes).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn networks_and_daemons_stand_still() {
+async fn networks_stall_and_daemons_pause() {
     let classes = [
         Class::NetDelay,
         Class::NetSilence,
@@ -84,7 +83,7 @@ async fn networks_and_daemons_stand_still() {
         Class::PumpPause,
         Class::LoginRefused,
     ];
-    expect_nothing(3, Deployment::Always, &classes).await;
+    expect_no_findings(3, Deployment::Always, &classes).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -95,11 +94,11 @@ async fn the_master_changes_and_machines_have_limits() {
         Class::LogUnread,
         Class::IdleTimeout,
     ];
-    expect_nothing(4, Deployment::Sentinels, &classes).await;
+    expect_no_findings(4, Deployment::Sentinels, &classes).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn primaries_of_a_cluster_change_or_are_away_and_slots_move() {
+async fn primaries_of_a_cluster_fail_over_or_are_unavailable_and_slots_move() {
     let classes = [
         Class::ShardAway,
         Class::TokensAway,
@@ -111,7 +110,7 @@ async fn primaries_of_a_cluster_change_or_are_away_and_slots_move() {
         Class::MemoryFull,
         Class::Subscriptions,
     ];
-    expect_nothing(5, Deployment::Cluster, &classes).await;
+    expect_no_findings(5, Deployment::Cluster, &classes).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -123,5 +122,5 @@ async fn a_pool_moves_tokens_are_revoked_and_redis_loads() {
         Class::LanesRace,
         Class::RedisClock,
     ];
-    expect_nothing(6, Deployment::Always, &classes).await;
+    expect_no_findings(6, Deployment::Always, &classes).await;
 }

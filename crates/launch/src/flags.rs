@@ -1,63 +1,61 @@
-//! The flags that both daemons have.
+//! Command-line flags of both daemons.
 
 use std::path::PathBuf;
 
 use clap::Args;
 
-/// A key with dots between its parts, and the value that a flag gives it.
-pub(crate) type Override = (&'static str, String);
+/// A settings key as a dotted path, and the value that its flag gives it, if the flag is set.
+pub(crate) type Flag = (&'static str, Option<String>);
 
-/// The flags that both daemons have. They may hold secrets, so they cannot be shown.
+/// Command-line flags of both daemons. They may hold secrets, so there is no `Debug`.
 #[expect(missing_debug_implementations, reason = "they may hold secrets")]
 #[derive(Clone, Args)]
 pub struct CommonFlags {
-    /// Settings that differ from the defaults, as TOML
+    /// TOML file with the settings that differ from the defaults
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
 
-    /// Take settings from a configuration file of lmstfy; those of --config win over them
+    /// Also read settings from a configuration file of lmstfy; --config overrides them
     #[arg(long, value_name = "FILE")]
     pub(crate) lmstfy_config: Option<PathBuf>,
 
-    /// Show the settings in effect as TOML, without passwords, and end
+    /// Print the effective settings and their sources as TOML, without secrets, and exit
     #[arg(long)]
     pub(crate) print_config: bool,
 
-    /// The Redis of the default pool [default: redis://127.0.0.1:6379]
+    /// URL of the Redis server of the default pool [default: redis://127.0.0.1:6379]
     #[arg(long, value_name = "URL")]
     redis: Option<String>,
 
-    /// Start even if that Redis may lose jobs: no append-only file, or a policy that evicts keys
+    /// Start even if the default pool's Redis may lose jobs: no append-only file, or an eviction
+    /// policy
     #[arg(long)]
     allow_unsafe_redis: bool,
 
-    /// error, warn, info, debug, trace, or a filter: info,tidegate_store=debug [default: info]
+    /// error, warn, info, debug, trace, or a filter such as info,tidegate_store=debug [default:
+    /// info]
     #[arg(long, value_name = "LEVEL")]
     log_level: Option<String>,
 
-    /// text or json [default: text]
+    /// Format of log lines: text or json [default: text]
     #[arg(long, value_name = "FORMAT")]
     log_format: Option<String>,
 
-    /// Write the id of the process to this file while it runs
+    /// Write the process id to this file; it is removed when the process ends
     #[arg(long, value_name = "FILE")]
     pid_file: Option<String>,
 }
 
 impl CommonFlags {
-    /// The settings that the flags give.
-    pub(crate) fn overrides(&self) -> Vec<Override> {
+    /// Returns the settings that the flags give.
+    pub(crate) fn settings(&self) -> [Flag; 5] {
         let unsafe_server = self.allow_unsafe_redis.then(|| "warn".to_owned());
-        let given = [
+        [
             ("pool.default.url", self.redis.clone()),
             ("pool.default.unsafe_server", unsafe_server),
             ("log.level", self.log_level.clone()),
             ("log.format", self.log_format.clone()),
             ("pid_file", self.pid_file.clone()),
-        ];
-        let given = given.into_iter();
-        given
-            .filter_map(|(key, value)| Some((key, value?)))
-            .collect()
+        ]
     }
 }

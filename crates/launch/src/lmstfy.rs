@@ -1,4 +1,4 @@
-//! Configuration files of lmstfy: what they say under our names, and what of them is not used.
+//! Translates configuration files of lmstfy to our keys, and reports what is not used.
 
 mod section;
 #[cfg(test)]
@@ -9,12 +9,12 @@ use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use tidegate_service::parse_toml;
 use toml::{Table, Value};
 
-use section::Section;
+use section::LmstfySection;
 
-/// What lmstfy listens on for administrators if its file does not say.
+/// lmstfy's default for `AdminHost`.
 const ADMIN_HOST: &str = "127.0.0.1";
 
-/// Its names for the job settings, ours, and the largest value.
+/// lmstfy's keys of job settings, our keys, and the largest values.
 const JOB_KEYS: [(&str, &str, u32); 5] = [
     ("TTLSecond", "ttl_seconds", u32::MAX),
     ("DelaySecond", "delay_seconds", u32::MAX),
@@ -23,23 +23,24 @@ const JOB_KEYS: [(&str, &str, u32); 5] = [
     ("TimeoutSecond", "timeout_seconds", u32::MAX),
 ];
 
-/// What a file says. It may hold secrets, so it cannot be shown.
+/// A translated file. It may hold secrets, so there is no `Debug`.
 #[derive(Default)]
-pub(crate) struct Translated {
-    /// The settings under our names.
+pub(crate) struct LmstfySettings {
+    /// The settings under our keys.
     pub(crate) values: Table,
-    /// What is not used, and why: a sentence each.
+    /// One sentence for each setting that is not used, with the reason.
     pub(crate) remarks: Vec<String>,
 }
 
-/// Reads a file of lmstfy.
+/// Translates the text of an lmstfy configuration file.
 ///
 /// # Errors
-/// One sentence that names the key: what is no TOML, of the wrong type, missing or impossible.
-pub(crate) fn translate(text: &str) -> Result<Translated, String> {
+/// The text is not TOML, or a key is missing, has the wrong type, or has an invalid value. The
+/// message names the key.
+pub(crate) fn translate(text: &str) -> Result<LmstfySettings, String> {
     let file = parse_toml(text)?;
-    let mut file = Section::new("", &file)?;
-    let mut found = Translated::default();
+    let mut file = LmstfySection::new("", &file)?;
+    let mut found = LmstfySettings::default();
     listeners(&mut file, &mut found)?;
     logs(&mut file, &mut found)?;
     accounts(&mut file, &mut found)?;
@@ -49,9 +50,10 @@ pub(crate) fn translate(text: &str) -> Result<Translated, String> {
     Ok(found)
 }
 
-impl Translated {
-    /// What is meant for one daemon: these keys, and the tables of these names.
-    pub(crate) fn only(mut self, keys: &[&str], program: &str) -> Self {
+impl LmstfySettings {
+    /// Keeps the settings of one daemon: these keys, and tables with these names. Adds a remark
+    /// about the others.
+    pub(crate) fn keep_only(mut self, keys: &[&str], program: &str) -> Self {
         let mut others = std::mem::take(&mut self.values);
         for path in keys {
             let (table, key) = path.split_once('.').unwrap_or(("", path));
@@ -72,55 +74,54 @@ impl Translated {
         let unused: Vec<String> = unused.collect();
         if !unused.is_empty() {
             let unused = unused.join(", ");
-            self.remark(format!(
-                "not used by {program}: what it says about {unused}"
-            ));
+            self.add_remark(format!("not used by {program}: {unused}"));
         }
         self
     }
 
-    /// Sets a key, which may have dots between its parts.
+    /// Sets a key, given as a dotted path.
     fn set(&mut self, key: &str, value: impl Into<Value>) {
         let (tables, key) = key.rsplit_once('.').unwrap_or(("", key));
         let tables: Vec<&str> = tables.split('.').filter(|part| !part.is_empty()).collect();
         self.set_in(&tables, key, value);
     }
 
-    /// Sets a key in a table of a table. Names of pools and accounts may have dots.
+    /// Sets a key in nested tables. Takes the path in parts, since names of pools and accounts may
+    /// contain dots.
     fn set_in(&mut self, tables: &[&str], key: &str, value: impl Into<Value>) {
         let mut table = &mut self.values;
         for name in tables {
             let inner = table.entry(*name).or_insert_with(|| Table::new().into());
-            // They are all made here.
+            // Always a table: only this function creates them.
             let Value::Table(inner) = inner else { return };
             table = inner;
         }
         table.insert(key.to_owned(), value.into());
     }
 
-    fn remark(&mut self, text: impl Into<String>) {
+    fn add_remark(&mut self, text: impl Into<String>) {
         self.remarks.push(text.into());
     }
 
-    fn unknown(&mut self, section: &Section<'_>) {
+    fn unknown(&mut self, section: &LmstfySection<'_>) {
         for key in section.unread() {
-            self.remark(format!("{key} is ignored: lmstfy has no such key"));
+            self.add_remark(format!("{key} is ignored: lmstfy has no such key"));
         }
     }
 }
 
-fn listeners(file: &mut Section<'_>, found: &mut Translated) -> Result<(), String> {
+fn listeners(file: &mut LmstfySection<'_>, found: &mut LmstfySettings) -> Result<(), String> {
     let host = file.required_text("Host")?;
     let port = file.required_port("Port")?;
     found.set("listen", address("Host", host, port)?.to_string());
-    let admin_host = file.text("AdminHost")?.filter(|host| !host.is_empty());
+    let admin_host = file.full_text("AdminHost")?;
     let admin_port = file.required_port("AdminPort")?;
     let admin = address("AdminHost", admin_host.unwrap_or(ADMIN_HOST), admin_port)?;
     found.set("admin_listen", admin.to_string());
     Ok(())
 }
 
-/// The address of a host, which may be a name.
+/// Resolves a host, which may be a name. Prefers IPv4.
 fn address(key: &str, host: &str, port: u16) -> Result<SocketAddr, String> {
     let bare = host.trim_start_matches('[').trim_end_matches(']');
     if let Ok(ip) = bare.parse::<IpAddr>() {
@@ -128,15 +129,15 @@ fn address(key: &str, host: &str, port: u16) -> Result<SocketAddr, String> {
     }
     let mut addresses: Vec<SocketAddr> = (host, port)
         .to_socket_addrs()
-        .map_err(|error| format!("{key}: {host:?} is no address of this machine: {error}"))?
+        .map_err(|error| format!("{key}: cannot resolve {host:?}: {error}"))?
         .collect();
     addresses.sort_by_key(SocketAddr::is_ipv6);
     let first = addresses.into_iter().next();
-    first.ok_or_else(|| format!("{key}: {host:?} is no address of this machine"))
+    first.ok_or_else(|| format!("{key}: {host:?} has no address"))
 }
 
-fn logs(file: &mut Section<'_>, found: &mut Translated) -> Result<(), String> {
-    if let Some(level) = file.text("LogLevel")?.filter(|level| !level.is_empty()) {
+fn logs(file: &mut LmstfySection<'_>, found: &mut LmstfySettings) -> Result<(), String> {
+    if let Some(level) = file.full_text("LogLevel")? {
         let ours = match level.to_lowercase().as_str() {
             level @ ("trace" | "debug" | "info" | "warn" | "error") => level.to_owned(),
             "warning" => "warn".to_owned(),
@@ -152,7 +153,7 @@ fn logs(file: &mut Section<'_>, found: &mut Translated) -> Result<(), String> {
     if let Some(format) = file.text("LogFormat")? {
         let is_json = format.eq_ignore_ascii_case("json");
         if !is_json && !format.is_empty() && !format.eq_ignore_ascii_case("text") {
-            found.remark(format!("LogFormat is text: there is no {format:?}"));
+            found.add_remark(format!("LogFormat {format:?} is unknown: using text"));
         }
         found.set("log.format", if is_json { "json" } else { "text" });
     }
@@ -165,21 +166,23 @@ fn logs(file: &mut Section<'_>, found: &mut Translated) -> Result<(), String> {
     Ok(())
 }
 
-fn accounts(file: &mut Section<'_>, found: &mut Translated) -> Result<(), String> {
+fn accounts(file: &mut LmstfySection<'_>, found: &mut LmstfySettings) -> Result<(), String> {
     let Some(accounts) = file.table("Accounts")? else {
         return Ok(());
     };
     for (name, password) in accounts {
-        // A number or a list would be shown if the type were said any later.
+        // Checked here, because later errors would show a number or a list, which is a secret.
         let Value::String(password) = password else {
-            return Err(format!("Accounts.{name} must be a text: its password"));
+            return Err(format!(
+                "Accounts.{name} must be a text in quotes, the password"
+            ));
         };
         found.set_in(&["accounts"], name, password.as_str());
     }
     Ok(())
 }
 
-fn job(file: &mut Section<'_>, found: &mut Translated) -> Result<(), String> {
+fn job(file: &mut LmstfySection<'_>, found: &mut LmstfySettings) -> Result<(), String> {
     for (theirs, ours, max) in JOB_KEYS {
         if let Some(number) = file.number(theirs, max)? {
             found.set_in(&["job"], ours, i64::from(number));
@@ -188,9 +191,9 @@ fn job(file: &mut Section<'_>, found: &mut Translated) -> Result<(), String> {
     Ok(())
 }
 
-fn pools(file: &mut Section<'_>, found: &mut Translated) -> Result<(), String> {
+fn pools(file: &mut LmstfySection<'_>, found: &mut LmstfySettings) -> Result<(), String> {
     let Some(pools) = file.table("Pool")? else {
-        return Err("there must be a table [Pool.default]".to_owned());
+        return Err("the table [Pool.default] is missing".to_owned());
     };
     let mut default = None;
     for (name, value) in pools {
@@ -198,19 +201,19 @@ fn pools(file: &mut Section<'_>, found: &mut Translated) -> Result<(), String> {
         let Value::Table(table) = value else {
             return Err(format!("{path} must be a table"));
         };
-        let mut section = Section::new(&path, table)?;
-        let server = Server::read(&mut section)?;
+        let mut section = LmstfySection::new(&path, table)?;
+        let server = RedisAddress::read(&mut section)?;
         redis(&path, &["pool", name], &mut section, &server, found)?;
         if name == "default" {
             default = Some(server);
         }
     }
     let Some(default) = default else {
-        return Err("there must be a table [Pool.default]".to_owned());
+        return Err("the table [Pool.default] is missing".to_owned());
     };
     if let Some(mut section) = file.section("AdminRedis")? {
-        let server = Server::read(&mut section)?;
-        // Where they are the same, pool default keeps the tokens anyway.
+        let server = RedisAddress::read(&mut section)?;
+        // If they are the same, the default pool has the tokens anyway.
         if server != default {
             redis("AdminRedis", &["admin_store"], &mut section, &server, found)?;
         }
@@ -218,36 +221,35 @@ fn pools(file: &mut Section<'_>, found: &mut Translated) -> Result<(), String> {
     Ok(())
 }
 
-/// Which data a section of lmstfy's file is about.
+/// The server and database of a section.
 #[derive(Debug, PartialEq)]
-struct Server<'a> {
+struct RedisAddress<'a> {
     address: Option<&'a str>,
     master_name: Option<&'a str>,
     database: u32,
 }
 
-impl<'a> Server<'a> {
-    fn read(section: &mut Section<'a>) -> Result<Self, String> {
-        let full = |text: Option<&'a str>| text.filter(|text| !text.is_empty());
+impl<'a> RedisAddress<'a> {
+    fn read(section: &mut LmstfySection<'a>) -> Result<Self, String> {
         Ok(Self {
-            address: full(section.text("Addr")?),
-            master_name: full(section.text("MasterName")?),
+            address: section.full_text("Addr")?,
+            master_name: section.full_text("MasterName")?,
             database: section.number("DB", u32::MAX)?.unwrap_or(0),
         })
     }
 }
 
-/// A Redis deployment, into the table of ours that is named by `tables`.
+/// Translates a Redis section into the table at the path `tables`.
 fn redis(
     path: &str,
     tables: &[&str],
-    section: &mut Section<'_>,
-    server: &Server<'_>,
-    found: &mut Translated,
+    section: &mut LmstfySection<'_>,
+    server: &RedisAddress<'_>,
+    found: &mut LmstfySettings,
 ) -> Result<(), String> {
     let mut set = |key: &str, value: Value| found.set_in(tables, key, value);
     let Some(address) = server.address else {
-        return Err(section.missing("Addr"));
+        return Err(section.missing_error("Addr"));
     };
     match server.master_name {
         Some(master_name) => {
@@ -266,21 +268,18 @@ fn redis(
         ("SentinelPassword", "sentinel_password"),
         ("MigrateTo", "migrate_to"),
     ] {
-        if let Some(text) = section.text(theirs)?.filter(|text| !text.is_empty()) {
+        if let Some(text) = section.full_text(theirs)? {
             set(ours, text.into());
         }
     }
     if section.number("PoolSize", u32::MAX)?.is_some() {
-        found.remark(format!(
+        found.add_remark(format!(
             "{path}.PoolSize is ignored: one connection carries all calls"
         ));
     }
-    if section
-        .text("Version")?
-        .is_some_and(|text| !text.is_empty())
-    {
-        found.remark(format!(
-            "{path}.Version is ignored: lmstfy leaves such a pool out, here it is used"
+    if section.full_text("Version")?.is_some() {
+        found.add_remark(format!(
+            "{path}.Version is ignored: lmstfy skips such a pool, here it is used"
         ));
     }
     found.unknown(section);

@@ -1,44 +1,46 @@
-//! The process while the daemon works: signals, and settings that are read again.
+//! Signals of a running daemon, and reloading of settings.
 
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tidegate_service::{
-    Check, Logs, Readiness, Stop, Values, ignore_file_size_signal, logs::set_access_log,
+    ConfigValues, Logs, Readiness, StopTokens, ignore_file_size_signal, logs::set_access_log,
     stop_on_signals, systemd,
 };
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::{AbortHandle, spawn_blocking};
 use tokio::time::timeout;
 
-use crate::recipe::{Made, Recipe, Settings, check};
+use crate::settings::Settings;
+use crate::settings_loader::{LoadedSettings, SettingsLoader, check};
 
 const ACCESS: &str = "log.access";
 
-/// Threads that wait for files.
+/// Largest number of blocked threads of one [`FileTask`].
 const BLOCKED_MAX: usize = 4;
 
-/// More than files on a working disk need.
+/// Time limit of file operations; more than a healthy disk needs.
 const FILES_LIMIT: Duration = Duration::from_secs(5);
 
-/// What a daemon is given by those who started it.
+/// The stop tokens and the signal handling of a daemon.
 #[expect(missing_debug_implementations, reason = "it may hold secrets")]
-pub struct Process {
-    /// When to end.
-    pub stop: Stop,
+pub struct DaemonContext {
+    /// Tokens that are cancelled when the process must stop.
+    pub stop: StopTokens,
     signals: ReloadSignals,
     reloader: Reloader,
 }
 
-/// SIGHUP and SIGUSR1. Those that arrive before they are asked for are kept.
+/// Streams of SIGHUP and SIGUSR1. Signals that arrive before the first receive are kept.
 pub(crate) struct ReloadSignals {
     hang_up: Signal,
     user: Signal,
 }
 
 impl ReloadSignals {
-    /// From now on these signals do not end the process, and neither does SIGXFSZ. To be called inside a runtime.
+    /// Installs the handlers: from now on these signals, and SIGXFSZ, do not end the process. Call it inside a
+    /// tokio runtime.
     pub(crate) fn new() -> io::Result<Self> {
         ignore_file_size_signal()?;
         Ok(Self {
@@ -48,33 +50,35 @@ impl ReloadSignals {
     }
 }
 
-/// Reads the settings again.
+/// Reloads the settings and reopens the log files.
 struct Reloader {
-    recipe: Recipe,
-    /// The values that hold now: those of the start, but for what has been taken over since.
-    running: Values,
+    recipe: SettingsLoader,
+    /// The values in effect: those of the start, plus reloaded ones.
+    running: ConfigValues,
     logs: Arc<Logs>,
     reading: FileTask,
     reopening: FileTask,
 }
 
-/// Work on files that may not end: a FIFO that no process writes, a file system that does not answer.
+/// File operations that may block forever: on a FIFO that no process writes to, or on an unresponsive file system.
 #[derive(Default)]
 struct FileTask {
-    /// Those that had not ended when a later one began.
+    /// Operations that may still be running.
     blocked: Vec<AbortHandle>,
 }
 
 impl FileTask {
-    /// Does some work, and waits for that for at most [`FILES_LIMIT`]. The thread of work that has not ended
-    /// stays blocked, so there are not more than [`BLOCKED_MAX`].
+    /// Runs `work` on a blocking thread, for at most [`FILES_LIMIT`]. A thread that does not return in time stays
+    /// blocked; at most [`BLOCKED_MAX`] do.
     async fn run<T: Send + 'static>(
         &mut self,
         work: impl FnOnce() -> Result<T, String> + Send + 'static,
     ) -> Result<T, String> {
         self.blocked.retain(|task| !task.is_finished());
         if self.blocked.len() == BLOCKED_MAX {
-            return Err("the files could not be read since several signals".to_owned());
+            return Err(format!(
+                "{BLOCKED_MAX} earlier reads of the files are still blocked"
+            ));
         }
         let task = spawn_blocking(work);
         self.blocked.push(task.abort_handle());
@@ -86,11 +90,12 @@ impl FileTask {
     }
 }
 
-impl Process {
-    /// From now on SIGTERM and SIGINT request a stop. To be called on a runtime.
+impl DaemonContext {
+    /// Also installs the handlers of SIGTERM and SIGINT, which then request a stop. Call it inside a tokio
+    /// runtime.
     pub(crate) fn new<C: Settings>(
-        recipe: Recipe,
-        made: &Made<C>,
+        recipe: SettingsLoader,
+        made: &LoadedSettings<C>,
         logs: Arc<Logs>,
         signals: ReloadSignals,
     ) -> io::Result<Self> {
@@ -101,28 +106,21 @@ impl Process {
         })
     }
 
-    /// Ready when all of these pass, until a stop was asked for.
+    /// Not ready until [`Readiness::mark_started`] gives it checks, nor once a stop is requested.
     #[must_use]
-    pub fn readiness(&self, checks: Vec<Check>) -> Readiness {
-        Readiness::new(checks, self.stop.asked.clone())
+    pub fn not_ready_until_started(&self) -> Readiness {
+        Readiness::starting("waiting for redis", self.stop.requested.clone())
     }
 
-    /// Not ready until it is given checks, and then as [`Self::readiness`] says: for a port that answers while the
-    /// daemon connects to Redis.
-    #[must_use]
-    pub fn starting(&self) -> Readiness {
-        Readiness::starting("waiting for redis", self.stop.asked.clone())
-    }
-
-    /// The daemon works: the service manager is told, and signals are answered from now on. `apply` is
-    /// called with settings that were read again, for what can be taken over while the daemon runs.
-    pub fn started<C: Settings>(self, apply: impl FnMut(&C) + Send + 'static) {
+    /// Notifies the service manager that the daemon is ready, and handles SIGHUP and SIGUSR1 from now on. `apply`
+    /// is called with reloaded settings, to apply those that a running daemon can change.
+    pub fn mark_started<C: Settings>(self, apply: impl FnMut(&C) + Send + 'static) {
         systemd::ready();
         tokio::spawn(systemd::keep_alive());
-        tokio::spawn(self.listen(apply));
+        tokio::spawn(self.handle_signals(apply));
     }
 
-    async fn listen<C: Settings>(mut self, mut apply: impl FnMut(&C) + Send) {
+    async fn handle_signals<C: Settings>(mut self, mut apply: impl FnMut(&C) + Send) {
         loop {
             tokio::select! {
                 _ = self.signals.hang_up.recv() => {
@@ -138,7 +136,7 @@ impl Process {
 }
 
 impl Reloader {
-    fn new<C: Settings>(recipe: Recipe, made: &Made<C>, logs: Arc<Logs>) -> Self {
+    fn new<C: Settings>(recipe: SettingsLoader, made: &LoadedSettings<C>, logs: Arc<Logs>) -> Self {
         Self {
             recipe,
             running: made.values.clone(),
@@ -153,7 +151,9 @@ impl Reloader {
         let reopened = match self.reopening.run(move || Ok(logs.reopen())).await {
             Ok(reopened) => reopened,
             Err(error) => {
-                tracing::error!("the log files that are open stay in use: {error}");
+                tracing::error!(
+                    "failed to reopen the log files, the open ones stay in use: {error}"
+                );
                 return;
             }
         };
@@ -162,40 +162,43 @@ impl Reloader {
                 "failed to reopen a log file, the old one stays in use: {error}; correct that, then send {signal} again"
             );
             tracing::error!("{problem}");
-            // The old file may not be looked at any more.
+            // Also to standard error: operators may no longer read the old file.
             self.logs.print_error(&problem);
         }
         match reopened.count {
-            0 => tracing::debug!(signal, "no log file is reopened"),
-            count => tracing::info!(signal, count, "log files are reopened"),
+            0 => tracing::debug!(signal, "reopened no log file"),
+            count => tracing::info!(signal, count, "reopened log files"),
         }
     }
 
     async fn reload<C: Settings>(&mut self, apply: &mut impl FnMut(&C)) {
         let recipe = self.recipe.clone();
-        let made = self.reading.run(move || recipe.make::<C>()).await;
-        let taken_over = made.and_then(|made| self.take_over(&made, apply));
+        let made = self.reading.run(move || recipe.load::<C>()).await;
+        let taken_over = made.and_then(|made| self.apply_settings(&made, apply));
         if let Err(problem) = taken_over {
-            tracing::error!("the settings stay as they are: {problem}");
+            tracing::error!(
+                "failed to reload settings, the current ones stay in effect: {problem}"
+            );
         }
     }
 
-    /// Takes over what can be. The mixture of old and new is what will hold, so it is checked as a whole.
-    fn take_over<C: Settings>(
+    /// Applies the reloadable keys. The merged result is checked before it takes effect, since old and new values
+    /// can be valid each on their own and invalid together.
+    fn apply_settings<C: Settings>(
         &mut self,
-        made: &Made<C>,
+        made: &LoadedSettings<C>,
         apply: &mut impl FnMut(&C),
     ) -> Result<(), String> {
-        let mixed = self.running.with(&made.values, C::RELOADABLE);
+        let mixed = self.running.with_keys_from(&made.values, C::RELOADABLE);
         let settings: C = mixed.settings().map_err(|error| error.to_string())?;
         check(&settings)?;
-        let changed = self.running.changed(&mixed);
-        let waiting = mixed.changed(&made.values);
+        let changed = self.running.changed_keys(&mixed);
+        let waiting = mixed.changed_keys(&made.values);
         self.running = mixed;
         let logs = &self.logs;
         logs.set_level(&settings.log().level)
             .map_err(|error| error.to_string())?;
-        // Only then: it may have been switched by hand since.
+        // Only if the key changed: the access log may have been switched at runtime.
         if changed.iter().any(|key| key == ACCESS) {
             set_access_log(settings.log().access == Some(true));
         }
@@ -204,9 +207,9 @@ impl Reloader {
             none if none.is_empty() => "nothing".to_owned(),
             names => names,
         };
-        tracing::info!(changed, "settings are read again");
+        tracing::info!(changed, "reloaded settings");
         if !waiting.is_empty() {
-            tracing::warn!("needs a restart: {}", waiting.join(", "));
+            tracing::warn!("not applied, needs a restart: {}", waiting.join(", "));
         }
         Ok(())
     }
@@ -223,10 +226,10 @@ mod tests {
     use super::*;
     use crate::CommonFlags;
 
-    /// A port that may be open to all only if it asks for a password.
+    /// Settings in which a public port requires a password.
     #[derive(Clone, Deserialize)]
     #[serde(deny_unknown_fields)]
-    struct Guarded {
+    struct GuardedSettings {
         is_public: bool,
         password: String,
         log: LogConfig,
@@ -235,15 +238,13 @@ mod tests {
         pool: toml::Table,
     }
 
-    impl Settings for Guarded {
+    impl Settings for GuardedSettings {
         const PROGRAM: &'static str = "guarded";
         const DEFAULTS: &'static str = "is_public = false\npassword = \"\"\npid_file = \"\"\n\
             [log]\nlevel = \"info\"\nformat = \"text\"\ndirectory = \"\"\n[pool.default]\n";
-        const OPTIONAL: &'static str = "";
         const BOUNDS: &'static [(&'static str, Bound)] = &[];
-        const DEPLOYMENTS: &'static [&'static str] = &[];
         const RELOADABLE: &'static [&'static str] = &["password"];
-        const FOREIGN_TABLES: &'static [&'static str] = &[];
+        const SIBLING: &'static str = "";
         const FROM_LMSTFY: &'static [&'static str] = &[];
 
         fn check(&self) -> Result<(), String> {
@@ -263,33 +264,39 @@ mod tests {
     }
 
     #[derive(Parser)]
-    struct Flags {
+    struct TestFlags {
         #[command(flatten)]
         common: CommonFlags,
     }
 
-    /// The old half and the new half are each fine, and open the port to all together.
+    /// The old and the new values are each valid; merged, they would open the port without a password.
     #[test]
-    fn a_mixture_that_is_not_allowed_is_not_taken_over() {
+    fn an_invalid_merge_is_not_applied() {
         let file = tempfile::NamedTempFile::new().unwrap();
         let write = |text: &str| std::fs::write(file.path(), text).unwrap();
         write("is_public = true\npassword = \"hunter2\"\n");
-        let flags = Flags::parse_from(["x", "--config", file.path().to_str().unwrap()]);
-        let recipe = Recipe::new(flags.common, vec![]);
-        let made: Made<Guarded> = recipe.make().ok().unwrap();
+        let flags = TestFlags::parse_from(["x", "--config", file.path().to_str().unwrap()]);
+        let recipe = SettingsLoader::new(flags.common, []);
+        let made: LoadedSettings<GuardedSettings> = recipe.load().ok().unwrap();
         let logs = Arc::new(logs::init(&made.settings.log).unwrap());
         let mut reloader = Reloader::new(recipe.clone(), &made, logs);
         let mut applied = Vec::new();
-        let mut apply = |settings: &Guarded| applied.push(settings.password.clone());
+        let mut apply = |settings: &GuardedSettings| applied.push(settings.password.clone());
         write("is_public = false\n");
-        let without: Made<Guarded> = recipe.make().ok().unwrap();
-        let refused = reloader.take_over(&without, &mut apply).unwrap_err();
+        let without: LoadedSettings<GuardedSettings> = recipe.load().ok().unwrap();
+        let refused = reloader.apply_settings(&without, &mut apply).unwrap_err();
         assert!(refused.contains("is_public needs a password"), "{refused}");
         write("is_public = false\npassword = \"hunter3\"\n");
-        let other: Made<Guarded> = recipe.make().ok().unwrap();
-        reloader.take_over(&other, &mut apply).unwrap();
+        let other: LoadedSettings<GuardedSettings> = recipe.load().ok().unwrap();
+        reloader.apply_settings(&other, &mut apply).unwrap();
         assert_eq!(applied, ["hunter3"]);
-        // What needs a restart is as it was.
-        assert!(reloader.running.settings::<Guarded>().unwrap().is_public);
+        // Keys that need a restart are unchanged.
+        assert!(
+            reloader
+                .running
+                .settings::<GuardedSettings>()
+                .unwrap()
+                .is_public
+        );
     }
 }

@@ -1,20 +1,22 @@
-//! What the daemons depend on.
+//! Readiness checks of Redis.
 
-use tidegate_service::Check;
+use tidegate_service::HealthCheck;
 use tidegate_store::{Store, StoreError};
 
-/// Whether a Redis deployment answers, under a name such as `pool default`.
+/// Returns a check that pings a Redis deployment. `name` is its public name, such as `pool
+/// default`.
 #[must_use]
-pub fn redis_check(name: impl Into<String>, store: Store) -> Check {
-    Check::new(name, move || {
+pub fn redis_check(name: impl Into<String>, store: Store) -> HealthCheck {
+    HealthCheck::new(name, move || {
         let store = store.clone();
-        async move { store.ping().await.map_err(|error| reason(&error)) }
+        async move { store.ping().await.map_err(|error| public_reason(&error)) }
     })
 }
 
-/// Why a call failed, for everybody: what the server or the system said about it is for the logs.
+/// Returns why a call failed, as a public text: without the details of the server or the system,
+/// which belong in the logs.
 #[must_use]
-pub fn reason(error: &StoreError) -> String {
+pub fn public_reason(error: &StoreError) -> String {
     match error {
         StoreError::Unavailable { reason, .. } => format!("redis is unavailable ({reason})"),
         StoreError::Corrupt(_) | StoreError::Invalid(_) => "unexpected data in redis".to_owned(),

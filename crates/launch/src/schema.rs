@@ -1,31 +1,31 @@
-//! What each key of a daemon accepts.
+//! Types and bounds of the keys of a daemon.
 
 use std::time::Duration;
 
 use tidegate_service::{Bound, ConfigError, Schema};
 
-use crate::recipe::Settings;
+use crate::settings::Settings;
 
 const TENTH: Duration = Duration::from_millis(100);
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// The keys of a pool without a default.
+/// Keys of a pool that have no default.
 const OPTIONAL: &str = "[pool.default]\nmigrate_to = \"NAME\"\ndatabase = 0\n";
 
-/// The numbers and durations of a pool. The numbers of a deployment's layout have the bounds of the store.
+/// Bounds of a pool's numbers and durations. Those of `buckets` and `slot_ms` are the bounds of the store.
 const BOUNDS: [(&str, Bound); 7] = [
     ("buckets", Bound::Number(1, 65_536)),
     ("slot_ms", Bound::Number(100, 86_400_000)),
-    // As large as a job can be: all of them are in their records.
+    // The maximum is the largest body of a job: then bodies are stored in their records.
     ("inline_limit_bytes", Bound::Number(0, 8 << 20)),
-    // Larger than a job can be: none is compressed.
+    // The maximum exceeds the largest body: then nothing is compressed.
     ("compress_from_bytes", Bound::Number(0, 1 << 30)),
     ("connect_timeout", Bound::Duration(TENTH, HOUR)),
     ("command_timeout", Bound::Duration(TENTH, HOUR)),
     ("database", Bound::Number(0, 65_535)),
 ];
 
-/// What each key of a daemon accepts. All pools have the keys of pool default.
+/// Returns the type and bounds of each key of a daemon. All pools have the keys of the default pool.
 ///
 /// # Errors
 /// The built-in defaults are not TOML.

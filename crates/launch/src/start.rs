@@ -1,4 +1,4 @@
-//! From `main` to the exit status.
+//! Start and end of a daemon.
 
 use std::fmt::Display;
 use std::fs;
@@ -12,145 +12,127 @@ use std::time::Duration;
 use tidegate_service::{LogConfig, Logs, PidFile, logs};
 use tokio::runtime::{Builder, Runtime};
 
-use crate::flags::{CommonFlags, Override};
-use crate::process::{Process, ReloadSignals};
-use crate::recipe::{Made, Recipe, Settings};
+use crate::flags::{CommonFlags, Flag};
+use crate::process::{DaemonContext, ReloadSignals};
+use crate::settings::Settings;
+use crate::settings_loader::{LoadedSettings, SettingsLoader};
 
-/// How long tasks that block may delay the end of the process.
+/// Longest time that blocked tasks may delay the exit of the process.
 const BLOCKED_LIMIT: Duration = Duration::from_millis(500);
 
-/// What is in `log.directory`.
+/// Files in `log.directory`.
 const LOG_FILES: [&str; 2] = ["access.log", "error.log"];
 
-/// Runs a daemon: makes its settings, sets up what every process has, and lets it do its work. `own` are
-/// the settings that the daemon's own flags give, keys with dots between their parts.
+/// Runs a daemon: loads its settings, sets up the runtime, signals, logs and pid file, then calls `run`.
+/// `own` has the daemon's own flags.
 ///
-/// A failure is told on standard error, and in the logs once there are some.
-pub fn launch<C, F, E>(
+/// An error is printed to standard error, and logged once the log files are open.
+pub fn launch<C: Settings, E: Display>(
     flags: CommonFlags,
-    own: Vec<Override>,
-    run: impl FnOnce(C, Process) -> F,
-) -> ExitCode
-where
-    C: Settings,
-    F: Future<Output = Result<(), E>>,
-    E: Display,
-{
+    own: impl IntoIterator<Item = Flag>,
+    run: impl AsyncFnOnce(C, DaemonContext) -> Result<(), E>,
+) -> ExitCode {
     match start(flags, own, run) {
         Ok(()) => ExitCode::SUCCESS,
         Err(problem) => {
-            // Whoever started it by hand should not have to read the log files.
+            // Also to standard error: someone who starts the daemon by hand should not have to read log
+            // files.
             logs::print_error(&format!("{}: {problem}", C::PROGRAM));
             ExitCode::FAILURE
         }
     }
 }
 
-/// Does one thing with the settings of a daemon, which may be at work: there is no pid file and no care for
-/// signals, and logs go to standard error.
+/// Runs a one-off command with the settings of a daemon, which may be running meanwhile. The command has no
+/// pid file and no signal handlers, and logs to standard error.
 ///
 /// # Errors
-/// The settings are wrong, or what is done fails.
-pub fn at_once<C, F, T>(flags: CommonFlags, run: impl FnOnce(C) -> F) -> Result<T, String>
-where
-    C: Settings,
-    F: Future<Output = Result<T, String>>,
-{
-    let made: Made<C> = Recipe::new(flags, Vec::new()).make()?;
+/// The settings are invalid, or the command fails.
+pub fn run_once<C: Settings, T>(
+    flags: CommonFlags,
+    run: impl AsyncFnOnce(C) -> Result<T, String>,
+) -> Result<T, String> {
+    let made: LoadedSettings<C> = SettingsLoader::new(flags, []).load()?;
     let log = LogConfig {
         directory: PathBuf::new(),
         ..made.settings.log().clone()
     };
     let _logs = logs::init(&log).map_err(|error| error.to_string())?;
-    let runtime = Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| format!("runtime: {error}"))?;
+    let runtime = built(&mut Builder::new_current_thread())?;
     runtime.block_on(run(made.settings))
 }
 
-fn start<C, F, E>(
+fn built(runtime: &mut Builder) -> Result<Runtime, String> {
+    let built = runtime.enable_all().build();
+    built.map_err(|error| format!("failed to start the runtime: {error}"))
+}
+
+fn start<C: Settings, E: Display>(
     flags: CommonFlags,
-    own: Vec<Override>,
-    run: impl FnOnce(C, Process) -> F,
-) -> Result<(), String>
-where
-    C: Settings,
-    F: Future<Output = Result<(), E>>,
-    E: Display,
-{
+    own: impl IntoIterator<Item = Flag>,
+    run: impl AsyncFnOnce(C, DaemonContext) -> Result<(), E>,
+) -> Result<(), String> {
     let is_print = flags.print_config;
-    let recipe = Recipe::new(flags, own);
+    let recipe = SettingsLoader::new(flags, own);
     if is_print {
-        let made: Made<C> = recipe.make()?;
+        let made: LoadedSettings<C> = recipe.load()?;
         let printed = std::io::stdout().write_all(made.print().as_bytes());
-        return printed.map_err(|error| format!("--print-config: {error}"));
+        return printed.map_err(|error| format!("failed to print the settings: {error}"));
     }
-    let runtime = Builder::new_multi_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| format!("runtime: {error}"))?;
-    // Before anything that may take time: unhandled, these signals would end the process.
+    let runtime = built(&mut Builder::new_multi_thread())?;
+    // Before anything that may take time: without handlers these signals end the process.
     let signals = {
         let _inside = runtime.enter();
-        ReloadSignals::new().map_err(|error| format!("signals: {error}"))?
+        ReloadSignals::new()
+            .map_err(|error| format!("failed to install signal handlers: {error}"))?
     };
-    let made: Made<C> = recipe.make()?;
+    let made: LoadedSettings<C> = recipe.load()?;
     let logs = Arc::new(logs::init(made.settings.log()).map_err(|error| error.to_string())?);
     let has_files = !made.settings.log().directory.as_os_str().is_empty();
-    let result = work(&runtime, signals, recipe, made, &logs, run);
+    let result = run_daemon(&runtime, signals, recipe, made, &logs, run);
     if let Err(problem) = &result
         && has_files
     {
         tracing::error!("{problem}");
     }
     runtime.shutdown_timeout(BLOCKED_LIMIT);
-    // A task that did not end may hold the logs.
+    // Explicitly, since a task that did not end may still hold a reference.
     logs.close();
     result
 }
 
-fn work<C, F, E>(
+fn run_daemon<C: Settings, E: Display>(
     runtime: &Runtime,
     signals: ReloadSignals,
-    recipe: Recipe,
-    made: Made<C>,
+    recipe: SettingsLoader,
+    made: LoadedSettings<C>,
     logs: &Arc<Logs>,
-    run: impl FnOnce(C, Process) -> F,
-) -> Result<(), String>
-where
-    C: Settings,
-    F: Future<Output = Result<(), E>>,
-    E: Display,
-{
+    run: impl AsyncFnOnce(C, DaemonContext) -> Result<(), E>,
+) -> Result<(), String> {
     for remark in &made.remarks {
         tracing::warn!("{remark}");
     }
     let _pid_file = write_pid_file(&made.settings)?;
     runtime.block_on(async {
-        let process = Process::new(recipe, &made, Arc::clone(logs), signals)
-            .map_err(|error| format!("signals: {error}"))?;
+        let process = DaemonContext::new(recipe, &made, Arc::clone(logs), signals)
+            .map_err(|error| format!("failed to install signal handlers: {error}"))?;
         let running = run(made.settings, process);
         running.await.map_err(|error| error.to_string())
     })
 }
 
-/// Writes the pid file, if there is to be one. To be called when the log files are open.
+/// Writes the pid file, if one is configured. Call it after the log files are open.
 fn write_pid_file<C: Settings>(settings: &C) -> Result<Option<PidFile>, String> {
     let path = settings.pid_file();
     if path.as_os_str().is_empty() {
         return Ok(None);
     }
     let directory = &settings.log().directory;
-    let has_log_files = !directory.as_os_str().is_empty();
-    // A log file that is still empty would be taken for a pid file, and removed at the end.
-    if has_log_files
-        && LOG_FILES
-            .iter()
-            .any(|name| is_same(path, &directory.join(name)))
-    {
+    let is_at_path = |name: &&str| is_same(path, &directory.join(name));
+    // An empty log file would be accepted as a pid file, and removed at the end.
+    if !directory.as_os_str().is_empty() && LOG_FILES.iter().any(is_at_path) {
         return Err(format!(
-            "pid_file: {} is a log file of this process: give another path",
+            "pid_file: {} is a log file of this process; set pid_file to another path",
             path.display()
         ));
     }
@@ -158,7 +140,7 @@ fn write_pid_file<C: Settings>(settings: &C) -> Result<Option<PidFile>, String> 
     written.map_err(|error| error.to_string())
 }
 
-/// Whether two paths lead to the same file, which exists.
+/// Whether two paths lead to the same existing file.
 fn is_same(one: &Path, other: &Path) -> bool {
     let identity = |path| fs::metadata(path).map(|file| (file.dev(), file.ino()));
     matches!((identity(one), identity(other)), (Ok(one), Ok(other)) if one == other)

@@ -1,8 +1,8 @@
-//! The bodies of jobs: each tells its own number and delay, so that nothing has to be remembered.
+//! Job bodies. Each contains its number and delay, so the load generator need not store them per job.
 //!
-//! A body is a JSON string, since a bulk publish takes JSON: `"RRRRRRRRNNNNNNNNNNNNDDDDDDDD....."` with
-//! the run, the job's number in it and its delay in seconds, in hexadecimal, and padding. The padding cannot be
-//! compressed: a server that compresses shall not get by with less than its jobs would cost.
+//! A body is a JSON string, since a bulk publish takes JSON: `"RRRRRRRRNNNNNNNNNNNNDDDDDDDD....."` with the run
+//! id, the job's number in the run and its delay in seconds, all in hexadecimal, and padding. The padding does
+//! not compress, so that a server that compresses bodies gains nothing from it.
 
 use std::io::Write;
 use std::sync::LazyLock;
@@ -14,17 +14,17 @@ const RUN_DIGITS: usize = 8;
 const NUMBER_DIGITS: usize = 12;
 const DELAY_DIGITS: usize = 8;
 const LABEL_BYTES: usize = RUN_DIGITS + NUMBER_DIGITS + DELAY_DIGITS;
-/// The shortest body.
+/// Smallest body, in bytes.
 pub(crate) const BODY_BYTES_MIN: usize = LABEL_BYTES + 2;
-/// Base64 of the quote and the label, cut to whole groups, decodes to this many bytes.
+/// Size of the decoded prefix: the quote and the label, rounded up to whole base64 groups.
 const DECODED: usize = (LABEL_BYTES + 1).div_ceil(3) * 3;
 
-/// Letters without a pattern, the same in each run.
+/// Pseudo-random letters, the same in each run.
 static PADDING: LazyLock<Vec<u8>> = LazyLock::new(|| {
     const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
     let letter = |_| {
-        // Marsaglia's xorshift: its upper bits are as good as chance here.
+        // Marsaglia's xorshift: its upper bits are random enough here.
         state ^= state << 13;
         state ^= state >> 7;
         state ^= state << 17;
@@ -32,12 +32,12 @@ static PADDING: LazyLock<Vec<u8>> = LazyLock::new(|| {
     };
     (0..PADDING_BYTES).map(letter).collect()
 });
-/// More than any compressor looks back.
+/// Larger than the window of any compressor.
 const PADDING_BYTES: usize = 1 << 20;
 
-/// What a body says of its job.
+/// The label in a body, which identifies its job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Label {
+pub(crate) struct JobLabel {
     /// The run that published it.
     pub(crate) run: u32,
     /// Its number in that run, from 0.
@@ -46,11 +46,11 @@ pub(crate) struct Label {
     pub(crate) delay: u32,
 }
 
-impl Label {
+impl JobLabel {
     /// Writes a body of `bytes` bytes, at least [`BODY_BYTES_MIN`].
     pub(crate) fn write(self, out: &mut Vec<u8>, bytes: usize) {
         let end = out.len() + bytes - 1;
-        // Writing to a vector does not fail.
+        // Writing to a vector cannot fail.
         let _ = write!(
             out,
             "\"{:08x}{:012x}{:08x}",
@@ -63,7 +63,7 @@ impl Label {
         out.push(b'"');
     }
 
-    /// Reads the label of a delivered body, in base64 as the wire shows it; `None` if it is not one of ours.
+    /// Reads the label of a delivered body, in base64 as on the wire. Returns `None` if it has no label.
     pub(crate) fn read(base64: &str) -> Option<Self> {
         let begin = base64.as_bytes().get(..DECODED / 3 * 4)?;
         let mut body = [0; DECODED];
@@ -71,7 +71,7 @@ impl Label {
         Self::parse(&body)
     }
 
-    /// Reads the label of a body as it was published.
+    /// Reads the label of a body as published.
     pub(crate) fn parse(body: &[u8]) -> Option<Self> {
         let text = std::str::from_utf8(body.strip_prefix(b"\"")?.get(..LABEL_BYTES)?).ok()?;
         let (run, rest) = text.split_at_checked(RUN_DIGITS)?;
@@ -89,8 +89,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_body_tells_its_label() {
-        let label = Label {
+    fn the_label_of_a_body_is_read_back() {
+        let label = JobLabel {
             run: 0xdead_beef,
             number: 10_000_000,
             delay: 86_400,
@@ -105,7 +105,7 @@ mod tests {
                     .unwrap(),
                 bytes - 2
             );
-            assert_eq!(Label::read(&STANDARD.encode(&body)), Some(label));
+            assert_eq!(JobLabel::read(&STANDARD.encode(&body)), Some(label));
         }
     }
 
@@ -116,7 +116,7 @@ mod tests {
             "hello",
             "a body that is long enough to hold a label but has none",
         ] {
-            assert_eq!(Label::read(&STANDARD.encode(body)), None);
+            assert_eq!(JobLabel::read(&STANDARD.encode(body)), None);
         }
     }
 }

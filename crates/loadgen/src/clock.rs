@@ -1,19 +1,23 @@
-//! When a job was due, and whether our clock and the server's agree.
+//! Due times of jobs, and whether the local clock and the server's agree.
 //!
-//! The wire gives delays in whole seconds, yet the moment a job is due is known to the millisecond: the
-//! first 48 bits of its id are the moment of its creation in ms by the server's clock (so it is with
-//! lmstfy, too), and it is due its delay later. The id's moment is cut to whole ms, so a lateness is
-//! shown up to 1 ms too large and an early job is never missed by more than that.
+//! The wire gives delays in whole seconds, yet the due time of a job is known to the millisecond: the first
+//! 48 bits of its id are its creation time in ms by the server's clock (in lmstfy too), and the job is due
+//! its delay later. The creation time is truncated to whole ms, so a measured lateness is up to 1 ms too
+//! large, and a job that is early by less than 1 ms may go undetected.
 //!
-//! On one machine there is one clock. Elsewhere each publish gives bounds: the creation lies between its
-//! sending and its answer. If all of them together leave no room for equal clocks, no lateness can be told.
+//! On one machine there is one clock. Otherwise each publish gives bounds: the creation is between the
+//! request and its answer. If these bounds together exclude equal clocks, lateness cannot be measured.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// What a defect that hangs on the clocks is told with.
+/// Explains in a problem's text which clocks were compared.
 pub(crate) const SAME: &str = "due = time in the id + delay; received = our clock";
 
-/// Now, in µs since 1970.
+/// Current time, in µs since 1970.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "times of several processes are compared"
+)]
 pub(crate) fn now_us() -> u64 {
     let since = SystemTime::now()
         .duration_since(UNIX_EPOCH)
@@ -21,7 +25,8 @@ pub(crate) fn now_us() -> u64 {
     u64::try_from(since.as_micros()).unwrap_or(u64::MAX)
 }
 
-/// The time in an id, in ms since 1970; `None` if it is no ULID. A versioned id has a digit before it.
+/// Returns the creation time in an id, in ms since 1970; `None` if the id is not a ULID. A versioned id has
+/// one more digit in front.
 pub(crate) fn created_ms(id: &str) -> Option<u64> {
     const TIME_DIGITS: usize = 10;
     const DIGITS: &[u8; 32] = b"0123456789ABCDEFGHJKMNPQRSTVWXYZ";
@@ -34,7 +39,7 @@ pub(crate) fn created_ms(id: &str) -> Option<u64> {
     })
 }
 
-/// How far the server's clock may be ahead of ours, in µs.
+/// Bounds of how far the server's clock is ahead of the local one, in µs.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ClockBounds {
     least: i64,
@@ -49,20 +54,21 @@ impl ClockBounds {
         }
     }
 
-    /// A job with this time in its id was sent and answered at these moments of ours.
+    /// Narrows the bounds by a publish: the time in the job's id, and when the request was sent and
+    /// answered by the local clock.
     pub(crate) fn narrow(&mut self, created_ms: u64, sent_us: u64, answered_us: u64) {
         let created_us = i64::try_from(created_ms * 1000).unwrap_or(i64::MAX);
         self.least = self.least.max(created_us - answered_us as i64);
         self.most = self.most.min(created_us + 1000 - sent_us as i64);
     }
 
-    /// Whether both clocks may be equal.
+    /// Whether the bounds allow equal clocks.
     pub(crate) const fn may_agree(self) -> bool {
         self.least <= 0 && self.most >= 0
     }
 
-    /// In words.
-    pub(crate) fn shown(self) -> String {
+    /// Describes the bounds.
+    pub(crate) fn describe(self) -> String {
         let ms = |us: i64| us as f64 / 1000.0;
         format!(
             "the server's clock is {:.1} to {:.1} ms ahead of ours",
@@ -79,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_id_tells_its_time() {
+    fn an_id_contains_its_creation_time() {
         let id = JobId::new(1_763_700_000_123, 255, 7, 0xBEEF).to_string();
         assert_eq!(created_ms(&id), Some(1_763_700_000_123));
         assert_eq!(created_ms(&format!("1{id}")), Some(1_763_700_000_123));
@@ -88,12 +94,12 @@ mod tests {
     }
 
     #[test]
-    fn bounds_show_a_clock_that_is_off() {
+    fn bounds_detect_a_clock_offset() {
         let mut bounds = ClockBounds::new();
         bounds.narrow(10, 9_800, 10_400);
-        assert!(bounds.may_agree(), "{}", bounds.shown());
+        assert!(bounds.may_agree(), "{}", bounds.describe());
         bounds.narrow(5_020, 15_000, 15_200);
         assert!(!bounds.may_agree());
-        assert!(bounds.least > 5_000_000, "{}", bounds.shown());
+        assert!(bounds.least > 5_000_000, "{}", bounds.describe());
     }
 }

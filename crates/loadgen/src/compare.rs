@@ -1,55 +1,55 @@
-//! One server, or two in turns.
+//! Measures one server, or two alternately.
 
 use serde::{Deserialize, Serialize};
 
-use crate::Error;
-use crate::report::Report;
+use crate::error::LoadgenError;
+use crate::report::ScenarioReport;
 use crate::scenarios::Scenario;
-use crate::server::{Server, ServerOptions};
+use crate::server::{ServerOptions, TargetServer};
 
-/// All that one call of this program found out.
+/// Results of one call of this program.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Outcome {
-    /// One report a run, in their order: A B A B … with two servers.
-    pub reports: Vec<Report>,
-    /// What B is to A, with two servers.
+pub struct LoadgenResults {
+    /// One report per run, in order: A B A B … with two servers.
+    pub reports: Vec<ScenarioReport>,
+    /// B relative to A, with two servers.
     pub comparisons: Vec<Comparison>,
 }
 
-/// One figure of two servers.
+/// One figure, compared between two servers.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Comparison {
     /// The figure's name.
     pub name: String,
     /// Its unit.
     pub unit: String,
-    /// The median of A's rounds.
+    /// The median over A's rounds.
     pub a: f64,
-    /// The median of B's rounds.
+    /// The median over B's rounds.
     pub b: f64,
-    /// The median of B / A, round by round.
+    /// The median of the ratios B / A of the rounds.
     pub ratio: f64,
-    /// The smallest B / A.
+    /// The smallest ratio B / A.
     pub ratio_least: f64,
-    /// The largest B / A.
+    /// The largest ratio B / A.
     pub ratio_most: f64,
 }
 
-/// Runs a scenario `rounds` times against a server, or against two in turns.
+/// Runs a scenario `rounds` times against a server, or against two servers alternately.
 ///
 /// # Errors
-/// A server is not there, or answers what a run cannot go on after. A job that is lost, doubled or early is
-/// no error here: see [`Outcome::counts`].
+/// A server is unreachable, or gives an answer after which a run cannot continue. A lost, duplicate or
+/// early job is not an error: see [`LoadgenResults::is_valid`].
 pub async fn run(
     scenario: &Scenario,
     a: &ServerOptions,
     b: Option<&ServerOptions>,
     rounds: usize,
     is_quiet: bool,
-) -> Result<Outcome, Error> {
-    let a = Server::open(a).await?;
+) -> Result<LoadgenResults, LoadgenError> {
+    let a = TargetServer::open(a).await?;
     let b = match b {
-        Some(b) => Some(Server::open(b).await?),
+        Some(b) => Some(TargetServer::open(b).await?),
         None => None,
     };
     let mut reports = Vec::new();
@@ -63,21 +63,21 @@ pub async fn run(
             pairs.push((of_a, of_b));
         }
     }
-    Ok(Outcome {
+    Ok(LoadgenResults {
         reports,
         comparisons: compare(&pairs),
     })
 }
 
-impl Outcome {
-    /// Whether the figures count: no job was lost, doubled or early in any run.
+impl LoadgenResults {
+    /// Whether the figures are valid: no run has problems, such as a lost, duplicate or early job.
     #[must_use]
-    pub fn counts(&self) -> bool {
-        self.reports.iter().all(Report::counts)
+    pub fn is_valid(&self) -> bool {
+        self.reports.iter().all(ScenarioReport::is_valid)
     }
 }
 
-fn compare(pairs: &[(Report, Report)]) -> Vec<Comparison> {
+fn compare(pairs: &[(ScenarioReport, ScenarioReport)]) -> Vec<Comparison> {
     let Some((first, _)) = pairs.first() else {
         return Vec::new();
     };
@@ -121,8 +121,8 @@ mod tests {
     use super::*;
     use crate::report::Figure;
 
-    fn report(value: f64) -> Report {
-        Report {
+    fn report(value: f64) -> ScenarioReport {
+        ScenarioReport {
             scenario: "publish".to_owned(),
             server: String::new(),
             load: String::new(),

@@ -1,42 +1,41 @@
-//! Why a run ends without figures.
+//! Errors that end a run without figures.
 
 use std::io;
 
-/// What went wrong.
+/// An error that ends a run.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
+pub enum LoadgenError {
     /// A flag has a value that cannot be used.
     #[error("{0}")]
     Usage(String),
     /// A connection or a file failed.
     #[error("{doing}: {source}")]
     Io {
-        /// What was being done.
+        /// The operation.
         doing: String,
-        /// How it failed.
+        /// The error of the system.
         source: io::Error,
     },
-    /// The server answered something that a run cannot go on after: a request that failed, or an answer
-    /// that is none of the wire.
+    /// A request failed, or its answer is not one of the lmstfy wire, so the run cannot continue.
     #[error("{doing}: unexpected answer {status}: {body}")]
     Unexpected {
-        /// Which request.
+        /// The request.
         doing: String,
         /// The HTTP status.
         status: u16,
         /// The beginning of the body.
         body: String,
     },
-    /// The store, used without HTTP, failed.
+    /// A call of the store or of Redis, without HTTP, failed.
     #[error("{0}")]
     Store(String),
-    /// The server did not do in time what a scenario waits for.
+    /// The server was too slow for the scenario.
     #[error("{0}")]
     TooSlow(String),
 }
 
-impl Error {
-    /// For `map_err`: a failure of this step.
+impl LoadgenError {
+    /// For `map_err`: an error of this operation.
     pub(crate) fn io(doing: impl Into<String>) -> impl FnOnce(io::Error) -> Self {
         let doing = doing.into();
         move |source| Self::Io { doing, source }

@@ -1,4 +1,4 @@
-//! One connection of HTTP/1.1 that costs little: prepared requests out, one reused buffer in.
+//! A cheap HTTP/1.1 client connection: prepared requests, and one reused buffer for answers.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -6,64 +6,64 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
 
-use crate::Error;
+use crate::error::LoadgenError;
 
 const HEADERS_MAX: usize = 32;
 const FIRST_BUFFER: usize = 1024;
-/// Ports that one source address can use towards one server, with room for others.
+/// Connections per source address, below the number of ephemeral ports towards one server.
 const CONNECTIONS_PER_SOURCE: usize = 20_000;
 
-/// A kept-alive connection.
+/// A keep-alive connection.
 #[derive(Debug)]
-pub(crate) struct Connection {
+pub(crate) struct HttpConnection {
     stream: TcpStream,
     buffer: Vec<u8>,
-    /// How much of the buffer the answers read so far take.
+    /// Bytes of the buffer that belong to the last answer.
     used: usize,
-    /// The body of the last answer that came in chunks.
+    /// The joined body of the last chunked answer.
     joined: Vec<u8>,
 }
 
-/// One answer; the body lies in the connection's buffer.
+/// One answer. The body is in the connection's buffer.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Answer<'a> {
+pub(crate) struct HttpAnswer<'a> {
     pub(crate) status: u16,
     pub(crate) body: &'a [u8],
 }
 
-/// What the head of an answer says.
-struct Head {
+/// The parsed head of an answer.
+struct AnswerHead {
     status: u16,
     bytes: usize,
-    length: Length,
+    length: BodyLength,
 }
 
-enum Length {
+enum BodyLength {
     Bytes(usize),
     Chunks,
 }
 
-impl Connection {
-    /// Connects. `number` tells connections apart: a machine that connects to itself has too few ports
-    /// for very many of them, and takes further ones from further loopback addresses.
-    pub(crate) async fn open(address: SocketAddr, number: usize) -> Result<Self, Error> {
+impl HttpConnection {
+    /// Connects. `number` selects the source address: over loopback one address has too few ports for
+    /// very many connections, so each further 20,000 connections use a further loopback address.
+    pub(crate) async fn open(address: SocketAddr, number: usize) -> Result<Self, LoadgenError> {
         let stream = connect(address, number).await;
         Ok(Self {
-            stream: stream.map_err(Error::io(format!("connecting to {address}")))?,
+            stream: stream.map_err(LoadgenError::io(format!("connecting to {address}")))?,
             buffer: Vec::with_capacity(FIRST_BUFFER),
             used: 0,
             joined: Vec::new(),
         })
     }
 
-    /// Sends a request, or several that follow each other, and nothing more.
-    pub(crate) async fn send(&mut self, requests: &[u8]) -> Result<(), Error> {
+    /// Sends a request, or several pipelined ones, without waiting for answers.
+    pub(crate) async fn send(&mut self, requests: &[u8]) -> Result<(), LoadgenError> {
         let sent = self.stream.write_all(requests).await;
-        sent.map_err(Error::io("sending a request"))
+        sent.map_err(LoadgenError::io("sending a request"))
     }
 
-    /// The next answer.
-    pub(crate) async fn answer(&mut self) -> Result<Answer<'_>, Error> {
+    /// Receives the next answer.
+    pub(crate) async fn answer(&mut self) -> Result<HttpAnswer<'_>, LoadgenError> {
         self.buffer.drain(..self.used);
         self.used = 0;
         let head = loop {
@@ -73,20 +73,20 @@ impl Connection {
             }
         };
         match head.length {
-            Length::Bytes(length) => {
+            BodyLength::Bytes(length) => {
                 let end = head.bytes + length;
                 while self.buffer.len() < end {
                     self.read_more().await?;
                 }
                 self.used = end;
-                Ok(Answer {
+                Ok(HttpAnswer {
                     status: head.status,
                     body: &self.buffer[head.bytes..end],
                 })
             }
-            Length::Chunks => {
+            BodyLength::Chunks => {
                 self.used = self.join_chunks(head.bytes).await?;
-                Ok(Answer {
+                Ok(HttpAnswer {
                     status: head.status,
                     body: &self.joined,
                 })
@@ -95,13 +95,16 @@ impl Connection {
     }
 
     /// Sends one request and waits for its answer.
-    pub(crate) async fn exchange(&mut self, request: &[u8]) -> Result<Answer<'_>, Error> {
+    pub(crate) async fn exchange(
+        &mut self,
+        request: &[u8],
+    ) -> Result<HttpAnswer<'_>, LoadgenError> {
         self.send(request).await?;
         self.answer().await
     }
 
-    /// Joins the chunks that begin at `at`, and tells where they end.
-    async fn join_chunks(&mut self, mut at: usize) -> Result<usize, Error> {
+    /// Joins the chunks that begin at `at`. Returns where they end.
+    async fn join_chunks(&mut self, mut at: usize) -> Result<usize, LoadgenError> {
         self.joined.clear();
         loop {
             let parsed = httparse::parse_chunk_size(&self.buffer[at..]);
@@ -111,7 +114,7 @@ impl Connection {
                     self.read_more().await?;
                     continue;
                 }
-                Err(_) => return Err(not_http("a chunk without length")),
+                Err(_) => return Err(protocol_error("a chunk without a length")),
             };
             let end = at + head + length + 2;
             while self.buffer.len() < end {
@@ -126,10 +129,10 @@ impl Connection {
         }
     }
 
-    async fn read_more(&mut self) -> Result<(), Error> {
+    async fn read_more(&mut self) -> Result<(), LoadgenError> {
         let read = self.stream.read_buf(&mut self.buffer).await;
-        match read.map_err(Error::io("reading an answer"))? {
-            0 => Err(Error::Io {
+        match read.map_err(LoadgenError::io("reading an answer"))? {
+            0 => Err(LoadgenError::Io {
                 doing: "reading an answer".to_owned(),
                 source: io::ErrorKind::UnexpectedEof.into(),
             }),
@@ -153,36 +156,38 @@ async fn connect(address: SocketAddr, number: usize) -> io::Result<TcpStream> {
     Ok(stream)
 }
 
-/// The head of an answer, once it is all there.
-fn parse_head(bytes: &[u8]) -> Result<Option<Head>, Error> {
+/// Parses the head of an answer; `None` if it is incomplete.
+fn parse_head(bytes: &[u8]) -> Result<Option<AnswerHead>, LoadgenError> {
     let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
     let mut answer = httparse::Response::new(&mut headers);
     let parsed = answer.parse(bytes);
-    let bytes = match parsed.map_err(|error| not_http(&error.to_string()))? {
+    let bytes = match parsed.map_err(|error| protocol_error(&error.to_string()))? {
         httparse::Status::Complete(bytes) => bytes,
         httparse::Status::Partial => return Ok(None),
     };
     let status = answer.code.unwrap_or_default();
-    let mut length = Length::Bytes(0);
+    let mut length = BodyLength::Bytes(0);
     for header in answer.headers.iter() {
         if header.name.eq_ignore_ascii_case("content-length") {
             let text = std::str::from_utf8(header.value).unwrap_or_default();
             let number = text.trim().parse();
-            length = Length::Bytes(number.map_err(|_| not_http("a length that is no number"))?);
+            length = BodyLength::Bytes(
+                number.map_err(|_| protocol_error("a content length that is not a number"))?,
+            );
         } else if header.name.eq_ignore_ascii_case("transfer-encoding") {
-            length = Length::Chunks;
+            length = BodyLength::Chunks;
             break;
         }
     }
-    Ok(Some(Head {
+    Ok(Some(AnswerHead {
         status,
         bytes,
         length,
     }))
 }
 
-fn not_http(what: &str) -> Error {
-    Error::Io {
+fn protocol_error(what: &str) -> LoadgenError {
+    LoadgenError::Io {
         doing: "reading an answer".to_owned(),
         source: io::Error::new(io::ErrorKind::InvalidData, format!("not HTTP: {what}")),
     }
@@ -194,8 +199,8 @@ mod tests {
 
     use super::*;
 
-    /// A connection whose other side sends these pieces, one by one.
-    async fn answers_of(pieces: &'static [&'static str]) -> Connection {
+    /// A connection whose peer sends these pieces one by one.
+    async fn connection_with_answers(pieces: &'static [&'static str]) -> HttpConnection {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         tokio::spawn(async move {
@@ -206,12 +211,12 @@ mod tests {
                 tokio::task::yield_now().await;
             }
         });
-        Connection::open(address, 0).await.unwrap()
+        HttpConnection::open(address, 0).await.unwrap()
     }
 
     #[tokio::test]
-    async fn answers_that_arrive_together_or_in_pieces_are_told_apart() {
-        let mut connection = answers_of(&[
+    async fn answers_that_arrive_together_or_in_pieces_are_separated() {
+        let mut connection = connection_with_answers(&[
             "HTTP/1.1 201 Created\r\nContent-Le",
             "ngth: 5\r\n\r\nhel",
             "loHTTP/1.1 204 No Content\r\n\r\nHTTP/1.1 404 Not Found\r\ncontent-length: 1\r\n\r\nx",
@@ -226,7 +231,7 @@ mod tests {
 
     #[tokio::test]
     async fn chunks_are_joined() {
-        let mut connection = answers_of(&[
+        let mut connection = connection_with_answers(&[
             "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhel",
             "lo\r\n6\r\n world\r\n0\r\n\r\nHTTP/1.1 204 No Content\r\n\r\n",
         ])

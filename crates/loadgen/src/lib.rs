@@ -7,36 +7,38 @@
 //!                        report            ledger: every job once, none early
 //! ```
 //!
-//! Only the wire is spoken, so any compatible server can be measured; what needs more than the wire (memory
-//! of Redis, CPU of processes) is asked only where it was named. One thread does all the work: prepared
-//! requests, no task for each connection, no copies of answers.
+//! The load generator uses only the lmstfy wire, so it can measure any compatible server. Memory of Redis
+//! and CPU time of processes are measured only if the Redis or the processes are named. One thread does all
+//! the work: prepared requests, no task per connection, no copies of answers.
 //!
-//! No figure counts unless every job came back exactly once and not early. Each body has its own number,
-//! and [`Report::problems`] says what did not hold.
+//! Figures are valid only if every job was delivered exactly once and not early. Each body has a unique
+//! number, and [`ScenarioReport::problems`] lists violations.
 
+#[doc(hidden)]
+pub mod bench;
 mod body;
 mod clock;
 mod compare;
 mod cpu;
-mod crew;
 mod error;
 mod http;
-mod ledger;
-mod pace;
+mod job_stream;
+mod job_tracker;
+mod load_clients;
 mod plot;
 mod redis_info;
 mod report;
+mod request_schedule;
 mod run;
 mod scenarios;
 mod server;
-mod stream;
 mod table;
 mod wire;
 
-pub use compare::{Comparison, Outcome, run};
-pub use error::Error;
+pub use compare::{Comparison, LoadgenResults, run};
+pub use error::LoadgenError;
 pub use plot::plot;
-pub use report::{Figure, Goal, Report, Series};
+pub use report::{Curve, Figure, Goal, ScenarioReport};
 pub use scenarios::Scenario;
 pub use server::ServerOptions;
 pub use table::table;

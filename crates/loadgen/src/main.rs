@@ -1,98 +1,98 @@
-//! `tidegate-loadgen`: load on a server, and figures that count only if no job was lost.
+//! `tidegate-loadgen`: puts load on a server and measures it. Figures are valid only if no job was lost.
 #![allow(
     clippy::print_stdout,
     clippy::print_stderr,
-    reason = "this program talks to a person at a terminal"
+    reason = "a command-line program"
 )]
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
-use tidegate_loadgen::{Error, Outcome, Scenario, ServerOptions, plot, run, table};
+use tidegate_loadgen::{LoadgenError, LoadgenResults, Scenario, ServerOptions, plot, run, table};
 
-/// Puts load on a server that speaks the wire of lmstfy, and measures it.
+/// Measures the performance of a server that speaks the lmstfy HTTP API.
 ///
-/// Every job has a body of its own, and each must come back exactly once and not before its time; where that does
-/// not hold, the report says what was wrong, its figures do not count, and the exit code is 1.
+/// Every job has a unique body and must be delivered exactly once and not before its due time. If a job is lost,
+/// delivered twice or early, the report lists the problems, its figures do not count, and the exit status is 1.
 ///
-/// Work is done in queues with new names. Jobs that stay delayed (lateness, memory, growth) are left behind: aim at a
-/// server that can be thrown away.
+/// Each run uses queues with new names. Delayed jobs of lateness, memory and growth stay in the server, for up to
+/// two days: use a server whose data can be deleted.
 ///
 ///     tidegate-loadgen --admin http://127.0.0.1:7778 publish --seconds 5
 ///     tidegate-loadgen --admin ... --vs http://127.0.0.1:8777 --vs-admin ... consume
 #[derive(Debug, Parser)]
 #[command(version, verbatim_doc_comment)]
-struct Flags {
+struct LoadgenFlags {
     #[command(flatten)]
-    target: Target,
+    target: TargetFlags,
     #[command(flatten)]
-    versus: Versus,
-    /// How often to run the scenario; with --vs, how many rounds A B
+    versus: ComparisonFlags,
+    /// Number of runs of the scenario; with --vs, number of rounds A B [default: 1; with --vs: 3]
     #[arg(long, global = true, value_name = "N")]
     rounds: Option<usize>,
-    /// Write all reports to this file
+    /// Write all reports as JSON to this file
     #[arg(long, global = true, value_name = "FILE")]
     json: Option<PathBuf>,
     /// Show no progress
     #[arg(long, global = true)]
     quiet: bool,
     #[command(subcommand)]
-    command: Command,
+    command: LoadgenCommand,
 }
 
 #[derive(Debug, Args)]
-struct Target {
-    /// The server
+struct TargetFlags {
+    /// URL of the server to measure
     #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:7777")]
     target: String,
-    /// A token of the namespace
+    /// Token of the namespace
     #[arg(long, value_name = "T", requires = "namespace")]
     token: Option<String>,
-    /// The admin port: a token is made there if none is given
+    /// URL of the admin port. Creates a token there if --token is not given; lanes needs it too
     #[arg(long, value_name = "URL")]
     admin: Option<String>,
-    /// Its Redis, asked for memory and counts
+    /// URL of the server's Redis, to read its memory and command counts (redis://HOST:PORT)
     #[arg(long, value_name = "URL")]
     redis: Option<String>,
-    /// The namespace to work in; a new one if a token is made
+    /// Namespace of the queues [default: a new one, if a token is created]
     #[arg(long, value_name = "NS")]
     namespace: Option<String>,
-    /// A process of the server on this machine, whose CPU time is shown; can be given several times. The memory of `api`
-    /// is shown, too
-    #[arg(long = "pid", value_name = "NAME=PID", value_parser = process)]
+    /// Report the CPU time of a server process on this machine; repeatable. For the process named `api`, parked also
+    /// reports the memory
+    #[arg(long = "pid", value_name = "NAME=PID", value_parser = parse_process)]
     processes: Vec<(String, u32)>,
 }
 
 #[derive(Debug, Args)]
-struct Versus {
-    /// A second server, measured in turns with the first
+struct ComparisonFlags {
+    /// URL of a second server, measured alternately with the first
     #[arg(long, value_name = "URL")]
     vs: Option<String>,
-    /// A token of the namespace there
+    /// Token of the namespace on the second server
     #[arg(long, value_name = "T", requires = "vs")]
     vs_token: Option<String>,
-    /// Its admin port
+    /// URL of the second server's admin port
     #[arg(long, value_name = "URL", requires = "vs")]
     vs_admin: Option<String>,
-    /// Its Redis
+    /// URL of the second server's Redis
     #[arg(long, value_name = "URL", requires = "vs")]
     vs_redis: Option<String>,
-    /// A process of it
-    #[arg(long = "vs-pid", value_name = "NAME=PID", value_parser = process, requires = "vs")]
+    /// Report the CPU time of a process of the second server; repeatable
+    #[arg(long = "vs-pid", value_name = "NAME=PID", value_parser = parse_process, requires = "vs")]
     vs_processes: Vec<(String, u32)>,
 }
 
 #[derive(Debug, Subcommand)]
-enum Command {
+enum LoadgenCommand {
     #[command(flatten)]
     Scenario(Scenario),
-    /// Draw the curves of reports that --json wrote
+    /// Draw the curves of reports as SVG files
     Plot {
-        /// Such files
+        /// Files written by --json
         #[arg(required = true, value_name = "FILE")]
         reports: Vec<PathBuf>,
-        /// Where the SVG files go
+        /// Output folder of the SVG files
         #[arg(long, value_name = "FOLDER", default_value = "docs/benchmarks")]
         folder: PathBuf,
     },
@@ -100,14 +100,14 @@ enum Command {
 
 const ROUNDS_OF_TWO: usize = 3;
 
-fn process(text: &str) -> Result<(String, u32), String> {
+fn parse_process(text: &str) -> Result<(String, u32), String> {
     let (name, pid) = text.split_once('=').ok_or("expected NAME=PID")?;
     let pid = pid.parse().map_err(|error| format!("{pid:?}: {error}"))?;
     Ok((name.to_owned(), pid))
 }
 
-impl Flags {
-    fn first(&self) -> ServerOptions {
+impl LoadgenFlags {
+    fn target_options(&self) -> ServerOptions {
         ServerOptions {
             url: self.target.target.clone(),
             token: self.target.token.clone(),
@@ -118,7 +118,7 @@ impl Flags {
         }
     }
 
-    fn second(&self) -> Option<ServerOptions> {
+    fn comparison_options(&self) -> Option<ServerOptions> {
         let versus = &self.versus;
         Some(ServerOptions {
             url: versus.vs.clone()?,
@@ -132,10 +132,10 @@ impl Flags {
 }
 
 fn main() -> ExitCode {
-    let flags = Flags::parse();
+    let flags = LoadgenFlags::parse();
     let done = match &flags.command {
-        Command::Scenario(scenario) => measure(&flags, scenario),
-        Command::Plot { reports, folder } => draw(reports, folder).map(|()| true),
+        LoadgenCommand::Scenario(scenario) => measure(&flags, scenario),
+        LoadgenCommand::Plot { reports, folder } => draw(reports, folder).map(|()| true),
     };
     match done {
         Ok(true) => ExitCode::SUCCESS,
@@ -147,13 +147,13 @@ fn main() -> ExitCode {
     }
 }
 
-/// Whether the figures count.
-fn measure(flags: &Flags, scenario: &Scenario) -> Result<bool, Error> {
+/// Returns whether the figures are valid.
+fn measure(flags: &LoadgenFlags, scenario: &Scenario) -> Result<bool, LoadgenError> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
-        .map_err(failed("starting"))?;
-    let (first, second) = (flags.first(), flags.second());
+        .map_err(io_error("starting the runtime"))?;
+    let (first, second) = (flags.target_options(), flags.comparison_options());
     let rounds = flags
         .rounds
         .unwrap_or(if second.is_some() { ROUNDS_OF_TWO } else { 1 });
@@ -162,17 +162,21 @@ fn measure(flags: &Flags, scenario: &Scenario) -> Result<bool, Error> {
     print!("{}", table(&outcome));
     if let Some(path) = &flags.json {
         let text = serde_json::to_string_pretty(&outcome).unwrap_or_default();
-        std::fs::write(path, text).map_err(failed(path.display()))?;
+        std::fs::write(path, text).map_err(io_error(path.display()))?;
     }
-    Ok(outcome.counts())
+    Ok(outcome.is_valid())
 }
 
-fn draw(files: &[PathBuf], folder: &Path) -> Result<(), Error> {
+fn draw(files: &[PathBuf], folder: &Path) -> Result<(), LoadgenError> {
     let mut reports = Vec::new();
     for file in files {
-        let text = std::fs::read(file).map_err(failed(file.display()))?;
-        let outcome: Outcome = serde_json::from_slice(&text)
-            .map_err(|error| Error::Usage(format!("{}: no report: {error}", file.display())))?;
+        let text = std::fs::read(file).map_err(io_error(file.display()))?;
+        let outcome: LoadgenResults = serde_json::from_slice(&text).map_err(|error| {
+            LoadgenError::Usage(format!(
+                "{}: not a report of --json: {error}",
+                file.display()
+            ))
+        })?;
         reports.extend(outcome.reports);
     }
     for file in plot(&reports, folder)? {
@@ -181,7 +185,7 @@ fn draw(files: &[PathBuf], folder: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-fn failed(doing: impl ToString) -> impl FnOnce(std::io::Error) -> Error {
+fn io_error(doing: impl ToString) -> impl FnOnce(std::io::Error) -> LoadgenError {
     let doing = doing.to_string();
-    move |source| Error::Io { doing, source }
+    move |source| LoadgenError::Io { doing, source }
 }

@@ -1,21 +1,22 @@
-//! Curves as SVG files.
+//! Draws curves as SVG files.
 
 use std::path::{Path, PathBuf};
 
 use plotters::prelude::*;
 
-use crate::Error;
-use crate::report::{Report, Series};
+use crate::error::LoadgenError;
+use crate::report::{Curve, ScenarioReport};
 
 const SIZE: (u32, u32) = (720, 400);
 const FONT: (&str, u32) = ("sans-serif", 18);
 
-/// Draws every curve of the reports into `folder`, one file for each name. Answers the files.
+/// Draws every curve of the reports into `folder`, one file per curve name, and creates the folder
+/// if needed. Returns the files.
 ///
 /// # Errors
 /// The folder cannot be written.
-pub fn plot(reports: &[Report], folder: &Path) -> Result<Vec<PathBuf>, Error> {
-    std::fs::create_dir_all(folder).map_err(Error::io(folder.display().to_string()))?;
+pub fn plot(reports: &[ScenarioReport], folder: &Path) -> Result<Vec<PathBuf>, LoadgenError> {
+    std::fs::create_dir_all(folder).map_err(LoadgenError::io(folder.display().to_string()))?;
     let series = reports.iter().flat_map(|report| &report.series);
     let mut files = Vec::new();
     for series in series.filter(|series| series.points.len() > 1) {
@@ -31,7 +32,7 @@ pub fn plot(reports: &[Report], folder: &Path) -> Result<Vec<PathBuf>, Error> {
             })
             .collect();
         let file = folder.join(format!("{name}.svg"));
-        draw(series, &file).map_err(|error| Error::Io {
+        draw(series, &file).map_err(|error| LoadgenError::Io {
             doing: file.display().to_string(),
             source: std::io::Error::other(error.to_string()),
         })?;
@@ -40,7 +41,7 @@ pub fn plot(reports: &[Report], folder: &Path) -> Result<Vec<PathBuf>, Error> {
     Ok(files)
 }
 
-fn draw(series: &Series, file: &Path) -> Result<(), Box<dyn std::error::Error>> {
+fn draw(series: &Curve, file: &Path) -> Result<(), Box<dyn std::error::Error>> {
     let area = SVGBackend::new(file, SIZE).into_drawing_area();
     area.fill(&WHITE)?;
     let most =

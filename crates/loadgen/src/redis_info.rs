@@ -1,15 +1,16 @@
-//! What Redis tells of itself. INFO is all that is asked, so a dozen lines of its protocol do, and the load
-//! generator keeps out of the rule that only the store speaks to Redis with a client.
+//! Reads INFO from Redis. This needs only a few lines of its protocol, so the load generator needs no Redis
+//! client; only the store may depend on one.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
-use crate::Error;
+use crate::error::LoadgenError;
 
 const LIMIT: Duration = Duration::from_secs(10);
 
-/// A connection that asks for INFO. It blocks, for less than a millisecond.
+/// A blocking connection that reads INFO. A call usually takes less than a millisecond, and at most 10 s
+/// per read.
 #[derive(Debug)]
 pub(crate) struct RedisInfo {
     stream: BufReader<TcpStream>,
@@ -17,14 +18,14 @@ pub(crate) struct RedisInfo {
 
 impl RedisInfo {
     /// Connects to `redis://[user][:password@]host:port`.
-    pub(crate) fn of(url: &str) -> Result<Self, Error> {
-        let (account, address) =
-            parts(url).ok_or_else(|| Error::Usage(format!("{url}: expected redis://HOST:PORT")))?;
-        let doing = || format!("asking Redis at {address}");
-        let stream = TcpStream::connect(address).map_err(Error::io(doing()))?;
+    pub(crate) fn connect(url: &str) -> Result<Self, LoadgenError> {
+        let (account, address) = split_url(url)
+            .ok_or_else(|| LoadgenError::Usage(format!("{url}: expected redis://HOST:PORT")))?;
+        let doing = || format!("connecting to Redis at {address}");
+        let stream = TcpStream::connect(address).map_err(LoadgenError::io(doing()))?;
         stream
             .set_read_timeout(Some(LIMIT))
-            .map_err(Error::io(doing()))?;
+            .map_err(LoadgenError::io(doing()))?;
         let mut info = Self {
             stream: BufReader::new(stream),
         };
@@ -32,32 +33,35 @@ impl RedisInfo {
             let (user, password) = account.split_once(':').unwrap_or(("", account));
             let words = ["AUTH", user, password];
             let words = words.iter().filter(|word| !word.is_empty());
-            info.ask(&words.copied().collect::<Vec<_>>())?;
+            info.query(&words.copied().collect::<Vec<_>>())?;
         }
         Ok(info)
     }
 
-    /// A number of a section, such as `used_memory` of `memory`.
-    pub(crate) fn number(&mut self, section: &str, field: &str) -> Result<f64, Error> {
-        let text = self.ask(&["INFO", section])?;
+    /// Returns a number of an INFO section, such as `used_memory` of `memory`.
+    pub(crate) fn number(&mut self, section: &str, field: &str) -> Result<f64, LoadgenError> {
+        let text = self.query(&["INFO", section])?;
         let line = text
             .lines()
             .find_map(|line| line.strip_prefix(field)?.strip_prefix(':'));
         line.and_then(|value| value.trim().parse().ok())
-            .ok_or_else(|| Error::Store(format!("Redis tells no {field}")))
+            .ok_or_else(|| {
+                LoadgenError::Store(format!("INFO {section} of Redis has no number {field}"))
+            })
     }
 
-    /// Commands carried out since its start, those inside scripts included.
-    pub(crate) fn commands(&mut self) -> Result<f64, Error> {
-        let text = self.ask(&["INFO", "commandstats"])?;
+    /// Returns the number of commands executed since the start of Redis, including those inside scripts.
+    pub(crate) fn commands(&mut self) -> Result<f64, LoadgenError> {
+        let text = self.query(&["INFO", "commandstats"])?;
         let calls = text.split("calls=").skip(1);
         Ok(calls
             .filter_map(|rest| rest.split(',').next()?.parse::<f64>().ok())
             .sum())
     }
 
-    fn ask(&mut self, words: &[&str]) -> Result<String, Error> {
-        self.exchange(words).map_err(Error::io("asking Redis"))
+    fn query(&mut self, words: &[&str]) -> Result<String, LoadgenError> {
+        self.exchange(words)
+            .map_err(LoadgenError::io("reading INFO from Redis"))
     }
 
     fn exchange(&mut self, words: &[&str]) -> std::io::Result<String> {
@@ -77,13 +81,13 @@ impl RedisInfo {
                 Ok(String::from_utf8_lossy(&text).into_owned())
             }
             Some(("+", text)) => Ok(text.to_owned()),
-            _ => Err(std::io::Error::other(format!("it says {line:?}"))),
+            _ => Err(std::io::Error::other(format!("unexpected answer {line:?}"))),
         }
     }
 }
 
-/// User and password as they are in a URL, and `host:port`.
-fn parts(url: &str) -> Option<(Option<&str>, &str)> {
+/// Splits a URL into `user:password`, if there is one, and `host:port`.
+fn split_url(url: &str) -> Option<(Option<&str>, &str)> {
     let authority = url.strip_prefix("redis://")?.split('/').next()?;
     let (account, address) = match authority.rsplit_once('@') {
         Some((account, address)) => (Some(account), address),
@@ -98,9 +102,9 @@ mod tests {
 
     #[test]
     fn a_url_has_an_address_and_may_have_an_account() {
-        assert_eq!(parts("redis://h:1/2"), Some((None, "h:1")));
-        assert_eq!(parts("redis://:p@h:1"), Some((Some(":p"), "h:1")));
-        assert_eq!(parts("redis://h"), None);
-        assert_eq!(parts("h:1"), None);
+        assert_eq!(split_url("redis://h:1/2"), Some((None, "h:1")));
+        assert_eq!(split_url("redis://:p@h:1"), Some((Some(":p"), "h:1")));
+        assert_eq!(split_url("redis://h"), None);
+        assert_eq!(split_url("h:1"), None);
     }
 }

@@ -1,42 +1,42 @@
-//! What a run found out.
+//! Results of a run.
 
 use std::collections::BTreeMap;
 
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 
-use crate::cpu::Usage;
+use crate::cpu::CpuUsage;
 
-/// Latencies in µs, to three digits.
+/// Latencies in µs, with three significant digits.
 pub(crate) type Latencies = Histogram<u64>;
 
-/// Longer than any request may take, in µs.
+/// Largest recorded latency, in µs: one hour.
 const LATENCY_MAX: u64 = 3_600_000_000;
 
-/// An empty distribution of latencies; longer ones than an hour count as an hour.
+/// Creates an empty distribution of latencies. Longer ones than an hour count as an hour.
 pub(crate) fn latencies() -> Latencies {
-    // These bounds are within what it takes.
+    // These bounds are valid.
     Histogram::new_with_bounds(1, LATENCY_MAX, 3).unwrap_or_else(|_| unreachable!())
 }
 
-/// What one scenario found out about one server.
+/// Results of one scenario on one server.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Report {
+pub struct ScenarioReport {
     /// The scenario's name.
     pub scenario: String,
-    /// The server.
+    /// The URL of the server.
     pub server: String,
-    /// `closed loop, 64 connections`, or `open loop, 1000/s`: how load was made.
+    /// How load was generated, such as `closed loop, 64 connections`.
     pub load: String,
     /// The parameters of the run.
     pub parameters: BTreeMap<String, String>,
-    /// What was measured.
+    /// The measured values.
     pub figures: Vec<Figure>,
     /// Curves for plots.
-    pub series: Vec<Series>,
-    /// What was wrong. The figures count only if this is empty.
+    pub series: Vec<Curve>,
+    /// Problems, such as lost jobs. The figures are valid only if this is empty.
     pub problems: Vec<String>,
-    /// Things to know about the run.
+    /// Notes about the run.
     pub remarks: Vec<String>,
     /// The load average of the machine when the run began.
     pub load_average: f64,
@@ -45,17 +45,17 @@ pub struct Report {
 /// One measured value.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Figure {
-    /// What it is.
+    /// Its name.
     pub name: String,
     /// The value.
     pub value: f64,
     /// Its unit.
     pub unit: String,
-    /// What is to be reached, if there is a goal.
+    /// The goal, if there is one.
     pub goal: Option<Goal>,
 }
 
-/// What is to be reached.
+/// The goal of a figure.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Goal {
@@ -67,19 +67,19 @@ pub enum Goal {
 
 /// A curve.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Series {
-    /// What it shows; the name of its plot.
+pub struct Curve {
+    /// Its name, which is also that of its plot.
     pub name: String,
-    /// What the horizontal axis counts.
+    /// Label of the horizontal axis.
     pub x: String,
-    /// What the vertical axis counts.
+    /// Label of the vertical axis.
     pub y: String,
     /// The points.
     pub points: Vec<(f64, f64)>,
 }
 
 impl Goal {
-    /// Whether a value reaches it.
+    /// Whether a value reaches the goal.
     #[must_use]
     pub fn is_reached(self, value: f64) -> bool {
         match self {
@@ -89,10 +89,10 @@ impl Goal {
     }
 }
 
-impl Report {
-    /// Whether its figures count.
+impl ScenarioReport {
+    /// Whether the figures are valid.
     #[must_use]
-    pub fn counts(&self) -> bool {
+    pub fn is_valid(&self) -> bool {
         self.problems.is_empty()
     }
 
@@ -107,7 +107,13 @@ impl Report {
         self.push(name.into(), value, unit, None);
     }
 
-    pub(crate) fn aimed(&mut self, name: impl Into<String>, value: f64, unit: &str, goal: Goal) {
+    pub(crate) fn figure_with_goal(
+        &mut self,
+        name: impl Into<String>,
+        value: f64,
+        unit: &str,
+        goal: Goal,
+    ) {
         self.push(name.into(), value, unit, Some(goal));
     }
 
@@ -124,7 +130,8 @@ impl Report {
         self.parameters.insert(name.to_owned(), value.to_string());
     }
 
-    /// Percentiles of a distribution, with a curve of them. A goal of 0.5 or 0.99 is in ms.
+    /// Adds percentiles of a distribution, and their curve. `goals` are pairs of a quantile, such
+    /// as 0.99, and its upper bound in ms.
     pub(crate) fn latency(&mut self, what: &str, latencies: &Latencies, goals: &[(f64, f64)]) {
         if latencies.is_empty() {
             return;
@@ -143,7 +150,7 @@ impl Report {
                 .is_finite()
                 .then(|| (nines, step.value_iterated_to() as f64 / 1000.0))
         });
-        self.series.push(Series {
+        self.series.push(Curve {
             name: format!("{} {what}", self.scenario),
             x: "nines (1 = 90 %, 2 = 99 %, 3 = 99.9 %)".to_owned(),
             y: "ms".to_owned(),
@@ -151,8 +158,9 @@ impl Report {
         });
     }
 
-    /// What CPU a stretch took: each server process for 1000 jobs, this program for 1000 requests.
-    pub(crate) fn cpu(&mut self, what: &str, usage: &Usage, jobs: f64, requests: f64) {
+    /// Adds the CPU time of a period: per 1000 jobs for each server process, and per 1000 requests
+    /// for this program.
+    pub(crate) fn cpu(&mut self, what: &str, usage: &CpuUsage, jobs: f64, requests: f64) {
         for (name, cpu) in &usage.processes {
             self.figure(
                 format!("{what}: CPU of {name} per 1000 jobs"),
@@ -163,18 +171,18 @@ impl Report {
         if !usage.processes.is_empty() {
             self.figure(
                 format!("{what}: CPU of all per 1000 jobs"),
-                usage.servers() / jobs * 1e6,
+                usage.server_seconds() / jobs * 1e6,
                 "ms",
             );
             self.figure(
                 format!("{what}: CPU of all"),
-                usage.servers() / usage.seconds * 100.0,
+                usage.server_seconds() / usage.seconds * 100.0,
                 "% of a core",
             );
         }
         self.figure(
             format!("{what}: own CPU per 1000 requests"),
-            usage.own / requests * 1e6,
+            usage.self_seconds / requests * 1e6,
             "ms",
         );
     }
@@ -185,7 +193,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn long_latencies_are_not_cut() {
+    fn quantiles_of_long_latencies_are_exact() {
         let mut all = latencies();
         for ms in 1..=1000 {
             all.saturating_record(ms * 1000);

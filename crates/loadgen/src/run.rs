@@ -1,4 +1,4 @@
-//! One scenario on one server: what all of them share.
+//! A run of one scenario on one server: what all scenarios share.
 
 use std::cell::{Cell, RefCell};
 use std::io::IsTerminal;
@@ -8,36 +8,36 @@ use indicatif::{ProgressBar, ProgressStyle};
 use tidegate_core::QueueKey;
 use tidegate_core::placement::bucket_of;
 
-use crate::Error;
 use crate::clock::ClockBounds;
-use crate::cpu::{Meter, load_average};
-use crate::http::Connection;
-use crate::ledger::Ledger;
-use crate::report::Report;
-use crate::server::Server;
-use crate::wire::{self, Requests};
+use crate::cpu::{CpuMeter, load_average};
+use crate::error::LoadgenError;
+use crate::http::HttpConnection;
+use crate::job_tracker::JobTracker;
+use crate::report::ScenarioReport;
+use crate::server::TargetServer;
+use crate::wire::{self, RequestBuilder};
 
-/// A scenario under way.
-pub(crate) struct Run<'a> {
-    pub(crate) server: &'a Server,
-    pub(crate) requests: Requests,
-    pub(crate) ledger: RefCell<Ledger>,
+/// A scenario in progress.
+pub(crate) struct ScenarioRun<'a> {
+    pub(crate) server: &'a TargetServer,
+    pub(crate) requests: RequestBuilder,
+    pub(crate) jobs: RefCell<JobTracker>,
     pub(crate) clocks: Cell<ClockBounds>,
-    pub(crate) report: Report,
-    /// Tells the queues of this run from those of others.
+    pub(crate) report: ScenarioReport,
+    /// Makes the queue names of this run unique.
     tag: u32,
     queues: RefCell<Vec<String>>,
     is_quiet: bool,
 }
 
-impl<'a> Run<'a> {
-    pub(crate) fn new(scenario: &str, server: &'a Server, is_quiet: bool) -> Self {
+impl<'a> ScenarioRun<'a> {
+    pub(crate) fn new(scenario: &str, server: &'a TargetServer, is_quiet: bool) -> Self {
         Self {
             server,
-            requests: Requests::new(server),
-            ledger: RefCell::new(Ledger::new()),
+            requests: RequestBuilder::new(server),
+            jobs: RefCell::new(JobTracker::new()),
             clocks: Cell::new(ClockBounds::new()),
-            report: Report {
+            report: ScenarioReport {
                 scenario: scenario.to_owned(),
                 server: server.url.clone(),
                 load: String::new(),
@@ -54,31 +54,32 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// The name of a queue that nobody else uses.
+    /// Returns a unique queue name, and checks that queue at the end of the run.
     pub(crate) fn queue(&self, name: &str) -> String {
         let queue = format!("{name}-{:08x}", self.tag);
         self.queues.borrow_mut().push(queue.clone());
         queue
     }
 
-    /// So many queues; one keeps its plain name.
+    /// Returns `count` unique queue names, at least one.
     pub(crate) fn queues(&self, name: &str, count: usize) -> Vec<String> {
         (0..count.max(1))
             .map(|number| self.queue(&format!("{name}{number}")))
             .collect()
     }
 
-    /// A queue that nobody else uses in the bucket of another one, on a server with so many buckets.
-    pub(crate) fn queue_beside(
+    /// Returns a unique queue name in the bucket of another queue, on a server with `buckets`
+    /// buckets.
+    pub(crate) fn queue_in_bucket_of(
         &self,
         queue: &str,
         name: &str,
         buckets: u32,
-    ) -> Result<String, Error> {
+    ) -> Result<String, LoadgenError> {
         let bucket = |queue: &str| {
             let key = QueueKey::try_from(format!("{}/{queue}", self.server.namespace).as_str());
-            let key = key.map_err(|error| Error::Usage(error.to_string()))?;
-            Ok::<_, Error>(bucket_of(&key, 0, buckets))
+            let key = key.map_err(|error| LoadgenError::Usage(error.to_string()))?;
+            Ok::<_, LoadgenError>(bucket_of(&key, 0, buckets))
         };
         let wanted = bucket(queue)?;
         let names = (0..u32::MAX).map(|number| format!("{name}{number}"));
@@ -87,40 +88,43 @@ impl<'a> Run<'a> {
                 return Ok(self.queue(&name));
             }
         }
-        Err(Error::Usage(format!(
+        Err(LoadgenError::Usage(format!(
             "no queue shares a bucket with {queue}"
         )))
     }
 
-    /// Connections to the server.
-    pub(crate) async fn connections(&self, count: usize) -> Result<Vec<Connection>, Error> {
+    /// Opens `count` connections to the server.
+    pub(crate) async fn connections(
+        &self,
+        count: usize,
+    ) -> Result<Vec<HttpConnection>, LoadgenError> {
         let mut connections = Vec::with_capacity(count);
         for number in 0..count {
-            connections.push(Connection::open(self.server.address, number).await?);
+            connections.push(HttpConnection::open(self.server.address, number).await?);
         }
         Ok(connections)
     }
 
-    /// Begins to measure CPU time.
-    pub(crate) fn meter(&self) -> Result<Meter, Error> {
-        Meter::start(&self.server.processes)
+    /// Starts to measure CPU time.
+    pub(crate) fn meter(&self) -> Result<CpuMeter, LoadgenError> {
+        CpuMeter::start(&self.server.processes)
     }
 
-    /// How many jobs of a queue could be consumed now.
+    /// Returns the number of ready jobs of a queue.
     pub(crate) async fn size(
         &self,
-        connection: &mut Connection,
+        connection: &mut HttpConnection,
         queue: &str,
-    ) -> Result<u64, Error> {
-        let request = self.requests.bare("GET", &format!("{queue}/size"));
+    ) -> Result<u64, LoadgenError> {
+        let request = self.requests.without_body("GET", &format!("{queue}/size"));
         let answer = connection.exchange(&request).await?;
         match answer.status {
             200 => wire::size(answer.body),
-            status => Err(Error::unexpected("size", status, answer.body)),
+            status => Err(LoadgenError::unexpected("size", status, answer.body)),
         }
     }
 
-    /// Shows how far a step is: a bar on a terminal, a line elsewhere.
+    /// Shows the progress of a step: as a bar on a terminal, otherwise as one line.
     pub(crate) fn progress(&self, what: &str, total: u64) -> ProgressBar {
         let scenario = &self.report.scenario;
         let bar = match self.is_quiet {
@@ -128,7 +132,7 @@ impl<'a> Run<'a> {
             false => ProgressBar::new(total),
         };
         if !self.is_quiet && !std::io::stderr().is_terminal() {
-            tell(&format!("{scenario}: {what}"));
+            print_progress(&format!("{scenario}: {what}"));
         }
         let template = "{prefix}: {msg} {wide_bar} {pos}/{len} {per_sec} {eta}";
         if let Ok(style) = ProgressStyle::with_template(template) {
@@ -139,52 +143,54 @@ impl<'a> Run<'a> {
             .with_message(what.to_owned())
     }
 
-    /// Waits, and says for what.
+    /// Waits, and shows for what.
     pub(crate) async fn pause(&self, what: &str, time: Duration) {
         let bar = self.progress(&format!("{what} for {:.0} s", time.as_secs_f64()), 0);
         tokio::time::sleep(time).await;
         bar.finish_and_clear();
     }
 
-    /// Ends the run: whatever was published must have come back, and nothing may be left to consume.
-    pub(crate) async fn finish(mut self) -> Result<Report, Error> {
-        let mut connection = Connection::open(self.server.address, 0).await?;
+    /// Ends the run. Checks that every job that became due was delivered, and that no queue has
+    /// ready jobs.
+    pub(crate) async fn finish(mut self) -> Result<ScenarioReport, LoadgenError> {
+        let mut connection = HttpConnection::open(self.server.address, 0).await?;
         let queues = self.queues.take();
         for queue in &queues {
             let left = self.size(&mut connection, queue).await?;
             if left > 0 {
                 let defect = format!("{left} jobs are still ready in queue {queue}");
-                self.ledger.borrow_mut().defect(defect);
+                self.jobs.borrow_mut().record_defect(defect);
             }
         }
-        let ledger = self.ledger.borrow();
-        self.report.problems = ledger.problems();
+        let tracker = self.jobs.borrow();
+        self.report.problems = tracker.problems();
         let counts = format!(
             "{} jobs published, {} delivered, {} too early",
-            ledger.published_count(),
-            ledger.delivered_count(),
-            ledger.early_count()
+            tracker.published_count(),
+            tracker.delivered_count(),
+            tracker.early_count()
         );
         self.report.remarks.push(counts);
-        drop(ledger);
+        drop(tracker);
         Ok(self.report)
     }
 
-    /// Makes sure that latenesses mean something, and says what they are.
+    /// Checks that the clocks agree closely enough to measure lateness, and notes in the report how
+    /// it is defined.
     pub(crate) fn check_clocks(&mut self) {
         let clocks = self.clocks.get();
         if !clocks.may_agree() {
-            let defect = format!("no lateness can be told: {}", clocks.shown());
-            self.ledger.borrow_mut().defect(defect);
+            let defect = format!("lateness cannot be measured: {}", clocks.describe());
+            self.jobs.borrow_mut().record_defect(defect);
         }
         self.report.remarks.push(format!(
             "lateness = received - (time in the job's id + delay), up to 1 ms too large; {}",
-            clocks.shown()
+            clocks.describe()
         ));
     }
 }
 
-#[allow(clippy::print_stderr, reason = "progress is for a person")]
-fn tell(line: &str) {
+#[allow(clippy::print_stderr, reason = "progress output")]
+fn print_progress(line: &str) {
     eprintln!("{line}");
 }

@@ -1,52 +1,52 @@
-//! A server under load: where it is, how it lets us in, and which processes it is made of.
+//! The server under load: its address, token and processes.
 
 use std::net::{SocketAddr, ToSocketAddrs};
 
 use serde::Deserialize;
 
-use crate::Error;
-use crate::cpu::Watched;
-use crate::http::Connection;
+use crate::cpu::MonitoredProcess;
+use crate::error::LoadgenError;
+use crate::http::HttpConnection;
 use crate::redis_info::RedisInfo;
 
-/// What a person says of a server.
+/// Command-line options of a server.
 #[derive(Debug, Clone, Default)]
 pub struct ServerOptions {
     /// `http://host:port`.
     pub url: String,
     /// A token of the namespace.
     pub token: Option<String>,
-    /// `http://host:port` of the admin port, where a token can be made.
+    /// `http://host:port` of the admin port, to create a token and set lanes.
     pub admin: Option<String>,
     /// `redis://[user][:password@]host:port` of its Redis.
     pub redis: Option<String>,
-    /// The namespace to work in; none = a new one.
+    /// The namespace of the queues; none = a new one.
     pub namespace: Option<String>,
     /// Its processes: names and process ids.
     pub processes: Vec<(String, u32)>,
 }
 
-/// A server that answers.
+/// The server under load.
 #[derive(Debug, Clone)]
-pub(crate) struct Server {
+pub(crate) struct TargetServer {
     pub(crate) url: String,
     pub(crate) address: SocketAddr,
     pub(crate) token: String,
     pub(crate) namespace: String,
     pub(crate) redis_url: Option<String>,
     admin_url: Option<String>,
-    pub(crate) processes: Vec<Watched>,
+    pub(crate) processes: Vec<MonitoredProcess>,
 }
 
-impl Server {
-    /// Looks the server up, and makes a token where none is given.
-    pub(crate) async fn open(options: &ServerOptions) -> Result<Self, Error> {
+impl TargetServer {
+    /// Resolves the address of the server, and creates a token if none is given.
+    pub(crate) async fn open(options: &ServerOptions) -> Result<Self, LoadgenError> {
         let address = address(&options.url)?;
         let namespace = match &options.namespace {
             Some(namespace) => namespace.clone(),
             None if options.token.is_some() => {
-                return Err(Error::Usage(
-                    "a token belongs to a namespace: name it with --namespace, or give --admin URL and let a token be made"
+                return Err(LoadgenError::Usage(
+                    "--token needs its --namespace NS; alternatively give --admin URL to create a token"
                         .to_owned(),
                 ));
             }
@@ -56,12 +56,13 @@ impl Server {
             (Some(token), _) => token.clone(),
             (None, Some(admin)) => make_token(admin, &namespace).await?,
             (None, None) => {
-                return Err(Error::Usage(
-                    "how to get in? give --token T --namespace NS, or --admin URL of the admin port".to_owned(),
+                return Err(LoadgenError::Usage(
+                    "no token: give --token T --namespace NS, or --admin URL to create one"
+                        .to_owned(),
                 ));
             }
         };
-        let watch = |(name, pid): &(String, u32)| Watched::new(name, *pid);
+        let watch = |(name, pid): &(String, u32)| MonitoredProcess::new(name, *pid);
         Ok(Self {
             url: options.url.clone(),
             address,
@@ -77,33 +78,35 @@ impl Server {
         })
     }
 
-    /// What its Redis tells of itself.
+    /// Opens a connection to the server's Redis, to read INFO.
     ///
     /// # Errors
-    /// The scenario needs a Redis and none was named.
-    pub(crate) fn redis(&self, scenario: &str) -> Result<RedisInfo, Error> {
+    /// No Redis was named, or it is unreachable.
+    pub(crate) fn redis(&self, scenario: &str) -> Result<RedisInfo, LoadgenError> {
         let url = self.redis_url.as_deref().ok_or_else(|| {
-            Error::Usage(format!("{scenario} asks Redis itself: give --redis URL"))
+            LoadgenError::Usage(format!(
+                "{scenario} reads INFO from Redis: give --redis URL"
+            ))
         })?;
-        RedisInfo::of(url)
+        RedisInfo::connect(url)
     }
 
-    /// The names of the processes that are Redis.
-    pub(crate) fn nodes(&self) -> impl Iterator<Item = &str> {
-        let names = self.processes.iter().map(Watched::name);
+    /// Returns the names of the Redis processes.
+    pub(crate) fn redis_process_names(&self) -> impl Iterator<Item = &str> {
+        let names = self.processes.iter().map(MonitoredProcess::name);
         names.filter(|name| name.starts_with("redis"))
     }
 
-    /// Says how many lanes a queue has.
+    /// Sets the number of lanes of a queue.
     ///
     /// # Errors
-    /// The server does not know lanes, or no admin port was named.
-    pub(crate) async fn set_lanes(&self, queue: &str, open: u16) -> Result<(), Error> {
+    /// The server does not support lanes, or no admin port was named.
+    pub(crate) async fn set_lanes(&self, queue: &str, open: u16) -> Result<(), LoadgenError> {
         let admin = self.admin_url.as_deref().ok_or_else(|| {
-            Error::Usage("lanes are set on the admin port: give --admin URL".to_owned())
+            LoadgenError::Usage("lanes are set through the admin port: give --admin URL".to_owned())
         })?;
         let address = address(admin)?;
-        let mut connection = Connection::open(address, 0).await?;
+        let mut connection = HttpConnection::open(address, 0).await?;
         let body = format!(r#"{{"open":{open}}}"#);
         let request = format!(
             "PUT /lanes/{}/{queue} HTTP/1.1\r\nHost: {address}\r\nContent-Length: {}\r\n\r\n{body}",
@@ -113,42 +116,46 @@ impl Server {
         let answer = connection.exchange(request.as_bytes()).await?;
         match answer.status {
             200 => Ok(()),
-            status => Err(Error::unexpected("setting lanes", status, answer.body)),
+            status => Err(LoadgenError::unexpected(
+                "setting lanes",
+                status,
+                answer.body,
+            )),
         }
     }
 
-    /// The process of this name, if it was named.
-    pub(crate) fn process(&self, name: &str) -> Option<&Watched> {
+    /// Returns the process with this name, if it was given.
+    pub(crate) fn process(&self, name: &str) -> Option<&MonitoredProcess> {
         self.processes.iter().find(|process| process.name() == name)
     }
 }
 
 #[derive(Deserialize)]
-struct Token {
+struct TokenBody {
     token: String,
 }
 
-async fn make_token(admin: &str, namespace: &str) -> Result<String, Error> {
+async fn make_token(admin: &str, namespace: &str) -> Result<String, LoadgenError> {
     let address = address(admin)?;
-    let mut connection = Connection::open(address, 0).await?;
+    let mut connection = HttpConnection::open(address, 0).await?;
     let request = format!(
         "POST /token/{namespace}?description=load HTTP/1.1\r\nHost: {address}\r\nContent-Length: 0\r\n\r\n"
     );
     let answer = connection.exchange(request.as_bytes()).await?;
-    let unexpected = || Error::unexpected("making a token", answer.status, answer.body);
+    let unexpected = || LoadgenError::unexpected("creating a token", answer.status, answer.body);
     if answer.status != 201 {
         return Err(unexpected());
     }
-    let token: Token = serde_json::from_slice(answer.body).map_err(|_| unexpected())?;
+    let token: TokenBody = serde_json::from_slice(answer.body).map_err(|_| unexpected())?;
     Ok(token.token)
 }
 
-/// The address of `http://host:port`.
-fn address(url: &str) -> Result<SocketAddr, Error> {
-    let bad = |why: &str| Error::Usage(format!("{url}: {why}; expected http://HOST:PORT"));
+/// Resolves `http://host:port`.
+fn address(url: &str) -> Result<SocketAddr, LoadgenError> {
+    let bad = |why: &str| LoadgenError::Usage(format!("{url}: {why}; expected http://HOST:PORT"));
     let authority = url
         .strip_prefix("http://")
-        .ok_or_else(|| bad("this is no such URL"))?
+        .ok_or_else(|| bad("not an http URL"))?
         .trim_end_matches('/');
     let mut found = authority
         .to_socket_addrs()
@@ -169,12 +176,12 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn whoever_has_no_way_in_is_told_what_to_give() {
+    async fn a_missing_token_is_reported_with_the_remedy() {
         let options = ServerOptions {
             url: "http://127.0.0.1:9".to_owned(),
             ..ServerOptions::default()
         };
-        let said = Server::open(&options).await.unwrap_err().to_string();
+        let said = TargetServer::open(&options).await.unwrap_err().to_string();
         assert!(said.contains("--admin URL"), "{said}");
     }
 }

@@ -1,25 +1,25 @@
-//! A report as a table for people.
+//! Prints a report as a table.
 
 use std::fmt::Write;
 
-use crate::compare::{Comparison, Outcome};
-use crate::report::{Figure, Goal, Report};
+use crate::compare::{Comparison, LoadgenResults};
+use crate::report::{Figure, Goal, ScenarioReport};
 
-/// The tables of all reports, and of the comparison.
+/// Returns the tables of all reports, and of the comparison.
 #[must_use]
-pub fn table(outcome: &Outcome) -> String {
+pub fn table(outcome: &LoadgenResults) -> String {
     let mut text = String::new();
-    // Writing to a string does not fail.
+    // Writing to a `String` cannot fail.
     for report in &outcome.reports {
-        let _ = write!(text, "{}", of_report(report));
+        let _ = write!(text, "{}", report_table(report));
     }
     if !outcome.comparisons.is_empty() {
-        let _ = write!(text, "{}", of_comparisons(&outcome.comparisons));
+        let _ = write!(text, "{}", comparison_table(&outcome.comparisons));
     }
     text
 }
 
-fn of_report(report: &Report) -> String {
+fn report_table(report: &ScenarioReport) -> String {
     let mut text = format!(
         "\n{} at {} ({})\n",
         report.scenario, report.server, report.load
@@ -48,22 +48,22 @@ fn of_report(report: &Report) -> String {
             text,
             "  {name:width$}  {:>10} {unit:12} {}",
             number(*value),
-            aim(figure)
+            goal_text(figure)
         );
     }
     for remark in &report.remarks {
         let _ = writeln!(text, "  {remark}");
     }
     for problem in &report.problems {
-        let _ = writeln!(text, "  WRONG: {problem}");
+        let _ = writeln!(text, "  PROBLEM: {problem}");
     }
-    if !report.counts() {
-        text.push_str("  so these figures do not count\n");
+    if !report.is_valid() {
+        text.push_str("  these figures do not count\n");
     }
     text
 }
 
-fn aim(figure: &Figure) -> String {
+fn goal_text(figure: &Figure) -> String {
     let Some(goal) = figure.goal else {
         return String::new();
     };
@@ -78,8 +78,8 @@ fn aim(figure: &Figure) -> String {
     format!("goal {sign} {}: {word}", number(bound))
 }
 
-fn of_comparisons(comparisons: &[Comparison]) -> String {
-    let mut text = "\nB / A over the rounds: median (least to most)\n".to_owned();
+fn comparison_table(comparisons: &[Comparison]) -> String {
+    let mut text = "\nB / A over the rounds: median (min to max)\n".to_owned();
     let width = comparisons.iter().map(|it| it.name.chars().count()).max();
     let width = width.unwrap_or_default();
     for it in comparisons {
@@ -98,7 +98,7 @@ fn of_comparisons(comparisons: &[Comparison]) -> String {
     text
 }
 
-/// Three digits that matter.
+/// Formats a number with about three significant digits.
 fn number(value: f64) -> String {
     match value.abs() {
         size if size >= 100.0 || size.fract() == 0.0 => format!("{value:.0}"),
@@ -113,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_show_what_matters() {
+    fn numbers_have_three_significant_digits() {
         let shown = [0.0, 0.0123, 1.234, 12.34, 123.4, 12345.6].map(number);
         assert_eq!(shown, ["0", "0.012", "1.23", "12.3", "123", "12346"]);
     }
@@ -126,7 +126,13 @@ mod tests {
             unit: "jobs".to_owned(),
             goal: Some(goal),
         };
-        assert_eq!(aim(&figure(0.0, Goal::AtMost(0.0))), "goal ≤ 0: reached");
-        assert_eq!(aim(&figure(9.0, Goal::AtLeast(10.0))), "goal ≥ 10: missed");
+        assert_eq!(
+            goal_text(&figure(0.0, Goal::AtMost(0.0))),
+            "goal ≤ 0: reached"
+        );
+        assert_eq!(
+            goal_text(&figure(9.0, Goal::AtLeast(10.0))),
+            "goal ≥ 10: missed"
+        );
     }
 }

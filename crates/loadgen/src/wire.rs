@@ -1,4 +1,4 @@
-//! The requests of the lmstfy wire, prepared once, and its answers, read without copies.
+//! Requests of the lmstfy wire, prepared once, and its answers, parsed without copies.
 
 use std::borrow::Cow;
 use std::fmt::Display;
@@ -6,25 +6,26 @@ use std::io::Write;
 
 use serde::Deserialize;
 
-use crate::Error;
-use crate::body::{BODY_BYTES_MIN, Label};
+use crate::body::{BODY_BYTES_MIN, JobLabel};
 use crate::clock;
-use crate::ledger::{Delivered, TTR_SECONDS};
-use crate::server::Server;
+use crate::error::LoadgenError;
+use crate::job_tracker::{DeliveredJob, TTR_SECONDS};
+use crate::server::TargetServer;
 
-/// A day longer than the longest delay of any scenario: nothing expires during a run.
+/// TTL of all jobs: a day longer than the longest delay of any scenario, so that nothing expires during a
+/// run.
 const TTL_SECONDS: u32 = 2 * 86_400;
 
 /// Builds requests to one server.
 #[derive(Debug, Clone)]
-pub(crate) struct Requests {
+pub(crate) struct RequestBuilder {
     host: String,
     token: String,
     namespace: String,
 }
 
-impl Requests {
-    pub(crate) fn new(server: &Server) -> Self {
+impl RequestBuilder {
+    pub(crate) fn new(server: &TargetServer) -> Self {
         Self {
             host: server.address.to_string(),
             token: server.token.clone(),
@@ -33,26 +34,26 @@ impl Requests {
     }
 
     /// A request without a body.
-    pub(crate) fn bare(&self, method: &str, rest: &str) -> Vec<u8> {
+    pub(crate) fn without_body(&self, method: &str, rest: &str) -> Vec<u8> {
         let mut request = Vec::new();
-        self.write_bare(&mut request, method, rest);
+        self.write_without_body(&mut request, method, rest);
         request
     }
 
-    /// The same, behind what is there already.
-    pub(crate) fn write_bare(&self, out: &mut Vec<u8>, method: &str, rest: impl Display) {
+    /// Appends a request without a body.
+    pub(crate) fn write_without_body(&self, out: &mut Vec<u8>, method: &str, rest: impl Display) {
         self.write_head(out, method, rest);
         out.extend_from_slice(b"\r\n");
     }
 
-    /// A request with a body, of which only the length is written.
+    /// Appends the head of a publish request with a body of `bytes` bytes.
     fn with_body(&self, out: &mut Vec<u8>, rest: &str, bytes: usize) {
         self.write_head(out, "PUT", rest);
-        // Writing to a vector does not fail.
+        // Writing to a vector cannot fail.
         let _ = write!(out, "Content-Length: {bytes}\r\n\r\n");
     }
 
-    /// What every request begins with.
+    /// Appends the request line and the headers that every request has.
     fn write_head(&self, out: &mut Vec<u8>, method: &str, rest: impl Display) {
         let Self {
             host,
@@ -65,29 +66,30 @@ impl Requests {
         );
     }
 
-    /// Takes up to `count` jobs of a queue, waiting up to `timeout` seconds for the first.
+    /// Returns a request that consumes up to `count` jobs of a queue, and waits up to `timeout` seconds
+    /// for the first.
     pub(crate) fn consume(&self, queue: &str, count: usize, timeout: u32) -> Vec<u8> {
         let rest = format!("{queue}?ttr={TTR_SECONDS}&timeout={timeout}&count={count}");
-        self.bare("GET", &rest)
+        self.without_body("GET", &rest)
     }
 
-    /// Acknowledges a job; behind what is there already, since acknowledgements may follow each other.
+    /// Appends a request that acknowledges a job. Acknowledgements may be pipelined.
     pub(crate) fn write_ack(&self, out: &mut Vec<u8>, queue: &str, id: &str) {
-        self.write_bare(out, "DELETE", format_args!("{queue}/job/{id}"));
+        self.write_without_body(out, "DELETE", format_args!("{queue}/job/{id}"));
     }
 }
 
-/// Writes publishes of one job or of several.
+/// Writes publish requests of one job or of several.
 #[derive(Debug)]
 pub(crate) struct PublishRequest {
-    requests: Requests,
+    requests: RequestBuilder,
     body_bytes: usize,
     bytes: Vec<u8>,
     body: Vec<u8>,
 }
 
 impl PublishRequest {
-    pub(crate) fn new(requests: Requests, body_bytes: usize) -> Self {
+    pub(crate) fn new(requests: RequestBuilder, body_bytes: usize) -> Self {
         Self {
             requests,
             body_bytes: body_bytes.max(BODY_BYTES_MIN),
@@ -96,8 +98,8 @@ impl PublishRequest {
         }
     }
 
-    /// One job.
-    pub(crate) fn one(&mut self, queue: &str, label: Label) -> &[u8] {
+    /// Returns a publish request of one job.
+    pub(crate) fn one(&mut self, queue: &str, label: JobLabel) -> &[u8] {
         self.bytes.clear();
         let rest = format!("{queue}?delay={}&ttl={TTL_SECONDS}&tries=1", label.delay);
         self.requests
@@ -106,12 +108,12 @@ impl PublishRequest {
         &self.bytes
     }
 
-    /// Jobs with one delay.
+    /// Returns a bulk publish request of jobs with the same delay, in seconds.
     pub(crate) fn bulk(
         &mut self,
         queue: &str,
         delay: u32,
-        labels: impl Iterator<Item = Label>,
+        labels: impl Iterator<Item = JobLabel>,
     ) -> &[u8] {
         self.body.clear();
         self.body.push(b'[');
@@ -132,19 +134,19 @@ impl PublishRequest {
 }
 
 #[derive(Deserialize)]
-struct Published<'a> {
+struct PublishAnswer<'a> {
     #[serde(borrow)]
     job_id: Cow<'a, str>,
 }
 
 #[derive(Deserialize)]
-struct PublishedBulk<'a> {
+struct PublishBulkAnswer<'a> {
     #[serde(borrow)]
     job_ids: Vec<Cow<'a, str>>,
 }
 
 #[derive(Deserialize)]
-struct ShownJob<'a> {
+struct ConsumedJob<'a> {
     #[serde(borrow)]
     job_id: Cow<'a, str>,
     #[serde(borrow)]
@@ -152,36 +154,36 @@ struct ShownJob<'a> {
 }
 
 #[derive(Deserialize)]
-struct Size {
+struct SizeAnswer {
     size: u64,
 }
 
-/// The id of a published job.
-pub(crate) fn published(body: &[u8]) -> Result<Cow<'_, str>, Error> {
-    parse::<Published>("publish", body).map(|answer| answer.job_id)
+/// Parses the answer to a publish: the id of the job.
+pub(crate) fn published(body: &[u8]) -> Result<Cow<'_, str>, LoadgenError> {
+    parse::<PublishAnswer>("publish", body).map(|answer| answer.job_id)
 }
 
-/// The ids of jobs published together.
-pub(crate) fn published_bulk(body: &[u8]) -> Result<Vec<Cow<'_, str>>, Error> {
-    parse::<PublishedBulk>("bulk publish", body).map(|answer| answer.job_ids)
+/// Parses the answer to a bulk publish: the ids of the jobs.
+pub(crate) fn published_bulk(body: &[u8]) -> Result<Vec<Cow<'_, str>>, LoadgenError> {
+    parse::<PublishBulkAnswer>("bulk publish", body).map(|answer| answer.job_ids)
 }
 
-/// The size of a queue.
-pub(crate) fn size(body: &[u8]) -> Result<u64, Error> {
-    parse::<Size>("size", body).map(|answer| answer.size)
+/// Parses the size of a queue.
+pub(crate) fn size(body: &[u8]) -> Result<u64, LoadgenError> {
+    parse::<SizeAnswer>("size", body).map(|answer| answer.size)
 }
 
-/// Calls `take` with each job of an answer to a consume, and its id; with `None` for a job that is none of
-/// this program's.
+/// Parses the answer to a consume. Calls `take` with each job and its id; with `None` for a job that this
+/// program did not publish.
 pub(crate) fn consumed(
     body: &[u8],
     received_us: u64,
-    mut take: impl FnMut(Option<Delivered>, &str),
-) -> Result<(), Error> {
-    let mut one = |job: &ShownJob| {
-        let label = Label::read(&job.data);
+    mut take: impl FnMut(Option<DeliveredJob>, &str),
+) -> Result<(), LoadgenError> {
+    let mut one = |job: &ConsumedJob| {
+        let label = JobLabel::read(&job.data);
         let created = clock::created_ms(&job.job_id);
-        let delivered = label.zip(created).map(|(label, created_ms)| Delivered {
+        let delivered = label.zip(created).map(|(label, created_ms)| DeliveredJob {
             label,
             created_ms,
             received_us,
@@ -189,14 +191,14 @@ pub(crate) fn consumed(
         take(delivered, &job.job_id);
     };
     if body.first() == Some(&b'[') {
-        let jobs: Vec<ShownJob> = parse("consume", body)?;
+        let jobs: Vec<ConsumedJob> = parse("consume", body)?;
         jobs.iter().for_each(one);
     } else {
-        one(&parse::<ShownJob>("consume", body)?);
+        one(&parse::<ConsumedJob>("consume", body)?);
     }
     Ok(())
 }
 
-fn parse<'a, T: Deserialize<'a>>(doing: &str, body: &'a [u8]) -> Result<T, Error> {
-    serde_json::from_slice(body).map_err(|_| Error::unexpected(doing, 200, body))
+fn parse<'a, T: Deserialize<'a>>(doing: &str, body: &'a [u8]) -> Result<T, LoadgenError> {
+    serde_json::from_slice(body).map_err(|_| LoadgenError::unexpected(doing, 200, body))
 }

@@ -1,17 +1,17 @@
-//! Every scenario, tiny, against real daemons: it ends, it counts, and its figures are there. Nothing is said about
-//! how large they are.
+//! Runs every scenario briefly against real daemons. Each must end with valid figures; their values are not
+//! checked.
 
 use std::process::Command;
 
 use clap::Parser;
-use tidegate_loadgen::{Outcome, Scenario, ServerOptions, plot, run, table};
-use tidegate_testkit::{SharedStack, Stack, figure};
+use tidegate_loadgen::{LoadgenResults, Scenario, ServerOptions, plot, run, table};
+use tidegate_testkit::{SharedStack, Stack, print_figure};
 
 /// Two pumps, as in a deployment.
 static SHARED: SharedStack = SharedStack::new(|| Stack::builder().pumps(2));
 
 #[derive(Debug, Parser)]
-struct One {
+struct ScenarioArgs {
     #[command(subcommand)]
     scenario: Scenario,
 }
@@ -31,17 +31,17 @@ fn server(stack: &Stack) -> ServerOptions {
     }
 }
 
-/// Runs a scenario with these flags and expects these figures of it.
-async fn expect(flags: &str, figures: &[&str]) -> Outcome {
-    let stack = SHARED.lend().await;
+/// Runs a scenario with these flags and expects these figures.
+async fn expect(flags: &str, figures: &[&str]) -> LoadgenResults {
+    let stack = SHARED.acquire().await;
     let words = std::iter::once("loadgen").chain(flags.split_whitespace());
-    let scenario = One::parse_from(words).scenario;
+    let scenario = ScenarioArgs::parse_from(words).scenario;
     let outcome = run(&scenario, &server(&stack), None, 1, true)
         .await
         .unwrap_or_else(|error| panic!("{flags}: {error}"));
     let text = table(&outcome);
-    figure(&text);
-    assert!(outcome.counts(), "{text}");
+    print_figure(&text);
+    assert!(outcome.is_valid(), "{text}");
     for name in figures {
         let value = outcome.reports[0].value(name);
         assert!(
@@ -187,9 +187,9 @@ async fn growth() {
 }
 
 #[tokio::test]
-async fn two_servers_take_turns() {
-    let (a, b) = (SHARED.lend().await, Stack::builder().start().await);
-    let scenario = One::parse_from(["loadgen", "consume", "--jobs", "100"]).scenario;
+async fn two_servers_are_measured_alternately() {
+    let (a, b) = (SHARED.acquire().await, Stack::builder().start().await);
+    let scenario = ScenarioArgs::parse_from(["loadgen", "consume", "--jobs", "100"]).scenario;
     let (first, second) = (server(&a), server(&b));
     let outcome = run(&scenario, &first, Some(&second), 2, true)
         .await
@@ -209,9 +209,9 @@ async fn two_servers_take_turns() {
     assert!(table(&outcome).contains("B / A over the rounds"));
 }
 
-/// Without a pump nothing delayed becomes ready, so all jobs are lost to whoever waits for them.
+/// Without a pump no delayed job becomes ready, so all jobs count as lost.
 #[tokio::test]
-async fn a_lost_job_makes_the_figures_worthless() {
+async fn a_lost_job_invalidates_the_figures() {
     let stack = Stack::builder().pumps(0).start().await;
     let options = server_without_pump(&stack);
     let json = tempfile::NamedTempFile::new().unwrap();
@@ -245,8 +245,9 @@ async fn a_lost_job_makes_the_figures_worthless() {
         said.contains("jobs lost") && said.contains("do not count"),
         "{said}"
     );
-    let written: Outcome = serde_json::from_slice(&std::fs::read(json.path()).unwrap()).unwrap();
-    assert!(!written.counts());
+    let written: LoadgenResults =
+        serde_json::from_slice(&std::fs::read(json.path()).unwrap()).unwrap();
+    assert!(!written.is_valid());
 }
 
 fn server_without_pump(stack: &Stack) -> ServerOptions {
@@ -258,7 +259,7 @@ fn server_without_pump(stack: &Stack) -> ServerOptions {
 }
 
 #[tokio::test]
-async fn mistakes_are_told_in_one_sentence() {
+async fn errors_are_one_sentence() {
     let said = |arguments: &[&str]| {
         let ended = Command::new(env!("CARGO_BIN_EXE_tidegate-loadgen"))
             .arg("--quiet")
@@ -269,7 +270,7 @@ async fn mistakes_are_told_in_one_sentence() {
         String::from_utf8_lossy(&ended.stderr).into_owned()
     };
     assert!(said(&["publish"]).contains("--admin URL"));
-    let nobody = said(&[
+    let refused = said(&[
         "--target",
         "http://127.0.0.1:1",
         "--token",
@@ -279,8 +280,8 @@ async fn mistakes_are_told_in_one_sentence() {
         "publish",
     ]);
     assert!(
-        nobody.starts_with("error: connecting to 127.0.0.1:1: "),
-        "{nobody}"
+        refused.starts_with("error: connecting to 127.0.0.1:1: "),
+        "{refused}"
     );
     let too_many = said(&[
         "--token",

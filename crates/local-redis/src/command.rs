@@ -1,4 +1,4 @@
-//! Running another program for a bounded time.
+//! Runs another program with a time limit.
 
 use std::fs::File;
 use std::io::{self, Read, Seek};
@@ -9,14 +9,17 @@ use std::time::{Duration, Instant};
 
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
-/// Runs `command` to its end and returns what it wrote to its standard output. A failure is one line: the last words the
-/// program said, or why it could not run. After `limit` the program is killed.
+/// Runs `command` to its end and returns its standard output. After `limit` the program is killed.
+///
+/// # Errors
+/// One line: the program's error message, or why it could not run.
 pub(crate) fn run(command: &mut Command, limit: Duration) -> Result<String, String> {
     let program = command.get_program().to_string_lossy().into_owned();
-    let (status, stdout, stderr) = capture(command, limit).map_err(|error| match error.kind() {
-        io::ErrorKind::NotFound => format!("there is no {program}"),
-        _ => format!("{program} cannot run: {error}"),
-    })?;
+    let (status, stdout, stderr) =
+        run_captured(command, limit).map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => format!("{program} not found"),
+            _ => format!("failed to run {program}: {error}"),
+        })?;
     match status {
         None => Err(format!("{program} took longer than {} s", limit.as_secs())),
         Some(status) if status.success() => Ok(stdout),
@@ -32,7 +35,7 @@ pub(crate) fn is_on_path(name: &str) -> bool {
     on_path(name).next().is_some()
 }
 
-/// Every file of this name on PATH, in order.
+/// Returns every executable of this name on PATH, in order.
 pub(crate) fn on_path(name: &str) -> impl Iterator<Item = PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let folders: Vec<_> = std::env::split_paths(&path).collect();
@@ -49,8 +52,8 @@ fn is_executable(file: &Path) -> bool {
         .is_ok_and(|data| data.is_file() && data.permissions().mode() & 0o111 != 0)
 }
 
-/// Output goes through files, not pipes: a full pipe would stop the program, and reading it needs a thread.
-fn capture(
+/// Output goes to files instead of pipes: a full pipe would block the program, and draining it would need a thread.
+fn run_captured(
     command: &mut Command,
     limit: Duration,
 ) -> io::Result<(Option<ExitStatus>, String, String)> {
@@ -76,7 +79,8 @@ fn capture(
     Ok((status, read(stdout)?, read(stderr)?))
 }
 
-/// A program that was written a moment ago is "busy" while another thread's child still holds the copied file handle.
+/// Retries ETXTBSY: a program that was just written is busy while a child of another thread, between fork and exec,
+/// still has the file open for writing.
 fn spawn(command: &mut Command) -> io::Result<Child> {
     let mut tries_left = 100;
     loop {
@@ -97,7 +101,8 @@ fn read(mut file: File) -> io::Result<String> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// Package managers say what matters on a line that begins with an error mark; other programs say it last.
+/// Returns the error message of a program: package managers mark it (`E: `, `ERROR: `), other programs print it
+/// last.
 fn last_line(stderr: &str, stdout: &str) -> String {
     let lines = || {
         stderr
@@ -108,11 +113,9 @@ fn last_line(stderr: &str, stdout: &str) -> String {
     };
     let marked = lines().find(|line| line.starts_with("E: ") || line.starts_with("ERROR: "));
     let said = marked.or_else(|| stderr.lines().map(str::trim).rfind(|line| !line.is_empty()));
-    let said = said
-        .or_else(|| lines().next_back())
-        .unwrap_or("it said nothing");
+    let said = said.or_else(|| lines().next_back()).unwrap_or("no output");
     if stderr.contains("connection broken") {
-        return format!("{said} (the network could not be reached)");
+        return format!("{said} (the network is unreachable)");
     }
     said.to_owned()
 }
@@ -139,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_says_the_last_words() {
+    fn an_error_has_the_message_of_the_program() {
         let failed = run(
             &mut shell("echo 'E: no such package'; echo other >&2; exit 3"),
             Duration::from_secs(10),
@@ -161,11 +164,11 @@ mod tests {
             &mut Command::new("no-such-program-here"),
             Duration::from_secs(10),
         );
-        assert_eq!(missing, Err("there is no no-such-program-here".to_owned()));
+        assert_eq!(missing, Err("no-such-program-here not found".to_owned()));
     }
 
     #[test]
-    fn time_is_bounded() {
+    fn a_program_is_killed_after_the_limit() {
         let begin = Instant::now();
         let late = run(&mut shell("exec sleep 30"), Duration::from_millis(100));
         assert_eq!(late, Err("sh took longer than 0 s".to_owned()));

@@ -1,96 +1,97 @@
-//! Why there is no server.
+//! Errors of finding, obtaining and running a server.
 
 use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
-/// Why a server could not be found, obtained or run.
+/// A server could not be found, obtained or run.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum Error {
+pub enum LocalRedisError {
     /// The program named by `TIDEGATE_REDIS_SERVER` (or given by path) cannot be used.
     #[error("{} cannot be used: {reason}", path.display())]
     Unusable {
         /// The program.
         path: PathBuf,
-        /// What is wrong with it, in one line.
+        /// The reason, in one line.
         reason: String,
     },
-    /// No route led to a server. The text lists every route with its reason and ends with the command to run.
-    #[error("no {wanted} is available\n{}\n{advice}", lines(tried))]
+    /// No source has a server. The message lists every source with its reason, and ends with the command to
+    /// run.
+    #[error("no {wanted} is available\n{}\n{advice}", failure_lines(tried))]
     NotObtained {
-        /// What was looked for, such as "Redis 7 or newer".
+        /// The required server, such as "Redis 7.0 or newer".
         wanted: String,
-        /// The routes, in the order in which they were tried.
-        tried: Vec<Tried>,
-        /// What the reader can do now.
+        /// The sources, in the order in which they were tried.
+        tried: Vec<FailedSource>,
+        /// The remedy: a command to run.
         advice: String,
     },
-    /// Another server works in this data folder.
-    #[error("the Redis data folder {} is in use{}", folder.display(), by(*pid))]
+    /// Another server uses this data folder.
+    #[error("the Redis data folder {} is in use{}", folder.display(), process_suffix(*pid))]
     FolderInUse {
         /// The data folder.
         folder: PathBuf,
-        /// The process that uses it, where it is known.
+        /// The process that uses it, if known.
         pid: Option<u32>,
     },
-    /// The server did not come up, or ended while it was waited for.
+    /// The server was not ready in time, or ended during its start.
     #[error("{program} did not start on port {port}: {reason}\nlast lines of {}:\n{log}", log_path.display())]
     NotStarted {
         /// The server program.
         program: PathBuf,
-        /// The port it was told to listen on.
+        /// The port that it should listen on.
         port: u16,
-        /// What happened, in one line.
+        /// The reason, in one line.
         reason: String,
         /// The server's log file.
         log_path: PathBuf,
         /// The last lines of that file.
         log: String,
     },
-    /// The operating system refused something.
+    /// A system call failed.
     #[error("{doing}: {source}")]
     Io {
-        /// What was being done.
+        /// The operation, such as `opening FILE`.
         doing: String,
-        /// The refusal.
+        /// The error of the system.
         source: io::Error,
     },
 }
 
-impl Error {
+impl LocalRedisError {
     pub(crate) fn io(doing: impl Into<String>) -> impl FnOnce(io::Error) -> Self {
         let doing = doing.into();
         move |source| Self::Io { doing, source }
     }
 }
 
-/// A route to a server that led nowhere.
+/// A source that has no usable server.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Tried {
-    /// The route, such as "PATH".
-    pub route: String,
+pub struct FailedSource {
+    /// The source, such as "PATH".
+    pub source: String,
     /// Why it failed, in one line.
     pub reason: String,
 }
 
-impl Tried {
+impl FailedSource {
     pub(crate) fn new(route: &str, reason: &str) -> Self {
         let reason = reason.split_whitespace().collect::<Vec<_>>().join(" ");
         Self {
-            route: route.to_owned(),
+            source: route.to_owned(),
             reason,
         }
     }
 }
 
-impl fmt::Display for Tried {
+impl fmt::Display for FailedSource {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "{}: {}", self.route, self.reason)
+        write!(formatter, "{}: {}", self.source, self.reason)
     }
 }
 
-fn lines(tried: &[Tried]) -> String {
+fn failure_lines(tried: &[FailedSource]) -> String {
     tried
         .iter()
         .map(|one| format!("  - {one}"))
@@ -98,7 +99,7 @@ fn lines(tried: &[Tried]) -> String {
         .join("\n")
 }
 
-fn by(pid: Option<u32>) -> String {
+fn process_suffix(pid: Option<u32>) -> String {
     pid.map(|pid| format!(" by process {pid}"))
         .unwrap_or_default()
 }
@@ -108,12 +109,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_text_names_every_route_and_ends_with_the_advice() {
-        let error = Error::NotObtained {
+    fn the_message_names_every_source_and_ends_with_the_advice() {
+        let error = LocalRedisError::NotObtained {
             wanted: "Redis 7 or newer".to_owned(),
             tried: vec![
-                Tried::new("PATH", "no redis-server"),
-                Tried::new("wheel", "two\n  lines"),
+                FailedSource::new("PATH", "no redis-server"),
+                FailedSource::new("wheel", "two\n  lines"),
             ],
             advice: "run: brew install redis".to_owned(),
         };
@@ -126,7 +127,7 @@ mod tests {
     #[test]
     fn a_folder_in_use_names_the_process_where_it_is_known() {
         let folder = PathBuf::from("data");
-        let known = Error::FolderInUse {
+        let known = LocalRedisError::FolderInUse {
             folder: folder.clone(),
             pid: Some(12),
         };
@@ -134,7 +135,7 @@ mod tests {
             known.to_string(),
             "the Redis data folder data is in use by process 12"
         );
-        let unknown = Error::FolderInUse { folder, pid: None };
+        let unknown = LocalRedisError::FolderInUse { folder, pid: None };
         assert_eq!(unknown.to_string(), "the Redis data folder data is in use");
     }
 }

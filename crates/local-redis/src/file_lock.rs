@@ -1,4 +1,4 @@
-//! A lock between processes: a file, locked as long as it is open.
+//! A lock between processes: a locked file.
 
 use std::fs::File;
 use std::path::Path;
@@ -8,24 +8,25 @@ use std::time::{Duration, Instant};
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 
-use crate::error::Error;
+use crate::error::LocalRedisError;
 
-/// Between two looks at a lock that somebody holds.
+/// Interval between two attempts to take a held lock.
 const LOCK_PAUSE: Duration = Duration::from_millis(10);
 
-/// Locks the file at `path`, which is made if need be; `None` if somebody else has held it for as long as `patience`.
-/// The lock ends with the returned file, or with the process. `waiting` is called once, before the first pause.
-pub(crate) fn lock_within(
+/// Locks the file at `path`, and creates it if it is missing. Returns `None` if another process or file handle holds
+/// the lock for longer than `patience`. The lock is released when the returned file is dropped, or the process ends.
+/// `waiting` is called once, before the first pause.
+pub(crate) fn try_lock_for(
     path: &Path,
     patience: Duration,
     waiting: impl FnOnce(),
-) -> Result<Option<File>, Error> {
+) -> Result<Option<File>, LocalRedisError> {
     let doing = || format!("locking {}", path.display());
     let file = File::options()
         .create(true)
         .append(true)
         .open(path)
-        .map_err(Error::io(doing()))?;
+        .map_err(LocalRedisError::io(doing()))?;
     let give_up_at = Instant::now() + patience;
     let mut waiting = Some(waiting);
     loop {
@@ -33,7 +34,7 @@ pub(crate) fn lock_within(
             Ok(()) => return Ok(Some(file)),
             Err(Errno::WOULDBLOCK) if Instant::now() >= give_up_at => return Ok(None),
             Err(Errno::WOULDBLOCK) => {}
-            Err(error) => return Err(Error::io(doing())(error.into())),
+            Err(error) => return Err(LocalRedisError::io(doing())(error.into())),
         }
         if let Some(waiting) = waiting.take() {
             waiting();

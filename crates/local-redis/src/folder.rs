@@ -1,4 +1,4 @@
-//! The data folder of a server: configuration, log and data, held by one server at a time.
+//! The data folder of a server: configuration, log and data. One server at a time uses it.
 
 use std::fs::{self, File};
 use std::io::{Read, Seek, SeekFrom};
@@ -7,13 +7,15 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 
-use crate::error::Error;
-use crate::file_lock::lock_within;
-use crate::server::KEEP_VARIABLE;
+use crate::error::LocalRedisError;
+use crate::file_lock::try_lock_for;
 use crate::title::process_title;
 
-/// A lock that was given up may be held a moment longer by a child process that another thread is just
-/// starting: until its program runs, the child has a copy of every open file.
+/// The environment variable that, set to `1`, keeps temporary data folders.
+pub const KEEP_VARIABLE: &str = "TIDEGATE_KEEP";
+
+/// Longest wait for the lock. A released lock may be held a moment longer by a child process that another thread is
+/// starting: between fork and exec the child has a copy of every open file.
 const LOCK_PATIENCE: Duration = Duration::from_secs(1);
 
 const LOG_LINES_TOLD: usize = 12;
@@ -24,26 +26,26 @@ pub(crate) struct DataFolder {
     path: PathBuf,
     /// Removes the folder when dropped.
     _temporary: Option<TempDir>,
-    /// Held as long as the folder is in use.
+    /// Locked as long as the folder is in use.
     _lock: File,
 }
 
 impl DataFolder {
-    /// Opens the given folder, or a temporary one.
-    pub(crate) fn open(wanted: Option<&Path>) -> Result<Self, Error> {
+    /// Opens the given folder, or creates a temporary one.
+    pub(crate) fn open(wanted: Option<&Path>) -> Result<Self, LocalRedisError> {
         let (path, temporary) = match wanted {
             Some(path) => {
                 fs::create_dir_all(path)
-                    .map_err(Error::io(format!("creating {}", path.display())))?;
+                    .map_err(LocalRedisError::io(format!("creating {}", path.display())))?;
                 (
                     path.canonicalize()
-                        .map_err(Error::io(format!("opening {}", path.display())))?,
+                        .map_err(LocalRedisError::io(format!("opening {}", path.display())))?,
                     None,
                 )
             }
             None => {
-                let folder =
-                    temporary_folder().map_err(Error::io("creating a temporary folder"))?;
+                let folder = temporary_folder()
+                    .map_err(LocalRedisError::io("creating a temporary folder"))?;
                 (folder.path().to_owned(), Some(folder))
             }
         };
@@ -53,8 +55,8 @@ impl DataFolder {
             _temporary: temporary,
             _lock: lock,
         };
-        match folder.left_behind() {
-            Some(pid) => Err(Error::FolderInUse {
+        match folder.running_server() {
+            Some(pid) => Err(LocalRedisError::FolderInUse {
                 folder: folder.path,
                 pid: Some(pid),
             }),
@@ -74,7 +76,7 @@ impl DataFolder {
         self.path.join("redis.log")
     }
 
-    /// The last lines of the log, but nothing from before `since` bytes.
+    /// Returns the last lines of the log (at most 12, from the last 8 KiB), starting at byte `since` at the earliest.
     pub(crate) fn log_tail(&self, since: u64) -> String {
         let read = || -> std::io::Result<Vec<u8>> {
             let mut file = File::open(self.log_path())?;
@@ -93,25 +95,25 @@ impl DataFolder {
         lines[lines.len().saturating_sub(LOG_LINES_TOLD)..].join("\n")
     }
 
-    /// Remembers the process that works in this folder, for a later owner of the folder.
-    pub(crate) fn note_process(&self, pid: u32, port: u16) -> Result<(), Error> {
-        let path = self.process_path();
+    /// Records the process that uses this folder, for later users of the folder.
+    pub(crate) fn write_pid(&self, pid: u32, port: u16) -> Result<(), LocalRedisError> {
+        let path = self.pid_path();
         fs::write(&path, format!("{pid} {port}\n"))
-            .map_err(Error::io(format!("writing {}", path.display())))
+            .map_err(LocalRedisError::io(format!("writing {}", path.display())))
     }
 
-    pub(crate) fn forget_process(&self) {
-        let _ = fs::remove_file(self.process_path());
+    pub(crate) fn remove_pid(&self) {
+        let _ = fs::remove_file(self.pid_path());
     }
 
-    fn process_path(&self) -> PathBuf {
+    fn pid_path(&self) -> PathBuf {
         self.path.join("redis.pid")
     }
 
-    /// A server that an earlier owner of this folder left running, if that can be shown: the noted process is alive, and
-    /// calls itself a server on the noted port.
-    fn left_behind(&self) -> Option<u32> {
-        let note = fs::read_to_string(self.process_path()).ok()?;
+    /// Returns the server that an earlier user of this folder left running: the recorded process, if it is alive and
+    /// its title is that of a server on the recorded port.
+    fn running_server(&self) -> Option<u32> {
+        let note = fs::read_to_string(self.pid_path()).ok()?;
         let (pid, port) = note.trim().split_once(' ')?;
         let pid = pid.parse().ok()?;
         let title = process_title(pid)?;
@@ -128,9 +130,9 @@ fn temporary_folder() -> std::io::Result<TempDir> {
         .tempdir()
 }
 
-fn lock(folder: &Path) -> Result<File, Error> {
-    let locked = lock_within(&folder.join("lock"), LOCK_PATIENCE, || {})?;
-    locked.ok_or_else(|| Error::FolderInUse {
+fn lock(folder: &Path) -> Result<File, LocalRedisError> {
+    let locked = try_lock_for(&folder.join("lock"), LOCK_PATIENCE, || {})?;
+    locked.ok_or_else(|| LocalRedisError::FolderInUse {
         folder: folder.to_owned(),
         pid: None,
     })
@@ -162,28 +164,28 @@ mod tests {
 
     #[test]
     fn a_folder_has_one_owner_at_a_time() {
-        let place = tempfile::tempdir().unwrap();
-        let first = DataFolder::open(Some(place.path())).unwrap();
+        let parent = tempfile::tempdir().unwrap();
+        let first = DataFolder::open(Some(parent.path())).unwrap();
         assert!(matches!(
-            DataFolder::open(Some(place.path())),
-            Err(Error::FolderInUse { pid: None, .. })
+            DataFolder::open(Some(parent.path())),
+            Err(LocalRedisError::FolderInUse { pid: None, .. })
         ));
         drop(first);
-        assert!(DataFolder::open(Some(place.path())).is_ok());
+        assert!(DataFolder::open(Some(parent.path())).is_ok());
     }
 
     #[test]
-    fn a_process_that_is_no_server_does_not_hold_the_folder() {
-        let place = tempfile::tempdir().unwrap();
-        let folder = DataFolder::open(Some(place.path())).unwrap();
-        folder.note_process(std::process::id(), 1).unwrap();
-        assert_eq!(folder.left_behind(), None);
+    fn a_process_that_is_not_a_server_does_not_block_the_folder() {
+        let parent = tempfile::tempdir().unwrap();
+        let folder = DataFolder::open(Some(parent.path())).unwrap();
+        folder.write_pid(std::process::id(), 1).unwrap();
+        assert_eq!(folder.running_server(), None);
     }
 
     #[test]
-    fn the_log_tail_is_short_and_begins_where_told() {
-        let place = tempfile::tempdir().unwrap();
-        let folder = DataFolder::open(Some(place.path())).unwrap();
+    fn the_log_tail_is_short_and_respects_the_start() {
+        let parent = tempfile::tempdir().unwrap();
+        let folder = DataFolder::open(Some(parent.path())).unwrap();
         assert_eq!(folder.log_tail(0), "");
         let text: String = (0..40).map(|number| format!("line {number}\n")).collect();
         fs::write(folder.log_path(), &text).unwrap();

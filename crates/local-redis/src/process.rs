@@ -1,4 +1,4 @@
-//! One run of a server program, from its start to its end.
+//! One run of a server process.
 
 use std::fs::{self, File};
 use std::io;
@@ -9,32 +9,36 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 
-use crate::error::Error;
+use crate::error::LocalRedisError;
 use crate::folder::DataFolder;
-use crate::options::Options;
-use crate::probe::{Answer, ask};
+use crate::options::LocalRedisOptions;
+use crate::probe::{ProbeResult, probe};
 use crate::watchdog::Watchdog;
 
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 #[derive(Debug)]
-pub(crate) struct Process {
+pub(crate) struct ServerProcess {
     child: Child,
-    /// Called off before the end of `child` is collected.
+    /// Dropped before `child` is reaped.
     watchdog: Option<Watchdog>,
     status: Option<ExitStatus>,
 }
 
-impl Process {
-    /// Starts the program and waits until it takes commands.
-    pub(crate) fn start(options: &Options, folder: &DataFolder, port: u16) -> Result<Self, Error> {
+impl ServerProcess {
+    /// Starts the program and waits until it accepts commands.
+    pub(crate) fn start(
+        options: &LocalRedisOptions,
+        folder: &DataFolder,
+        port: u16,
+    ) -> Result<Self, LocalRedisError> {
         let log_begin = fs::metadata(folder.log_path()).map_or(0, |data| data.len());
-        let mut process = Self::launch(options, folder, port)?;
-        folder.note_process(process.pid(), port)?;
-        process.wait_until_up(options, port).map_err(|reason| {
+        let mut process = Self::spawn(options, folder, port)?;
+        folder.write_pid(process.pid(), port)?;
+        process.wait_until_ready(options, port).map_err(|reason| {
             process.kill();
-            folder.forget_process();
-            Error::NotStarted {
+            folder.remove_pid();
+            LocalRedisError::NotStarted {
                 program: options.binary.path().to_owned(),
                 port,
                 reason,
@@ -45,12 +49,18 @@ impl Process {
         Ok(process)
     }
 
-    /// The server has its own process group: an interrupt typed at a terminal is for its parent, which then ends it.
-    fn launch(options: &Options, folder: &DataFolder, port: u16) -> Result<Self, Error> {
+    /// The server has a separate process group: Ctrl-C in a terminal reaches only the parent, which then ends the
+    /// server.
+    fn spawn(
+        options: &LocalRedisOptions,
+        folder: &DataFolder,
+        port: u16,
+    ) -> Result<Self, LocalRedisError> {
         let configuration = folder.configuration_path();
-        if !options.is_sentinel || !configuration.exists() {
-            fs::write(&configuration, options.configuration(port, folder.path()))
-                .map_err(Error::io(format!("writing {}", configuration.display())))?;
+        if !options.keeps_its_file() || !configuration.exists() {
+            fs::write(&configuration, options.configuration(port, folder.path())).map_err(
+                LocalRedisError::io(format!("writing {}", configuration.display())),
+            )?;
         }
         let log = folder.log_path();
         let log_doing = format!("opening {}", log.display());
@@ -58,10 +68,12 @@ impl Process {
             .create(true)
             .append(true)
             .open(log)
-            .map_err(Error::io(&log_doing))?;
-        let errors = output.try_clone().map_err(Error::io(&log_doing))?;
-        let mut command = match options.outlives_a_full_disk {
-            true => options.binary.command_outliving_a_full_disk(),
+            .map_err(LocalRedisError::io(&log_doing))?;
+        let errors = output
+            .try_clone()
+            .map_err(LocalRedisError::io(&log_doing))?;
+        let mut command = match options.ignores_sigxfsz {
+            true => options.binary.command_ignoring_sigxfsz(),
             false => options.binary.command(),
         };
         command
@@ -78,26 +90,29 @@ impl Process {
             .stdout(output)
             .stderr(errors);
         let doing = format!("starting {}", options.binary.path().display());
-        let child = command.spawn().map_err(Error::io(doing))?;
+        let child = command.spawn().map_err(LocalRedisError::io(doing))?;
         let mut process = Self {
             child,
             watchdog: None,
             status: None,
         };
-        process.watchdog = Some(Watchdog::over(process.pid()).map_err(Error::io("starting sh"))?);
+        process.watchdog =
+            Some(Watchdog::watch(process.pid()).map_err(LocalRedisError::io("starting sh"))?);
         Ok(process)
     }
 
-    fn wait_until_up(&mut self, options: &Options, port: u16) -> Result<(), String> {
+    fn wait_until_ready(&mut self, options: &LocalRedisOptions, port: u16) -> Result<(), String> {
         let deadline = Instant::now() + options.start_limit;
         loop {
-            if let Some(status) = self.ended() {
-                return Err(format!("it ended ({status})"));
+            if let Some(status) = self.exit_status() {
+                return Err(format!("the process ended ({status})"));
             }
-            let answer = match ask(port, options.password()) {
-                Answer::Up(pid) if pid == self.pid() => return Ok(()),
-                Answer::Up(other) => format!("another server (process {other}) has the port"),
-                Answer::NotYet(said) => said,
+            let answer = match probe(port, options.login().as_deref()) {
+                ProbeResult::Ready(pid) if pid == self.pid() => return Ok(()),
+                ProbeResult::Ready(other) => {
+                    format!("another server (process {other}) uses the port")
+                }
+                ProbeResult::NotReady(said) => said,
             };
             if Instant::now() >= deadline {
                 return Err(format!(
@@ -113,21 +128,22 @@ impl Process {
         self.child.id()
     }
 
-    /// How it ended, if it did. Collecting the end frees the process id, so the watchdog goes first.
-    pub(crate) fn ended(&mut self) -> Option<ExitStatus> {
-        if !self.runs() && self.status.is_none() {
-            self.collect();
+    /// Returns the exit status if the process has ended. Reaping frees the process id, so the watchdog is stopped
+    /// first.
+    pub(crate) fn exit_status(&mut self) -> Option<ExitStatus> {
+        if !self.is_running() && self.status.is_none() {
+            self.reap();
         }
         self.status
     }
 
-    fn collect(&mut self) {
+    fn reap(&mut self) {
         self.watchdog = None;
         self.status = self.child.wait().ok();
     }
 
-    /// Whether it runs. Its end is not collected, so that its process id stays its own.
-    fn runs(&self) -> bool {
+    /// Whether the process is running. Does not reap it, so its process id is not reused.
+    fn is_running(&self) -> bool {
         let look = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
         self.status.is_none()
             && matches!(
@@ -137,24 +153,25 @@ impl Process {
     }
 
     pub(crate) fn signal(&self, signal: Signal) -> io::Result<()> {
-        if !self.runs() {
-            return Err(io::Error::other("the server has ended"));
+        if !self.is_running() {
+            return Err(io::Error::other("the server is not running"));
         }
         Ok(kill_process(Pid::from_child(&self.child), signal)?)
     }
 
-    /// Asks it to end, and ends it if it has not within `limit`. Whether it ended by itself.
+    /// Sends SIGTERM, and SIGKILL if the process has not ended within `limit`. Returns whether SIGTERM was
+    /// enough; true if the process had ended before.
     pub(crate) fn stop(&mut self, limit: Duration) -> bool {
-        if self.ended().is_some() {
+        if self.exit_status().is_some() {
             return true;
         }
-        // A paused process would not hear the request.
-        let asked = self
+        // A stopped process does not handle SIGTERM.
+        let signalled = self
             .signal(Signal::CONT)
             .and_then(|()| self.signal(Signal::TERM));
         let deadline = Instant::now() + limit;
-        while asked.is_ok() && Instant::now() < deadline {
-            if self.ended().is_some() {
+        while signalled.is_ok() && Instant::now() < deadline {
+            if self.exit_status().is_some() {
                 return true;
             }
             sleep(POLL_INTERVAL);
@@ -165,11 +182,11 @@ impl Process {
 
     pub(crate) fn kill(&mut self) {
         let _ = self.child.kill();
-        self.collect();
+        self.reap();
     }
 }
 
-impl Drop for Process {
+impl Drop for ServerProcess {
     fn drop(&mut self) {
         self.kill();
     }

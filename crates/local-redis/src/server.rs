@@ -1,4 +1,4 @@
-//! A private server and what can be done to it.
+//! A private server: start, stop, kill, pause, restart.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -6,47 +6,45 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 
-use crate::error::Error;
+use crate::error::LocalRedisError;
 use crate::folder::DataFolder;
 use crate::locate::ServerBinary;
-use crate::options::Options;
+use crate::options::LocalRedisOptions;
 use crate::port::free_port;
-use crate::process::Process;
-
-/// The environment variable that, set to `1`, keeps temporary data folders.
-pub const KEEP_VARIABLE: &str = "TIDEGATE_KEEP";
+use crate::process::ServerProcess;
 
 const PORT_TRIES: usize = 5;
 const STOP_LIMIT: Duration = Duration::from_secs(10);
 
-/// A Redis server on 127.0.0.1, run by this process and for it alone.
+/// A Redis server on 127.0.0.1, private to this process.
 ///
-/// Dropping it ends the server at once (as [`kill`](Self::kill) does) and removes a temporary data folder, unless
+/// Dropping it kills the server (see [`kill`](Self::kill)) and removes a temporary data folder, unless
 /// `TIDEGATE_KEEP=1` is set.
 #[derive(Debug)]
 pub struct RedisServer {
-    // Dropped in this order: the folder is removed when nobody writes to it any more.
-    process: Option<Process>,
+    // Dropped in this order: the process ends before its folder is removed.
+    process: Option<ServerProcess>,
     folder: DataFolder,
-    options: Options,
+    options: LocalRedisOptions,
     port: u16,
 }
 
 impl RedisServer {
-    /// Starts a server and waits until it takes commands: it answers PING, and all its data are loaded.
+    /// Starts a server and waits until it accepts commands: it answers PING, and has loaded all data.
     ///
     /// # Errors
-    /// [`Error::FolderInUse`] if another server works in the given data folder; [`Error::NotStarted`], with the last
-    /// lines of its log, if the server ended or was not up within [`Options::start_limit`]; [`Error::Io`].
-    pub fn start(options: Options) -> Result<Self, Error> {
+    /// [`LocalRedisError::FolderInUse`] if another server uses the given data folder; [`LocalRedisError::NotStarted`], with the last lines
+    /// of its log, if the server ended or was not up within [`LocalRedisOptions::start_limit`]; [`LocalRedisError::Io`] if a system call
+    /// failed or no port is free.
+    pub fn start(options: LocalRedisOptions) -> Result<Self, LocalRedisError> {
         let folder = DataFolder::open(options.data_folder.as_deref())?;
         let mut tries_left = PORT_TRIES;
         loop {
             let port = match options.port {
                 Some(port) => port,
-                None => free_port().ok_or_else(no_port)?,
+                None => free_port().ok_or_else(no_free_port)?,
             };
-            match Process::start(&options, &folder, port) {
+            match ServerProcess::start(&options, &folder, port) {
                 Ok(process) => {
                     return Ok(Self {
                         process: Some(process),
@@ -55,7 +53,9 @@ impl RedisServer {
                         port,
                     });
                 }
-                Err(error) if options.port.is_none() && tries_left > 1 && lost_the_port(&error) => {
+                Err(error)
+                    if options.port.is_none() && tries_left > 1 && is_port_in_use(&error) =>
+                {
                     tries_left -= 1
                 }
                 Err(error) => return Err(error),
@@ -64,72 +64,76 @@ impl RedisServer {
     }
 
     /// Starts the server again after [`stop`](Self::stop) or [`kill`](Self::kill), on the same port with the same data.
-    /// Does nothing if it runs.
+    /// Does nothing if it is running.
     ///
     /// # Errors
-    /// As for [`start`](Self::start); there is no second choice of a port.
-    pub fn start_again(&mut self) -> Result<(), Error> {
+    /// As for [`start`](Self::start), but no other port is tried.
+    pub fn restart(&mut self) -> Result<(), LocalRedisError> {
         if !self.is_running() {
             self.process = None;
-            self.process = Some(Process::start(&self.options, &self.folder, self.port)?);
+            self.process = Some(ServerProcess::start(
+                &self.options,
+                &self.folder,
+                self.port,
+            )?);
         }
         Ok(())
     }
 
-    /// From the next start on it has this line in `redis.conf`, in the place of other lines of that name.
+    /// Sets a line of `redis.conf` from the next start on. Replaces all lines with that name.
     pub fn set_for_next_start(&mut self, name: &str, value: &str) {
         self.options.replace_setting(name, value);
     }
 
-    /// Asks the server to end (SIGTERM), which writes all data to disk; kills it if it has not ended after 10 s. Whether
-    /// it ended by itself; `true` if it did not run.
+    /// Stops the server with SIGTERM, which writes all data to disk; kills it if it has not ended after 10 s. Returns
+    /// whether SIGTERM was enough; `true` if the server was not running.
     pub fn stop(&mut self) -> bool {
         let ended = self
             .process
             .take()
             .is_none_or(|mut process| process.stop(STOP_LIMIT));
-        self.folder.forget_process();
+        self.folder.remove_pid();
         ended
     }
 
-    /// Ends the server at once (SIGKILL), as a crash of the process would. What it had handed to the operating system
-    /// is kept; a crash of the whole machine could lose more.
+    /// Kills the server (SIGKILL), like a crash of the process. Data that it has written to the operating system are
+    /// kept; a crash of the machine could lose more.
     pub fn kill(&mut self) {
         self.process = None;
-        self.folder.forget_process();
+        self.folder.remove_pid();
     }
 
-    /// Stops the server in its tracks (SIGSTOP): connections stay open and nothing is answered.
+    /// Pauses the server (SIGSTOP): connections stay open, and nothing is answered.
     ///
     /// # Errors
-    /// [`Error::Io`] if it does not run.
-    pub fn pause(&self) -> Result<(), Error> {
+    /// [`LocalRedisError::Io`] if it is not running.
+    pub fn pause(&self) -> Result<(), LocalRedisError> {
         self.signal(Signal::STOP, "pausing the server")
     }
 
-    /// Lets a paused server go on (SIGCONT).
+    /// Resumes a paused server (SIGCONT).
     ///
     /// # Errors
-    /// [`Error::Io`] if it does not run.
-    pub fn resume(&self) -> Result<(), Error> {
+    /// [`LocalRedisError::Io`] if it is not running.
+    pub fn resume(&self) -> Result<(), LocalRedisError> {
         self.signal(Signal::CONT, "resuming the server")
     }
 
-    fn signal(&self, signal: Signal, doing: &str) -> Result<(), Error> {
+    fn signal(&self, signal: Signal, doing: &str) -> Result<(), LocalRedisError> {
         let process = self
             .process
             .as_ref()
-            .ok_or_else(|| std::io::Error::other("the server does not run"));
+            .ok_or_else(|| std::io::Error::other("the server is not running"));
         process
             .and_then(|process| process.signal(signal))
-            .map_err(Error::io(doing))
+            .map_err(LocalRedisError::io(doing))
     }
 
-    /// Whether the process runs (paused counts as running).
+    /// Whether the process is running. A paused process is running.
     pub fn is_running(&mut self) -> bool {
         self.process
             .as_mut()
-            .is_some_and(|process| process.ended().is_none())
+            .is_some_and(|process| process.exit_status().is_none())
     }
 
     /// The port on 127.0.0.1. It stays the same over restarts.
@@ -150,10 +154,10 @@ impl RedisServer {
         format!("redis://{}", self.address())
     }
 
-    /// The process id, while it runs.
+    /// The process id of the last start; `None` after a stop or kill.
     #[must_use]
     pub fn pid(&self) -> Option<u32> {
-        self.process.as_ref().map(Process::pid)
+        self.process.as_ref().map(ServerProcess::pid)
     }
 
     /// The server program.
@@ -168,13 +172,13 @@ impl RedisServer {
         self.folder.path()
     }
 
-    /// The server's log. It is continued over restarts.
+    /// The path of the server's log. Restarts append to it.
     #[must_use]
     pub fn log_path(&self) -> PathBuf {
         self.folder.log_path()
     }
 
-    /// The last lines of the log.
+    /// Returns the last lines of the log: at most 12.
     #[must_use]
     pub fn log_tail(&self) -> String {
         self.folder.log_tail(0)
@@ -187,12 +191,12 @@ impl Drop for RedisServer {
     }
 }
 
-fn lost_the_port(error: &Error) -> bool {
-    matches!(error, Error::NotStarted { log, .. } if log.contains("Address already in use"))
+fn is_port_in_use(error: &LocalRedisError) -> bool {
+    matches!(error, LocalRedisError::NotStarted { log, .. } if log.contains("Address already in use"))
 }
 
-fn no_port() -> Error {
-    Error::Io {
+fn no_free_port() -> LocalRedisError {
+    LocalRedisError::Io {
         doing: "choosing a port".to_owned(),
         source: std::io::ErrorKind::AddrNotAvailable.into(),
     }

@@ -1,4 +1,4 @@
-//! What a process calls itself.
+//! The command line of a process.
 
 use std::fs;
 use std::process::Command;
@@ -8,9 +8,10 @@ use crate::command;
 
 const PS_LIMIT: Duration = Duration::from_secs(5);
 
-/// The program and arguments of a running process, as far as the system shows them; `None` if there is no such process.
+/// Returns the program and arguments of a running process, or `None` if there is no such process or the system does not
+/// show them.
 ///
-/// A process id alone proves nothing: after the end of its process it may name another one.
+/// A process id alone does not identify a process: it may have been reused.
 #[must_use]
 pub fn process_title(pid: u32) -> Option<String> {
     let title = match fs::read(format!("/proc/{pid}/cmdline")) {

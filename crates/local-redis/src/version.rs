@@ -1,17 +1,17 @@
-//! What a server program says about itself.
+//! Parses the version of a server program.
 
 use std::fmt;
 
-/// Which of the two servers that speak the same protocol.
+/// One of the two supported servers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Flavour {
+pub enum ServerKind {
     /// `redis-server`.
     Redis,
     /// `valkey-server`.
     Valkey,
 }
 
-impl fmt::Display for Flavour {
+impl fmt::Display for ServerKind {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(match self {
             Self::Redis => "Redis",
@@ -20,7 +20,7 @@ impl fmt::Display for Flavour {
     }
 }
 
-/// A version of three numbers, ordered as one expects.
+/// A version of three numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Version {
     /// The first number.
@@ -37,12 +37,13 @@ impl fmt::Display for Version {
     }
 }
 
-/// Reads a line like `Redis server v=7.0.15 sha=00000000:0 malloc=jemalloc-5.3.0 bits=64 build=…`.
-pub(crate) fn parse(line: &str) -> Option<(Flavour, Version)> {
+/// Parses a line such as `Redis server v=7.0.15 sha=00000000:0 malloc=jemalloc-5.3.0 bits=64
+/// build=…`.
+pub(crate) fn parse(line: &str) -> Option<(ServerKind, Version)> {
     let mut words = line.split_whitespace();
     let flavour = match words.next()? {
-        "Redis" => Flavour::Redis,
-        "Valkey" | "Server" => Flavour::Valkey,
+        "Redis" => ServerKind::Redis,
+        "Valkey" | "Server" => ServerKind::Valkey,
         _ => return None,
     };
     let text = words.find_map(|word| word.strip_prefix("v="))?;
@@ -73,26 +74,26 @@ mod tests {
     }
 
     #[test]
-    fn reads_what_servers_print() {
+    fn parses_the_output_of_servers() {
         let cases = [
             (
                 "Redis server v=7.0.15 sha=00000000:0 malloc=jemalloc-5.3.0 bits=64",
-                Flavour::Redis,
+                ServerKind::Redis,
                 version(7, 0, 15),
             ),
             (
                 "Redis server v=6.2.14 sha=00000000:0 malloc=libc bits=64",
-                Flavour::Redis,
+                ServerKind::Redis,
                 version(6, 2, 14),
             ),
             (
                 "Valkey server v=8.1.8 sha=00000000:1 malloc=libc bits=64",
-                Flavour::Valkey,
+                ServerKind::Valkey,
                 version(8, 1, 8),
             ),
             (
                 "Redis server v=8.0-rc1 sha=0",
-                Flavour::Redis,
+                ServerKind::Redis,
                 version(8, 0, 0),
             ),
         ];
@@ -102,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_everything_else() {
+    fn rejects_everything_else() {
         for line in [
             "",
             "Redis",

@@ -1,11 +1,11 @@
-//! Ends a server whose parent was killed.
+//! Ends the server when the parent process dies.
 
 use std::io;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 
-/// Waits for the pipe from the parent to close, which it does however the parent ends, and ends the server: politely,
-/// and after five seconds at once.
+/// Waits until the pipe from the parent closes, which happens however the parent ends. Then sends SIGTERM to the
+/// server, and SIGKILL after five seconds.
 const SCRIPT: &str = r#"
 read -r _
 kill -TERM "$1" 2>/dev/null || exit 0
@@ -16,15 +16,15 @@ done
 kill -KILL "$1" 2>/dev/null
 "#;
 
-/// A process that outlives this one only to end the server. Dropping it calls it off, which must happen before the
-/// server's end is collected: from then on its process id may name another process.
+/// A process that ends the server if this process dies. Drop it before the server process is reaped: after that,
+/// the process id may be reused.
 #[derive(Debug)]
 pub(crate) struct Watchdog {
     child: Child,
 }
 
 impl Watchdog {
-    pub(crate) fn over(pid: u32) -> io::Result<Self> {
+    pub(crate) fn watch(pid: u32) -> io::Result<Self> {
         let child = Command::new("sh")
             .args(["-c", SCRIPT, "tidegate-redis-watchdog", &pid.to_string()])
             .stdin(Stdio::piped())
@@ -57,7 +57,7 @@ mod tests {
     #[test]
     fn a_closed_pipe_ends_the_watched_process() {
         let mut watched = sleeper();
-        let mut watchdog = Watchdog::over(watched.id()).unwrap();
+        let mut watchdog = Watchdog::watch(watched.id()).unwrap();
         let begin = Instant::now();
         drop(watchdog.child.stdin.take());
         let status = watched.wait().unwrap();
@@ -68,7 +68,7 @@ mod tests {
     #[test]
     fn a_dropped_watchdog_leaves_it_alone() {
         let mut watched = sleeper();
-        drop(Watchdog::over(watched.id()).unwrap());
+        drop(Watchdog::watch(watched.id()).unwrap());
         std::thread::sleep(Duration::from_millis(200));
         assert!(watched.try_wait().unwrap().is_none());
         watched.kill().unwrap();

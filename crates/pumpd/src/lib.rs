@@ -1,40 +1,40 @@
-//! The timer daemon: makes jobs consumable when they are due.
+//! The timer daemon: makes jobs ready when they are due.
 //!
 //! ```text
 //!            alarms ────────┐            ┌──► run (load_slot, move_due, sweep) ─┐
 //!                           ▼            │                                      │
-//!  keeper ──gained/lost──► conductor ──wheel──► bucket is up                    │
+//!  keeper ──gained/lost──► conductor ──wheel──► bucket is due                   │
 //!    ▲                      ▲                                                   │
-//!    └── roster, leases     └────────────── next moment of the bucket ◄─────────┘
+//!    └── roster, leases     └────────────── next due time of the bucket ◄───────┘
 //! ```
 //!
-//! * `keeper` shares the buckets of each server out among the live instances and holds a lease on each of ours.
-//! * `conductor` keeps the next moment of every bucket in a timing wheel and runs the buckets whose
-//!   moment has come.
-//! * `bucket` does what is to be done in one bucket, once.
-//! * `audit` is no part of the daemon: a command for operators that looks through the buckets.
+//! * `keeper` assigns the buckets of each server to the live instances, and holds the locks of this instance's buckets.
+//! * `conductor` keeps the next due time of every bucket in a timing wheel, and runs the buckets that are due.
+//! * `bucket` makes the due calls for one bucket, once.
+//! * `audit` is not part of the daemon: it is a command for operators that checks the buckets.
 //!
-//! A lease keeps two pumps from doing the same work. It is not the safety: that is in the scripts, which
-//! move a job only if its record agrees.
+//! A lock only prevents two pumps from doing the same work. Correctness does not depend on it: scripts move a job only
+//! if its record agrees.
 
 mod audit;
 mod bucket;
-mod conductor;
+mod clock_watch;
 mod config;
 mod daemon;
-mod keeper;
+mod instance;
+mod lease_keeper;
 mod leases;
-mod measures;
-mod membership;
 mod open_files;
 mod pump;
+mod pump_metrics;
+mod readiness;
 mod roster;
 mod run_queue;
-mod server_keeper;
-mod server_watch;
-mod servers;
+mod scheduler;
+mod server_lease_keeper;
+mod server_queues;
 mod share;
 
 pub use audit::AuditFlags;
-pub use config::{Config, DEFAULTS, PumpConfig};
-pub use daemon::{StartError, run};
+pub use config::{DEFAULTS, PumpConfig, PumpdConfig};
+pub use daemon::{PumpdStartError, run};

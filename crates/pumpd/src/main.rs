@@ -1,4 +1,4 @@
-//! `tidegate-pumpd`: its flags. See the library for how it works.
+//! The flags of `tidegate-pumpd`. The library describes how it works.
 
 use std::net::SocketAddr;
 use std::process::ExitCode;
@@ -8,83 +8,84 @@ use tidegate_launch::{CommonFlags, launch};
 use tidegate_pumpd::AuditFlags;
 
 const ABOUT: &str = "\
-Makes jobs consumable when they are due.
+Timer daemon of Tidegate: makes jobs ready when they are due, returns jobs whose
+lease has expired to their queues, and deletes expired jobs.
 
-Run two or more for a deployment: they share the work, and each takes over when
-another dies.
+Run two or more instances per deployment. They share the buckets evenly. If an
+instance stops or fails, the others take over its buckets.
 
-Settings come from built-in defaults, then a file of lmstfy (--lmstfy-config:
-its pools and its log level), then the file given with --config, then
-environment variables (the key in capitals with __ between its parts, as in
-TIDEGATE_PUMP__LEASE or TIDEGATE_POOL__DEFAULT__URL), then the flags below.
-config/pumpd.toml lists every key with its default; --print-config shows what
-is in effect.";
+Settings are read from the following sources; later ones override earlier ones:
+built-in defaults, a configuration file of lmstfy (--lmstfy-config: its pools,
+log level and log format), the file given with --config, environment variables
+(the key in capitals with __ between its parts, such as TIDEGATE_PUMP__LEASE or
+TIDEGATE_POOL__DEFAULT__URL), and the flags below. config/pumpd.toml lists all
+keys with their defaults; --print-config shows the effective settings.";
 
 const AFTER_HELP: &str = "\
 Signals:
-  TERM, INT  stop: the buckets are handed to the other instances at once;
-             again: end the process at once
-  HUP        reopen log files, and read log.level again; a warning names
-             what else has changed
+  TERM, INT  stop, and release the buckets to the other instances;
+             a second signal ends the process immediately
+  HUP        reopen log files, and reload log.level; a warning lists other
+             changed settings, which need a restart
   USR1       reopen log files
 
-GET /healthz and /readyz on the admin port tell whether it runs, and whether it
-takes part in the work. They are answered from the start on, while it waits for
-Redis.
+Admin port:
+  GET /healthz  200 while the process runs
+  GET /readyz   200 if Redis replies, and roster membership and leases are in
+                order on every server; otherwise, or while it stops, 503 with
+                the reasons
+  GET /metrics  metrics in the text format of Prometheus
+The port replies from the start on, also while the daemon waits for Redis.
 
-Exit status: 0 after a stop that was asked for, 1 if it could not start, 2 for
-a wrong flag.";
+Exit status: 0 after a requested stop, 1 if the daemon could not start, 2 for an
+invalid flag.";
 
 #[derive(Parser)]
 #[command(name = "tidegate-pumpd", version, about = ABOUT, after_help = AFTER_HELP)]
 #[command(args_conflicts_with_subcommands = true, disable_help_subcommand = true)]
-struct Flags {
+struct PumpdFlags {
     #[command(subcommand)]
-    command: Option<Command>,
+    command: Option<PumpdCommand>,
 
     #[command(flatten)]
     common: CommonFlags,
 
-    /// Serve metrics here; port 0 picks a free one [default: 127.0.0.1:7779]
+    /// Address of the admin port (health, metrics); port 0 picks a free port [default: 127.0.0.1:7779]
     #[arg(long, value_name = "ADDRESS")]
     admin_listen: Option<SocketAddr>,
 
-    /// Name of this instance, which must be unique [default: random]
+    /// Unique name of this instance [default: random]
     #[arg(long, value_name = "NAME")]
     instance: Option<String>,
 
-    /// How long a bucket stays with an instance that gives no sign of life [default: 3s]
+    /// Time until the other instances take over the buckets of one that has failed [default: 3s]
     #[arg(long, value_name = "DURATION")]
     lease: Option<String>,
 }
 
 #[derive(Subcommand)]
-enum Command {
-    /// Look through the buckets of a pool for what is not as it should be, and end
+enum PumpdCommand {
+    /// Check the data of a pool in Redis for inconsistencies; --repair repairs them
     Audit(AuditFlags),
 }
 
-impl Flags {
-    /// The settings that its own flags give.
-    fn overrides(&self) -> Vec<(&'static str, String)> {
+impl PumpdFlags {
+    /// The settings of the flags that only this daemon has.
+    fn settings(&self) -> [(&'static str, Option<String>); 3] {
         let admin_listen = self.admin_listen.map(|address| address.to_string());
-        let given = [
+        [
             ("admin_listen", admin_listen),
             ("pump.instance", self.instance.clone()),
             ("pump.lease", self.lease.clone()),
-        ];
-        let given = given.into_iter();
-        given
-            .filter_map(|(key, value)| Some((key, value?)))
-            .collect()
+        ]
     }
 }
 
 fn main() -> ExitCode {
-    let flags = Flags::parse();
-    if let Some(Command::Audit(audit)) = flags.command {
+    let flags = PumpdFlags::parse();
+    if let Some(PumpdCommand::Audit(audit)) = flags.command {
         return audit.run();
     }
-    let own = flags.overrides();
+    let own = flags.settings();
     launch(flags.common, own, tidegate_pumpd::run)
 }

@@ -1,13 +1,17 @@
-//! The files that a pump needs beside those for connections to its admin port.
+//! The limit of open files: what the pump needs besides connections to its admin port.
 
-use tidegate_service::{FilesNeeded, ListenLimits, OPEN_FILES_OF_A_PROCESS};
+use tidegate_service::{ListenLimits, OPEN_FILES_OF_A_PROCESS, OpenFileBudget};
 use tidegate_store::OPEN_FILES_OF_A_STORE;
 
-use crate::config::Config;
+use crate::config::PumpdConfig;
 
-/// Clients of the admin port, which `limits` are for, cannot use the files of everything else.
-pub(crate) fn files_needed<'a>(config: &Config, limits: &'a ListenLimits) -> FilesNeeded<'a> {
-    FilesNeeded {
+/// The files that the daemon needs. They are reserved, so that clients of the admin port, bounded by `limits`, cannot
+/// use them.
+pub(crate) fn files_needed<'a>(
+    config: &PumpdConfig,
+    limits: &'a ListenLimits,
+) -> OpenFileBudget<'a> {
+    OpenFileBudget {
         listener: "admin",
         limits,
         others: OPEN_FILES_OF_A_STORE * config.pool.len() as u64 + OPEN_FILES_OF_A_PROCESS,
@@ -22,7 +26,7 @@ mod tests {
 
     const UNIT: &str = include_str!("../../../deploy/systemd/tidegate-pumpd.service");
 
-    fn defaults() -> Config {
+    fn defaults() -> PumpdConfig {
         let defaults = parse_toml(crate::DEFAULTS).unwrap();
         defaults.try_into().unwrap()
     }
@@ -39,16 +43,16 @@ mod tests {
         }
         let limits = ListenLimits::default();
         let needed = files_needed(&config, &limits);
-        assert!(files_max >= needed.all(), "{}", needed.all());
+        assert!(files_max >= needed.total(), "{}", needed.total());
     }
 
     #[test]
     fn files_of_redis_are_not_given_to_clients_of_the_admin_port() {
         let (mut config, limits) = (defaults(), ListenLimits::default());
-        let alone = files_needed(&config, &limits).within(400).unwrap();
+        let alone = files_needed(&config, &limits).limits_within(400).unwrap();
         let pool = config.pool["default"].clone();
         config.pool.insert("more".to_owned(), pool);
-        let with_more = files_needed(&config, &limits).within(400).unwrap();
+        let with_more = files_needed(&config, &limits).limits_within(400).unwrap();
         let given_up = alone.connections_max - with_more.connections_max;
         assert_eq!(given_up as u64, OPEN_FILES_OF_A_STORE);
     }

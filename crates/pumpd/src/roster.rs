@@ -1,7 +1,7 @@
-//! The membership of this instance on the roster of a server, and who else is on it.
+//! The membership of this instance on the roster of a server, and the other members.
 //!
-//! It is renewed every third of a lease, whatever else is waited for. A renewal does not wait for the answer to the one
-//! before: however long a server takes to answer, the membership does not end as long as calls reach it.
+//! The membership is renewed every third of the lease, independently of other calls. A renewal does not wait for the
+//! reply to the previous one: the membership does not expire while calls reach the server, even if replies take long.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -13,35 +13,35 @@ use tidegate_store::{Roster, ServerBuckets, StoreError};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until, timeout};
 
-use crate::pump::Pool;
+use crate::instance::Instance;
 
-/// Between two tries to join after one failed.
+/// Pause before a retry after a failed renewal.
 const RETRY_PAUSE: Duration = Duration::from_millis(200);
-/// Calls in flight at the same time: those of a lease, and one because the roster has changed.
+/// Maximum number of calls in flight: those of one lease, and one because the roster has changed.
 const CALLS_AT_ONCE: usize = 4;
 
-/// The reply of the last call of `roster`.
+/// The members in the last reply of `roster`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Members {
     pub(crate) instances: Arc<[String]>,
-    /// How often this instance was not on it before. Each time others may have taken anything from it.
+    /// How often this instance has joined. Before each time other instances may have taken its locks.
     pub(crate) times_joined: u64,
 }
 
-/// Keeps this instance on the roster of a server, and tells who is on it. Never ends.
-pub(crate) async fn stay(
-    pool: &Pool,
+/// Keeps this instance on the roster of a server, and sends the members. Never returns.
+pub(crate) async fn keep_membership(
+    instance: &Instance,
     server: &watch::Receiver<ServerBuckets>,
     members: &watch::Sender<Option<Members>>,
 ) -> Infallible {
     let address = Arc::clone(&server.borrow().address);
-    let mut changed = pool.roster_changed.subscribe();
+    let mut changed = instance.roster_changed.subscribe();
     let mut in_flight = FuturesUnordered::new();
     let mut next_at = Instant::now();
     loop {
         tokio::select! {
             Some(joined) = in_flight.next() => {
-                pool.membership.joined(&address, &joined);
+                instance.membership.joined(&address, &joined);
                 let next_in = match joined {
                     Ok(roster) => note(roster, members),
                     Err(_) => RETRY_PAUSE,
@@ -51,9 +51,9 @@ pub(crate) async fn stay(
             () = join_at(next_at, &mut changed) => {
                 if in_flight.len() < CALLS_AT_ONCE {
                     let roster = server.borrow().roster;
-                    in_flight.push(join(pool, roster));
+                    in_flight.push(join(instance, roster));
                 }
-                next_at = Instant::now() + pool.config.lease / 3;
+                next_at = Instant::now() + instance.config.lease / 3;
             }
         }
     }
@@ -66,15 +66,17 @@ async fn join_at(next_at: Instant, changed: &mut watch::Receiver<()>) {
     }
 }
 
-async fn join(pool: &Pool, roster: u16) -> Result<Roster, StoreError> {
-    let limit = pool.config.lease;
+async fn join(instance: &Instance, roster: u16) -> Result<Roster, StoreError> {
+    let limit = instance.config.lease;
     let lease_ms = u64::try_from(limit.as_millis()).unwrap_or(u64::MAX);
-    let joining = pool.store.roster_join(roster, &pool.token, lease_ms);
+    let joining = instance
+        .store
+        .roster_join(roster, &instance.token, lease_ms);
     let joined = timeout(limit, joining).await;
     joined.unwrap_or_else(|_| Err(StoreError::timed_out(limit)))
 }
 
-/// Answers in which time a membership ends, so that its end is seen: just after it.
+/// Sends the members. Returns the time until just after the next membership expires, when the roster is read again.
 fn note(roster: Roster, members: &watch::Sender<Option<Members>>) -> Duration {
     let next_end = Duration::from_millis(roster.next_end_in_ms + 1);
     members.send_if_modified(|members| {

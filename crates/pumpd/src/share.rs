@@ -1,16 +1,17 @@
-//! Which instance should lead which bucket: rendezvous hashing with even shares.
+//! Assigns buckets to instances evenly (within one), with rendezvous hashing.
 //!
-//! Everybody who knows the same instances comes to the same answer without talking. Each pair of a bucket and an instance
-//! has a weight. The heaviest pair is matched first, and so on, until each bucket has its instance; an instance that has
-//! its even share is passed over. So no instance has more than one bucket more than another, and when one comes or goes
-//! few buckets move that need not (`docs/decisions/0020-even-shares.md`).
+//! All instances that know the same roster compute the same assignment, without communication. Each pair of a bucket
+//! and an instance has a weight. Pairs are assigned in the order of decreasing weight, until each bucket has an
+//! instance; an instance that has its even share is skipped. So the shares differ by one bucket at most, and when an
+//! instance joins or leaves, few buckets move unnecessarily (`docs/decisions/0020-even-shares.md`).
 
 use std::collections::BTreeSet;
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-/// The buckets that `instance` should lead while `instances` are alive: of all buckets, from which a caller takes those of the
-/// server on whose roster they are. So a bucket that moves between servers with the same pumps keeps its leader.
+/// The buckets that `instance` leads if `instances` are live. All buckets of the deployment are assigned; the caller
+/// selects those of the server whose roster this is. So a bucket that moves to a server with the same roster keeps its
+/// leader.
 pub(crate) fn share(instance: &str, instances: &[String], buckets: u32) -> BTreeSet<u16> {
     let Some(place) = instances.iter().position(|other| other == instance) else {
         return BTreeSet::new();
@@ -23,7 +24,7 @@ pub(crate) fn share(instance: &str, instances: &[String], buckets: u32) -> BTree
     ours.map(|(_, bucket)| bucket).collect()
 }
 
-/// For each bucket, the place of its leader among the instances.
+/// The leader of each bucket, as an index into `instances`.
 fn leaders(instances: &[String], buckets: u32) -> Vec<Option<usize>> {
     let count = buckets as usize;
     let (even, mut larger_left) = (count / instances.len(), count % instances.len());
@@ -40,13 +41,13 @@ fn leaders(instances: &[String], buckets: u32) -> Vec<Option<usize>> {
     leaders
 }
 
-/// All pairs of an instance and a bucket, by their places, the heaviest first.
+/// All pairs of an instance and a bucket, as indexes, in the order of decreasing weight.
 fn by_weight(instances: &[String], buckets: u32) -> impl Iterator<Item = (usize, usize)> {
     let mut pairs = Vec::new();
     for bucket in 0..buckets {
         let weight = |name: &str| xxh3_64_with_seed(name.as_bytes(), u64::from(bucket));
         let names = instances.iter().enumerate();
-        // Names and buckets decide between equal weights, so that all agree whatever the order of the instances.
+        // Name and bucket break ties, so that the result does not depend on the order of the instances.
         pairs.extend(names.map(|(place, name)| (weight(name), name.as_str(), bucket, place)));
     }
     pairs.sort_unstable_by(|one, other| other.cmp(one));
@@ -75,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn as_many_buckets_as_there_may_be_have_leaders() {
+    fn the_maximum_number_of_buckets_has_leaders() {
         for buckets in [1, 65_536] {
             let only = instances(1);
             assert_eq!(share("pump-0", &only, buckets).len(), buckets as usize);
@@ -83,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn the_order_of_the_instances_means_nothing() {
+    fn the_result_does_not_depend_on_the_order_of_the_instances() {
         let (listed, mut turned) = (instances(5), instances(5));
         turned.reverse();
         for instance in &listed {
@@ -92,14 +93,14 @@ mod tests {
     }
 
     #[test]
-    fn whoever_is_not_on_the_list_leads_nothing() {
+    fn an_instance_that_is_not_on_the_roster_leads_nothing() {
         assert!(share("pump-9", &instances(2), 256).is_empty());
         assert!(share("pump-0", &[], 256).is_empty());
     }
 
-    /// What must move is the share of the one that comes or goes: 64 or 51 buckets here.
+    /// The share of the instance that joins or leaves must move: for example, 51 buckets with 4 and 5 instances.
     #[test]
-    fn when_one_comes_or_goes_few_buckets_move_that_need_not() {
+    fn few_buckets_move_unnecessarily_when_an_instance_joins_or_leaves() {
         for (before, after) in [(4, 5), (5, 4), (3, 4), (9, 10)] {
             let must_move = 256 / before.max(after);
             let led = |count| leaders(&instances(count), 256);
@@ -115,9 +116,9 @@ mod tests {
         }
     }
 
-    /// Which instances are on the roster of a server decides about its buckets, and nothing else does.
+    /// The assignment of a server's buckets depends only on the roster of the server.
     #[test]
-    fn whichever_instances_reach_a_server_one_of_them_leads_each_of_its_buckets() {
+    fn for_any_roster_exactly_one_member_leads_each_bucket() {
         let all = instances(6);
         for set in 1..1_u32 << all.len() {
             let names = all.iter().enumerate();

@@ -1,4 +1,4 @@
-//! The part of an admin port that every daemon has.
+//! Routes that the admin port of every daemon has.
 
 use std::net::SocketAddr;
 use std::pin::Pin;
@@ -12,23 +12,25 @@ use axum::routing::get;
 use hyper::body::Incoming;
 use tower::ServiceExt;
 
-use crate::Peer;
 use crate::health::Readiness;
+use crate::listener::Peer;
 use crate::metrics::{CONTENT_TYPE, Metrics};
-use crate::same_origin::{OnLoopback, same_origin};
+use crate::same_origin::same_origin;
 
-/// A daemon's `own` routes, `GET /metrics`, `/healthz` and `/readyz`, and `404 page not found` as text for
-/// everything else. `address` is where they are served. Requests that a web page of another site has sent are
-/// answered 403, all but those to `/healthz` and `/readyz`.
+/// Returns a router with the daemon's `own` routes plus `GET /metrics`, `/healthz` and `/readyz`. Everything
+/// else, including other methods on these paths, is answered 404 with the text `404 page not found`.
+///
+/// `address` is the address on which the routes are served. Cross-site requests of browsers are answered 403,
+/// except on `/healthz` and `/readyz`.
 pub fn admin_router(
     address: SocketAddr,
     metrics: Metrics,
     readiness: Readiness,
     own: Router,
 ) -> Router {
-    let on_loopback = OnLoopback(address.ip().to_canonical().is_loopback());
+    let on_loopback = address.ip().to_canonical().is_loopback();
     let show = move || async move {
-        let page = metrics.show().await;
+        let page = metrics.render().await;
         ([(header::CONTENT_TYPE, CONTENT_TYPE)], page)
     };
     let alive = readiness.clone();
@@ -44,10 +46,11 @@ async fn page_not_found() -> impl IntoResponse {
     (StatusCode::NOT_FOUND, "404 page not found")
 }
 
-/// Has a router answer the requests of a listener. [`Peer`] is an extension of each request.
-pub fn routed(
+/// Makes a router the request handler of a [`Listener`](crate::listener::Listener). Each request carries its [`Peer`]
+/// as an extension.
+pub fn router_handler(
     router: Router,
-) -> impl Fn(Request<Incoming>, Peer) -> Answering + Clone + Send + 'static {
+) -> impl Fn(Request<Incoming>, Peer) -> BoxedResponse + Clone + Send + 'static {
     move |mut request, peer| {
         request.extensions_mut().insert(peer);
         let answering = router.clone().oneshot(request);
@@ -60,5 +63,5 @@ pub fn routed(
     }
 }
 
-/// An answer on its way.
-type Answering = Pin<Box<dyn Future<Output = Response<Body>> + Send>>;
+/// The future of a response.
+type BoxedResponse = Pin<Box<dyn Future<Output = Response<Body>> + Send>>;

@@ -1,17 +1,17 @@
-//! Why an address cannot be listened on, and what to do about it.
+//! The error for an address that cannot be bound, with its remedy.
 
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
 
-/// An address that cannot be listened on.
+/// An address that cannot be bound.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot listen on {key} = \"{address}\": {source}; {}", remedy(source))]
 pub struct BindError {
-    /// The setting that has the address.
+    /// The settings key that has the address.
     pub key: &'static str,
     /// The address.
     pub address: SocketAddr,
-    /// What the system said.
+    /// The error of the system.
     pub source: io::Error,
 }
 

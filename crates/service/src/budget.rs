@@ -1,25 +1,25 @@
-//! A number of bytes that many requests share.
+//! A byte budget that many requests share.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Memory for what clients have sent and is not answered yet, or for answers that they have not read yet. Clones share
-/// it.
+/// Bounds the memory of requests that are not answered yet, or of answers that clients have not read yet. Clones share
+/// one budget.
 #[derive(Debug, Clone)]
-pub struct ByteBudget(Arc<Inner>);
+pub struct ByteBudget(Arc<ByteBudgetState>);
 
 #[derive(Debug)]
-struct Inner {
+struct ByteBudgetState {
     max: usize,
     used: AtomicUsize,
 }
 
-/// There is not enough left.
+/// The budget has too few bytes left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("too many bytes in flight")]
 pub struct BudgetExhausted;
 
-/// Bytes of a [`ByteBudget`]. Dropping it gives them back.
+/// Bytes taken from a [`ByteBudget`]. Dropping the share returns them.
 #[derive(Debug)]
 pub struct ByteShare {
     budget: ByteBudget,
@@ -27,14 +27,14 @@ pub struct ByteShare {
 }
 
 impl ByteBudget {
-    /// A budget of `max` bytes.
+    /// Creates a budget of `max` bytes.
     #[must_use]
     pub fn new(max: usize) -> Self {
         let used = AtomicUsize::new(0);
-        Self(Arc::new(Inner { max, used }))
+        Self(Arc::new(ByteBudgetState { max, used }))
     }
 
-    /// A share without a byte.
+    /// Creates an empty share.
     #[must_use]
     pub fn share(&self) -> ByteShare {
         ByteShare {
@@ -43,7 +43,7 @@ impl ByteBudget {
         }
     }
 
-    /// The bytes in all shares.
+    /// Returns the number of bytes in all shares.
     #[must_use]
     pub fn used(&self) -> usize {
         self.0.used.load(Ordering::Relaxed)
@@ -51,15 +51,15 @@ impl ByteBudget {
 }
 
 impl ByteShare {
-    /// Enlarges the share to `bytes`, unless it is that large.
+    /// Grows the share to `bytes`. Does nothing if it already has as many.
     ///
     /// # Errors
-    /// The budget has not enough left. The share is unchanged.
+    /// The budget has too few bytes left. The share is unchanged.
     pub fn grow_to(&mut self, bytes: usize) -> Result<(), BudgetExhausted> {
         let Some(more) = bytes.checked_sub(self.bytes) else {
             return Ok(());
         };
-        let Inner { max, used } = &*self.budget.0;
+        let ByteBudgetState { max, used } = &*self.budget.0;
         let within = |used: usize| used.checked_add(more).filter(|sum| sum <= max);
         used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, within)
             .map_err(|_| BudgetExhausted)?;
@@ -67,7 +67,7 @@ impl ByteShare {
         Ok(())
     }
 
-    /// Gives back what is above `bytes`.
+    /// Returns everything above `bytes` to the budget.
     pub fn shrink_to(&mut self, bytes: usize) {
         let less = self.bytes.saturating_sub(bytes);
         self.budget.0.used.fetch_sub(less, Ordering::Relaxed);

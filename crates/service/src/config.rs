@@ -1,192 +1,94 @@
-//! Settings in layers: a later layer wins over an earlier one, key by key.
+//! Settings from layers. A later layer overrides an earlier one, key by key.
 //!
 //! ```text
 //!  defaults (built in) ─► foreign file ─► file (--config) ─► environment (PREFIX_…) ─► flags
 //! ```
 //!
-//! Each layer is checked as soon as it is laid, so a mistake is reported with the layer it is in: unknown
-//! keys, types and bounds by the [`Schema`], the rest by the settings themselves. Secrets are never shown:
-//! not in what is printed, and not in what is said about mistakes.
+//! Each layer is checked before the next one is merged, so an error names the layer that causes it. The
+//! [`Schema`] checks unknown keys, types and bounds; deserialization checks the rest. Secrets appear neither in
+//! printed settings nor in error messages.
 
 mod environment;
+mod error;
 mod file;
 mod parse;
 mod print;
 mod schema;
 mod secrets;
+mod sources;
+mod tables;
 #[cfg(test)]
 mod tests;
 mod values;
 
-use std::ffi::OsString;
-use std::fmt;
-use std::path::{Path, PathBuf};
-
 use serde::de::DeserializeOwned;
-use toml::{Table, Value};
+use toml::Table;
 
 pub use environment::process_environment;
+pub use error::{ConfigError, SettingsLayer};
 pub use file::read_file;
 pub use parse::parse_toml;
 pub use schema::{Bound, Schema};
-pub use values::Values;
+pub use sources::{ForeignSettings, Sources};
+pub use values::ConfigValues;
 
-/// Where settings come from. It may hold secrets, so it cannot be shown.
-#[expect(missing_debug_implementations, reason = "it may hold secrets")]
-#[derive(Clone, Copy)]
-pub struct Sources<'a> {
-    /// Built-in defaults, a TOML text that has every key.
-    pub defaults: &'a str,
-    /// What each key accepts.
-    pub schema: &'a Schema,
-    /// Settings that were read from a file of another form.
-    pub foreign: Option<Foreign<'a>>,
-    /// A TOML file with the keys that differ. It must exist if given.
-    pub file: Option<&'a Path>,
-    /// What the names of environment variables begin with, without the `_` that follows.
-    pub env_prefix: &'a str,
-    /// Tables that another program with the same prefix has: variables about them are not for this one.
-    pub foreign_tables: &'a [&'a str],
-    /// Its other keys, with dots between their parts.
-    pub foreign_keys: &'a [&'a str],
-    /// The environment; see [`process_environment`].
-    pub environment: &'a [(OsString, OsString)],
-    /// Keys with dots between their parts, and the values that flags give them.
-    pub flags: &'a [(&'a str, String)],
-}
+use tables::{insert, parts};
 
-/// Settings that were read from a file of another form, in ours.
-#[expect(missing_debug_implementations, reason = "it may hold secrets")]
-#[derive(Clone, Copy)]
-pub struct Foreign<'a> {
-    /// What to call the file, such as `file of X x.toml`.
-    pub name: &'a str,
-    /// Its settings under our names.
-    pub values: &'a toml::Table,
-}
-
-/// One of the places where settings come from.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Layer {
-    /// The built-in defaults.
-    Defaults,
-    /// A file of another form, by this name.
-    Foreign(String),
-    /// A file.
-    File(PathBuf),
-    /// The process environment.
-    Environment,
-    /// The command line.
-    Flags,
-    /// Several of them together.
-    Together,
-}
-
-impl fmt::Display for Layer {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Defaults => out.write_str("built-in defaults"),
-            Self::Foreign(name) => out.write_str(name),
-            Self::File(path) => write!(out, "config file {}", path.display()),
-            Self::Environment => out.write_str("environment"),
-            Self::Flags => out.write_str("command line"),
-            Self::Together => out.write_str("configuration"),
-        }
-    }
-}
-
-/// Settings that cannot be used. The text says where, which key, and what is expected.
-#[derive(Debug, thiserror::Error)]
-#[error("{layer}: {problem}")]
-pub struct ConfigError {
-    /// Where the mistake is.
-    pub layer: Layer,
-    /// What is wrong.
-    pub problem: String,
-}
-
-impl ConfigError {
-    fn new(layer: Layer, problem: impl fmt::Display) -> Self {
-        let problem = problem.to_string();
-        Self { layer, problem }
-    }
-}
-
-/// Settings, and what they were made from.
+/// Settings, with the values they were built from.
 #[expect(missing_debug_implementations, reason = "it may hold secrets")]
 #[derive(Clone)]
-pub struct Loaded<T> {
+pub struct LoadedConfig<T> {
     /// The settings.
     pub settings: T,
-    /// Every key with its value and the layer that it comes from.
-    pub values: Values,
-    /// Environment variables that may be meant as settings and are none: one may be a misspelt key.
+    /// Every key with its value and the layer that set it.
+    pub values: ConfigValues,
+    /// Environment variables with our prefix that match no key, and that no orchestrator sets. One may be a
+    /// misspelled key.
     pub unknown_variables: Vec<String>,
 }
 
-/// Reads settings from all sources.
+/// Reads settings from all sources. Reads files, so it may block.
 ///
 /// A variable without `__` counts only if the defaults have a key of its name: orchestrators put
 /// variables such as `TIDEGATE_PORT` into every process.
 ///
 /// # Errors
-/// A file that cannot be read, an unknown key, a value of the wrong type or out of bounds, a variable that is not
-/// UTF-8, two variables for one key, a secret that was hidden when it was printed.
-pub fn load<T: DeserializeOwned>(sources: &Sources<'_>) -> Result<Loaded<T>, ConfigError> {
-    let mut stack = Stack {
-        schema: sources.schema,
-        values: Values::default(),
+/// A file cannot be read, a key is unknown, a value has the wrong type or is out of bounds, a variable is not
+/// UTF-8, two variables set one key, or a value is the `<hidden>` that printed settings have in place of a
+/// secret.
+pub fn load<T: DeserializeOwned>(sources: &Sources<'_>) -> Result<LoadedConfig<T>, ConfigError> {
+    let mut values = ConfigValues::default();
+    // Checks one more layer, merges it, and deserializes the result.
+    let mut lay = |layer: SettingsLayer, own: Result<Table, String>| {
+        let are_texts = matches!(layer, SettingsLayer::Environment | SettingsLayer::Flags);
+        let laid = own.and_then(|mut own| {
+            sources.schema.check(&mut own, are_texts)?;
+            values.merge_layer(&layer, own);
+            values.read()
+        });
+        laid.map_err(|problem| ConfigError { layer, problem })
     };
-    let defaults = parse_toml(sources.defaults)
-        .map_err(|problem| ConfigError::new(Layer::Defaults, problem))?;
-    let mut settings: T = stack.lay(Layer::Defaults, defaults)?;
+    lay(SettingsLayer::Defaults, parse_toml(sources.defaults))?;
     if let Some(foreign) = sources.foreign {
-        let layer = Layer::Foreign(foreign.name.to_owned());
-        settings = stack.lay(layer, foreign.values.clone())?;
+        let layer = SettingsLayer::Foreign(foreign.name.to_owned());
+        lay(layer, Ok(foreign.values.clone()))?;
     }
     if let Some(path) = sources.file {
-        let layer = Layer::File(path.to_owned());
-        let text = read_file(path).map_err(|problem| ConfigError::new(layer.clone(), problem))?;
-        let values =
-            parse_toml(&text).map_err(|problem| ConfigError::new(layer.clone(), problem))?;
-        settings = stack.lay(layer, values)?;
+        let own = read_file(path).and_then(|text| parse_toml(&text));
+        lay(SettingsLayer::File(path.to_owned()), own)?;
     }
-    let environment = environment::read(sources)?;
-    if !environment.settings.is_empty() {
-        settings = stack.lay(Layer::Environment, environment.settings)?;
+    let mut unknown_variables = Vec::new();
+    let own = environment::read(sources, &mut unknown_variables);
+    lay(SettingsLayer::Environment, own)?;
+    let mut flags = Table::new();
+    for (key, text) in sources.flags {
+        insert(&mut flags, &parts(key), text.clone().into());
     }
-    if !sources.flags.is_empty() {
-        let mut flags = Table::new();
-        for (key, text) in sources.flags {
-            let path: values::Path = key.split('.').map(str::to_owned).collect();
-            schema::insert(&mut flags, &path, Value::String(text.clone()));
-        }
-        settings = stack.lay(Layer::Flags, flags)?;
-    }
-    stack.values.refuse_hidden()?;
-    Ok(Loaded {
+    let settings: T = lay(SettingsLayer::Flags, Ok(flags))?;
+    values.check_not_hidden()?;
+    Ok(LoadedConfig {
         settings,
-        values: stack.values,
-        unknown_variables: environment.unknown,
+        values,
+        unknown_variables,
     })
-}
-
-/// The layers that were laid so far.
-struct Stack<'a> {
-    schema: &'a Schema,
-    values: Values,
-}
-
-impl Stack<'_> {
-    /// Checks one more layer, lays it, and makes settings of the whole.
-    fn lay<T: DeserializeOwned>(&mut self, layer: Layer, mut own: Table) -> Result<T, ConfigError> {
-        let are_texts = matches!(layer, Layer::Environment | Layer::Flags);
-        self.schema
-            .check(&mut own, are_texts)
-            .map_err(|problem| ConfigError::new(layer.clone(), problem))?;
-        self.values.lay(&layer, own);
-        self.values
-            .read()
-            .map_err(|problem| ConfigError::new(layer, problem))
-    }
 }

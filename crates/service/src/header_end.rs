@@ -1,10 +1,10 @@
-//! Where a header ends among the bytes of a connection.
+//! Finds the end of a request header.
 
-/// Finds the empty line behind a header, in bytes that come in pieces. Line ends are those that hyper accepts: with
-/// or without a carriage return, and some before the first line.
+/// Incremental search for the empty line that ends a header. Accepts the line ends that hyper accepts: LF or CRLF,
+/// and empty lines before the first line.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum HeaderEnd {
-    /// Nothing but line ends has come.
+    /// Only line ends so far.
     #[default]
     BeforeFirstLine,
     InLine,
@@ -13,7 +13,7 @@ pub(crate) enum HeaderEnd {
 }
 
 impl HeaderEnd {
-    /// Goes on with these bytes. Returns how many of them belong to the header.
+    /// Continues with these bytes. Returns how many of them belong to the header.
     pub(crate) fn feed(&mut self, bytes: &[u8]) -> usize {
         for (at, byte) in bytes.iter().enumerate() {
             *self = match (*self, byte) {
@@ -37,7 +37,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_end_is_found_however_the_bytes_come(
+        fn the_end_is_found_however_the_bytes_are_split(
             before in "[\r\n]{0,3}", lines in prop::collection::vec("[a-z: ]{1,9}", 1..5), line_end in "\r?\n", body in "[a-z\r\n]{0,20}",
             cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..4),
         ) {

@@ -1,4 +1,4 @@
-//! Whether the process serves, and whether it can do its work: what balancers and orchestrators ask.
+//! Liveness and readiness of the process, for load balancers and orchestrators.
 
 use std::fmt;
 use std::pin::Pin;
@@ -11,44 +11,43 @@ use tokio::sync::Mutex;
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
-/// The longest wait for a check. Balancers usually wait for a second.
+/// Time limit of a check. Load balancers usually wait for a second.
 const CHECK_LIMIT: Duration = Duration::from_millis(900);
 
-/// Answers are this old at most. The question costs nothing to ask, so asking often must not cost much.
+/// How long a result is reused, so that frequent requests do not cause as many checks.
 const FRESH_FOR: Duration = Duration::from_millis(100);
 
-const ALIVE: &str = "ok";
+type CheckFuture = Pin<Box<dyn Future<Output = Result<(), String>> + Send>>;
 
-type Looking = Pin<Box<dyn Future<Output = Result<(), String>> + Send>>;
-
-/// Something that the work depends on.
-pub struct Check {
+/// A check of something that the process depends on.
+pub struct HealthCheck {
     name: String,
-    look: Box<dyn Fn() -> Looking + Send + Sync>,
+    run: Box<dyn Fn() -> CheckFuture + Send + Sync>,
 }
 
-impl Check {
-    /// `look` answers why `name` cannot be used, in words for everybody: no secret, no address.
+impl HealthCheck {
+    /// `look` returns why `name` cannot be used. The text is public: it must contain no secret and no
+    /// address. A check that takes longer than 900 ms fails.
     pub fn new<F>(name: impl Into<String>, look: impl Fn() -> F + Send + Sync + 'static) -> Self
     where
         F: Future<Output = Result<(), String>> + Send + 'static,
     {
         Self {
             name: name.into(),
-            look: Box::new(move || Box::pin(look())),
+            run: Box::new(move || Box::pin(look())),
         }
     }
 
-    /// Why not, if so.
+    /// Runs the check. Returns the problem, if there is one.
     async fn problem(&self) -> Option<String> {
-        let looked = timeout(CHECK_LIMIT, (self.look)()).await;
+        let looked = timeout(CHECK_LIMIT, (self.run)()).await;
         let late = || Err(format!("no answer within {CHECK_LIMIT:?}"));
         let problem = looked.unwrap_or_else(|_| late()).err()?;
         Some(format!("{}: {problem}", self.name))
     }
 }
 
-impl fmt::Debug for Check {
+impl fmt::Debug for HealthCheck {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "Check({})", self.name)
     }
@@ -56,31 +55,24 @@ impl fmt::Debug for Check {
 
 /// Whether the process can do its work. Cheap to clone.
 #[derive(Debug, Clone)]
-pub struct Readiness(Arc<Inner>);
+pub struct Readiness(Arc<ReadinessState>);
 
 #[derive(Debug)]
-struct Inner {
-    /// Empty until the process has started.
-    checks: OnceLock<Vec<Arc<Check>>>,
-    /// What the start waits for.
+struct ReadinessState {
+    /// Unset until the process has started.
+    checks: OnceLock<Vec<Arc<HealthCheck>>>,
+    /// What the process waits for while it starts.
     start: &'static str,
     stopping: CancellationToken,
     last: Mutex<Option<(Instant, Vec<String>)>>,
 }
 
 impl Readiness {
-    /// Ready when all `checks` pass, until `stopping`.
-    #[must_use]
-    pub fn new(checks: Vec<Check>, stopping: CancellationToken) -> Self {
-        let readiness = Self::starting("", stopping);
-        readiness.started(checks);
-        readiness
-    }
-
-    /// Not ready until [`Self::started`] is called. `start` is what the process waits for until then.
+    /// Not ready until [`Self::mark_started`] is called, nor once `stopping` is cancelled. `start` says what the process
+    /// waits for while it starts.
     #[must_use]
     pub fn starting(start: &'static str, stopping: CancellationToken) -> Self {
-        Self(Arc::new(Inner {
+        Self(Arc::new(ReadinessState {
             checks: OnceLock::new(),
             start,
             stopping,
@@ -88,28 +80,29 @@ impl Readiness {
         }))
     }
 
-    /// The process has started. From now on it is ready when all `checks` pass. To be called once.
-    pub fn started(&self, checks: Vec<Check>) {
+    /// Marks the process as started: from now on it is ready while all `checks` pass. Later calls
+    /// have no effect.
+    pub fn mark_started(&self, checks: Vec<HealthCheck>) {
         let checks = checks.into_iter().map(Arc::new).collect();
         let _ = self.0.checks.set(checks);
     }
 
-    /// `ok`, or `starting`: the process is alive.
+    /// The body of a liveness answer: `ok`, or `starting` before [`Self::mark_started`].
     #[must_use]
     pub fn alive(&self) -> &'static str {
         match self.0.checks.get() {
-            Some(_) => ALIVE,
+            Some(_) => "ok",
             None => "starting",
         }
     }
 
-    /// Whether somebody has asked the process to stop.
+    /// Whether a stop was requested.
     #[must_use]
     pub fn is_stopping(&self) -> bool {
         self.0.stopping.is_cancelled()
     }
 
-    /// 200 `ready`, or 503 with a line for each reason.
+    /// Answers 200 `ready`, or 503 with one line per problem.
     pub async fn answer(&self) -> Response {
         let plain = [(header::CONTENT_TYPE, "text/plain; charset=utf-8")];
         let problems = self.problems().await;
@@ -127,7 +120,7 @@ impl Readiness {
         let Some(checks) = self.0.checks.get() else {
             return vec![format!("start: {}", self.0.start)];
         };
-        // Whoever asks meanwhile waits for this answer instead of looking as well.
+        // Concurrent requests wait for this lock and reuse the result.
         let mut last = self.0.last.lock().await;
         if let Some((at, problems)) = &*last
             && at.elapsed() < FRESH_FOR
@@ -145,11 +138,6 @@ impl Readiness {
     }
 }
 
-/// 200 `ok`: whoever can answer serves.
-pub async fn alive() -> &'static str {
-    ALIVE
-}
-
 #[cfg(test)]
 mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
@@ -161,13 +149,19 @@ mod tests {
         let readiness = Readiness::starting("waiting", CancellationToken::new());
         assert_eq!(readiness.alive(), "starting");
         let answer = (503, "not ready\nstart: waiting\n".to_owned());
-        assert_eq!(asked(&readiness).await, answer);
-        readiness.started(Vec::new());
+        assert_eq!(response_of(&readiness).await, answer);
+        readiness.mark_started(Vec::new());
         assert_eq!(readiness.alive(), "ok");
-        assert_eq!(asked(&readiness).await, (200, "ready".to_owned()));
+        assert_eq!(response_of(&readiness).await, (200, "ready".to_owned()));
     }
 
-    async fn asked(readiness: &Readiness) -> (u16, String) {
+    fn started(check: HealthCheck, stopping: CancellationToken) -> Readiness {
+        let readiness = Readiness::starting("waiting", stopping);
+        readiness.mark_started(vec![check]);
+        readiness
+    }
+
+    async fn response_of(readiness: &Readiness) -> (u16, String) {
         let answer = readiness.answer().await;
         let status = answer.status().as_u16();
         let body = axum::body::to_bytes(answer.into_body(), 1000).await;
@@ -175,33 +169,33 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn whoever_is_not_ready_says_why() {
-        let fine = Check::new("one", async || Ok(()));
-        let broken = Check::new("two", async || Err("away".to_owned()));
+    async fn a_process_that_is_not_ready_says_why() {
+        let fine = HealthCheck::new("one", async || Ok(()));
+        let broken = HealthCheck::new("two", async || Err("unavailable".to_owned()));
         let stopping = CancellationToken::new();
-        let readiness = Readiness::new(vec![fine], stopping.clone());
-        assert_eq!(asked(&readiness).await, (200, "ready".to_owned()));
+        let readiness = started(fine, stopping.clone());
+        assert_eq!(response_of(&readiness).await, (200, "ready".to_owned()));
         stopping.cancel();
         let said = (503, "not ready\nstopping\n".to_owned());
-        assert_eq!(asked(&readiness).await, said);
-        let readiness = Readiness::new(vec![broken], CancellationToken::new());
-        let said = (503, "not ready\ntwo: away\n".to_owned());
-        assert_eq!(asked(&readiness).await, said);
+        assert_eq!(response_of(&readiness).await, said);
+        let readiness = started(broken, CancellationToken::new());
+        let said = (503, "not ready\ntwo: unavailable\n".to_owned());
+        assert_eq!(response_of(&readiness).await, said);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn many_who_ask_cost_one_look_and_a_look_is_bounded() {
+    async fn concurrent_requests_share_one_check_and_a_check_has_a_time_limit() {
         let looks = Arc::new(AtomicUsize::new(0));
         let counted = Arc::clone(&looks);
-        let slow = Check::new("slow", move || {
+        let slow = HealthCheck::new("slow", move || {
             counted.fetch_add(1, Ordering::Relaxed);
             std::future::pending()
         });
-        let readiness = Readiness::new(vec![slow], CancellationToken::new());
+        let readiness = started(slow, CancellationToken::new());
         let asking: Vec<_> = (0..20)
             .map(|_| {
                 let readiness = readiness.clone();
-                tokio::spawn(async move { asked(&readiness).await })
+                tokio::spawn(async move { response_of(&readiness).await })
             })
             .collect();
         for answer in asking {

@@ -1,54 +1,55 @@
-//! What every daemon needs around its real work: settings, logs, metrics, listeners, an end.
+//! Everything a daemon needs around its own work: settings, logs, metrics, listeners, shutdown.
 //!
 //! * [`load`] layers settings: built-in defaults, files, the environment, flags.
 //! * [`logs`] and [`metrics`] are set up once per process.
-//! * [`PidFile`] and [`systemd`] are for those who start and signal it.
-//! * [`FilesNeeded`] makes room for connections, and limits them to it.
-//! * [`ByteBudget`] bounds what clients have sent and is not answered yet.
-//! * [`Listener`] serves HTTP with the bounds that strangers call for, and drains. [`BindError`] says why it cannot.
-//! * [`admin_router`] is the part of the admin port that is the same everywhere.
-//! * [`health`] answers whether it serves, and whether it is ready.
-//! * [`stop_on_signals`] turns SIGTERM and SIGINT into tokens that are passed around; [`ignore_file_size_signal`] keeps
-//!   SIGXFSZ from ending the process.
+//! * [`PidFile`] and [`systemd`] let other programs start, signal and supervise the process.
+//! * [`OpenFileBudget`] raises the limit of open files, and limits connections to what it allows.
+//! * [`ByteBudget`] bounds the bytes of requests and answers in flight.
+//! * [`Listener`] serves HTTP to untrusted clients with bounded resources, and drains on shutdown. [`BindError`]
+//!   explains why an address cannot be bound.
+//! * [`admin_router`] has the routes that the admin port of every daemon has.
+//! * [`health`] has the liveness and readiness checks.
+//! * [`stop_on_signals`] turns SIGTERM and SIGINT into cancellation tokens; [`ignore_file_size_signal`] keeps SIGXFSZ
+//!   from ending the process.
 //!
-//! Nothing here knows jobs or Redis.
+//! This crate knows neither jobs nor Redis.
 
 mod admin;
-mod aside;
 mod bind_error;
 mod budget;
 mod config;
-mod hang_up;
-mod head_timer;
+mod connection_permits;
+mod disconnect_policy;
 mod header_end;
+mod header_timer;
 pub mod health;
 mod listen_limits;
 mod listener;
 pub mod logs;
 pub mod metrics;
 mod open_files;
+mod overload_response;
 mod pid_file;
-mod places;
-mod refusal;
+mod poll_on_wake;
 mod same_origin;
 mod shutdown;
 mod socket;
 pub mod systemd;
-mod waiting;
+mod waiting_connections;
 mod watched_stream;
 
-pub use admin::{admin_router, routed};
+pub use admin::{admin_router, router_handler};
 pub use bind_error::BindError;
 pub use budget::{BudgetExhausted, ByteBudget, ByteShare};
 pub use config::{
-    Bound, ConfigError, Foreign, Layer, Loaded, Schema, Sources, Values, load, parse_toml,
-    process_environment, read_file,
+    Bound, ConfigError, ConfigValues, ForeignSettings, LoadedConfig, Schema, SettingsLayer,
+    Sources, load, parse_toml, process_environment, read_file,
 };
-pub use hang_up::HangUp;
-pub use health::{Check, Readiness};
+pub use disconnect_policy::DisconnectPolicy;
+pub use health::{HealthCheck, Readiness};
 pub use listen_limits::ListenLimits;
-pub use listener::{Drained, Listener, Peer};
+pub use listener::{DrainResult, Listener, Peer};
 pub use logs::{LogConfig, LogError, LogFormat, Logs};
-pub use open_files::{FilesNeeded, OPEN_FILES_OF_A_PROCESS, TooFewFiles};
+pub use open_files::{OPEN_FILES_OF_A_PROCESS, OpenFileBudget, OpenFileLimitError};
 pub use pid_file::{PidFile, PidFileError};
-pub use shutdown::{Stop, ignore_file_size_signal, stop_on_signals};
+pub use shutdown::{StopTokens, ignore_file_size_signal, stop_on_signals};

@@ -1,31 +1,31 @@
-//! The limits of a listener.
+//! Limits of a listener.
 
 use std::time::Duration;
 
 use serde::Deserialize;
 
-/// What a listener puts up with.
+/// Limits on connections and on the time and bytes of each.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ListenLimits {
-    /// Connections at a time. Of further ones a fiftieth as many at a time are answered 503, within a
-    /// second each; the rest waits in the system's queue.
+    /// Connections served at a time. Of further ones, a fiftieth as many (at least 16) at a time are
+    /// answered 503, within a second each; the rest wait in the accept queue of the system.
     pub connections_max: usize,
-    /// From the first byte of a request's header to its last.
+    /// Time from the first byte of a request header to its last.
     #[serde(with = "humantime_serde")]
     pub header_timeout: Duration,
-    /// From the opening of a connection, or the end of a request, to the next byte.
+    /// Time from the opening of a connection, or the end of a request, to the next byte.
     #[serde(with = "humantime_serde")]
     pub idle_timeout: Duration,
-    /// For a client to take each MiB of its answer.
+    /// Time in which a client must read each MiB of its answer.
     #[serde(with = "humantime_serde")]
     pub write_timeout: Duration,
-    /// The longest header, request line included, in bytes.
+    /// Largest header, including the request line, in bytes.
     pub header_bytes_max: usize,
 }
 
 impl Default for ListenLimits {
-    /// For an admin port, which a few well-known callers use.
+    /// The limits of an admin port, which has few clients.
     fn default() -> Self {
         Self {
             connections_max: 256,

@@ -1,9 +1,8 @@
-//! HTTP/1.1 for strangers: every wait, every buffer and the number of connections is bounded.
+//! HTTP/1.1 for untrusted clients: every wait, every buffer and the number of connections is bounded.
 
 use std::convert::Infallible;
-use std::io;
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use axum::body::Body;
@@ -12,63 +11,73 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
+use prometheus::{IntCounterVec, IntGauge};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
-use crate::ListenLimits;
-use crate::aside::Aside;
+use crate::bind_error::BindError;
 use crate::budget::ByteBudget;
-use crate::hang_up::HangUp;
-use crate::head_timer::Shared;
-use crate::metrics::CONNECTIONS;
-use crate::places::{Place, Places};
-use crate::refusal::refuse;
-use crate::socket::{Backlog, is_of_the_client, tune};
-use crate::waiting::WaitingConnections;
-use crate::watched_stream::of_connection;
+use crate::connection_permits::{AdmissionDecision, ConnectionPermits};
+use crate::disconnect_policy::DisconnectPolicy;
+use crate::header_timer::ListenerState;
+use crate::listen_limits::ListenLimits;
+use crate::metrics::{CONNECTIONS, counters};
+use crate::overload_response::respond_overloaded;
+use crate::poll_on_wake::PollOnWake;
+use crate::socket::{backlog, is_client_error, set_options};
+use crate::waiting_connections::WaitingConnections;
+use crate::watched_stream::wrap_connection;
 
-/// After an accept that failed because of us (no file descriptor left): connections that end meanwhile
-/// make room.
+/// Pause after an accept that failed for a local reason, such as no free file descriptor. Connections that end
+/// meanwhile free one.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// What goes wrong with many connections is told no more often than this.
+/// Shortest time between two warnings about the same problem.
 const COMPLAINT_INTERVAL: Duration = Duration::from_secs(10);
 
-/// The buffer for a client that sends fast, with a token or without, unless headers may be longer. hyper's own is 400 KiB.
+/// Largest read buffer of a connection, unless headers may be larger. Applies before any token is checked; hyper's
+/// default is 400 KiB.
 const BUFFER_BYTES_MAX: usize = 64 * 1024;
 
-/// How long a connection may still send a request after a stop. It is for requests in flight, and for connections
-/// that were opened to send one; others are closed that much later.
+/// How long a connection may still send a request after a stop: for requests in flight, and for connections that were
+/// just opened. Idle connections are closed after this time.
 const LINGER: Duration = Duration::from_millis(300);
 
-/// Connections that were answered 503 because there were too many.
-const REFUSED: &str = "tidegate_http_connections_refused_total";
+/// Counts connections that were answered 503 because there were too many.
+static REFUSED: LazyLock<IntCounterVec> = LazyLock::new(|| {
+    counters(
+        "tidegate_http_connections_refused_total",
+        "Number of connections beyond the limit, which were answered 503, by listener.",
+        &["listener"],
+    )
+});
 
 /// The client that sent a request.
 #[derive(Debug, Clone)]
 pub struct Peer {
     /// The other end of its connection.
     pub address: SocketAddr,
-    /// What happens to the request when the client sends no more.
-    pub hang_up: HangUp,
+    /// Controls what an end of the client's input does to the request.
+    pub disconnect: DisconnectPolicy,
 }
 
-/// How a listener ended.
+/// Result of a drain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
-pub enum Drained {
-    /// Every connection had its answer.
-    Completely,
-    /// The deadline passed; this many connections were cut.
-    Cut(usize),
+pub enum DrainResult {
+    /// Every connection ended before the deadline.
+    Complete,
+    /// The deadline passed. This many connections were cut.
+    ConnectionsCut(usize),
 }
 
 /// A bound address that serves HTTP.
 #[derive(Debug)]
 pub struct Listener {
     name: &'static str,
+    address: SocketAddr,
     socket: TcpListener,
     limits: ListenLimits,
     header_budget: ByteBudget,
@@ -76,20 +85,29 @@ pub struct Listener {
 }
 
 impl Listener {
-    /// Binds an address; port 0 picks a free port. `name` is the listener's label in logs and metrics.
+    /// Binds the address of the settings key `key`; port 0 picks a free port. `name` is the listener's label in logs
+    /// and metrics.
     ///
     /// # Errors
-    /// The address is not ours, in use or forbidden.
+    /// The address is not local, is in use, or needs a privilege.
     pub async fn bind(
         name: &'static str,
+        key: &'static str,
         address: SocketAddr,
         mut limits: ListenLimits,
-    ) -> io::Result<Self> {
+    ) -> Result<Self, BindError> {
         let most = Semaphore::MAX_PERMITS.min(u32::MAX as usize);
         limits.connections_max = limits.connections_max.clamp(1, most);
-        let socket = TcpListener::bind(address).await?;
+        let bound = TcpListener::bind(address).await;
+        let bound = bound.and_then(|socket| Ok((socket.local_addr()?, socket)));
+        let (address, socket) = bound.map_err(|source| BindError {
+            key,
+            address,
+            source,
+        })?;
         Ok(Self {
             name,
+            address,
             socket,
             limits,
             header_budget: ByteBudget::new(usize::MAX),
@@ -97,50 +115,49 @@ impl Listener {
         })
     }
 
-    /// Bounds what is kept of headers until their requests are answered, over all connections and beyond 8 KiB of each. A
-    /// connection for which there is nothing left is closed.
+    /// Bounds the memory of request headers over all connections; the first 8 KiB of each do not count. A connection
+    /// whose header exceeds the budget is closed.
     #[must_use]
     pub fn with_header_budget(mut self, budget: ByteBudget) -> Self {
         self.header_budget = budget;
         self
     }
 
-    /// A connection beyond `connections_max` takes the place of the one that has waited longest for a request,
-    /// if one waits. For a port that must answer a few callers whatever other clients do.
+    /// Makes a connection beyond `connections_max` replace the one that has waited longest for a request, if one waits.
+    /// For a port that must stay reachable whatever other clients do.
     #[must_use]
-    pub fn displacing_waiting(mut self) -> Self {
+    pub fn replacing_longest_waiting(mut self) -> Self {
         self.waiting = Some(WaitingConnections::default());
         self
     }
 
-    /// The address that was bound, with the real port.
-    ///
-    /// # Errors
-    /// The system cannot tell.
-    pub fn local_addr(&self) -> io::Result<SocketAddr> {
-        self.socket.local_addr()
+    /// Returns the bound address, with the port that the system chose if 0 was requested.
+    #[must_use]
+    pub const fn address(&self) -> SocketAddr {
+        self.address
     }
 
-    /// Serves until told to stop; then accepts what has connected before, answers what has been sent and what is sent
-    /// within [`LINGER`], lets requests finish for at most `drain_timeout`, and cuts what is left. `answer` is given each request and the client that sent it.
+    /// Serves until `stop` is cancelled. Then it accepts the connections that are in the accept queue, answers requests
+    /// that arrived before or arrive within 300 ms (at most half of `drain_timeout`), waits for requests in progress
+    /// for at most `drain_timeout`, and cuts the rest. `answer` handles each request.
     ///
-    /// A client that hangs up ends the future that works on its request, provided that the request's
-    /// body was read to its end and that nothing came behind it; else only one whose connection breaks. One that
-    /// closes its sending half right behind its request is answered: see [`HangUp`].
+    /// When a client closes its connection, the future of its request is dropped, provided that the request body was
+    /// read completely and nothing followed it. Otherwise only a broken connection drops the future. A client that
+    /// closes its sending half right after its request is answered; see [`DisconnectPolicy`].
     pub async fn serve<A, F>(
         self,
         answer: A,
         stop: CancellationToken,
         drain_timeout: Duration,
-    ) -> Drained
+    ) -> DrainResult
     where
         A: Fn(Request<Incoming>, Peer) -> F + Clone + Send + 'static,
         F: Future<Output = Response<Body>> + Send + 'static,
     {
-        let server = Server {
+        let server = AcceptLoop {
             name: self.name,
             answer,
-            places: Places::new(self.limits.connections_max, self.waiting),
+            permits: ConnectionPermits::new(self.limits.connections_max, self.waiting),
             limits: Arc::new(self.limits),
             header_budget: self.header_budget,
             stop: stop.clone(),
@@ -151,7 +168,7 @@ impl Listener {
         server.accept_backlog(self.socket);
         tracing::debug!(
             listener = server.name,
-            connections = server.places.taken(),
+            connections = server.permits.in_use(),
             "draining"
         );
         server.drain(drain_timeout).await
@@ -159,58 +176,58 @@ impl Listener {
 }
 
 #[derive(Clone)]
-struct Server<A> {
+struct AcceptLoop<A> {
     name: &'static str,
     answer: A,
     limits: Arc<ListenLimits>,
     header_budget: ByteBudget,
-    places: Places,
-    /// Has connections end with the request that they work on.
+    permits: ConnectionPermits,
+    /// Cancelled to end each connection with its request in progress.
     stop: CancellationToken,
-    /// How long they may send one after that.
+    /// How long a connection may still send a request after that.
     linger: Duration,
-    /// Ends the connections that did not end by themselves.
+    /// Cuts the connections that did not end in time.
     cut: CancellationToken,
 }
 
-impl<A, F> Server<A>
+impl<A, F> AcceptLoop<A>
 where
     A: Fn(Request<Incoming>, Peer) -> F + Clone + Send + 'static,
     F: Future<Output = Response<Body>> + Send + 'static,
 {
-    /// Accepts for ever.
+    /// Accepts connections; never returns.
     async fn accept(&self, socket: &TcpListener) {
-        let mut crowded = Complaint::default();
-        let mut failing = Complaint::default();
-        // The semaphores are never closed, so there is always a place in the end.
-        while let Some(place) = self.places.next().await {
+        let mut crowded = LogRateLimit::default();
+        let mut failing = LogRateLimit::default();
+        // Never `None`: the semaphores are never closed.
+        while let Some(place) = self.permits.next().await {
             match socket.accept().await {
-                Ok((stream, peer)) if tune(&stream).is_ok() => {
-                    match self.places.or_better(place).await {
-                        Place::Served(permit) => self.spawn(stream, peer, permit),
-                        Place::Refused(permit) => {
-                            metrics::counter!(REFUSED, "listener" => self.name).increment(1);
+                Ok((stream, peer)) if set_options(&stream).is_ok() => {
+                    match self.permits.upgrade(place).await {
+                        AdmissionDecision::Served(permit) => self.spawn(stream, peer, permit),
+                        AdmissionDecision::Rejected(permit) => {
+                            REFUSED.with_label_values(&[self.name]).inc();
                             if crowded.is_due() {
                                 let connections_max = self.limits.connections_max;
                                 tracing::warn!(
                                     listener = self.name,
                                     connections_max,
-                                    "too many connections: further ones are answered 503"
+                                    "too many connections: answering further ones with 503"
                                 );
                             }
                             tokio::spawn(async move {
-                                refuse(stream).await;
+                                respond_overloaded(stream).await;
                                 drop(permit);
                             });
                         }
                     }
                 }
-                // The client has gone already.
+                // The client has left already.
                 Ok(_) => {}
-                Err(error) if is_of_the_client(&error) => {}
+                Err(error) if is_client_error(&error) => {}
                 Err(error) => {
                     if failing.is_due() {
-                        tracing::warn!(listener = self.name, %error, "cannot accept connections");
+                        tracing::warn!(listener = self.name, %error, retry_after = ?ACCEPT_PAUSE, "cannot accept connections");
                     }
                     sleep(ACCEPT_PAUSE).await;
                 }
@@ -218,11 +235,11 @@ where
         }
     }
 
-    /// Takes the connections that clients have opened before the stop.
+    /// Accepts the connections that clients opened before the stop.
     fn accept_backlog(&self, socket: TcpListener) {
-        // If that fails they are reset, as if they had come later.
-        for (stream, peer) in Backlog::of(socket).into_iter().flatten() {
-            match self.places.try_serve() {
+        // If this fails, the connections in the queue are reset.
+        for (stream, peer) in backlog(socket).into_iter().flatten() {
+            match self.permits.try_serve() {
                 Some(permit) => self.spawn(stream, peer, permit),
                 None => return,
             }
@@ -230,46 +247,42 @@ where
     }
 
     fn spawn(&self, stream: TcpStream, peer: SocketAddr, permit: OwnedSemaphorePermit) {
-        let connection = self.clone().connection(stream, peer);
+        let connection = self.clone().serve_connection(stream, peer);
         tokio::spawn(async move {
             connection.await;
             drop(permit);
         });
     }
 
-    /// Serves one connection to its end. The parts that are large are boxed one by one: a future that
-    /// is passed on by value would take its place twice, in each of ten thousands of connections.
-    fn connection(
+    /// Serves one connection to its end. Large parts are boxed one by one: a future that is passed by value is stored
+    /// twice, for each of tens of thousands of connections.
+    fn serve_connection(
         self,
         stream: TcpStream,
         address: SocketAddr,
     ) -> impl Future<Output = ()> + use<A, F> {
-        let Self {
-            name,
-            answer,
-            limits,
-            header_budget,
-            places,
-            stop,
-            linger,
-            cut,
-            ..
-        } = self;
-        let waiting = places.waiting().cloned();
+        let (name, limits, linger) = (self.name, self.limits, self.linger);
+        let waiting = self.permits.waiting().cloned();
         let cut = match waiting {
-            Some(_) => cut.child_token(),
-            None => cut,
+            Some(_) => self.cut.child_token(),
+            None => self.cut,
         };
-        let shared = Shared {
-            header_budget,
+        let shared = ListenerState {
+            header_budget: self.header_budget,
             waiting: waiting.map(|waiting| (waiting, cut.clone())),
         };
-        let hang_up = HangUp::default();
-        let (stream, timer, broken) = of_connection(stream, &limits, shared, hang_up.clone());
+        let hang_up = DisconnectPolicy::default();
+        let (stream, timer, broken) = wrap_connection(stream, &limits, shared, hang_up.clone());
         let service = service_fn(move |request| {
             hang_up.request_began();
             let hang_up = hang_up.clone();
-            let answering = answer(request, Peer { address, hang_up });
+            let answering = (self.answer)(
+                request,
+                Peer {
+                    address,
+                    disconnect: hang_up,
+                },
+            );
             async move { Ok::<_, Infallible>(answering.await) }
         });
         let connection = http1::Builder::new()
@@ -280,8 +293,8 @@ where
             .title_case_headers(true)
             .serve_connection(TokioIo::new(stream), service);
         let mut connection = Box::pin(connection);
-        let mut stopping = Aside::new(stop.cancelled_owned());
-        let cut_off = Aside::new(async move {
+        let mut stopping = PollOnWake::new(self.stop.cancelled_owned());
+        let cut_off = PollOnWake::new(async move {
             tokio::select! {
                 () = cut.cancelled() => "cut",
                 () = broken => "broke",
@@ -302,7 +315,7 @@ where
             connection.await
         };
         async move {
-            let _open = Open::new(name);
+            let _open = ConnectionGauge::new(name);
             tokio::select! {
                 biased;
                 why = cut_off => tracing::trace!(listener = name, "connection {why}"),
@@ -313,23 +326,26 @@ where
         }
     }
 
-    async fn drain(self, drain_timeout: Duration) -> Drained {
-        if timeout(drain_timeout, self.places.all_left()).await.is_ok() {
-            return Drained::Completely;
+    async fn drain(self, drain_timeout: Duration) -> DrainResult {
+        if timeout(drain_timeout, self.permits.wait_until_idle())
+            .await
+            .is_ok()
+        {
+            return DrainResult::Complete;
         }
-        let left = self.places.taken();
+        let left = self.permits.in_use();
         self.cut.cancel();
-        Drained::Cut(left)
+        DrainResult::ConnectionsCut(left)
     }
 }
 
-/// Something that is told, but seldom.
+/// Rate limit of a warning.
 #[derive(Default)]
-struct Complaint(Option<Instant>);
+struct LogRateLimit(Option<Instant>);
 
-impl Complaint {
+impl LogRateLimit {
     fn is_due(&mut self) -> bool {
-        let is_fresh = |told: Instant| told.elapsed() < COMPLAINT_INTERVAL;
+        let is_fresh = |logged_at: Instant| logged_at.elapsed() < COMPLAINT_INTERVAL;
         if self.0.is_some_and(is_fresh) {
             return false;
         }
@@ -338,19 +354,19 @@ impl Complaint {
     }
 }
 
-/// Counts the connection in the metrics while it lives.
-struct Open(metrics::Gauge);
+/// Counts an open connection in the metrics until it is dropped.
+struct ConnectionGauge(IntGauge);
 
-impl Open {
+impl ConnectionGauge {
     fn new(listener: &'static str) -> Self {
-        let gauge = metrics::gauge!(CONNECTIONS, "listener" => listener);
-        gauge.increment(1.0);
+        let gauge = CONNECTIONS.with_label_values(&[listener]);
+        gauge.inc();
         Self(gauge)
     }
 }
 
-impl Drop for Open {
+impl Drop for ConnectionGauge {
     fn drop(&mut self) {
-        self.0.decrement(1.0);
+        self.0.dec();
     }
 }

@@ -1,14 +1,14 @@
-//! Logs: one line an event, as text or as JSON, to standard error or to files.
+//! Logs: one line per event, as text or JSON, to standard error or to files.
 //!
 //! ```text
 //!  target "access" ── if access_log() ───────────► access.log ─┐ or, without a directory,
 //!  everything else ── if the level lets it pass ─► error.log  ─┘ standard error for both
 //! ```
 //!
-//! Each output has a bounded queue and a thread that writes it: a disk that is full or does not answer, and a
-//! reader of standard error that has stopped, cost log lines and never a request. Lost lines are counted, and
-//! reported in the log itself, at any level, once it is written again. Panics are logged in the same way. Files are opened
-//! again when they were moved away; see [`Logs::reopen`].
+//! Each output has a bounded queue and a thread that writes it. A full or unresponsive disk, or a reader of standard
+//! error that has stopped, costs log lines but never delays a request. Lost lines are counted, and reported in the log
+//! itself, at any level, once writing works again. Panics go through the same queue. [`Logs::reopen`] reopens files
+//! after a rotation.
 
 mod escape;
 mod output;
@@ -30,50 +30,50 @@ use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::{SubscriberInitExt, TryInitError};
 use tracing_subscriber::{EnvFilter, Layer, Registry, fmt, reload};
 
-use output::{Output, REPORT};
+use output::{LogOutput, REPORT};
 pub(crate) use queue::lines_lost;
 
-/// The longest wait for lines that are still to be written when the process ends.
+/// Longest wait at exit for lines that are not written yet.
 const CLOSE_LIMIT: Duration = Duration::from_secs(1);
 
-/// The target of the events that tell of one request each.
+/// Target of access log events, one per request.
 pub const ACCESS: &str = "access";
 
 static ACCESS_LOG: AtomicBool = AtomicBool::new(false);
 
-/// Whether events of target `access` are written. Cheap: to be asked before one is made.
+/// Whether events of target `access` are written. Cheap: check it before you build such an event.
 #[must_use]
 pub fn access_log() -> bool {
     ACCESS_LOG.load(Ordering::Relaxed)
 }
 
-/// Has events of target `access` written, or not.
+/// Switches the access log on or off.
 pub fn set_access_log(is_on: bool) {
     ACCESS_LOG.store(is_on, Ordering::Relaxed);
 }
 
-/// How much is logged, and how.
+/// Settings of the log.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LogConfig {
     /// `error`, `warn`, `info`, `debug`, `trace`, or a filter such as `info,tidegate_api=debug`.
     pub level: String,
-    /// The form of a line.
+    /// The format of a line.
     pub format: LogFormat,
-    /// Where `access.log` and `error.log` are written; empty = standard error instead.
+    /// Directory of `access.log` and `error.log`. Empty: standard error.
     pub directory: PathBuf,
-    /// Whether there is a line for each request. Daemons that take none do not have this key.
+    /// Whether each request is logged. Daemons without an API do not have this key.
     #[serde(default)]
     pub access: Option<bool>,
 }
 
-/// The form of a log line.
+/// The format of a log line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
 pub enum LogFormat {
-    /// For people.
+    /// Human-readable text.
     Text,
-    /// For machines: one JSON object a line.
+    /// One JSON object per line.
     Json,
 }
 
@@ -89,82 +89,82 @@ impl TryFrom<String> for LogFormat {
     }
 }
 
-/// Why logs cannot be written as they should.
+/// Logging cannot be set up or reconfigured.
 #[derive(Debug, thiserror::Error)]
 pub enum LogError {
-    /// A part of the level is neither a level nor a rule.
+    /// A part of `log.level` is neither a level nor a rule.
     #[error(
-        "log.level: {0:?} is no level; take error, warn, info, debug or trace, or rules such as info,tidegate_api=debug"
+        "log.level: {0:?} is no level; use error, warn, info, debug or trace, or rules such as info,tidegate_api=debug"
     )]
-    NoLevel(String),
-    /// The level is no filter.
+    UnknownLevel(String),
+    /// A rule in `log.level` cannot be parsed.
     #[error("log.level: {0}")]
-    BadLevel(#[from] ParseError),
-    /// Logging is set up already.
-    #[error("logs: {0}")]
-    Twice(#[from] TryInitError),
-    /// A file cannot be opened.
+    InvalidRule(#[from] ParseError),
+    /// Logging was already set up.
+    #[error("failed to set up logging: {0}")]
+    AlreadyInitialized(#[from] TryInitError),
+    /// A log file cannot be opened.
     #[error("log.directory: cannot write {}: {source}", path.display())]
     File {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         source: std::io::Error,
     },
 }
 
 impl LogConfig {
-    /// Checks what types cannot.
+    /// Checks `log.level`.
     ///
     /// # Errors
-    /// The level is not what it should be.
+    /// `log.level` is not valid.
     pub fn check(&self) -> Result<(), LogError> {
         level_filter(&self.level).map(drop)
     }
 }
 
-/// The logs of this process. They are closed when this is dropped.
+/// The logs of this process. Dropping this closes them.
 #[expect(missing_debug_implementations, reason = "there is nothing to show")]
 pub struct Logs {
     level: reload::Handle<EnvFilter, Registry>,
     outputs: Outputs,
 }
 
-/// What became of the log files that were opened again.
+/// Result of reopening the log files.
 #[derive(Debug)]
-pub struct Reopened {
-    /// How many are new, or the same as before.
+pub struct ReopenResult {
+    /// Number of files that were reopened.
     pub count: usize,
-    /// Why the others could not be opened.
+    /// The errors of the others.
     pub failed: Vec<LogError>,
 }
 
 struct Outputs {
-    standard_error: Output,
+    standard_error: LogOutput,
     /// Empty without a directory.
-    files: Vec<Output>,
+    files: Vec<LogOutput>,
 }
 
-/// Sends the events of this process to where they belong. To be called once.
+/// Sets up logging, and a panic hook that logs panics. Call it once per process.
 ///
 /// # Errors
-/// See [`LogError`].
+/// The level is not valid, a log file cannot be opened, or logging was already set up.
 pub fn init(config: &LogConfig) -> Result<Logs, LogError> {
     let (level_filter, level) = reload::Layer::new(level_filter(&config.level)?);
     let mut outputs = Outputs {
-        standard_error: Output::standard_error()?,
+        standard_error: LogOutput::standard_error()?,
         files: Vec::new(),
     };
     let errors = outputs.open(&config.directory, "error.log")?;
-    // Without a hint every event of every library would be looked at.
+    // Without a hint the filter would check every event of every library.
     let is_other =
         filter_fn(|metadata| metadata.target() != ACCESS).with_max_level_hint(LevelFilter::TRACE);
-    let main = lines(config, errors).with_filter(is_other.and(level_filter));
+    let main = line_layer(config, errors).with_filter(is_other.and(level_filter));
     let access = match config.access {
         Some(is_on) => {
             set_access_log(is_on);
             let requests = outputs.open(&config.directory, "access.log")?;
-            Some(lines(config, requests).with_filter(access_filter()))
+            Some(line_layer(config, requests).with_filter(access_filter()))
         }
         None => None,
     };
@@ -176,10 +176,9 @@ pub fn init(config: &LogConfig) -> Result<Logs, LogError> {
     Ok(Logs { level, outputs })
 }
 
-/// Writes a line to standard error for a process that is about to end, and waits for that for a second at
-/// most.
+/// Writes a line to standard error for a process that is about to exit. Waits at most a second.
 pub fn print_error(line: &str) {
-    if let Ok(output) = Output::standard_error() {
+    if let Ok(output) = LogOutput::standard_error() {
         // It never fails.
         let _ = writeln!(output.writer(), "{line}");
         output.close(Instant::now() + CLOSE_LIMIT);
@@ -187,20 +186,20 @@ pub fn print_error(line: &str) {
 }
 
 impl Logs {
-    /// Changes how much is logged.
+    /// Changes the log level.
     ///
     /// # Errors
-    /// It is no level; nothing has changed.
+    /// `level` is not valid. Nothing has changed.
     pub fn set_level(&self, level: &str) -> Result<(), LogError> {
-        // Fails only if logging has ended.
+        // Fails only if the subscriber is gone.
         let _ = self.level.reload(level_filter(level)?);
         Ok(())
     }
 
-    /// Opens the log files again: those that were moved away are left, and new ones created. Where that fails the
-    /// file that is open stays in use.
+    /// Reopens the log files after a rotation: renamed files are closed, and new ones created. If reopening a file
+    /// fails, the open one stays in use.
     #[must_use]
-    pub fn reopen(&self) -> Reopened {
+    pub fn reopen(&self) -> ReopenResult {
         let (mut count, mut failed) = (0, Vec::new());
         for file in &self.outputs.files {
             match file.reopen() {
@@ -208,27 +207,23 @@ impl Logs {
                 Err(error) => failed.push(error),
             }
         }
-        Reopened { count, failed }
+        ReopenResult { count, failed }
     }
 
-    /// Writes a line to standard error, for a problem of the log files.
+    /// Writes a line to standard error. For problems with the log files.
     pub fn print_error(&self, line: &str) {
         // It never fails.
         let _ = writeln!(self.outputs.standard_error.writer(), "{line}");
     }
 
-    /// Writes the lines that are waiting, for a second at most. Later lines are lost.
+    /// Writes the queued lines, for at most a second in all. Later lines are lost.
     pub fn close(&self) {
         let deadline = Instant::now() + CLOSE_LIMIT;
-        // A file reports its failures to standard error.
-        for output in self
-            .outputs
-            .files
-            .iter()
-            .chain([&self.outputs.standard_error])
-        {
-            output.close(deadline);
+        for file in &self.outputs.files {
+            file.close(deadline);
         }
+        // Last, since the files report their failures there.
+        self.outputs.standard_error.close(deadline);
     }
 }
 
@@ -239,51 +234,48 @@ impl Drop for Logs {
 }
 
 impl Outputs {
-    /// Where lines go: to the file of this name, or to standard error if there is no directory.
+    /// Opens the file of this name, or returns standard error if there is no directory.
     fn open(&mut self, directory: &Path, name: &str) -> Result<BoxMakeWriter, LogError> {
         let errors = self.standard_error.writer();
         if directory.as_os_str().is_empty() {
             return Ok(BoxMakeWriter::new(errors));
         }
-        let file = Output::file(directory.join(name), errors)?;
+        let file = LogOutput::file(directory.join(name), errors)?;
         let writer = file.writer();
         self.files.push(file);
         Ok(BoxMakeWriter::new(writer))
     }
 }
 
-/// Everything or nothing, as [`access_log`] says at that moment. The hint and the interest spare the
-/// other events a look at it.
+/// Passes access log events while [`access_log`] is on. The level hint and the callsite filter exclude all other events
+/// up front, at no cost per event.
 fn access_filter<S>() -> impl tracing_subscriber::layer::Filter<S> {
     dynamic_filter_fn(|metadata, _| metadata.target() == ACCESS && access_log())
         .with_max_level_hint(LevelFilter::INFO)
-        .with_callsite_filter(|metadata| {
-            if metadata.target() == ACCESS {
-                Interest::sometimes()
-            } else {
-                Interest::never()
-            }
+        .with_callsite_filter(|metadata| match metadata.target() {
+            ACCESS => Interest::sometimes(),
+            _ => Interest::never(),
         })
 }
 
-/// A filter, which lets reports of lost lines pass in any case. One word that is no level would be taken for a part of the program that is logged in all
-/// detail, which nobody means.
+/// Builds the filter. It always passes reports of lost lines. A single word that is not a level is rejected:
+/// `EnvFilter` would take it for a target to log at level `trace`.
 fn level_filter(level: &str) -> Result<EnvFilter, LogError> {
     let is_level = |word: &str| !word.is_empty() && word.parse::<LevelFilter>().is_ok();
     let is_known = |word: &&str| word.contains(['=', '[']) || is_level(word);
     let words = level.split(',').map(str::trim);
     if let Some(word) = words.into_iter().find(|word| !is_known(word)) {
-        return Err(LogError::NoLevel(word.to_owned()));
+        return Err(LogError::UnknownLevel(word.to_owned()));
     }
     let filter = EnvFilter::try_new(level)?;
     Ok(filter.add_directive(format!("{REPORT}=warn").parse()?))
 }
 
-fn lines<S>(config: &LogConfig, output: BoxMakeWriter) -> Box<dyn Layer<S> + Send + Sync>
+fn line_layer<S>(config: &LogConfig, output: BoxMakeWriter) -> Box<dyn Layer<S> + Send + Sync>
 where
     S: tracing::Subscriber + for<'a> LookupSpan<'a>,
 {
-    // Colours are for terminals; in a file they are noise.
+    // Colors only on a terminal.
     let is_terminal = config.directory.as_os_str().is_empty()
         && std::io::IsTerminal::is_terminal(&std::io::stderr());
     let lines = fmt::layer().with_writer(output).with_ansi(is_terminal);
@@ -311,7 +303,7 @@ mod tests {
         }
         for (level, word) in [("verbose", "verbose"), ("", ""), ("info,chatty", "chatty")] {
             match level_filter(level) {
-                Err(LogError::NoLevel(found)) => assert_eq!(found, word),
+                Err(LogError::UnknownLevel(found)) => assert_eq!(found, word),
                 other => panic!("{level}: {:?}", other.map(|_| ())),
             }
         }
@@ -323,7 +315,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let missing = folder.path().join("missing");
         let mut outputs = Outputs {
-            standard_error: Output::standard_error().unwrap(),
+            standard_error: LogOutput::standard_error().unwrap(),
             files: Vec::new(),
         };
         let error = outputs.open(&missing, "error.log").err().unwrap();

@@ -1,4 +1,4 @@
-//! A file with the id of the process in it, for those who send signals.
+//! The pid file, for programs that send signals to the process.
 
 mod owner;
 
@@ -10,51 +10,51 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{FlockOperation, OFlags, flock};
 use rustix::io::Errno;
 
-/// A pid file is no longer than this. Ids have up to 10 digits.
+/// Largest pid file, in bytes. Process ids have up to 10 digits.
 const CONTENT_BYTES_MAX: u64 = 32;
 
-/// Why there is no pid file.
+/// The pid file cannot be written.
 #[derive(Debug, thiserror::Error)]
 pub enum PidFileError {
-    /// It belongs to a process that runs.
-    #[error("pid_file: {}: {holder} holds it; stop it first, or give this one another pid_file", path.display())]
-    Held {
+    /// A running process has locked the file.
+    #[error("pid_file: {}: {holder} holds it; stop that process, or set pid_file to another path", path.display())]
+    Locked {
         /// The file.
         path: PathBuf,
-        /// Who, as far as the file tells.
+        /// The process that holds it, if the file names one.
         holder: String,
     },
-    /// It names a process that runs, but does not lock it: that of another program.
+    /// The file names a running process that has not locked it: the pid file of another program.
     #[error(
-        "pid_file: {} belongs to process {id}; stop that first, or give this one another pid_file; remove the file if \
-         it is not about that process",
+        "pid_file: {} belongs to process {id}; stop that process, or set pid_file to another path; remove the file if \
+         it is stale",
         path.display()
     )]
-    Owned {
+    InUse {
         /// The file.
         path: PathBuf,
-        /// The process.
+        /// The id of that process.
         id: u32,
     },
-    /// There is something else than a pid file.
-    #[error("pid_file: {} is no pid file; it stays as it is: give another path", path.display())]
-    Other {
+    /// The path leads to something other than a pid file.
+    #[error("pid_file: {} is no pid file and was left unchanged; set pid_file to another path", path.display())]
+    NotAPidFile {
         /// The file.
         path: PathBuf,
     },
-    /// The system refused something.
+    /// A system call failed.
     #[error("pid_file: cannot write {}: {source}", path.display())]
     Io {
         /// The file.
         path: PathBuf,
-        /// What it said.
+        /// The error of the system.
         source: io::Error,
     },
 }
 
-/// The pid file of this process. It is locked while it lasts, and removed when it is dropped. A file that
-/// a killed process left behind is used again, and so is an empty one. Everything else is left as it is: symbolic
-/// links, and the file of another process that runs, whether that locks it or not.
+/// The pid file of this process. The file stays locked, and is removed when this is dropped. An empty file, or
+/// one that a killed process left behind, is overwritten. Everything else is left unchanged: symbolic links, and
+/// the file of another running process, whether that process locks it or not.
 #[derive(Debug)]
 pub struct PidFile {
     path: PathBuf,
@@ -62,7 +62,7 @@ pub struct PidFile {
 }
 
 impl PidFile {
-    /// Writes the id of this process to the file at `path`.
+    /// Locks the file at `path` and writes the id of this process to it.
     ///
     /// # Errors
     /// See [`PidFileError`].
@@ -75,31 +75,33 @@ impl PidFile {
         loop {
             let mut file = match open(&path) {
                 Err(error) if error.raw_os_error() == Some(Errno::LOOP.raw_os_error()) => {
-                    return Err(PidFileError::Other { path });
+                    return Err(PidFileError::NotAPidFile { path });
                 }
                 opened => opened.map_err(failed)?,
             };
             if !file.metadata().map_err(failed)?.is_file() {
-                return Err(PidFileError::Other { path });
+                return Err(PidFileError::NotAPidFile { path });
             }
             match flock(&file, FlockOperation::NonBlockingLockExclusive) {
                 Ok(()) => {}
                 Err(Errno::WOULDBLOCK) => {
-                    let holder = holder(&mut file);
-                    return Err(PidFileError::Held { path, holder });
+                    let holder = read_process_id(&mut file).map(|id| format!("process {id}"));
+                    let holder = holder.unwrap_or("another process".to_owned());
+                    return Err(PidFileError::Locked { path, holder });
                 }
                 Err(error) => return Err(failed(error.into())),
             }
-            // The process before may have removed it between our two steps: then nobody would find it.
+            // The previous process may have removed the file between open and lock. Then try again, since no
+            // // program would find this one.
             if is_at(&file, &path).map_err(failed)? {
                 if !is_pid_file(&mut file).map_err(failed)? {
-                    return Err(PidFileError::Other { path });
+                    return Err(PidFileError::NotAPidFile { path });
                 }
                 let written = file.metadata().and_then(|file| file.modified());
                 let written = written.map_err(failed)?;
-                let named = named(&mut file).filter(|id| *id != std::process::id());
+                let named = read_process_id(&mut file).filter(|id| *id != std::process::id());
                 if let Some(id) = named.filter(|id| owner::is_owner(*id, written)) {
-                    return Err(PidFileError::Owned { path, id });
+                    return Err(PidFileError::InUse { path, id });
                 }
                 fill(&mut file).map_err(failed)?;
                 return Ok(Self { path, file });
@@ -110,7 +112,7 @@ impl PidFile {
 
 impl Drop for PidFile {
     fn drop(&mut self) {
-        // Ours, unless somebody has put another one there.
+        // Not if another process has put its own file there.
         if is_at(&self.file, &self.path).unwrap_or(false) {
             let _ = fs::remove_file(&self.path);
         }
@@ -118,7 +120,7 @@ impl Drop for PidFile {
 }
 
 fn open(path: &Path) -> io::Result<File> {
-    // A FIFO must not block, nor a terminal become ours.
+    // A FIFO must not block the open, and a terminal must not become our controlling terminal.
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY;
     File::options()
         .create(true)
@@ -130,7 +132,7 @@ fn open(path: &Path) -> io::Result<File> {
         .open(path)
 }
 
-/// Whether there is nothing in it but a number, or nothing at all.
+/// Whether the file is empty or has only a number in it.
 fn is_pid_file(file: &mut File) -> io::Result<bool> {
     let mut text = Vec::new();
     file.rewind()?;
@@ -154,12 +156,8 @@ fn is_at(file: &File, path: &Path) -> io::Result<bool> {
     }
 }
 
-fn holder(file: &mut File) -> String {
-    named(file).map_or("another process".to_owned(), |id| format!("process {id}"))
-}
-
-/// The process that a pid file names.
-fn named(file: &mut File) -> Option<u32> {
+/// Returns the process id in a pid file.
+fn read_process_id(file: &mut File) -> Option<u32> {
     let mut text = String::new();
     file.rewind().ok()?;
     let read = file.take(CONTENT_BYTES_MAX).read_to_string(&mut text);
@@ -173,7 +171,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_is_taken_once_written_anew_and_removed() {
+    fn a_file_is_locked_overwritten_and_removed() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("x.pid");
         fs::write(&path, "99999999999\n").unwrap();
@@ -188,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_somebody_else_has_put_there_stays() {
+    fn the_file_of_another_process_is_not_removed() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("x.pid");
         let ours = PidFile::write(&path).unwrap();
@@ -219,7 +217,7 @@ mod tests {
         assert!(!path.exists());
     }
 
-    /// As it is where a container is started again.
+    /// As in a container that is restarted.
     #[test]
     fn a_file_that_names_this_process_is_used() {
         let folder = tempfile::tempdir().unwrap();
@@ -229,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_pid_file_stays_as_it_is() {
+    fn a_file_that_is_not_a_pid_file_is_left_unchanged() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("x.pid");
         let long = "1".repeat(CONTENT_BYTES_MAX as usize + 1);
@@ -264,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_is_not_there_is_named() {
+    fn a_missing_directory_is_named() {
         let said = PidFile::write(Path::new("/nowhere/x.pid")).unwrap_err();
         assert!(
             said.to_string()

@@ -1,9 +1,9 @@
-//! Keeps web pages of other sites away from an admin port.
+//! Rejects cross-site browser requests to an admin port.
 //!
-//! A page that an operator looks at can have the browser send requests to any address that the operator's machine
-//! reaches, and to ports of that machine. The browser says so: in `Sec-Fetch-Site`, and in `Origin` where a request
-//! could change something. A page can also have its own name resolve to 127.0.0.1; then only the `Host` gives it
-//! away. Programs send none of this but a `Host` that they were given.
+//! A web page that an operator opens can make the browser send requests to any address that the operator's machine
+//! reaches, including its own ports. The browser marks such requests with `Sec-Fetch-Site`, and with `Origin` where
+//! a request could change something. A page can also let its own name resolve to 127.0.0.1 (DNS rebinding); then
+//! only the `Host` reveals it. Other programs send neither header, and a `Host` that they were configured with.
 
 use std::net::IpAddr;
 
@@ -15,39 +15,38 @@ use axum::response::IntoResponse;
 
 const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
-/// What balancers ask, with a host of their choice. The answers have nothing in them worth hiding.
+/// Paths without the check: load balancers request them with a `Host` of their choice, and the answers are not
+/// sensitive.
 const OPEN: [&str; 2] = ["/healthz", "/readyz"];
 
-/// Whether the port listens on a loopback address, where a name other than `localhost` is a foreign one.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct OnLoopback(pub(crate) bool);
-
-/// Answers 403 to requests that a page of another site has sent.
+/// Middleware that answers cross-site requests with 403. `on_loopback` is whether the port listens on a loopback
+/// address. There the `Host` must be `localhost` or an IP address.
 pub(crate) async fn same_origin(
-    State(OnLoopback(on_loopback)): State<OnLoopback>,
+    State(on_loopback): State<bool>,
     request: Request,
     next: Next,
 ) -> Response<Body> {
     if OPEN.contains(&request.uri().path()) {
         return next.run(request).await;
     }
-    match refusal(request.headers(), on_loopback) {
+    match rejection_reason(request.headers(), on_loopback) {
         None => next.run(request).await,
         Some(why) => {
-            // A page can make thousands of them. Their paths may have tokens in them.
-            tracing::debug!("rejected a request of another site: {why}");
+            // At level debug, and without the path: a page can send thousands of these, and paths may contain
+            // tokens.
+            tracing::debug!("rejected a cross-site request: {why}");
             (StatusCode::FORBIDDEN, format!("403 forbidden: {why}")).into_response()
         }
     }
 }
 
-fn refusal(headers: &HeaderMap, on_loopback: bool) -> Option<&'static str> {
+fn rejection_reason(headers: &HeaderMap, on_loopback: bool) -> Option<&'static str> {
     let text = |name: HeaderName| Some(headers.get(name)?.to_str().unwrap_or_default());
     let host = text(header::HOST);
     if text(FETCH_SITE).is_some_and(|site| site.eq_ignore_ascii_case("cross-site")) {
         return Some("it comes from a page of another site (Sec-Fetch-Site)");
     }
-    if text(header::ORIGIN).is_some_and(|origin| !is_of_host(origin, host.unwrap_or_default())) {
+    if text(header::ORIGIN).is_some_and(|origin| !has_host(origin, host.unwrap_or_default())) {
         return Some("it comes from a page of another site (Origin); a proxy must keep the Host");
     }
     if on_loopback && host.is_some_and(|host| !is_local(host)) {
@@ -58,13 +57,14 @@ fn refusal(headers: &HeaderMap, on_loopback: bool) -> Option<&'static str> {
     None
 }
 
-/// Whether an origin is that of the pages of this host: the same name and port.
-fn is_of_host(origin: &str, host: &str) -> bool {
+/// Whether an origin has the name and port of this host.
+fn has_host(origin: &str, host: &str) -> bool {
     let authority = origin.split_once("://").map(|(_, authority)| authority);
     !host.is_empty() && authority.is_some_and(|authority| authority.eq_ignore_ascii_case(host))
 }
 
-/// Whether no page of another site can have this host: its name would have to be resolved by a name server.
+/// Whether a host is `localhost`, a name below it, or an IP address. No name server resolves these, so no other
+/// site can have them.
 fn is_local(host: &str) -> bool {
     let name = match host.strip_prefix('[') {
         Some(rest) => rest.split(']').next().unwrap_or_default(),
@@ -83,11 +83,11 @@ mod tests {
         for (name, value) in lines {
             headers.insert(*name, value.parse().unwrap());
         }
-        refusal(&headers, on_loopback).is_some()
+        rejection_reason(&headers, on_loopback).is_some()
     }
 
     #[test]
-    fn pages_of_other_sites_are_told_by_what_browsers_say() {
+    fn cross_site_requests_are_recognized_by_browser_headers() {
         for on_loopback in [true, false] {
             let host = ("host", "127.0.0.1:7778");
             for (line, refused) in [
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn on_loopback_a_name_of_elsewhere_is_foreign() {
+    fn on_loopback_only_local_host_names_are_accepted() {
         for (host, refused) in [
             ("localhost", false),
             ("LOCALHOST:7778", false),

@@ -1,4 +1,4 @@
-//! Signals: those that ask for the end of the process, and one that must not end it.
+//! Signals that stop the process, and one that must not end it.
 
 use std::io;
 use std::thread;
@@ -11,37 +11,45 @@ use tokio_util::sync::CancellationToken;
 
 use crate::systemd;
 
-/// For the last lines of the log, before a process ends without winding up.
+/// Time for the last log lines before the process exits without a graceful stop.
 const LAST_LINES: Duration = Duration::from_millis(100);
 
-/// Says when the process is to end, in two steps. Work that is to be wound up has a clone of one of the tokens.
+/// Tokens that are cancelled when the process stops, in two steps. Each task that takes part in the stop has a
+/// clone of one of them.
 #[derive(Debug, Clone, Default)]
-pub struct Stop {
-    /// A stop was requested: from now on the process is not ready, and what has not begun need not begin.
-    pub asked: CancellationToken,
-    /// To be wound up now. Comes with the first, or so much later that balancers have noticed.
-    pub begun: CancellationToken,
+pub struct StopTokens {
+    /// Cancelled when a stop is requested: from now on the process is not ready, and work that has not begun
+    /// may be skipped.
+    pub requested: CancellationToken,
+    /// Cancelled when the graceful stop begins: together with `asked`, or after the drain delay, in which load
+    /// balancers notice.
+    pub drain_begun: CancellationToken,
 }
 
-/// Watches for SIGTERM and SIGINT. Between the first and the winding up there is `drain_delay`, which a second
-/// signal ends. A second signal that comes later, or a third, ends the process at once, with status 1.
+/// Handles SIGTERM and SIGINT. The first signal cancels [`StopTokens::requested`] and, `drain_delay` later,
+/// [`StopTokens::drain_begun`]; a second signal ends the delay. A further signal after that exits the process immediately,
+/// with status 1.
 ///
-/// A thread with a small runtime does this: it works however busy the runtime of the caller is.
+/// Runs on a thread with its own runtime, so that it works however busy the runtime of the caller is.
 ///
 /// # Errors
 /// The signal handlers cannot be set up.
-pub fn stop_on_signals(drain_delay: Duration) -> io::Result<Stop> {
+pub fn stop_on_signals(drain_delay: Duration) -> io::Result<StopTokens> {
     let runtime = Builder::new_current_thread().enable_all().build()?;
     let mut signals = {
         let _inside = runtime.enter();
         StopSignals::new()?
     };
-    let stop = Stop::default();
+    let stop = StopTokens::default();
     let watched = stop.clone();
     let watch = async move {
-        wind_up(&mut signals, &watched, drain_delay).await;
+        run_stop_sequence(&mut signals, &watched, drain_delay).await;
         let signal = signals.next().await;
-        tracing::warn!(signal, "ending at once: another signal during the stop");
+        tracing::warn!(
+            signal,
+            "ending at once: received another signal during the stop"
+        );
+        #[expect(clippy::disallowed_methods, reason = "a separate thread")]
         thread::sleep(LAST_LINES);
         std::process::exit(1);
     };
@@ -50,10 +58,10 @@ pub fn stop_on_signals(drain_delay: Duration) -> io::Result<Stop> {
     Ok(stop)
 }
 
-async fn wind_up(signals: &mut StopSignals, stop: &Stop, drain_delay: Duration) {
+async fn run_stop_sequence(signals: &mut StopSignals, stop: &StopTokens, drain_delay: Duration) {
     let signal = signals.next().await;
-    stop.asked.cancel();
-    // Blocks for a moment. Signals that come meanwhile are kept.
+    stop.requested.cancel();
+    // Blocks for up to 100 ms. Signals that arrive meanwhile are kept.
     systemd::stopping();
     if drain_delay.is_zero() {
         tracing::info!(signal, "stopping");
@@ -62,11 +70,11 @@ async fn wind_up(signals: &mut StopSignals, stop: &Stop, drain_delay: Duration) 
         let _ = timeout(drain_delay, signals.next()).await;
         tracing::info!("stopping");
     }
-    stop.begun.cancel();
+    stop.drain_begun.cancel();
 }
 
-/// From now on a write beyond the limit on the size of files fails, and its signal, SIGXFSZ, does not end the
-/// process. To be called inside a runtime.
+/// Installs a handler for SIGXFSZ: a write beyond the file size limit then fails instead of ending the
+/// process. Call it inside a tokio runtime.
 ///
 /// # Errors
 /// The signal handler cannot be set up.

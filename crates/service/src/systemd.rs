@@ -1,8 +1,8 @@
-//! What a service manager is told, if there is one: `sd_notify(3)`. Without the variable NOTIFY_SOCKET
-//! nothing here does anything.
+//! State notifications to a service manager: `sd_notify(3)`. Without the variable NOTIFY_SOCKET all functions
+//! do nothing.
 //!
-//! A message waits until the service manager has room for it, and its socket has room for some ten. So a thread
-//! sends them: nothing that serves or stops waits for a service manager that does not read.
+//! A send blocks while the socket of the service manager is full, and it holds about ten messages. So a
+//! separate thread sends them: neither requests nor a stop wait for a service manager that does not read.
 
 mod queue;
 
@@ -14,37 +14,37 @@ use std::time::Duration;
 use sd_notify::NotifyState;
 use tokio::time::{MissedTickBehavior, interval};
 
-use queue::{Message, Queue};
+use queue::{NotifyMessage, NotifyQueue};
 
-/// What a stop waits for its message to be sent, unless the service manager does not read.
+/// Longest time that a stop waits for its message to be sent.
 const STOPPING_LIMIT: Duration = Duration::from_millis(100);
 
-/// `None` if there is no service manager.
-static MESSAGES: OnceLock<Option<Arc<Queue>>> = OnceLock::new();
+/// `None` without a service manager.
+static MESSAGES: OnceLock<Option<Arc<NotifyQueue>>> = OnceLock::new();
 
-/// The process does its work, for the first time or again after [`reloading`].
+/// Reports that the process is ready, at the start or after [`reloading`].
 pub fn ready() {
-    tell(vec![NotifyState::Ready]);
+    notify(vec![NotifyState::Ready]);
 }
 
-/// The process reads its settings again. [`ready`] must follow.
+/// Reports that the process is reloading its settings. [`ready`] must follow.
 pub fn reloading() {
-    // With the time systemd knows which reload it is; without a clock it cannot be told.
+    // systemd matches the reload by this timestamp, so without a clock nothing is sent.
     if let Ok(now) = NotifyState::monotonic_usec_now() {
-        tell(vec![NotifyState::Reloading, now]);
+        notify(vec![NotifyState::Reloading, now]);
     }
 }
 
-/// The process is about to end. Blocks until this is sent, for [`STOPPING_LIMIT`] at most.
+/// Reports that the process is stopping. Blocks until this is sent, for at most [`STOPPING_LIMIT`].
 pub(crate) fn stopping() {
-    tell(vec![NotifyState::Stopping]);
+    notify(vec![NotifyState::Stopping]);
     if let Some(messages) = messages() {
         messages.wait_until_sent(STOPPING_LIMIT);
     }
 }
 
-/// Gives signs of life for ever, twice as often as the service manager wants them: a process whose tasks
-/// are stuck is restarted.
+/// Sends watchdog messages, twice per watchdog interval: the service manager restarts a process whose tasks
+/// are stuck. Returns immediately if the watchdog is off, otherwise never.
 pub async fn keep_alive() {
     let limit = sd_notify::watchdog_enabled().unwrap_or_default();
     let pause = limit / 2;
@@ -55,36 +55,38 @@ pub async fn keep_alive() {
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         ticks.tick().await;
-        tell(vec![NotifyState::Watchdog]);
+        notify(vec![NotifyState::Watchdog]);
     }
 }
 
-fn tell(message: Message) {
+fn notify(message: NotifyMessage) {
     if let Some(messages) = messages()
         && !messages.push(message)
     {
-        tracing::warn!("the service manager does not read NOTIFY_SOCKET: an old state is dropped");
+        tracing::warn!(
+            "the service manager does not read NOTIFY_SOCKET: dropped the oldest queued state"
+        );
     }
 }
 
-/// Starts the thread at the first message.
-fn messages() -> Option<&'static Arc<Queue>> {
+/// Returns the queue. The first call starts the thread.
+fn messages() -> Option<&'static Arc<NotifyQueue>> {
     let started = MESSAGES.get_or_init(|| {
         env::var_os("NOTIFY_SOCKET")?;
-        let queue = Arc::new(Queue::default());
+        let queue = Arc::new(NotifyQueue::default());
         let sending = Arc::clone(&queue);
         let thread = thread::Builder::new().name("notify".to_owned());
         let started = thread.spawn(move || sending.send_each(send));
-        started.inspect_err(failed).ok()?;
+        started.inspect_err(log_failure).ok()?;
         Some(queue)
     });
     started.as_ref()
 }
 
-fn send(message: &Message) {
-    let _ = sd_notify::notify(message).inspect_err(failed);
+fn send(message: &NotifyMessage) {
+    let _ = sd_notify::notify(message).inspect_err(log_failure);
 }
 
-fn failed(error: &std::io::Error) {
+fn log_failure(error: &std::io::Error) {
     tracing::warn!(%error, "failed to send a state to the service manager; check NOTIFY_SOCKET");
 }

@@ -1,14 +1,14 @@
-//! A socket that ends for slow readers and broken connections, which hyper alone does not notice.
+//! A socket that fails for slow readers and broken connections, which hyper alone does not detect.
 //!
 //! **Write.** A client that does not read its answer, or reads it byte by byte, would keep the answer in memory
-//! for ever. While there is more to write than the client takes, each MiB has to be taken in time: the rule for
-//! slow senders of bodies, the other way round. Else the write fails, and the connection is reset.
+//! indefinitely. While the socket is full, the client must read each MiB within `write_timeout`; bodies that
+//! clients send slowly have the same kind of limit. Otherwise the write fails, and the connection is reset.
 //!
-//! **Break.** hyper notices the end of a connection when it reads, and it does not read while the next
-//! request is in its hands already. A client that sends something behind a long poll and vanishes would
-//! keep its place to the end of the wait, which may be years. So somebody else looks out for the error
-//! that the kernel raises: at a reset, or when the client is asked for in vain. The end of what a client sends is
-//! not always a hang-up: see `hang_up.rs`.
+//! **Break.** hyper detects the end of a connection when it reads, and it does not read while it already has the
+//! next request. A client that pipelines something after a long poll and vanishes would keep its permit to the
+//! end of the wait, which may be years. So a separate future waits for the socket error that the kernel raises at
+//! a reset, or when keep-alive probes fail. An end of the client's input is not always a hang-up: see
+//! `disconnect_policy.rs`.
 
 use std::io::{self, IoSlice};
 use std::net::Shutdown;
@@ -23,69 +23,68 @@ use tokio::net::TcpStream;
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::time::{Instant, sleep_until};
 
-use crate::ListenLimits;
-use crate::hang_up::{HELD_MAX, HangUp};
-use crate::head_timer::{HeadTimer, Shared, Wait};
+use crate::disconnect_policy::{DisconnectPolicy, HELD_MAX};
+use crate::header_timer::{HeaderTimer, ListenerState, RequestWait};
+use crate::listen_limits::ListenLimits;
 
-/// A client that has more to read than it takes has to take so much within each `write_timeout`.
+/// Bytes that a slow client must read within each `write_timeout`.
 const STEP_BYTES: usize = 1024 * 1024;
 
-/// A socket and a timer that belong together, and a look-out for the break of the connection: each
-/// connection has one of each.
-pub(crate) fn of_connection(
+/// Creates the socket and the timer of one connection, and a future that completes when the connection breaks.
+pub(crate) fn wrap_connection(
     stream: TcpStream,
     limits: &ListenLimits,
-    shared: Shared,
-    hang_up: HangUp,
-) -> (WatchedStream, HeadTimer, impl Future<Output = ()> + use<>) {
+    shared: ListenerState,
+    hang_up: DisconnectPolicy,
+) -> (WatchedStream, HeaderTimer, impl Future<Output = ()> + use<>) {
     let (reader, writer) = stream.into_split();
-    let wait = Arc::new(Wait::new(limits, shared, hang_up));
+    let wait = Arc::new(RequestWait::new(limits, shared, hang_up));
     let stream = WatchedStream {
         reader,
         wait: Arc::clone(&wait),
         write_timeout: limits.write_timeout,
-        pace: None,
+        write_deadline: None,
         held: None,
     };
-    (stream, HeadTimer(wait), broken(writer))
+    (stream, HeaderTimer(wait), wait_until_broken(writer))
 }
 
-/// Ends when the connection is broken; an orderly end of what the client sends is none.
-async fn broken(stream: OwnedWriteHalf) {
-    // That the system cannot tell is as good as an error.
+/// Completes when the connection is broken. An orderly end of the client's input does not count.
+async fn wait_until_broken(stream: OwnedWriteHalf) {
+    // A failure to wait counts as a broken connection.
     let _ = stream.ready(Interest::ERROR).await;
 }
 
-/// A socket that notes reads and gives up on writes.
+/// A socket that records reads and limits the time of writes.
 #[derive(Debug)]
 pub(crate) struct WatchedStream {
-    /// Reads by itself, and lends the socket for writing. A read that does not fill the buffer has emptied
-    /// the socket; the runtime's own reading knows that and spares the kernel a second question.
+    /// Used for reading, and as a reference for writing. tokio's own read knows that a read that does not fill
+    /// the buffer has emptied the socket, which saves a second system call.
     reader: OwnedReadHalf,
-    wait: Arc<Wait>,
+    wait: Arc<RequestWait>,
     write_timeout: Duration,
-    /// Runs while there is more to write than the client takes.
-    pace: Option<WritePace>,
-    /// Runs while the end of what the client sends is kept from the running request.
+    /// Set while the socket is full.
+    write_deadline: Option<WriteDeadline>,
+    /// Set while an end of input is hidden from the request in progress.
     held: Option<Pin<Box<tokio::time::Sleep>>>,
 }
 
-/// The time in which a client has to take the next MiB.
+/// Deadline for the next MiB that a slow client must read.
 #[derive(Debug)]
-struct WritePace {
+struct WriteDeadline {
     step_ends: Pin<Box<tokio::time::Sleep>>,
     bytes_left: usize,
 }
 
 impl WatchedStream {
-    /// The client sends no more: ready when the reader is to see that.
+    /// Handles an end of input: ready when the reader may see it.
     fn poll_end(&mut self, context: &mut Context<'_>) -> Poll<()> {
         let hang_up = self.wait.hang_up();
         let ended_at = match &self.held {
             Some(held) => held.deadline() - HELD_MAX,
             None => Instant::now(),
         };
-        if !hang_up.is_held(ended_at, context) {
+        if !hang_up.hides_disconnect(ended_at, context) {
             return Poll::Ready(());
         }
         let held = self
@@ -94,32 +93,33 @@ impl WatchedStream {
         held.as_mut().poll(context)
     }
 
-    /// Passes on what a write led to, unless the client has taken too little for too long.
-    fn written(
+    /// Passes on the result of a write, or fails if the client has read too little for too long.
+    fn check_progress(
         &mut self,
         polled: Poll<io::Result<usize>>,
         context: &mut Context<'_>,
     ) -> Poll<io::Result<usize>> {
         let write_timeout = self.write_timeout;
         if let Poll::Ready(written) = &polled {
-            if let (Ok(bytes), Some(pace)) = (written, &mut self.pace) {
-                pace.took(*bytes, write_timeout);
+            if let (Ok(bytes), Some(pace)) = (written, &mut self.write_deadline) {
+                pace.record_written(*bytes, write_timeout);
             }
             return polled;
         }
-        let pace = self.pace.get_or_insert_with(|| WritePace {
+        let pace = self.write_deadline.get_or_insert_with(|| WriteDeadline {
             step_ends: Box::pin(tokio::time::sleep(write_timeout)),
             bytes_left: STEP_BYTES,
         });
         ready!(pace.step_ends.as_mut().poll(context));
-        // The system would keep megabytes of the answer, and send them for as long as the client likes.
+        // Resets the connection on close. The kernel would otherwise keep megabytes of the answer for as long as
+        // // the client reads slowly.
         let _ = self.reader.as_ref().set_zero_linger();
         Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
     }
 }
 
-impl WritePace {
-    fn took(&mut self, bytes: usize, write_timeout: Duration) {
+impl WriteDeadline {
+    fn record_written(&mut self, bytes: usize, write_timeout: Duration) {
         self.bytes_left = self.bytes_left.saturating_sub(bytes);
         if self.bytes_left == 0 {
             self.bytes_left = STEP_BYTES;
@@ -157,7 +157,7 @@ impl AsyncWrite for WatchedStream {
         let polled = when_writable(self.reader.as_ref(), context, |stream| {
             stream.try_write(bytes)
         });
-        self.written(polled, context)
+        self.check_progress(polled, context)
     }
 
     fn poll_write_vectored(
@@ -167,16 +167,16 @@ impl AsyncWrite for WatchedStream {
     ) -> Poll<io::Result<usize>> {
         let write = |stream: &TcpStream| stream.try_write_vectored(slices);
         let polled = when_writable(self.reader.as_ref(), context, write);
-        self.written(polled, context)
+        self.check_progress(polled, context)
     }
 
     fn is_write_vectored(&self) -> bool {
         true
     }
 
-    /// Everything is written: what comes next has its own time.
+    /// Everything is written; the next write starts a new deadline.
     fn poll_flush(mut self: Pin<&mut Self>, _context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.pace = None;
+        self.write_deadline = None;
         Poll::Ready(Ok(()))
     }
 
@@ -210,10 +210,10 @@ mod tests {
 
     const WRITE_TIMEOUT: Duration = Duration::from_secs(1);
     const ANSWER_BYTES: usize = 8 * STEP_BYTES;
-    /// Small, so that the system does not take much for the client: it takes something many times a second.
+    /// Small, so that the kernel buffers little and the client reads something many times a second.
     const BUFFER_BYTES: u32 = 16 * 1024;
 
-    /// Writes an answer to a client that reads so many bytes each 10 ms.
+    /// Writes an answer to a client that reads `bytes_a_tick` bytes every 10 ms.
     async fn write_to(bytes_a_tick: usize) -> io::Result<()> {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let socket = TcpSocket::new_v4()?;
@@ -225,12 +225,12 @@ mod tests {
             write_timeout: WRITE_TIMEOUT,
             ..ListenLimits::default()
         };
-        let shared = Shared {
+        let shared = ListenerState {
             header_budget: ByteBudget::new(0),
             waiting: None,
         };
         let (mut stream, _timer, _broken) =
-            of_connection(server, &limits, shared, HangUp::default());
+            wrap_connection(server, &limits, shared, DisconnectPolicy::default());
         let reading = async {
             let mut buffer = vec![0; bytes_a_tick];
             while client.read_exact(&mut buffer).await.is_ok() {
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_client_that_takes_less_than_a_mib_in_its_time_is_cut_though_it_takes_something() {
+    async fn a_client_that_reads_less_than_a_mib_per_timeout_is_cut() {
         let began_at = Instant::now();
         let cut = write_to(1024).await.unwrap_err();
         assert_eq!(cut.kind(), io::ErrorKind::TimedOut);
@@ -255,7 +255,7 @@ mod tests {
             lasted >= WRITE_TIMEOUT && lasted < 5 * WRITE_TIMEOUT,
             "{lasted:?}"
         );
-        // 25 times as fast as it has to be.
+        // 25 times the required rate.
         write_to(STEP_BYTES / 4).await.unwrap();
     }
 }

@@ -1,4 +1,4 @@
-//! Lines about requests, and all the others, in files of their own. One test: a process has one log.
+//! The access log and the error log are separate files. One test, because a process has one log.
 
 use std::fs;
 use std::path::Path;
@@ -25,7 +25,7 @@ fn request(path: &str) {
 }
 
 #[test]
-fn requests_are_written_apart_from_the_rest_and_only_if_wanted() {
+fn the_access_log_is_a_separate_file_and_can_be_switched_off() {
     let folder = tempfile::tempdir().unwrap();
     let (access, errors) = (
         folder.path().join("access.log"),
@@ -40,7 +40,7 @@ fn requests_are_written_apart_from_the_rest_and_only_if_wanted() {
     let logs = logs::init(&config).unwrap();
     assert!(access_log());
     assert_eq!(LevelFilter::current(), LevelFilter::INFO);
-    // The level is for the rest; whether there is a line for each request is a question of its own.
+    // `log.level` does not apply to the access log, which has a separate switch.
     request("/one");
     tracing::info!("quiet");
     tracing::warn!("loud");

@@ -1,6 +1,6 @@
-//! The time limits and the end of a listener, seen from its clients.
+//! Time limits and shutdown of a listener, as its clients see them.
 
-// A panic is a test's way to fail.
+// A panic fails the test.
 #![allow(clippy::unwrap_used)]
 
 use std::io::Write;
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use axum::body::Body;
 use axum::http::{Request, Response};
 use hyper::body::Incoming;
-use tidegate_service::{Drained, ListenLimits, Listener, Peer};
+use tidegate_service::{DrainResult, ListenLimits, Listener, Peer};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::mpsc;
@@ -20,31 +20,31 @@ use tokio_util::sync::CancellationToken;
 
 const HEADER_TIMEOUT: Duration = Duration::from_millis(200);
 const IDLE_TIMEOUT: Duration = Duration::from_secs(1);
-/// More than the system's buffers of a connection hold.
+/// More than the socket buffers of a connection hold.
 const LARGE_BYTES: usize = 64 * 1024 * 1024;
 const REQUEST: &[u8] = b"GET /quick HTTP/1.1\r\nhost: x\r\n\r\n";
 
-struct Running {
+struct TestListener {
     address: SocketAddr,
     stop: CancellationToken,
-    served: JoinHandle<Drained>,
-    /// Gets a message when work on a request to `/slow` begins, and one when it is dropped.
+    served: JoinHandle<DrainResult>,
+    /// Receives a message when the handler of `/slow` begins, and one when it is dropped.
     slow: mpsc::UnboundedReceiver<&'static str>,
 }
 
-struct Watched(mpsc::UnboundedSender<&'static str>);
+struct DropNotifier(mpsc::UnboundedSender<&'static str>);
 
-impl Drop for Watched {
+impl Drop for DropNotifier {
     fn drop(&mut self) {
         let _ = self.0.send("dropped");
     }
 }
 
-async fn run(connections_max: usize) -> Running {
+async fn run(connections_max: usize) -> TestListener {
     run_with(connections_max, HEADER_TIMEOUT).await
 }
 
-async fn run_with(connections_max: usize, drain_timeout: Duration) -> Running {
+async fn run_with(connections_max: usize, drain_timeout: Duration) -> TestListener {
     let limits = ListenLimits {
         connections_max,
         header_timeout: HEADER_TIMEOUT,
@@ -53,8 +53,9 @@ async fn run_with(connections_max: usize, drain_timeout: Duration) -> Running {
         header_bytes_max: 8192,
     };
     let any = SocketAddr::from(([127, 0, 0, 1], 0));
-    let listener = Listener::bind("test", any, limits).await.unwrap();
-    let address = listener.local_addr().unwrap();
+    let listener = Listener::bind("test", "listen", any, limits).await.unwrap();
+    let address = listener.address();
+    #[expect(clippy::disallowed_methods, reason = "bounded by the test")]
     let (sender, slow) = mpsc::unbounded_channel();
     let answer = move |request: Request<Incoming>, _peer: Peer| {
         let sender = sender.clone();
@@ -64,7 +65,7 @@ async fn run_with(connections_max: usize, drain_timeout: Duration) -> Running {
             }
             if request.uri().path() == "/slow" {
                 let _ = sender.send("begun");
-                let _watched = Watched(sender);
+                let _watched = DropNotifier(sender);
                 sleep(Duration::from_secs(60)).await;
             }
             if request.uri().path() == "/later" {
@@ -75,7 +76,7 @@ async fn run_with(connections_max: usize, drain_timeout: Duration) -> Running {
     };
     let stop = CancellationToken::new();
     let served = tokio::spawn(listener.serve(answer, stop.clone(), drain_timeout));
-    Running {
+    TestListener {
         address,
         stop,
         served,
@@ -138,7 +139,7 @@ async fn a_client_that_hangs_up_ends_the_work_on_its_request() {
     let request = b"GET /slow HTTP/1.1\r\nhost: x\r\n\r\n";
     client.write_all(request).await.unwrap();
     assert_eq!(running.slow.recv().await, Some("begun"));
-    // An end right behind the request is that of a client that waits for its answer.
+    // An end right after the request would count as a half-close.
     sleep(Duration::from_millis(300)).await;
     let left_at = Instant::now();
     drop(client);
@@ -148,7 +149,7 @@ async fn a_client_that_hangs_up_ends_the_work_on_its_request() {
 }
 
 #[tokio::test]
-async fn a_client_that_closes_its_half_is_answered_but_not_waited_for_without_end() {
+async fn a_half_closed_request_is_answered_but_not_held_forever() {
     let mut running = run(10).await;
     let mut client = TcpStream::connect(running.address).await.unwrap();
     client
@@ -170,7 +171,7 @@ async fn a_client_that_closes_its_half_is_answered_but_not_waited_for_without_en
     assert_eq!(dropped.unwrap(), Some("dropped"));
 }
 
-/// What was sent behind the request keeps its end from being read.
+/// The bytes after the request keep hyper from reading the end of input.
 #[tokio::test]
 async fn a_connection_that_breaks_ends_the_work_whatever_else_was_sent() {
     let mut running = run(10).await;
@@ -192,7 +193,7 @@ async fn a_client_that_does_not_read_its_answer_is_cut() {
     client.write_all(request).await.unwrap();
     sleep(HEADER_TIMEOUT * 4).await;
     let mut received = Vec::new();
-    // Whether it ends with an error or not, it ends early.
+    // It may end with an error or without, but it ends early.
     let _ = client.read_to_end(&mut received).await;
     assert!(!received.is_empty() && received.len() < LARGE_BYTES);
 
@@ -207,7 +208,7 @@ async fn a_client_that_does_not_read_its_answer_is_cut() {
 }
 
 #[tokio::test]
-async fn a_connection_above_the_limit_is_told_to_come_back() {
+async fn a_connection_above_the_limit_is_answered_503_with_retry_after() {
     let running = run(1).await;
     let mut first = TcpStream::connect(running.address).await.unwrap();
     assert!(answer(&mut first).await.ends_with("done"));
@@ -215,7 +216,7 @@ async fn a_connection_above_the_limit_is_told_to_come_back() {
         let mut second = TcpStream::connect(running.address).await.unwrap();
         let head = format!("PUT / HTTP/1.1\r\ncontent-length: {body_bytes}\r\n\r\n");
         second.write_all(head.as_bytes()).await.unwrap();
-        // The answer comes whether the body is sent to its end or not.
+        // The answer arrives whether or not the body was sent completely.
         let _ = second.write_all(&vec![b'x'; body_bytes]).await;
         let mut received = String::new();
         second.read_to_string(&mut received).await.unwrap();
@@ -223,7 +224,7 @@ async fn a_connection_above_the_limit_is_told_to_come_back() {
         assert!(received.contains("\r\nRetry-After: 1\r\n"), "{received}");
         assert!(received.ends_with("\r\n\r\n{\"error\":\"too many connections\"}"));
     }
-    // Those that are served are not disturbed, and make room when they end.
+    // Served connections are not disturbed, and make room when they end.
     assert!(answer(&mut first).await.ends_with("done"));
     drop(first);
     loop {
@@ -234,7 +235,8 @@ async fn a_connection_above_the_limit_is_told_to_come_back() {
     }
 }
 
-/// More than the listener talks to at a time: the rest waits until those have had their second.
+/// More connections than the listener answers with 503 at a time: the rest wait until those have
+/// timed out after a second.
 #[tokio::test]
 async fn silent_connections_above_the_limit_are_closed_and_make_room_for_others() {
     const SILENT: usize = 16;
@@ -259,18 +261,22 @@ async fn a_stop_closes_idle_connections_and_cuts_the_rest_at_the_deadline() {
     let mut idle = TcpStream::connect(running.address).await.unwrap();
     answer(&mut idle).await;
     running.stop.cancel();
-    assert_eq!(running.served.await.unwrap(), Drained::Completely);
+    assert_eq!(running.served.await.unwrap(), DrainResult::Complete);
 
     running = run(10).await;
     let mut busy = TcpStream::connect(running.address).await.unwrap();
     busy.write_all(b"GET /slow HTTP/1.1\r\n\r\n").await.unwrap();
     assert_eq!(running.slow.recv().await, Some("begun"));
     running.stop.cancel();
-    assert_eq!(running.served.await.unwrap(), Drained::Cut(1));
+    assert_eq!(
+        running.served.await.unwrap(),
+        DrainResult::ConnectionsCut(1)
+    );
     assert_eq!(running.slow.recv().await, Some("dropped"));
 }
 
-/// They are in the system's queue, with their requests, since nothing else has run here.
+/// The connections and their requests are in the accept queue: on this single-threaded runtime the
+/// listener has not run yet.
 #[tokio::test]
 async fn connections_that_were_opened_before_a_stop_are_answered() {
     let running = run(100).await;
@@ -287,7 +293,7 @@ async fn connections_that_were_opened_before_a_stop_are_answered() {
         client.read_to_string(&mut answer).await.unwrap();
         assert!(answer.ends_with("done"), "{answer}");
     }
-    assert_eq!(running.served.await.unwrap(), Drained::Completely);
+    assert_eq!(running.served.await.unwrap(), DrainResult::Complete);
     assert!(TcpStream::connect(running.address).await.is_err());
 }
 
@@ -300,17 +306,17 @@ async fn a_request_that_is_sent_right_after_a_stop_is_answered() {
     // Long enough to be accepted.
     sleep(HEADER_TIMEOUT / 4).await;
     running.stop.cancel();
-    // Long enough for every task to know of the stop.
+    // Long enough for every task to see the stop.
     sleep(Duration::from_millis(30)).await;
     assert!(answer(&mut used).await.ends_with("done"));
     assert!(answer(&mut fresh).await.ends_with("done"));
-    assert_eq!(running.served.await.unwrap(), Drained::Completely);
+    assert_eq!(running.served.await.unwrap(), DrainResult::Complete);
 }
 
-/// What the kernel tells of the server's end of a connection.
+/// Reads the state of the server's socket from the kernel.
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn a_client_that_vanished_is_asked_for_by_the_kernel() {
+async fn keep_alive_probes_detect_a_vanished_client() {
     let server = run(10).await;
     let mut client = TcpStream::connect(server.address).await.unwrap();
     answer(&mut client).await;

@@ -1,48 +1,48 @@
-//! Large bodies go around the scripts: into Redis before the script that publishes, out of it after the
-//! script that reserves or peeks.
+//! Large bodies are not passed through scripts. They are written to Redis before the script that publishes, and read
+//! after the script that reserves or peeks.
 //!
 //! ```text
-//!  publish   SET upload:<name>:0 …  ─┐ one piece, over the connection    ┌─ SET expires by itself
+//!  publish   SET upload:<name>:0 …  ─┐ one pipeline, on the connection   ┌─ expires after a minute
 //!            publish.lua            ─┘ for large transfers               └─ RENAME to body:<n>, PERSIST
 //!
-//!  reserve   reserve.lua ──► headers; the payloads that are short enough
-//!            GET body:<n> …  ──► the others, some at a time, over the connection for large transfers
+//!  reserve   reserve.lua ──► headers; payloads that are short enough
+//!            GET body:<n> …  ──► the others, up to 16 at a time, on the connection for large transfers
 //! ```
 //!
-//! Lua copies each string that it is handed or hands out, and Redis does nothing else meanwhile. And what is
-//! long to transfer would hold up all that follows it on its connection.
+//! Lua copies each argument and each result, and Redis executes nothing else in this time. A long transfer would also
+//! delay all calls behind it on the same connection.
 
 use bytes::Bytes;
 use futures_util::future::try_join_all;
 use redis::{Cmd, Value};
-use tidegate_core::codec::{Flags, HEADER_BYTES, Header, NewRecord, decode_parts};
+use tidegate_core::codec::{HEADER_BYTES, NewRecord, RecordFlags, RecordHeader, decode_parts};
 use tidegate_core::keys::BucketKeys;
 use tidegate_core::{Job, JobId, QueueKey};
 
-use crate::{Store, StoreError};
+use crate::error::StoreError;
+use crate::store::Store;
 
-/// The most bytes that a call or an answer carries over the connection that all calls share, more or less. Larger
-/// ones go over the connection for large transfers.
+/// Approximate maximum size of a call or reply on the connection that all calls share, in bytes. Larger ones use the
+/// connection for large transfers.
 pub const SMALL_TRANSFER_BYTES_MAX: usize = 64 * 1024;
-/// Payloads of up to so many bytes cost less inside of a script than the commands that take them past it.
+/// Payloads of up to this many bytes cost less inside of a script than with separate commands.
 const CARRIED_BYTES_MAX: usize = 4 * 1024;
-/// How long a payload waits for the script that makes it a body. They come in one piece: far too long is
-/// long enough.
+/// Time to live of an upload, in ms. The script that makes it a body follows in the same pipeline: this is ample.
 pub(crate) const UPLOAD_MS: u64 = 60_000;
-/// Bodies that are asked for at once: answers are bounded in time, and so in size.
+/// Bodies that are read at the same time. Replies have a time limit, so their size must be bounded.
 const BODIES_PER_ROUND: usize = 16;
 
-/// How many bytes an outside payload may have to come with its record, where so many jobs are asked for:
+/// Maximum size of an outside payload that is returned with its record, in bytes, if `jobs` jobs are requested:
 /// together they stay a small transfer.
 pub(crate) fn carried_bytes(jobs: usize) -> usize {
     CARRIED_BYTES_MAX.min(SMALL_TRANSFER_BYTES_MAX / jobs.max(1))
 }
 
-/// The payloads of one call that go before its script.
+/// The payloads of a call that are uploaded before its script runs.
 pub(crate) struct Uploads {
-    /// What the script knows them by; empty if there are none.
+    /// The name under which the script finds them; empty if there are none.
     pub(crate) name: String,
-    /// The commands that bring them to Redis.
+    /// The commands that upload them.
     pub(crate) commands: Vec<Cmd>,
 }
 
@@ -61,7 +61,7 @@ impl Uploads {
                 commands: Vec::new(),
             };
         }
-        // Never the same twice: jobs of two calls must not get each other's payloads.
+        // The name must be unique: otherwise jobs of two calls could get each other's payloads.
         let name = format!("{:032x}", rand::random::<u128>());
         let records = records.iter_mut().enumerate();
         let large = records.filter(|(_, record)| is_large(record));
@@ -80,61 +80,61 @@ impl Uploads {
     }
 }
 
-/// A record as scripts answer it.
-pub(crate) struct Record {
+/// A record as scripts return it.
+pub(crate) struct StoredRecord {
     pub(crate) id: JobId,
-    pub(crate) header: Header,
-    /// `None` = it stayed outside.
+    pub(crate) header: RecordHeader,
+    /// `None` = it is to be fetched from its own key.
     payload: Option<Bytes>,
 }
 
-impl Record {
+impl StoredRecord {
     /// Reads the record of job `number` of `bucket`.
     pub(crate) fn read(bucket: u16, number: u64, record: Bytes) -> Result<Self, StoreError> {
-        let header = Header::decode(&record)?;
+        let header = RecordHeader::decode(&record)?;
         let payload = record.slice(HEADER_BYTES..);
-        // No payload is of no bytes.
-        let is_left = payload.is_empty() && header.flags.has(Flags::BODY_OUTSIDE);
+        // A payload is never empty: it has a seal.
+        let is_left = payload.is_empty() && header.flags.has(RecordFlags::BODY_OUTSIDE);
         Ok(Self {
-            id: JobId::new(header.created_at_ms, bucket, number, header.nonce),
+            id: header.id(bucket, number),
             header,
             payload: (!is_left).then_some(payload),
         })
     }
 }
 
-/// Why a job cannot be shown.
-pub(crate) enum Incomplete {
-    /// It was deleted between the script and the fetching of its body.
+/// Why a job cannot be returned.
+pub(crate) enum JobReadError {
+    /// It was deleted after the script and before its body was fetched.
     Gone,
-    /// What is stored of it is damaged: how, and which job.
+    /// It is damaged. The text names the job and the damage.
     Corrupt(String),
 }
 
-impl Incomplete {
+impl JobReadError {
     fn corrupt(id: JobId, how: impl std::fmt::Display) -> Self {
         Self::Corrupt(format!("job {id}: {how}"))
     }
 }
 
 impl Store {
-    /// Fetches what stayed outside, and decodes all.
-    pub(crate) async fn complete(
+    /// Fetches the payloads that are stored outside of their records, and decodes all jobs.
+    pub(crate) async fn fetch_bodies(
         &self,
         queue: &QueueKey,
-        records: Vec<Record>,
-    ) -> Result<Vec<Result<Job, Incomplete>>, StoreError> {
+        records: Vec<StoredRecord>,
+    ) -> Result<Vec<Result<Job, JobReadError>>, StoreError> {
         let left = records.iter().filter(|record| record.payload.is_none());
         let left: Vec<JobId> = left.map(|record| record.id).collect();
         let mut fetched = self.fetch(queue, &left).await?.into_iter();
         let jobs = records.into_iter().map(|record| {
             let payload = match record.payload {
                 Some(payload) => payload,
-                None => fetched.next().unwrap_or(Err(Incomplete::Gone))?,
+                None => fetched.next().unwrap_or(Err(JobReadError::Gone))?,
             };
             let (bucket, number) = (record.id.bucket(), record.id.number());
             let job = decode_parts(bucket, number, &record.header, payload);
-            job.map_err(|error| Incomplete::corrupt(record.id, error))
+            job.map_err(|error| JobReadError::corrupt(record.id, error))
         });
         Ok(jobs.collect())
     }
@@ -143,14 +143,14 @@ impl Store {
         &self,
         queue: &QueueKey,
         ids: &[JobId],
-    ) -> Result<Vec<Result<Bytes, Incomplete>>, StoreError> {
+    ) -> Result<Vec<Result<Bytes, JobReadError>>, StoreError> {
         let mut bodies = Vec::with_capacity(ids.len());
         for ids in ids.chunks(BODIES_PER_ROUND) {
             for (id, body) in ids.iter().zip(self.fetch_round(ids).await?) {
                 bodies.push(match body {
                     Some(body) => Ok(body),
-                    None if self.is_gone(queue, *id).await? => Err(Incomplete::Gone),
-                    None => Err(Incomplete::corrupt(*id, "it has no body")),
+                    None if self.is_gone(queue, *id).await? => Err(JobReadError::Gone),
+                    None => Err(JobReadError::corrupt(*id, "its body is missing")),
                 });
             }
         }
@@ -158,12 +158,11 @@ impl Store {
     }
 
     async fn fetch_round(&self, ids: &[JobId]) -> Result<Vec<Option<Bytes>>, StoreError> {
-        let asked = ids.iter().map(|id| async move {
-            let mut get = redis::cmd("GET");
-            get.arg(self.keys(id.bucket()).body(id.number()));
+        let fetches = ids.iter().map(|id| async move {
+            let get = Cmd::get(self.keys(id.bucket()).body(id.number()));
             self.large_command::<Value>(&get).await
         });
-        let answers = try_join_all(asked).await?;
+        let answers = try_join_all(fetches).await?;
         let bodies = answers.into_iter().map(|answer| match answer {
             Value::BulkString(bytes) => Some(bytes.into()),
             _ => None,

@@ -1,56 +1,42 @@
-//! Calls: how long each may take, and what is noted about it.
+//! Calls to Redis: their time limits, and their metrics.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use redis::{Cmd, FromRedisValue, Pipeline};
+use redis::{Cmd, FromRedisValue, Pipeline, RedisResult};
 
-use crate::link::{Destination, Moves, bounded};
-use crate::{Store, StoreError};
+use crate::error::StoreError;
+use crate::link::{Destination, StoreServer, bounded};
+use crate::store::Store;
 
-/// How long calls of producers, consumers and operators wait while the slot of their key moves, or has no
-/// primary. Requests have a limit of their own, which is longer.
+/// How long calls of producers, consumers and operators wait while the slot of their key moves or has no primary. The
+/// limit of a request is longer.
 pub(crate) const SLOT_PATIENCE: Duration = Duration::from_secs(20);
-/// How long calls do that are repeated anyway. A pump has other buckets to look after.
+/// The same for calls that are repeated anyway, such as those of pumps: other buckets must not wait.
 pub(crate) const SLOT_PATIENCE_OF_PUMPS: Duration = Duration::from_millis(100);
 
-/// A call under way.
-pub(crate) struct Began<'a> {
-    name: &'a str,
-    at: Instant,
-    wait: Duration,
-    moves: Moves,
+/// The server that replied to a call, and when the call was sent.
+pub(crate) struct SentCall {
+    pub(crate) server: Option<Arc<StoreServer>>,
+    pub(crate) sent_at: Instant,
 }
 
-impl Began<'_> {
-    /// When the call began.
-    pub(crate) const fn at(&self) -> Instant {
-        self.at
-    }
-
-    /// Waits for the answer: as long as the timeouts allow, and only while its server is the one that
-    /// counts.
-    pub(crate) async fn until<T>(
-        &self,
-        call: impl Future<Output = redis::RedisResult<T>>,
-    ) -> Result<T, StoreError> {
-        let mut moves = self.moves.clone();
-        tokio::select! {
-            biased;
-            answer = bounded(self.wait, call) => answer,
-            () = moves.left() => {
-                Err(StoreError::away("the master changed before it had answered".to_owned()))
-            }
+impl SentCall {
+    /// Records the server's time in the reply.
+    pub(crate) fn note_clock(&self, now_ms: u64) {
+        if let Some(server) = &self.server {
+            server.clock.record(self.sent_at, now_ms);
         }
     }
 }
 
 impl Store {
-    /// Runs one plain command about the key that is its first argument, bounded by the command timeout.
+    /// Runs a command on the key that is its first argument, within the command timeout.
     pub(crate) async fn command<T: FromRedisValue>(&self, command: &Cmd) -> Result<T, StoreError> {
         self.run(command, |destination| destination).await
     }
 
-    /// The same for a command whose answer may be large.
+    /// The same for a command whose reply may be large.
     pub(crate) async fn large_command<T: FromRedisValue>(
         &self,
         command: &Cmd,
@@ -58,27 +44,27 @@ impl Store {
         self.run(command, Destination::for_large_transfers).await
     }
 
-    /// Runs commands about keys that share their slot with `key`, none of which changes anything: on a
-    /// cluster they may be sent several times. Their answers may be large.
-    pub(crate) async fn look_up<T: FromRedisValue>(
+    /// Runs read-only commands on keys that share their slot with `key`. On a cluster they may be sent several times.
+    /// Their replies may be large.
+    pub(crate) async fn read<T: FromRedisValue>(
         &self,
         key: &str,
         commands: &Pipeline,
     ) -> Result<T, StoreError> {
-        let destination = self.inner.link.to(key, SLOT_PATIENCE);
-        let destination = destination.for_large_transfers();
-        self.run_all("audit", commands, destination).await
+        let destination = self.inner.link.destination(key, SLOT_PATIENCE);
+        self.run_all("audit", commands, destination.for_large_transfers())
+            .await
     }
 
-    /// The same for commands whose answers are small, and that are repeated anyway. `name` is their label in
+    /// The same for commands whose replies are small, and that are repeated anyway. `name` is their label in
     /// metrics.
-    pub(crate) async fn small_look_up<T: FromRedisValue>(
+    pub(crate) async fn read_small<T: FromRedisValue>(
         &self,
         name: &str,
         key: &str,
         commands: &Pipeline,
     ) -> Result<T, StoreError> {
-        let destination = self.inner.link.to(key, SLOT_PATIENCE_OF_PUMPS);
+        let destination = self.inner.link.destination(key, SLOT_PATIENCE_OF_PUMPS);
         self.run_all(name, commands, destination).await
     }
 
@@ -86,11 +72,10 @@ impl Store {
         &self,
         name: &str,
         commands: &Pipeline,
-        mut destination: Destination,
+        destination: Destination,
     ) -> Result<T, StoreError> {
-        let began = self.begin(name, &destination);
-        let answer = began.until(commands.query_async(&mut destination)).await;
-        self.end(&began, &destination, answer)
+        let query = async |to: &mut Destination| commands.query_async(to).await;
+        Ok(self.exchange(name, destination, query).await?.0)
     }
 
     async fn run<T: FromRedisValue>(
@@ -103,40 +88,49 @@ impl Store {
             _ => "",
         });
         let (name, key) = (words.next(), words.next());
-        let key = key.unwrap_or_default();
-        let mut destination = by(self.inner.link.to(key, SLOT_PATIENCE));
-        let began = self.begin(name.unwrap_or_default(), &destination);
-        let call = command.query_async(&mut destination);
-        let answer = began.until(call).await;
-        self.end(&began, &destination, answer)
+        let (name, key) = (name.unwrap_or_default(), key.unwrap_or_default());
+        let destination = by(self.inner.link.destination(key, SLOT_PATIENCE));
+        let query = async |to: &mut Destination| command.query_async(to).await;
+        Ok(self.exchange(name, destination, query).await?.0)
     }
 
-    /// Notes when and how a call begins. `name` is its label in metrics.
-    pub(crate) fn begin<'a>(&self, name: &'a str, destination: &Destination) -> Began<'a> {
-        Began {
-            name,
-            at: Instant::now(),
-            wait: self.inner.config.command_timeout + destination.patience(),
-            moves: destination.moves(),
-        }
-    }
-
-    /// Measures a call that has ended. Whatever went wrong, the link is told.
-    pub(crate) fn end<T>(
+    /// Makes a call, and waits for the reply within the timeouts. Fails earlier if the sentinels report another master.
+    /// Records the call in the metrics as `name`, and reports an error to the link.
+    pub(crate) async fn exchange<T>(
         &self,
-        began: &Began<'_>,
-        destination: &Destination,
-        answer: Result<T, StoreError>,
-    ) -> Result<T, StoreError> {
-        if let Some(server) = destination.server() {
-            let measures = &server.measures;
-            measures.called(began.name, began.at, answer.is_ok());
+        name: &str,
+        mut destination: Destination,
+        call: impl AsyncFnOnce(&mut Destination) -> RedisResult<T>,
+    ) -> Result<(T, SentCall), StoreError> {
+        let sent_at = Instant::now();
+        let wait = self.inner.config.command_timeout + destination.patience();
+        let mut moves = destination.moves();
+        let answer = tokio::select! {
+            biased;
+            answer = bounded(wait, call(&mut destination)) => answer,
+            () = moves.changed_and_drained() => Err(StoreError::unreachable("the master changed before it replied")),
+        };
+        let server = destination.server().cloned();
+        if let Some(server) = &server {
+            server.measures.record_call(name, sent_at, answer.is_ok());
         }
-        answer.inspect_err(|error| {
-            if let (Some(server), true) = (destination.server(), error.may_be_a_restart()) {
-                server.barriers.forget_history();
+        let answer = answer.inspect_err(|error| {
+            if let (Some(server), true) = (&server, error.may_be_a_restart()) {
+                server.barriers.history.forget();
             }
-            self.inner.link.failed(error);
-        })
+            self.inner.link.report_failure(error);
+        })?;
+        Ok((answer, SentCall { server, sent_at }))
+    }
+
+    /// The time at which a call on this key that is sent now times out, in ms on the clock of the key's server, as an
+    /// argument of scripts; empty = unknown.
+    pub(crate) fn call_deadline(&self, key: &str) -> String {
+        if self.now_ms.is_some() {
+            return String::new();
+        }
+        let server = self.inner.link.server_of(key);
+        let latest_ms = server.and_then(|it| it.clock.after(self.inner.config.command_timeout));
+        latest_ms.map(|ms| ms.to_string()).unwrap_or_default()
     }
 }

@@ -1,4 +1,4 @@
-//! How to reach a Redis deployment and how to lay jobs out in it.
+//! Settings of a Redis deployment: how it is reached, and how jobs are stored in it.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -6,95 +6,86 @@ use std::time::Duration;
 use serde::{Deserialize, Deserializer};
 use tidegate_core::SlotWidth;
 
-/// The server that is used where none of `url`, `sentinels` and `cluster` names one. With this url a pool
-/// may have sentinels or a cluster beside it, and they count: so a later layer of settings need not take the
-/// url back.
+/// The default url. If `sentinels` or `cluster` is set too, this url is ignored, so that a later layer of settings does
+/// not have to unset it.
 pub const DEFAULT_URL: &str = "redis://127.0.0.1:6379";
 
-/// Settings of one [`crate::Store`]. An optional text that is empty counts as not set.
+/// Settings of one [`crate::store::Store`]. An optional text that is empty is the same as one that is not set.
 #[derive(Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(default, deny_unknown_fields)]
 pub struct StoreConfig {
     /// `redis://[user][:password@]host:port[/db]`, the same with `rediss` for TLS, or
-    /// `redis+unix:///path`. Empty, or [`DEFAULT_URL`], where there are `sentinels` or a `cluster`.
-    #[serde(default)]
+    /// `redis+unix:///path`. Empty or [`DEFAULT_URL`] if `sentinels` or `cluster` is set.
     pub url: String,
-    /// The pool that takes new jobs in the place of this one, whose jobs are still consumed. For whoever
-    /// publishes and consumes; the store itself does nothing with it.
-    #[serde(default)]
+    /// The pool that takes new jobs instead of this one, whose jobs are still consumed. The API uses it; the store does
+    /// not.
     pub migrate_to: Option<String>,
-    /// The sentinels that know the master: `host` or `host:port` each. A list, or one text with commas.
-    #[serde(default, deserialize_with = "list_or_text")]
+    /// The sentinels that monitor the master, each as `host` or `host:port` (default port 26379). A list, or one text
+    /// with commas.
+    #[serde(deserialize_with = "list_or_text")]
     pub sentinels: Vec<String>,
-    /// Some nodes of a Redis Cluster, by their urls; the others are found. Where it is set, `url` and
-    /// `sentinels` are not. A list, or one text with commas.
-    #[serde(default, deserialize_with = "list_or_text")]
+    /// The urls of some nodes of a Redis Cluster; the others are discovered. It excludes `url` and `sentinels`. A list,
+    /// or one text with commas.
+    #[serde(deserialize_with = "list_or_text")]
     pub cluster: Vec<String>,
-    /// What the sentinels call the master.
-    #[serde(default, deserialize_with = "unless_empty")]
+    /// The name of the master at the sentinels.
+    #[serde(deserialize_with = "unless_empty")]
     pub master_name: Option<String>,
-    /// The user at the sentinels; none = their default user.
-    #[serde(default, deserialize_with = "unless_empty")]
+    /// The user at the sentinels; none = the default user.
+    #[serde(deserialize_with = "unless_empty")]
     pub sentinel_username: Option<String>,
     /// The password at the sentinels.
-    #[serde(default, deserialize_with = "unless_empty")]
+    #[serde(deserialize_with = "unless_empty")]
     pub sentinel_password: Option<String>,
-    /// The user at Redis. It wins over that of the url, as do the next two; none = the default user.
-    #[serde(default, deserialize_with = "unless_empty")]
+    /// The user at Redis; none = that of the url, or the default user. This key, `password` and `database` override
+    /// the url.
+    #[serde(deserialize_with = "unless_empty")]
     pub username: Option<String>,
     /// The password at Redis.
-    #[serde(default, deserialize_with = "unless_empty")]
+    #[serde(deserialize_with = "unless_empty")]
     pub password: Option<String>,
-    /// The number of the database; 0 only on a cluster.
-    #[serde(default)]
+    /// The number of the database; a cluster has database 0 only.
     pub database: Option<u16>,
-    /// Whether the master that the sentinels name is reached over TLS. A url says `rediss` instead.
-    #[serde(default)]
+    /// Whether the master is reached over TLS, if there are sentinels. In a url, write `rediss` instead.
     pub tls: bool,
     /// Whether the sentinels are reached over TLS.
-    #[serde(default)]
     pub tls_sentinels: bool,
-    /// The authorities (PEM) that certificates are checked with; none = those of the system.
-    #[serde(default, deserialize_with = "path_unless_empty")]
+    /// The certificate authorities (PEM) to trust; none = those of the system.
+    #[serde(deserialize_with = "unless_empty")]
     pub tls_ca_file: Option<PathBuf>,
-    /// The certificate (PEM) that this client shows, with those that lead to its authority.
-    #[serde(default, deserialize_with = "path_unless_empty")]
+    /// The client certificate (PEM), with its intermediate certificates.
+    #[serde(deserialize_with = "unless_empty")]
     pub tls_certificate_file: Option<PathBuf>,
-    /// The private key (PEM) of that certificate.
-    #[serde(default, deserialize_with = "path_unless_empty")]
+    /// The private key (PEM) of the client certificate.
+    #[serde(deserialize_with = "unless_empty")]
     pub tls_key_file: Option<PathBuf>,
     /// Number of buckets; fixed when a deployment is first used. 1 to 65536.
-    #[serde(default = "buckets")]
     pub buckets: u32,
     /// Width of the slots of far timers, in ms; fixed when a deployment is first used. 100 to 86400000.
-    #[serde(default = "slot_ms")]
     pub slot_ms: u32,
-    /// Payloads above this many bytes are kept outside of their record. The server's
-    /// `hash-max-listpack-value` should be at least 34 bytes larger.
-    #[serde(default = "inline_limit_bytes")]
+    /// Payloads of more bytes than this are stored outside of their record. The server's `hash-max-listpack-value`
+    /// should be at least 34 bytes larger.
     pub inline_limit_bytes: usize,
-    /// Payloads of at least this many bytes are compressed when that makes them smaller.
-    #[serde(default = "compress_from_bytes")]
+    /// Payloads of at least this many bytes are compressed if that makes them smaller.
     pub compress_from_bytes: usize,
-    /// The longest wait for a connection.
-    #[serde(default = "connect_timeout", with = "humantime_serde")]
+    /// Time limit of connecting.
+    #[serde(with = "humantime_serde")]
     pub connect_timeout: Duration,
-    /// The longest wait for an answer, reconnecting included.
-    #[serde(default = "command_timeout", with = "humantime_serde")]
+    /// Time limit of a command, including reconnecting.
+    #[serde(with = "humantime_serde")]
     pub command_timeout: Duration,
-    /// What to do about a server that may lose jobs.
-    #[serde(default)]
+    /// Whether to start with a server that may lose jobs.
     pub unsafe_server: UnsafeServer,
 }
 
-/// What to do about a server without append-only file or with an evicting memory policy.
+/// Whether to start with a server without append-only file, or with a `maxmemory-policy` that evicts keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(try_from = "String")]
 pub enum UnsafeServer {
     /// Do not start.
     #[default]
     Refuse,
-    /// Log a warning and go on: for development, and for jobs that may be lost.
+    /// Log a warning and start: for development, and for jobs that may be lost.
     Warn,
 }
 
@@ -112,7 +103,7 @@ impl TryFrom<String> for UnsafeServer {
     }
 }
 
-/// A list, or one text: an environment variable can carry no list.
+/// A list, or one text, since an environment variable cannot contain a list.
 #[derive(Deserialize)]
 #[serde(
     untagged,
@@ -132,45 +123,29 @@ fn list_or_text<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<String>, D::Er
     Ok(trimmed.filter(|one| !one.is_empty()).collect())
 }
 
-fn unless_empty<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
+/// A text or a path.
+fn unless_empty<'de, D: Deserializer<'de>, T: From<String>>(
+    from: D,
+) -> Result<Option<T>, D::Error> {
     let given = Option::<String>::deserialize(from)?;
-    Ok(given.filter(|text| !text.is_empty()))
-}
-
-fn path_unless_empty<'de, D: Deserializer<'de>>(from: D) -> Result<Option<PathBuf>, D::Error> {
-    Ok(unless_empty(from)?.map(PathBuf::from))
-}
-
-const fn buckets() -> u32 {
-    256
-}
-
-const fn slot_ms() -> u32 {
-    SlotWidth::DEFAULT_MS
-}
-
-const fn inline_limit_bytes() -> usize {
-    1024
-}
-
-const fn compress_from_bytes() -> usize {
-    1024
-}
-
-const fn connect_timeout() -> Duration {
-    Duration::from_secs(1)
-}
-
-const fn command_timeout() -> Duration {
-    Duration::from_secs(3)
+    Ok(given.filter(|text| !text.is_empty()).map(T::from))
 }
 
 impl StoreConfig {
-    /// The default settings for the server at `url`.
+    /// The default settings, with this url.
     #[must_use]
     pub fn new(url: impl Into<String>) -> Self {
         Self {
             url: url.into(),
+            ..Self::default()
+        }
+    }
+}
+
+impl Default for StoreConfig {
+    fn default() -> Self {
+        Self {
+            url: String::new(),
             migrate_to: None,
             sentinels: Vec::new(),
             cluster: Vec::new(),
@@ -185,19 +160,19 @@ impl StoreConfig {
             tls_ca_file: None,
             tls_certificate_file: None,
             tls_key_file: None,
-            buckets: buckets(),
-            slot_ms: slot_ms(),
-            inline_limit_bytes: inline_limit_bytes(),
-            compress_from_bytes: compress_from_bytes(),
-            connect_timeout: connect_timeout(),
-            command_timeout: command_timeout(),
+            buckets: 256,
+            slot_ms: SlotWidth::DEFAULT_MS,
+            inline_limit_bytes: 1024,
+            compress_from_bytes: 1024,
+            connect_timeout: Duration::from_secs(1),
+            command_timeout: Duration::from_secs(3),
             unsafe_server: UnsafeServer::Refuse,
         }
     }
 }
 
 impl std::fmt::Debug for StoreConfig {
-    /// Leaves out the urls, which may carry a password, and what names or proves a user.
+    /// Omits urls, users and passwords: a url may contain a password too.
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         out.debug_struct("StoreConfig")
             .field("migrate_to", &self.migrate_to)
@@ -247,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn no_secret_is_shown() {
+    fn debug_output_contains_no_secret() {
         let mut config = StoreConfig::new("redis://sesame@host");
         config.username = Some("sesame".to_owned());
         config.password = Some("sesame".to_owned());

@@ -1,52 +1,28 @@
-//! Connecting: what is checked before the first job is touched.
+//! Connecting to a deployment, and the checks before its first use.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use tidegate_core::keys::Buckets;
+use redis::IntoConnectionInfo;
+use tidegate_core::keys::{self, DeploymentKeys};
 use tidegate_core::{SlotWidth, placement};
 use tokio::time::{Instant, sleep};
 
+use crate::config::StoreConfig;
+use crate::connect_error::{ConnectError, ServerCheckError};
 use crate::link::Link;
-use crate::server_check::{self, Refusal};
-use crate::{Inner, Store, StoreConfig, StoreError, Unavailable, permissions};
+use crate::server_check;
+use crate::store::{Store, StoreInner};
 
-/// Between two tries to connect at the start.
+/// Pause between two attempts to connect at the start.
 const CONNECT_PAUSE: Duration = Duration::from_secs(1);
 
-/// Why a store cannot be used.
-#[derive(Debug, thiserror::Error)]
-pub enum ConnectError {
-    /// The settings make no sense, whatever the server.
-    #[error("{0}")]
-    BadConfig(String),
-    /// The server cannot be used as it is. Trying again does not help.
-    #[error(transparent)]
-    Refused(#[from] Refusal),
-    /// The server does not answer, or not yet. Trying again may help.
-    #[error(transparent)]
-    Unavailable(StoreError),
-}
-
-/// A wrong password stays wrong: it is not waited for.
-impl From<StoreError> for ConnectError {
-    fn from(error: StoreError) -> Self {
-        match error {
-            StoreError::Unavailable {
-                reason: Unavailable::Forbidden,
-                detail,
-            } => Self::Refused(Refusal::Forbidden(detail)),
-            error => Self::Unavailable(error),
-        }
-    }
-}
-
 impl Store {
-    /// Connects to a deployment, checks that it can be trusted with jobs and that its layout is ours.
+    /// Connects to a deployment, checks that its servers are safe for jobs, and that its layout is that of `config`.
     ///
-    /// After this the connection looks after itself: calls fail while Redis is away and succeed again
-    /// once it is back.
+    /// Afterwards the connection is restored automatically: calls fail while Redis is unavailable, and succeed again
+    /// once it is available.
     ///
     /// # Errors
     /// See [`ConnectError`].
@@ -59,28 +35,36 @@ impl Store {
         for server in link.servers() {
             let session = server.session(config.command_timeout);
             server_check::check(&session, config).await?;
-            permissions::check(&session, config).await?;
         }
         let store = Self {
-            inner: Arc::new(Inner {
+            inner: Arc::new(StoreInner {
                 config: config.clone(),
-                buckets: Buckets::new(config.buckets),
+                buckets: DeploymentKeys::new(config.buckets),
                 slot_width,
                 link,
                 expects_durable: AtomicBool::new(false),
             }),
             now_ms: None,
         };
-        server_check::claim_layout(&store).await?;
+        claim_layout(&store).await?;
         Ok(store)
     }
 
-    /// Connects as [`Store::connect`] does; while the server does not answer, or not yet, tries again
-    /// for as long as `patience`.
+    /// Connects as [`Store::connect`] does. While the server does not reply, or is not ready, it retries every second
+    /// for up to `patience`.
     ///
     /// # Errors
     /// See [`ConnectError`].
     pub async fn connect_within(
+        config: &StoreConfig,
+        patience: Duration,
+    ) -> Result<Self, ConnectError> {
+        Self::connect_pool(None, config, patience).await
+    }
+
+    /// The same. Log lines name the pool.
+    pub(crate) async fn connect_pool(
+        pool: Option<&str>,
         config: &StoreConfig,
         patience: Duration,
     ) -> Result<Self, ConnectError> {
@@ -90,13 +74,33 @@ impl Store {
                 Err(ConnectError::Unavailable(error))
                     if Instant::now() + CONNECT_PAUSE < deadline =>
                 {
-                    tracing::warn!(%error, "waiting for redis");
+                    tracing::warn!(
+                        pool, server = %addresses(config), %error,
+                        "waiting for redis; retrying in {CONNECT_PAUSE:?}"
+                    );
                     sleep(CONNECT_PAUSE).await;
                 }
                 connected => return connected,
             }
         }
     }
+}
+
+/// The configured addresses, for log lines: without user and password, which a url may contain.
+fn addresses(config: &StoreConfig) -> String {
+    if !config.sentinels.is_empty() {
+        return config.sentinels.join(", ");
+    }
+    if config.cluster.is_empty() {
+        return address(&config.url);
+    }
+    let nodes: Vec<String> = config.cluster.iter().map(|url| address(url)).collect();
+    nodes.join(", ")
+}
+
+fn address(url: &str) -> String {
+    let info = url.into_connection_info();
+    info.map_or_else(|_| String::new(), |info| info.addr().to_string())
 }
 
 fn check_buckets(config: &StoreConfig) -> Result<(), ConnectError> {
@@ -108,4 +112,16 @@ fn check_buckets(config: &StoreConfig) -> Result<(), ConnectError> {
         placement::BUCKETS_MAX,
         config.buckets
     )))
+}
+
+/// Writes the layout into a new deployment; rejects a deployment with another layout.
+async fn claim_layout(store: &Store) -> Result<(), ConnectError> {
+    let ours = server_check::layout(&store.inner.config);
+    let mut set = redis::cmd("SET");
+    set.arg(keys::LAYOUT).arg(&ours).arg("NX").arg("GET");
+    let found: Option<String> = store.command(&set).await?;
+    match found {
+        Some(found) if found != ours => Err(ServerCheckError::OtherLayout { found, ours }.into()),
+        _ => Ok(()),
+    }
 }

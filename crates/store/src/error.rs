@@ -1,112 +1,102 @@
-//! What can go wrong between us and Redis.
+//! Errors of calls to Redis.
 
 use std::time::Duration;
 
 use redis::{ErrorKind, RedisError, ServerErrorKind};
 use tidegate_core::InvalidJob;
-use tidegate_core::codec::BadRecord;
+use tidegate_core::codec::InvalidRecord;
 
-/// A call that failed. Whether Redis carried it out is unknown when the reason is
-/// [`Unavailable::Away`].
+/// A call that failed. Whether Redis executed it is unknown if the reason is [`Unavailable::Unreachable`].
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum StoreError {
-    /// Redis cannot serve the call now; a later one may succeed.
+    /// Redis cannot serve the call now. A later call may succeed.
     #[error("redis is unavailable ({reason}): {detail}")]
     Unavailable {
-        /// What keeps Redis from serving.
+        /// Why Redis cannot serve the call.
         reason: Unavailable,
-        /// What the connection or the server said.
+        /// The error of the connection or of the server.
         detail: String,
     },
-    /// What is stored, or what came back, is not what this build expects.
+    /// Stored data, or a reply, is damaged or has an unexpected form.
     #[error("unexpected data in redis: {0}")]
     Corrupt(String),
-    /// The caller asked for something that cannot be stored; nothing was sent.
+    /// The job cannot be stored. Nothing was sent.
     #[error(transparent)]
     Invalid(#[from] InvalidJob),
 }
 
-/// What keeps Redis from serving.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// Why Redis cannot serve a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Unavailable {
-    /// No connection, or no answer in time.
-    Away,
-    /// The server is loading its data, running a long script, or changing roles.
+    /// No connection, or no reply in time.
+    #[error("unreachable")]
+    Unreachable,
+    /// The server is loading its data, running a long script or changing roles, or the slot of the key is moving or has
+    /// no primary. The call was not executed.
+    #[error("not ready")]
     NotReady,
-    /// The server is a replica, or cannot write to its disk.
-    ReadOnly,
-    /// The server has reached `maxmemory`.
+    /// The server refuses writes: it is a replica (`READONLY`), cannot write to its disk (`MISCONF`), or has too few
+    /// replicas (`NOREPLICAS`).
+    #[error("refuses writes")]
+    WritesRefused,
+    /// The server has reached `maxmemory` (`OOM`).
+    #[error("out of memory")]
     OutOfMemory,
-    /// User or password are wrong, or lack a permission.
+    /// User or password are wrong, or the user lacks a right.
+    #[error("forbidden")]
     Forbidden,
 }
 
-impl std::fmt::Display for Unavailable {
-    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        out.write_str(match self {
-            Self::Away => "away",
-            Self::NotReady => "not ready",
-            Self::ReadOnly => "read-only",
-            Self::OutOfMemory => "out of memory",
-            Self::Forbidden => "forbidden",
-        })
-    }
-}
-
 impl StoreError {
-    /// No answer came within this time. Whether Redis carried the call out is unknown.
+    /// The error of a call without a reply within `after`. Whether Redis executed the call is unknown.
     #[must_use]
     pub fn timed_out(after: Duration) -> Self {
-        Self::away(format!("no answer within {after:?}"))
+        Self::unreachable(format!("no answer within {after:?}"))
     }
 
-    pub(crate) const fn away(detail: String) -> Self {
-        Self::Unavailable {
-            reason: Unavailable::Away,
-            detail,
+    pub(crate) fn unreachable(detail: impl Into<String>) -> Self {
+        Self::unavailable(Unavailable::Unreachable, detail)
+    }
+
+    pub(crate) fn not_ready(detail: impl Into<String>) -> Self {
+        Self::unavailable(Unavailable::NotReady, detail)
+    }
+
+    pub(crate) fn unavailable(reason: Unavailable, detail: impl Into<String>) -> Self {
+        let detail = detail.into();
+        Self::Unavailable { reason, detail }
+    }
+
+    /// Why Redis cannot serve the call, if that is the error.
+    pub(crate) const fn reason(&self) -> Option<Unavailable> {
+        match self {
+            Self::Unavailable { reason, .. } => Some(*reason),
+            Self::Corrupt(_) | Self::Invalid(_) => None,
         }
     }
 
-    pub(crate) const fn not_ready(detail: String) -> Self {
-        Self::Unavailable {
-            reason: Unavailable::NotReady,
-            detail,
-        }
+    /// Whether there was no reply, so that the outcome of the call is unknown.
+    pub(crate) fn is_unreachable(&self) -> bool {
+        self.reason() == Some(Unavailable::Unreachable)
     }
 
-    /// Whether no answer came: the outcome of the call is unknown.
-    pub(crate) const fn is_away(&self) -> bool {
-        matches!(
-            self,
-            Self::Unavailable {
-                reason: Unavailable::Away,
-                ..
-            }
-        )
-    }
-
-    /// Whether Redis is known not to have carried the call out. A call of several steps may have taken some of them before.
+    /// Whether Redis certainly did not execute the call. A call of several steps may have executed some of them before.
     #[must_use]
     pub const fn is_refusal(&self) -> bool {
         match self {
-            // A right that a user lacks shows in the middle of a script.
+            // A missing right may end a script in the middle.
             Self::Unavailable { reason, .. } => {
-                !matches!(reason, Unavailable::Away | Unavailable::Forbidden)
+                !matches!(reason, Unavailable::Unreachable | Unavailable::Forbidden)
             }
             Self::Invalid(_) => true,
             Self::Corrupt(_) => false,
         }
     }
 
-    /// Whether the server may be another one than before, or may have begun anew.
+    /// Whether the server may have been restarted or replaced by another one.
     pub(crate) const fn may_be_a_restart(&self) -> bool {
-        matches!(
-            self,
-            Self::Unavailable {
-                reason: Unavailable::Away | Unavailable::NotReady | Unavailable::ReadOnly,
-                ..
-            }
-        )
+        use Unavailable::{NotReady, Unreachable, WritesRefused};
+        matches!(self.reason(), Some(Unreachable | NotReady | WritesRefused))
     }
 
     pub(crate) fn corrupt(what: impl Into<String>) -> Self {
@@ -114,8 +104,8 @@ impl StoreError {
     }
 }
 
-impl From<BadRecord> for StoreError {
-    fn from(bad: BadRecord) -> Self {
+impl From<InvalidRecord> for StoreError {
+    fn from(bad: InvalidRecord) -> Self {
         Self::Corrupt(bad.to_string())
     }
 }
@@ -123,7 +113,7 @@ impl From<BadRecord> for StoreError {
 impl From<RedisError> for StoreError {
     fn from(error: RedisError) -> Self {
         let reason = match error.kind() {
-            ErrorKind::Server(ServerErrorKind::ReadOnly) => Unavailable::ReadOnly,
+            ErrorKind::Server(ServerErrorKind::ReadOnly) => Unavailable::WritesRefused,
             ErrorKind::Server(
                 ServerErrorKind::BusyLoading
                 | ServerErrorKind::TryAgain
@@ -137,17 +127,20 @@ impl From<RedisError> for StoreError {
             }
             ErrorKind::Server(_) | ErrorKind::Extension => match error.code() {
                 Some("OOM") => Unavailable::OutOfMemory,
-                Some("MISCONF" | "NOREPLICAS") => Unavailable::ReadOnly,
+                Some("MISCONF" | "NOREPLICAS") => Unavailable::WritesRefused,
                 Some("BUSY") => Unavailable::NotReady,
                 Some("NOAUTH" | "WRONGPASS" | "NOPERM") => Unavailable::Forbidden,
                 _ => return Self::Corrupt(error.to_string()),
             },
             ErrorKind::UnexpectedReturnType => return Self::Corrupt(error.to_string()),
-            _ => Unavailable::Away,
+            _ => Unavailable::Unreachable,
         };
-        Self::Unavailable {
-            reason,
-            detail: error.to_string(),
-        }
+        let detail = match error.code() {
+            Some("NOREPLICAS") => format!(
+                "too few replicas are connected (min-replicas-to-write): connect replicas, or lower the setting: {error}"
+            ),
+            _ => error.to_string(),
+        };
+        Self::Unavailable { reason, detail }
     }
 }

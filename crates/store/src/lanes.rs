@@ -1,34 +1,36 @@
-//! How many lanes queues have. A row of one table says how many take new jobs, and how many may hold some. Lanes that
-//! do neither are closed in their buckets (`verbs/lane.rs`).
+//! The table of lanes. The row of a queue has the number of lanes that take new jobs, and of lanes that may hold jobs.
+//! Lanes beyond both are closed in their buckets (`verbs/lane.rs`).
 
 use std::collections::HashMap;
 
 use tidegate_core::{LaneCounts, LaneRow, QueueKey, keys};
 
+use crate::error::StoreError;
 use crate::reply::Reply;
-use crate::script::{Call, LazyScript, script};
-use crate::{Store, StoreError};
+use crate::script::{LazyScript, script};
+use crate::script_call::Call;
+use crate::store::Store;
 
 static LANES_SET: LazyScript = script!("lanes_set");
 static LANES_SETTLE: LazyScript = script!("lanes_settle");
 
-/// The field of the table with the last epoch.
+/// The field with the last epoch.
 const LAST_EPOCH: &str = "#";
 
-/// What the table holds.
+/// The contents of the table.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct LaneRows {
-    /// The queues that have, or had until lately, more than one lane.
+    /// The rows: queues with more than one lane in use.
     pub by_queue: HashMap<QueueKey, LaneRow>,
-    /// The last epoch that a row was given. It only grows, unless Redis lost what was written last.
+    /// The last epoch of any row. It only increases, unless Redis has lost writes.
     pub last_epoch: u64,
 }
 
 impl LaneRows {
-    /// The row of a queue. A queue that is not in the table has one lane.
+    /// The row of a queue. A queue without a row has one lane.
     #[must_use]
     pub fn row(&self, queue: &QueueKey) -> LaneRow {
-        // Most deployments have no lanes, and no use for a hash.
+        // In most deployments the table is empty: no hash is computed.
         if self.by_queue.is_empty() {
             return LaneRow::default();
         }
@@ -36,17 +38,13 @@ impl LaneRows {
     }
 }
 
-/// The numbers of lanes in one deployment.
+/// The table of lanes of a deployment.
 #[derive(Debug, Clone)]
 pub struct Lanes {
     store: Store,
 }
 
 impl Lanes {
-    pub(crate) const fn new(store: Store) -> Self {
-        Self { store }
-    }
-
     fn call<'a>(&'a self, script: &'a LazyScript, queue: &QueueKey) -> Call<'a> {
         let call = self.store.call(script, keys::LANES.to_owned());
         call.arg(queue.to_string())
@@ -55,10 +53,10 @@ impl Lanes {
     /// The whole table.
     ///
     /// # Errors
-    /// Redis is unavailable, or holds something else than rows.
+    /// Redis is unavailable, or a row is invalid.
     pub async fn rows(&self) -> Result<LaneRows, StoreError> {
-        let mut all = redis::cmd("HGETALL");
-        let fields: Vec<(String, String)> = self.store.command(all.arg(keys::LANES)).await?;
+        let all = redis::Cmd::hgetall(keys::LANES);
+        let fields: Vec<(String, String)> = self.store.command(&all).await?;
         let mut rows = LaneRows::default();
         for (name, value) in fields {
             if name == LAST_EPOCH {
@@ -73,20 +71,20 @@ impl Lanes {
         Ok(rows)
     }
 
-    /// Sets how many lanes of a queue take new jobs: 1 to [`tidegate_core::placement::lanes_max`]. Lanes
-    /// above that stay in use until they are closed. Lanes below it that are closed have to be opened
-    /// ([`Store::open_lane`]) with the epoch of the row, which is later than all before it.
+    /// Sets how many lanes of a queue take new jobs: 1 to [`tidegate_core::placement::lanes_max`]. Lanes from that
+    /// number on stay in use until they are closed. Closed lanes below it have to be opened ([`Store::open_lane`]) with
+    /// the epoch of the returned row, which is later than all epochs before.
     ///
     /// # Errors
-    /// Redis is unavailable; it may be done, or be done later.
+    /// Redis is unavailable; the change may be executed nevertheless, even later.
     pub async fn set(&self, queue: &QueueKey, open: u16) -> Result<LaneRow, StoreError> {
         self.change(queue, Some(open), 1, 0).await
     }
 
-    /// Gives the row of a queue an epoch later than `above` and all before it, with at least `used` lanes in use.
+    /// Gives the row of a queue an epoch later than `above` and all epochs before, and at least `used` lanes in use.
     ///
     /// # Errors
-    /// Redis is unavailable; it may be done, or be done later.
+    /// Redis is unavailable; the change may be executed nevertheless, even later.
     pub async fn raise(
         &self,
         queue: &QueueKey,
@@ -103,19 +101,16 @@ impl Lanes {
         used: u16,
         above: u64,
     ) -> Result<LaneRow, StoreError> {
-        let call = self.call(&LANES_SET, queue);
-        let call = match open {
-            Some(open) => call.arg(open),
-            None => call.arg(""),
-        };
+        let open = open.map_or_else(String::new, |open| open.to_string());
+        let call = self.call(&LANES_SET, queue).arg(open);
         row(&mut call.arg(used).arg(above).send().await?.ok()?)
     }
 
-    /// Takes the lanes from `still` on out of use if the row is as it was, and answers whether it was. All of these
-    /// lanes must have been closed with the epoch of the row, after the row was read.
+    /// Takes the lanes from `still` on out of use if the row still equals `was`, and returns whether it does. All of
+    /// these lanes must have been closed with the epoch of the row, after the row was read.
     ///
     /// # Errors
-    /// Redis is unavailable; it may be done, or be done later.
+    /// Redis is unavailable; the change may be executed nevertheless, even later.
     pub async fn settle(
         &self,
         queue: &QueueKey,
@@ -132,7 +127,7 @@ impl Lanes {
 
 fn corrupt(name: &str, value: &str) -> StoreError {
     StoreError::corrupt(format!(
-        "{value:?} as the row of {name:?} in {}",
+        "invalid row {value:?} of {name:?} in {}",
         keys::LANES
     ))
 }
@@ -151,7 +146,8 @@ fn parsed(name: &str, row: &str) -> Option<(QueueKey, LaneRow)> {
 fn row(reply: &mut Reply) -> Result<LaneRow, StoreError> {
     let mut lanes = || {
         let count = reply.count()?;
-        u16::try_from(count).map_err(|_| StoreError::corrupt(format!("{count} lanes")))
+        u16::try_from(count)
+            .map_err(|_| StoreError::corrupt(format!("script returned {count} lanes")))
     };
     let counts = LaneCounts {
         open: lanes()?,
@@ -159,4 +155,13 @@ fn row(reply: &mut Reply) -> Result<LaneRow, StoreError> {
     };
     let epoch = reply.count()?;
     Ok(LaneRow { counts, epoch })
+}
+
+impl Store {
+    /// The table of lanes of this deployment.
+    #[must_use]
+    pub fn lanes(&self) -> Lanes {
+        let store = self.clone();
+        Lanes { store }
+    }
 }

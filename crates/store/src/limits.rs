@@ -1,87 +1,90 @@
-//! Rate limits: how often a token may consume and publish, and how often it did.
+//! Rate limits: how often a token may consume and publish, and the units that it has taken.
 //!
-//! A limit is a row of one table. What was taken is counted in a window that begins with the first unit
-//! and has a name, so that a unit is given back to the window it came from or to none.
+//! Limits are the fields of one hash. Units are counted in a window that begins with the first unit and is identified
+//! by its begin, so that a unit is given back to its own window only.
 
 mod lost_replies;
 
 use std::sync::Arc;
 use std::time::Instant;
 
+use redis::Cmd;
 use tidegate_core::keys;
 
+use crate::error::StoreError;
 use crate::reply::Reply;
-use crate::script::{Call, LazyScript, script};
-use crate::{Store, StoreError};
+use crate::script::{LazyScript, script};
+use crate::script_call::Call;
+use crate::store::Store;
 use lost_replies::{CallId, LostReplies};
 
 static LIMITS_TAKE: LazyScript = script!("limits_take");
 static LIMITS_GIVE_BACK: LazyScript = script!("limits_give_back");
 
-/// The rate limits kept in one deployment. Cheap to clone; clones share what they know of units to be given back.
+/// The rate limits stored in one deployment. Cheap to clone; clones share the list of units to be given back.
 #[derive(Debug, Clone)]
-pub struct Limits {
+pub struct RateLimits {
     store: Store,
     lost: Arc<LostReplies>,
 }
 
-/// A token of a namespace in a pool. What has a limit is this, and never the token alone.
+/// A token of a namespace in a pool. A limit belongs to all three together.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct LimitHolder {
-    /// Pool, namespace and token in one unambiguous text.
+    /// Pool, namespace and token as one unambiguous text.
     name: String,
 }
 
-/// How many requests may succeed within a window.
+/// Number of requests that may succeed within a window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RateLimit {
-    /// Consumes; 0 or less = as many as there are.
+    /// Consumes; 0 or less = unlimited.
     pub read: i64,
-    /// Publishes; 0 or less = as many as there are.
+    /// Publishes; 0 or less = unlimited.
     pub write: i64,
-    /// The length of a window in seconds.
+    /// The length of a window, in seconds.
     pub interval_seconds: u32,
 }
 
-/// What a unit is taken for.
+/// The kind of request that a unit is taken for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum LimitSide {
-    /// To consume.
+    /// A consume.
     Read,
-    /// To publish.
+    /// A publish.
     Write,
 }
 
-/// The right to one request, taken from a window.
+/// A unit of a window: the right to one request.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Unit {
+pub struct LimitUnit {
     side: LimitSide,
     window: u64,
     call: CallId,
 }
 
-/// What became of the wish for a unit.
+/// The outcome of [`RateLimits::take`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[must_use]
 pub enum UnitTaken {
-    /// It was there.
-    Done(Unit),
-    /// All units of the running window are taken.
+    /// A unit was taken.
+    Done(LimitUnit),
+    /// All units of the current window are taken.
     OverLimit,
 }
 
-/// What became of a new limit.
+/// The outcome of [`RateLimits::create`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
 pub enum LimitCreated {
-    /// It holds from now on.
+    /// The limit is in effect from now on.
     Done,
-    /// The token has one already; nothing changed.
+    /// The token already has a limit; nothing changed.
     AlreadyExists,
 }
 
 impl LimitHolder {
-    /// The holder of these names. A pool must have no colon in its name, and a namespace no slash.
+    /// A token in a namespace and pool. The pool must not contain a colon, the namespace no slash.
     #[must_use]
     pub fn new(pool: &str, namespace: &str, token: &str) -> Self {
         let name = keys::limit_holder(pool, namespace, token);
@@ -104,7 +107,7 @@ impl LimitHolder {
     }
 }
 
-/// Shows where the token belongs, not the token: that is a secret.
+/// Shows pool and namespace. The token is a secret.
 impl std::fmt::Debug for LimitHolder {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let (pool, namespace, _) = self.parts();
@@ -126,7 +129,7 @@ impl LimitSide {
 }
 
 impl RateLimit {
-    /// How many units a window has on this side; `None` = the side is not limited.
+    /// The number of units of a window for this kind of request; `None` = unlimited.
     #[must_use]
     pub fn units(&self, side: LimitSide) -> Option<u64> {
         let units = match side {
@@ -150,91 +153,78 @@ impl RateLimit {
                 write,
                 interval_seconds,
             }),
-            _ => Err(StoreError::corrupt(format!("rate limit {text:?}"))),
+            _ => Err(StoreError::corrupt(format!("invalid rate limit {text:?}"))),
         }
     }
 }
 
-impl Limits {
-    pub(crate) fn new(store: Store) -> Self {
-        let lost = Arc::default();
-        Self { store, lost }
-    }
-
-    fn command(name: &str) -> redis::Cmd {
-        let mut command = redis::cmd(name);
-        command.arg(keys::LIMITS);
-        command
-    }
-
-    /// Gives a token a limit, unless it has one.
+impl RateLimits {
+    /// Sets the limit of a token, unless it has one.
     ///
     /// # Errors
-    /// Redis is unavailable.
+    /// Redis is unavailable. The change may have been made.
     pub async fn create(
         &self,
         holder: &LimitHolder,
         limit: RateLimit,
     ) -> Result<LimitCreated, StoreError> {
-        let mut add = Self::command("HSETNX");
-        let add = add.arg(&holder.name).arg(limit.to_text());
-        Ok(if self.store.command(add).await? {
-            LimitCreated::Done
-        } else {
-            LimitCreated::AlreadyExists
-        })
+        let add = Cmd::hset_nx(keys::LIMITS, &holder.name, limit.to_text());
+        match self.store.command(&add).await? {
+            true => Ok(LimitCreated::Done),
+            false => Ok(LimitCreated::AlreadyExists),
+        }
     }
 
-    /// Gives a token a limit, in the place of the one it may have. The running window goes on.
+    /// Sets the limit of a token, and replaces an existing one. The current window continues.
     ///
     /// # Errors
-    /// Redis is unavailable.
+    /// Redis is unavailable. The change may have been made.
     pub async fn set(&self, holder: &LimitHolder, limit: RateLimit) -> Result<(), StoreError> {
-        let mut set = Self::command("HSET");
-        let set = set.arg(&holder.name).arg(limit.to_text());
-        self.store.command(set).await
+        let set = Cmd::hset(keys::LIMITS, &holder.name, limit.to_text());
+        self.store.command(&set).await
     }
 
     /// The limit of a token, if it has one.
     ///
     /// # Errors
-    /// Redis is unavailable, or holds what is no limit.
+    /// Redis is unavailable, or the stored limit is invalid.
     pub async fn get(&self, holder: &LimitHolder) -> Result<Option<RateLimit>, StoreError> {
-        let mut ask = Self::command("HGET");
-        let text: Option<String> = self.store.command(ask.arg(&holder.name)).await?;
+        let ask = Cmd::hget(keys::LIMITS, &holder.name);
+        let text: Option<String> = self.store.command(&ask).await?;
         text.as_deref().map(RateLimit::from_text).transpose()
     }
 
-    /// Removes the limit of a token, whether it has one or not.
+    /// Removes the limit of a token. It is no error if there is none.
     ///
     /// # Errors
-    /// Redis is unavailable.
+    /// Redis is unavailable. The change may have been made.
     pub async fn delete(&self, holder: &LimitHolder) -> Result<(), StoreError> {
-        let mut remove = Self::command("HDEL");
-        self.store.command(remove.arg(&holder.name)).await
+        let remove = Cmd::hdel(keys::LIMITS, &holder.name);
+        self.store.command(&remove).await
     }
 
     /// All limits, in the order of pools, namespaces and tokens.
     ///
     /// # Errors
-    /// Redis is unavailable, or holds what is no limit.
+    /// Redis is unavailable, or a stored limit is invalid.
     pub async fn list(&self) -> Result<Vec<(LimitHolder, RateLimit)>, StoreError> {
-        let all = Self::command("HGETALL");
+        let all = Cmd::hgetall(keys::LIMITS);
         let mut rows: Vec<(String, String)> = self.store.command(&all).await?;
         rows.sort();
         let parsed = rows.into_iter().map(|(name, text)| {
             let holder = LimitHolder::from_name(name)
-                .ok_or_else(|| StoreError::corrupt("a rate limit that is nobody's"))?;
+                .ok_or_else(|| StoreError::corrupt("a rate limit whose field names no token"))?;
             Ok((holder, RateLimit::from_text(&text)?))
         });
         parsed.collect()
     }
 
-    /// Takes one of `units_max` units of the running window, or of a new one. Units that were taken by earlier calls whose
-    /// replies were lost are given back before.
+    /// Takes one of `units_max` units of the current window, or of a new one. First it gives back units that earlier
+    /// calls took whose replies were lost.
     ///
     /// # Errors
-    /// Redis is unavailable. If the call took a unit all the same, a later call gives it back, unless many were made since.
+    /// Redis is unavailable. If the call has taken a unit nevertheless, a later call gives it back, unless 32 other
+    /// calls have taken units of the window since.
     pub async fn take(
         &self,
         holder: &LimitHolder,
@@ -248,7 +238,7 @@ impl Limits {
         let ids = std::iter::once(&call).chain(&lost);
         let ids: Vec<&str> = ids.map(CallId::as_str).collect();
         let interval_ms = u64::from(interval_seconds) * 1000;
-        let reply = self.in_time(&key, |latest| {
+        let reply = self.call_before_deadline(&key, |latest| {
             let begun = self.store.call(&LIMITS_TAKE, key.clone());
             let begun = begun.arg(units_max).arg(interval_ms).arg(latest);
             begun.arg(&ids)
@@ -256,7 +246,7 @@ impl Limits {
         let mut reply = match reply.await {
             Ok(reply) => reply,
             Err(error) => {
-                if error.is_away() {
+                if error.is_unreachable() {
                     lost.push(call);
                 }
                 self.give_back_later(&key, lost);
@@ -264,7 +254,7 @@ impl Limits {
             }
         };
         match reply.token() {
-            "ok" => Ok(UnitTaken::Done(Unit {
+            "ok" => Ok(UnitTaken::Done(LimitUnit {
                 side,
                 window: reply.count()?,
                 call,
@@ -274,13 +264,13 @@ impl Limits {
         }
     }
 
-    /// Gives a unit back, if its window is still the running one.
+    /// Gives a unit back, if its window is still the current one.
     ///
     /// # Errors
-    /// Redis is unavailable; the unit comes back with a later call, or the next window.
-    pub async fn give_back(&self, holder: &LimitHolder, unit: Unit) -> Result<(), StoreError> {
+    /// Redis is unavailable; a later call gives the unit back, or it ends with its window.
+    pub async fn give_back(&self, holder: &LimitHolder, unit: LimitUnit) -> Result<(), StoreError> {
         let key = unit.side.key(holder);
-        let reply = self.in_time(&key, |latest| {
+        let reply = self.call_before_deadline(&key, |latest| {
             let begun = self.store.call(&LIMITS_GIVE_BACK, key.clone());
             begun.arg(unit.window).arg(latest).arg(unit.call.as_str())
         });
@@ -295,15 +285,15 @@ impl Limits {
         }
     }
 
-    /// Sends a call that does nothing if it is executed when its reply is no longer waited for; it is passed that moment.
-    /// Where the clock of Redis was set forward it is sent again.
-    async fn in_time<'a>(
+    /// Sends a call that changes nothing if Redis executes it after it has timed out: the call contains its deadline.
+    /// If the clock of Redis was set forward, the call is sent again with a new deadline.
+    async fn call_before_deadline<'a>(
         &self,
         key: &str,
         call: impl Fn(String) -> Call<'a>,
     ) -> Result<Reply, StoreError> {
         loop {
-            let (mut reply, written) = call(self.store.latest(key)).write().await?;
+            let (mut reply, written) = call(self.store.call_deadline(key)).send_tracked().await?;
             written.note_clock(reply.count()?);
             if reply.token() != "late" {
                 return Ok(reply);
@@ -319,12 +309,21 @@ impl Limits {
     }
 }
 
+impl Store {
+    /// The rate limits stored in this deployment.
+    #[must_use]
+    pub fn limits(&self) -> RateLimits {
+        let (store, lost) = (self.clone(), Arc::default());
+        RateLimits { store, lost }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn a_holder_is_told_from_all_others_and_hides_its_token() {
+    fn a_holder_is_unambiguous_and_hides_its_token() {
         let holder = LimitHolder::new("default", "shop", "a/b:c");
         assert_eq!(holder.parts(), ("default", "shop", "a/b:c"));
         assert_eq!(
@@ -336,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_survives_its_text_and_nonsense_is_no_limit() {
+    fn a_limit_round_trips_through_its_text_and_invalid_texts_are_rejected() {
         let limit = RateLimit {
             read: -1,
             write: 7,

@@ -1,22 +1,25 @@
-//! Whether the user may do all that the daemons do. A right that is missing would otherwise show in the
-//! middle of the work, in one verb and not in another.
+//! Checks the rights of the user at the start. Without this check a missing right would be noticed later, and only by
+//! some verbs.
 
 use tidegate_core::SlotWidth;
-use tidegate_core::keys::{self, Buckets};
+use tidegate_core::keys::{self, DeploymentKeys};
 
-use crate::link::Session;
+use crate::config::StoreConfig;
+use crate::connect_error::{ConnectError, ServerCheckError};
+use crate::link::server::TimedConnection;
 use crate::reply::Reply;
 use crate::script::{LazyScript, script};
-use crate::server_check::Refusal;
-use crate::{ConnectError, StoreConfig};
 
 static PERMISSIONS: LazyScript = script!("permissions");
 
-/// Refuses a user that lacks a right at this server: each server has users of its own.
-pub(crate) async fn check(session: &Session<'_>, config: &StoreConfig) -> Result<(), ConnectError> {
-    let buckets = Buckets::new(1);
+/// Rejects a user that lacks a right. Each server is checked, since each has its own users.
+pub(crate) async fn check(
+    session: &TimedConnection<'_>,
+    config: &StoreConfig,
+) -> Result<(), ConnectError> {
+    let buckets = DeploymentKeys::new(1);
     let keys = buckets.keys(0);
-    // The clock is stopped: where the right to read it is missing, that is to be told, too.
+    // With an explicit time the script does not call TIME, so that a missing right to TIME is reported too.
     let arguments = [
         keys.prefix(),
         "0",
@@ -38,7 +41,7 @@ pub(crate) async fn check(session: &Session<'_>, config: &StoreConfig) -> Result
         return Ok(());
     }
     let missing = missing.join(", ");
-    Err(Refusal::Forbidden(format!("this user lacks the right to {missing}")).into())
+    Err(ServerCheckError::Forbidden(format!("the user lacks the right to {missing}")).into())
 }
 
 #[cfg(test)]
@@ -46,7 +49,8 @@ mod tests {
     use std::collections::BTreeSet;
     use std::path::Path;
 
-    /// What our scripts call, those of the auditor or the others. What Rust calls is in the lists by hand.
+    /// The commands in scripts: those of the auditor, or of the daemons. Commands that Rust sends are not included; the
+    /// lists contain them by hand.
     fn called(by_auditor: bool) -> BTreeSet<String> {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../lua");
         let mut called = BTreeSet::new();
@@ -72,7 +76,7 @@ mod tests {
         user.contains(&format!(" +{} ", command.to_lowercase()))
     }
 
-    /// The users of the examples: the daemons', and the auditor's.
+    /// The users in the examples: that of the daemons, and that of the auditor.
     fn users() -> [String; 2] {
         [
             include_str!("../../../deploy/redis/users.acl").to_lowercase(),
@@ -81,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn every_command_of_our_scripts_is_asked_for_and_allowed_in_the_example() {
+    fn every_command_of_the_scripts_is_checked_and_allowed_in_the_example() {
         let called = called(false);
         assert!(called.contains("ZADD") && called.len() > 15, "{called:?}");
         let asked = include_str!("../../../lua/permissions.lua");
@@ -94,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn the_auditor_of_the_example_may_do_more_and_the_daemons_need_not() {
+    fn the_auditor_of_the_example_has_more_rights_than_the_daemons() {
         let [daemons, auditor] = users();
         let called = called(true);
         assert!(called.contains("ZSCORE"), "{called:?}");
@@ -102,7 +106,7 @@ mod tests {
             assert!(is_allowed(&command, &auditor), "{command}");
         }
         assert!(!is_allowed("SCAN", &daemons) && is_allowed("SCAN", &auditor));
-        // It connects as they do, and may call their scripts to mend. It publishes nothing.
+        // The auditor connects as the daemons do, and calls scripts to repair. It does not publish.
         let of_publishes = ["+wait", "+waitaof"];
         for right in daemons
             .split_whitespace()

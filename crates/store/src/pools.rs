@@ -1,22 +1,25 @@
-//! Several deployments at once: the pools of a daemon.
+//! The pools of a daemon: one deployment each.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use crate::config::StoreConfig;
+use crate::connect_error::ConnectError;
+use crate::error::StoreError;
 use crate::server_check::info;
-use crate::{ConnectError, Store, StoreConfig, StoreError};
+use crate::store::Store;
 
-/// The most connections to one Redis deployment: up to 3 for each primary, up to 4 for each durability, sentinels,
-/// and those that are made before old ones are closed. On a cluster this suffices for some 16 primaries.
+/// Maximum number of connections to one Redis deployment: up to 3 for each primary, up to 4 for each durability,
+/// sentinels, and new connections made before old ones are closed. It is enough for a cluster of about 16 primaries.
 pub const OPEN_FILES_OF_A_STORE: u64 = 128;
 
-/// Why one of several stores cannot be used.
+/// Why a pool cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[error("pool {pool}: {source}")]
 pub struct PoolError {
-    /// The name of its pool.
+    /// The name of the pool.
     pub pool: String,
-    /// Why, and what to do about it.
+    /// The cause, with the remedy.
     pub source: ConnectError,
 }
 
@@ -31,7 +34,7 @@ impl Store {
     ) -> Result<BTreeMap<String, Self>, PoolError> {
         let mut stores = BTreeMap::new();
         for (pool, config) in pools {
-            let connected = Self::connect_within(config, patience).await;
+            let connected = Self::connect_pool(Some(pool.as_str()), config, patience).await;
             let store = connected.map_err(|source| PoolError {
                 pool: pool.clone(),
                 source,
@@ -41,10 +44,11 @@ impl Store {
         Ok(stores)
     }
 
-    /// Refuses pools that move to a pool in the same database of the same Redis, whatever its address.
+    /// Checks that no pool moves (`migrate_to`) to a pool in the same database of the same Redis, even if their
+    /// addresses differ.
     ///
     /// # Errors
-    /// The first pool that does, or whose Redis does not answer.
+    /// The first pool that does, or whose Redis does not reply.
     pub async fn check_moves(
         pools: &BTreeMap<String, StoreConfig>,
         stores: &BTreeMap<String, Self>,
@@ -76,15 +80,15 @@ impl Store {
         }
     }
 
-    /// What no two deployments share: the processes of its servers, and the number of its database.
+    /// The run id and database number of each server. No two deployments share a pair.
     async fn databases(&self) -> Result<BTreeSet<(String, i64)>, StoreError> {
         let mut databases = BTreeSet::new();
         for server in self.inner.link.servers() {
             let session = server.session(self.inner.config.command_timeout);
-            let told = info(&session).await?;
+            let answer = info(&session).await?;
             let database = server.client.get_connection_info().redis_settings().db();
-            // A server behind something that hides its id is not compared.
-            databases.extend(told.get("run_id").map(|id| (id.clone(), database)));
+            // A server without a run id, for example behind a proxy that hides it, is not compared.
+            databases.extend(answer.get("run_id").map(|id| (id.clone(), database)));
         }
         Ok(databases)
     }

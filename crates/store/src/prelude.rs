@@ -1,22 +1,21 @@
-//! What scripts share, and which of it a script is given.
+//! The text that scripts share, and the selection of its parts for each script.
 //!
-//! Whatever stands in the text of a script is made anew at each call: twenty functions that a call does
-//! not use cost it more than two of its commands. So a script is given only what it uses. Shared text
-//! consists of blocks with blank lines between them, and a block is used when a name that it defines
-//! occurs in the script, or in a block that is used and stands behind it.
+//! Redis runs the whole text of a script at each call: to define twenty unused functions takes longer than two
+//! commands. So a script contains only the shared code that it uses. The shared text consists of blocks separated by
+//! blank lines. A block is used if a name that it defines occurs in the script, or in a used block behind it.
 
 use tidegate_core::SlotWidth;
 
-/// Clock, words and reading, then what scripts share that change jobs.
+/// The shared text of all scripts, then that of scripts that change jobs.
 const SHARED: [&str; 2] = [
     include_str!("../../../lua/prelude.lua"),
     include_str!("../../../lua/changes.lua"),
 ];
 
-/// The line of the prelude that depends on the deployment, as it stands there.
+/// The line of the prelude that depends on the deployment.
 const SLOT_WIDTH_LINE: &str = "local SLOT_MS = 65536\n";
 
-/// The shared text that this script uses, in the order of the files, for a deployment with slots of this width.
+/// The shared text that a script uses, in the order of the files, for a deployment with this slot width.
 pub(crate) fn used_by(script: &str, slots: SlotWidth) -> String {
     let shared = SHARED.join("\n");
     let width = format!("local SLOT_MS = {}\n", slots.ms());
@@ -63,7 +62,7 @@ mod tests {
                            first()\n  return a\nend\n\nlocal function second()\n  return first()\nend\n";
 
     #[test]
-    fn a_script_is_given_what_it_uses_and_what_that_uses() {
+    fn a_script_gets_the_blocks_that_it_uses_directly_and_indirectly() {
         let of = |script| used_of(LIBRARY, script);
         assert_eq!(of("return 1"), "");
         assert_eq!(of("return b"), "local a, b = 1, 2");
@@ -75,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn slots_are_as_wide_as_the_deployment_says() {
+    fn the_slot_width_is_that_of_the_deployment() {
         let written_for = format!("local SLOT_MS = {}\n", SlotWidth::DEFAULT_MS);
         assert_eq!(written_for, SLOT_WIDTH_LINE);
         assert_eq!(SHARED.join("\n").matches(SLOT_WIDTH_LINE).count(), 1);
@@ -84,7 +83,26 @@ mod tests {
     }
 
     #[test]
-    fn scripts_that_touch_no_job_have_nothing_to_do_with_them() {
+    fn figures_of_the_layout_are_those_of_core() {
+        use tidegate_core::layout::{BEFORE_FIRST_NUMBER, CHUNK_BYTES, CHUNK_JOBS, FIELD_BYTES};
+        let publish = include_str!("../../../lua/publish.lua");
+        for line in [
+            format!("local BEFORE_FIRST = {BEFORE_FIRST_NUMBER}"),
+            format!(
+                "local CHUNK, CHUNK_BYTES, FIELD_BYTES = {CHUNK_JOBS}, {CHUNK_BYTES}, {FIELD_BYTES}"
+            ),
+        ] {
+            assert!(publish.lines().any(|found| found == line), "{line}");
+        }
+        use tidegate_core::codec::{HEADER_BYTES, LAYOUT_VERSION};
+        let header = format!(
+            "local VERSION, HEADER, HEADER_BYTES = {LAYOUT_VERSION}, '>BBHHI4I4I6I6I6H', {HEADER_BYTES}"
+        );
+        assert!(SHARED.join("\n").contains(&header), "{header}");
+    }
+
+    #[test]
+    fn scripts_that_change_no_job_get_no_code_for_it() {
         let used_by = |script| used_by(script, SlotWidth::default());
         let lease = used_by(include_str!("../../../lua/lease_acquire.lua"));
         assert!(!lease.contains("function"));

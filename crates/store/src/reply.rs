@@ -1,10 +1,11 @@
-//! Reading what a script returned: a token, then values in the order of its header's `Returns` line.
+//! Reading the reply of a script: a token that names the outcome, then values in the order of the `Returns` line of the
+//! script's contract.
 
 use bytes::Bytes;
 use redis::Value;
-use tidegate_core::State;
+use tidegate_core::JobState;
 
-use crate::StoreError;
+use crate::error::StoreError;
 
 pub(crate) struct Reply {
     token: String,
@@ -30,15 +31,15 @@ impl Reply {
         &self.token
     }
 
-    /// The error for a token that the caller does not know.
+    /// The error for a token that the script must not return.
     pub(crate) fn unknown<T>(&self) -> Result<T, StoreError> {
         Err(StoreError::corrupt(format!(
-            "script answered {:?}",
+            "script returned the unknown outcome {:?}",
             self.token
         )))
     }
 
-    /// Goes on only with the token `ok`.
+    /// The reply itself if its token is `ok`, otherwise an error.
     pub(crate) fn ok(self) -> Result<Self, StoreError> {
         if self.token == "ok" {
             Ok(self)
@@ -64,7 +65,7 @@ impl Reply {
         u64::try_from(number).map_err(|_| unexpected(&Value::Int(number)))
     }
 
-    /// A duration or a number, where -1 says that there is none.
+    /// A duration or a number; -1 = none.
     pub(crate) fn optional(&mut self) -> Result<Option<u64>, StoreError> {
         Ok(u64::try_from(self.integer()?).ok())
     }
@@ -73,7 +74,7 @@ impl Reply {
         Ok(self.integer()? != 0)
     }
 
-    pub(crate) fn state(&mut self) -> Result<State, StoreError> {
+    pub(crate) fn state(&mut self) -> Result<JobState, StoreError> {
         state(self.count()?)
     }
 
@@ -91,21 +92,21 @@ impl Reply {
 }
 
 /// The state with this number.
-pub(crate) fn state(number: u64) -> Result<State, StoreError> {
-    let state = u8::try_from(number).ok().and_then(State::from_number);
-    state.ok_or_else(|| StoreError::corrupt(format!("script answered state {number}")))
+pub(crate) fn state(number: u64) -> Result<JobState, StoreError> {
+    let state = u8::try_from(number).ok().and_then(JobState::from_number);
+    state.ok_or_else(|| StoreError::corrupt(format!("script returned the unknown state {number}")))
 }
 
-/// Says of what kind the value was, not what it held: that may be somebody's job.
+/// The error names the type of the value, not its content, which may be the payload of a job.
 fn unexpected(value: &Value) -> StoreError {
     let kind = match value {
         Value::Nil => "nothing",
         Value::Int(_) => "an integer",
         Value::BulkString(_) => "bytes",
         Value::Array(_) => "an array",
-        _ => "a value of another kind",
+        _ => "a value of an unknown type",
     };
     StoreError::corrupt(format!(
-        "script answered {kind} where something else was expected"
+        "script returned {kind} where another type was expected"
     ))
 }

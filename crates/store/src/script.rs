@@ -1,36 +1,30 @@
-//! Scripts: how they are put together, called, and answered.
+//! Assembling scripts, and running them on a connection.
 //!
-//! A script is the shebang line of its file, what it uses of the prelude, and the rest of its file. It is called by
-//! its hash; where the server has forgotten it (a restart, `SCRIPT FLUSH`, a new primary) it is
-//! loaded and called again, which is safe because a call that finds no script has done nothing.
+//! A script consists of the shebang line of its file, the blocks of the prelude that it uses, and the rest of its file.
+//! It is called by its hash. If the server does not have it (after a restart, `SCRIPT FLUSH`, on a new primary), it is
+//! loaded and called again. This is safe, since Redis executes nothing if it returns NOSCRIPT.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use std::time::{Duration, Instant};
 
 use redis::aio::ConnectionLike;
-use redis::{Cmd, ErrorKind, RedisError, RedisResult, Script, ServerErrorKind, ToRedisArgs, Value};
-use tidegate_core::keys::BucketKeys;
-use tidegate_core::{JobId, QueueKey, SlotWidth};
+use redis::{Cmd, ErrorKind, RedisError, RedisResult, Script, ServerErrorKind, Value};
+use tidegate_core::SlotWidth;
 
-use crate::calls::{Began, SLOT_PATIENCE, SLOT_PATIENCE_OF_PUMPS};
-use crate::link::{Destination, Server};
 use crate::prelude;
-use crate::reply::Reply;
-use crate::{Store, StoreError};
 
-/// The text of a verb's script, from which it is put together for each width of slots that this process uses.
+/// The script of a verb, assembled for each slot width that this process uses.
 pub(crate) struct LazyScript {
     verb: &'static str,
     file: &'static str,
-    /// Nearly always there is one width.
+    /// The first width: nearly always the only one.
     first: OnceLock<(SlotWidth, Arc<VerbScript>)>,
     others: Mutex<BTreeMap<SlotWidth, Arc<VerbScript>>>,
 }
 
-/// A script and the verb that it is.
+/// An assembled script and its verb.
 pub(crate) struct VerbScript {
-    verb: &'static str,
+    pub(crate) verb: &'static str,
     script: Script,
 }
 
@@ -60,7 +54,7 @@ impl LazyScript {
         }
     }
 
-    /// The script for a deployment with slots of this width.
+    /// The script for a deployment with this slot width.
     pub(crate) fn of(&self, slots: SlotWidth) -> Arc<VerbScript> {
         let assembled = || Arc::new(VerbScript::assemble(self.verb, self.file, slots));
         let (width, first) = self.first.get_or_init(|| (slots, assembled()));
@@ -73,15 +67,20 @@ impl LazyScript {
 }
 
 impl VerbScript {
+    /// The hash with which the script is called.
+    pub(crate) fn hash(&self) -> &str {
+        self.script.get_hash()
+    }
+
     fn assemble(verb: &'static str, file: &str, slots: SlotWidth) -> Self {
-        // The flags must stand on the very first line of what Redis is given.
+        // Redis reads the flags from the first line of a script.
         let (shebang, body) = file.split_once('\n').unwrap_or((file, ""));
         let used = prelude::used_by(body, slots);
         let script = Script::new(&format!("{shebang}\n{used}\n{body}"));
         Self { verb, script }
     }
 
-    /// Runs a script that touches no key, and so can run on any server.
+    /// Runs a script without keys, which can run on any server.
     pub(crate) async fn run(
         &self,
         arguments: &[&str],
@@ -92,9 +91,9 @@ impl VerbScript {
         self.query(&command, connection).await
     }
 
-    /// Runs a script about this key alone, and these commands behind it in one piece; answers what they
-    /// answered. Where the script fails their answers mean nothing.
-    pub(crate) async fn run_before(
+    /// Runs a script on this key only, and these commands behind it in one pipeline. Returns the replies of the
+    /// commands, or the error of the script.
+    pub(crate) async fn run_with_commands(
         &self,
         key: &str,
         behind: Vec<Cmd>,
@@ -120,7 +119,7 @@ impl VerbScript {
         }
     }
 
-    async fn query(
+    pub(crate) async fn query(
         &self,
         command: &Cmd,
         connection: &mut impl ConnectionLike,
@@ -129,7 +128,7 @@ impl VerbScript {
         self.or_load(answer, command, connection).await
     }
 
-    async fn query_behind(
+    pub(crate) async fn query_behind(
         &self,
         commands: Vec<Cmd>,
         command: &Cmd,
@@ -149,9 +148,9 @@ impl VerbScript {
         self.or_load(answer, command, connection).await
     }
 
-    /// The answer of a call; where the server did not know the script it has done nothing, so it is loaded
-    /// and called again: as often as it is flushed between the two, or the call gets to another server of a
-    /// cluster, which does not know it either. Whoever waits sets the limit.
+    /// The reply of a call. If the server does not have the script, it is loaded and called again. This repeats if the
+    /// script is flushed in between, or if a cluster sends the call to another server, which does not have it either.
+    /// The caller sets the time limit.
     async fn or_load(
         &self,
         mut answer: RedisResult<Value>,
@@ -173,154 +172,4 @@ impl VerbScript {
 
 fn is_unknown_script(error: &RedisError) -> bool {
     error.kind() == ErrorKind::Server(ServerErrorKind::NoScript)
-}
-
-/// A call of a script that is being put together. It is written as a command from the beginning: the client's
-/// own form of a call keeps each argument in memory of its own, and a batch has hundreds.
-pub(crate) struct Call<'a> {
-    store: &'a Store,
-    script: Arc<VerbScript>,
-    key: String,
-    patience: Duration,
-    command: Cmd,
-}
-
-impl Store {
-    /// Begins a call about what a queue has in a bucket: what all verbs of producers and consumers begin
-    /// with.
-    pub(crate) fn call_on_queue<'a>(
-        &'a self,
-        script: &LazyScript,
-        queue: &QueueKey,
-        bucket: u16,
-    ) -> Call<'a> {
-        let keys = self.keys(bucket);
-        let call = self.call_on_bucket(script, keys.queues(), keys);
-        call.arg(queue.to_string())
-    }
-
-    /// Begins a call on the lock of a bucket: what all verbs of pumps begin with.
-    pub(crate) fn call_on_lock<'a>(
-        &'a self,
-        script: &LazyScript,
-        bucket: u16,
-        token: &str,
-    ) -> Call<'a> {
-        let keys = self.keys(bucket);
-        let call = self.call_on_bucket(script, keys.lock(), keys);
-        call.of_pump().arg(token)
-    }
-
-    /// Begins a call that touches several keys of a bucket, one of which is `key`.
-    pub(crate) fn call_on_bucket<'a>(
-        &'a self,
-        script: &LazyScript,
-        key: String,
-        keys: &BucketKeys,
-    ) -> Call<'a> {
-        let guard = self.inner.link.is_cluster().then(|| keys.guard());
-        self.begin_call(script, key, guard, keys.prefix())
-    }
-
-    /// Begins a call that touches this key and no other.
-    pub(crate) fn call<'a>(&'a self, script: &LazyScript, key: String) -> Call<'a> {
-        self.begin_call(script, key, None, "")
-    }
-
-    /// Keys, prefix and clock are set.
-    fn begin_call<'a>(
-        &'a self,
-        script: &LazyScript,
-        key: String,
-        guard: Option<String>,
-        prefix: &str,
-    ) -> Call<'a> {
-        let script = script.of(self.inner.slot_width);
-        let mut command = redis::cmd("EVALSHA");
-        command.arg(script.script.get_hash());
-        command.arg(1 + usize::from(guard.is_some())).arg(&key);
-        command.arg(guard).arg(prefix);
-        match self.now_ms {
-            Some(now_ms) => command.arg(now_ms),
-            None => command.arg(""),
-        };
-        Call {
-            store: self,
-            script,
-            key,
-            patience: SLOT_PATIENCE,
-            command,
-        }
-    }
-}
-
-impl Call<'_> {
-    pub(crate) fn arg(mut self, value: impl ToRedisArgs) -> Self {
-        self.command.arg(value);
-        self
-    }
-
-    /// The call of a pump, which does not wait for slots that move.
-    pub(crate) const fn of_pump(mut self) -> Self {
-        self.patience = SLOT_PATIENCE_OF_PUMPS;
-        self
-    }
-
-    /// The three arguments that name a job; all empty for none.
-    pub(crate) fn job(self, id: Option<JobId>) -> Self {
-        match id {
-            Some(id) => self
-                .arg(id.number())
-                .arg(id.nonce())
-                .arg(id.created_at_ms()),
-            None => self.arg("").arg("").arg(""),
-        }
-    }
-
-    /// Sends the call and waits for its reply, bounded by the command timeout.
-    pub(crate) async fn send(self) -> Result<Reply, StoreError> {
-        Ok(self.write().await?.0)
-    }
-
-    /// The same, and tells where and when that was.
-    pub(crate) async fn write(self) -> Result<(Reply, Written), StoreError> {
-        let mut destination = self.store.inner.link.to(&self.key, self.patience);
-        let began = self.store.begin(self.script.verb, &destination);
-        let call = self.script.query(&self.command, &mut destination);
-        let answer = began.until(call).await;
-        let reply = Reply::new(self.store.end(&began, &destination, answer)?)?;
-        Ok((reply, Written::new(&began, destination)))
-    }
-
-    /// Sends the call as [`Call::write`] does, over the connection for large transfers and right behind
-    /// `commands`. The script runs even if one of them failed and has to see to that itself; the answer is
-    /// then the error of the command.
-    pub(crate) async fn write_behind(
-        self,
-        commands: Vec<Cmd>,
-    ) -> Result<(Reply, Written), StoreError> {
-        let destination = self.store.inner.link.to(&self.key, self.patience);
-        let mut destination = destination.for_large_transfers();
-        let began = self.store.begin(self.script.verb, &destination);
-        let script = Arc::clone(&self.script);
-        let call = script.query_behind(commands, &self.command, &mut destination);
-        let answer = began.until(call).await;
-        let reply = Reply::new(self.store.end(&began, &destination, answer)?)?;
-        Ok((reply, Written::new(&began, destination)))
-    }
-}
-
-/// Where a call went that was answered, and when it was sent.
-pub(crate) struct Written {
-    pub(crate) server: Option<Arc<Server>>,
-    pub(crate) sent_at: Instant,
-}
-
-impl Written {
-    fn new(began: &Began<'_>, destination: Destination) -> Self {
-        Self {
-            server: destination.into_server(),
-            sent_at: began.at(),
-        }
-    }
 }

@@ -1,11 +1,11 @@
-//! Which buckets each server has.
+//! The buckets of each server.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use tidegate_core::placement;
 
-use crate::Store;
+use crate::store::Store;
 
 /// A server and its buckets.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -14,12 +14,12 @@ pub struct ServerBuckets {
     pub address: Arc<str>,
     /// Its buckets, in their order; at least one.
     pub buckets: Arc<[u16]>,
-    /// The one of them that has the roster of the server.
+    /// The bucket that stores the roster of the server.
     pub roster: u16,
 }
 
 impl Store {
-    /// The servers that have buckets, by their addresses. Buckets that no server has are left out.
+    /// The servers that have buckets, in the order of their addresses. Buckets without a reachable server are left out.
     #[must_use]
     pub fn buckets_by_server(&self) -> Vec<ServerBuckets> {
         let mut servers: BTreeMap<Arc<str>, Vec<u16>> = BTreeMap::new();

@@ -1,39 +1,38 @@
-//! What operators watch about the server itself.
+//! Figures of Redis servers, from `INFO`.
 
 use std::time::Duration;
 
 use futures_util::future::join_all;
 
-use crate::Store;
 use crate::server_check::{Info, info};
+use crate::store::Store;
 
-/// Figures of the Redis servers that have keys, as they tell them, added up. A figure that a server does not
-/// tell counts 0.
+/// Sums of the figures of all Redis servers that have keys. A figure that a server does not report counts as 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ServerFigures {
-    /// The memory that they may use, in bytes; 0 = no limit.
+    /// `maxmemory`, in bytes; 0 = at least one server has no limit.
     pub max_mem_bytes: u64,
-    /// The memory that they use, in bytes.
+    /// Used memory, in bytes.
     pub used_mem_bytes: u64,
-    /// Open connections.
+    /// Client connections.
     pub connections: u64,
-    /// Connections in a blocking command.
+    /// Client connections in a blocking command.
     pub blocking_connections: u64,
-    /// Keys of the database that is used.
+    /// Keys in the configured database.
     pub total_keys: u64,
-    /// Those of them with a time to live.
+    /// Keys with a time to live in the configured database.
     pub total_ttl_keys: u64,
 }
 
 impl Store {
-    /// Asks every server for its figures. Those that do not answer within `limit` are left out; `None` if all are.
+    /// Reads the figures of every server. Servers that do not reply within `limit` are left out; `None` if none does.
     pub async fn server_figures(&self, limit: Duration) -> Option<ServerFigures> {
         let servers = self.inner.link.servers();
         let figures = servers.into_iter().map(|server| async move {
             let database = server.client.get_connection_info().redis_settings().db();
             let session = server.session(limit);
-            let told = info(&session).await.ok()?;
-            Some(read(&told, database))
+            let answer = info(&session).await.ok()?;
+            Some(read(&answer, database))
         });
         let figures: Vec<_> = join_all(figures).await.into_iter().flatten().collect();
         (!figures.is_empty()).then(|| sum(figures))
@@ -51,7 +50,7 @@ fn sum(figures: Vec<ServerFigures>) -> ServerFigures {
         sum.total_keys += figures.total_keys;
         sum.total_ttl_keys += figures.total_ttl_keys;
     }
-    // One server without a limit makes the sum of the others meaningless.
+    // With one unlimited server the sum of the other limits is meaningless.
     if !has_limit {
         sum.max_mem_bytes = 0;
     }
@@ -63,7 +62,7 @@ fn read(info: &Info, database: i64) -> ServerFigures {
         let value = info.get(key).and_then(|value| value.parse().ok());
         value.unwrap_or_default()
     };
-    // `keys=5,expires=1,avg_ttl=0`; no line at all if the database is empty.
+    // `keys=5,expires=1,avg_ttl=0`; there is no line if the database is empty.
     let keyspace = info.get(&format!("db{database}"));
     let of_keyspace = |key: &str| {
         let mut pairs = keyspace.into_iter().flat_map(|line| line.split(','));
@@ -85,8 +84,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn figures_are_those_of_the_database_that_is_used() {
-        let told = [
+    fn key_figures_are_those_of_the_configured_database() {
+        let answer = [
             ("maxmemory", "1024"),
             ("used_memory", "512"),
             ("connected_clients", "3"),
@@ -94,8 +93,8 @@ mod tests {
             ("db1", "keys=50,expires=10,avg_ttl=0"),
             ("db11", "keys=6,expires=2,avg_ttl=0,subexpiry=0"),
         ];
-        let told = told.map(|(key, value)| (key.to_owned(), value.to_owned()));
-        let figures = read(&told.into(), 11);
+        let answer = answer.map(|(key, value)| (key.to_owned(), value.to_owned()));
+        let figures = read(&answer.into(), 11);
         let expected = ServerFigures {
             max_mem_bytes: 1024,
             used_mem_bytes: 512,
@@ -109,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_of_memory_is_one_only_if_every_server_has_one() {
+    fn the_memory_limit_is_0_unless_every_server_has_one() {
         let server = |max_mem_bytes| ServerFigures {
             max_mem_bytes,
             total_keys: 2,

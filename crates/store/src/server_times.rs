@@ -1,32 +1,32 @@
-//! What the clocks of servers show.
+//! Reads the clocks of the servers.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
 
-use crate::Store;
+use crate::store::Store;
 
-/// What a server answered to a look at its clock.
+/// The reply of a server to `TIME`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ServerTime {
-    /// What its clock showed, in ms since 1970.
+    /// The time on its clock, in ms since 1970.
     pub now_ms: u64,
-    /// When it was asked.
+    /// When the command was sent.
     pub sent_at: Instant,
-    /// When it had answered.
+    /// When the reply was received.
     pub received_at: Instant,
 }
 
 impl Store {
-    /// Looks at the clock of each server that has keys. Answers their addresses, and nothing for one that does not answer
-    /// within `limit`.
+    /// Reads the clock of each server that has keys. Returns the address of each server, with `None` if it does not
+    /// reply within `limit`.
     pub async fn server_times(&self, limit: Duration) -> Vec<(Arc<str>, Option<ServerTime>)> {
         let servers = self.inner.link.servers();
         let looks = servers.into_iter().map(|server| async move {
             let (time, sent_at) = (redis::cmd("TIME"), Instant::now());
             let answer = server.session(limit).command::<(u64, u64)>(&time).await;
-            server.measures.called("TIME", sent_at, answer.is_ok());
+            server.measures.record_call("TIME", sent_at, answer.is_ok());
             let time = answer.ok().map(|(seconds, micros)| ServerTime {
                 now_ms: seconds * 1000 + micros / 1000,
                 sent_at,

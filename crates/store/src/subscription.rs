@@ -1,10 +1,10 @@
 //! Messages from Redis: doorbells for consumers, alarms for pumps.
 //!
-//! A message is a hint: whoever gets one asks Redis what is true. Messages sent while a connection was
-//! down, or while a channel moved to another server, are lost; after each new subscription the subscriber
-//! is told, and looks everywhere once.
+//! A message is a hint: its receiver reads the current state from Redis. Messages sent while a connection was down, or
+//! while a channel moved to another server, are lost. So the subscriber is notified after each new subscription, and
+//! checks all queues or buckets once.
 //!
-//! Channels are those of sharded pub/sub: on a cluster a message stays with the servers of its slot.
+//! Messages use sharded pub/sub: on a cluster a message is sent to the servers of its slot only.
 
 mod listener;
 
@@ -14,16 +14,17 @@ use redis::Msg;
 use tidegate_core::QueueKey;
 use tidegate_core::keys::{self, BucketKeys};
 use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
 use tokio_util::task::AbortOnDropHandle;
 
-use crate::Store;
-use crate::link::Share;
-use listener::Listener;
+use crate::link::{ChannelGroup, Link};
+use crate::store::Store;
+use listener::ChannelListener;
 
-/// Messages that may wait for their reader.
+/// Capacity of the channel to the reader, in messages.
 const MESSAGES_WAITING: usize = 4096;
 
-/// What the channel of alarms says when a pump joins or leaves.
+/// The message in the channel of alarms when a pump joins or leaves a roster.
 const ROSTER: &str = "roster";
 
 /// A message to consumers.
@@ -36,32 +37,32 @@ pub enum Doorbell {
         /// The bucket of the lane.
         bucket: u16,
     },
-    /// The subscription is new: anything may have happened before.
+    /// The subscription is new: earlier messages may be lost.
     Resubscribed,
 }
 
 /// A message to pumps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Alarm {
-    /// A verb of the pump has work in this bucket, earlier than it had before.
+    /// A verb of the pump has work in this bucket earlier than before.
     Earlier {
         /// The bucket.
         bucket: u16,
         /// The verb.
         verb: PumpVerb,
-        /// Time until there is work, in ms, when the message was sent.
+        /// Time until there is work, in ms, from when the message was sent.
         in_ms: u64,
     },
     /// A pump joined or left the roster of a server.
     RosterChanged,
-    /// The subscription is new: anything may have happened before.
+    /// The subscription is new: earlier messages may be lost.
     Resubscribed,
 }
 
-/// What a pump does in a bucket.
+/// A call that a pump makes for a bucket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PumpVerb {
-    /// Makes far timers near ones.
+    /// Moves far timers to near.
     LoadSlot,
     /// Makes due jobs ready.
     MoveDue,
@@ -80,35 +81,29 @@ impl PumpVerb {
     }
 }
 
-/// The doorbells of all queues of a deployment, over one connection a server.
+/// The messages to all buckets of a deployment, over one connection per server.
 #[derive(Debug)]
-pub struct Doorbells(mpsc::Receiver<Doorbell>);
-
-/// The alarms of all buckets of a deployment, over one connection a server.
-#[derive(Debug)]
-pub struct Alarms(mpsc::Receiver<Alarm>);
+pub struct Messages<T>(mpsc::Receiver<T>);
 
 impl Store {
-    /// Listens for doorbells.
+    /// Subscribes to the doorbells of all buckets.
     #[must_use]
-    pub fn doorbells(&self) -> Doorbells {
+    pub fn doorbells(&self) -> Messages<Doorbell> {
         let channels = self.inner.buckets.all().map(BucketKeys::bell);
-        let subscription = Subscription::new(self.clone(), channels.collect());
-        Doorbells(subscription.spawn(Doorbell::Resubscribed, |message| {
+        self.subscribe(channels.collect(), Doorbell::Resubscribed, |message| {
             let queue = message.get_payload::<String>().ok()?;
             Some(Doorbell::Rang {
                 queue: QueueKey::try_from(queue.as_str()).ok()?,
                 bucket: keys::bucket_of_channel(message.get_channel_name())?,
             })
-        }))
+        })
     }
 
-    /// Listens for alarms.
+    /// Subscribes to the alarms of all buckets.
     #[must_use]
-    pub fn alarms(&self) -> Alarms {
+    pub fn alarms(&self) -> Messages<Alarm> {
         let channels = self.inner.buckets.all().map(BucketKeys::alarm);
-        let subscription = Subscription::new(self.clone(), channels.collect());
-        Alarms(subscription.spawn(Alarm::Resubscribed, |message| {
+        self.subscribe(channels.collect(), Alarm::Resubscribed, |message| {
             let bucket = keys::bucket_of_channel(message.get_channel_name())?;
             let payload = message.get_payload::<String>().ok()?;
             if payload == ROSTER {
@@ -120,46 +115,22 @@ impl Store {
                 verb: PumpVerb::from_name(verb)?,
                 in_ms: in_ms.parse().ok()?,
             })
-        }))
-    }
-}
-
-impl Doorbells {
-    /// The next message; `None` only while the runtime shuts down. Cancel safe.
-    pub async fn next(&mut self) -> Option<Doorbell> {
-        self.0.recv().await
-    }
-}
-
-impl Alarms {
-    /// The next message; `None` only while the runtime shuts down. Cancel safe.
-    pub async fn next(&mut self) -> Option<Alarm> {
-        self.0.recv().await
-    }
-}
-
-struct Subscription {
-    store: Store,
-    channels: Vec<String>,
-}
-
-impl Subscription {
-    const fn new(store: Store, channels: Vec<String>) -> Self {
-        Self { store, channels }
+        })
     }
 
-    /// Keeps the subscription in tasks of its own until the receiver is dropped. A reader that hears
-    /// `resubscribed` may have missed anything before.
-    fn spawn<T: Clone + Sync + Send + 'static>(
-        self,
+    /// Subscribes in separate tasks until the receiver is dropped. The receiver gets `resubscribed` after each new
+    /// subscription: earlier messages may be lost.
+    fn subscribe<T: Clone + Sync + Send + 'static>(
+        &self,
+        channels: Vec<String>,
         resubscribed: T,
         read: impl Fn(&Msg) -> Option<T> + Send + Sync + 'static,
-    ) -> mpsc::Receiver<T> {
+    ) -> Messages<T> {
         let (sender, receiver) = mpsc::channel(MESSAGES_WAITING);
-        let read = Arc::new(read);
+        let (store, read) = (self.clone(), Arc::new(read));
         tokio::spawn(async move {
-            let listen = |share: &Share| {
-                let listener = Listener::new(self.store.clone(), share.clone());
+            let listen = |share: &ChannelGroup| {
+                let listener = ChannelListener::new(store.clone(), share.clone());
                 let (sender, resubscribed) = (sender.clone(), resubscribed.clone());
                 let read = Arc::clone(&read);
                 tokio::spawn(async move {
@@ -168,26 +139,36 @@ impl Subscription {
             };
             tokio::select! {
                 () = sender.closed() => {}
-                () = self.follow(listen) => {}
+                () = follow(&store.inner.link, &channels, listen) => {}
             }
         });
-        receiver
+        Messages(receiver)
     }
+}
 
-    /// Keeps one listener for each server that has channels. A listener whose channels stay where they
-    /// are is left alone.
-    async fn follow(&self, listen: impl Fn(&Share) -> tokio::task::JoinHandle<()>) {
-        let mut listening: Vec<(Share, AbortOnDropHandle<()>)> = Vec::new();
-        loop {
-            let mut now = self.store.inner.link.shares(&self.channels);
-            listening.retain(|(share, _)| now.shares.iter().any(|new| new.is_same(share)));
-            for share in now.shares {
-                if !listening.iter().any(|(known, _)| known.is_same(&share)) {
-                    let task = AbortOnDropHandle::new(listen(&share));
-                    listening.push((share, task));
-                }
+impl<T> Messages<T> {
+    /// The next message; `None` only while the runtime shuts down. Cancel safe.
+    pub async fn next(&mut self) -> Option<T> {
+        self.0.recv().await
+    }
+}
+
+/// Keeps one listener for each server that has channels. A listener is restarted only if its channels change.
+async fn follow(
+    link: &Link,
+    channels: &[String],
+    listen: impl Fn(&ChannelGroup) -> JoinHandle<()>,
+) {
+    let mut listening: Vec<(ChannelGroup, AbortOnDropHandle<()>)> = Vec::new();
+    loop {
+        let mut now = link.channel_groups(channels);
+        listening.retain(|(share, _)| now.shares.iter().any(|new| new.is_same(share)));
+        for share in now.shares {
+            if !listening.iter().any(|(known, _)| known.is_same(&share)) {
+                let task = AbortOnDropHandle::new(listen(&share));
+                listening.push((share, task));
             }
-            now.moves.moved().await;
         }
+        now.moves.changed().await;
     }
 }

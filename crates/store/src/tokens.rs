@@ -1,48 +1,41 @@
-//! Access tokens: which strings open a namespace of a pool.
+//! Access tokens: the strings that grant access to a namespace of a pool.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use futures_util::{Stream, StreamExt, stream};
+use redis::Cmd;
 use tidegate_core::{Namespace, keys};
 
-use crate::{LimitHolder, Store, StoreError};
+use crate::error::StoreError;
+use crate::limits::LimitHolder;
+use crate::store::Store;
 
-/// Tokens in one look-up of [`Tokens::missing`], and look-ups of one call in flight.
+/// Maximum number of tokens in one lookup of [`Tokens::missing`], and of lookups of one call in flight.
 const TOKENS_PER_LOOK_UP: usize = 200;
 const LOOK_UPS_IN_FLIGHT: usize = 64;
 
-/// The access tokens kept in one deployment, by pool and namespace.
+/// The access tokens stored in one deployment, by pool and namespace.
 #[derive(Debug, Clone)]
 pub struct Tokens {
     store: Store,
 }
 
-/// What became of a new token.
+/// The outcome of [`Tokens::create`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
 pub enum TokenCreated {
-    /// It opens the namespace from now on.
+    /// The token is valid from now on.
     Done,
-    /// It did so before; nothing changed.
+    /// The token was valid before; nothing changed.
     AlreadyExists,
 }
 
 impl Tokens {
-    pub(crate) const fn new(store: Store) -> Self {
-        Self { store }
-    }
-
-    fn command(name: &str, pool: &str, namespace: &Namespace) -> redis::Cmd {
-        let mut command = redis::cmd(name);
-        command.arg(keys::tokens(pool, namespace.as_str()));
-        command
-    }
-
     /// Adds a token.
     ///
     /// # Errors
-    /// Redis is unavailable.
+    /// Redis is unavailable. The token may have been added.
     pub async fn create(
         &self,
         pool: &str,
@@ -50,27 +43,25 @@ impl Tokens {
         token: &str,
         description: &str,
     ) -> Result<TokenCreated, StoreError> {
-        let mut add = Self::command("HSETNX", pool, namespace);
-        let added: bool = self.store.command(add.arg(token).arg(description)).await?;
-        Ok(if added {
-            TokenCreated::Done
-        } else {
-            TokenCreated::AlreadyExists
-        })
+        let key = keys::tokens(pool, namespace.as_str());
+        let add = Cmd::hset_nx(key, token, description);
+        match self.store.command(&add).await? {
+            true => Ok(TokenCreated::Done),
+            false => Ok(TokenCreated::AlreadyExists),
+        }
     }
 
-    /// Whether a token opens its namespace.
+    /// Whether a token is valid for its namespace and pool.
     ///
     /// # Errors
     /// Redis is unavailable.
     pub async fn exists(&self, token: &LimitHolder) -> Result<bool, StoreError> {
-        let mut ask = redis::cmd("HEXISTS");
-        ask.arg(key_of(token)).arg(token.parts().2);
+        let ask = Cmd::hexists(key_of(token), token.parts().2);
         self.store.command(&ask).await
     }
 
-    /// These tokens by the address of the server that stores them; `None` = no reachable server does. A server that does
-    /// not answer then delays look-ups of its own tokens only.
+    /// Groups tokens by the address of the server that stores them; `None` = no reachable server does. With a lookup
+    /// for each group, a server that does not reply delays the lookups of its own tokens only.
     #[must_use]
     pub fn by_server(
         &self,
@@ -85,11 +76,11 @@ impl Tokens {
         by_server
     }
 
-    /// Those of these tokens that open nothing, as the answers come: an item for each look-up. Some hundred tokens
-    /// share a look-up; on a cluster only those of one namespace in one pool do.
+    /// The invalid ones among these tokens, as replies arrive: one item for each lookup. Up to 200 tokens share a
+    /// lookup; on a cluster they must belong to one namespace in one pool.
     ///
     /// # Errors
-    /// An item is an error where Redis is unavailable. Nothing is known of the tokens of that look-up then.
+    /// An item is an error if Redis is unavailable. The tokens of that lookup may be valid or not.
     pub fn missing(
         &self,
         mut tokens: Vec<Arc<LimitHolder>>,
@@ -105,18 +96,18 @@ impl Tokens {
         stream::iter(look_ups).buffer_unordered(LOOK_UPS_IN_FLIGHT)
     }
 
-    /// Removes a token, whether it was there or not.
+    /// Removes a token. It is no error if it does not exist.
     ///
     /// # Errors
-    /// Redis is unavailable.
+    /// Redis is unavailable. The token may have been removed.
     pub async fn delete(
         &self,
         pool: &str,
         namespace: &Namespace,
         token: &str,
     ) -> Result<(), StoreError> {
-        let mut remove = Self::command("HDEL", pool, namespace);
-        self.store.command(remove.arg(token)).await
+        let remove = Cmd::hdel(keys::tokens(pool, namespace.as_str()), token);
+        self.store.command(&remove).await
     }
 
     /// All tokens of a namespace with their descriptions, in the order of the tokens.
@@ -128,7 +119,7 @@ impl Tokens {
         pool: &str,
         namespace: &Namespace,
     ) -> Result<Vec<(String, String)>, StoreError> {
-        let all = Self::command("HGETALL", pool, namespace);
+        let all = Cmd::hgetall(keys::tokens(pool, namespace.as_str()));
         let mut tokens: Vec<(String, String)> = self.store.command(&all).await?;
         tokens.sort();
         Ok(tokens)
@@ -140,7 +131,7 @@ fn key_of(token: &LimitHolder) -> String {
     keys::tokens(pool, namespace)
 }
 
-/// Those of these tokens that open nothing. On a cluster their keys must be in one slot.
+/// The invalid ones among these tokens. On a cluster their keys must be in one slot.
 async fn missing_of(
     store: Store,
     tokens: Vec<Arc<LimitHolder>>,
@@ -152,7 +143,16 @@ async fn missing_of(
     let Some(key) = tokens.first().map(|token| key_of(token)) else {
         return Ok(tokens);
     };
-    let there: Vec<bool> = store.small_look_up("HEXISTS", &key, &look_up).await?;
+    let there: Vec<bool> = store.read_small("HEXISTS", &key, &look_up).await?;
     let missing = tokens.into_iter().zip(there).filter(|(_, there)| !there);
     Ok(missing.map(|(token, _)| token).collect())
+}
+
+impl Store {
+    /// The access tokens stored in this deployment.
+    #[must_use]
+    pub fn tokens(&self) -> Tokens {
+        let store = self.clone();
+        Tokens { store }
+    }
 }

@@ -1,20 +1,20 @@
-//! An HTTP answer, whichever client got it.
+//! An HTTP answer, independent of the client that received it.
 
 use serde_json::Value;
 
-/// An HTTP answer as it came.
+/// An HTTP answer.
 #[derive(Debug, Clone)]
 pub struct Answer {
     /// The status code.
     pub status: u16,
-    /// Names in lower case, and values, in the order in which they came.
+    /// Names in lower case, and values, in the order received.
     pub headers: Vec<(String, String)>,
     /// The body, without transfer encoding.
     pub body: Vec<u8>,
 }
 
 impl Answer {
-    /// The first header of this name (in lower case).
+    /// Returns the first header with this name (in lower case).
     #[must_use]
     pub fn header(&self, name: &str) -> Option<&str> {
         let mut all = self.headers.iter();
@@ -31,17 +31,17 @@ impl Answer {
     /// The body as JSON.
     ///
     /// # Panics
-    /// When it is none.
+    /// If it is not JSON.
     #[must_use]
     pub fn json(&self) -> Value {
         serde_json::from_slice(&self.body)
             .unwrap_or_else(|error| panic!("not JSON ({error}): {self}"))
     }
 
-    /// This answer, if it has the expected status.
+    /// Returns this answer if it has the expected status.
     ///
     /// # Panics
-    /// When it has another.
+    /// If it has another status.
     #[track_caller]
     pub fn expect(self, status: u16) -> Self {
         assert_eq!(self.status, status, "unexpected answer: {self}");

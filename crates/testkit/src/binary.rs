@@ -1,8 +1,8 @@
-//! Where the daemons' programs are.
+//! Paths of the daemons' programs.
 
 use std::path::PathBuf;
 
-/// The program of this name that was built together with the running one: programs lie in
+/// Returns the program with this name from the build of the running test: programs are in
 /// `target/<profile>`, test executables in `deps` below it.
 pub(crate) fn built(name: &str) -> PathBuf {
     let running = std::env::current_exe().expect("the running program has a path");

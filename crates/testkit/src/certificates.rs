@@ -1,4 +1,4 @@
-//! Certificates, made for one test.
+//! Certificates for tests.
 
 use rcgen::{
     BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
@@ -6,14 +6,14 @@ use rcgen::{
 };
 use std::path::{Path, PathBuf};
 
-/// Who signs certificates.
+/// A certificate authority.
 #[derive(Debug)]
-pub struct Authority {
+pub struct CertificateAuthority {
     issuer: Issuer<'static, KeyPair>,
     pem: String,
 }
 
-/// A certificate and its private key, in PEM form.
+/// A certificate and its private key, PEM-encoded.
 #[derive(Debug, Clone)]
 pub struct Certificate {
     /// The certificate.
@@ -22,16 +22,16 @@ pub struct Certificate {
     pub key: String,
 }
 
-impl Authority {
-    /// A new one that nobody trusts yet.
+impl CertificateAuthority {
+    /// Creates an authority that no client trusts yet.
     ///
     /// # Panics
-    /// When no key can be made.
+    /// If no key can be generated.
     #[must_use]
     pub fn new() -> Self {
         let mut params = CertificateParams::new(Vec::new()).expect("no names are good names");
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        // A name of its own: who checks a certificate looks for its signer by name.
+        // A unique name: verifiers look up the signer of a certificate by name.
         let name = format!("authority {}", rand::random::<u64>());
         params.distinguished_name.push(DnType::CommonName, name);
         let key = KeyPair::generate().expect("a key can be made");
@@ -42,19 +42,19 @@ impl Authority {
         }
     }
 
-    /// Its own certificate.
+    /// Returns the authority's certificate, PEM-encoded.
     #[must_use]
     pub fn pem(&self) -> &str {
         &self.pem
     }
 
-    /// A certificate for a server or a client of this name, which may be an address.
+    /// Issues a certificate for a server or a client. `name` may be an IP address.
     #[must_use]
     pub fn certificate(&self, name: &str) -> Certificate {
         self.sign(name, 2099)
     }
 
-    /// A certificate that was good until the end of 2001.
+    /// Issues a certificate that expired at the end of 2001.
     #[must_use]
     pub fn expired_certificate(&self, name: &str) -> Certificate {
         self.sign(name, 2001)
@@ -79,18 +79,18 @@ impl Authority {
     }
 }
 
-impl Default for Authority {
+impl Default for CertificateAuthority {
     fn default() -> Self {
         Self::new()
     }
 }
 
-/// Writes a text into a file of this folder and answers its path.
+/// Writes a text to a file in this folder and returns its path.
 ///
 /// # Panics
-/// When it cannot be written.
+/// If it cannot be written.
 #[must_use]
-pub fn written(folder: &Path, name: &str, text: &str) -> PathBuf {
+pub fn write_text(folder: &Path, name: &str, text: &str) -> PathBuf {
     let path = folder.join(name);
     std::fs::write(&path, text).expect("a file can be written");
     path

@@ -1,4 +1,4 @@
-//! A Redis Cluster: primaries, their replicas, and slots that move.
+//! A Redis Cluster for tests: primaries, their replicas, and hash slots that move.
 
 mod members;
 mod slots;
@@ -10,9 +10,9 @@ use redis::aio::MultiplexedConnection;
 use redis::{Client, FromRedisValue};
 use tidegate_local_redis::RedisServer;
 
+use crate::consistency;
 use crate::eventually::eventually;
 use crate::redis_server::RedisOptions;
-use crate::world;
 
 pub use slots::SlotMove;
 
@@ -20,46 +20,45 @@ pub use slots::SlotMove;
 pub const PASSWORD: &str = "sesame-of-the-cluster";
 
 const PRIMARIES: usize = 3;
-/// A server that is silent for so long is taken for dead, unless a test asks for another time.
+/// Default `cluster-node-timeout` in ms: a server that is silent for so long counts as failed.
 const NODE_TIMEOUT_MS: u32 = 1500;
-/// How long replication, or an agreement of servers, may take.
+/// Time limit of replication and of changes of the cluster state.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Three primaries and a replica of each, with a password, private to one test.
 #[derive(Debug)]
 pub struct ClusterGroup {
-    /// The servers: first those that began as primaries.
+    /// The servers: first the initial primaries, then their replicas.
     pub servers: Vec<RedisServer>,
-    /// Those that stand still: nobody waits for an answer of theirs.
+    /// Paused servers, which are not queried.
     paused: BTreeSet<usize>,
 }
 
-/// A node as another one sees it.
+/// A node of the cluster, as another node reports it.
 #[derive(Debug, Clone)]
-struct Node {
+struct ClusterNode {
     id: String,
     port: u16,
     is_primary: bool,
-    is_away: bool,
-    is_ours: bool,
+    is_failed: bool,
+    is_myself: bool,
     primary: String,
     slots: Vec<(u16, u16)>,
 }
 
 impl ClusterGroup {
-    /// Starts all servers and waits until the cluster takes calls and the replicas follow.
+    /// Starts all servers and waits until the cluster is available and the replicas are in sync.
     ///
     /// # Panics
-    /// When that takes too long.
+    /// If that takes too long.
     pub async fn start() -> Self {
         Self::start_with(RedisOptions::new(), NODE_TIMEOUT_MS).await
     }
 
-    /// The same, of servers with these options, that take one of them for dead when it is silent for so
-    /// long.
+    /// Like [`Self::start`], with these options and this `cluster-node-timeout` in ms.
     ///
     /// # Panics
-    /// When that takes too long.
+    /// If that takes too long.
     pub async fn start_with(options: RedisOptions, node_timeout_ms: u32) -> Self {
         let options = options
             .setting("requirepass", PASSWORD)
@@ -74,8 +73,8 @@ impl ClusterGroup {
         }
     }
 
-    /// The keys of a pool that finds this cluster, as lines of TOML. Two nodes are named, the last one
-    /// among them; the others are found.
+    /// Returns the settings of a pool on this cluster, as TOML. They name the last and the first server;
+    /// the daemon discovers the others.
     #[must_use]
     pub fn settings(&self) -> String {
         let named = [self.servers.last(), self.servers.first()];
@@ -84,85 +83,86 @@ impl ClusterGroup {
         format!("cluster = {named:?}\npassword = \"{PASSWORD}\"\n")
     }
 
-    /// The url of a server, password included.
+    /// Returns the URL of a server, including the password.
     #[must_use]
     pub fn url(&self, server: usize) -> String {
         format!("redis://:{PASSWORD}@{}", self.servers[server].address())
     }
 
-    /// The servers that are primaries and run, as the others see them.
+    /// Returns the primaries that are up and have slots, as the first server that answers reports them.
     ///
     /// # Panics
-    /// When no server answers.
+    /// If no server answers.
     pub async fn primaries(&self) -> Vec<usize> {
         let nodes = self.nodes().await;
         let primaries = nodes.values().filter(|node| node.is_primary);
         primaries
             .filter(|node| !node.slots.is_empty())
-            .filter_map(|node| self.number(node.port))
+            .filter_map(|node| self.server_with_port(node.port))
             .collect()
     }
 
-    /// The replica of a primary. A server that was away may not follow it again yet: that is waited for.
+    /// Returns the replica of a primary. Waits up to a minute for one, since a restarted server may not
+    /// replicate yet.
     ///
     /// # Panics
-    /// When it has none within a minute.
+    /// If it has none within a minute.
     pub async fn replica_of(&self, primary: usize) -> usize {
         let port = self.servers[primary].port();
         eventually("a primary has a replica", PATIENCE, async || {
             let nodes = self.nodes().await;
             let id = nodes.get(&port).map(|node| &node.id);
-            let mut others = nodes.values().filter(|node| !node.is_away);
+            let mut others = nodes.values().filter(|node| !node.is_failed);
             let replica = others.find(|node| Some(&node.primary) == id);
-            let replica = replica.and_then(|node| self.number(node.port));
+            let replica = replica.and_then(|node| self.server_with_port(node.port));
             replica.ok_or_else(|| format!("{nodes:?}"))
         })
         .await
     }
 
-    /// Stops a server in its tracks: its connections stay open, nothing is answered.
+    /// Pauses a server (SIGSTOP): its connections stay open, and nothing is answered.
     ///
     /// # Panics
-    /// When it does not run.
+    /// If it is not running.
     pub fn pause(&mut self, server: usize) {
         let paused = self.servers[server].pause();
         paused.unwrap_or_else(|error| panic!("{error}"));
         self.paused.insert(server);
     }
 
-    /// Lets a server go on after [`Self::pause`].
+    /// Resumes a server after [`Self::pause`].
     ///
     /// # Panics
-    /// When it does not run.
+    /// If it is not running.
     pub fn resume(&mut self, server: usize) {
         let resumed = self.servers[server].resume();
         resumed.unwrap_or_else(|error| panic!("{error}"));
         self.paused.remove(&server);
     }
 
-    /// Has a replica take the place of its primary, with the agreement of that one: nothing is lost.
+    /// Promotes a replica with the consent of its primary (`CLUSTER FAILOVER`). No write is lost.
     ///
     /// # Panics
-    /// When it has not done so within a minute.
-    pub async fn ask_for_failover(&self, replica: usize) {
+    /// If it is not promoted within a minute.
+    pub async fn request_failover(&self, replica: usize) {
         let ask = redis::cmd("CLUSTER").arg("FAILOVER").to_owned();
         eventually("a failover is begun", PATIENCE, async || {
-            self.ask::<String>(replica, &ask).await
+            self.query::<String>(replica, &ask).await
         })
         .await;
-        self.until_primary(replica).await;
+        self.wait_until_primary(replica).await;
     }
 
-    /// Waits until a server is a primary, and everybody who runs agrees.
+    /// Waits until all running servers report that a server is a primary.
     ///
     /// # Panics
-    /// When that takes more than a minute.
-    pub async fn until_primary(&self, server: usize) {
+    /// If that takes more than a minute.
+    pub async fn wait_until_primary(&self, server: usize) {
         let port = self.servers[server].port();
         eventually("a replica is promoted", PATIENCE, async || {
-            for asked in self.running() {
-                let nodes = self.nodes_by(asked).await?;
-                let is_primary = |node: &Node| node.port == port && node.is_primary;
+            for queried in self.running() {
+                let nodes = self.nodes_seen_by(queried).await?;
+                let is_primary = |node: &ClusterNode| node.port == port && node.is_primary;
                 if !nodes.values().any(is_primary) {
                     return Err(format!("{nodes:?}"));
                 }
@@ -172,14 +172,14 @@ impl ClusterGroup {
         .await;
     }
 
-    /// Waits until a server follows a primary, and has all its data.
+    /// Waits until a server is a replica and its link to the primary is up.
     ///
     /// # Panics
-    /// When that takes more than a minute.
-    pub async fn until_replica(&self, server: usize) {
+    /// If that takes more than a minute.
+    pub async fn wait_until_replica(&self, server: usize) {
         let ask = redis::cmd("INFO").arg("replication").to_owned();
         eventually("a server is a replica", PATIENCE, async || {
-            let role: String = self.ask(server, &ask).await?;
+            let role: String = self.query(server, &ask).await?;
             match role.contains("role:slave") && role.contains("master_link_status:up") {
                 true => Ok(()),
                 false => Err(role),
@@ -188,25 +188,25 @@ impl ClusterGroup {
         .await;
     }
 
-    /// Waits until every server that runs takes calls, and every replica has all data of its primary.
+    /// Waits until every running server reports an available cluster, and every replica is in sync.
     ///
     /// # Panics
-    /// When that takes more than a minute.
-    pub async fn until_in_sync(&self) {
+    /// If that takes more than a minute.
+    pub async fn wait_until_in_sync(&self) {
         let (state, replication) = (
             redis::cmd("CLUSTER").arg("INFO").to_owned(),
             redis::cmd("INFO").arg("replication").to_owned(),
         );
         eventually("the cluster is whole", PATIENCE, async || {
             for server in self.running() {
-                let told: String = self.ask(server, &state).await?;
-                let role: String = self.ask(server, &replication).await?;
+                let info: String = self.query(server, &state).await?;
+                let role: String = self.query(server, &replication).await?;
                 let is_in_sync = match role.contains("role:slave") {
                     true => role.contains("master_link_status:up"),
                     false => role.contains("state=online") || !role.contains("slave0"),
                 };
-                if !told.contains("cluster_state:ok") || !is_in_sync {
-                    return Err(format!("{told}\n{role}"));
+                if !info.contains("cluster_state:ok") || !is_in_sync {
+                    return Err(format!("{info}\n{role}"));
                 }
             }
             Ok(())
@@ -214,20 +214,19 @@ impl ClusterGroup {
         .await;
     }
 
-    /// Waits until all that the primaries were told so far has reached their replicas. What was
-    /// acknowledged before the call is in memory there then.
+    /// Waits until the replicas have received every write that their primaries had when this was called.
     ///
     /// # Panics
-    /// When that takes more than a minute.
-    pub async fn until_replicated(&self) {
+    /// If that takes more than a minute.
+    pub async fn wait_until_replicated(&self) {
         for primary in self.primaries().await {
             let replica = self.replica_of(primary).await;
-            let told = self.offset(primary, "master_repl_offset:").await;
-            let told = told.expect("a primary counts what it was told");
-            eventually("a replica has heard all", PATIENCE, async || {
+            let info = self.offset(primary, "master_repl_offset:").await;
+            let info = info.expect("a primary reports its replication offset");
+            eventually("a replica has caught up", PATIENCE, async || {
                 match self.offset(replica, "slave_repl_offset:").await? {
-                    heard if heard >= told => Ok(()),
-                    heard => Err(format!("{heard} of {told}")),
+                    replicated if replicated >= info => Ok(()),
+                    replicated => Err(format!("{replicated} of {info}")),
                 }
             })
             .await;
@@ -236,76 +235,77 @@ impl ClusterGroup {
 
     async fn offset(&self, server: usize, field: &str) -> Result<u64, String> {
         let ask = redis::cmd("INFO").arg("replication").to_owned();
-        let told: String = self.ask(server, &ask).await?;
-        let offset = told.lines().find_map(|line| line.strip_prefix(field));
+        let info: String = self.query(server, &ask).await?;
+        let offset = info.lines().find_map(|line| line.strip_prefix(field));
         let offset = offset.and_then(|text| text.trim().parse().ok());
-        offset.ok_or(told)
+        offset.ok_or(info)
     }
 
-    /// The urls of the primaries.
+    /// Returns the URLs of the primaries.
     ///
     /// # Panics
-    /// When no server answers.
+    /// If no server answers.
     pub async fn primary_urls(&self) -> Vec<String> {
         let primaries = self.primaries().await;
         primaries.into_iter().map(|one| self.url(one)).collect()
     }
 
-    /// Checks the buckets of every primary as [`world::check`] does.
+    /// Checks the buckets of every primary as [`consistency::check`] does.
     ///
     /// # Panics
-    /// When something is amiss; the message lists it.
-    pub async fn check_world(&self) {
+    /// If something is inconsistent; the message lists it.
+    pub async fn check_consistency(&self) {
         for url in self.primary_urls().await {
-            world::check(&url).await;
+            consistency::check(&url).await;
         }
     }
 
-    /// How many jobs there are, by state, over all primaries.
+    /// Counts the jobs by state, over all primaries.
     ///
     /// # Panics
-    /// When one of them cannot be read.
-    pub async fn totals(&self) -> world::Totals {
-        let mut all = world::Totals::default();
+    /// If one of them cannot be read.
+    pub async fn totals(&self) -> consistency::JobTotals {
+        let mut all = consistency::JobTotals::default();
         for url in self.primary_urls().await {
-            all += world::totals(&url).await;
+            all += consistency::totals(&url).await;
         }
         all
     }
 
-    /// How many calls of a command a server had.
+    /// Returns how often a server has executed a command.
     ///
     /// # Panics
-    /// When it does not answer.
+    /// If it does not answer.
     pub async fn calls(&self, server: usize, command: &str) -> u64 {
         let ask = redis::cmd("INFO").arg("commandstats").to_owned();
-        let told: String = self.ask(server, &ask).await.expect("a server answers");
+        let info: String = self.query(server, &ask).await.expect("a server answers");
         let begin = format!("cmdstat_{command}:calls=");
-        let calls = told.lines().find_map(|line| line.strip_prefix(&begin));
+        let calls = info.lines().find_map(|line| line.strip_prefix(&begin));
         let calls = calls.and_then(|rest| rest.split(',').next()?.parse().ok());
         calls.unwrap_or_default()
     }
 
-    /// Has a server forget all scripts.
+    /// Flushes the script cache of a server (`SCRIPT FLUSH`).
     ///
     /// # Panics
-    /// When it does not answer.
-    pub async fn forget_scripts(&self, server: usize) {
+    /// If it does not answer.
+    pub async fn flush_scripts(&self, server: usize) {
         let flush = redis::cmd("SCRIPT").arg("FLUSH").to_owned();
-        let flushed = self.ask::<String>(server, &flush).await;
-        flushed.expect("scripts are forgotten");
+        let flushed = self.query::<String>(server, &flush).await;
+        flushed.expect("scripts are flushed");
     }
 
-    /// Gives a server a user, by a rule as in `users.acl` without its first word.
+    /// Creates a user on a server (`ACL SETUSER`). `rule` is a line of `users.acl` without its first
+    /// word.
     ///
     /// # Panics
-    /// When it refuses.
+    /// If it refuses.
     pub async fn add_user(&self, server: usize, rule: &str) {
         let set = redis::cmd("ACL")
             .arg("SETUSER")
             .arg(rule.split(' ').collect::<Vec<_>>())
             .to_owned();
-        self.ask::<String>(server, &set)
+        self.query::<String>(server, &set)
             .await
             .expect("a user is set");
     }
@@ -322,15 +322,15 @@ impl ClusterGroup {
         (0..self.servers.len()).filter(runs)
     }
 
-    fn number(&self, port: u16) -> Option<usize> {
+    fn server_with_port(&self, port: u16) -> Option<usize> {
         self.servers.iter().position(|server| server.port() == port)
     }
 
-    /// The nodes by their ports, as the first server that answers sees them.
-    async fn nodes(&self) -> BTreeMap<u16, Node> {
+    /// Returns the nodes by port, as the first server that answers reports them.
+    async fn nodes(&self) -> BTreeMap<u16, ClusterNode> {
         let mut said = String::new();
         for server in self.running() {
-            match self.nodes_by(server).await {
+            match self.nodes_seen_by(server).await {
                 Ok(nodes) => return nodes,
                 Err(error) => said = error,
             }
@@ -338,14 +338,14 @@ impl ClusterGroup {
         panic!("no server answers: {said}");
     }
 
-    async fn nodes_by(&self, server: usize) -> Result<BTreeMap<u16, Node>, String> {
+    async fn nodes_seen_by(&self, server: usize) -> Result<BTreeMap<u16, ClusterNode>, String> {
         let ask = redis::cmd("CLUSTER").arg("NODES").to_owned();
-        let text: String = self.ask(server, &ask).await?;
-        let nodes = text.lines().filter_map(Node::read);
+        let text: String = self.query(server, &ask).await?;
+        let nodes = text.lines().filter_map(ClusterNode::read);
         Ok(nodes.map(|node| (node.port, node)).collect())
     }
 
-    async fn ask<T: FromRedisValue>(
+    async fn query<T: FromRedisValue>(
         &self,
         server: usize,
         command: &redis::Cmd,
@@ -356,8 +356,8 @@ impl ClusterGroup {
     }
 }
 
-impl Node {
-    /// Reads a line of `CLUSTER NODES`: id, place, flags, primary, ping, pong, epoch, link, slots.
+impl ClusterNode {
+    /// Parses a line of `CLUSTER NODES`: id, address, flags, primary, ping, pong, epoch, link, slots.
     fn read(line: &str) -> Option<Self> {
         let words: Vec<&str> = line.split(' ').collect();
         let [id, place, flags, primary, _, _, _, _, slots @ ..] = words.as_slice() else {
@@ -367,7 +367,7 @@ impl Node {
         let flags: Vec<&str> = flags.split(',').collect();
         let is_away = flags.contains(&"fail");
         let range = |word: &&str| {
-            // A slot on its way stands in brackets.
+            // A moving slot is in brackets, which does not parse as a number.
             let (first, last) = word.split_once('-').unwrap_or((word, word));
             Some((first.parse().ok()?, last.parse().ok()?))
         };
@@ -375,8 +375,8 @@ impl Node {
             id: (*id).to_owned(),
             port,
             is_primary: flags.contains(&"master") && !is_away,
-            is_away,
-            is_ours: flags.contains(&"myself"),
+            is_failed: is_away,
+            is_myself: flags.contains(&"myself"),
             primary: (*primary).to_owned(),
             slots: slots.iter().filter_map(range).collect(),
         })
@@ -384,7 +384,7 @@ impl Node {
 }
 
 async fn connect(url: &str) -> redis::RedisResult<MultiplexedConnection> {
-    // What is waited for may take longer than the client would wait by itself.
+    // Longer than the default timeouts of the client, which are too short for a failover.
     let config = redis::AsyncConnectionConfig::new()
         .set_connection_timeout(Some(PATIENCE))
         .set_response_timeout(Some(PATIENCE));

@@ -1,4 +1,4 @@
-//! One daemon process.
+//! A daemon process.
 
 mod start;
 
@@ -12,49 +12,54 @@ use rustix::process::{Pid, Resource, Rlimit, Signal, prlimit};
 use tidegate_local_redis::free_port;
 
 use crate::eventually::eventually;
-use crate::process::Process;
-use crate::program::{Program, owned, read};
+use crate::process::ChildProcess;
+use crate::program::{DaemonProgram, owned_pairs, read};
 use crate::raw::RawHttp;
-use start::Start;
+use start::DaemonStart;
 
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
-/// What an api tells about its waiting consumers.
+/// Metric of an API: the number of waiting consumers.
 const WAITING: &str = "tidegate_waiting_seats";
-/// Somebody else may take a port between its choice and its use.
+/// Starts with new ports, since another process may take a port before the daemon binds it.
 const PORT_TRIES: usize = 5;
 
-/// A daemon that runs, or has run and may run again.
+/// A daemon process, which can be stopped and restarted.
 ///
-/// Its ports stay the same over restarts. Dropping it ends the process at once.
+/// Its ports stay the same over restarts. Dropping it kills the process.
 #[derive(Debug)]
 pub struct Daemon {
-    program: Program,
+    program: DaemonProgram,
     arguments: Vec<String>,
     environment: Vec<(String, String)>,
     log: PathBuf,
     listen: Option<SocketAddr>,
     admin: SocketAddr,
-    process: Mutex<Process>,
-    /// The limit of open files of the next starts.
+    process: Mutex<ChildProcess>,
+    /// The limit of open files, from the next start on.
     files_max: Mutex<Option<u64>>,
 }
 
 impl Daemon {
     /// Starts a daemon on free ports and waits until it serves. `arguments` are all but the
-    /// addresses; its log becomes `<folder>/<name>.log`.
+    /// addresses. It logs to `<folder>/<name>.log`.
     ///
     /// # Panics
-    /// When it ends or does not serve in time.
-    pub async fn start(program: Program, name: &str, arguments: &[String], folder: &Path) -> Self {
+    /// If it ends or does not serve in time.
+    pub async fn start(
+        program: DaemonProgram,
+        name: &str,
+        arguments: &[String],
+        folder: &Path,
+    ) -> Self {
         Self::start_with(program, name, arguments, &[], folder).await
     }
 
-    /// The same, with these variables in its environment.
+    /// Like [`Self::start`], with these environment variables.
     ///
     /// # Panics
-    /// When it ends or does not serve in time.
+    /// If it ends or does not serve in time.
     pub async fn start_with(
-        program: Program,
+        program: DaemonProgram,
         name: &str,
         arguments: &[String],
         environment: &[(&str, &str)],
@@ -64,28 +69,28 @@ impl Daemon {
         started.unwrap_or_else(|said| panic!("{name} did not start: {said}"))
     }
 
-    /// The same for a daemon that may refuse to start.
+    /// Like [`Self::start_with`], for a daemon that may refuse to start.
     ///
     /// # Errors
-    /// It ended, or did not serve in time: what it wrote.
+    /// It ended, or did not serve within 20 s. The error has its output.
     pub async fn try_start(
-        program: Program,
+        program: DaemonProgram,
         name: &str,
         arguments: &[String],
         environment: &[(&str, &str)],
         folder: &Path,
     ) -> Result<Self, String> {
-        let environment = owned(environment);
+        let environment = owned_pairs(environment);
         let log = folder.join(format!("{name}.log"));
         for try_number in 1..=PORT_TRIES {
-            let listen = (program == Program::Api).then(free_address);
+            let listen = (program == DaemonProgram::Api).then(free_address);
             let admin = free_address();
             let mut all = vec!["--admin-listen".to_owned(), admin.to_string()];
             if let Some(listen) = listen {
                 all.extend(["--listen".to_owned(), listen.to_string()]);
             }
             all.extend_from_slice(arguments);
-            let start = Start {
+            let start = DaemonStart {
                 program,
                 arguments: &all,
                 environment: &environment,
@@ -110,19 +115,19 @@ impl Daemon {
                 Err(said) => return Err(said),
             }
         }
-        Err("there is no free port".to_owned())
+        Err("no free port".to_owned())
     }
 
-    /// Where it takes requests.
+    /// Address of the API port.
     ///
     /// # Panics
-    /// For a pump, which takes none.
+    /// For a pump, which has none.
     #[must_use]
     pub fn listen(&self) -> SocketAddr {
-        self.listen.expect("only an api takes requests")
+        self.listen.expect("only an API has an API port")
     }
 
-    /// Where it takes requests of administrators and tells its metrics.
+    /// Address of the admin port.
     #[must_use]
     pub const fn admin(&self) -> SocketAddr {
         self.admin
@@ -140,46 +145,46 @@ impl Daemon {
         format!("http://{}", self.admin)
     }
 
-    /// Ends it at once (SIGKILL).
+    /// Kills the process (SIGKILL).
     pub fn kill(&self) {
         self.process().kill();
     }
 
-    /// Asks it to end (SIGTERM).
+    /// Requests a stop (SIGTERM).
     pub fn terminate(&self) {
         let process = self.process();
-        // A paused process would not hear the request.
+        // A stopped process does not handle SIGTERM.
         process.signal(Signal::CONT);
         process.signal(Signal::TERM);
     }
 
-    /// Asks it to end and waits for that.
+    /// Requests a stop (SIGTERM) and waits for the end.
     ///
     /// # Panics
-    /// When it has not ended within `limit`.
+    /// If it has not ended within `limit`.
     pub async fn stop(&self, limit: Duration) -> ExitStatus {
         self.terminate();
         self.wait(limit).await
     }
 
-    /// Tells it to read its settings again, and to reopen its log files (SIGHUP).
-    pub fn hang_up(&self) {
+    /// Makes it reload its settings and reopen its log files (SIGHUP).
+    pub fn reload(&self) {
         self.process().signal(Signal::HUP);
     }
 
-    /// Tells it to reopen its log files (SIGUSR1).
+    /// Makes it reopen its log files (SIGUSR1).
     pub fn reopen_logs(&self) {
         self.process().signal(Signal::USR1);
     }
 
-    /// Waits for its end.
+    /// Waits until it has ended.
     ///
     /// # Panics
-    /// When it has not ended within `limit`.
+    /// If it has not ended within `limit`.
     pub async fn wait(&self, limit: Duration) -> ExitStatus {
         let deadline = Instant::now() + limit;
         loop {
-            if let Some(status) = self.process().ended() {
+            if let Some(status) = self.process().exit_status() {
                 return status;
             }
             assert!(
@@ -191,33 +196,33 @@ impl Daemon {
         }
     }
 
-    /// Stops it in its tracks (SIGSTOP): its connections stay open, nothing is answered.
+    /// Pauses it (SIGSTOP): its connections stay open, and nothing is answered.
     pub fn pause(&self) {
         self.process().signal(Signal::STOP);
     }
 
-    /// Lets it go on after [`Self::pause`].
+    /// Resumes it after [`Self::pause`].
     pub fn resume(&self) {
         self.process().signal(Signal::CONT);
     }
 
-    /// Ends it at once, if it runs, and starts it again with the same arguments and addresses.
+    /// Kills it, if it is running, and starts it again with the same arguments and addresses.
     ///
     /// # Panics
-    /// When it does not serve in time.
+    /// If it does not serve in time.
     pub async fn restart(&self) {
         self.restart_with(false).await;
     }
 
-    /// The same, with standard output and error on a full pipe.
+    /// Like [`Self::restart`], with standard output and error on a full pipe.
     ///
     /// # Panics
-    /// When it does not serve in time.
-    pub async fn restart_unread(&self) {
+    /// If it does not serve in time.
+    pub async fn restart_with_full_pipe(&self) {
         self.restart_with(true).await;
     }
 
-    /// From its next start on it can have so many files and sockets open.
+    /// Sets the limit of open files and sockets from the next start on; `None` = unchanged.
     pub fn set_files_max(&self, files_max: Option<u64>) {
         *self.next_files_max() = files_max;
     }
@@ -230,7 +235,7 @@ impl Daemon {
 
     async fn restart_with(&self, is_unread: bool) {
         self.kill();
-        let start = Start {
+        let start = DaemonStart {
             program: self.program,
             arguments: &self.arguments,
             environment: &self.environment,
@@ -244,10 +249,10 @@ impl Daemon {
         *self.process() = process;
     }
 
-    /// Whether it runs (paused counts as running).
+    /// Whether it is running. A paused process is running.
     #[must_use]
     pub fn is_running(&self) -> bool {
-        self.process().ended().is_none()
+        self.process().exit_status().is_none()
     }
 
     /// Its process id.
@@ -256,19 +261,19 @@ impl Daemon {
         self.process().pid()
     }
 
-    /// The physical memory it uses now, in bytes.
+    /// Returns its resident memory, in bytes.
     ///
     /// # Panics
-    /// Where the system does not tell (`/proc`), or when it does not run.
+    /// If there is no `/proc`, or the process is not running.
     #[must_use]
     pub fn resident_bytes(&self) -> u64 {
         self.memory("VmRSS:")
     }
 
-    /// The most physical memory it has used, in bytes.
+    /// Returns its peak resident memory, in bytes.
     ///
     /// # Panics
-    /// Where the system does not tell (`/proc`), or when it does not run.
+    /// If there is no `/proc`, or the process is not running.
     #[must_use]
     pub fn resident_bytes_peak(&self) -> u64 {
         self.memory("VmHWM:")
@@ -276,7 +281,7 @@ impl Daemon {
 
     fn memory(&self, field: &str) -> u64 {
         let path = format!("/proc/{}/status", self.pid());
-        let status = std::fs::read_to_string(&path).expect("the system tells memory in /proc");
+        let status = std::fs::read_to_string(&path).expect("/proc has the memory of the process");
         let line = status.lines().find_map(|line| line.strip_prefix(field));
         let kib = line
             .and_then(|rest| rest.split_whitespace().next()?.parse::<u64>().ok())
@@ -284,20 +289,20 @@ impl Daemon {
         kib * 1024
     }
 
-    /// How many files and sockets it has open.
+    /// Returns the number of its open files and sockets.
     ///
     /// # Panics
-    /// Where the system does not tell (`/proc`), or when it does not run.
+    /// If there is no `/proc`, or the process is not running.
     #[must_use]
     pub fn open_files(&self) -> u64 {
         let listed = std::fs::read_dir(format!("/proc/{}/fd", self.pid()));
-        listed.expect("the system tells files in /proc").count() as u64
+        listed.expect("/proc has the files of the process").count() as u64
     }
 
-    /// From now on it can have so many files and sockets open, as with `ulimit -n`.
+    /// Sets its limit of open files and sockets, like `ulimit -n`.
     ///
     /// # Panics
-    /// When the system does not allow it.
+    /// If the system does not allow it.
     pub fn limit_open_files(&self, files_max: u64) {
         let pid = Pid::from_raw(self.pid().cast_signed());
         let limit = Rlimit {
@@ -307,51 +312,52 @@ impl Daemon {
         prlimit(pid, Resource::Nofile, limit).expect("a limit can be lowered");
     }
 
-    /// The time that processors have worked for it.
+    /// Returns its CPU time.
     ///
     /// # Panics
-    /// Where the system does not tell (`/proc`), or when it does not run.
+    /// If there is no `/proc`, or the process is not running.
     #[must_use]
-    pub fn processor_time(&self) -> Duration {
+    pub fn cpu_time(&self) -> Duration {
         let tasks = std::fs::read_dir(format!("/proc/{}/task", self.pid()));
         let of_task = |task: std::io::Result<std::fs::DirEntry>| {
             let path = task.ok()?.path().join("schedstat");
             let text = std::fs::read_to_string(path).ok()?;
             text.split(' ').next()?.parse::<u64>().ok()
         };
-        let tasks = tasks.expect("the system tells tasks in /proc");
+        let tasks = tasks.expect("/proc has the threads of the process");
         Duration::from_nanos(tasks.filter_map(of_task).sum())
     }
 
-    /// All its metrics, in the text format of Prometheus.
+    /// Returns its metrics, in the Prometheus text format.
     ///
     /// # Panics
-    /// When it does not answer.
+    /// If it does not answer.
     pub async fn metrics(&self) -> String {
         let mut http = RawHttp::connect(self.admin).await;
         http.request("GET", "/metrics", &[], b"").await;
-        let answer = http.answer().await.expect("metrics are told");
+        let answer = http.answer().await.expect("the admin port answers");
         answer.expect(200).text()
     }
 
-    /// What it tells now under this name in its metrics, over all labels together; 0 when it tells
-    /// nothing.
+    /// Returns the sum of a metric over all label sets; 0 if it has no samples.
     ///
     /// # Panics
-    /// When it does not answer.
+    /// If it does not answer.
     pub async fn metric(&self, name: &str) -> f64 {
-        self.metric_where(name, "").await
+        self.metric_with_label(name, "").await
     }
 
-    /// The same, over the samples whose labels contain this text, such as `le="0.005"`.
+    /// Like [`Self::metric`], over the samples with these labels, such as `le="0.005"`; separate several with commas.
     ///
     /// # Panics
-    /// When it does not answer.
-    pub async fn metric_where(&self, name: &str, label: &str) -> f64 {
+    /// If it does not answer.
+    pub async fn metric_with_label(&self, name: &str, labels: &str) -> f64 {
         let text = self.metrics().await;
         let is_sample = |line: &&str| {
             let rest = line.strip_prefix(name);
-            rest.is_some_and(|rest| rest.starts_with([' ', '{']) && rest.contains(label))
+            rest.is_some_and(|rest| {
+                rest.starts_with([' ', '{']) && labels.split(',').all(|label| rest.contains(label))
+            })
         };
         let samples = text.lines().filter(is_sample);
         samples
@@ -359,11 +365,11 @@ impl Daemon {
             .sum()
     }
 
-    /// Waits until exactly so many consumers wait at this api.
+    /// Waits until exactly `consumers` consumers wait at this API.
     ///
     /// # Panics
-    /// When that takes more than 20 s.
-    pub async fn until_waiting(&self, consumers: usize) {
+    /// If that takes more than 20 s.
+    pub async fn wait_for_waiting_consumers(&self, consumers: usize) {
         let what = format!("{consumers} consumers wait");
         eventually(&what, Duration::from_secs(20), async || {
             let waiting = self.metric(WAITING).await;
@@ -376,13 +382,13 @@ impl Daemon {
         .await;
     }
 
-    /// All that it has written, over restarts.
+    /// Returns all its output, over restarts.
     #[must_use]
     pub fn log(&self) -> String {
         read(&self.log)
     }
 
-    fn process(&self) -> MutexGuard<'_, Process> {
+    fn process(&self) -> MutexGuard<'_, ChildProcess> {
         self.process.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,14 +1,14 @@
-//! Waiting for a condition, never for a while.
+//! Waits for a condition, instead of for a fixed time.
 
 use std::fmt::Display;
 use std::time::{Duration, Instant};
 
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
-/// Looks again and again until `look` answers `Ok`, and returns that.
+/// Repeats `look` until it returns `Ok`, and returns that value.
 ///
 /// # Panics
-/// When `within` is over; the message ends with what `look` saw last.
+/// If `within` has passed. The message ends with the last error of `look`.
 pub async fn eventually<T, Seen: Display>(
     what: &str,
     within: Duration,
@@ -31,7 +31,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn looks_until_the_answer_is_there() {
+    async fn repeats_until_the_condition_holds() {
         let mut looks = 0;
         let third = async || {
             looks += 1;
@@ -45,7 +45,7 @@ mod tests {
 
     #[tokio::test]
     #[should_panic(expected = "never: not within 20ms; last seen: nothing")]
-    async fn tells_what_was_seen_last() {
+    async fn the_panic_shows_what_was_seen_last() {
         eventually("never", Duration::from_millis(20), async || {
             Err::<(), _>("nothing")
         })

@@ -1,9 +1,9 @@
-//! A TCP proxy that does to connections what networks do to them.
+//! A TCP proxy that injects network faults.
 //!
-//! What holds for all connections, until it is changed again, is the [`Weather`]: delay, stall, bytes that
-//! vanish, each way by itself. What happens at one moment to the connections of that moment is a call:
-//! [`FaultProxy::cut`], [`FaultProxy::silence`]. The distance of the server is set at the start and stays: unlike a delay
-//! of the weather, which holds up all bytes behind, it lets any number of pieces be in flight.
+//! [`NetworkConditions`] applies to all connections until it is changed: delay, stall, dropped bytes, separately for each
+//! direction. [`FaultProxy::cut`] and [`FaultProxy::make_half_open`] affect the connections that exist at that moment. The
+//! distance of the server is fixed at the start: unlike a delay of the weather, which also holds up all bytes behind,
+//! it is a pure latency and lets many pieces be in flight.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -21,79 +21,79 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 const CHUNK_BYTES: usize = 16 * 1024;
-/// Pieces in flight in one direction of a connection. A sender that is faster waits.
+/// Largest number of pieces in flight in one direction of a connection. A faster sender blocks.
 const IN_FLIGHT_MAX: usize = 64;
 
-/// What becomes of bytes that go one way.
+/// What happens to bytes in one direction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Flow {
-    /// They arrive.
+pub enum ForwardMode {
+    /// They pass.
     #[default]
     Passes,
-    /// They wait until this changes.
+    /// They are held until this changes.
     Stalls,
-    /// They are taken and never arrive, and nobody is told. A connection that has lost bytes stays mute in this
-    /// direction, also when others flow again: the rest of its bytes would make no sense.
+    /// They are dropped silently. A connection that has lost bytes stays mute in this direction, even if others pass
+    /// again: the rest of its stream would be corrupt.
     Vanishes,
 }
 
-/// One direction.
+/// The state of one direction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Way {
-    /// What becomes of its bytes.
-    pub flow: Flow,
+pub struct DirectionConditions {
+    /// What happens to its bytes.
+    pub mode: ForwardMode,
     /// How long each piece is held back.
     pub delay: Duration,
-    /// The most that chance adds to the delay.
+    /// Upper bound of a random addition to the delay.
     pub jitter: Duration,
 }
 
-/// What holds for all connections.
+/// The state of the network, for all connections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Weather {
+pub struct NetworkConditions {
     /// From clients to the server.
-    pub to_server: Way,
+    pub to_server: DirectionConditions,
     /// From the server to clients.
-    pub to_client: Way,
-    /// Whether new connections are closed at once.
-    pub refuses: bool,
+    pub to_client: DirectionConditions,
+    /// Whether new connections are reset immediately.
+    pub resets_connections: bool,
 }
 
-/// A listener on this machine before a server. Dropping it ends the listening and all connections.
+/// A listener on this machine in front of a server. Dropping it closes the listener and all connections.
 #[derive(Debug)]
 pub struct FaultProxy {
     address: SocketAddr,
-    shared: Arc<Shared>,
+    shared: Arc<ProxyState>,
     task: JoinHandle<()>,
 }
 
 #[derive(Debug)]
-struct Shared {
+struct ProxyState {
     target: SocketAddr,
     seed: u64,
     distance: Duration,
-    weather: watch::Sender<Weather>,
-    /// Counts the cuts: a connection that sees it change ends.
+    weather: watch::Sender<NetworkConditions>,
+    /// Number of cuts. A connection ends when this changes.
     cuts: watch::Sender<u64>,
-    /// The number of the next connection when silence fell last: those before it are mute.
+    /// The number of the next connection at the last silence. Connections with smaller numbers are mute.
     mute_before: watch::Sender<u64>,
     connections: AtomicU64,
 }
 
 impl FaultProxy {
-    /// Passes connections on to `target`. Jitter is drawn from the seed.
+    /// Starts a proxy to `target` on a free port. `seed` determines the jitter.
     ///
     /// # Panics
-    /// When no port is free.
+    /// If no port is free.
     pub async fn start(target: SocketAddr, seed: u64) -> Self {
         let address = (Ipv4Addr::LOCALHOST, 0).into();
         Self::start_at(address, target, Duration::ZERO, seed).await
     }
 
-    /// The same, with a listener at this address of the machine. Each byte takes at least `distance`, in either direction.
+    /// Like [`Self::start`], with a listener on this address. Each byte takes at least `distance`, in each direction.
     ///
     /// # Panics
-    /// When the address is taken.
+    /// If the address is taken.
     pub async fn start_at(
         address: SocketAddr,
         target: SocketAddr,
@@ -102,7 +102,7 @@ impl FaultProxy {
     ) -> Self {
         let listening = TcpListener::bind(address).await;
         let listener = listening.unwrap_or_else(|error| panic!("{address}: {error}"));
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(ProxyState {
             target,
             seed,
             distance,
@@ -118,25 +118,25 @@ impl FaultProxy {
         }
     }
 
-    /// Where it listens.
+    /// The address of the listener.
     #[must_use]
     pub const fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// From now on this holds.
-    pub fn set(&self, weather: Weather) {
+    /// Sets the state of the network.
+    pub fn set(&self, weather: NetworkConditions) {
         self.shared.weather.send_replace(weather);
     }
 
-    /// Ends all connections with a reset.
+    /// Resets all connections.
     pub fn cut(&self) {
         self.shared.cuts.send_modify(|cuts| *cuts += 1);
     }
 
-    /// Makes all connections half open: whatever either side sends vanishes, even that it closed. New
-    /// connections work. So ends a connection whose state a firewall on the way has forgotten.
-    pub fn silence(&self) {
+    /// Makes all connections half open: everything that either side sends is dropped, even its close. New connections
+    /// work. This is what happens when a firewall forgets the state of a connection.
+    pub fn make_half_open(&self) {
         let next = self.shared.connections.load(Ordering::Relaxed);
         self.shared.mute_before.send_replace(next);
     }
@@ -149,9 +149,9 @@ impl Drop for FaultProxy {
     }
 }
 
-async fn accept(listener: TcpListener, shared: Arc<Shared>) {
+async fn accept(listener: TcpListener, shared: Arc<ProxyState>) {
     while let Ok((client, _)) = listener.accept().await {
-        if shared.weather.borrow().refuses {
+        if shared.weather.borrow().resets_connections {
             let _ = client.set_zero_linger();
             continue;
         }
@@ -160,9 +160,9 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>) {
     }
 }
 
-async fn connect(shared: Arc<Shared>, mut client: TcpStream, number: u64) {
+async fn connect(shared: Arc<ProxyState>, mut client: TcpStream, number: u64) {
     let mut cuts = shared.cuts.subscribe();
-    // A server that is not there closes the connection, as far as the client can see.
+    // If the server is unreachable, the client sees a close.
     let Ok(mut server) = TcpStream::connect(shared.target).await else {
         return;
     };
@@ -172,16 +172,16 @@ async fn connect(shared: Arc<Shared>, mut client: TcpStream, number: u64) {
     let was_cut = {
         let (from_client, to_client) = client.split();
         let (from_server, to_server) = server.split();
-        let there = Carrier::new(&shared, number, |weather| weather.to_server);
-        let back = Carrier::new(&shared, number, |weather| weather.to_client);
+        let there = DirectionForwarder::new(&shared, number, |weather| weather.to_server);
+        let back = DirectionForwarder::new(&shared, number, |weather| weather.to_client);
         let carrying = async {
             tokio::try_join!(
-                there.carry(from_client, to_server),
-                back.carry(from_server, to_client)
+                there.forward(from_client, to_server),
+                back.forward(from_server, to_client)
             )
         };
         tokio::select! {
-            // After a cut nothing passes, whatever may pass from then on.
+            // After a cut nothing more passes, even if the weather changes at the same time.
             biased;
             _ = cuts.changed() => true,
             ended = carrying => ended.is_err(),
@@ -194,22 +194,26 @@ async fn connect(shared: Arc<Shared>, mut client: TcpStream, number: u64) {
     }
 }
 
-/// Carries the bytes of one connection one way.
-struct Carrier {
-    weather: watch::Receiver<Weather>,
+/// Forwards the bytes of one connection in one direction.
+struct DirectionForwarder {
+    weather: watch::Receiver<NetworkConditions>,
     mute_before: watch::Receiver<u64>,
     number: u64,
-    way: fn(&Weather) -> Way,
+    way: fn(&NetworkConditions) -> DirectionConditions,
     distance: Duration,
     random: StdRng,
-    is_mute: bool,
+    is_half_open: bool,
 }
 
-/// Bytes in flight, and when they arrive.
-type Piece = (Instant, Vec<u8>);
+/// Bytes in flight, with their arrival time.
+type TimedPiece = (Instant, Vec<u8>);
 
-impl Carrier {
-    fn new(shared: &Shared, number: u64, way: fn(&Weather) -> Way) -> Self {
+impl DirectionForwarder {
+    fn new(
+        shared: &ProxyState,
+        number: u64,
+        way: fn(&NetworkConditions) -> DirectionConditions,
+    ) -> Self {
         Self {
             weather: shared.weather.subscribe(),
             mute_before: shared.mute_before.subscribe(),
@@ -217,40 +221,44 @@ impl Carrier {
             way,
             distance: shared.distance,
             random: StdRng::seed_from_u64(shared.seed ^ number),
-            is_mute: false,
+            is_half_open: false,
         }
     }
 
-    async fn carry(self, from: ReadHalf<'_>, to: WriteHalf<'_>) -> io::Result<()> {
+    async fn forward(self, from: ReadHalf<'_>, to: WriteHalf<'_>) -> io::Result<()> {
         let (sender, receiver) = mpsc::channel(IN_FLIGHT_MAX);
         tokio::try_join!(self.read(from, sender), arrive(receiver, to))?;
         Ok(())
     }
 
-    async fn read(mut self, mut from: ReadHalf<'_>, sender: mpsc::Sender<Piece>) -> io::Result<()> {
+    async fn read(
+        mut self,
+        mut from: ReadHalf<'_>,
+        sender: mpsc::Sender<TimedPiece>,
+    ) -> io::Result<()> {
         let mut buffer = vec![0; CHUNK_BYTES];
         loop {
             let read = from.read(&mut buffer).await?;
             self.wait().await;
-            match (self.is_mute, read) {
+            match (self.is_half_open, read) {
                 (false, 0) => return Ok(()),
                 (false, _) => {
                     let piece = (Instant::now() + self.distance, buffer[..read].to_vec());
-                    // The other side ends only together with this one.
+                    // The receiver lives as long as this future, so this cannot fail.
                     let _ = sender.send(piece).await;
                 }
-                // Nobody hears of this end: only a cut ends the rest.
+                // The end is not forwarded either; only a cut ends this connection.
                 (true, 0) => std::future::pending().await,
                 (true, _) => {}
             }
         }
     }
 
-    /// Waits as long as the weather asks to.
+    /// Waits for the stall and the delay of the weather.
     async fn wait(&mut self) {
         let flowing = self
             .weather
-            .wait_for(|weather| (self.way)(weather).flow != Flow::Stalls);
+            .wait_for(|weather| (self.way)(weather).mode != ForwardMode::Stalls);
         let Ok(way) = flowing.await.map(|weather| (self.way)(&weather)) else {
             return;
         };
@@ -258,14 +266,15 @@ impl Carrier {
         if !pause.is_zero() {
             tokio::time::sleep(pause).await;
         }
-        self.is_mute |= way.flow == Flow::Vanishes || self.number < *self.mute_before.borrow();
+        self.is_half_open |=
+            way.mode == ForwardMode::Vanishes || self.number < *self.mute_before.borrow();
     }
 }
 
-/// Writes each piece when it arrives; the end of the pieces is the end of this direction.
-async fn arrive(mut pieces: mpsc::Receiver<Piece>, mut to: WriteHalf<'_>) -> io::Result<()> {
+/// Writes each piece at its arrival time. Closes this direction after the last one.
+async fn arrive(mut pieces: mpsc::Receiver<TimedPiece>, mut to: WriteHalf<'_>) -> io::Result<()> {
     while let Some((at, bytes)) = pieces.recv().await {
-        // A timer that is over takes until the next ms all the same.
+        // Even an expired timer waits until the next ms.
         if at > Instant::now() {
             tokio::time::sleep_until(at).await;
         }

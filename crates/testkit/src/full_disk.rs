@@ -1,8 +1,8 @@
-//! A disk that is full, as far as one Redis can see.
+//! Simulates a full disk for one Redis.
 //!
-//! A file system of its own would need rights that tests should not have. The limit that a process has on the size of
-//! its files (`RLIMIT_FSIZE`) does the same at the same place: a write of the append-only file fails, in its
-//! middle if need be. The error is `EFBIG` in place of `ENOSPC`; Redis does not tell them apart.
+//! A separate file system would need privileges that tests should not have. The limit on the size of a process's
+//! files (`RLIMIT_FSIZE`) has the same effect: a write to the append-only file fails, possibly after a part. The
+//! error is `EFBIG` instead of `ENOSPC`; Redis handles both alike.
 
 use std::path::PathBuf;
 
@@ -11,12 +11,12 @@ use tidegate_local_redis::RedisServer;
 
 const APPEND_ONLY_FOLDER: &str = "appendonlydir";
 
-/// From now on the append-only file can grow by so many bytes only; `None` lifts the limit. The server must
-/// have been started with [`RedisOptions::outlives_a_full_disk`](crate::RedisOptions::outlives_a_full_disk).
+/// Limits the growth of the append-only file to `room_bytes`; `None` removes the limit. The server must have
+/// been started with [`RedisOptions::ignores_sigxfsz`](crate::RedisOptions::ignores_sigxfsz).
 ///
 /// # Panics
-/// When it does not run or has no append-only file.
-pub fn limit_disk(redis: &RedisServer, room_bytes: Option<u64>) {
+/// If it does not run or has no append-only file.
+pub fn limit_file_size(redis: &RedisServer, room_bytes: Option<u64>) {
     let pid = redis.pid().and_then(|pid| Pid::from_raw(pid.cast_signed()));
     let pid = pid.expect("redis runs");
     let limit = Rlimit {

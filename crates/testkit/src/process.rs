@@ -1,4 +1,4 @@
-//! One run of a daemon, from its start to its end.
+//! One run of a daemon process.
 
 use std::fs::File;
 use std::io::{ErrorKind, PipeReader, PipeWriter, Write, pipe};
@@ -10,45 +10,45 @@ use std::time::{Duration, Instant};
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 
-use crate::watchdog::Watchdog;
+use crate::watchdog::DaemonWatchdog;
 
 const POLL_INTERVAL: Duration = Duration::from_millis(2);
 
-/// Where the output of a process goes.
+/// Destination of a process's output.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Output<'a> {
-    /// It is appended to this file.
+pub(crate) enum ProcessOutput<'a> {
+    /// Appended to this file.
     File(&'a Path),
-    /// Nobody reads it, and there is no room for it.
+    /// A full pipe that nothing reads.
     Unread,
 }
 
 /// A started process that is killed when dropped.
 #[derive(Debug)]
-pub(crate) struct Process {
+pub(crate) struct ChildProcess {
     child: Child,
     _unread: Option<PipeReader>,
-    watchdog: Option<Watchdog>,
+    watchdog: Option<DaemonWatchdog>,
     status: Option<ExitStatus>,
 }
 
-impl Process {
-    /// Starts a program, with these variables on top of the environment of the test, but without the variables that
-    /// are for the tests: daemons warn of those.
+impl ChildProcess {
+    /// Starts a program with the environment of the test and these variables, but without the `TIDEGATE_` variables
+    /// of the test: those would be settings or cause warnings.
     pub(crate) fn start(
         program: &Path,
         arguments: &[String],
         environment: &[(String, String)],
-        output: Output<'_>,
+        output: ProcessOutput<'_>,
     ) -> Self {
         let (output, errors, unread) = match output {
-            Output::File(log) => {
+            ProcessOutput::File(log) => {
                 let file = File::options().create(true).append(true).open(log);
                 let file = file.expect("the log file can be opened");
                 let copy = file.try_clone().expect("a file handle can be copied");
                 (Stdio::from(file), Stdio::from(copy), None)
             }
-            Output::Unread => {
+            ProcessOutput::Unread => {
                 let (reader, writer) = full_pipe();
                 let copy = writer.try_clone().expect("a pipe can be copied");
                 (Stdio::from(writer), Stdio::from(copy), Some(reader))
@@ -68,8 +68,8 @@ impl Process {
             .stdout(output)
             .stderr(errors)
             .spawn()
-            .unwrap_or_else(|error| panic!("{} cannot run: {error}", program.display()));
-        let watchdog = Watchdog::over(child.id()).expect("sh can run");
+            .unwrap_or_else(|error| panic!("failed to run {}: {error}", program.display()));
+        let watchdog = DaemonWatchdog::watch(child.id()).expect("sh can run");
         Self {
             child,
             _unread: unread,
@@ -82,18 +82,18 @@ impl Process {
         self.child.id()
     }
 
-    /// How it ended, if it did.
-    pub(crate) fn ended(&mut self) -> Option<ExitStatus> {
-        if self.status.is_none() && !self.runs() {
-            self.collect();
+    /// Returns the exit status if the process has ended.
+    pub(crate) fn exit_status(&mut self) -> Option<ExitStatus> {
+        if self.status.is_none() && !self.is_running() {
+            self.reap();
         }
         self.status
     }
 
-    /// Waits for the end; `None` when `limit` is over first.
+    /// Waits for the end; returns `None` after `limit`.
     pub(crate) async fn wait(&mut self, limit: Duration) -> Option<ExitStatus> {
         let deadline = Instant::now() + limit;
-        while self.ended().is_none() && Instant::now() < deadline {
+        while self.exit_status().is_none() && Instant::now() < deadline {
             tokio::time::sleep(POLL_INTERVAL).await;
         }
         self.status
@@ -101,7 +101,7 @@ impl Process {
 
     /// Sends a signal, unless the process has ended.
     pub(crate) fn signal(&self, signal: Signal) {
-        if self.runs() {
+        if self.is_running() {
             kill_process(Pid::from_child(&self.child), signal)
                 .expect("a child process takes signals");
         }
@@ -110,33 +110,33 @@ impl Process {
     pub(crate) fn kill(&mut self) {
         if self.status.is_none() {
             let _ = self.child.kill();
-            self.collect();
+            self.reap();
         }
     }
 
-    /// Looks without collecting the end, so that the process id stays the child's own.
-    fn runs(&self) -> bool {
+    /// Checks without reaping the child, so that its process id is not reused.
+    fn is_running(&self) -> bool {
         let look = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
         let pid = Pid::from_child(&self.child);
         self.status.is_none() && matches!(waitid(WaitId::Pid(pid), look), Ok(None))
     }
 
-    fn collect(&mut self) {
+    fn reap(&mut self) {
         self.watchdog = None;
         self.status = self.child.wait().ok();
     }
 }
 
-impl Drop for Process {
+impl Drop for ChildProcess {
     fn drop(&mut self) {
         self.kill();
     }
 }
 
-/// A pipe that takes nothing more: a write to it waits until something is read.
+/// Returns a full pipe: a write to it blocks until something is read.
 ///
 /// # Panics
-/// When the system has no pipe left.
+/// If the system cannot create a pipe.
 #[must_use]
 pub fn full_pipe() -> (PipeReader, PipeWriter) {
     const PIECE: [u8; 4096] = [b'\n'; 4096];

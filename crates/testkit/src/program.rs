@@ -1,4 +1,4 @@
-//! The programs of the daemons, and runs of them that end by themselves.
+//! The programs of the daemons, and runs of them that are expected to end.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -8,18 +8,18 @@ use tempfile::TempDir;
 
 use crate::binary;
 use crate::eventually::eventually;
-use crate::process::{Output, Process};
+use crate::process::{ChildProcess, ProcessOutput};
 
-/// Which daemon.
+/// One of the daemons.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Program {
+pub enum DaemonProgram {
     /// `tidegate-api`.
     Api,
     /// `tidegate-pumpd`.
     Pumpd,
 }
 
-impl Program {
+impl DaemonProgram {
     /// The name of the program.
     #[must_use]
     pub const fn name(self) -> &'static str {
@@ -32,106 +32,116 @@ impl Program {
     /// The path of the program.
     ///
     /// # Panics
-    /// When it was not built.
+    /// If it was not built.
     #[must_use]
     pub fn path(self) -> PathBuf {
         binary::built(self.name())
     }
 }
 
-/// How a daemon that was not meant to stay ended.
+/// Result of a run that ended.
 #[derive(Debug)]
-pub struct Ended {
-    /// Its exit code; `None` when a signal ended it.
+pub struct ProgramExit {
+    /// The exit code; `None` if a signal ended the process.
     pub code: Option<i32>,
-    /// All that it wrote.
+    /// Its output.
     pub log: String,
 }
 
-/// Runs a daemon that is expected to end by itself.
+/// Runs a daemon that is expected to end without a signal.
 ///
 /// # Panics
-/// When it has not ended within `limit`.
-pub async fn run_to_end(program: Program, arguments: &[&str], limit: Duration) -> Ended {
-    run_to_end_with(program, arguments, &[], limit).await
+/// If it has not ended within `limit`.
+pub async fn run_until_exit(
+    program: DaemonProgram,
+    arguments: &[&str],
+    limit: Duration,
+) -> ProgramExit {
+    run_until_exit_with(program, arguments, &[], limit).await
 }
 
-/// The same, with these variables in its environment.
+/// Like [`run_until_exit`], with these environment variables.
 ///
 /// # Panics
-/// When it has not ended within `limit`.
-pub async fn run_to_end_with(
-    program: Program,
+/// If it has not ended within `limit`.
+pub async fn run_until_exit_with(
+    program: DaemonProgram,
     arguments: &[&str],
     environment: &[(&str, &str)],
     limit: Duration,
-) -> Ended {
-    Run::start(program, arguments, environment).end(limit).await
+) -> ProgramExit {
+    ProgramRun::start(program, arguments, environment)
+        .end(limit)
+        .await
 }
 
-/// Starts a daemon that is not to become ready, waits until it has said this, and asks it to end
+/// Starts a daemon that cannot become ready, waits until its output contains `said`, and stops it
 /// (SIGTERM).
 ///
 /// # Panics
-/// When it does not say it, or has not ended, within `limit`.
-pub async fn stop_when_said(
-    program: Program,
+/// If it does not print `said`, or has not ended, within `limit`.
+pub async fn stop_when_logged(
+    program: DaemonProgram,
     arguments: &[&str],
     said: &str,
     limit: Duration,
-) -> Ended {
-    let run = Run::start(program, arguments, &[]);
-    eventually(&format!("it says {said:?}"), limit, async || {
-        let log = read(&run.log);
-        if log.contains(said) { Ok(()) } else { Err(log) }
-    })
+) -> ProgramExit {
+    let run = ProgramRun::start(program, arguments, &[]);
+    eventually(
+        &format!("the output contains {said:?}"),
+        limit,
+        async || {
+            let log = read(&run.log);
+            if log.contains(said) { Ok(()) } else { Err(log) }
+        },
+    )
     .await;
     run.process.signal(Signal::TERM);
     run.end(limit).await
 }
 
-/// A run with a folder of its own for its log.
-struct Run {
+/// A run with a private folder for its log.
+struct ProgramRun {
     name: String,
-    process: Process,
+    process: ChildProcess,
     log: PathBuf,
     _folder: TempDir,
 }
 
-impl Run {
-    fn start(program: Program, arguments: &[&str], environment: &[(&str, &str)]) -> Self {
+impl ProgramRun {
+    fn start(program: DaemonProgram, arguments: &[&str], environment: &[(&str, &str)]) -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder can be made");
         let log = folder.path().join("log");
         let own = |argument: &&str| (*argument).to_owned();
         let arguments: Vec<String> = arguments.iter().map(own).collect();
-        let environment = owned(environment);
+        let environment = owned_pairs(environment);
         Self {
             name: format!("{} {arguments:?}", program.name()),
-            process: Process::start(
+            process: ChildProcess::start(
                 &program.path(),
                 &arguments,
                 &environment,
-                Output::File(&log),
+                ProcessOutput::File(&log),
             ),
             log,
             _folder: folder,
         }
     }
 
-    async fn end(mut self, limit: Duration) -> Ended {
+    async fn end(mut self, limit: Duration) -> ProgramExit {
         let status = self.process.wait(limit).await;
         let log = read(&self.log);
         let name = &self.name;
         let status =
             status.unwrap_or_else(|| panic!("{name} did not end within {limit:?}:\n{log}"));
-        Ended {
+        ProgramExit {
             code: status.code(),
             log,
         }
     }
 }
 
-pub(crate) fn owned(environment: &[(&str, &str)]) -> Vec<(String, String)> {
+pub(crate) fn owned_pairs(environment: &[(&str, &str)]) -> Vec<(String, String)> {
     let own = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
     environment.iter().map(own).collect()
 }

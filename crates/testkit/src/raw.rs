@@ -1,4 +1,4 @@
-//! A client that sends exact bytes and may misbehave.
+//! A client that sends exact bytes and may violate the protocol.
 
 use std::fmt::Write;
 use std::net::SocketAddr;
@@ -10,21 +10,21 @@ use tokio::time::timeout;
 
 use crate::answer::Answer;
 
-/// Longer than any wait that a test asks for: a test that hangs fails.
+/// Longer than any requested wait, so that a test that hangs fails.
 const ANSWER_LIMIT: Duration = Duration::from_secs(60);
 const READ_BYTES: usize = 64 * 1024;
 const SMALL_BUFFER_BYTES: u32 = 16 * 1024;
 
-/// One connection. Nothing is sent but what a test writes.
+/// One connection. Sends only what the test writes.
 #[derive(Debug)]
 pub struct RawHttp {
     stream: TcpStream,
     unread: Vec<u8>,
 }
 
-/// The beginning of an answer.
+/// The status line and headers of an answer.
 #[derive(Debug, Clone)]
-pub struct Head {
+pub struct ResponseHead {
     /// `HTTP/1.1` or `HTTP/1.0`.
     pub version: String,
     /// The status code.
@@ -37,7 +37,7 @@ impl RawHttp {
     /// Connects.
     ///
     /// # Panics
-    /// When nobody listens there.
+    /// If the connection is refused.
     pub async fn connect(address: SocketAddr) -> Self {
         let stream = TcpStream::connect(address).await;
         let stream = stream.unwrap_or_else(|error| panic!("{address}: {error}"));
@@ -48,11 +48,10 @@ impl RawHttp {
         }
     }
 
-    /// Connects with a small buffer for what the other side sends, so that the end of the connection is not far
-    /// behind what was read.
+    /// Connects with a small receive buffer, so that the peer cannot send far ahead of what the test reads.
     ///
     /// # Panics
-    /// When nobody listens there.
+    /// If the connection is refused.
     pub async fn connect_with_small_buffer(address: SocketAddr) -> Self {
         let socket = TcpSocket::new_v4().expect("a socket");
         let sized = socket.set_recv_buffer_size(SMALL_BUFFER_BYTES);
@@ -64,16 +63,15 @@ impl RawHttp {
         }
     }
 
-    /// Sends these bytes. Whether the other side took them.
+    /// Sends these bytes. Returns whether the write succeeded.
     pub async fn send(&mut self, bytes: impl AsRef<[u8]>) -> bool {
         self.stream.write_all(bytes.as_ref()).await.is_ok()
     }
 
-    /// Sends a request, with `host` and, where there is a body or the method expects one,
-    /// `content-length`.
+    /// Sends a request with `host` and, if it has a body or the method is PUT or POST, `content-length`.
     ///
     /// # Panics
-    /// When the other side does not take it.
+    /// If the write fails.
     pub async fn request(
         &mut self,
         method: &str,
@@ -91,13 +89,13 @@ impl RawHttp {
         head.push_str("\r\n");
         let mut bytes = head.into_bytes();
         bytes.extend_from_slice(body);
-        assert!(self.send(&bytes).await, "{method} {target} was not taken");
+        assert!(self.send(&bytes).await, "failed to send {method} {target}");
     }
 
-    /// The next answer; `None` when the connection ended before it was whole.
+    /// Receives the next answer; `None` if the connection ended before it was complete.
     ///
     /// # Panics
-    /// When it is no HTTP, or does not come.
+    /// If it is not HTTP, or does not come within a minute.
     pub async fn answer(&mut self) -> Option<Answer> {
         let head = self.head().await?;
         let body = self.body(&head).await?;
@@ -108,12 +106,12 @@ impl RawHttp {
         })
     }
 
-    /// The next status line with its headers; `None` when the connection ended before.
+    /// Receives the next status line with its headers; `None` if the connection ended before.
     ///
     /// # Panics
-    /// When it is no HTTP, or does not come.
-    pub async fn head(&mut self) -> Option<Head> {
-        let text = self.take_through(b"\r\n\r\n").await?;
+    /// If it is not HTTP, or does not come within a minute.
+    pub async fn head(&mut self) -> Option<ResponseHead> {
+        let text = self.read_through(b"\r\n\r\n").await?;
         let text = String::from_utf8(text).expect("a head in ASCII");
         let mut lines = text.trim_end().split("\r\n");
         let mut words = lines.next().unwrap_or_default().split(' ');
@@ -123,14 +121,14 @@ impl RawHttp {
             let (name, value) = line.split_once(':').expect("a header line");
             (name.to_lowercase(), value.trim().to_owned())
         });
-        Some(Head {
+        Some(ResponseHead {
             version,
             status: status.unwrap_or_else(|| panic!("no status: {text}")),
             headers: headers.collect(),
         })
     }
 
-    async fn body(&mut self, head: &Head) -> Option<Vec<u8>> {
+    async fn body(&mut self, head: &ResponseHead) -> Option<Vec<u8>> {
         if head.status < 200 || head.status == 204 || head.status == 304 {
             return Some(Vec::new());
         }
@@ -143,7 +141,7 @@ impl RawHttp {
             return self.chunks().await;
         }
         match header("content-length") {
-            Some(length) => self.take(length.parse().expect("a length")).await,
+            Some(length) => self.read_exact(length.parse().expect("a length")).await,
             None => Some(self.rest().await),
         }
     }
@@ -151,10 +149,10 @@ impl RawHttp {
     async fn chunks(&mut self) -> Option<Vec<u8>> {
         let mut body = Vec::new();
         loop {
-            let line = self.take_through(b"\r\n").await?;
+            let line = self.read_through(b"\r\n").await?;
             let text = String::from_utf8_lossy(&line);
             let length = usize::from_str_radix(text.trim(), 16).expect("a chunk length");
-            let chunk = self.take(length + 2).await?;
+            let chunk = self.read_exact(length + 2).await?;
             if length == 0 {
                 return Some(body);
             }
@@ -162,14 +160,14 @@ impl RawHttp {
         }
     }
 
-    async fn take(&mut self, length: usize) -> Option<Vec<u8>> {
+    async fn read_exact(&mut self, length: usize) -> Option<Vec<u8>> {
         while self.unread.len() < length {
             self.read_more().await?;
         }
         Some(self.unread.drain(..length).collect())
     }
 
-    async fn take_through(&mut self, end: &[u8]) -> Option<Vec<u8>> {
+    async fn read_through(&mut self, end: &[u8]) -> Option<Vec<u8>> {
         loop {
             let found = self
                 .unread
@@ -182,19 +180,19 @@ impl RawHttp {
         }
     }
 
-    /// Everything up to the end of the connection.
+    /// Reads everything up to the end of the connection.
     ///
     /// # Panics
-    /// When it does not end.
+    /// If nothing arrives for a minute and it does not end.
     pub async fn rest(&mut self) -> Vec<u8> {
         while self.read_more().await.is_some() {}
         std::mem::take(&mut self.unread)
     }
 
-    /// Reads up to so many bytes and forgets them; `None` when the connection ended.
+    /// Reads and discards up to `bytes` bytes, and returns their number; `None` if the connection ended.
     ///
     /// # Panics
-    /// When nothing comes.
+    /// If nothing arrives within a minute.
     pub async fn read_at_most(&mut self, bytes: usize) -> Option<usize> {
         if !self.unread.is_empty() {
             return Some(std::mem::take(&mut self.unread).len());
@@ -219,20 +217,20 @@ impl RawHttp {
         }
     }
 
-    /// Whether the other side ends the connection within `limit`, without another byte.
+    /// Whether the peer closes the connection within `limit`, without another byte.
     pub async fn is_closed_within(&mut self, limit: Duration) -> bool {
         let mut byte = [0];
         let read = timeout(limit, self.stream.read(&mut byte)).await;
         matches!(read, Ok(Ok(0) | Err(_)))
     }
 
-    /// Ends the connection as a process that crashed would: with a reset.
+    /// Resets the connection, as after a crash of the client.
     pub fn reset(self) {
         let _ = self.stream.set_zero_linger();
     }
 
-    /// Ends the sending half: the other side sees the end of what we send, and may still answer.
-    pub async fn end_of_requests(&mut self) {
+    /// Closes the sending half. The peer may still answer.
+    pub async fn close_sending_half(&mut self) {
         let _ = self.stream.shutdown().await;
     }
 }

@@ -1,13 +1,27 @@
-//! What an operator, or an accident, does to a running Redis by its own commands.
+//! Causes faults of a running Redis by its own commands.
 
 use std::time::Duration;
 
 use redis::aio::MultiplexedConnection;
-use redis::{Client, Cmd, FromRedisValue};
+use redis::{AsyncConnectionConfig, Client, Cmd, FromRedisValue, RedisResult};
 
 const ANSWER_LIMIT: Duration = Duration::from_secs(60);
 
-/// A connection of its own to a Redis, past any proxy.
+/// Connects to a Redis, and waits up to a minute for the connection and for each answer: the half a second that is the
+/// default of the client is too short on a loaded machine.
+///
+/// # Errors
+/// The server does not accept the connection.
+pub async fn connect_to_redis(client: &Client) -> RedisResult<MultiplexedConnection> {
+    let config = AsyncConnectionConfig::new()
+        .set_connection_timeout(Some(ANSWER_LIMIT))
+        .set_response_timeout(Some(ANSWER_LIMIT));
+    client
+        .get_multiplexed_async_connection_with_config(&config)
+        .await
+}
+
+/// A separate connection to a Redis, without a proxy.
 #[derive(Debug, Clone)]
 pub struct RedisControl(MultiplexedConnection);
 
@@ -15,103 +29,101 @@ impl RedisControl {
     /// Connects to the Redis at `url`.
     ///
     /// # Panics
-    /// When it does not answer.
-    pub async fn of(url: &str) -> Self {
+    /// If it does not answer.
+    pub async fn connect(url: &str) -> Self {
         let client = Client::open(url).expect("a redis url");
-        let connecting = client.get_multiplexed_async_connection();
-        let mut connection = connecting.await.expect("redis answers");
-        // A loaded machine may take long; by default half a second is too long.
-        connection.set_response_timeout(ANSWER_LIMIT);
-        Self(connection)
+        Self(connect_to_redis(&client).await.expect("redis answers"))
     }
 
-    /// Has it forget all scripts (`SCRIPT FLUSH`).
+    /// Flushes the script cache (`SCRIPT FLUSH`).
     ///
     /// # Panics
-    /// When it does not answer.
-    pub async fn forget_scripts(&mut self) {
-        let _: String = self.ask(redis::cmd("SCRIPT").arg("FLUSH")).await;
+    /// If it does not answer.
+    pub async fn flush_scripts(&mut self) {
+        let _: String = self.query(redis::cmd("SCRIPT").arg("FLUSH")).await;
     }
 
-    /// Ends every subscription, and answers how many there were. Messages sent until the subscribers are
-    /// back are lost.
+    /// Closes every connection that has subscriptions (`CLIENT KILL TYPE pubsub`), and returns their
+    /// number. Messages until the subscribers are back are lost.
     ///
     /// # Panics
-    /// When it does not answer.
+    /// If it does not answer.
     pub async fn end_subscriptions(&mut self) -> usize {
         let mut kill = redis::cmd("CLIENT");
-        self.ask(kill.arg("KILL").arg("TYPE").arg("pubsub")).await
+        self.query(kill.arg("KILL").arg("TYPE").arg("pubsub")).await
     }
 
-    /// Has it answer nobody for this time (`CLIENT PAUSE … ALL`).
+    /// Makes it answer no client for this time (`CLIENT PAUSE … ALL`).
     ///
     /// # Panics
-    /// When it does not answer.
-    pub async fn answer_nobody_for(&mut self, time: Duration) {
+    /// If it does not answer.
+    pub async fn pause_clients(&mut self, time: Duration) {
         let mut pause = redis::cmd("CLIENT");
         let time_ms = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
-        let _: String = self.ask(pause.arg("PAUSE").arg(time_ms).arg("ALL")).await;
+        let _: String = self.query(pause.arg("PAUSE").arg(time_ms).arg("ALL")).await;
     }
 
-    /// Sets `maxmemory` to what is used now and so much more; without a room there is no limit any more.
+    /// Sets `maxmemory` to the used memory plus `room_bytes`; `None` removes the limit.
     ///
     /// # Panics
-    /// When it does not answer.
+    /// If it does not answer.
     pub async fn limit_memory(&mut self, room_bytes: Option<u64>) {
         let maximum = match room_bytes {
             Some(room) => self.used_memory().await + room,
             None => 0,
         };
         let mut set = redis::cmd("CONFIG");
-        let _: String = self.ask(set.arg("SET").arg("maxmemory").arg(maximum)).await;
+        let _: String = self
+            .query(set.arg("SET").arg("maxmemory").arg(maximum))
+            .await;
     }
 
-    /// Refuses these users' logins, and ends their connections.
+    /// Disables these users (`ACL SETUSER … off`), and closes their connections.
     ///
     /// # Panics
-    /// When it does not answer.
-    pub async fn refuse_users(&mut self, users: &[&str]) {
+    /// If it does not answer.
+    pub async fn disable_users(&mut self, users: &[&str]) {
         self.set_users(users, "off").await;
         for user in users {
             let mut kill = redis::cmd("CLIENT");
-            let _: usize = self.ask(kill.arg("KILL").arg("USER").arg(user)).await;
+            let _: usize = self.query(kill.arg("KILL").arg("USER").arg(user)).await;
         }
     }
 
-    /// Lets these users log in again.
+    /// Enables these users again.
     ///
     /// # Panics
-    /// When it does not answer.
-    pub async fn admit_users(&mut self, users: &[&str]) {
+    /// If it does not answer.
+    pub async fn enable_users(&mut self, users: &[&str]) {
         self.set_users(users, "on").await;
     }
 
     async fn set_users(&mut self, users: &[&str], rule: &str) {
         for user in users {
             let mut set = redis::cmd("ACL");
-            let _: String = self.ask(set.arg("SETUSER").arg(user).arg(rule)).await;
+            let _: String = self.query(set.arg("SETUSER").arg(user).arg(rule)).await;
         }
     }
 
-    /// Has it end connections that are idle for so many seconds; 0 = none.
+    /// Makes it close connections that are idle for `idle_s` seconds (`timeout`); 0 = never.
     ///
     /// # Panics
-    /// When it does not answer.
-    pub async fn end_idle_after_s(&mut self, idle_s: u64) {
+    /// If it does not answer.
+    pub async fn set_idle_timeout_s(&mut self, idle_s: u64) {
         let mut set = redis::cmd("CONFIG");
-        let _: String = self.ask(set.arg("SET").arg("timeout").arg(idle_s)).await;
+        let _: String = self.query(set.arg("SET").arg("timeout").arg(idle_s)).await;
     }
 
     async fn used_memory(&mut self) -> u64 {
-        let info: String = self.ask(redis::cmd("INFO").arg("memory")).await;
+        let info: String = self.query(redis::cmd("INFO").arg("memory")).await;
         let lines = &mut info.lines();
         let used = lines.find_map(|line| line.strip_prefix("used_memory:"));
         used.and_then(|used| used.trim().parse().ok())
-            .expect("redis tells its memory")
+            .expect("redis reports its memory")
     }
 
-    async fn ask<T: FromRedisValue>(&mut self, command: &Cmd) -> T {
+    async fn query<T: FromRedisValue>(&mut self, command: &Cmd) -> T {
         let answer = command.query_async(&mut self.0).await;
-        answer.unwrap_or_else(|error| panic!("redis refused a command: {error}"))
+        answer.unwrap_or_else(|error| panic!("a Redis command failed: {error}"))
     }
 }

@@ -1,28 +1,42 @@
-//! A Redis of one's own.
+//! A private Redis.
 
 use tidegate_local_redis::{
-    Error, Options, RedisCluster, RedisServer, ServerBinary, obtain, obtain_old, obtain_valkey,
-    workspace_cache,
+    LocalRedisError, LocalRedisOptions, RedisCluster, RedisServer, ServerBinary, obtain,
+    obtain_old, obtain_valkey, workspace_cache,
 };
 
-use crate::seed::figure;
+use crate::seed::print_figure;
 use crate::wall_clock::WallClock;
 
-/// Which Redis to start. The default is what a deployment should have: an append-only file written to
-/// disk once a second, and no eviction.
+/// Options of a Redis. The default is what a deployment should have: an append-only file that is synced
+/// once a second, and no eviction.
 #[derive(Debug, Clone, Default)]
 pub struct RedisOptions {
-    program: Program,
+    program: RedisProgram,
     is_sentinel: bool,
-    outlives_a_full_disk: bool,
+    ignores_sigxfsz: bool,
     environment: Vec<(String, String)>,
     settings: Vec<(String, String)>,
+    whole_file: Option<WholeFile>,
 }
 
-/// Which program to run.
+/// A configuration file of a server.
+#[derive(Debug, Clone)]
+pub struct WholeFile {
+    /// Its text.
+    pub text: String,
+    /// The port in the text.
+    pub port: u16,
+    /// A user who may ask whether the server is up.
+    pub user: &'static str,
+    /// The password of this user.
+    pub password: &'static str,
+}
+
+/// The server program.
 #[derive(Debug, Clone, Copy, Default)]
-enum Program {
-    /// Whatever there is of a fitting age.
+enum RedisProgram {
+    /// Any supported version.
     #[default]
     Usual,
     Old,
@@ -30,40 +44,40 @@ enum Program {
 }
 
 impl RedisOptions {
-    /// The default.
+    /// Returns the default options.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Every write reaches the disk before it is answered: nothing acknowledged is lost when the
-    /// process dies.
+    /// Syncs every write before it is answered (`appendfsync always`): a crash loses no acknowledged
+    /// write.
     #[must_use]
     pub fn always_synced(self) -> Self {
         self.setting("appendfsync", "always")
     }
 
-    /// No append-only file: a restart loses everything.
+    /// Disables the append-only file: a restart loses everything.
     #[must_use]
     pub fn without_append_only_file(self) -> Self {
         self.setting("appendonly", "no")
     }
 
-    /// A Redis 6.2, older than is supported.
+    /// Selects a Redis 6.2, which is too old to be supported.
     #[must_use]
     pub fn old(mut self) -> Self {
-        self.program = Program::Old;
+        self.program = RedisProgram::Old;
         self
     }
 
-    /// A Valkey 8, which has `WAITAOF`.
+    /// Selects a Valkey 8, which has `WAITAOF`.
     #[must_use]
     pub fn valkey(mut self) -> Self {
-        self.program = Program::Valkey;
+        self.program = RedisProgram::Valkey;
         self
     }
 
-    /// A Redis Sentinel; what it watches is told by settings of the name `sentinel`.
+    /// Returns options for a Redis Sentinel. Settings with the name `sentinel` say what it monitors.
     #[must_use]
     pub fn sentinel() -> Self {
         Self {
@@ -72,14 +86,15 @@ impl RedisOptions {
         }
     }
 
-    /// It can be given a full disk by [`limit_disk`](crate::limit_disk).
+    /// Lets [`limit_file_size`](crate::limit_file_size) simulate a full disk.
     #[must_use]
-    pub fn outlives_a_full_disk(mut self) -> Self {
-        self.outlives_a_full_disk = true;
+    pub fn ignores_sigxfsz(mut self) -> Self {
+        self.ignores_sigxfsz = true;
         self
     }
 
-    /// It has this clock, which can be set while it runs. Each look at the clock then takes some µs more.
+    /// Gives it this wall clock, which can be set while it runs. Reading the clock then takes a few µs
+    /// more.
     #[must_use]
     pub fn clock(mut self, clock: &WallClock) -> Self {
         let environment = clock.environment();
@@ -88,45 +103,58 @@ impl RedisOptions {
         self
     }
 
-    /// A line of `redis.conf`.
+    /// Adds a line of `redis.conf`.
     #[must_use]
     pub fn setting(mut self, name: &str, value: &str) -> Self {
         self.settings.push((name.to_owned(), value.to_owned()));
         self
     }
 
-    /// Starts it. Blocks for some 50 ms, longer when the program has to be fetched first.
+    /// Starts it with this configuration file and no other settings. What it writes into the file is kept over restarts.
+    #[must_use]
+    pub fn whole_file(mut self, file: WholeFile) -> Self {
+        self.whole_file = Some(file);
+        self
+    }
+
+    /// Starts it. Blocks for about 50 ms, or longer if the program has to be downloaded first.
     ///
     /// # Panics
-    /// When no fitting program can be had or it does not start; the message says why.
+    /// If no suitable program is available, or it does not start; the message says why.
     #[must_use]
     pub fn start(&self) -> RedisServer {
         RedisServer::start(self.options()).unwrap_or_else(|error| panic!("{error}"))
     }
 
-    /// Starts a cluster of so many, and a replica of each. Blocks for some seconds.
+    /// Starts a cluster of `primaries` primaries with one replica each. Blocks for some seconds.
     ///
     /// # Panics
-    /// When it does not come up; the message says why.
+    /// If it does not become available; the message says why.
     #[must_use]
     pub fn start_cluster(&self, primaries: usize) -> RedisCluster {
         let started = RedisCluster::start(&self.options(), primaries, 1);
         started.unwrap_or_else(|error| panic!("{error}"))
     }
 
-    fn options(&self) -> Options {
+    fn options(&self) -> LocalRedisOptions {
         let options = if self.is_sentinel {
-            Options::sentinel(self.binary())
+            LocalRedisOptions::sentinel(self.binary())
         } else {
-            Options::new(self.binary())
+            LocalRedisOptions::new(self.binary())
         };
-        let options = match self.outlives_a_full_disk {
-            true => options.outlives_a_full_disk(),
+        let options = match self.ignores_sigxfsz {
+            true => options.ignores_sigxfsz(),
             false => options,
+        };
+        let options = match &self.whole_file {
+            Some(file) => options
+                .port(file.port)
+                .whole_file(&file.text, file.user, file.password),
+            None => options,
         };
         let environment = self.environment.iter();
         let options = environment.fold(options, |options, (name, value)| {
-            options.variable(name, value)
+            options.environment_variable(name, value)
         });
         let settings = self.settings.iter();
         settings.fold(options, |options, (name, value)| {
@@ -134,29 +162,29 @@ impl RedisOptions {
         })
     }
 
-    /// Whether there is such a program, or one can be fetched. Blocks while it is fetched.
+    /// Whether such a program is available or can be downloaded. Blocks during a download.
     #[must_use]
-    pub fn can_be_had(&self) -> bool {
-        self.obtained().is_ok()
+    pub fn is_available(&self) -> bool {
+        self.obtain().is_ok()
     }
 
     fn binary(&self) -> ServerBinary {
-        self.obtained().unwrap_or_else(|error| panic!("{error}"))
+        self.obtain().unwrap_or_else(|error| panic!("{error}"))
     }
 
-    fn obtained(&self) -> Result<ServerBinary, Error> {
-        let mut tell = |line: &str| figure(line);
+    fn obtain(&self) -> Result<ServerBinary, LocalRedisError> {
+        let mut report = |line: &str| print_figure(line);
         let cache = workspace_cache();
         match self.program {
-            Program::Usual => obtain(&cache, &mut tell),
-            Program::Old => obtain_old(&cache, &mut tell),
-            Program::Valkey => obtain_valkey(&cache, &mut tell),
+            RedisProgram::Usual => obtain(&cache, &mut report),
+            RedisProgram::Old => obtain_old(&cache, &mut report),
+            RedisProgram::Valkey => obtain_valkey(&cache, &mut report),
         }
     }
 }
 
-/// A Redis with the default options. Dropping the handle ends it.
+/// Starts a Redis with the default options. Dropping the handle kills it.
 #[must_use]
-pub fn redis() -> RedisServer {
+pub fn start_redis() -> RedisServer {
     RedisOptions::new().start()
 }

@@ -1,4 +1,4 @@
-//! Random choices that can be repeated, and figures that are always shown.
+//! Random choices that can be repeated, and figures that are always printed.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::Write;
@@ -7,13 +7,13 @@ use std::sync::OnceLock;
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 
-/// The environment variable that repeats an earlier run's random choices.
+/// The environment variable that sets the seed, to repeat the random choices of an earlier run.
 pub const SEED_VARIABLE: &str = "TIDEGATE_SEED";
 
-/// The seed of this test process: from `TIDEGATE_SEED`, else a new one. It is printed once.
+/// Returns the seed of this test process: from `TIDEGATE_SEED`, else a new one. Prints it once.
 ///
 /// # Panics
-/// When the variable is no number.
+/// If the variable is not a number.
 pub fn seed() -> u64 {
     static SEED: OnceLock<u64> = OnceLock::new();
     *SEED.get_or_init(|| {
@@ -21,15 +21,15 @@ pub fn seed() -> u64 {
             Ok(text) => text.parse().expect("TIDEGATE_SEED must be a number"),
             Err(_) => rand::random::<u32>().into(),
         };
-        figure(&format!(
+        print_figure(&format!(
             "{SEED_VARIABLE}={seed} repeats the random choices"
         ));
         seed
     })
 }
 
-/// The random choices of one test. `name` keeps tests apart: what one draws does not depend on which
-/// others run.
+/// Returns a random generator for one test. It depends on the seed and `name`, not on which other
+/// tests run.
 #[must_use]
 pub fn random(name: &str) -> StdRng {
     let mut hasher = DefaultHasher::new();
@@ -37,10 +37,10 @@ pub fn random(name: &str) -> StdRng {
     StdRng::seed_from_u64(hasher.finish())
 }
 
-/// Shows a measured figure, also when the test passes: the test harness hides what is printed by
-/// macros only.
-pub fn figure(text: &str) {
-    // One write, so that lines of tests running side by side stay whole.
+/// Prints a measured figure, even if the test passes: the test harness captures only what macros
+/// print.
+pub fn print_figure(text: &str) {
+    // One write, so that lines of concurrent tests are not interleaved.
     let line = format!("  figure: {text}\n");
     let _ = std::io::stderr().write_all(line.as_bytes());
 }

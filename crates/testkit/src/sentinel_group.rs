@@ -1,4 +1,4 @@
-//! A master, its replicas, and sentinels that watch them.
+//! A master, its replicas, and sentinels that monitor them.
 
 use std::fmt::Display;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use tidegate_local_redis::RedisServer;
 use crate::eventually::eventually;
 use crate::redis_server::RedisOptions;
 
-/// What the sentinels call the master.
+/// Name of the master in the sentinels.
 pub const MASTER_NAME: &str = "tide";
 /// The password of all servers.
 pub const PASSWORD: &str = "sesame-of-the-servers";
@@ -19,32 +19,35 @@ pub const SENTINEL_PASSWORD: &str = "sesame-of-the-sentinels";
 
 const SENTINELS: usize = 3;
 const QUORUM: usize = 2;
-/// A server that is silent for so long is taken for dead.
+/// `down-after-milliseconds`: a server that is silent for so long counts as down.
 const DOWN_AFTER_MS: u64 = 1500;
 const FAILOVER_TIMEOUT_MS: u64 = 4000;
-/// How long replication, or an agreement of sentinels, may take.
+/// Time limit of replication and of decisions of the sentinels.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Servers and sentinels with passwords, all private to one test.
 #[derive(Debug)]
 pub struct SentinelGroup {
-    /// The sentinels, which go first.
+    /// The sentinels, which are dropped first.
     pub sentinels: Vec<RedisServer>,
-    /// The servers; the first one began as the master.
+    /// The servers; the first one is the initial master.
     pub servers: Vec<RedisServer>,
 }
 
 impl SentinelGroup {
-    /// Starts a master with so many replicas, and three sentinels; waits until all know each other.
+    /// Starts a master with `replicas` replicas, and three sentinels; waits until all know each
+    /// other.
     ///
     /// # Panics
-    /// When that takes too long.
+    /// If that takes too long.
     pub async fn start(replicas: usize) -> Self {
         let started = tokio::task::spawn_blocking(move || {
-            let master = server().start();
+            let master = server_options().start();
             let follows = format!("127.0.0.1 {}", master.port());
             let mut servers = vec![master];
-            servers.extend((0..replicas).map(|_| server().setting("replicaof", &follows).start()));
+            servers.extend(
+                (0..replicas).map(|_| server_options().setting("replicaof", &follows).start()),
+            );
             servers
         });
         let mut group = Self {
@@ -53,64 +56,67 @@ impl SentinelGroup {
         };
         let master = group.url(0);
         eventually("replicas follow", PATIENCE, async || {
-            is_followed(&master, replicas).await
+            check_replicas(&master, replicas).await
         })
         .await;
         let port = group.servers[0].port();
         for _ in 0..SENTINELS {
-            let started = tokio::task::spawn_blocking(move || sentinel(port).start());
+            let started = tokio::task::spawn_blocking(move || sentinel_options(port).start());
             group
                 .sentinels
                 .push(started.await.expect("sentinels start"));
         }
         for number in 0..SENTINELS {
-            group.until_watched(number, replicas).await;
+            group.wait_until_monitored(number, replicas).await;
         }
         group
     }
 
-    /// The keys of a pool that finds this group, as lines of TOML.
+    /// Returns the settings of a pool on this group, as TOML.
     #[must_use]
     pub fn settings(&self) -> String {
-        let places = self.sentinels.iter().map(|one| one.address().to_string());
-        let places: Vec<String> = places.collect();
+        let addresses = self.sentinels.iter().map(|one| one.address().to_string());
+        let addresses: Vec<String> = addresses.collect();
         format!(
-            "sentinels = {places:?}\nmaster_name = \"{MASTER_NAME}\"\npassword = \"{PASSWORD}\"\n\
+            "sentinels = {addresses:?}\nmaster_name = \"{MASTER_NAME}\"\npassword = \"{PASSWORD}\"\n\
              sentinel_password = \"{SENTINEL_PASSWORD}\"\n"
         )
     }
 
-    /// The url of a server, password included.
+    /// Returns the URL of a server, including the password.
     #[must_use]
     pub fn url(&self, server: usize) -> String {
         format!("redis://:{PASSWORD}@{}", self.servers[server].address())
     }
 
-    /// The number of the server that this sentinel takes for the master.
+    /// Returns the number of the server that this sentinel reports as the master.
     ///
     /// # Panics
-    /// When the sentinel does not answer.
-    pub async fn master_by(&self, sentinel: usize) -> usize {
+    /// If the sentinel does not answer.
+    pub async fn master_seen_by(&self, sentinel: usize) -> usize {
         let ask = redis::cmd("SENTINEL")
             .arg("GET-MASTER-ADDR-BY-NAME")
             .arg(MASTER_NAME)
             .to_owned();
-        let (_, port): (String, u16) = self.ask_sentinel(sentinel, &ask).await.expect("an answer");
+        let (_, port): (String, u16) = self
+            .query_sentinel(sentinel, &ask)
+            .await
+            .expect("an answer");
         let mut servers = self.servers.iter();
         servers
             .position(|server| server.port() == port)
             .expect("a server of this group")
     }
 
-    /// Waits until the first sentinel takes another server than this one for the master.
+    /// Waits until the first sentinel reports another server than `master` as the master.
     ///
     /// # Panics
-    /// When that takes more than a minute.
-    pub async fn until_replaced(&self, master: usize) {
+    /// If that takes more than a minute.
+    pub async fn wait_until_replaced(&self, master: usize) {
         eventually(
             "the sentinels choose another master",
             PATIENCE,
-            async || match self.master_by(0).await {
+            async || match self.master_seen_by(0).await {
                 same if same == master => Err(format!("still {master}")),
                 _ => Ok(()),
             },
@@ -118,8 +124,8 @@ impl SentinelGroup {
         .await;
     }
 
-    /// The addresses of the servers that the first sentinel has taken for the master, one after the
-    /// other, since its start.
+    /// Returns the addresses of the masters that the first sentinel has switched to since its start,
+    /// in order.
     #[must_use]
     pub fn masters(&self) -> Vec<String> {
         let log = std::fs::read_to_string(self.sentinels[0].log_path()).unwrap_or_default();
@@ -134,25 +140,26 @@ impl SentinelGroup {
             .collect()
     }
 
-    /// Asks for a failover though nothing is wrong.
+    /// Requests a failover of a healthy master.
     ///
     /// # Panics
-    /// When the sentinel refuses for a minute: it does so soon after another failover.
-    pub async fn ask_for_failover(&self) {
+    /// If the sentinel refuses for a minute. It refuses right after another failover.
+    pub async fn request_failover(&self) {
         let ask = redis::cmd("SENTINEL")
             .arg("FAILOVER")
             .arg(MASTER_NAME)
             .to_owned();
         eventually("a failover is begun", PATIENCE, async || {
-            self.ask_sentinel::<String>(0, &ask).await
+            self.query_sentinel::<String>(0, &ask).await
         })
         .await;
     }
 
-    /// Has this server hold back writes for up to half a minute; reads and replication go on.
+    /// Makes this server block writes for up to 30 s (`CLIENT PAUSE … WRITE`); reads and replication
+    /// continue.
     ///
     /// # Panics
-    /// When it does not answer.
+    /// If it does not answer.
     pub async fn pause_writes(&self, server: usize) {
         let mut connection = connect(&self.url(server)).await;
         let mut pause = redis::cmd("CLIENT");
@@ -163,12 +170,12 @@ impl SentinelGroup {
             .expect("a server can be paused");
     }
 
-    /// Has this server turn sentinels and clients away with another password. Subscribers that it has
-    /// stay, and are answered.
+    /// Changes the password of this server and closes normal connections, so that sentinels and
+    /// clients cannot log in. Existing subscribers stay connected, and are answered.
     ///
     /// # Panics
-    /// When it does not answer.
-    pub async fn lock_out(&self, server: usize) {
+    /// If it does not answer.
+    pub async fn deny_logins(&self, server: usize) {
         let mut connection = connect(&self.url(server)).await;
         let mut commands = redis::pipe();
         commands
@@ -186,12 +193,12 @@ impl SentinelGroup {
             .expect("a server can lock out");
     }
 
-    /// Waits until all that this server was told so far has reached so many replicas. What was
-    /// acknowledged before the call is in their memory then.
+    /// Waits until `replicas` replicas have received every write that this server had when this was
+    /// called.
     ///
     /// # Panics
-    /// When that takes more than a minute.
-    pub async fn until_replicated(&self, master: usize, replicas: usize) {
+    /// If that takes more than a minute.
+    pub async fn wait_until_replicated(&self, master: usize, replicas: usize) {
         let mut connection = connect(&self.url(master)).await;
         let mut write = redis::cmd("SET");
         write.arg("a-write-to-wait-for").arg("x");
@@ -208,20 +215,19 @@ impl SentinelGroup {
         assert!(reached >= replicas);
     }
 
-    /// Waits until so many replicas follow the master that the first sentinel names, and have all its
-    /// data.
+    /// Waits until `replicas` replicas of the master that the first sentinel reports are online.
     ///
     /// # Panics
-    /// When that takes more than a minute.
-    pub async fn until_in_sync(&self, replicas: usize) {
+    /// If that takes more than a minute.
+    pub async fn wait_until_in_sync(&self, replicas: usize) {
         eventually("replicas follow", PATIENCE, async || {
-            let master = self.url(self.master_by(0).await);
-            is_followed(&master, replicas).await
+            let master = self.url(self.master_seen_by(0).await);
+            check_replicas(&master, replicas).await
         })
         .await;
     }
 
-    async fn until_watched(&self, sentinel: usize, replicas: usize) {
+    async fn wait_until_monitored(&self, sentinel: usize, replicas: usize) {
         let ask = redis::cmd("SENTINEL")
             .arg("MASTER")
             .arg(MASTER_NAME)
@@ -229,7 +235,7 @@ impl SentinelGroup {
         let others = (SENTINELS - 1).to_string();
         let replicas = replicas.to_string();
         eventually("a sentinel knows all", PATIENCE, async || {
-            let state: Vec<(String, String)> = self.ask_sentinel(sentinel, &ask).await?;
+            let state: Vec<(String, String)> = self.query_sentinel(sentinel, &ask).await?;
             let is = |field: &str, value: &str| {
                 state
                     .iter()
@@ -243,26 +249,29 @@ impl SentinelGroup {
         .await;
     }
 
-    async fn ask_sentinel<T: FromRedisValue>(
+    async fn query_sentinel<T: FromRedisValue>(
         &self,
         sentinel: usize,
         command: &redis::Cmd,
     ) -> Result<T, String> {
         let address = self.sentinels[sentinel].address();
         let url = format!("redis://:{SENTINEL_PASSWORD}@{address}");
-        let mut connection = try_connect(&url).await.map_err(text)?;
-        command.query_async(&mut connection).await.map_err(text)
+        let mut connection = try_connect(&url).await.map_err(error_text)?;
+        command
+            .query_async(&mut connection)
+            .await
+            .map_err(error_text)
     }
 }
 
-fn server() -> RedisOptions {
+fn server_options() -> RedisOptions {
     RedisOptions::new()
         .setting("requirepass", PASSWORD)
         .setting("masterauth", PASSWORD)
         .setting("repl-diskless-sync-delay", "0")
 }
 
-fn sentinel(port: u16) -> RedisOptions {
+fn sentinel_options(port: u16) -> RedisOptions {
     [
         format!("monitor {MASTER_NAME} 127.0.0.1 {port} {QUORUM}"),
         format!("auth-pass {MASTER_NAME} {PASSWORD}"),
@@ -282,7 +291,7 @@ async fn connect(url: &str) -> MultiplexedConnection {
 }
 
 async fn try_connect(url: &str) -> redis::RedisResult<MultiplexedConnection> {
-    // What is waited for may take longer than the client would wait by itself.
+    // Longer than the default timeout of the client, which is too short for a failover.
     let config = redis::AsyncConnectionConfig::new().set_response_timeout(Some(PATIENCE));
     let client = Client::open(url)?;
     client
@@ -290,18 +299,18 @@ async fn try_connect(url: &str) -> redis::RedisResult<MultiplexedConnection> {
         .await
 }
 
-/// Whether so many replicas follow this server; otherwise what it says about itself.
-async fn is_followed(url: &str, replicas: usize) -> Result<(), String> {
-    let mut connection = try_connect(url).await.map_err(text)?;
+/// Checks that `replicas` replicas of this server are online. The error is its INFO.
+async fn check_replicas(url: &str, replicas: usize) -> Result<(), String> {
+    let mut connection = try_connect(url).await.map_err(error_text)?;
     let mut ask = redis::cmd("INFO");
     ask.arg("replication");
-    let info: String = ask.query_async(&mut connection).await.map_err(text)?;
+    let info: String = ask.query_async(&mut connection).await.map_err(error_text)?;
     match info.matches("state=online").count() {
         online if online == replicas => Ok(()),
         _ => Err(info),
     }
 }
 
-fn text(error: impl Display) -> String {
+fn error_text(error: impl Display) -> String {
     error.to_string()
 }

@@ -1,4 +1,4 @@
-//! A private Redis with daemons on it.
+//! A private Redis with daemons.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -7,19 +7,19 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use tempfile::TempDir;
 use tidegate_local_redis::{KEEP_VARIABLE, RedisServer};
 
+use crate::consistency;
 use crate::daemon::Daemon;
-use crate::program::Program;
-use crate::queue::Queue;
+use crate::program::DaemonProgram;
+use crate::queue::QueueClient;
 use crate::redis_server::RedisOptions;
-use crate::seed::{figure, seed};
-use crate::world;
+use crate::seed::{print_figure, seed};
 
-/// The pool of requests that name none.
+/// The pool of tokens without a pool name.
 const DEFAULT_POOL: &str = "default";
 const API_CONFIG: &str = "api.toml";
 const PUMP_CONFIG: &str = "pump.toml";
 
-/// Which daemons to start, on which Redis, with which settings.
+/// Builds a [`Stack`]: daemons, Redis and settings.
 #[derive(Debug, Clone)]
 pub struct StackBuilder {
     apis: usize,
@@ -32,13 +32,13 @@ pub struct StackBuilder {
     unsafe_redis: bool,
 }
 
-/// A Redis and daemons that use it. Dropping it ends them all at once.
+/// A Redis and daemons that use it. Dropping it kills them all.
 #[derive(Debug)]
 pub struct Stack {
-    // Dropped in this order: daemons do not see Redis go, and the folder goes last.
+    // Dropped in this order: daemons end before Redis, and the folder is removed last.
     apis: Vec<Daemon>,
     pumps: Vec<Daemon>,
-    /// The Redis below: that of pool default.
+    /// The Redis of the default pool.
     pub redis: RedisServer,
     pools: BTreeMap<String, RedisServer>,
     folder: Option<TempDir>,
@@ -47,62 +47,62 @@ pub struct Stack {
 }
 
 impl StackBuilder {
-    /// How many `tidegate-api` to start. Default: 1.
+    /// Sets the number of `tidegate-api` processes. Default: 1.
     #[must_use]
     pub const fn apis(mut self, count: usize) -> Self {
         self.apis = count;
         self
     }
 
-    /// How many `tidegate-pumpd` to start. Default: 1.
+    /// Sets the number of `tidegate-pumpd` processes. Default: 1.
     #[must_use]
     pub const fn pumps(mut self, count: usize) -> Self {
         self.pumps = count;
         self
     }
 
-    /// Which Redis to start.
+    /// Sets the options of Redis.
     #[must_use]
     pub fn redis(mut self, options: RedisOptions) -> Self {
         self.redis = options;
         self
     }
 
-    /// A further pool on a Redis of its own, with the options of the first.
+    /// Adds a pool on a separate Redis, with the same options.
     #[must_use]
     pub fn pool(mut self, name: &str) -> Self {
         self.pools.push(name.to_owned());
         self
     }
 
-    /// Lines of the configuration file of every api. Default: none, and no file.
+    /// Adds lines to the configuration file of the APIs. Default: none.
     #[must_use]
     pub fn api_config(mut self, toml: &str) -> Self {
         let _ = writeln!(self.api_config, "{toml}");
         self
     }
 
-    /// Lines of the configuration file of every pump. Default: none, and no file.
+    /// Adds lines to the configuration file of the pumps. Default: none.
     #[must_use]
     pub fn pump_config(mut self, toml: &str) -> Self {
         let _ = writeln!(self.pump_config, "{toml}");
         self
     }
 
-    /// How long a pump's lease of a bucket lasts, such as `3s`.
+    /// Sets the lease of the pumps, such as `3s`.
     #[must_use]
     pub fn lease(self, lease: &str) -> Self {
         self.pump_argument("--lease", lease)
     }
 
-    /// Gives every pump the same name, and so the same lease token: the lock becomes useless, as all
-    /// pumps believe that they hold it.
+    /// Gives every pump the same name, and so the same lease token. The locks then exclude no pump,
+    /// since each one seems to hold all of them.
     #[must_use]
-    pub fn one_name_for_all_pumps(self) -> Self {
+    pub fn same_pump_name(self) -> Self {
         self.pump_argument("--instance", "everyone")
     }
 
-    /// Lets every daemon start on a Redis that may lose jobs.
+    /// Passes `--allow-unsafe-redis` to every daemon.
     #[must_use]
     pub const fn allow_unsafe_redis(mut self) -> Self {
         self.unsafe_redis = true;
@@ -115,10 +115,10 @@ impl StackBuilder {
         self
     }
 
-    /// Starts everything and waits until it is ready.
+    /// Starts everything and waits until the daemons serve.
     ///
     /// # Panics
-    /// When something does not start.
+    /// If something does not start.
     pub async fn start(self) -> Stack {
         let folder = tempfile::Builder::new()
             .prefix("tidegate-test-")
@@ -143,14 +143,14 @@ impl StackBuilder {
         for number in 0..self.apis {
             let name = format!("api-{number}");
             let arguments = self.arguments(&stack, API_CONFIG);
-            let daemon = stack.daemon(Program::Api, &name, &arguments).await;
+            let daemon = stack.daemon(DaemonProgram::Api, &name, &arguments).await;
             stack.apis.push(daemon);
         }
         for number in 0..self.pumps {
             let name = format!("pump-{number}");
             let mut arguments = self.arguments(&stack, PUMP_CONFIG);
             arguments.extend_from_slice(&self.pump_arguments);
-            let daemon = stack.daemon(Program::Pumpd, &name, &arguments).await;
+            let daemon = stack.daemon(DaemonProgram::Pumpd, &name, &arguments).await;
             stack.pumps.push(daemon);
         }
         stack
@@ -178,7 +178,7 @@ impl StackBuilder {
 }
 
 impl Stack {
-    /// One api and one pump on a Redis with the default options; change what differs.
+    /// Returns a builder with one API, one pump, and a Redis with the default options.
     #[must_use]
     pub fn builder() -> StackBuilder {
         StackBuilder {
@@ -193,7 +193,7 @@ impl Stack {
         }
     }
 
-    /// Writes a configuration file: these lines, and the pools.
+    /// Writes a configuration file with these lines and the pools.
     fn write_config(&self, file: &str, lines: &str) {
         let mut config = lines.to_owned();
         for (name, redis) in &self.pools {
@@ -202,22 +202,22 @@ impl Stack {
         std::fs::write(self.folder().join(file), config).expect("a configuration file is written");
     }
 
-    /// Changes the configuration file of every api: these lines, and the pools. It counts from the next
-    /// start of each.
+    /// Replaces the configuration file of the APIs by these lines and the pools. Takes effect at the
+    /// next start of each API.
     pub fn change_api_config(&self, lines: &str) {
         self.write_config(API_CONFIG, &format!("{lines}\n"));
     }
 
-    /// The Redis of a further pool.
+    /// Returns the Redis of an added pool.
     ///
     /// # Panics
-    /// When there is no such pool.
+    /// If there is no such pool.
     #[must_use]
     pub fn redis_of(&self, pool: &str) -> &RedisServer {
         &self.pools[pool]
     }
 
-    async fn daemon(&self, program: Program, name: &str, arguments: &[String]) -> Daemon {
+    async fn daemon(&self, program: DaemonProgram, name: &str, arguments: &[String]) -> Daemon {
         Daemon::start(program, name, arguments, self.folder()).await
     }
 
@@ -228,65 +228,65 @@ impl Stack {
             .path()
     }
 
-    /// The api of this number, from 0.
+    /// Returns the API with this number, from 0.
     ///
     /// # Panics
-    /// When there is none.
+    /// If there is none.
     #[must_use]
     pub fn api(&self, number: usize) -> &Daemon {
         &self.apis[number]
     }
 
-    /// The pump of this number, from 0.
+    /// Returns the pump with this number, from 0.
     ///
     /// # Panics
-    /// When there is none.
+    /// If there is none.
     #[must_use]
     pub fn pump(&self, number: usize) -> &Daemon {
         &self.pumps[number]
     }
 
-    /// A client of a queue of this name in a namespace that nobody else uses, through the first api.
+    /// Returns a client of a queue with this name in a new namespace, through the first API.
     ///
-    /// The name of the namespace decides where its queues lie, so it is one of the choices that the
-    /// seed repeats.
-    pub async fn queue(&self, name: &str) -> Queue {
+    /// The namespace determines the buckets of its queues, so it is derived from the seed.
+    pub async fn queue(&self, name: &str) -> QueueClient {
         let number = self.namespaces.fetch_add(1, Ordering::Relaxed);
         let namespace = format!("ns-{:x}-{number}", seed());
         self.queue_in(&namespace, name).await
     }
 
-    /// A client of a queue in the given namespace, with a new token, through the first api.
-    pub async fn queue_in(&self, namespace: &str, name: &str) -> Queue {
-        Queue::with_new_token(self.api(0), DEFAULT_POOL, namespace, name).await
+    /// Returns a client of a queue in the given namespace, with a new token, through the first API.
+    pub async fn queue_in(&self, namespace: &str, name: &str) -> QueueClient {
+        QueueClient::with_new_token(self.api(0), DEFAULT_POOL, namespace, name).await
     }
 
-    /// A client of a queue in the given namespace of a pool, with a new token, through the first api.
-    pub async fn queue_of(&self, pool: &str, namespace: &str, name: &str) -> Queue {
-        Queue::with_new_token(self.api(0), pool, namespace, name).await
+    /// Returns a client of a queue in the given namespace of a pool, with a new token, through the
+    /// first API.
+    pub async fn queue_of(&self, pool: &str, namespace: &str, name: &str) -> QueueClient {
+        QueueClient::with_new_token(self.api(0), pool, namespace, name).await
     }
 
-    /// Checks that no job is lost, orphaned or counted wrongly. May be called at any time, while
-    /// daemons are at work.
+    /// Checks that no job is lost, orphaned or counted wrongly. Can be called at any time, while
+    /// daemons run.
     ///
     /// # Panics
-    /// When something is amiss; the message lists it.
+    /// If something is inconsistent; the message lists it.
     pub async fn check_conservation(&self) {
-        world::check(&self.redis.url()).await;
+        consistency::check(&self.redis.url()).await;
         for redis in self.pools.values() {
-            world::check(&redis.url()).await;
+            consistency::check(&redis.url()).await;
         }
     }
 
-    /// How many jobs there are in pool default, by state.
+    /// Counts the jobs of the default pool by state.
     ///
     /// # Panics
-    /// When Redis cannot be read.
-    pub async fn totals(&self) -> world::Totals {
-        world::totals(&self.redis.url()).await
+    /// If Redis cannot be read.
+    pub async fn totals(&self) -> consistency::JobTotals {
+        consistency::totals(&self.redis.url()).await
     }
 
-    /// Checks the world and ends everything.
+    /// Calls [`Self::check_conservation`] and ends everything.
     pub async fn finish(self) {
         self.check_conservation().await;
     }
@@ -302,12 +302,12 @@ impl Drop for Stack {
         let is_asked = std::env::var_os(KEEP_VARIABLE).is_some_and(|value| value == "1");
         if std::thread::panicking() || is_asked || self.keep.load(Ordering::Relaxed) {
             let kept = self.folder.take().map(TempDir::keep);
-            figure(&format!(
+            print_figure(&format!(
                 "logs are kept in {}",
                 kept.unwrap_or_default().display()
             ));
             let redis_log = self.redis.log_tail();
-            figure(&format!("last words of redis:\n{redis_log}"));
+            print_figure(&format!("last log lines of Redis:\n{redis_log}"));
         }
     }
 }

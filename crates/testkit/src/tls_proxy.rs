@@ -1,4 +1,4 @@
-//! TLS before a server that has none: what comes in is decrypted and passed on, and back.
+//! A TLS proxy in front of a server without TLS.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -12,9 +12,9 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 use tokio_rustls::TlsAcceptor;
 
-use crate::certificates::{Authority, Certificate};
+use crate::certificates::{Certificate, CertificateAuthority};
 
-/// A TLS listener on 127.0.0.1 before a plain server. Dropping it ends the listening.
+/// A TLS listener on 127.0.0.1 in front of a plain server. Dropping it closes the listener.
 #[derive(Debug)]
 pub struct TlsProxy {
     address: SocketAddr,
@@ -22,15 +22,15 @@ pub struct TlsProxy {
 }
 
 impl TlsProxy {
-    /// Shows this certificate, and passes on to `target`. Where `clients` is given, clients must show a
-    /// certificate that it signed.
+    /// Starts a proxy to `target` that presents the certificate `shown`. If `clients` is given, clients
+    /// must present a certificate that it signed.
     ///
     /// # Panics
-    /// When the certificate makes no sense.
+    /// If the certificate is invalid.
     pub async fn start(
         target: SocketAddr,
         shown: &Certificate,
-        clients: Option<&Authority>,
+        clients: Option<&CertificateAuthority>,
     ) -> Self {
         let acceptor = TlsAcceptor::from(Arc::new(server_config(shown, clients)));
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
@@ -39,13 +39,13 @@ impl TlsProxy {
         let address = listener.local_addr().expect("a listener has an address");
         let task = tokio::spawn(async move {
             while let Ok((plain, _)) = listener.accept().await {
-                tokio::spawn(pass_on(acceptor.clone(), plain, target));
+                tokio::spawn(forward(acceptor.clone(), plain, target));
             }
         });
         Self { address, task }
     }
 
-    /// Where it listens.
+    /// The address of the listener.
     #[must_use]
     pub const fn address(&self) -> SocketAddr {
         self.address
@@ -58,8 +58,8 @@ impl Drop for TlsProxy {
     }
 }
 
-async fn pass_on(acceptor: TlsAcceptor, plain: TcpStream, target: SocketAddr) {
-    // A client that does not trust us, or whom we do not trust, is what tests are about.
+async fn forward(acceptor: TlsAcceptor, plain: TcpStream, target: SocketAddr) {
+    // A failed handshake is an expected case in tests.
     if let Ok(mut client) = acceptor.accept(plain).await
         && let Ok(mut server) = TcpStream::connect(target).await
     {
@@ -67,7 +67,7 @@ async fn pass_on(acceptor: TlsAcceptor, plain: TcpStream, target: SocketAddr) {
     }
 }
 
-fn server_config(shown: &Certificate, clients: Option<&Authority>) -> ServerConfig {
+fn server_config(shown: &Certificate, clients: Option<&CertificateAuthority>) -> ServerConfig {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
         .with_safe_default_protocol_versions()

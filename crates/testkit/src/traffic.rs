@@ -1,4 +1,4 @@
-//! Producers and consumers that go on while things break, and what they saw.
+//! Producers and consumers that continue during faults, and their results.
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,98 +9,107 @@ use tokio::task::JoinHandle;
 
 use crate::answer::Answer;
 use crate::eventually::eventually;
-use crate::queue::{Delivery, NoAnswer, Queue};
-use crate::seed::figure;
+use crate::queue::{QueueClient, ReceivedJob, RequestError};
+use crate::seed::print_figure;
 
-/// How long anything that is waited for may take.
+/// Time limit of each wait.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// What clients saw so far.
+/// Results of the clients.
 #[derive(Debug, Default)]
-pub struct Seen {
-    /// The ids of jobs whose publishing was answered well.
+pub struct TrafficResults {
+    /// The ids of jobs whose publish succeeded.
     pub published: HashSet<String>,
-    /// The ids of jobs whose ack was answered well.
+    /// The ids of jobs whose ack succeeded.
     pub acked: HashSet<String>,
-    /// Requests that were answered by a failure.
+    /// Number of failed requests.
     pub errors: usize,
-    /// The longest time that an answer took.
+    /// The longest time of a request.
     pub slowest: Duration,
-    /// When the last publishing that went well began.
+    /// When the last successful publish began.
     pub last_success_began: Option<Instant>,
-    /// When the last publishing that went well was answered.
+    /// When the last successful publish was answered.
     pub last_success: Option<Instant>,
-    /// The longest time from one publishing that went well to the next.
+    /// The longest time between two successful publishes.
     pub longest_gap: Duration,
 }
 
-/// Clients at work.
+/// Running clients.
 #[derive(Debug, Default)]
-pub struct Traffic {
-    shared: Arc<Shared>,
+pub struct BackgroundTraffic {
+    shared: Arc<TrafficState>,
     tasks: Vec<JoinHandle<()>>,
 }
 
 #[derive(Debug, Default)]
-struct Shared {
-    seen: Mutex<Seen>,
+struct TrafficState {
+    seen: Mutex<TrafficResults>,
     publishing_ended: AtomicBool,
     ended: AtomicBool,
 }
 
-impl Traffic {
-    /// Clients that publish to the queue without a pause and clients that consume and ack, each over
-    /// connections of its own. An ack is repeated until it is answered well.
+impl BackgroundTraffic {
+    /// Starts clients that publish without a pause, and clients that consume and ack, each over
+    /// separate connections. A failed ack is repeated until it succeeds.
     #[must_use]
-    pub fn start(queues: &[Queue], publishers: usize, consumers: usize) -> Self {
-        let shared = Arc::new(Shared::default());
+    pub fn start(queues: &[QueueClient], publishers: usize, consumers: usize) -> Self {
+        let shared = Arc::new(TrafficState::default());
         let mut tasks = Vec::new();
         for queue in queues.iter().cycle().take(publishers) {
-            tasks.push(tokio::spawn(Arc::clone(&shared).publish(queue.apart())));
+            tasks.push(tokio::spawn(
+                Arc::clone(&shared).publish(queue.with_separate_connections()),
+            ));
         }
         for queue in queues.iter().cycle().take(consumers) {
-            tasks.push(tokio::spawn(Arc::clone(&shared).consume(queue.apart())));
+            tasks.push(tokio::spawn(
+                Arc::clone(&shared).consume(queue.with_separate_connections()),
+            ));
         }
         Self { shared, tasks }
     }
 
-    /// What was seen so far.
-    pub fn seen(&self) -> MutexGuard<'_, Seen> {
+    /// Returns the results so far.
+    pub fn results(&self) -> MutexGuard<'_, TrafficResults> {
         self.shared.seen()
     }
 
-    /// Waits until a count of what was seen is at least this.
+    /// Waits until `of` the results is at least `count`.
     ///
     /// # Panics
-    /// When that takes more than 30 s.
-    pub async fn until(&self, what: &str, count: usize, of: impl Fn(&Seen) -> usize) {
-        let reached = async || match of(&self.seen()) {
+    /// If that takes more than 30 s.
+    pub async fn wait_until(
+        &self,
+        what: &str,
+        count: usize,
+        of: impl Fn(&TrafficResults) -> usize,
+    ) {
+        let reached = async || match of(&self.results()) {
             now if now >= count => Ok(()),
             now => Err(now),
         };
         eventually(&format!("{what}: {count}"), PATIENCE, reached).await;
     }
 
-    /// Waits until nothing was published for this time.
+    /// Waits until no publish has succeeded for this time.
     ///
     /// # Panics
-    /// When that takes more than twice as long.
-    pub async fn until_silent_for(&self, time: Duration) {
-        let silent = async || match self.seen().last_success {
+    /// If that takes more than twice as long.
+    pub async fn wait_until_failing_for(&self, time: Duration) {
+        let silent = async || match self.results().last_success {
             Some(at) if at.elapsed() < time => Err(at.elapsed().as_millis()),
             _ => Ok(()),
         };
         eventually("the outage lasts", time * 2, silent).await;
     }
 
-    /// Waits until a job was published by a request that began after this moment, and answers how long
-    /// after it that was.
+    /// Waits until a publish that began after `moment` has succeeded. Returns the time from `moment`
+    /// to its answer.
     ///
     /// # Panics
-    /// When that is not `within` this time.
-    pub async fn until_published_after(&self, moment: Instant, within: Duration) -> Duration {
+    /// If that takes longer than `within`.
+    pub async fn wait_for_publish_after(&self, moment: Instant, within: Duration) -> Duration {
         let recovered = async || {
-            let seen = self.seen();
+            let seen = self.results();
             match (seen.last_success_began, seen.last_success) {
                 (Some(began), Some(at)) if began > moment => Ok(at - moment),
                 _ => Err("no success"),
@@ -109,14 +118,14 @@ impl Traffic {
         eventually("publishing works again", within, recovered).await
     }
 
-    /// Ends publishing, and waits until each of these jobs is acked.
+    /// Stops the producers, and waits until each of these jobs is acked.
     ///
     /// # Panics
-    /// When that takes more than 30 s.
-    pub async fn until_all_acked(&self, jobs: impl Fn(&Seen) -> HashSet<String>) {
+    /// If that takes more than 30 s.
+    pub async fn wait_until_all_acked(&self, jobs: impl Fn(&TrafficResults) -> HashSet<String>) {
         self.shared.publishing_ended.store(true, Ordering::Relaxed);
         let all = async || {
-            let seen = self.seen();
+            let seen = self.results();
             match jobs(&seen).difference(&seen.acked).count() {
                 0 => Ok(()),
                 left => Err(left),
@@ -125,10 +134,10 @@ impl Traffic {
         eventually("every published job is acked", PATIENCE, all).await;
     }
 
-    /// Ends all clients.
+    /// Stops all clients.
     ///
     /// # Panics
-    /// When one of them met what it should not.
+    /// If a client has panicked because of an unexpected answer.
     pub async fn end(&mut self) {
         self.shared.publishing_ended.store(true, Ordering::Relaxed);
         self.shared.ended.store(true, Ordering::Relaxed);
@@ -137,12 +146,12 @@ impl Traffic {
         }
     }
 
-    /// Shows what was seen.
-    pub fn show(&self, name: &str) {
-        let seen = self.seen();
-        figure(&format!(
-            "{name}: {} published, {} acked, {} failed requests, slowest answer {:?}, longest time without \
-             a publishing that went well {:?}",
+    /// Prints the results.
+    pub fn print(&self, name: &str) {
+        let seen = self.results();
+        print_figure(&format!(
+            "{name}: {} published, {} acked, {} failed requests, slowest answer {:?}, longest time between \
+             successful publishes {:?}",
             seen.published.len(),
             seen.acked.len(),
             seen.errors,
@@ -152,16 +161,16 @@ impl Traffic {
     }
 }
 
-impl Shared {
-    fn seen(&self) -> MutexGuard<'_, Seen> {
+impl TrafficState {
+    fn seen(&self) -> MutexGuard<'_, TrafficResults> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    async fn publish(self: Arc<Self>, queue: Queue) {
+    async fn publish(self: Arc<Self>, queue: QueueClient) {
         while !self.publishing_ended.load(Ordering::Relaxed) {
             let began = Instant::now();
             let publish = queue.publish("x").tries(1000).ttl_s(0);
-            let Some(answer) = self.ask(&[201], publish.send()).await else {
+            let Some(answer) = self.send(&[201], publish.send()).await else {
                 continue;
             };
             let json = answer.json();
@@ -176,24 +185,25 @@ impl Shared {
         }
     }
 
-    async fn consume(self: Arc<Self>, queue: Queue) {
+    async fn consume(self: Arc<Self>, queue: QueueClient) {
         while !self.ended.load(Ordering::Relaxed) {
             let consume = queue.consume().ttr_s(2).timeout_s(1).count(2);
-            let Some(answer) = self.ask(&[200, 404], consume.send()).await else {
+            let Some(answer) = self.send(&[200, 404], consume.send()).await else {
                 continue;
             };
-            for job in Delivery::all(&answer) {
-                while self.ask(&[204], queue.try_ack(&job.id)).await.is_none() {}
+            for job in ReceivedJob::parse_all(&answer) {
+                while self.send(&[204], queue.try_ack(&job.id)).await.is_none() {}
                 self.seen().acked.insert(job.id);
             }
         }
     }
 
-    /// Waits for an answer, which must come in time and be one of these or a plain failure.
-    async fn ask(
+    /// Waits for an answer. Returns it if its status is in `good`; any other answer must be a plain
+    /// 500.
+    async fn send(
         &self,
         good: &[u16],
-        request: impl Future<Output = Result<Answer, NoAnswer>>,
+        request: impl Future<Output = Result<Answer, RequestError>>,
     ) -> Option<Answer> {
         let begin = Instant::now();
         let answer = request.await.expect("every request is answered");

@@ -1,7 +1,7 @@
-/* Moves the wall clock of the process that this is preloaded into (LD_PRELOAD).
+/* Shifts the wall clock of a process (LD_PRELOAD).
  *
- * The file named by TIDEGATE_WALL_CLOCK holds the offset in seconds. It is read at each look at the clock, so that
- * the clock can be moved while the process runs. Monotonic clocks stay as they are, as with a clock that is set.
+ * The file named by TIDEGATE_WALL_CLOCK has the offset in seconds. It is read each time the process reads the clock,
+ * so the clock can be shifted while the process runs. Monotonic clocks are unchanged, as when a real clock is set.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>

@@ -1,4 +1,4 @@
-//! A wall clock that is wrong, for single processes.
+//! A wrong wall clock for single processes.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -13,10 +13,11 @@ pub struct WallClock {
 }
 
 impl WallClock {
-    /// A clock that is right, with its files in `folder`. `name` keeps it apart from others there.
+    /// Creates a clock without an offset, with its files in `folder`. `name` distinguishes it from
+    /// others there.
     ///
     /// # Panics
-    /// When there is no C compiler; the project cannot be built without one either.
+    /// If there is no C compiler (which the build of the project requires as well).
     #[must_use]
     pub fn new(folder: &Path, name: &str) -> Self {
         let library = folder.join("wall_clock.so");
@@ -31,7 +32,7 @@ impl WallClock {
         clock
     }
 
-    /// What a process needs in its environment to have this clock.
+    /// Returns the environment variables that give a process this clock.
     #[must_use]
     pub fn environment(&self) -> [(&str, String); 2] {
         [
@@ -40,12 +41,12 @@ impl WallClock {
         ]
     }
 
-    /// From now on the clock is so many seconds ahead, or behind.
+    /// Sets the offset of the clock in seconds; a negative one sets it back.
     ///
     /// # Panics
-    /// When its file cannot be written.
+    /// If its file cannot be written.
     pub fn set(&self, ahead_s: i64) {
-        // One step, so that nobody reads half a number.
+        // Renamed atomically, so that no process reads an incomplete number.
         let new = self.offset.with_extension("new");
         std::fs::write(&new, ahead_s.to_string()).expect("a file can be written");
         std::fs::rename(&new, &self.offset).expect("a file can be renamed");
@@ -77,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_sees_the_clock_that_it_was_given() {
+    fn a_process_sees_its_shifted_clock() {
         const TWO_YEARS_S: i64 = 2 * 366 * 24 * 3600;
         let folder = tempfile::tempdir().unwrap();
         let clock = WallClock::new(folder.path(), "date");

@@ -1,19 +1,19 @@
-//! Ends a daemon whose test process died.
+//! Kills a daemon when the test process dies.
 
 use std::io;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 
-/// Waits for the pipe from the test process to close, however that process ends.
+/// Waits until the pipe from the test process closes, which happens however that process ends.
 const SCRIPT: &str = r#"read -r _; kill -KILL "$1" 2>/dev/null"#;
 
-/// A shell that outlives the test process only to end the daemon. It must be dropped before the
-/// daemon's end is collected: from then on the process id may name another process.
+/// A shell that kills the daemon if the test process dies. Drop it before the daemon is reaped:
+/// after that, the process id may be reused.
 #[derive(Debug)]
-pub(crate) struct Watchdog(Child);
+pub(crate) struct DaemonWatchdog(Child);
 
-impl Watchdog {
-    pub(crate) fn over(pid: u32) -> io::Result<Self> {
+impl DaemonWatchdog {
+    pub(crate) fn watch(pid: u32) -> io::Result<Self> {
         let mut shell = Command::new("sh");
         shell
             .args(["-c", SCRIPT, "tidegate-test-watchdog", &pid.to_string()])
@@ -25,7 +25,7 @@ impl Watchdog {
     }
 }
 
-impl Drop for Watchdog {
+impl Drop for DaemonWatchdog {
     fn drop(&mut self) {
         // Killed first: the pipe closes only when the child is dropped, after this.
         let _ = self.0.kill();

@@ -1,4 +1,4 @@
-//! What the admin ports reject, and what they answer meanwhile.
+//! Requests that the admin ports refuse, and those that they answer meanwhile.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -8,7 +8,7 @@ use tokio::net::TcpStream;
 
 static STACK: SharedStack = SharedStack::new(Stack::builder);
 
-/// As many as an admin port serves, and as many as it would talk to beside them.
+/// The 256 connections that an admin port serves, and 16 more that it answers 503 at a time.
 const SILENT: usize = 272;
 const SOON: Duration = Duration::from_secs(5);
 const DELAY: Duration = Duration::from_secs(1);
@@ -18,7 +18,7 @@ const OPS: &str = "b3BzOm9wZW4gc2VzYW1l"; // ops:open sesame
 const WRONG: &str = "b3BzOmh1bnRlcjI="; // ops:hunter2
 const MISPLACED: &str = "aHVudGVyMjpvcHM="; // hunter2:ops
 
-/// The status of a request with exactly these header lines, and what its answer says.
+/// Sends a request with exactly these header lines; returns status and body.
 async fn ask(admin: SocketAddr, request: &str, lines: &str) -> (u16, String) {
     let mut http = RawHttp::connect(admin).await;
     let text = format!("{request} HTTP/1.1\r\n{lines}Content-Length: 0\r\n\r\n");
@@ -32,8 +32,8 @@ fn admins(stack: &Stack) -> [SocketAddr; 2] {
 }
 
 #[tokio::test]
-async fn requests_of_pages_of_other_sites_are_refused() {
-    let stack = STACK.lend().await;
+async fn cross_site_requests_are_refused() {
+    let stack = STACK.acquire().await;
     for admin in admins(&stack) {
         let own = format!("Host: {admin}\r\n");
         for (lines, status) in [
@@ -44,12 +44,12 @@ async fn requests_of_pages_of_other_sites_are_refused() {
             (format!("{own}Sec-Fetch-Site: cross-site\r\n"), 403),
             (format!("{own}Origin: http://evil.example\r\n"), 403),
             (format!("{own}Origin: null\r\n"), 403),
-            // Its name servers say 127.0.0.1.
+            // The name servers of that site may answer 127.0.0.1 (DNS rebinding).
             (format!("Host: evil.example:{}\r\n", admin.port()), 403),
         ] {
             let (found, said) = ask(admin, "GET /metrics", &lines).await;
             assert_eq!(found, status, "{lines}: {said}");
-            // Balancers use what host they like.
+            // Balancers send any host.
             let (found, _) = ask(admin, "GET /healthz", &lines).await;
             assert_eq!(found, 200, "{lines}");
         }

@@ -1,6 +1,6 @@
 //! Bodies that are too large.
 
-use tidegate_testkit::{Queue, RawHttp, SharedStack, Stack, figure};
+use tidegate_testkit::{QueueClient, RawHttp, SharedStack, Stack, print_figure};
 
 static STACK: SharedStack = SharedStack::new(|| Stack::builder().pumps(0));
 
@@ -8,13 +8,13 @@ const MIB: usize = 1024 * 1024;
 const CLIENTS: usize = 50;
 const GROWTH_MAX: u64 = 6 * MIB as u64;
 
-fn token(queue: &Queue) -> (String, String) {
+fn token(queue: &QueueClient) -> (String, String) {
     ("X-Token".to_owned(), queue.token().to_owned())
 }
 
 #[tokio::test]
-async fn one_mib_is_a_job_and_one_byte_more_is_not() {
-    let stack = STACK.lend().await;
+async fn a_body_of_one_mib_is_accepted_and_one_byte_more_is_refused() {
+    let stack = STACK.acquire().await;
     let queue = stack.queue("q").await;
     queue.publish(vec![b'x'; MIB]).id().await;
     let answer = queue.publish(vec![b'x'; MIB + 1]).send().await.unwrap();
@@ -25,8 +25,8 @@ async fn one_mib_is_a_job_and_one_byte_more_is_not() {
 }
 
 #[tokio::test]
-async fn the_limit_holds_for_bodies_in_chunks() {
-    let stack = STACK.lend().await;
+async fn the_limit_applies_to_chunked_bodies() {
+    let stack = STACK.acquire().await;
     let queue = stack.queue("q").await;
     for (bytes, status) in [(MIB, 201), (MIB + 1, 413), (3 * MIB, 413)] {
         let mut http = RawHttp::connect(stack.api(0).listen()).await;
@@ -40,7 +40,7 @@ async fn the_limit_holds_for_bodies_in_chunks() {
         while left > 0 {
             let length = left.min(100_000);
             let chunk = format!("{length:x}\r\n{}\r\n", "x".repeat(length));
-            // The server may end the connection once it has seen too much.
+            // The server may close the connection once the body is too large.
             if !http.send(chunk).await {
                 break;
             }
@@ -54,10 +54,10 @@ async fn the_limit_holds_for_bodies_in_chunks() {
 }
 
 #[tokio::test]
-async fn the_limit_holds_for_each_job_of_a_bulk() {
-    let stack = STACK.lend().await;
+async fn the_limit_applies_to_each_job_of_a_bulk() {
+    let stack = STACK.acquire().await;
     let queue = stack.queue("q").await;
-    // A text and its quotes.
+    // A JSON string with its quotes.
     let text = |bytes: usize| format!("\"{}\"", "x".repeat(bytes - 2));
     let whole: Vec<String> = (0..8).map(|_| text(MIB)).collect();
     assert_eq!(queue.publish_bulk(&whole).ids().await.len(), 8);
@@ -74,8 +74,8 @@ async fn the_limit_holds_for_each_job_of_a_bulk() {
 }
 
 #[tokio::test]
-async fn sixty_five_jobs_are_too_many() {
-    let stack = STACK.lend().await;
+async fn a_bulk_of_65_jobs_is_refused() {
+    let stack = STACK.acquire().await;
     let queue = stack.queue("q").await;
     let bodies = vec!["1".to_owned(); 65];
     let answer = queue.publish_bulk(&bodies).send().await.unwrap();
@@ -83,12 +83,12 @@ async fn sixty_five_jobs_are_too_many() {
     assert_eq!(queue.size().await, 0);
 }
 
-/// Nobody else may use the server: its memory is what is measured.
+/// No other test may use the server, since its memory is measured.
 #[tokio::test]
-async fn announcing_a_gigabyte_costs_the_server_nothing() {
+async fn announcing_a_gigabyte_takes_little_memory() {
     let stack = Stack::builder().pumps(0).start().await;
     let queue = stack.queue("q").await;
-    // The first requests bring in what every request needs.
+    // The first requests allocate what all later ones share.
     for _ in 0..CLIENTS {
         announce(&stack, &queue, "")
             .await
@@ -108,7 +108,7 @@ async fn announcing_a_gigabyte_costs_the_server_nothing() {
             assert_eq!(answer.status, 413, "{suffix}: {answer}");
         }
         let growth = stack.api(0).resident_bytes().saturating_sub(before);
-        figure(&format!(
+        print_figure(&format!(
             "{CLIENTS} clients that announce 1 GiB at {suffix:?}: {} KiB",
             growth / 1024
         ));
@@ -118,7 +118,7 @@ async fn announcing_a_gigabyte_costs_the_server_nothing() {
 }
 
 /// Announces 1 GiB and sends the beginning of it.
-async fn announce(stack: &Stack, queue: &Queue, suffix: &str) -> RawHttp {
+async fn announce(stack: &Stack, queue: &QueueClient, suffix: &str) -> RawHttp {
     let mut http = RawHttp::connect(stack.api(0).listen()).await;
     let (name, value) = token(queue);
     let head = format!(
@@ -133,7 +133,7 @@ async fn announce(stack: &Stack, queue: &Queue, suffix: &str) -> RawHttp {
 
 #[tokio::test]
 async fn a_header_that_never_ends_is_refused() {
-    let stack = STACK.lend().await;
+    let stack = STACK.acquire().await;
     let mut http = RawHttp::connect(stack.api(0).listen()).await;
     http.send("GET /api/ns/q HTTP/1.1\r\nHost: x\r\nX-Long: ")
         .await;
@@ -144,7 +144,7 @@ async fn a_header_that_never_ends_is_refused() {
     if let Some(head) = http.head().await {
         assert!((400..500).contains(&head.status), "{head:?}");
     } else {
-        // Cut: with what was sent unread, the answer may not survive.
+        // The connection was reset: bytes that the server has not read may destroy its answer.
         assert!(sent < 4 * MIB);
     }
 }

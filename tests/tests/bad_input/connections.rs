@@ -1,16 +1,16 @@
-//! More connections than there may be.
+//! More connections than the limits allow.
 
 use std::time::Duration;
 
-use tidegate_testkit::{Queue, RawHttp, Stack, eventually, figure};
+use tidegate_testkit::{QueueClient, RawHttp, Stack, eventually, print_figure};
 
 const SOON: Duration = Duration::from_secs(20);
 const CROWD: usize = 60;
-/// What the crowd finds room for.
+/// The files that are left for the connections of the crowd.
 const FILES_LEFT: u64 = 10;
 const A_WHILE: Duration = Duration::from_secs(1);
 
-async fn wait_for_a_job(stack: &Stack, queue: &Queue) -> RawHttp {
+async fn wait_for_a_job(stack: &Stack, queue: &QueueClient) -> RawHttp {
     let mut http = RawHttp::connect(stack.api(0).listen()).await;
     let token = [("X-Token".to_owned(), queue.token().to_owned())];
     let target = format!("{}?timeout=60", queue.path());
@@ -19,17 +19,22 @@ async fn wait_for_a_job(stack: &Stack, queue: &Queue) -> RawHttp {
 }
 
 #[tokio::test]
-async fn one_connection_too_many_is_answered_503_and_the_others_go_on() {
+async fn a_connection_above_the_limit_is_answered_503() {
     let config = "connections.connections_max = 3";
     let stack = Stack::builder().pumps(0).api_config(config).start().await;
     let queue = stack.queue("q").await;
     let mut waiting = Vec::new();
     for number in 1..=3 {
         waiting.push(wait_for_a_job(&stack, &queue).await);
-        stack.api(0).until_waiting(number).await;
+        stack.api(0).wait_for_waiting_consumers(number).await;
     }
     for body in ["x".to_owned(), "x".repeat(1024 * 1024)] {
-        let refused = queue.apart().publish(body).send().await.unwrap();
+        let refused = queue
+            .with_separate_connections()
+            .publish(body)
+            .send()
+            .await
+            .unwrap();
         assert_eq!(refused.header("retry-after"), Some("1"));
         assert_eq!(refused.header("connection"), Some("close"));
         let json = Some("application/json; charset=utf-8");
@@ -45,7 +50,14 @@ async fn one_connection_too_many_is_answered_503_and_the_others_go_on() {
     assert_eq!(said.matches("too many connections").count(), 1, "{said}");
 
     drop(waiting.pop());
-    let publish = async || match queue.apart().publish("x").send().await.unwrap().status {
+    let publish = async || match queue
+        .with_separate_connections()
+        .publish("x")
+        .send()
+        .await
+        .unwrap()
+        .status
+    {
         201 => Ok(()),
         status => Err(status),
     };
@@ -54,9 +66,9 @@ async fn one_connection_too_many_is_answered_503_and_the_others_go_on() {
     stack.finish().await;
 }
 
-/// The system refuses to give it another socket, which is no reason to stop, nor to try all the time.
+/// The system refuses another socket. The API must neither stop nor retry all the time.
 #[tokio::test]
-async fn without_a_file_left_it_serves_whom_it_has_and_takes_others_later() {
+async fn without_open_files_left_existing_connections_are_served() {
     let stack = Stack::builder().pumps(0).start().await;
     let queue = stack.queue("q").await;
     let api = stack.api(0);
@@ -75,13 +87,13 @@ async fn without_a_file_left_it_serves_whom_it_has_and_takes_others_later() {
         0 => Err(0),
         _ => Ok(()),
     };
-    eventually("it complains", SOON, complains).await;
-    let worked_before = api.processor_time();
+    eventually("the error is logged", SOON, complains).await;
+    let worked_before = api.cpu_time();
     let last = crowd.last_mut().unwrap();
     last.request("GET", &path, &[], b"").await;
     assert!(!last.is_closed_within(A_WHILE).await);
-    let worked = api.processor_time() - worked_before;
-    figure(&format!(
+    let worked = api.cpu_time() - worked_before;
+    print_figure(&format!(
         "without a file left it worked for {worked:?} in {A_WHILE:?}"
     ));
     assert!(worked < A_WHILE / 2, "{worked:?}");

@@ -1,23 +1,23 @@
-//! Every key of both daemons with values of every kind: a daemon works with it, or refuses it by its name.
+//! Every key of both daemons with values of every kind: a daemon works with the value, or an error names the key.
 //!
-//! The keys are those of the default files, the commented ones included, so a new key is tested too. What an
-//! error gives as the least and the largest value is tried as well.
+//! The keys are those of the default files, including the commented ones, so new keys are tested too. The smallest and
+//! the largest value that an error mentions are tried as well.
 
 use std::time::Duration;
 
 use futures_util::StreamExt;
 use futures_util::stream::iter;
-use tidegate_testkit::{Daemon, Program, RawHttp, figure, redis, run_to_end};
+use tidegate_testkit::{Daemon, DaemonProgram, RawHttp, print_figure, run_until_exit, start_redis};
 use toml::{Table, Value};
 
 const LIMIT: Duration = Duration::from_secs(60);
 const API: &str = include_str!("../../../config/api.toml");
 const PUMPD: &str = include_str!("../../../config/pumpd.toml");
 
-/// Daemons that are tried beside each other.
+/// The number of daemons that run at the same time.
 const BESIDE: usize = 4;
 
-/// The text is a path that does not exist, since some keys are names of files.
+/// The text is a path that does not exist, since some keys are paths.
 const VALUES: [&str; 18] = [
     "true",
     "0",
@@ -39,7 +39,7 @@ const VALUES: [&str; 18] = [
     "1979-05-27",
 ];
 
-/// The keys of a default file, with dots between their parts. Tables that are empty count as keys.
+/// The keys of a default file, with dots between their parts. Empty tables count as keys.
 fn keys(defaults: &str) -> Vec<String> {
     let lines = defaults.lines().map(|line| {
         let bare = line.strip_prefix("# ").unwrap_or_default();
@@ -71,7 +71,7 @@ fn collect(table: &Table, prefix: &str, found: &mut Vec<String>) {
     }
 }
 
-/// The least and the largest value that an error accepts: `must be 1 to 64, not 65`.
+/// The smallest and the largest value in an error such as `must be 1 to 64, not 65`.
 fn bounds(said: &str) -> Vec<String> {
     let Some((_, rest)) = said.split_once("must be ") else {
         return Vec::new();
@@ -91,15 +91,15 @@ fn bounds(said: &str) -> Vec<String> {
         .to_vec()
 }
 
-struct Case {
-    program: Program,
+struct KeyCase {
+    program: DaemonProgram,
     key: String,
     value: String,
-    /// Settings that any daemon of this test has.
+    /// Settings that all daemons of this test have.
     base: Vec<(&'static str, String)>,
 }
 
-impl Case {
+impl KeyCase {
     fn settings(&self) -> String {
         let base = self.base.iter().filter(|(key, _)| *key != self.key);
         let base = base.map(|(key, value)| format!("{key} = {value}\n"));
@@ -111,14 +111,14 @@ impl Case {
         )
     }
 
-    /// Tries the value; answers the error if it is refused.
+    /// Tries the value; returns the error if it is refused.
     async fn run(&self) -> Option<String> {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("settings.toml");
         std::fs::write(&file, self.settings()).unwrap();
         let file = file.to_str().unwrap();
         let shown = ["--config", file, "--print-config"];
-        let ended = run_to_end(self.program, &shown, LIMIT).await;
+        let ended = run_until_exit(self.program, &shown, LIMIT).await;
         if ended.code != Some(0) {
             self.expect_refusal(&self.key, &ended.log);
             return Some(ended.log);
@@ -144,10 +144,10 @@ impl Case {
         assert!(!said.contains("panicked"), "{key} = {value}: {said}");
     }
 
-    /// Whatever it answers, it is there afterwards.
+    /// Sends requests, and expects that the daemon still answers afterwards.
     async fn use_it(&self, daemon: &Daemon) {
         let Self { key, value, .. } = self;
-        if self.program == Program::Api {
+        if self.program == DaemonProgram::Api {
             for line in [
                 "PUT /api/n/q HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\n\r\nx",
                 "GET /api/n/q?timeout=1 HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n",
@@ -169,8 +169,8 @@ impl Case {
 }
 
 /// Tries all keys of a daemon with all values.
-async fn walk(program: Program, defaults: &str, base: Vec<(&'static str, String)>) {
-    let case = |key: &str, value: &str| Case {
+async fn walk(program: DaemonProgram, defaults: &str, base: Vec<(&'static str, String)>) {
+    let case = |key: &str, value: &str| KeyCase {
         program,
         key: key.to_owned(),
         value: value.to_owned(),
@@ -180,9 +180,9 @@ async fn walk(program: Program, defaults: &str, base: Vec<(&'static str, String)
     let values = keys
         .iter()
         .flat_map(|key| VALUES.iter().map(move |value| (key, value)));
-    // Every text is the name of a file that can be written: those of durations would be written here.
+    // Every text is the path of a file that could be written: durations would become files here.
     let values = values.filter(|(key, value)| *key != "pid_file" || !value.ends_with("s\""));
-    let cases: Vec<Case> = values.map(|(key, value)| case(key, value)).collect();
+    let cases: Vec<KeyCase> = values.map(|(key, value)| case(key, value)).collect();
     let tried = iter(cases).map(async |one| (one.run().await, one));
     let tried: Vec<_> = tried.buffer_unordered(BESIDE).collect().await;
     let mut at_bounds: Vec<(String, String)> = Vec::new();
@@ -196,7 +196,7 @@ async fn walk(program: Program, defaults: &str, base: Vec<(&'static str, String)
         .iter()
         .filter(|(refused, _)| refused.is_none())
         .count();
-    figure(&format!(
+    print_figure(&format!(
         "{} keys of {}: {accepted} of {} values are accepted; {} bounds",
         keys.len(),
         program.name(),
@@ -205,14 +205,14 @@ async fn walk(program: Program, defaults: &str, base: Vec<(&'static str, String)
     ));
     assert!(accepted > keys.len() / 2);
     assert!(at_bounds.len() > keys.len() / 2);
-    let cases: Vec<Case> = at_bounds
+    let cases: Vec<KeyCase> = at_bounds
         .iter()
         .map(|(key, value)| case(key, value))
         .collect();
     let tried = iter(cases).map(async |one| (one.run().await, one));
     let tried: Vec<_> = tried.buffer_unordered(BESIDE).collect().await;
     for (refused, one) in &tried {
-        // A bound may be refused for what other settings are, but not for itself.
+        // A bound may be refused because of other settings, but not as out of bounds.
         let said = refused.as_deref().unwrap_or_default();
         assert!(
             !said.contains(&format!("not {}", one.value)),
@@ -231,15 +231,15 @@ fn base(url: &str) -> Vec<(&'static str, String)> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_key_of_the_api_is_accepted_or_named() {
-    let redis = redis();
+    let redis = start_redis();
     let mut base = base(&redis.url());
     base.push(("skip_token_checks", "true".to_owned()));
-    walk(Program::Api, API, base).await;
+    walk(DaemonProgram::Api, API, base).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_key_of_the_pump_is_accepted_or_named() {
-    let redis = redis();
+    let redis = start_redis();
     let base = base(&redis.url());
-    walk(Program::Pumpd, PUMPD, base).await;
+    walk(DaemonProgram::Pumpd, PUMPD, base).await;
 }

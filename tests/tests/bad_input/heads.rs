@@ -1,7 +1,7 @@
-//! Heads of requests that are too long, or say two things about the body.
+//! Heads of requests that are too long, invalid, or ambiguous about the body.
 //!
-//! What is no request is refused by the parser, before there is anything to give it a request id or a
-//! body: the status is all that there is to say, and the connection ends.
+//! The parser refuses them before a handler could add a request id or a body: the answer is a status, and the
+//! connection is closed.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use tidegate_testkit::{RawHttp, SharedStack, Stack};
 
 static STACK: SharedStack = SharedStack::new(|| Stack::builder().pumps(0));
 
-/// With room for the longest target.
+/// A server whose limit has room for the longest target.
 static WIDE: SharedStack = SharedStack::new(|| {
     let config = "connections.header_bytes_max = 131072";
     Stack::builder().pumps(0).api_config(config)
@@ -18,13 +18,13 @@ static WIDE: SharedStack = SharedStack::new(|| {
 const SIZE: &str = "/api/ns/q/size";
 const SOON: Duration = Duration::from_secs(20);
 
-/// Sends the bytes and expects these statuses; the last one ends the connection.
+/// Sends the bytes and expects these statuses; after the last one the connection is closed.
 async fn expect(stream: &str, statuses: &[u16]) {
     expect_of(&STACK, stream, statuses).await;
 }
 
 async fn expect_of(stack: &SharedStack, stream: &str, statuses: &[u16]) {
-    let stack = stack.lend().await;
+    let stack = stack.acquire().await;
     let shown: String = stream.chars().take(300).collect();
     let mut http = RawHttp::connect(stack.api(0).listen()).await;
     assert!(http.send(stream).await);
@@ -36,7 +36,7 @@ async fn expect_of(stack: &SharedStack, stream: &str, statuses: &[u16]) {
     assert!(http.is_closed_within(SOON).await, "{shown}");
 }
 
-/// What the parser refuses, after a request that is fine.
+/// Expects that the parser refuses this, also behind a valid request.
 async fn expect_refused(stream: &str, status: u16) {
     let good = format!("GET {SIZE} HTTP/1.1\r\nHost: x\r\n\r\n");
     expect(stream, &[status]).await;
@@ -48,7 +48,7 @@ fn with_headers(lines: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_head_is_at_most_as_long_as_the_settings_say() {
+async fn a_head_above_the_configured_length_is_refused() {
     let long = |bytes: usize| with_headers(&format!("X-Long: {}\r\n", "x".repeat(bytes)));
     expect(&long(32_000), &[200]).await;
     expect_refused(&long(32_768), 431).await;
@@ -77,7 +77,7 @@ async fn a_target_has_less_than_64_kib() {
 }
 
 #[tokio::test]
-async fn what_is_no_http_is_a_bad_request() {
+async fn invalid_http_is_answered_400() {
     for stream in [
         "hello\r\n\r\n",
         "GET / HTTP/2.0\r\n\r\n",
@@ -92,9 +92,9 @@ async fn what_is_no_http_is_a_bad_request() {
     }
 }
 
-/// Two readers of such a request could take different parts of it for the next one.
+/// Two servers could disagree where the next request begins (request smuggling).
 #[tokio::test]
-async fn a_head_that_says_two_things_about_the_body_is_refused() {
+async fn an_ambiguous_body_length_is_refused() {
     let put = |lines: &str| format!("PUT /api/ns/q HTTP/1.1\r\nHost: x\r\n{lines}\r\n");
     for lines in [
         "Content-Length: 5\r\nContent-Length: 6\r\n",
@@ -114,11 +114,11 @@ async fn a_head_that_says_two_things_about_the_body_is_refused() {
     expect_refused(old, 400).await;
 }
 
-/// Where both are there, the chunks count, and nothing behind them is taken for another request: a
-/// proxy that counted by the length would think that somebody else had sent it.
+/// With both headers the chunks count, and nothing behind them is read as another request: a proxy that went by the
+/// length would attribute it to another client.
 #[tokio::test]
-async fn chunks_count_more_than_a_length_and_end_the_connection() {
-    let stack = STACK.lend().await;
+async fn chunked_encoding_overrides_a_length_and_closes_the_connection() {
+    let stack = STACK.acquire().await;
     let queue = stack.queue("q").await;
     let (path, token) = (queue.path(), queue.token());
     for lines in [

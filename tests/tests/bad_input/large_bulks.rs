@@ -1,15 +1,15 @@
-//! Large bulk publishes, and what they leave to others.
+//! Large bulk publishes beside other requests.
 
 use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
-use tidegate_testkit::{Queue, RawHttp, Stack, eventually, figure};
+use tidegate_testkit::{QueueClient, RawHttp, Stack, eventually, print_figure};
 
 const MIB: usize = 1024 * 1024;
 const SOON: Duration = Duration::from_secs(20);
 
-/// Sends a bulk of about this length, which has too many jobs: all of it is parsed, and nothing is stored.
-async fn send(stack: &Stack, queue: &Queue, bytes: usize) -> RawHttp {
+/// Sends a bulk of about this length with too many jobs: it is parsed as a whole, and nothing is stored.
+async fn send(stack: &Stack, queue: &QueueClient, bytes: usize) -> RawHttp {
     let mut http = RawHttp::connect(stack.api(0).listen()).await;
     let body = format!("[{}1]", "1,".repeat(bytes / 2));
     let head = format!(
@@ -24,7 +24,7 @@ async fn send(stack: &Stack, queue: &Queue, bytes: usize) -> RawHttp {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn others_are_served_while_large_bulks_are_parsed() {
+async fn other_requests_are_served_while_large_bulks_are_parsed() {
     const BULKS: usize = 8;
     const STALL_MAX: Duration = Duration::from_secs(1);
     let stack = Stack::builder().pumps(0).start().await;
@@ -55,7 +55,7 @@ async fn others_are_served_while_large_bulks_are_parsed() {
         () = asking => {}
     }
     let took = begin.elapsed();
-    figure(&format!(
+    print_figure(&format!(
         "{BULKS} bulks of 16 MiB: sent in {sent:?}, answered in {took:?}; the slowest /healthz took {slowest:?}"
     ));
     assert!(slowest < STALL_MAX, "{slowest:?}");
@@ -63,15 +63,15 @@ async fn others_are_served_while_large_bulks_are_parsed() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn bodies_are_bounded_together_and_give_back_what_they_take() {
-    // Seven eighths are for bodies.
+async fn the_memory_of_all_bodies_is_bounded_and_freed() {
+    // Seven eighths of the budget are for bodies.
     let config = "requests.in_flight_bytes_max = 8388608\nrequests.bulk_bytes_max = 6291456\n";
     let stack = Stack::builder().pumps(0).api_config(config).start().await;
     let queue = stack.queue("q").await;
     let api = stack.api(0);
     let in_flight = async || {
         let name = "tidegate_http_in_flight_bytes";
-        api.metric_where(name, "what=\"body\"").await
+        api.metric_with_label(name, "what=\"body\"").await
     };
     let until_in_flight = async |least: usize, most: usize| {
         eventually("the bytes in flight", SOON, async || {
@@ -83,7 +83,7 @@ async fn bodies_are_bounded_together_and_give_back_what_they_take() {
         })
         .await;
     };
-    // Announced is not received.
+    // Announced bytes are not counted before they arrive.
     let mut announced = Vec::new();
     for _ in 0..8 {
         announced.push(begin_bulk(&stack, &queue, 6 * MIB, 100).await);
@@ -98,7 +98,7 @@ async fn bodies_are_bounded_together_and_give_back_what_they_take() {
     assert_eq!(refused.header("connection"), Some("close"));
     let text = r#"{"error":"too many bytes are being received, please retry later"}"#;
     assert_eq!(refused.expect(503).text(), text);
-    // Small ones have room beside it, and the smallest always.
+    // Smaller bodies have room beside it.
     queue.publish(vec![b'x'; MIB]).id().await;
     let counted = api.metric("tidegate_http_over_budget_total").await;
     assert_eq!(counted, 1.0);
@@ -110,7 +110,7 @@ async fn bodies_are_bounded_together_and_give_back_what_they_take() {
 }
 
 /// Announces a bulk of `bytes`, and sends `sent` of them.
-async fn begin_bulk(stack: &Stack, queue: &Queue, bytes: usize, sent: usize) -> RawHttp {
+async fn begin_bulk(stack: &Stack, queue: &QueueClient, bytes: usize, sent: usize) -> RawHttp {
     let mut http = RawHttp::connect(stack.api(0).listen()).await;
     let head = format!(
         "PUT {}/bulk HTTP/1.1\r\nHost: x\r\nX-Token: {}\r\nContent-Length: {bytes}\r\n\r\n",

@@ -1,8 +1,8 @@
-//! Every limit of requests and waiting consumers is the operator's choice.
+//! The configurable limits of requests and of waiting consumers.
 
 use std::time::Duration;
 
-use tidegate_testkit::{RawHttp, Stack, eventually, redis};
+use tidegate_testkit::{RawHttp, Stack, eventually, start_redis};
 
 const LIMITS: &str = "
     [requests]
@@ -18,7 +18,7 @@ const LIMITS: &str = "
     per_token_max = 2";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn requests_over_a_limit_get_the_answer_of_the_wire() {
+async fn requests_above_a_configured_limit_get_the_error_of_lmstfy() {
     let builder = Stack::builder().pumps(0).api_config(LIMITS);
     let stack = builder.start().await;
     let queue = stack.queue_in("ns", "q").await;
@@ -70,7 +70,7 @@ async fn requests_over_a_limit_get_the_answer_of_the_wire() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn only_so_many_consumers_wait_with_a_token_and_in_a_process() {
+async fn waiting_consumers_are_limited_by_token_and_by_process() {
     let limits = LIMITS.replace("wait_max = \"1s\"", "wait_max = \"1m\"");
     let builder = Stack::builder().pumps(0).api_config(&limits);
     let stack = builder.start().await;
@@ -84,31 +84,31 @@ async fn only_so_many_consumers_wait_with_a_token_and_in_a_process() {
         http
     };
     let _waiting = [wait(first.token()).await, wait(first.token()).await];
-    stack.api(0).until_waiting(2).await;
+    stack.api(0).wait_for_waiting_consumers(2).await;
     let answer = wait(first.token()).await.answer().await.unwrap();
     assert_eq!(answer.status, 429);
     assert_eq!(answer.header("retry-after"), Some("1"));
     let text = r#"{"error":"too many waiting consumers with this token, please retry later"}"#;
     assert_eq!(answer.text(), text);
-    // Who does not wait needs no room.
+    // A consume that does not wait is not counted.
     assert_eq!(first.consume().send().await.unwrap().status, 404);
 
     let third = wait(second.token()).await;
-    stack.api(0).until_waiting(3).await;
+    stack.api(0).wait_for_waiting_consumers(3).await;
     let answer = wait(second.token()).await.answer().await.unwrap();
     assert_eq!(answer.status, 503);
     assert_eq!(answer.header("retry-after"), Some("1"));
     let text = r#"{"error":"too many waiting consumers, please retry later"}"#;
     assert_eq!(answer.text(), text);
     drop(third);
-    stack.api(0).until_waiting(2).await;
+    stack.api(0).wait_for_waiting_consumers(2).await;
     let _fourth = wait(second.token()).await;
-    stack.api(0).until_waiting(3).await;
+    stack.api(0).wait_for_waiting_consumers(3).await;
     stack.finish().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_wait_ends_at_its_limit_with_no_job() {
+async fn a_wait_ends_at_the_configured_maximum() {
     let builder = Stack::builder().pumps(0).api_config(LIMITS);
     let stack = builder.start().await;
     let queue = stack.queue_in("ns", "q").await;
@@ -119,7 +119,7 @@ async fn a_wait_ends_at_its_limit_with_no_job() {
     stack.finish().await;
 }
 
-/// The id of a job that is not there.
+/// The id of a job that does not exist.
 const OTHER_ID: &str = "01M7YAG1QB00PG00001X143D2D";
 
 /// Calls last as long as the test.
@@ -133,8 +133,8 @@ const BACKLOG: &str = "
     command_timeout = \"1m\"";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn only_so_many_jobs_wait_to_be_stored() {
-    let tokens = redis();
+async fn the_backlog_of_a_pool_is_bounded() {
+    let tokens = start_redis();
     let admin_store = format!("[admin_store]\nurl = \"{}\"", tokens.url());
     let builder = Stack::builder().pumps(0).api_config(BACKLOG);
     let stack = builder.api_config(&admin_store).start().await;
@@ -157,7 +157,7 @@ async fn only_so_many_jobs_wait_to_be_stored() {
         http
     };
     let (path, bulk) = (queue.path(), format!("{}/bulk", queue.path()));
-    // Remembered while Redis does not answer.
+    // The figures are cached, so scrapes work while Redis does not answer.
     until_backlog(0.0, 0.0).await;
     stack.redis.pause().unwrap();
     let first = request(&path, &[b'x'; 600]).await;
@@ -184,7 +184,7 @@ async fn only_so_many_jobs_wait_to_be_stored() {
         expect_refusal(refused.unwrap());
     }
     assert_eq!(api.metric("tidegate_publishes_rejected_total").await, 4.0);
-    // The replacement is in a call, and stays in it; a bulk that waits leaves.
+    // The replacement is in a call and stays there; a waiting bulk leaves the backlog.
     drop(leaving);
     drop(second);
     until_backlog(2.0, 601.0).await;

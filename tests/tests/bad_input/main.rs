@@ -1,4 +1,4 @@
-//! What is refused, how it is said, and what it costs.
+//! Invalid and excessive input: which of it is refused, with which errors, and how much memory it can take.
 #![allow(
     clippy::unwrap_used,
     reason = "helpers of tests fail by panicking, as tests do"

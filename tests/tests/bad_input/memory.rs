@@ -1,13 +1,13 @@
-//! What clients without a token can make the API keep in memory, and that it is given back.
+//! The memory that clients without a token can take, and that it is freed.
 
 use std::time::Duration;
 
-use tidegate_testkit::{RawHttp, Stack, eventually, figure};
+use tidegate_testkit::{RawHttp, Stack, eventually, print_figure};
 
 const MIB: u64 = 1024 * 1024;
 const SOON: Duration = Duration::from_secs(20);
 
-/// Connections, and what each sends of a header.
+/// The number of connections, and the part of a header that each of them sends.
 const CLIENTS: usize = 2000;
 const HEADER_BYTES: usize = 30_000;
 
@@ -16,18 +16,18 @@ const CONFIG: &str =
     "requests.in_flight_bytes_max = 134217728\nconnections.header_timeout = \"5m\"";
 const HEADERS_MAX: f64 = 16.0 * 1024.0 * 1024.0;
 
-/// The buffers of the connections, twice what counts, and what an allocator keeps of it.
+/// The buffers of the connections, twice the counted bytes, and what the allocator keeps.
 const GROWTH_MAX: u64 = 128 * MIB;
 const KEPT_MAX: u64 = 96 * MIB;
 
-/// The server is for this test alone: its memory is what is measured.
+/// No other test may use the server, since its memory is measured.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn headers_without_end_take_a_bounded_memory_and_give_it_back() {
+async fn the_memory_of_endless_headers_is_bounded_and_freed() {
     let stack = Stack::builder().pumps(0).api_config(CONFIG).start().await;
     let api = stack.api(0);
     let in_flight = async || {
         let name = "tidegate_http_in_flight_bytes";
-        api.metric_where(name, "what=\"header\"").await
+        api.metric_with_label(name, "what=\"header\"").await
     };
     assert_eq!(in_flight().await, 0.0);
     let before = api.resident_bytes();
@@ -47,7 +47,7 @@ async fn headers_without_end_take_a_bounded_memory_and_give_it_back() {
         );
         let peak = api.resident_bytes_peak() - before;
         drop(clients);
-        eventually("all is given back", SOON, async || {
+        eventually("no bytes are counted", SOON, async || {
             match in_flight().await {
                 0.0 => Ok(()),
                 bytes => Err(bytes),
@@ -56,14 +56,14 @@ async fn headers_without_end_take_a_bounded_memory_and_give_it_back() {
         .await;
         eventually("the connections are closed", SOON, async || {
             let open = api
-                .metric_where("tidegate_http_connections", "public")
+                .metric_with_label("tidegate_http_connections", "public")
                 .await;
             if open == 0.0 { Ok(()) } else { Err(open) }
         })
         .await;
         let after = api.resident_bytes().saturating_sub(before);
         kept.push(after);
-        figure(&format!(
+        print_figure(&format!(
             "{CLIENTS} headers of {HEADER_BYTES} bytes, round {round}: {} MiB at the peak, {} MiB afterwards",
             peak / MIB,
             after / MIB
@@ -76,7 +76,7 @@ async fn headers_without_end_take_a_bounded_memory_and_give_it_back() {
 }
 
 #[tokio::test]
-async fn a_header_of_8_kib_is_served_while_longer_ones_take_all_that_there_is() {
+async fn a_header_of_8_kib_is_accepted_while_longer_ones_use_up_the_budget() {
     let config = "requests.in_flight_bytes_max = 1048576\nrequests.bulk_bytes_max = 65536\n\
                   requests.job_bytes_max = 65536";
     let stack = Stack::builder().pumps(0).api_config(config).start().await;
@@ -101,7 +101,7 @@ async fn a_header_of_8_kib_is_served_while_longer_ones_take_all_that_there_is() 
     http.send(vec![b'x'; 8000]).await;
     http.send("\r\n\r\n").await;
     http.answer().await.unwrap().expect(200);
-    // What comes with a short header is no header.
+    // A body behind a short header does not count as header.
     let queue = stack.queue("q").await;
     for _ in 0..50 {
         queue.publish(vec![b'x'; 40_000]).id().await;
@@ -111,7 +111,7 @@ async fn a_header_of_8_kib_is_served_while_longer_ones_take_all_that_there_is() 
 }
 
 #[tokio::test]
-async fn headers_count_until_their_requests_are_answered() {
+async fn headers_are_counted_until_their_requests_are_answered() {
     const HEADERS_MAX: f64 = 1024.0 * 1024.0;
     let config = "requests.in_flight_bytes_max = 8388608\nrequests.bulk_bytes_max = 65536\n\
                   requests.job_bytes_max = 65536";
@@ -119,7 +119,7 @@ async fn headers_count_until_their_requests_are_answered() {
     let api = stack.api(0);
     let in_flight = async || {
         let name = "tidegate_http_in_flight_bytes";
-        api.metric_where(name, "what=\"header\"").await
+        api.metric_with_label(name, "what=\"header\"").await
     };
     let mut clients = Vec::new();
     let header = format!(
@@ -148,7 +148,7 @@ async fn headers_count_until_their_requests_are_answered() {
             answer.expect(401);
         }
     }
-    eventually("all is given back", SOON, async || {
+    eventually("no bytes are counted", SOON, async || {
         match in_flight().await {
             0.0 => Ok(()),
             bytes => Err(bytes),
@@ -158,13 +158,13 @@ async fn headers_count_until_their_requests_are_answered() {
     stack.finish().await;
 }
 
-/// They are answered 401 and read off behind the answer, as many at a time as there are clients.
+/// They are answered 401, and their bodies are read and discarded, those of all clients at the same time.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn bodies_without_a_token_take_a_bounded_memory() {
+async fn the_memory_of_bodies_without_a_token_is_bounded() {
     const SENDERS: usize = 400;
     const BODY_BYTES: usize = 4 * 1024 * 1024;
     const PART_BYTES: usize = 512 * 1024;
-    // 64 KiB for each, and three times as much for the allocator.
+    // 64 KiB for each client, and three times that for the allocator.
     const GROWTH_MAX: u64 = 100 * MIB;
     let stack = Stack::builder().pumps(0).start().await;
     let api = stack.api(0);
@@ -186,7 +186,7 @@ async fn bodies_without_a_token_take_a_bounded_memory() {
         assert_eq!(http.head().await.unwrap().status, 401);
     }
     let peak = api.resident_bytes_peak() - before;
-    figure(&format!(
+    print_figure(&format!(
         "{SENDERS} bodies of 4 MiB without a token: {} MiB at the peak",
         peak / MIB
     ));

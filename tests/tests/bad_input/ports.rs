@@ -1,36 +1,36 @@
-//! Ports that somebody else has.
+//! Ports that are in use.
 
 use std::time::Duration;
 
-use tidegate_testkit::{Program, Stack, run_to_end};
+use tidegate_testkit::{DaemonProgram, Stack, run_until_exit};
 
 #[tokio::test]
-async fn a_taken_port_is_named() {
+async fn a_port_in_use_is_named() {
     let stack = Stack::builder().start().await;
     let url = stack.redis.url();
     let listen = stack.api(0).listen().to_string();
     let admin = stack.api(0).admin().to_string();
     let free = "127.0.0.1:0";
-    let cases: [(Program, Vec<&str>, String); 3] = [
+    let cases: [(DaemonProgram, Vec<&str>, String); 3] = [
         (
-            Program::Api,
+            DaemonProgram::Api,
             vec!["--listen", &listen, "--admin-listen", free],
             format!("listen = \"{listen}\""),
         ),
         (
-            Program::Api,
+            DaemonProgram::Api,
             vec!["--listen", free, "--admin-listen", &admin],
             format!("admin_listen = \"{admin}\""),
         ),
         (
-            Program::Pumpd,
+            DaemonProgram::Pumpd,
             vec!["--admin-listen", &admin],
             format!("admin_listen = \"{admin}\""),
         ),
     ];
     for (program, mut arguments, taken) in cases {
         arguments.extend(["--redis", &url]);
-        let ended = run_to_end(program, &arguments, Duration::from_secs(20)).await;
+        let ended = run_until_exit(program, &arguments, Duration::from_secs(20)).await;
         assert!(ended.code.is_some_and(|code| code != 0), "{ended:?}");
         let said = format!("cannot listen on {taken}: Address already in use");
         assert!(ended.log.contains(&said), "{}", ended.log);

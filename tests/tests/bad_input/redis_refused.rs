@@ -1,17 +1,19 @@
-//! Redis servers that are not fit for jobs.
+//! Redis servers that daemons refuse.
 
 use std::time::Duration;
 
-use tidegate_testkit::{Ended, Program, RedisOptions, RedisServer, Stack, redis, run_to_end};
+use tidegate_testkit::{
+    DaemonProgram, ProgramExit, RedisOptions, RedisServer, Stack, run_until_exit, start_redis,
+};
 
 const LIMIT: Duration = Duration::from_secs(20);
-const BOTH: [Program; 2] = [Program::Api, Program::Pumpd];
+const BOTH: [DaemonProgram; 2] = [DaemonProgram::Api, DaemonProgram::Pumpd];
 
-async fn refused(program: Program, redis: &RedisServer, config: &str) -> Ended {
+async fn refused(program: DaemonProgram, redis: &RedisServer, config: &str) -> ProgramExit {
     refused_at(program, &redis.url(), config).await
 }
 
-async fn refused_at(program: Program, url: &str, config: &str) -> Ended {
+async fn refused_at(program: DaemonProgram, url: &str, config: &str) -> ProgramExit {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("settings.toml");
     std::fs::write(&file, config).unwrap();
@@ -23,10 +25,10 @@ async fn refused_at(program: Program, url: &str, config: &str) -> Ended {
         "--config",
         file.to_str().unwrap(),
     ];
-    if program == Program::Api {
+    if program == DaemonProgram::Api {
         arguments.extend(["--listen", "127.0.0.1:0"]);
     }
-    let ended = run_to_end(program, &arguments, LIMIT).await;
+    let ended = run_until_exit(program, &arguments, LIMIT).await;
     assert!(ended.code.is_some_and(|code| code != 0), "{ended:?}");
     assert!(!ended.log.contains("panicked"), "{}", ended.log);
     ended
@@ -59,7 +61,7 @@ async fn a_server_that_evicts_is_refused_with_the_remedy() {
 }
 
 #[tokio::test]
-async fn a_server_that_may_lose_jobs_can_be_allowed_and_is_warned_of() {
+async fn an_unsafe_server_can_be_allowed_with_a_warning() {
     let unsafe_options = RedisOptions::new()
         .without_append_only_file()
         .setting("maxmemory-policy", "volatile-ttl");
@@ -108,8 +110,8 @@ async fn another_layout_is_refused_with_both_stamps() {
 }
 
 #[tokio::test]
-async fn a_server_that_does_not_answer_is_given_up() {
-    let url = redis().url();
+async fn a_daemon_exits_if_the_server_does_not_answer() {
+    let url = start_redis().url();
     for program in BOTH {
         let said = refused_at(program, &url, "connect_patience = \"1s\"")
             .await
@@ -119,7 +121,7 @@ async fn a_server_that_does_not_answer_is_given_up() {
 }
 
 #[tokio::test]
-async fn a_password_is_not_told() {
+async fn no_password_is_logged() {
     let redis = RedisOptions::new()
         .setting("requirepass", "open-sesame")
         .start();

@@ -1,8 +1,8 @@
-//! Clients that take their time.
+//! Slow clients.
 
 use std::time::{Duration, Instant};
 
-use tidegate_testkit::{RawHttp, SharedStack, Stack, eventually, figure};
+use tidegate_testkit::{RawHttp, SharedStack, Stack, eventually, print_figure};
 use tokio::time::interval;
 
 const HEADER_TIMEOUT: Duration = Duration::from_millis(500);
@@ -20,8 +20,8 @@ static STACK: SharedStack = SharedStack::new(|| {
 });
 
 #[tokio::test]
-async fn a_header_that_trickles_is_cut() {
-    let stack = STACK.lend().await;
+async fn a_connection_with_a_trickling_header_is_closed() {
+    let stack = STACK.acquire().await;
     let mut http = RawHttp::connect(stack.api(0).listen()).await;
     let begin = Instant::now();
     assert!(http.send("GET /api/ns/q HTTP/1.1\r\nX-Slow: ").await);
@@ -35,12 +35,12 @@ async fn a_header_that_trickles_is_cut() {
 }
 
 #[tokio::test]
-async fn a_header_that_stops_is_cut() {
-    let stack = STACK.lend().await;
+async fn a_connection_with_an_incomplete_header_is_closed() {
+    let stack = STACK.acquire().await;
     let mut http = RawHttp::connect(stack.api(0).listen()).await;
     let begin = Instant::now();
     assert!(http.send("GET /api/ns/q HTTP/1.1\r\nHost: ").await);
-    // A word of refusal may come before the end.
+    // An answer may come before the end.
     http.rest().await;
     let lasted = begin.elapsed();
     assert!(
@@ -50,8 +50,8 @@ async fn a_header_that_stops_is_cut() {
 }
 
 #[tokio::test]
-async fn an_idle_connection_outlives_the_header_timeout_and_ends_some_time() {
-    let stack = STACK.lend().await;
+async fn an_idle_connection_is_closed_after_the_idle_timeout() {
+    let stack = STACK.acquire().await;
     let mut http = RawHttp::connect(stack.api(0).listen()).await;
     for _ in 0..2 {
         assert!(!http.is_closed_within(HEADER_TIMEOUT * 2).await);
@@ -62,14 +62,14 @@ async fn an_idle_connection_outlives_the_header_timeout_and_ends_some_time() {
 }
 
 #[tokio::test]
-async fn a_body_that_stops_is_given_up() {
-    let stack = STACK.lend().await;
+async fn an_incomplete_body_is_answered_400() {
+    let stack = STACK.acquire().await;
     let queue = stack.queue("q").await;
     for (method, suffix) in [
         ("PUT", ""),
         ("PUT", "/bulk"),
         ("PUT", "/job/x"),
-        // It means nothing, and is waited for all the same.
+        // The body is ignored, and waited for all the same.
         ("GET", "?timeout=60"),
         ("DELETE", "/job/x"),
     ] {
@@ -96,8 +96,8 @@ async fn a_body_that_stops_is_given_up() {
 }
 
 #[tokio::test]
-async fn a_body_that_trickles_is_given_up() {
-    let stack = STACK.lend().await;
+async fn a_trickling_body_is_answered_400() {
+    let stack = STACK.acquire().await;
     let queue = stack.queue("q").await;
     for suffix in ["", "/bulk"] {
         let mut http = RawHttp::connect(stack.api(0).listen()).await;
@@ -112,7 +112,7 @@ async fn a_body_that_trickles_is_given_up() {
         while begin.elapsed() < BODY_TIMEOUT * 4 && http.send("1\r\n[\r\n").await {
             ticks.tick().await;
         }
-        // The answer did not wait for the end of that.
+        // The answer came before the body could have ended.
         let stopped = Instant::now();
         let answer = http.answer().await.unwrap().expect(400);
         let expected = r#"{"error":"failed to read body"}"#;
@@ -122,9 +122,9 @@ async fn a_body_that_trickles_is_given_up() {
     assert_eq!(queue.size().await, 0);
 }
 
-/// Its jobs were handed to the connection, so they come back when their lease is over.
+/// The jobs were delivered to the connection, so they return when their lease expires.
 #[tokio::test]
-async fn a_consumer_that_does_not_read_its_jobs_is_cut_and_they_come_back() {
+async fn a_consumer_that_does_not_read_is_disconnected_and_its_jobs_return() {
     const JOBS: usize = 16;
     let config = "connections.write_timeout = \"500ms\"";
     let stack = Stack::builder().api_config(config).start().await;
@@ -134,7 +134,7 @@ async fn a_consumer_that_does_not_read_its_jobs_is_cut_and_they_come_back() {
     }
     let connections = async || {
         let name = "tidegate_http_connections";
-        stack.api(0).metric_where(name, "public").await
+        stack.api(0).metric_with_label(name, "public").await
     };
     let before = connections().await;
     let mut http = RawHttp::connect(stack.api(0).listen()).await;
@@ -146,13 +146,13 @@ async fn a_consumer_that_does_not_read_its_jobs_is_cut_and_they_come_back() {
         now if now <= before => Ok(()),
         now => Err(now),
     };
-    eventually("it is cut", Duration::from_secs(60), cut).await;
+    eventually("the connection is closed", Duration::from_secs(60), cut).await;
     let back = async || match queue.size().await as usize {
         JOBS => Ok(()),
         size => Err(size),
     };
     eventually("the jobs are back", Duration::from_secs(60), back).await;
-    // What it can read is what the system had taken for it.
+    // The client can still read what the system had buffered.
     let received = http.rest().await;
     assert!(received.len() < JOBS * 1024 * 1024, "{}", received.len());
     let job = queue.consume().job().await.unwrap();
@@ -160,20 +160,20 @@ async fn a_consumer_that_does_not_read_its_jobs_is_cut_and_they_come_back() {
     stack.finish().await;
 }
 
-/// Both read all the time.
+/// One client reads fast enough and the other does not. Both read all the time.
 #[tokio::test]
-async fn a_consumer_that_reads_slower_than_a_mib_in_its_time_is_cut() {
+async fn a_consumer_that_reads_too_slowly_is_disconnected() {
     const JOBS: usize = 16;
     const BYTES: usize = 1024 * 1024;
     const TICK: Duration = Duration::from_millis(10);
-    /// Twice what is read in the time of a MiB: what the system had already taken of the answer is thrown away.
+    /// Twice what the slow client reads within the timeout: what the system had buffered of the answer is discarded.
     const RECEIVED_MAX: usize = BYTES;
     let config = "connections.write_timeout = \"2s\"";
     let stack = Stack::builder().pumps(0).api_config(config).start().await;
     let queue = stack.queue("q").await;
     let token = [("X-Token".to_owned(), queue.token().to_owned())];
     let target = format!("{}?count={JOBS}&ttr=600", queue.path());
-    // A hundred times as fast as it has to be, and half as fast at most.
+    // A hundred times as fast as required, and at most half as fast.
     for (bytes_a_tick, is_cut) in [(BYTES / 2, false), (BYTES / 400, true)] {
         for _ in 0..JOBS {
             queue.publish(vec![b'x'; BYTES]).id().await;
@@ -197,7 +197,7 @@ async fn a_consumer_that_reads_slower_than_a_mib_in_its_time_is_cut() {
         }
         let took = begin.elapsed();
         assert_eq!(has_ended, is_cut, "{received} bytes in {took:?}");
-        figure(&format!("{received} bytes in {took:?}, cut: {has_ended}"));
+        print_figure(&format!("{received} bytes in {took:?}, cut: {has_ended}"));
         assert_eq!(
             received < RECEIVED_MAX,
             is_cut,
@@ -208,8 +208,8 @@ async fn a_consumer_that_reads_slower_than_a_mib_in_its_time_is_cut() {
 }
 
 #[tokio::test]
-async fn a_client_that_ends_in_the_middle_of_a_body_publishes_nothing() {
-    let stack = STACK.lend().await;
+async fn a_client_that_disconnects_within_a_body_publishes_nothing() {
+    let stack = STACK.acquire().await;
     let queue = stack.queue("q").await;
     for _ in 0..20 {
         let mut http = RawHttp::connect(stack.api(0).listen()).await;
@@ -221,15 +221,15 @@ async fn a_client_that_ends_in_the_middle_of_a_body_publishes_nothing() {
         assert!(http.send(head).await);
         http.reset();
     }
-    // Whatever was going to be published is there when a later publish is.
+    // If the earlier bodies were published, they would be stored before this job.
     queue.publish("whole").id().await;
     assert_eq!(queue.size().await, 1);
 }
 
 /// Slow clients must not keep others from being served.
 #[tokio::test]
-async fn many_slow_clients_do_not_disturb_a_quick_one() {
-    let stack = STACK.lend().await;
+async fn many_slow_clients_do_not_delay_a_fast_one() {
+    let stack = STACK.acquire().await;
     let queue = stack.queue("q").await;
     let mut slow = Vec::new();
     for _ in 0..200 {

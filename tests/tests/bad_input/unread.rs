@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use tidegate_testkit::{Answer, Delivery, RawHttp, Stack, eventually, figure};
+use tidegate_testkit::{Answer, RawHttp, ReceivedJob, Stack, eventually, print_figure};
 
 const MIB: u64 = 1024 * 1024;
 const SOON: Duration = Duration::from_secs(20);
@@ -17,9 +17,9 @@ const BODY_BYTES: usize = 512 * 1024;
 const CONFIG: &str = "requests.unread_bytes_max = 8388608\nconnections.write_timeout = \"5m\"";
 const UNREAD_MAX: f64 = 8.0 * 1024.0 * 1024.0;
 
-/// The server is for this test alone: its memory is shown.
+/// No other test may use the server, since its memory is shown.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn answers_that_are_not_read_are_bounded_and_the_jobs_that_do_not_fit_lose_no_try() {
+async fn unread_answers_are_bounded_and_jobs_that_do_not_fit_lose_no_attempt() {
     let stack = Stack::builder().api_config(CONFIG).start().await;
     let api = stack.api(0);
     let queue = stack.queue("q").await;
@@ -28,7 +28,7 @@ async fn answers_that_are_not_read_are_bounded_and_the_jobs_that_do_not_fit_lose
     }
     let unread = async || {
         let name = "tidegate_http_in_flight_bytes";
-        api.metric_where(name, "what=\"answer\"").await
+        api.metric_with_label(name, "what=\"answer\"").await
     };
     assert_eq!(unread().await, 0.0);
     let before = api.resident_bytes();
@@ -45,12 +45,12 @@ async fn answers_that_are_not_read_are_bounded_and_the_jobs_that_do_not_fit_lose
         assert!(bytes > 0.0 && bytes <= UNREAD_MAX, "{bytes}");
     }
     let peak = api.resident_bytes_peak() - before;
-    figure(&format!(
+    print_figure(&format!(
         "{CLIENTS} answers of up to {COUNT} jobs of {BODY_BYTES} bytes that are not read: {} MiB at the peak",
         peak / MIB
     ));
     let over_budget = "tidegate_http_over_budget_total";
-    assert!(api.metric_where(over_budget, "what=\"answer\"").await > 0.0);
+    assert!(api.metric_with_label(over_budget, "what=\"answer\"").await > 0.0);
 
     let mut delivered = HashSet::new();
     for http in &mut clients {
@@ -60,13 +60,15 @@ async fn answers_that_are_not_read_are_bounded_and_the_jobs_that_do_not_fit_lose
             body: http.rest().await,
         };
         let jobs = note_jobs(&mut delivered, &answer);
-        assert!(jobs > 0, "there is room for one job in each answer");
+        assert!(jobs > 0, "each answer has room for one job");
     }
     let taken = delivered.len();
     assert!(taken < JOBS, "{taken} of {JOBS} jobs at a time");
-    eventually("all is given back", SOON, async || match unread().await {
-        0.0 => Ok(()),
-        bytes => Err(bytes),
+    eventually("no bytes are counted", SOON, async || {
+        match unread().await {
+            0.0 => Ok(()),
+            bytes => Err(bytes),
+        }
     })
     .await;
     let all_come = async || {
@@ -90,7 +92,7 @@ async fn answers_that_are_not_read_are_bounded_and_the_jobs_that_do_not_fit_lose
 
 /// Returns the number of jobs in an answer. Each must be new, and delivered at its only try.
 fn note_jobs(delivered: &mut HashSet<String>, answer: &Answer) -> usize {
-    let jobs = Delivery::all(answer);
+    let jobs = ReceivedJob::parse_all(answer);
     for job in &jobs {
         assert_eq!((job.body.len(), job.remain_tries), (BODY_BYTES, 0));
         assert!(delivered.insert(job.id.clone()), "{} came twice", job.id);

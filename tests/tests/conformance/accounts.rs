@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tidegate_testkit::{Answer, Daemon, Program, RawHttp, Stack, run_to_end};
+use tidegate_testkit::{Answer, Daemon, DaemonProgram, RawHttp, Stack, run_until_exit};
 
 const LIMIT: Duration = Duration::from_secs(20);
 
@@ -25,7 +25,7 @@ async fn ask(api: &Daemon, method: &str, path: &str, credentials: &str) -> Answe
 }
 
 #[tokio::test]
-async fn tokens_and_limits_are_for_accounts_and_the_rest_for_everybody() {
+async fn tokens_and_limits_require_an_account_and_other_routes_do_not() {
     // The stack itself makes no token: it has no account.
     let stack = Stack::builder().api_config(ACCOUNTS).start().await;
     let api = stack.api(0);
@@ -67,19 +67,19 @@ async fn tokens_and_limits_are_for_accounts_and_the_rest_for_everybody() {
 }
 
 #[tokio::test]
-async fn an_open_admin_port_is_refused_unless_it_is_asked_for() {
+async fn an_open_admin_port_is_refused_unless_allowed() {
     let stack = Stack::builder().start().await;
     let url = stack.redis.url();
     let open = ["--redis", &url, "--listen", "127.0.0.1:0", "--admin-listen"];
     let refused = [&open[..], &["0.0.0.0:0"]].concat();
-    let ended = run_to_end(Program::Api, &refused, LIMIT).await;
+    let ended = run_until_exit(DaemonProgram::Api, &refused, LIMIT).await;
     assert_eq!(ended.code, Some(1));
     assert!(ended.log.contains("--allow-open-admin"), "{}", ended.log);
-    // With the flag it comes as far as listening: what ends it is that the port is taken.
+    // With the flag the API gets as far as listening, and fails because the port is in use.
     let taken = stack.api(0).admin();
     let taken = format!("0.0.0.0:{}", taken.port());
     let allowed = [&open[..], &[&taken, "--allow-open-admin"]].concat();
-    let ended = run_to_end(Program::Api, &allowed, LIMIT).await;
+    let ended = run_until_exit(DaemonProgram::Api, &allowed, LIMIT).await;
     assert_eq!(ended.code, Some(1));
     assert!(ended.log.contains("in use"), "{}", ended.log);
     stack.finish().await;

@@ -50,7 +50,7 @@ async fn a_job_in_any_state_is_deleted() {
 }
 
 #[tokio::test]
-async fn deleting_nothing_is_fine() {
+async fn deleting_an_unknown_id_succeeds() {
     let mut session = session().await;
     session.set("long", &"x".repeat(5000));
     let ids = [
@@ -101,8 +101,7 @@ async fn a_job_of_another_queue_is_left_alone() {
     .await;
 }
 
-/// The lease was over, so the job was about to be delivered again, or was delivered again: whoever
-/// says that it is done is believed.
+/// The lease has expired, so the job may be delivered again, or was already. An ack of any consumer ends it.
 #[tokio::test]
 async fn a_late_ack_counts_and_cancels_the_redelivery() {
     play(

@@ -1,4 +1,4 @@
-//! The routes of the admin port that hand out tokens.
+//! The routes of the admin port for tokens.
 
 use tidegate_testkit::RawHttp;
 
@@ -17,7 +17,7 @@ async fn a_token_is_made_listed_used_and_deleted() {
         < 204
         > @admin DELETE /token/$ns/$made
         < 204
-        # other processes may remember it for some seconds
+        # other processes may cache it for some seconds
         > PUT /api/$ns/$q
         + X-Token: $made
         ~ 15s
@@ -73,7 +73,7 @@ async fn description_and_token_may_come_in_a_form() {
 }
 
 #[tokio::test]
-async fn a_token_that_cannot_be_made_is_refused_with_the_reason() {
+async fn an_invalid_request_for_a_token_is_refused_with_the_reason() {
     let mut session = session().await;
     session.set("long", &"n".repeat(256));
     session.set("chosen", "chosen-by-the-user-02");
@@ -122,7 +122,7 @@ async fn a_token_may_be_made_for_a_named_pool() {
 }
 
 #[tokio::test]
-async fn what_the_admin_port_does_not_know_is_not_found() {
+async fn unknown_admin_paths_are_not_found() {
     play(
         r#"
         > @admin GET /nowhere
@@ -158,10 +158,10 @@ async fn the_pool_comes_in_the_query_or_before_the_token() {
             < 201 {"job_id":"$id:a","msg":"published"}
             > @admin POST /token/$ns?description=x&token=nowhere:$chosen
             < 400 {"error":"the pool was not exists"}
-            # it is a part of the 20 characters
+            # the pool counts as a part of the 20 characters
             > @admin POST /token/$ns?description=x&token=default:t-$q-000000000000000
             < 201 {\n    "token": "t-$q-000000000000000"\n}
-            # a query says nothing to who deletes, a pool before the token does
+            # a delete ignores the pool in the query, and uses the one before the token
             > @admin DELETE /token/$ns/$made?pool=nowhere
             < 204
             > @admin DELETE /token/$ns/default:$chosen

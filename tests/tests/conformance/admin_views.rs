@@ -1,4 +1,4 @@
-//! The routes of the admin port that operators look at.
+//! The read-only routes of the admin port, and the switch of the access log.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ async fn ask(session: &Session, method: &str, target: &str) -> Answer {
 }
 
 #[tokio::test]
-async fn the_version_is_told_in_three_parts() {
+async fn the_version_has_three_fields() {
     let session = session().await;
     let answer = ask(&session, "GET", "/version").await.expect(200);
     let json = "application/json; charset=utf-8";
@@ -29,14 +29,14 @@ async fn the_version_is_told_in_three_parts() {
 }
 
 #[tokio::test]
-async fn every_namespace_is_told_with_its_queues() {
+async fn every_namespace_is_listed_with_its_queues() {
     let session = session().await;
     let ns = session.value("ns").to_owned();
     session.queue("b").publish("x").id().await;
     session.queue("a").publish("x").delay_s(1000).id().await;
-    // The list may be some seconds old.
+    // The list may be cached for some seconds.
     let told = async |expected: &[&str]| {
-        let what = format!("{expected:?} are told");
+        let what = format!("{expected:?} are listed");
         eventually(&what, Duration::from_secs(60), async || {
             let answer = ask(&session, "GET", "/info").await.expect(200);
             let plain = "text/plain; charset=utf-8";
@@ -65,7 +65,7 @@ async fn every_namespace_is_told_with_its_queues() {
 }
 
 #[tokio::test]
-async fn a_pool_that_is_not_there_has_no_queues() {
+async fn an_unknown_pool_has_no_queues() {
     let session = session().await;
     let answer = ask(&session, "GET", "/info?pool=nowhere").await.expect(200);
     assert_eq!(answer.text(), "");
@@ -105,7 +105,7 @@ async fn the_access_log_is_switched_on_and_off() {
 }
 
 #[tokio::test]
-async fn metrics_are_told_under_the_names_that_dashboards_know() {
+async fn metrics_have_the_names_that_dashboards_use() {
     let session = session().await;
     let queue = session.queue("q");
     queue.publish("x").id().await;
@@ -125,13 +125,13 @@ async fn metrics_are_told_under_the_names_that_dashboards_know() {
         format!("infra_lmstfy_redis_queue_sizes{of_queue} 0"),
         format!("infra_lmstfy_redis_deadletter_sizes{of_queue} 0"),
     ];
-    if better("a consume is called by its own route") {
+    if better("a consume is counted under its own route") {
         let labels = r#"api="/api/:namespace/:queue",code="200",method="GET""#;
         let of_consume = format!(r#"{{{labels},namespace="{ns}",pool="default"}}"#);
         expected.push(format!("infra_lmstfy_http_http_codes{of_consume} 1"));
     }
-    // The sizes may be some seconds old.
-    eventually("all are told", Duration::from_secs(60), async || {
+    // The sizes may be cached for some seconds.
+    eventually("all metrics exist", Duration::from_secs(60), async || {
         let text = ask(&session, "GET", "/metrics").await.expect(200).text();
         let lines: Vec<String> = text.lines().map(with_sorted_labels).collect();
         let missing = expected.iter().find(|line| !lines.contains(line));
@@ -140,7 +140,7 @@ async fn metrics_are_told_under_the_names_that_dashboards_know() {
     .await;
 }
 
-/// No label here has a comma in its value. Their order means nothing.
+/// No label here has a comma in its value. The order of labels has no meaning.
 fn with_sorted_labels(line: &str) -> String {
     let Some((name, rest)) = line.split_once('{') else {
         return line.to_owned();
@@ -152,7 +152,7 @@ fn with_sorted_labels(line: &str) -> String {
 }
 
 #[tokio::test]
-async fn there_is_no_profiler_and_that_is_said() {
+async fn profiler_paths_answer_404_with_an_alternative() {
     if !better("there is no profiler inside") {
         return;
     }
@@ -170,7 +170,7 @@ async fn there_is_no_profiler_and_that_is_said() {
 }
 
 #[tokio::test]
-async fn pools_are_told_by_name() {
+async fn pools_are_listed_by_name() {
     let session = session().await;
     let answer = ask(&session, "GET", "/pools").await.expect(200);
     let names = answer.json();

@@ -54,7 +54,7 @@ async fn a_versioned_id_stays_versioned_through_the_dead_letter_and_back() {
 }
 
 #[tokio::test]
-async fn only_yes_turns_them_on_in_whatever_case() {
+async fn only_yes_in_any_case_enables_attributes() {
     let mut session = session().await;
     for value in ["YES", "yes", "YeS"] {
         session.set("value", value);
@@ -124,7 +124,7 @@ async fn keys_are_lower_case_and_cut_at_32_bytes_values_at_128() {
 }
 
 #[tokio::test]
-async fn the_first_of_repeated_keys_counts_empty_values_are_skipped_and_an_empty_key_is_one() {
+async fn the_first_of_repeated_keys_counts_and_empty_values_are_skipped() {
     play(
         r#"
         > PUT /api/$ns/$q
@@ -142,7 +142,7 @@ async fn the_first_of_repeated_keys_counts_empty_values_are_skipped_and_an_empty
     .await;
 }
 
-/// JSON is written so that it is safe inside of HTML.
+/// JSON is escaped so that it is safe inside of HTML.
 #[tokio::test]
 async fn values_are_escaped_in_json() {
     play(
@@ -159,7 +159,7 @@ async fn values_are_escaped_in_json() {
 }
 
 #[tokio::test]
-async fn there_are_at_most_16() {
+async fn a_job_has_at_most_16_attributes() {
     let mut session = session().await;
     let headers = |count: usize| -> String {
         (0..count)
@@ -188,7 +188,7 @@ async fn there_are_at_most_16() {
 }
 
 #[tokio::test]
-async fn all_jobs_of_a_bulk_get_them() {
+async fn all_jobs_of_a_bulk_get_the_attributes() {
     play(
         r#"
         > PUT /api/$ns/$q/bulk
@@ -198,7 +198,7 @@ async fn all_jobs_of_a_bulk_get_them() {
         < 201 {"job_ids":["$id1:a","$id1:b"],"msg":"published"}
         > GET /api/$ns/$q?count=2
         < 200 [{"attributes":{"colour":"blue"},"data":"MQ==","elapsed_ms":$int,"job_id":"$a","msg":"new job","namespace":"$ns","queue":"$q","remain_tries":0,"ttl":86400},{"attributes":{"colour":"blue"},"data":"Mg==","elapsed_ms":$int,"job_id":"$b","msg":"new job","namespace":"$ns","queue":"$q","remain_tries":0,"ttl":86400}]
-        # a bad body is found before too many attributes
+        # the body is checked before the number of attributes
         > PUT /api/$ns/$q/bulk
         + Enable-Job-Version: YES
         + Job-Attr-1: x

@@ -8,7 +8,7 @@ use crate::session::{play, session};
 use crate::target::better;
 
 #[tokio::test]
-async fn jobs_are_published_in_order_and_each_text_kept_byte_for_byte() {
+async fn jobs_are_published_in_order_and_kept_byte_for_byte() {
     let texts = [
         "\"abc\"",
         "1.50",
@@ -42,7 +42,7 @@ async fn jobs_are_published_in_order_and_each_text_kept_byte_for_byte() {
 }
 
 #[tokio::test]
-async fn a_deep_text_is_a_text() {
+async fn deeply_nested_json_is_accepted() {
     let session = session().await;
     let queue = session.queue("deep");
     let deep = format!("{}{}", "[".repeat(500), "]".repeat(500));
@@ -99,7 +99,7 @@ async fn the_body_must_be_an_array() {
 }
 
 #[tokio::test]
-async fn there_are_1_to_64_jobs() {
+async fn a_bulk_has_1_to_64_jobs() {
     let mut session = session().await;
     session.set("at_most", &vec!["1"; 64].join(","));
     session.set("one_more", &vec!["1"; 65].join(","));
@@ -189,11 +189,11 @@ async fn delayed_jobs_become_ready_together_and_in_order() {
 }
 
 #[tokio::test]
-async fn a_text_has_at_most_1_mib() {
+async fn a_job_of_a_bulk_has_at_most_1_mib() {
     const MIB: usize = 1024 * 1024;
     let session = session().await;
     let queue = session.queue("large");
-    // A text and its quotes.
+    // A JSON string with its quotes.
     let text = |bytes: usize| format!("\"{}\"", "x".repeat(bytes - 2));
     let whole = [text(MIB), text(MIB)];
     assert_eq!(queue.publish_bulk(&whole).ids().await.len(), 2);

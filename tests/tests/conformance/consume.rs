@@ -1,4 +1,4 @@
-//! `GET /api/:namespace/:queue`, when nobody has to wait. See `consume_waits` for the rest.
+//! `GET /api/:namespace/:queue` without waiting. `consume_waits` has the rest.
 
 use std::time::Duration;
 
@@ -149,12 +149,12 @@ async fn a_queue_named_earlier_comes_first() {
     }
     let mut found = Vec::new();
     for names in [["b", "a"], ["b", "a"], ["b", "a"], ["c", "a"], ["c", "a"]] {
-        let job = a.consume_of(&names).job().await.unwrap();
+        let job = a.consume_from(&names).job().await.unwrap();
         assert_eq!(job.text()[..1], job.queue);
         found.push(job.text());
     }
     assert_eq!(found, ["b1", "b2", "a1", "c1", "a2"]);
-    assert!(a.consume_of(&["a", "b", "c"]).job().await.is_none());
+    assert!(a.consume_from(&["a", "b", "c"]).job().await.is_none());
 }
 
 #[tokio::test]
@@ -167,7 +167,7 @@ async fn a_batch_takes_from_several_queues_in_order_of_priority() {
     for text in ["b1", "b2"] {
         b.publish(text).id().await;
     }
-    let jobs = a.consume_of(&["b", "nobody", "a"]).count(3).jobs().await;
+    let jobs = a.consume_from(&["b", "nobody", "a"]).count(3).jobs().await;
     let texts: Vec<String> = jobs.iter().map(|job| job.text()).collect();
     assert_eq!(texts, ["b1", "b2", "a1"]);
     assert_eq!(a.consume().job().await.unwrap().text(), "a2");
@@ -204,7 +204,7 @@ async fn a_list_of_queues_may_be_long_repeat_names_and_have_gaps() {
 }
 
 #[tokio::test]
-async fn a_deleted_job_never_satisfies_a_consume_and_hides_no_other() {
+async fn deleted_jobs_are_skipped() {
     if !better("deleted jobs are skipped, also without waiting and in batches") {
         return;
     }
@@ -228,7 +228,7 @@ async fn a_deleted_job_never_satisfies_a_consume_and_hides_no_other() {
 }
 
 #[tokio::test]
-async fn an_expired_job_is_never_delivered_and_hides_no_other() {
+async fn expired_jobs_are_skipped() {
     if !better("expired jobs are skipped, also without waiting and in batches") {
         return;
     }
@@ -324,7 +324,7 @@ async fn the_time_to_live_is_rounded_to_the_nearest_second() {
 }
 
 #[tokio::test]
-async fn the_lease_of_a_job_is_as_long_as_asked() {
+async fn a_lease_lasts_as_long_as_requested() {
     if !better("a lease is never shorter than asked: time is counted in milliseconds") {
         return;
     }

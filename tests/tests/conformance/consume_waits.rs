@@ -2,15 +2,18 @@
 
 use std::time::{Duration, Instant};
 
-use tidegate_testkit::{Delivery, Queue, RawHttp, eventually};
+use tidegate_testkit::{QueueClient, RawHttp, ReceivedJob, eventually};
 use tokio::task::JoinHandle;
 
 use crate::session::{session, session_alone};
 use crate::target::better;
 
-/// A consumer of its own that waits.
-fn waiting(queue: &Queue, timeout_s: u64) -> JoinHandle<(Option<Delivery>, Duration)> {
-    let consume = queue.apart().consume().timeout_s(timeout_s);
+/// A consumer that waits on a separate connection; returns its job and how long it waited.
+fn waiting(queue: &QueueClient, timeout_s: u64) -> JoinHandle<(Option<ReceivedJob>, Duration)> {
+    let consume = queue
+        .with_separate_connections()
+        .consume()
+        .timeout_s(timeout_s);
     tokio::spawn(async move {
         let begin = Instant::now();
         let job = consume.job().await;
@@ -19,7 +22,7 @@ fn waiting(queue: &Queue, timeout_s: u64) -> JoinHandle<(Option<Delivery>, Durat
 }
 
 #[tokio::test]
-async fn a_wait_for_nothing_takes_its_time_and_not_much_more() {
+async fn a_wait_without_a_job_ends_at_its_timeout() {
     let session = session().await;
     let queue = session.queue("nothing");
     for count in [1, 2] {
@@ -72,7 +75,11 @@ async fn a_wait_on_several_queues_ends_with_a_job_of_any() {
     let queue = session.queue("c");
     queue.publish("x").delay_s(1).id().await;
     let begin = Instant::now();
-    let job = queue.consume_of(&["a", "b", "c"]).timeout_s(10).job().await;
+    let job = queue
+        .consume_from(&["a", "b", "c"])
+        .timeout_s(10)
+        .job()
+        .await;
     assert_eq!(job.unwrap().queue, "c");
     assert!(begin.elapsed() < Duration::from_secs(4));
 }
@@ -90,7 +97,7 @@ async fn a_wait_is_not_ended_by_other_queues() {
 }
 
 #[tokio::test]
-async fn a_wait_ends_when_a_lease_is_over() {
+async fn a_wait_ends_when_a_lease_expires() {
     let session = session().await;
     let queue = session.queue("lease");
     queue.publish("x").tries(2).id().await;
@@ -129,7 +136,7 @@ async fn a_deleted_job_does_not_end_a_wait() {
 }
 
 #[tokio::test]
-async fn a_consumer_that_hangs_up_costs_the_next_job_no_try() {
+async fn a_consumer_that_hangs_up_uses_no_try_of_the_next_job() {
     if !better("a consumer that hangs up while it waits is noticed at once") {
         return;
     }
@@ -181,14 +188,20 @@ async fn many_waiting_consumers_get_one_job_each() {
     session.target.check().await;
 }
 
-/// A consumer waits in two lines and is offered a job in each at the same moment. The job that it does
-/// not take must be there for the next one, at once and with all its tries.
+/// A consumer waits for two queues, and a job arrives in each at the same time. The job that it does not take must be
+/// available to the next consumer, at once and with all its tries.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_wait_on_several_queues_takes_a_job_of_one_only() {
     let session = session_alone().await;
-    let (a, b) = (session.queue("a"), session.queue("b").apart());
+    let (a, b) = (
+        session.queue("a"),
+        session.queue("b").with_separate_connections(),
+    );
     for round in 0..100 {
-        let consume = a.apart().consume_of(&["a", "b"]).timeout_s(30);
+        let consume = a
+            .with_separate_connections()
+            .consume_from(&["a", "b"])
+            .timeout_s(30);
         let consumer = tokio::spawn(consume.job());
         session.target.until_waiting(1).await;
         let (id_a, id_b) = tokio::join!(a.publish("a").tries(3).id(), b.publish("b").tries(3).id());

@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use tidegate_testkit::{Queue, eventually};
+use tidegate_testkit::{QueueClient, eventually};
 
 use crate::session::{play, session};
 use crate::target::better;
 
 #[tokio::test]
-async fn a_job_without_tries_dies_and_can_be_given_one_more() {
+async fn a_job_without_tries_left_is_dead_and_can_be_respawned() {
     play(
         r#"
         > GET /api/$ns/$q/deadletter
@@ -55,8 +55,8 @@ async fn a_job_without_tries_dies_and_can_be_given_one_more() {
     .await;
 }
 
-/// Publishes jobs and lets them die; answers their ids, oldest first.
-async fn bury(queue: &Queue, count: usize) -> Vec<String> {
+/// Publishes jobs and lets them die; returns their ids, oldest first.
+async fn bury(queue: &QueueClient, count: usize) -> Vec<String> {
     let mut ids = Vec::new();
     for number in 0..count {
         let id = queue.publish(number.to_string()).id().await;
@@ -71,7 +71,7 @@ async fn bury(queue: &Queue, count: usize) -> Vec<String> {
     ids
 }
 
-async fn head(queue: &Queue) -> String {
+async fn head(queue: &QueueClient) -> String {
     queue.dead_letter().await["deadletter_head"]
         .as_str()
         .unwrap()
@@ -200,7 +200,7 @@ async fn limit_and_ttl_are_numbers_in_range() {
 }
 
 #[tokio::test]
-async fn a_respawned_job_may_live_longer_than_one_can_be_published_for() {
+async fn the_ttl_of_a_respawn_may_exceed_that_of_a_publish() {
     if !better("a long ttl is cut to some centuries, where lmstfy counts it modulo 2^32 or fails") {
         return;
     }

@@ -7,7 +7,7 @@ use tidegate_testkit::eventually;
 use crate::session::{play, session};
 
 #[tokio::test]
-async fn ready_jobs_go_and_all_others_stay() {
+async fn only_ready_jobs_are_deleted() {
     let session = session().await;
     let queue = session.queue("mixed");
     queue.publish("dead").id().await;

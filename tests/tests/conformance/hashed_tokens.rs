@@ -1,6 +1,6 @@
-//! Tokens that are stored as hashes: the wire stays as it is, but for lists. Only Tidegate has this.
+//! Tokens that are stored as hashes: the wire is unchanged, except for lists. lmstfy does not have this.
 
-use tidegate_testkit::{Answer, Queue, RawHttp, Stack};
+use tidegate_testkit::{Answer, QueueClient, RawHttp, Stack, connect_to_redis};
 
 async fn admin(stack: &Stack, method: &str, path: &str, body: &str) -> Answer {
     let mut http = RawHttp::connect(stack.api(0).admin()).await;
@@ -15,7 +15,7 @@ async fn listed(stack: &Stack) -> Vec<String> {
 }
 
 async fn opens(stack: &Stack, token: &str) -> bool {
-    let queue = Queue::new(&stack.api(0).url(), "shop", "orders", token);
+    let queue = QueueClient::new(&stack.api(0).url(), "shop", "orders", token);
     match queue.peek().await.status {
         404 => true,
         401 => false,
@@ -34,7 +34,7 @@ async fn a_hashed_token_works_and_is_not_in_redis_nor_in_lists() {
     assert!(hash.starts_with("sha256-"), "{hash}");
     assert!(
         !opens(&stack, &hash).await,
-        "a hash that was read opens nothing"
+        "a hash from the list is no valid token"
     );
 
     let again = format!("/token/shop?description=again&token={token}");
@@ -44,7 +44,7 @@ async fn a_hashed_token_works_and_is_not_in_redis_nor_in_lists() {
         "{answer}"
     );
 
-    // A limit is set by the token, shown and removed by its hash.
+    // A limit is set by the token, and shown and deleted by its hash.
     let limit = r#"{"read":0,"write":1,"interval":60}"#;
     let by_token = format!("/token/shop/{token}/limit");
     admin(&stack, "POST", &by_token, limit).await.expect(201);
@@ -54,7 +54,7 @@ async fn a_hashed_token_works_and_is_not_in_redis_nor_in_lists() {
     let refused = queue.publish("two").send().await.unwrap().expect(429);
     assert!(
         refused.text().contains(token),
-        "the wire has the token here"
+        "the answer of the wire contains the token"
     );
     let by_hash = format!("/token/shop/{hash}/limit");
     admin(&stack, "DELETE", &by_hash, "").await.expect(200);
@@ -70,7 +70,7 @@ async fn a_hashed_token_works_and_is_not_in_redis_nor_in_lists() {
 }
 
 #[tokio::test]
-async fn a_hash_opens_nothing_where_tokens_are_stored_plainly_again() {
+async fn a_stored_hash_is_no_valid_token_in_plain_mode() {
     let builder = Stack::builder().pumps(0).api_config("hash_tokens = true");
     let stack = builder.start().await;
     stack.queue_in("shop", "orders").await;
@@ -82,10 +82,10 @@ async fn a_hash_opens_nothing_where_tokens_are_stored_plainly_again() {
     stack.finish().await;
 }
 
-/// The fields of all hashes that have to do with tokens.
+/// All keys, and the fields of all hashes for tokens and limits.
 async fn everything(stack: &Stack) -> String {
     let client = redis::Client::open(stack.redis.url()).unwrap();
-    let mut connection = client.get_multiplexed_async_connection().await.unwrap();
+    let mut connection = connect_to_redis(&client).await.unwrap();
     let keys: Vec<String> = redis::cmd("KEYS")
         .arg("tg:*")
         .query_async(&mut connection)

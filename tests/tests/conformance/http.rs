@@ -1,4 +1,4 @@
-//! The HTTP underneath: what clients are free to do.
+//! HTTP features that clients may use.
 
 use std::time::Duration;
 
@@ -137,7 +137,7 @@ async fn a_connection_serves_many_requests_and_ends_when_asked() {
     assert!(http.is_closed_within(Duration::from_secs(5)).await);
 }
 
-/// Header names have no case, and one of our own is not taken over from a client.
+/// An id in a request is not used for its answer.
 #[tokio::test]
 async fn every_answer_has_a_fresh_request_id() {
     let mut session = session().await;
@@ -153,14 +153,14 @@ async fn every_answer_has_a_fresh_request_id() {
         };
         let row =
             format!("> {method} {path}\n + X-Request-Id: 01ARZ3NDEKTSV4RRFFQ69G5FAV\n < {body}");
-        // A session refuses an id that it saw before, so an id taken over would be found at once.
+        // A session refuses an id that it has seen before, so the second answer would fail if the id were used.
         session.play(&row).await;
         session.play(&row).await;
     }
 }
 
 #[tokio::test]
-async fn a_request_line_that_is_no_http_is_refused() {
+async fn an_invalid_request_line_is_refused() {
     let session = session().await;
     for nonsense in [
         "hello\r\n\r\n",

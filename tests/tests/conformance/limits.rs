@@ -1,10 +1,10 @@
-//! Rate limits: how they are set, what they count, and what they leave alone.
+//! Rate limits: how they are set, which requests they count, and which they do not.
 
 use std::time::Duration;
 
-use tidegate_testkit::{Answer, Daemon, Queue, RawHttp, Stack, eventually};
+use tidegate_testkit::{Answer, Daemon, QueueClient, RawHttp, Stack, connect_to_redis, eventually};
 
-/// Limits are known everywhere after a second; this is for slow machines.
+/// Every process knows a limit within a second; the rest is room for a busy machine.
 const SOON: Duration = Duration::from_secs(10);
 /// Longer than any test.
 const HOUR: u32 = 3600;
@@ -16,7 +16,7 @@ async fn admin(api: &Daemon, method: &str, path: &str, body: &str) -> Answer {
     http.answer().await.unwrap()
 }
 
-fn limit_path(queue: &Queue, token: &str) -> String {
+fn limit_path(queue: &QueueClient, token: &str) -> String {
     format!("/token/{}/{token}/limit", queue.namespace())
 }
 
@@ -24,17 +24,17 @@ fn limiter(read: i64, write: i64, interval: u32) -> String {
     format!(r#"{{"read":{read},"write":{write},"interval":{interval}}}"#)
 }
 
-async fn limit(api: &Daemon, queue: &Queue, read: i64, write: i64, interval: u32) {
+async fn limit(api: &Daemon, queue: &QueueClient, read: i64, write: i64, interval: u32) {
     let path = limit_path(queue, queue.token());
     let body = limiter(read, write, interval);
     admin(api, "PUT", &path, &body).await.expect(200);
 }
 
-async fn consume(queue: &Queue) -> u16 {
+async fn consume(queue: &QueueClient) -> u16 {
     queue.consume().send().await.unwrap().status
 }
 
-async fn publish(queue: &Queue) -> u16 {
+async fn publish(queue: &QueueClient) -> u16 {
     queue.publish("x").send().await.unwrap().status
 }
 
@@ -47,7 +47,7 @@ async fn until(what: &str, status: u16, mut request: impl AsyncFnMut() -> u16) {
     .await;
 }
 
-fn over_limit(queue: &Queue, action: &str) -> String {
+fn over_limit(queue: &QueueClient, action: &str) -> String {
     let token = queue.token();
     let text = format!("token({token}) {action} reach the limit rate, please retry later");
     format!(r#"{{"error":"{text}","msg":"{text}"}}"#)
@@ -58,7 +58,7 @@ async fn only_successes_count_and_one_request_is_one_unit() {
     let stack = Stack::builder().start().await;
     let queue = stack.queue("q").await;
     limit(stack.api(0), &queue, 2, 2, HOUR).await;
-    // What does not succeed gives its unit back, which takes a moment.
+    // A request that fails gives its unit back, which takes a moment.
     for _ in 0..3 {
         until("no job", 404, async || consume(&queue).await).await;
         let bad = async || {
@@ -88,7 +88,7 @@ async fn only_successes_count_and_one_request_is_one_unit() {
     for refused in [
         queue.publish("x").send().await.unwrap(),
         queue.publish_bulk(&three).send().await.unwrap(),
-        // The limit is looked at before the parameters.
+        // The limit is checked before the parameters.
         queue.publish("x").delay_s(u64::MAX).send().await.unwrap(),
     ] {
         assert_eq!(refused.status, 429);
@@ -100,8 +100,8 @@ async fn only_successes_count_and_one_request_is_one_unit() {
     assert_eq!(refused.text(), over_limit(&queue, "consume"));
     let name = "infra_lmstfy_http_rate_limit";
     let api = stack.api(0);
-    assert!(api.metric_where(name, "action=\"produce\"").await >= 3.0);
-    assert!(api.metric_where(name, "action=\"consume\"").await >= 1.0);
+    assert!(api.metric_with_label(name, "action=\"produce\"").await >= 3.0);
+    assert!(api.metric_with_label(name, "action=\"consume\"").await >= 1.0);
     stack.finish().await;
 }
 
@@ -114,7 +114,7 @@ async fn a_hang_up_during_a_long_poll_gives_its_unit_back() {
     let mut poll = RawHttp::connect(stack.api(0).listen()).await;
     let path = format!("{}?timeout=60", queue.path());
     poll.request("GET", &path, &token, b"").await;
-    stack.api(0).until_waiting(1).await;
+    stack.api(0).wait_for_waiting_consumers(1).await;
     assert_eq!(consume(&queue).await, 429);
     drop(poll);
     until("the unit is back", 404, async || consume(&queue).await).await;
@@ -146,7 +146,7 @@ async fn each_token_has_its_own_limit_however_it_is_written() {
         format!(":{}", queue.token()),
         format!("default:{}", queue.token()),
     ] {
-        let written = Queue::new(&stack.api(0).url(), "shop", "q", &token);
+        let written = QueueClient::new(&stack.api(0).url(), "shop", "q", &token);
         let refused = written.publish("x").send().await.unwrap();
         assert_eq!(refused.status, 429, "{token}");
         assert_eq!(refused.text(), over_limit(&queue, "produce"));
@@ -164,7 +164,7 @@ async fn each_token_has_its_own_limit_however_it_is_written() {
 }
 
 #[tokio::test]
-async fn what_is_neither_consume_nor_publish_is_not_limited() {
+async fn only_consume_and_publish_are_limited() {
     let stack = Stack::builder().start().await;
     let queue = stack.queue("q").await;
     limit(stack.api(0), &queue, 1, 1, HOUR).await;
@@ -186,7 +186,7 @@ async fn what_is_neither_consume_nor_publish_is_not_limited() {
     stack.finish().await;
 }
 
-/// Better than lmstfy on purpose: there a republish is not limited.
+/// In lmstfy a republish is not limited.
 #[tokio::test]
 async fn a_republish_takes_a_unit_as_a_publish_does() {
     let stack = Stack::builder().start().await;
@@ -197,7 +197,7 @@ async fn a_republish_takes_a_unit_as_a_publish_does() {
         let request = queue.republish(&old, "x").tries(0);
         request.send().await.unwrap().status
     };
-    // What does not succeed gives its unit back, which takes a moment.
+    // A request that fails gives its unit back, which takes a moment.
     for _ in 0..3 {
         until("a bad republish", 400, bad).await;
     }
@@ -208,7 +208,7 @@ async fn a_republish_takes_a_unit_as_a_publish_does() {
     until("republish", 201, good).await;
     for refused in [
         queue.republish("unknown", "x").send().await.unwrap(),
-        // The limit is looked at before the parameters.
+        // The limit is checked before the parameters.
         queue
             .republish("unknown", "x")
             .tries(0)
@@ -229,8 +229,8 @@ async fn two_apis_share_one_limit_and_learn_of_it_soon() {
     const UNITS: i64 = 20;
     let stack = Stack::builder().apis(2).start().await;
     let queue = stack.queue("q").await;
-    let beyond = queue.at(stack.api(1));
-    // The second api knows that there is no limit, and learns that there is one.
+    let beyond = queue.on_api(stack.api(1));
+    // The second API has cached that there is no limit.
     assert_eq!(publish(&beyond).await, 201);
     limit(stack.api(0), &queue, 0, 1, HOUR).await;
     until("the limit is known", 429, async || publish(&beyond).await).await;
@@ -238,7 +238,7 @@ async fn two_apis_share_one_limit_and_learn_of_it_soon() {
 
     let queue = stack.queue("q").await;
     limit(stack.api(0), &queue, 0, UNITS, HOUR).await;
-    let beyond = queue.at(stack.api(1));
+    let beyond = queue.on_api(stack.api(1));
     let mut requests = tokio::task::JoinSet::new();
     for number in 0..UNITS * 3 {
         let queue = if number % 2 == 0 { &queue } else { &beyond };
@@ -252,14 +252,14 @@ async fn two_apis_share_one_limit_and_learn_of_it_soon() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_counted_is_not_let_through() {
+async fn requests_that_cannot_be_counted_fail() {
     let stack = Stack::builder().start().await;
     let queue = stack.queue("q").await;
     limit(stack.api(0), &queue, 1, 0, HOUR).await;
-    // Something that is no window stands where the window would.
+    // The key of the window has a value of another type.
     let (namespace, token) = (queue.namespace(), queue.token());
     let client = redis::Client::open(stack.redis.url()).unwrap();
-    let mut connection = client.get_multiplexed_async_connection().await.unwrap();
+    let mut connection = connect_to_redis(&client).await.unwrap();
     let key = format!("tg:units:read:default:{namespace}/{token}");
     let mut spoil = redis::cmd("SET");
     let spoil = spoil.arg(key).arg("no window");
@@ -271,7 +271,7 @@ async fn what_cannot_be_counted_is_not_let_through() {
 }
 
 #[tokio::test]
-async fn limits_are_made_shown_replaced_and_deleted() {
+async fn limits_are_created_shown_replaced_and_deleted() {
     let stack = Stack::builder().start().await;
     let api = stack.api(0);
     let queue = stack.queue_in("shop", "q").await;
@@ -293,7 +293,7 @@ async fn limits_are_made_shown_replaced_and_deleted() {
     let exists = format!(r#"{{"error":"throttler token({token}) has already exists"}}"#);
     expect("POST", &path, &two, 500, &exists).await;
     expect("PUT", &path, &two, 200, &wrapped(&two)).await;
-    // Of the default pool, however it is named.
+    // The default pool may be named.
     let named = limit_path(&queue, &format!("default:{token}"));
     expect("GET", &named, "", 200, &two).await;
     let row = format!(r#"[{{"namespace":"shop","token":"{token}","limiter":{two}}}]"#);
@@ -315,12 +315,12 @@ async fn limits_are_made_shown_replaced_and_deleted() {
 }
 
 #[tokio::test]
-async fn a_limit_that_cannot_be_is_refused_with_a_sentence() {
+async fn an_invalid_limit_is_refused_with_the_reason() {
     let stack = Stack::builder().start().await;
     let queue = stack.queue("q").await;
     let path = limit_path(&queue, "t");
     let nothing = "the read and write of limiter can't be \\u003c= 0 at the same time";
-    let no_object = "the body should be an object with whole numbers read, write and interval";
+    let no_object = "the body should be an object with integers read, write and interval";
     for (body, error) in [
         ("", no_object),
         ("[]", no_object),

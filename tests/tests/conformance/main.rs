@@ -1,9 +1,8 @@
 //! The golden table of the lmstfy wire: every row of the contract as a request and its exact answer.
 //!
-//! One file a verb, and one each for what is common to all: names, tokens, paths, queries, the HTTP
-//! underneath. Where Tidegate deliberately does better than lmstfy, a test asks `better` and a row has a
-//! `!`, with the reason: see `target` and `transcript`. How to aim the suite at another server is told in
-//! `tests/README.md`.
+//! One file for each verb, and one each for names, tokens, paths, queries and HTTP. Where Tidegate deliberately differs
+//! from lmstfy, a test calls `better` and a row has a `!`, with the reason: see `target` and `transcript`.
+//! `tests/README.md` describes how to run the suite against another server.
 #![allow(
     clippy::unwrap_used,
     reason = "helpers of tests fail by panicking, as tests do"
@@ -13,9 +12,9 @@ mod accounts;
 mod ack;
 mod admin;
 mod admin_views;
-mod at_once;
 mod attributes;
 mod bulk;
+mod concurrent_requests;
 mod consume;
 mod consume_waits;
 mod dead_letter;

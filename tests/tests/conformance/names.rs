@@ -6,7 +6,7 @@ const TOO_LONG: &str = r#"{"error":"namespace or queue name too long"}"#;
 const BAD_NAMESPACE: &str = r#"{"error":"namespace name contains forbidden characters"}"#;
 const BAD_QUEUE: &str = r#"{"error":"queue name contains forbidden characters"}"#;
 
-/// Every route with a queue in its path but consume, which has rules of its own.
+/// Every route with a queue in its path except consume, which has different rules.
 const ROUTES: [(&str, &str); 12] = [
     ("PUT", ""),
     ("PUT", "/bulk"),
@@ -50,7 +50,7 @@ async fn a_name_has_at_most_255_bytes() {
 }
 
 #[tokio::test]
-async fn consume_has_no_limit_for_names() {
+async fn consume_does_not_limit_the_length_of_names() {
     let mut session = session().await;
     session.set("long_q", &"q".repeat(256));
     session.set("very_long_q", &"q".repeat(5000));
@@ -64,10 +64,10 @@ async fn consume_has_no_limit_for_names() {
             < 404 {"msg":"no job available"}
             > GET /api/$ns/$very_long_q,$q
             < 404 {"msg":"no job available"}
-            # nobody can have a token for such a namespace
+            # no token exists for such a namespace
             > GET /api/$long_ns/$q
             < 401 {"error":"invalid token"}
-            # names too long for any queue do not get in the way of others
+            # names too long for any queue do not affect others
             > PUT /api/$ns/$q
             < 201 {"job_id":"$id:a","msg":"published"}
             > GET /api/$ns/$long_q,$q
@@ -124,7 +124,7 @@ async fn a_queue_begins_with_an_underscore_for_consume_only() {
 }
 
 #[tokio::test]
-async fn dashes_and_underscores_are_fine_elsewhere() {
+async fn dashes_and_underscores_are_valid_elsewhere() {
     let namespace = format!("_-{:016x}_", rand::random::<u64>());
     let mut session = session_in(&namespace).await;
     for name in ["-", "-q", "q_", "q-_-", "0", "Q", "1-2_3"] {
@@ -158,7 +158,7 @@ async fn upper_and_lower_case_are_different_queues() {
 }
 
 #[tokio::test]
-async fn words_of_the_wire_are_fine_names() {
+async fn words_of_the_routes_are_valid_names() {
     let mut session = session().await;
     for name in ["peek", "size", "job", "bulk", "deadletter", "api"] {
         session.set("q", name);

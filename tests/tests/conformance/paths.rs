@@ -1,4 +1,4 @@
-//! Methods and paths that lead nowhere.
+//! Unknown methods and paths.
 
 use tidegate_testkit::RawHttp;
 
@@ -67,7 +67,7 @@ async fn unknown_methods_are_not_found_either() {
 }
 
 #[tokio::test]
-async fn nothing_is_found_before_the_token_is_looked_at() {
+async fn unknown_routes_are_404_before_the_token_is_checked() {
     play(
         r#"
         > GET /api/$ns/$q/nothing
@@ -82,7 +82,7 @@ async fn nothing_is_found_before_the_token_is_looked_at() {
 }
 
 #[tokio::test]
-async fn a_slash_too_many_is_not_cleaned_away() {
+async fn extra_slashes_are_not_removed() {
     play(
         r#"
         > GET /api/$ns/$q/
@@ -121,7 +121,7 @@ async fn a_missing_queue_redirects_to_the_path_without_slash() {
     .await;
 }
 
-/// They come from the router itself, before anything else has had to do with the request.
+/// The router itself answers them, before any other layer.
 #[tokio::test]
 async fn a_redirect_keeps_the_query_and_has_no_request_id() {
     let session = session().await;

@@ -111,7 +111,7 @@ async fn a_job_is_shown_in_every_state_without_its_tries() {
         < 200 {"attributes":null,"data":"Yg==","elapsed_ms":$int,"job_id":"$b","msg":"new job","namespace":"$ns","queue":"$q","remain_tries":0,"ttl":0}
         > GET /api/$ns/$q/job/$b
         < 200 {"attributes":null,"data":"Yg==","elapsed_ms":$int,"job_id":"$b","namespace":"$ns","queue":"$q","remain_tries":0,"ttl":0}
-        # dead: the time to live does not count any more
+        # dead: the time to live no longer counts
         > PUT /api/$ns/$q?ttl=50
         | c
         < 201 {"job_id":"$id:c","msg":"published"}
@@ -146,7 +146,7 @@ async fn not_found_with_digit_changed(session: &mut Session, id: &str, places: &
     }
 }
 
-/// A job has one id: no other text finds it.
+/// A job has exactly one valid id.
 #[tokio::test]
 async fn an_id_with_another_time_is_not_found() {
     let mut session = session().await;
@@ -155,7 +155,7 @@ async fn an_id_with_another_time_is_not_found() {
 }
 
 #[tokio::test]
-async fn what_is_no_job_of_the_queue_is_not_found() {
+async fn ids_of_other_jobs_and_invalid_ids_are_not_found() {
     let mut session = session().await;
     session
         .play(

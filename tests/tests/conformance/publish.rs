@@ -24,7 +24,7 @@ async fn a_job_is_published_and_delivered_byte_for_byte() {
 }
 
 #[tokio::test]
-async fn any_bytes_come_back_as_they_were() {
+async fn any_bytes_are_delivered_unchanged() {
     let session = session().await;
     let queue = session.queue("bytes");
     let all_bytes: Vec<u8> = (0..=255).collect();
@@ -60,7 +60,7 @@ async fn the_content_type_and_encoding_of_a_request_are_ignored() {
     .await;
 }
 
-/// Every text that is no number of the parameter's range is refused; so is one that is present but empty.
+/// Any text that is not a number in the range of the parameter is refused, also an empty one.
 #[tokio::test]
 async fn numbers_are_plain_decimal_digits_in_range() {
     let mut session = session().await;
@@ -107,7 +107,7 @@ async fn the_ends_of_every_range_are_accepted() {
         < 201 {"job_id":"$id:d","msg":"published"}
         > GET /api/$ns/$q/job/$d
         < 200 {"attributes":null,"data":"","elapsed_ms":$int,"job_id":"$d","namespace":"$ns","queue":"$q","remain_tries":0,"ttl":4294967295}
-        # leading zeros do no harm
+        # leading zeros are allowed
         > PUT /api/$ns/$q?delay=000&ttl=010&tries=0002
         < 201 {"job_id":"$id:e","msg":"published"}
         > GET /api/$ns/$q/job/$e
@@ -118,7 +118,7 @@ async fn the_ends_of_every_range_are_accepted() {
 }
 
 #[tokio::test]
-async fn a_job_may_not_disappear_before_it_is_due() {
+async fn a_ttl_shorter_than_the_delay_is_refused() {
     play(
         r#"
         > PUT /api/$ns/$q?delay=2&ttl=1
@@ -140,7 +140,7 @@ async fn a_job_may_not_disappear_before_it_is_due() {
 }
 
 #[tokio::test]
-async fn a_job_needs_a_try() {
+async fn zero_tries_are_refused() {
     play(
         r#"
         > PUT /api/$ns/$q?tries=0
@@ -211,7 +211,7 @@ async fn a_body_has_at_most_1_mib() {
     let id = queue.publish(vec![b'x'; MIB]).id().await;
     let large = queue.publish(vec![b'x'; MIB + 1]).send().await.unwrap();
     assert_eq!(large.expect(413).text(), r#"{"error":"body too large"}"#);
-    // The parameters are looked at first.
+    // The parameters are checked first.
     let bad = queue.publish(vec![b'x'; MIB + 1]).delay_s(u64::MAX);
     let bad = bad.send().await.unwrap().expect(400);
     assert_eq!(bad.text(), r#"{"error":"invalid delay"}"#);

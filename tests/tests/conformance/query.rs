@@ -1,4 +1,4 @@
-//! How a query is read, shown on publish and consume.
+//! Parsing of query strings, tested with publish and consume.
 
 use crate::session::play;
 
@@ -59,7 +59,7 @@ async fn a_parameter_with_broken_percent_encoding_is_dropped() {
         < 201 {"job_id":"$id:c","msg":"published"}
         > PUT /api/$ns/$q?%zz=1&tries=0
         < 400 {"error":"tries shouldn't be zero"}
-        # a later one that is whole counts
+        # a later valid one counts
         > PUT /api/$ns/$q?delay=%zz&delay=x
         < 400 {"error":"invalid delay"}
         > GET /api/$ns/$q/size

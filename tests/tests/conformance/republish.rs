@@ -15,7 +15,7 @@ async fn the_new_job_replaces_the_old_one_under_a_new_id() {
         < 201 {"job_id":"$id:new","msg":"published"}
         > GET /api/$ns/$q/job/$old
         < 404 {"error":"job not found"}
-        # nothing is inherited; the old job is no obstacle within the call
+        # nothing is inherited, and the new job is ready at once
         > GET /api/$ns/$q?timeout=3
         < 200 {"attributes":null,"data":"bmV3","elapsed_ms":$int,"job_id":"$new","msg":"new job","namespace":"$ns","queue":"$q","remain_tries":0,"ttl":86400}
         > GET /api/$ns/$q
@@ -38,7 +38,7 @@ async fn a_job_in_any_state_can_be_replaced() {
             < 201 {"job_id":"$id:b","msg":"published"}
             > GET /api/$ns/$q/job/$a
             < 404 {"error":"job not found"}
-            # in the hands of a consumer
+            # leased
             > PUT /api/$ns/$q
             < 201 {"job_id":"$id:c","msg":"published"}
             > GET /api/$ns/$q
@@ -67,7 +67,7 @@ async fn a_job_in_any_state_can_be_replaced() {
 }
 
 #[tokio::test]
-async fn an_unknown_id_is_no_obstacle() {
+async fn republishing_an_unknown_id_publishes_a_new_job() {
     let mut session = session().await;
     for id in [
         "x",
@@ -166,7 +166,7 @@ async fn a_body_too_large_leaves_the_old_job_in_place() {
 async fn attributes_and_delay_work_as_on_publish() {
     play(
         r#"
-        # a delay of some seconds, so that a clock of whole seconds will do; the timing suite is stricter
+        # a delay of 2 s, so that a clock of whole seconds passes; the timing suite is stricter
         > PUT /api/$ns/$q/job/x?delay=2
         + Enable-Job-Version: yes
         + Job-Attr-Colour: blue

@@ -1,12 +1,12 @@
-//! Playing transcripts in a namespace of their own.
+//! Plays transcripts, each in a separate namespace.
 
 use std::collections::HashSet;
 use std::net::SocketAddr;
 use std::time::Instant;
 
-use tidegate_testkit::{Answer, Queue, RawHttp};
+use tidegate_testkit::{Answer, QueueClient, RawHttp};
 
-use crate::target::{Target, better_at};
+use crate::target::{ConformanceTarget, better_at};
 use crate::template::{Values, compare, fill, is_ulid};
 use crate::transcript::{Row, parse};
 
@@ -15,7 +15,7 @@ const JSON: &str = "application/json; charset=utf-8";
 /// A conversation with the server in a fresh namespace: `$ns`, `$q` and `$token` are set.
 #[derive(Debug)]
 pub(crate) struct Session {
-    pub(crate) target: Target,
+    pub(crate) target: ConformanceTarget,
     values: Values,
     public: Option<RawHttp>,
     admin: Option<RawHttp>,
@@ -27,18 +27,18 @@ pub(crate) async fn session() -> Session {
     session_in(&format!("ns-{:016x}", rand::random::<u64>())).await
 }
 
-/// A session with a server that no other test uses.
+/// A session with a server that no other test uses, unless a server is given.
 pub(crate) async fn session_alone() -> Session {
     let namespace = format!("ns-{:016x}", rand::random::<u64>());
-    session_with(Target::alone().await, &namespace).await
+    session_with(ConformanceTarget::alone().await, &namespace).await
 }
 
 /// A session in the namespace of this name.
 pub(crate) async fn session_in(namespace: &str) -> Session {
-    session_with(Target::get().await, namespace).await
+    session_with(ConformanceTarget::get().await, namespace).await
 }
 
-async fn session_with(target: Target, namespace: &str) -> Session {
+async fn session_with(target: ConformanceTarget, namespace: &str) -> Session {
     let mut session = Session {
         target,
         values: Values::new(),
@@ -56,7 +56,7 @@ async fn session_with(target: Target, namespace: &str) -> Session {
     session
 }
 
-/// Plays a transcript in a session of its own.
+/// Plays a transcript in a new session.
 pub(crate) async fn play(transcript: &str) {
     let mut session = session().await;
     session.play(transcript).await;
@@ -73,9 +73,9 @@ impl Session {
     }
 
     /// A client of a queue of the session's namespace.
-    pub(crate) fn queue(&self, name: &str) -> Queue {
+    pub(crate) fn queue(&self, name: &str) -> QueueClient {
         let base = format!("http://{}", self.target.public);
-        Queue::new(&base, self.value("ns"), name, self.value("token"))
+        QueueClient::new(&base, self.value("ns"), name, self.value("token"))
     }
 
     /// Sends each row's request and compares its answer.
@@ -200,7 +200,7 @@ impl Session {
     }
 }
 
-/// What every answer has in common: JSON with its content type, or nothing at all.
+/// Checks what all answers have in common: JSON with its content type, or no body.
 fn judge_form(row: &Row, answer: &Answer) -> Result<(), String> {
     let content_type = answer.header("content-type");
     let length = answer.header("content-length");

@@ -48,7 +48,7 @@ async fn unknown_queues_are_empty() {
 }
 
 #[tokio::test]
-async fn only_ready_jobs_count_and_exactly() {
+async fn only_ready_jobs_are_counted() {
     play(
         r#"
         > PUT /api/$ns/$q/bulk

@@ -1,52 +1,52 @@
-//! The server under test. The one place that knows how there comes to be one.
+//! The server under test.
 //!
-//! Without further ado it is a stack of its own. With `TARGET_URL`, `TARGET_ADMIN_URL` and `TARGET_KIND`
-//! it is a server that runs already, of which only its two ports are known.
+//! By default it is a stack that the suite starts. With `TARGET_URL`, `TARGET_ADMIN_URL` and `TARGET_KIND` it is a
+//! running server, of which only the two ports are used.
 
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::panic::Location;
 use std::sync::{Once, OnceLock};
 use std::time::Duration;
 
-use tidegate_testkit::{Lent, SharedStack, Stack, figure};
+use tidegate_testkit::{SharedStack, SharedStackGuard, Stack, print_figure};
 
 const URL: &str = "TARGET_URL";
 const ADMIN_URL: &str = "TARGET_ADMIN_URL";
 const KIND: &str = "TARGET_KIND";
 
 const CONNECT_LIMIT: Duration = Duration::from_secs(5);
-/// The wire does not tell who waits, so a given server gets this long to notice.
+/// The wire does not show waiting consumers, so tests wait this long for a given server to have them.
 const NOTICE_TIME: Duration = Duration::from_millis(100);
 
 static STACK: SharedStack = SharedStack::new(Stack::builder);
 
 /// A server that takes requests.
 #[derive(Debug)]
-pub(crate) struct Target {
+pub(crate) struct ConformanceTarget {
     pub(crate) public: SocketAddr,
     pub(crate) admin: SocketAddr,
-    /// Keeps the server running, if it is our own.
-    stack: Option<Lent>,
+    /// Keeps the server running, if the suite has started it.
+    stack: Option<SharedStackGuard>,
 }
 
-impl Target {
+impl ConformanceTarget {
     /// A server that other tests use too.
     pub(crate) async fn get() -> Self {
         match given() {
             Some(given) => Self::at(given),
-            None => Self::on(STACK.lend().await),
+            None => Self::on(STACK.acquire().await),
         }
     }
 
-    /// A server that nobody else uses, unless one was given.
+    /// A server that no other test uses, unless one is given.
     pub(crate) async fn alone() -> Self {
         match given() {
             Some(given) => Self::at(given),
-            None => Self::on(SharedStack::new(Stack::builder).lend().await),
+            None => Self::on(SharedStack::new(Stack::builder).acquire().await),
         }
     }
 
-    fn on(stack: Lent) -> Self {
+    fn on(stack: SharedStackGuard) -> Self {
         Self {
             public: stack.api(0).listen(),
             admin: stack.api(0).admin(),
@@ -62,30 +62,29 @@ impl Target {
         }
     }
 
-    /// Waits until so many consumers wait at this server.
+    /// Waits until this many consumers wait at this server.
     pub(crate) async fn until_waiting(&self, consumers: usize) {
         match &self.stack {
-            Some(stack) => stack.api(0).until_waiting(consumers).await,
+            Some(stack) => stack.api(0).wait_for_waiting_consumers(consumers).await,
             None => tokio::time::sleep(NOTICE_TIME).await,
         }
     }
 
-    /// Checks behind the scenes, where that is possible, that no job is lost or counted wrongly.
+    /// Checks in the Redis of a stack that no job is lost or counted wrongly.
     pub(crate) async fn check(&self) {
         static TOLD: Once = Once::new();
         match &self.stack {
             Some(stack) => stack.check_conservation().await,
             None => TOLD.call_once(|| {
-                figure(
-                    "the storage of a given server is out of reach: only its answers are checked",
+                print_figure(
+                    "the Redis of a given server is not accessible: only its answers are checked",
                 );
             }),
         }
     }
 }
 
-/// Whether what follows is asserted: what Tidegate does better than lmstfy on purpose. Against lmstfy it
-/// is left out, and that is shown with the reason.
+/// Whether an intended difference from lmstfy is asserted. Against lmstfy it is left out, and the reason is printed.
 #[track_caller]
 pub(crate) fn better(why: &str) -> bool {
     let place = Location::caller();
@@ -96,7 +95,7 @@ pub(crate) fn better(why: &str) -> bool {
 pub(crate) fn better_at(place: &str, why: &str) -> bool {
     let is_lmstfy = given().is_some_and(|given| given.kind == Kind::Lmstfy);
     if is_lmstfy {
-        figure(&format!("left out for lmstfy: {why} ({place})"));
+        print_figure(&format!("left out for lmstfy: {why} ({place})"));
     }
     !is_lmstfy
 }
@@ -115,13 +114,13 @@ struct Given {
     kind: Kind,
 }
 
-/// The server that the environment names, if it does. A mistake there ends all tests at once: each of
-/// them would say the same.
+/// The server that the environment names, if any. An invalid value ends the whole run, since each test would fail with
+/// the same error.
 fn given() -> Option<&'static Given> {
     static GIVEN: OnceLock<Option<Given>> = OnceLock::new();
     let given = GIVEN.get_or_init(|| {
         read_environment().unwrap_or_else(|problem| {
-            figure(&problem);
+            print_figure(&problem);
             std::process::exit(1)
         })
     });
@@ -146,7 +145,7 @@ fn read_environment() -> Result<Option<Given>, String> {
     }
 }
 
-/// The address of a server, after a try to connect to it.
+/// The address of a server, after a connection to it has succeeded.
 fn reach(variable: &str, url: &str) -> Result<SocketAddr, String> {
     let address = url
         .strip_prefix("http://")
@@ -156,5 +155,5 @@ fn reach(variable: &str, url: &str) -> Result<SocketAddr, String> {
     let mut found = found.map_err(|error| format!("{variable} is {url:?}: {error}"))?;
     found
         .find(|address| TcpStream::connect_timeout(address, CONNECT_LIMIT).is_ok())
-        .ok_or_else(|| format!("{variable} is {url:?}, where nobody listens"))
+        .ok_or_else(|| format!("{variable} is {url:?}, where no server listens"))
 }

@@ -1,6 +1,6 @@
-//! Expected text with places that are filled by the answer.
+//! Expected texts with variables, some of which take their value from the answer.
 //!
-//! | place | stands for |
+//! | variable | stands for |
 //! |---|---|
 //! | `$name` | the value that is known under this name |
 //! | `$id:name` | a job id in its short form, from now on known as `$name` |
@@ -18,7 +18,7 @@ pub(crate) type Values = HashMap<String, String>;
 const CROCKFORD: &str = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
 const ULID_CHARACTERS: usize = 26;
 
-/// Puts known values into the text of a request.
+/// Replaces the variables in the text of a request by their values.
 pub(crate) fn fill(text: &str, values: &Values) -> String {
     let mut filled = String::new();
     let mut rest = text;
@@ -32,7 +32,7 @@ pub(crate) fn fill(text: &str, values: &Values) -> String {
     filled + rest
 }
 
-/// Compares an answer with what is expected, and learns the values of new places.
+/// Compares an answer with the expected text, and stores the values of new variables.
 pub(crate) fn compare(expected: &str, found: &str, values: &mut Values) -> Result<(), String> {
     let mut expected_rest = expected;
     let mut found_rest = found;
@@ -61,7 +61,7 @@ pub(crate) fn compare(expected: &str, found: &str, values: &mut Values) -> Resul
     }
 }
 
-/// Reads what a place stands for, and answers what follows it.
+/// Reads the value of a variable, and returns the text that follows it.
 fn take<'a>(
     kind: &str,
     argument: &str,

@@ -52,7 +52,7 @@ async fn a_token_comes_in_the_header_or_in_the_query() {
         > PUT /api/$ns/$q?token=$token
         + X-Token:
         < 201 {"job_id":"$id:c","msg":"published"}
-        # a bad header is not rescued by a good query, a bad query does not spoil a good header
+        # the header takes precedence over the query, whether it is valid or not
         > PUT /api/$ns/$q?token=$token
         + X-Token: nonsense
         < 401 {"error":"invalid token"}
@@ -70,7 +70,7 @@ async fn a_token_comes_in_the_header_or_in_the_query() {
         + X-Token: nonsense
         + X-Token: $token
         < 401 {"error":"invalid token"}
-        # what cannot be decoded is not there
+        # a token that cannot be decoded is ignored
         > PUT /api/$ns/$q?token=%zz
         - X-Token
         < 401 {"error":"token not found"}
@@ -108,7 +108,7 @@ async fn a_token_may_name_its_pool() {
         > PUT /api/$ns/$q
         + X-Token: :
         < 401 {"error":"token not found"}
-        # the pool is looked for before the token is
+        # the pool is looked up before the token
         > PUT /api/$ns/$q
         + X-Token: nowhere:
         < 404 {"error":"pool not found"}
@@ -121,7 +121,7 @@ async fn a_token_may_name_its_pool() {
 async fn a_token_opens_its_own_namespace_only() {
     let mut session = session().await;
     session.set("other", &format!("{}x", session.value("ns").to_owned()));
-    // A server that glues namespace and token together would take one letter from one to the other.
+    // If a server joined namespace and token, moving one letter between them would give the same key.
     session.set("glued", &format!("x{}", session.value("token").to_owned()));
     session
         .play(
@@ -139,7 +139,7 @@ async fn a_token_opens_its_own_namespace_only() {
             + X-Token: $glued
             < 201 {"job_id":"$id:b","msg":"published"}
             > PUT /api/$other/$q
-            ! namespace and token are not glued together
+            ! namespace and token are not joined
             < 401 {"error":"invalid token"}
             "#,
         )

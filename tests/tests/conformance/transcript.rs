@@ -1,4 +1,4 @@
-//! The form in which rows are written down.
+//! The format of transcripts.
 //!
 //! ```text
 //! # a comment
@@ -6,8 +6,8 @@
 //! + Header: value                a header of it
 //! - X-Token                      without the token that is sent otherwise
 //! | text                         a line of its body
-//! ! reason                       where Tidegate is better: with lmstfy the row is left out
-//! ~ 3s                           repeated until the answer is as expected, for so long at most
+//! ! reason                       an intended difference: with lmstfy the row is left out
+//! ~ 3s                           repeated until the answer is as expected, for at most this time
 //! < 201 {"job_id":"$id:a", …}    the expected status and body, exactly; see `template`
 //! = Location: /api/$ns           an expected header
 //! ```

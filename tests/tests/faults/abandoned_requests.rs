@@ -1,27 +1,27 @@
 //! Clients time out, and most send their request again, while the Redis of the jobs is unavailable. Tokens are
-//! in another Redis, so every request gets as far as the batcher.
+//! in another Redis, so every request reaches the batcher.
 //!
 //! A publish whose client has left may be stored only if it was in a call to Redis. In an outage a queue has at
-//! most two rounds of calls: those that were sent before the connection was found dead, and those that wait for
-//! a connection when Redis comes back.
+//! most two rounds of calls: those that were in flight when the connection failed, and those that wait for a
+//! connection when Redis is back.
 
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use tidegate_testkit::{Publish, Queue, RawHttp, RedisServer, Stack, eventually, figure, redis};
+use tidegate_testkit::{
+    PublishBuilder, QueueClient, RawHttp, RedisServer, Stack, eventually, print_figure, start_redis,
+};
 use tokio::time::{sleep, timeout};
 
-use crate::turn;
-
-/// Clients, each of which wants one job to be stored.
+/// The number of clients. Each of them publishes until one job is stored.
 const WANTED: u64 = 100;
-/// Much longer than a request takes while Redis answers: a client that leaves at another time than in the outage may
-/// get a job more.
+/// Much longer than a request takes while Redis answers: a client that leaves outside of the outage may store another
+/// job.
 const CLIENT_TIMEOUT: Duration = Duration::from_secs(2);
 /// Between an error and the next attempt.
 const RETRY_DELAY: Duration = Duration::from_millis(100);
 const OUTAGE: Duration = Duration::from_secs(8);
-/// The id of a job that is not there.
+/// The id of a job that does not exist.
 const OTHER_ID: &str = "01M7YAG1QB00PG00001X143D2D";
 /// Rounds of calls in an outage.
 const ROUNDS: u64 = 2;
@@ -39,14 +39,14 @@ enum Outage {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_paused_redis_stores_no_publish_whose_client_has_left() {
+async fn a_paused_redis_stores_few_publishes_of_clients_that_left() {
     let stored = stored_after(Outage::Paused, |queue| queue.publish("x")).await;
     let stored_max = WANTED + ROUNDS * JOBS_PER_CALL;
     assert!((WANTED..=stored_max).contains(&stored), "{stored}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_killed_redis_stores_no_publish_whose_client_has_left() {
+async fn a_killed_redis_stores_few_publishes_of_clients_that_left() {
     let stored = stored_after(Outage::Killed, |queue| queue.publish("x")).await;
     let stored_max = WANTED + ROUNDS * JOBS_PER_CALL;
     assert!((WANTED..=stored_max).contains(&stored), "{stored}");
@@ -54,15 +54,14 @@ async fn a_killed_redis_stores_no_publish_whose_client_has_left() {
 
 /// A replacement is not batched.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_paused_redis_stores_no_replacement_whose_client_has_left() {
+async fn a_paused_redis_stores_few_replacements_of_clients_that_left() {
     let stored = stored_after(Outage::Paused, |queue| queue.republish(OTHER_ID, "x")).await;
     let stored_max = WANTED + ROUNDS * ALONE_CALLS;
     assert!((WANTED..=stored_max).contains(&stored), "{stored}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_ack_whose_client_has_left_is_not_carried_out() {
-    let _turn = turn().await;
+async fn an_ack_of_a_client_that_left_is_not_executed() {
     let (stack, _tokens) = start().await;
     let queue = stack.queue("q").await;
     let [first, second] = [queue.publish("a").id().await, queue.publish("b").id().await];
@@ -71,7 +70,7 @@ async fn an_ack_whose_client_has_left_is_not_carried_out() {
         let token = [("X-Token".to_owned(), queue.token().to_owned())];
         let path = format!("{}/job/{id}", queue.path());
         http.request("DELETE", &path, &token, b"").await;
-        // Acks that wait are not counted: this is time to get as far as the batcher.
+        // No metric counts waiting acks, so this is time to reach the batcher.
         sleep(Duration::from_millis(300)).await;
         http
     };
@@ -88,15 +87,14 @@ async fn an_ack_whose_client_has_left_is_not_carried_out() {
 
 /// A stack whose tokens are in another Redis.
 async fn start() -> (Stack, RedisServer) {
-    let tokens = redis();
+    let tokens = start_redis();
     let admin_store = format!("[admin_store]\nurl = \"{}\"", tokens.url());
     let builder = Stack::builder().pumps(0).api_config(&admin_store);
     (builder.start().await, tokens)
 }
 
 /// How many jobs are stored when every client has been answered 201 once.
-async fn stored_after(outage: Outage, request: fn(&Queue) -> Publish) -> u64 {
-    let _turn = turn().await;
+async fn stored_after(outage: Outage, request: fn(&QueueClient) -> PublishBuilder) -> u64 {
     let (mut stack, _tokens) = start().await;
     let queue = stack.queue("q").await;
     match outage {
@@ -104,7 +102,7 @@ async fn stored_after(outage: Outage, request: fn(&Queue) -> Publish) -> u64 {
         Outage::Killed => tokio::task::block_in_place(|| stack.redis.kill()),
     }
     let clients = (0..WANTED).map(|number| {
-        let queue = queue.apart();
+        let queue = queue.with_separate_connections();
         tokio::spawn(async move {
             sleep(CLIENT_TIMEOUT * number as u32 / WANTED as u32).await;
             attempts_until_stored(&queue, request).await
@@ -114,12 +112,12 @@ async fn stored_after(outage: Outage, request: fn(&Queue) -> Publish) -> u64 {
     sleep(OUTAGE).await;
     match outage {
         Outage::Paused => stack.redis.resume().unwrap(),
-        Outage::Killed => tokio::task::block_in_place(|| stack.redis.start_again().unwrap()),
+        Outage::Killed => tokio::task::block_in_place(|| stack.redis.restart().unwrap()),
     }
     let attempts = join_all(clients).await.into_iter().map(Result::unwrap);
     let attempts: u64 = attempts.sum();
     let stored = settled_size(&queue).await;
-    figure(&format!(
+    print_figure(&format!(
         "clients that left: {attempts} attempts for {WANTED} jobs, {stored} stored"
     ));
     assert!(attempts > 3 * WANTED, "the outage was too short");
@@ -127,7 +125,10 @@ async fn stored_after(outage: Outage, request: fn(&Queue) -> Publish) -> u64 {
     stored
 }
 
-async fn attempts_until_stored(queue: &Queue, request: fn(&Queue) -> Publish) -> u64 {
+async fn attempts_until_stored(
+    queue: &QueueClient,
+    request: fn(&QueueClient) -> PublishBuilder,
+) -> u64 {
     for attempt in 1.. {
         match timeout(CLIENT_TIMEOUT, request(queue).send()).await {
             Ok(Ok(answer)) if answer.status == 201 => return attempt,
@@ -139,7 +140,7 @@ async fn attempts_until_stored(queue: &Queue, request: fn(&Queue) -> Publish) ->
 }
 
 /// The size of a queue once nothing is added to it any more.
-async fn settled_size(queue: &Queue) -> u64 {
+async fn settled_size(queue: &QueueClient) -> u64 {
     let settled = async || {
         let before = queue.size().await;
         sleep(Duration::from_millis(500)).await;

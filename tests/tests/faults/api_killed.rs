@@ -3,12 +3,11 @@
 use std::time::{Duration, Instant};
 
 use rand::RngExt;
-use tidegate_testkit::world::Totals;
-use tidegate_testkit::{Queue, RedisOptions, Stack, eventually, figure, random};
+use tidegate_testkit::consistency::JobTotals;
+use tidegate_testkit::{QueueClient, RedisOptions, Stack, eventually, print_figure, random};
 
 use crate::crowd::Crowd;
 use crate::jobs::queues;
-use crate::turn;
 
 const JOBS: usize = 20_000;
 const BULK: usize = 64;
@@ -18,8 +17,7 @@ const KILLS: usize = 12;
 const TRIES: u64 = 20;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_api_killed_under_its_consumers_loses_no_job() {
-    let _turn = turn().await;
+async fn killing_an_api_under_load_loses_no_job() {
     let stack = Stack::builder()
         .redis(RedisOptions::new().always_synced())
         .apis(2)
@@ -28,11 +26,14 @@ async fn an_api_killed_under_its_consumers_loses_no_job() {
         .await;
     let mut random = random("api killed");
     let here = queues(&stack.queue("first").await, QUEUES);
-    let there: Vec<Queue> = here.iter().map(|queue| queue.at(stack.api(1))).collect();
+    let there: Vec<QueueClient> = here
+        .iter()
+        .map(|queue| queue.on_api(stack.api(1)))
+        .collect();
     let mut crowd = Crowd::start(CONSUMERS, &[here, there.clone()]);
     let publishing = tokio::spawn(publish(there));
 
-    // Each kill comes when a further part of the jobs is acked, so there is traffic around it.
+    // Each kill waits until more jobs are acked, so that there is traffic around it.
     for kill in 0..KILLS {
         let part = JOBS * (kill + 1) / (KILLS + 2);
         crowd.until_acked(part).await;
@@ -52,18 +53,18 @@ async fn an_api_killed_under_its_consumers_loses_no_job() {
     crowd.stop().await;
     judge(&crowd, &ids);
     let nothing = async || match stack.totals().await {
-        totals if totals == Totals::default() => Ok(()),
+        totals if totals == JobTotals::default() => Ok(()),
         totals => Err(format!("{totals:?}")),
     };
-    eventually("nothing is left", Duration::from_secs(10), nothing).await;
-    figure(&format!(
+    eventually("no job is left", Duration::from_secs(10), nothing).await;
+    print_figure(&format!(
         "the last jobs were acked {:?} after the last was published",
         begin.elapsed()
     ));
     stack.finish().await;
 }
 
-async fn publish(queues: Vec<Queue>) -> Vec<String> {
+async fn publish(queues: Vec<QueueClient>) -> Vec<String> {
     let bodies = vec!["1".to_owned(); BULK];
     let mut ids = Vec::new();
     while ids.len() < JOBS {
@@ -84,14 +85,14 @@ fn judge(crowd: &Crowd, ids: &[String]) {
     assert_eq!(
         seen.tries_left.len(),
         JOBS,
-        "jobs came that nobody published"
+        "jobs came that were not published"
     );
     let on_the_way = seen.tries_left.values().filter(|left| **left < TRIES - 1);
-    figure(&format!(
+    print_figure(&format!(
         "api killed: {JOBS} jobs, {} requests cut; {} jobs needed the end of a lease, {} came twice",
         seen.cut,
         on_the_way.count(),
         seen.doubled
     ));
-    assert!(seen.cut > 0, "the kills hit nobody");
+    assert!(seen.cut > 0, "the kills cut no request");
 }

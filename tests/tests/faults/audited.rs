@@ -1,31 +1,29 @@
-//! Audits of a deployment at work: they see changes half done, and must not take one for damage. They may mend what they
-//! find, so a false alarm would also be a job that is delivered twice, counted wrongly or set aside.
+//! Audits of a deployment in use: they see changes in progress, which are no damage. Audits may repair what they find,
+//! so a false finding could deliver a job twice, miscount it or set it aside.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use rand::RngExt;
 use tidegate_store::{AuditEvent, AuditOptions, Store, StoreConfig};
-use tidegate_testkit::{Stack, figure};
+use tidegate_testkit::{Stack, print_figure};
 
 use crate::pumps_disturbed::{LEASE, kill_at_random, pass};
-use crate::turn;
 
 const JOBS: usize = 10_000;
 
-/// Few buckets are large ones, in which lists and chunks take many calls.
+/// With few buckets each is large, so its lists and chunks take many calls.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn audits_of_large_buckets_at_work_raise_no_false_alarm() {
+async fn audits_of_large_buckets_in_use_have_no_false_findings() {
     pass_audits("audits of large buckets", 2).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn audits_of_small_buckets_at_work_raise_no_false_alarm() {
+async fn audits_of_small_buckets_in_use_have_no_false_findings() {
     pass_audits("audits of small buckets", 16).await;
 }
 
 async fn pass_audits(test: &str, buckets: u32) {
-    let _turn = turn().await;
     let settings = format!("[pool.default]\nbuckets = {buckets}");
     let stack = Stack::builder()
         .pumps(2)
@@ -58,6 +56,6 @@ async fn pass_audits(test: &str, buckets: u32) {
         audits.fetch_add(1, Ordering::Relaxed);
     };
     pass(test, &stack, JOBS, audit).await;
-    figure(&format!("{test}: {} audits", audits.into_inner()));
+    print_figure(&format!("{test}: {} audits", audits.into_inner()));
     stack.finish().await;
 }

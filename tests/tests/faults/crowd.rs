@@ -1,31 +1,31 @@
-//! Many consumers behind two APIs, and what they saw of each job.
+//! Many consumers of two APIs, and a record of their deliveries.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use tidegate_testkit::{Delivery, Queue, eventually};
+use tidegate_testkit::{QueueClient, ReceivedJob, eventually};
 use tokio::task::JoinHandle;
 
 use crate::jobs::names;
 
 const ACKED_LIMIT: Duration = Duration::from_secs(60);
 
-/// Which jobs came and which are acked.
+/// The jobs that were delivered and acked.
 #[derive(Debug, Default)]
-pub(crate) struct Seen {
-    /// The tries that each job had left when it came last.
+pub(crate) struct SeenByConsumers {
+    /// The tries that each job had left at its last delivery.
     pub(crate) tries_left: HashMap<String, u64>,
-    /// Jobs that came more than once.
+    /// Jobs that were delivered more than once.
     pub(crate) doubled: usize,
     pub(crate) acked: HashSet<String>,
     /// Requests that were sent and got no answer.
     pub(crate) cut: usize,
 }
 
-impl Seen {
-    fn delivered(&mut self, job: &Delivery) {
+impl SeenByConsumers {
+    fn delivered(&mut self, job: &ReceivedJob) {
         let before = self.tries_left.insert(job.id.clone(), job.remain_tries);
         self.doubled += usize::from(before.is_some());
         assert!(
@@ -35,18 +35,18 @@ impl Seen {
     }
 }
 
-/// Consumers that work until told to stop.
+/// Consumers that run until they are stopped.
 #[derive(Debug)]
 pub(crate) struct Crowd {
-    seen: Arc<Mutex<Seen>>,
+    seen: Arc<Mutex<SeenByConsumers>>,
     stop: Arc<AtomicBool>,
     tasks: Vec<JoinHandle<()>>,
 }
 
 impl Crowd {
-    /// Starts so many consumers of these queues, given as each of two APIs has them.
-    pub(crate) fn start(count: usize, queues: &[Vec<Queue>; 2]) -> Self {
-        let seen = Arc::new(Mutex::new(Seen::default()));
+    /// Starts consumers of these queues: once for each of two APIs.
+    pub(crate) fn start(count: usize, queues: &[Vec<QueueClient>; 2]) -> Self {
+        let seen = Arc::new(Mutex::new(SeenByConsumers::default()));
         let stop = Arc::new(AtomicBool::new(false));
         let tasks = (0..count).map(|number| {
             let consumer = Consumer {
@@ -64,8 +64,8 @@ impl Crowd {
         }
     }
 
-    /// What they have seen so far.
-    pub(crate) fn seen(&self) -> MutexGuard<'_, Seen> {
+    /// The record so far.
+    pub(crate) fn seen(&self) -> MutexGuard<'_, SeenByConsumers> {
         self.seen.lock().unwrap()
     }
 
@@ -79,7 +79,7 @@ impl Crowd {
         eventually(&what, ACKED_LIMIT, acked).await;
     }
 
-    /// Lets every consumer finish what it has.
+    /// Stops the consumers. Each one first acks the jobs that it has.
     pub(crate) async fn stop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
         for task in self.tasks.drain(..) {
@@ -90,21 +90,24 @@ impl Crowd {
 
 struct Consumer {
     number: usize,
-    queues: [Vec<Queue>; 2],
-    seen: Arc<Mutex<Seen>>,
+    queues: [Vec<QueueClient>; 2],
+    seen: Arc<Mutex<SeenByConsumers>>,
     stop: Arc<AtomicBool>,
 }
 
 impl Consumer {
-    /// Half of the consumers prefer either API; where one does not answer the other is asked.
+    /// Half of the consumers prefer each API; if it does not answer, the other one is asked.
     async fn run(self) {
-        let clients = [self.queues[0][0].apart(), self.queues[1][0].apart()];
+        let clients = [
+            self.queues[0][0].with_separate_connections(),
+            self.queues[1][0].with_separate_connections(),
+        ];
         let mut names = names(&self.queues[0]);
         let rotation = self.number % names.len();
         names.rotate_left(rotation);
         let mut choice = self.number % 2;
         while !self.stop.load(Ordering::Relaxed) {
-            let consume = clients[choice].consume_of(&names).ttr_s(2).timeout_s(1);
+            let consume = clients[choice].consume_from(&names).ttr_s(2).timeout_s(1);
             let answer = match consume.send().await {
                 Ok(answer) => answer,
                 Err(error) => {
@@ -113,7 +116,7 @@ impl Consumer {
                     continue;
                 }
             };
-            for job in Delivery::all(&answer) {
+            for job in ReceivedJob::parse_all(&answer) {
                 self.seen.lock().unwrap().delivered(&job);
                 self.ack(&clients, &mut choice, &job).await;
                 self.seen.lock().unwrap().acked.insert(job.id);
@@ -122,7 +125,7 @@ impl Consumer {
         }
     }
 
-    async fn ack(&self, clients: &[Queue; 2], choice: &mut usize, job: &Delivery) {
+    async fn ack(&self, clients: &[QueueClient; 2], choice: &mut usize, job: &ReceivedJob) {
         loop {
             let queue = clients[*choice].sibling(&job.queue);
             match queue.try_ack(&job.id).await {
@@ -138,7 +141,7 @@ impl Consumer {
         }
     }
 
-    /// A request that was sent and got no answer. Those that nobody listened to say nothing.
+    /// Counts a request that was sent and got no answer. A refused connection is not counted.
     fn note_cut(&self, error: &reqwest::Error) {
         if !error.is_connect() {
             self.seen.lock().unwrap().cut += 1;

@@ -1,14 +1,12 @@
-//! Messages from Redis are lost: that costs time, never a job. Where none is lost no poll is needed.
+//! Lost messages of Redis delay jobs and lose none. Without a loss no poll is needed.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use tidegate_core::JobId;
-use tidegate_core::keys::Buckets;
-use tidegate_testkit::{RedisControl, Stack, eventually, figure};
-
-use crate::turn;
+use tidegate_core::keys::DeploymentKeys;
+use tidegate_testkit::{RedisControl, Stack, eventually, print_figure};
 
 const BUCKETS: u32 = 256;
 const ROUNDS: usize = 8;
@@ -38,7 +36,7 @@ async fn stack_without_polls() -> Stack {
 /// The keys of the bucket of a job begin with this.
 fn prefix_of(id: &str) -> String {
     let id: JobId = id.parse().expect("a job id");
-    let buckets = Buckets::new(BUCKETS);
+    let buckets = DeploymentKeys::new(BUCKETS);
     buckets.keys(id.bucket()).prefix().to_owned()
 }
 
@@ -49,7 +47,7 @@ fn connection(stack: &Stack) -> redis::Connection {
 
 /// Ends every subscription, again and again.
 async fn cut_subscriptions(url: String, stop: Arc<AtomicBool>) -> usize {
-    let mut control = RedisControl::of(&url).await;
+    let mut control = RedisControl::connect(&url).await;
     let mut cut = 0;
     let mut ticks = tokio::time::interval(Duration::from_millis(5));
     while !stop.load(Ordering::Relaxed) {
@@ -61,15 +59,20 @@ async fn cut_subscriptions(url: String, stop: Arc<AtomicBool>) -> usize {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_waiting_consumer_gets_its_job_without_doorbells() {
-    let _turn = turn().await;
     let stack = stack().await;
     let queue = stack.queue("q").await;
     let stop = Arc::new(AtomicBool::new(false));
     let cutting = tokio::spawn(cut_subscriptions(stack.redis.url(), Arc::clone(&stop)));
     let mut slowest = Duration::ZERO;
     for _ in 0..ROUNDS {
-        let waiting = tokio::spawn(queue.apart().consume().timeout_s(20).job());
-        stack.api(0).until_waiting(1).await;
+        let waiting = tokio::spawn(
+            queue
+                .with_separate_connections()
+                .consume()
+                .timeout_s(20)
+                .job(),
+        );
+        stack.api(0).wait_for_waiting_consumers(1).await;
         let begin = Instant::now();
         let id = queue.publish("x").id().await;
         assert_eq!(waiting.await.unwrap().unwrap().id, id);
@@ -78,7 +81,7 @@ async fn a_waiting_consumer_gets_its_job_without_doorbells() {
     }
     stop.store(true, Ordering::Relaxed);
     let cut = cutting.await.unwrap();
-    figure(&format!(
+    print_figure(&format!(
         "without doorbells ({cut} subscriptions cut): the slowest of {ROUNDS} came after {slowest:?}"
     ));
     assert!(cut > 0, "no subscription was cut");
@@ -88,7 +91,6 @@ async fn a_waiting_consumer_gets_its_job_without_doorbells() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_delayed_job_becomes_ready_without_alarms() {
-    let _turn = turn().await;
     let stack = stack().await;
     let queue = stack.queue("q").await;
     let stop = Arc::new(AtomicBool::new(false));
@@ -104,7 +106,7 @@ async fn a_delayed_job_becomes_ready_without_alarms() {
     }
     stop.store(true, Ordering::Relaxed);
     cutting.await.unwrap();
-    figure(&format!(
+    print_figure(&format!(
         "without alarms and doorbells: the latest of {} was {slowest:?} late",
         ROUNDS / 2
     ));
@@ -112,10 +114,9 @@ async fn a_delayed_job_becomes_ready_without_alarms() {
     stack.finish().await;
 }
 
-/// The list of ready jobs is put out of sight while the consumer arrives, and comes back without a message.
+/// The ready list is hidden while the consumer arrives, and restored without a message.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_poll_finds_the_job_whose_doorbell_was_lost() {
-    let _turn = turn().await;
     let stack = stack().await;
     let queue = stack.queue("q").await;
     let id = queue.publish("x").id().await;
@@ -124,8 +125,14 @@ async fn a_poll_finds_the_job_whose_doorbell_was_lost() {
     let hidden = format!("{ready}:hidden");
     let rename = |from: &str, to: &str| redis::cmd("RENAME").arg(from).arg(to).to_owned();
     rename(&ready, &hidden).exec(&mut redis).unwrap();
-    let waiting = tokio::spawn(queue.apart().consume().timeout_s(20).job());
-    stack.api(0).until_waiting(1).await;
+    let waiting = tokio::spawn(
+        queue
+            .with_separate_connections()
+            .consume()
+            .timeout_s(20)
+            .job(),
+    );
+    stack.api(0).wait_for_waiting_consumers(1).await;
     tokio::time::sleep(Duration::from_millis(200)).await;
     let begin = Instant::now();
     rename(&hidden, &ready).exec(&mut redis).unwrap();
@@ -136,11 +143,10 @@ async fn a_poll_finds_the_job_whose_doorbell_was_lost() {
     stack.finish().await;
 }
 
-/// Its subscriptions are cut while calls are refused: the call that follows is refused, and no message and no poll leads to
-/// the job later on.
+/// The subscriptions are cut while calls are refused: the call that follows is refused, and neither a message nor a
+/// poll leads to the job later.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_call_that_failed_is_repeated_though_no_message_comes() {
-    let _turn = turn().await;
+async fn a_failed_call_is_repeated_without_a_message() {
     let stack = stack_without_polls().await;
     let queue = stack.queue("q").await;
     let id = queue.publish("x").id().await;
@@ -153,8 +159,14 @@ async fn a_call_that_failed_is_repeated_though_no_message_comes() {
     let ready = format!("{}ready:1", prefix_of(&id));
     let hidden = format!("{ready}:hidden");
     run(&["RENAME", &ready, &hidden]);
-    let waiting = tokio::spawn(queue.apart().consume().timeout_s(20).job());
-    stack.api(0).until_waiting(1).await;
+    let waiting = tokio::spawn(
+        queue
+            .with_separate_connections()
+            .consume()
+            .timeout_s(20)
+            .job(),
+    );
+    stack.api(0).wait_for_waiting_consumers(1).await;
     tokio::time::sleep(Duration::from_millis(200)).await;
     run(&["ACL", "SETUSER", "default", "-evalsha"]);
     run(&["CLIENT", "KILL", "TYPE", "pubsub"]);
@@ -170,10 +182,9 @@ async fn a_call_that_failed_is_repeated_though_no_message_comes() {
     stack.finish().await;
 }
 
-/// The timers of the queue are put out of sight until the pump has looked for them, and come back without a message.
+/// The timers of the queue are hidden until the pump has looked for them, and restored without a message.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_pump_finds_the_job_whose_alarm_was_lost() {
-    let _turn = turn().await;
     let stack = stack().await;
     let queue = stack.queue("q").await;
     let id = queue.publish("x").delay_s(1).id().await;
@@ -194,11 +205,16 @@ async fn a_pump_finds_the_job_whose_alarm_was_lost() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_doorbell_is_enough_to_wake_a_consumer() {
-    let _turn = turn().await;
     let stack = stack_without_polls().await;
     let queue = stack.queue("q").await;
-    let waiting = tokio::spawn(queue.apart().consume().timeout_s(20).job());
-    stack.api(0).until_waiting(1).await;
+    let waiting = tokio::spawn(
+        queue
+            .with_separate_connections()
+            .consume()
+            .timeout_s(20)
+            .job(),
+    );
+    stack.api(0).wait_for_waiting_consumers(1).await;
     let begin = Instant::now();
     let id = queue.publish("x").id().await;
     assert_eq!(waiting.await.unwrap().expect("a job").id, id);
@@ -207,10 +223,9 @@ async fn a_doorbell_is_enough_to_wake_a_consumer() {
     stack.finish().await;
 }
 
-/// When the first job has come the bucket is in order until an alarm says otherwise.
+/// After the first job the bucket has no more work until an alarm announces some.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_alarm_is_enough_to_wake_a_pump() {
-    let _turn = turn().await;
     let stack = stack_without_polls().await;
     let queue = stack.queue("q").await;
     for delay_s in [1, 2] {
@@ -229,7 +244,6 @@ async fn an_alarm_is_enough_to_wake_a_pump() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_pump_continues_until_a_backlog_is_moved() {
     const JOBS: usize = 64;
-    let _turn = turn().await;
     let stack = stack_without_polls().await;
     let queue = stack.queue("q").await;
     let bodies: Vec<String> = (0..JOBS).map(|number| number.to_string()).collect();

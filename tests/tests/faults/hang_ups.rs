@@ -3,17 +3,17 @@
 use std::time::{Duration, Instant};
 
 use rand::RngExt;
-use tidegate_testkit::{Queue, RawHttp, RedisControl, Stack, eventually, figure, random};
-
-use crate::turn;
+use tidegate_testkit::{
+    QueueClient, RawHttp, RedisControl, Stack, eventually, print_figure, random,
+};
 
 const ROUNDS: usize = 200;
 /// A hang-up this long before the publish is known to the server when the job comes.
 const KNOWN: Duration = Duration::from_millis(2);
 const AT_ONCE: Duration = Duration::from_secs(2);
 
-/// A consumer that can hang up.
-async fn wait(stack: &Stack, queue: &Queue, body: &[u8]) -> RawHttp {
+/// Sends a consume with this body over a new connection.
+async fn wait(stack: &Stack, queue: &QueueClient, body: &[u8]) -> RawHttp {
     let mut http = RawHttp::connect(stack.api(0).listen()).await;
     let mut headers = vec![("X-Token".to_owned(), queue.token().to_owned())];
     if !body.is_empty() {
@@ -41,8 +41,7 @@ fn hang_up(http: RawHttp, with_reset: bool) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_consumer_that_hung_up_gives_up_its_seat_at_once() {
-    let _turn = turn().await;
+async fn a_consumer_that_hangs_up_leaves_its_seat_at_once() {
     let stack = Stack::builder().start().await;
     let queue = stack.queue("q").await;
     for (body, with_reset) in [
@@ -54,17 +53,16 @@ async fn a_consumer_that_hung_up_gives_up_its_seat_at_once() {
         (200_000, true),
     ] {
         let gone = wait(&stack, &queue, &vec![b'x'; body]).await;
-        stack.api(0).until_waiting(1).await;
+        stack.api(0).wait_for_waiting_consumers(1).await;
         hang_up(gone, with_reset);
-        stack.api(0).until_waiting(0).await;
+        stack.api(0).wait_for_waiting_consumers(0).await;
         assert_eq!(queue.size().await, 0);
     }
     stack.finish().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_job_goes_to_the_next_consumer_with_all_its_tries() {
-    let _turn = turn().await;
+async fn after_a_hang_up_the_next_consumer_gets_the_job_with_all_attempts() {
     let stack = Stack::builder().start().await;
     let queue = stack.queue("q").await;
     for (body, with_reset) in [
@@ -75,12 +73,12 @@ async fn the_job_goes_to_the_next_consumer_with_all_its_tries() {
         (200_000, true),
     ] {
         let gone = wait(&stack, &queue, &vec![b'x'; body]).await;
-        stack.api(0).until_waiting(1).await;
-        let consume = queue.apart().consume().timeout_s(30);
+        stack.api(0).wait_for_waiting_consumers(1).await;
+        let consume = queue.with_separate_connections().consume().timeout_s(30);
         let next = tokio::spawn(consume.job());
-        stack.api(0).until_waiting(2).await;
+        stack.api(0).wait_for_waiting_consumers(2).await;
         hang_up(gone, with_reset);
-        stack.api(0).until_waiting(1).await;
+        stack.api(0).wait_for_waiting_consumers(1).await;
         let begin = Instant::now();
         let id = queue.publish("x").tries(3).id().await;
         let job = next.await.unwrap().unwrap();
@@ -93,17 +91,16 @@ async fn the_job_goes_to_the_next_consumer_with_all_its_tries() {
 
 /// Redis answers the reserve only after its client has hung up.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn jobs_reserved_for_a_consumer_that_hung_up_come_back_in_their_order() {
+async fn jobs_of_a_consumer_that_hung_up_return_in_order() {
     const PAUSE: Duration = Duration::from_millis(600);
-    let _turn = turn().await;
     let stack = Stack::builder().start().await;
     let queue = stack.queue("q").await;
-    let mut redis = RedisControl::of(&stack.redis.url()).await;
+    let mut redis = RedisControl::connect(&stack.redis.url()).await;
     let mut ids = Vec::new();
     for body in ["a", "b", "c"] {
         ids.push(queue.publish(body).tries(3).id().await);
     }
-    redis.answer_nobody_for(PAUSE).await;
+    redis.pause_clients(PAUSE).await;
     let mut gone = RawHttp::connect(stack.api(0).listen()).await;
     let request = format!(
         "GET {}?timeout=60&ttr=600&count=3 HTTP/1.1\r\nHost: x\r\nX-Token: {}\r\n\r\n",
@@ -117,7 +114,7 @@ async fn jobs_reserved_for_a_consumer_that_hung_up_come_back_in_their_order() {
         3.0 => Ok(()),
         released => Err(released),
     };
-    eventually("the jobs are back", Duration::from_secs(10), released).await;
+    eventually("the jobs are released", Duration::from_secs(10), released).await;
     let jobs = queue.consume().count(3).ttr_s(60).jobs().await;
     let jobs: Vec<_> = jobs
         .into_iter()
@@ -129,7 +126,6 @@ async fn jobs_reserved_for_a_consumer_that_hung_up_come_back_in_their_order() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn hang_ups_around_the_publish_lose_no_job() {
-    let _turn = turn().await;
     let stack = Stack::builder().start().await;
     let mut random = random("hang-ups");
     let first = stack.queue("q").await;
@@ -143,10 +139,10 @@ async fn hang_ups_around_the_publish_lose_no_job() {
             b""
         };
         let gone = wait(&stack, &queue, body).await;
-        stack.api(0).until_waiting(1).await;
-        let consume = queue.apart().consume().timeout_s(2);
+        stack.api(0).wait_for_waiting_consumers(1).await;
+        let consume = queue.with_separate_connections().consume().timeout_s(2);
         let next = tokio::spawn(consume.job());
-        stack.api(0).until_waiting(2).await;
+        stack.api(0).wait_for_waiting_consumers(2).await;
         // Less than zero: the hang-up comes first.
         let offset_us: i64 = random.random_range(-15_000..5_000);
         let with_reset = random.random_bool(0.5);
@@ -189,7 +185,7 @@ async fn hang_ups_around_the_publish_lose_no_job() {
     }
     let buried = buried_ms.len();
     let taken_back = stack.api(0).metric("tidegate_jobs_released_total").await;
-    figure(&format!(
+    print_figure(&format!(
         "{ROUNDS} hang-ups, {before} of them {KNOWN:?} or more before the publish: {served} jobs went to the \
          next consumer, {taken_back} of them taken back from an ended connection; {buried} needed the end \
          of their lease, those hang-ups came at these ms after the \

@@ -1,15 +1,15 @@
-//! Many jobs of mixed fates.
+//! Many jobs with different delays and tries.
 
 use rand::RngExt;
 use rand::rngs::StdRng;
 use rand::seq::SliceRandom;
-use tidegate_testkit::Queue;
+use tidegate_testkit::QueueClient;
 
 const BULK: usize = 64;
 const DELAY_S_MAX: u64 = 3;
 const TRIES_MAX: u64 = 3;
 
-/// Jobs that are published by one request: they share their terms.
+/// The jobs of one publish request: they share their parameters.
 #[derive(Debug)]
 pub(crate) struct Batch {
     /// The numbers of its jobs, which are their bodies too.
@@ -19,7 +19,7 @@ pub(crate) struct Batch {
     pub(crate) tries: u64,
 }
 
-/// Draws the terms of so many jobs over so many queues.
+/// Draws the parameters of this many jobs over this many queues.
 pub(crate) fn draw(random: &mut StdRng, jobs: usize, queues: usize) -> Vec<Batch> {
     let numbers: Vec<usize> = (0..jobs).collect();
     let mut batches: Vec<Batch> = numbers
@@ -36,8 +36,8 @@ pub(crate) fn draw(random: &mut StdRng, jobs: usize, queues: usize) -> Vec<Batch
 }
 
 impl Batch {
-    /// Publishes the batch; answers the ids.
-    pub(crate) async fn publish(&self, queues: &[Queue]) -> Vec<String> {
+    /// Publishes the batch and returns the ids.
+    pub(crate) async fn publish(&self, queues: &[QueueClient]) -> Vec<String> {
         let bodies: Vec<String> = self.numbers.iter().map(usize::to_string).collect();
         let publish = queues[self.queue].publish_bulk(&bodies);
         let publish = publish.delay_s(self.delay_s).tries(self.tries).ttl_s(0);
@@ -45,14 +45,13 @@ impl Batch {
     }
 }
 
-/// Queues of one namespace, enough of them to lie in many buckets.
-pub(crate) fn queues(first: &Queue, count: usize) -> Vec<Queue> {
+/// Queues of one namespace, enough of them to be in many buckets.
+pub(crate) fn queues(first: &QueueClient, count: usize) -> Vec<QueueClient> {
     (0..count)
         .map(|number| first.sibling(&format!("queue-{number}")))
         .collect()
 }
 
-/// The names of queues.
-pub(crate) fn names(queues: &[Queue]) -> Vec<&str> {
-    queues.iter().map(Queue::name).collect()
+pub(crate) fn names(queues: &[QueueClient]) -> Vec<&str> {
+    queues.iter().map(QueueClient::name).collect()
 }

@@ -1,12 +1,10 @@
-//! What a live pump does about its membership and its locks.
+//! How a live pump keeps its membership and its locks.
 
 use std::time::{Duration, Instant};
 
-use tidegate_core::keys::Buckets;
+use tidegate_core::keys::DeploymentKeys;
 use tidegate_core::placement;
 use tidegate_testkit::{Stack, eventually};
-
-use crate::turn;
 
 const BUCKETS: u16 = 256;
 const LEASE: Duration = Duration::from_secs(3);
@@ -31,13 +29,13 @@ pub(crate) fn shortest_membership_ms(redis: &mut redis::Connection) -> Option<f6
     let roster = placement::roster_bucket(0..BUCKETS).unwrap();
     let (seconds, micros): (f64, f64) = redis::cmd("TIME").query(redis).unwrap();
     let ends: Vec<(String, f64)> = redis::cmd("ZRANGE")
-        .arg(Buckets::new(BUCKETS.into()).keys(roster).roster())
+        .arg(DeploymentKeys::new(BUCKETS.into()).keys(roster).roster())
         .arg(0)
         .arg(-1)
         .arg("WITHSCORES")
         .query(redis)
         .unwrap();
-    // The one without a name is the clock of the roster.
+    // The member without a name is the clock of the roster.
     let ends = ends.iter().filter(|(instance, _)| !instance.is_empty());
     let end = ends.map(|(_, end)| *end).reduce(f64::min);
     Some(end? - seconds * 1000.0 - micros / 1000.0)
@@ -45,7 +43,6 @@ pub(crate) fn shortest_membership_ms(redis: &mut redis::Connection) -> Option<f6
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_live_pump_renews_its_membership_long_before_it_expires() {
-    let _turn = turn().await;
     let stack = Stack::builder().lease("3s").start().await;
     until_all_buckets_are_held(&stack).await;
     let mut redis = connection(&stack);
@@ -58,12 +55,11 @@ async fn a_live_pump_renews_its_membership_long_before_it_expires() {
     stack.finish().await;
 }
 
-/// With slots of 1 s a job that is due in 6 s is loaded by the pump at the right moment, and by nobody else.
+/// With slots of 1 s a job that is due in 6 s is in a far slot, which only the pump loads.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_pump_loads_far_timers_in_time() {
     const NARROW: &str = "[pool.default]\nslot_ms = 1000";
     const DELAY_S: u64 = 6;
-    let _turn = turn().await;
     let stack = Stack::builder().api_config(NARROW).pump_config(NARROW);
     let stack = stack.start().await;
     let queue = stack.queue("q").await;
@@ -78,12 +74,11 @@ async fn a_pump_loads_far_timers_in_time() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_pump_takes_back_locks_that_it_has_lost() {
-    let _turn = turn().await;
+async fn a_pump_reacquires_lost_locks() {
     let stack = Stack::builder().start().await;
     until_all_buckets_are_held(&stack).await;
     let mut redis = connection(&stack);
-    let buckets = Buckets::new(BUCKETS.into());
+    let buckets = DeploymentKeys::new(BUCKETS.into());
     for bucket in 0..BUCKETS {
         let mut set = redis::cmd("SET");
         set.arg(buckets.keys(bucket).lock())

@@ -1,23 +1,20 @@
-//! Redis has no memory left.
+//! Redis has reached `maxmemory`.
 
-use tidegate_testkit::{RedisControl, Stack, figure};
-
-use crate::turn;
+use tidegate_testkit::{RedisControl, Stack, print_figure};
 
 const ROOM_BYTES: u64 = 2 * 1024 * 1024;
 const BODY_BYTES: usize = 8 * 1024;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_full_redis_takes_no_jobs_and_gives_out_those_it_has() {
-    let _turn = turn().await;
+async fn a_full_redis_refuses_new_jobs_and_delivers_stored_ones() {
     let stack = Stack::builder().start().await;
     let queue = stack.queue("q").await;
-    // Brings in every script and what a first call needs.
+    // Loads every script and what the first calls need.
     let first = queue.publish(random_body()).tries(2).id().await;
     assert_eq!(queue.consume().ttr_s(0).job().await.unwrap().id, first);
     assert_eq!(queue.consume().timeout_s(5).job().await.unwrap().id, first);
     queue.ack(&first).await;
-    let mut control = RedisControl::of(&stack.redis.url()).await;
+    let mut control = RedisControl::connect(&stack.redis.url()).await;
     control.limit_memory(Some(ROOM_BYTES)).await;
 
     let mut ids = Vec::new();
@@ -30,7 +27,7 @@ async fn a_full_redis_takes_no_jobs_and_gives_out_those_it_has() {
         ids.push(answer.json()["job_id"].as_str().unwrap().to_owned());
     };
     assert_eq!(refusal.expect(500).text(), r#"{"error":"internal error"}"#);
-    figure(&format!("redis was full with {} jobs of 8 KiB", ids.len()));
+    print_figure(&format!("redis was full with {} jobs of 8 KiB", ids.len()));
     assert!(ids.len() > 20, "the limit came too soon");
 
     let mut found = Vec::new();
@@ -49,7 +46,7 @@ async fn a_full_redis_takes_no_jobs_and_gives_out_those_it_has() {
     stack.finish().await;
 }
 
-/// Bytes that cannot be compressed.
+/// Random bytes, which cannot be compressed.
 fn random_body() -> Vec<u8> {
     (0..BODY_BYTES).map(|_| rand::random()).collect()
 }

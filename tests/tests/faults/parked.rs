@@ -2,24 +2,24 @@
 
 use std::time::{Duration, Instant};
 
-use tidegate_testkit::{Answer, Daemon, Queue, RawHttp};
+use tidegate_testkit::{Answer, Daemon, QueueClient, RawHttp};
 use tokio::task::JoinHandle;
 
 /// A consumer that has sent its request.
 #[derive(Debug)]
 pub(crate) struct Parked(JoinHandle<(Answer, Instant, Duration)>);
 
-/// What a parked consumer was answered.
+/// The answer that a parked consumer got.
 #[derive(Debug)]
-pub(crate) struct Outcome {
+pub(crate) struct ParkedResult {
     pub(crate) answer: Answer,
     pub(crate) at: Instant,
     pub(crate) waited: Duration,
 }
 
 impl Parked {
-    /// Asks an api for a job of a queue, and waits up to `timeout_s` for it.
-    pub(crate) async fn start(api: &Daemon, queue: &Queue, timeout_s: u64) -> Self {
+    /// Asks an API for a job of a queue, and waits up to `timeout_s` for it.
+    pub(crate) async fn start(api: &Daemon, queue: &QueueClient, timeout_s: u64) -> Self {
         let mut http = RawHttp::connect(api.listen()).await;
         let token = [("X-Token".to_owned(), queue.token().to_owned())];
         let target = format!("{}?timeout={timeout_s}&ttr=600", queue.path());
@@ -36,16 +36,16 @@ impl Parked {
         !self.0.is_finished()
     }
 
-    pub(crate) async fn outcome(self) -> Outcome {
+    pub(crate) async fn outcome(self) -> ParkedResult {
         let (answer, at, waited) = self.0.await.unwrap();
-        Outcome { answer, at, waited }
+        ParkedResult { answer, at, waited }
     }
 }
 
-/// So many consumers of each queue, all of them parked.
+/// Parks `of_each` consumers of each queue, and waits until all of them wait.
 pub(crate) async fn park(
     api: &Daemon,
-    queues: &[Queue],
+    queues: &[QueueClient],
     of_each: usize,
     timeout_s: u64,
 ) -> Vec<Parked> {
@@ -55,6 +55,6 @@ pub(crate) async fn park(
             parked.push(Parked::start(api, queue, timeout_s).await);
         }
     }
-    api.until_waiting(parked.len()).await;
+    api.wait_for_waiting_consumers(parked.len()).await;
     parked
 }

@@ -1,4 +1,4 @@
-//! A pool moves from one Redis to another under load: rolling restarts of the APIs, and no pause.
+//! A pool moves from one Redis to another under load, with rolling restarts of the APIs and no pause.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -6,12 +6,13 @@ use std::time::{Duration, Instant};
 
 use rand::RngExt;
 use rand::rngs::StdRng;
-use tidegate_testkit::world::{self, Totals};
-use tidegate_testkit::{Daemon, Program, Queue, RedisOptions, Stack, eventually, figure, random};
+use tidegate_testkit::consistency::{self, JobTotals};
+use tidegate_testkit::{
+    Daemon, DaemonProgram, QueueClient, RedisOptions, Stack, eventually, print_figure, random,
+};
 
 use crate::crowd::Crowd;
 use crate::jobs::queues;
-use crate::turn;
 
 const BULK: usize = 16;
 const QUEUES: usize = 4;
@@ -24,8 +25,7 @@ const STEP: usize = 1500;
 const STOP_LIMIT: Duration = Duration::from_secs(30);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_pool_moves_to_another_redis_under_load_and_no_job_is_lost_or_doubled() {
-    let _turn = turn().await;
+async fn no_job_is_lost_or_duplicated_while_a_pool_moves() {
     let admin = RedisOptions::new().start();
     let admin_store = format!("[admin_store]\nurl = \"{}\"\n", admin.url());
     let stack = Stack::builder()
@@ -36,12 +36,15 @@ async fn a_pool_moves_to_another_redis_under_load_and_no_job_is_lost_or_doubled(
         .start()
         .await;
     let here = queues(&stack.queue("first").await, QUEUES);
-    let there: Vec<Queue> = here.iter().map(|queue| queue.at(stack.api(1))).collect();
+    let there: Vec<QueueClient> = here
+        .iter()
+        .map(|queue| queue.on_api(stack.api(1)))
+        .collect();
     let both = [here, there];
     let mut crowd = Crowd::start(CONSUMERS, &both);
-    let publishers = Publishers::start(&both);
+    let publishers = PublishersOfBothPools::start(&both);
 
-    // One API after the other is told of the move. In between each does it its own way.
+    // One API after the other gets the new setting. In between, one moves the pool and the other one does not.
     crowd.until_acked(STEP).await;
     stack.change_api_config(&format!(
         "{admin_store}[pool.default]\nmigrate_to = \"new\""
@@ -55,17 +58,21 @@ async fn a_pool_moves_to_another_redis_under_load_and_no_job_is_lost_or_doubled(
     let begin = Instant::now();
     until_empty("the old Redis is empty", &stack.redis.url()).await;
     let emptied = begin.elapsed();
-    let moved = world::totals(&stack.redis_of("new").url()).await;
-    assert_ne!(moved, Totals::default(), "the load goes on in the new one");
+    let moved = consistency::totals(&stack.redis_of("new").url()).await;
+    assert_ne!(
+        moved,
+        JobTotals::default(),
+        "the load continues in the new Redis"
+    );
 
-    // The old one is taken out of the settings: an API that knows only the new one, as its default.
+    // The old Redis is removed from the settings: an API that knows only the new one, as its default pool.
     let folder = tempfile::tempdir().unwrap();
     let config = folder.path().join("after.toml");
     std::fs::write(&config, &admin_store).unwrap();
     let arguments = ["--redis", &stack.redis_of("new").url(), "--config"].map(str::to_owned);
     let arguments = [&arguments[..], &[config.display().to_string()]].concat();
-    let after = Daemon::start(Program::Api, "api-after", &arguments, folder.path()).await;
-    let last = both[0][0].at(&after).publish("1").ttl_s(0).tries(TRIES);
+    let after = Daemon::start(DaemonProgram::Api, "api-after", &arguments, folder.path()).await;
+    let last = both[0][0].on_api(&after).publish("1").ttl_s(0).tries(TRIES);
     let last = last.id().await;
 
     let published = publishers.stop().await;
@@ -80,8 +87,8 @@ async fn until_empty(what: &str, redis: &str) {
     eventually(
         what,
         Duration::from_secs(60),
-        async || match world::totals(redis).await {
-            totals if totals == Totals::default() => Ok(()),
+        async || match consistency::totals(redis).await {
+            totals if totals == JobTotals::default() => Ok(()),
             totals => Err(format!("{totals:?}")),
         },
     )
@@ -97,32 +104,32 @@ fn judge(crowd: &Crowd, published: Published, last: String, emptied: Duration) {
     let unknown = seen.acked.len() - known;
     assert!(
         unknown <= published.unanswered,
-        "{unknown} jobs came that nobody published"
+        "{unknown} jobs came that were not published"
     );
-    figure(&format!(
+    print_figure(&format!(
         "pool moves: {known} jobs, {} publishes and {} other requests without an answer, {} jobs came twice; \
-         the old Redis was empty {emptied:?} after the last API was told",
+         the old Redis was empty {emptied:?} after the last API had restarted",
         published.unanswered / BULK,
         seen.cut,
         seen.doubled
     ));
 }
 
-/// What was published.
+/// The jobs of a publisher.
 #[derive(Debug, Default)]
 struct Published {
     ids: Vec<String>,
-    /// Jobs in requests that were sent and got no answer: they may be there or not.
+    /// Jobs in requests that were sent and got no answer: they may be stored or not.
     unanswered: usize,
 }
 
-struct Publishers {
+struct PublishersOfBothPools {
     stop: Arc<AtomicBool>,
     tasks: Vec<tokio::task::JoinHandle<Published>>,
 }
 
-impl Publishers {
-    fn start(both: &[Vec<Queue>; 2]) -> Self {
+impl PublishersOfBothPools {
+    fn start(both: &[Vec<QueueClient>; 2]) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let tasks = (0..PUBLISHERS).map(|number| {
             let random = random(&format!("pool moves: publisher {number}"));
@@ -149,7 +156,7 @@ impl Publishers {
 /// Publishes through one API, and through the other while the first does not answer.
 async fn publish(
     number: usize,
-    both: [Vec<Queue>; 2],
+    both: [Vec<QueueClient>; 2],
     mut random: StdRng,
     stop: Arc<AtomicBool>,
 ) -> Published {

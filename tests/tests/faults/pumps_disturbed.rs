@@ -1,27 +1,25 @@
-//! Pumps are killed, share one name, or sleep through their leases, while many jobs pass.
+//! Pumps are killed, share one name, or are paused beyond their leases, under load.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rand::RngExt;
 use rand::rngs::StdRng;
-use tidegate_testkit::world::Totals;
-use tidegate_testkit::{Queue, RedisOptions, Stack, eventually, figure, random};
+use tidegate_testkit::consistency::JobTotals;
+use tidegate_testkit::{QueueClient, RedisOptions, Stack, eventually, print_figure, random};
 
 use crate::jobs::{draw, queues};
-use crate::ledger::{Ledger, Story};
-use crate::turn;
+use crate::tracker::{Ledger, Story};
 use crate::workers::Workers;
 
 const QUEUES: usize = 12;
 const WORKERS: usize = 24;
 const PUBLISHERS: usize = 4;
-/// Short, so that jobs go on soon after a pump was killed.
+/// Short, so that jobs move again soon after a pump was killed.
 pub(crate) const LEASE: &str = "500ms";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn two_pumps_killed_at_random_lose_and_double_nothing() {
-    let _turn = turn().await;
+async fn killing_two_pumps_at_random_loses_and_duplicates_no_job() {
     let stack = Stack::builder()
         .redis(RedisOptions::new().always_synced())
         .pumps(2)
@@ -32,14 +30,13 @@ async fn two_pumps_killed_at_random_lose_and_double_nothing() {
     stack.finish().await;
 }
 
-/// The lock is useless: both believe that they hold it. Only the scripts keep jobs from moving twice.
+/// The lock is useless: both pumps hold it. Only the scripts keep jobs from moving twice.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn two_pumps_of_one_name_killed_at_random_move_no_job_twice() {
-    let _turn = turn().await;
+async fn two_pumps_of_one_name_move_no_job_twice() {
     let stack = Stack::builder()
         .pumps(2)
         .lease(LEASE)
-        .one_name_for_all_pumps()
+        .same_pump_name()
         .start()
         .await;
     for pump in [stack.pump(0), stack.pump(1)] {
@@ -59,8 +56,7 @@ async fn two_pumps_of_one_name_killed_at_random_move_no_job_twice() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_pump_that_slept_through_its_lease_moves_no_job_twice() {
-    let _turn = turn().await;
+async fn a_pump_paused_beyond_its_lease_moves_no_job_twice() {
     let stack = Stack::builder().pumps(2).lease(LEASE).start().await;
     pass("pumps asleep", &stack, 5_000, sleep_at_random).await;
     stack.finish().await;
@@ -81,7 +77,7 @@ pub(crate) async fn kill_at_random(stack: &Stack, random: &mut StdRng) {
     }
 }
 
-/// Stops one pump for longer than its lease, and lets it go on.
+/// Pauses one pump for longer than its lease, and resumes it.
 async fn sleep_at_random(stack: &Stack, random: &mut StdRng) {
     let pump = stack.pump(random.random_range(0..2));
     pump.pause();
@@ -89,13 +85,13 @@ async fn sleep_at_random(stack: &Stack, random: &mut StdRng) {
     pump.resume();
 }
 
-/// The moments of faults are random: this is no wait for something to happen.
+/// The times of faults are random: this does not wait for anything.
 async fn pause(random: &mut StdRng, range_ms: std::ops::Range<u64>) {
     let pause = Duration::from_millis(random.random_range(range_ms));
     tokio::time::sleep(pause).await;
 }
 
-/// Lets jobs pass while `disturb` is called again and again, and checks what became of each.
+/// Publishes and consumes jobs while `disturb` is called repeatedly, and checks the history of each job.
 pub(crate) async fn pass(
     test: &str,
     stack: &Stack,
@@ -105,25 +101,25 @@ pub(crate) async fn pass(
     let begin = Instant::now();
     let mut random = random(test);
     let queues = queues(&stack.queue("first").await, QUEUES);
-    let ledger = Arc::new(Ledger::new(jobs));
-    let workers = Workers::start(test, WORKERS, &queues, &ledger);
+    let tracker = Arc::new(Ledger::new(jobs));
+    let workers = Workers::start(test, WORKERS, &queues, &tracker);
     let batches = Arc::new(draw(&mut random, jobs, QUEUES));
     let publishers: Vec<_> = (0..PUBLISHERS)
         .map(|number| {
-            let (queues, ledger) = (queues.clone(), Arc::clone(&ledger));
+            let (queues, tracker) = (queues.clone(), Arc::clone(&tracker));
             let batches = Arc::clone(&batches);
             tokio::spawn(async move {
                 for batch in batches.iter().skip(number).step_by(PUBLISHERS) {
-                    ledger.announce(batch);
-                    ledger.published(batch, batch.publish(&queues).await);
+                    tracker.announce(batch);
+                    tracker.published(batch, batch.publish(&queues).await);
                 }
             })
         })
         .collect();
     let mut disturbances = 0;
     let disturbing = async {
-        // To the end of the longest delay and the longest row of leases, and beyond if need be.
-        while ledger.open() > 0 && begin.elapsed() < Duration::from_secs(60) {
+        // Until the longest delay and the longest series of leases have passed, or longer.
+        while tracker.open() > 0 && begin.elapsed() < Duration::from_secs(60) {
             disturb(stack, &mut random).await;
             disturbances += 1;
             pause(&mut random, 200..900).await;
@@ -133,7 +129,7 @@ pub(crate) async fn pass(
     for publisher in publishers {
         publisher.await.unwrap();
     }
-    let over = async || match ledger.open() {
+    let over = async || match tracker.open() {
         0 => Ok(()),
         open => Err(format!("{open} open: {:?}", stack.totals().await)),
     };
@@ -144,31 +140,31 @@ pub(crate) async fn pass(
     )
     .await;
     workers.stop().await;
-    let dead = ledger.judge();
-    let buried = Totals {
+    let dead = tracker.judge();
+    let buried = JobTotals {
         dead: dead.len() as u64,
-        ..Totals::default()
+        ..JobTotals::default()
     };
     let settled = async || match stack.totals().await {
         totals if totals == buried => Ok(()),
         totals => Err(format!("{totals:?}, expected {buried:?}")),
     };
-    eventually("only the dead are left", Duration::from_secs(15), settled).await;
+    eventually("only dead jobs are left", Duration::from_secs(15), settled).await;
     check_dead(&queues, &dead).await;
-    figure(&format!(
+    print_figure(&format!(
         "{test}: {jobs} jobs, {disturbances} disturbances, {} dead, {:?}",
         dead.len(),
         begin.elapsed()
     ));
 }
 
-/// Each of these is in the dead letter, and every one that is there is one of these.
-async fn check_dead(queues: &[Queue], dead: &[Story]) {
+/// The dead letters contain exactly these jobs.
+async fn check_dead(queues: &[QueueClient], dead: &[Story]) {
     for (number, queue) in queues.iter().enumerate() {
         let mut expected: Vec<&str> = dead
             .iter()
-            .filter(|story| story.queue == number)
-            .map(|story| story.id.as_str())
+            .filter(|job_story| job_story.queue == number)
+            .map(|job_story| job_story.id.as_str())
             .collect();
         assert_eq!(queue.dead_size().await, expected.len() as u64);
         assert_eq!(queue.respawn(1_000_000, 0).await, expected.len() as u64);

@@ -2,17 +2,18 @@
 
 use std::time::{Duration, Instant};
 
-use tidegate_testkit::{Answer, Daemon, Queue, RawHttp, Stack, figure};
+use tidegate_testkit::{
+    Answer, Daemon, QueueClient, RawHttp, Stack, connect_to_redis, print_figure,
+};
 
 use crate::parked::{Parked, park};
-use crate::turn;
 
 /// A revocation ends waits within one second. The rest is room for a busy machine.
 const ENDED_WITHIN: Duration = Duration::from_millis(1900);
 const INVALID: &str = r#"{"error":"invalid token"}"#;
 const TIMEOUT_S: u64 = 60;
 
-async fn delete(api: &Daemon, queue: &Queue) {
+async fn delete(api: &Daemon, queue: &QueueClient) {
     let path = format!("/token/{}/{}", queue.namespace(), queue.token());
     admin(api, "DELETE", &path).await.expect(204);
 }
@@ -26,7 +27,7 @@ async fn admin(api: &Daemon, method: &str, path: &str) -> Answer {
 /// Deletes all tokens of a namespace in Redis: no process of Tidegate is notified.
 async fn delete_in_redis(stack: &Stack, namespace: &str) {
     let client = redis::Client::open(stack.redis.url()).unwrap();
-    let mut connection = client.get_multiplexed_async_connection().await.unwrap();
+    let mut connection = connect_to_redis(&client).await.unwrap();
     let key = format!("tg:tokens:default/{namespace}");
     let deleted: u64 = redis::cmd("DEL")
         .arg(key)
@@ -36,7 +37,7 @@ async fn delete_in_redis(stack: &Stack, namespace: &str) {
     assert_eq!(deleted, 1);
 }
 
-/// Expects the answer for an invalid token, and returns when the last one came, from `since` on.
+/// Expects that all are answered 401, and returns the time from `since` to the last answer.
 async fn all_refused(parked: Vec<Parked>, since: Instant) -> Duration {
     let mut last = Duration::ZERO;
     for consumer in parked {
@@ -48,7 +49,6 @@ async fn all_refused(parked: Vec<Parked>, since: Instant) -> Duration {
 }
 
 async fn a_revocation_ends_waits_in_every_process(config: &str) {
-    let _turn = turn().await;
     let stack = Stack::builder().apis(2).api_config(config).start().await;
     let revoked = stack.queue("q").await;
     let kept = stack.queue_in(revoked.namespace(), "q").await;
@@ -56,13 +56,13 @@ async fn a_revocation_ends_waits_in_every_process(config: &str) {
     let parked_here = park(here, std::slice::from_ref(&revoked), 5, TIMEOUT_S).await;
     let parked_there = park(there, std::slice::from_ref(&revoked), 20, TIMEOUT_S).await;
     let with_another_token = Parked::start(there, &kept.sibling("other"), TIMEOUT_S).await;
-    there.until_waiting(21).await;
+    there.wait_for_waiting_consumers(21).await;
 
     let revoked_at = Instant::now();
     delete(here, &revoked).await;
     let here_after = all_refused(parked_here, revoked_at).await;
     let there_after = all_refused(parked_there, revoked_at).await;
-    figure(&format!(
+    print_figure(&format!(
         "revoked: waits ended after {here_after:?} in the process that was asked, {there_after:?} in the other"
     ));
     assert!(here_after < ENDED_WITHIN, "{here_after:?}");
@@ -87,17 +87,16 @@ async fn a_revocation_of_a_hashed_token_ends_the_waits_of_every_process() {
     a_revocation_ends_waits_in_every_process("hash_tokens = true").await;
 }
 
-/// No message is needed: the tokens of parked consumers are looked up.
+/// No process is notified: each one looks up the tokens of its parked consumers.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_token_that_is_gone_from_redis_ends_the_waits_of_its_consumers() {
-    let _turn = turn().await;
+async fn a_token_deleted_in_redis_ends_the_waits_of_its_consumers() {
     let stack = Stack::builder().pumps(0).start().await;
     let api = stack.api(0);
     let revoked = stack.queue("q").await;
     let kept = stack.queue("q").await;
     let parked = park(api, std::slice::from_ref(&revoked), 10, TIMEOUT_S).await;
     let others = Parked::start(api, &kept, TIMEOUT_S).await;
-    api.until_waiting(11).await;
+    api.wait_for_waiting_consumers(11).await;
     let revoked_at = Instant::now();
     delete_in_redis(&stack, revoked.namespace()).await;
     let last = all_refused(parked, revoked_at).await;
@@ -108,9 +107,8 @@ async fn a_token_that_is_gone_from_redis_ends_the_waits_of_its_consumers() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_job_that_arrives_as_its_wait_is_ended_costs_no_try() {
+async fn a_job_that_arrives_as_its_wait_ends_loses_no_attempt() {
     const ROUNDS: usize = 40;
-    let _turn = turn().await;
     let stack = Stack::builder().start().await;
     let api = stack.api(0);
     let kept = stack.queue("q").await;
@@ -118,7 +116,7 @@ async fn a_job_that_arrives_as_its_wait_is_ended_costs_no_try() {
     for round in 0..ROUNDS {
         let revoked = stack.queue_in(kept.namespace(), "q").await;
         let parked = Parked::start(api, &revoked, TIMEOUT_S).await;
-        api.until_waiting(1).await;
+        api.wait_for_waiting_consumers(1).await;
         let publish = kept.publish(round.to_string()).tries(1);
         let is_before = round % 2 == 0;
         let id = if is_before {
@@ -135,23 +133,22 @@ async fn a_job_that_arrives_as_its_wait_is_ended_costs_no_try() {
         if outcome.answer.status == 401 {
             refused += 1;
             let job = kept.consume().timeout_s(5).job().await.unwrap();
-            assert_eq!(job.id, id, "with its only try");
+            assert_eq!(job.id, id, "the job is there with its only try");
         } else {
             outcome.answer.expect(200);
         }
         kept.ack(&id).await;
     }
-    figure(&format!(
+    print_figure(&format!(
         "{refused} of {ROUNDS} waits ended before their job came"
     ));
     stack.finish().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn each_token_is_looked_up_once_however_many_wait_with_it() {
+async fn look_ups_of_a_token_do_not_grow_with_its_consumers() {
     const TOKENS: usize = 3;
     const SAMPLE: Duration = Duration::from_secs(4);
-    let _turn = turn().await;
     let stack = Stack::builder().pumps(0).start().await;
     let api = stack.api(0);
     let mut queues = Vec::new();
@@ -162,7 +159,7 @@ async fn each_token_is_looked_up_once_however_many_wait_with_it() {
     let parked = park(api, &queues, 100, TIMEOUT_S).await;
     let look_ups = look_ups_within(&stack, SAMPLE).await;
     let of_each_second = look_ups as f64 / TOKENS as f64 / SAMPLE.as_secs_f64();
-    figure(&format!(
+    print_figure(&format!(
         "{} consumers with {TOKENS} tokens: {of_each_second:.1} look-ups of each token a second",
         parked.len()
     ));
@@ -171,12 +168,12 @@ async fn each_token_is_looked_up_once_however_many_wait_with_it() {
         delete(api, queue).await;
     }
     all_refused(parked, Instant::now()).await;
-    api.until_waiting(0).await;
+    api.wait_for_waiting_consumers(0).await;
     assert_eq!(look_ups_within(&stack, SAMPLE / 2).await, 0);
     stack.finish().await;
 }
 
-/// How many tokens Redis is asked for within this time.
+/// The number of look-ups of tokens in Redis within this time.
 async fn look_ups_within(stack: &Stack, time: Duration) -> u64 {
     let before = look_ups(stack).await;
     tokio::time::sleep(time).await;
@@ -185,7 +182,7 @@ async fn look_ups_within(stack: &Stack, time: Duration) -> u64 {
 
 async fn look_ups(stack: &Stack) -> u64 {
     let client = redis::Client::open(stack.redis.url()).unwrap();
-    let mut connection = client.get_multiplexed_async_connection().await.unwrap();
+    let mut connection = connect_to_redis(&client).await.unwrap();
     let stats: String = redis::cmd("INFO")
         .arg("commandstats")
         .query_async(&mut connection)

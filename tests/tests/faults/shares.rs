@@ -1,17 +1,17 @@
-//! Pumps come, are killed and are stopped: each time every bucket soon has exactly one leader, and shares are even.
+//! Pumps start, are killed and are stopped: each time every bucket soon has exactly one leader, and shares are even.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
-use tidegate_core::keys::{Buckets, bucket_of_channel};
-use tidegate_testkit::{ClusterGroup, Daemon, Program, RedisOptions, eventually, figure};
-
-use crate::turn;
+use tidegate_core::keys::{DeploymentKeys, bucket_of_channel};
+use tidegate_testkit::{
+    ClusterGroup, Daemon, DaemonProgram, RedisOptions, connect_to_redis, eventually, print_figure,
+};
 
 const BUCKETS: usize = 256;
 const LEASE: Duration = Duration::from_secs(3);
-/// What it may take beyond the end of a lease, most of which is for machines with other work: a figure tells what it took.
+/// The time allowed beyond the end of a lease, most of it for busy machines. A figure shows the measured time.
 const SLACK: Duration = Duration::from_secs(3);
 const STOP_MAX: Duration = Duration::from_secs(20);
 
@@ -40,7 +40,7 @@ impl Pumps {
         }
     }
 
-    /// Starts pumps until there are so many.
+    /// Starts pumps until there are `count`.
     async fn grow_to(&mut self, count: usize) {
         let config = self.folder.path().join("settings.toml");
         for number in self.running.len()..count {
@@ -54,15 +54,16 @@ impl Pumps {
                 &name,
             ];
             let arguments = arguments.map(str::to_owned);
-            let pump = Daemon::start(Program::Pumpd, &name, &arguments, self.folder.path()).await;
+            let pump =
+                Daemon::start(DaemonProgram::Pumpd, &name, &arguments, self.folder.path()).await;
             self.running.insert(name, pump);
         }
         self.until_even(&format!("{count} pumps"), Instant::now(), LEASE)
             .await;
     }
 
-    /// Waits until every bucket has one of those that run as its leader and nobody leads more than one bucket more than
-    /// another; no longer than `limit`.
+    /// Waits until each bucket is led by a running pump and shares differ by at most one bucket. Fails if this takes
+    /// longer than `limit`.
     async fn until_even(&mut self, what: &str, since: Instant, limit: Duration) {
         let (low, high) = (
             BUCKETS / self.running.len(),
@@ -101,7 +102,7 @@ impl Pumps {
             let before = self.leaders.get(bucket);
             before.is_some_and(|(_, before)| before != leader)
         });
-        figure(&format!(
+        print_figure(&format!(
             "{what}: even after {took:?}, {} buckets moved",
             moved.count()
         ));
@@ -125,11 +126,11 @@ impl Pumps {
 
 /// Reads every lock.
 async fn leaders(urls: &[String]) -> Leaders {
-    let buckets = Buckets::new(256);
+    let buckets = DeploymentKeys::new(256);
     let mut leaders = Leaders::new();
     for (server, url) in urls.iter().enumerate() {
         let client = redis::Client::open(url.as_str()).unwrap();
-        let mut connection = client.get_multiplexed_async_connection().await.unwrap();
+        let mut connection = connect_to_redis(&client).await.unwrap();
         let locks: Vec<String> = redis::cmd("KEYS")
             .arg("tg:*:{*}:lock")
             .query_async(&mut connection)
@@ -173,8 +174,7 @@ async fn come_and_go(pumps: &mut Pumps, mut look: impl FnMut(&Pumps)) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn pumps_that_come_and_go_have_even_shares() {
-    let _turn = turn().await;
+async fn buckets_are_shared_evenly_as_pumps_join_and_leave() {
     let redis = RedisOptions::new().start();
     let mut pumps = Pumps::new(&format!("url = \"{}\"", redis.url()), vec![redis.url()]);
     come_and_go(&mut pumps, |_| {}).await;
@@ -182,7 +182,6 @@ async fn pumps_that_come_and_go_have_even_shares() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn on_a_cluster_each_pump_leads_buckets_of_every_primary() {
-    let _turn = turn().await;
     let group = ClusterGroup::start().await;
     let mut pumps = Pumps::new(&group.settings(), group.primary_urls().await);
     let look = |pumps: &Pumps| {
@@ -190,10 +189,10 @@ async fn on_a_cluster_each_pump_leads_buckets_of_every_primary() {
         assert_eq!(cells.len(), 3 * pumps.running.len());
         let even = BUCKETS / cells.len();
         let (least, most) = (cells.values().min().unwrap(), cells.values().max().unwrap());
-        figure(&format!(
+        print_figure(&format!(
             "{least} to {most} buckets of each primary a pump, {even} on average"
         ));
-        // As chance has it: the names of the pumps decide.
+        // The names of the pumps decide, so these counts are not even.
         assert!(least * 3 > even && *most < even * 2, "{cells:?}");
     };
     come_and_go(&mut pumps, look).await;

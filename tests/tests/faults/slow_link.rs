@@ -1,23 +1,23 @@
-//! A slow link between an API and Redis.
+//! A slow link between a daemon and Redis.
 
 use std::time::{Duration, Instant};
 
 use tidegate_core::JobId;
-use tidegate_testkit::fault_proxy::{Way, Weather};
+use tidegate_testkit::fault_proxy::{DirectionConditions, NetworkConditions};
 use tidegate_testkit::{
-    Daemon, Delivery, FaultProxy, Program, Queue, RawHttp, RedisServer, eventually, redis, seed,
+    Daemon, DaemonProgram, FaultProxy, QueueClient, RawHttp, ReceivedJob, RedisServer, eventually,
+    seed, start_redis,
 };
 
 use crate::leases::shortest_membership_ms;
-use crate::turn;
 
 /// A fifth of the time for which jobs that a consumer has wait for further ones.
 const DELAY: Duration = Duration::from_millis(20);
 
-/// More than one call of `reserve` looks at.
+/// More than one call of `reserve` reads.
 const STALE_HINTS: usize = 300;
 
-/// An API whose calls take long, once that is asked for.
+/// An API whose calls become slow on request.
 struct SlowApi {
     api: Daemon,
     proxy: FaultProxy,
@@ -27,11 +27,11 @@ struct SlowApi {
 
 impl SlowApi {
     async fn start() -> Self {
-        let redis = redis();
+        let redis = start_redis();
         let proxy = FaultProxy::start(redis.address(), seed()).await;
         let folder = tempfile::tempdir().unwrap();
         let arguments = ["--redis".to_owned(), format!("redis://{}", proxy.address())];
-        let api = Daemon::start(Program::Api, "api", &arguments, folder.path()).await;
+        let api = Daemon::start(DaemonProgram::Api, "api", &arguments, folder.path()).await;
         Self {
             api,
             proxy,
@@ -40,8 +40,8 @@ impl SlowApi {
         }
     }
 
-    async fn queue(&self, name: &str) -> Queue {
-        Queue::with_new_token(&self.api, "default", "slow-link", name).await
+    async fn queue(&self, name: &str) -> QueueClient {
+        QueueClient::with_new_token(&self.api, "default", "slow-link", name).await
     }
 
     fn slow_down(&self) {
@@ -49,19 +49,19 @@ impl SlowApi {
     }
 }
 
-/// Has each piece that goes to Redis come so much later.
+/// Delays everything that is sent to Redis.
 fn delay_calls(proxy: &FaultProxy, delay: Duration) {
-    let to_server = Way {
+    let to_server = DirectionConditions {
         delay,
-        ..Way::default()
+        ..DirectionConditions::default()
     };
-    proxy.set(Weather {
+    proxy.set(NetworkConditions {
         to_server,
-        ..Weather::default()
+        ..NetworkConditions::default()
     });
 }
 
-/// A pump on a link whose calls come late from its start on.
+/// A pump whose calls are slow from its start on.
 struct SlowPump {
     pump: Daemon,
     redis: RedisServer,
@@ -71,7 +71,7 @@ struct SlowPump {
 
 impl SlowPump {
     async fn start(delay: Duration, lease: &str) -> Self {
-        let redis = redis();
+        let redis = start_redis();
         let proxy = FaultProxy::start(redis.address(), seed()).await;
         let folder = tempfile::tempdir().unwrap();
         let arguments = [
@@ -79,7 +79,7 @@ impl SlowPump {
             format!("--lease={lease}"),
         ];
         delay_calls(&proxy, delay);
-        let pump = Daemon::start(Program::Pumpd, "pump", &arguments, folder.path()).await;
+        let pump = Daemon::start(DaemonProgram::Pumpd, "pump", &arguments, folder.path()).await;
         Self {
             pump,
             redis,
@@ -89,10 +89,10 @@ impl SlowPump {
     }
 }
 
-/// A consumer that adds `elapsed_ms` to the creation time in the id learns when the lease of a job began.
+/// The creation time in the id plus `elapsed_ms` is the time at which the lease began.
 #[track_caller]
-fn assert_leased_in_two_calls(jobs: &[Delivery]) {
-    let leased_at_ms = |job: &Delivery| {
+fn assert_leased_in_two_calls(jobs: &[ReceivedJob]) {
+    let leased_at_ms = |job: &ReceivedJob| {
         let id: JobId = job.id.parse().expect("an id");
         id.created_at_ms() + job.elapsed_ms
     };
@@ -109,21 +109,23 @@ fn assert_leased_in_two_calls(jobs: &[Delivery]) {
 /// One call reserves the job of the first queue and a later call that of the second.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn elapsed_time_of_each_job_ends_at_its_own_lease() {
-    let _turn = turn().await;
     let slow = SlowApi::start().await;
     let first = slow.queue("first").await;
     let second = first.sibling("second");
     first.publish("1").id().await;
     second.publish("2").id().await;
     slow.slow_down();
-    let jobs = first.consume_of(&["first", "second"]).count(2).jobs().await;
+    let jobs = first
+        .consume_from(&["first", "second"])
+        .count(2)
+        .jobs()
+        .await;
     assert_leased_in_two_calls(&jobs);
 }
 
 /// One call reserves the first job of a queue, and a later call the one behind many stale hints.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn elapsed_time_of_jobs_of_one_queue_ends_at_their_own_leases() {
-    let _turn = turn().await;
     let slow = SlowApi::start().await;
     let queue = slow.queue("first").await;
     queue.publish("1").id().await;
@@ -137,10 +139,9 @@ async fn elapsed_time_of_jobs_of_one_queue_ends_at_their_own_leases() {
     assert_leased_in_two_calls(&jobs);
 }
 
-/// To take all locks lasts longer than a membership here. Others would take the buckets of a pump whose membership ends.
+/// Taking all locks lasts longer than a membership here. If the membership expired, other pumps would take the buckets.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_pump_stays_a_member_while_it_takes_many_locks() {
-    let _turn = turn().await;
     let slow = SlowPump::start(Duration::from_millis(60), "1200ms").await;
     let client = redis::Client::open(slow.redis.url()).unwrap();
     let mut connection = client.get_connection().unwrap();
@@ -162,8 +163,7 @@ async fn a_pump_stays_a_member_while_it_takes_many_locks() {
 
 /// A call takes longer than a fifth of the lease here, and less than the lease.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_pump_that_starts_on_a_slow_link_leads_its_buckets_and_is_ready_then() {
-    let _turn = turn().await;
+async fn a_pump_on_a_slow_link_leads_its_buckets_and_becomes_ready() {
     let slow = SlowPump::start(Duration::from_millis(300), "1s").await;
     eventually("the pump is ready", Duration::from_secs(30), async || {
         let mut http = RawHttp::connect(slow.pump.admin()).await;

@@ -1,11 +1,10 @@
-//! Daemons that are asked to end.
+//! Daemons that are stopped or killed.
 
 use std::time::{Duration, Instant};
 
-use tidegate_testkit::{Queue, RawHttp, Stack, eventually, figure};
+use tidegate_testkit::{QueueClient, RawHttp, Stack, eventually, print_figure};
 
 use crate::jobs::queues;
-use crate::turn;
 
 const WAITERS: usize = 64;
 const AT_ONCE: Duration = Duration::from_secs(2);
@@ -14,7 +13,6 @@ const STOP_MAX: Duration = Duration::from_secs(10);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_api_that_stops_answers_its_waiting_consumers_at_once() {
-    let _turn = turn().await;
     let stack = Stack::builder().start().await;
     let queue = stack.queue("q").await;
     let mut waiting = Vec::new();
@@ -25,37 +23,36 @@ async fn an_api_that_stops_answers_its_waiting_consumers_at_once() {
             .await;
         waiting.push(http);
     }
-    stack.api(0).until_waiting(WAITERS).await;
+    stack.api(0).wait_for_waiting_consumers(WAITERS).await;
     let begin = Instant::now();
     stack.api(0).terminate();
     for http in &mut waiting {
         let answer = http.answer().await.expect("an answer").expect(404);
         assert_eq!(answer.text(), r#"{"msg":"no job available"}"#);
-        // Otherwise the client would send its next request where nobody reads it any more.
+        // Otherwise the client would send its next request over a connection that is no longer read.
         assert_eq!(answer.header("connection"), Some("close"));
     }
     let answered = begin.elapsed();
     let status = stack.api(0).wait(STOP_MAX).await;
     let ended = begin.elapsed();
-    figure(&format!(
+    print_figure(&format!(
         "api asked to stop: {WAITERS} consumers answered within {answered:?}, ended after {ended:?}"
     ));
     assert_eq!(status.code(), Some(0));
     assert!(answered < AT_ONCE, "{answered:?}");
     assert!(ended < STOP_MAX, "{ended:?}");
     stack.api(0).restart().await;
-    queue.apart().publish("x").id().await;
+    queue.with_separate_connections().publish("x").id().await;
     stack.finish().await;
 }
 
-/// Whoever got an answer has a job, whoever got none has none.
+/// Each publish that was answered is stored, and no other one is.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_api_that_stops_finishes_what_it_has_begun() {
-    let _turn = turn().await;
+async fn an_api_that_stops_answers_requests_in_progress() {
     let stack = Stack::builder().apis(2).start().await;
     let queue = stack.queue("q").await;
     let publishers: Vec<_> = (0..8)
-        .map(|_| tokio::spawn(publish_until_refused(queue.apart())))
+        .map(|_| tokio::spawn(publish_until_refused(queue.with_separate_connections())))
         .collect();
     let some = async || match queue.size().await {
         size if size > 100 => Ok(()),
@@ -70,20 +67,20 @@ async fn an_api_that_stops_finishes_what_it_has_begun() {
         published += answered;
         unknown += unanswered;
     }
-    let size = queue.at(stack.api(1)).size().await;
-    figure(&format!(
+    let size = queue.on_api(stack.api(1)).size().await;
+    print_figure(&format!(
         "api stopped under 8 publishers: {published} answered, {unknown} cut, {size} stored"
     ));
     assert_eq!(
         unknown, 0,
-        "requests were cut although there was time for them"
+        "requests were cut although there was time to answer them"
     );
     assert_eq!(size, published);
     stack.finish().await;
 }
 
-/// Answers how many were published, and how many got no answer although they had been sent.
-async fn publish_until_refused(queue: Queue) -> (u64, u64) {
+/// Returns how many were published, and how many got no answer although they had been sent.
+async fn publish_until_refused(queue: QueueClient) -> (u64, u64) {
     let mut published = 0;
     loop {
         match queue.publish("x").send().await {
@@ -101,8 +98,7 @@ async fn publish_until_refused(queue: Queue) -> (u64, u64) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_pump_that_stops_hands_its_buckets_over_at_once() {
-    let _turn = turn().await;
-    // A lease much longer than the lateness that is allowed: nobody waits for it to end.
+    // The lease is much longer than the allowed lateness, so no job can wait until it expires.
     let stack = Stack::builder().pumps(2).lease("20s").start().await;
     let both_lead = async || {
         let first = stack.pump(0).metric("tidegate_pump_buckets_held").await;
@@ -134,7 +130,7 @@ async fn a_pump_that_stops_hands_its_buckets_over_at_once() {
         let late = received_at.checked_duration_since(due_at);
         latest = latest.max(late.expect("never early"));
     }
-    figure(&format!(
+    print_figure(&format!(
         "pump asked to stop: the jobs due after it were at most {latest:?} late"
     ));
     // Publishing took a moment too: the last job was due later than the first.
@@ -146,8 +142,7 @@ async fn a_pump_that_stops_hands_its_buckets_over_at_once() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_pump_stops_in_time_while_redis_does_not_answer() {
-    let _turn = turn().await;
-    // Longer than the stop may take: the pump does not wait for calls under way.
+    // Longer than the stop may take: the pump does not wait for calls in flight.
     let patient = "[pool.default]\ncommand_timeout = \"1m\"";
     let stack = Stack::builder().pump_config(patient).start().await;
     let leads_all = async || match stack.pump(0).metric("tidegate_pump_buckets_held").await {
@@ -157,12 +152,12 @@ async fn a_pump_stops_in_time_while_redis_does_not_answer() {
     eventually("the pump leads", Duration::from_secs(10), leads_all).await;
     stack.queue("q").await.publish("x").delay_s(1).id().await;
     stack.redis.pause().unwrap();
-    // A run is under way.
+    // Time for a call to be in flight.
     tokio::time::sleep(Duration::from_secs(2)).await;
     let asked_at = Instant::now();
-    // What systemd allows it.
+    // The stop timeout in the systemd unit.
     let status = stack.pump(0).stop(Duration::from_secs(15)).await;
-    figure(&format!(
+    print_figure(&format!(
         "pump asked to stop, redis silent: ended after {:?}",
         asked_at.elapsed()
     ));
@@ -172,8 +167,7 @@ async fn a_pump_stops_in_time_while_redis_does_not_answer() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_pump_that_is_killed_is_replaced_when_its_leases_end() {
-    let _turn = turn().await;
+async fn a_killed_pump_is_replaced_when_its_lease_expires() {
     let stack = Stack::builder().pumps(2).lease("1s").start().await;
     let queues = queues(&stack.queue("first").await, 60);
     let due_at = Instant::now() + Duration::from_secs(1);
@@ -188,7 +182,7 @@ async fn a_pump_that_is_killed_is_replaced_when_its_leases_end() {
         assert!(job.is_some(), "{} got no job", queue.name());
         latest = latest.max(late.expect("never early"));
     }
-    figure(&format!(
+    print_figure(&format!(
         "pump killed with leases of 1 s: its jobs were at most {latest:?} late"
     ));
     assert!(latest < Duration::from_secs(4), "{latest:?}");

@@ -1,20 +1,20 @@
-//! Consumers that ack some of their jobs and forget the others.
+//! Consumers that ack some of their jobs and drop the others.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rand::RngExt;
 use rand::rngs::StdRng;
-use tidegate_testkit::{Queue, random};
+use tidegate_testkit::{QueueClient, random};
 use tokio::task::JoinHandle;
 
 use crate::jobs::names;
-use crate::ledger::Ledger;
+use crate::tracker::Ledger;
 
 const BATCH_MAX: u64 = 10;
 const ACKED_PERCENT: u32 = 80;
 
-/// Consumers that work until told to stop.
+/// Consumers that run until they are stopped.
 #[derive(Debug)]
 pub(crate) struct Workers {
     stop: Arc<AtomicBool>,
@@ -22,12 +22,17 @@ pub(crate) struct Workers {
 }
 
 impl Workers {
-    pub(crate) fn start(test: &str, count: usize, queues: &[Queue], ledger: &Arc<Ledger>) -> Self {
+    pub(crate) fn start(
+        test: &str,
+        count: usize,
+        queues: &[QueueClient],
+        tracker: &Arc<Ledger>,
+    ) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let tasks = (0..count).map(|number| {
             let worker = Worker {
                 queues: queues.to_vec(),
-                ledger: Arc::clone(ledger),
+                tracker: Arc::clone(tracker),
                 stop: Arc::clone(&stop),
                 random: random(&format!("{test}: worker {number}")),
             };
@@ -39,7 +44,7 @@ impl Workers {
         }
     }
 
-    /// Lets every worker finish what it has.
+    /// Stops the workers. Each one first handles the jobs that it has.
     pub(crate) async fn stop(self) {
         self.stop.store(true, Ordering::Relaxed);
         for task in self.tasks {
@@ -49,28 +54,28 @@ impl Workers {
 }
 
 struct Worker {
-    queues: Vec<Queue>,
-    ledger: Arc<Ledger>,
+    queues: Vec<QueueClient>,
+    tracker: Arc<Ledger>,
     stop: Arc<AtomicBool>,
     random: StdRng,
 }
 
 impl Worker {
     async fn run(mut self) {
-        let any = self.queues[0].apart();
+        let any = self.queues[0].with_separate_connections();
         while !self.stop.load(Ordering::Relaxed) {
             let first = self.random.random_range(0..self.queues.len());
             let mut names = names(&self.queues);
             names.rotate_left(first);
-            let consume = any.consume_of(&names).timeout_s(1);
+            let consume = any.consume_from(&names).timeout_s(1);
             let consume = consume
                 .count(self.random.random_range(1..=BATCH_MAX))
                 .ttr_s(self.random.random_range(1..=2));
             for job in consume.jobs().await {
-                let number = self.ledger.delivered(&job);
+                let number = self.tracker.delivered(&job);
                 if self.random.random_range(0..100) < ACKED_PERCENT {
                     any.sibling(&job.queue).ack(&job.id).await;
-                    self.ledger.acked(number);
+                    self.tracker.acked(number);
                 }
             }
         }

@@ -6,7 +6,7 @@ use rand::rngs::StdRng;
 use crate::target::TOKEN;
 use crate::values::{chance, number, one};
 
-/// Any bytes; seldom around the size that is too large for a job.
+/// Any bytes, rarely about as many as a job may have.
 pub(crate) fn bytes(rng: &mut StdRng, may_be_large: bool) -> Vec<u8> {
     let length = match rng.random_range(0..1000) {
         0..200 => 0,
@@ -54,7 +54,7 @@ pub(crate) fn array(rng: &mut StdRng) -> Vec<u8> {
     array
 }
 
-/// One JSON value, not always a good one.
+/// One JSON value, not always a valid one.
 fn value(rng: &mut StdRng, text: &mut String, depth: usize) {
     match rng.random_range(0..100) {
         0..30 => text.push_str(&rng.random::<i64>().to_string()),
@@ -127,7 +127,7 @@ pub(crate) fn limiter(rng: &mut StdRng) -> Vec<u8> {
     text.into_bytes()
 }
 
-/// Header lines that tell where a body ends, and the body as it is sent.
+/// Header lines that frame a body, and the body as it is sent.
 pub(crate) fn framed(rng: &mut StdRng, body: &[u8]) -> (String, Vec<u8>) {
     let length = body.len();
     match rng.random_range(0..100) {
@@ -176,7 +176,7 @@ pub(crate) fn framed(rng: &mut StdRng, body: &[u8]) -> (String, Vec<u8>) {
     }
 }
 
-/// A body in chunks, of which some are not as they should be.
+/// A body in chunks, some of them malformed.
 fn chunked(rng: &mut StdRng, body: &[u8]) -> Vec<u8> {
     let mut sent = Vec::new();
     let mut rest = body;

@@ -9,26 +9,26 @@ use futures_util::future::join_all;
 use rand::RngExt;
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
-use tidegate_testkit::{figure, random};
+use tidegate_testkit::{print_figure, random};
 use tokio::time::sleep;
 
 use crate::corpus::{self, Entry};
-use crate::delivery::{Delivery, deliver};
-use crate::failure::{Case, report, report_suspects};
+use crate::delivery::{ByteDelivery, deliver};
+use crate::failure::{FuzzCase, report, report_suspects};
 use crate::grammar;
 use crate::mutate::mutate;
-use crate::target::{Port, Target};
+use crate::target::{FuzzTarget, Port};
 use crate::values::chance;
 use crate::verdict::judge;
 use crate::wire::{Response, find};
 
 const CLIENTS: usize = 96;
 const CHECK_INTERVAL: Duration = Duration::from_millis(200);
-/// How many cases of each client are remembered for the case that a daemon dies.
+/// How many cases of each client are kept to report them if a daemon dies.
 const REMEMBERED: usize = 3;
 const IDS_MAX: usize = 64;
 
-/// What must have been answered: whoever gets nothing but refusals tries nothing.
+/// The statuses that must occur: a campaign with nothing but refusals would test nothing.
 pub(crate) type Statuses = [(Port, &'static [u16]); 2];
 pub(crate) const OF_A_GIVEN_CASE: Statuses = [(Port::Public, &[]), (Port::Admin, &[])];
 pub(crate) const OF_THE_CORPUS: Statuses = [
@@ -44,17 +44,17 @@ const OF_A_CAMPAIGN: Statuses = [
 ];
 
 #[derive(Debug, Default)]
-struct Seen {
+struct CampaignTotals {
     sent: u64,
     statuses: BTreeMap<(Port, u16), u64>,
     unanswered: u64,
-    /// Hashes of them.
+    /// Hashes of the ids.
     request_ids: HashSet<u64>,
-    lately: VecDeque<Case>,
+    lately: VecDeque<FuzzCase>,
 }
 
-impl Seen {
-    /// Counts what came back; an id that was given twice is a fault.
+impl CampaignTotals {
+    /// Counts the answers; a request id that occurs twice is an error.
     fn note(&mut self, port: Port, responses: &[Response]) -> Result<(), String> {
         self.sent += 1;
         self.unanswered += u64::from(responses.is_empty());
@@ -62,15 +62,15 @@ impl Seen {
             *self.statuses.entry((port, response.status)).or_default() += 1;
             let id = response.header("x-request-id").map(hash);
             if id.is_some_and(|id| !self.request_ids.insert(id)) {
-                return Err("a request id that was given before".to_owned());
+                return Err("a request id that occurred before".to_owned());
             }
         }
         Ok(())
     }
 
-    /// Shows what was seen, and fails if some status was not.
+    /// Prints the counts, and fails if an expected status is missing.
     fn tell(&self, expected: &Statuses) {
-        figure(&format!(
+        print_figure(&format!(
             "{} connections; {} were closed or left without an answer",
             self.sent, self.unanswered
         ));
@@ -79,7 +79,7 @@ impl Seen {
             let counts: Vec<String> = counts
                 .map(|((_, status), count)| format!("{status}: {count}"))
                 .collect();
-            figure(&format!(
+            print_figure(&format!(
                 "answers of the {} port: {}",
                 port.name(),
                 counts.join(", ")
@@ -101,39 +101,39 @@ fn hash(id: &str) -> u64 {
 }
 
 /// Sends every entry in every delivery.
-pub(crate) async fn replay(target: &Target, entries: Vec<Entry>, expected: &Statuses) {
-    let seen = Mutex::new(Seen::default());
+pub(crate) async fn replay(target: &FuzzTarget, entries: Vec<Entry>, expected: &Statuses) {
+    let seen = Mutex::new(CampaignTotals::default());
     let count = entries.len();
     let sending = entries
         .into_iter()
         .map(|entry| replay_entry(target, &seen, entry));
     join_all(sending).await;
     let seen = seen.into_inner().unwrap();
-    figure(&format!("{count} entries of the corpus"));
+    print_figure(&format!("{count} entries of the corpus"));
     seen.tell(expected);
     if let Err(problem) = target.check_daemons() {
         report_suspects(&[], &problem);
     }
 }
 
-async fn replay_entry(target: &Target, seen: &Mutex<Seen>, entry: Entry) {
+async fn replay_entry(target: &FuzzTarget, seen: &Mutex<CampaignTotals>, entry: Entry) {
     let mut rng = random(&entry.name);
     let length = entry.bytes.len();
     let mut deliveries = vec![
-        Delivery::Whole,
-        Delivery::Half(length),
-        Delivery::Leave(length),
+        ByteDelivery::Whole,
+        ByteDelivery::Half(length),
+        ByteDelivery::Leave(length),
     ];
     if length < 3000 {
-        deliveries.push(Delivery::Bytes);
+        deliveries.push(ByteDelivery::Bytes);
     }
     if may_be_patient(entry.port, &entry.bytes) {
-        deliveries.push(Delivery::Patient);
+        deliveries.push(ByteDelivery::Patient);
     }
-    let some = (0..12).map(|_| Delivery::random(&mut rng, length));
-    deliveries.extend(some.filter(|it| *it != Delivery::Patient));
+    let some = (0..12).map(|_| ByteDelivery::random(&mut rng, length));
+    deliveries.extend(some.filter(|it| *it != ByteDelivery::Patient));
     for delivery in deliveries {
-        let case = Case {
+        let case = FuzzCase {
             name: entry.name.clone(),
             port: entry.port,
             bytes: entry.bytes.clone(),
@@ -146,8 +146,8 @@ async fn replay_entry(target: &Target, seen: &Mutex<Seen>, entry: Entry) {
     }
 }
 
-/// Whether the other side must answer or close the connection soon: it does not wait for a job, nor for
-/// the rest of what an administrator has to say.
+/// Whether the daemon must answer or close the connection soon: it waits neither for a job nor for the rest of a
+/// request on the admin port.
 fn may_be_patient(port: Port, bytes: &[u8]) -> bool {
     port == Port::Public
         && bytes.len() < 100_000
@@ -155,8 +155,8 @@ fn may_be_patient(port: Port, bytes: &[u8]) -> bool {
         && !bytes.contains(&b'%')
 }
 
-/// Sends a case; answers what came back.
-async fn send(target: &Target, seen: &Mutex<Seen>, case: Case) -> Vec<Response> {
+/// Sends a case; returns the answers.
+async fn send(target: &FuzzTarget, seen: &Mutex<CampaignTotals>, case: FuzzCase) -> Vec<Response> {
     let outcome = deliver(target.address(case.port), &case.bytes, &case.delivery).await;
     let judged = judge(case.port, &case.bytes, &outcome);
     let judged = judged.and_then(|responses| {
@@ -177,15 +177,20 @@ async fn send(target: &Target, seen: &Mutex<Seen>, case: Case) -> Vec<Response> 
     }
 }
 
-/// Generates, changes and sends for so long.
-pub(crate) async fn run(target: &Target, time: Duration) {
+/// Generates, mutates and sends requests for this time.
+pub(crate) async fn run(target: &FuzzTarget, time: Duration) {
     let entries = corpus::shipped();
     for entry in &entries {
-        deliver(target.address(entry.port), &entry.bytes, &Delivery::Whole).await;
+        deliver(
+            target.address(entry.port),
+            &entry.bytes,
+            &ByteDelivery::Whole,
+        )
+        .await;
     }
     let others: Vec<Vec<u8>> = entries.into_iter().map(|entry| entry.bytes).collect();
     let before = target.resident_bytes();
-    let seen = Mutex::new(Seen::default());
+    let seen = Mutex::new(CampaignTotals::default());
     let end = Instant::now() + time;
     let clients = (0..CLIENTS).map(|number| client(target, &seen, &others, number, end));
     tokio::join!(join_all(clients), watch(target, &seen, end));
@@ -195,8 +200,8 @@ pub(crate) async fn run(target: &Target, time: Duration) {
 }
 
 async fn client(
-    target: &Target,
-    seen: &Mutex<Seen>,
+    target: &FuzzTarget,
+    seen: &Mutex<CampaignTotals>,
     others: &[Vec<u8>],
     number: usize,
     end: Instant,
@@ -217,7 +222,7 @@ async fn client(
     }
 }
 
-fn generate(rng: &mut StdRng, others: &[Vec<u8>], known: &[String]) -> Case {
+fn generate(rng: &mut StdRng, others: &[Vec<u8>], known: &[String]) -> FuzzCase {
     let port = match chance(rng, 75) {
         true => Port::Public,
         false => Port::Admin,
@@ -229,11 +234,11 @@ fn generate(rng: &mut StdRng, others: &[Vec<u8>], known: &[String]) -> Case {
     if chance(rng, 25) {
         mutate(rng, &mut bytes, others);
     }
-    let delivery = match Delivery::random(rng, bytes.len()) {
-        Delivery::Patient if !may_be_patient(port, &bytes) => Delivery::Whole,
+    let delivery = match ByteDelivery::random(rng, bytes.len()) {
+        ByteDelivery::Patient if !may_be_patient(port, &bytes) => ByteDelivery::Whole,
         delivery => delivery,
     };
-    Case {
+    FuzzCase {
         name: String::new(),
         port,
         bytes,
@@ -251,14 +256,14 @@ fn ids_in(body: &[u8]) -> Vec<String> {
     one.chain(many).map(str::to_owned).collect()
 }
 
-/// Has an ordinary client go on, and looks after the daemons.
-async fn watch(target: &Target, seen: &Mutex<Seen>, end: Instant) {
+/// Runs an ordinary client, and checks the daemons.
+async fn watch(target: &FuzzTarget, seen: &Mutex<CampaignTotals>, end: Instant) {
     while Instant::now() < end {
         target.round_trip().await;
         target.restore().await;
         target.tidy_up().await;
         if let Err(problem) = target.check_daemons() {
-            let lately: Vec<Case> = seen.lock().unwrap().lately.iter().cloned().collect();
+            let lately: Vec<FuzzCase> = seen.lock().unwrap().lately.iter().cloned().collect();
             report_suspects(&lately, &problem);
         }
         sleep(CHECK_INTERVAL).await;

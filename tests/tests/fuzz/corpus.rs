@@ -1,4 +1,4 @@
-//! Streams that are sent in every run: `corpus/PORT-WHAT-THEY-TRY.http`, byte for byte as they lie there.
+//! Streams that are sent in every run: `corpus/PORT-WHAT-THEY-TRY.http`, byte for byte.
 
 use std::path::{Path, PathBuf};
 
@@ -15,7 +15,7 @@ pub(crate) struct Entry {
     pub(crate) bytes: Vec<u8>,
 }
 
-/// What is kept in the repository, and what is too long for that.
+/// The entries in the repository, and those that are too long for a file.
 pub(crate) fn shipped() -> Vec<Entry> {
     let mut entries = read(Path::new(FOLDER));
     assert!(!entries.is_empty(), "the corpus is empty");
@@ -23,7 +23,7 @@ pub(crate) fn shipped() -> Vec<Entry> {
     entries
 }
 
-/// The entries of a folder, or the one of a file.
+/// The entries of a folder, or of one file.
 pub(crate) fn read(path: &Path) -> Vec<Entry> {
     let paths: Vec<PathBuf> = match path.is_dir() {
         false => vec![path.to_owned()],

@@ -1,4 +1,4 @@
-//! How bytes are sent, and what comes back.
+//! Ways to send bytes, and what is received.
 
 use std::cell::Cell;
 use std::net::SocketAddr;
@@ -13,37 +13,37 @@ use tokio::time::{sleep, timeout};
 
 use crate::wire::{self, find};
 
-/// A daemon that says nothing for so long has nothing to say, or waits for a job.
+/// A daemon that sends nothing for this time has nothing to send, or waits for a job.
 const QUIET: Duration = Duration::from_millis(150);
-/// The longest time to an answer or an end. A body that is left over is read off for 10 s at most.
+/// The longest time to an answer or the end. The daemon discards the rest of a body for at most 10 s.
 const END_LIMIT: Duration = Duration::from_secs(60);
-/// Looking through more takes a processor longer than what is measured here.
+/// Searching more bytes than this would take longer than what is measured.
 const LOOK_BYTES: usize = 100_000;
 const DRIP_PAUSE: Duration = Duration::from_millis(20);
 
 /// How bytes are sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Delivery {
+pub(crate) enum ByteDelivery {
     /// In one piece.
     Whole,
     /// Each byte by itself.
     Bytes,
-    /// In pieces that end at these places.
+    /// In pieces that end at these positions.
     Pieces(Vec<usize>),
     /// The same with a pause between pieces.
     Drip(Vec<usize>),
-    /// Up to a place; then nothing more is sent, and that is said.
+    /// Up to a position; then the sending half is closed.
     Half(usize),
-    /// Up to a place; then the connection is closed.
+    /// Up to a position; then the connection is closed.
     Leave(usize),
-    /// Up to a place; then the connection is reset.
+    /// Up to a position; then the connection is reset.
     Reset(usize),
-    /// In one piece; then the other side is to answer, or to close the connection by itself.
+    /// In one piece; then the daemon has to answer, or to close the connection by itself.
     Patient,
 }
 
-impl Delivery {
-    /// Any way to send so many bytes.
+impl ByteDelivery {
+    /// Any way to send this many bytes.
     pub(crate) fn random(rng: &mut StdRng, length: usize) -> Self {
         let place = |rng: &mut StdRng| rng.random_range(0..=length);
         match rng.random_range(0..100) {
@@ -77,40 +77,44 @@ fn places(rng: &mut StdRng, length: usize, count: usize) -> Vec<usize> {
 /// How a connection ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum End {
-    /// The daemon closed it, without having been told that nothing more comes.
+    /// The daemon closed it before the sending half was closed.
     Closed,
-    /// It was told, so an answer that it was about to give may be cut.
+    /// The daemon closed it after the sending half was closed, so an answer may be cut.
     ClosedAfterUs,
-    /// With a reset: bytes on their way may be lost.
+    /// With a reset: bytes in flight may be lost.
     Reset,
-    /// We left, or broke the connection.
+    /// The test closed or reset the connection.
     Left,
-    /// It did not.
+    /// It did not end.
     StillOpen,
 }
 
-/// What came back, and how it ended.
+/// What was received, and how the connection ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Outcome {
+pub(crate) struct ExchangeResult {
     pub(crate) received: Vec<u8>,
     pub(crate) end: End,
 }
 
-/// Sends bytes over a connection of their own.
-pub(crate) async fn deliver(address: SocketAddr, bytes: &[u8], delivery: &Delivery) -> Outcome {
+/// Sends bytes over a new connection.
+pub(crate) async fn deliver(
+    address: SocketAddr,
+    bytes: &[u8],
+    delivery: &ByteDelivery,
+) -> ExchangeResult {
     let mut stream = TcpStream::connect(address).await.expect("a connection");
     stream.set_nodelay(true).unwrap();
     let mut received = Vec::new();
     let conversing = converse(&mut stream, bytes, delivery, &mut received);
     let end = timeout(END_LIMIT, conversing).await;
     let end = end.unwrap_or(End::StillOpen);
-    Outcome { received, end }
+    ExchangeResult { received, end }
 }
 
 async fn converse(
     stream: &mut TcpStream,
     bytes: &[u8],
-    delivery: &Delivery,
+    delivery: &ByteDelivery,
     received: &mut Vec<u8>,
 ) -> End {
     let sent = &bytes[..delivery.end(bytes.len())];
@@ -120,19 +124,21 @@ async fn converse(
         send(&mut write, sent, delivery).await;
         all_sent.set(true);
     };
-    if matches!(delivery, Delivery::Leave(_) | Delivery::Reset(_)) {
+    if matches!(delivery, ByteDelivery::Leave(_) | ByteDelivery::Reset(_)) {
         sending.await;
-        if matches!(delivery, Delivery::Reset(_)) || may_wait_unheard(sent) {
+        if matches!(delivery, ByteDelivery::Reset(_)) || may_wait_unheard(sent) {
             let _ = stream.set_zero_linger();
         }
         return End::Left;
     }
-    let may_be_quiet = *delivery != Delivery::Patient;
+    let may_be_quiet = *delivery != ByteDelivery::Patient;
     let asked = requests_in(sent);
     let reading = receive(&mut read, received, &all_sent, may_be_quiet, asked);
     let ((), early_end) = tokio::join!(sending, reading);
     match early_end {
-        Some(End::Closed) if matches!(delivery, Delivery::Half(_)) => return End::ClosedAfterUs,
+        Some(End::Closed) if matches!(delivery, ByteDelivery::Half(_)) => {
+            return End::ClosedAfterUs;
+        }
         Some(end) => return end,
         None => {}
     }
@@ -161,8 +167,8 @@ async fn to_the_end(read: &mut ReadHalf<'_>, received: &mut Vec<u8>) -> End {
     }
 }
 
-/// Whether there may be a wait for a job with something behind it. That such a client sends no more is
-/// not noticed before the wait ends; that it is gone is noticed at once.
+/// Whether there may be a wait for a job with more bytes behind it. The daemon notices a half-close by such a client
+/// only when the wait ends, and a reset at once.
 fn may_wait_unheard(sent: &[u8]) -> bool {
     if sent.len() > LOOK_BYTES {
         return true;
@@ -171,15 +177,14 @@ fn may_wait_unheard(sent: &[u8]) -> bool {
     may_wait && has_more_than_a_head(sent)
 }
 
-/// Whether there is something behind the first head: a body, or another request.
+/// Whether there are bytes behind the first head: a body, or another request.
 pub(crate) fn has_more_than_a_head(sent: &[u8]) -> bool {
     let is_end = |part: &[u8]| part.starts_with(b"\n\n") || part.starts_with(b"\n\r\n");
     let end = sent.windows(4).position(is_end);
     end.is_some_and(|end| end + 3 < sent.len())
 }
 
-/// Whatever looks like the first line of a request is expected to be answered. It is not looked for in
-/// large bodies.
+/// Each text that looks like the first line of a request should get an answer. Large bodies are not searched.
 fn requests_in(sent: &[u8]) -> usize {
     let mut sent = &sent[..sent.len().min(LOOK_BYTES)];
     let mut count = 0;
@@ -190,30 +195,30 @@ fn requests_in(sent: &[u8]) -> usize {
     count.max(1)
 }
 
-async fn send(write: &mut WriteHalf<'_>, bytes: &[u8], delivery: &Delivery) {
+async fn send(write: &mut WriteHalf<'_>, bytes: &[u8], delivery: &ByteDelivery) {
     let places: Vec<usize> = match delivery {
-        Delivery::Bytes => (1..bytes.len()).collect(),
-        Delivery::Pieces(places) | Delivery::Drip(places) => places.clone(),
+        ByteDelivery::Bytes => (1..bytes.len()).collect(),
+        ByteDelivery::Pieces(places) | ByteDelivery::Drip(places) => places.clone(),
         _ => Vec::new(),
     };
     let mut begin = 0;
     for end in places.into_iter().chain([bytes.len()]) {
-        // The other side may have enough: then it has answered, or will close.
+        // The daemon may have stopped reading: then it has answered, or closes the connection.
         if write.write_all(&bytes[begin..end]).await.is_err() {
             return;
         }
         begin = end;
         match delivery {
-            Delivery::Drip(_) => sleep(DRIP_PAUSE).await,
+            ByteDelivery::Drip(_) => sleep(DRIP_PAUSE).await,
             _ => tokio::task::yield_now().await,
         }
     }
-    if let Delivery::Half(_) = delivery {
+    if let ByteDelivery::Half(_) = delivery {
         let _ = write.shutdown().await;
     }
 }
 
-/// Reads until the connection ends, which is answered, or until everything seems to be answered.
+/// Reads until the connection ends, and returns how, or until all requests seem to be answered.
 async fn receive(
     read: &mut ReadHalf<'_>,
     received: &mut Vec<u8>,

@@ -1,4 +1,4 @@
-//! What is told of a case that failed: its bytes in their shortest form, and how to send them again.
+//! The report of a case that failed: its bytes in their shortest form, and how to send them again.
 
 use std::fmt::Write;
 use std::path::PathBuf;
@@ -7,52 +7,52 @@ use std::time::{Duration, Instant};
 use tidegate_testkit::seed;
 
 use crate::CASE_VARIABLE;
-use crate::delivery::{Delivery, deliver};
-use crate::target::{Port, Target};
+use crate::delivery::{ByteDelivery, deliver};
+use crate::target::{FuzzTarget, Port};
 use crate::verdict::judge;
 use crate::wire::shown;
 
 /// How long to look for a shorter form.
 const SHORTEN_TIME: Duration = Duration::from_secs(20);
 
-/// Something that was sent, and how.
+/// The bytes that were sent, and how.
 #[derive(Debug, Clone)]
-pub(crate) struct Case {
+pub(crate) struct FuzzCase {
     pub(crate) name: String,
     pub(crate) port: Port,
     pub(crate) bytes: Vec<u8>,
-    pub(crate) delivery: Delivery,
+    pub(crate) delivery: ByteDelivery,
 }
 
-/// Sends a case and judges what comes back.
-pub(crate) async fn verdict(target: &Target, case: &Case) -> Result<(), String> {
+/// Sends a case and judges the outcome.
+pub(crate) async fn verdict(target: &FuzzTarget, case: &FuzzCase) -> Result<(), String> {
     let outcome = deliver(target.address(case.port), &case.bytes, &case.delivery).await;
     judge(case.port, &case.bytes, &outcome).map(drop)
 }
 
 /// Fails the test with a case.
-pub(crate) async fn report(target: &Target, case: Case, problem: &str) -> ! {
-    let mut text = told(&case, problem);
-    let whole = Case {
-        delivery: Delivery::Whole,
+pub(crate) async fn report(target: &FuzzTarget, case: FuzzCase, problem: &str) -> ! {
+    let mut text = describe(&case, problem);
+    let whole = FuzzCase {
+        delivery: ByteDelivery::Whole,
         ..case
     };
     if let Some(short) = shorten(target, whole).await {
-        let _ = write!(text, "\nin short:\n{}", told(&short, "fails as well"));
+        let _ = write!(text, "\nin short:\n{}", describe(&short, "fails as well"));
     }
     panic!("{text}");
 }
 
-/// Fails the test with what was sent lately: one of these did it.
-pub(crate) fn report_suspects(suspects: &[Case], problem: &str) -> ! {
-    let mut text = format!("{problem}\nsent lately, the last ones last:");
+/// Fails the test with the cases that were sent last: one of them is the cause.
+pub(crate) fn report_suspects(suspects: &[FuzzCase], problem: &str) -> ! {
+    let mut text = format!("{problem}\nthe last cases, newest last:");
     for case in suspects {
-        let _ = write!(text, "\n{}", told(case, "sent"));
+        let _ = write!(text, "\n{}", describe(case, "sent"));
     }
     panic!("{text}");
 }
 
-fn told(case: &Case, problem: &str) -> String {
+fn describe(case: &FuzzCase, problem: &str) -> String {
     let path = save(case);
     let port = case.port.name();
     format!(
@@ -64,8 +64,8 @@ fn told(case: &Case, problem: &str) -> String {
     )
 }
 
-/// Writes a case to a file that the corpus would take.
-fn save(case: &Case) -> PathBuf {
+/// Writes a case to a file in the format of the corpus.
+fn save(case: &FuzzCase) -> PathBuf {
     let folder = std::env::temp_dir().join(format!("tidegate-fuzz-{}", seed()));
     std::fs::create_dir_all(&folder).unwrap();
     let plain: String = case
@@ -79,8 +79,8 @@ fn save(case: &Case) -> PathBuf {
     path
 }
 
-/// Takes parts away for as long as the case still fails; nothing if it does not fail again.
-async fn shorten(target: &Target, mut case: Case) -> Option<Case> {
+/// Removes parts while the case still fails. Returns nothing if it does not fail again.
+async fn shorten(target: &FuzzTarget, mut case: FuzzCase) -> Option<FuzzCase> {
     let deadline = Instant::now() + SHORTEN_TIME;
     verdict(target, &case).await.err()?;
     let mut part = case.bytes.len() / 2;

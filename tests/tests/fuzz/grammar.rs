@@ -1,4 +1,4 @@
-//! Streams of requests: mostly good ones for every route, with something wrong here and there.
+//! Streams of requests: mostly valid ones for every route, with occasional errors.
 
 use rand::RngExt;
 use rand::rngs::StdRng;
@@ -10,7 +10,7 @@ use crate::values::{chance, escaped, job_id, namespace, one, query, queue, queue
 const PUBLISH: [&str; 3] = ["delay", "ttl", "tries"];
 const CONSUME: [&str; 4] = ["ttr", "timeout", "count", "freeze_tries"];
 
-/// What the body of a route means.
+/// The kind of body that a route expects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Body {
     Nothing,
@@ -125,7 +125,7 @@ fn public(rng: &mut StdRng, known: &[String]) -> Request {
     }
 }
 
-/// What operators look at.
+/// The read-only routes of the admin port.
 const VIEWS: [&str; 14] = [
     "/version",
     "/version/",
@@ -306,7 +306,7 @@ fn target(rng: &mut StdRng, target: String) -> String {
 fn headers(rng: &mut StdRng, port: Port) -> Vec<u8> {
     let mut lines = String::new();
     if chance(rng, 95) {
-        // The admin port refuses other names.
+        // The admin port refuses other hosts.
         lines.push_str("Host: localhost\r\n");
     }
     match port {

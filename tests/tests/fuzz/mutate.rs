@@ -18,10 +18,10 @@ const INTERESTING: [&[u8]; 12] = [
     b"HTTP/1.1",
     b",",
 ];
-/// Streams that are longer stay as long as they are.
+/// Longer streams do not grow.
 const LENGTH_MAX: usize = 200_000;
 
-/// Changes a stream in one to six places. `others` lend parts of themselves.
+/// Changes a stream in one to six places, also with parts of `others`.
 pub(crate) fn mutate(rng: &mut StdRng, stream: &mut Vec<u8>, others: &[Vec<u8>]) {
     for _ in 0..rng.random_range(1..=6) {
         if stream.is_empty() {

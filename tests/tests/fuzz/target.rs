@@ -1,22 +1,23 @@
-//! The daemons under test, and an ordinary client that goes on meanwhile.
+//! The daemons under test, and an ordinary client that runs meanwhile.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use tidegate_testkit::{Answer, Queue, RawHttp, Stack, eventually, figure};
+use tidegate_testkit::{Answer, QueueClient, RawHttp, Stack, eventually, print_figure};
 
-/// Known to the grammar and the corpus, whose files are sent as they are.
+/// Used by the grammar and by the files of the corpus, which are sent unchanged.
 pub(crate) const NAMESPACE: &str = "fuzz";
 pub(crate) const TOKEN: &str = "fuzz-token-000000000";
 /// `ops:open sesame` for HTTP basic auth.
 pub(crate) const CREDENTIALS: &str = "b3BzOm9wZW4gc2VzYW1l";
 
-/// Where the ordinary client works. No generated request names it.
+/// The namespace of the ordinary client. No generated request names it.
 const QUIET_NAMESPACE: &str = "quiet";
 const QUIET_TOKEN: &str = "quiet-token-00000000";
 
-/// Time limits are short, so that whoever stops sending is cut soon. Headers may be longer than the longest target.
+/// Time limits are short, so that connections of clients that stop sending are closed soon. Headers may be longer than
+/// the longest target.
 const CONFIG: &str = "
     connections.header_bytes_max = 131072
     connections.header_timeout = \"500ms\"
@@ -28,10 +29,10 @@ const CONFIG: &str = "
     ops = \"open sesame\"
 ";
 
-/// What the daemon may keep of a campaign: caches, and what its allocator does not give back.
+/// The memory that the daemon may keep after a campaign: caches, and what its allocator keeps.
 const GROWTH_MAX: u64 = 128 * 1024 * 1024;
 const SETTLE_LIMIT: Duration = Duration::from_secs(60);
-/// Sixteen logins wait before it, a second each; the rest is room for more of them.
+/// Sixteen logins wait before this one, a second each; the rest is room for more of them.
 const LOGIN_MAX: Duration = Duration::from_secs(60);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -50,16 +51,16 @@ impl Port {
 }
 
 #[derive(Debug)]
-pub(crate) struct Target {
+pub(crate) struct FuzzTarget {
     stack: Stack,
-    quiet: Queue,
+    quiet: QueueClient,
     round_trips: AtomicU64,
 }
 
-impl Target {
+impl FuzzTarget {
     pub(crate) async fn start() -> Self {
         let stack = Stack::builder().api_config(CONFIG).start().await;
-        let quiet = Queue::new(&stack.api(0).url(), QUIET_NAMESPACE, "q", QUIET_TOKEN);
+        let quiet = QueueClient::new(&stack.api(0).url(), QUIET_NAMESPACE, "q", QUIET_TOKEN);
         let target = Self {
             stack,
             quiet,
@@ -82,7 +83,7 @@ impl Target {
         self.stack.api(0).resident_bytes()
     }
 
-    /// Logins of other requests that fail delay this one, and may have it answered 429.
+    /// Failed logins of other requests delay this one, or make the API answer 429.
     async fn admin(&self, method: &str, path: &str) -> Answer {
         let credentials = format!("Basic {CREDENTIALS}");
         let headers = [("Authorization".to_owned(), credentials)];
@@ -97,8 +98,8 @@ impl Target {
         .await
     }
 
-    /// Makes the token again that a request may have deleted, and takes the limit away that one may
-    /// have set, so that requests do not end at these for good.
+    /// Creates the token again, which a request may have deleted, and deletes its limit, which one may have set.
+    /// Otherwise all later requests would be refused.
     pub(crate) async fn restore(&self) {
         let path = format!("/token/{NAMESPACE}?description=fuzz&token={TOKEN}");
         let made = self.admin("POST", &path).await;
@@ -107,21 +108,21 @@ impl Target {
         self.admin("DELETE", &path).await.expect(200);
     }
 
-    /// What an ordinary client does, over new connections.
+    /// Publishes, consumes and acks a job over new connections, as an ordinary client.
     pub(crate) async fn round_trip(&self) {
-        let queue = self.quiet.apart();
+        let queue = self.quiet.with_separate_connections();
         let number = self.round_trips.fetch_add(1, Ordering::Relaxed);
         let body = format!("job {number}");
         let id = queue.publish(body.clone()).ttl_s(600).id().await;
         let job = queue.consume().timeout_s(10).job().await;
-        let job = job.expect("what was published is there");
+        let job = job.expect("the published job is there");
         assert_eq!((&job.id, job.text()), (&id, body));
         queue.ack(&id).await;
         assert_eq!(queue.size().await, 0);
         self.admin("GET", "/version").await.expect(200);
     }
 
-    /// What must hold at every moment.
+    /// Checks that the daemons run and have not panicked.
     pub(crate) fn check_daemons(&self) -> Result<(), String> {
         for daemon in [self.stack.api(0), self.stack.pump(0)] {
             let log = daemon.log();
@@ -139,16 +140,16 @@ impl Target {
     /// Removes what was published, so that Redis does not fill up.
     pub(crate) async fn tidy_up(&self) {
         for queue in crate::values::QUEUES {
-            let queue = Queue::new(&self.stack.api(0).url(), NAMESPACE, queue, TOKEN);
-            // A request may have deleted the token a moment ago: next time, then.
+            let queue = QueueClient::new(&self.stack.api(0).url(), NAMESPACE, queue, TOKEN);
+            // A request may have deleted the token: the next call removes the jobs.
             let _ = queue.try_raw("DELETE", &queue.path()).await;
         }
     }
 
-    /// Checks that little memory was kept since it was `before`.
+    /// Checks that the memory has grown little since `before`.
     pub(crate) fn check_memory(&self, before: u64) {
         let growth = self.resident_bytes().saturating_sub(before);
-        figure(&format!(
+        print_figure(&format!(
             "memory of the api: {} KiB more than after the corpus, {} KiB at most",
             growth / 1024,
             self.stack.api(0).resident_bytes_peak() / 1024
@@ -156,13 +157,13 @@ impl Target {
         assert!(growth < GROWTH_MAX, "{growth} bytes");
     }
 
-    /// Nobody waits any more, no connection is left, the daemons live, and no job is lost.
+    /// No consumer waits, no connection is left, the daemons run, and no job is lost.
     pub(crate) async fn finish(self) {
         let api = self.stack.api(0);
-        api.until_waiting(0).await;
+        api.wait_for_waiting_consumers(0).await;
         let closed = async || {
             let open = api
-                .metric_where("tidegate_http_connections", "public")
+                .metric_with_label("tidegate_http_connections", "public")
                 .await;
             // The ordinary client may keep one.
             if open <= 1.0 { Ok(()) } else { Err(open) }
@@ -170,7 +171,7 @@ impl Target {
         eventually("all connections are closed", SETTLE_LIMIT, closed).await;
         self.round_trip().await;
         self.check_daemons().unwrap();
-        figure(&format!(
+        print_figure(&format!(
             "round trips of an ordinary client meanwhile: {}",
             self.round_trips.load(Ordering::Relaxed)
         ));

@@ -1,4 +1,4 @@
-//! Names, numbers and texts that requests are made of: ordinary ones, those at some edge, and nonsense.
+//! Names, numbers and texts for requests: ordinary ones, those at a limit, and invalid ones.
 
 use rand::RngExt;
 use rand::rngs::StdRng;
@@ -38,7 +38,7 @@ pub(crate) fn one<'a, T: ?Sized>(rng: &mut StdRng, all: &[&'a T]) -> &'a T {
     all.choose(rng).copied().expect("there is one")
 }
 
-/// Whether something happens that happens so often in a hundred.
+/// True in this many of a hundred cases.
 pub(crate) fn chance(rng: &mut StdRng, percent: u32) -> bool {
     rng.random_range(0..100) < percent
 }
@@ -80,7 +80,7 @@ pub(crate) fn number(rng: &mut StdRng) -> String {
     }
 }
 
-/// An id that a job may have or have had, or something else.
+/// The id of a job that exists or existed, or another text.
 pub(crate) fn job_id(rng: &mut StdRng, known: &[String]) -> String {
     let id = known.choose(rng).cloned();
     let id = id.unwrap_or_else(|| "00000000000000000000000000".to_owned());

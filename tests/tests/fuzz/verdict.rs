@@ -1,11 +1,15 @@
-//! Whether what came back is what was promised.
+//! Checks of the received answers.
 
-use crate::delivery::{End, Outcome, has_more_than_a_head};
+use crate::delivery::{End, ExchangeResult, has_more_than_a_head};
 use crate::target::Port;
 use crate::wire::{self, Response, find, shown};
 
-/// What came back, if it is as it should be; otherwise what is wrong with it.
-pub(crate) fn judge(port: Port, sent: &[u8], outcome: &Outcome) -> Result<Vec<Response>, String> {
+/// The answers if they are valid; otherwise the error.
+pub(crate) fn judge(
+    port: Port,
+    sent: &[u8],
+    outcome: &ExchangeResult,
+) -> Result<Vec<Response>, String> {
     let received = &outcome.received;
     let mut answers = wire::read(received, false);
     // The next answer may be just as long as the body that a HEAD does not get.
@@ -19,7 +23,7 @@ pub(crate) fn judge(port: Port, sent: &[u8], outcome: &Outcome) -> Result<Vec<Re
     let answers = answers.map_err(|problem| format!("{problem}\n  in: {}", shown(received)))?;
     match outcome.end {
         End::StillOpen => return Err("neither answered nor closed in time".to_owned()),
-        // hyper does not send an answer to its end once it finds that what comes behind is no HTTP.
+        // hyper cuts an answer when it finds that the next request is invalid.
         End::Closed if answers.is_cut && !has_more_than_a_head(sent) => {
             return Err(format!("closed in the middle of: {}", shown(received)));
         }
@@ -36,11 +40,11 @@ fn judge_one(port: Port, response: &Response) -> Result<(), String> {
     if status < 200 {
         return match status {
             100 => Ok(()),
-            _ => Err(format!("nobody asked for {status}")),
+            _ => Err(format!("unexpected {status}")),
         };
     }
     if status >= 500 && !is_known_500(port, response) {
-        return Err(format!("{status} while Redis is well"));
+        return Err(format!("{status} while Redis works"));
     }
     if is_of_the_parser(response) {
         return Ok(());
@@ -66,7 +70,7 @@ fn judge_body(port: Port, response: &Response) -> Result<(), String> {
         };
         let is_told = json.get("error").or(json.get("msg")).is_some();
         if port == Port::Public && response.status >= 400 && !is_told {
-            return Err("a refusal without a word".to_owned());
+            return Err("an error without a message".to_owned());
         }
         return Ok(());
     }
@@ -79,7 +83,7 @@ fn judge_body(port: Port, response: &Response) -> Result<(), String> {
     }
 }
 
-/// What is no HTTP request at all is refused before anybody can give it a body or an id.
+/// The parser refuses an invalid request before a handler could add a body or an id.
 fn is_of_the_parser(response: &Response) -> bool {
     matches!(response.status, 400 | 414 | 431)
         && response.body.is_empty()
@@ -87,7 +91,7 @@ fn is_of_the_parser(response: &Response) -> bool {
         && response.header("connection") != Some("keep-alive")
 }
 
-/// The wire has 500 for a limit that is there already.
+/// The wire has 500 for a limit that already exists.
 fn is_known_500(port: Port, response: &Response) -> bool {
     port == Port::Admin && find(&response.body, b"has already exists").is_some()
 }

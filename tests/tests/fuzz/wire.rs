@@ -1,4 +1,4 @@
-//! Reads a stream of HTTP answers, and is strict about it.
+//! A strict reader of a stream of HTTP answers.
 
 use std::str::from_utf8;
 
@@ -19,7 +19,7 @@ impl Response {
     }
 }
 
-/// What a stream of answers consists of.
+/// The answers in a stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Answers {
     pub(crate) whole: Vec<Response>,
@@ -27,8 +27,7 @@ pub(crate) struct Answers {
     pub(crate) is_cut: bool,
 }
 
-/// Reads a stream. `to_head`: some request may have been a HEAD, so that an answer may be without the
-/// body that its length speaks of.
+/// Reads a stream. `to_head`: a request may have been a HEAD, so an answer may have a length and no body.
 pub(crate) fn read(stream: &[u8], to_head: bool) -> Result<Answers, String> {
     let mut rest = stream;
     let mut whole = Vec::new();
@@ -150,7 +149,7 @@ pub(crate) fn find(stream: &[u8], part: &[u8]) -> Option<usize> {
     stream.windows(part.len()).position(|it| it == part)
 }
 
-/// Bytes in a form that can be read, and not too many of them.
+/// The first bytes, escaped so that they can be printed.
 pub(crate) fn shown(bytes: &[u8]) -> String {
     const SHOWN: usize = 3000;
     let text = bytes[..bytes.len().min(SHOWN)].escape_ascii();

@@ -6,7 +6,7 @@ use tidegate_testkit::Stack;
 use crate::fixture::ask;
 
 #[tokio::test]
-async fn lanes_are_set_shown_listed_and_taken_away() {
+async fn lanes_are_set_shown_listed_and_removed() {
     let stack = Stack::builder().apis(2).pool("other").start().await;
     let [api, second] = [stack.api(0), stack.api(1)];
     let row = |queue: &str, open: u16, used: u16| json!({"namespace": "shop", "queue": queue, "open": open, "used": used});
@@ -24,7 +24,7 @@ async fn lanes_are_set_shown_listed_and_taken_away() {
         set("/lanes/shop/orders", 2).await,
         (200, row("orders", 2, 8))
     );
-    // Any process tells the same, at once.
+    // Each process shows the same table at once.
     let all = json!([row("mails", 3, 3), row("orders", 2, 8)]);
     assert_eq!(
         ask(second, "GET", "/lanes?pool=default", "").await,
@@ -32,7 +32,7 @@ async fn lanes_are_set_shown_listed_and_taken_away() {
     );
     let deleted = ask(second, "DELETE", "/lanes/shop/orders", "").await;
     assert_eq!(deleted, (200, row("orders", 1, 8)));
-    // Pools have their own.
+    // Each pool has a separate table.
     assert_eq!(
         ask(api, "GET", "/lanes?pool=other", "").await,
         (200, json!([]))
@@ -45,11 +45,11 @@ async fn lanes_are_set_shown_listed_and_taken_away() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_is_refused_and_changes_nothing() {
+async fn invalid_requests_are_refused_and_change_nothing() {
     let stack = Stack::builder().start().await;
     let api = stack.api(0);
-    let count = "the body should be an object with a whole number open";
-    let range = "open should be 1 to 64";
+    let count = "the body should be an object with an integer open";
+    let range = "open should be from 1 to 64";
     let pool = "there is no such pool";
     for (path, body, error) in [
         ("/lanes/shop/orders", "", count),

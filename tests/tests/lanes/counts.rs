@@ -1,25 +1,29 @@
-//! Lanes that come and go while the queue is in use.
+//! Lanes that are added and removed while the queue is in use.
 
 use std::collections::HashSet;
 
 use bytes::Bytes;
 use tidegate_core::NewJob;
-use tidegate_testkit::{Stack, eventually};
+use tidegate_testkit::{Stack, connect_to_redis, eventually};
 
 use crate::fixture::{PATIENCE, bucket, key, lanes, store, until_used};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn consumers_that_wait_anywhere_get_the_jobs_of_new_lanes() {
+async fn consumers_waiting_at_any_api_get_the_jobs_of_new_lanes() {
     let stack = Stack::builder().apis(2).start().await;
     let queue = stack.queue("orders").await;
     let first = bucket(&queue.publish("x").id().await);
     queue.destroy().await;
     let waiting: Vec<_> = (0..12)
-        .map(|number| queue.at(stack.api(number % 2)).apart())
+        .map(|number| {
+            queue
+                .on_api(stack.api(number % 2))
+                .with_separate_connections()
+        })
         .map(|queue| tokio::spawn(queue.consume().timeout_s(60).ttr_s(60).job()))
         .collect();
-    stack.api(0).until_waiting(6).await;
-    stack.api(1).until_waiting(6).await;
+    stack.api(0).wait_for_waiting_consumers(6).await;
+    stack.api(1).wait_for_waiting_consumers(6).await;
     queue.set_lanes(stack.api(0), 8).await;
     let mut published = HashSet::new();
     for _ in 0..12 {
@@ -38,7 +42,7 @@ async fn consumers_that_wait_anywhere_get_the_jobs_of_new_lanes() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn closed_lanes_are_served_until_they_are_empty_and_no_longer() {
+async fn closed_lanes_are_served_until_they_are_empty() {
     let stack = Stack::builder().apis(2).start().await;
     let (api, queue) = (stack.api(0), stack.queue("orders").await);
     queue.set_lanes(api, 4).await;
@@ -50,7 +54,7 @@ async fn closed_lanes_are_served_until_they_are_empty_and_no_longer() {
         delay_ms,
         ttl_ms: 0,
         tries: 1,
-        versioned_id: false,
+        mark: false,
     };
     let publish = async |lane, delay_ms| {
         let ids = store.publish(key.lane(lane), &[job(delay_ms)], None).await;
@@ -59,13 +63,13 @@ async fn closed_lanes_are_served_until_they_are_empty_and_no_longer() {
     let delayed = publish(2, 3_600_000).await;
     let ready = publish(3, 0).await;
     assert_eq!(queue.set_lanes(api, 1).await, 4);
-    // New jobs stay out of the closed lanes; those that are there are seen, consumed and acked.
+    // New jobs do not go to the closed lanes. Jobs that are in them can be peeked, consumed and acked.
     for _ in 0..10 {
         let id = queue.publish("x").id().await;
         assert_eq!(bucket(&id), store.bucket_of(&key));
         queue.ack(&id).await;
     }
-    let other = queue.at(stack.api(1));
+    let other = queue.on_api(stack.api(1));
     let taken = other
         .consume()
         .timeout_s(10)
@@ -76,12 +80,12 @@ async fn closed_lanes_are_served_until_they_are_empty_and_no_longer() {
     assert_eq!(taken.id, ready);
     other.ack(&ready).await;
     until_used(api, &queue, 3).await;
-    // A job that is delayed keeps its lane in use, and the lanes before it.
+    // A delayed job keeps its lane in use, and the lanes before it.
     assert_eq!(other.peek_job(&delayed).await.status, 200);
     assert_eq!(lanes(stack.api(1), &queue).await, (1, 3));
     other.ack(&delayed).await;
     until_used(stack.api(1), &queue, 1).await;
-    // Raised again it is as before.
+    // A larger number of lanes works as before.
     assert_eq!(queue.set_lanes(api, 2).await, 2);
     let ids: HashSet<String> = {
         let mut ids = HashSet::new();
@@ -124,11 +128,11 @@ async fn an_api_that_starts_later_knows_the_lanes_from_its_first_request() {
 /// A connection to the Redis of a stack.
 async fn connection(stack: &Stack) -> redis::aio::MultiplexedConnection {
     let client = redis::Client::open(stack.redis.url()).unwrap();
-    client.get_multiplexed_async_connection().await.unwrap()
+    connect_to_redis(&client).await.unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn lanes_whose_row_redis_lost_are_served_again() {
+async fn lanes_are_served_again_after_their_row_is_lost() {
     let stack = Stack::builder().apis(2).start().await;
     let queue = stack.queue("orders").await;
     queue.set_lanes(stack.api(0), 8).await;
@@ -144,7 +148,7 @@ async fn lanes_whose_row_redis_lost_are_served_again() {
     until_used(stack.api(0), &queue, 8).await;
     assert_eq!(lanes(stack.api(1), &queue).await, (1, 8));
     for _ in 0..20 {
-        let consume = queue.at(stack.api(1)).consume();
+        let consume = queue.on_api(stack.api(1)).consume();
         let job = consume.timeout_s(10).ttr_s(600).job().await.unwrap();
         queue.ack(&job.id).await;
     }
@@ -153,12 +157,12 @@ async fn lanes_whose_row_redis_lost_are_served_again() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn lanes_that_were_closed_too_late_take_jobs_again() {
+async fn lanes_closed_under_another_epoch_take_jobs_again() {
     let stack = Stack::builder().start().await;
     let queue = stack.queue("orders").await;
     let (store, key) = (store(&stack).await, key(&queue));
     let first = store.bucket_of(&key);
-    // By a process that acts on an older row, and by a row that a failover lost.
+    // Closed by a process that uses an older row, and by a row that a failover has lost.
     for later in [-1, 5] {
         queue.set_lanes(stack.api(0), 4).await;
         let row = store.lanes().rows().await.unwrap().row(&key);

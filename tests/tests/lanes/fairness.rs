@@ -1,10 +1,10 @@
-//! Whose turn it is.
+//! Lanes are served round-robin.
 
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use tidegate_core::NewJob;
-use tidegate_testkit::{Stack, figure};
+use tidegate_testkit::{Stack, print_figure};
 
 use crate::fixture::{bucket, key, store};
 
@@ -28,7 +28,7 @@ async fn a_lane_with_a_backlog_does_not_hold_up_the_others() {
             delay_ms: 0,
             ttl_ms: 0,
             tries: 1,
-            versioned_id: false,
+            mark: false,
         };
         16
     ];
@@ -44,7 +44,7 @@ async fn a_lane_with_a_backlog_does_not_hold_up_the_others() {
     }
     let consumers: Vec<_> = (0..CONSUMERS)
         .map(|_| {
-            let queue = queue.apart();
+            let queue = queue.with_separate_connections();
             tokio::spawn(async move {
                 let mut buckets = Vec::new();
                 for _ in 0..EACH_TAKES {
@@ -61,11 +61,11 @@ async fn a_lane_with_a_backlog_does_not_hold_up_the_others() {
             *shares.entry(bucket).or_default() += 1;
         }
     }
-    figure(&format!(
+    print_figure(&format!(
         "jobs that eight consumers took of each of eight lanes: {shares:?}"
     ));
-    // 200 of each if turns were exact. They begin anywhere and a turn may be of several jobs, so that chance
-    // scatters shares by about 25; a lane that is left out, or has it all, is far beyond that.
+    // 200 of each if turns were exact. Turns begin at a random lane and may have several jobs, so shares vary by about
+    // 25. A lane that is left out, or takes every turn, is far outside of that.
     let even = CONSUMERS * EACH_TAKES / usize::from(LANES);
     for lane in 0..LANES {
         let share = shares

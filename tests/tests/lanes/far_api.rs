@@ -3,21 +3,21 @@
 use std::time::Duration;
 
 use tempfile::TempDir;
-use tidegate_testkit::fault_proxy::{Flow, Way, Weather};
-use tidegate_testkit::{Daemon, FaultProxy, Program, Queue, Stack, seed};
+use tidegate_testkit::fault_proxy::{DirectionConditions, ForwardMode, NetworkConditions};
+use tidegate_testkit::{Daemon, DaemonProgram, FaultProxy, QueueClient, Stack, seed};
 
-const STALLED: Weather = Weather {
-    to_server: Way {
-        flow: Flow::Stalls,
+const STALLED: NetworkConditions = NetworkConditions {
+    to_server: DirectionConditions {
+        mode: ForwardMode::Stalls,
         delay: Duration::ZERO,
         jitter: Duration::ZERO,
     },
-    to_client: Way {
-        flow: Flow::Passes,
+    to_client: DirectionConditions {
+        mode: ForwardMode::Passes,
         delay: Duration::ZERO,
         jitter: Duration::ZERO,
     },
-    refuses: false,
+    resets_connections: false,
 };
 
 /// An API whose way to the Redis of a stack can be stalled or slow.
@@ -38,7 +38,7 @@ impl FarApi {
         );
         std::fs::write(&config, pool).unwrap();
         let arguments = ["--config".to_owned(), config.display().to_string()];
-        let api = Daemon::start(Program::Api, "far", &arguments, folder.path()).await;
+        let api = Daemon::start(DaemonProgram::Api, "far", &arguments, folder.path()).await;
         Self {
             api,
             way,
@@ -47,21 +47,21 @@ impl FarApi {
     }
 
     /// Stalls its way just after a publish: for a second it knows the token, so that publishes get as far as their lanes.
-    pub(crate) async fn stall(&self, queue: &Queue) {
-        let known = queue.at(&self.api).publish("known").id().await;
+    pub(crate) async fn stall(&self, queue: &QueueClient) {
+        let known = queue.on_api(&self.api).publish("known").id().await;
         queue.ack(&known).await;
         self.way.set(STALLED);
     }
 
     /// Has each call take so much longer from now on.
     pub(crate) fn slow_down(&self, delay: Duration) {
-        let to_server = Way {
+        let to_server = DirectionConditions {
             delay,
-            ..Way::default()
+            ..DirectionConditions::default()
         };
-        self.way.set(Weather {
+        self.way.set(NetworkConditions {
             to_server,
-            ..Weather::default()
+            ..NetworkConditions::default()
         });
     }
 }

@@ -1,4 +1,4 @@
-//! What the tests of lanes share.
+//! Helpers of the tests of lanes.
 
 use std::time::Duration;
 
@@ -6,12 +6,12 @@ use reqwest::Method;
 use serde_json::Value;
 use tidegate_core::{JobId, QueueKey};
 use tidegate_store::{Store, StoreConfig};
-use tidegate_testkit::{Daemon, Queue, Stack, eventually};
+use tidegate_testkit::{Daemon, QueueClient, Stack, eventually};
 
-/// What comes by itself comes within this time, unless something is wrong.
+/// Longer than any wait for a state, on any machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Asks the admin port.
+/// Sends a request to the admin port; returns status and JSON.
 pub(crate) async fn ask(
     api: &Daemon,
     method: &str,
@@ -26,8 +26,8 @@ pub(crate) async fn ask(
     (status, answer.json().await.unwrap())
 }
 
-/// How many lanes of a queue are open, and how many used.
-pub(crate) async fn lanes(api: &Daemon, queue: &Queue) -> (u64, u64) {
+/// How many lanes of a queue are open, and how many are used.
+pub(crate) async fn lanes(api: &Daemon, queue: &QueueClient) -> (u64, u64) {
     let path = format!("/lanes/{}/{}", queue.namespace(), queue.name());
     let (status, said) = ask(api, "GET", &path, "").await;
     assert_eq!(status, 200, "{said}");
@@ -36,7 +36,7 @@ pub(crate) async fn lanes(api: &Daemon, queue: &Queue) -> (u64, u64) {
 }
 
 /// The key of a queue.
-pub(crate) fn key(queue: &Queue) -> QueueKey {
+pub(crate) fn key(queue: &QueueClient) -> QueueKey {
     let name = format!("{}/{}", queue.namespace(), queue.name());
     QueueKey::try_from(name.as_str()).unwrap()
 }
@@ -53,8 +53,8 @@ pub(crate) fn bucket(id: &str) -> u16 {
     id.parse::<JobId>().unwrap().bucket()
 }
 
-/// Waits until so many lanes of a queue are in use.
-pub(crate) async fn until_used(api: &Daemon, queue: &Queue, used: u64) {
+/// Waits until this many lanes of a queue are in use.
+pub(crate) async fn until_used(api: &Daemon, queue: &QueueClient, used: u64) {
     let settled = async || match lanes(api, queue).await {
         (_, now) if now == used => Ok(()),
         (_, now) => Err(now),

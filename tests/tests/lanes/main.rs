@@ -1,4 +1,4 @@
-//! Queues with several lanes, through real processes.
+//! Queues with several lanes, tested with real processes.
 #![allow(
     clippy::unwrap_used,
     reason = "helpers of tests fail by panicking, as tests do"

@@ -13,6 +13,9 @@ const DELAY: Duration = Duration::from_millis(40);
 
 const JOBS: usize = 120;
 
+/// More than the 270 ms for which a consumer without a timeout waits for a slow server before it asks the next one.
+const FAR: Duration = Duration::from_millis(400);
+
 /// Two lanes then answer one claim for several jobs. Those of the later one are given back, and the next look into
 /// its lane must not come before that is done.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -25,7 +28,7 @@ async fn each_lane_keeps_its_order_although_jobs_are_given_back_to_it() {
     for job in 0..JOBS {
         published.push(queue.publish(job.to_string()).tries(1).id().await);
     }
-    let queue = queue.at(&far.api);
+    let queue = queue.on_api(&far.api);
     // It knows the token and the lanes.
     queue.size().await;
     far.slow_down(DELAY);
@@ -46,5 +49,24 @@ async fn each_lane_keeps_its_order_although_jobs_are_given_back_to_it() {
         lanes
     };
     assert_eq!(of_lane(&taken), of_lane(&published));
+    stack.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_empty_queue_on_a_distant_server_is_empty_and_no_failure() {
+    let stack = Stack::builder().start().await;
+    let far = FarApi::start(&stack, "3s").await;
+    let queue = stack.queue("empty").await;
+    let queue = queue.on_api(&far.api);
+    for lanes in [1, 8] {
+        queue.set_lanes(stack.api(0), lanes).await;
+        queue.size().await;
+        far.slow_down(FAR);
+        for count in [1, 5] {
+            let answer = queue.consume().count(count).send().await.unwrap();
+            assert_eq!(answer.status, 404, "{lanes} lanes: {answer}");
+        }
+        far.slow_down(Duration::ZERO);
+    }
     stack.finish().await;
 }

@@ -1,16 +1,16 @@
-//! Publishes that are held up on their way to Redis while the lanes that they go to are closed and taken out of use.
+//! Publishes that are delayed between the API and Redis while their lanes are closed and taken out of use.
 
 use std::collections::HashSet;
 
-use tidegate_testkit::fault_proxy::Weather;
-use tidegate_testkit::world::Totals;
-use tidegate_testkit::{Queue, Stack};
+use tidegate_testkit::consistency::JobTotals;
+use tidegate_testkit::fault_proxy::NetworkConditions;
+use tidegate_testkit::{QueueClient, Stack};
 
 use crate::far_api::FarApi;
 use crate::fixture::{bucket, key, lanes, store, until_used};
 
-/// Takes all jobs that are offered within some seconds.
-async fn consume_all(queue: &Queue) -> HashSet<String> {
+/// Consumes until no job comes within 3 s.
+async fn consume_all(queue: &QueueClient) -> HashSet<String> {
     let mut consumed = HashSet::new();
     while let Some(job) = queue.consume().timeout_s(3).ttr_s(60).job().await {
         queue.ack(&job.id).await;
@@ -27,7 +27,7 @@ async fn no_job_of_a_stalled_connection_is_stranded_in_a_closed_lane() {
     queue.set_lanes(&far.api, 8).await;
     far.stall(&queue).await;
     let publishes: Vec<_> = (0..20)
-        .map(|_| queue.at(&far.api).apart())
+        .map(|_| queue.on_api(&far.api).with_separate_connections())
         .map(|queue| tokio::spawn(queue.publish("late").send()))
         .collect();
     for publish in publishes {
@@ -36,31 +36,37 @@ async fn no_job_of_a_stalled_connection_is_stranded_in_a_closed_lane() {
     }
     queue.set_lanes(stack.api(0), 1).await;
     until_used(stack.api(0), &queue, 1).await;
-    far.way.set(Weather::default());
-    // It takes the old table for the present one until it has read it again.
-    let next = queue.at(&far.api).publish("next").id().await;
+    far.way.set(NetworkConditions::default());
+    // The API uses the old table of lanes until it reads it again.
+    let next = queue.on_api(&far.api).publish("next").id().await;
     assert!(consume_all(&queue).await.contains(&next));
     assert_eq!(
         stack.totals().await,
-        Totals::default(),
-        "jobs that no consumer is offered"
+        JobTotals::default(),
+        "jobs that no consumer can get"
     );
     drop(far);
     stack.finish().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_publish_that_finds_its_lane_closed_goes_to_the_first() {
+async fn a_publish_that_finds_its_lane_closed_goes_to_the_first_lane() {
     let stack = Stack::builder().start().await;
     let far = FarApi::start(&stack, "2m").await;
     let queue = stack.queue("orders").await;
     queue.set_lanes(&far.api, 64).await;
     let replaced = queue.publish("replaced").id().await;
     far.stall(&queue).await;
-    // One in 64 goes to the first lane anyway.
-    let small = queue.at(&far.api).apart().publish("small");
-    let large = queue.at(&far.api).apart().publish(vec![b'x'; 40_000]);
-    let republished = queue.at(&far.api).apart();
+    // One in 64 publishes goes to the first lane in any case.
+    let small = queue
+        .on_api(&far.api)
+        .with_separate_connections()
+        .publish("small");
+    let large = queue
+        .on_api(&far.api)
+        .with_separate_connections()
+        .publish(vec![b'x'; 40_000]);
+    let republished = queue.on_api(&far.api).with_separate_connections();
     let republished = republished.republish(&replaced, "republished");
     let late = [small, large, republished].map(|publish| tokio::spawn(publish.id()));
     queue.set_lanes(stack.api(0), 1).await;
@@ -69,7 +75,7 @@ async fn a_publish_that_finds_its_lane_closed_goes_to_the_first() {
     queue.ack(&replaced).await;
     until_used(stack.api(0), &queue, 1).await;
     assert!(late.iter().all(|late| !late.is_finished()));
-    far.way.set(Weather::default());
+    far.way.set(NetworkConditions::default());
     let first = store(&stack).await.bucket_of(&key(&queue));
     let mut stored = HashSet::new();
     for late in late {

@@ -1,21 +1,21 @@
-//! Lanes are added and taken away at random while several processes publish and consume.
+//! Lanes are added and removed at random while several processes publish and consume.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use rand::RngExt;
-use tidegate_testkit::world::Totals;
-use tidegate_testkit::{Queue, Stack, eventually, figure, random};
+use tidegate_testkit::consistency::JobTotals;
+use tidegate_testkit::{QueueClient, Stack, eventually, print_figure, random};
 
 use crate::fixture::{PATIENCE, until_used};
 
 const CHANGES: usize = 25;
 const JOBS_PER_CHANGE: usize = 60;
 
-/// What clients saw.
+/// The jobs that clients published and received.
 #[derive(Debug, Default)]
-struct Seen {
+struct SeenJobs {
     published: Mutex<Vec<String>>,
     /// How often each job was delivered.
     delivered: Mutex<HashMap<String, usize>>,
@@ -23,7 +23,7 @@ struct Seen {
     is_over: AtomicBool,
 }
 
-async fn produce(seen: Arc<Seen>, queue: Queue, number: usize) {
+async fn produce(seen: Arc<SeenJobs>, queue: QueueClient, number: usize) {
     let mut round = number;
     while !seen.is_over.load(Ordering::Relaxed) {
         round += 1;
@@ -34,7 +34,7 @@ async fn produce(seen: Arc<Seen>, queue: Queue, number: usize) {
             }
             1 => vec![queue.publish("x").delay_s(1).tries(1).ttl_s(0).id().await],
             2 => {
-                // Whatever became of the first, the second is delivered.
+                // The second job is delivered, whether the first one was replaced or not.
                 let first = queue.publish("x").delay_s(600).tries(1).ttl_s(0).id().await;
                 vec![queue.republish(&first, "y").tries(1).ttl_s(0).id().await]
             }
@@ -44,8 +44,8 @@ async fn produce(seen: Arc<Seen>, queue: Queue, number: usize) {
     }
 }
 
-/// Jobs have one try and long leases: none may come twice.
-async fn consume(seen: Arc<Seen>, queue: Queue, count: u64) {
+/// Jobs have one try and long leases: none may be delivered twice.
+async fn consume(seen: Arc<SeenJobs>, queue: QueueClient, count: u64) {
     while !seen.is_over.load(Ordering::Relaxed) {
         let consume = queue.consume().ttr_s(600).timeout_s(1).count(count);
         for job in consume.jobs().await {
@@ -62,11 +62,15 @@ async fn consume(seen: Arc<Seen>, queue: Queue, count: u64) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn no_job_is_lost_or_doubled_while_lanes_come_and_go() {
+async fn no_job_is_lost_or_duplicated_while_lanes_change() {
     let stack = Stack::builder().apis(2).pumps(2).start().await;
     let queue = stack.queue("orders").await;
-    let (producing, consuming) = (Arc::new(Seen::default()), Arc::new(Seen::default()));
-    let at = |number: usize| queue.at(stack.api(number % 2)).apart();
+    let (producing, consuming) = (Arc::new(SeenJobs::default()), Arc::new(SeenJobs::default()));
+    let at = |number: usize| {
+        queue
+            .on_api(stack.api(number % 2))
+            .with_separate_connections()
+    };
     let producers: Vec<_> = (0..6)
         .map(|number| tokio::spawn(produce(Arc::clone(&producing), at(number), number)))
         .collect();
@@ -116,11 +120,11 @@ async fn no_job_is_lost_or_doubled_while_lanes_come_and_go() {
         strange.is_empty() && delivered.len() == published.len(),
         "{strange:?}"
     );
-    figure(&format!(
+    print_figure(&format!(
         "{} jobs passed while lanes were set to {tried:?}",
         published.len()
     ));
-    assert_eq!(stack.totals().await, Totals::default());
+    assert_eq!(stack.totals().await, JobTotals::default());
     until_used(stack.api(1), &queue, 1).await;
     stack.finish().await;
 }

@@ -1,13 +1,13 @@
-//! What each verb does with a queue of several lanes.
+//! The verbs on a queue with several lanes.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
-use tidegate_testkit::world::Totals;
-use tidegate_testkit::{Delivery, Queue, Stack, eventually};
+use tidegate_testkit::consistency::JobTotals;
+use tidegate_testkit::{QueueClient, ReceivedJob, Stack, eventually};
 
 use crate::fixture::{PATIENCE, bucket, lanes};
 
-async fn eight_lanes() -> (Stack, Queue) {
+async fn eight_lanes() -> (Stack, QueueClient) {
     let stack = Stack::builder()
         .api_config("[metrics]\nrefresh = \"0s\"")
         .start()
@@ -21,7 +21,7 @@ fn buckets<'a>(ids: impl IntoIterator<Item = &'a String>) -> BTreeSet<u16> {
     ids.into_iter().map(|id| bucket(id)).collect()
 }
 
-async fn publish(queue: &Queue, jobs: usize) -> Vec<String> {
+async fn publish(queue: &QueueClient, jobs: usize) -> Vec<String> {
     let mut ids = Vec::new();
     for job in 0..jobs {
         ids.push(queue.publish(job.to_string()).tries(1).id().await);
@@ -29,12 +29,12 @@ async fn publish(queue: &Queue, jobs: usize) -> Vec<String> {
     ids
 }
 
-fn ids(jobs: &[Delivery]) -> HashSet<String> {
+fn ids(jobs: &[ReceivedJob]) -> HashSet<String> {
     jobs.iter().map(|job| job.id.clone()).collect()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn jobs_are_spread_counted_as_one_queue_and_found_by_their_ids() {
+async fn jobs_are_spread_over_lanes_counted_as_one_queue_and_found_by_id() {
     let (stack, queue) = eight_lanes().await;
     let mut published = publish(&queue, 150).await;
     let bulk = ["1", "2", "3"].map(str::to_owned);
@@ -45,10 +45,10 @@ async fn jobs_are_spread_counted_as_one_queue_and_found_by_their_ids() {
     assert_eq!(queue.size().await, 153);
     let of_queue = format!(r#"queue="{}""#, queue.name());
     let ready = stack.api(0);
-    let ready = ready.metric_where("infra_lmstfy_redis_queue_sizes", &of_queue);
+    let ready = ready.metric_with_label("infra_lmstfy_redis_queue_sizes", &of_queue);
     assert_eq!(ready.await, 153.0);
     assert_eq!(queue.peek().await.status, 200);
-    // One consume takes from several lanes, and each lane's jobs come in their order.
+    // One consume takes jobs of several lanes, and those of each lane are in order.
     let mut taken = Vec::new();
     for count in [100, 53] {
         let jobs = queue.consume().count(count).ttr_s(600).jobs().await;
@@ -70,7 +70,7 @@ async fn jobs_are_spread_counted_as_one_queue_and_found_by_their_ids() {
         queue.ack(id).await;
         assert_eq!(queue.peek_job(id).await.status, 404);
     }
-    assert_eq!(stack.totals().await, Totals::default());
+    assert_eq!(stack.totals().await, JobTotals::default());
     stack.finish().await;
 }
 
@@ -93,12 +93,12 @@ async fn the_dead_letter_and_destroy_reach_all_lanes() {
     queue.destroy().await;
     assert_eq!((queue.size().await, queue.dead_size().await), (0, 5));
     queue.purge_dead(100).await;
-    assert_eq!(stack.totals().await, Totals::default());
+    assert_eq!(stack.totals().await, JobTotals::default());
     stack.finish().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_job_is_replaced_where_it_is_unless_its_lane_is_closed() {
+async fn a_job_is_replaced_in_its_lane_unless_that_is_closed() {
     let (stack, queue) = eight_lanes().await;
     let published = publish(&queue, 20).await;
     for id in &published {

@@ -1,31 +1,31 @@
-//! Redis Cluster: the life of jobs, and what is refused.
+//! Redis Cluster: all verbs, and settings that are refused.
 
 use std::time::Duration;
 
-use tidegate_testkit::certificates::written;
+use tidegate_testkit::certificates::write_text;
 use tidegate_testkit::cluster_group::PASSWORD;
-use tidegate_testkit::{ClusterGroup, Program, RedisOptions, run_to_end};
+use tidegate_testkit::{ClusterGroup, DaemonProgram, RedisOptions, run_until_exit};
 
 use crate::fleet::{Fleet, live_through};
 use crate::turn;
 
 const EXAMPLE: &str = include_str!("../../../deploy/redis/users.acl");
 const LIMIT: Duration = Duration::from_secs(20);
-/// Enough for each primary to have some.
+/// Enough for each primary to have some of them.
 const QUEUES: usize = 24;
 
-/// Has a consumer wait at one api for a job that is published, with a delay, at the other.
+/// Lets a consumer wait at one API for a job that is published, with a delay, at the other one.
 async fn wake_everywhere(fleet: &Fleet) {
     let mut waiting = Vec::new();
     let mut queues = Vec::new();
     for number in 0..QUEUES {
         let queue = fleet.queue(&format!("wake-{number}")).await;
-        let there = queue.at(&fleet.apis[1]).apart();
+        let there = queue.on_api(&fleet.apis[1]).with_separate_connections();
         let job = async move { there.consume().timeout_s(30).ttr_s(60).job().await };
         waiting.push(tokio::spawn(job));
         queues.push(queue);
     }
-    fleet.apis[1].until_waiting(QUEUES).await;
+    fleet.apis[1].wait_for_waiting_consumers(QUEUES).await;
     for (queue, waiting) in queues.iter().zip(waiting) {
         let id = queue.publish("due").delay_s(1).id().await;
         let job = waiting.await.unwrap().unwrap();
@@ -35,13 +35,13 @@ async fn wake_everywhere(fleet: &Fleet) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_job_lives_on_a_cluster_as_on_one_server() {
+async fn all_verbs_work_on_a_cluster() {
     let _turn = turn().await;
     let group = ClusterGroup::start().await;
     let fleet = Fleet::start(2, 2, &group.settings()).await;
     live_through(&fleet).await;
     wake_everywhere(&fleet).await;
-    group.check_world().await;
+    group.check_consistency().await;
     let logs = fleet.logs();
     assert!(!logs.contains("WARN") && !logs.contains("sesame"), "{logs}");
     for primary in group.primaries().await {
@@ -51,7 +51,7 @@ async fn a_job_lives_on_a_cluster_as_on_one_server() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_rights_of_the_example_are_enough_on_a_cluster() {
+async fn the_rights_of_the_example_are_sufficient_on_a_cluster() {
     let _turn = turn().await;
     let group = ClusterGroup::start().await;
     let rule = EXAMPLE.strip_prefix("user ").unwrap().trim();
@@ -69,7 +69,7 @@ async fn the_rights_of_the_example_are_enough_on_a_cluster() {
         !logs.contains("forbidden") && !logs.contains("WARN"),
         "{logs}"
     );
-    // A user that lacks a right at one node only.
+    // The user lacks a right on one node only.
     group
         .add_user(1, &rule.replace(" +cluster|slots ", " "))
         .await;
@@ -81,7 +81,7 @@ async fn the_rights_of_the_example_are_enough_on_a_cluster() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_cluster_and_a_server_are_told_apart() {
+async fn the_wrong_kind_of_server_is_refused_with_the_remedy() {
     let _turn = turn().await;
     let group = ClusterGroup::start().await;
     let node = format!("url = \"{}\"", group.url(0));
@@ -94,27 +94,32 @@ async fn a_cluster_and_a_server_are_told_apart() {
     assert!(said.contains("users.acl"), "{said}");
 }
 
-/// What a daemon says that does not start with these settings.
+/// The log of an API that refuses these settings.
 async fn refused(pool: &str) -> String {
     let folder = tempfile::tempdir().unwrap();
     let text = format!("[pool.default]\n{pool}\n");
-    let config = written(folder.path(), "settings.toml", &text);
-    let ended = run_to_end(Program::Api, &["--config", config.to_str().unwrap()], LIMIT).await;
+    let config = write_text(folder.path(), "settings.toml", &text);
+    let ended = run_until_exit(
+        DaemonProgram::Api,
+        &["--config", config.to_str().unwrap()],
+        LIMIT,
+    )
+    .await;
     assert_eq!(ended.code, Some(1), "{}", ended.log);
     assert!(!ended.log.contains("sesame"), "{}", ended.log);
     ended.log
 }
 
-/// A node that has left the cluster still answers, and knows of no slots.
+/// A node that has left the cluster still answers, and has no slots.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn daemons_and_audits_start_by_the_only_named_node_that_has_not_left() {
+async fn daemons_and_audits_start_if_one_named_node_is_in_the_cluster() {
     let _turn = turn().await;
     let group = ClusterGroup::start().await;
     let primaries = group.primaries().await;
     let others = (0..group.servers.len()).filter(|server| !primaries.contains(server));
     let left: Vec<usize> = others.collect();
     for server in &left {
-        group.have_leave(*server).await;
+        group.remove_replica(*server).await;
     }
     let stays = primaries.last().copied().unwrap();
     let named: Vec<String> = left
@@ -129,13 +134,13 @@ async fn daemons_and_audits_start_by_the_only_named_node_that_has_not_left() {
         assert!(!logs.contains("waiting for redis"), "{logs}");
         fleet.queue("q").await.publish("x").id().await;
         let folder = tempfile::tempdir().unwrap();
-        let config = written(
+        let config = write_text(
             folder.path(),
             "settings.toml",
             &format!("[pool.default]\n{pool}"),
         );
         let arguments = ["audit", "--config", config.to_str().unwrap()];
-        let ended = run_to_end(Program::Pumpd, &arguments, LIMIT).await;
+        let ended = run_until_exit(DaemonProgram::Pumpd, &arguments, LIMIT).await;
         assert_eq!(ended.code, Some(0), "{}", ended.log);
     }
 }

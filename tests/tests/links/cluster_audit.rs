@@ -1,11 +1,11 @@
-//! `tidegate-pumpd audit` on a cluster: it looks at all primaries, and not while slots are on their way.
+//! `tidegate-pumpd audit` on a cluster: it covers all primaries, and is refused while slots move.
 
 use std::time::Duration;
 
-use tidegate_core::keys::Buckets;
+use tidegate_core::keys::DeploymentKeys;
 use tidegate_core::{QueueKey, placement};
 use tidegate_testkit::cluster_group::PASSWORD;
-use tidegate_testkit::{ClusterGroup, Ended, Program, run_to_end};
+use tidegate_testkit::{ClusterGroup, DaemonProgram, ProgramExit, run_until_exit};
 
 use crate::fleet::Fleet;
 
@@ -15,7 +15,7 @@ const QUEUES: usize = 12;
 const LIMIT: Duration = Duration::from_secs(60);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_audit_looks_at_all_primaries_and_refuses_where_slots_are_on_their_way() {
+async fn an_audit_covers_all_primaries_and_refuses_while_a_slot_moves() {
     let _turn = turn().await;
     let group = ClusterGroup::start().await;
     let fleet = Fleet::start(1, 1, &group.settings()).await;
@@ -35,9 +35,9 @@ async fn an_audit_looks_at_all_primaries_and_refuses_where_slots_are_on_their_wa
     let folder = tempfile::tempdir().unwrap();
     let config = folder.path().join("settings.toml");
     std::fs::write(&config, format!("[pool.default]\n{}", group.settings())).unwrap();
-    let audit = async |more: &[&str]| -> Ended {
+    let audit = async |more: &[&str]| -> ProgramExit {
         let flags = [&["audit", "--config", config.to_str().unwrap()], more].concat();
-        run_to_end(Program::Pumpd, &flags, LIMIT).await
+        run_until_exit(DaemonProgram::Pumpd, &flags, LIMIT).await
     };
     let sound = format!("256 buckets, {} jobs: 0 findings", 2 * QUEUES);
     let ended = audit(&[]).await;
@@ -46,7 +46,7 @@ async fn an_audit_looks_at_all_primaries_and_refuses_where_slots_are_on_their_wa
 
     // One body without a job on each primary.
     let mut damaged = std::collections::BTreeSet::new();
-    let buckets = Buckets::new(256);
+    let buckets = DeploymentKeys::new(256);
     for bucket in 0..256_u16 {
         let owner = group
             .owner_of(group.slot_of_bucket(bucket, 256).await)
@@ -64,7 +64,11 @@ async fn an_audit_looks_at_all_primaries_and_refuses_where_slots_are_on_their_wa
     }
     let ended = audit(&["--repair"]).await;
     assert_eq!(ended.code, Some(1), "{}", ended.log);
-    assert!(ended.log.contains("3 findings, 3 mended"), "{}", ended.log);
+    assert!(
+        ended.log.contains("3 findings, 3 repaired"),
+        "{}",
+        ended.log
+    );
 
     let slot = group.slot_of_bucket(17, 256).await;
     let on_its_way = group

@@ -1,8 +1,10 @@
-//! Redis Cluster: consumers that wait while a primary does not answer, or their token is revoked.
+//! Redis Cluster: consumers that wait while a primary does not answer, or while their token is revoked.
 
 use std::time::{Duration, Instant};
 
-use tidegate_testkit::{ClusterGroup, Queue, RawHttp, RedisOptions, eventually, figure};
+use tidegate_testkit::{
+    ClusterGroup, QueueClient, RawHttp, RedisOptions, connect_to_redis, eventually, print_figure,
+};
 
 use crate::cluster_pumps::{queues_where, silent_one};
 use crate::fleet::Fleet;
@@ -11,13 +13,13 @@ use crate::turn;
 const LIMIT: Duration = Duration::from_secs(30);
 /// No replica is promoted while a test runs.
 pub(crate) const NO_FAILOVER_MS: u32 = 600_000;
-/// Enough for each primary to have some.
+/// Enough for each primary to have some of their tokens.
 const NAMESPACES: usize = 12;
 /// A revocation ends waits within one second. The rest is room for a busy machine.
 const ENDED_WITHIN: Duration = Duration::from_millis(1900);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_revocation_ends_waits_whichever_primary_has_the_token() {
+async fn a_revocation_ends_waits_for_tokens_of_every_primary() {
     let _turn = turn().await;
     let group = ClusterGroup::start().await;
     let fleet = Fleet::start(2, 1, &group.settings()).await;
@@ -25,12 +27,12 @@ async fn a_revocation_ends_waits_whichever_primary_has_the_token() {
     let mut waiting = Vec::new();
     for number in 0..NAMESPACES {
         let namespace = format!("shop-{number}");
-        let queue = Queue::with_new_token(here, "default", &namespace, "orders").await;
-        let parked = queue.at(there).apart();
+        let queue = QueueClient::with_new_token(here, "default", &namespace, "orders").await;
+        let parked = queue.on_api(there).with_separate_connections();
         let consume = async move { parked.consume().timeout_s(30).send().await.unwrap() };
         waiting.push((queue, tokio::spawn(consume)));
     }
-    there.until_waiting(NAMESPACES).await;
+    there.wait_for_waiting_consumers(NAMESPACES).await;
     let revoked_at = Instant::now();
     for (queue, _) in &waiting {
         let path = format!("/token/{}/{}", queue.namespace(), queue.token());
@@ -43,12 +45,12 @@ async fn a_revocation_ends_waits_whichever_primary_has_the_token() {
     }
     let took = revoked_at.elapsed();
     assert!(took < ENDED_WITHIN, "{took:?}");
-    group.check_world().await;
+    group.check_consistency().await;
 }
 
 /// Consumers wait with tokens of a primary that does not answer, more than are looked up at a time.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_revocation_ends_waits_beside_a_primary_that_does_not_answer() {
+async fn a_revocation_ends_waits_beside_a_silent_primary() {
     const OTHERS: usize = 60;
     /// Longer than the interval of look-ups.
     const PAUSE: Duration = Duration::from_millis(600);
@@ -61,29 +63,29 @@ async fn a_revocation_ends_waits_beside_a_primary_that_does_not_answer() {
     for number in 0.. {
         let namespace = format!("shop-{number:03}");
         let is_silent = owner_of_tokens(&group, &namespace).await == silent;
-        // The last one in the order of look-ups is stored elsewhere.
+        // The token that is last in the order of look-ups is on another primary.
         let is_last = queues.len() == OTHERS;
         if is_silent != is_last {
-            queues.push(Queue::with_new_token(here, "default", &namespace, "orders").await);
+            queues.push(QueueClient::with_new_token(here, "default", &namespace, "orders").await);
         }
         if queues.len() > OTHERS {
             break;
         }
     }
     let waits = queues.iter().map(|queue| {
-        let parked = queue.at(there).apart();
+        let parked = queue.on_api(there).with_separate_connections();
         tokio::spawn(async move { parked.consume().timeout_s(60).send().await.unwrap() })
     });
     let mut waits: Vec<_> = waits.collect();
-    there.until_waiting(OTHERS + 1).await;
+    there.wait_for_waiting_consumers(OTHERS + 1).await;
     group.pause(silent);
-    // A round of look-ups begins meanwhile, and a call ends 3 s later.
+    // A round of look-ups begins in this time, and its calls time out 3 s later.
     tokio::time::sleep(PAUSE).await;
     let revoked_at = Instant::now();
     queues[OTHERS].try_revoke(here).await.unwrap().expect(204);
     waits.pop().unwrap().await.unwrap().expect(401);
     let took = revoked_at.elapsed();
-    figure(&format!(
+    print_figure(&format!(
         "revoked beside a silent primary: the wait ended after {took:?}"
     ));
     assert!(took < ENDED_WITHIN, "{took:?}");
@@ -94,7 +96,7 @@ async fn a_revocation_ends_waits_beside_a_primary_that_does_not_answer() {
 
 /// Limits are stored on one primary, and the token on another one.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_token_is_revoked_while_the_primary_of_the_limits_does_not_answer() {
+async fn a_token_is_revoked_while_the_primary_of_the_limits_is_silent() {
     let _turn = turn().await;
     let mut group = ClusterGroup::start_with(RedisOptions::new(), NO_FAILOVER_MS).await;
     let fleet = Fleet::start(1, 0, &group.settings()).await;
@@ -104,7 +106,8 @@ async fn a_token_is_revoked_while_the_primary_of_the_limits_does_not_answer() {
     while owner_of_tokens(&group, &namespace).await == silent {
         namespace.push('p');
     }
-    let queue = Queue::with_new_token(&fleet.apis[0], "default", &namespace, queues[0].name());
+    let queue =
+        QueueClient::with_new_token(&fleet.apis[0], "default", &namespace, queues[0].name());
     let queue = queue.await;
     queue.peek().await.expect(404);
     group.pause(silent);
@@ -117,7 +120,7 @@ async fn a_token_is_revoked_while_the_primary_of_the_limits_does_not_answer() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_primary_that_does_not_answer_keeps_no_consumer_from_the_other_lanes() {
+async fn a_silent_primary_does_not_block_consumers_of_the_other_lanes() {
     const LANES: u16 = 16;
     const TIMEOUT: Duration = Duration::from_secs(6);
     let _turn = turn().await;
@@ -127,11 +130,11 @@ async fn a_primary_that_does_not_answer_keeps_no_consumer_from_the_other_lanes()
     queue.set_lanes(&fleet.apis[0], LANES).await;
     let silent = primary_without(&group, &["tg:lanes", "tg:limits", "tg:tokens:default/shop"]);
     let silent = silent.await;
-    let parked = queue.apart();
+    let parked = queue.with_separate_connections();
     let parked = tokio::spawn(async move { parked.consume().timeout_s(60).send().await });
-    fleet.apis[0].until_waiting(1).await;
+    fleet.apis[0].wait_for_waiting_consumers(1).await;
     group.pause(silent);
-    // The consumer is in line while calls for the lanes of that primary are not answered.
+    // The consumer waits while calls for the lanes of that primary are not answered.
     tokio::time::sleep(TIMEOUT).await;
     let published = async || publish_anywhere(&queue).await;
     eventually("a job is stored in another lane", LIMIT, published).await;
@@ -150,14 +153,14 @@ async fn a_primary_that_does_not_answer_keeps_no_consumer_from_the_other_lanes()
     assert!(waited >= TIMEOUT, "{waited:?}");
     assert!(waited < TIMEOUT + Duration::from_secs(3), "{waited:?}");
     group.resume(silent);
-    group.check_world().await;
+    group.check_consistency().await;
 }
 
-/// The queues of the silent primary come first, or behind.
+/// The queues of the silent primary are named before the other one, or after it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_primary_that_does_not_answer_keeps_no_consumer_from_its_other_queues() {
+async fn a_silent_primary_does_not_block_consumers_of_other_queues() {
     const SILENT: usize = 4;
-    /// Less than a call that is not answered takes.
+    /// Less than the timeout of a call.
     const WAIT_MAX: Duration = Duration::from_secs(2);
     let _turn = turn().await;
     let mut group = ClusterGroup::start_with(RedisOptions::new(), NO_FAILOVER_MS).await;
@@ -166,7 +169,7 @@ async fn a_primary_that_does_not_answer_keeps_no_consumer_from_its_other_queues(
     let others = queues_where(&group, &fleet, 1, |primary| primary != silent).await;
     let queues = queues_where(&group, &fleet, SILENT, |primary| primary == silent).await;
     let other = &others[0];
-    let silent_names: Vec<&str> = queues.iter().map(Queue::name).collect();
+    let silent_names: Vec<&str> = queues.iter().map(QueueClient::name).collect();
     group.pause(silent);
     for (first, timeout_s, count) in [(false, 20, 1), (false, 0, 1), (false, 20, 2), (true, 20, 2)]
     {
@@ -174,27 +177,27 @@ async fn a_primary_that_does_not_answer_keeps_no_consumer_from_its_other_queues(
         let mut names = silent_names.clone();
         names.insert(if first { 0 } else { SILENT }, other.name());
         let began_at = Instant::now();
-        let consume = other.consume_of(&names).timeout_s(timeout_s).count(count);
+        let consume = other.consume_from(&names).timeout_s(timeout_s).count(count);
         let answer = consume.send().await.unwrap();
         let waited = began_at.elapsed();
         answer.expect(200);
-        figure(&format!(
+        print_figure(&format!(
             "beside {SILENT} silent queues, first {first}, timeout {timeout_s} s, count {count}: a job after {waited:?}"
         ));
         assert!(waited < WAIT_MAX, "{waited:?}");
         other.ack(&id).await;
     }
     let begin = Instant::now();
-    let consume = other.consume_of(&[other.name(), silent_names[0]]);
+    let consume = other.consume_from(&[other.name(), silent_names[0]]);
     consume.timeout_s(0).send().await.unwrap().expect(500);
     assert!(begin.elapsed() < WAIT_MAX, "{:?}", begin.elapsed());
     group.resume(silent);
     drop(fleet);
 }
 
-/// A run of the fault harness (seed 42002): jobs were reserved in each of the other queues, and given back.
+/// Found by the fault harness (seed 42002): jobs were reserved in each of the other queues, and released.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_consumer_beside_a_silent_primary_takes_jobs_in_order_and_gives_none_back() {
+async fn beside_a_silent_primary_jobs_come_in_order_and_none_is_released() {
     const OTHERS: usize = 6;
     let _turn = turn().await;
     let mut group = ClusterGroup::start_with(RedisOptions::new(), NO_FAILOVER_MS).await;
@@ -206,11 +209,15 @@ async fn a_consumer_beside_a_silent_primary_takes_jobs_in_order_and_gives_none_b
         other.publish(other.name()).id().await;
         other.publish(other.name()).id().await;
     }
-    let names: Vec<&str> = queues.iter().chain(&others).map(Queue::name).collect();
+    let names: Vec<&str> = queues
+        .iter()
+        .chain(&others)
+        .map(QueueClient::name)
+        .collect();
     group.pause(silent);
     for other in &others {
         for timeout_s in [0, 20] {
-            let consume = other.consume_of(&names).timeout_s(timeout_s).count(1);
+            let consume = other.consume_from(&names).timeout_s(timeout_s).count(1);
             let taken = consume.jobs().await;
             assert_eq!(taken[0].queue, other.name());
             other.ack(&taken[0].id).await;
@@ -225,8 +232,8 @@ async fn a_consumer_beside_a_silent_primary_takes_jobs_in_order_and_gives_none_b
 }
 
 /// Publishes a job with a time limit: its lane may be that of a primary that does not answer.
-async fn publish_anywhere(queue: &Queue) -> Result<(), String> {
-    let publish = queue.apart().publish("1").send();
+async fn publish_anywhere(queue: &QueueClient) -> Result<(), String> {
+    let publish = queue.with_separate_connections().publish("1").send();
     match tokio::time::timeout(Duration::from_secs(1), publish).await {
         Ok(Ok(answer)) if answer.status == 201 => Ok(()),
         other => Err(format!("{other:?}")),
@@ -243,7 +250,7 @@ async fn owner_of_tokens(group: &ClusterGroup, namespace: &str) -> usize {
 pub(crate) async fn primary_without(group: &ClusterGroup, keys: &[&str]) -> usize {
     for primary in group.primaries().await {
         let client = redis::Client::open(group.url(primary)).unwrap();
-        let mut connection = client.get_multiplexed_async_connection().await.unwrap();
+        let mut connection = connect_to_redis(&client).await.unwrap();
         let mut has_one = false;
         for key in keys {
             let mut exists = redis::cmd("EXISTS");

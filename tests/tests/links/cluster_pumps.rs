@@ -4,7 +4,9 @@ use std::time::{Duration, Instant};
 
 use tidegate_core::JobId;
 use tidegate_core::keys::LIMITS;
-use tidegate_testkit::{ClusterGroup, Queue, RedisControl, RedisOptions, eventually, figure};
+use tidegate_testkit::{
+    ClusterGroup, QueueClient, RedisControl, RedisOptions, eventually, print_figure,
+};
 
 use crate::cluster_consumers::{NO_FAILOVER_MS, primary_without};
 use crate::fleet::Fleet;
@@ -13,18 +15,18 @@ use crate::turn;
 const BUCKETS: u32 = 256;
 pub(crate) const QUEUES: usize = 8;
 const BUSY_QUEUES: usize = 40;
-/// Of each queue so many jobs are due in each of so many seconds.
+/// In each of these seconds `EACH_SECOND` jobs of each queue are due.
 const SECONDS: u64 = 6;
 const EACH_SECOND: u64 = 5;
-/// When the first job is due, after it was published.
+/// The delay of the first job.
 pub(crate) const FIRST_DUE: Duration = Duration::from_secs(5);
-/// Ten times what is aimed at.
+/// Ten times the target.
 const LATE_MAX: Duration = Duration::from_millis(500);
 const SHARED_LIMIT: Duration = Duration::from_secs(20);
-/// A slow primary answers nobody for most of the time.
+/// A slow primary answers no client for most of the time.
 const SLOW_FOR: Duration = Duration::from_millis(250);
 const SLOW_PAUSE: Duration = Duration::from_millis(20);
-/// A pump that stops hands its buckets over, one that dies leaves them when its lease of 1 s is over.
+/// A pump that stops releases its buckets; those of a dead pump are free when its lease of 1 s expires.
 pub(crate) const LATE_WHEN_ONE_STOPS_MAX: Duration = Duration::from_secs(2);
 
 /// A primary that has neither the tokens nor the limits.
@@ -32,13 +34,13 @@ pub(crate) async fn silent_one(group: &ClusterGroup) -> usize {
     primary_without(group, &["tg:tokens:default/shop", LIMITS]).await
 }
 
-/// Queues whose jobs are on a primary of this kind.
+/// Queues whose jobs are on a wanted primary.
 pub(crate) async fn queues_where(
     group: &ClusterGroup,
     fleet: &Fleet,
     count: usize,
     is_wanted: impl Fn(usize) -> bool,
-) -> Vec<Queue> {
+) -> Vec<QueueClient> {
     let mut queues = Vec::new();
     for number in 0.. {
         let queue = fleet.queue(&format!("orders-{number}")).await;
@@ -56,8 +58,8 @@ pub(crate) async fn queues_where(
     queues
 }
 
-/// Has buckets of the silent primary run by their pumps all the time: more than there are places for runs.
-async fn keep_busy(queues: &[Queue]) {
+/// Makes pumps run buckets of this primary all the time: more of them than can run at once.
+async fn keep_busy(queues: &[QueueClient]) {
     let publishing = queues.iter().map(|queue| async move {
         for delay_s in 2..12 {
             queue.publish("busy").delay_s(delay_s).ttl_s(600).id().await;
@@ -68,7 +70,7 @@ async fn keep_busy(queues: &[Queue]) {
 
 /// Publishes jobs of the queues, some due each second, and consumes them. Returns how late they were, in order.
 pub(crate) async fn lateness(
-    queues: &[Queue],
+    queues: &[QueueClient],
     meanwhile: impl Future<Output = ()>,
 ) -> Vec<Duration> {
     let begin = Instant::now();
@@ -86,13 +88,13 @@ pub(crate) async fn lateness(
         .iter()
         .flat_map(|queue| vec![queue; EACH_SECOND as usize]);
     let consuming = consumers.map(|queue| async move {
-        let queue = queue.apart();
+        let queue = queue.with_separate_connections();
         let mut lateness = Vec::new();
         for _ in 0..SECONDS {
             let consume = queue.consume().timeout_s(30).ttr_s(60);
             let job = consume.job().await.expect("the job becomes ready");
             let second: u64 = String::from_utf8(job.body).unwrap().parse().unwrap();
-            // Published after the beginning: what is measured is too much, if anything.
+            // `published` is the time of the last publish, so a lateness may be too small by up to that.
             let due = FIRST_DUE + Duration::from_secs(second);
             lateness.push(begin.elapsed().saturating_sub(due + published));
             queue.ack(&job.id).await;
@@ -110,20 +112,20 @@ pub(crate) fn latest(what: &str, lateness: &[Duration]) -> Duration {
     let p99 = lateness[lateness.len() * 99 / 100];
     let latest = lateness[lateness.len() - 1];
     let jobs = lateness.len();
-    figure(&format!(
+    print_figure(&format!(
         "{what}: p99 {p99:?}, the latest of {jobs} {latest:?}"
     ));
     latest
 }
 
-/// What is wrong with a primary.
+/// The fault of a primary.
 #[derive(Debug, Clone, Copy)]
 enum Trouble {
     /// It answers nothing.
     Silent,
-    /// It answers nobody for most of the time.
+    /// It answers no client for most of the time.
     Slow,
-    /// Nobody listens.
+    /// Its process is killed.
     Dead,
 }
 
@@ -132,10 +134,10 @@ async fn make(trouble: Trouble, group: &mut ClusterGroup, primary: usize) {
         Trouble::Silent => group.pause(primary),
         Trouble::Dead => tokio::task::block_in_place(|| group.servers[primary].kill()),
         Trouble::Slow => {
-            let mut control = RedisControl::of(&group.url(primary)).await;
+            let mut control = RedisControl::connect(&group.url(primary)).await;
             let end = Instant::now() + FIRST_DUE + Duration::from_secs(SECONDS);
             while Instant::now() < end {
-                control.answer_nobody_for(SLOW_FOR).await;
+                control.pause_clients(SLOW_FOR).await;
                 tokio::time::sleep(SLOW_FOR + SLOW_PAUSE).await;
             }
         }
@@ -143,7 +145,7 @@ async fn make(trouble: Trouble, group: &mut ClusterGroup, primary: usize) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_primary_that_is_slow_silent_or_dead_makes_no_job_of_another_one_late() {
+async fn a_slow_silent_or_dead_primary_delays_no_job_of_the_others() {
     let _turn = turn().await;
     let options = RedisOptions::new().setting("cluster-require-full-coverage", "no");
     let mut group = ClusterGroup::start_with(options, NO_FAILOVER_MS).await;
@@ -176,9 +178,9 @@ async fn a_primary_that_is_slow_silent_or_dead_makes_no_job_of_another_one_late(
     drop(fleet);
 }
 
-/// One of two pumps is refused by a primary, which the other one reaches.
+/// A primary refuses one of two pumps, and accepts the other one.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_pump_that_cannot_reach_a_primary_leaves_its_buckets_to_another_one() {
+async fn a_pump_that_cannot_reach_a_primary_leaves_its_buckets_to_another_pump() {
     const RULE: &str = "refused on >secret ~* &* +@all";
     let _turn = turn().await;
     let group = ClusterGroup::start_with(RedisOptions::new(), NO_FAILOVER_MS).await;
@@ -212,5 +214,5 @@ async fn a_pump_that_cannot_reach_a_primary_leaves_its_buckets_to_another_one() 
     let latest = latest("where one of two pumps is refused by a primary", &lateness);
     assert!(latest < LATE_WHEN_ONE_STOPS_MAX, "{latest:?}");
     assert!(refused.all_run() && fleet.all_run());
-    group.check_world().await;
+    group.check_consistency().await;
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use tidegate_testkit::{ClusterGroup, Queue, RedisOptions, eventually};
+use tidegate_testkit::{ClusterGroup, QueueClient, RedisOptions, eventually};
 use tokio::time::{Instant, sleep, sleep_until};
 
 use crate::cluster_consumers::NO_FAILOVER_MS;
@@ -17,12 +17,12 @@ use crate::turn;
 const STOP_LIMIT: Duration = Duration::from_secs(15);
 const SHARED_LIMIT: Duration = Duration::from_secs(20);
 const BUCKETS: f64 = 256.0;
-/// Twenty times what is aimed at.
+/// Twenty times the target.
 const LATE_MAX: Duration = Duration::from_secs(1);
 /// Between two jobs of a queue.
 const ROUND: Duration = Duration::from_millis(100);
 
-/// Waits until the pumps lead all buckets together.
+/// Waits until the pumps together lead all buckets.
 async fn until_shared(fleet: &Fleet) {
     eventually("all buckets are led", SHARED_LIMIT, async || {
         let mut led = 0.0;
@@ -36,7 +36,7 @@ async fn until_shared(fleet: &Fleet) {
 
 /// Publishes jobs in each queue ten times a second, and consumes them. Returns how late they were, in order.
 async fn steady_lateness(
-    queues: &[Queue],
+    queues: &[QueueClient],
     rounds: u32,
     meanwhile: impl Future<Output = ()>,
 ) -> Vec<Duration> {
@@ -49,7 +49,7 @@ async fn steady_lateness(
         }
     });
     let consuming = queues.iter().map(|queue| async move {
-        let queue = queue.apart();
+        let queue = queue.with_separate_connections();
         let mut lateness = Vec::new();
         for _ in 0..rounds {
             let consume = queue.consume().timeout_s(30).ttr_s(60);
@@ -67,9 +67,9 @@ async fn steady_lateness(
     lateness
 }
 
-/// Neither while each of three pumps finds out that a primary is silent, nor when one of them stops after that.
+/// Neither while three pumps find out that a primary is silent, nor when one of them stops after that.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_primary_that_falls_silent_and_a_pump_that_stops_make_no_job_of_others_late() {
+async fn a_silent_primary_and_a_stopping_pump_delay_no_job_of_the_others() {
     let _turn = turn().await;
     let mut group = ClusterGroup::start_with(RedisOptions::new(), NO_FAILOVER_MS).await;
     let mut fleet = Fleet::start_with_lease(1, 3, &group.settings(), "3s").await;
@@ -93,7 +93,7 @@ async fn a_primary_that_falls_silent_and_a_pump_that_stops_make_no_job_of_others
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_pump_that_is_killed_beside_a_silent_primary_is_replaced_when_its_lease_ends() {
+async fn a_pump_killed_beside_a_silent_primary_is_replaced_in_time() {
     let _turn = turn().await;
     let mut group = ClusterGroup::start_with(RedisOptions::new(), NO_FAILOVER_MS).await;
     let mut fleet = Fleet::start(1, 2, &group.settings()).await;
@@ -104,7 +104,7 @@ async fn a_pump_that_is_killed_beside_a_silent_primary_is_replaced_when_its_leas
     let kill = async {
         sleep(FIRST_DUE / 2).await;
         group.pause(silent);
-        // The first jobs are due while it is on the rosters.
+        // The first jobs are due while the killed pump is still on the rosters.
         sleep(FIRST_DUE / 3).await;
         killed.kill();
     };

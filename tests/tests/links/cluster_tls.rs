@@ -1,11 +1,12 @@
-//! A cluster that is reached over TLS only, by the names that its nodes announce.
+//! A cluster that is reached only over TLS, by the names that its nodes announce.
 
 use std::time::Duration;
 
 use redis::Connection;
-use tidegate_testkit::certificates::written;
+use tidegate_testkit::certificates::write_text;
 use tidegate_testkit::{
-    Authority, RedisOptions, RedisServer, eventually, figure, free_port, redis, world,
+    CertificateAuthority, RedisOptions, RedisServer, consistency, eventually, free_port,
+    print_figure, start_redis,
 };
 
 use crate::fleet::{Fleet, live_through};
@@ -30,18 +31,18 @@ impl Node {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nodes_are_found_by_the_names_that_they_announce_and_over_tls() {
+async fn nodes_are_reached_over_tls_by_their_announced_names() {
     let _turn = turn().await;
-    if !redis().binary().has_tls() {
-        figure("left out: this redis was built without TLS");
+    if !start_redis().binary().has_tls() {
+        print_figure("left out: this redis was built without TLS");
         return;
     }
-    // Their certificate is good for the name only, and not for the address.
-    let (authority, folder) = (Authority::new(), tempfile::tempdir().unwrap());
+    // The certificate is valid for the name, and not for the address.
+    let (authority, folder) = (CertificateAuthority::new(), tempfile::tempdir().unwrap());
     let own = authority.certificate(NAME);
-    let ca_file = written(folder.path(), "ca.pem", authority.pem());
-    let certificate = written(folder.path(), "own.pem", &own.certificate);
-    let key = written(folder.path(), "own.key", &own.key);
+    let ca_file = write_text(folder.path(), "ca.pem", authority.pem());
+    let certificate = write_text(folder.path(), "own.pem", &own.certificate);
+    let key = write_text(folder.path(), "own.key", &own.key);
     let start = || {
         let tls_port = free_port().unwrap();
         let options = RedisOptions::new()
@@ -72,7 +73,7 @@ async fn nodes_are_found_by_the_names_that_they_announce_and_over_tls() {
     let logs = fleet.logs();
     assert!(!logs.contains("WARN"), "{logs}");
     for node in &nodes {
-        world::check(&node.server.url()).await;
+        consistency::check(&node.server.url()).await;
         let mut figures = redis::cmd("INFO");
         let figures: String = figures
             .arg("commandstats")

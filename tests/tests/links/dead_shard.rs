@@ -1,8 +1,9 @@
-//! A primary of a cluster is dead or silent, and its replica with it. The others go on (`cluster-require-full-coverage no`).
+//! A primary of a cluster and its replica are dead or silent, and the other shards work
+//! (`cluster-require-full-coverage no`).
 
 use std::time::{Duration, Instant};
 
-use tidegate_testkit::{ClusterGroup, Queue, RedisOptions, eventually, figure};
+use tidegate_testkit::{ClusterGroup, QueueClient, RedisOptions, eventually, print_figure};
 
 use crate::cluster_consumers::NO_FAILOVER_MS;
 use crate::cluster_pumps::{queues_where, silent_one};
@@ -11,15 +12,15 @@ use crate::turn;
 
 const PATIENCE: Duration = Duration::from_secs(60);
 const NODE_TIMEOUT_MS: u32 = 1500;
-/// Enough for each primary to have some.
+/// Enough for each primary to have some of them.
 const QUEUES: usize = 24;
 /// The longest time that a publish to another shard may take.
 const HEALTHY_MAX: Duration = Duration::from_secs(2);
-/// The page of metrics is complete after 3 s, whatever Redis does.
+/// A scrape is answered within about 3 s, even if Redis does not answer. The rest is room for a busy machine.
 const PAGE_MAX: Duration = Duration::from_secs(20);
 const SIZES: &str = "infra_lmstfy_redis_queue_sizes";
 
-/// Kills the primary of this number and its replica, and waits until the others go on without them.
+/// Kills the primary of this number and its replica.
 async fn kill_shard(group: &mut ClusterGroup, primary: usize) {
     let replica = group.replica_of(primary).await;
     for server in [replica, primary] {
@@ -27,16 +28,16 @@ async fn kill_shard(group: &mut ClusterGroup, primary: usize) {
     }
 }
 
-async fn queues(fleet: &Fleet, namespace: &str) -> Vec<Queue> {
-    let first = Queue::with_new_token(&fleet.apis[0], "default", namespace, "q0").await;
+async fn queues(fleet: &Fleet, namespace: &str) -> Vec<QueueClient> {
+    let first = QueueClient::with_new_token(&fleet.apis[0], "default", namespace, "q0").await;
     let names = (0..QUEUES).map(|number| format!("q{number}"));
     names.map(|name| first.sibling(&name)).collect()
 }
 
-/// The queues that take a job, each asked once, and how long the slowest of these took.
-async fn healthy(queues: &[Queue]) -> (Vec<Queue>, Duration) {
+/// Publishes once to each queue. Returns the queues that accepted it, and the time of the slowest of these publishes.
+async fn healthy(queues: &[QueueClient]) -> (Vec<QueueClient>, Duration) {
     let asked = queues.iter().map(|queue| {
-        let queue = queue.apart();
+        let queue = queue.with_separate_connections();
         tokio::spawn(async move {
             let began_at = Instant::now();
             let status = queue.publish("x").send().await.unwrap().status;
@@ -55,13 +56,13 @@ async fn healthy(queues: &[Queue]) -> (Vec<Queue>, Duration) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn sizes_and_tokens_of_the_other_shards_stay_known() {
+async fn sizes_and_tokens_of_the_other_shards_are_known_beside_a_dead_one() {
     the_other_shards_serve_after(async |group| kill_shard(group, 1).await).await;
 }
 
 /// Connections stay open, and nothing is answered.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn sizes_and_tokens_of_the_other_shards_stay_known_beside_a_silent_one() {
+async fn sizes_and_tokens_of_the_other_shards_are_known_beside_a_silent_one() {
     the_other_shards_serve_after(async |group| {
         let replica = group.replica_of(1).await;
         group.pause(replica);
@@ -89,30 +90,27 @@ async fn the_other_shards_serve_after(event: impl AsyncFn(&mut ClusterGroup)) {
     assert_eq!(api.metric("tidegate_collection_missing_buckets").await, 0.0);
 
     event(&mut group).await;
-    eventually("the cluster goes on", PATIENCE, async || {
+    // About two thirds of all queues, in every namespace, so no token is unknown.
+    eventually("the other shards take jobs", PATIENCE, async || {
         let (healthy, _) = healthy(&all).await;
-        match healthy.len() {
-            0 => Err("no queue takes a job"),
-            _ => Ok(()),
+        let has_enough = |number| {
+            let namespace = format!("ns{number}");
+            let own = healthy.iter().filter(|it| it.namespace() == namespace);
+            own.count() > QUEUES / 3
+        };
+        match (0..6).all(has_enough) && healthy.len() > all.len() / 2 {
+            true => Ok(()),
+            false => Err(format!("{} of {} queues", healthy.len(), all.len())),
         }
     })
     .await;
     let (healthy, slowest) = healthy(&all).await;
-    figure(&format!(
+    print_figure(&format!(
         "{} of {} queues take jobs while a shard is dead, the slowest after {slowest:?}",
         healthy.len(),
         all.len()
     ));
     assert!(slowest < HEALTHY_MAX, "{slowest:?}");
-    // Two thirds of all, in every namespace: no token was forgotten.
-    assert!(healthy.len() > all.len() / 2, "{} healthy", healthy.len());
-    for number in 0..6 {
-        let namespace = format!("ns{number}");
-        let of_namespace = healthy
-            .iter()
-            .filter(|queue| queue.namespace() == namespace);
-        assert!(of_namespace.count() > QUEUES / 3, "{namespace}");
-    }
     let began_at = Instant::now();
     let page = api.metrics().await;
     let took = began_at.elapsed();
@@ -126,7 +124,7 @@ async fn the_other_shards_serve_after(event: impl AsyncFn(&mut ClusterGroup)) {
     assert!((1.0..200.0).contains(&missing), "{missing}");
     for queue in &healthy {
         let labels = format!(
-            "namespace=\"{}\",queue=\"{}\"",
+            "namespace=\"{}\",pool=\"default\",queue=\"{}\"",
             queue.namespace(),
             queue.name()
         );
@@ -140,7 +138,7 @@ async fn the_other_shards_serve_after(event: impl AsyncFn(&mut ClusterGroup)) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_queue_with_lanes_is_published_to_and_consumed_from_beside_a_dead_shard() {
+async fn a_queue_with_lanes_works_beside_a_dead_shard() {
     const LANES: u16 = 8;
     let _turn = turn().await;
     let options = RedisOptions::new().setting("cluster-require-full-coverage", "no");
@@ -160,7 +158,7 @@ async fn a_queue_with_lanes_is_published_to_and_consumed_from_beside_a_dead_shar
         }
     })
     .await;
-    // Its lanes are left out from then on.
+    // From then on publishes leave out the lanes of that server.
     for number in 0..60 {
         queue.publish(number.to_string()).id().await;
     }
@@ -169,21 +167,27 @@ async fn a_queue_with_lanes_is_published_to_and_consumed_from_beside_a_dead_shar
     }
     // A consumer waits on the other lanes.
     let began_at = Instant::now();
-    let waiting = tokio::spawn(queue.apart().consume().timeout_s(60).job());
-    api.until_waiting(1).await;
+    let waiting = tokio::spawn(
+        queue
+            .with_separate_connections()
+            .consume()
+            .timeout_s(60)
+            .job(),
+    );
+    api.wait_for_waiting_consumers(1).await;
     let id = queue.publish("late").id().await;
     assert_eq!(waiting.await.unwrap().unwrap().id, id);
-    figure(&format!("a parked consumer: {:?}", began_at.elapsed()));
+    print_figure(&format!("a parked consumer: {:?}", began_at.elapsed()));
     queue.ack(&id).await;
     let empty = queue.consume().timeout_s(2).send().await.unwrap();
     empty.expect(404);
     for server in [1, 4] {
-        tokio::task::block_in_place(|| group.servers[server].start_again()).unwrap();
+        tokio::task::block_in_place(|| group.servers[server].restart()).unwrap();
     }
     eventually("the shard is used again", PATIENCE, async || {
         match api
             .log()
-            .contains("the server of a lane takes publishes again")
+            .contains("the server of a lane accepts publishes again")
         {
             true => Ok(()),
             false => Err("not yet"),
@@ -193,7 +197,7 @@ async fn a_queue_with_lanes_is_published_to_and_consumed_from_beside_a_dead_shar
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_primary_that_does_not_answer_delays_no_durable_publish_to_the_others() {
+async fn a_silent_primary_delays_no_durable_publish_to_the_others() {
     const PUBLISHES: usize = 3;
     /// A small part of the timeout of a call.
     const TOOK_MAX: Duration = Duration::from_secs(1);
@@ -214,7 +218,7 @@ async fn a_primary_that_does_not_answer_delays_no_durable_publish_to_the_others(
         let began_at = Instant::now();
         let answer = others[0].publish("x").send().await.unwrap().expect(201);
         let took = began_at.elapsed();
-        figure(&format!("replica:1 beside a silent primary: {took:?}"));
+        print_figure(&format!("replica:1 beside a silent primary: {took:?}"));
         assert_eq!(answer.header("x-durability"), Some("replica:1"));
         assert!(took < TOOK_MAX, "{took:?}");
     }

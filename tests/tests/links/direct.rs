@@ -1,16 +1,19 @@
-//! One server: over TLS, and over a socket of the file system.
+//! A single server, reached over TLS or over a Unix socket.
 
 use std::time::Duration;
 
-use tidegate_testkit::certificates::written;
-use tidegate_testkit::{Authority, Program, RedisOptions, TlsProxy, redis, run_to_end, world};
+use tidegate_testkit::certificates::write_text;
+use tidegate_testkit::{
+    CertificateAuthority, DaemonProgram, RedisOptions, TlsProxy, consistency, run_until_exit,
+    start_redis,
+};
 
 use crate::fleet::{Fleet, live_through};
 
 const LIMIT: Duration = Duration::from_secs(20);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_socket_of_the_file_system_serves_the_whole_life_of_a_job() {
+async fn all_verbs_work_over_a_unix_socket() {
     let folder = tempfile::tempdir().unwrap();
     let socket = folder.path().join("redis.sock");
     let redis = RedisOptions::new()
@@ -19,14 +22,14 @@ async fn a_socket_of_the_file_system_serves_the_whole_life_of_a_job() {
     let pool = format!("url = \"redis+unix://{}\"", socket.display());
     let fleet = Fleet::start(1, 1, &pool).await;
     live_through(&fleet).await;
-    world::check(&redis.url()).await;
+    consistency::check(&redis.url()).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn tls_with_an_authority_of_ones_own_serves_the_whole_life_of_a_job() {
-    let redis = redis();
-    let (authority, folder) = (Authority::new(), tempfile::tempdir().unwrap());
-    let ca_file = written(folder.path(), "ca.pem", authority.pem());
+async fn all_verbs_work_over_tls_with_a_private_authority() {
+    let redis = start_redis();
+    let (authority, folder) = (CertificateAuthority::new(), tempfile::tempdir().unwrap());
+    let ca_file = write_text(folder.path(), "ca.pem", authority.pem());
     for name in ["localhost", "127.0.0.1"] {
         let shown = authority.certificate(name);
         let proxy = TlsProxy::start(redis.address(), &shown, None).await;
@@ -35,14 +38,14 @@ async fn tls_with_an_authority_of_ones_own_serves_the_whole_life_of_a_job() {
         let fleet = Fleet::start(1, 1, &pool).await;
         live_through(&fleet).await;
     }
-    world::check(&redis.url()).await;
+    consistency::check(&redis.url()).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_server_that_asks_for_a_certificate_is_shown_it() {
-    let redis = redis();
-    let (authority, folder) = (Authority::new(), tempfile::tempdir().unwrap());
-    let file = |name: &str, text: &str| written(folder.path(), name, text);
+async fn a_client_certificate_is_sent_when_requested() {
+    let redis = start_redis();
+    let (authority, folder) = (CertificateAuthority::new(), tempfile::tempdir().unwrap());
+    let file = |name: &str, text: &str| write_text(folder.path(), name, text);
     let ca_file = file("ca.pem", authority.pem());
     let client = authority.certificate("client");
     let certificate = file("client.pem", &client.certificate);
@@ -61,11 +64,11 @@ async fn a_server_that_asks_for_a_certificate_is_shown_it() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_server_that_cannot_prove_who_it_is_is_not_talked_to() {
-    let redis = redis();
-    let (authority, folder) = (Authority::new(), tempfile::tempdir().unwrap());
-    let ca_file = written(folder.path(), "ca.pem", authority.pem());
-    let stranger = Authority::new();
+async fn a_server_with_an_invalid_certificate_is_refused() {
+    let redis = start_redis();
+    let (authority, folder) = (CertificateAuthority::new(), tempfile::tempdir().unwrap());
+    let ca_file = write_text(folder.path(), "ca.pem", authority.pem());
+    let stranger = CertificateAuthority::new();
     for (shown, why) in [
         (stranger.certificate("localhost"), "UnknownIssuer"),
         (authority.certificate("elsewhere"), "not valid for name"),
@@ -79,12 +82,12 @@ async fn a_server_that_cannot_prove_who_it_is_is_not_talked_to() {
         assert!(said.contains(why), "{why}: {said}");
         assert!(!said.contains("sesame"), "{said}");
     }
-    // The authorities of the system do not know ours either.
+    // The authorities of the system do not include that of the test.
     let proxy = TlsProxy::start(redis.address(), &authority.certificate("localhost"), None).await;
     let pool = format!("url = \"rediss://localhost:{}\"", proxy.address().port());
     let said = given_up(&pool).await;
     assert!(said.contains("UnknownIssuer"), "{said}");
-    // Nobody got as far as to store something.
+    // No daemon stored anything.
     let client = redis::Client::open(redis.url()).unwrap();
     let keys: u64 = redis::cmd("DBSIZE")
         .query(&mut client.get_connection().unwrap())
@@ -92,15 +95,15 @@ async fn a_server_that_cannot_prove_who_it_is_is_not_talked_to() {
     assert_eq!(keys, 0);
 }
 
-/// What both daemons say before they give up.
+/// The logs of both daemons, which exit with an error.
 async fn given_up(pool: &str) -> String {
     let folder = tempfile::tempdir().unwrap();
     let config = format!("connect_patience = \"1s\"\n[pool.default]\n{pool}");
-    let config = written(folder.path(), "settings.toml", &config);
+    let config = write_text(folder.path(), "settings.toml", &config);
     let config = config.to_str().unwrap();
     let mut said = String::new();
-    for program in [Program::Api, Program::Pumpd] {
-        let ended = run_to_end(program, &["--config", config], LIMIT).await;
+    for program in [DaemonProgram::Api, DaemonProgram::Pumpd] {
+        let ended = run_until_exit(program, &["--config", config], LIMIT).await;
         assert_eq!(ended.code, Some(1), "{}", ended.log);
         assert!(!ended.log.contains("panicked"), "{}", ended.log);
         said += &ended.log;

@@ -1,13 +1,13 @@
-//! Daemons that find their Redis by the settings of a pool.
+//! Daemons with the same pool settings.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use tempfile::TempDir;
-use tidegate_testkit::{Daemon, Program, Queue, eventually, figure};
+use tidegate_testkit::{Daemon, DaemonProgram, QueueClient, eventually, print_figure};
 
-/// So few that no machine's limit of open files is too low for them: that would be a warning.
+/// Low enough for the limit on open files of any machine, since a lower limit logs a warning.
 const CONNECTIONS_MAX: &str = "200";
 
 /// Daemons with the same settings.
@@ -19,7 +19,7 @@ pub(crate) struct Fleet {
 }
 
 impl Fleet {
-    /// Starts so many apis and pumps; `pool` are lines of the table `[pool.default]`.
+    /// Starts this many APIs and pumps; `pool` has the lines of the table `[pool.default]`.
     pub(crate) async fn start(apis: usize, pumps: usize, pool: &str) -> Self {
         Self::start_with_lease(apis, pumps, pool, "1s").await
     }
@@ -38,8 +38,8 @@ impl Fleet {
         let environment = [("TIDEGATE_CONNECTIONS__CONNECTIONS_MAX", CONNECTIONS_MAX)];
         let start = async |program, name: &str, arguments: &[String], folder: &Path| {
             let environment: &[_] = match program {
-                Program::Api => &environment,
-                Program::Pumpd => &[],
+                DaemonProgram::Api => &environment,
+                DaemonProgram::Pumpd => &[],
             };
             Daemon::start_with(program, name, arguments, environment, folder).await
         };
@@ -50,40 +50,38 @@ impl Fleet {
         };
         for number in 0..apis {
             let name = format!("api-{number}");
-            let daemon = start(Program::Api, &name, &arguments, folder.path()).await;
+            let daemon = start(DaemonProgram::Api, &name, &arguments, folder.path()).await;
             fleet.apis.push(daemon);
         }
         for number in 0..pumps {
             let name = format!("pump-{number}");
             let arguments = [&arguments[..], &["--lease".to_owned(), lease.to_owned()]].concat();
-            let daemon = start(Program::Pumpd, &name, &arguments, folder.path()).await;
+            let daemon = start(DaemonProgram::Pumpd, &name, &arguments, folder.path()).await;
             fleet.pumps.push(daemon);
         }
         fleet.folder = Some(folder);
         fleet
     }
 
-    /// A queue with a new token, through the first api.
-    pub(crate) async fn queue(&self, name: &str) -> Queue {
-        Queue::with_new_token(&self.apis[0], "default", "shop", name).await
+    /// A queue with a new token, through the first API.
+    pub(crate) async fn queue(&self, name: &str) -> QueueClient {
+        QueueClient::with_new_token(&self.apis[0], "default", "shop", name).await
     }
 
-    /// All of them.
     pub(crate) fn daemons(&self) -> impl Iterator<Item = &Daemon> {
         self.apis.iter().chain(&self.pumps)
     }
 
-    /// All that the daemons wrote.
+    /// The logs of all daemons.
     pub(crate) fn logs(&self) -> String {
         self.daemons().map(Daemon::log).collect()
     }
 
-    /// The process ids.
     pub(crate) fn pids(&self) -> Vec<u32> {
         self.daemons().map(Daemon::pid).collect()
     }
 
-    /// Whether all daemons that were started still run.
+    /// Whether all daemons still run.
     pub(crate) fn all_run(&self) -> bool {
         self.daemons().all(Daemon::is_running)
     }
@@ -93,7 +91,7 @@ impl Drop for Fleet {
     fn drop(&mut self) {
         if std::thread::panicking() {
             let kept = self.folder.take().map(TempDir::keep);
-            figure(&format!(
+            print_figure(&format!(
                 "logs are kept in {}",
                 kept.unwrap_or_default().display()
             ));
@@ -101,22 +99,28 @@ impl Drop for Fleet {
     }
 }
 
-/// The life of a job, through all that the daemons do: a delay, a lease that runs out, waiting
-/// consumers, tokens, limits.
+/// Uses all that the daemons do: delays, leases that expire, waiting consumers, dead letters, tokens and limits.
 pub(crate) async fn live_through(fleet: &Fleet) {
     static LIVES: AtomicU32 = AtomicU32::new(0);
     let name = format!("life-{}", LIVES.fetch_add(1, Ordering::Relaxed));
     let queue = fleet.queue(&name).await;
     // A waiting consumer is woken by a doorbell, a delayed job is moved by a pump.
-    let waiting = tokio::spawn(queue.apart().consume().timeout_s(20).ttr_s(1).job());
-    fleet.apis[0].until_waiting(1).await;
+    let waiting = tokio::spawn(
+        queue
+            .with_separate_connections()
+            .consume()
+            .timeout_s(20)
+            .ttr_s(1)
+            .job(),
+    );
+    fleet.apis[0].wait_for_waiting_consumers(1).await;
     let id = queue.publish("delayed").delay_s(1).tries(2).id().await;
     assert_eq!(waiting.await.unwrap().unwrap().id, id);
-    // Its lease runs out, a pump brings it back.
+    // Its lease expires, and a pump makes it ready again.
     let again = queue.consume().timeout_s(20).ttr_s(60).job().await.unwrap();
     assert_eq!((again.id.as_str(), again.remain_tries), (id.as_str(), 0));
     queue.ack(&id).await;
-    // A job dies, is counted, comes back, is deleted.
+    // A job dies, is counted, respawned and deleted.
     let id = queue.publish("dies").tries(1).id().await;
     let _ = queue.consume().ttr_s(1).job().await.unwrap();
     eventually(
@@ -134,7 +138,7 @@ pub(crate) async fn live_through(fleet: &Fleet) {
     queue.destroy().await;
     queue.publish("short").ttl_s(1).id().await;
     queue.purge_dead(5).await;
-    // A limit lets one publish pass.
+    // A limit allows one publish.
     let limit = format!(
         "{}/token/shop/{}/limit",
         fleet.apis[0].admin_url(),

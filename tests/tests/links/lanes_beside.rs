@@ -6,7 +6,9 @@ use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
 use tidegate_core::JobId;
-use tidegate_testkit::{ClusterGroup, Queue, RedisOptions, eventually, figure};
+use tidegate_testkit::{
+    ClusterGroup, QueueClient, RedisOptions, connect_to_redis, eventually, print_figure,
+};
 use tokio::time::sleep;
 
 use crate::cluster_consumers::{NO_FAILOVER_MS, primary_without};
@@ -16,9 +18,9 @@ use crate::turn;
 const LANES: u16 = 8;
 const BUCKETS: u32 = 256;
 const PATIENCE: Duration = Duration::from_secs(60);
-/// More than ten times what a verb takes that does not wait for the server in trouble.
+/// More than ten times the duration of a verb that does not wait for the failing server.
 const PROMPT_MAX: Duration = Duration::from_secs(2);
-/// A replica cannot make up for it.
+/// More replicas than there are.
 const REPLICAS_MISSING: &str = "9";
 
 /// A cluster without failovers, daemons, and a primary that has no table of lanes, limits or tokens.
@@ -32,7 +34,7 @@ async fn start(pumps: usize) -> (ClusterGroup, Fleet, usize) {
     (group, fleet, primary)
 }
 
-async fn wide(fleet: &Fleet, name: &str) -> Queue {
+async fn wide(fleet: &Fleet, name: &str) -> QueueClient {
     let queue = fleet.queue(name).await;
     queue.set_lanes(&fleet.apis[0], LANES).await;
     queue
@@ -56,8 +58,8 @@ async fn split(
     ids.into_iter().partition(is_there)
 }
 
-/// Publishes jobs that die, and answers their ids when all are dead.
-async fn dead_jobs(queue: &Queue, count: u64) -> Vec<String> {
+/// Publishes jobs, lets them die, and returns their ids when all are dead.
+async fn dead_jobs(queue: &QueueClient, count: u64) -> Vec<String> {
     let mut ids = Vec::new();
     for _ in 0..count {
         ids.push(queue.publish("dies").tries(1).id().await);
@@ -77,13 +79,13 @@ async fn dead_jobs(queue: &Queue, count: u64) -> Vec<String> {
 
 async fn set(group: &ClusterGroup, server: usize, setting: &str, value: &str) {
     let client = redis::Client::open(group.url(server)).unwrap();
-    let mut connection = client.get_multiplexed_async_connection().await.unwrap();
+    let mut connection = connect_to_redis(&client).await.unwrap();
     let mut set = redis::cmd("CONFIG");
     set.arg("SET").arg(setting).arg(value);
     set.query_async::<String>(&mut connection).await.unwrap();
 }
 
-async fn status(queue: &Queue, method: &str, what: &str) -> u16 {
+async fn status(queue: &QueueClient, method: &str, what: &str) -> u16 {
     let path = format!("{}{what}", queue.path());
     queue.raw(method, &path).await.status
 }
@@ -101,7 +103,7 @@ async fn the_other_lanes_are_respawned_and_purged_beside_a_dead_primary() {
     assert!((1..JOBS - DELETED).contains(&lost), "{lost}");
     tokio::task::block_in_place(|| group.servers[dead].kill());
 
-    // All that was asked for is done, or it is an error.
+    // A verb does all that was requested, or it fails.
     queue.purge_dead(DELETED).await;
     assert_eq!(queue.respawn(1000, 60).await, JOBS - DELETED - lost);
     assert_eq!(status(&queue, "PUT", "/deadletter?limit=1000").await, 500);
@@ -109,17 +111,17 @@ async fn the_other_lanes_are_respawned_and_purged_beside_a_dead_primary() {
         status(&queue, "DELETE", "/deadletter?limit=1000").await,
         500
     );
-    // A job that is there is shown; a number that is not known is not.
+    // A job that can be read is shown; a number that is incomplete is not.
     queue.peek().await.expect(200);
     assert_eq!(status(&queue, "GET", "/size").await, 500);
     assert_eq!(status(&queue, "GET", "/deadletter").await, 500);
-    // The lanes that were reached are empty.
+    // The ready jobs of the reachable lanes are deleted, and the answer is an error.
     assert_eq!(status(&queue, "DELETE", "").await, 500);
     let empty = queue.consume().timeout_s(1).send().await.unwrap();
     empty.expect(404);
     assert_eq!(status(&queue, "GET", "/peek").await, 500);
 
-    tokio::task::block_in_place(|| group.servers[dead].start_again()).unwrap();
+    tokio::task::block_in_place(|| group.servers[dead].restart()).unwrap();
     eventually(
         "the primary answers again",
         PATIENCE,
@@ -134,7 +136,7 @@ async fn the_other_lanes_are_respawned_and_purged_beside_a_dead_primary() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_other_lanes_are_peeked_into_and_respawned_beside_a_silent_primary() {
+async fn the_other_lanes_are_peeked_and_respawned_beside_a_silent_primary() {
     const JOBS: u64 = 24;
     let _turn = turn().await;
     let (mut group, fleet, silent) = start(1).await;
@@ -145,13 +147,13 @@ async fn the_other_lanes_are_peeked_into_and_respawned_beside_a_silent_primary()
     let began_at = Instant::now();
     queue.peek().await.expect(200);
     let took = began_at.elapsed();
-    figure(&format!("a peek beside a silent primary: {took:?}"));
+    print_figure(&format!("a peek beside a silent primary: {took:?}"));
     assert!(took < PROMPT_MAX, "{took:?}");
     group.resume(silent);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn replacements_in_silent_lanes_do_not_hold_up_those_in_the_others() {
+async fn replacements_in_silent_lanes_do_not_delay_those_in_other_lanes() {
     /// More than a queue may have in flight at a server.
     const STUCK: usize = 24;
     let _turn = turn().await;
@@ -169,7 +171,7 @@ async fn replacements_in_silent_lanes_do_not_hold_up_those_in_the_others() {
         .map(|id| {
             tokio::spawn(
                 queue
-                    .apart()
+                    .with_separate_connections()
                     .republish(id, "y")
                     .delay_s(3000)
                     .ttl_s(9000)
@@ -191,7 +193,7 @@ async fn replacements_in_silent_lanes_do_not_hold_up_those_in_the_others() {
         queue.publish(vec![b'q'; 20_000]).id().await;
     }
     let took = began_at.elapsed();
-    figure(&format!(
+    print_figure(&format!(
         "beside {STUCK} replacements in silent lanes: {took:?}"
     ));
     assert!(took < PROMPT_MAX, "{took:?}");
@@ -201,9 +203,9 @@ async fn replacements_in_silent_lanes_do_not_hold_up_those_in_the_others() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_publish_fails_beside_a_primary_that_refuses_writes() {
-    /// Several looks whether the server stores jobs again.
+    /// Time for several probes whether the server stores jobs again.
     const REFUSING: Duration = Duration::from_millis(2200);
-    const AGAIN: &str = "the server of a lane takes publishes again";
+    const AGAIN: &str = "the server of a lane accepts publishes again";
     let _turn = turn().await;
     let (group, fleet, refusing) = start(0).await;
     let queue = wide(&fleet, "wide").await;
@@ -234,7 +236,7 @@ async fn no_publish_fails_beside_a_primary_that_refuses_writes() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn few_publishes_find_out_that_a_primary_is_silent() {
+async fn few_publishes_are_sent_to_a_silent_primary() {
     const QUEUES: usize = 4;
     const CLIENTS: usize = 16;
     /// A third of them are on the silent primary.
@@ -254,7 +256,7 @@ async fn few_publishes_find_out_that_a_primary_is_silent() {
     let began_at = Instant::now();
     let clients = queues
         .iter()
-        .flat_map(|queue| (0..CLIENTS).map(move |_| queue.apart()));
+        .flat_map(|queue| (0..CLIENTS).map(move |_| queue.with_separate_connections()));
     let clients = clients.map(|queue| {
         tokio::spawn(async move {
             while began_at.elapsed() < LOAD {
@@ -266,9 +268,9 @@ async fn few_publishes_find_out_that_a_primary_is_silent() {
     join_all(clients.collect::<Vec<_>>()).await;
     // Each call has the jobs of several clients.
     let failed = r#"command="publish",status="error""#;
-    let calls = fleet.apis[0].metric_where("infra_lmstfy_redis_qps", failed);
+    let calls = fleet.apis[0].metric_with_label("infra_lmstfy_redis_qps", failed);
     let calls = calls.await;
-    figure(&format!("{calls} calls for {QUEUES} queues failed"));
+    print_figure(&format!("{calls} calls for {QUEUES} queues failed"));
     assert!((1.0..=2.0 * QUEUES as f64).contains(&calls), "{calls}");
     group.resume(silent);
 }

@@ -1,5 +1,5 @@
-//! Every way to reach a Redis: through sentinels that name the master, through nodes of a cluster, over
-//! TLS, as a user with few rights, over a socket of the file system.
+//! Every way to reach a Redis: through sentinels, through nodes of a cluster, over TLS, as a user with few rights, over
+//! a Unix socket.
 #![allow(
     clippy::unwrap_used,
     reason = "helpers of tests fail by panicking, as tests do"
@@ -15,20 +15,22 @@ mod cluster_tls;
 mod dead_shard;
 mod direct;
 mod durability;
+mod durability_failures;
 mod failover;
 mod fleet;
 mod lanes_beside;
 mod login_refused;
 mod refused;
+mod sentinel_example;
 mod sentinels;
 mod slots_move;
 mod users;
 
 use tokio::sync::{Semaphore, SemaphorePermit};
 
-/// One test with a failover at a time: each has some ten processes, and sentinels that are kept from
-/// running see failures where there are none.
+/// Two tests with a failover at a time: each has about ten processes, and sentinels that get no CPU time see failures
+/// that are none.
 async fn turn() -> SemaphorePermit<'static> {
-    static TURNS: Semaphore = Semaphore::const_new(1);
+    static TURNS: Semaphore = Semaphore::const_new(2);
     TURNS.acquire().await.unwrap()
 }

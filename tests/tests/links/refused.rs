@@ -1,20 +1,20 @@
-//! Settings of a pool that cannot be, each refused at once with its key.
+//! Invalid settings of a pool, each refused at once with its key.
 
 use std::time::Duration;
 
 use tempfile::TempDir;
-use tidegate_testkit::certificates::written;
-use tidegate_testkit::{Authority, Program, run_to_end};
+use tidegate_testkit::certificates::write_text;
+use tidegate_testkit::{CertificateAuthority, DaemonProgram, run_until_exit};
 
 const LIMIT: Duration = Duration::from_secs(20);
 
-/// Both daemons refuse these settings with a sentence that has the pool and these words.
+/// Both daemons refuse these settings with an error that names the pool and has these words.
 async fn refused(pool: &str, words: [&str; 2]) {
     let folder = tempfile::tempdir().unwrap();
     let text = format!("[pool.default]\n{pool}\n");
-    let config = written(folder.path(), "settings.toml", &text);
-    for program in [Program::Api, Program::Pumpd] {
-        let ended = run_to_end(program, &["--config", config.to_str().unwrap()], LIMIT).await;
+    let config = write_text(folder.path(), "settings.toml", &text);
+    for program in [DaemonProgram::Api, DaemonProgram::Pumpd] {
+        let ended = run_until_exit(program, &["--config", config.to_str().unwrap()], LIMIT).await;
         assert_eq!(ended.code, Some(1), "{pool}: {}", ended.log);
         let sentence = ended.log.lines().last().unwrap_or_default();
         assert!(sentence.contains("pool default: "), "{pool}: {sentence}");
@@ -25,7 +25,7 @@ async fn refused(pool: &str, words: [&str; 2]) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_place_that_cannot_be_is_refused_with_key_and_remedy() {
+async fn an_invalid_address_is_refused_with_key_and_remedy() {
     let url = "url = \"redis://127.0.0.1:1\"";
     let sentinel = "sentinels = \"127.0.0.1:1\"";
     for (pool, words) in [
@@ -55,12 +55,12 @@ async fn a_place_that_cannot_be_is_refused_with_key_and_remedy() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_file_that_cannot_be_is_refused_with_key_and_remedy() {
+async fn an_invalid_tls_file_is_refused_with_key_and_remedy() {
     let folder: TempDir = tempfile::tempdir().unwrap();
     let file = |key: &str, name: &str, text: &str| {
-        format!("{key} = {:?}\n", written(folder.path(), name, text))
+        format!("{key} = {:?}\n", write_text(folder.path(), name, text))
     };
-    let authority = Authority::new();
+    let authority = CertificateAuthority::new();
     let (one, other) = (authority.certificate("a"), authority.certificate("b"));
     let tls = "url = \"rediss://127.0.0.1:1\"\n".to_owned();
     let certificate = file("tls_certificate_file", "one.pem", &one.certificate);

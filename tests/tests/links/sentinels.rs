@@ -1,14 +1,14 @@
-//! Finding the master.
+//! Finding the master through sentinels.
 
 use std::time::Duration;
 
 use tidegate_core::{NewJob, QueueKey};
 use tidegate_store::{Alarm, Doorbell, Store, StoreConfig};
-use tidegate_testkit::certificates::written;
+use tidegate_testkit::certificates::write_text;
 use tidegate_testkit::sentinel_group::{MASTER_NAME, PASSWORD, SENTINEL_PASSWORD};
 use tidegate_testkit::{
-    Authority, Program, RedisOptions, SentinelGroup, eventually, figure, free_port, redis,
-    run_to_end, world,
+    CertificateAuthority, DaemonProgram, RedisOptions, SentinelGroup, consistency, eventually,
+    free_port, print_figure, run_until_exit, start_redis,
 };
 use tokio::time::timeout;
 
@@ -16,7 +16,7 @@ use crate::fleet::{Fleet, live_through};
 use crate::turn;
 
 const EXAMPLE: &str = include_str!("../../../deploy/redis/users.acl");
-/// The rights that deploy/redis/README.md asks for.
+/// The rights that deploy/redis/README.md requires.
 const SENTINEL_USER: &str =
     "watcher on >watching -@all +sentinel|get-master-addr-by-name +sentinel|master";
 const LIMIT: Duration = Duration::from_secs(20);
@@ -33,11 +33,11 @@ async fn the_master_is_found_while_any_sentinel_answers() {
     live_through(&fleet).await;
     let logs = fleet.logs();
     assert!(!logs.contains("sesame"), "{logs}");
-    world::check(&group.url(0)).await;
+    consistency::check(&group.url(0)).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_keeps_the_master_from_being_found_is_told() {
+async fn the_reason_is_logged_if_the_master_is_not_found() {
     let _turn = turn().await;
     let mut group = SentinelGroup::start(1).await;
     let good = group.settings();
@@ -71,9 +71,9 @@ async fn what_keeps_the_master_from_being_found_is_told() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_server_that_says_it_is_no_master_is_refused() {
+async fn a_server_that_reports_another_role_is_refused() {
     let _turn = turn().await;
-    let master = redis();
+    let master = start_redis();
     let of_master = format!("127.0.0.1 {}", master.port());
     let replica = RedisOptions::new().setting("replicaof", &of_master).start();
     let watch = format!("monitor tide 127.0.0.1 {} 1", replica.port());
@@ -86,9 +86,9 @@ async fn a_server_that_says_it_is_no_master_is_refused() {
     assert!(said.contains("it says that it is none"), "{said}");
 }
 
-/// It still names the old master, and the old master, which is back, agrees.
+/// The sentinel still names the old master, which is back and reports that it is a master.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_sentinel_that_missed_a_failover_is_not_believed() {
+async fn a_sentinel_that_missed_a_failover_is_ignored() {
     let _turn = turn().await;
     let mut group = SentinelGroup::start(1).await;
     let fleet = Fleet::start(1, 1, &group.settings()).await;
@@ -97,41 +97,41 @@ async fn a_sentinel_that_missed_a_failover_is_not_believed() {
         group.sentinels[2].kill();
         group.servers[0].kill();
     });
-    group.until_replaced(0).await;
+    group.wait_until_replaced(0).await;
     until_all_say(&fleet, "the master is another server now").await;
     group.sentinels[0].kill();
     group.sentinels[1].kill();
     until_all_say(&fleet, "the master cannot be followed").await;
     tokio::task::block_in_place(|| {
-        group.servers[0].start_again().unwrap();
-        group.sentinels[2].start_again().unwrap();
+        group.servers[0].restart().unwrap();
+        group.sentinels[2].restart().unwrap();
     });
     until_all_say(&fleet, "the master is followed again").await;
-    assert_eq!(group.master_by(2).await, 0);
+    assert_eq!(group.master_seen_by(2).await, 0);
     let id = queue.publish("x").delay_s(1).id().await;
     let job = queue.consume().timeout_s(20).ttr_s(60).job().await;
     assert_eq!(job.unwrap().id, id);
     let moves = fleet.logs().matches("another server now").count();
-    assert_eq!(moves, 2, "one for each daemon");
-    assert_eq!(world::totals(&group.url(0)).await.leased, 0);
-    assert_eq!(world::totals(&group.url(1)).await.leased, 1);
-    world::check(&group.url(1)).await;
+    assert_eq!(moves, 2, "one move for each daemon");
+    assert_eq!(consistency::totals(&group.url(0)).await.leased, 0);
+    assert_eq!(consistency::totals(&group.url(1)).await.leased, 1);
+    consistency::check(&group.url(1)).await;
 }
 
-/// Sentinels and master over TLS alone, with the server's own TLS, as users with few rights.
+/// Sentinels and master over TLS only, with the TLS of Redis itself, as users with few rights.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_master_and_sentinels_over_tls_are_reached() {
+async fn a_master_and_sentinels_are_reached_over_tls() {
     let _turn = turn().await;
-    if !redis().binary().has_tls() {
-        figure("left out: this redis was built without TLS");
+    if !start_redis().binary().has_tls() {
+        print_figure("left out: this redis was built without TLS");
         return;
     }
-    let (authority, folder) = (Authority::new(), tempfile::tempdir().unwrap());
+    let (authority, folder) = (CertificateAuthority::new(), tempfile::tempdir().unwrap());
     let own = authority.certificate("127.0.0.1");
-    let ca_file = written(folder.path(), "ca.pem", authority.pem());
+    let ca_file = write_text(folder.path(), "ca.pem", authority.pem());
     let over_tls = |options: RedisOptions, port: u16| {
-        let certificate = written(folder.path(), "own.pem", &own.certificate);
-        let key = written(folder.path(), "own.key", &own.key);
+        let certificate = write_text(folder.path(), "own.pem", &own.certificate);
+        let key = write_text(folder.path(), "own.key", &own.key);
         options
             .setting("tls-port", &port.to_string())
             .setting("tls-cert-file", certificate.to_str().unwrap())
@@ -155,14 +155,14 @@ async fn a_master_and_sentinels_over_tls_are_reached() {
     );
     let tls = "tls = true\ntls_sentinels = true\n";
     live_through(&Fleet::start(1, 1, &format!("{pool}{tls}")).await).await;
-    world::check(&master.url()).await;
-    // Without TLS to the master its TLS port is of no use.
+    consistency::check(&master.url()).await;
+    // Without TLS the TLS port of the master cannot be used.
     let said = given_up(&format!("{pool}tls_sentinels = true\n")).await;
     assert!(said.contains("unavailable"), "{said}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn subscribers_leave_a_master_that_still_talks_to_them_and_hear_the_new_one() {
+async fn subscriptions_move_to_the_new_master() {
     let _turn = turn().await;
     let group = SentinelGroup::start(1).await;
     let places = group.sentinels.iter().map(|one| one.address().to_string());
@@ -176,14 +176,14 @@ async fn subscribers_leave_a_master_that_still_talks_to_them_and_hear_the_new_on
     let (mut doorbells, mut alarms) = (store.doorbells(), store.alarms());
     assert_eq!(doorbells.next().await, Some(Doorbell::Resubscribed));
     assert_eq!(alarms.next().await, Some(Alarm::Resubscribed));
-    // Dead for all but those who listen to it.
-    group.lock_out(0).await;
+    // The old master refuses all calls, and keeps its subscriptions open.
+    group.deny_logins(0).await;
     let told = async {
         assert_eq!(doorbells.next().await, Some(Doorbell::Resubscribed));
         assert_eq!(alarms.next().await, Some(Alarm::Resubscribed));
     };
     timeout(LIMIT * 3, told).await.unwrap();
-    assert_eq!(group.master_by(0).await, 1);
+    assert_eq!(group.master_seen_by(0).await, 1);
     let queue = QueueKey::try_from("shop/orders").unwrap();
     let job = NewJob {
         body: "x".into(),
@@ -191,7 +191,7 @@ async fn subscribers_leave_a_master_that_still_talks_to_them_and_hear_the_new_on
         delay_ms: 0,
         ttl_ms: 0,
         tries: 1,
-        versioned_id: false,
+        mark: false,
     };
     store.publish(&queue, &[job], None).await.unwrap();
     let heard = timeout(LIMIT, doorbells.next()).await.unwrap();
@@ -212,9 +212,9 @@ async fn until_all_say(fleet: &Fleet, words: &str) {
 async fn given_up(pool: &str) -> String {
     let folder = tempfile::tempdir().unwrap();
     let config = format!("connect_patience = \"1s\"\n[pool.default]\n{pool}");
-    let config = written(folder.path(), "settings.toml", &config);
+    let config = write_text(folder.path(), "settings.toml", &config);
     let arguments = ["--config", config.to_str().unwrap()];
-    let ended = run_to_end(Program::Api, &arguments, LIMIT).await;
+    let ended = run_until_exit(DaemonProgram::Api, &arguments, LIMIT).await;
     assert_eq!(ended.code, Some(1), "{}", ended.log);
     assert!(!ended.log.contains("panicked"), "{}", ended.log);
     ended.log

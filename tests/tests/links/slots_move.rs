@@ -1,4 +1,4 @@
-//! Slots of a cluster move to other servers in the middle of traffic.
+//! Slots of a cluster move to other servers under load.
 
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
@@ -10,35 +10,37 @@ use rand::RngExt;
 use rand::seq::IndexedRandom;
 use tidegate_core::{JobId, NewJob, QueueKey, placement};
 use tidegate_store::{
-    Cancelled, Claim, Leased, LoadedSlot, MovedDue, Released, Store, StoreConfig, StoreError,
-    Swept, Unavailable,
+    CancelOutcome, Claim, LeaseOutcome, LoadSlotOutcome, MoveDueOutcome, ReleaseOutcome, Store,
+    StoreConfig, StoreError, SweepOutcome, Unavailable,
 };
 use tidegate_testkit::cluster_group::PASSWORD;
-use tidegate_testkit::{ClusterGroup, Queue, Traffic, figure, random, world};
+use tidegate_testkit::{
+    BackgroundTraffic, ClusterGroup, QueueClient, consistency, print_figure, random,
+};
 use tokio::time::sleep;
 
 use crate::fleet::Fleet;
 use crate::turn;
 
 const TOKEN: &str = "pump-under-test";
-/// Slots that move while requests go on.
+/// The number of slots that move under load.
 const SLOTS_MOVED: usize = 50;
 
-/// What became of the jobs of one producer and consumer.
+/// The jobs of one producer and consumer.
 #[derive(Debug, Default)]
 struct Book {
     published: HashSet<JobId>,
-    /// Acked, cancelled, purged or expired, as the answers told.
+    /// Acked or cancelled, according to the answers.
     gone: HashSet<JobId>,
     calls: u64,
 }
 
-/// A call that may meet anything but a failure.
+/// A call that must not fail.
 fn went_well<T>(what: &str, answer: Result<T, StoreError>) -> T {
     answer.unwrap_or_else(|error| panic!("{what}: {error}"))
 }
 
-/// A pump's call may be told that the bucket is not ready; it comes again then.
+/// A call of a pump may be answered that the bucket is not ready; the pump repeats it.
 fn of_pump<T>(what: &str, answer: Result<T, StoreError>) -> Option<T> {
     match answer {
         Err(StoreError::Unavailable {
@@ -50,7 +52,7 @@ fn of_pump<T>(what: &str, answer: Result<T, StoreError>) -> Option<T> {
 }
 
 fn a_job(rng: &mut impl RngExt) -> NewJob {
-    // Some are outside of their record, some go around the script.
+    // Some bodies are outside of their record, some are uploaded separately.
     let size = *[10, 10, 3000, 20_000].choose(rng).unwrap();
     let body: Vec<u8> = (0..size).map(|_| rng.random()).collect();
     NewJob {
@@ -59,11 +61,11 @@ fn a_job(rng: &mut impl RngExt) -> NewJob {
         delay_ms: *[0, 0, 5, 40, 200_000].choose(rng).unwrap(),
         ttl_ms: 0,
         tries: 1000,
-        versioned_id: false,
+        mark: false,
     }
 }
 
-/// All that producers, consumers and operators do, until told to stop.
+/// Runs the verbs of producers, consumers and operators until it is stopped.
 async fn use_queue(store: Store, queue: QueueKey, name: String, stop: Arc<AtomicBool>) -> Book {
     let mut rng = random(&name);
     let mut book = Book::default();
@@ -84,7 +86,7 @@ async fn use_queue(store: Store, queue: QueueKey, name: String, stop: Arc<Atomic
                 for job in reserved.jobs.into_iter().flatten() {
                     if rng.random_bool(0.2) {
                         let released = store.release(&queue, job.id, job.attempt).await;
-                        let _: Released = went_well("release", released);
+                        let _: ReleaseOutcome = went_well("release", released);
                         continue;
                     }
                     let _ = went_well("ack", store.ack(&queue, job.id, None).await);
@@ -96,7 +98,7 @@ async fn use_queue(store: Store, queue: QueueKey, name: String, stop: Arc<Atomic
                 if let Some(id) = all.choose(&mut rng) {
                     went_well("peek", store.peek_job(&queue, *id).await);
                     let cancelled = went_well("cancel", store.cancel(&queue, *id).await);
-                    if matches!(cancelled, Cancelled::Done { .. }) {
+                    if matches!(cancelled, CancelOutcome::Done { .. }) {
                         book.gone.insert(*id);
                     }
                 }
@@ -115,28 +117,28 @@ async fn use_queue(store: Store, queue: QueueKey, name: String, stop: Arc<Atomic
     book
 }
 
-/// All that a pump does, until told to stop. Answers how often it was put off.
+/// Runs the verbs of a pump until it is stopped. Returns how often a bucket was not ready.
 async fn pump(store: Store, bucket: u16, stop: Arc<AtomicBool>) -> u64 {
     let mut put_off = 0;
     while !stop.load(Ordering::Relaxed) {
         let leased = of_pump("lease", store.lease_acquire(bucket, TOKEN, &[]).await);
         put_off += u64::from(leased.is_none());
-        assert_ne!(leased, Some(Leased::NotOurs));
+        assert_ne!(leased, Some(LeaseOutcome::NotOurs));
         let loaded = of_pump("load_slot", store.load_slot(bucket, TOKEN, 50).await);
-        assert_ne!(loaded, Some(LoadedSlot::NotLeading));
+        assert_ne!(loaded, Some(LoadSlotOutcome::NotLeading));
         let moved = of_pump("move_due", store.move_due(bucket, TOKEN, 50).await);
-        assert_ne!(moved, Some(MovedDue::NotLeading));
+        assert_ne!(moved, Some(MoveDueOutcome::NotLeading));
         let swept = of_pump("sweep", store.sweep(bucket, TOKEN, 50).await);
-        assert_ne!(swept, Some(Swept::NotLeading));
+        assert_ne!(swept, Some(SweepOutcome::NotLeading));
         tokio::task::yield_now().await;
     }
     put_off
 }
 
-/// Redis looks at the owner of a key at each step of a script, so a script could end in the middle while
-/// some keys of its bucket are here and some there. It must not begin then.
+/// Redis checks the owner of a key at each command of a script, so a script could fail half-way while the keys of its
+/// bucket are on two servers. It must not start then.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn no_verb_is_half_done_while_a_slot_moves_key_by_key() {
+async fn verbs_stay_atomic_while_a_slot_moves_key_by_key() {
     let _turn = turn().await;
     let group = ClusterGroup::start().await;
     let mut config = StoreConfig::new("");
@@ -165,9 +167,9 @@ async fn no_verb_is_half_done_while_a_slot_moves_key_by_key() {
         loop {
             // Time for calls to come between two keys.
             sleep(Duration::from_millis(rng.random_range(0..10))).await;
-            // A call may find a server without its script, be sent on, and find another one.
-            group.forget_scripts(from).await;
-            group.forget_scripts(to).await;
+            // A call may meet a server without its script, be redirected, and meet another one.
+            group.flush_scripts(from).await;
+            group.flush_scripts(to).await;
             let moved = on_its_way.move_keys(rng.random_range(1..20)).await;
             keys += moved;
             if moved == 0 {
@@ -186,14 +188,14 @@ async fn no_verb_is_half_done_while_a_slot_moves_key_by_key() {
         book.calls += one.calls;
     }
     let put_off = pump.await.unwrap();
-    figure(&format!(
+    print_figure(&format!(
         "6 moves of one slot, {keys} keys: {} calls, {} jobs published, {} gone, the pump was put off {put_off} times",
         book.calls,
         book.published.len(),
         book.gone.len()
     ));
     assert!(keys > 50 && book.published.len() > 100);
-    group.check_world().await;
+    group.check_consistency().await;
     let totals = group.totals().await;
     let left = totals.delayed + totals.ready + totals.leased + totals.dead;
     assert_eq!(left, (book.published.len() - book.gone.len()) as u64);
@@ -203,22 +205,22 @@ async fn no_verb_is_half_done_while_a_slot_moves_key_by_key() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn slots_move_under_load_and_no_request_fails() {
+async fn no_request_fails_while_slots_move_under_load() {
     let _turn = turn().await;
     let group = ClusterGroup::start().await;
     let fleet = Fleet::start(2, 2, &group.settings()).await;
-    let mut queues: Vec<Queue> = Vec::new();
+    let mut queues: Vec<QueueClient> = Vec::new();
     let mut buckets = BTreeSet::new();
     for number in 0..8 {
         let name = format!("q{number}");
         let queue = fleet.queue(&name).await;
-        queues.push(queue.at(&fleet.apis[number % 2]));
+        queues.push(queue.on_api(&fleet.apis[number % 2]));
         let key = QueueKey::try_from(format!("shop/{name}").as_str()).unwrap();
         buckets.insert(placement::bucket_of(&key, 0, 256));
     }
-    let mut traffic = Traffic::start(&queues, 8, 16);
+    let mut traffic = BackgroundTraffic::start(&queues, 8, 16);
     traffic
-        .until("jobs pass", 200, |seen| seen.acked.len())
+        .wait_until("jobs pass", 200, |seen| seen.acked.len())
         .await;
     let others = (0..256).filter(|bucket| !buckets.contains(bucket));
     let wanted: Vec<u16> = buckets
@@ -234,20 +236,22 @@ async fn slots_move_under_load_and_no_request_fails() {
         group.move_slot(slot, to).await;
     }
     let took = begin.elapsed();
-    traffic.until_all_acked(|seen| seen.published.clone()).await;
+    traffic
+        .wait_until_all_acked(|seen| seen.published.clone())
+        .await;
     traffic.end().await;
-    traffic.show(&format!("{SLOTS_MOVED} slots moved in {took:?}"));
-    assert_eq!(traffic.seen().errors, 0, "{}", fleet.logs());
-    assert_eq!(group.totals().await, world::Totals::default());
-    group.check_world().await;
+    traffic.print(&format!("{SLOTS_MOVED} slots moved in {took:?}"));
+    assert_eq!(traffic.results().errors, 0, "{}", fleet.logs());
+    assert_eq!(group.totals().await, consistency::JobTotals::default());
+    group.check_consistency().await;
     assert!(!fleet.logs().contains("sesame"));
 }
 
-/// Longer than the command timeout, which is for answers: "not now" is one.
+/// Longer than the command timeout, which a call may exceed while it is answered TRYAGAIN.
 const SLOW_MOVE: Duration = Duration::from_secs(5);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn requests_wait_for_a_slot_that_moves_slowly_and_those_of_other_slots_do_not() {
+async fn only_requests_for_a_moving_slot_wait() {
     let _turn = turn().await;
     let group = ClusterGroup::start().await;
     let fleet = Fleet::start(1, 1, &group.settings()).await;
@@ -260,7 +264,7 @@ async fn requests_wait_for_a_slot_that_moves_slowly_and_those_of_other_slots_do_
     let on_its_way = group.begin_move(slot, to).await;
     assert_eq!(on_its_way.move_keys(1).await, 1);
     let begin = std::time::Instant::now();
-    let there = moving.apart();
+    let there = moving.with_separate_connections();
     let waiting = tokio::spawn(async move { there.publish("meanwhile").id().await });
     let mut passed = 0;
     while begin.elapsed() < SLOW_MOVE {
@@ -273,9 +277,9 @@ async fn requests_wait_for_a_slot_that_moves_slowly_and_those_of_other_slots_do_
     while on_its_way.move_keys(100).await > 0 {}
     on_its_way.end().await;
     waiting.await.unwrap();
-    figure(&format!(
+    print_figure(&format!(
         "{passed} jobs of another queue passed while a slot moved"
     ));
     assert_eq!(moving.size().await, 2);
-    group.check_world().await;
+    group.check_consistency().await;
 }

@@ -1,9 +1,9 @@
-//! A user with few rights.
+//! Users of Redis with few rights.
 
 use std::time::Duration;
 
-use tidegate_testkit::certificates::written;
-use tidegate_testkit::{Program, RedisOptions, RedisServer, run_to_end, world};
+use tidegate_testkit::certificates::write_text;
+use tidegate_testkit::{DaemonProgram, RedisOptions, RedisServer, consistency, run_until_exit};
 
 use crate::fleet::{Fleet, live_through};
 
@@ -24,7 +24,7 @@ fn admin_url(redis: &RedisServer) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_rights_of_the_example_are_enough_for_the_whole_life_of_a_job() {
+async fn the_rights_of_the_example_are_sufficient_for_all_verbs() {
     let redis = redis_with(EXAMPLE);
     let pool = format!(
         "url = \"redis://{}\"\nusername = \"tidegate\"\npassword = \"CHANGE-ME\"",
@@ -38,7 +38,7 @@ async fn the_rights_of_the_example_are_enough_for_the_whole_life_of_a_job() {
         "{logs}"
     );
     assert!(!logs.contains("CHANGE-ME"), "{logs}");
-    world::check(&admin_url(&redis)).await;
+    consistency::check(&admin_url(&redis)).await;
     let client = redis::Client::open(admin_url(&redis)).unwrap();
     let denied: String = redis::cmd("ACL")
         .arg("LOG")
@@ -49,7 +49,7 @@ async fn the_rights_of_the_example_are_enough_for_the_whole_life_of_a_job() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_right_that_is_missing_is_named_at_the_start() {
+async fn a_missing_right_is_named_at_the_start() {
     for (change, word) in [
         ((" +zadd ", " "), "ZADD"),
         ((" +time ", " "), "TIME"),
@@ -69,10 +69,10 @@ async fn a_right_that_is_missing_is_named_at_the_start() {
             "[pool.default]\nurl = \"redis://{}\"\nusername = \"tidegate\"\npassword = \"CHANGE-ME\"",
             redis.address()
         );
-        let config = written(folder.path(), "settings.toml", &pool);
-        for program in [Program::Api, Program::Pumpd] {
+        let config = write_text(folder.path(), "settings.toml", &pool);
+        for program in [DaemonProgram::Api, DaemonProgram::Pumpd] {
             let arguments = ["--config", config.to_str().unwrap()];
-            let said = run_to_end(program, &arguments, LIMIT).await;
+            let said = run_until_exit(program, &arguments, LIMIT).await;
             assert_eq!(said.code, Some(1), "{}", said.log);
             let said = said.log;
             assert!(
@@ -88,7 +88,7 @@ async fn a_right_that_is_missing_is_named_at_the_start() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_rights_of_the_auditor_are_enough_to_mend() {
+async fn the_rights_of_the_auditor_are_sufficient_to_repair() {
     let redis = redis_with(include_str!("../../../deploy/redis/auditor.acl"));
     let mut connection = redis::Client::open(admin_url(&redis))
         .unwrap()
@@ -114,7 +114,7 @@ async fn the_rights_of_the_auditor_are_enough_to_mend() {
         "[pool.default]\nurl = \"redis://{}\"\nusername = \"tidegate-audit\"\npassword = \"CHANGE-ME\"",
         redis.address()
     );
-    let config = written(folder.path(), "settings.toml", &pool);
+    let config = write_text(folder.path(), "settings.toml", &pool);
     let audit = async || {
         let flags = [
             "audit",
@@ -124,11 +124,15 @@ async fn the_rights_of_the_auditor_are_enough_to_mend() {
             "--pause-ms",
             "0",
         ];
-        run_to_end(Program::Pumpd, &flags, LIMIT).await
+        run_until_exit(DaemonProgram::Pumpd, &flags, LIMIT).await
     };
     let ended = audit().await;
     assert_eq!(ended.code, Some(1), "{}", ended.log);
-    assert!(ended.log.contains("7 findings, 7 mended"), "{}", ended.log);
+    assert!(
+        ended.log.contains("7 findings, 7 repaired"),
+        "{}",
+        ended.log
+    );
     let ended = audit().await;
     assert_eq!(ended.code, Some(0), "{}", ended.log);
 }

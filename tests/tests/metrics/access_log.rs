@@ -1,4 +1,4 @@
-//! The line that each request gets in the log, if that is wanted.
+//! The access log: one line for each request while it is enabled.
 
 use std::time::Duration;
 
@@ -35,7 +35,7 @@ async fn line_of(api: &Daemon, answer: &Answer) -> serde_json::Value {
 }
 
 #[tokio::test]
-async fn every_request_gets_a_line_while_that_is_wanted() {
+async fn every_request_is_logged_while_the_access_log_is_on() {
     let stack = Stack::builder()
         .api_config("[log]\nformat = \"json\"")
         .start()
@@ -77,18 +77,26 @@ async fn every_request_gets_a_line_while_that_is_wanted() {
     assert_eq!(line_of(api, &bad).await["level"], "WARN");
     let unmatched = queue.raw("PUT", "/nowhere?a=b").await.expect(404);
     assert_eq!(line_of(api, &unmatched).await["pool"], "");
-    assert_eq!(lines(api).len(), 4, "one line a request, none from before");
+    assert_eq!(
+        lines(api).len(),
+        4,
+        "one line for each request since the log was enabled"
+    );
     switch(api, "POST", "?status=disable").await.expect(200);
     queue.publish("x").id().await;
     switch(api, "POST", "?status=enable").await.expect(200);
     let last = queue.peek().await.expect(200);
     line_of(api, &last).await;
-    assert_eq!(lines(api).len(), 5, "none from in between");
+    assert_eq!(
+        lines(api).len(),
+        5,
+        "no line from while the log was disabled"
+    );
     stack.finish().await;
 }
 
 #[tokio::test]
-async fn a_token_is_never_written_however_it_comes() {
+async fn no_token_is_written_to_the_log() {
     let stack = Stack::builder()
         .api_config("[log]\nlevel = \"trace\"")
         .start()

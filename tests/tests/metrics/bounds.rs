@@ -1,8 +1,8 @@
-//! What metrics may cost: how many series there can be, and who can make them.
+//! Bounds on the number of series, and the requests that can create one.
 
 use std::collections::BTreeSet;
 
-use tidegate_testkit::{Queue, Stack};
+use tidegate_testkit::{QueueClient, Stack};
 
 use crate::exposition::{Family, parse};
 
@@ -18,7 +18,7 @@ fn names(names: &[&str]) -> BTreeSet<String> {
 }
 
 #[tokio::test]
-async fn queues_beyond_the_limit_are_told_of_together() {
+async fn queues_beyond_the_limit_are_counted_together() {
     let config = "[metrics]\nrefresh = \"0s\"\nqueues_max = 2";
     let stack = Stack::builder().api_config(config).start().await;
     let queue = stack.queue("a").await;
@@ -29,7 +29,7 @@ async fn queues_beyond_the_limit_are_told_of_together() {
         queue.sibling(name).consume().job().await.unwrap();
     }
     let families = parse(&stack.api(0).metrics().await);
-    // What happened is told of those that came first, what is there of those that hold the most.
+    // Events are counted by name for the queues that came first, jobs for the queues that hold the most.
     for (name, known) in [
         (
             "infra_lmstfy_redis_publish_queue_jobs",
@@ -48,10 +48,10 @@ async fn queues_beyond_the_limit_are_told_of_together() {
     let others = "namespace=\"_other\",queue=\"_other\"";
     let api = stack.api(0);
     let published = "infra_lmstfy_redis_publish_queue_jobs";
-    assert_eq!(api.metric_where(published, others).await, 7.0);
+    assert_eq!(api.metric_with_label(published, others).await, 7.0);
     assert_eq!(api.metric(published).await, 10.0);
     assert_eq!(
-        api.metric_where("infra_lmstfy_redis_queue_sizes", others)
+        api.metric_with_label("infra_lmstfy_redis_queue_sizes", others)
             .await,
         1.0
     );
@@ -59,7 +59,7 @@ async fn queues_beyond_the_limit_are_told_of_together() {
 }
 
 #[tokio::test]
-async fn namespaces_beyond_the_limit_are_told_of_together() {
+async fn namespaces_beyond_the_limit_are_counted_together() {
     let config = "[metrics]\nqueues_max = 1";
     let stack = Stack::builder().api_config(config).start().await;
     let first = stack.queue("q").await;
@@ -79,24 +79,24 @@ async fn namespaces_beyond_the_limit_are_told_of_together() {
 }
 
 #[tokio::test]
-async fn strangers_make_no_series_and_tokens_are_told_nowhere() {
+async fn unknown_names_make_no_series_and_tokens_are_not_shown() {
     let stack = Stack::builder().start().await;
     let queue = stack.queue("q").await;
     queue.publish("x").id().await;
-    // An id is looked for in Redis only if it may be of the queue: one of 256 below is.
+    // Creates the series of acks first: below, an ack reaches Redis only if the bucket of the id is that of the queue.
     let acked = queue.publish("x").id().await;
     queue.ack(&acked).await;
     let api = stack.api(0);
     let mut lines = 0;
     for number in 0..30 {
         let namespace = format!("stranger-{number}");
-        let guess = Queue::new(&api.url(), &namespace, "q", &format!("guess-{number}"));
+        let guess = QueueClient::new(&api.url(), &namespace, "q", &format!("guess-{number}"));
         guess.publish("x").send().await.unwrap().expect(401);
         guess.consume().send().await.unwrap().expect(401);
         guess.size().await;
         let path = format!("/{namespace}");
         guess.raw("PATCH", &path).await.expect(404);
-        // Somebody with a token who asks for queues that do not exist makes none either.
+        // Requests with a valid token for unknown queues create no series either.
         let nothing = queue.sibling(&format!("nothing-{number}"));
         nothing.consume().send().await.unwrap().expect(404);
         nothing.ack("01M7YAG1QB00PG00001X143D2D").await;

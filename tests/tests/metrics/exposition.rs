@@ -1,4 +1,4 @@
-//! The text format of Prometheus, read strictly: whatever a scraper might stumble over is refused.
+//! A strict reader of the text format of Prometheus: it rejects what a scraper may fail on.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,7 +14,7 @@ pub(crate) struct Family {
     pub(crate) samples: Vec<Sample>,
 }
 
-/// One line.
+/// A line with a value.
 #[derive(Debug)]
 pub(crate) struct Sample {
     pub(crate) name: String,
@@ -25,9 +25,9 @@ pub(crate) struct Sample {
 /// Reads a page.
 ///
 /// # Panics
-/// When it is not as the format wants it.
+/// If the page violates the format.
 pub(crate) fn parse(text: &str) -> Vec<Family> {
-    assert!(text.ends_with('\n'), "the last line has an end");
+    assert!(text.ends_with('\n'), "the last line ends with a line feed");
     let mut families: Vec<Family> = Vec::new();
     for line in text.lines().filter(|line| !line.is_empty()) {
         if let Some(rest) = line.strip_prefix("# HELP ") {
@@ -217,7 +217,7 @@ pub(crate) fn by(families: &[Family], name: &str, labels: &[&str]) -> BTreeMap<V
 
 #[test]
 #[should_panic(expected = "comes twice")]
-fn a_sample_that_comes_twice_is_found() {
+fn a_duplicate_sample_is_found() {
     parse("# HELP a b\n# TYPE a counter\na{x=\"1\"} 1\na{x=\"1\"} 2\n");
 }
 

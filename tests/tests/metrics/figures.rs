@@ -1,20 +1,20 @@
-//! What is told is right.
+//! The values of metrics.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use tidegate_testkit::{Daemon, Queue, RawHttp, Stack, eventually, redis};
+use tidegate_testkit::{Daemon, QueueClient, RawHttp, Stack, eventually, start_redis};
 
 use crate::exposition::{Family, by, parse};
 
 const AT_ONCE: &str = "[metrics]\nrefresh = \"0s\"";
 
-async fn told(api: &Daemon) -> Vec<Family> {
+async fn scraped(api: &Daemon) -> Vec<Family> {
     parse(&api.metrics().await)
 }
 
-/// The value that is told of a queue; none if nothing is told of it.
-fn of_queue(families: &[Family], name: &str, queue: &Queue) -> Option<f64> {
+/// The value of a metric for a queue, if it has one.
+fn of_queue(families: &[Family], name: &str, queue: &QueueClient) -> Option<f64> {
     let key = vec![queue.namespace().to_owned(), queue.name().to_owned()];
     by(families, name, &["namespace", "queue"])
         .get(&key)
@@ -22,7 +22,7 @@ fn of_queue(families: &[Family], name: &str, queue: &Queue) -> Option<f64> {
 }
 
 #[tokio::test]
-async fn a_queue_is_told_by_state_and_by_what_happened_to_it() {
+async fn queue_metrics_count_jobs_by_state_and_by_event() {
     let stack = Stack::builder().api_config(AT_ONCE).start().await;
     let queue = stack.queue("q").await;
     for _ in 0..4 {
@@ -43,7 +43,7 @@ async fn a_queue_is_told_by_state_and_by_what_happened_to_it() {
         size => Err(size),
     };
     eventually("one is dead", Duration::from_secs(20), dead).await;
-    let families = told(stack.api(0)).await;
+    let families = scraped(stack.api(0)).await;
     for (name, value) in [
         ("infra_lmstfy_redis_queue_sizes", 1.0),
         ("infra_lmstfy_redis_deadletter_sizes", 1.0),
@@ -94,57 +94,75 @@ async fn a_queue_is_told_by_state_and_by_what_happened_to_it() {
 }
 
 #[tokio::test]
-async fn a_destroyed_queue_is_no_longer_told_of() {
+async fn without_pumps_the_oldest_timer_is_overdue() {
+    const OVERDUE: &str = "tidegate_oldest_overdue_seconds";
+    let stack = Stack::builder().api_config(AT_ONCE).start().await;
+    let queue = stack.queue("q").await;
+    queue.publish("x").delay_s(1).id().await;
+    stack.pump(0).kill();
+    let grows = async || match stack.api(0).metric(OVERDUE).await {
+        overdue_s if overdue_s > 1.0 => Ok(()),
+        overdue_s => Err(overdue_s),
+    };
+    eventually("it is overdue", Duration::from_secs(20), grows).await;
+    stack.pump(0).restart().await;
+    queue.consume().timeout_s(20).job().await.unwrap();
+    assert!(stack.api(0).metric(OVERDUE).await < 1.0);
+    stack.finish().await;
+}
+
+#[tokio::test]
+async fn a_destroyed_queue_has_no_size_metric() {
     let stack = Stack::builder().api_config(AT_ONCE).start().await;
     let queue = stack.queue("q").await;
     let sizes = "infra_lmstfy_redis_queue_sizes";
     queue.publish("x").id().await;
     assert_eq!(
-        of_queue(&told(stack.api(0)).await, sizes, &queue),
+        of_queue(&scraped(stack.api(0)).await, sizes, &queue),
         Some(1.0)
     );
     queue.consume().job().await.unwrap();
-    // Empty, and known.
+    // An empty queue that is known has a size of 0.
     assert_eq!(
-        of_queue(&told(stack.api(0)).await, sizes, &queue),
+        of_queue(&scraped(stack.api(0)).await, sizes, &queue),
         Some(0.0)
     );
     let other = queue.sibling("other");
     other.publish("x").id().await;
     other.destroy().await;
-    assert_eq!(of_queue(&told(stack.api(0)).await, sizes, &other), None);
+    assert_eq!(of_queue(&scraped(stack.api(0)).await, sizes, &other), None);
     stack.finish().await;
 }
 
 #[tokio::test]
-async fn consumers_are_told_of_in_every_queue_that_they_wait_for() {
+async fn waiting_consumers_are_counted_in_each_of_their_queues() {
     let stack = Stack::builder().start().await;
     let queue = stack.queue("a").await;
-    let two = tokio::spawn(queue.consume_of(&["a", "b"]).timeout_s(60).send());
+    let two = tokio::spawn(queue.consume_from(&["a", "b"]).timeout_s(60).send());
     let one = tokio::spawn(queue.consume().timeout_s(60).send());
     let waiting = "tidegate_queue_waiting_consumers";
     let in_line = async || {
-        let families = told(stack.api(0)).await;
+        let families = scraped(stack.api(0)).await;
         let of = |name: &str| of_queue(&families, waiting, &queue.sibling(name));
         match (of("a"), of("b")) {
             (Some(2.0), Some(1.0)) => Ok(()),
             other => Err(format!("{other:?}")),
         }
     };
-    eventually("all stand in line", Duration::from_secs(20), in_line).await;
-    stack.api(0).until_waiting(2).await;
+    eventually("both consumers wait", Duration::from_secs(20), in_line).await;
+    stack.api(0).wait_for_waiting_consumers(2).await;
     two.abort();
     one.abort();
-    let nobody = async || match of_queue(&told(stack.api(0)).await, waiting, &queue) {
+    let none_waits = async || match of_queue(&scraped(stack.api(0)).await, waiting, &queue) {
         None => Ok(()),
         Some(consumers) => Err(consumers),
     };
-    eventually("nobody waits", Duration::from_secs(20), nobody).await;
+    eventually("no consumer waits", Duration::from_secs(20), none_waits).await;
     stack.finish().await;
 }
 
 #[tokio::test]
-async fn requests_are_told_by_route_with_the_namespace_that_their_token_opened() {
+async fn requests_are_counted_by_route_and_by_namespace_of_their_token() {
     let stack = Stack::builder().start().await;
     let queue = stack.queue("q").await;
     queue.publish("x").id().await;
@@ -152,11 +170,11 @@ async fn requests_are_told_by_route_with_the_namespace_that_their_token_opened()
     assert_eq!(queue.consume().send().await.unwrap().status, 404);
     queue.size().await;
     queue.raw("GET", "/api/x/y/z").await.expect(404);
-    let bad = Queue::new(&stack.api(0).url(), queue.namespace(), "q", "bad");
+    let bad = QueueClient::new(&stack.api(0).url(), queue.namespace(), "q", "bad");
     bad.publish("x").send().await.unwrap().expect(401);
-    let bad = Queue::new(&stack.api(0).url(), queue.namespace(), "q", "nowhere:bad");
+    let bad = QueueClient::new(&stack.api(0).url(), queue.namespace(), "q", "nowhere:bad");
     bad.publish("x").send().await.unwrap().expect(404);
-    let families = told(stack.api(0)).await;
+    let families = scraped(stack.api(0)).await;
     let labels = ["pool", "namespace", "api", "method", "code"];
     let found = by(&families, "infra_lmstfy_http_http_codes", &labels);
     let (namespace, route) = (queue.namespace(), "/api/:namespace/:queue");
@@ -165,7 +183,7 @@ async fn requests_are_told_by_route_with_the_namespace_that_their_token_opened()
         ["default", namespace, route, "PUT", "201"],
         ["default", namespace, route, "GET", "200"],
         ["default", namespace, route, "GET", "404"],
-        // Sizes are open to everybody: no token opened anything.
+        // Sizes need no token, so their namespace is not counted.
         ["default", "", &size, "GET", "200"],
         ["default", "", route, "PUT", "401"],
         ["", "", route, "PUT", "404"],
@@ -185,13 +203,13 @@ async fn requests_are_told_by_route_with_the_namespace_that_their_token_opened()
 }
 
 #[tokio::test]
-async fn calls_to_redis_are_told_by_verb() {
+async fn calls_to_redis_are_counted_by_verb() {
     let stack = Stack::builder().start().await;
     let queue = stack.queue("q").await;
     queue.publish("x").id().await;
     queue.consume().job().await.unwrap();
     for daemon in [stack.api(0), stack.pump(0)] {
-        let families = told(daemon).await;
+        let families = scraped(daemon).await;
         let found = by(
             &families,
             "infra_lmstfy_redis_qps",
@@ -213,7 +231,7 @@ async fn calls_to_redis_are_told_by_verb() {
 }
 
 #[tokio::test]
-async fn while_redis_is_away_metrics_come_soon_and_say_so() {
+async fn scrapes_are_answered_soon_while_redis_is_paused() {
     const LIMIT: Duration = Duration::from_secs(30);
     let stack = Stack::builder().api_config(AT_ONCE).start().await;
     let queue = stack.queue("q").await;
@@ -222,7 +240,7 @@ async fn while_redis_is_away_metrics_come_soon_and_say_so() {
     let sizes = "infra_lmstfy_redis_queue_sizes";
     assert_eq!(api.metric("tidegate_collection_up").await, 1.0);
     stack.redis.pause().unwrap();
-    let families = tokio::time::timeout(LIMIT, told(api)).await.unwrap();
+    let families = tokio::time::timeout(LIMIT, scraped(api)).await.unwrap();
     assert_eq!(of_queue(&families, sizes, &queue), None);
     let published = "infra_lmstfy_redis_publish_queue_jobs";
     assert_eq!(of_queue(&families, published, &queue), Some(1.0));
@@ -235,7 +253,7 @@ async fn while_redis_is_away_metrics_come_soon_and_say_so() {
     http.request("GET", "/info", &[], b"").await;
     http.answer().await.unwrap().expect(500);
     stack.redis.resume().unwrap();
-    let back = async || match of_queue(&told(api).await, sizes, &queue) {
+    let back = async || match of_queue(&scraped(api).await, sizes, &queue) {
         Some(1.0) => Ok(()),
         other => Err(format!("{other:?}")),
     };
@@ -244,7 +262,7 @@ async fn while_redis_is_away_metrics_come_soon_and_say_so() {
 }
 
 #[tokio::test]
-async fn many_scrapes_at_once_read_redis_once() {
+async fn concurrent_scrapes_read_redis_once() {
     let stack = Stack::builder()
         .api_config("[metrics]\nrefresh = \"1h\"")
         .start()
@@ -252,33 +270,33 @@ async fn many_scrapes_at_once_read_redis_once() {
     let queue = stack.queue("q").await;
     queue.publish("x").id().await;
     let api = stack.api(0);
-    let (one, two, three) = tokio::join!(told(api), told(api), told(api));
+    let (one, two, three) = tokio::join!(scraped(api), scraped(api), scraped(api));
     let sizes = "infra_lmstfy_redis_queue_sizes";
     for families in [one, two, three] {
         assert_eq!(of_queue(&families, sizes, &queue), Some(1.0));
     }
     let listed = api
-        .metric_where("infra_lmstfy_redis_qps", "command=\"list_queues\"")
+        .metric_with_label("infra_lmstfy_redis_qps", "command=\"list_queues\"")
         .await;
-    assert_eq!(listed, 256.0, "one call a bucket");
-    // Remembered.
+    assert_eq!(listed, 256.0, "one call for each bucket");
+    // The result is cached.
     queue.publish("x").id().await;
-    assert_eq!(of_queue(&told(api).await, sizes, &queue), Some(1.0));
+    assert_eq!(of_queue(&scraped(api).await, sizes, &queue), Some(1.0));
     stack.finish().await;
 }
 
-/// Requests that are sent while a call is in flight go together in the next one, as long as it stays small.
+/// Requests that arrive while a call is in flight share the next one, as long as that stays small.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn attributes_count_in_the_size_of_a_call() {
     const BULKS: usize = 5;
-    let tokens = redis();
+    let tokens = start_redis();
     let admin_store = format!("[admin_store]\nurl = \"{}\"", tokens.url());
     let config = format!("[metrics]\nrefresh = \"1m\"\n{admin_store}");
     let stack = Stack::builder().api_config(&config).start().await;
     let (api, queue) = (stack.api(0), stack.queue("q").await);
     let calls = async || {
         let name = "infra_lmstfy_redis_qps";
-        api.metric_where(name, "command=\"publish\"").await
+        api.metric_with_label(name, "command=\"publish\"").await
     };
     queue.publish("x").id().await;
     let mut before = calls().await;
@@ -306,7 +324,7 @@ async fn attributes_count_in_the_size_of_a_call() {
 }
 
 /// Sends a publish with 16 attributes of 103 bytes.
-async fn publish(api: &Daemon, queue: &Queue, path: &str, body: &str) -> RawHttp {
+async fn publish(api: &Daemon, queue: &QueueClient, path: &str, body: &str) -> RawHttp {
     let attributes = (10..26).map(|number| (format!("Job-Attr-k{number}"), "x".repeat(100)));
     let others = [
         ("X-Token".to_owned(), queue.token().to_owned()),

@@ -1,9 +1,9 @@
-//! Which metrics there are, after everything was done that can be done.
+//! The list of all metrics, after every verb was used.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use tidegate_testkit::{Daemon, Queue, RawHttp, Stack, eventually};
+use tidegate_testkit::{Daemon, QueueClient, RawHttp, Stack, eventually};
 
 use crate::exposition::{Family, parse};
 use crate::lint::problems;
@@ -12,7 +12,7 @@ const API: &str = include_str!("golden/api.txt");
 const PUMPD: &str = include_str!("golden/pumpd.txt");
 
 #[tokio::test]
-async fn names_types_and_labels_are_those_of_the_list() {
+async fn names_types_and_labels_match_the_golden_files() {
     let stack = Stack::builder()
         .api_config("[metrics]\nrefresh = \"0s\"")
         .start()
@@ -20,23 +20,27 @@ async fn names_types_and_labels_are_those_of_the_list() {
     let queue = stack.queue("q").await;
     do_everything(&stack, &queue).await;
     let waiting = tokio::spawn(queue.sibling("nothing").consume().timeout_s(60).send());
-    stack.api(0).until_waiting(1).await;
+    stack.api(0).wait_for_waiting_consumers(1).await;
     let of_api = parse(&stack.api(0).metrics().await);
     let of_pump = parse(&stack.pump(0).metrics().await);
     waiting.abort();
-    let told = [
+    let differences = [
         compare("api", API, &of_api),
         compare("pumpd", PUMPD, &of_pump),
     ]
     .concat();
-    assert!(told.is_empty(), "+ is new, - is gone:\n{}", told.join("\n"));
+    assert!(
+        differences.is_empty(),
+        "+ is new, - is missing:\n{}",
+        differences.join("\n")
+    );
     let problems = [problems(&of_api), problems(&of_pump)].concat();
     assert!(problems.is_empty(), "{}", problems.join("\n"));
     stack.finish().await;
 }
 
 /// Every verb at least once, with success and without.
-async fn do_everything(stack: &Stack, queue: &Queue) {
+async fn do_everything(stack: &Stack, queue: &QueueClient) {
     let replaced = queue.publish("a").id().await;
     queue.republish(&replaced, "b").id().await;
     queue
@@ -70,7 +74,7 @@ async fn do_everything(stack: &Stack, queue: &Queue) {
     exceed_a_limit(stack.api(0), &queue.sibling("limited")).await;
 }
 
-async fn exceed_a_limit(api: &Daemon, queue: &Queue) {
+async fn exceed_a_limit(api: &Daemon, queue: &QueueClient) {
     let mut http = RawHttp::connect(api.admin()).await;
     let path = format!("/token/{}/{}/limit", queue.namespace(), queue.token());
     let limit = br#"{"read":0,"write":1,"interval":3600}"#;
@@ -83,7 +87,7 @@ async fn exceed_a_limit(api: &Daemon, queue: &Queue) {
     eventually("the limit holds", Duration::from_secs(20), refused).await;
 }
 
-/// What differs from the list, a line each.
+/// The differences from the golden file, one line each.
 fn compare(program: &str, golden: &str, families: &[Family]) -> Vec<String> {
     let expected: BTreeSet<String> = golden.lines().map(ToOwned::to_owned).collect();
     let found: BTreeSet<String> = families.iter().map(row).collect();

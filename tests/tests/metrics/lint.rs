@@ -1,9 +1,9 @@
-//! The rules of `promtool check metrics`, for the names that are ours. lmstfy's names are as they are:
-//! dashboards know them.
+//! The rules of `promtool check metrics`, for the names that Tidegate chose. The names of lmstfy are exempt, since
+//! dashboards use them.
 
 use crate::exposition::Family;
 
-/// The one exception.
+/// The prefix of the exempt names.
 const OF_LMSTFY: &str = "infra_lmstfy_";
 
 const OTHER_UNITS: [&str; 16] = [
@@ -29,7 +29,7 @@ const ABBREVIATIONS: [&str; 13] = [
 ];
 const TYPES: [&str; 4] = ["counter", "gauge", "histogram", "summary"];
 
-/// What is wrong with families, a line each.
+/// The violations of all families, one line each.
 pub(crate) fn problems(families: &[Family]) -> Vec<String> {
     let ours = families
         .iter()
@@ -88,7 +88,7 @@ fn problems_of(family: &Family) -> Vec<&'static str> {
 }
 
 #[test]
-fn bad_names_are_found() {
+fn invalid_metric_names_are_found() {
     let problems = |name: &str, kind: &str| {
         problems_of(&Family {
             name: name.to_owned(),

@@ -1,4 +1,4 @@
-//! What daemons tell of themselves: metrics, and the access log.
+//! Metrics and the access log.
 #![allow(
     clippy::unwrap_used,
     reason = "helpers of tests fail by panicking, as tests do"

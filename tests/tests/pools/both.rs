@@ -1,15 +1,15 @@
-//! A pool that moves: what each verb sees of the old and the new deployment. What is published before the
-//! move lies in the old one, what is published after its beginning in the new one.
+//! The verbs on a pool that moves. Jobs that were published before the move are in the old deployment, later ones in
+//! the new one.
 
 use std::time::Duration;
 
-use tidegate_testkit::world::{self, Totals};
-use tidegate_testkit::{Queue, RawHttp, Stack, eventually};
+use tidegate_testkit::consistency::{self, JobTotals};
+use tidegate_testkit::{QueueClient, RawHttp, Stack, eventually};
 
 use crate::DEFAULT_MOVES;
 
 /// A stack with pools default and new, and a queue of default.
-async fn before_the_move() -> (Stack, Queue) {
+async fn before_the_move() -> (Stack, QueueClient) {
     let stack = Stack::builder().pool("new").start().await;
     let queue = stack.queue("orders").await;
     (stack, queue)
@@ -22,19 +22,21 @@ async fn begin_the_move(stack: &Stack) {
     stack.api(0).restart().await;
 }
 
-fn texts(jobs: &[tidegate_testkit::Delivery]) -> Vec<String> {
-    jobs.iter().map(tidegate_testkit::Delivery::text).collect()
+fn texts(jobs: &[tidegate_testkit::ReceivedJob]) -> Vec<String> {
+    jobs.iter()
+        .map(tidegate_testkit::ReceivedJob::text)
+        .collect()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn new_jobs_are_stored_in_the_new_one_and_old_ones_come_first() {
+async fn new_jobs_go_to_the_new_deployment_and_old_ones_come_first() {
     let (stack, queue) = before_the_move().await;
     queue.publish("old 1").id().await;
     queue.publish("old 2").id().await;
     begin_the_move(&stack).await;
     queue.publish("new 1").id().await;
     queue.publish_bulk(&["2".to_owned()]).ids().await;
-    let there = world::totals(&stack.redis_of("new").url()).await;
+    let there = consistency::totals(&stack.redis_of("new").url()).await;
     assert_eq!(there.ready, 2);
     assert_eq!(stack.totals().await.ready, 2);
 
@@ -49,20 +51,20 @@ async fn new_jobs_are_stored_in_the_new_one_and_old_ones_come_first() {
         queue.ack(&job.id).await;
         assert_eq!(queue.peek_job(&job.id).await.status, 404);
     }
-    assert_eq!(stack.totals().await, Totals::default());
+    assert_eq!(stack.totals().await, JobTotals::default());
     queue.destroy().await;
     assert_eq!(queue.size().await, 0);
     stack.finish().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_order_of_queues_counts_before_the_order_of_deployments() {
+async fn the_order_of_queues_takes_precedence_over_that_of_deployments() {
     let (stack, queue) = before_the_move().await;
     let second = queue.sibling("second");
     second.publish("old of second").id().await;
     begin_the_move(&stack).await;
     queue.publish("new of first").id().await;
-    let consume = queue.consume_of(&["orders", "second"]);
+    let consume = queue.consume_from(&["orders", "second"]);
     let job = consume.clone().job().await.unwrap();
     assert_eq!(job.text(), "new of first");
     assert_eq!(consume.job().await.unwrap().text(), "old of second");
@@ -70,17 +72,17 @@ async fn the_order_of_queues_counts_before_the_order_of_deployments() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn waiting_consumers_hear_of_both() {
+async fn waiting_consumers_get_jobs_of_both_deployments() {
     let (stack, queue) = before_the_move().await;
     queue.publish("old").delay_s(4).tries(1).id().await;
     begin_the_move(&stack).await;
     let waiting: Vec<_> = (0..2)
         .map(|_| {
-            let queue = queue.apart();
+            let queue = queue.with_separate_connections();
             tokio::spawn(async move { queue.consume().timeout_s(20).job().await })
         })
         .collect();
-    stack.api(0).until_waiting(2).await;
+    stack.api(0).wait_for_waiting_consumers(2).await;
     queue.publish("new").id().await;
     let mut jobs = Vec::new();
     for job in waiting {
@@ -92,7 +94,7 @@ async fn waiting_consumers_hear_of_both() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_job_of_the_old_one_is_replaced_by_one_of_the_new_one() {
+async fn a_job_of_the_old_deployment_can_be_replaced() {
     let (stack, queue) = before_the_move().await;
     let old = queue.publish("old").id().await;
     begin_the_move(&stack).await;
@@ -110,7 +112,7 @@ async fn a_job_of_the_old_one_is_replaced_by_one_of_the_new_one() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn dead_letters_are_one() {
+async fn the_dead_letters_of_both_deployments_are_shown_as_one() {
     let (stack, queue) = before_the_move().await;
     let mut old = Vec::new();
     for number in 0..3 {
@@ -141,7 +143,7 @@ async fn dead_letters_are_one() {
     stack.finish().await;
 }
 
-async fn until_dead(queue: &Queue, jobs: u64) {
+async fn until_dead(queue: &QueueClient, jobs: u64) {
     let what = format!("{jobs} jobs are dead");
     eventually(&what, Duration::from_secs(20), async || {
         match queue.dead_size().await {
@@ -153,7 +155,7 @@ async fn until_dead(queue: &Queue, jobs: u64) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_happens_is_counted_where_it_happens() {
+async fn events_are_counted_in_the_deployment_where_they_occur() {
     let (stack, queue) = before_the_move().await;
     for text in ["old 1", "old 2"] {
         queue.publish(text).id().await;
@@ -175,14 +177,14 @@ async fn what_happens_is_counted_where_it_happens() {
         let of = async |pool: &str| {
             let (namespace, queue) = (queue.namespace(), queue.name());
             let labels = format!(r#"pool="{pool}",namespace="{namespace}",queue="{queue}""#);
-            api.metric_where(name, &labels).await
+            api.metric_with_label(name, &labels).await
         };
         assert_eq!((of("default").await, of("new").await), (old, new), "{name}");
     }
     let mut http = RawHttp::connect(api.admin()).await;
     http.request("GET", "/info", &[], b"").await;
-    let told = http.answer().await.unwrap().expect(200).json();
+    let info = http.answer().await.unwrap().expect(200).json();
     let queues = serde_json::json!(["fresh", queue.name()]);
-    assert_eq!(told[queue.namespace()], queues, "{told}");
+    assert_eq!(info[queue.namespace()], queues, "{info}");
     stack.finish().await;
 }

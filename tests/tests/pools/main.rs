@@ -10,5 +10,5 @@ mod both;
 mod routing;
 mod same_redis;
 
-/// Tells an api that pool default moves to pool new.
+/// The setting of an API for a move from pool default to pool new.
 const DEFAULT_MOVES: &str = "[pool.default]\nmigrate_to = \"new\"";

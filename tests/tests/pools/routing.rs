@@ -1,19 +1,19 @@
-//! A token leads to its pool, and nowhere else.
+//! A token selects its pool.
 
-use tidegate_testkit::world::{self, Totals};
-use tidegate_testkit::{Queue, RawHttp, Stack};
+use tidegate_testkit::consistency::{self, JobTotals};
+use tidegate_testkit::{QueueClient, RawHttp, Stack, connect_to_redis};
 
 const NAMESPACE: &str = "shop";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn queues_of_the_same_name_in_two_pools_have_nothing_in_common() {
+async fn queues_of_the_same_name_in_two_pools_are_separate() {
     let stack = Stack::builder().pool("other").start().await;
     let here = stack.queue_of("default", NAMESPACE, "orders").await;
     let there = stack.queue_of("other", NAMESPACE, "orders").await;
     assert!(there.token().starts_with("other:"), "{}", there.token());
 
     here.publish("here").id().await;
-    // The other pool is pumped as well.
+    // A pump serves the other pool, too.
     there.publish("there").delay_s(1).id().await;
     assert_eq!(there.size().await, 0);
     let job = there.consume().timeout_s(10).job().await.unwrap();
@@ -21,7 +21,7 @@ async fn queues_of_the_same_name_in_two_pools_have_nothing_in_common() {
     assert_eq!(there.consume().job().await.map(|job| job.text()), None);
     let job = here.consume().job().await.unwrap();
     assert_eq!(job.text(), "here");
-    // An ack that goes to the wrong pool finds nothing.
+    // An ack in the wrong pool finds no job.
     there.ack(&job.id).await;
     assert_eq!(here.peek_job(&job.id).await.status, 200);
     here.ack(&job.id).await;
@@ -30,13 +30,13 @@ async fn queues_of_the_same_name_in_two_pools_have_nothing_in_common() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_waiting_consumer_hears_of_its_own_pool_only() {
+async fn a_waiting_consumer_gets_jobs_of_its_own_pool_only() {
     let stack = Stack::builder().pumps(0).pool("other").start().await;
     let here = stack.queue_of("default", NAMESPACE, "orders").await;
     let there = stack.queue_of("other", NAMESPACE, "orders").await;
     let waiting = there.clone();
     let waiting = tokio::spawn(async move { waiting.consume().timeout_s(60).job().await });
-    stack.api(0).until_waiting(1).await;
+    stack.api(0).wait_for_waiting_consumers(1).await;
     here.publish("here").id().await;
     there.publish("there").id().await;
     assert_eq!(waiting.await.unwrap().unwrap().text(), "there");
@@ -51,7 +51,7 @@ async fn a_token_opens_its_namespace_in_its_pool_only() {
     let there = stack.queue_of("other", NAMESPACE, "orders").await;
     let bare = there.token().strip_prefix("other:").unwrap();
     let status = async |token: &str| {
-        let queue = Queue::new(&stack.api(0).url(), NAMESPACE, "orders", token);
+        let queue = QueueClient::new(&stack.api(0).url(), NAMESPACE, "orders", token);
         queue.peek().await.status
     };
     assert_eq!(status(here.token()).await, 404, "opens an empty queue");
@@ -60,7 +60,7 @@ async fn a_token_opens_its_namespace_in_its_pool_only() {
     assert_eq!(status(there.token()).await, 404);
     assert_eq!(status(bare).await, 401);
     assert_eq!(status(&format!("other:{}", here.token())).await, 401);
-    let unknown = Queue::new(&stack.api(0).url(), NAMESPACE, "orders", "nowhere:token");
+    let unknown = QueueClient::new(&stack.api(0).url(), NAMESPACE, "orders", "nowhere:token");
     let answer = unknown.peek().await;
     assert_eq!(answer.status, 404);
     assert_eq!(answer.text(), r#"{"error":"pool not found"}"#);
@@ -68,8 +68,8 @@ async fn a_token_opens_its_namespace_in_its_pool_only() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn tokens_and_limits_can_be_kept_apart_from_all_jobs() {
-    let admin = tidegate_testkit::redis();
+async fn tokens_and_limits_can_be_stored_in_a_separate_redis() {
+    let admin = tidegate_testkit::start_redis();
     let lines = format!("[admin_store]\nurl = \"{}\"", admin.url());
     let stack = Stack::builder().pumps(0).api_config(&lines).start().await;
     let queue = stack.queue_of("default", NAMESPACE, "orders").await;
@@ -84,7 +84,7 @@ async fn tokens_and_limits_can_be_kept_apart_from_all_jobs() {
 
     let keys = |url: String| async move {
         let client = redis::Client::open(url).unwrap();
-        let mut connection = client.get_multiplexed_async_connection().await.unwrap();
+        let mut connection = connect_to_redis(&client).await.unwrap();
         let mut keys: Vec<String> = redis::cmd("KEYS")
             .arg("*")
             .query_async(&mut connection)
@@ -93,15 +93,18 @@ async fn tokens_and_limits_can_be_kept_apart_from_all_jobs() {
         keys.retain(|key| key.contains("token") || key.contains("limit"));
         keys.len()
     };
-    assert_eq!(keys(stack.redis.url()).await, 0, "nothing in the pool");
+    assert_eq!(keys(stack.redis.url()).await, 0, "none in the pool");
     assert!(keys(admin.url()).await >= 2, "all in the admin store");
-    assert_eq!(world::totals(&admin.url()).await, Totals::default());
+    assert_eq!(
+        consistency::totals(&admin.url()).await,
+        JobTotals::default()
+    );
     stack.finish().await;
 }
 
-/// The name of a pool is known to everybody who knows the pool.
+/// The name of a pool is no secret, so it does not count as part of the token.
 #[tokio::test]
-async fn the_shortest_token_is_counted_without_its_pool() {
+async fn the_minimum_token_length_excludes_the_pool_name() {
     let stack = Stack::builder().pool("other").start().await;
     let mut admin = RawHttp::connect(stack.api(0).admin()).await;
     let short = "1234567890123456789";
@@ -109,7 +112,7 @@ async fn the_shortest_token_is_counted_without_its_pool() {
         (format!("other:{short}"), 400),
         (format!("default:{short}"), 400),
         (format!("other:{short}0"), 201),
-        // It names no pool: the colons are of the token.
+        // No pool has this name, so the colons belong to the token.
         ("other:and:1234567890".to_owned(), 201),
     ] {
         let path = format!("/token/{NAMESPACE}?description=x&token={token}");

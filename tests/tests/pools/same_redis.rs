@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use tidegate_testkit::certificates::written;
-use tidegate_testkit::{Program, redis, run_to_end, stop_when_said};
+use tidegate_testkit::certificates::write_text;
+use tidegate_testkit::{DaemonProgram, run_until_exit, start_redis, stop_when_logged};
 
 const LIMIT: Duration = Duration::from_secs(60);
 
@@ -16,21 +16,21 @@ fn settings(from: &str, to: &str) -> String {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_pool_that_moves_to_its_own_redis_under_another_name_is_refused() {
-    let redis = redis();
+    let redis = start_redis();
     let port = redis.port();
     let folder = tempfile::tempdir().unwrap();
     let (here, also_here) = (redis.url(), format!("redis://localhost:{port}"));
-    let config = written(folder.path(), "same.toml", &settings(&here, &also_here));
+    let config = write_text(folder.path(), "same.toml", &settings(&here, &also_here));
     let arguments = ["--config", config.to_str().unwrap()];
-    let said = run_to_end(Program::Api, &arguments, LIMIT).await;
+    let said = run_until_exit(DaemonProgram::Api, &arguments, LIMIT).await;
     assert_eq!(said.code, Some(1), "{}", said.log);
     for words in ["pool default", "migrate_to = \"new\"", "run_id"] {
         assert!(said.log.contains(words), "{words}: {}", said.log);
     }
-    // Another database of the same server holds other jobs.
+    // Another database of the same server is another deployment.
     let other = format!("redis://localhost:{port}/1");
-    let config = written(folder.path(), "other.toml", &settings(&here, &other));
+    let config = write_text(folder.path(), "other.toml", &settings(&here, &other));
     let arguments = ["--config", config.to_str().unwrap()];
-    let said = stop_when_said(Program::Api, &arguments, "ready", LIMIT).await;
+    let said = stop_when_logged(DaemonProgram::Api, &arguments, "ready", LIMIT).await;
     assert_eq!(said.code, Some(0), "{}", said.log);
 }

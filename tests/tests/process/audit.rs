@@ -1,16 +1,16 @@
-//! `tidegate-pumpd audit`: what it says, and how it ends.
+//! `tidegate-pumpd audit`: its output and its exit status.
 
-use tidegate_testkit::{Program, run_to_end};
+use tidegate_testkit::{DaemonProgram, run_until_exit};
 
-use crate::fixture::{Fixture, LIMIT};
+use crate::fixture::{DaemonFixture, LIMIT};
 
 #[tokio::test]
-async fn its_exit_status_tells_what_it_came_to() {
-    let fixture = Fixture::new().await;
-    // It is at work meanwhile, with a pid file of its own.
+async fn the_exit_status_reports_findings_and_errors() {
+    let fixture = DaemonFixture::new().await;
+    // A pump runs meanwhile and holds the pid file, which an audit leaves alone.
     let pid_file = fixture.name("x.pid");
     let _pump = fixture
-        .start(Program::Pumpd, &["--pid-file", &pid_file])
+        .start(DaemonProgram::Pumpd, &["--pid-file", &pid_file])
         .await;
     let url = fixture.redis.url();
     let audit = async |more: &[&str]| {
@@ -24,7 +24,7 @@ async fn its_exit_status_tells_what_it_came_to() {
             &pid_file,
         ];
         flags.extend_from_slice(more);
-        run_to_end(Program::Pumpd, &flags, LIMIT).await
+        run_until_exit(DaemonProgram::Pumpd, &flags, LIMIT).await
     };
     let ended = audit(&[]).await;
     assert_eq!(ended.code, Some(0), "{}", ended.log);
@@ -46,7 +46,7 @@ async fn its_exit_status_tells_what_it_came_to() {
     assert!(
         ended
             .log
-            .contains("bucket 17: body 1000001 belongs to no job\n"),
+            .contains("bucket 17: orphaned_body: body 1000001 belongs to no job\n"),
         "{}",
         ended.log
     );
@@ -54,8 +54,8 @@ async fn its_exit_status_tells_what_it_came_to() {
     assert_eq!(ended.code, Some(0), "{}", ended.log);
     let ended = audit(&["--repair", "--json"]).await;
     assert_eq!(ended.code, Some(1), "{}", ended.log);
-    let told = r#"{"bucket":17,"defect":"body_alone","mended":true,"what":"body 1000001 belongs to no job"}"#;
-    assert!(ended.log.contains(told), "{}", ended.log);
+    let finding_line = r#"{"bucket":17,"finding":"orphaned_body","repaired":true,"text":"body 1000001 belongs to no job"}"#;
+    assert!(ended.log.contains(finding_line), "{}", ended.log);
     assert_eq!(audit(&[]).await.code, Some(0));
 
     for (flags, problem) in [

@@ -1,17 +1,17 @@
-//! Settings in environment variables, and variables that are none.
+//! Settings in environment variables, and unknown variables.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStringExt;
 use std::process::{Command, Output};
 
-use tidegate_testkit::Program;
+use tidegate_testkit::DaemonProgram;
 
-use crate::fixture::{Fixture, until_said};
+use crate::fixture::{DaemonFixture, until_said};
 
-const BOTH: [Program; 2] = [Program::Api, Program::Pumpd];
+const BOTH: [DaemonProgram; 2] = [DaemonProgram::Api, DaemonProgram::Pumpd];
 
 /// Runs `--print-config` with only these variables in the environment.
-fn print_config(program: Program, variables: &[(&str, &OsStr)]) -> Output {
+fn print_config(program: DaemonProgram, variables: &[(&str, &OsStr)]) -> Output {
     let mut command = Command::new(program.path());
     command.arg("--print-config").env_clear();
     command.envs(variables.iter().copied());
@@ -19,7 +19,7 @@ fn print_config(program: Program, variables: &[(&str, &OsStr)]) -> Output {
 }
 
 #[track_caller]
-fn refused(program: Program, variables: &[(&str, &OsStr)]) -> String {
+fn refused(program: DaemonProgram, variables: &[(&str, &OsStr)]) -> String {
     let output = print_config(program, variables);
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(1), "{variables:?}: {said}");
@@ -27,7 +27,7 @@ fn refused(program: Program, variables: &[(&str, &OsStr)]) -> String {
 }
 
 #[track_caller]
-fn printed(program: Program, variables: &[(&str, &OsStr)]) -> String {
+fn printed(program: DaemonProgram, variables: &[(&str, &OsStr)]) -> String {
     let output = print_config(program, variables);
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(0), "{variables:?}: {said}");
@@ -35,30 +35,38 @@ fn printed(program: Program, variables: &[(&str, &OsStr)]) -> String {
 }
 
 #[test]
-fn a_setting_that_is_not_utf8_is_refused_by_its_name() {
+fn a_setting_that_is_not_utf8_is_refused_and_named() {
     let value = OsString::from_vec(b"hunter2-f\xfcr-alle".to_vec());
     for (program, name) in [
-        (Program::Api, "TIDEGATE_ACCOUNTS__ADMIN"),
-        (Program::Api, "TIDEGATE_DRAIN_DELAY"),
-        (Program::Pumpd, "TIDEGATE_POOL__DEFAULT__PASSWORD"),
+        (DaemonProgram::Api, "TIDEGATE_ACCOUNTS__ADMIN"),
+        (DaemonProgram::Api, "TIDEGATE_DRAIN_DELAY"),
+        (DaemonProgram::Pumpd, "TIDEGATE_POOL__DEFAULT__PASSWORD"),
     ] {
         let said = refused(program, &[(name, &value)]);
         assert!(said.contains(name) && said.contains("UTF-8"), "{said}");
         assert!(!said.contains("hunter2"), "{said}");
     }
     for name in ["PATH", "TIDEGATE_PUMP__INSTANCE", "TIDEGATE_SERVICE_HOST"] {
-        printed(Program::Api, &[(name, &value)]);
+        printed(DaemonProgram::Api, &[(name, &value)]);
     }
 }
 
 #[test]
-fn two_variables_for_one_setting_are_refused_by_their_names() {
+fn two_variables_for_one_setting_are_refused_and_named() {
     for (program, one, other) in [
-        (Program::Api, "TIDEGATE_LISTEN", "TIDEGATE_listen"),
-        (Program::Api, "TIDEGATE_ACCOUNTS", "TIDEGATE_ACCOUNTS__OPS"),
-        (Program::Pumpd, "TIDEGATE_PUMP", "TIDEGATE_PUMP__INSTANCE"),
+        (DaemonProgram::Api, "TIDEGATE_LISTEN", "TIDEGATE_listen"),
         (
-            Program::Pumpd,
+            DaemonProgram::Api,
+            "TIDEGATE_ACCOUNTS",
+            "TIDEGATE_ACCOUNTS__OPS",
+        ),
+        (
+            DaemonProgram::Pumpd,
+            "TIDEGATE_PUMP",
+            "TIDEGATE_PUMP__INSTANCE",
+        ),
+        (
+            DaemonProgram::Pumpd,
             "TIDEGATE_POOL__A__URL",
             "TIDEGATE_POOL__a__URL",
         ),
@@ -80,8 +88,8 @@ fn the_settings_of_the_other_daemon_may_be_in_the_environment() {
     ];
     let of_the_pump = ["TIDEGATE_PUMP__INSTANCE", "TIDEGATE_PUMP__LEASE"];
     for (program, names) in [
-        (Program::Pumpd, &of_the_api[..]),
-        (Program::Api, &of_the_pump),
+        (DaemonProgram::Pumpd, &of_the_api[..]),
+        (DaemonProgram::Api, &of_the_pump),
     ] {
         let variables = names.iter().map(|name| (*name, OsStr::new("any value")));
         let said = printed(program, &variables.collect::<Vec<_>>());
@@ -91,7 +99,7 @@ fn the_settings_of_the_other_daemon_may_be_in_the_environment() {
 }
 
 #[tokio::test]
-async fn a_variable_that_is_no_setting_is_named_in_a_warning() {
+async fn an_unknown_variable_is_named_in_a_warning() {
     let misspelt = "TIDEGATE_SKIP_TOKEN_CHECK";
     let of_kubernetes = [
         "TIDEGATE_PORT",
@@ -112,8 +120,10 @@ async fn a_variable_that_is_no_setting_is_named_in_a_warning() {
             assert!(!shown.contains(name), "{name}: {shown}");
         }
     }
-    let fixture = Fixture::new().await;
-    let pump = fixture.start_with(Program::Pumpd, &[], &variables).await;
+    let fixture = DaemonFixture::new().await;
+    let pump = fixture
+        .start_with(DaemonProgram::Pumpd, &[], &variables)
+        .await;
     until_said(&pump, misspelt).await;
     let log = pump.log();
     let line = log.lines().find(|line| line.contains(misspelt)).unwrap();

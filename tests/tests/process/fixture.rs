@@ -1,22 +1,24 @@
-//! A Redis, a folder, and daemons whose settings can be changed under them.
+//! A Redis, a folder, and daemons whose settings files can be changed while they run.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 use tempfile::TempDir;
-use tidegate_testkit::{Answer, Daemon, Program, RawHttp, RedisServer, eventually, redis};
+use tidegate_testkit::{
+    Answer, Daemon, DaemonProgram, RawHttp, RedisServer, eventually, start_redis,
+};
 
-/// Ten times what anything here needs.
+/// Ten times what any step of these tests needs.
 pub(crate) const LIMIT: Duration = Duration::from_secs(20);
 
-pub(crate) struct Fixture {
+pub(crate) struct DaemonFixture {
     pub(crate) redis: RedisServer,
     folder: TempDir,
 }
 
-impl Fixture {
+impl DaemonFixture {
     pub(crate) async fn new() -> Self {
-        let redis = tokio::task::spawn_blocking(redis).await.unwrap();
+        let redis = tokio::task::spawn_blocking(start_redis).await.unwrap();
         let folder = tempfile::tempdir().unwrap();
         Self { redis, folder }
     }
@@ -26,26 +28,26 @@ impl Fixture {
         self.folder.path().join(name)
     }
 
-    /// The same as a text.
+    /// The same path as text.
     pub(crate) fn name(&self, name: &str) -> String {
         self.path(name).to_str().unwrap().to_owned()
     }
 
-    /// Writes a file and answers its name.
+    /// Writes a file and returns its path.
     pub(crate) fn write(&self, name: &str, text: &str) -> String {
         std::fs::write(self.path(name), text).unwrap();
         self.name(name)
     }
 
     /// Starts a daemon on the Redis with these flags.
-    pub(crate) async fn start(&self, program: Program, flags: &[&str]) -> Daemon {
+    pub(crate) async fn start(&self, program: DaemonProgram, flags: &[&str]) -> Daemon {
         self.start_with(program, flags, &[]).await
     }
 
     /// The same, with these variables in its environment.
     pub(crate) async fn start_with(
         &self,
-        program: Program,
+        program: DaemonProgram,
         flags: &[&str],
         environment: &[(&str, &str)],
     ) -> Daemon {
@@ -56,7 +58,7 @@ impl Fixture {
     }
 }
 
-/// Asks with an empty body.
+/// Sends a request with an empty body.
 pub(crate) async fn ask(
     address: std::net::SocketAddr,
     method: &str,
@@ -70,7 +72,7 @@ pub(crate) async fn ask(
     http.answer().await.expect("an answer")
 }
 
-/// Waits until a daemon has written this.
+/// Waits until a daemon has logged this text.
 pub(crate) async fn until_said(daemon: &Daemon, text: &str) {
     eventually(&format!("it says {text:?}"), LIMIT, async || {
         let log = daemon.log();
@@ -79,7 +81,7 @@ pub(crate) async fn until_said(daemon: &Daemon, text: &str) {
     .await;
 }
 
-/// Waits until a file has this in it, and answers all that is in it.
+/// Waits until a file contains this text, and returns the whole file.
 pub(crate) async fn until_written(path: &std::path::Path, text: &str) -> String {
     eventually(
         &format!("{} has {text:?}", path.display()),

@@ -1,12 +1,12 @@
-//! Log files that cannot grow for a while. The limit that a process has on the size of its files
-//! (`RLIMIT_FSIZE`) does to a write what a full disk does, in the middle of a line if need be.
+//! Log files that cannot grow for a while. A limit on the size of files (`RLIMIT_FSIZE`) makes writes fail as a
+//! full disk does, also in the middle of a line.
 
 use std::fs;
 
 use rustix::process::{Pid, Resource, Rlimit, prlimit};
-use tidegate_testkit::{Daemon, Program, RawHttp, eventually};
+use tidegate_testkit::{Daemon, DaemonProgram, RawHttp, eventually};
 
-use crate::fixture::{Fixture, LIMIT, until_written};
+use crate::fixture::{DaemonFixture, LIMIT, until_written};
 
 const LOST: &str = "tidegate_log_lines_lost_total";
 
@@ -20,7 +20,7 @@ fn limit_files(daemon: &Daemon, bytes_max: Option<u64>) {
     prlimit(pid, Resource::Fsize, limit).unwrap();
 }
 
-fn flags(fixture: &Fixture, more: &str) -> [String; 2] {
+fn flags(fixture: &DaemonFixture, more: &str) -> [String; 2] {
     fs::create_dir_all(fixture.path("logs")).unwrap();
     let directory = fixture.name("logs");
     let text = format!("[log]\ndirectory = \"{directory}\"\n{more}");
@@ -28,9 +28,9 @@ fn flags(fixture: &Fixture, more: &str) -> [String; 2] {
 }
 
 #[tokio::test]
-async fn a_limit_on_the_size_of_files_ends_no_daemon() {
-    let fixture = Fixture::new().await;
-    for program in [Program::Api, Program::Pumpd] {
+async fn a_file_size_limit_ends_no_daemon() {
+    let fixture = DaemonFixture::new().await;
+    for program in [DaemonProgram::Api, DaemonProgram::Pumpd] {
         let [flag, file] = flags(&fixture, "");
         let daemon = fixture.start(program, &[&flag, &file]).await;
         let log = fixture.path("logs/error.log");
@@ -51,13 +51,13 @@ async fn a_limit_on_the_size_of_files_ends_no_daemon() {
     }
 }
 
-/// The limit cuts a line of the access log into two parts. Whatever the level, the log says how many are lost.
+/// The limit cuts a line of the access log in two. The log reports the number of lost lines at every log level.
 #[tokio::test]
-async fn a_line_that_was_written_in_part_costs_no_other_line_and_is_counted() {
-    let fixture = Fixture::new().await;
+async fn a_partly_written_line_is_counted_and_damages_no_other_line() {
+    let fixture = DaemonFixture::new().await;
     let [flag, file] = flags(&fixture, "access = true\n");
     let given = [&flag, &file, "--log-format", "json", "--log-level", "error"];
-    let api = fixture.start(Program::Api, &given).await;
+    let api = fixture.start(DaemonProgram::Api, &given).await;
     let log = fixture.path("logs/access.log");
     let mut http = RawHttp::connect(api.listen()).await;
     let mut ask = async |from: usize, to: usize| {
@@ -69,7 +69,7 @@ async fn a_line_that_was_written_in_part_costs_no_other_line_and_is_counted() {
     };
     ask(0, 1).await;
     let first = until_written(&log, "number=0\"").await;
-    // Some lines and a half.
+    // Room for three lines and a half.
     let room = first.len() as u64 * 7 / 2;
     limit_files(&api, Some(first.len() as u64 + room));
     ask(1, 20).await;
@@ -80,7 +80,7 @@ async fn a_line_that_was_written_in_part_costs_no_other_line_and_is_counted() {
             .ok_or(length)
     };
     eventually("the file is full", LIMIT, full).await;
-    // Three lines fit, and the half of one more.
+    // Of the 19 lines three fit.
     let lost = async || {
         let lost = api.metric(LOST).await;
         (lost >= 16.0).then_some(()).ok_or(lost)

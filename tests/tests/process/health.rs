@@ -1,4 +1,4 @@
-//! What balancers ask: does it serve, is it ready.
+//! `/healthz` and `/readyz`, which load balancers and probes ask for.
 
 use std::fs::File;
 use std::net::SocketAddr;
@@ -6,12 +6,14 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
-use tidegate_testkit::{Answer, Daemon, Program, RawHttp, eventually, free_port, stop_when_said};
+use tidegate_testkit::{
+    Answer, Daemon, DaemonProgram, RawHttp, eventually, free_port, stop_when_logged,
+};
 
-use crate::fixture::{Fixture, LIMIT, ask, until_said, until_written};
+use crate::fixture::{DaemonFixture, LIMIT, ask, until_said, until_written};
 use crate::service_manager::Running;
 
-/// Balancers give up after a second or so.
+/// Balancers give up after about a second. The rest is room for a busy machine.
 const ANSWERED_WITHIN: Duration = Duration::from_secs(5);
 
 async fn get(address: SocketAddr, path: &str) -> Answer {
@@ -34,24 +36,32 @@ async fn until_readyz(address: SocketAddr, status: u16) -> String {
     .await
 }
 
-fn ports(program: Program, daemon: &Daemon) -> Vec<SocketAddr> {
+fn ports(program: DaemonProgram, daemon: &Daemon) -> Vec<SocketAddr> {
     match program {
-        Program::Api => vec![daemon.admin(), daemon.listen()],
-        Program::Pumpd => vec![daemon.admin()],
+        DaemonProgram::Api => vec![daemon.admin(), daemon.listen()],
+        DaemonProgram::Pumpd => vec![daemon.admin()],
     }
 }
 
 #[tokio::test]
-async fn both_answers_come_without_a_token_and_follow_redis() {
-    let mut fixture = Fixture::new().await;
-    // Fewer buckets: a pump is ready when it has looked after them all.
+async fn readyz_follows_redis_and_healthz_stays_ok() {
+    let mut fixture = DaemonFixture::new().await;
+    // Few buckets, so that the pump is soon ready: it asks for the lease of each one first.
     let file = fixture.write("own.toml", "[pool.default]\nbuckets = 8\n");
-    let api = fixture.start(Program::Api, &["--config", &file]).await;
-    let pump = fixture.start(Program::Pumpd, &["--config", &file]).await;
-    let ports = [ports(Program::Api, &api), ports(Program::Pumpd, &pump)].concat();
+    let api = fixture
+        .start(DaemonProgram::Api, &["--config", &file])
+        .await;
+    let pump = fixture
+        .start(DaemonProgram::Pumpd, &["--config", &file])
+        .await;
+    let ports = [
+        ports(DaemonProgram::Api, &api),
+        ports(DaemonProgram::Pumpd, &pump),
+    ]
+    .concat();
     for port in &ports {
         assert_eq!(get(*port, "/healthz").await.expect(200).text(), "ok");
-        // A pump is ready a moment after it serves: when it has looked after its buckets.
+        // A pump answers a moment before it is ready.
         assert_eq!(until_readyz(*port, 200).await, "ready");
     }
     fixture.redis.kill();
@@ -59,27 +69,27 @@ async fn both_answers_come_without_a_token_and_follow_redis() {
         let said = until_readyz(*port, 503).await;
         assert!(said.starts_with("not ready\n"), "{said}");
         assert!(
-            said.contains("pool default: redis is unavailable (away)"),
+            said.contains("pool default: redis is unavailable (unreachable)"),
             "{said}"
         );
-        // No address and no word of the system is for everybody.
+        // Any client may read this, so it shows no address and no error of the system.
         assert!(
             !said.contains("127.0.0.1") && !said.contains("os error"),
             "{said}"
         );
         assert_eq!(get(*port, "/healthz").await.expect(200).text(), "ok");
     }
-    fixture.redis.start_again().unwrap();
+    fixture.redis.restart().unwrap();
     for port in &ports {
         assert_eq!(until_readyz(*port, 200).await, "ready");
     }
 }
 
 #[tokio::test]
-async fn a_redis_that_hangs_does_not_hang_the_answer() {
-    let fixture = Fixture::new().await;
-    let api = fixture.start(Program::Api, &[]).await;
-    let pump = fixture.start(Program::Pumpd, &[]).await;
+async fn readyz_answers_503_while_redis_is_paused() {
+    let fixture = DaemonFixture::new().await;
+    let api = fixture.start(DaemonProgram::Api, &[]).await;
+    let pump = fixture.start(DaemonProgram::Pumpd, &[]).await;
     fixture.redis.pause().unwrap();
     for port in [api.admin(), api.listen(), pump.admin()] {
         let said = until_readyz(port, 503).await;
@@ -92,43 +102,47 @@ async fn a_redis_that_hangs_does_not_hang_the_answer() {
 }
 
 #[tokio::test]
-async fn a_stop_is_told_before_the_door_closes() {
-    let fixture = Fixture::new().await;
+async fn readyz_reports_a_stop_while_requests_are_still_served() {
+    let fixture = DaemonFixture::new().await;
     let file = fixture.write(
         "own.toml",
         "drain_delay = \"60s\"\nskip_token_checks = true\n",
     );
-    let api = fixture.start(Program::Api, &["--config", &file]).await;
+    let api = fixture
+        .start(DaemonProgram::Api, &["--config", &file])
+        .await;
     api.terminate();
     for port in [api.admin(), api.listen()] {
         assert_eq!(until_readyz(port, 503).await, "not ready\nstopping\n");
         get(port, "/healthz").await.expect(200);
     }
-    // New clients are served as ever, and long polls go on.
+    // New clients are served as before, and long polls continue.
     ask(api.listen(), "PUT", "/api/ns/q", &[]).await.expect(201);
     ask(api.listen(), "GET", "/api/ns/q?timeout=5", &[])
         .await
         .expect(200);
     until_said(&api, "stopping after a delay").await;
-    // Who asks twice is in a hurry.
+    // A second signal ends the delay.
     api.terminate();
     assert_eq!(api.wait(LIMIT).await.code(), Some(0));
 }
 
 #[tokio::test]
-async fn the_delay_of_a_stop_ends_by_itself() {
-    let fixture = Fixture::new().await;
+async fn a_stop_ends_after_the_drain_delay() {
+    let fixture = DaemonFixture::new().await;
     let file = fixture.write("own.toml", "drain_delay = \"500ms\"\n");
-    let api = fixture.start(Program::Api, &["--config", &file]).await;
+    let api = fixture
+        .start(DaemonProgram::Api, &["--config", &file])
+        .await;
     let begin = Instant::now();
     assert_eq!(api.stop(LIMIT).await.code(), Some(0));
     assert!(begin.elapsed() >= Duration::from_millis(500));
 }
 
 #[tokio::test]
-async fn other_methods_are_unknown_there_as_everywhere() {
-    let fixture = Fixture::new().await;
-    let api = fixture.start(Program::Api, &[]).await;
+async fn other_methods_on_the_health_paths_are_not_found() {
+    let fixture = DaemonFixture::new().await;
+    let api = fixture.start(DaemonProgram::Api, &[]).await;
     for path in ["/healthz", "/readyz"] {
         for method in ["PUT", "DELETE", "POST"] {
             ask(api.listen(), method, path, &[]).await.expect(404);
@@ -139,9 +153,9 @@ async fn other_methods_are_unknown_there_as_everywhere() {
 
 #[tokio::test]
 async fn head_is_answered_as_get_without_a_body() {
-    let fixture = Fixture::new().await;
-    let api = fixture.start(Program::Api, &["-sv"]).await;
-    let pump = fixture.start(Program::Pumpd, &[]).await;
+    let fixture = DaemonFixture::new().await;
+    let api = fixture.start(DaemonProgram::Api, &["-sv"]).await;
+    let pump = fixture.start(DaemonProgram::Pumpd, &[]).await;
     ask(api.listen(), "PUT", "/api/ns/q", &[]).await.expect(201);
     for (address, path) in [
         (api.listen(), "/healthz"),
@@ -154,13 +168,13 @@ async fn head_is_answered_as_get_without_a_body() {
         (pump.admin(), "/metrics"),
     ] {
         let mut http = RawHttp::connect(address).await;
-        // The answer to the second one would not be read behind a body.
+        // If the first answer had a body, the second one could not be read.
         for _ in 0..2 {
             http.request("HEAD", path, &[], b"").await;
             assert_eq!(http.head().await.unwrap().status, 200, "{path}");
         }
     }
-    // Where lmstfy has its paths it knows no HEAD, and no job is taken by one.
+    // The routes of lmstfy have no HEAD, and none of these requests takes the job.
     for path in ["/api/ns/q", "/api/ns/q/size", "/api/ns/q/peek"] {
         let mut http = RawHttp::connect(api.listen()).await;
         http.request("HEAD", path, &[], b"").await;
@@ -170,29 +184,29 @@ async fn head_is_answered_as_get_without_a_body() {
 }
 
 #[tokio::test]
-async fn whoever_still_waits_for_redis_stops_at_once() {
-    for program in [Program::Api, Program::Pumpd] {
+async fn a_daemon_that_waits_for_redis_stops_at_once() {
+    for program in [DaemonProgram::Api, DaemonProgram::Pumpd] {
         let flags = [
             "--redis",
             "redis://127.0.0.1:1",
             "--admin-listen",
             "127.0.0.1:0",
         ];
-        // It would wait for 30 s.
-        let ended = stop_when_said(program, &flags, "waiting for redis", LIMIT).await;
+        // Without the signal it would wait for 30 s.
+        let ended = stop_when_logged(program, &flags, "waiting for redis", LIMIT).await;
         assert_eq!(ended.code, Some(0), "{}", ended.log);
     }
 }
 
-/// A liveness probe that fails would end the process before `connect_patience` does.
+/// A failing liveness probe would end the process before `connect_patience` does.
 #[tokio::test]
 async fn a_pump_that_waits_for_redis_is_alive_and_not_ready() {
-    let mut fixture = Fixture::new().await;
+    let mut fixture = DaemonFixture::new().await;
     fixture.redis.kill();
     let admin = free_port().unwrap();
     let address = format!("127.0.0.1:{admin}");
     let log = File::create(fixture.path("log")).unwrap();
-    let mut command = Command::new(Program::Pumpd.path());
+    let mut command = Command::new(DaemonProgram::Pumpd.path());
     command.args(["--redis", &fixture.redis.url(), "--admin-listen", &address]);
     let mut running = Running(command.stderr(log).spawn().unwrap());
     until_written(&fixture.path("log"), "waiting for redis").await;
@@ -201,7 +215,7 @@ async fn a_pump_that_waits_for_redis_is_alive_and_not_ready() {
     let said = get(admin, "/readyz").await.expect(503).text();
     assert_eq!(said, "not ready\nstart: waiting for redis\n");
     get(admin, "/metrics").await.expect(200);
-    fixture.redis.start_again().unwrap();
+    fixture.redis.restart().unwrap();
     until_readyz(admin, 200).await;
     assert_eq!(get(admin, "/healthz").await.expect(200).text(), "ok");
     kill_process(Pid::from_child(&running.0), Signal::TERM).unwrap();

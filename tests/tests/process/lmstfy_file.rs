@@ -1,10 +1,10 @@
 //! Daemons that are started with a configuration file of lmstfy.
 
-use tidegate_testkit::{Program, run_to_end};
+use tidegate_testkit::{DaemonProgram, run_until_exit};
 
-use crate::fixture::{Fixture, LIMIT, ask, until_said};
+use crate::fixture::{DaemonFixture, LIMIT, ask, until_said};
 
-/// The file of lmstfy's Docker image, as far as it matters: an admin port for everybody, no accounts.
+/// The relevant part of the file in lmstfy's Docker image: a public admin port and no accounts.
 const OPEN: &str = "\
 Host = \"127.0.0.1\"
 Port = 7777
@@ -20,7 +20,7 @@ Addr = \"localhost:6379\"
 
 #[tokio::test]
 async fn both_daemons_share_one_file() {
-    let fixture = Fixture::new().await;
+    let fixture = DaemonFixture::new().await;
     let address = fixture.redis.url().replace("redis://", "");
     let text = OPEN
         .replace("0.0.0.0", "127.0.0.1")
@@ -38,19 +38,15 @@ async fn both_daemons_share_one_file() {
         );
     let file = fixture.write("lmstfy.toml", &text);
     let api = fixture
-        .start(Program::Api, &["--lmstfy-config", &file])
+        .start(DaemonProgram::Api, &["--lmstfy-config", &file])
         .await;
     let pump = fixture
-        .start(Program::Pumpd, &["--lmstfy-config", &file])
+        .start(DaemonProgram::Pumpd, &["--lmstfy-config", &file])
         .await;
     for said in ["Pool.default.PoolSize is ignored", "Colour is ignored"] {
         until_said(&api, said).await;
     }
-    until_said(
-        &pump,
-        "not used by tidegate-pumpd: what it says about accounts, admin_listen",
-    )
-    .await;
+    until_said(&pump, "not used by tidegate-pumpd: accounts, admin_listen").await;
     ask(api.admin(), "GET", "/token/ns", &[]).await.expect(401);
     let ops = [("Authorization", "Basic b3BzOmh1bnRlcjI=")];
     ask(api.admin(), "POST", "/token/ns?description=x", &ops)
@@ -58,11 +54,11 @@ async fn both_daemons_share_one_file() {
         .expect(201);
     assert!(!api.log().contains("hunter2"));
     assert_eq!(tokens_in(&fixture, 0), 0);
-    assert_eq!(tokens_in(&fixture, 1), 1, "tokens are where AdminRedis is");
+    assert_eq!(tokens_in(&fixture, 1), 1, "tokens are stored in AdminRedis");
 }
 
-/// The namespaces that have tokens in a database.
-fn tokens_in(fixture: &Fixture, database: u8) -> usize {
+/// The number of namespaces that have tokens in a database.
+fn tokens_in(fixture: &DaemonFixture, database: u8) -> usize {
     let url = format!("{}/{database}", fixture.redis.url());
     let mut connection = redis::Client::open(url).unwrap().get_connection().unwrap();
     let keys: Vec<String> = redis::cmd("KEYS")
@@ -73,17 +69,17 @@ fn tokens_in(fixture: &Fixture, database: u8) -> usize {
 }
 
 #[tokio::test]
-async fn what_is_in_effect_shows_what_is_ignored() {
-    let fixture = Fixture::new().await;
+async fn print_config_names_ignored_keys() {
+    let fixture = DaemonFixture::new().await;
     let text = OPEN
         .replace("0.0.0.0", "127.0.0.1")
         .replace("DB", "")
         .replace("[Pool.default]", "[Pool.default]\nPoolSize = 9");
     let file = fixture.write("lmstfy.toml", &text);
-    // Our own file wins over the other one.
+    // The file of Tidegate overrides that of lmstfy.
     let own = fixture.write("own.toml", "[log]\naccess = false\n");
     let flags = ["--lmstfy-config", &file, "--config", &own, "--print-config"];
-    let ended = run_to_end(Program::Api, &flags, LIMIT).await;
+    let ended = run_until_exit(DaemonProgram::Api, &flags, LIMIT).await;
     assert_eq!(ended.code, Some(0), "{}", ended.log);
     for line in [
         format!(
@@ -99,9 +95,9 @@ async fn what_is_in_effect_shows_what_is_ignored() {
             ended.log
         );
     }
-    // The pump has an admin port of its own.
-    let ended = run_to_end(
-        Program::Pumpd,
+    // The pump does not use the admin port of the API.
+    let ended = run_until_exit(
+        DaemonProgram::Pumpd,
         &["--lmstfy-config", &file, "--print-config"],
         LIMIT,
     )
@@ -112,10 +108,10 @@ async fn what_is_in_effect_shows_what_is_ignored() {
 }
 
 #[tokio::test]
-async fn an_admin_port_for_everybody_is_refused_in_words_of_both() {
-    let fixture = Fixture::new().await;
+async fn a_public_admin_port_without_accounts_is_refused() {
+    let fixture = DaemonFixture::new().await;
     let file = fixture.write("lmstfy.toml", OPEN);
-    let ended = run_to_end(Program::Api, &["-c", &file], LIMIT).await;
+    let ended = run_until_exit(DaemonProgram::Api, &["-c", &file], LIMIT).await;
     assert_eq!(ended.code, Some(1));
     for word in [
         "0.0.0.0:7778",
@@ -128,8 +124,8 @@ async fn an_admin_port_for_everybody_is_refused_in_words_of_both() {
 }
 
 #[tokio::test]
-async fn a_file_that_cannot_be_used_is_named_with_the_key() {
-    let fixture = Fixture::new().await;
+async fn an_invalid_file_is_named_with_the_key() {
+    let fixture = DaemonFixture::new().await;
     for (from, to, said) in [
         ("Port = 7777", "", "Port is missing"),
         ("Port = 7777", "Port = \"x\"", "Port must be a whole number"),
@@ -142,15 +138,15 @@ async fn a_file_that_cannot_be_used_is_named_with_the_key() {
     ] {
         let text = OPEN.replace(from, to);
         let file = fixture.write("lmstfy.toml", &text);
-        for program in [Program::Api, Program::Pumpd] {
-            let ended = run_to_end(program, &["--lmstfy-config", &file], LIMIT).await;
+        for program in [DaemonProgram::Api, DaemonProgram::Pumpd] {
+            let ended = run_until_exit(program, &["--lmstfy-config", &file], LIMIT).await;
             assert_eq!(ended.code, Some(1), "{to}");
             let expected = format!("lmstfy file {file}: ");
             assert!(ended.log.contains(&expected), "{}", ended.log);
             assert!(ended.log.contains(said), "{said}: {}", ended.log);
         }
     }
-    let ended = run_to_end(Program::Api, &["-c", "/nowhere/lmstfy.toml"], LIMIT).await;
+    let ended = run_until_exit(DaemonProgram::Api, &["-c", "/nowhere/lmstfy.toml"], LIMIT).await;
     assert_eq!(ended.code, Some(1));
     assert!(
         ended.log.contains("lmstfy file /nowhere/lmstfy.toml: "),

@@ -1,10 +1,10 @@
 //! The flags of lmstfy, and its mode without tokens.
 
-use tidegate_testkit::{Program, run_to_end};
+use tidegate_testkit::{DaemonProgram, run_until_exit};
 
-use crate::fixture::{Fixture, LIMIT, ask, until_said};
+use crate::fixture::{DaemonFixture, LIMIT, ask, until_said};
 
-fn lmstfy_file(fixture: &Fixture) -> String {
+fn lmstfy_file(fixture: &DaemonFixture) -> String {
     let address = fixture.redis.url().replace("redis://", "");
     fixture.write(
         "lmstfy.toml",
@@ -16,15 +16,15 @@ fn lmstfy_file(fixture: &Fixture) -> String {
 }
 
 #[tokio::test]
-async fn a_command_line_of_lmstfy_works_as_it_is() {
-    let fixture = Fixture::new().await;
+async fn a_command_line_of_lmstfy_works_unchanged() {
+    let fixture = DaemonFixture::new().await;
     let (file, pid_file) = (lmstfy_file(&fixture), fixture.name("lmstfy.pid"));
     let flags = ["-c", &file, "-p", &pid_file, "-sv", "-bt", "info"];
-    let api = fixture.start(Program::Api, &flags).await;
+    let api = fixture.start(DaemonProgram::Api, &flags).await;
     let written = std::fs::read_to_string(&pid_file).unwrap();
     assert_eq!(written.trim(), api.pid().to_string());
     until_said(&api, "-bt has no effect").await;
-    until_said(&api, "skip_token_checks: everybody").await;
+    until_said(&api, "skip_token_checks: any client").await;
     // A setting of the file: three tries, so two are left.
     let published = ask(api.listen(), "PUT", "/api/ns/q", &[]).await.expect(201);
     let consumed = ask(api.listen(), "GET", "/api/ns/q", &[]).await.expect(200);
@@ -33,9 +33,11 @@ async fn a_command_line_of_lmstfy_works_as_it_is() {
 }
 
 #[tokio::test]
-async fn without_token_checks_any_token_or_none_will_do() {
-    let fixture = Fixture::new().await;
-    let api = fixture.start(Program::Api, &["--skip-token-checks"]).await;
+async fn any_token_or_none_is_accepted_without_token_checks() {
+    let fixture = DaemonFixture::new().await;
+    let api = fixture
+        .start(DaemonProgram::Api, &["--skip-token-checks"])
+        .await;
     for headers in [
         &[][..],
         &[("X-Token", "nonsense")],
@@ -60,7 +62,7 @@ async fn without_token_checks_any_token_or_none_will_do() {
         .await
         .expect(204);
     }
-    // The pool is still the pool, and names are still names.
+    // Unknown pools and invalid names are still refused.
     let elsewhere = [("X-Token", "elsewhere:x")];
     ask(api.listen(), "GET", "/api/ns/q", &elsewhere)
         .await
@@ -70,7 +72,7 @@ async fn without_token_checks_any_token_or_none_will_do() {
         .expect(400);
     let long = format!("/api/{}/q", "x".repeat(256));
     ask(api.listen(), "GET", &long, &[]).await.expect(400);
-    // The limits of a token hold for those who present it.
+    // The limit of a token applies to requests with that token only.
     let body = b"{\"read\":0,\"write\":1,\"interval\":60}";
     let mut http = tidegate_testkit::RawHttp::connect(api.admin()).await;
     http.request("POST", "/token/ns/limited-token-limited/limit", &[], body)
@@ -87,9 +89,9 @@ async fn without_token_checks_any_token_or_none_will_do() {
 }
 
 #[tokio::test]
-async fn tokens_are_checked_unless_somebody_says_otherwise() {
-    let fixture = Fixture::new().await;
-    let api = fixture.start(Program::Api, &["-sv=false"]).await;
+async fn tokens_are_checked_if_the_skip_flag_is_false() {
+    let fixture = DaemonFixture::new().await;
+    let api = fixture.start(DaemonProgram::Api, &["-sv=false"]).await;
     ask(api.listen(), "PUT", "/api/ns/q", &[]).await.expect(401);
     ask(api.listen(), "PUT", "/api/ns/q", &[("X-Token", "nonsense")])
         .await
@@ -98,22 +100,22 @@ async fn tokens_are_checked_unless_somebody_says_otherwise() {
 }
 
 #[tokio::test]
-async fn the_version_is_told_in_both_ways() {
+async fn every_version_flag_prints_the_version() {
     for flag in ["-v", "--version", "-V"] {
-        let ended = run_to_end(Program::Api, &[flag], LIMIT).await;
+        let ended = run_until_exit(DaemonProgram::Api, &[flag], LIMIT).await;
         assert_eq!(ended.code, Some(0));
         assert!(ended.log.starts_with("tidegate-api "), "{}", ended.log);
     }
 }
 
 #[tokio::test]
-async fn a_flag_without_its_value_is_named() {
+async fn a_flag_with_a_missing_or_invalid_value_is_named() {
     for (flag, name) in [
         ("-c", "--lmstfy-config"),
         ("-p", "--pid-file"),
         ("-sv=maybe", "--skip-token-checks"),
     ] {
-        let ended = run_to_end(Program::Api, &[flag], LIMIT).await;
+        let ended = run_until_exit(DaemonProgram::Api, &[flag], LIMIT).await;
         assert_eq!(ended.code, Some(2), "{flag}");
         assert!(ended.log.contains(name), "{flag}: {}", ended.log);
     }

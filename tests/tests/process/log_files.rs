@@ -1,25 +1,27 @@
-//! Logs in files, moved away under a live process.
+//! Log files, which are moved while the process runs.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
-use tidegate_testkit::{Program, RawHttp, run_to_end};
+use tidegate_testkit::{DaemonProgram, RawHttp, run_until_exit};
 
-use crate::fixture::{Fixture, LIMIT, ask, until_said, until_written};
+use crate::fixture::{DaemonFixture, LIMIT, ask, until_said, until_written};
 
-const OPENED: &str = "log files are reopened";
+const OPENED: &str = "reopened log files";
 
-fn with_directory(fixture: &Fixture) -> String {
+fn with_directory(fixture: &DaemonFixture) -> String {
     fs::create_dir_all(fixture.path("logs")).unwrap();
     let directory = fixture.name("logs");
     fixture.write("own.toml", &format!("[log]\ndirectory = \"{directory}\"\n"))
 }
 
 #[tokio::test]
-async fn files_that_were_moved_away_are_left_and_new_ones_begun() {
-    let fixture = Fixture::new().await;
+async fn moved_log_files_are_reopened_on_a_signal() {
+    let fixture = DaemonFixture::new().await;
     let file = with_directory(&fixture);
-    let daemon = fixture.start(Program::Api, &["--config", &file]).await;
+    let daemon = fixture
+        .start(DaemonProgram::Api, &["--config", &file])
+        .await;
     let log = fixture.path("logs/error.log");
     until_written(&log, "ready").await;
     for name in ["logs/access.log", "logs/error.log"] {
@@ -33,7 +35,7 @@ async fn files_that_were_moved_away_are_left_and_new_ones_begun() {
         let moved = fixture.path(&format!("logs/error.log.{number}"));
         fs::rename(&log, &moved).unwrap();
         if *signal == "SIGHUP" {
-            daemon.hang_up();
+            daemon.reload();
         } else {
             daemon.reopen_logs();
         }
@@ -45,17 +47,19 @@ async fn files_that_were_moved_away_are_left_and_new_ones_begun() {
     let first = fs::read_to_string(fixture.path("logs/error.log.0")).unwrap();
     assert!(first.contains("ready"), "{first}");
     assert_eq!(daemon.stop(LIMIT).await.code(), Some(0));
-    // The last words are there too, and standard error has none of them.
+    // The last lines are in the file too, and none is on standard error.
     assert!(fs::read_to_string(&log).unwrap().contains("stopped"));
     assert_eq!(daemon.log(), "");
 }
 
 #[tokio::test]
 async fn json_lines_have_no_control_characters() {
-    let fixture = Fixture::new().await;
+    let fixture = DaemonFixture::new().await;
     let environment = [("TIDEGATE_LOG__ACCESS", "true")];
     let flags = ["--log-format", "json"];
-    let api = fixture.start_with(Program::Api, &flags, &environment).await;
+    let api = fixture
+        .start_with(DaemonProgram::Api, &flags, &environment)
+        .await;
     let controls = "\u{80}\u{85}\u{9b}\u{2028}\u{2029}";
     let mut http = RawHttp::connect(api.listen()).await;
     assert!(
@@ -76,28 +80,30 @@ async fn json_lines_have_no_control_characters() {
 }
 
 #[tokio::test]
-async fn a_pump_has_no_log_of_requests() {
-    let fixture = Fixture::new().await;
+async fn a_pump_has_no_access_log() {
+    let fixture = DaemonFixture::new().await;
     let file = with_directory(&fixture);
-    let pump = fixture.start(Program::Pumpd, &["--config", &file]).await;
+    let pump = fixture
+        .start(DaemonProgram::Pumpd, &["--config", &file])
+        .await;
     until_written(&fixture.path("logs/error.log"), "ready").await;
     assert!(!fixture.path("logs/access.log").exists());
     assert_eq!(pump.stop(LIMIT).await.code(), Some(0));
     let file = fixture.write("own.toml", "[log]\naccess = true\n");
-    let ended = run_to_end(Program::Pumpd, &["--config", &file], LIMIT).await;
+    let ended = run_until_exit(DaemonProgram::Pumpd, &["--config", &file], LIMIT).await;
     assert_eq!(ended.code, Some(1));
     assert!(ended.log.contains("log.access"), "{}", ended.log);
 }
 
 #[tokio::test]
-async fn a_directory_that_cannot_be_written_is_told_at_the_start() {
-    let fixture = Fixture::new().await;
+async fn an_unwritable_log_directory_is_refused_at_the_start() {
+    let fixture = DaemonFixture::new().await;
     fs::create_dir_all(fixture.path("logs/error.log")).unwrap();
     for directory in ["missing", "logs"] {
         let directory = fixture.name(directory);
         let file = fixture.write("own.toml", &format!("[log]\ndirectory = \"{directory}\"\n"));
-        for program in [Program::Api, Program::Pumpd] {
-            let ended = run_to_end(program, &["--config", &file], LIMIT).await;
+        for program in [DaemonProgram::Api, DaemonProgram::Pumpd] {
+            let ended = run_until_exit(program, &["--config", &file], LIMIT).await;
             assert_eq!(ended.code, Some(1));
             let said = format!("log.directory: cannot write {directory}/error.log: ");
             assert!(ended.log.contains(&said), "{}", ended.log);
@@ -106,14 +112,14 @@ async fn a_directory_that_cannot_be_written_is_told_at_the_start() {
 }
 
 #[tokio::test]
-async fn a_full_disk_or_a_lost_directory_costs_lines_and_no_request() {
-    let fixture = Fixture::new().await;
+async fn a_full_disk_or_a_lost_directory_fails_no_request() {
+    let fixture = DaemonFixture::new().await;
     let file = with_directory(&fixture);
-    // A disk without room.
+    // A full disk.
     std::os::unix::fs::symlink("/dev/full", fixture.path("logs/error.log")).unwrap();
     let api = fixture
         .start(
-            Program::Api,
+            DaemonProgram::Api,
             &["--config", &file, "-sv", "--log-level", "debug"],
         )
         .await;
@@ -127,11 +133,11 @@ async fn a_full_disk_or_a_lost_directory_costs_lines_and_no_request() {
         "{}",
         api.log()
     );
-    // The file is back once there is room again.
+    // Once there is room, the file is written again.
     fs::remove_file(fixture.path("logs/error.log")).unwrap();
     api.reopen_logs();
     until_written(&fixture.path("logs/error.log"), OPENED).await;
-    // The folder is gone: what is open stays in use.
+    // The folder is gone: the open files stay in use.
     fs::rename(fixture.path("logs"), fixture.path("elsewhere")).unwrap();
     api.reopen_logs();
     until_written(&fixture.path("elsewhere/error.log"), "stays in use").await;
@@ -140,12 +146,14 @@ async fn a_full_disk_or_a_lost_directory_costs_lines_and_no_request() {
 }
 
 #[tokio::test]
-async fn a_file_that_cannot_be_reopened_does_not_keep_the_other_one_from_it() {
-    let fixture = Fixture::new().await;
+async fn one_log_file_is_reopened_if_the_other_cannot_be() {
+    let fixture = DaemonFixture::new().await;
     let file = with_directory(&fixture);
     let environment = [("TIDEGATE_LOG__ACCESS", "true")];
     let flags = ["--config", &file];
-    let api = fixture.start_with(Program::Api, &flags, &environment).await;
+    let api = fixture
+        .start_with(DaemonProgram::Api, &flags, &environment)
+        .await;
     let (errors, access) = ("logs/error.log", "logs/access.log");
     for name in [errors, access] {
         let moved = fixture.path(&format!("{name}.1"));
@@ -159,7 +167,7 @@ async fn a_file_that_cannot_be_reopened_does_not_keep_the_other_one_from_it() {
     let line = written.lines().find(|line| line.contains(&said)).unwrap();
     assert!(line.contains("stays in use"), "{line}");
     assert!(line.contains("send SIGUSR1 again"), "{line}");
-    // The file may have been packed away.
+    // The moved file may be compressed by now, so the error is on standard error as well.
     until_said(&api, &said).await;
     ask(api.listen(), "GET", "/marked", &[]).await.expect(404);
     until_written(&fixture.path(access), "/marked").await;
@@ -170,8 +178,8 @@ async fn a_file_that_cannot_be_reopened_does_not_keep_the_other_one_from_it() {
 }
 
 #[tokio::test]
-async fn a_start_that_failed_is_told_in_the_file_and_to_whoever_started_it() {
-    let fixture = Fixture::new().await;
+async fn a_failed_start_is_logged_to_the_file_and_to_standard_error() {
+    let fixture = DaemonFixture::new().await;
     let file = with_directory(&fixture);
     let flags = [
         "--config",
@@ -182,8 +190,9 @@ async fn a_start_that_failed_is_told_in_the_file_and_to_whoever_started_it() {
         "127.0.0.1:0",
     ];
     let environment = [("TIDEGATE_CONNECT_PATIENCE", "0s")];
-    for program in [Program::Api, Program::Pumpd] {
-        let ended = tidegate_testkit::run_to_end_with(program, &flags, &environment, LIMIT).await;
+    for program in [DaemonProgram::Api, DaemonProgram::Pumpd] {
+        let ended =
+            tidegate_testkit::run_until_exit_with(program, &flags, &environment, LIMIT).await;
         assert_eq!(ended.code, Some(1));
         assert!(ended.log.contains("pool default: "), "{}", ended.log);
         let written = fs::read_to_string(fixture.path("logs/error.log")).unwrap();

@@ -1,4 +1,4 @@
-//! The life of a process: what it is started with, what it is told by signals, what it tells others.
+//! Daemons as processes: settings, signals, log and pid files, health, and the service manager.
 #![allow(
     clippy::unwrap_used,
     reason = "helpers of tests fail by panicking, as tests do"

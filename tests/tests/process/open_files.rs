@@ -1,15 +1,15 @@
-//! A limit of open files that is lower than the settings ask for.
+//! A limit on open files that is lower than the settings require.
 
 use std::fs::File;
 use std::process::Command;
 use std::time::Duration;
 
 use redis::ConnectionLike;
-use tidegate_testkit::{Program, RawHttp, eventually};
+use tidegate_testkit::{DaemonProgram, RawHttp, eventually};
 use tokio::net::TcpStream;
 use tokio::time::sleep;
 
-use crate::fixture::{Fixture, LIMIT, ask, until_written};
+use crate::fixture::{DaemonFixture, LIMIT, ask, until_written};
 use crate::service_manager::Running;
 use crate::spawned::Spawned;
 
@@ -19,7 +19,7 @@ const CLIENTS: usize = FILES + 50;
 
 fn command(files: usize, flags: &[&str]) -> Command {
     let mut command = Command::new("sh");
-    let program = Program::Api.path();
+    let program = DaemonProgram::Api.path();
     command.args(["-c", &format!("ulimit -n {files} && exec \"$0\" \"$@\"")]);
     command.arg(program).args(flags);
     command.args(["--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"]);
@@ -28,7 +28,7 @@ fn command(files: usize, flags: &[&str]) -> Command {
 
 #[tokio::test]
 async fn clients_that_take_all_connections_leave_files_for_the_admin_port_and_redis() {
-    let fixture = Fixture::new().await;
+    let fixture = DaemonFixture::new().await;
     let url = fixture.redis.url();
     let api = Spawned::start(command(FILES, &["-sv", "--redis", &url]));
     assert!(
@@ -43,7 +43,7 @@ async fn clients_that_take_all_connections_leave_files_for_the_admin_port_and_re
     for _ in 0..CLIENTS {
         clients.push(RawHttp::connect(api.listen).await);
     }
-    // Further ones are refused, so those before have been accepted.
+    // A refused client shows that those before it were accepted.
     eventually("a client is refused", LIMIT, async || {
         let page = ask(api.admin, "GET", "/metrics", &[]).await.expect(200);
         let refused = "tidegate_http_connections_refused_total{listener=\"public\"}";
@@ -57,7 +57,7 @@ async fn clients_that_take_all_connections_leave_files_for_the_admin_port_and_re
             .req_command(kill.arg("KILL").arg("TYPE").arg(kind))
             .unwrap();
     }
-    // It connects again.
+    // The API reconnects to Redis.
     eventually("a job is published", LIMIT, async || {
         early.request("PUT", "/api/ns/q", &[], b"x").await;
         match early.answer().await.unwrap().status {
@@ -75,7 +75,7 @@ async fn clients_that_take_all_connections_leave_files_for_the_admin_port_and_re
 }
 
 #[test]
-fn a_limit_that_leaves_nothing_for_clients_is_refused() {
+fn a_limit_that_is_too_low_for_clients_is_refused() {
     let ended = command(400, &[]).output().unwrap();
     let log = String::from_utf8_lossy(&ended.stderr).into_owned();
     assert_eq!(ended.status.code(), Some(1), "{log}");
@@ -83,13 +83,13 @@ fn a_limit_that_leaves_nothing_for_clients_is_refused() {
 }
 
 const PUMP_FILES: u64 = 256;
-/// More than files, and no more than the system's queue of the port takes.
+/// More than there are files, and no more than fit in the accept queue of the port.
 const SILENT_CLIENTS: usize = 350;
 
 #[tokio::test]
 async fn clients_of_the_admin_port_leave_a_pump_files_for_redis() {
-    let fixture = Fixture::new().await;
-    let pump = fixture.start(Program::Pumpd, &[]).await;
+    let fixture = DaemonFixture::new().await;
+    let pump = fixture.start(DaemonProgram::Pumpd, &[]).await;
     pump.set_files_max(Some(PUMP_FILES));
     pump.restart().await;
     let mut clients = Vec::new();
@@ -97,7 +97,7 @@ async fn clients_of_the_admin_port_leave_a_pump_files_for_redis() {
         clients.push(TcpStream::connect(pump.admin()).await.unwrap());
     }
     let mut redis = redis::Client::open(fixture.redis.url()).unwrap();
-    // Whatever it opens before clients take the files of closed connections is closed again.
+    // Repeated, since the pump may reconnect before clients take the files of the closed connections.
     for _ in 0..5 {
         for kind in ["normal", "pubsub"] {
             let mut kill = redis::cmd("CLIENT");
@@ -107,7 +107,7 @@ async fn clients_of_the_admin_port_leave_a_pump_files_for_redis() {
         }
         sleep(Duration::from_millis(200)).await;
     }
-    let api = fixture.start(Program::Api, &["-sv"]).await;
+    let api = fixture.start(DaemonProgram::Api, &["-sv"]).await;
     let (delayed, consumed) = ("/api/ns/q?delay=1", "/api/ns/q?timeout=20");
     ask(api.listen(), "PUT", delayed, &[]).await.expect(201);
     ask(api.listen(), "GET", consumed, &[]).await.expect(200);
@@ -118,13 +118,13 @@ async fn clients_of_the_admin_port_leave_a_pump_files_for_redis() {
 
 #[tokio::test]
 async fn the_soft_limit_of_a_pump_is_raised_to_the_hard_one() {
-    let fixture = Fixture::new().await;
+    let fixture = DaemonFixture::new().await;
     let mut command = Command::new("sh");
     command.args([
         "-c",
         "ulimit -Sn 256 && ulimit -Hn 700 && exec \"$0\" \"$@\"",
     ]);
-    command.arg(Program::Pumpd.path());
+    command.arg(DaemonProgram::Pumpd.path());
     command.args(["--redis", &fixture.redis.url()]);
     command.args(["--admin-listen", "127.0.0.1:0"]);
     let log = File::create(fixture.path("log")).unwrap();

@@ -1,18 +1,18 @@
-//! The file with the id of the process.
+//! The pid file.
 
 use std::fs;
 use std::process::Command;
 
-use tidegate_testkit::{Program, run_to_end, run_to_end_with};
+use tidegate_testkit::{DaemonProgram, run_until_exit, run_until_exit_with};
 
-use crate::fixture::{Fixture, LIMIT};
+use crate::fixture::{DaemonFixture, LIMIT};
 use crate::service_manager::Running;
 
 #[tokio::test]
-async fn it_is_there_while_the_process_runs_and_belongs_to_one() {
-    let fixture = Fixture::new().await;
+async fn a_pid_file_exists_while_its_process_runs_and_has_one_owner() {
+    let fixture = DaemonFixture::new().await;
     let pid_file = fixture.name("x.pid");
-    for program in [Program::Api, Program::Pumpd] {
+    for program in [DaemonProgram::Api, DaemonProgram::Pumpd] {
         // Longer than any id: nothing of it may be left.
         fixture.write("x.pid", "123456789012345678901234567890\n");
         let daemon = fixture.start(program, &["--pid-file", &pid_file]).await;
@@ -20,13 +20,13 @@ async fn it_is_there_while_the_process_runs_and_belongs_to_one() {
         assert_eq!(written, format!("{}\n", daemon.pid()));
 
         let flags = ["--pid-file", &pid_file, "--admin-listen", "127.0.0.1:0"];
-        let ended = run_to_end(program, &flags, LIMIT).await;
+        let ended = run_until_exit(program, &flags, LIMIT).await;
         assert_eq!(ended.code, Some(1));
         let said = format!("process {} holds it", daemon.pid());
         assert!(ended.log.contains(&said), "{}", ended.log);
         assert_eq!(fs::read_to_string(&pid_file).unwrap(), written);
 
-        // A killed one leaves the file; the next one takes it over.
+        // A killed process leaves its file; the next process takes it over.
         daemon.restart().await;
         let written = fs::read_to_string(&pid_file).unwrap();
         assert_eq!(written, format!("{}\n", daemon.pid()));
@@ -36,16 +36,16 @@ async fn it_is_there_while_the_process_runs_and_belongs_to_one() {
 }
 
 #[tokio::test]
-async fn what_is_no_pid_file_is_neither_overwritten_nor_followed() {
-    let fixture = Fixture::new().await;
+async fn other_files_are_not_overwritten_and_links_are_not_followed() {
+    let fixture = DaemonFixture::new().await;
     let text = "[log]\nlevel = \"info\"\n";
     let other = fixture.write("own.toml", text);
     let link = fixture.name("link.pid");
     std::os::unix::fs::symlink(fixture.path("target"), fixture.path("link.pid")).unwrap();
-    for program in [Program::Api, Program::Pumpd] {
+    for program in [DaemonProgram::Api, DaemonProgram::Pumpd] {
         for path in [&other, &link] {
             let flags = ["--pid-file", path, "--admin-listen", "127.0.0.1:0"];
-            let ended = run_to_end(program, &flags, LIMIT).await;
+            let ended = run_until_exit(program, &flags, LIMIT).await;
             assert_eq!(ended.code, Some(1));
             let said = format!("{path} is no pid file");
             assert!(ended.log.contains(&said), "{}", ended.log);
@@ -56,8 +56,8 @@ async fn what_is_no_pid_file_is_neither_overwritten_nor_followed() {
 }
 
 #[tokio::test]
-async fn the_file_of_another_process_that_runs_stays_as_it_is() {
-    let fixture = Fixture::new().await;
+async fn the_pid_file_of_another_running_process_is_kept() {
+    let fixture = DaemonFixture::new().await;
     let other = Running(Command::new("sleep").arg("600").spawn().unwrap());
     let id = other.0.id();
     let pid_file = fixture.write("x.pid", &format!("{id}\n"));
@@ -66,22 +66,22 @@ async fn the_file_of_another_process_that_runs_stays_as_it_is() {
         ("TIDEGATE_ADMIN_LISTEN", "127.0.0.1:0"),
         ("TIDEGATE_CONNECT_PATIENCE", "0s"),
     ];
-    for program in [Program::Api, Program::Pumpd] {
-        let ended = run_to_end_with(program, &flags, &environment, LIMIT).await;
+    for program in [DaemonProgram::Api, DaemonProgram::Pumpd] {
+        let ended = run_until_exit_with(program, &flags, &environment, LIMIT).await;
         let said = format!("{pid_file} belongs to process {id}");
         assert!(ended.log.contains(&said), "{}", ended.log);
         assert_eq!(fs::read_to_string(&pid_file).unwrap(), format!("{id}\n"));
     }
     drop(other);
     let flags = ["--pid-file", &pid_file];
-    let pump = fixture.start(Program::Pumpd, &flags).await;
+    let pump = fixture.start(DaemonProgram::Pumpd, &flags).await;
     let written = fs::read_to_string(&pid_file).unwrap();
     assert_eq!(written, format!("{}\n", pump.pid()));
 }
 
 #[tokio::test]
-async fn a_log_file_of_the_process_is_refused_as_its_pid_file() {
-    let fixture = Fixture::new().await;
+async fn a_log_file_is_refused_as_the_pid_file() {
+    let fixture = DaemonFixture::new().await;
     let folder = fixture.path("");
     std::os::unix::fs::symlink(&folder, fixture.path("link")).unwrap();
     let environment = [
@@ -90,12 +90,12 @@ async fn a_log_file_of_the_process_is_refused_as_its_pid_file() {
         ("TIDEGATE_CONNECT_PATIENCE", "0s"),
     ];
     for (program, name) in [
-        (Program::Api, "access.log"),
-        (Program::Pumpd, "link/error.log"),
+        (DaemonProgram::Api, "access.log"),
+        (DaemonProgram::Pumpd, "link/error.log"),
     ] {
         let pid_file = fixture.name(name);
         let flags = ["--pid-file", &pid_file, "--redis", "redis://127.0.0.1:1"];
-        let ended = run_to_end_with(program, &flags, &environment, LIMIT).await;
+        let ended = run_until_exit_with(program, &flags, &environment, LIMIT).await;
         assert_eq!(ended.code, Some(1));
         let said = format!("pid_file: {pid_file} is a log file");
         assert!(ended.log.contains(&said), "{}", ended.log);
@@ -105,8 +105,8 @@ async fn a_log_file_of_the_process_is_refused_as_its_pid_file() {
 }
 
 #[tokio::test]
-async fn a_start_that_fails_leaves_no_file() {
-    let fixture = Fixture::new().await;
+async fn a_failed_start_leaves_no_pid_file() {
+    let fixture = DaemonFixture::new().await;
     let pid_file = fixture.name("x.pid");
     let flags = [
         "--pid-file",
@@ -117,11 +117,11 @@ async fn a_start_that_fails_leaves_no_file() {
         "127.0.0.1:0",
     ];
     let environment = [("TIDEGATE_CONNECT_PATIENCE", "0s")];
-    let ended = run_to_end_with(Program::Pumpd, &flags, &environment, LIMIT).await;
+    let ended = run_until_exit_with(DaemonProgram::Pumpd, &flags, &environment, LIMIT).await;
     assert_eq!(ended.code, Some(1));
     assert!(!fixture.path("x.pid").exists());
     let flags = ["--pid-file", "/nowhere/x.pid"];
-    let ended = run_to_end(Program::Pumpd, &flags, LIMIT).await;
+    let ended = run_until_exit(DaemonProgram::Pumpd, &flags, LIMIT).await;
     assert!(
         ended.log.contains("pid_file: cannot write /nowhere/x.pid"),
         "{}",

@@ -1,21 +1,21 @@
-//! `--print-config`: what is in effect, without secrets, and in a form that can be read back.
+//! `--print-config`: the settings in effect, without secrets, in a form that can be read back.
 
-use tidegate_testkit::{Program, run_to_end, run_to_end_with};
+use tidegate_testkit::{DaemonProgram, run_until_exit, run_until_exit_with};
 
-use crate::fixture::{Fixture, LIMIT};
+use crate::fixture::{DaemonFixture, LIMIT};
 
-const BOTH: [Program; 2] = [Program::Api, Program::Pumpd];
+const BOTH: [DaemonProgram; 2] = [DaemonProgram::Api, DaemonProgram::Pumpd];
 
-/// What it prints when it is given these flags and variables.
-async fn printed(program: Program, flags: &[&str], environment: &[(&str, &str)]) -> String {
+/// The output with these flags and variables.
+async fn printed(program: DaemonProgram, flags: &[&str], environment: &[(&str, &str)]) -> String {
     let mut flags = flags.to_vec();
     flags.push("--print-config");
-    let ended = run_to_end_with(program, &flags, environment, LIMIT).await;
+    let ended = run_until_exit_with(program, &flags, environment, LIMIT).await;
     assert_eq!(ended.code, Some(0), "{}", ended.log);
     ended.log
 }
 
-/// Without the comments that say where a value comes from.
+/// The lines without the comments that say where a value comes from.
 fn bare(text: &str) -> Vec<&str> {
     let lines = text
         .lines()
@@ -24,8 +24,8 @@ fn bare(text: &str) -> Vec<&str> {
 }
 
 #[tokio::test]
-async fn what_is_printed_can_be_fed_back() {
-    let fixture = Fixture::new().await;
+async fn printed_settings_can_be_read_back() {
+    let fixture = DaemonFixture::new().await;
     let file = fixture.write(
         "own.toml",
         "[pool.other]\nurl = \"redis://10.0.0.9:6379/3\"\nbuckets = 8\n",
@@ -62,7 +62,7 @@ async fn what_is_printed_can_be_fed_back() {
 
 #[tokio::test]
 async fn secrets_are_never_shown() {
-    let fixture = Fixture::new().await;
+    let fixture = DaemonFixture::new().await;
     let file = fixture.write("own.toml", "[accounts]\nops = \"hunter2\"\n");
     let environment = [("TIDEGATE_ACCOUNTS__DEV", "hunter3")];
     let flags = [
@@ -71,14 +71,14 @@ async fn secrets_are_never_shown() {
         "--redis",
         "redis://me:hunter4@10.0.0.1:1",
     ];
-    let said = printed(Program::Api, &flags, &environment).await;
+    let said = printed(DaemonProgram::Api, &flags, &environment).await;
     assert!(!said.contains("hunter"), "{said}");
     assert!(said.contains("ops = \"<hidden>\""), "{said}");
     assert!(said.contains("dev = \"<hidden>\"  # environment"), "{said}");
     assert!(said.contains("redis://me:<hidden>@10.0.0.1:1"), "{said}");
-    // What stands for a secret is not taken for one.
+    // The text that stands for a secret is refused as a value.
     let back = fixture.write("back.toml", &said);
-    let ended = run_to_end(Program::Api, &["--config", &back], LIMIT).await;
+    let ended = run_until_exit(DaemonProgram::Api, &["--config", &back], LIMIT).await;
     assert_eq!(ended.code, Some(1));
     assert!(
         ended
@@ -118,7 +118,7 @@ async fn a_url_is_shown_only_in_its_documented_form() {
     }
     let nodes = "redis://h:1,redis://me:hunter2@i:1";
     let environment = [("TIDEGATE_POOL__DEFAULT__CLUSTER", nodes)];
-    let said = printed(Program::Api, &[], &environment).await;
+    let said = printed(DaemonProgram::Api, &[], &environment).await;
     assert!(!said.contains("hunter2"), "{said}");
     assert!(
         said.contains("redis://h:1,redis://me:<hidden>@i:1"),
@@ -127,8 +127,8 @@ async fn a_url_is_shown_only_in_its_documented_form() {
 }
 
 #[tokio::test]
-async fn secrets_are_not_in_what_is_said_about_mistakes() {
-    let fixture = Fixture::new().await;
+async fn error_messages_contain_no_secrets() {
+    let fixture = DaemonFixture::new().await;
     for (text, key) in [
         ("accounts = \"hunter2\"", "accounts"),
         ("[accounts]\nops = \"hunter2", "line 2 (ops)"),
@@ -164,7 +164,7 @@ async fn secrets_are_not_in_what_is_said_about_mistakes() {
             "--admin-listen",
             "127.0.0.1:0",
         ];
-        let ended = run_to_end(Program::Api, &flags, LIMIT).await;
+        let ended = run_until_exit(DaemonProgram::Api, &flags, LIMIT).await;
         assert_eq!(ended.code, Some(1), "{text}: {}", ended.log);
         assert!(ended.log.contains(key), "{text}: {}", ended.log);
         assert!(!ended.log.contains("hunter2"), "{text}: {}", ended.log);
@@ -172,9 +172,9 @@ async fn secrets_are_not_in_what_is_said_about_mistakes() {
 }
 
 #[tokio::test]
-async fn settings_that_cannot_be_used_are_not_printed() {
+async fn invalid_settings_are_not_printed() {
     for program in BOTH {
-        let ended = run_to_end(
+        let ended = run_until_exit(
             program,
             &["--print-config", "--log-level", "verbose"],
             LIMIT,

@@ -1,16 +1,16 @@
-//! SIGHUP: settings that are read again.
+//! SIGHUP reloads settings.
 
-use tidegate_testkit::{Daemon, Program, eventually};
+use tidegate_testkit::{Daemon, DaemonProgram, eventually};
 
-use crate::fixture::{Fixture, LIMIT, ask};
+use crate::fixture::{DaemonFixture, LIMIT, ask};
 
-const READ_AGAIN: &str = "settings are read again";
+const READ_AGAIN: &str = "reloaded settings";
 
-/// Tells the daemon to read again, and waits until it has said how that went.
+/// Sends SIGHUP, waits until the daemon has logged this text once more, and returns its log.
 async fn reload(daemon: &Daemon, says: &str) -> String {
     let said = || daemon.log().matches(says).count();
     let before = said();
-    daemon.hang_up();
+    daemon.reload();
     eventually(&format!("it says {says:?}"), LIMIT, async || {
         if said() > before {
             Ok(())
@@ -23,10 +23,12 @@ async fn reload(daemon: &Daemon, says: &str) -> String {
 }
 
 #[tokio::test]
-async fn accounts_job_defaults_and_the_level_change_while_it_runs() {
-    let fixture = Fixture::new().await;
+async fn a_reload_changes_accounts_job_defaults_and_the_log_level() {
+    let fixture = DaemonFixture::new().await;
     let file = fixture.write("own.toml", "skip_token_checks = true\n");
-    let api = fixture.start(Program::Api, &["--config", &file]).await;
+    let api = fixture
+        .start(DaemonProgram::Api, &["--config", &file])
+        .await;
     ask(api.admin(), "GET", "/token/ns", &[]).await.expect(200);
     ask(api.listen(), "PUT", "/api/ns/a", &[]).await.expect(201);
     let job = ask(api.listen(), "GET", "/api/ns/a", &[]).await.expect(200);
@@ -49,23 +51,23 @@ async fn accounts_job_defaults_and_the_level_change_while_it_runs() {
     let log = reload(&api, READ_AGAIN).await;
     assert!(log.contains("DEBUG"), "{log}");
 
-    // And back: what is gone from the file is a default again.
+    // A setting that is no longer in the file has its default again.
     fixture.write("own.toml", "skip_token_checks = true\n");
     reload(&api, READ_AGAIN).await;
     ask(api.admin(), "GET", "/token/ns", &[]).await.expect(200);
 }
 
 #[tokio::test]
-async fn what_needs_a_restart_is_named_each_time() {
-    let fixture = Fixture::new().await;
+async fn settings_that_need_a_restart_are_named_on_each_reload() {
+    let fixture = DaemonFixture::new().await;
     for (program, text, names) in [
         (
-            Program::Api,
+            DaemonProgram::Api,
             "drain_timeout = \"3s\"\n[pool.more]\nurl = \"redis://h\"\n[job]\ntries = 2\n",
             "needs a restart: drain_timeout, pool.more.url",
         ),
         (
-            Program::Pumpd,
+            DaemonProgram::Pumpd,
             "[pump]\nlease = \"9s\"\n[pool.default]\ncommand_timeout = \"4s\"\n",
             "needs a restart: pool.default.command_timeout, pump.lease",
         ),
@@ -83,11 +85,13 @@ async fn what_needs_a_restart_is_named_each_time() {
 }
 
 #[tokio::test]
-async fn a_file_that_has_become_wrong_changes_nothing() {
-    let fixture = Fixture::new().await;
+async fn an_invalid_file_changes_nothing() {
+    let fixture = DaemonFixture::new().await;
     let good = "[accounts]\nops = \"hunter2\"\n";
     let file = fixture.write("own.toml", good);
-    let api = fixture.start(Program::Api, &["--config", &file]).await;
+    let api = fixture
+        .start(DaemonProgram::Api, &["--config", &file])
+        .await;
     for (text, names) in [
         ("[accounts\n", "line 1"),
         ("colour = \"blue\"\n", "colour"),
@@ -96,13 +100,13 @@ async fn a_file_that_has_become_wrong_changes_nothing() {
         ("admin_listen = 1\n", "admin_listen"),
     ] {
         fixture.write("own.toml", text);
-        let log = reload(&api, "the settings stay as they are").await;
-        // The address is given by a flag, so what the file says of it is looked at and loses.
+        let log = reload(&api, "failed to reload settings").await;
+        // A flag overrides the address in the file, which is checked all the same.
         assert!(log.contains(names), "{text}: {log}");
         ask(api.admin(), "GET", "/token/ns", &[]).await.expect(401);
     }
     std::fs::remove_file(fixture.path("own.toml")).unwrap();
-    let log = reload(&api, "the settings stay as they are").await;
+    let log = reload(&api, "failed to reload settings").await;
     assert!(log.contains("No such file"), "{log}");
     fixture.write("own.toml", good);
     reload(&api, READ_AGAIN).await;
@@ -111,13 +115,15 @@ async fn a_file_that_has_become_wrong_changes_nothing() {
 
 #[tokio::test]
 async fn a_file_that_has_grown_large_is_refused_and_not_read_into_memory() {
-    let fixture = Fixture::new().await;
+    let fixture = DaemonFixture::new().await;
     let file = fixture.write("own.toml", "");
-    let pump = fixture.start(Program::Pumpd, &["--config", &file]).await;
+    let pump = fixture
+        .start(DaemonProgram::Pumpd, &["--config", &file])
+        .await;
     let before = pump.resident_bytes_peak();
     let large = std::fs::File::options().write(true).open(&file).unwrap();
     large.set_len(512 << 20).unwrap();
-    let log = reload(&pump, "the settings stay as they are").await;
+    let log = reload(&pump, "failed to reload settings").await;
     assert!(log.contains("own.toml: larger than 1 MiB"), "{log}");
     let more = pump.resident_bytes_peak() - before;
     assert!(more < 50 << 20, "{more} bytes");
@@ -126,14 +132,14 @@ async fn a_file_that_has_grown_large_is_refused_and_not_read_into_memory() {
 }
 
 #[tokio::test]
-async fn a_file_of_lmstfy_is_read_again_too() {
-    let fixture = Fixture::new().await;
+async fn a_reload_reads_the_lmstfy_file_too() {
+    let fixture = DaemonFixture::new().await;
     let address = fixture.redis.url().replace("redis://", "");
     let text = format!(
         "Host = \"127.0.0.1\"\nPort = 1\nAdminPort = 2\n[Pool.default]\nAddr = \"{address}\"\n"
     );
     let file = fixture.write("lmstfy.toml", &text);
-    let api = fixture.start(Program::Api, &["-c", &file]).await;
+    let api = fixture.start(DaemonProgram::Api, &["-c", &file]).await;
     fixture.write("lmstfy.toml", &format!("{text}[Accounts]\nops = \"x\"\n"));
     let log = reload(&api, READ_AGAIN).await;
     assert!(log.contains("changed=\"accounts.ops\""), "{log}");

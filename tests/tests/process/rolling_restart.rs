@@ -1,4 +1,4 @@
-//! Two apis that are restarted one after the other under load.
+//! Two APIs that are restarted one after the other under load.
 
 use std::io::ErrorKind;
 use std::net::SocketAddr;
@@ -6,17 +6,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use tidegate_testkit::{Daemon, Program, figure};
+use tidegate_testkit::{Daemon, DaemonProgram, print_figure};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::sleep;
 
-use crate::fixture::{Fixture, LIMIT, ask};
+use crate::fixture::{DaemonFixture, LIMIT, ask};
 
 const CLIENTS: usize = 16;
 /// Between two requests of a client.
 const PAUSE: Duration = Duration::from_millis(4);
-/// Between two looks of the balancer at `/readyz`.
+/// Between two requests of the balancer for `/readyz`.
 const LOOK_INTERVAL: Duration = Duration::from_millis(20);
 const REQUEST: &[u8] = b"PUT /api/ns/q HTTP/1.1\r\nhost: x\r\ncontent-length: 1\r\n\r\nx";
 const PROBE: &[u8] = b"GET /readyz HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n";
@@ -28,7 +28,7 @@ struct Client {
 }
 
 #[derive(Debug, PartialEq, Eq)]
-enum Outcome {
+enum PublishResult {
     Stored,
     /// No connection was made, so nothing was sent.
     Refused,
@@ -37,13 +37,13 @@ enum Outcome {
 }
 
 impl Client {
-    async fn publish(&mut self) -> Outcome {
-        // One that was closed while nothing was sent is not used again.
+    async fn publish(&mut self) -> PublishResult {
+        // A connection that was closed while it was idle is not used again.
         self.stream = self.stream.take().filter(is_open);
         if self.stream.is_none() {
             match TcpStream::connect(self.address).await {
                 Ok(stream) => self.stream = Some(stream),
-                Err(_) => return Outcome::Refused,
+                Err(_) => return PublishResult::Refused,
             }
         }
         let mut stream = self.stream.take().unwrap();
@@ -52,10 +52,10 @@ impl Client {
                 if !answer.contains("\r\nConnection: close\r\n") {
                     self.stream = Some(stream);
                 }
-                Outcome::Stored
+                PublishResult::Stored
             }
-            Ok(answer) => Outcome::Lost(answer),
-            Err(error) => Outcome::Lost(error.to_string()),
+            Ok(answer) => PublishResult::Lost(answer),
+            Err(error) => PublishResult::Lost(error.to_string()),
         }
     }
 }
@@ -65,7 +65,7 @@ fn is_open(stream: &TcpStream) -> bool {
     read.is_err_and(|error| error.kind() == ErrorKind::WouldBlock)
 }
 
-/// The answer of one request; it comes in one piece.
+/// Sends one request and reads its answer, which ends with `}`.
 async fn exchange(stream: &mut TcpStream) -> std::io::Result<String> {
     stream.write_all(REQUEST).await?;
     let mut answer = Vec::new();
@@ -89,7 +89,7 @@ async fn is_ready(address: SocketAddr) -> bool {
         .is_ok_and(|answer| answer.starts_with(b"HTTP/1.1 200 "))
 }
 
-/// What all clients share.
+/// The state that all clients share.
 #[derive(Default)]
 struct Load {
     ready: [AtomicBool; 2],
@@ -100,7 +100,7 @@ struct Load {
 }
 
 impl Load {
-    /// Publishes without a pause that is longer than a balancer's. Returns what was lost.
+    /// Publishes until the load is over. Returns what came instead of each answer that was lost.
     async fn run(self: Arc<Self>, addresses: [SocketAddr; 2], number: usize) -> Vec<String> {
         let mut clients = addresses.map(|address| Client {
             address,
@@ -114,13 +114,13 @@ impl Load {
                 turn += 1;
             }
             match clients[turn % 2].publish().await {
-                Outcome::Stored => {
+                PublishResult::Stored => {
                     self.stored.fetch_add(1, Ordering::Relaxed);
                 }
-                Outcome::Refused => {
+                PublishResult::Refused => {
                     self.refused.fetch_add(1, Ordering::Relaxed);
                 }
-                Outcome::Lost(why) => lost.push(why),
+                PublishResult::Lost(why) => lost.push(why),
             }
             sleep(PAUSE).await;
         }
@@ -137,14 +137,14 @@ impl Load {
     }
 }
 
-/// Restarts both apis under load. Returns how many connections were refused.
+/// Restarts both APIs under load. Returns how many connections were refused.
 async fn restart_both(has_balancer: bool, drain_delay: &str) -> u64 {
-    let fixture = Fixture::new().await;
+    let fixture = DaemonFixture::new().await;
     let file = fixture.write("own.toml", &format!("drain_delay = \"{drain_delay}\"\n"));
     let flags = ["--config", &file, "-sv"];
     let apis: [Daemon; 2] = [
-        fixture.start(Program::Api, &flags).await,
-        fixture.start(Program::Api, &flags).await,
+        fixture.start(DaemonProgram::Api, &flags).await,
+        fixture.start(DaemonProgram::Api, &flags).await,
     ];
     let addresses = [apis[0].listen(), apis[1].listen()];
     let load = Arc::new(Load {
@@ -172,7 +172,7 @@ async fn restart_both(has_balancer: bool, drain_delay: &str) -> u64 {
     }
     let stored = load.stored.load(Ordering::Relaxed);
     let refused = load.refused.load(Ordering::Relaxed);
-    figure(&format!(
+    print_figure(&format!(
         "4 restarts, balancer {has_balancer}: {stored} stored ({:.0} a second), {refused} refused, {} lost",
         stored as f64 / seconds,
         lost.len()
@@ -192,7 +192,7 @@ async fn restart_both(has_balancer: bool, drain_delay: &str) -> u64 {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn behind_a_balancer_that_asks_readyz_no_request_fails() {
+async fn no_request_fails_behind_a_balancer_that_checks_readyz() {
     assert_eq!(restart_both(true, "1s").await, 0);
 }
 

@@ -1,15 +1,15 @@
-//! What a service manager is told over its socket.
+//! Messages to a service manager over its socket (`NOTIFY_SOCKET`).
 
 use std::fs::File;
 use std::io::ErrorKind;
 use std::os::unix::net::UnixDatagram;
 use std::process::{Child, Command};
 
-use tidegate_testkit::{Program, eventually};
+use tidegate_testkit::{DaemonProgram, eventually};
 
-use crate::fixture::{Fixture, LIMIT, ask, until_said};
+use crate::fixture::{DaemonFixture, LIMIT, ask, until_said};
 
-/// A message that is no state of a daemon.
+/// A message that fills the socket.
 const FILLING: &str = "filling";
 
 /// The socket of a service manager.
@@ -19,7 +19,7 @@ struct Manager {
 }
 
 impl Manager {
-    fn new(fixture: &Fixture) -> Self {
+    fn new(fixture: &DaemonFixture) -> Self {
         let path = fixture.name("notify");
         let _ = std::fs::remove_file(&path);
         let socket = UnixDatagram::bind(&path).unwrap();
@@ -28,7 +28,7 @@ impl Manager {
     }
 
     /// The same, with no room for another message.
-    fn stalled(fixture: &Fixture) -> Self {
+    fn stalled(fixture: &DaemonFixture) -> Self {
         let manager = Self::new(fixture);
         let sender = UnixDatagram::unbound().unwrap();
         sender.set_nonblocking(true).unwrap();
@@ -41,12 +41,12 @@ impl Manager {
         }
     }
 
-    /// What a daemon is started with that is to give signs of life twice as often.
+    /// The environment of a daemon that sends two watchdog messages in each interval of this length.
     fn watchdog<'a>(&'a self, limit_us: &'a str) -> [(&'a str, &'a str); 2] {
         [("NOTIFY_SOCKET", &self.path), ("WATCHDOG_USEC", limit_us)]
     }
 
-    /// The next message that is neither a sign of life nor what has filled the socket.
+    /// The next message that is neither a watchdog message nor one that filled the socket.
     async fn told_of_state(&self) -> String {
         loop {
             let told = self.told().await;
@@ -58,7 +58,7 @@ impl Manager {
 
     /// The next message.
     async fn told(&self) -> String {
-        eventually("the service manager is told", LIMIT, async || {
+        eventually("a message arrives", LIMIT, async || {
             let mut message = [0; 1000];
             match self.socket.recv(&mut message) {
                 Ok(length) => Ok(String::from_utf8_lossy(&message[..length]).into_owned()),
@@ -70,14 +70,14 @@ impl Manager {
 }
 
 #[tokio::test]
-async fn it_is_told_of_the_start_of_reloads_and_of_the_end() {
-    let fixture = Fixture::new().await;
-    for program in [Program::Api, Program::Pumpd] {
+async fn start_reload_and_stop_are_reported() {
+    let fixture = DaemonFixture::new().await;
+    for program in [DaemonProgram::Api, DaemonProgram::Pumpd] {
         let manager = Manager::new(&fixture);
         let environment = [("NOTIFY_SOCKET", manager.path.as_str())];
         let daemon = fixture.start_with(program, &[], &environment).await;
         assert_eq!(manager.told().await, "READY=1\n");
-        daemon.hang_up();
+        daemon.reload();
         let told = manager.told().await;
         assert!(told.starts_with("RELOADING=1\nMONOTONIC_USEC="), "{told}");
         assert_eq!(manager.told().await, "READY=1\n");
@@ -97,13 +97,13 @@ impl Drop for Running {
     }
 }
 
-/// Standard error is a disk without room. What the daemon says is lost, so its manager has to be asked.
+/// Standard error is a full disk, so the test follows the daemon by its messages to the service manager.
 #[tokio::test]
-async fn whoever_cannot_say_anything_works_all_the_same() {
-    let fixture = Fixture::new().await;
+async fn a_pump_works_while_standard_error_cannot_be_written() {
+    let fixture = DaemonFixture::new().await;
     let full = File::options().write(true).open("/dev/full").unwrap();
     let manager = Manager::new(&fixture);
-    let child = Command::new(Program::Pumpd.path())
+    let child = Command::new(DaemonProgram::Pumpd.path())
         .args(["--redis", &fixture.redis.url(), "--log-level", "trace"])
         .args(["--admin-listen", "127.0.0.1:0"])
         .env("NOTIFY_SOCKET", &manager.path)
@@ -124,9 +124,9 @@ async fn whoever_cannot_say_anything_works_all_the_same() {
 }
 
 #[tokio::test]
-async fn signs_of_life_come_when_they_are_asked_for() {
-    let fixture = Fixture::new().await;
-    for program in [Program::Api, Program::Pumpd] {
+async fn watchdog_messages_are_sent_when_requested() {
+    let fixture = DaemonFixture::new().await;
+    for program in [DaemonProgram::Api, DaemonProgram::Pumpd] {
         let manager = Manager::new(&fixture);
         let environment = manager.watchdog("100000");
         let _daemon = fixture.start_with(program, &[], &environment).await;
@@ -138,14 +138,14 @@ async fn signs_of_life_come_when_they_are_asked_for() {
 }
 
 #[tokio::test]
-async fn one_that_does_not_read_holds_up_neither_the_work_nor_a_reload_nor_a_stop() {
-    let fixture = Fixture::new().await;
-    for program in [Program::Api, Program::Pumpd] {
+async fn a_manager_that_does_not_read_delays_neither_work_nor_reload_nor_stop() {
+    let fixture = DaemonFixture::new().await;
+    for program in [DaemonProgram::Api, DaemonProgram::Pumpd] {
         let manager = Manager::stalled(&fixture);
         let environment = manager.watchdog("20000");
         let flags: &[&str] = match program {
-            Program::Api => &["-sv"],
-            Program::Pumpd => &[],
+            DaemonProgram::Api => &["-sv"],
+            DaemonProgram::Pumpd => &[],
         };
         let daemon = fixture.start_with(program, flags, &environment).await;
         eventually("it is ready", LIMIT, async || {
@@ -153,25 +153,25 @@ async fn one_that_does_not_read_holds_up_neither_the_work_nor_a_reload_nor_a_sto
             (answer.status == 200).then_some(()).ok_or(answer.text())
         })
         .await;
-        if program == Program::Api {
+        if program == DaemonProgram::Api {
             let listen = daemon.listen();
             ask(listen, "PUT", "/api/ns/q", &[]).await.expect(201);
         }
-        daemon.hang_up();
-        until_said(&daemon, "settings are read again").await;
+        daemon.reload();
+        until_said(&daemon, "reloaded settings").await;
         assert_eq!(daemon.stop(LIMIT).await.code(), Some(0));
     }
 }
 
 #[tokio::test]
-async fn one_that_reads_again_is_told_all_states_in_their_order() {
-    let fixture = Fixture::new().await;
-    for program in [Program::Api, Program::Pumpd] {
+async fn a_manager_that_reads_again_receives_all_states_in_order() {
+    let fixture = DaemonFixture::new().await;
+    for program in [DaemonProgram::Api, DaemonProgram::Pumpd] {
         let manager = Manager::stalled(&fixture);
         let environment = manager.watchdog("20000");
         let daemon = fixture.start_with(program, &[], &environment).await;
-        daemon.hang_up();
-        until_said(&daemon, "settings are read again").await;
+        daemon.reload();
+        until_said(&daemon, "reloaded settings").await;
         assert_eq!(manager.told_of_state().await, "READY=1\n");
         let told = manager.told_of_state().await;
         assert!(told.starts_with("RELOADING=1\n"), "{told}");

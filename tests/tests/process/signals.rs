@@ -8,14 +8,14 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::OFlags;
 use rustix::process::{Pid, Signal, kill_process};
-use tidegate_testkit::{Program, RawHttp, eventually, run_to_end_with};
+use tidegate_testkit::{DaemonProgram, RawHttp, eventually, run_until_exit_with};
 use tokio::time::sleep;
 
-use crate::fixture::{Fixture, LIMIT, ask, until_said, until_written};
+use crate::fixture::{DaemonFixture, LIMIT, ask, until_said, until_written};
 use crate::service_manager::Running;
 
 /// A file that cannot be read: opening it waits until some process writes it.
-fn make_fifo(fixture: &Fixture, name: &str) -> String {
+fn make_fifo(fixture: &DaemonFixture, name: &str) -> String {
     let _ = fs::remove_file(fixture.path(name));
     let made = Command::new("mkfifo").arg(fixture.path(name)).status();
     assert!(made.unwrap().success());
@@ -31,7 +31,7 @@ fn handles(pid: u32, signals: &[Signal]) -> bool {
     signals.iter().all(|signal| caught & bit(signal) != 0)
 }
 
-/// Gives settings to the process that reads a FIFO.
+/// Writes settings to a FIFO that a process reads.
 async fn feed(fifo: &str) {
     let mut options = File::options();
     // Without a reader it fails instead of waiting for one.
@@ -42,22 +42,22 @@ async fn feed(fifo: &str) {
 }
 
 #[tokio::test]
-async fn a_reload_that_is_blocked_holds_up_neither_a_stop_nor_the_next_reload() {
-    let fixture = Fixture::new().await;
-    for program in [Program::Api, Program::Pumpd] {
+async fn a_blocked_reload_delays_neither_a_stop_nor_the_next_reload() {
+    let fixture = DaemonFixture::new().await;
+    for program in [DaemonProgram::Api, DaemonProgram::Pumpd] {
         let _ = fs::remove_file(fixture.path("own.toml"));
         let file = fixture.write("own.toml", "");
         let daemon = fixture.start(program, &["--config", &file]).await;
         make_fifo(&fixture, "own.toml");
-        daemon.hang_up();
+        daemon.reload();
         until_said(&daemon, "the files were not read within").await;
         fs::remove_file(fixture.path("own.toml")).unwrap();
         fixture.write("own.toml", "[log]\nlevel = \"debug\"\n");
-        daemon.hang_up();
+        daemon.reload();
         until_said(&daemon, "log.level").await;
         make_fifo(&fixture, "own.toml");
-        daemon.hang_up();
-        // Long enough to begin to read.
+        daemon.reload();
+        // Time for the reload to open the file.
         sleep(Duration::from_millis(300)).await;
         assert_eq!(daemon.stop(LIMIT).await.code(), Some(0));
     }
@@ -65,15 +65,15 @@ async fn a_reload_that_is_blocked_holds_up_neither_a_stop_nor_the_next_reload() 
 
 /// The settings come from a FIFO, so the start takes as long as the test wants.
 #[tokio::test]
-async fn signals_during_the_start_do_not_end_it_and_are_answered_after_it() {
-    let fixture = Fixture::new().await;
-    for program in [Program::Api, Program::Pumpd] {
+async fn signals_during_the_start_are_handled_after_it() {
+    let fixture = DaemonFixture::new().await;
+    for program in [DaemonProgram::Api, DaemonProgram::Pumpd] {
         let fifo = make_fifo(&fixture, "fifo");
         let log = File::create(fixture.path("log")).unwrap();
         let mut command = Command::new(program.path());
         command.args(["--config", &fifo, "--redis", &fixture.redis.url()]);
         command.args(["--admin-listen", "127.0.0.1:0", "--log-level", "debug"]);
-        if program == Program::Api {
+        if program == DaemonProgram::Api {
             command.args(["--listen", "127.0.0.1:0"]);
         }
         let child = command.stdout(Stdio::null()).stderr(log).spawn();
@@ -93,9 +93,9 @@ async fn signals_during_the_start_do_not_end_it_and_are_answered_after_it() {
         let log = fixture.path("log");
         feed(&fifo).await;
         until_written(&log, " ready ").await;
-        // SIGHUP has it read the settings once more.
+        // The pending SIGHUP makes it read the settings again.
         feed(&fifo).await;
-        until_written(&log, "settings are read again").await;
+        until_written(&log, "reloaded settings").await;
         until_written(&log, "signal=\"SIGUSR1\"").await;
         kill_process(pid, Signal::TERM).unwrap();
         let ended = async || running.0.try_wait().unwrap().ok_or("it runs");
@@ -104,14 +104,14 @@ async fn signals_during_the_start_do_not_end_it_and_are_answered_after_it() {
 }
 
 #[tokio::test]
-async fn a_further_signal_ends_a_stop_that_takes_long() {
-    let fixture = Fixture::new().await;
+async fn a_further_signal_ends_a_slow_stop() {
+    let fixture = DaemonFixture::new().await;
     for delay in ["0s", "1h"] {
         let text = format!("drain_timeout = \"60s\"\ndrain_delay = \"{delay}\"\n");
         let file = fixture.write("own.toml", &text);
         let flags = ["--config", &file, "-sv"];
-        let api = fixture.start(Program::Api, &flags).await;
-        // Its body never comes.
+        let api = fixture.start(DaemonProgram::Api, &flags).await;
+        // Its body is never sent.
         let mut slow = RawHttp::connect(api.listen()).await;
         let head = "PUT /api/ns/q HTTP/1.1\r\nhost: x\r\ncontent-length: 10\r\n\r\n";
         assert!(slow.send(head).await);
@@ -135,10 +135,10 @@ async fn a_further_signal_ends_a_stop_that_takes_long() {
 }
 
 #[tokio::test]
-async fn a_delay_that_no_balancer_needs_is_refused() {
+async fn a_drain_delay_above_one_hour_is_refused() {
     let environment = [("TIDEGATE_DRAIN_DELAY", "61m")];
     let flags = ["--print-config"];
-    let ended = run_to_end_with(Program::Api, &flags, &environment, LIMIT).await;
+    let ended = run_until_exit_with(DaemonProgram::Api, &flags, &environment, LIMIT).await;
     assert_eq!(ended.code, Some(1));
     let said = "drain_delay must be 0s to 1h";
     assert!(ended.log.contains(said), "{}", ended.log);

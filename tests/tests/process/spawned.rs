@@ -1,4 +1,4 @@
-//! An api whose standard error is a pipe to the test, so that the test decides who reads it.
+//! An API whose standard error is a pipe to the test, so that the test decides when it is read.
 
 use std::fs::File;
 use std::io::Read;
@@ -18,12 +18,12 @@ pub(crate) struct Spawned {
     errors: ChildStderr,
     pub(crate) listen: SocketAddr,
     pub(crate) admin: SocketAddr,
-    /// What it has written until it was ready.
+    /// The log up to the line that says it is ready.
     pub(crate) log: String,
 }
 
 impl Spawned {
-    /// Runs a command that becomes an api, and reads what it writes until it is ready, and no further.
+    /// Runs a command that becomes an API, and reads what it writes until it is ready, and no further.
     pub(crate) fn start(mut command: Command) -> Self {
         let command = command.stdin(Stdio::null()).stdout(Stdio::null());
         let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
@@ -52,7 +52,7 @@ impl Spawned {
         eventually("it ends", LIMIT, ended).await
     }
 
-    /// Reads on in a thread, to the end of the process. The log grows meanwhile.
+    /// Continues to read in a thread until the process ends. The returned log grows meanwhile.
     pub(crate) fn read_on(&self) -> Arc<Mutex<String>> {
         let copy = self.errors.as_fd().try_clone_to_owned();
         let mut errors = File::from(copy.unwrap());

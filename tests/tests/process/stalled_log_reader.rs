@@ -1,11 +1,11 @@
-//! A reader of standard error that stops: lines are lost, and nothing else.
+//! A reader of standard error that stops: log lines are lost, and nothing else fails.
 
 use std::process::{Command, Stdio};
 
 use rustix::process::Signal;
-use tidegate_testkit::{Program, RawHttp, eventually, full_pipe};
+use tidegate_testkit::{DaemonProgram, RawHttp, eventually, full_pipe};
 
-use crate::fixture::{Fixture, LIMIT, ask};
+use crate::fixture::{DaemonFixture, LIMIT, ask};
 use crate::service_manager::Running;
 use crate::spawned::Spawned;
 
@@ -14,8 +14,8 @@ const LOST: &str = "tidegate_log_lines_lost_total";
 const REQUESTS: usize = 700;
 const QUERY_BYTES: usize = 16 * 1024;
 
-fn start(fixture: &Fixture) -> Spawned {
-    let mut command = Command::new(Program::Api.path());
+fn start(fixture: &DaemonFixture) -> Spawned {
+    let mut command = Command::new(DaemonProgram::Api.path());
     let flags = ["--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"];
     command.args(flags).args(["--redis", &fixture.redis.url()]);
     command.env("TIDEGATE_LOG__ACCESS", "true");
@@ -40,8 +40,8 @@ async fn lines_lost(api: &Spawned) -> f64 {
 }
 
 #[tokio::test]
-async fn both_ports_answer_and_a_stop_ends_it() {
-    let fixture = Fixture::new().await;
+async fn a_stalled_log_reader_delays_neither_requests_nor_a_stop() {
+    let fixture = DaemonFixture::new().await;
     let mut api = start(&fixture);
     assert_eq!(lines_lost(&api).await, 0.0);
     fill_the_log(&api).await;
@@ -54,8 +54,8 @@ async fn both_ports_answer_and_a_stop_ends_it() {
 }
 
 #[tokio::test]
-async fn the_log_says_how_many_lines_are_missing_once_it_is_read_again() {
-    let fixture = Fixture::new().await;
+async fn the_log_counts_the_lost_lines_once_it_is_read_again() {
+    let fixture = DaemonFixture::new().await;
     let mut api = start(&fixture);
     fill_the_log(&api).await;
     let lost = lines_lost(&api).await;
@@ -72,9 +72,9 @@ async fn the_log_says_how_many_lines_are_missing_once_it_is_read_again() {
 }
 
 #[tokio::test]
-async fn a_start_that_fails_ends_although_its_error_cannot_be_written() {
+async fn a_failed_start_ends_even_if_its_error_cannot_be_written() {
     let (_reader, pipe) = full_pipe();
-    for program in [Program::Api, Program::Pumpd] {
+    for program in [DaemonProgram::Api, DaemonProgram::Pumpd] {
         let mut command = Command::new(program.path());
         command.args(["--log-level", "loud"]).stdout(Stdio::null());
         let child = command.stderr(pipe.try_clone().unwrap()).spawn();

@@ -1,15 +1,15 @@
-//! The auditor: each kind of damage is done to a real Redis by hand, found, mended, and gone.
+//! The auditor: each kind of damage is made by hand in a real Redis, found, and repaired.
 
 use std::time::Duration;
 
 use tidegate_core::codec::HEADER_BYTES;
 use tidegate_core::{JobId, NewJob};
-use tidegate_store::{AuditEvent, AuditOptions, AuditSummary, Finding};
-use tidegate_testkit::world;
+use tidegate_store::{AuditEvent, AuditFinding, AuditOptions, AuditSummary};
+use tidegate_testkit::consistency;
 use tokio::join;
 use tokio::time::sleep;
 
-use crate::fixture::{Fixture, START, TOKEN, delayed, fixture, job};
+use crate::fixture::{START, StoreFixture, TOKEN, delayed, fixture, job};
 
 const FAR_MS: u64 = 3_600_000;
 const TTR_MS: u64 = 60_000;
@@ -17,8 +17,8 @@ const TTR_MS: u64 = 60_000;
 const MEMBERSHIP_MS: u64 = 3_600_000;
 
 /// A bucket with a job of each kind.
-struct World {
-    fixture: Fixture,
+struct FilledBucket {
+    fixture: StoreFixture,
     near: JobId,
     far: JobId,
     ready: JobId,
@@ -34,7 +34,7 @@ fn large() -> String {
     numbers.map(|number| format!("{number:x}")).collect()
 }
 
-async fn world() -> World {
+async fn filled_bucket() -> FilledBucket {
     let fixture = fixture().await;
     fixture
         .store
@@ -60,7 +60,7 @@ async fn world() -> World {
         ..delayed("expiring", 2000)
     })
     .await;
-    World {
+    FilledBucket {
         fixture,
         near,
         far,
@@ -72,7 +72,10 @@ async fn world() -> World {
     }
 }
 
-pub(crate) async fn audit(fixture: &Fixture, repair: bool) -> (AuditSummary, Vec<Finding>) {
+pub(crate) async fn audit(
+    fixture: &StoreFixture,
+    repair: bool,
+) -> (AuditSummary, Vec<AuditFinding>) {
     let options = AuditOptions {
         buckets: vec![],
         repair,
@@ -89,12 +92,12 @@ pub(crate) async fn audit(fixture: &Fixture, repair: bool) -> (AuditSummary, Vec
     (summary, found)
 }
 
-fn names(found: &[Finding]) -> Vec<&'static str> {
+fn names(found: &[AuditFinding]) -> Vec<&'static str> {
     found.iter().map(|finding| finding.defect.name()).collect()
 }
 
-impl World {
-    /// Runs commands, words with blanks between them; `{near}` and its like are the numbers of jobs.
+impl FilledBucket {
+    /// Runs commands, given as words with spaces between them; `{near}` and the like are the numbers of jobs.
     fn damage(&self, commands: &[&str]) {
         let mut connection = self.fixture.connection();
         for command in commands {
@@ -146,18 +149,21 @@ impl World {
     async fn expect_clean(&self) {
         let (_, found) = audit(&self.fixture, false).await;
         assert_eq!(found, []);
-        let defects = world::defects(&self.fixture.redis.url()).await;
+        let defects = consistency::defects(&self.fixture.redis.url()).await;
         assert_eq!(defects, [""; 0]);
     }
 
-    /// The auditor finds this and nothing else, twice; mends it; and all is well.
-    async fn expect_mended(&self, expected: &[&str]) {
+    /// The auditor finds exactly this, twice, and repairs it; after that nothing is found.
+    async fn expect_repaired(&self, expected: &[&str]) {
         let (summary, found) = audit(&self.fixture, false).await;
         assert_eq!(names(&found), expected);
-        assert_eq!((summary.found, summary.mended), (expected.len() as u64, 0));
+        assert_eq!(
+            (summary.found, summary.repaired),
+            (expected.len() as u64, 0)
+        );
         let (summary, found) = audit(&self.fixture, true).await;
         assert_eq!(names(&found), expected);
-        assert_eq!(summary.mended, expected.len() as u64, "{found:?}");
+        assert_eq!(summary.repaired, expected.len() as u64, "{found:?}");
         self.expect_clean().await;
     }
 }
@@ -171,31 +177,31 @@ fn place(id: JobId) -> (String, String) {
 }
 
 #[tokio::test]
-async fn a_bucket_with_jobs_of_all_kinds_is_sound() {
-    let world = world().await;
-    world.expect_clean().await;
-    let (summary, _) = audit(&world.fixture, true).await;
+async fn a_bucket_with_jobs_of_all_kinds_has_no_findings() {
+    let bucket = filled_bucket().await;
+    bucket.expect_clean().await;
+    let (summary, _) = audit(&bucket.fixture, true).await;
     assert_eq!(
-        (summary.buckets, summary.jobs, summary.uncounted),
+        (summary.buckets, summary.jobs, summary.queues_not_compared),
         (1, 7, 0)
     );
 }
 
-/// Each test does this damage, and expects these findings.
-macro_rules! mended {
+/// Defines tests: each of them makes this damage, and expects these findings and their repair.
+macro_rules! repaired {
     ($($name:ident: $damage:expr => $expected:expr;)*) => {$(
         #[tokio::test]
         async fn $name() {
-            let world = world().await;
-            world.damage(&$damage);
-            world.expect_mended(&$expected).await;
+            let bucket = filled_bucket().await;
+            bucket.damage(&$damage);
+            bucket.expect_repaired(&$expected).await;
         }
     )*};
 }
 
-mended! {
+repaired! {
     a_near_timer_is_lost: ["ZREM b:near:1 {near}"] => ["no_timer"];
-    a_lease_has_no_end: ["ZREM b:near:1 {leased}"] => ["no_timer"];
+    a_lease_has_no_timer: ["ZREM b:near:1 {leased}"] => ["no_timer"];
     a_near_timer_is_late: ["ZADD b:near:1 XX CH INCR 1 {near}"] => ["no_timer"];
     a_far_hint_is_lost: ["LREM b:far:{slot} 0 {far}", "ZREM b:slots {slot}"] => ["no_timer"];
     a_far_hint_is_in_a_later_slot: ["RENAME b:far:{slot} b:far:99999999", "ZREM b:slots {slot}", "ZADD b:slots 6553599868928 99999999"]
@@ -203,42 +209,57 @@ mended! {
     a_ready_job_is_not_in_its_list: ["LREM b:ready:1 0 {ready}"] => ["not_listed"];
     a_ready_job_is_in_the_list_of_another_queue: ["LREM b:ready:1 0 {ready}", "RPUSH b:dead:1 {ready}"] => ["not_listed"];
     a_dead_job_is_not_in_its_list: ["LREM b:dead:1 0 {dead}"] => ["not_listed"];
-    the_ready_list_is_gone: ["DEL b:ready:1"] => ["not_listed", "not_listed"];
-    the_sweep_does_not_know: ["ZREM b:expiry {chunk_expiring}"] => ["not_swept"];
-    the_sweep_looks_too_late: ["ZADD b:expiry XX CH GT 9000000000000 {chunk_expiring}"] => ["not_swept"];
+    the_ready_list_is_missing: ["DEL b:ready:1"] => ["not_listed", "not_listed"];
+    a_chunk_is_not_in_the_expiry_index: ["ZREM b:expiry {chunk_expiring}"] => ["not_swept"];
+    a_chunk_is_swept_too_late: ["ZADD b:expiry XX CH GT 9000000000000 {chunk_expiring}"] => ["not_swept"];
     a_body_is_lost: ["DEL b:body:{large}"] => ["no_body"];
-    a_body_is_alone: ["SET b:body:1234567 x"] => ["body_alone"];
-    a_body_is_that_of_a_small_job: ["SET b:body:{ready} x"] => ["body_alone"];
-    a_queue_is_not_looked_at: ["ZREM b:due 1"] => ["queue_not_due"];
-    a_queue_is_looked_at_too_late: ["ZADD b:due XX CH GT 9000000000000 1"] => ["queue_not_due"];
-    a_slot_is_not_known: ["ZREM b:slots {slot}"] => ["bad_slot"];
+    a_body_has_no_job: ["SET b:body:1234567 x"] => ["orphaned_body"];
+    a_small_job_has_a_body_key: ["SET b:body:{ready} x"] => ["orphaned_body"];
+    a_queue_is_not_in_the_due_index: ["ZREM b:due 1"] => ["queue_not_due"];
+    a_queue_is_in_the_due_index_too_late: ["ZADD b:due XX CH GT 9000000000000 1"] => ["queue_not_due"];
+    a_slot_is_not_in_the_index: ["ZREM b:slots {slot}"] => ["bad_slot"];
     a_slot_is_loaded_too_late: ["ZADD b:slots XX CH GT 9000000000000 {slot}"] => ["bad_slot"];
-    a_slot_is_not_there: ["ZADD b:slots 9000000000000 137329101"] => ["bad_slot"];
-    a_queue_forgot_its_name: ["HDEL b:q:1 name"] => ["name_lost"];
-    a_name_is_gone: ["HDEL b:queues shop/orders"] => ["queue_alone"];
-    a_list_is_that_of_no_queue: ["RPUSH b:ready:7 1234567"] => ["queue_alone"];
-    the_last_queue_number_is_gone: ["HDEL b:queues #"] => ["queue_ahead"];
+    an_indexed_slot_does_not_exist: ["ZADD b:slots 9000000000000 137329101"] => ["bad_slot"];
+    a_queue_has_no_name: ["HDEL b:q:1 name"] => ["missing_queue_name"];
+    a_queue_is_not_in_the_list_of_queues: ["HDEL b:queues shop/orders"] => ["orphaned_queue"];
+    a_list_has_no_queue: ["RPUSH b:ready:7 1234567"] => ["orphaned_queue"];
+    the_last_queue_number_is_missing: ["HDEL b:queues #"] => ["queue_ahead"];
     the_last_job_number_is_too_low: ["SET b:seq 1000002"] => ["job_ahead"];
     a_count_is_too_high: ["HINCRBY b:q:1 ready 5"] => ["wrong_counts"];
-    counts_are_gone: ["HDEL b:q:1 delayed ready leased dead"] => ["wrong_counts"];
-    a_chunk_goes_away_by_itself: ["PEXPIRE b:c:{chunk_ready} 100000"] => ["time_to_live"];
-    an_upload_stays: ["SET b:upload:a0:0 x"] => ["time_to_live"];
-    an_upload_stays_too_long: ["SET b:upload:a0:0 x PX 1000000"] => ["time_to_live"];
+    counts_are_missing: ["HDEL b:q:1 delayed ready leased dead"] => ["wrong_counts"];
+    a_chunk_has_a_time_to_live: ["PEXPIRE b:c:{chunk_ready} 100000"] => ["time_to_live"];
+    an_upload_has_no_time_to_live: ["SET b:upload:a0:0 x"] => ["time_to_live"];
+    an_upload_lives_too_long: ["SET b:upload:a0:0 x PX 1000000"] => ["time_to_live"];
 }
 
 #[tokio::test]
-async fn what_belongs_to_nobody_is_told_and_left() {
-    let world = world().await;
-    world.damage(&[
+async fn findings_name_jobs_by_the_ids_that_clients_know() {
+    let bucket = filled_bucket().await;
+    bucket.damage(&["LREM b:ready:1 0 {ready}", "DEL b:body:{large}"]);
+    let (_, found) = audit(&bucket.fixture, false).await;
+    let texts: Vec<String> = found.iter().map(|one| one.defect.to_string()).collect();
+    for id in [bucket.ready, bucket.large] {
+        let id = id.to_string();
+        assert!(
+            texts.iter().any(|text| text.contains(&id)),
+            "{id}: {texts:?}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn unknown_data_is_reported_and_not_changed() {
+    let bucket = filled_bucket().await;
+    bucket.damage(&[
         "SET b:what x",
         "SET tg:nobody x",
         "SET tg:9:{8209}:seq 5",
         "RPUSH b:far:5 x",
         "ZADD b:slots 262144 5",
     ]);
-    world.damage(&["SET b:ready:9 x", "HSET b:c:{chunk_ready} z9 x"]);
+    bucket.damage(&["SET b:ready:9 x", "HSET b:c:{chunk_ready} z9 x"]);
     for repair in [false, true] {
-        let (summary, found) = audit(&world.fixture, repair).await;
+        let (summary, found) = audit(&bucket.fixture, repair).await;
         let mut names = names(&found);
         names.sort_unstable();
         assert_eq!(
@@ -251,24 +272,24 @@ async fn what_belongs_to_nobody_is_told_and_left() {
                 "wrong_type"
             ]
         );
-        assert_eq!(summary.mended, 0);
+        assert_eq!(summary.repaired, 0);
     }
 }
 
 #[tokio::test]
-async fn a_damaged_job_is_set_aside_with_its_body_and_can_be_looked_at() {
+async fn a_damaged_record_is_reported_and_set_aside() {
     for (place_of, expected_aside) in [(HEADER_BYTES + 1, 1), (0, 1), (1, 1)] {
-        let world = world().await;
-        world.change_byte(world.ready, place_of, 0x40);
-        let (_, found) = audit(&world.fixture, false).await;
+        let bucket = filled_bucket().await;
+        bucket.change_byte(bucket.ready, place_of, 0x40);
+        let (_, found) = audit(&bucket.fixture, false).await;
         let expected: &[&str] = match place_of {
-            // No state: nobody knows whose count it was in.
+            // The state cannot be read, so it is unknown which count had the job.
             0 | 1 => &["corrupt", "wrong_counts"],
             _ => &["corrupt"],
         };
         assert_eq!(names(&found), expected);
-        world.expect_mended(expected).await;
-        let mut connection = world.fixture.connection();
+        bucket.expect_repaired(expected).await;
+        let mut connection = bucket.fixture.connection();
         let aside: usize = redis::cmd("HLEN")
             .arg("tg:0:{8209}:corrupt")
             .query(&mut connection)
@@ -277,22 +298,22 @@ async fn a_damaged_job_is_set_aside_with_its_body_and_can_be_looked_at() {
     }
 }
 
-/// Every byte of a record is changed. What the seal or the header shows is found; what is left, a job that
-/// could have been published so, is as good as any, or its hints and counts are put right.
+/// Every byte of a record is changed. Changes that the seal or the header shows are found. Any other change makes a job
+/// that could have been published like this; its hints and counts are repaired.
 #[tokio::test]
-async fn a_byte_of_a_record_that_is_changed_is_found_or_harmless() {
+async fn a_changed_byte_of_a_record_is_found_or_harmless() {
     /// Flags and nonce are sealed.
     const SEALED: [usize; 4] = [2, 3, 32, 33];
-    let world = world().await;
-    let (key, field) = place(world.far);
-    let mut connection = world.fixture.connection();
+    let bucket = filled_bucket().await;
+    let (key, field) = place(bucket.far);
+    let mut connection = bucket.fixture.connection();
     let length = redis::cmd("HSTRLEN").arg(&key).arg(&field).to_owned();
     let bytes: usize = length.query(&mut connection).unwrap();
     let dump = redis::cmd("HGET").arg(&key).arg(&field).to_owned();
     let record: Vec<u8> = dump.query(&mut connection).unwrap();
     for at in 0..bytes {
-        world.change_byte(world.far, at, 0x40);
-        let (_, found) = audit(&world.fixture, false).await;
+        bucket.change_byte(bucket.far, at, 0x40);
+        let (_, found) = audit(&bucket.fixture, false).await;
         let is_corrupt = names(&found).contains(&"corrupt");
         let is_shown = at < 2 || SEALED.contains(&at) || at >= HEADER_BYTES;
         assert_eq!(is_corrupt, is_shown, "byte {at}: {found:?}");
@@ -303,16 +324,16 @@ async fn a_byte_of_a_record_that_is_changed_is_found_or_harmless() {
             .to_owned();
         set.exec(&mut connection).unwrap();
     }
-    world.expect_clean().await;
+    bucket.expect_clean().await;
     for at in 0..bytes {
-        world.change_byte(world.far, at, 0x01);
-        // One kind of damage may hide another one: what is mended shows it.
+        bucket.change_byte(bucket.far, at, 0x01);
+        // One kind of damage may hide another one until it is repaired.
         for _ in 0..2 {
-            audit(&world.fixture, true).await;
+            audit(&bucket.fixture, true).await;
         }
-        let (_, found) = audit(&world.fixture, false).await;
+        let (_, found) = audit(&bucket.fixture, false).await;
         assert_eq!(found, [], "byte {at}");
-        // The job is back, and was never counted.
+        // The restored job is in no count.
         let set = redis::cmd("HSET")
             .arg(&key)
             .arg(&field)
@@ -320,20 +341,20 @@ async fn a_byte_of_a_record_that_is_changed_is_found_or_harmless() {
             .to_owned();
         set.exec(&mut connection).unwrap();
         for _ in 0..2 {
-            audit(&world.fixture, true).await;
+            audit(&bucket.fixture, true).await;
         }
     }
-    world.expect_clean().await;
+    bucket.expect_clean().await;
 }
 
-/// Nobody has this lock: it is freed, and only after it had time to be taken.
+/// The holder of the lock is not on the roster, and no other pump takes it over.
 #[tokio::test]
-async fn a_lock_of_a_pump_that_is_gone_is_freed() {
-    let world = world().await;
-    world.fixture.store.roster_leave(0, TOKEN).await.unwrap();
-    let (_, found) = audit(&world.fixture, true).await;
-    assert_eq!(names(&found), ["lock_of_nobody"]);
-    let (_, found) = audit(&world.fixture, false).await;
+async fn the_lock_of_a_pump_that_has_left_is_freed() {
+    let bucket = filled_bucket().await;
+    bucket.fixture.store.roster_leave(0, TOKEN).await.unwrap();
+    let (_, found) = audit(&bucket.fixture, true).await;
+    assert_eq!(names(&found), ["orphaned_lock"]);
+    let (_, found) = audit(&bucket.fixture, false).await;
     assert_eq!(found, []);
 }
 
@@ -341,8 +362,8 @@ async fn a_lock_of_a_pump_that_is_gone_is_freed() {
 /// lock. Fault run with seed 3: a pump was paused until others took its locks, resumed, and lost its connections.
 #[tokio::test]
 async fn a_pump_that_leaves_the_roster_twice_keeps_its_lock() {
-    let world = world().await;
-    let store = &world.fixture.store;
+    let bucket = filled_bucket().await;
+    let store = &bucket.fixture.store;
     store.roster_leave(0, TOKEN).await.unwrap();
     let joins_and_leaves = async {
         sleep(Duration::from_secs(1)).await;
@@ -350,6 +371,6 @@ async fn a_pump_that_leaves_the_roster_twice_keeps_its_lock() {
         sleep(Duration::from_secs(4)).await;
         store.roster_leave(0, TOKEN).await.unwrap();
     };
-    let ((_, found), ()) = join!(audit(&world.fixture, true), joins_and_leaves);
+    let ((_, found), ()) = join!(audit(&bucket.fixture, true), joins_and_leaves);
     assert_eq!(found, []);
 }

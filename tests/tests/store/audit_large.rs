@@ -1,18 +1,18 @@
-//! The auditor and a large bucket: every call is short, and nothing is missed.
+//! The auditor and a large bucket: every call is short, and all damage is found.
 
 use tidegate_core::NewJob;
 use tidegate_store::PUBLISH_JOBS_MAX;
-use tidegate_testkit::{figure, world};
+use tidegate_testkit::{consistency, print_figure};
 
 use crate::audit::audit;
-use crate::fixture::{Fixture, START, TOKEN, delayed, fixture, job};
+use crate::fixture::{START, StoreFixture, TOKEN, delayed, fixture, job};
 
 const JOBS: usize = 200_000;
-/// Ten times and more of what a call takes.
+/// More than ten times the duration of a call.
 const CALL_US_MAX: u64 = 20_000;
 
 /// A third each: ready, due soon, due much later.
-async fn publish(fixture: &Fixture) {
+async fn publish(fixture: &StoreFixture) {
     let jobs: Vec<NewJob> = (0..JOBS as u64)
         .map(|i| match i % 3 {
             0 => job("ready"),
@@ -57,14 +57,17 @@ async fn a_bucket_of_200_000_jobs_is_audited_in_short_calls() {
 
     let begin = std::time::Instant::now();
     let (summary, found) = audit(&fixture, true).await;
-    figure(&format!("{JOBS} jobs audited in {:?}", begin.elapsed()));
+    print_figure(&format!("{JOBS} jobs audited in {:?}", begin.elapsed()));
     let slow = run(&["SLOWLOG", "GET"]);
     assert_eq!(
         slow,
         redis::Value::Array(vec![]),
         "calls above {CALL_US_MAX} µs"
     );
-    assert_eq!((summary.jobs, summary.uncounted), (JOBS as u64, 0));
+    assert_eq!(
+        (summary.jobs, summary.queues_not_compared),
+        (JOBS as u64, 0)
+    );
     let mut names: Vec<&str> = found.iter().map(|finding| finding.defect.name()).collect();
     names.sort_unstable();
     assert_eq!(
@@ -72,8 +75,8 @@ async fn a_bucket_of_200_000_jobs_is_audited_in_short_calls() {
         ["no_timer", "not_listed", "wrong_counts"],
         "{found:?}"
     );
-    assert_eq!(summary.mended, 3);
+    assert_eq!(summary.repaired, 3);
     let (_, found) = audit(&fixture, false).await;
     assert_eq!(found, []);
-    assert_eq!(world::defects(&fixture.redis.url()).await, [""; 0]);
+    assert_eq!(consistency::defects(&fixture.redis.url()).await, [""; 0]);
 }

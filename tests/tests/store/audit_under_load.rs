@@ -1,27 +1,27 @@
-//! The auditor and a bucket in use: what is right is not found wrong, and never repaired.
+//! The auditor and a bucket in use: consistent data is neither reported nor changed.
 
 use std::time::Duration;
 
 use futures_util::future::{join, join_all};
-use tidegate_core::{JobId, NewJob, QueueKey, State};
-use tidegate_store::{AuditEvent, AuditOptions, AuditSummary, Claim, Finding, Store};
-use tidegate_testkit::world;
+use tidegate_core::{JobId, JobState, NewJob, QueueKey};
+use tidegate_store::{AuditEvent, AuditFinding, AuditOptions, AuditSummary, Claim, Store};
+use tidegate_testkit::consistency;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
-use crate::fixture::{Fixture, START, TOKEN, delayed, fixture, job};
+use crate::fixture::{START, StoreFixture, TOKEN, delayed, fixture, job};
 use crate::wrong_counts::miscount;
 
 /// More chunks than are read in one step: 20 of 100 jobs.
 const DELAYED: usize = 2000;
 const QUEUES: usize = 8;
 const AUDITS: usize = 12;
-/// Long, so that jobs come and go between two calls of the auditor.
+/// Long, so that jobs are published and acked between two calls of the auditor.
 const PAUSE: Duration = Duration::from_millis(8);
 const HELD: Duration = Duration::from_millis(17);
 const BETWEEN: Duration = Duration::from_millis(45);
 
-async fn fill(f: &Fixture) {
+async fn fill(f: &StoreFixture) {
     f.store.roster_join(0, TOKEN, 3_600_000).await.unwrap();
     let other = QueueKey::try_from("shop/delayed").unwrap();
     for _ in 0..DELAYED / 50 {
@@ -80,11 +80,11 @@ async fn reserve_and_release(store: &Store, queue: &QueueKey) {
     }
 }
 
-fn names(found: &[Finding]) -> Vec<&'static str> {
+fn names(found: &[AuditFinding]) -> Vec<&'static str> {
     found.iter().map(|finding| finding.defect.name()).collect()
 }
 
-async fn audit(f: &Fixture, repair: bool) -> (AuditSummary, Vec<Finding>) {
+async fn audit(f: &StoreFixture, repair: bool) -> (AuditSummary, Vec<AuditFinding>) {
     let options = AuditOptions {
         buckets: vec![],
         repair,
@@ -101,7 +101,7 @@ async fn audit(f: &Fixture, repair: bool) -> (AuditSummary, Vec<Finding>) {
 }
 
 #[tokio::test]
-async fn repairs_in_a_loop_change_nothing_while_jobs_come_and_go() {
+async fn repairs_change_nothing_while_jobs_are_published_and_acked() {
     let f = fixture().await;
     fill(&f).await;
     let stop = CancellationToken::new();
@@ -117,12 +117,12 @@ async fn repairs_in_a_loop_change_nothing_while_jobs_come_and_go() {
         stop.cancel();
     };
     join(audits, join_all(users)).await;
-    world::check(&f.redis.url()).await;
+    consistency::check(&f.redis.url()).await;
 }
 
-/// The clock stands still, so the record of a job that was taken and given back is the same as before.
+/// The clock is stopped, so a job that was reserved and released has the same record as before.
 #[tokio::test]
-async fn a_job_that_is_taken_and_given_back_makes_no_count_wrong() {
+async fn reserved_and_released_jobs_cause_no_false_findings() {
     let f = fixture().await;
     fill(&f).await;
     let stop = CancellationToken::new();
@@ -138,22 +138,22 @@ async fn a_job_that_is_taken_and_given_back_makes_no_count_wrong() {
         stop.cancel();
     };
     join(audits, join_all(users)).await;
-    world::check(&f.redis.url()).await;
+    consistency::check(&f.redis.url()).await;
 }
 
 #[tokio::test]
-async fn a_wrong_count_of_a_quiet_queue_is_repaired_while_another_one_is_in_use() {
+async fn a_wrong_count_of_an_idle_queue_is_repaired_while_another_is_in_use() {
     let f = fixture().await;
     fill(&f).await;
     publish(&f.store.at(START), &f.queue).await;
-    miscount(&f, &f.queue, State::Ready, 9);
+    miscount(&f, &f.queue, JobState::Ready, 9);
     let stop = CancellationToken::new();
     let user = use_queue(f.store.at(START), 0, publish_and_ack, stop.clone());
     let audits = async {
         let (summary, found) = audit(&f, true).await;
-        assert_eq!((names(&found), summary.mended), (vec!["wrong_counts"], 1));
+        assert_eq!((names(&found), summary.repaired), (vec!["wrong_counts"], 1));
         stop.cancel();
     };
     join(audits, user).await;
-    world::check(&f.redis.url()).await;
+    consistency::check(&f.redis.url()).await;
 }

@@ -1,19 +1,19 @@
-//! Calls about many jobs, whose records lie in several chunks, and neighbours of many sizes.
+//! Calls on many jobs of different sizes, whose records are in several chunks.
 
 use std::collections::BTreeSet;
 
 use bytes::Bytes;
 use tidegate_core::{JobId, NewJob, QueueKey};
-use tidegate_store::{Acked, Claim, Done};
-use tidegate_testkit::world;
+use tidegate_store::{AckOutcome, AckRequest, Claim};
+use tidegate_testkit::consistency;
 
-use crate::fixture::{Fixture, START, delayed, fixture, job};
+use crate::fixture::{START, StoreFixture, delayed, fixture, job};
 
-/// What a chunk takes: so many jobs, and so many bytes of memory.
+/// The bounds of a chunk: jobs, and bytes of memory.
 const CHUNK: u64 = 100;
 const CHUNK_BYTES: u64 = 8192;
 
-async fn publish_all(f: &Fixture, jobs: &[NewJob]) -> Vec<JobId> {
+async fn publish_all(f: &StoreFixture, jobs: &[NewJob]) -> Vec<JobId> {
     let mut ids = Vec::new();
     for batch in jobs.chunks(64) {
         let published = f.store.at(START).publish(&f.queue, batch, None).await;
@@ -30,7 +30,7 @@ fn sized(bytes: usize) -> NewJob {
 }
 
 #[tokio::test]
-async fn a_chunk_takes_a_hundred_small_jobs_and_no_more_large_ones_than_fit() {
+async fn a_chunk_is_bounded_in_jobs_and_in_bytes() {
     for bytes in [0, 20, 100, 300, 1000] {
         let f = fixture().await;
         let ids = publish_all(&f, &vec![sized(bytes); 300]).await;
@@ -41,13 +41,13 @@ async fn a_chunk_takes_a_hundred_small_jobs_and_no_more_large_ones_than_fit() {
             let key = format!("tg:0:{{8209}}:c:{chunk}");
             let usage = redis::cmd("MEMORY").arg("USAGE").arg(&key).to_owned();
             let used: u64 = usage.query(&mut f.connection()).unwrap();
-            // What the command counts beside the records: the key and its entry.
+            // The command also counts the key and its entry.
             assert!(used <= CHUNK_BYTES + 200, "{used} bytes for {bytes} each");
         }
         // 300 jobs with a header each leave little of their chunks empty, the last one excepted.
         let most = (300 * (bytes as u64 + 60)).div_ceil(CHUNK_BYTES).max(3) + 6;
         assert!(chunks.len() as u64 <= most, "{} chunks", chunks.len());
-        world::check(&f.redis.url()).await;
+        consistency::check(&f.redis.url()).await;
     }
 }
 
@@ -71,10 +71,16 @@ async fn one_call_serves_jobs_of_many_sizes_in_many_chunks() {
     assert!(found.clone().map(|job| job.id).eq(ids.iter().copied()));
     let sizes: Vec<usize> = found.map(|job| job.body.len()).collect();
     assert!(sizes.into_iter().eq(jobs.iter().map(|job| job.body.len())));
-    world::check(&f.redis.url()).await;
-    let done: Vec<Done> = ids.iter().map(|&id| Done { id, attempt: None }).collect();
+    consistency::check(&f.redis.url()).await;
+    let done: Vec<AckRequest> = ids
+        .iter()
+        .map(|&id| AckRequest { id, attempt: None })
+        .collect();
     for acked in store.ack_all(&f.queue, &done).await.unwrap() {
-        assert!(matches!(acked, Acked::Done { age_ms: 0, .. }), "{acked:?}");
+        assert!(
+            matches!(acked, AckOutcome::Done { age_ms: 0, .. }),
+            "{acked:?}"
+        );
     }
     assert_eq!(f.counts().await, [0, 0, 0, 0]);
     assert_eq!(f.move_due(START + 600_000).await.ready, 0);
@@ -86,20 +92,20 @@ async fn a_job_that_is_acked_twice_in_a_call_is_counted_once() {
     let f = fixture().await;
     let id = f.publish(START, delayed("a", 60_000)).await;
     let kept = f.publish(START, delayed("b", 60_000)).await;
-    let done = Done { id, attempt: None };
+    let done = AckRequest { id, attempt: None };
     let acked = f.store.at(START).ack_all(&f.queue, &[done, done]).await;
     let acked = acked.unwrap();
     assert!(matches!(
         acked[..],
-        [Acked::Done { .. }, Acked::AlreadyGone]
+        [AckOutcome::Done { .. }, AckOutcome::AlreadyGone]
     ));
     assert_eq!(f.counts().await, [1, 0, 0, 0]);
-    world::check(&f.redis.url()).await;
+    consistency::check(&f.redis.url()).await;
     assert!(f.store.peek_job(&f.queue, kept).await.unwrap().is_some());
 }
 
 #[tokio::test]
-async fn a_job_that_is_hinted_at_twice_is_delivered_once() {
+async fn a_job_with_two_hints_is_delivered_once() {
     let f = fixture().await;
     let id = f.publish(START, job("a")).await;
     let push = redis::cmd("RPUSH")
@@ -109,7 +115,7 @@ async fn a_job_that_is_hinted_at_twice_is_delivered_once() {
     push.exec(&mut f.connection()).unwrap();
     f.publish(START, job("b")).await;
     f.expect(START, &["a", "b"]).await;
-    world::check(&f.redis.url()).await;
+    consistency::check(&f.redis.url()).await;
 }
 
 #[tokio::test]
@@ -131,5 +137,5 @@ async fn a_hint_in_the_list_of_another_queue_delivers_nothing_there() {
     };
     let reserved = store.reserve(&other, &[claim]).await.unwrap();
     assert_eq!(reserved.jobs[0].len(), 1);
-    world::check(&f.redis.url()).await;
+    consistency::check(&f.redis.url()).await;
 }

@@ -1,12 +1,12 @@
-//! Damaged records: a job that cannot be read is not delivered, and holds up nothing: not the other jobs
-//! of its queue, and not the pump of its bucket.
+//! Damaged records: a job that cannot be read is not delivered, and blocks neither the other jobs of its queue nor the
+//! pump of its bucket.
 
 use tidegate_core::codec::HEADER_BYTES;
 use tidegate_core::{JobId, NewJob};
 
-use crate::fixture::{Fixture, START, fixture, job};
+use crate::fixture::{START, StoreFixture, fixture, job};
 
-/// Where the damaged job is when its record is damaged.
+/// The state of the job when its record is damaged.
 #[derive(Debug, Clone, Copy)]
 enum Place {
     Delayed,
@@ -16,7 +16,7 @@ enum Place {
 }
 
 const PLACES: [Place; 4] = [Place::Delayed, Place::Ready, Place::Leased, Place::Dead];
-/// In the header: states become other states, and nonsense.
+/// In the header: states become other states or invalid.
 const CHANGES_OF_HEADER: &[u8] = &[0x01, 0x03, 0x06, 0xFF];
 /// All changes of the payload are alike: `crates/core/tests/golden.rs` tries every one.
 const CHANGES_OF_PAYLOAD: &[u8] = &[0x10];
@@ -32,7 +32,7 @@ fn changes(at: usize) -> impl Iterator<Item = (usize, u8)> {
     changes.iter().map(move |change| (at, *change))
 }
 
-async fn damaged(fixture: &Fixture, place: Place, at: usize, change: u8) -> JobId {
+async fn damaged(fixture: &StoreFixture, place: Place, at: usize, change: u8) -> JobId {
     let delay_ms = if matches!(place, Place::Delayed) {
         10
     } else {
@@ -70,7 +70,7 @@ async fn damaged(fixture: &Fixture, place: Place, at: usize, change: u8) -> JobI
     id
 }
 
-async fn record_bytes(fixture: &Fixture) -> usize {
+async fn record_bytes(fixture: &StoreFixture) -> usize {
     let id = fixture.publish(START, job(BODY)).await;
     let key = format!("tg:0:{{8209}}:c:{}", id.number() / 100);
     let length = redis::cmd("HSTRLEN")
@@ -80,8 +80,8 @@ async fn record_bytes(fixture: &Fixture) -> usize {
     length.query(&mut fixture.connection()).unwrap()
 }
 
-/// Everything that is done with a bucket goes on, and healthy jobs live as if the damaged one were not there.
-async fn goes_on(fixture: &Fixture, id: JobId, is_sealed: bool) {
+/// All verbs work on the bucket, and healthy jobs are delivered as if the damaged one did not exist.
+async fn goes_on(fixture: &StoreFixture, id: JobId, is_sealed: bool) {
     let late = START + 10 * TTR_MS;
     let store = fixture.store.at(late);
     fixture
@@ -103,7 +103,7 @@ async fn goes_on(fixture: &Fixture, id: JobId, is_sealed: bool) {
         "{got:?}"
     );
     assert!(!is_sealed || got.iter().all(|body| body != BODY), "{got:?}");
-    // Whether these find the job does not matter; what they say is not that Redis fails.
+    // Whether these find the job does not matter.
     drop(store.peek_job(&fixture.queue, id).await);
     drop(store.peek_ready(&fixture.queue).await);
     drop(store.peek_dead(&fixture.queue).await);
@@ -115,7 +115,7 @@ async fn goes_on(fixture: &Fixture, id: JobId, is_sealed: bool) {
     let _ = store.ack(&fixture.queue, id, None).await.unwrap();
 }
 
-fn forget_jobs(fixture: &Fixture) {
+fn forget_jobs(fixture: &StoreFixture) {
     let forget = "for _, key in ipairs(redis.call('KEYS', 'tg:0:{8209}:*')) do \
                   if key ~= KEYS[1] then redis.call('DEL', key) end end";
     let forget = redis::cmd("EVAL")
@@ -127,7 +127,7 @@ fn forget_jobs(fixture: &Fixture) {
 }
 
 #[tokio::test]
-async fn a_damaged_record_holds_up_nothing() {
+async fn a_damaged_record_blocks_no_other_job() {
     let fixture = fixture().await;
     let bytes = record_bytes(&fixture).await;
     for place in PLACES {
@@ -141,9 +141,9 @@ async fn a_damaged_record_holds_up_nothing() {
     }
 }
 
-/// A job that cannot be read takes nobody's place: one call hands out the others, to those who claimed them.
+/// A job that cannot be read does not count against a claim: one call delivers the others.
 #[tokio::test]
-async fn one_call_hands_out_what_is_behind_damaged_jobs() {
+async fn one_call_delivers_the_jobs_behind_damaged_ones() {
     let fixture = fixture().await;
     let last = record_bytes(&fixture).await - 1;
     forget_jobs(&fixture);
@@ -157,6 +157,6 @@ async fn one_call_hands_out_what_is_behind_damaged_jobs() {
     assert_eq!(
         fixture.counts().await,
         [0, 0, 0, 4],
-        "dead, for somebody to look at"
+        "all are in the dead letter"
     );
 }

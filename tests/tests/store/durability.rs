@@ -1,10 +1,11 @@
-//! What the store does when Redis forgets scripts, is full, stops, or is not the one it should be.
+//! The store while Redis loses its scripts, is full or stops, and with the wrong deployment.
 
 use std::time::{Duration, Instant};
 
-use tidegate_core::State;
+use tidegate_core::JobState;
 use tidegate_store::{
-    Acked, Cancelled, ConnectError, Refusal, Store, StoreConfig, StoreError, Unavailable,
+    AckOutcome, CancelOutcome, ConnectError, ServerCheckError, Store, StoreConfig, StoreError,
+    Unavailable,
 };
 
 use tidegate_testkit::{RedisControl, RedisOptions};
@@ -12,7 +13,7 @@ use tidegate_testkit::{RedisControl, RedisOptions};
 use crate::fixture::{START, fixture, fixture_on, job};
 
 #[tokio::test]
-async fn a_server_that_forgot_the_scripts_is_given_them_again() {
+async fn scripts_are_loaded_again_after_a_flush() {
     let f = fixture().await;
     for _ in 0..3 {
         redis::cmd("SCRIPT")
@@ -28,15 +29,15 @@ async fn a_server_that_forgot_the_scripts_is_given_them_again() {
     }
 }
 
-/// A script may be gone again between its loading and the call that follows.
+/// A script may be flushed between its loading and the call that follows.
 #[tokio::test]
-async fn scripts_forgotten_all_the_time_fail_no_call() {
+async fn constant_script_flushes_fail_no_call() {
     const CALLS: usize = 500;
     let f = fixture().await;
-    let mut control = RedisControl::of(&f.redis.url()).await;
+    let mut control = RedisControl::connect(&f.redis.url()).await;
     let forgetting = async {
         loop {
-            control.forget_scripts().await;
+            control.flush_scripts().await;
         }
     };
     let publishing = async {
@@ -52,7 +53,7 @@ async fn scripts_forgotten_all_the_time_fail_no_call() {
 }
 
 #[tokio::test]
-async fn a_full_server_takes_no_jobs_but_lets_them_be_worked_off() {
+async fn a_full_server_refuses_new_jobs_and_executes_the_other_verbs() {
     let f = fixture().await;
     let mut ids = Vec::new();
     for _ in 0..20 {
@@ -90,14 +91,19 @@ async fn a_full_server_takes_no_jobs_but_lets_them_be_worked_off() {
     assert_eq!(f.reserve(START, 10, 5).await.len(), 10);
     let _ = f.store.ack(&f.queue, ids[0], None).await.unwrap();
     let cancelled = f.store.cancel(&f.queue, ids[19]).await.unwrap();
-    assert_eq!(cancelled, Cancelled::Done { was: State::Ready });
+    assert_eq!(
+        cancelled,
+        CancelOutcome::Done {
+            was: JobState::Ready
+        }
+    );
     assert_eq!(f.move_due(START + 65_536).await.buried, 9);
     set(0);
     f.publish(START, job("y")).await;
 }
 
 #[tokio::test]
-async fn calls_fail_soon_while_redis_is_away_and_work_again_when_it_is_back() {
+async fn calls_fail_soon_while_redis_is_down_and_work_again_afterwards() {
     let mut f = fixture_on(RedisOptions::new().always_synced()).await;
     let id = f.publish(START, job("kept")).await;
     f.redis.kill();
@@ -108,7 +114,7 @@ async fn calls_fail_soon_while_redis_is_away_and_work_again_when_it_is_back() {
             matches!(
                 failed,
                 StoreError::Unavailable {
-                    reason: Unavailable::Away,
+                    reason: Unavailable::Unreachable,
                     ..
                 }
             ),
@@ -120,7 +126,7 @@ async fn calls_fail_soon_while_redis_is_away_and_work_again_when_it_is_back() {
             begun.elapsed()
         );
     }
-    f.redis.start_again().unwrap();
+    f.redis.restart().unwrap();
     let back = Instant::now();
     while f.store.ping().await.is_err() {
         assert!(back.elapsed() < Duration::from_secs(10));
@@ -135,7 +141,7 @@ async fn calls_fail_soon_while_redis_is_away_and_work_again_when_it_is_back() {
     );
     assert!(matches!(
         f.store.at(START).ack(&f.queue, id, None).await.unwrap(),
-        Acked::Done { .. }
+        AckOutcome::Done { .. }
     ));
 }
 
@@ -145,7 +151,7 @@ async fn a_deployment_with_another_number_of_buckets_is_refused() {
     let mut config = StoreConfig::new(f.redis.url());
     config.buckets = 2;
     let refused = Store::connect(&config).await.unwrap_err();
-    let ConnectError::Refused(Refusal::OtherLayout { found, ours }) = &refused else {
+    let ConnectError::Refused(ServerCheckError::OtherLayout { found, ours }) = &refused else {
         panic!("{refused:?}")
     };
     assert_eq!(

@@ -4,21 +4,24 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use tidegate_core::{JobId, NewJob, QueueKey};
-use tidegate_store::{Claim, Leased, ListedQueue, LoadedSlot, MovedDue, Store, StoreConfig, Swept};
+use tidegate_store::{
+    Claim, LeaseOutcome, ListedQueue, LoadSlotOutcome, MoveDueOutcome, Store, StoreConfig,
+    SweepOutcome,
+};
 use tidegate_testkit::{RedisOptions, RedisServer};
 
-/// The moment at which tests begin: the first of a far slot, so that slots are easy to reckon.
+/// The time at which tests begin: the start of a far slot, so that slots are easy to compute.
 pub(crate) const START: u64 = 27_000_000 * 65_536;
-/// The token that [`Fixture::move_due`] and its like lead all buckets with.
+/// The token with which [`Fixture::move_due`] and the other calls of a pump lead all buckets.
 pub(crate) const TOKEN: &str = "pump-under-test";
 /// Longer than any answer takes.
 pub(crate) const LIMIT: Duration = Duration::from_secs(60);
 /// The bucket of the tests is in the middle of all slots, which is in the second of three parts.
 const OWNER_OF_BUCKET_0: usize = 1;
-/// How long before its beginning a slot is loaded.
+/// A slot is loaded this long before it begins.
 pub(crate) const LEAD_MS: u64 = 65_536;
 
-pub(crate) struct Fixture {
+pub(crate) struct StoreFixture {
     /// The server that has the bucket.
     pub(crate) redis: RedisServer,
     /// The others of a cluster.
@@ -27,18 +30,18 @@ pub(crate) struct Fixture {
     pub(crate) queue: QueueKey,
 }
 
-pub(crate) async fn fixture() -> Fixture {
+pub(crate) async fn fixture() -> StoreFixture {
     fixture_on(RedisOptions::new()).await
 }
 
-pub(crate) async fn fixture_on(options: RedisOptions) -> Fixture {
+pub(crate) async fn fixture_on(options: RedisOptions) -> StoreFixture {
     let redis = options.start();
     let config = StoreConfig::new(redis.url());
     connected(redis, Vec::new(), config).await
 }
 
-/// A store whose far slots are so wide.
-pub(crate) async fn fixture_with_slots(slot_ms: u32) -> Fixture {
+/// A store whose far slots have this width.
+pub(crate) async fn fixture_with_slots(slot_ms: u32) -> StoreFixture {
     let redis = RedisOptions::new().start();
     let mut config = StoreConfig::new(redis.url());
     config.slot_ms = slot_ms;
@@ -46,7 +49,7 @@ pub(crate) async fn fixture_with_slots(slot_ms: u32) -> Fixture {
 }
 
 /// A store on a cluster of three servers and their replicas.
-pub(crate) async fn fixture_on_cluster() -> Fixture {
+pub(crate) async fn fixture_on_cluster() -> StoreFixture {
     let mut servers = RedisOptions::new().start_cluster(3).servers;
     let mut config = StoreConfig::new("");
     config.cluster = vec![servers[0].url()];
@@ -58,13 +61,13 @@ async fn connected(
     redis: RedisServer,
     others: Vec<RedisServer>,
     mut config: StoreConfig,
-) -> Fixture {
+) -> StoreFixture {
     config.buckets = 1;
     let store = Store::connect(&config).await.unwrap();
     let leased = store.lease_acquire(0, TOKEN, &[]).await.unwrap();
-    assert_eq!(leased, Leased::Ours);
+    assert_eq!(leased, LeaseOutcome::Ours);
     let queue = QueueKey::try_from("shop/orders").unwrap();
-    Fixture {
+    StoreFixture {
         redis,
         _others: others,
         store,
@@ -86,7 +89,7 @@ pub(crate) fn job(body: &str) -> NewJob {
         delay_ms: 0,
         ttl_ms: 0,
         tries: 1,
-        versioned_id: false,
+        mark: false,
     }
 }
 
@@ -97,7 +100,7 @@ pub(crate) fn delayed(body: &str, delay_ms: u64) -> NewJob {
     }
 }
 
-impl Fixture {
+impl StoreFixture {
     pub(crate) async fn publish(&self, now_ms: u64, job: NewJob) -> JobId {
         self.store
             .at(now_ms)
@@ -124,17 +127,17 @@ impl Fixture {
         assert_eq!(self.reserve(now_ms, 100, 1000).await, bodies);
     }
 
-    /// Loads what may be due and moves all that is. The numbers of all calls added up.
+    /// Loads far slots and moves all due jobs. Returns the sums of all calls.
     pub(crate) async fn move_due(&self, now_ms: u64) -> Moved {
         let store = self.store.at(now_ms);
-        while let LoadedSlot::Done { more: true, .. } = store.load_slot(0, TOKEN, 50).await.unwrap()
-        {
-        }
+        while let LoadSlotOutcome::Done { more: true, .. } =
+            store.load_slot(0, TOKEN, 50).await.unwrap()
+        {}
         let mut all = Moved::default();
         loop {
             match store.move_due(0, TOKEN, 50).await.unwrap() {
-                MovedDue::NotLeading => panic!("the test leads every bucket"),
-                MovedDue::Done {
+                MoveDueOutcome::NotLeading => panic!("the test leads every bucket"),
+                MoveDueOutcome::Done {
                     more,
                     buried,
                     expired,
@@ -160,8 +163,8 @@ impl Fixture {
         let mut swept = 0;
         loop {
             match self.store.at(now_ms).sweep(0, TOKEN, 3).await.unwrap() {
-                Swept::NotLeading => panic!("the test leads every bucket"),
-                Swept::Done { expired, more, .. } => {
+                SweepOutcome::NotLeading => panic!("the test leads every bucket"),
+                SweepOutcome::Done { expired, more, .. } => {
                     swept += expired;
                     if !more {
                         return swept;
@@ -184,13 +187,13 @@ impl Fixture {
             .unwrap()
     }
 
-    /// The keys of the bucket, without lock and other things that do not belong to jobs.
+    /// The keys of the bucket that belong to jobs.
     pub(crate) fn keys_of_jobs(&self) -> Vec<String> {
         let mut keys: Vec<String> = redis::cmd("KEYS")
             .arg("tg:0:{8209}:*")
             .query(&mut self.connection())
             .unwrap();
-        // An entry of `due` is dropped when its time has come.
+        // `due` is not listed, since its entries are dropped only when they are due.
         let of_bucket = ["lock", "seq", "queues", "q:", "due"];
         keys.retain(|key| {
             !of_bucket

@@ -4,10 +4,10 @@
 use std::time::Duration;
 
 use tidegate_core::NewJob;
-use tidegate_store::{Cancelled, LoadedSlot};
-use tidegate_testkit::world;
+use tidegate_store::{CancelOutcome, LoadSlotOutcome};
+use tidegate_testkit::consistency;
 
-use crate::fixture::{Fixture, LEAD_MS, Moved, START, TOKEN, delayed, fixture, job};
+use crate::fixture::{LEAD_MS, Moved, START, StoreFixture, TOKEN, delayed, fixture, job};
 
 #[tokio::test]
 async fn one_reserve_finds_the_live_job_behind_any_number_of_stale_hints() {
@@ -35,7 +35,7 @@ async fn live_job_behind_stale_hints(peek_first: bool) {
     for id in ids {
         assert!(matches!(
             store.cancel(&f.queue, id).await.unwrap(),
-            Cancelled::Done { .. }
+            CancelOutcome::Done { .. }
         ));
     }
     assert_eq!(f.counts().await, [0, 1, 0, 0]);
@@ -80,7 +80,7 @@ async fn a_slot_is_loaded_in_bounded_steps_ahead_of_its_time() {
     }
     let load = async |now_ms| f.store.at(now_ms).load_slot(0, TOKEN, 100).await.unwrap();
     let next_in_ms = Some(in_ten_slots - LEAD_MS);
-    let nothing = LoadedSlot::Done {
+    let nothing = LoadSlotOutcome::Done {
         loaded: 0,
         more: false,
         next_in_ms,
@@ -89,7 +89,7 @@ async fn a_slot_is_loaded_in_bounded_steps_ahead_of_its_time() {
     let early = START + in_ten_slots - LEAD_MS - 1;
     assert_eq!(
         load(early).await,
-        LoadedSlot::Done {
+        LoadSlotOutcome::Done {
             loaded: 0,
             more: false,
             next_in_ms: Some(1)
@@ -97,7 +97,7 @@ async fn a_slot_is_loaded_in_bounded_steps_ahead_of_its_time() {
     );
     assert_eq!(
         load(early + 1).await,
-        LoadedSlot::Done {
+        LoadSlotOutcome::Done {
             loaded: 100,
             more: true,
             next_in_ms: Some(0)
@@ -105,7 +105,7 @@ async fn a_slot_is_loaded_in_bounded_steps_ahead_of_its_time() {
     );
     assert_eq!(
         load(early + 1).await,
-        LoadedSlot::Done {
+        LoadSlotOutcome::Done {
             loaded: 50,
             more: false,
             next_in_ms: None
@@ -115,7 +115,7 @@ async fn a_slot_is_loaded_in_bounded_steps_ahead_of_its_time() {
 }
 
 #[tokio::test]
-async fn jobs_with_large_numbers_wait_far_away_and_become_due() {
+async fn far_jobs_with_large_numbers_become_due() {
     let f = fixture().await;
     for seq in [9_999_999_u64, 137_438_953_471, 70_000_000_000_000] {
         let set = redis::cmd("SET").arg("tg:0:{8209}:seq").arg(seq).to_owned();
@@ -137,7 +137,7 @@ async fn jobs_with_large_numbers_wait_far_away_and_become_due() {
 }
 
 #[tokio::test]
-async fn a_stale_far_hint_neither_hurries_nor_delays_the_timer_that_was_set_since() {
+async fn a_stale_far_hint_does_not_change_a_newer_timer() {
     let f = fixture().await;
     f.move_due(START).await;
     let id = f
@@ -149,16 +149,16 @@ async fn a_stale_far_hint_neither_hurries_nor_delays_the_timer_that_was_set_sinc
             },
         )
         .await;
-    // The first lease would end in five minutes: a far hint.
+    // The first lease would expire in five minutes, so it has a far hint.
     assert_eq!(f.reserve(START, 1, 300_000).await, ["a"]);
     let _ = f.store.at(START).release(&f.queue, id, 1).await.unwrap();
-    // The second one ends in ten minutes. The stale hint comes up first, and finds a job not due.
+    // The second one expires in ten minutes. The stale hint is loaded first, and its job is not due.
     assert_eq!(f.reserve(START, 1, 600_000).await, ["a"]);
     let moved = f.move_due(START + 300_000).await;
     assert_eq!((moved.ready, moved.next_in), (0, None), "back to far");
     assert_eq!(f.move_due(START + 599_999).await.ready, 0);
     assert_eq!(f.move_due(START + 600_000).await.ready, 1);
-    // A lease that ends before a stale far hint keeps its time when that is loaded.
+    // A lease that expires before a stale far hint keeps its time when that hint is loaded.
     assert_eq!(f.reserve(START + 600_000, 1, 300_000).await, ["a"]);
     let _ = f.store.at(START).release(&f.queue, id, 2).await.unwrap();
     let before_stale = START + 899_000;
@@ -183,7 +183,7 @@ async fn jobs_due_in_the_same_millisecond_keep_their_order() {
 }
 
 #[tokio::test]
-async fn a_list_of_nothing_but_stale_hints_takes_no_memory() {
+async fn a_list_with_only_stale_hints_is_deleted() {
     let f = fixture().await;
     f.move_due(START).await;
     let store = f.store.at(START);
@@ -204,7 +204,7 @@ async fn a_list_of_nothing_but_stale_hints_takes_no_memory() {
 }
 
 /// The number of hints in all far slots.
-fn far_hints(f: &Fixture) -> usize {
+fn far_hints(f: &StoreFixture) -> usize {
     let script = "local hints = 0
                   for _, key in ipairs(redis.call('KEYS', 'tg:0:{8209}:far:*')) do
                     hints = hints + redis.call('LLEN', key)
@@ -216,7 +216,7 @@ fn far_hints(f: &Fixture) -> usize {
 }
 
 #[tokio::test]
-async fn a_job_that_was_leased_many_times_keeps_one_far_hint_of_each_slot_that_is_loaded() {
+async fn a_job_leased_many_times_keeps_one_far_hint_per_loaded_slot() {
     const CYCLES: u64 = 50;
     let f = fixture().await;
     let new = NewJob {
@@ -238,17 +238,17 @@ async fn a_job_that_was_leased_many_times_keeps_one_far_hint_of_each_slot_that_i
     for (ttr_ms, expected) in slots_ms.into_iter().zip([CYCLES as usize + 2, 3]) {
         let store = f.store.at(START + ttr_ms - LEAD_MS);
         let loaded = store.load_slot(0, TOKEN, 512).await.unwrap();
-        assert!(matches!(loaded, LoadedSlot::Done { loaded: 1, .. }));
+        assert!(matches!(loaded, LoadSlotOutcome::Done { loaded: 1, .. }));
         assert_eq!(far_hints(&f), expected);
     }
     assert_eq!(f.move_due(START + last_ms - 1).await.ready, 0);
     assert_eq!(f.move_due(START + last_ms).await.ready, 1);
     assert_eq!(far_hints(&f), 0);
-    world::check(&f.redis.url()).await;
+    consistency::check(&f.redis.url()).await;
 }
 
 #[tokio::test]
-async fn a_lease_that_ends_in_a_far_slot_ends() {
+async fn a_lease_that_ends_in_a_far_slot_expires_in_time() {
     const TTR_MS: u64 = 600_000;
     let f = fixture().await;
     f.publish(
@@ -266,7 +266,7 @@ async fn a_lease_that_ends_in_a_far_slot_ends() {
 }
 
 #[tokio::test]
-async fn a_timer_that_is_earlier_than_its_job_is_set_again() {
+async fn a_timer_that_is_too_early_is_set_again() {
     let f = fixture().await;
     let id = f.publish(START, delayed("a", 50_000)).await;
     for (index, member) in [("near:1", id.number()), ("due", 1)] {

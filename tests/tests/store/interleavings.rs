@@ -1,47 +1,48 @@
 //! Two pods and two pumps call the real scripts in random order: answers are lost and calls repeated, the clock is set
-//! back, locks stolen, scripts forgotten by the server, and pumps work in steps of one or two hints.
+//! back, locks are stolen, scripts are flushed, and pumps work in steps of one or two hints.
 //!
-//! After each step the world must be whole, and what was handed out must be what was promised. The
-//! seed is printed; `TIDEGATE_SEED=<seed>` repeats a run, and a failing sequence is shortened.
+//! After each step the data must be consistent, and each delivery must be allowed. The seed is printed;
+//! `TIDEGATE_SEED=<seed>` repeats a run, and a failing sequence is shortened.
 //! `TIDEGATE_SEQUENCES=<number>` runs more of them.
 
 mod judge;
 mod steps;
 
-use tidegate_core::{JobId, NewJob, State};
+use tidegate_core::{JobId, JobState, NewJob};
 use tidegate_store::{
-    Acked, Cancelled, Claim, Leased, LoadedSlot, MovedDue, Released, Store, Swept,
+    AckOutcome, CancelOutcome, Claim, LeaseOutcome, LoadSlotOutcome, MoveDueOutcome,
+    ReleaseOutcome, Store, SweepOutcome,
 };
-use tidegate_testkit::{figure, seed, world};
+use tidegate_testkit::{consistency, print_figure, seed};
 use tokio::runtime::Runtime;
 
 use self::judge::Judge;
-use self::steps::{PODS, PUMPS, Step, step};
-use crate::fixture::{Fixture, START, fixture, job};
+use self::steps::{InterleavedStep, PODS, PUMPS, step};
+use crate::fixture::{START, StoreFixture, fixture, job};
 use crate::random_cases::try_cases;
 
 const SEQUENCES: u32 = 60;
 const TOKENS: [&str; PUMPS] = ["pump-1", "pump-2"];
 
-struct Run<'a> {
-    fixture: &'a Fixture,
+struct InterleavedRun<'a> {
+    fixture: &'a StoreFixture,
     now_ms: u64,
     leader: usize,
     judge: Judge,
-    /// What the consumers of each pod hold: job and attempt.
+    /// The leases that the consumers of each pod hold: job and attempt.
     held: [Vec<(JobId, u32)>; PODS],
 }
 
-impl Run<'_> {
+impl InterleavedRun<'_> {
     fn store(&self) -> Store {
         self.fixture.store.at(self.now_ms)
     }
 
-    async fn step(&mut self, step: &Step) {
+    async fn step(&mut self, step: &InterleavedStep) {
         match *step {
-            Step::Tick { after_ms } => self.set_clock(self.now_ms + after_ms),
-            Step::SetBack { by_ms } => self.set_clock(self.now_ms - by_ms),
-            Step::Publish {
+            InterleavedStep::Tick { after_ms } => self.set_clock(self.now_ms + after_ms),
+            InterleavedStep::SetBack { by_ms } => self.set_clock(self.now_ms - by_ms),
+            InterleavedStep::Publish {
                 jobs,
                 delay_ms,
                 ttl_ms,
@@ -56,7 +57,7 @@ impl Run<'_> {
                 };
                 self.publish(&vec![new; usize::from(jobs)], calls).await;
             }
-            Step::Reserve {
+            InterleavedStep::Reserve {
                 pod,
                 count,
                 ttr_ms,
@@ -64,39 +65,39 @@ impl Run<'_> {
             } => {
                 self.reserve(pod, Claim { count, ttr_ms }, heard).await;
             }
-            Step::Ack {
+            InterleavedStep::Ack {
                 pod,
                 by_attempt,
                 calls,
             } => self.ack(pod, by_attempt, calls).await,
-            Step::Release { pod } => self.release(pod).await,
-            Step::Cancel { job, calls } => self.cancel(job, calls).await,
-            Step::Respawn { ttl_ms } => {
+            InterleavedStep::Release { pod } => self.release(pod).await,
+            InterleavedStep::Cancel { job, calls } => self.cancel(job, calls).await,
+            InterleavedStep::Respawn { ttl_ms } => {
                 self.store()
                     .respawn(&self.fixture.queue, 2, ttl_ms)
                     .await
                     .unwrap();
                 self.look_at_dead(ttl_ms).await;
             }
-            Step::Steal { pump } => self.steal(pump).await,
-            Step::LoadSlot { pump, limit } => {
+            InterleavedStep::Steal { pump } => self.steal(pump).await,
+            InterleavedStep::LoadSlot { pump, limit } => {
                 let loaded = self
                     .store()
                     .load_slot(0, TOKENS[pump], limit)
                     .await
                     .unwrap();
-                assert_eq!(loaded == LoadedSlot::NotLeading, pump != self.leader);
+                assert_eq!(loaded == LoadSlotOutcome::NotLeading, pump != self.leader);
             }
-            Step::MoveDue { pump, limit } => {
+            InterleavedStep::MoveDue { pump, limit } => {
                 let moved = self.store().move_due(0, TOKENS[pump], limit).await.unwrap();
-                assert_eq!(moved == MovedDue::NotLeading, pump != self.leader);
+                assert_eq!(moved == MoveDueOutcome::NotLeading, pump != self.leader);
                 self.look_at_dead(0).await;
             }
-            Step::Sweep { pump, limit } => {
+            InterleavedStep::Sweep { pump, limit } => {
                 let swept = self.store().sweep(0, TOKENS[pump], limit).await.unwrap();
-                assert_eq!(swept == Swept::NotLeading, pump != self.leader);
+                assert_eq!(swept == SweepOutcome::NotLeading, pump != self.leader);
             }
-            Step::ForgetScripts => {
+            InterleavedStep::ForgetScripts => {
                 let flush = redis::cmd("SCRIPT").arg("FLUSH").to_owned();
                 flush.exec(&mut self.fixture.connection()).unwrap();
             }
@@ -120,7 +121,7 @@ impl Run<'_> {
 
     async fn steal(&mut self, pump: usize) {
         let leased = self.store().lease_acquire(0, TOKENS[pump], &[]).await;
-        assert_eq!(leased.unwrap(), Leased::Ours);
+        assert_eq!(leased.unwrap(), LeaseOutcome::Ours);
         self.leader = pump;
     }
 
@@ -149,7 +150,7 @@ impl Run<'_> {
                 .ack(&self.fixture.queue, id, attempt)
                 .await
                 .unwrap();
-            if matches!(acked, Acked::Done { .. }) {
+            if matches!(acked, AckOutcome::Done { .. }) {
                 self.judge.ended(id, attempt);
             }
         }
@@ -164,7 +165,7 @@ impl Run<'_> {
             .release(&self.fixture.queue, id, attempt)
             .await
             .unwrap();
-        if released == Released::Done {
+        if released == ReleaseOutcome::Done {
             self.judge.released(id);
         }
     }
@@ -175,13 +176,13 @@ impl Run<'_> {
         };
         for _ in 0..calls {
             let cancelled = self.store().cancel(&self.fixture.queue, id).await.unwrap();
-            if matches!(cancelled, Cancelled::Done { .. }) {
+            if matches!(cancelled, CancelOutcome::Done { .. }) {
                 self.judge.ended(id, None);
             }
         }
     }
 
-    /// Which jobs died or were respawned is only seen afterwards.
+    /// The replies do not say which jobs died or were respawned, so all jobs are looked up.
     async fn look_at_dead(&mut self, ttl_ms: u64) {
         for id in self.judge.ids() {
             let peeked = self
@@ -190,18 +191,18 @@ impl Run<'_> {
                 .await
                 .unwrap();
             if let Some(peeked) = peeked {
-                let is_dead = peeked.job.state == State::Dead;
+                let is_dead = peeked.job.state == JobState::Dead;
                 self.judge.seen(id, is_dead, ttl_ms, self.now_ms);
             }
         }
     }
 
     async fn check_world(&self) {
-        let defects = world::defects(&self.fixture.redis.url()).await;
+        let defects = consistency::defects(&self.fixture.redis.url()).await;
         assert!(defects.is_empty(), "{defects:#?}");
     }
 
-    /// A pump that goes on alone brings every job home.
+    /// One pump then runs alone, and no job may stay delayed or leased.
     async fn finish(&mut self) {
         for id in self.judge.ids() {
             if self.judge.must_be_there(id) {
@@ -215,10 +216,10 @@ impl Run<'_> {
         }
         self.now_ms += 1_000_000_000;
         let token = TOKENS[self.leader];
-        while let LoadedSlot::Done { more: true, .. } =
+        while let LoadSlotOutcome::Done { more: true, .. } =
             self.store().load_slot(0, token, 50).await.unwrap()
         {}
-        while let MovedDue::Done { more: true, .. } =
+        while let MoveDueOutcome::Done { more: true, .. } =
             self.store().move_due(0, token, 50).await.unwrap()
         {}
         let counts = self.fixture.counts().await;
@@ -231,11 +232,11 @@ impl Run<'_> {
     }
 }
 
-async fn run(fixture: &Fixture, steps: &[Step]) {
+async fn run(fixture: &StoreFixture, steps: &[InterleavedStep]) {
     redis::cmd("FLUSHALL")
         .exec(&mut fixture.connection())
         .unwrap();
-    let mut run = Run {
+    let mut run = InterleavedRun {
         fixture,
         now_ms: START,
         leader: 0,
@@ -243,7 +244,7 @@ async fn run(fixture: &Fixture, steps: &[Step]) {
         held: Default::default(),
     };
     run.set_clock(START);
-    run.step(&Step::Steal { pump: 0 }).await;
+    run.step(&InterleavedStep::Steal { pump: 0 }).await;
     for step in steps {
         run.step(step).await;
         run.check_world().await;
@@ -257,9 +258,9 @@ fn sequences() -> u32 {
 }
 
 #[test]
-fn interleaved_calls_keep_the_world_whole() {
+fn interleaved_calls_keep_the_data_consistent() {
     let (seed, cases) = (seed(), sequences());
-    figure(&format!(
+    print_figure(&format!(
         "{cases} random interleavings of two pods and two pumps"
     ));
     let runtime = Runtime::new().unwrap();

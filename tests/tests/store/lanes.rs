@@ -1,18 +1,18 @@
-//! A queue in several buckets: which lane has what, and how many lanes there are.
+//! A queue in several buckets: the jobs of each lane, and the table of lanes.
 
 use std::collections::HashMap;
 use std::ops::Range;
 use std::time::Duration;
 
-use tidegate_core::keys::Buckets;
-use tidegate_core::{JobId, LaneCounts, LaneRow, QueueKey, State};
+use tidegate_core::keys::DeploymentKeys;
+use tidegate_core::{JobId, JobState, LaneCounts, LaneRow, QueueKey};
 use tidegate_store::{
-    Acked, AuditEvent, AuditOptions, Cancelled, Claim, Defect, Done, Lanes, Released, Stats, Store,
-    StoreConfig, StoreError, Unavailable,
+    AckOutcome, AckRequest, AuditEvent, AuditOptions, CancelOutcome, Claim, Inconsistency, Lanes,
+    ReleaseOutcome, Stats, Store, StoreConfig, StoreError, Unavailable,
 };
-use tidegate_testkit::{RedisOptions, RedisServer, world};
+use tidegate_testkit::{RedisOptions, RedisServer, connect_to_redis, consistency};
 
-use crate::fixture::{Fixture, START, all_queues, delayed, fixture, job};
+use crate::fixture::{START, StoreFixture, all_queues, delayed, fixture, job};
 use crate::wrong_counts::miscount;
 
 const BUCKETS: u32 = 16;
@@ -29,7 +29,7 @@ const fn counts(open: u16, used: u16) -> LaneCounts {
     LaneCounts { open, used }
 }
 
-/// Two jobs in each of so many lanes.
+/// Publishes two jobs in each of this many lanes.
 async fn publish(store: &Store, queue: &QueueKey, lanes: u16) -> Vec<[JobId; 2]> {
     let mut ids = Vec::new();
     for lane in 0..lanes {
@@ -70,21 +70,21 @@ async fn lanes_keep_their_own_order_and_ids_need_no_lane() {
         );
         assert_eq!(store.peek_job(&other, id).await.unwrap(), None);
         let released = store.release(&other, id, attempts[&id]).await.unwrap();
-        assert_eq!(released, Released::AlreadyGone);
+        assert_eq!(released, ReleaseOutcome::AlreadyGone);
         let released = store.release(&queue, id, attempts[&id]).await.unwrap();
-        assert_eq!(released, Released::Done);
+        assert_eq!(released, ReleaseOutcome::Done);
     }
     let cancelled = store.cancel(&queue, ids[2][0]).await.unwrap();
-    assert!(matches!(cancelled, Cancelled::Done { .. }));
-    // Some of each lane, one that is gone, and one of no bucket, in one call.
+    assert!(matches!(cancelled, CancelOutcome::Done { .. }));
+    // Jobs of each lane, one that is deleted, and one of no bucket, in one call.
     let nowhere = JobId::new(START, BUCKETS as u16, 1_000_001, 0);
-    let done = |id| Done { id, attempt: None };
-    let mut asked: Vec<Done> = ids.iter().map(|ids| done(ids[1])).collect();
+    let done = |id| AckRequest { id, attempt: None };
+    let mut asked: Vec<AckRequest> = ids.iter().map(|ids| done(ids[1])).collect();
     asked.extend([ids[2][0], nowhere, ids[3][0]].map(done));
     let acked = store.ack_all(&queue, &asked).await.unwrap();
     let is_done: Vec<bool> = acked
         .iter()
-        .map(|acked| matches!(acked, Acked::Done { .. }))
+        .map(|acked| matches!(acked, AckOutcome::Done { .. }))
         .collect();
     assert_eq!(is_done, [true, true, true, true, false, false, true]);
     let listed = all_queues(&store).await;
@@ -94,7 +94,7 @@ async fn lanes_keep_their_own_order_and_ids_need_no_lane() {
         ..Stats::default()
     };
     assert_eq!(listed[0].stats, left);
-    world::check(&redis.url()).await;
+    consistency::check(&redis.url()).await;
 }
 
 #[tokio::test]
@@ -109,7 +109,7 @@ async fn a_job_is_replaced_in_its_own_lane_only() {
     assert!(store.peek_job(&queue, ids[0][0]).await.unwrap().is_some());
     let stats = store.stats(lane).await.unwrap();
     assert_eq!((stats.ready, stats.delayed), (1, 2));
-    world::check(&redis.url()).await;
+    consistency::check(&redis.url()).await;
 }
 
 async fn row(lanes: &Lanes, queue: &QueueKey) -> Option<LaneCounts> {
@@ -117,7 +117,7 @@ async fn row(lanes: &Lanes, queue: &QueueKey) -> Option<LaneCounts> {
     rows.by_queue.get(queue).map(|row| row.counts)
 }
 
-/// Closes these lanes of a queue, as the row says; how many are closed, from the last one on.
+/// Closes these lanes of a queue, from the last one on, in the epoch of the row. Returns how many are closed.
 async fn close(store: &Store, queue: &QueueKey, row: LaneRow, lanes: Range<u16>) -> u16 {
     let mut closed = 0;
     for lane in lanes.rev() {
@@ -164,11 +164,11 @@ async fn closed_lanes_stay_in_use_until_they_are_closed_in_their_buckets() {
         of_other.epoch > lowered.epoch,
         "a queue that comes back gets a later epoch"
     );
-    world::check(&redis.url()).await;
+    consistency::check(&redis.url()).await;
 }
 
 #[tokio::test]
-async fn a_late_settle_does_not_hide_jobs_that_came_after_its_look() {
+async fn a_late_settle_does_not_hide_newer_jobs() {
     let (_redis, store, queue) = store_of_buckets().await;
     let lanes = store.lanes();
     lanes.set(&queue, 8).await.unwrap();
@@ -187,8 +187,8 @@ async fn a_late_settle_does_not_hide_jobs_that_came_after_its_look() {
     assert_eq!(close(&store, &queue, lowered, 2..8).await, 2);
 }
 
-/// The only bucket of a fixture has the first lane of its queue. To the scripts it is a lane like any other.
-async fn closes(f: &Fixture, now_ms: u64) -> bool {
+/// Closes the first lane, which is in the only bucket of a fixture. The scripts treat it like any other lane.
+async fn closes(f: &StoreFixture, now_ms: u64) -> bool {
     let lane = f.queue.lane(0);
     f.store.at(now_ms).close_lane(lane, 1).await.unwrap()
 }
@@ -212,14 +212,14 @@ async fn a_lane_that_holds_a_job_in_any_state_is_not_closed() {
     assert!(!closes(&f, START + 20).await);
     let _ = f.store.ack(&f.queue, id, None).await.unwrap();
     assert!(closes(&f, START + 20).await);
-    world::check(&f.redis.url()).await;
+    consistency::check(&f.redis.url()).await;
 }
 
 #[tokio::test]
 async fn a_wrong_count_does_not_close_a_lane_and_stale_hints_do_not_keep_it_open() {
     let f = fixture().await;
     let client = redis::Client::open(f.redis.url()).unwrap();
-    let mut redis = client.get_multiplexed_async_connection().await.unwrap();
+    let mut redis = connect_to_redis(&client).await.unwrap();
     let mut add = async |count: &str, jobs: i64| {
         let mut add = redis::cmd("HINCRBY");
         let add = add.arg("tg:0:{8209}:q:1").arg(count).arg(jobs);
@@ -231,7 +231,7 @@ async fn a_wrong_count_does_not_close_a_lane_and_stale_hints_do_not_keep_it_open
         assert!(!closes(&f, START).await, "a live hint of {count}");
         add(count, 1).await;
         let cancelled = f.store.at(START).cancel(&f.queue, id).await.unwrap();
-        assert!(matches!(cancelled, Cancelled::Done { .. }));
+        assert!(matches!(cancelled, CancelOutcome::Done { .. }));
     }
     assert!(closes(&f, START).await);
 }
@@ -241,8 +241,8 @@ async fn a_wrong_count_does_not_close_a_lane_and_stale_hints_do_not_keep_it_open
 async fn a_wrong_count_does_not_close_a_lane_that_holds_a_job_due_in_an_hour() {
     const HOUR_MS: u64 = 3_600_000;
     for (new, state) in [
-        (delayed("far", HOUR_MS), State::Delayed),
-        (job("leased"), State::Leased),
+        (delayed("far", HOUR_MS), JobState::Delayed),
+        (job("leased"), JobState::Leased),
     ] {
         let f = fixture().await;
         f.publish(START, new).await;
@@ -253,12 +253,12 @@ async fn a_wrong_count_does_not_close_a_lane_that_holds_a_job_due_in_an_hour() {
 }
 
 #[tokio::test]
-async fn a_closed_lane_has_no_jobs_to_any_verb_and_is_opened_by_a_later_epoch_only() {
+async fn a_closed_lane_is_empty_to_every_verb_and_opened_by_a_later_epoch_only() {
     let f = fixture().await;
     let (store, queue) = (&f.store, &f.queue);
     let close = async |epoch| store.close_lane(queue.lane(0), epoch).await.unwrap();
     let open = async |epoch| store.open_lane(queue.lane(0), epoch).await.unwrap();
-    // A lane that no job ever came to, and one that had some.
+    // A lane that never had a job, and one that had some.
     for (first, had_jobs) in [(1, false), (11, true)] {
         for epoch in [first, first + 2, first] {
             assert!(close(epoch).await, "the latest epoch stays");
@@ -282,11 +282,11 @@ async fn a_closed_lane_has_no_jobs_to_any_verb_and_is_opened_by_a_later_epoch_on
     assert!(close(21).await);
     let publish = store.publish_unless_closed(queue, &closed_with_body, None);
     assert!(publish.await.unwrap().is_none());
-    // What was uploaded for it expires.
-    world::check(&f.redis.url()).await;
+    // The upload of its body expires.
+    consistency::check(&f.redis.url()).await;
 }
 
-async fn audit(store: &Store, repair: bool) -> Vec<(Defect, bool)> {
+async fn audit(store: &Store, repair: bool) -> Vec<(Inconsistency, bool)> {
     let options = AuditOptions {
         buckets: vec![],
         repair,
@@ -295,7 +295,7 @@ async fn audit(store: &Store, repair: bool) -> Vec<(Defect, bool)> {
     let mut found = Vec::new();
     let mut note = |event| {
         if let AuditEvent::Found(finding) = event {
-            found.push((finding.defect, finding.mended));
+            found.push((finding.defect, finding.repaired));
         }
     };
     store.audit(&options, &mut note).await.unwrap();
@@ -303,12 +303,12 @@ async fn audit(store: &Store, repair: bool) -> Vec<(Defect, bool)> {
 }
 
 #[tokio::test]
-async fn an_audit_finds_lanes_with_jobs_that_no_consumer_looks_into() {
+async fn an_audit_finds_jobs_in_lanes_that_are_not_served() {
     let (redis, store, queue) = store_of_buckets().await;
     let lanes = store.lanes();
     lanes.set(&queue, 8).await.unwrap();
     publish(&store, &queue, 8).await;
-    // Lanes that are closed, and hold nothing.
+    // Lanes that are closed and empty.
     let other = QueueKey::try_from("shop/other").unwrap();
     let of_other = lanes.set(&other, 4).await.unwrap();
     publish(&store, &other, 4).await;
@@ -317,9 +317,9 @@ async fn an_audit_finds_lanes_with_jobs_that_no_consumer_looks_into() {
     }
     close(&store, &other, of_other, 1..4).await;
     assert_eq!(audit(&store, false).await, []);
-    // The table and a bucket as no order of calls makes them.
+    // No order of calls makes a table and a bucket like these.
     let client = redis::Client::open(redis.url()).unwrap();
-    let mut connection = client.get_multiplexed_async_connection().await.unwrap();
+    let mut connection = connect_to_redis(&client).await.unwrap();
     let mut set = async |key: &str, value: &str| {
         let mut set = redis::cmd("HSET");
         let set = set.arg(key).arg(queue.to_string()).arg(value);
@@ -327,16 +327,16 @@ async fn an_audit_finds_lanes_with_jobs_that_no_consumer_looks_into() {
     };
     set("tg:lanes", "1 7 1").await;
     let bucket = store.bucket_of(queue.lane(2));
-    let queues = Buckets::new(BUCKETS).keys(bucket).queues();
+    let queues = DeploymentKeys::new(BUCKETS).keys(bucket).queues();
     set(&queues, "closed 9 1").await;
     let name = || queue.to_string();
-    let unserved = |lane| Defect::LaneNotServed { name: name(), lane };
+    let unserved = |lane| Inconsistency::LaneNotServed { name: name(), lane };
     let found = async |repair| {
         let mut found = audit(&store, repair).await;
         found.sort_by_key(|(defect, _)| defect.to_string());
         found
     };
-    let all = |mended| [2, 7].map(|lane| (unserved(lane), mended));
+    let all = |repaired| [2, 7].map(|lane| (unserved(lane), repaired));
     assert_eq!(found(false).await, all(false));
     assert_eq!(found(true).await, all(true));
     assert_eq!(found(true).await, []);
@@ -344,18 +344,18 @@ async fn an_audit_finds_lanes_with_jobs_that_no_consumer_looks_into() {
     for lane in 0..8 {
         assert_eq!(store.stats(queue.lane(lane)).await.unwrap().ready, 2);
     }
-    world::check(&redis.url()).await;
+    consistency::check(&redis.url()).await;
 }
 
 #[tokio::test]
 async fn a_server_that_refuses_publishes_refuses_the_probe() {
     let (redis, store, queue) = store_of_buckets().await;
     let client = redis::Client::open(redis.url()).unwrap();
-    let mut connection = client.get_multiplexed_async_connection().await.unwrap();
+    let mut connection = connect_to_redis(&client).await.unwrap();
     let lane = queue.lane(0);
     store.probe_publish(lane).await.unwrap();
     for (setting, refusing, reason) in [
-        ("min-replicas-to-write", "1", Unavailable::ReadOnly),
+        ("min-replicas-to-write", "1", Unavailable::WritesRefused),
         ("maxmemory", "1", Unavailable::OutOfMemory),
     ] {
         let mut set = redis::cmd("CONFIG");

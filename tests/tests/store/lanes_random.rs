@@ -1,5 +1,5 @@
-//! The calls that change lanes, in random orders, each made with what its caller read at any time before. After each of
-//! them every job is where consumers look.
+//! The calls that change lanes, in random orders, each with a row that its caller read at any earlier time. After each
+//! call every job is in a lane that consumers read.
 
 use std::collections::VecDeque;
 
@@ -7,7 +7,7 @@ use rand::RngExt;
 use rand::rngs::StdRng;
 use tidegate_core::{JobId, LaneRow, QueueKey};
 use tidegate_store::{Claim, Stats, Store, StoreConfig};
-use tidegate_testkit::{RedisOptions, figure, random, world};
+use tidegate_testkit::{RedisOptions, consistency, print_figure, random};
 
 use crate::fixture::job;
 
@@ -22,11 +22,11 @@ struct Settler {
     still: u16,
 }
 
-struct Run {
+struct LanesRun {
     store: Store,
     queue: QueueKey,
     random: StdRng,
-    /// Rows that were read lately: any process may act on any of them.
+    /// Rows that were read recently: any process may use any of them.
     rows: VecDeque<LaneRow>,
     settlers: [Option<Settler>; 3],
     held: Vec<JobId>,
@@ -35,7 +35,7 @@ struct Run {
     consumed: usize,
 }
 
-impl Run {
+impl LanesRun {
     fn lane(&mut self) -> u16 {
         self.random.random_range(0..LANES)
     }
@@ -141,7 +141,7 @@ impl Run {
         }
     }
 
-    /// Every job that was stored, and is not consumed, is in a lane that is in use.
+    /// Checks that every stored job that is not consumed is in a lane in use.
     async fn check(&mut self) {
         let used = self.read().await.counts.used;
         for lane in used..LANES {
@@ -156,11 +156,11 @@ impl Run {
 }
 
 #[tokio::test]
-async fn no_order_of_calls_leaves_a_job_where_no_consumer_looks() {
+async fn no_order_of_lane_changes_strands_a_job() {
     let redis = RedisOptions::new().start();
     let mut config = StoreConfig::new(redis.url());
     config.buckets = 16;
-    let mut run = Run {
+    let mut run = LanesRun {
         store: Store::connect(&config).await.unwrap(),
         queue: QueueKey::try_from("shop/orders").unwrap(),
         random: random("lanes"),
@@ -178,15 +178,15 @@ async fn no_order_of_calls_leaves_a_job_where_no_consumer_looks() {
     }
     run.consume().await;
     assert_eq!(run.held, []);
-    let Run {
+    let LanesRun {
         settled,
         refused,
         consumed,
         ..
     } = run;
-    figure(&format!(
+    print_figure(&format!(
         "{settled} times lanes were taken out of use, {refused} publishes refused, {consumed} jobs consumed"
     ));
     assert!(settled > 0 && refused > 0 && consumed > 0);
-    world::check(&redis.url()).await;
+    consistency::check(&redis.url()).await;
 }

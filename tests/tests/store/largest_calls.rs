@@ -1,23 +1,23 @@
-//! Each script at the largest size that settings and wire let through, on data that fills it. One that fails half-way
+//! Each script at the largest size that settings and wire allow, on data of that size. A script that failed half-way
 //! would leave counts and lists that differ from the records.
 
 use std::time::Duration;
 
-use tidegate_core::{JobId, NewJob, QueueKey, State};
+use tidegate_core::{JobId, JobState, NewJob, QueueKey};
 use tidegate_store::{
-    AuditEvent, AuditOptions, Claim, Done, LOAD_HINTS_MAX, LoadedSlot, MOVE_TIMERS_MAX, MovedDue,
-    PUBLISH_JOBS_MAX, SWEEP_CHUNKS_MAX, Swept,
+    AckRequest, AuditEvent, AuditOptions, Claim, LOAD_HINTS_MAX, LoadSlotOutcome, MOVE_TIMERS_MAX,
+    MoveDueOutcome, PUBLISH_JOBS_MAX, SWEEP_CHUNKS_MAX, SweepOutcome,
 };
-use tidegate_testkit::{figure, world};
+use tidegate_testkit::{consistency, print_figure};
 
-use crate::fixture::{Fixture, START, TOKEN, all_queues, delayed, fixture, job};
+use crate::fixture::{START, StoreFixture, TOKEN, all_queues, delayed, fixture, job};
 
 const HOUR_MS: u64 = 3_600_000;
-/// Some times what the longest call takes.
+/// A few times the duration of the longest call.
 const CALL_CPU_MAX: Duration = Duration::from_millis(40);
 
-/// The time that Redis has computed for, which other processes do not change.
-fn cpu_time(f: &Fixture) -> Duration {
+/// The CPU time of Redis, which the load of the machine does not change.
+fn cpu_time(f: &StoreFixture) -> Duration {
     let info: String = redis::cmd("INFO")
         .arg("cpu")
         .query(&mut f.connection())
@@ -30,19 +30,19 @@ fn cpu_time(f: &Fixture) -> Duration {
     Duration::from_secs_f64(seconds.sum())
 }
 
-/// Makes one call and checks for how long it holds Redis.
-async fn short<T>(f: &Fixture, what: &str, call: impl Future<Output = T>) -> T {
+/// Makes one call and checks how much CPU time of Redis it takes.
+async fn short<T>(f: &StoreFixture, what: &str, call: impl Future<Output = T>) -> T {
     let before = cpu_time(f);
     let answer = call.await;
     let took = cpu_time(f) - before;
-    figure(&format!("{what}: {took:?}"));
+    print_figure(&format!("{what}: {took:?}"));
     assert!(took < CALL_CPU_MAX, "{what}: {took:?}");
     answer
 }
 
-/// Nothing is wrong, by the check of the tests and by the auditor.
-async fn expect_sound(f: &Fixture, now_ms: u64) {
-    world::check(&f.redis.url()).await;
+/// Neither the check of the tests nor the auditor finds a defect.
+async fn expect_sound(f: &StoreFixture, now_ms: u64) {
+    consistency::check(&f.redis.url()).await;
     f.store
         .at(now_ms)
         .roster_join(0, TOKEN, HOUR_MS)
@@ -64,7 +64,7 @@ async fn expect_sound(f: &Fixture, now_ms: u64) {
     assert_eq!(found, []);
 }
 
-async fn publish(f: &Fixture, now_ms: u64, new: &NewJob, jobs: u64) -> Vec<JobId> {
+async fn publish(f: &StoreFixture, now_ms: u64, new: &NewJob, jobs: u64) -> Vec<JobId> {
     let mut ids = Vec::new();
     while (ids.len() as u64) < jobs {
         let count = PUBLISH_JOBS_MAX.min(jobs as usize - ids.len());
@@ -75,14 +75,14 @@ async fn publish(f: &Fixture, now_ms: u64, new: &NewJob, jobs: u64) -> Vec<JobId
     ids
 }
 
-/// A body that stays outside of its record and can hardly be compressed.
+/// A body that is stored outside of its record and can hardly be compressed.
 fn large(seed: usize) -> String {
     let numbers = (1..700_u64).map(|i| (i + seed as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15));
     numbers.map(|number| format!("{number:x}")).collect()
 }
 
 #[tokio::test]
-async fn the_largest_sweep_deletes_full_chunks_of_expired_jobs_and_counts_right() {
+async fn the_largest_sweep_deletes_full_chunks_and_keeps_counts_exact() {
     let f = fixture().await;
     let ttl_ms = 10_000;
     let timed = |body: &str| NewJob {
@@ -90,11 +90,11 @@ async fn the_largest_sweep_deletes_full_chunks_of_expired_jobs_and_counts_right(
         ..delayed(body, 30_000)
     };
     let full = SWEEP_CHUNKS_MAX * 100;
-    // Numbers begin in the middle of nowhere: the first job has place 1.
+    // The first job of a bucket has place 1 in its chunk, not 0.
     publish(&f, START, &timed("x"), full - 1).await;
     let store = f.store.at(START + ttl_ms);
     let swept = store.sweep(0, TOKEN, SWEEP_CHUNKS_MAX);
-    let expected = Swept::Done {
+    let expected = SweepOutcome::Done {
         expired: full - 1,
         more: false,
         next_in_ms: None,
@@ -102,7 +102,7 @@ async fn the_largest_sweep_deletes_full_chunks_of_expired_jobs_and_counts_right(
     assert_eq!(short(&f, "sweep", swept).await.unwrap(), expected);
     assert_eq!(f.counts().await, [0; 4]);
     assert_eq!(f.keys_of_jobs(), [""; 0]);
-    // The same with jobs that are ready, and with large bodies, a few in a chunk and one by one in others.
+    // The same with ready jobs, and with large bodies, of which few fit in a chunk.
     for number in 0..SWEEP_CHUNKS_MAX as usize {
         let ready = NewJob {
             ttl_ms,
@@ -112,7 +112,8 @@ async fn the_largest_sweep_deletes_full_chunks_of_expired_jobs_and_counts_right(
     }
     let store = f.store.at(START + ttl_ms);
     let swept = store.sweep(0, TOKEN, SWEEP_CHUNKS_MAX);
-    let Swept::Done { expired, .. } = short(&f, "sweep, with bodies", swept).await.unwrap() else {
+    let SweepOutcome::Done { expired, .. } = short(&f, "sweep, with bodies", swept).await.unwrap()
+    else {
         panic!("the test leads every bucket")
     };
     assert_eq!(f.sweep(START + ttl_ms).await, full - expired);
@@ -121,7 +122,7 @@ async fn the_largest_sweep_deletes_full_chunks_of_expired_jobs_and_counts_right(
 }
 
 #[tokio::test]
-async fn more_than_the_largest_sweep_is_not_swept_in_one_call() {
+async fn a_sweep_stops_at_its_largest_size() {
     let f = fixture().await;
     let ttl_ms = 10_000;
     let new = NewJob {
@@ -137,7 +138,7 @@ async fn more_than_the_largest_sweep_is_not_swept_in_one_call() {
         .await
         .unwrap();
     assert!(
-        matches!(swept, Swept::Done { expired, more: true, .. } if expired < full),
+        matches!(swept, SweepOutcome::Done { expired, more: true, .. } if expired < full),
         "{swept:?}"
     );
     expect_sound(&f, START + ttl_ms).await;
@@ -159,7 +160,7 @@ async fn the_largest_calls_load_and_move_timers_of_all_kinds() {
     .await;
     let store = f.store.at(START + HOUR_MS - 1000);
     let loaded = store.load_slot(0, TOKEN, LOAD_HINTS_MAX);
-    let expected = LoadedSlot::Done {
+    let expected = LoadSlotOutcome::Done {
         loaded: LOAD_HINTS_MAX,
         more: false,
         next_in_ms: None,
@@ -168,7 +169,7 @@ async fn the_largest_calls_load_and_move_timers_of_all_kinds() {
     let now_ms = START + HOUR_MS;
     let store = f.store.at(now_ms);
     let moved = store.move_due(0, TOKEN, MOVE_TIMERS_MAX);
-    let MovedDue::Done {
+    let MoveDueOutcome::Done {
         latenesses_ms,
         expired,
         more: false,
@@ -179,7 +180,7 @@ async fn the_largest_calls_load_and_move_timers_of_all_kinds() {
     };
     assert_eq!(latenesses_ms.len() as u64, LOAD_HINTS_MAX / 2);
     assert_eq!(expired, LOAD_HINTS_MAX / 2);
-    // Leases end, and their jobs die.
+    // Leases expire, and their jobs die.
     let claims = [Claim {
         count: u16::MAX,
         ttr_ms: 1000,
@@ -189,10 +190,10 @@ async fn the_largest_calls_load_and_move_timers_of_all_kinds() {
     let store = f.store.at(now_ms + 1000);
     let moved = store.move_due(0, TOKEN, MOVE_TIMERS_MAX);
     assert!(
-        matches!(moved.await.unwrap(), MovedDue::Done { buried, .. } if buried == far.len() as u64)
+        matches!(moved.await.unwrap(), MoveDueOutcome::Done { buried, .. } if buried == far.len() as u64)
     );
     expect_sound(&f, now_ms + 1000).await;
-    // One job, as many far hints of it as a call loads, in a slot that it has left.
+    // As many far hints of one job as a call loads, in a slot that the job has left.
     let id = far[0].number();
     let slot = (now_ms + 100_000) / 65_536;
     let mut push = redis::cmd("RPUSH");
@@ -206,7 +207,7 @@ async fn the_largest_calls_load_and_move_timers_of_all_kinds() {
     let loaded = store.load_slot(0, TOKEN, LOAD_HINTS_MAX);
     assert!(matches!(
         loaded.await.unwrap(),
-        LoadedSlot::Done {
+        LoadSlotOutcome::Done {
             loaded: 0,
             more: false,
             ..
@@ -215,7 +216,7 @@ async fn the_largest_calls_load_and_move_timers_of_all_kinds() {
 }
 
 #[tokio::test]
-async fn the_largest_calls_of_the_wire_leave_all_in_order() {
+async fn the_largest_calls_of_the_wire_leave_the_data_consistent() {
     let f = fixture().await;
     let store = f.store.at(START);
     // 64 jobs that expire: large, in 64 far slots, and at once.
@@ -231,7 +232,7 @@ async fn the_largest_calls_of_the_wire_leave_all_in_order() {
         let new: Vec<NewJob> = (0..PUBLISH_JOBS_MAX).map(|n| job(&large(n))).collect();
         ids.extend(store.publish(&f.queue, &new, None).await.unwrap());
     }
-    // As many hints as a call drops, one after the other and all together.
+    // As many stale hints as one call drops.
     for id in &ids[..300] {
         let _ = store.cancel(&f.queue, *id).await.unwrap();
     }
@@ -247,9 +248,9 @@ async fn the_largest_calls_of_the_wire_leave_all_in_order() {
     let reserved = store.reserve(&f.queue, &claims).await.unwrap();
     let leased: Vec<JobId> = reserved.jobs.iter().flatten().map(|job| job.id).collect();
     assert_eq!(leased, &ids[300..]);
-    let done: Vec<Done> = leased[..64]
+    let done: Vec<AckRequest> = leased[..64]
         .iter()
-        .map(|id| Done {
+        .map(|id| AckRequest {
             id: *id,
             attempt: Some(1),
         })
@@ -275,7 +276,7 @@ async fn the_largest_calls_of_the_wire_leave_all_in_order() {
     expect_sound(&f, START + 2000).await;
 }
 
-/// A call takes back, deletes and makes ready in one list each, all of them longer than one command may be.
+/// A call collects the jobs that it makes ready or buries in lists, which are longer here than one command may be.
 #[tokio::test]
 async fn lists_longer_than_a_command_are_written_in_parts() {
     let f = fixture().await;
@@ -287,7 +288,7 @@ async fn lists_longer_than_a_command_are_written_in_parts() {
         .move_due(0, TOKEN, jobs)
         .await
         .unwrap();
-    assert!(matches!(moved, MovedDue::Done { more: false, .. }));
+    assert!(matches!(moved, MoveDueOutcome::Done { more: false, .. }));
     assert_eq!(f.counts().await, [0, jobs, 0, 0]);
     let bodies = f.reserve(START + 1000, u16::MAX, 1000).await;
     assert_eq!(bodies.len() as u64, jobs);
@@ -296,7 +297,7 @@ async fn lists_longer_than_a_command_are_written_in_parts() {
     assert_eq!(store.stats(&f.queue).await.unwrap().dead, jobs);
     assert_eq!(
         store.peek_dead(&f.queue).await.unwrap().unwrap().job.state,
-        State::Dead
+        JobState::Dead
     );
     expect_sound(&f, START + 2000).await;
 }

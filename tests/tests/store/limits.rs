@@ -1,14 +1,14 @@
-//! Units of rate limits: never more than there are, and back where they came from.
+//! Units of rate limits: never more than the limit, and given back to their own window.
 
 use std::net::SocketAddr;
 use std::time::Duration;
 
 use tidegate_store::{
-    LimitCreated, LimitHolder, LimitSide, Limits, RateLimit, Store, StoreConfig, StoreError, Unit,
-    UnitTaken,
+    LimitCreated, LimitHolder, LimitSide, LimitUnit, RateLimit, RateLimits, Store, StoreConfig,
+    StoreError, UnitTaken,
 };
-use tidegate_testkit::fault_proxy::{Flow, Way, Weather};
-use tidegate_testkit::{FaultProxy, eventually, redis};
+use tidegate_testkit::fault_proxy::{DirectionConditions, ForwardMode, NetworkConditions};
+use tidegate_testkit::{FaultProxy, eventually, start_redis};
 use tokio::task::JoinSet;
 
 use crate::fixture::{START, fixture};
@@ -21,7 +21,7 @@ fn holder(token: &str) -> LimitHolder {
     LimitHolder::new("default", "shop", token)
 }
 
-async fn take_side(store: &Store, token: &str, side: LimitSide) -> Option<Unit> {
+async fn take_side(store: &Store, token: &str, side: LimitSide) -> Option<LimitUnit> {
     let limits = store.limits();
     let holder = holder(token);
     let taking = limits.take(&holder, side, UNITS, INTERVAL_SECONDS);
@@ -31,11 +31,11 @@ async fn take_side(store: &Store, token: &str, side: LimitSide) -> Option<Unit> 
     }
 }
 
-async fn take(store: &Store, now_ms: u64) -> Option<Unit> {
+async fn take(store: &Store, now_ms: u64) -> Option<LimitUnit> {
     take_side(&store.at(now_ms), "t", LimitSide::Read).await
 }
 
-async fn give_back(store: &Store, unit: Unit) {
+async fn give_back(store: &Store, unit: LimitUnit) {
     store.limits().give_back(&holder("t"), unit).await.unwrap();
 }
 
@@ -56,7 +56,7 @@ async fn a_window_begins_with_its_first_unit_and_ends_an_interval_later() {
 }
 
 #[tokio::test]
-async fn a_unit_goes_back_to_the_window_it_came_from_or_to_none() {
+async fn a_unit_is_given_back_only_to_its_own_window() {
     let fixture = fixture().await;
     let store = &fixture.store;
     let mut units = Vec::new();
@@ -100,7 +100,7 @@ async fn giving_back_never_counts_below_zero_and_creates_no_key() {
 }
 
 #[tokio::test]
-async fn sides_and_tokens_have_units_of_their_own() {
+async fn each_side_and_each_token_has_separate_units() {
     let fixture = fixture().await;
     let store = &fixture.store;
     while take_side(store, "t", LimitSide::Read).await.is_some() {}
@@ -110,7 +110,7 @@ async fn sides_and_tokens_have_units_of_their_own() {
 }
 
 #[tokio::test]
-async fn many_takers_at_once_never_get_more_than_there_is() {
+async fn concurrent_takers_never_exceed_the_limit() {
     const TAKERS: usize = 64;
     const UNITS_MAX: u64 = 40;
     let fixture = fixture().await;
@@ -125,7 +125,7 @@ async fn many_takers_at_once_never_get_more_than_there_is() {
                 let taking = limits.take(&holder, LimitSide::Write, UNITS_MAX, 3600);
                 match taking.await.unwrap() {
                     UnitTaken::OverLimit => {}
-                    // Some succeed, some fail: what is given back may be taken again.
+                    // Some requests fail: a unit that is given back may be taken again.
                     UnitTaken::Done(unit) if (number + round) % 2 == 0 => {
                         limits.give_back(&holder, unit).await.unwrap();
                     }
@@ -140,7 +140,7 @@ async fn many_takers_at_once_never_get_more_than_there_is() {
 }
 
 #[tokio::test]
-async fn a_window_that_is_over_leaves_nothing_behind() {
+async fn an_expired_window_leaves_no_key() {
     let fixture = fixture().await;
     let limits = fixture.store.limits();
     let taken = limits.take(&holder("t"), LimitSide::Read, 1, 1).await;
@@ -161,7 +161,7 @@ async fn a_window_that_is_over_leaves_nothing_behind() {
 }
 
 #[tokio::test]
-async fn limits_are_made_once_replaced_listed_and_deleted() {
+async fn limits_are_created_once_replaced_listed_and_deleted() {
     let fixture = fixture().await;
     let limits = fixture.store.limits();
     let limit = |read| RateLimit {
@@ -185,24 +185,24 @@ async fn limits_are_made_once_replaced_listed_and_deleted() {
     assert_eq!(limits.get(&holder("t")).await.unwrap(), None);
 }
 
-/// How long calls wait for a reply in the tests of lost replies.
+/// The timeout of calls in the tests of lost replies.
 const REPLY_MAX: Duration = Duration::from_millis(200);
 
-async fn limits_at(address: SocketAddr) -> Limits {
+async fn limits_at(address: SocketAddr) -> RateLimits {
     let mut config = StoreConfig::new(format!("redis://{address}"));
     config.buckets = 1;
     config.command_timeout = REPLY_MAX;
     Store::connect(&config).await.unwrap().limits()
 }
 
-async fn try_take(limits: &Limits) -> Result<bool, StoreError> {
+async fn try_take(limits: &RateLimits) -> Result<bool, StoreError> {
     let holder = holder("t");
     let taking = limits.take(&holder, LimitSide::Read, UNITS, 3600);
     Ok(matches!(taking.await?, UnitTaken::Done(_)))
 }
 
 /// The units that can be taken once Redis answers again.
-async fn units_left(limits: &Limits) -> u64 {
+async fn units_left(limits: &RateLimits) -> u64 {
     eventually("redis answers", Duration::from_secs(30), async || {
         let mut units = 0;
         while try_take(limits).await.map_err(|error| error.to_string())? {
@@ -215,7 +215,7 @@ async fn units_left(limits: &Limits) -> u64 {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn calls_that_a_paused_redis_executes_late_take_no_unit() {
-    let redis = redis();
+    let redis = start_redis();
     let limits = limits_at(redis.address()).await;
     assert!(try_take(&limits).await.unwrap());
     redis.pause().unwrap();
@@ -228,16 +228,16 @@ async fn calls_that_a_paused_redis_executes_late_take_no_unit() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn units_of_lost_replies_are_given_back() {
-    let redis = redis();
+    let redis = start_redis();
     let proxy = FaultProxy::start(redis.address(), 0).await;
     let limits = limits_at(proxy.address()).await;
     assert!(try_take(&limits).await.unwrap());
-    let replies_stall = Weather {
-        to_client: Way {
-            flow: Flow::Stalls,
-            ..Way::default()
+    let replies_stall = NetworkConditions {
+        to_client: DirectionConditions {
+            mode: ForwardMode::Stalls,
+            ..DirectionConditions::default()
         },
-        ..Weather::default()
+        ..NetworkConditions::default()
     };
     proxy.set(replies_stall);
     try_take(&limits).await.unwrap_err();
@@ -250,7 +250,7 @@ async fn units_of_lost_replies_are_given_back() {
         .unwrap();
     assert_eq!(taken, 2, "the call was executed");
     proxy.cut();
-    proxy.set(Weather::default());
+    proxy.set(NetworkConditions::default());
     // Until then the call could still be executed.
     tokio::time::sleep(2 * REPLY_MAX).await;
     assert_eq!(units_left(&limits).await, UNITS - 1);
@@ -258,7 +258,7 @@ async fn units_of_lost_replies_are_given_back() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_unit_is_given_back_once_when_redis_executes_the_call_late() {
-    let redis = redis();
+    let redis = start_redis();
     let limits = limits_at(redis.address()).await;
     let holder = holder("t");
     let mut units = Vec::new();

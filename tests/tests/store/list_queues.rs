@@ -1,18 +1,18 @@
-//! Looking over the queues of a deployment.
+//! Listing the queues of a deployment.
 
 use std::collections::BTreeMap;
 
 use tidegate_core::QueueKey;
 use tidegate_store::{ListedQueue, Stats, Store, StoreConfig};
-use tidegate_testkit::{RedisOptions, figure};
+use tidegate_testkit::{RedisOptions, print_figure};
 
-use crate::fixture::{Fixture, LIMIT, START, all_queues, delayed, fixture, job};
+use crate::fixture::{LIMIT, START, StoreFixture, all_queues, delayed, fixture, job};
 
 fn key(name: &str) -> QueueKey {
     QueueKey::try_from(name).unwrap()
 }
 
-async fn listed(f: &Fixture, now_ms: u64) -> BTreeMap<String, ListedQueue> {
+async fn listed(f: &StoreFixture, now_ms: u64) -> BTreeMap<String, ListedQueue> {
     let all = all_queues(&f.store.at(now_ms)).await;
     let count = all.len();
     let by_name: BTreeMap<String, ListedQueue> = all
@@ -70,7 +70,7 @@ async fn stale_and_expired_hints_at_the_head_do_not_count_as_the_oldest() {
     let _ = f.store.cancel(&f.queue, cancelled).await.unwrap();
     let all = listed(&f, START + 350).await;
     assert_eq!(all["shop/orders"].oldest_ready_ms, Some(300));
-    // Behind more stale hints than one call may look at nothing is claimed.
+    // Behind more stale hints than one call reads no age is reported.
     let mut ids = vec![];
     for _ in 0..20 {
         ids.push(f.publish(START + 400, job("x")).await);
@@ -85,7 +85,25 @@ async fn stale_and_expired_hints_at_the_head_do_not_count_as_the_oldest() {
 }
 
 #[tokio::test]
-async fn many_queues_come_in_bounded_pages_and_each_is_cheap() {
+async fn a_timer_that_no_pump_has_moved_is_overdue() {
+    const FAR_MS: u64 = 3_600_000;
+    let f = fixture().await;
+    let overdue_ms = async |now_ms| {
+        let page = f.store.at(now_ms).list_queues(0, 0).await;
+        page.unwrap().overdue_ms
+    };
+    f.publish(START, delayed("near", 1000)).await;
+    f.publish(START, delayed("far", FAR_MS)).await;
+    assert_eq!(overdue_ms(START + 1000).await, 0);
+    assert_eq!(overdue_ms(START + 2500).await, 1500);
+    f.move_due(START + 2500).await;
+    assert_eq!(overdue_ms(START + 2500).await, 0);
+    let at_its_time = overdue_ms(START + FAR_MS).await;
+    assert!(at_its_time > 0, "its slot was not loaded");
+}
+
+#[tokio::test]
+async fn many_queues_are_listed_in_bounded_and_cheap_pages() {
     const QUEUES: usize = 350;
     let f = fixture().await;
     f.move_due(START).await;
@@ -94,7 +112,7 @@ async fn many_queues_come_in_bounded_pages_and_each_is_cheap() {
         let jobs: Vec<_> = (0..6).map(|_| job("x")).collect();
         let store = f.store.at(START);
         let ids = store.publish(&queue, &jobs, None).await.unwrap();
-        // Every hint that a call may look at is stale: the dearest case.
+        // Every hint that a call reads is stale, which is the most expensive case.
         for id in &ids[..5] {
             let _ = f.store.cancel(&queue, *id).await.unwrap();
         }
@@ -121,14 +139,14 @@ async fn many_queues_come_in_bounded_pages_and_each_is_cheap() {
         .find(|line| line.starts_with("cmdstat_evalsha:"));
     let spent = line.and_then(|line| line.split("usec_per_call=").nth(1)?.split(',').next());
     let spent_us: f64 = spent.unwrap().parse().unwrap();
-    figure(&format!(
+    print_figure(&format!(
         "list_queues holds Redis for {spent_us:.0} µs a call of 50 queues with stale heads"
     ));
     assert!(spent_us < 10_000.0, "{spent_us} µs");
 }
 
 #[tokio::test]
-async fn all_buckets_are_looked_at() {
+async fn queues_of_all_buckets_are_listed() {
     let redis = RedisOptions::new().start();
     let store = Store::connect(&StoreConfig::new(redis.url()))
         .await
@@ -149,7 +167,7 @@ async fn all_buckets_are_looked_at() {
 }
 
 #[tokio::test]
-async fn a_queue_purged_of_its_last_job_is_forgotten_until_it_is_published_to() {
+async fn a_queue_purged_of_its_last_job_is_removed_until_the_next_publish() {
     let f = fixture().await;
     f.move_due(START).await;
     f.publish(START, job("a")).await;
@@ -160,13 +178,13 @@ async fn a_queue_purged_of_its_last_job_is_forgotten_until_it_is_published_to() 
     assert_eq!(f.store.purge_ready(&f.queue).await.unwrap(), 1);
     assert!(listed(&f, START).await.is_empty());
     assert_eq!(f.keys_of_jobs(), Vec::<String>::new());
-    // Not a word of it is left, and nothing of it is needed.
+    // No key of the queue is left, and verbs work without one.
     assert_eq!(f.counts().await, [0, 0, 0, 0]);
     assert_eq!(f.store.purge_ready(&f.queue).await.unwrap(), 0);
     f.publish(START + 6_000, job("c")).await;
     f.expect(START + 6_000, &["c"]).await;
     assert_eq!(listed(&f, START).await["shop/orders"].stats.leased, 1);
-    // An empty queue goes as well.
+    // An empty queue is removed as well.
     f.move_due(START + 60_000).await;
     assert_eq!(f.store.purge_dead(&f.queue, 1).await.unwrap(), 1);
     assert_eq!(listed(&f, START).await.len(), 1);
@@ -175,7 +193,7 @@ async fn a_queue_purged_of_its_last_job_is_forgotten_until_it_is_published_to() 
 }
 
 #[tokio::test]
-async fn the_server_tells_its_figures() {
+async fn the_figures_of_the_server_are_read() {
     let f = fixture().await;
     let before = f.store.server_figures(LIMIT).await.unwrap();
     assert!(before.used_mem_bytes > 0 && before.connections >= 1);

@@ -1,12 +1,12 @@
-//! The connection breaks after Redis has taken a call and before its answer arrives. Whether the call was carried out is
-//! unknown then, so it must fail, and must not be sent a second time.
+//! The connection breaks after Redis has received a call and before its answer arrives. Whether the call was executed
+//! is then unknown, so it must fail, and must not be sent a second time.
 
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
 use tidegate_core::QueueKey;
 use tidegate_store::{Store, StoreConfig, StoreError, Unavailable};
-use tidegate_testkit::fault_proxy::{Flow, Way, Weather};
+use tidegate_testkit::fault_proxy::{DirectionConditions, ForwardMode, NetworkConditions};
 use tidegate_testkit::{FaultProxy, RedisOptions, RedisServer, eventually};
 
 use crate::fixture::{fixture, job};
@@ -21,7 +21,7 @@ fn ready(servers: &[RedisServer]) -> u64 {
         let client = redis::Client::open(server.url()).ok()?;
         let mut get = redis::cmd("HGET");
         get.arg("tg:0:{8209}:q:1").arg("ready");
-        // The others answer with a redirection.
+        // The other servers answer with a redirection.
         get.query(&mut client.get_connection().ok()?).ok()?
     };
     servers.iter().find_map(read).unwrap_or(0)
@@ -34,12 +34,12 @@ async fn publish_fails_and_stores_one_job(
 ) {
     let queue = QueueKey::try_from("shop/orders").unwrap();
     store.publish(&queue, &[job("a")], None).await.unwrap();
-    let answers_stall = Weather {
-        to_client: Way {
-            flow: Flow::Stalls,
-            ..Way::default()
+    let answers_stall = NetworkConditions {
+        to_client: DirectionConditions {
+            mode: ForwardMode::Stalls,
+            ..DirectionConditions::default()
         },
-        ..Weather::default()
+        ..NetworkConditions::default()
     };
     proxies.iter().for_each(|proxy| proxy.set(answers_stall));
     let breaking = async {
@@ -53,7 +53,7 @@ async fn publish_fails_and_stores_one_job(
             proxy.cut();
         }
         for proxy in proxies {
-            proxy.set(Weather::default());
+            proxy.set(NetworkConditions::default());
         }
     };
     let jobs = [job("b")];
@@ -62,7 +62,7 @@ async fn publish_fails_and_stores_one_job(
     let is_away = matches!(
         error,
         StoreError::Unavailable {
-            reason: Unavailable::Away,
+            reason: Unavailable::Unreachable,
             ..
         }
     );

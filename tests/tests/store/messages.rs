@@ -1,4 +1,4 @@
-//! Doorbells and alarms: who is told what, and when.
+//! Doorbells and alarms: when they are sent, and with which content.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use tokio::time::timeout;
 
 use crate::fixture::{LEAD_MS, START, delayed, fixture, job};
 
-/// Long enough for a message that is sent, and not a measure of anything.
+/// Long enough for any message that is sent.
 const SOON: Duration = Duration::from_secs(5);
 
 #[tokio::test]
@@ -27,7 +27,7 @@ async fn the_doorbell_rings_when_a_queue_is_no_longer_empty() {
     f.store.publish(&other, &[job("b")], None).await.unwrap();
     assert_eq!(rang().await, ring_of(&f.queue));
     assert_eq!(rang().await, ring_of(&other));
-    // Taken back, and moved when due.
+    // A release, and a job that becomes due.
     let store: Store = f.store.at(START);
     let claims = [Claim {
         count: 100,
@@ -52,7 +52,7 @@ async fn the_doorbell_rings_when_a_queue_is_no_longer_empty() {
 }
 
 #[tokio::test]
-async fn an_alarm_tells_each_verb_of_work_that_comes_earlier_and_of_no_other() {
+async fn an_alarm_is_sent_only_for_earlier_work() {
     let f = fixture().await;
     let mut alarms = f.store.alarms();
     let mut alarm = async || timeout(SOON, alarms.next()).await.unwrap().unwrap();
@@ -95,7 +95,7 @@ async fn an_alarm_tells_each_verb_of_work_that_comes_earlier_and_of_no_other() {
 }
 
 #[tokio::test]
-async fn a_subscriber_that_was_cut_off_is_told_to_look_everywhere() {
+async fn a_subscriber_is_notified_after_it_reconnects() {
     let f = fixture().await;
     let mut doorbells = f.store.doorbells();
     for _ in 0..3 {

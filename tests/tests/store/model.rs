@@ -1,35 +1,34 @@
-//! Random sequences of verbs, with `core::lifecycle` as the oracle: after each verb the answer of Redis
-//! must be the one that the lifecycle of every single job allows.
+//! Random sequences of verbs, with `core::lifecycle` as the oracle: after each verb the answer of Redis must be one
+//! that the lifecycle of each job allows.
 //!
-//! The seed is printed; `TIDEGATE_SEED=<seed>` repeats a run, and a failing sequence is shortened to the
-//! smallest one that fails.
+//! The seed is printed; `TIDEGATE_SEED=<seed>` repeats a run, and a failing sequence is shortened.
 mod oracle;
 mod steps;
 
 use proptest::strategy::Strategy;
-use tidegate_core::lifecycle::{After, Event, Life};
-use tidegate_core::{JobId, NewJob, QueueKey, State};
-use tidegate_store::{Acked, Cancelled, Claim, Peeked, Released, Store};
-use tidegate_testkit::{figure, seed};
+use tidegate_core::lifecycle::{LifecycleEvent, LifecycleState, Transition};
+use tidegate_core::{JobId, JobState, NewJob, QueueKey};
+use tidegate_store::{AckOutcome, CancelOutcome, Claim, PeekedJob, ReleaseOutcome, Store};
+use tidegate_testkit::{print_figure, seed};
 use tokio::runtime::Runtime;
 
 use self::oracle::Model;
-use self::steps::{Step, step, step_or_miscount};
-use crate::fixture::{Fixture, START, fixture, fixture_on_cluster, job};
+use self::steps::{ModelStep, step, step_or_miscount};
+use crate::fixture::{START, StoreFixture, fixture, fixture_on_cluster, job};
 use crate::random_cases::try_cases;
 use crate::wrong_counts::miscount;
 
 const SEQUENCES: u32 = 300;
 const SEQUENCES_ON_CLUSTER: u32 = 60;
 
-struct Run<'a> {
-    fixture: &'a Fixture,
+struct ModelRun<'a> {
+    fixture: &'a StoreFixture,
     queues: [QueueKey; 2],
     model: Model,
     counts_are_right: bool,
 }
 
-impl Run<'_> {
+impl ModelRun<'_> {
     fn store(&self) -> Store {
         self.fixture.store.at(self.model.now_ms)
     }
@@ -41,9 +40,9 @@ impl Run<'_> {
         Some((id, self.queues[queue].clone()))
     }
 
-    async fn step(&mut self, step: &Step) {
+    async fn step(&mut self, step: &ModelStep) {
         match *step {
-            Step::Publish {
+            ModelStep::Publish {
                 queue,
                 jobs,
                 delay_ms,
@@ -65,43 +64,43 @@ impl Run<'_> {
                 )
                 .await;
             }
-            Step::Reserve {
+            ModelStep::Reserve {
                 queue,
                 count,
                 ttr_ms,
             } => self.reserve(queue, count, ttr_ms).await,
-            Step::Ack { job, attempt } => self.ack(job, attempt).await,
-            Step::Cancel { job } => self.cancel(job).await,
-            Step::Release { job, attempt } => self.release(job, attempt).await,
-            Step::PeekJob { job } => self.peek_job(job).await,
-            Step::PeekReady { queue } => {
+            ModelStep::Ack { job, attempt } => self.ack(job, attempt).await,
+            ModelStep::Cancel { job } => self.cancel(job).await,
+            ModelStep::Release { job, attempt } => self.release(job, attempt).await,
+            ModelStep::PeekJob { job } => self.peek_job(job).await,
+            ModelStep::PeekReady { queue } => {
                 let peeked = self.store().peek_ready(&self.queues[queue]).await.unwrap();
-                self.peeked(State::Ready, queue, peeked);
+                self.peeked(JobState::Ready, queue, peeked);
             }
-            Step::PeekDead { queue } => {
+            ModelStep::PeekDead { queue } => {
                 let peeked = self.store().peek_dead(&self.queues[queue]).await.unwrap();
-                self.peeked(State::Dead, queue, peeked);
+                self.peeked(JobState::Dead, queue, peeked);
             }
-            Step::Respawn {
+            ModelStep::Respawn {
                 queue,
                 limit,
                 ttl_ms,
             } => self.respawn(queue, limit, ttl_ms).await,
-            Step::PurgeReady { queue } => {
+            ModelStep::PurgeReady { queue } => {
                 self.store().purge_ready(&self.queues[queue]).await.unwrap();
-                let gone = |life: &Life| life.state == State::Ready;
+                let gone = |life: &LifecycleState| life.state == JobState::Ready;
                 self.model
                     .jobs
                     .retain(|_, (of, life)| *of != queue || !gone(life));
             }
-            Step::PurgeDead { queue, limit } => self.purge_dead(queue, limit).await,
-            Step::MoveDue { after_ms } => {
+            ModelStep::PurgeDead { queue, limit } => self.purge_dead(queue, limit).await,
+            ModelStep::MoveDue { after_ms } => {
                 self.model.now_ms += after_ms;
                 let moved = self.fixture.move_due(self.model.now_ms).await;
                 assert_eq!(self.model.move_due(), [moved.ready, moved.buried as usize]);
             }
-            Step::Sweep => drop(self.fixture.sweep(self.model.now_ms).await),
-            Step::Miscount {
+            ModelStep::Sweep => drop(self.fixture.sweep(self.model.now_ms).await),
+            ModelStep::Miscount {
                 queue,
                 state,
                 count,
@@ -109,7 +108,7 @@ impl Run<'_> {
         }
     }
 
-    fn miscount(&mut self, queue: usize, state: State, count: i64) {
+    fn miscount(&mut self, queue: usize, state: JobState, count: i64) {
         self.counts_are_right = false;
         miscount(self.fixture, &self.queues[queue], state, count);
     }
@@ -127,13 +126,13 @@ impl Run<'_> {
         }
         let now_ms = self.model.now_ms;
         for (id, job) in ids.into_iter().zip(jobs) {
-            let life = Life::published(now_ms, job.delay_ms, job.ttl_ms, job.tries);
+            let life = LifecycleState::published(now_ms, job.delay_ms, job.ttl_ms, job.tries);
             assert!(
                 self.model.jobs.insert(id, (queue, life)).is_none(),
                 "{id} twice"
             );
             self.model.published.push(id);
-            if life.state == State::Ready {
+            if life.state == JobState::Ready {
                 self.model.ready[queue].push_back([id].into());
             }
         }
@@ -148,15 +147,15 @@ impl Run<'_> {
             .unwrap();
         let got = &reserved.jobs[0];
         for job in got {
-            self.model.take(State::Ready, queue, Some(job.id));
-            let after = self.model.apply(job.id, Event::Reserve { ttr_ms });
-            let Some(After::Lives(life)) = after else {
+            self.model.take(JobState::Ready, queue, Some(job.id));
+            let after = self.model.apply(job.id, LifecycleEvent::Reserve { ttr_ms });
+            let Some(Transition::Lives(life)) = after else {
                 panic!("{:?}: {after:?}", job.id)
             };
             assert_eq!(life, life_of(job));
         }
         if got.len() < usize::from(count) {
-            self.model.take(State::Ready, queue, None);
+            self.model.take(JobState::Ready, queue, None);
         }
     }
 
@@ -166,11 +165,13 @@ impl Run<'_> {
         };
         let acked = self.store().ack(&queue, id, attempt).await.unwrap();
         let was = self.model.live(id).map(|life| life.state);
-        match (acked, self.model.apply(id, Event::Ack { attempt })) {
-            (Acked::Done { was: state, .. }, Some(After::Gone)) => assert_eq!(Some(state), was),
-            (Acked::AlreadyGone, None) => {}
-            (Acked::AlreadyGone, Some(After::Gone)) => assert_eq!(was, None),
-            (Acked::Lost, Some(After::Refused)) => {}
+        match (acked, self.model.apply(id, LifecycleEvent::Ack { attempt })) {
+            (AckOutcome::Done { was: state, .. }, Some(Transition::Gone)) => {
+                assert_eq!(Some(state), was)
+            }
+            (AckOutcome::AlreadyGone, None) => {}
+            (AckOutcome::AlreadyGone, Some(Transition::Gone)) => assert_eq!(was, None),
+            (AckOutcome::Lost, Some(Transition::Refused)) => {}
             other => panic!("{other:?}"),
         }
     }
@@ -181,11 +182,13 @@ impl Run<'_> {
         };
         let cancelled = self.store().cancel(&queue, id).await.unwrap();
         let was = self.model.live(id).map(|life| life.state);
-        match (cancelled, self.model.apply(id, Event::Cancel)) {
-            (Cancelled::Done { was: state }, Some(After::Gone)) => assert_eq!(Some(state), was),
-            (Cancelled::AlreadyGone, None) => {}
-            (Cancelled::AlreadyGone, Some(After::Gone)) => assert_eq!(was, None),
-            (Cancelled::Leased, Some(After::Refused)) => {}
+        match (cancelled, self.model.apply(id, LifecycleEvent::Cancel)) {
+            (CancelOutcome::Done { was: state }, Some(Transition::Gone)) => {
+                assert_eq!(Some(state), was)
+            }
+            (CancelOutcome::AlreadyGone, None) => {}
+            (CancelOutcome::AlreadyGone, Some(Transition::Gone)) => assert_eq!(was, None),
+            (CancelOutcome::Leased, Some(Transition::Refused)) => {}
             other => panic!("{other:?}"),
         }
     }
@@ -195,13 +198,16 @@ impl Run<'_> {
             return;
         };
         let released = self.store().release(&queue, id, attempt).await.unwrap();
-        match (released, self.model.apply(id, Event::Release { attempt })) {
-            (Released::Done, Some(After::Lives(_))) => {
+        match (
+            released,
+            self.model.apply(id, LifecycleEvent::Release { attempt }),
+        ) {
+            (ReleaseOutcome::Done, Some(Transition::Lives(_))) => {
                 let of = self.model.jobs[&id].0;
                 self.model.ready[of].push_front([id].into());
             }
-            (Released::AlreadyGone, None | Some(After::Gone)) => {}
-            (Released::Lost, Some(After::Refused)) => {}
+            (ReleaseOutcome::AlreadyGone, None | Some(Transition::Gone)) => {}
+            (ReleaseOutcome::Lost, Some(Transition::Refused)) => {}
             other => panic!("{other:?}"),
         }
     }
@@ -217,36 +223,36 @@ impl Run<'_> {
         );
     }
 
-    fn peeked(&mut self, state: State, queue: usize, peeked: Option<Peeked>) {
+    fn peeked(&mut self, state: JobState, queue: usize, peeked: Option<PeekedJob>) {
         let heads = self.model.heads(state, queue);
         assert_eq!(peeked.is_none(), heads.is_empty(), "{heads:?}");
         assert!(peeked.is_none_or(|peeked| heads.contains(&peeked.job.id)));
     }
 
-    /// Which of several jobs that died together were taken is only seen afterwards.
+    /// Jobs that died together are in any order, so the test looks up which of them were taken.
     async fn take_dead(
         &mut self,
         queue: usize,
         taken: u64,
-        gone: impl Fn(&Option<Peeked>) -> bool,
+        gone: impl Fn(&Option<PeekedJob>) -> bool,
     ) -> Vec<JobId> {
         let mut all = Vec::new();
         while (all.len() as u64) < taken {
             let before = all.len();
-            for id in self.model.heads(State::Dead, queue) {
+            for id in self.model.heads(JobState::Dead, queue) {
                 let peeked = self
                     .store()
                     .peek_job(&self.queues[queue], id)
                     .await
                     .unwrap();
                 if (all.len() as u64) < taken && gone(&peeked) {
-                    self.model.take(State::Dead, queue, Some(id));
+                    self.model.take(JobState::Dead, queue, Some(id));
                     all.push(id);
                 }
             }
             assert!(
                 all.len() > before,
-                "{taken} dead jobs were said to be taken, {all:?} are"
+                "the reply counts {taken} dead jobs, {all:?} were taken"
             );
         }
         all
@@ -260,14 +266,14 @@ impl Run<'_> {
             .await
             .unwrap();
         assert_eq!(respawned, limit.min(dead));
-        let is_ready = |peeked: &Option<Peeked>| {
+        let is_ready = |peeked: &Option<PeekedJob>| {
             peeked
                 .as_ref()
-                .is_some_and(|peeked| peeked.job.state == State::Ready)
+                .is_some_and(|peeked| peeked.job.state == JobState::Ready)
         };
         let ids = self.take_dead(queue, respawned, is_ready).await;
         for id in &ids {
-            self.model.apply(*id, Event::Respawn { ttl_ms });
+            self.model.apply(*id, LifecycleEvent::Respawn { ttl_ms });
         }
         self.model.ready[queue].push_back(ids.into_iter().collect());
     }
@@ -285,7 +291,7 @@ impl Run<'_> {
         }
     }
 
-    /// Between two sweeps Redis may count jobs that have expired, never fewer than live.
+    /// Between two sweeps Redis may still count expired jobs, but never fewer than the live ones.
     async fn check_counts(&self) {
         if !self.counts_are_right {
             return;
@@ -301,7 +307,7 @@ impl Run<'_> {
         }
     }
 
-    /// In the end the counts are exact, and Redis holds what the model holds and nothing else.
+    /// At the end the counts are exact, and Redis has exactly the jobs of the model.
     async fn finish(&mut self) {
         for _ in 0..2 {
             self.model.now_ms += 1_000_000;
@@ -335,8 +341,8 @@ impl Run<'_> {
     }
 }
 
-fn life_of(job: &tidegate_core::Job) -> Life {
-    Life {
+fn life_of(job: &tidegate_core::Job) -> LifecycleState {
+    LifecycleState {
         state: job.state,
         tries_left: job.tries_left,
         attempt: job.attempt,
@@ -345,7 +351,7 @@ fn life_of(job: &tidegate_core::Job) -> Life {
     }
 }
 
-async fn run(fixture: &Fixture, steps: &[Step]) {
+async fn run(fixture: &StoreFixture, steps: &[ModelStep]) {
     let flush = redis::cmd("EVAL")
         .arg("for _, key in ipairs(redis.call('KEYS', 'tg:0:{8209}:*')) do if key ~= KEYS[1] then redis.call('DEL', key) end end")
         .arg(1)
@@ -353,7 +359,7 @@ async fn run(fixture: &Fixture, steps: &[Step]) {
         .to_owned();
     flush.exec(&mut fixture.connection()).unwrap();
     let queues = ["shop/orders", "shop/mails"].map(|name| QueueKey::try_from(name).unwrap());
-    let mut run = Run {
+    let mut run = ModelRun {
         fixture,
         queues,
         model: Model {
@@ -370,28 +376,28 @@ async fn run(fixture: &Fixture, steps: &[Step]) {
 }
 
 #[test]
-fn random_verbs_do_what_the_lifecycle_allows() {
+fn random_verbs_follow_the_lifecycle() {
     try_sequences(SEQUENCES, step(), fixture());
 }
 
 #[test]
-fn random_verbs_do_on_a_cluster_what_the_lifecycle_allows() {
+fn random_verbs_on_a_cluster_follow_the_lifecycle() {
     try_sequences(SEQUENCES_ON_CLUSTER, step(), fixture_on_cluster());
 }
 
-/// A count is derived from the records: whatever it is, each job is delivered, and no other answer changes.
+/// Counts are derived from the records: with any value, each job is delivered, and no other answer changes.
 #[test]
-fn random_verbs_do_with_damaged_counts_what_the_lifecycle_allows() {
+fn random_verbs_with_damaged_counts_follow_the_lifecycle() {
     try_sequences(SEQUENCES, step_or_miscount(), fixture());
 }
 
 fn try_sequences(
     sequences: u32,
-    step: impl Strategy<Value = Step>,
-    fixture: impl Future<Output = Fixture>,
+    step: impl Strategy<Value = ModelStep>,
+    fixture: impl Future<Output = StoreFixture>,
 ) {
     let seed = seed();
-    figure(&format!("{sequences} random sequences of verbs"));
+    print_figure(&format!("{sequences} random sequences of verbs"));
     let runtime = Runtime::new().unwrap();
     let fixture = runtime.block_on(fixture);
     let steps = proptest::collection::vec(step, 1..60);

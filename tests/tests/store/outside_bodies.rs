@@ -1,16 +1,16 @@
-//! Bodies outside of their records: how they come and go, and what is left where that fails half-way.
+//! Bodies outside of their records: how they are stored and deleted, and what is left after a failure half-way.
 
 use std::time::Duration;
 
 use bytes::Bytes;
 use rand::RngExt;
 use tidegate_core::NewJob;
-use tidegate_store::{Acked, Claim, StoreError, Unavailable};
-use tidegate_testkit::{eventually, world};
+use tidegate_store::{AckOutcome, Claim, StoreError, Unavailable};
+use tidegate_testkit::{consistency, eventually};
 
-use crate::fixture::{Fixture, START, fixture, job};
+use crate::fixture::{START, StoreFixture, fixture, job};
 
-/// Inside of the record; beside it and carried by scripts; past the scripts; far past them.
+/// In the record; outside of it but in the call of the script; in a separate upload, also of large sizes.
 const SIZES: [usize; 5] = [100, 2000, 5000, 100_000, 1_000_000];
 const WITHIN: Duration = Duration::from_secs(10);
 
@@ -25,7 +25,7 @@ pub(crate) fn sized(bytes: usize) -> NewJob {
     }
 }
 
-async fn reserve(f: &Fixture, claims: &[Claim]) -> Result<Vec<Vec<Bytes>>, StoreError> {
+async fn reserve(f: &StoreFixture, claims: &[Claim]) -> Result<Vec<Vec<Bytes>>, StoreError> {
     let reserved = f.store.at(START).reserve(&f.queue, claims).await?;
     let bodies = |jobs: Vec<tidegate_core::Job>| jobs.into_iter().map(|job| job.body).collect();
     Ok(reserved.jobs.into_iter().map(bodies).collect())
@@ -38,13 +38,13 @@ const fn claim(count: u16) -> Claim {
     }
 }
 
-fn acl(f: &Fixture, change: &str) {
+fn acl(f: &StoreFixture, change: &str) {
     let mut set = redis::cmd("ACL");
     set.arg("SETUSER").arg("default").arg(change);
     set.exec(&mut f.connection()).unwrap();
 }
 
-fn uploads(f: &Fixture) -> Vec<String> {
+fn uploads(f: &StoreFixture) -> Vec<String> {
     let mut keys = f.keys_of_jobs();
     keys.retain(|key| key.contains("upload:"));
     keys
@@ -55,7 +55,7 @@ fn is(refused: &StoreError, expected: Unavailable) -> bool {
 }
 
 #[tokio::test]
-async fn bodies_of_all_sizes_come_back_as_they_were_and_in_order() {
+async fn bodies_of_all_sizes_are_delivered_unchanged_and_in_order() {
     let f = fixture().await;
     let store = f.store.at(START);
     let jobs: Vec<NewJob> = SIZES.iter().cycle().take(35).map(|it| sized(*it)).collect();
@@ -72,7 +72,7 @@ async fn bodies_of_all_sizes_come_back_as_they_were_and_in_order() {
         .await
         .unwrap();
     assert_eq!(got, [&bodies[..1], &bodies[1..31], &bodies[31..]]);
-    world::check(&f.redis.url()).await;
+    consistency::check(&f.redis.url()).await;
     for id in ids {
         let _ = store.ack(&f.queue, id, None).await.unwrap();
     }
@@ -80,7 +80,7 @@ async fn bodies_of_all_sizes_come_back_as_they_were_and_in_order() {
 }
 
 #[tokio::test]
-async fn a_server_that_forgot_the_scripts_takes_large_bodies_at_once() {
+async fn large_bodies_are_stored_after_a_script_flush() {
     let f = fixture().await;
     let jobs = [sized(50_000)];
     redis::cmd("SCRIPT")
@@ -94,7 +94,7 @@ async fn a_server_that_forgot_the_scripts_takes_large_bodies_at_once() {
 }
 
 #[tokio::test]
-async fn a_publish_without_its_upload_stores_nothing() {
+async fn a_publish_whose_upload_fails_stores_nothing() {
     let f = fixture().await;
     let jobs = [sized(100), sized(50_000), sized(3000)];
     acl(&f, "-set");
@@ -119,7 +119,7 @@ async fn the_body_of_a_job_has_no_time_to_live() {
 }
 
 #[tokio::test]
-async fn an_upload_without_its_publish_is_no_job_and_goes_away() {
+async fn an_upload_without_its_publish_is_no_job_and_expires() {
     let f = fixture().await;
     f.publish(START, job("other")).await;
     acl(&f, "-evalsha");
@@ -131,14 +131,14 @@ async fn an_upload_without_its_publish_is_no_job_and_goes_away() {
     assert_eq!(left.len(), 2);
     assert_eq!(f.counts().await, [0, 1, 0, 0]);
     f.expect(START, &["other"]).await;
-    world::check(&f.redis.url()).await;
+    consistency::check(&f.redis.url()).await;
     for key in left {
         let ttl: i64 = redis::cmd("PTTL")
             .arg(&key)
             .query(&mut f.connection())
             .unwrap();
         assert!((1..=60_000).contains(&ttl), "{key} lives for {ttl} ms");
-        // A minute in a moment.
+        // Shortens the wait for the minute.
         let mut expire = redis::cmd("PEXPIRE");
         expire.arg(&key).arg(1).exec(&mut f.connection()).unwrap();
     }
@@ -150,7 +150,7 @@ async fn an_upload_without_its_publish_is_no_job_and_goes_away() {
 }
 
 #[tokio::test]
-async fn a_full_server_refuses_large_bodies_whole() {
+async fn a_full_server_stores_no_part_of_a_large_publish() {
     let f = fixture().await;
     f.publish(START, job("first")).await;
     let limit = |bytes: &str| {
@@ -168,7 +168,7 @@ async fn a_full_server_refuses_large_bodies_whole() {
 }
 
 #[tokio::test]
-async fn jobs_whose_bodies_cannot_be_fetched_are_the_next_again_without_a_try_lost() {
+async fn jobs_whose_bodies_cannot_be_fetched_are_next_again_with_all_attempts() {
     let f = fixture().await;
     let jobs = [sized(100), sized(50_000), sized(60_000), sized(100)];
     f.store
@@ -191,11 +191,11 @@ async fn jobs_whose_bodies_cannot_be_fetched_are_the_next_again_without_a_try_lo
     let bodies: Vec<_> = got[0].iter().map(|it| &it.body).collect();
     let published: Vec<_> = jobs.iter().map(|it| &it.body).collect();
     assert_eq!(bodies, published);
-    world::check(&f.redis.url()).await;
+    consistency::check(&f.redis.url()).await;
 }
 
 #[tokio::test]
-async fn a_body_that_is_missing_is_told_and_holds_up_nobody() {
+async fn a_missing_body_is_reported_and_blocks_no_other_job() {
     let f = fixture().await;
     let id = f.publish(START, sized(50_000)).await;
     let body = format!("tg:0:{{8209}}:body:{}", id.number());
@@ -211,10 +211,9 @@ async fn a_body_that_is_missing_is_told_and_holds_up_nobody() {
     assert_eq!(reserved, [behind.body]);
 }
 
-/// Whether the one comes before the other is chance; no order of them may end in an error, a wait, or a body of
-/// nothing.
+/// The order of the two calls is random. Neither order may end in an error, a wait or an empty body.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_job_that_is_deleted_on_its_way_out_leaves_its_place_to_the_next() {
+async fn a_job_deleted_during_its_reserve_is_replaced_by_the_next_one() {
     let f = fixture().await;
     let (store, claims) = (f.store.at(START), [claim(1), claim(1)]);
     for _ in 0..200 {
@@ -222,11 +221,11 @@ async fn a_job_that_is_deleted_on_its_way_out_leaves_its_place_to_the_next() {
         let ids = store.publish(&f.queue, &jobs, None).await.unwrap();
         let (reserved, acked) =
             tokio::join!(reserve(&f, &claims), store.ack(&f.queue, ids[0], None));
-        assert!(matches!(acked.unwrap(), Acked::Done { .. }));
+        assert!(matches!(acked.unwrap(), AckOutcome::Done { .. }));
         let mut got = reserved.unwrap().concat();
         assert_eq!(got.pop().unwrap(), jobs[1].body);
         assert!(got.is_empty() || got == [jobs[0].body.clone()]);
         let _ = store.ack(&f.queue, ids[1], None).await.unwrap();
     }
-    world::check(&f.redis.url()).await;
+    consistency::check(&f.redis.url()).await;
 }

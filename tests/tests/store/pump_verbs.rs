@@ -1,14 +1,14 @@
-//! Leases of buckets, and the fences of the verbs that need one.
+//! Leases of buckets, and the token checks of the verbs that need one.
 
 use std::time::Duration;
 
-use tidegate_core::keys::Buckets;
-use tidegate_store::{Leased, LoadedSlot, MovedDue, Swept};
+use tidegate_core::keys::DeploymentKeys;
+use tidegate_store::{LeaseOutcome, LoadSlotOutcome, MoveDueOutcome, SweepOutcome};
 
 use crate::fixture::{START, TOKEN, delayed, fixture};
 
 #[tokio::test]
-async fn a_bucket_has_one_leader_until_that_hands_it_over_or_is_not_on_the_roster() {
+async fn a_bucket_has_one_leader_until_that_releases_it_or_leaves_the_roster() {
     let f = fixture().await;
     let store = &f.store;
     store.lease_release(0, TOKEN).await.unwrap();
@@ -16,40 +16,59 @@ async fn a_bucket_has_one_leader_until_that_hands_it_over_or_is_not_on_the_roste
         let living: Vec<String> = living.iter().map(ToString::to_string).collect();
         store.lease_acquire(0, token, &living).await.unwrap()
     };
-    assert_eq!(acquire("a", &["a", "b"]).await, Leased::Ours);
-    assert_eq!(acquire("a", &["a", "b"]).await, Leased::Ours, "already");
-    assert_eq!(acquire("b", &["a", "b"]).await, Leased::NotOurs);
+    assert_eq!(acquire("a", &["a", "b"]).await, LeaseOutcome::Ours);
+    assert_eq!(
+        acquire("a", &["a", "b"]).await,
+        LeaseOutcome::Ours,
+        "already"
+    );
+    assert_eq!(acquire("b", &["a", "b"]).await, LeaseOutcome::NotOurs);
     store.lease_release(0, "b").await.unwrap();
-    assert_eq!(acquire("b", &["a", "b"]).await, Leased::NotOurs, "not b's");
+    assert_eq!(
+        acquire("b", &["a", "b"]).await,
+        LeaseOutcome::NotOurs,
+        "not b's"
+    );
     store.lease_release(0, "a").await.unwrap();
-    assert_eq!(acquire("b", &["a", "b"]).await, Leased::Ours, "handed over");
-    assert_eq!(acquire("c", &["a", "c"]).await, Leased::Ours, "b is dead");
+    assert_eq!(
+        acquire("b", &["a", "b"]).await,
+        LeaseOutcome::Ours,
+        "handed over"
+    );
+    assert_eq!(
+        acquire("c", &["a", "c"]).await,
+        LeaseOutcome::Ours,
+        "b is dead"
+    );
     assert_eq!(
         acquire("b", &["b", "c"]).await,
-        Leased::NotOurs,
+        LeaseOutcome::NotOurs,
         "b is back"
     );
     assert!(matches!(
         store.move_due(0, "b", 10).await.unwrap(),
-        MovedDue::NotLeading
+        MoveDueOutcome::NotLeading
     ));
 }
 
 #[tokio::test]
-async fn whoever_does_not_lead_a_bucket_moves_nothing() {
+async fn only_the_leader_of_a_bucket_moves_jobs() {
     let f = fixture().await;
     f.publish(START, delayed("a", 10)).await;
     let store = f.store.at(START + 700_000);
     for token in ["somebody else", ""] {
         assert_eq!(
             store.move_due(0, token, 10).await.unwrap(),
-            MovedDue::NotLeading
+            MoveDueOutcome::NotLeading
         );
         assert_eq!(
             store.load_slot(0, token, 10).await.unwrap(),
-            LoadedSlot::NotLeading
+            LoadSlotOutcome::NotLeading
         );
-        assert_eq!(store.sweep(0, token, 10).await.unwrap(), Swept::NotLeading);
+        assert_eq!(
+            store.sweep(0, token, 10).await.unwrap(),
+            SweepOutcome::NotLeading
+        );
     }
     assert_eq!(f.counts().await, [1, 0, 0, 0]);
     assert_eq!(f.move_due(START + 10).await.ready, 1);
@@ -70,7 +89,7 @@ async fn two_movers_with_the_same_token_move_no_job_twice() {
         let store = f.store.at(START + 10);
         tokio::spawn(async move {
             let mut moved = 0;
-            while let MovedDue::Done { latenesses_ms, .. } =
+            while let MoveDueOutcome::Done { latenesses_ms, .. } =
                 store.move_due(0, TOKEN, 7).await.unwrap()
             {
                 if latenesses_ms.is_empty() {
@@ -94,7 +113,7 @@ async fn two_movers_with_the_same_token_move_no_job_twice() {
 }
 
 #[tokio::test]
-async fn the_roster_lists_the_living() {
+async fn the_roster_lists_live_pumps_only() {
     let f = fixture().await;
     let store = f.store.at(START);
     assert!(store.roster_join(0, "a", 1000).await.unwrap().is_new);
@@ -117,17 +136,17 @@ async fn the_roster_lists_the_living() {
         (roster.instances, roster.next_end_in_ms),
         (vec!["c".into()], 500)
     );
-    // Rosters that are not used any more, because slots have moved, are not left behind.
+    // A roster that is no longer used, because slots have moved, expires.
     let mut left = redis::cmd("PTTL");
     let left_ms: i64 = left
-        .arg(Buckets::new(1).keys(0).roster())
+        .arg(DeploymentKeys::new(1).keys(0).roster())
         .query(&mut f.connection())
         .unwrap();
     assert!((1..=500).contains(&left_ms), "{left_ms}");
 }
 
 #[tokio::test]
-async fn a_call_says_when_the_next_job_is_due() {
+async fn move_due_returns_when_the_next_job_is_due() {
     let f = fixture().await;
     assert_eq!(f.move_due(START).await.next_in, None);
     f.publish(START, delayed("a", 1234)).await;

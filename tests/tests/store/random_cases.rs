@@ -1,9 +1,9 @@
-//! Random cases that a seed repeats.
+//! Random cases that are repeated with a seed.
 
 use proptest::strategy::Strategy;
 use proptest::test_runner::{Config, RngAlgorithm, TestError, TestRng, TestRunner};
 
-/// Tries so many cases. One that fails is made as small as it can be and shown, with the seed that repeats it.
+/// Runs this many cases. A case that fails is shortened and shown, with the seed that repeats it.
 pub(crate) fn try_cases<S: Strategy>(seed: u64, cases: u32, all: &S, run: impl Fn(S::Value)) {
     let mut bytes = [0; 32];
     bytes[..8].copy_from_slice(&seed.to_le_bytes());

@@ -1,25 +1,25 @@
-//! A server that refuses to set up connections for a while: the client library keeps such a refusal.
+//! A server that refuses the setup of connections for a while. The client library alone would keep the refusal.
 
 use std::time::{Duration, Instant};
 
 use tidegate_store::{Store, StoreConfig, StoreError, Unavailable};
-use tidegate_testkit::{RedisServer, eventually, redis};
+use tidegate_testkit::{RedisServer, eventually, start_redis};
 use tokio::time::sleep;
 
 const PATIENCE: Duration = Duration::from_secs(60);
-/// A connection is made again with the first call that comes 0.2 s after a refusal.
+/// The first call from 0.2 s after a refusal on reconnects.
 const RECOVERY_MAX: Duration = Duration::from_secs(10);
 
 /// Restarts a server with this many databases.
 fn restart_with(redis: &mut RedisServer, databases: &str) {
     redis.kill();
     redis.set_for_next_start("databases", databases);
-    redis.start_again().unwrap();
+    redis.restart().unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_database_that_is_missing_for_a_while_is_selected_again() {
-    let mut redis = redis();
+async fn a_temporarily_missing_database_is_selected_again() {
+    let mut redis = start_redis();
     let config = StoreConfig::new(format!("{}/5", redis.url()));
     let store = Store::connect(&config).await.unwrap();
     tokio::task::block_in_place(|| restart_with(&mut redis, "1"));
@@ -33,7 +33,7 @@ async fn a_database_that_is_missing_for_a_while_is_selected_again() {
         }
     })
     .await;
-    // Each of these calls may be what connects again.
+    // Each of these calls may reconnect.
     for _ in 0..20 {
         assert!(store.ping().await.is_err());
         sleep(Duration::from_millis(50)).await;

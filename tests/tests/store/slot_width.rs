@@ -1,16 +1,16 @@
 //! The width of far slots is a setting of the deployment.
 
-use tidegate_store::LoadedSlot;
-use tidegate_testkit::world;
+use tidegate_store::LoadSlotOutcome;
+use tidegate_testkit::consistency;
 
-use crate::fixture::{Fixture, START, TOKEN, delayed, fixture, fixture_with_slots};
+use crate::fixture::{START, StoreFixture, TOKEN, delayed, fixture, fixture_with_slots};
 
 const NARROW_MS: u32 = 500;
 
 /// When the far slot of a job that is due then is loaded; asserts that it is not loaded before.
-async fn loaded_at(f: &Fixture, due_at_ms: u64) -> u64 {
+async fn loaded_at(f: &StoreFixture, due_at_ms: u64) -> u64 {
     let load = async |now_ms| f.store.at(now_ms).load_slot(0, TOKEN, 100).await.unwrap();
-    let LoadedSlot::Done {
+    let LoadSlotOutcome::Done {
         loaded: 0,
         more: false,
         next_in_ms: Some(wait_ms),
@@ -22,13 +22,13 @@ async fn loaded_at(f: &Fixture, due_at_ms: u64) -> u64 {
     assert!(at_ms < due_at_ms);
     let done = load(at_ms).await;
     assert!(
-        matches!(done, LoadedSlot::Done { loaded: 1, .. }),
+        matches!(done, LoadSlotOutcome::Done { loaded: 1, .. }),
         "{done:?}"
     );
     at_ms
 }
 
-/// Two deployments with slots of different width in one process: each has scripts of its own.
+/// Two deployments with different slot widths in one process: each has its own scripts.
 #[tokio::test]
 async fn far_timers_are_loaded_one_width_before_their_slot_begins() {
     let (wide, narrow) = (fixture().await, fixture_with_slots(NARROW_MS).await);
@@ -39,6 +39,6 @@ async fn far_timers_are_loaded_one_width_before_their_slot_begins() {
         assert_eq!(loaded_at(f, due_at_ms).await, begins_at_ms - slot_ms);
         f.move_due(due_at_ms).await;
         f.expect(due_at_ms, &["far"]).await;
-        world::check(&f.redis.url()).await;
+        consistency::check(&f.redis.url()).await;
     }
 }

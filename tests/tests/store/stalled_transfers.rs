@@ -1,12 +1,12 @@
-//! What is long to transfer holds up nothing that is short.
+//! Large transfers do not delay small calls.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tidegate_core::QueueKey;
-use tidegate_store::{Acked, Claim, Leased, Store, StoreConfig};
-use tidegate_testkit::redis;
+use tidegate_store::{AckOutcome, Claim, LeaseOutcome, Store, StoreConfig};
+use tidegate_testkit::start_redis;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpStream};
@@ -15,11 +15,11 @@ use tokio::sync::{Notify, Semaphore};
 use crate::fixture::{TOKEN, job};
 use crate::outside_bodies::sized;
 
-/// A connection that has brought so much to one side is stalled: far more than all small calls of the test.
+/// A connection is stalled after this many bytes in one direction: far more than those of all small calls.
 const STALL_AT_BYTES: usize = 256 * 1024;
 const LARGE: usize = 1_000_000;
 
-/// A way to Redis on which large transfers come to a stop half-way.
+/// A proxy to Redis that stalls large transfers half-way.
 struct StallingProxy {
     address: SocketAddr,
     gate: Arc<Gate>,
@@ -57,7 +57,7 @@ impl StallingProxy {
         }
     }
 
-    /// Lets a transfer that has come to a stop go on, to its end.
+    /// Lets one stalled transfer continue to its end.
     fn let_one_go_on(&self) {
         self.gate.open.add_permits(1);
     }
@@ -90,13 +90,13 @@ async fn small_jobs_come_and_go(store: &Store) {
         let reserved = store.reserve(&queue, &[claim]).await.unwrap();
         assert_eq!(reserved.jobs[0][0].id, id);
         let acked = store.ack(&queue, id, None).await.unwrap();
-        assert!(matches!(acked, Acked::Done { .. }));
+        assert!(matches!(acked, AckOutcome::Done { .. }));
     }
 }
 
 #[tokio::test]
-async fn small_calls_pass_large_transfers_that_stall_in_either_direction() {
-    let redis = redis();
+async fn small_calls_do_not_wait_for_stalled_large_transfers() {
+    let redis = start_redis();
     let proxy = StallingProxy::start(redis.address()).await;
     let mut config = StoreConfig::new(format!("redis://{}", proxy.address));
     config.buckets = 1;
@@ -104,7 +104,7 @@ async fn small_calls_pass_large_transfers_that_stall_in_either_direction() {
     config.command_timeout = std::time::Duration::from_secs(60);
     let store = Store::connect(&config).await.unwrap();
     let leased = store.lease_acquire(0, TOKEN, &[]).await.unwrap();
-    assert_eq!(leased, Leased::Ours);
+    assert_eq!(leased, LeaseOutcome::Ours);
     let queue = QueueKey::try_from("shop/large").unwrap();
 
     let large = sized(LARGE);
@@ -113,7 +113,7 @@ async fn small_calls_pass_large_transfers_that_stall_in_either_direction() {
         proxy.gate.stalled.notified().await;
         small_jobs_come_and_go(&store).await;
         let stats = store.stats(&queue).await.unwrap();
-        assert_eq!(stats.ready, 0, "it is still on its way");
+        assert_eq!(stats.ready, 0, "the publish is still in flight");
         proxy.let_one_go_on();
     };
     let (published, ()) = tokio::join!(publishing, meanwhile);

@@ -1,14 +1,14 @@
-//! Queues of one bucket take turns: what is due in one does not wait for the backlog of another.
+//! The queues of a bucket are served round-robin: a due job does not wait for the backlog of another queue.
 
 use tidegate_core::QueueKey;
-use tidegate_store::{LoadedSlot, MovedDue};
-use tidegate_testkit::world;
+use tidegate_store::{LoadSlotOutcome, MoveDueOutcome};
+use tidegate_testkit::consistency;
 
-use crate::fixture::{Fixture, START, TOKEN, delayed, fixture};
+use crate::fixture::{START, StoreFixture, TOKEN, delayed, fixture};
 
 const LIMIT: u64 = 64;
 
-async fn publish(f: &Fixture, queue: &str, jobs: usize, delay_ms: u64) -> QueueKey {
+async fn publish(f: &StoreFixture, queue: &str, jobs: usize, delay_ms: u64) -> QueueKey {
     let queue = QueueKey::try_from(format!("shop/{queue}").as_str()).unwrap();
     for begin in (0..jobs).step_by(64) {
         let count = 64.min(jobs - begin);
@@ -21,24 +21,24 @@ async fn publish(f: &Fixture, queue: &str, jobs: usize, delay_ms: u64) -> QueueK
     queue
 }
 
-/// One call, as a pump makes it; answers how many jobs it made ready, and whether more are due.
-async fn call(f: &Fixture, now_ms: u64) -> (usize, bool) {
+/// One call, as a pump makes it. Returns how many jobs it made ready, and whether more are due.
+async fn call(f: &StoreFixture, now_ms: u64) -> (usize, bool) {
     match f.store.at(now_ms).move_due(0, TOKEN, LIMIT).await.unwrap() {
-        MovedDue::Done {
+        MoveDueOutcome::Done {
             latenesses_ms,
             more,
             ..
         } => (latenesses_ms.len(), more),
-        MovedDue::NotLeading => panic!("the test leads every bucket"),
+        MoveDueOutcome::NotLeading => panic!("the test leads every bucket"),
     }
 }
 
-async fn ready_in(f: &Fixture, queue: &QueueKey) -> u64 {
+async fn ready_in(f: &StoreFixture, queue: &QueueKey) -> u64 {
     f.store.stats(queue).await.unwrap().ready
 }
 
 #[tokio::test]
-async fn a_job_is_moved_by_the_next_call_whatever_the_backlog_of_another_queue() {
+async fn a_due_job_does_not_wait_for_the_backlog_of_another_queue() {
     let f = fixture().await;
     let burst = publish(&f, "burst", 1000, 1000).await;
     let other = publish(&f, "other", 1, 1500).await;
@@ -53,11 +53,11 @@ async fn a_job_is_moved_by_the_next_call_whatever_the_backlog_of_another_queue()
     assert_eq!(ready_in(&f, &burst).await, 1000);
     let first = f.store.at(now_ms).peek_ready(&burst).await.unwrap();
     assert_eq!(&first.unwrap().job.body[..], b"0");
-    world::check(&f.redis.url()).await;
+    consistency::check(&f.redis.url()).await;
 }
 
 #[tokio::test]
-async fn more_backlogs_than_a_call_serves_take_turns() {
+async fn backlogs_are_served_round_robin() {
     const QUEUES: usize = 50;
     let f = fixture().await;
     let mut queues = Vec::new();
@@ -78,7 +78,7 @@ async fn more_backlogs_than_a_call_serves_take_turns() {
         now_ms += 1;
         calls += 1;
     }
-    // A call serves 16 queues, and those with the same last turn in the order of their numbers.
+    // A call serves 16 queues; those that had their last turn together go by their numbers.
     assert!(calls <= 5, "{calls} calls for a round of {QUEUES} queues");
     while call(&f, now_ms).await.1 {
         now_ms += 1;
@@ -87,23 +87,23 @@ async fn more_backlogs_than_a_call_serves_take_turns() {
         assert_eq!(ready_in(&f, queue).await, 128);
     }
     assert_eq!(call(&f, now_ms).await, (0, false));
-    world::check(&f.redis.url()).await;
+    consistency::check(&f.redis.url()).await;
 }
 
 #[tokio::test]
-async fn far_timers_come_back_to_the_queue_they_belong_to() {
+async fn far_timers_are_loaded_into_their_own_queues() {
     let f = fixture().await;
     let hour = 3_600_000;
     let first = publish(&f, "first", 70, hour).await;
     let second = publish(&f, "second", 1, hour + 1).await;
     let loaded = f.store.at(START + hour - 1).load_slot(0, TOKEN, 100).await;
-    let expected = LoadedSlot::Done {
+    let expected = LoadSlotOutcome::Done {
         loaded: 71,
         more: false,
         next_in_ms: None,
     };
     assert_eq!(loaded.unwrap(), expected);
-    world::check(&f.redis.url()).await;
+    consistency::check(&f.redis.url()).await;
     assert_eq!(call(&f, START + hour).await, (64, true));
     assert_eq!(call(&f, START + hour + 1).await, (7, false));
     assert_eq!(
@@ -112,9 +112,9 @@ async fn far_timers_come_back_to_the_queue_they_belong_to() {
     );
 }
 
-/// A call with one place, and calls with many, while queues become due all the time.
+/// Queues become due all the time while others have backlogs.
 #[tokio::test]
-async fn neither_backlogs_nor_queues_that_become_due_keep_the_others_waiting() {
+async fn backlogs_and_newly_due_queues_do_not_starve_each_other() {
     const BACKLOGS: usize = 20;
     let f = fixture().await;
     let mut backlogs = Vec::new();
@@ -142,10 +142,10 @@ async fn neither_backlogs_nor_queues_that_become_due_keep_the_others_waiting() {
     while call(&f, now_ms).await.1 {}
     assert_eq!(sum(&f, &backlogs).await, BACKLOGS as u64 * 32);
     assert_eq!(sum(&f, &latest).await, 180);
-    world::check(&f.redis.url()).await;
+    consistency::check(&f.redis.url()).await;
 }
 
-async fn sum(f: &Fixture, queues: &[QueueKey]) -> u64 {
+async fn sum(f: &StoreFixture, queues: &[QueueKey]) -> u64 {
     let mut sum = 0;
     for queue in queues {
         sum += ready_in(f, queue).await;
@@ -153,9 +153,9 @@ async fn sum(f: &Fixture, queues: &[QueueKey]) -> u64 {
     sum
 }
 
-/// Turns have nothing to do with time: they hold whatever the clock is set to.
+/// Turns do not depend on the clock.
 #[tokio::test]
-async fn backlogs_take_turns_in_the_same_order_when_the_clock_is_set_back() {
+async fn the_round_robin_order_is_kept_when_the_clock_is_set_back() {
     let f = fixture().await;
     let mut queues = Vec::new();
     for number in 0..32 {
@@ -178,5 +178,5 @@ async fn backlogs_take_turns_in_the_same_order_when_the_clock_is_set_back() {
     for (queue, before) in queues.iter().zip(before) {
         assert_eq!(ready_in(&f, queue).await, before + 8, "{queue}");
     }
-    world::check(&f.redis.url()).await;
+    consistency::check(&f.redis.url()).await;
 }

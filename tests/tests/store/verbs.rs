@@ -1,13 +1,13 @@
-//! What each verb does to a job, and to its queue's counts.
+//! The effect of each verb on a job, and on the counts of its queue.
 
 use bytes::Bytes;
-use tidegate_core::{InvalidJob, JobId, NewJob, QueueKey, State};
-use tidegate_store::{Acked, Cancelled, Claim, Released, StoreError};
+use tidegate_core::{InvalidJob, JobId, JobState, NewJob, QueueKey};
+use tidegate_store::{AckOutcome, CancelOutcome, Claim, ReleaseOutcome, StoreError};
 
 use crate::fixture::{START, delayed, fixture, job};
 
 #[tokio::test]
-async fn jobs_come_out_in_the_order_they_went_in_and_are_gone_when_done() {
+async fn jobs_are_delivered_in_order_and_deleted_when_acked() {
     let f = fixture().await;
     f.move_due(START).await;
     let ids = f
@@ -21,14 +21,14 @@ async fn jobs_come_out_in_the_order_they_went_in_and_are_gone_when_done() {
         let acked = f.store.ack(&f.queue, id, Some(1)).await.unwrap();
         assert!(matches!(
             acked,
-            Acked::Done {
-                was: State::Leased,
+            AckOutcome::Done {
+                was: JobState::Leased,
                 ..
             }
         ));
         assert_eq!(
             f.store.ack(&f.queue, id, None).await.unwrap(),
-            Acked::AlreadyGone
+            AckOutcome::AlreadyGone
         );
     }
     assert_eq!(f.counts().await, [0, 0, 0, 0]);
@@ -36,7 +36,7 @@ async fn jobs_come_out_in_the_order_they_went_in_and_are_gone_when_done() {
 }
 
 #[tokio::test]
-async fn a_job_is_handed_out_as_it_was_published() {
+async fn a_job_is_delivered_as_it_was_published() {
     let f = fixture().await;
     f.move_due(START).await;
     let text = "0123456789abcdef".repeat(40);
@@ -50,7 +50,7 @@ async fn a_job_is_handed_out_as_it_was_published() {
         let new = NewJob {
             body: body.clone(),
             attributes: vec![("color".into(), "blue".into()), (String::new(), "é".into())],
-            versioned_id: true,
+            mark: true,
             ttl_ms: 9_900,
             tries: 7,
             ..job("")
@@ -73,11 +73,11 @@ async fn a_job_is_handed_out_as_it_was_published() {
         );
         assert_eq!(
             (got.tries_left, got.attempt, got.state),
-            (6, 1, State::Leased)
+            (6, 1, JobState::Leased)
         );
         assert_eq!((got.created_at_ms, got.due_at_ms), (START, START + 520));
         assert_eq!(got.expires_at_ms, START + 9_900);
-        assert!(got.versioned_id);
+        assert!(got.mark);
         assert_eq!(
             f.store
                 .at(START)
@@ -110,7 +110,7 @@ async fn a_delayed_job_is_never_early() {
 }
 
 #[tokio::test]
-async fn a_lease_that_is_over_costs_a_try_and_the_last_one_buries() {
+async fn each_expired_lease_uses_an_attempt_and_the_last_one_buries_the_job() {
     let f = fixture().await;
     f.move_due(START).await;
     f.publish(
@@ -131,12 +131,12 @@ async fn a_lease_that_is_over_costs_a_try_and_the_last_one_buries() {
     let dead = f.store.peek_dead(&f.queue).await.unwrap().unwrap().job;
     assert_eq!(
         (dead.state, dead.tries_left, dead.attempt),
-        (State::Dead, 0, 2)
+        (JobState::Dead, 0, 2)
     );
 }
 
 #[tokio::test]
-async fn only_the_delivery_that_holds_a_job_may_ack_it_by_attempt() {
+async fn an_ack_by_attempt_requires_the_current_lease() {
     let f = fixture().await;
     let id = f
         .publish(
@@ -150,60 +150,64 @@ async fn only_the_delivery_that_holds_a_job_may_ack_it_by_attempt() {
     let store = f.store.at(START + 1);
     assert_eq!(
         store.ack(&f.queue, id, Some(1)).await.unwrap(),
-        Acked::Lost,
-        "nobody has it"
+        AckOutcome::Lost,
+        "it is not leased"
     );
     assert_eq!(f.reserve(START, 1, 10).await, ["a"]);
     f.move_due(START + 10).await;
     assert_eq!(f.reserve(START + 11, 1, 10).await, ["a"]);
     assert_eq!(
         store.ack(&f.queue, id, Some(1)).await.unwrap(),
-        Acked::Lost,
-        "the first is over"
+        AckOutcome::Lost,
+        "the first lease has expired"
     );
     assert!(matches!(
         store.ack(&f.queue, id, Some(2)).await.unwrap(),
-        Acked::Done { .. }
+        AckOutcome::Done { .. }
     ));
 }
 
 #[tokio::test]
-async fn cancel_takes_a_job_from_any_state_but_leased() {
+async fn cancel_deletes_a_job_in_any_state_but_leased() {
     let f = fixture().await;
     let store = f.store.at(START);
     let waiting = f.publish(START, delayed("delayed", 10)).await;
     let ready = f.publish(START, job("ready")).await;
     assert_eq!(
         store.cancel(&f.queue, waiting).await.unwrap(),
-        Cancelled::Done {
-            was: State::Delayed
+        CancelOutcome::Done {
+            was: JobState::Delayed
         }
     );
     assert_eq!(
         store.cancel(&f.queue, ready).await.unwrap(),
-        Cancelled::Done { was: State::Ready }
+        CancelOutcome::Done {
+            was: JobState::Ready
+        }
     );
     assert_eq!(
         store.cancel(&f.queue, ready).await.unwrap(),
-        Cancelled::AlreadyGone
+        CancelOutcome::AlreadyGone
     );
     f.expect(START, &[]).await;
     let leased = f.publish(START, job("leased")).await;
     f.expect(START, &["leased"]).await;
     assert_eq!(
         store.cancel(&f.queue, leased).await.unwrap(),
-        Cancelled::Leased
+        CancelOutcome::Leased
     );
     f.move_due(START + 1000).await;
     assert_eq!(
         store.cancel(&f.queue, leased).await.unwrap(),
-        Cancelled::Done { was: State::Dead }
+        CancelOutcome::Done {
+            was: JobState::Dead
+        }
     );
     assert_eq!(f.counts().await, [0, 0, 0, 0]);
 }
 
 #[tokio::test]
-async fn a_released_delivery_is_the_next_again_with_its_try() {
+async fn a_released_job_is_next_again_and_keeps_its_attempt() {
     let f = fixture().await;
     let id = f.publish(START, job("a")).await;
     f.publish(START, job("b")).await;
@@ -211,15 +215,15 @@ async fn a_released_delivery_is_the_next_again_with_its_try() {
     let store = f.store.at(START);
     assert_eq!(
         store.release(&f.queue, id, 2).await.unwrap(),
-        Released::Lost
+        ReleaseOutcome::Lost
     );
     assert_eq!(
         store.release(&f.queue, id, 1).await.unwrap(),
-        Released::Done
+        ReleaseOutcome::Done
     );
     assert_eq!(
         store.release(&f.queue, id, 1).await.unwrap(),
-        Released::Lost
+        ReleaseOutcome::Lost
     );
     let claim = Claim {
         count: 2,
@@ -234,9 +238,39 @@ async fn a_released_delivery_is_the_next_again_with_its_try() {
     assert_eq!(
         f.move_due(START + 100).await.ready,
         0,
-        "the first lease is no more"
+        "the first lease no longer counts"
     );
     assert_eq!(f.counts().await, [0, 0, 2, 0]);
+}
+
+/// Redis does not know the script. Of separate calls some could be sent again after others were executed.
+#[tokio::test]
+async fn deliveries_that_are_taken_back_together_keep_their_order() {
+    let f = fixture().await;
+    let mut ids = Vec::new();
+    for body in ["a", "b", "c", "d", "e"] {
+        ids.push(f.publish(START, job(body)).await);
+    }
+    f.publish(START, job("behind")).await;
+    f.reserve(START, 5, 1000).await;
+    let store = f.store.at(START);
+    let _ = store.ack(&f.queue, ids[2], Some(1)).await.unwrap();
+    let flushed: String = redis::cmd("SCRIPT")
+        .arg("FLUSH")
+        .query(&mut f.connection())
+        .unwrap();
+    assert_eq!(flushed, "OK");
+    let newest_first = [(4, 1), (3, 1), (2, 1), (1, 2), (0, 1)].map(|(job, it)| (ids[job], it));
+    let released = store.release_all(&f.queue, &newest_first).await.unwrap();
+    let (done, gone, lost) = (
+        ReleaseOutcome::Done,
+        ReleaseOutcome::AlreadyGone,
+        ReleaseOutcome::Lost,
+    );
+    assert_eq!(released, [done, done, gone, lost, done]);
+    f.expect(START, &["a", "d", "e", "behind"]).await;
+    assert_eq!(f.counts().await, [0, 0, 5, 0]);
+    tidegate_testkit::consistency::check(&f.redis.url()).await;
 }
 
 #[tokio::test]
@@ -253,7 +287,7 @@ async fn peek_shows_the_next_job_and_takes_nothing() {
 }
 
 #[tokio::test]
-async fn an_id_finds_its_job_only_in_its_queue_and_only_as_a_whole() {
+async fn an_id_finds_its_job_only_in_its_queue_and_if_every_part_matches() {
     let f = fixture().await;
     let id = f.publish(START, job("a")).await;
     let other = QueueKey::try_from("shop/other").unwrap();
@@ -271,15 +305,15 @@ async fn an_id_finds_its_job_only_in_its_queue_and_only_as_a_whole() {
         assert_eq!(store.peek_job(queue, id).await.unwrap(), None);
         assert_eq!(
             store.ack(queue, id, None).await.unwrap(),
-            Acked::AlreadyGone
+            AckOutcome::AlreadyGone
         );
         assert_eq!(
             store.cancel(queue, id).await.unwrap(),
-            Cancelled::AlreadyGone
+            CancelOutcome::AlreadyGone
         );
         assert_eq!(
             store.release(queue, id, 1).await.unwrap(),
-            Released::AlreadyGone
+            ReleaseOutcome::AlreadyGone
         );
     }
     f.expect(START, &["a"]).await;
@@ -296,7 +330,7 @@ async fn a_replaced_job_is_deleted_in_the_same_step() {
         .unwrap()[0];
     assert_ne!(old, new);
     assert_eq!(store.peek_job(&f.queue, old).await.unwrap(), None);
-    // Unknown, or of another queue: there is nothing to delete, the new job is published all the same.
+    // If the old job is unknown, or of another queue, the new job is published all the same.
     let other = QueueKey::try_from("shop/other").unwrap();
     store
         .publish(&other, &[job("elsewhere")], Some(new))
@@ -310,7 +344,7 @@ async fn a_replaced_job_is_deleted_in_the_same_step() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_stored_is_refused_before_it_is_sent() {
+async fn invalid_jobs_are_refused_before_they_are_sent() {
     let f = fixture().await;
     let refused = async |jobs: &[NewJob]| match f.store.publish(&f.queue, jobs, None).await {
         Err(StoreError::Invalid(why)) => why,
@@ -336,7 +370,7 @@ async fn what_cannot_be_stored_is_refused_before_it_is_sent() {
 }
 
 #[tokio::test]
-async fn the_dead_are_respawned_and_purged_oldest_first() {
+async fn dead_jobs_are_respawned_and_purged_oldest_first() {
     let f = fixture().await;
     f.move_due(START).await;
     for number in 0..600 {
@@ -383,7 +417,7 @@ async fn claims_are_served_in_order_each_with_its_own_lease() {
     assert_eq!(leases, [vec![10], vec![20, 20], vec![30]]);
 }
 
-/// A respawn takes no memory, and its jobs free some when they are done.
+/// A respawn takes no memory, and its jobs free some when they are acked.
 #[tokio::test]
 async fn a_full_server_respawns_dead_jobs() {
     let f = fixture().await;

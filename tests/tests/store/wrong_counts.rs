@@ -1,39 +1,39 @@
-//! Counts are derived from records: a wrong one makes statistics wrong, and hides no job.
+//! Counts are derived from records: a wrong count makes statistics wrong, and hides no job.
 
 use std::time::Duration;
 
-use tidegate_core::{NewJob, QueueKey, State};
-use tidegate_store::{AuditEvent, AuditOptions, Doorbell, Released};
-use tidegate_testkit::world;
+use tidegate_core::{JobState, NewJob, QueueKey};
+use tidegate_store::{AuditEvent, AuditOptions, Doorbell, ReleaseOutcome};
+use tidegate_testkit::consistency;
 use tokio::time::timeout;
 
-use crate::fixture::{Fixture, START, TOKEN, all_queues, delayed, fixture, job};
+use crate::fixture::{START, StoreFixture, TOKEN, all_queues, delayed, fixture, job};
 
 const SOON: Duration = Duration::from_secs(5);
 const HOUR_MS: u64 = 3_600_000;
 
-/// Has a queue count something else than it has. Nothing happens where there is no queue.
-pub(crate) fn miscount(f: &Fixture, queue: &QueueKey, state: State, count: impl ToString) {
+/// Sets a count of a queue, if the queue exists.
+pub(crate) fn miscount(f: &StoreFixture, queue: &QueueKey, state: JobState, count: impl ToString) {
     let script = "local queue = redis.call('HGET', 'tg:0:{8209}:queues', ARGV[1])
                   if queue then redis.call('HSET', 'tg:0:{8209}:q:' .. queue, ARGV[2], ARGV[3]) end";
     let mut set = redis::cmd("EVAL");
     set.arg(script).arg(0).arg(queue.to_string());
-    set.arg(state.word()).arg(count.to_string());
+    set.arg(state.as_str()).arg(count.to_string());
     set.exec(&mut f.connection()).unwrap();
 }
 
-fn hints(f: &Fixture, list: &str) -> usize {
+fn hints(f: &StoreFixture, list: &str) -> usize {
     let mut length = redis::cmd("LLEN");
     length.arg(format!("tg:0:{{8209}}:{list}"));
     length.query(&mut f.connection()).unwrap()
 }
 
 #[tokio::test]
-async fn a_count_that_falls_to_0_too_early_takes_no_job_with_it() {
+async fn a_count_that_is_too_low_loses_no_job() {
     let f = fixture().await;
     let first = f.publish(START, job("first")).await;
     f.publish(START, job("second")).await;
-    miscount(&f, &f.queue, State::Ready, 1);
+    miscount(&f, &f.queue, JobState::Ready, 1);
     let _ = f.store.at(START).cancel(&f.queue, first).await.unwrap();
     assert_eq!(f.counts().await, [0, 0, 0, 0]);
     assert_eq!(hints(&f, "ready:1"), 1, "the stale hint is dropped");
@@ -44,7 +44,7 @@ async fn a_count_that_falls_to_0_too_early_takes_no_job_with_it() {
     f.publish(START, job("dies")).await;
     f.expect(START + 1000, &["dies"]).await;
     assert_eq!(f.move_due(START + 2000).await.buried, 1);
-    miscount(&f, &f.queue, State::Dead, 1);
+    miscount(&f, &f.queue, JobState::Dead, 1);
     let store = f.store.at(START + 2000);
     assert_eq!(store.respawn(&f.queue, 1, 0).await.unwrap(), 1);
     assert_eq!(f.counts().await[3], 0);
@@ -53,13 +53,13 @@ async fn a_count_that_falls_to_0_too_early_takes_no_job_with_it() {
 }
 
 #[tokio::test]
-async fn verbs_go_by_the_jobs_and_not_by_the_counts() {
+async fn verbs_do_not_rely_on_the_counts() {
     let f = fixture().await;
     let store = f.store.at(START);
     for body in ["a", "b", "c"] {
         f.publish(START, job(body)).await;
     }
-    miscount(&f, &f.queue, State::Ready, 0);
+    miscount(&f, &f.queue, JobState::Ready, 0);
     let listed = all_queues(&f.store.at(START + 70)).await;
     assert_eq!(listed[0].oldest_ready_ms, Some(70));
     assert_eq!(store.purge_ready(&f.queue).await.unwrap(), 3);
@@ -68,14 +68,14 @@ async fn verbs_go_by_the_jobs_and_not_by_the_counts() {
     }
     f.expect(START, &["a", "b"]).await;
     f.move_due(START + 1000).await;
-    miscount(&f, &f.queue, State::Dead, 0);
+    miscount(&f, &f.queue, JobState::Dead, 0);
     assert_eq!(store.purge_dead(&f.queue, 1).await.unwrap(), 1);
     assert_eq!(store.purge_dead(&f.queue, 5).await.unwrap(), 1);
 }
 
-/// It would get another number when it is published to again, and none of its jobs would be found.
+/// A removed queue gets another number with its next publish, and none of its old jobs would be found.
 #[tokio::test]
-async fn a_queue_that_counts_no_job_is_not_forgotten_while_it_has_one() {
+async fn a_queue_with_jobs_is_kept_if_its_counts_are_0() {
     for (kept, due_ms) in [
         (delayed("near", 500), START + 500),
         (delayed("far", HOUR_MS), START + HOUR_MS),
@@ -109,7 +109,7 @@ async fn a_queue_that_counts_no_job_is_not_forgotten_while_it_has_one() {
         if body == "dead" {
             assert_eq!(f.move_due(due_ms).await.buried, 1);
         }
-        for state in State::ALL {
+        for state in JobState::ALL {
             miscount(&f, &f.queue, state, 0);
         }
         f.publish(START, job("purged")).await;
@@ -122,9 +122,9 @@ async fn a_queue_that_counts_no_job_is_not_forgotten_while_it_has_one() {
     }
 }
 
-/// Far hints are those of all queues, and a call looks at some of them.
+/// The far hints of all queues are in common lists, and a call reads a bounded number of them.
 #[tokio::test]
-async fn a_queue_without_jobs_is_forgotten_where_far_timers_are_few() {
+async fn an_empty_queue_is_removed_if_there_are_few_far_timers() {
     let f = fixture().await;
     let other = QueueKey::try_from("shop/other").unwrap();
     let jobs = vec![delayed("x", HOUR_MS); 50];
@@ -149,11 +149,11 @@ async fn a_queue_without_jobs_is_forgotten_where_far_timers_are_few() {
                 .unwrap();
         }
     }
-    world::check(&f.redis.url()).await;
+    consistency::check(&f.redis.url()).await;
 }
 
 #[tokio::test]
-async fn the_doorbell_rings_where_nothing_was_ready_by_the_list_or_by_the_count() {
+async fn the_doorbell_rings_if_the_list_was_empty_or_the_count_was_0() {
     let f = fixture().await;
     let mut doorbells = f.store.doorbells();
     let mut rang = async || timeout(SOON, doorbells.next()).await.unwrap().unwrap();
@@ -162,39 +162,39 @@ async fn the_doorbell_rings_where_nothing_was_ready_by_the_list_or_by_the_count(
         queue: f.queue.clone(),
         bucket: 0,
     };
-    // By the list: the count is too high.
+    // The list is empty and the count is too high.
     f.publish(START, job("a")).await;
     assert_eq!(rang().await, ring);
     f.expect(START, &["a"]).await;
-    miscount(&f, &f.queue, State::Ready, 5);
+    miscount(&f, &f.queue, JobState::Ready, 5);
     f.publish(START, job("b")).await;
     assert_eq!(rang().await, ring);
-    // By the count: hints that are stale, or seem so, are in the list.
+    // The count is 0 or less, and the list has hints that are, or seem, stale.
     let store = f.store.at(START);
     for count in [0, -4] {
-        miscount(&f, &f.queue, State::Ready, count);
+        miscount(&f, &f.queue, JobState::Ready, count);
         f.publish(START, job("more")).await;
         assert_eq!(rang().await, ring, "published");
     }
-    miscount(&f, &f.queue, State::Leased, 7);
+    miscount(&f, &f.queue, JobState::Leased, 7);
     let claims = [tidegate_store::Claim {
         count: 1,
         ttr_ms: 1000,
     }];
     let reserved = store.reserve(&f.queue, &claims).await.unwrap();
-    miscount(&f, &f.queue, State::Ready, 0);
+    miscount(&f, &f.queue, JobState::Ready, 0);
     let id = reserved.jobs[0][0].id;
     assert_eq!(
         store.release(&f.queue, id, 1).await.unwrap(),
-        Released::Done
+        ReleaseOutcome::Done
     );
     assert_eq!(rang().await, ring, "released");
     f.publish(START, delayed("due", 10)).await;
-    miscount(&f, &f.queue, State::Ready, 0);
+    miscount(&f, &f.queue, JobState::Ready, 0);
     assert_eq!(f.move_due(START + 10).await.ready, 1);
     assert_eq!(rang().await, ring, "due");
     f.move_due(START + 1000).await;
-    miscount(&f, &f.queue, State::Ready, 0);
+    miscount(&f, &f.queue, JobState::Ready, 0);
     assert_eq!(store.respawn(&f.queue, 1, 0).await.unwrap(), 1);
     assert_eq!(rang().await, ring, "respawned");
     // Nothing else has rung.
@@ -208,10 +208,10 @@ async fn the_doorbell_rings_where_nothing_was_ready_by_the_list_or_by_the_count(
 }
 
 #[tokio::test]
-async fn a_count_that_is_no_number_ends_no_call() {
+async fn a_count_that_is_not_a_number_fails_no_call() {
     let f = fixture().await;
     f.publish(START, job("a")).await;
-    for state in State::ALL {
+    for state in JobState::ALL {
         miscount(&f, &f.queue, state, "x");
     }
     assert_eq!(f.counts().await, [0, 0, 0, 0]);
@@ -226,6 +226,9 @@ async fn a_count_that_is_no_number_ends_no_call() {
     f.store.roster_join(0, TOKEN, HOUR_MS).await.unwrap();
     let mut ignore = |_: AuditEvent| {};
     let store = f.store.at(START);
-    assert_eq!(store.audit(&options, &mut ignore).await.unwrap().mended, 1);
-    world::check(&f.redis.url()).await;
+    assert_eq!(
+        store.audit(&options, &mut ignore).await.unwrap().repaired,
+        1
+    );
+    consistency::check(&f.redis.url()).await;
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use hdrhistogram::Histogram;
-use tidegate_testkit::figure;
+use tidegate_testkit::print_figure;
 
 /// Durations in µs, to three digits.
 #[derive(Debug)]
@@ -29,7 +29,7 @@ impl Durations {
 
     pub(crate) fn show(&self, what: &str) {
         let ms = |duration: Duration| duration.as_secs_f64() * 1000.0;
-        figure(&format!(
+        print_figure(&format!(
             "{what}: p50 {:.1} ms, p99 {:.1} ms, max {:.1} ms of {}",
             ms(self.at(0.5)),
             ms(self.at(0.99)),

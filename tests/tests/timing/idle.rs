@@ -1,18 +1,18 @@
-//! What a deployment costs that has nothing to do.
+//! The load of an idle deployment on Redis.
 
 use std::time::Duration;
 
-use tidegate_testkit::{Stack, eventually, figure};
+use tidegate_testkit::{Stack, eventually, print_figure};
 
 use crate::alone;
 
 const BUCKETS: f64 = 256.0;
 const SAMPLE: Duration = Duration::from_secs(10);
-/// Ten times what is promised.
+/// Ten times the target in docs/benchmarks.md.
 const COMMANDS_PER_SECOND_MAX: f64 = 500.0;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn two_pumps_with_nothing_to_do_leave_redis_in_peace() {
+async fn two_idle_pumps_send_few_commands_to_redis() {
     let _alone = alone().await;
     let stack = Stack::builder().pumps(2).start().await;
     let shared_out = async || {
@@ -26,28 +26,28 @@ async fn two_pumps_with_nothing_to_do_leave_redis_in_peace() {
         if held == BUCKETS { Ok(()) } else { Err(held) }
     };
     eventually("all buckets are led", Duration::from_secs(20), shared_out).await;
-    // Each bucket is looked at once when it is taken.
+    // A pump reads each bucket once when it takes it over.
     let settled = async || match rate(&stack.redis.url(), SAMPLE / 10).await {
         rate if rate < COMMANDS_PER_SECOND_MAX => Ok(()),
         rate => Err(rate),
     };
-    eventually("the first looks are over", Duration::from_secs(20), settled).await;
+    eventually("all buckets were read", Duration::from_secs(20), settled).await;
     let rate = rate(&stack.redis.url(), SAMPLE).await;
-    figure(&format!(
+    print_figure(&format!(
         "idle: {rate:.0} Redis commands/s for one API, two pumps, 256 buckets, those inside scripts included"
     ));
     assert!(rate < COMMANDS_PER_SECOND_MAX, "{rate}");
     stack.finish().await;
 }
 
-/// Commands a second over so long a time.
+/// The rate of commands over this time, per second.
 async fn rate(url: &str, time: Duration) -> f64 {
     let before = commands(url);
     tokio::time::sleep(time).await;
     (commands(url) - before) / time.as_secs_f64()
 }
 
-/// Commands that Redis has carried out since its start.
+/// The number of commands that Redis has executed since its start.
 fn commands(url: &str) -> f64 {
     let client = redis::Client::open(url).unwrap();
     let mut connection = client.get_connection().unwrap();

@@ -1,10 +1,10 @@
-//! A job is never early, and not late.
+//! Jobs are never early, and hardly late.
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use rand::RngExt;
-use tidegate_testkit::{Queue, Stack, eventually, figure, random};
+use tidegate_testkit::{QueueClient, Stack, eventually, print_figure, random};
 
 use crate::alone;
 use crate::figures::Durations;
@@ -15,7 +15,7 @@ const DELAY: Duration = Duration::from_secs(1);
 const GAP_MS_MAX: u64 = 20;
 const P99_MAX: Duration = Duration::from_millis(50);
 
-/// When each job was about to be published, and when it was in the hands of a consumer.
+/// When the publish of a job was sent and answered, and when a consumer received the job.
 #[derive(Debug, Clone, Copy, Default)]
 struct Times {
     sent: Option<Instant>,
@@ -32,7 +32,12 @@ async fn no_job_is_early_and_none_is_late() {
     let queue = stack.queue("due").await;
     let ledger: Ledger = Arc::new(Mutex::new(vec![Times::default(); JOBS]));
     let consumers: Vec<_> = (0..CONSUMERS)
-        .map(|_| tokio::spawn(consume(queue.apart(), Arc::clone(&ledger))))
+        .map(|_| {
+            tokio::spawn(consume(
+                queue.with_separate_connections(),
+                Arc::clone(&ledger),
+            ))
+        })
         .collect();
     publish(&queue, &ledger).await;
     let all = async || {
@@ -57,11 +62,11 @@ async fn no_job_is_early_and_none_is_late() {
     stack.finish().await;
 }
 
-async fn publish(queue: &Queue, ledger: &Ledger) {
+async fn publish(queue: &QueueClient, ledger: &Ledger) {
     let mut random = random("lateness");
     let mut publishing = Vec::new();
     for number in 0..JOBS {
-        // The moment is what is random here: the gap is the test, not a wait for something.
+        // Publish times are random: this does not wait for anything.
         let gap = Duration::from_millis(random.random_range(0..GAP_MS_MAX));
         tokio::time::sleep(gap).await;
         let (queue, ledger) = (queue.clone(), Arc::clone(ledger));
@@ -77,7 +82,7 @@ async fn publish(queue: &Queue, ledger: &Ledger) {
     }
 }
 
-async fn consume(queue: Queue, ledger: Ledger) {
+async fn consume(queue: QueueClient, ledger: Ledger) {
     loop {
         let job = queue.consume().timeout_s(5).job().await;
         let now = Instant::now();
@@ -89,17 +94,17 @@ async fn consume(queue: Queue, ledger: Ledger) {
     }
 }
 
-/// Lateness as it is defined: the moment a job was made consumable minus its due time, both by the clock
-/// of Redis. The rest of what [`judge`] shows is publishing and the way to the consumer.
+/// Lateness as defined: the time at which a job became consumable minus its due time, both by the clock of Redis. What
+/// [`judge`] shows also includes the publish and the delivery.
 async fn judge_pump(stack: &Stack) {
     let name = "tidegate_pump_lateness_seconds";
     let pump = stack.pump(0);
     let moved = pump.metric(&format!("{name}_count")).await;
     let within = pump
-        .metric_where(&format!("{name}_bucket"), r#"le="0.005""#)
+        .metric_with_label(&format!("{name}_bucket"), r#"le="0.005""#)
         .await;
-    assert!(moved >= JOBS as f64, "the pump tells of {moved} jobs");
-    figure(&format!(
+    assert!(moved >= JOBS as f64, "the pump has counted {moved} jobs");
+    print_figure(&format!(
         "of {moved} jobs {within} were consumable within 5 ms of their due time ({:.1} %)",
         100.0 * within / moved
     ));

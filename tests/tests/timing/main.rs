@@ -1,7 +1,7 @@
 //! How late jobs are, how fast consumers are woken, and what a waiting consumer costs.
 //!
-//! The figures are printed; what is asserted leaves room for a busy machine. One test at a time: what
-//! else runs disturbs what is measured.
+//! The figures are printed; the bounds that are asserted leave room for a busy machine. One test runs at a time, since
+//! other load would change the figures.
 #![allow(
     clippy::unwrap_used,
     reason = "helpers of tests fail by panicking, as tests do"

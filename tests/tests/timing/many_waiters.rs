@@ -1,8 +1,8 @@
-//! Waiting consumers cost memory only, and little of it.
+//! Waiting consumers need little memory and no connections to Redis.
 
 use std::time::Instant;
 
-use tidegate_testkit::{Queue, RawHttp, Stack, figure};
+use tidegate_testkit::{QueueClient, RawHttp, Stack, connect_to_redis, print_figure};
 
 use crate::alone;
 
@@ -15,12 +15,12 @@ async fn thousands_of_waiting_consumers_need_no_more_connections_to_redis() {
     let _alone = alone().await;
     let stack = Stack::builder().pumps(0).start().await;
     let queue = stack.queue("queue-0").await;
-    let queues: Vec<Queue> = (0..QUEUES)
+    let queues: Vec<QueueClient> = (0..QUEUES)
         .map(|number| queue.sibling(&format!("queue-{number}")))
         .collect();
 
     let first = wait(&stack, &queue).await;
-    stack.api(0).until_waiting(1).await;
+    stack.api(0).wait_for_waiting_consumers(1).await;
     let connections_before = redis_connections(&stack).await;
     let memory_before = stack.api(0).resident_bytes();
     let mut waiters = vec![(0, first)];
@@ -30,13 +30,13 @@ async fn thousands_of_waiting_consumers_need_no_more_connections_to_redis() {
             wait(&stack, &queues[number % QUEUES]).await,
         ));
     }
-    stack.api(0).until_waiting(WAITERS).await;
+    stack.api(0).wait_for_waiting_consumers(WAITERS).await;
     let connections = redis_connections(&stack).await;
     let memory = stack.api(0).resident_bytes() - memory_before;
-    figure(&format!(
+    print_figure(&format!(
         "{WAITERS} waiting consumers: {connections} connections to redis, before {connections_before}"
     ));
-    figure(&format!(
+    print_figure(&format!(
         "memory per waiting consumer: {:.1} KiB",
         memory as f64 / 1024.0 / WAITERS as f64
     ));
@@ -54,16 +54,16 @@ async fn thousands_of_waiting_consumers_need_no_more_connections_to_redis() {
         let answer = waiter.answer().await.unwrap().expect(200);
         assert_eq!(answer.json()["queue"], format!("queue-{number}"));
     }
-    figure(&format!(
+    print_figure(&format!(
         "all were served within {:?} from the first publish",
         begin.elapsed()
     ));
-    stack.api(0).until_waiting(0).await;
+    stack.api(0).wait_for_waiting_consumers(0).await;
     assert_eq!(redis_connections(&stack).await, connections_before);
     stack.finish().await;
 }
 
-async fn wait(stack: &Stack, queue: &Queue) -> RawHttp {
+async fn wait(stack: &Stack, queue: &QueueClient) -> RawHttp {
     let mut http = RawHttp::connect(stack.api(0).listen()).await;
     let token = [("X-Token".to_owned(), queue.token().to_owned())];
     let target = format!("{}?timeout=60", queue.path());
@@ -71,10 +71,10 @@ async fn wait(stack: &Stack, queue: &Queue) -> RawHttp {
     http
 }
 
-/// The connections to Redis, without the one that asks.
+/// The number of connections to Redis, without that of this test.
 async fn redis_connections(stack: &Stack) -> usize {
     let client = redis::Client::open(stack.redis.url()).unwrap();
-    let mut connection = client.get_multiplexed_async_connection().await.unwrap();
+    let mut connection = connect_to_redis(&client).await.unwrap();
     let list: String = redis::cmd("CLIENT")
         .arg("LIST")
         .query_async(&mut connection)

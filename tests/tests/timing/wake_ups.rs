@@ -15,7 +15,7 @@ async fn a_consumer_is_woken_across_processes() {
     let _alone = alone().await;
     let stack = Stack::builder().apis(2).pumps(0).start().await;
     let here = stack.queue("bell").await;
-    let there = here.at(stack.api(1));
+    let there = here.on_api(stack.api(1));
     let mut wake_ups = Durations::new();
     for round in 0..ROUNDS {
         let consume = here.consume().timeout_s(20);
@@ -23,7 +23,7 @@ async fn a_consumer_is_woken_across_processes() {
             let job = consume.job().await.unwrap();
             (job, Instant::now())
         });
-        stack.api(0).until_waiting(1).await;
+        stack.api(0).wait_for_waiting_consumers(1).await;
         let published_at = Instant::now();
         there.publish(round.to_string()).id().await;
         let (job, received_at) = waiting.await.unwrap();

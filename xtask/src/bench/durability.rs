@@ -1,4 +1,4 @@
-//! What the publishes of a run wait for, and the servers that it takes.
+//! Durability of the publishes of a run, and the servers that it needs.
 
 use std::fs;
 use std::path::Path;
@@ -9,54 +9,54 @@ use tidegate_local_redis::{
     self as local_redis, RedisServer, ServerBinary, obtain, obtain_valkey, workspace_cache,
 };
 
-use crate::dev::Ending;
-use crate::dev::signals::Signals;
+use crate::dev::CommandError;
+use crate::dev::signals::StopRequests;
 
-/// How long a replica may take to follow an empty server.
+/// Time limit of the first sync of a replica.
 const FOLLOW_LIMIT: Duration = Duration::from_secs(20);
 const PAUSE: Duration = Duration::from_millis(20);
-/// What a replica writes into its log when it has what its server has.
+/// Text in the log of a replica when the sync has finished.
 const FOLLOWS: &str = "Finished with success";
 
-/// A durability as `config/api.toml` names it, and settings of Redis.
+/// Flags: a durability as in `config/api.toml`, and settings of Redis.
 #[derive(Debug, Clone, clap::Args)]
-pub(super) struct Durability {
-    /// What publishes wait for: memory, replica:N, fsync, fsync+replica:N. Replicas are started, and a Valkey where Redis 7.0
-    /// does not know fsync.
+pub(super) struct BenchDurability {
+    /// Durability that publishes wait for: memory, replica:N, fsync or fsync+replica:N. Starts N replicas; fsync uses a
+    /// Valkey, since Redis 7.0 has no WAITAOF.
     #[arg(long, value_name = "DURABILITY", default_value = "memory")]
     durability: String,
-    /// A setting of Redis, such as appendfsync=always; can be given several times.
-    #[arg(long = "redis-setting", value_name = "NAME=VALUE", value_parser = setting)]
+    /// Setting of Redis, such as appendfsync=always; repeatable.
+    #[arg(long = "redis-setting", value_name = "NAME=VALUE", value_parser = parse_setting)]
     settings: Vec<(String, String)>,
 }
 
-fn setting(text: &str) -> Result<(String, String), String> {
+fn parse_setting(text: &str) -> Result<(String, String), String> {
     let pair = text.split_once('=');
     let (name, value) = pair.ok_or_else(|| "expected NAME=VALUE".to_owned())?;
     Ok((name.to_owned(), value.to_owned()))
 }
 
-impl Durability {
-    pub(super) fn obtain(&self) -> Result<ServerBinary, Ending> {
+impl BenchDurability {
+    pub(super) fn obtain_server(&self) -> Result<ServerBinary, CommandError> {
         let mut tell = |line: &str| println!("{line}");
         let obtained = match self.durability.contains("fsync") {
             true => obtain_valkey(&workspace_cache(), &mut tell),
             false => obtain(&workspace_cache(), &mut tell),
         };
-        obtained.map_err(|error| Ending::Failed(error.to_string()))
+        obtained.map_err(|error| CommandError::Failed(error.to_string()))
     }
 
-    pub(super) fn server(&self, binary: &ServerBinary) -> Result<RedisServer, Ending> {
+    pub(super) fn server(&self, binary: &ServerBinary) -> Result<RedisServer, CommandError> {
         start(self.options(binary))
     }
 
-    /// The replicas, once they follow.
+    /// Starts the replicas and waits until they are in sync.
     pub(super) fn replicas(
         &self,
         binary: &ServerBinary,
         of: &RedisServer,
-        signals: &Signals,
-    ) -> Result<Vec<RedisServer>, Ending> {
+        signals: &StopRequests,
+    ) -> Result<Vec<RedisServer>, CommandError> {
         let count = self.durability.split_once("replica:");
         let count = count.and_then(|(_, count)| count.parse().ok()).unwrap_or(0);
         let follows = format!("127.0.0.1 {}", of.port());
@@ -68,27 +68,29 @@ impl Durability {
             fs::read_to_string(replica.log_path()).is_ok_and(|log| log.contains(FOLLOWS))
         };
         while !replicas.iter().all(follows) {
-            signals.check()?;
+            signals.check_not_requested()?;
             if Instant::now() > deadline {
-                return Err(Ending::Failed("a replica does not follow".to_owned()));
+                return Err(CommandError::Failed(
+                    "a replica did not sync within 20 s".to_owned(),
+                ));
             }
             sleep(PAUSE);
         }
         Ok(replicas)
     }
 
-    /// Flags of the API: a file of settings below this folder.
-    pub(super) fn flags_of_api(&self, folder: &Path) -> Result<[String; 2], Ending> {
+    /// Writes the API's settings file into this folder, and returns the flags for it.
+    pub(super) fn flags_of_api(&self, folder: &Path) -> Result<[String; 2], CommandError> {
         let file = folder.join("durability.toml");
         let text = format!("[durability]\ndefault = \"{}\"\n", self.durability);
         let written = fs::write(&file, text);
-        written.map_err(|error| Ending::Failed(format!("{}: {error}", file.display())))?;
+        written.map_err(|error| CommandError::Failed(format!("{}: {error}", file.display())))?;
         Ok(["--config".to_owned(), file.display().to_string()])
     }
 
-    fn options(&self, binary: &ServerBinary) -> local_redis::Options {
-        let options =
-            local_redis::Options::new(binary.clone()).setting("repl-diskless-sync-delay", "0");
+    fn options(&self, binary: &ServerBinary) -> local_redis::LocalRedisOptions {
+        let options = local_redis::LocalRedisOptions::new(binary.clone())
+            .setting("repl-diskless-sync-delay", "0");
         let settings = self.settings.iter();
         settings.fold(options, |options, (name, value)| {
             options.setting(name, value)
@@ -96,6 +98,6 @@ impl Durability {
     }
 }
 
-fn start(options: local_redis::Options) -> Result<RedisServer, Ending> {
-    RedisServer::start(options).map_err(|error| Ending::Failed(error.to_string()))
+fn start(options: local_redis::LocalRedisOptions) -> Result<RedisServer, CommandError> {
+    RedisServer::start(options).map_err(|error| CommandError::Failed(error.to_string()))
 }

@@ -1,15 +1,15 @@
-//! All figures with their goals, in one table.
+//! Prints all figures with their goals in one table.
 
 use std::fmt::Write;
 
 use serde_json::Value;
 
-/// A share of the bare scripts that bulk work over HTTP is to reach.
+/// Goal for bulk work over HTTP, in percent of the rate of the scripts without HTTP.
 const SHARE_GOAL: f64 = 60.0;
-/// What `bulk` and `ceiling` both measure.
+/// Figures that both `bulk` and `ceiling` have.
 const SHARED: [&str; 4] = ["publish", "consume", "ack", "publish + consume + ack"];
 
-struct Row {
+struct TableRow {
     scenario: String,
     name: String,
     value: f64,
@@ -17,19 +17,19 @@ struct Row {
     goal: String,
 }
 
-/// The table, and below it what was wrong.
+/// Returns the table, and the problems below it.
 pub(crate) fn table(reports: &[Value]) -> String {
-    let mut rows: Vec<Row> = reports.iter().flat_map(rows).collect();
-    rows.extend(shares(reports));
+    let mut rows: Vec<TableRow> = reports.iter().flat_map(rows).collect();
+    rows.extend(http_shares(reports));
     let width = rows
         .iter()
         .map(|row| row.name.chars().count())
         .max()
         .unwrap_or_default();
     let mut text = String::new();
-    // Writing to a string does not fail.
+    // Writing to a `String` cannot fail.
     for row in &rows {
-        let Row {
+        let TableRow {
             scenario,
             name,
             value,
@@ -46,7 +46,7 @@ pub(crate) fn table(reports: &[Value]) -> String {
         for problem in report["problems"].as_array().into_iter().flatten() {
             let _ = writeln!(
                 text,
-                "WRONG     {scenario}: {} (its figures do not count)",
+                "PROBLEM   {scenario}: {} (its figures do not count)",
                 problem.as_str().unwrap_or_default()
             );
         }
@@ -54,7 +54,7 @@ pub(crate) fn table(reports: &[Value]) -> String {
     text
 }
 
-/// What a cluster is to one Redis, figure by figure; nothing where only one was measured.
+/// Compares the figures of a cluster with those of one Redis. Empty if only one was measured.
 pub(crate) fn comparisons(scenario: &str, outcome: &Value) -> String {
     let compared = outcome["comparisons"].as_array().into_iter().flatten();
     let line = |one: &Value| {
@@ -74,12 +74,12 @@ pub(crate) fn comparisons(scenario: &str, outcome: &Value) -> String {
     compared.map(line).collect()
 }
 
-fn rows(report: &Value) -> Vec<Row> {
+fn rows(report: &Value) -> Vec<TableRow> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let figures = report["figures"].as_array().into_iter().flatten();
     let row = |figure: &Value| {
         let value = figure["value"].as_f64().unwrap_or(f64::NAN);
-        Row {
+        TableRow {
             scenario: text(&report["scenario"]),
             name: text(&figure["name"]),
             value,
@@ -93,19 +93,20 @@ fn rows(report: &Value) -> Vec<Row> {
 fn goal(goal: &Value, value: f64) -> String {
     let bound = |word: &str| goal.get(word).and_then(Value::as_f64);
     match (bound("at_most"), bound("at_least")) {
-        (Some(most), _) => aimed("≤", most, value <= most),
-        (_, Some(least)) => aimed("≥", least, value >= least),
+        (Some(most), _) => goal_text("≤", most, value <= most),
+        (_, Some(least)) => goal_text("≥", least, value >= least),
         _ => String::new(),
     }
 }
 
-fn aimed(sign: &str, bound: f64, is_reached: bool) -> String {
+fn goal_text(sign: &str, bound: f64, is_reached: bool) -> String {
     let word = if is_reached { "reached" } else { "MISSED" };
     format!("{sign} {bound} {word}")
 }
 
-/// What of the bare scripts is left with HTTP before them, where both were measured.
-fn shares(reports: &[Value]) -> Vec<Row> {
+/// Computes the rates over HTTP as a share of those of the scripts without HTTP, if both were
+/// measured.
+fn http_shares(reports: &[Value]) -> Vec<TableRow> {
     let value = |scenario: &str, name: &str| {
         let report = reports
             .iter()
@@ -115,12 +116,12 @@ fn shares(reports: &[Value]) -> Vec<Row> {
     };
     let share = |name: &&str| {
         let percent = value("bulk", name)? / value("ceiling", &format!("bulk {name}"))? * 100.0;
-        Some(Row {
+        Some(TableRow {
             scenario: "bulk".to_owned(),
             name: format!("{name}: share of the ceiling"),
             value: percent,
             unit: "%".to_owned(),
-            goal: aimed("≥", SHARE_GOAL, percent >= SHARE_GOAL),
+            goal: goal_text("≥", SHARE_GOAL, percent >= SHARE_GOAL),
         })
     };
     SHARED.iter().filter_map(share).collect()
@@ -146,7 +147,7 @@ mod tests {
             "share of the ceiling",
             "62.5",
             "≥ 60 reached",
-            "WRONG     bulk: 2 jobs lost",
+            "PROBLEM   bulk: 2 jobs lost",
         ] {
             assert!(table.contains(said), "{said}: {table}");
         }

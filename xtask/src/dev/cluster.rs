@@ -3,23 +3,22 @@
 use std::fs;
 use std::path::Path;
 
-use tidegate_local_redis::{Options, RedisCluster, RedisServer, ServerBinary};
-
-use super::start::say;
+use tidegate_local_redis::{LocalRedisOptions, RedisCluster, RedisServer, ServerBinary};
 
 const PRIMARIES: usize = 3;
 
-/// Three primaries, each with so many replicas.
+/// Starts three primaries with `replicas` replicas each.
 pub(crate) fn start(binary: ServerBinary, replicas: usize) -> Result<RedisCluster, String> {
-    say(&format!(
+    println!(
         "starting {PRIMARIES} primaries and {} replicas of {binary}",
         PRIMARIES * replicas
-    ));
-    let started = RedisCluster::start(&Options::new(binary), PRIMARIES, replicas);
+    );
+    let started = RedisCluster::start(&LocalRedisOptions::new(binary), PRIMARIES, replicas);
     started.map_err(|error| error.to_string())
 }
 
-/// What daemons are started with. A list of nodes has no flag, so it goes through a file.
+/// Returns the daemons' flags. There is no flag for a list of nodes, so they are written to a
+/// settings file.
 pub(crate) fn arguments(cluster: &RedisCluster, folder: &Path) -> Result<Vec<String>, String> {
     let path = folder.join("cluster.toml");
     let text = format!("[pool.default]\ncluster = {:?}\n", urls(cluster));
@@ -27,7 +26,7 @@ pub(crate) fn arguments(cluster: &RedisCluster, folder: &Path) -> Result<Vec<Str
     Ok(vec!["--config".to_owned(), path.display().to_string()])
 }
 
-/// The primaries, for a person.
+/// Describes the primaries.
 pub(super) fn shown(cluster: &RedisCluster) -> String {
     format!("cluster of {}", urls(cluster).join(" "))
 }

@@ -1,4 +1,4 @@
-//! The few requests that `dev` makes, in HTTP/1.0: one request, one answer, end of connection.
+//! A minimal HTTP/1.0 client for the few requests of `dev`: one request per connection.
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 const LIMIT: Duration = Duration::from_secs(5);
 
-/// Status and body of the answer from 127.0.0.1.
+/// Sends a request to 127.0.0.1. Returns the status and the body of the answer.
 pub(crate) fn request(method: &str, port: u16, path: &str) -> Result<(u16, String), String> {
     exchange(method, port, path)
         .map_err(|error| format!("{method} http://127.0.0.1:{port}{path}: {error}"))

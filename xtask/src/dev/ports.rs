@@ -1,14 +1,14 @@
-//! Ports that must be free, and a Redis that must be there.
+//! Checks that ports are free and that a given Redis is reachable.
 
 use std::net::{Ipv4Addr, TcpListener, TcpStream, ToSocketAddrs};
 use std::time::Duration;
 
-use super::Options;
+use super::options::Options;
 
 const CONNECT_LIMIT: Duration = Duration::from_secs(3);
 const REDIS_PORT: u16 = 6379;
 
-/// Looks before anything is built: the message names the port and the flag that chooses another.
+/// Runs before the build. The error names the port and the flag to choose another one.
 pub(crate) fn check(options: &Options) -> Result<(), String> {
     check_free(options.port, "--port")?;
     check_free(options.admin_port, "--admin-port")?;
@@ -25,16 +25,16 @@ fn check_free(port: u16, flag: &str) -> Result<(), String> {
     match TcpListener::bind((Ipv4Addr::LOCALHOST, port)) {
         Ok(_) => Ok(()),
         Err(error) => Err(format!(
-            "port {port} of 127.0.0.1 cannot be used ({error}); choose another with {flag} PORT"
+            "cannot listen on port {port} of 127.0.0.1 ({error}); choose another with {flag} PORT"
         )),
     }
 }
 
 fn check_redis(url: &str) -> Result<(), String> {
     let address = address(url)
-        .ok_or_else(|| format!("--redis {url}: this is not a URL like redis://HOST:PORT"))?;
+        .ok_or_else(|| format!("--redis {url}: not a URL such as redis://HOST:PORT"))?;
     let unreachable =
-        |reason: String| format!("--redis {url}: nothing answers at {address}: {reason}");
+        |reason: String| format!("--redis {url}: cannot connect to {address}: {reason}");
     let found = address
         .to_socket_addrs()
         .map_err(|error| unreachable(error.to_string()))?;
@@ -48,7 +48,7 @@ fn check_redis(url: &str) -> Result<(), String> {
     Err(unreachable(last))
 }
 
-/// `host:port` of a URL such as `redis://user:password@host:port/database`.
+/// Returns `host:port` of a URL such as `redis://user:password@host:port/database`.
 fn address(url: &str) -> Option<String> {
     let rest = url
         .strip_prefix("redis://")
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn an_absent_redis_is_named() {
+    fn an_unreachable_redis_is_named() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("redis://{}", listener.local_addr().unwrap());
         assert_eq!(check_redis(&url), Ok(()));
@@ -106,7 +106,7 @@ mod tests {
         assert!(
             check_redis(&url)
                 .unwrap_err()
-                .starts_with(&format!("--redis {url}: nothing answers"))
+                .starts_with(&format!("--redis {url}: cannot connect"))
         );
     }
 }

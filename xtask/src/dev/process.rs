@@ -1,4 +1,4 @@
-//! One of our daemons, while it runs.
+//! A running daemon.
 
 use std::fs::{self, File};
 use std::os::unix::process::CommandExt;
@@ -7,21 +7,21 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::leftovers;
+use super::state_folder;
 
 const LOG_LINES_TOLD: usize = 15;
 
 #[derive(Debug)]
-pub(crate) struct Daemon {
+pub(crate) struct DevProcess {
     name: String,
     child: Child,
     log: PathBuf,
-    note: PathBuf,
+    pid_file: PathBuf,
 }
 
-impl Daemon {
-    /// Starts a program. It has its own process group, so that Ctrl-C at the terminal reaches only this process, which
-    /// then ends the others in order.
+impl DevProcess {
+    /// Starts a program in a separate process group: Ctrl-C in the terminal reaches only this process, which then
+    /// stops the others in order.
     pub(crate) fn start(
         name: &str,
         program: &Path,
@@ -42,14 +42,14 @@ impl Daemon {
             .stderr(errors);
         let child = command
             .spawn()
-            .map_err(|error| format!("{} cannot run: {error}", program.display()))?;
+            .map_err(|error| format!("failed to run {}: {error}", program.display()))?;
         let daemon = Self {
             name: name.to_owned(),
             child,
             log,
-            note: leftovers::note_path(folder, name),
+            pid_file: state_folder::pid_path(folder, name),
         };
-        leftovers::note(folder, name, daemon.child.id(), program)?;
+        state_folder::write_pid(folder, name, daemon.child.id(), program)?;
         Ok(daemon)
     }
 
@@ -65,14 +65,14 @@ impl Daemon {
         self.child.id()
     }
 
-    /// How it ended, if it did.
-    pub(crate) fn ended(&mut self) -> Option<ExitStatus> {
+    /// Returns the exit status if it has ended.
+    pub(crate) fn exit_status(&mut self) -> Option<ExitStatus> {
         self.child.try_wait().ok().flatten()
     }
 
-    /// What there is to say if it ended by itself.
-    pub(crate) fn last_words(&mut self) -> Option<String> {
-        let status = self.ended()?;
+    /// Returns a message with the last log lines if it has ended.
+    pub(crate) fn exit_report(&mut self) -> Option<String> {
+        let status = self.exit_status()?;
         let log = log_tail(&self.log);
         Some(format!(
             "{} ended ({status}); last lines of {}:\n{log}",
@@ -81,11 +81,11 @@ impl Daemon {
         ))
     }
 
-    /// What it has warned of, without time and place.
+    /// Returns the warnings in its log, without time and module.
     pub(crate) fn warnings(&self) -> Vec<String> {
         let text = fs::read_to_string(&self.log).unwrap_or_default();
         let warned = text.lines().filter_map(|line| line.split_once(" WARN "));
-        // The place is a path of modules; what follows it is for people.
+        // The module path ends with ": ".
         warned
             .map(|(_, rest)| {
                 rest.split_once(": ")
@@ -95,27 +95,27 @@ impl Daemon {
             .collect()
     }
 
-    /// Whether its log has a line with this word.
-    pub(crate) fn has_said(&self, word: &str) -> bool {
+    /// Whether its log contains this word.
+    pub(crate) fn has_logged(&self, word: &str) -> bool {
         let text = fs::read(&self.log).unwrap_or_default();
         let text = String::from_utf8_lossy(&text);
         text.split(|letter: char| !letter.is_ascii_alphanumeric())
             .any(|said| said == word)
     }
 
-    pub(crate) fn ask_to_end(&mut self) {
-        // Only while its end is not collected is the process id certain to be its own.
-        if self.ended().is_none() {
+    pub(crate) fn terminate(&mut self) {
+        // Before it is reaped, its process id cannot have been reused.
+        if self.exit_status().is_none() {
             let _ = kill_process(Pid::from_child(&self.child), Signal::TERM);
         }
     }
 }
 
-impl Drop for Daemon {
+impl Drop for DevProcess {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
-        let _ = fs::remove_file(&self.note);
+        let _ = fs::remove_file(&self.pid_file);
     }
 }
 
@@ -130,8 +130,8 @@ fn log_tail(path: &Path) -> String {
 mod tests {
     use super::*;
 
-    fn shell(folder: &Path, script: &str) -> Daemon {
-        Daemon::start(
+    fn shell(folder: &Path, script: &str) -> DevProcess {
+        DevProcess::start(
             "sample",
             Path::new("sh"),
             &["-c".to_owned(), script.to_owned()],
@@ -141,21 +141,21 @@ mod tests {
     }
 
     #[test]
-    fn an_end_is_told_with_the_last_lines_of_the_log() {
+    fn an_end_is_reported_with_the_last_log_lines() {
         let folder = tempfile::tempdir().unwrap();
         let mut daemon = shell(folder.path(), "echo already; echo 'it is ready'; exit 3");
         daemon.child.wait().unwrap();
-        let words = daemon.last_words().unwrap();
+        let words = daemon.exit_report().unwrap();
         assert!(
             words.starts_with("sample ended (exit status: 3); last lines of "),
             "{words}"
         );
         assert!(words.ends_with("  already\n  it is ready"), "{words}");
-        assert!(daemon.has_said("ready") && !daemon.has_said("read"));
+        assert!(daemon.has_logged("ready") && !daemon.has_logged("read"));
     }
 
     #[test]
-    fn warnings_are_told_without_time_and_place() {
+    fn warnings_are_shown_without_time_and_module() {
         let folder = tempfile::tempdir().unwrap();
         let script = "echo '2026-11-21T06:18:37Z  WARN a::b: jobs may be lost: no file'; echo '…  INFO a: ready'";
         let mut daemon = shell(folder.path(), script);
@@ -164,11 +164,11 @@ mod tests {
     }
 
     #[test]
-    fn dropping_ends_the_process_and_its_note() {
+    fn dropping_kills_the_process_and_removes_its_pid_file() {
         let folder = tempfile::tempdir().unwrap();
         let mut daemon = shell(folder.path(), "exec sleep 60");
-        assert!(daemon.last_words().is_none());
-        let (pid, note) = (daemon.pid(), daemon.note.clone());
+        assert!(daemon.exit_report().is_none());
+        let (pid, note) = (daemon.pid(), daemon.pid_file.clone());
         assert!(note.is_file());
         drop(daemon);
         assert!(!note.exists());

@@ -1,4 +1,4 @@
-//! Ctrl-C and its relatives become a question that the waiting loops ask.
+//! Turns Ctrl-C, SIGTERM and SIGHUP into a flag that waiting loops poll.
 
 use std::io;
 use std::sync::Arc;
@@ -9,44 +9,44 @@ use std::time::Duration;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
 
-use super::Ending;
+use super::ending::CommandError;
 
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 #[derive(Debug)]
-pub(crate) struct Signals {
-    asked: Arc<AtomicBool>,
+pub(crate) struct StopRequests {
+    requested: Arc<AtomicBool>,
 }
 
-impl Signals {
-    pub(crate) fn catch() -> io::Result<Self> {
+impl StopRequests {
+    pub(crate) fn install() -> io::Result<Self> {
         let asked = Arc::new(AtomicBool::new(false));
         for signal in [SIGINT, SIGTERM, SIGHUP] {
             flag::register(signal, Arc::clone(&asked))?;
         }
-        Ok(Self { asked })
+        Ok(Self { requested: asked })
     }
 
-    /// Whether somebody asked to end.
-    pub(crate) fn asked(&self) -> bool {
-        self.asked.load(Ordering::Relaxed)
+    /// Whether a stop was requested.
+    pub(crate) fn is_requested(&self) -> bool {
+        self.requested.load(Ordering::Relaxed)
     }
 
-    /// Forgets what was asked, so that a second request can be told from the first.
-    pub(crate) fn forget(&self) {
-        self.asked.store(false, Ordering::Relaxed);
+    /// Clears the request, so that a second one can be detected.
+    pub(crate) fn clear(&self) {
+        self.requested.store(false, Ordering::Relaxed);
     }
 
-    /// Ends the current step if somebody asked to.
-    pub(crate) fn check(&self) -> Result<(), Ending> {
-        if self.asked() {
-            Err(Ending::Asked)
+    /// Fails if a stop was requested.
+    pub(crate) fn check_not_requested(&self) -> Result<(), CommandError> {
+        if self.is_requested() {
+            Err(CommandError::Interrupted)
         } else {
             Ok(())
         }
     }
 
-    /// Waits for the length of one look around.
+    /// Sleeps for one polling interval.
     pub(crate) fn pause(&self) {
         sleep(POLL_INTERVAL);
     }

@@ -1,36 +1,37 @@
-//! What a person sees when everything runs.
+//! The text that is printed once everything is running.
 
 use std::fmt::Write;
 
-use super::session::Session;
-use super::{Options, http};
+use super::http;
+use super::options::Options;
+use super::session::DevSession;
 use crate::workspace::Workspace;
 
 const NAMESPACE: &str = "demo";
 const QUEUE: &str = "hello";
-/// Always the same, so that the lines in the README work as they are. It opens one namespace of a
-/// server that listens on loopback.
+/// Fixed, so that the commands in the README work unchanged. It is for one namespace of a server
+/// that listens on loopback.
 const TOKEN: &str = "demo-token-for-development";
 
-/// Makes the token of the demo namespace valid, if an earlier run has not done so.
+/// Creates the token of the demo namespace, unless an earlier run has done so.
 pub(crate) fn make_token(admin_port: u16) -> Result<(), String> {
     let path = format!("/token/{NAMESPACE}?description=cargo-xtask-dev&token={TOKEN}");
     match http::request("POST", admin_port, &path)? {
         (201, _) => Ok(()),
         (400, body) if body.contains("already existed") => Ok(()),
         (status, body) => Err(format!(
-            "the API made no token: it answered {status} {body}"
+            "failed to create a token: the API answered {status} {body}"
         )),
     }
 }
 
-pub(crate) fn text(
+pub(crate) fn welcome_text(
     options: &Options,
-    session: &Session,
+    session: &DevSession,
     workspace: &Workspace,
     redis: &str,
 ) -> String {
-    let mut text = String::from("\nTidegate runs. Ctrl-C stops it.\n\n");
+    let mut text = String::from("\nTidegate is running. Ctrl-C stops it.\n\n");
     let _ = writeln!(
         text,
         "  API    http://127.0.0.1:{}    admin  http://127.0.0.1:{}",
@@ -38,7 +39,7 @@ pub(crate) fn text(
     );
     let _ = writeln!(text, "  Redis  {redis}");
     for daemon in &session.daemons {
-        let log = workspace.shown(daemon.log());
+        let log = workspace.display(daemon.log());
         let _ = writeln!(text, "  log    {log}  (process {})", daemon.pid());
     }
     let nodes = session.cluster.iter().flat_map(|cluster| &cluster.servers);
@@ -47,12 +48,12 @@ pub(crate) fn text(
         let _ = writeln!(
             text,
             "  log    {}  (process {})",
-            workspace.shown(&log),
+            workspace.display(&log),
             redis.pid().unwrap_or_default()
         );
     }
-    text.push_str("\nPaste these in another terminal: publish a job that is due in 5 s, wait for it, acknowledge it, ask\n");
-    text.push_str("how many are ready.\n\n");
+    text.push_str("\nPaste these commands in another terminal. They publish a job that is due in 5 s, wait for it, acknowledge\n");
+    text.push_str("it, and show the number of ready jobs.\n\n");
     for line in curl_lines(options.port) {
         let _ = writeln!(text, "{line}");
     }
@@ -77,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_readme_shows_the_lines_as_they_are() {
+    fn the_readme_has_the_same_commands() {
         let readme = include_str!("../../../README.md");
         for line in curl_lines(7777) {
             assert!(readme.contains(&line), "README.md lacks {line}");

@@ -2,25 +2,26 @@
 
 use std::fmt;
 
-/// The part of a test name that the list filters by must name a function: `hints::far_jobs_become_due`.
+/// Begin of a test command. Its filter must end with the name of a function:
+/// `hints::far_jobs_become_due_and_cancelled_ones_do_not`.
 const TEST: &str = "cargo test -p ";
 const FAULTS: &str = "cargo xtask faults ";
 
-/// A command of the list, which can be pasted into a shell as it is.
+/// A command of the list, which can be pasted into a shell.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) enum Check {
-    /// `cargo test -p PACKAGE --test TARGET FILTER`, or with `--lib` in the place of `--test TARGET`.
+pub(crate) enum MutantCheck {
+    /// `cargo test -p PACKAGE --test TARGET FILTER`, or with `--lib` instead of `--test TARGET`.
     Test {
         package: String,
         /// `None`: the unit tests of the library.
         target: Option<String>,
         filter: String,
     },
-    /// `cargo xtask faults FLAGS`. Here the harness and the daemons are those of the dev profile.
+    /// `cargo xtask faults FLAGS`, with the harness and the daemons of the dev profile.
     Faults { flags: Vec<String> },
 }
 
-impl Check {
+impl MutantCheck {
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let refused = || {
             format!(
@@ -44,7 +45,7 @@ impl Check {
         })
     }
 
-    /// The function that must exist for the check to run anything.
+    /// Returns the test function that the check runs; `None` for a fault run.
     pub(crate) fn function(&self) -> Option<&str> {
         match self {
             Self::Test { filter, .. } => filter.rsplit("::").next(),
@@ -52,11 +53,11 @@ impl Check {
         }
     }
 
-    /// Programs that must be built beside the check itself.
+    /// Returns the programs that must be built besides the check itself.
     pub(super) fn programs(&self) -> &'static [&'static str] {
         match self {
             Self::Test { target: None, .. } => &[],
-            // The only suite that starts no daemon.
+            // The only suite without daemons.
             Self::Test {
                 target: Some(target),
                 ..
@@ -67,7 +68,7 @@ impl Check {
     }
 }
 
-impl fmt::Display for Check {
+impl fmt::Display for MutantCheck {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Test {
@@ -94,24 +95,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_check_is_written_as_it_is_read() {
+    fn a_check_is_displayed_as_parsed() {
         for text in [
             "cargo test -p tidegate-tests --test store hints::far_jobs",
             "cargo test -p tidegate-api --lib waiters::seat",
             "cargo xtask faults --class pump-kill --seed 7 --seconds 10",
         ] {
-            assert_eq!(Check::parse(text).unwrap().to_string(), text);
+            assert_eq!(MutantCheck::parse(text).unwrap().to_string(), text);
         }
     }
 
     #[test]
-    fn other_commands_are_refused() {
+    fn other_commands_are_rejected() {
         for text in [
             "cargo test",
             "cargo test -p tidegate-tests --test store",
             "cargo build",
         ] {
-            assert!(Check::parse(text).is_err(), "{text}");
+            assert!(MutantCheck::parse(text).is_err(), "{text}");
         }
     }
 }

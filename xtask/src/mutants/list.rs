@@ -6,37 +6,37 @@ use std::path::Path;
 
 use serde::Deserialize;
 
-use super::check::Check;
+use super::check::MutantCheck;
 
-/// Where the list is, from the top folder.
+/// Folder of the list, relative to the root of the workspace.
 pub(crate) const FOLDER: &str = "tests/mutants";
 
-/// A defect that can be planted.
+/// A known defect that can be planted.
 #[derive(Debug)]
 pub(crate) struct Mutant {
-    /// The name of the file in which it is listed.
+    /// The name of the file that lists it.
     pub(crate) area: String,
     pub(crate) name: String,
     /// What it breaks, in one sentence.
     pub(crate) breaks: String,
-    /// The source file that it changes, from the top folder.
+    /// The source file that it changes, relative to the root of the workspace.
     pub(crate) file: String,
     /// The text that it replaces. It occurs in the file exactly once.
     pub(crate) find: String,
     pub(crate) replace: String,
-    /// Each catches it; the cheapest is the first.
-    pub(crate) checks: Vec<Check>,
+    /// The checks, each of which catches it, the cheapest first.
+    pub(crate) checks: Vec<MutantCheck>,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct AreaFile {
-    mutant: Vec<Entry>,
+    mutant: Vec<MutantEntry>,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Entry {
+struct MutantEntry {
     name: String,
     breaks: String,
     file: String,
@@ -45,7 +45,7 @@ struct Entry {
     checks: Vec<String>,
 }
 
-/// All mutants of the repository, in the order of areas and of their files.
+/// All mutants, sorted by area, in the order of their files.
 #[derive(Debug, Default)]
 pub(crate) struct MutantList {
     pub(crate) mutants: Vec<Mutant>,
@@ -82,10 +82,13 @@ impl MutantList {
         let file: AreaFile = toml::from_str(text).map_err(|error| error.to_string())?;
         for entry in file.mutant {
             if self.mutants.iter().any(|other| other.name == entry.name) {
-                return Err(format!("there are two mutants named {}", entry.name));
+                return Err(format!("two mutants are named {}", entry.name));
             }
-            let checks: Result<Vec<_>, _> =
-                entry.checks.iter().map(|text| Check::parse(text)).collect();
+            let checks: Result<Vec<_>, _> = entry
+                .checks
+                .iter()
+                .map(|text| MutantCheck::parse(text))
+                .collect();
             let checks = checks.map_err(|error| format!("{}: {error}", entry.name))?;
             if checks.is_empty() {
                 return Err(format!("{} has no checks", entry.name));
@@ -103,7 +106,7 @@ impl MutantList {
         Ok(())
     }
 
-    /// The mutants with these names and of these areas; an empty selection means all.
+    /// Returns the mutants with these names and of these areas. An empty list selects all.
     pub(super) fn select(
         &self,
         names: &[String],
@@ -117,7 +120,7 @@ impl MutantList {
             .find(|area| !self.mutants.iter().any(|mutant| mutant.area == **area));
         if let Some(unknown) = unknown_name.or(unknown_area) {
             return Err(format!(
-                "there is no mutant or area {unknown}; `cargo xtask mutants --list` shows all"
+                "no mutant or area is named {unknown}; `cargo xtask mutants --list` shows all"
             ));
         }
         let is_selected = |mutant: &&Mutant| {
@@ -129,12 +132,12 @@ impl MutantList {
 }
 
 impl Mutant {
-    /// The checks to run: the cheapest, or all.
-    pub(super) fn needed_checks(&self, all: bool) -> &[Check] {
+    /// Returns the checks to run: the cheapest, or all.
+    pub(super) fn needed_checks(&self, all: bool) -> &[MutantCheck] {
         if all { &self.checks } else { &self.checks[..1] }
     }
 
-    /// The text of the file with this mutant in it.
+    /// Returns the text of the file with this mutant planted.
     pub(crate) fn apply(&self, text: &str) -> Result<String, String> {
         match text.matches(&self.find).count() {
             1 if self.find != self.replace => Ok(text.replacen(&self.find, &self.replace, 1)),
@@ -147,8 +150,8 @@ impl Mutant {
     }
 }
 
-/// The checks that these mutants need, each once.
-pub(super) fn checks_of(mutants: &[&Mutant], all: bool) -> Vec<Check> {
+/// Returns the checks that these mutants need, each once.
+pub(super) fn checks_of(mutants: &[&Mutant], all: bool) -> Vec<MutantCheck> {
     let mut checks = Vec::new();
     for check in mutants.iter().flat_map(|mutant| mutant.needed_checks(all)) {
         if !checks.contains(check) {

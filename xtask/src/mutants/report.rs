@@ -1,35 +1,35 @@
-//! What is printed of mutants.
+//! Prints mutants and results.
 
 use std::fmt::Write;
 use std::time::Duration;
 
-use super::check::Check;
+use super::check::MutantCheck;
 use super::list::Mutant;
-use super::runner::Ran;
+use super::runner::CheckResult;
 
 /// A check that was run on a mutant.
 #[derive(Debug)]
-pub(super) struct Outcome<'a> {
-    pub(super) check: &'a Check,
-    pub(super) ran: Ran,
+pub(super) struct CheckOfMutant<'a> {
+    pub(super) check: &'a MutantCheck,
+    pub(super) ran: CheckResult,
 }
 
-/// What came of a mutant.
+/// The result of a mutant.
 #[derive(Debug)]
-pub(super) struct Row<'a> {
+pub(super) struct MutantResult<'a> {
     pub(super) mutant: &'a Mutant,
-    /// Of all checks that were run.
-    pub(super) outcomes: Vec<Outcome<'a>>,
+    /// The outcomes of all checks that were run.
+    pub(super) outcomes: Vec<CheckOfMutant<'a>>,
 }
 
-impl Row<'_> {
-    /// Whether every check that was run has caught the mutant.
+impl MutantResult<'_> {
+    /// Whether every check that was run caught the mutant.
     pub(super) fn is_caught(&self) -> bool {
         self.outcomes.iter().all(|outcome| outcome.ran.is_caught())
     }
 }
 
-/// The mutants and what is to catch them.
+/// Lists the mutants and their checks.
 pub(super) fn list(mutants: &[&Mutant]) -> String {
     let mut text = String::new();
     for mutant in mutants {
@@ -46,8 +46,8 @@ pub(super) fn list(mutants: &[&Mutant]) -> String {
     text
 }
 
-/// A line for each check of each mutant, and the sum.
-pub(super) fn table(rows: &[Row<'_>], total: Duration) -> String {
+/// One line for each check of each mutant, and a summary.
+pub(super) fn table(rows: &[MutantResult<'_>], total: Duration) -> String {
     let width = rows
         .iter()
         .map(|row| row.mutant.name.len())
@@ -59,7 +59,7 @@ pub(super) fn table(rows: &[Row<'_>], total: Duration) -> String {
         for outcome in &row.outcomes {
             let word = match &outcome.ran {
                 ran if ran.is_caught() => "caught",
-                Ran::Passed(_) => "SURVIVED",
+                CheckResult::Passed(_) => "SURVIVED",
                 _ => "UNDECIDED",
             };
             let time = seconds(outcome.ran.time());
@@ -69,7 +69,7 @@ pub(super) fn table(rows: &[Row<'_>], total: Duration) -> String {
                 outcome.check
             );
             let _ = match &outcome.ran {
-                Ran::Passed(_) | Ran::Failed(..) => writeln!(text),
+                CheckResult::Passed(_) | CheckResult::Failed(..) => writeln!(text),
                 other => writeln!(text, " ({other})"),
             };
             name = "";

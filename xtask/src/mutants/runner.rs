@@ -1,4 +1,4 @@
-//! Builds and runs checks in the copy, each within a limit of time.
+//! Builds and runs checks in the copy, each with a time limit.
 
 use std::fmt;
 use std::fs::{self, File};
@@ -10,32 +10,32 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process_group};
 use serde_json::Value;
 
-use super::check::Check;
+use super::check::MutantCheck;
 use super::source_copy::SourceCopy;
-use crate::dev::Ending;
-use crate::dev::signals::Signals;
+use crate::dev::CommandError;
+use crate::dev::signals::StopRequests;
 
-/// The first build compiles all dependencies.
+/// Time limit of a build; the first one compiles all dependencies.
 const BUILD_LIMIT: Duration = Duration::from_secs(30 * 60);
-/// How long a check may take while its usual time is not known.
+/// Time limit of a check whose usual time is not known.
 const UNKNOWN_LIMIT: Duration = Duration::from_secs(180);
-/// A check hangs when it takes longer than this, and `LIMIT_FACTOR` times its usual time.
+/// A check hangs if it takes longer than this plus `LIMIT_FACTOR` times its usual time.
 const LIMIT_MIN: Duration = Duration::from_secs(30);
 const LIMIT_FACTOR: u32 = 5;
 
 /// How a check ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Ran {
+pub(super) enum CheckResult {
     Passed(Duration),
-    /// It ran and failed, with this message.
+    /// It failed, with this message.
     Failed(Duration, String),
-    /// It did not end within its limit, which is far above its usual time.
+    /// It did not end within its time limit, which is far above its usual time.
     HitTimeLimit(Duration),
-    /// It says nothing: the sources do not compile, no test has that name, or it hung with an unknown usual time.
+    /// No result: the sources do not compile, no test has that name, or it hung and its usual time is not known.
     Undecided(Duration, String),
 }
 
-impl Ran {
+impl CheckResult {
     pub(super) fn time(&self) -> Duration {
         match self {
             Self::Passed(time) | Self::HitTimeLimit(time) => *time,
@@ -47,7 +47,7 @@ impl Ran {
         matches!(self, Self::Failed(..) | Self::HitTimeLimit(_))
     }
 
-    /// Why the check failed.
+    /// Returns why the check failed.
     pub(super) fn message(&self) -> Option<&str> {
         match self {
             Self::Failed(_, message) => Some(message),
@@ -56,7 +56,7 @@ impl Ran {
     }
 }
 
-impl fmt::Display for Ran {
+impl fmt::Display for CheckResult {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Passed(_) => out.write_str("passed"),
@@ -71,13 +71,13 @@ impl fmt::Display for Ran {
 pub(super) struct Runner<'a> {
     copy: &'a SourceCopy,
     seed: u64,
-    signals: &'a Signals,
-    /// Limits of the checks whose usual times are known.
-    limits: Vec<(Check, Duration)>,
+    signals: &'a StopRequests,
+    /// Time limits of the checks whose usual times are known.
+    limits: Vec<(MutantCheck, Duration)>,
 }
 
 impl<'a> Runner<'a> {
-    pub(super) fn new(copy: &'a SourceCopy, seed: u64, signals: &'a Signals) -> Self {
+    pub(super) fn new(copy: &'a SourceCopy, seed: u64, signals: &'a StopRequests) -> Self {
         Self {
             copy,
             seed,
@@ -86,34 +86,38 @@ impl<'a> Runner<'a> {
         }
     }
 
-    /// Notes the usual time of a check.
-    pub(super) fn note_usual_time(&mut self, check: &Check, time: Duration) {
+    /// Records the usual time of a check.
+    pub(super) fn set_usual_time(&mut self, check: &MutantCheck, time: Duration) {
         self.limits
             .push((check.clone(), LIMIT_MIN + time * LIMIT_FACTOR));
     }
 
-    /// Builds what a check needs and runs it. `label` begins the names of its log files.
+    /// Builds what a check needs and runs it. The names of its log files begin with `label`.
     ///
     /// # Errors
-    /// The copy cannot be built for a reason that is not in the sources, or the user asked to stop.
-    pub(super) fn run(&self, check: &Check, label: &str) -> Result<Ran, Ending> {
+    /// The build does not end in time, a system call fails, or the user requested a stop.
+    pub(super) fn run(
+        &self,
+        check: &MutantCheck,
+        label: &str,
+    ) -> Result<CheckResult, CommandError> {
         let begin = Instant::now();
         let program = match self.build(check, label)? {
             Ok(program) => program,
-            Err(reason) => return Ok(Ran::Undecided(begin.elapsed(), reason)),
+            Err(reason) => return Ok(CheckResult::Undecided(begin.elapsed(), reason)),
         };
         let mut command = Command::new(&program);
         command
             .env("TIDEGATE_SEED", self.seed.to_string())
             .env("RUST_BACKTRACE", "0");
         match check {
-            Check::Test {
+            MutantCheck::Test {
                 package, filter, ..
             } => {
                 let folder = self.package_folder(package);
                 command.arg(filter).current_dir(folder);
             }
-            Check::Faults { flags } => {
+            MutantCheck::Faults { flags } => {
                 command.args(flags).current_dir(self.copy.root());
             }
         }
@@ -126,34 +130,41 @@ impl<'a> Runner<'a> {
         let text = fs::read(&log).unwrap_or_default();
         let text = String::from_utf8_lossy(&text);
         Ok(match status {
-            None if known.is_some() => Ran::HitTimeLimit(time),
-            None => Ran::Undecided(time, format!("no end within {} s", limit.as_secs())),
-            Some(_) if matches!(check, Check::Test { .. }) && text.contains("running 0 tests") => {
-                Ran::Undecided(time, "no test has this name".to_owned())
+            None if known.is_some() => CheckResult::HitTimeLimit(time),
+            None => CheckResult::Undecided(time, format!("no end within {} s", limit.as_secs())),
+            Some(_)
+                if matches!(check, MutantCheck::Test { .. })
+                    && text.contains("running 0 tests") =>
+            {
+                CheckResult::Undecided(time, "no test has this name".to_owned())
             }
-            Some(status) if status.success() => Ran::Passed(time),
-            Some(_) => Ran::Failed(time, failure_message(&text)),
+            Some(status) if status.success() => CheckResult::Passed(time),
+            Some(_) => CheckResult::Failed(time, failure_message(&text)),
         })
     }
 
-    /// Builds a check and the programs that it starts. The program to run, or why there is none.
-    fn build(&self, check: &Check, label: &str) -> Result<Result<PathBuf, String>, Ending> {
+    /// Builds a check and the programs that it starts. Returns the program to run, or why there is none.
+    fn build(
+        &self,
+        check: &MutantCheck,
+        label: &str,
+    ) -> Result<Result<PathBuf, String>, CommandError> {
         let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
         command
             .current_dir(self.copy.root())
             .env("CARGO_TARGET_DIR", self.copy.target());
         match check {
-            Check::Test {
+            MutantCheck::Test {
                 package,
                 target: None,
                 ..
             } => command.args(["test", "--no-run", "--package", package, "--lib"]),
-            // Of the whole workspace, so that all builds share the features of dependencies.
-            Check::Test {
+            // Build the whole workspace, so that all builds use the same features of dependencies.
+            MutantCheck::Test {
                 target: Some(target),
                 ..
             } => command.args(["build", "--workspace", "--test", target]),
-            Check::Faults { .. } => command.args(["build", "--workspace"]),
+            MutantCheck::Faults { .. } => command.args(["build", "--workspace"]),
         };
         command.args(["--locked", "--message-format", "json-render-diagnostics"]);
         for program in check.programs() {
@@ -163,16 +174,15 @@ impl<'a> Runner<'a> {
         let status = self.wait(command, &log, BUILD_LIMIT)?;
         let output = fs::read_to_string(&log).unwrap_or_default();
         match status {
-            None => Err(Ending::Failed(format!(
-                "the build did not end; see {}",
+            None => Err(CommandError::Failed(format!(
+                "the build did not end within 30 min; see {}",
                 log.display()
             ))),
             Some(status) if !status.success() => {
-                Ok(Err(format!("it does not compile; see {}", log.display())))
+                Ok(Err(format!("compilation failed; see {}", log.display())))
             }
             Some(_) => {
-                Ok(program_of(check, &output)
-                    .ok_or_else(|| "cargo has built no such test".to_owned()))
+                Ok(program_of(check, &output).ok_or_else(|| "cargo built no such test".to_owned()))
             }
         }
     }
@@ -184,14 +194,15 @@ impl<'a> Runner<'a> {
         }
     }
 
-    /// Runs a command in a process group of its own; `None` if it was killed at its limit.
+    /// Runs a command in a separate process group. Returns `None` if it was killed at its time limit.
     fn wait(
         &self,
         mut command: Command,
         log: &Path,
         limit: Duration,
-    ) -> Result<Option<ExitStatus>, Ending> {
-        let failed = |error: std::io::Error| Ending::Failed(format!("{}: {error}", log.display()));
+    ) -> Result<Option<ExitStatus>, CommandError> {
+        let failed =
+            |error: std::io::Error| CommandError::Failed(format!("{}: {error}", log.display()));
         let output = File::create(log).map_err(failed)?;
         let errors = output.try_clone().map_err(failed)?;
         command
@@ -205,19 +216,19 @@ impl<'a> Runner<'a> {
             if let Some(status) = child.try_wait().map_err(failed)? {
                 return Ok(Some(status));
             }
-            if self.signals.asked() || begin.elapsed() >= limit {
-                // Servers that a test has started end when they see its end.
+            if self.signals.is_requested() || begin.elapsed() >= limit {
+                // Servers that a test has started end with it.
                 let _ = kill_process_group(Pid::from_child(&child), Signal::KILL);
                 let _ = child.wait();
-                return self.signals.check().map(|()| None);
+                return self.signals.check_not_requested().map(|()| None);
             }
             self.signals.pause();
         }
     }
 }
 
-/// The program of a check among those that cargo says it has built.
-fn program_of(check: &Check, output: &str) -> Option<PathBuf> {
+/// Finds the program of a check among those that cargo reports as built.
+fn program_of(check: &MutantCheck, output: &str) -> Option<PathBuf> {
     let messages = output
         .lines()
         .filter_map(|line| serde_json::from_str::<Value>(line).ok());
@@ -225,7 +236,7 @@ fn program_of(check: &Check, output: &str) -> Option<PathBuf> {
         let is_test = message["profile"]["test"] == true;
         let name = &message["target"]["name"];
         match check {
-            Check::Test {
+            MutantCheck::Test {
                 package, target, ..
             } => {
                 let id = message["package_id"].as_str().unwrap_or_default();
@@ -234,14 +245,15 @@ fn program_of(check: &Check, output: &str) -> Option<PathBuf> {
                     .is_none_or(|target| *name == target.as_str());
                 is_test && is_target && id.contains(&format!("#{package}@"))
             }
-            Check::Faults { .. } => !is_test && *name == "tidegate-faults",
+            MutantCheck::Faults { .. } => !is_test && *name == "tidegate-faults",
         }
     };
     let executable = |message: Value| message["executable"].as_str().map(PathBuf::from);
     messages.filter(is_wanted).find_map(executable)
 }
 
-/// What a failed check says of the cause: what panics say, else its last lines. Long lines are cut.
+/// Returns the failure message of a check: from its first panic on, else its last lines. At most 8 lines of 200
+/// characters.
 fn failure_message(text: &str) -> String {
     const LINES: usize = 8;
     const LINE_CHARACTERS: usize = 200;
@@ -276,16 +288,16 @@ mod tests {
             artifact("tidegate-faults", "tidegate-faults", false, "/faults"),
         ]
         .join("\n");
-        let test = Check::parse("cargo test -p tidegate-tests --test fuzz x").unwrap();
+        let test = MutantCheck::parse("cargo test -p tidegate-tests --test fuzz x").unwrap();
         assert_eq!(program_of(&test, &output), Some("/tests-fuzz".into()));
-        let faults = Check::parse("cargo xtask faults --seed 1").unwrap();
+        let faults = MutantCheck::parse("cargo xtask faults --seed 1").unwrap();
         assert_eq!(program_of(&faults, &output), Some("/faults".into()));
-        let other = Check::parse("cargo test -p tidegate-tests --test store x").unwrap();
+        let other = MutantCheck::parse("cargo test -p tidegate-tests --test store x").unwrap();
         assert_eq!(program_of(&other, &output), None);
     }
 
     #[test]
-    fn a_failure_is_shown_from_its_first_panic_on() {
+    fn a_failure_message_begins_with_the_first_panic() {
         let text = "running 1 test\nthread 'a' panicked at src/lib.rs:1:\nleft: 1\nright: 2\n";
         assert!(failure_message(text).starts_with("thread 'a' panicked"));
         assert_eq!(failure_message("a\nb"), "a\nb");

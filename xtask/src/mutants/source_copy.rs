@@ -1,4 +1,4 @@
-//! The copy of the sources in which mutants are planted.
+//! A copy of the sources, in which mutants are planted.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use super::list::Mutant;
 
-/// What is not copied: results of builds, and the history.
+/// Folders that are not copied: build results and the history.
 const LEFT_OUT: [&str; 2] = ["target", ".git"];
 
 #[derive(Debug)]
@@ -17,16 +17,16 @@ pub(super) struct SourceCopy {
     logs: PathBuf,
 }
 
-/// A file of the copy that has a mutant in it.
+/// A file of the copy with a planted mutant.
 #[derive(Debug)]
-pub(super) struct Planted {
+pub(super) struct PlantedMutant {
     path: PathBuf,
     original: String,
 }
 
 impl SourceCopy {
-    /// Makes the copy in `folder` equal to the sources in `root`. A file that is equal already is not written, so that
-    /// cargo builds only what has changed.
+    /// Synchronizes the copy in `folder` with the sources in `root`. Equal files are not written, so that cargo
+    /// rebuilds only what has changed.
     pub(super) fn refresh(root: &Path, folder: &Path) -> Result<Self, String> {
         let copy = Self {
             root: folder.join("tree"),
@@ -47,7 +47,7 @@ impl SourceCopy {
         for path in files(&copy.root).map_err(failed)?.difference(&wanted) {
             fs::remove_file(copy.root.join(path)).map_err(failed)?;
         }
-        // Tests look for a Redis in their target folder before they fetch one.
+        // Tests look for a Redis in their target folder before they download one.
         let redis = copy.target().join("redis-server");
         if redis.symlink_metadata().is_err() {
             symlink(root.join("target/redis-server"), redis).map_err(failed)?;
@@ -63,12 +63,12 @@ impl SourceCopy {
         self.root.join("target")
     }
 
-    /// The folder of what checks print.
+    /// The folder of the checks' output.
     pub(super) fn logs(&self) -> &Path {
         &self.logs
     }
 
-    /// The file of a mutant, its text, and its text with the mutant.
+    /// Returns the file of a mutant, its text, and its text with the mutant.
     pub(super) fn with_mutant(&self, mutant: &Mutant) -> Result<(PathBuf, String, String), String> {
         let path = self.root.join(&mutant.file);
         let original = fs::read_to_string(&path)
@@ -77,22 +77,22 @@ impl SourceCopy {
         Ok((path, original, mutated))
     }
 
-    pub(super) fn plant(&self, mutant: &Mutant) -> Result<Planted, String> {
+    pub(super) fn plant(&self, mutant: &Mutant) -> Result<PlantedMutant, String> {
         let (path, original, mutated) = self.with_mutant(mutant)?;
         fs::write(&path, mutated).map_err(|error| format!("{}: {error}", path.display()))?;
-        Ok(Planted { path, original })
+        Ok(PlantedMutant { path, original })
     }
 }
 
-impl Planted {
-    /// Writes the original back. Where the process ends before, the next [`SourceCopy::refresh`] does.
+impl PlantedMutant {
+    /// Restores the original. If the process ends before, the next [`SourceCopy::refresh`] does.
     pub(super) fn undo(self) -> Result<(), String> {
         fs::write(&self.path, self.original)
             .map_err(|error| format!("{}: {error}", self.path.display()))
     }
 }
 
-/// All files below a folder, relative to it.
+/// Returns all files below a folder, relative to it.
 fn files(root: &Path) -> io::Result<BTreeSet<PathBuf>> {
     let mut found = BTreeSet::new();
     let mut folders = vec![PathBuf::new()];
@@ -122,7 +122,7 @@ fn copy_file(from: &Path, to: &Path) -> io::Result<()> {
     if let Some(folder) = to.parent() {
         fs::create_dir_all(folder)?;
     }
-    // Keeps the permissions, and does not keep the time: cargo must see that the file has changed.
+    // Keeps the permissions but not the modification time, so that cargo detects the change.
     fs::copy(from, to).map(|_| ())
 }
 
@@ -142,7 +142,7 @@ mod tests {
     "#;
 
     #[test]
-    fn a_mutant_is_planted_in_the_copy_only_and_undone() {
+    fn a_mutant_is_planted_only_in_the_copy_and_undone() {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path().join("sources");
         fs::create_dir_all(root.join("src")).unwrap();

@@ -1,22 +1,22 @@
-//! Documents that must speak of what is there.
+//! The architecture document names every package, and the README shows the first commands.
 
-use super::Finding;
-use super::tree::Tree;
+use super::finding::TidyFinding;
+use super::tree::SourceTree;
 
 const ARCHITECTURE: &str = "docs/ARCHITECTURE.md";
 const README: &str = "README.md";
-/// What a newcomer must find at once.
+/// Commands that the beginning of the README must show.
 const FIRST_COMMANDS: [&str; 2] = ["cargo xtask dev", "cargo xtask test"];
 
-pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
+pub(crate) fn check(tree: &SourceTree) -> Vec<TidyFinding> {
     let mut findings = check_architecture(tree);
     findings.extend(check_readme(tree));
     findings
 }
 
-fn check_architecture(tree: &Tree) -> Vec<Finding> {
+fn check_architecture(tree: &SourceTree) -> Vec<TidyFinding> {
     let Some(file) = tree.get(ARCHITECTURE) else {
-        return vec![Finding::new(ARCHITECTURE, 1, "there is no such file")];
+        return vec![TidyFinding::new(ARCHITECTURE, 1, "file is missing")];
     };
     let names = |folder: &str| {
         let short = folder.rsplit('/').next().unwrap_or(folder);
@@ -33,19 +33,19 @@ fn check_architecture(tree: &Tree) -> Vec<Finding> {
         .filter(|folder| !is_named(folder));
     missing
         .map(|folder| {
-            Finding::new(
+            TidyFinding::new(
                 ARCHITECTURE,
                 1,
-                format!("the package in {folder} is not named"),
+                format!("the package in {folder} is not mentioned"),
             )
         })
         .collect()
 }
 
-/// Its first screen ends with its first section.
-fn check_readme(tree: &Tree) -> Vec<Finding> {
+/// The beginning of the README ends with its first section.
+fn check_readme(tree: &SourceTree) -> Vec<TidyFinding> {
     let Some(file) = tree.get(README) else {
-        return vec![Finding::new(README, 1, "there is no such file")];
+        return vec![TidyFinding::new(README, 1, "file is missing")];
     };
     let end = file
         .lines()
@@ -60,10 +60,10 @@ fn check_readme(tree: &Tree) -> Vec<Finding> {
     let missing = FIRST_COMMANDS.iter().filter(|command| !shows(command));
     missing
         .map(|command| {
-            Finding::new(
+            TidyFinding::new(
                 README,
                 1,
-                format!("its first section does not show `{command}`"),
+                format!("the text up to the end of the first section does not show `{command}`"),
             )
         })
         .collect()
@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_package_that_no_document_names_is_found() {
+    fn a_package_that_the_document_does_not_mention_is_found() {
         let files = [
             ("crates/core/Cargo.toml", ""),
             ("crates/api/Cargo.toml", ""),
@@ -82,16 +82,19 @@ mod tests {
             (ARCHITECTURE, "`core` holds words; tidegate-api answers"),
             (README, "`cargo xtask dev`\n`cargo xtask test`"),
         ];
-        assert_eq!(check(&Tree::of(&files)), []);
+        assert_eq!(check(&SourceTree::from_files(&files)), []);
         let mut more = files.to_vec();
         more.push(("crates/store/Cargo.toml", ""));
-        let found = check(&Tree::of(&more));
-        assert_eq!(found[0].message, "the package in crates/store is not named");
+        let found = check(&SourceTree::from_files(&more));
+        assert_eq!(
+            found[0].message,
+            "the package in crates/store is not mentioned"
+        );
     }
 
     #[test]
     fn a_readme_that_hides_the_commands_is_found() {
-        let tree = Tree::of(&[
+        let tree = SourceTree::from_files(&[
             (ARCHITECTURE, ""),
             (
                 README,
@@ -104,12 +107,12 @@ mod tests {
             .collect();
         assert_eq!(
             found,
-            ["its first section does not show `cargo xtask test`"]
+            ["the text up to the end of the first section does not show `cargo xtask test`"]
         );
     }
 
     #[test]
     fn missing_documents_are_found() {
-        assert_eq!(check(&Tree::default()).len(), 2);
+        assert_eq!(check(&SourceTree::default()).len(), 2);
     }
 }

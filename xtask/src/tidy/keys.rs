@@ -1,14 +1,15 @@
-//! Key names are made in one place.
+//! Redis key names are built in one file.
 
-use super::Finding;
-use super::tree::Tree;
+use super::finding::TidyFinding;
+use super::tree::SourceTree;
 
 const PLACE: &str = "crates/core/src/keys.rs";
-/// A string literal that begins like a key. Written in two parts, so that this file keeps the rule.
+/// The begin of a string literal with a key. Written in two parts, so that this file does not
+/// violate the rule.
 const LITERAL: &str = concat!("\"t", "g:");
 
-/// Tests may spell keys out: they pin them.
-pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
+/// Tests may contain literal keys, since they pin the layout.
+pub(crate) fn check(tree: &SourceTree) -> Vec<TidyFinding> {
     let files = tree.with_extension("rs").filter(|file| {
         file.path != PLACE && !file.is_test() && !file.path.starts_with("crates/testkit/")
     });
@@ -18,10 +19,10 @@ pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
             .lines()
             .take_while(|(_, line)| !line.trim_start().starts_with("#[cfg(test)]"));
         for (number, _) in code.filter(|(_, line)| line.contains(LITERAL)) {
-            findings.push(Finding::new(
+            findings.push(TidyFinding::new(
                 &file.path,
                 number,
-                format!("Redis key names are made in {PLACE} only"),
+                format!("Redis key names are built only in {PLACE}"),
             ));
         }
     }
@@ -33,10 +34,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_outside_their_place_are_found() {
+    fn keys_in_other_files_are_found() {
         let line = format!("let key = {LITERAL}x\";\n");
         let in_tests = format!("fn code() {{}}\n#[cfg(test)]\nmod tests {{ {line} }}\n");
-        let tree = Tree::of(&[
+        let tree = SourceTree::from_files(&[
             (PLACE, &line),
             ("crates/store/src/lib.rs", &format!("\n{line}")),
             ("crates/store/src/ok.rs", &in_tests),
@@ -46,7 +47,7 @@ mod tests {
         assert_eq!(found.len(), 1);
         assert_eq!(
             found[0].to_string(),
-            format!("crates/store/src/lib.rs:2: Redis key names are made in {PLACE} only")
+            format!("crates/store/src/lib.rs:2: Redis key names are built only in {PLACE}")
         );
     }
 }

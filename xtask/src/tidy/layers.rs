@@ -1,17 +1,22 @@
-//! Who may use whom. docs/ARCHITECTURE.md draws the picture; this table keeps it.
+//! Allowed dependencies between packages, as in docs/ARCHITECTURE.md.
 
-use super::Finding;
-use super::tree::{File, Tree};
+use super::finding::TidyFinding;
+use super::tree::{SourceFile, SourceTree};
 
 const OURS: &str = "tidegate-";
 
-/// A package's folder, and those of ours it may use. Tests of any package may also use the test kit.
-const LAYERS: [(&str, &[&str]); 13] = [
+/// A package's folder, and the packages of the workspace that it may use. Tests of any package may
+/// also use the test kit.
+const LAYERS: [(&str, &[&str]); 14] = [
     ("crates/core", &[]),
     ("crates/store", &["core"]),
     ("crates/service", &[]),
     ("crates/launch", &["service", "store"]),
-    ("crates/api", &["core", "launch", "service", "store"]),
+    ("crates/engine", &["core", "service", "store"]),
+    (
+        "crates/api",
+        &["core", "engine", "launch", "service", "store"],
+    ),
     ("crates/pumpd", &["core", "launch", "service", "store"]),
     ("crates/loadgen", &["core", "store"]),
     ("crates/local-redis", &[]),
@@ -34,36 +39,38 @@ const LAYERS: [(&str, &[&str]); 13] = [
 ];
 const TEST_KIT: &str = "testkit";
 
-/// A dependency from outside, the folders that may have it, and why not the others.
+/// An external dependency, the folders that may have it, and why others may not.
 const RESERVED: [(&str, &[&str], &str); 1] = [(
     "redis",
     &["crates/store", "crates/testkit", "tests"],
     "only the store speaks to Redis",
 )];
-/// What the core must not know: it does no input or output.
+/// Dependencies that the core must not have, since it does no I/O.
 const NOT_IN_CORE: [&str; 4] = ["axum", "hyper", "redis", "tokio"];
+/// Dependencies that the engine must not have, since only front doors handle HTTP.
+const NOT_IN_ENGINE: [&str; 3] = ["axum", "http", "hyper"];
 
-pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
+pub(crate) fn check(tree: &SourceTree) -> Vec<TidyFinding> {
     tree.manifests()
         .flat_map(|(folder, file)| check_manifest(folder, file))
         .collect()
 }
 
-fn check_manifest(folder: &str, file: &File) -> Vec<Finding> {
+fn check_manifest(folder: &str, file: &SourceFile) -> Vec<TidyFinding> {
     let Some((_, allowed)) = LAYERS.iter().find(|(name, _)| *name == folder) else {
-        return vec![Finding::new(
+        return vec![TidyFinding::new(
             &file.path,
             1,
-            "this package has no place yet in xtask/src/tidy/layers.rs",
+            "this package is missing in xtask/src/tidy/layers.rs",
         )];
     };
     let Ok(manifest) = file.text.parse::<toml::Table>() else {
-        return vec![Finding::new(&file.path, 1, "this is not a manifest")];
+        return vec![TidyFinding::new(&file.path, 1, "not a valid manifest")];
     };
     let mut findings = Vec::new();
     for (dependency, is_for_tests) in dependencies(&manifest) {
-        if let Some(message) = judge(folder, allowed, &dependency, is_for_tests) {
-            findings.push(Finding::new(
+        if let Some(message) = check_dependency(folder, allowed, &dependency, is_for_tests) {
+            findings.push(TidyFinding::new(
                 &file.path,
                 line_of(file, &dependency),
                 message,
@@ -73,15 +80,23 @@ fn check_manifest(folder: &str, file: &File) -> Vec<Finding> {
     findings
 }
 
-fn judge(folder: &str, allowed: &[&str], dependency: &str, is_for_tests: bool) -> Option<String> {
+fn check_dependency(
+    folder: &str,
+    allowed: &[&str],
+    dependency: &str,
+    is_for_tests: bool,
+) -> Option<String> {
     if let Some(ours) = dependency.strip_prefix(OURS) {
         let may = allowed.contains(&ours) || (is_for_tests && ours == TEST_KIT);
         return (!may)
             .then(|| format!("{folder} may not use {dependency}; see docs/ARCHITECTURE.md"));
     }
     if folder == "crates/core" && NOT_IN_CORE.contains(&dependency) {
+        return Some(format!("the core does no I/O and may not use {dependency}"));
+    }
+    if folder == "crates/engine" && NOT_IN_ENGINE.contains(&dependency) {
         return Some(format!(
-            "the core does no input or output and may not use {dependency}"
+            "the engine does no HTTP and may not use {dependency}"
         ));
     }
     let (_, _, reason) = RESERVED
@@ -90,7 +105,8 @@ fn judge(folder: &str, allowed: &[&str], dependency: &str, is_for_tests: bool) -
     Some(format!("{folder} may not use {dependency}: {reason}"))
 }
 
-/// Names of dependencies, and whether only tests have them. Renamed ones go by their real name.
+/// Returns the dependencies, and whether only tests use them. Renamed dependencies are listed by
+/// their package names.
 fn dependencies(manifest: &toml::Table) -> Vec<(String, bool)> {
     let mut found = Vec::new();
     let targets = manifest
@@ -118,7 +134,7 @@ fn dependencies(manifest: &toml::Table) -> Vec<(String, bool)> {
     found
 }
 
-fn line_of(file: &File, dependency: &str) -> usize {
+fn line_of(file: &SourceFile, dependency: &str) -> usize {
     let names = |line: &str| {
         line.strip_prefix(dependency)
             .is_some_and(|rest| rest.starts_with(['.', ' ', '=']))
@@ -133,14 +149,14 @@ mod tests {
     use super::*;
 
     fn found(path: &str, text: &str) -> Vec<String> {
-        check(&Tree::of(&[(path, text)]))
+        check(&SourceTree::from_files(&[(path, text)]))
             .iter()
-            .map(Finding::to_string)
+            .map(TidyFinding::to_string)
             .collect()
     }
 
     #[test]
-    fn the_layers_are_kept() {
+    fn a_dependency_between_wrong_layers_is_found() {
         let text = "[dependencies]\nserde = \"1\"\ntidegate-core.workspace = true\ntidegate-api.workspace = true\n";
         assert_eq!(
             found("crates/store/Cargo.toml", text),
@@ -161,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn redis_is_for_the_store_and_the_core_stays_pure() {
+    fn redis_is_only_for_the_store_and_the_core_does_no_io() {
         let redis = "[dependencies]\nredis.workspace = true\n";
         assert!(found("crates/store/Cargo.toml", redis).is_empty());
         assert!(
@@ -172,7 +188,14 @@ mod tests {
     }
 
     #[test]
-    fn a_package_without_a_place_is_found() {
-        assert!(found("crates/new/Cargo.toml", "")[0].contains("no place yet"));
+    fn the_engine_does_no_http() {
+        let axum = "[dependencies]\naxum.workspace = true\n";
+        assert!(found("crates/api/Cargo.toml", axum).is_empty());
+        assert!(found("crates/engine/Cargo.toml", axum)[0].ends_with("may not use axum"));
+    }
+
+    #[test]
+    fn a_package_without_an_entry_is_found() {
+        assert!(found("crates/new/Cargo.toml", "")[0].contains("is missing in"));
     }
 }

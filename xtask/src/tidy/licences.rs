@@ -1,11 +1,12 @@
-//! Where dependencies come from and under which terms. deny.toml says the same to cargo-deny; this check needs no
-//! further program.
+//! Sources and licences of dependencies. deny.toml has the same rules for cargo-deny; this check needs no further
+//! program.
 
 use serde_json::Value;
+use spdx::{Expression, LicenseReq, ParseMode};
 
-use super::{Finding, spdx};
+use super::finding::TidyFinding;
 
-/// Licences that ask for no more than a notice. The list in deny.toml is the same one: a test compares them.
+/// Permissive licences. deny.toml has the same list; a test compares them.
 const ALLOWED: [&str; 12] = [
     "0BSD",
     "Apache-2.0",
@@ -23,8 +24,8 @@ const ALLOWED: [&str; 12] = [
 
 const PLACE: &str = "Cargo.lock";
 
-/// Looks at what cargo says about every package of the workspace and its dependencies.
-pub(crate) fn check(metadata: &Value) -> Vec<Finding> {
+/// Checks the output of `cargo metadata`.
+pub(crate) fn check(metadata: &Value) -> Vec<TidyFinding> {
     let none = Vec::new();
     let members = metadata["workspace_members"].as_array().unwrap_or(&none);
     let packages = metadata["packages"].as_array().unwrap_or(&none);
@@ -34,31 +35,38 @@ pub(crate) fn check(metadata: &Value) -> Vec<Finding> {
     foreign.flat_map(check_package).collect()
 }
 
-fn check_package(package: &Value) -> Vec<Finding> {
+fn check_package(package: &Value) -> Vec<TidyFinding> {
     let text = |field: &str| package[field].as_str().unwrap_or_default();
     let name = format!("{} {}", text("name"), text("version"));
     let mut findings = Vec::new();
     if !text("source").starts_with("registry+") {
-        findings.push(Finding::new(
+        findings.push(TidyFinding::new(
             PLACE,
             1,
-            format!("{name} comes neither from the registry nor from this workspace"),
+            format!("{name} is neither from the registry nor from this workspace"),
         ));
     }
     let licence = text("license");
-    if !spdx::is_acceptable(licence, &|name| ALLOWED.contains(&name)) {
-        let licence = if licence.is_empty() {
-            "no licence"
-        } else {
-            licence
-        };
-        findings.push(Finding::new(
+    if !is_allowed(licence) {
+        let licence = if licence.is_empty() { "none" } else { licence };
+        findings.push(TidyFinding::new(
             PLACE,
             1,
-            format!("{name} is under terms that are not allowed: {licence}"),
+            format!("{name} has a licence that is not allowed: {licence}"),
         ));
     }
     findings
+}
+
+/// Whether the allowed licences satisfy an SPDX licence expression. An invalid expression is not satisfied.
+fn is_allowed(licence: &str) -> bool {
+    // Older packages write `MIT/Apache-2.0`.
+    let mode = ParseMode {
+        allow_slash_as_or_operator: true,
+        ..ParseMode::STRICT
+    };
+    let allowed = |required: &LicenseReq| ALLOWED.contains(&required.to_string().as_str());
+    Expression::parse_mode(licence, mode).is_ok_and(|expression| expression.evaluate(allowed))
 }
 
 #[cfg(test)]
@@ -68,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn foreign_sources_and_terms_are_found() {
+    fn other_sources_and_licences_are_found() {
         let registry = "registry+https://example.org/index";
         let metadata = json!({
             "workspace_members": ["ours"],
@@ -87,15 +95,38 @@ mod tests {
         assert_eq!(
             found,
             [
-                "b 2.0.0 is under terms that are not allowed: GPL-3.0",
-                "c 3.0.0 comes neither from the registry nor from this workspace",
-                "d 4.0.0 is under terms that are not allowed: no licence",
+                "b 2.0.0 has a licence that is not allowed: GPL-3.0",
+                "c 3.0.0 is neither from the registry nor from this workspace",
+                "d 4.0.0 has a licence that is not allowed: none",
             ]
         );
     }
 
     #[test]
-    fn the_list_is_the_one_of_cargo_deny() {
+    fn expressions_are_evaluated() {
+        for good in [
+            "MIT",
+            "MIT OR GPL-3.0-only",
+            "GPL-3.0-only/MIT",
+            "(MIT OR Apache-2.0) AND Unicode-3.0",
+            "Apache-2.0 WITH LLVM-exception",
+        ] {
+            assert!(is_allowed(good), "{good}");
+        }
+        for bad in [
+            "",
+            "GPL-3.0-only",
+            "MIT AND GPL-3.0-only",
+            "MIT WITH LLVM-exception",
+            "(MIT",
+            "MIT MIT",
+        ] {
+            assert!(!is_allowed(bad), "{bad}");
+        }
+    }
+
+    #[test]
+    fn the_list_equals_that_of_cargo_deny() {
         let rules: toml::Table = include_str!("../../../deny.toml").parse().unwrap();
         let listed: Vec<_> = rules["licenses"]["allow"]
             .as_array()

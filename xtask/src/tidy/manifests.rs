@@ -1,9 +1,9 @@
-//! What every package's manifest says.
+//! Every package inherits the lints of the workspace.
 
-use super::Finding;
-use super::tree::Tree;
+use super::finding::TidyFinding;
+use super::tree::SourceTree;
 
-pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
+pub(crate) fn check(tree: &SourceTree) -> Vec<TidyFinding> {
     let shares_lints = |text: &str| {
         let manifest: toml::Table = text.parse().unwrap_or_default();
         manifest
@@ -16,13 +16,7 @@ pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
         .manifests()
         .filter(|(_, file)| !shares_lints(&file.text));
     without
-        .map(|(_, file)| {
-            Finding::new(
-                &file.path,
-                1,
-                "it does not say `[lints]` `workspace = true`",
-            )
-        })
+        .map(|(_, file)| TidyFinding::new(&file.path, 1, "`[lints]` `workspace = true` is missing"))
         .collect()
 }
 
@@ -32,7 +26,7 @@ mod tests {
 
     #[test]
     fn a_package_without_the_shared_lints_is_found() {
-        let tree = Tree::of(&[
+        let tree = SourceTree::from_files(&[
             ("Cargo.toml", "[workspace]"),
             ("crates/a/Cargo.toml", "[lints]\nworkspace = true\n"),
             ("crates/b/Cargo.toml", "[package]\nname = \"b\"\n"),

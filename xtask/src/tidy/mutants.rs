@@ -1,15 +1,15 @@
-//! Each mutant of the list applies to the sources as they are.
+//! Each mutant of the list applies to the current sources, and its tests exist.
 
-use super::Finding;
-use super::tree::{File, Tree};
+use super::finding::TidyFinding;
+use super::tree::{SourceFile, SourceTree};
 use crate::mutants::{FOLDER, Mutant, MutantList};
 
-pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
+pub(crate) fn check(tree: &SourceTree) -> Vec<TidyFinding> {
     let mut list = MutantList::default();
     let mut findings = Vec::new();
     for (area, file) in area_files(tree) {
         if let Err(error) = list.add(area, &file.text) {
-            findings.push(Finding::new(&file.path, 1, error));
+            findings.push(TidyFinding::new(&file.path, 1, error));
         }
     }
     for mutant in &list.mutants {
@@ -23,7 +23,7 @@ pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
-fn area_files(tree: &Tree) -> impl Iterator<Item = (&str, &File)> {
+fn area_files(tree: &SourceTree) -> impl Iterator<Item = (&str, &SourceFile)> {
     tree.with_extension("toml")
         .filter(|file| {
             file.path
@@ -33,13 +33,10 @@ fn area_files(tree: &Tree) -> impl Iterator<Item = (&str, &File)> {
         .map(|file| (file.stem(), file))
 }
 
-fn problems(tree: &Tree, mutant: &Mutant) -> Vec<String> {
+fn problems(tree: &SourceTree, mutant: &Mutant) -> Vec<String> {
     let mut problems = Vec::new();
     match tree.get(&mutant.file) {
-        None => problems.push(format!(
-            "mutant {}: there is no file {}",
-            mutant.name, mutant.file
-        )),
+        None => problems.push(format!("mutant {}: no file {}", mutant.name, mutant.file)),
         Some(file) => problems.extend(mutant.apply(&file.text).err()),
     }
     for function in mutant.checks.iter().filter_map(|check| check.function()) {
@@ -48,24 +45,21 @@ fn problems(tree: &Tree, mutant: &Mutant) -> Vec<String> {
             .with_extension("rs")
             .any(|file| file.text.contains(&definition))
         {
-            problems.push(format!(
-                "mutant {}: there is no test {function}",
-                mutant.name
-            ));
+            problems.push(format!("mutant {}: no test {function}", mutant.name));
         }
     }
     problems
 }
 
-/// At the name of the mutant.
-fn finding(tree: &Tree, mutant: &Mutant, problem: String) -> Finding {
+/// Reports a problem at the line with the mutant's name.
+fn finding(tree: &SourceTree, mutant: &Mutant, problem: String) -> TidyFinding {
     let path = format!("{FOLDER}/{}.toml", mutant.area);
     let named = format!("name = \"{}\"", mutant.name);
     let line = tree
         .get(&path)
         .and_then(|file| file.lines().find(|(_, line)| *line == named))
         .map_or(1, |(number, _)| number);
-    Finding::new(path, line, problem)
+    TidyFinding::new(path, line, problem)
 }
 
 #[cfg(test)]
@@ -75,12 +69,12 @@ mod tests {
     fn messages(source: &str, entry: &str) -> Vec<String> {
         let list =
             format!("[[mutant]]\nname = \"one\"\nbreaks = \"It.\"\nfile = \"lua/a.lua\"\n{entry}");
-        let tree = Tree::of(&[
+        let tree = SourceTree::from_files(&[
             ("lua/a.lua", source),
             ("tests/tests/store/a.rs", "fn a_test() {}\n"),
             ("tests/mutants/area.toml", &list),
         ]);
-        check(&tree).iter().map(Finding::to_string).collect()
+        check(&tree).iter().map(TidyFinding::to_string).collect()
     }
 
     const CHECKS: &str = "checks = [\"cargo test -p tidegate-tests --test store a::a_test\"]\n";
@@ -112,7 +106,7 @@ mod tests {
         let entry = "find = \"x\"\nreplace = \"y\"\nchecks = [\"cargo test -p tidegate-api --lib a::gone\"]\n";
         assert_eq!(
             messages("x", entry),
-            ["tests/mutants/area.toml:2: mutant one: there is no test gone"]
+            ["tests/mutants/area.toml:2: mutant one: no test gone"]
         );
         assert_eq!(messages("x", "find = \"x\"\n").len(), 1);
     }

@@ -1,19 +1,19 @@
-//! Files that fit in a head. (Functions are measured by clippy: `too-many-lines-threshold` in clippy.toml.)
+//! Limits on the length of files. (Clippy limits functions: `too-many-lines-threshold` in clippy.toml.)
 
-use super::Finding;
-use super::tree::{File, Tree};
+use super::finding::TidyFinding;
+use super::tree::{SourceFile, SourceTree};
 
 const RUST_LINES: usize = 400;
 const TEST_LINES: usize = 600;
 const LUA_LINES: usize = 100;
-/// What scripts share.
+/// For files that all scripts share.
 const SHARED_LUA_LINES: usize = 200;
 
-pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
+pub(crate) fn check(tree: &SourceTree) -> Vec<TidyFinding> {
     tree.files.iter().filter_map(check_file).collect()
 }
 
-fn check_file(file: &File) -> Option<Finding> {
+fn check_file(file: &SourceFile) -> Option<TidyFinding> {
     let limit = match file.extension() {
         "rs" if file.is_test() => TEST_LINES,
         "rs" => RUST_LINES,
@@ -22,8 +22,8 @@ fn check_file(file: &File) -> Option<Finding> {
         _ => return None,
     };
     let lines = file.lines().count();
-    let message = || format!("{lines} lines; such a file has at most {limit}: split it");
-    (lines > limit).then(|| Finding::new(&file.path, lines, message()))
+    let message = || format!("{lines} lines, more than the limit of {limit}: split the file");
+    (lines > limit).then(|| TidyFinding::new(&file.path, lines, message()))
 }
 
 #[cfg(test)]
@@ -33,7 +33,7 @@ mod tests {
     #[test]
     fn long_files_are_found() {
         let lines = |count: usize| "line\n".repeat(count);
-        let tree = Tree::of(&[
+        let tree = SourceTree::from_files(&[
             ("crates/a/src/lib.rs", &lines(400)),
             ("crates/a/src/long.rs", &lines(401)),
             ("crates/a/tests/it.rs", &lines(600)),

@@ -1,11 +1,11 @@
-//! What no file contains.
+//! Text that no file may contain.
 
-use super::Finding;
-use super::tree::{File, Tree};
+use super::finding::TidyFinding;
+use super::tree::{SourceFile, SourceTree};
 
-/// Folders of one machine. Written in parts, so that this file keeps the rule.
+/// Paths of a single machine. Written in parts, so that this file does not violate the rule.
 const MACHINE_PATHS: [&str; 2] = [concat!("/", "root/"), concat!("/", "home/")];
-/// Words that stand where something is still to be written.
+/// Words that mark unfinished text.
 const UNFINISHED: [&str; 5] = [
     concat!("TO", "DO"),
     concat!("FIX", "ME"),
@@ -14,15 +14,17 @@ const UNFINISHED: [&str; 5] = [
     concat!("lorem", " ipsum"),
 ];
 
-pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
+pub(crate) fn check(tree: &SourceTree) -> Vec<TidyFinding> {
     tree.files.iter().flat_map(check_file).collect()
 }
 
-fn check_file(file: &File) -> Vec<Finding> {
+fn check_file(file: &SourceFile) -> Vec<TidyFinding> {
     let is_code = matches!(file.extension(), "rs" | "lua");
     let mut findings = Vec::new();
+    let mut is_in_block = false;
     for (number, line) in file.lines() {
-        let mut find = |message: String| findings.push(Finding::new(&file.path, number, message));
+        let mut find =
+            |message: String| findings.push(TidyFinding::new(&file.path, number, message));
         if line.ends_with([' ', '\t']) {
             find("a space at the end of the line".to_owned());
         }
@@ -35,11 +37,25 @@ fn check_file(file: &File) -> Vec<Finding> {
         if let Some(word) = UNFINISHED.iter().find(|word| has_word(line, word)) {
             find(format!("unfinished text ({word})"));
         }
+        if let Some(kind) = code_fence(file, line) {
+            if !is_in_block && kind != "text" {
+                find("an example that no test runs: mark the block as text".to_owned());
+            }
+            is_in_block = !is_in_block;
+        }
     }
     findings
 }
 
-/// Whether the text has this word, not as a part of a longer one.
+/// What follows the fence of a code block in documentation of Rust code.
+fn code_fence<'a>(file: &SourceFile, line: &'a str) -> Option<&'a str> {
+    let text = line.trim_start();
+    let text = text.strip_prefix("///").or(text.strip_prefix("//!"))?;
+    let is_rust = file.extension() == "rs";
+    text.trim_start().strip_prefix("```").filter(|_| is_rust)
+}
+
+/// Whether the text contains this word, but not as a part of a longer one.
 pub(crate) fn has_word(line: &str, word: &str) -> bool {
     let is_part = |letter: Option<char>| {
         letter.is_some_and(|letter| letter.is_alphanumeric() || letter == '_')
@@ -55,9 +71,9 @@ mod tests {
     use super::*;
 
     fn messages(path: &str, text: &str) -> Vec<String> {
-        check(&Tree::of(&[(path, text)]))
+        check(&SourceTree::from_files(&[(path, text)]))
             .iter()
-            .map(Finding::to_string)
+            .map(TidyFinding::to_string)
             .collect()
     }
 
@@ -87,5 +103,14 @@ mod tests {
             [format!("a.rs:1: unfinished text ({word})")]
         );
         assert!(messages("a.rs", &format!("// {word}LIST and AU{word}")).is_empty());
+    }
+    #[test]
+    fn examples_in_documentation_are_found() {
+        let found = ["a.rs:1: an example that no test runs: mark the block as text"];
+        assert_eq!(messages("a.rs", "/// ```\n/// f();\n/// ```\n"), found);
+        assert_eq!(messages("a.rs", "//! ```rust\n//! ```\n"), found);
+        let blocks = "/// ```text\n/// ```\n/// ```text\n/// ```\n";
+        assert!(messages("a.rs", blocks).is_empty());
+        assert!(messages("a.md", "```\nf();\n```\n").is_empty());
     }
 }

@@ -3,23 +3,23 @@
 use std::fs;
 use std::path::Path;
 
-/// Folders with a dot are somebody's tools, except these.
+/// Hidden folders to read; others belong to the developer's tools.
 const DOT_FOLDERS: [&str; 4] = [".cargo", ".ci", ".config", ".github"];
 const TEXT_EXTENSIONS: [&str; 11] = [
     "conf", "json", "lua", "md", "rs", "service", "sh", "toml", "txt", "yaml", "yml",
 ];
-/// Files without an extension that are text all the same.
+/// Text files without an extension.
 const TEXT_NAMES: [&str; 3] = ["Dockerfile", "LICENSE", "run"];
 const NOT_OURS: [&str; 2] = ["Cargo.lock", "target"];
 
 #[derive(Debug)]
-pub(crate) struct File {
-    /// Relative to the top folder, with `/`.
+pub(crate) struct SourceFile {
+    /// Relative to the root of the workspace, with `/`.
     pub(crate) path: String,
     pub(crate) text: String,
 }
 
-impl File {
+impl SourceFile {
     pub(crate) fn extension(&self) -> &str {
         self.name()
             .rsplit_once('.')
@@ -37,14 +37,14 @@ impl File {
             .map_or(self.name(), |(stem, _)| stem)
     }
 
-    /// Whether it is all tests.
+    /// Whether it contains only tests.
     pub(crate) fn is_test(&self) -> bool {
         self.path.starts_with("tests/")
             || self.path.contains("/tests/")
             || self.path.ends_with("/tests.rs")
     }
 
-    /// Its lines with their numbers, from 1.
+    /// Returns its lines with their numbers, from 1.
     pub(crate) fn lines(&self) -> impl Iterator<Item = (usize, &str)> {
         self.text
             .lines()
@@ -54,11 +54,11 @@ impl File {
 }
 
 #[derive(Debug, Default)]
-pub(crate) struct Tree {
-    pub(crate) files: Vec<File>,
+pub(crate) struct SourceTree {
+    pub(crate) files: Vec<SourceFile>,
 }
 
-impl Tree {
+impl SourceTree {
     pub(crate) fn read(root: &Path) -> Result<Self, String> {
         let mut tree = Self::default();
         tree.walk(root, "")
@@ -67,18 +67,18 @@ impl Tree {
         Ok(tree)
     }
 
-    pub(crate) fn get(&self, path: &str) -> Option<&File> {
+    pub(crate) fn get(&self, path: &str) -> Option<&SourceFile> {
         self.files.iter().find(|file| file.path == path)
     }
 
-    pub(crate) fn with_extension(&self, extension: &str) -> impl Iterator<Item = &File> {
+    pub(crate) fn with_extension(&self, extension: &str) -> impl Iterator<Item = &SourceFile> {
         self.files
             .iter()
             .filter(move |file| file.extension() == extension)
     }
 
-    /// The manifests of the workspace's packages, with their folders.
-    pub(crate) fn manifests(&self) -> impl Iterator<Item = (&str, &File)> {
+    /// Returns the manifests of the workspace's packages, with their folders.
+    pub(crate) fn manifests(&self) -> impl Iterator<Item = (&str, &SourceFile)> {
         self.files
             .iter()
             .filter_map(|file| Some((file.path.strip_suffix("/Cargo.toml")?, file)))
@@ -98,7 +98,7 @@ impl Tree {
                 }
             } else if is_text(&name) {
                 let text = String::from_utf8_lossy(&fs::read(entry.path())?).into_owned();
-                self.files.push(File { path, text });
+                self.files.push(SourceFile { path, text });
             }
         }
         Ok(())
@@ -112,10 +112,10 @@ fn is_text(name: &str) -> bool {
 }
 
 #[cfg(test)]
-impl Tree {
-    /// A small example.
-    pub(crate) fn of(files: &[(&str, &str)]) -> Self {
-        let file = |(path, text): &(&str, &str)| File {
+impl SourceTree {
+    /// Builds a tree for tests.
+    pub(crate) fn from_files(files: &[(&str, &str)]) -> Self {
+        let file = |(path, text): &(&str, &str)| SourceFile {
             path: (*path).to_owned(),
             text: (*text).to_owned(),
         };
@@ -144,14 +144,15 @@ mod tests {
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, "text").unwrap();
         }
-        let tree = Tree::read(folder.path()).unwrap();
+        let tree = SourceTree::read(folder.path()).unwrap();
         let paths: Vec<_> = tree.files.iter().map(|file| file.path.as_str()).collect();
         assert_eq!(paths, [".ci/run", "src/main.rs"]);
     }
 
     #[test]
     fn a_file_knows_its_names() {
-        let tree = Tree::of(&[("crates/core/tests/golden.rs", ""), ("lua/ack.lua", "")]);
+        let tree =
+            SourceTree::from_files(&[("crates/core/tests/golden.rs", ""), ("lua/ack.lua", "")]);
         assert!(tree.files[0].is_test() && !tree.files[1].is_test());
         assert_eq!(
             (

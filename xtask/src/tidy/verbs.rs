@@ -1,20 +1,20 @@
-//! One verb, one name, everywhere; and every script says at its top what it takes and returns.
+//! Each verb has the same name everywhere, and every script begins with a contract: its inputs and its reply.
 
 use std::collections::BTreeSet;
 
-use super::Finding;
+use super::finding::TidyFinding;
 use super::text::has_word;
-use super::tree::{File, Tree};
+use super::tree::{SourceFile, SourceTree};
 
 const SCRIPTS: &str = "lua/";
-/// What scripts share.
+/// Files that all scripts share.
 const SHARED: [&str; 2] = ["prelude", "changes"];
 const LAYOUT: &str = "docs/redis-layout.md";
 const STORE: &str = "crates/store/src/";
-/// The prelude reads these for every script.
+/// Arguments that the prelude reads for every script.
 const READ_BY_PRELUDE: [u32; 2] = [1, 2];
 
-pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
+pub(crate) fn check(tree: &SourceTree) -> Vec<TidyFinding> {
     let scripts = tree
         .with_extension("lua")
         .filter(|file| file.path.starts_with(SCRIPTS) && !SHARED.contains(&file.stem()));
@@ -23,27 +23,27 @@ pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
         .collect()
 }
 
-fn check_places(tree: &Tree, script: &File) -> Vec<Finding> {
+fn check_places(tree: &SourceTree, script: &SourceFile) -> Vec<TidyFinding> {
     let verb = script.stem();
     let mut findings = Vec::new();
-    let mut find = |message: String| findings.push(Finding::new(&script.path, 1, message));
+    let mut find = |message: String| findings.push(TidyFinding::new(&script.path, 1, message));
     if !tree
         .get(LAYOUT)
         .is_some_and(|file| has_word(&file.text, verb))
     {
-        find(format!("{verb} is not named in {LAYOUT}"));
+        find(format!("{verb} is not mentioned in {LAYOUT}"));
     }
     // A family of scripts, such as `lease_acquire` and `lease_renew`, may share a file named after it.
     let family = verb.split('_').next().unwrap_or(verb);
     let is_home =
-        |file: &File| file.path.starts_with(STORE) && [verb, family].contains(&file.stem());
+        |file: &SourceFile| file.path.starts_with(STORE) && [verb, family].contains(&file.stem());
     if !tree.with_extension("rs").any(is_home) {
-        find(format!("there is no {verb}.rs below {STORE}"));
+        find(format!("no {verb}.rs below {STORE}"));
     }
     findings
 }
 
-fn check_contract(script: &File) -> Vec<Finding> {
+fn check_contract(script: &SourceFile) -> Vec<TidyFinding> {
     let skipped = usize::from(script.text.starts_with("#!lua"));
     let header: Vec<_> = script
         .lines()
@@ -53,7 +53,7 @@ fn check_contract(script: &File) -> Vec<Finding> {
     let first = skipped + 1;
     let mut findings = Vec::new();
     let mut find =
-        |line: usize, message: String| findings.push(Finding::new(&script.path, line, message));
+        |line: usize, message: String| findings.push(TidyFinding::new(&script.path, line, message));
     let begin = format!("-- {}: ", script.stem());
     if !header
         .first()
@@ -61,7 +61,7 @@ fn check_contract(script: &File) -> Vec<Finding> {
     {
         find(
             first,
-            format!("the contract begins with `{begin}one sentence.`"),
+            format!("the contract must begin with `{begin}one sentence.`"),
         );
     }
     if !header
@@ -77,8 +77,8 @@ fn check_contract(script: &File) -> Vec<Finding> {
     findings
 }
 
-/// The numbers in the contract and those in the code are the same. Code that walks over the table, as with `ARGV[i]`, is
-/// trusted to reach what the contract names.
+/// Checks that the contract and the code use the same indices. Code that iterates over the table, as with `ARGV[i]`, is
+/// assumed to use all that the contract names.
 fn compare(
     table: &str,
     header: &[(usize, &str)],
@@ -135,7 +135,7 @@ fn compare(
     }
 }
 
-/// What stands between the brackets of every `KEYS[…]` of a line.
+/// Returns the text in the brackets of every `KEYS[…]` of a line.
 fn indices<'a>(code: &'a str, table: &str) -> Vec<&'a str> {
     let code = code.split("--").next().unwrap_or_default();
     let begin = format!("{table}[");
@@ -151,13 +151,13 @@ mod tests {
                         -- ARGV[3] job\n-- Returns ok\n\nreturn redis.call('DEL', KEYS[1], ARGV[3])\n";
 
     fn found(script: &str) -> Vec<String> {
-        let tree = Tree::of(&[
+        let tree = SourceTree::from_files(&[
             ("lua/ack.lua", script),
             ("lua/prelude.lua", "no contract"),
             (LAYOUT, "| ack |"),
             ("crates/store/src/verbs/ack.rs", ""),
         ]);
-        check(&tree).iter().map(Finding::to_string).collect()
+        check(&tree).iter().map(TidyFinding::to_string).collect()
     }
 
     #[test]
@@ -166,16 +166,16 @@ mod tests {
     }
 
     #[test]
-    fn a_script_without_its_places_is_found() {
-        let messages: Vec<_> = check(&Tree::of(&[("lua/ack.lua", GOOD)]))
+    fn a_script_without_document_and_source_is_found() {
+        let messages: Vec<_> = check(&SourceTree::from_files(&[("lua/ack.lua", GOOD)]))
             .into_iter()
             .map(|it| it.message)
             .collect();
         assert_eq!(
             messages,
             [
-                "ack is not named in docs/redis-layout.md",
-                "there is no ack.rs below crates/store/src/"
+                "ack is not mentioned in docs/redis-layout.md",
+                "no ack.rs below crates/store/src/"
             ]
         );
     }
@@ -183,7 +183,7 @@ mod tests {
     #[test]
     fn a_family_of_scripts_may_share_a_file() {
         let script = GOOD.replace("ack:", "lease_renew:");
-        let tree = Tree::of(&[
+        let tree = SourceTree::from_files(&[
             ("lua/lease_renew.lua", &script),
             (LAYOUT, "| lease_renew |"),
             ("crates/store/src/verbs/lease.rs", ""),
@@ -192,10 +192,10 @@ mod tests {
     }
 
     #[test]
-    fn a_contract_must_begin_well_and_tell_what_returns() {
+    fn a_contract_needs_a_first_sentence_and_a_reply() {
         assert_eq!(
             found(&GOOD.replace("ack:", "nack:")),
-            ["lua/ack.lua:2: the contract begins with `-- ack: one sentence.`"]
+            ["lua/ack.lua:2: the contract must begin with `-- ack: one sentence.`"]
         );
         assert_eq!(
             found(&GOOD.replace("-- Returns", "-- Gives")),
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn code_that_walks_over_the_arguments_is_trusted() {
+    fn code_that_iterates_over_the_arguments_is_accepted() {
         let walked = GOOD.replace("ARGV[3])", "ARGV[i])");
         assert_eq!(found(&walked), [""; 0]);
     }

@@ -1,19 +1,20 @@
-//! Whether each request gets a line in the log of this process, until it ends.
+//! Switches the access log of this process on and off, until the process ends.
 //!
 //! * `GET /accesslog`
 //! * `POST /accesslog?status=enable` or `?status=disable`
 
 use axum::body::Body;
 use axum::http::{Response, StatusCode};
+use axum::response::IntoResponse;
 use serde::Serialize;
 use tidegate_service::logs;
 
-use super::tokens::ErrorText;
-use crate::lmstfy::json;
-use crate::lmstfy::query::Query;
+use super::error::AdminError;
+use crate::http::json;
+use crate::http::query::Query;
 
 #[derive(Serialize)]
-struct Switch {
+struct AccessLogStatus {
     status: &'static str,
 }
 
@@ -23,7 +24,7 @@ pub(super) async fn show() -> Response<Body> {
     } else {
         "disabled"
     };
-    json::answer(StatusCode::OK, &Switch { status })
+    json::answer(StatusCode::OK, &AccessLogStatus { status })
 }
 
 pub(super) async fn set(query: Query<'static>) -> Response<Body> {
@@ -31,11 +32,10 @@ pub(super) async fn set(query: Query<'static>) -> Response<Body> {
         Some("enable") => true,
         Some("disable") => false,
         _ => {
-            let error = "invalid status";
-            return json::answer(StatusCode::BAD_REQUEST, &ErrorText { error });
+            return AdminError::NotASwitch.into_response();
         }
     };
     logs::set_access_log(wanted);
-    tracing::info!(wanted, "the access log was switched");
+    tracing::info!(enabled = wanted, "switched the access log");
     show().await
 }

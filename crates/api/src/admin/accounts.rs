@@ -1,9 +1,9 @@
-//! Who may use the admin port: names and passwords, over HTTP basic auth.
+//! The accounts of the admin port, for HTTP basic authentication.
 //!
-//! Logins are checked one after the other, and the next one waits for a second after one that failed, from whatever
-//! address: a password a second can be tried, however many connections and addresses are used. [`WAITING_MAX`] logins
-//! wait, further ones are answered 429, so that they do not fill the port. A request without credentials is not a login:
-//! it is answered at once.
+//! Logins are checked one after the other, and after a failed login the next one is checked a second later. So clients
+//! can try one password a second, however many connections and addresses they use. At most [`WAITING_MAX`] logins wait
+//! or are checked at a time; further ones are answered 429, so that they do not use up the connections of the port. A
+//! request without credentials is not a login and is answered 401 at once.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -27,33 +27,34 @@ use crate::config::Password;
 
 const CHALLENGE: &str = "Basic realm=\"Authorization Required\"";
 
-/// How long the next login waits after one that failed.
+/// The delay of the next login after a failed one.
 const FAILURE_DELAY: Duration = Duration::from_secs(1);
-/// Logins that wait for their turn.
+/// The most logins that wait or are checked at a time.
 const WAITING_MAX: usize = 16;
 
-const CROWDED: &str = "too many logins wait because others have failed, please retry later\n";
+const CROWDED: &str = "too many logins are waiting after a failed one, please retry later\n";
 
-/// Name and password with a colon between them, as they come over the wire.
+/// Name and password, separated by a colon, as in HTTP basic authentication.
 type Credentials = Box<[u8]>;
 
-/// The accounts of administrators, which may change. Without any the port is open. Clones share them.
+/// The accounts of the admin port. They can be replaced while the daemon runs, and clones share them. Without accounts
+/// no credentials are required.
 #[derive(Clone)]
-pub(crate) struct Accounts(Arc<Inner>);
+pub(crate) struct Accounts(Arc<AccountsInner>);
 
-struct Inner {
+struct AccountsInner {
     credentials: ArcSwap<Vec<Credentials>>,
     waiting: Semaphore,
-    /// Who has it checks a login. When the last one failed, if one did.
-    turn: Mutex<Option<Instant>>,
+    /// Held while a login is checked. The time of the last failed login.
+    check_lock: Mutex<Option<Instant>>,
 }
 
-/// What becomes of a request.
+/// The result of checking a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Admission {
     Admitted,
     Refused,
-    /// Too many logins wait.
+    /// [`WAITING_MAX`] is reached.
     Crowded,
 }
 
@@ -65,30 +66,30 @@ impl fmt::Debug for Accounts {
 
 impl Accounts {
     pub(crate) fn new(accounts: &BTreeMap<String, Password>) -> Self {
-        Self(Arc::new(Inner {
+        Self(Arc::new(AccountsInner {
             credentials: ArcSwap::from_pointee(credentials(accounts)),
             waiting: Semaphore::new(WAITING_MAX),
-            turn: Mutex::default(),
+            check_lock: Mutex::default(),
         }))
     }
 
-    /// Has these accounts hold from now on, and no others.
+    /// Replaces all accounts, for all later logins.
     pub(crate) fn replace(&self, accounts: &BTreeMap<String, Password>) {
         self.0.credentials.store(Arc::new(credentials(accounts)));
     }
 
-    /// Whether a request may pass. Waits for its turn, and where the login before it has failed.
+    /// Checks the credentials of a request. Waits for earlier logins, and for [`FAILURE_DELAY`] after a failed one.
     async fn admit(&self, headers: &HeaderMap, peer: Option<Peer>) -> Admission {
         if self.0.credentials.load().is_empty() {
             return Admission::Admitted;
         }
-        let Some(presented) = presented(headers) else {
+        let Some(presented) = basic_credentials(headers) else {
             return Admission::Refused;
         };
         let Ok(_waiting) = self.0.waiting.try_acquire() else {
             return Admission::Crowded;
         };
-        let mut last_failed_at = self.0.turn.lock().await;
+        let mut last_failed_at = self.0.check_lock.lock().await;
         if let Some(failed_at) = *last_failed_at {
             sleep_until(failed_at + FAILURE_DELAY).await;
         }
@@ -105,17 +106,17 @@ impl Accounts {
     }
 
     fn is_known(&self, presented: &[u8]) -> bool {
-        // All accounts are looked at, whichever it is.
+        // All accounts are compared, so that the time does not depend on which one matches.
         let mut is_known = false;
         for account in self.0.credentials.load().iter() {
-            // In constant time: no part of a password can be found by measuring.
+            // In constant time, so that the time reveals no part of a password.
             is_known |= bool::from(presented.ct_eq(account));
         }
         is_known
     }
 
-    /// The name of the account of a login, if there is such an account. Other names are not logged: they may be
-    /// passwords in the wrong place.
+    /// The name of a login, if there is an account of this name. Other names are not logged, as they may be passwords
+    /// that were typed into the wrong field.
     fn account_of(&self, presented: &[u8]) -> Option<String> {
         let name = name_of(presented)?;
         let accounts = self.0.credentials.load();
@@ -139,8 +140,8 @@ fn credentials(accounts: &BTreeMap<String, Password>) -> Vec<Credentials> {
     credentials.collect()
 }
 
-/// What a route does for those who are let in.
-pub(super) async fn guard(
+/// Middleware that requires the credentials of an account.
+pub(super) async fn require_account(
     State(accounts): State<Accounts>,
     request: Request,
     next: Next,
@@ -159,8 +160,8 @@ pub(super) async fn guard(
     }
 }
 
-/// What came with a request.
-fn presented(headers: &HeaderMap) -> Option<Vec<u8>> {
+/// The credentials of a request; `None` if it has none that can be decoded.
+fn basic_credentials(headers: &HeaderMap) -> Option<Vec<u8>> {
     let value = headers.get(header::AUTHORIZATION)?.to_str().ok()?;
     let (scheme, credentials) = value.split_once(' ')?;
     if !scheme.eq_ignore_ascii_case("basic") {
@@ -189,7 +190,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn nothing_and_nonsense_are_no_account() {
+    async fn missing_and_malformed_credentials_are_rejected() {
         let accounts = accounts();
         let before = Instant::now();
         let nothing = HeaderMap::new();
@@ -234,9 +235,9 @@ mod tests {
         assert_eq!(began_at.elapsed(), FAILURE_DELAY);
     }
 
-    /// Those that wait are not checked at the same moment, and a client that leaves gains nothing.
+    /// Waiting logins are checked one by one, and a client that disconnects does not shorten the delay.
     #[tokio::test(start_paused = true)]
-    async fn however_many_connections_there_are_one_password_a_second_is_tried() {
+    async fn one_password_a_second_is_tried_over_any_number_of_connections() {
         let accounts = accounts();
         assert!(!admitted(&accounts, &basic("ops:wrong")).await);
         let began_at = Instant::now();

@@ -1,5 +1,4 @@
-//! `GET /info?pool=`: all namespaces of a pool with their queues. A pool that migrates has those of both
-//! deployments.
+//! `GET /info?pool=`: all namespaces of a pool with their queues. A pool that moves has those of both deployments.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -10,27 +9,27 @@ use axum::http::{HeaderValue, Response, header};
 use axum::response::IntoResponse;
 use futures_util::future::join_all;
 
+use super::error::AdminError;
 use crate::app::App;
-use crate::lmstfy::error::Refusal;
-use crate::lmstfy::json;
-use crate::lmstfy::query::Query;
-use crate::metrics::Collected;
+use crate::http::json;
+use crate::http::query::Query;
+use tidegate_engine::Collected;
 
-/// The text is JSON, and the wire has always called it plain.
+/// The body is JSON. lmstfy declares it as plain text.
 const PLAIN: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 
 pub(super) async fn info(State(app): State<Arc<App>>, query: Query<'static>) -> Response<Body> {
     let Some(pool) = app.pool(&query.get("pool").unwrap_or_default()) else {
         return plain(Vec::new());
     };
-    let collected = join_all(pool.both().map(|one| one.collector.collect())).await;
-    let whole = |one: &Arc<Collected>| one.missing_buckets == 0;
+    let collected = join_all(pool.with_target().map(|one| one.collector.collect())).await;
+    let whole = |one: &Arc<Collected>| one.listed.missing_buckets == 0;
     let collected = collected.into_iter().map(|one| one.filter(whole));
     let Some(collected) = collected.collect::<Option<Vec<_>>>() else {
-        return Refusal::Internal.into_response();
+        return AdminError::Internal.into_response();
     };
     let mut queues: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
-    for listed in collected.iter().flat_map(|one| &one.queues) {
+    for listed in collected.iter().flat_map(|one| &one.listed.queues) {
         let of_namespace = queues.entry(listed.queue.namespace.as_str()).or_default();
         of_namespace.insert(listed.queue.queue.as_str());
     }

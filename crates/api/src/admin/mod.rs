@@ -1,10 +1,12 @@
-//! The admin port of the lmstfy wire: tokens, their limits, lanes, and what operators look at. Without
-//! accounts it asks for no credentials, so it belongs on a private address.
+//! The routes of the admin port: tokens, rate limits, lanes, the access log, metrics and information for operators.
+//! Without accounts no credentials are required, so the port must be on a private address.
 
 mod access_log;
 mod accounts;
+mod error;
 mod info;
 mod lanes;
+mod limiter;
 mod limits;
 mod profiles;
 mod router;

@@ -1,23 +1,23 @@
-//! `/debug/pprof/…`: there is no profiler inside, and this says what to use instead. The reasons are in
-//! `docs/decisions/0008-no-profiler-inside.md`.
+//! `/debug/pprof/…`: answers 404 with a list of tools to use instead, since there is no built-in profiler. The reasons
+//! are in `docs/decisions/0008-no-profiler-inside.md`.
 
 use axum::http::StatusCode;
 
 const TEXT: &str = "\
-404: this server has no profiler inside.
+404: this server has no built-in profiler. Use one of these tools.
 
-Processor time, from outside and without a restart (PID is the process id):
+CPU time, without a restart (PID is the process id):
   perf record -F 99 -g -p PID -- sleep 30 && perf report
 
-Memory, from outside:
+Memory, without a restart:
   heaptrack --pid PID
 
 Memory, with the profiler of jemalloc:
   cargo build --release -p tidegate-api --features jemalloc,tikv-jemallocator/profiling
   _RJEM_MALLOC_CONF=prof:true,prof_final:true tidegate-api ...
-  Stop it: it leaves a file jeprof.*.heap, which jeprof reads.
+  When the process stops, it writes a file jeprof.*.heap for jeprof.
 ";
 
-pub(super) async fn none() -> (StatusCode, &'static str) {
+pub(super) async fn no_profiler() -> (StatusCode, &'static str) {
     (StatusCode::NOT_FOUND, TEXT)
 }

@@ -1,4 +1,4 @@
-//! Every route of the admin port.
+//! All routes of the admin port.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -12,13 +12,13 @@ use tidegate_service::admin_router;
 use tidegate_service::metrics::Metrics;
 use ulid::Ulid;
 
-use super::accounts::{Accounts, guard};
+use super::accounts::{Accounts, require_account};
 use super::{access_log, info, lanes, limits, profiles, tokens, views};
 use crate::app::App;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
-/// The admin routes, metrics included, for a port at this address.
+/// The routes of the admin port at `address`, including metrics.
 pub(crate) fn router(
     address: SocketAddr,
     app: Arc<App>,
@@ -30,9 +30,9 @@ pub(crate) fn router(
         .put(limits::set)
         .delete(limits::delete);
     let of_queue = get(lanes::show).put(lanes::set).delete(lanes::delete);
-    let guard = from_fn_with_state(accounts, guard);
-    let readiness = app.readiness.clone();
-    // For those who have an account, where there are accounts. What is below is for everybody.
+    let guard = from_fn_with_state(accounts, require_account);
+    let readiness = app.exchange.readiness.clone();
+    // The routes above `route_layer` require credentials if there are accounts; those below it never do.
     let own = Router::new()
         .route("/token/{namespace}", get(tokens::list).post(tokens::create))
         .route("/token/{namespace}/{token}", delete(tokens::delete))
@@ -49,9 +49,9 @@ pub(crate) fn router(
         .route("/info", get(info::info))
         .route("/info/", get(async || moved("/info")))
         .route("/accesslog", get(access_log::show))
-        .route("/debug/pprof", any(profiles::none))
-        .route("/debug/pprof/", any(profiles::none))
-        .route("/debug/pprof/{*profile}", any(profiles::none))
+        .route("/debug/pprof", any(profiles::no_profiler))
+        .route("/debug/pprof/", any(profiles::no_profiler))
+        .route("/debug/pprof/{*profile}", any(profiles::no_profiler))
         .with_state(app);
     admin_router(address, metrics, readiness, own).layer(map_response(with_request_id))
 }

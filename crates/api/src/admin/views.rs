@@ -1,4 +1,4 @@
-//! What operators look at.
+//! Information for operators: version and pools.
 
 use std::sync::Arc;
 
@@ -8,17 +8,18 @@ use axum::http::{Response, StatusCode};
 use serde::Serialize;
 
 use crate::app::App;
-use crate::lmstfy::json;
+use crate::http::json;
 
 #[derive(Serialize)]
-struct Version {
+struct BuildVersion {
     build_commit: &'static str,
     build_date: &'static str,
     version: &'static str,
 }
 
-/// Which build this is. Commit and date are known if they were in the environment of the build.
-const VERSION: Version = Version {
+/// The version of this build. Commit and date come from the environment variables `TIDEGATE_BUILD_COMMIT` and
+/// `TIDEGATE_BUILD_DATE` at build time.
+const VERSION: BuildVersion = BuildVersion {
     build_commit: stamped(option_env!("TIDEGATE_BUILD_COMMIT")),
     build_date: stamped(option_env!("TIDEGATE_BUILD_DATE")),
     version: env!("CARGO_PKG_VERSION"),
@@ -38,6 +39,6 @@ pub(super) async fn version() -> Response<Body> {
 
 /// `GET /pools`: the names of all pools.
 pub(super) async fn pools(State(app): State<Arc<App>>) -> Response<Body> {
-    let names: Vec<&str> = app.pools().map(|pool| &*pool.name).collect();
+    let names: Vec<&str> = app.engine.pools().map(|pool| &*pool.name).collect();
     json::pretty_answer(StatusCode::OK, &names)
 }

@@ -1,7 +1,7 @@
 //! The least and the largest value of every number and duration.
 //!
-//! A duration has a largest value because it is added to the current time, which overflows far beyond it. The bounds are wide:
-//! they reject what cannot be meant. `0` is accepted where it means something.
+//! Durations have an upper bound because they are added to the current time, which must not overflow. The bounds are
+//! wide: they reject obvious mistakes only. `0` is accepted where it has a meaning.
 
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ const U32: i64 = u32::MAX as i64;
 pub(super) const BOUNDS: [(&str, Bound); 32] = [
     ("connect_patience", Bound::Duration(NONE, DAY)),
     ("drain_timeout", Bound::Duration(NONE, HOUR)),
-    // Balancers need seconds; a longer value is a mistake of units.
+    // Load balancers need seconds. A longer value is probably in the wrong unit.
     ("drain_delay", Bound::Duration(NONE, HOUR)),
     ("connections.connections_max", Bound::Number(1, 1_000_000)),
     ("connections.header_timeout", Bound::Duration(TEN_MS, HOUR)),

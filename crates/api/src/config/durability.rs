@@ -1,4 +1,4 @@
-//! What publishes wait for, by namespace.
+//! The durability that publishes wait for, by namespace.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -7,25 +7,27 @@ use serde::Deserialize;
 use tidegate_core::Namespace;
 use tidegate_store::{Durability, StoreConfig};
 
-/// Less is no time for a round trip and a disk.
+/// The least `durability.timeout`: a round trip and a write to disk take some milliseconds.
 const TIMEOUT_MIN: Duration = Duration::from_millis(10);
 
-/// How safe jobs are when their publish is answered.
+/// The durability of jobs when their publish is answered with 201.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DurabilityConfig {
-    /// Where nothing is said about a namespace.
+    /// For namespaces that are not in `namespaces`.
     pub default: Durability,
-    /// The longest wait for it, once jobs are stored.
+    /// The longest wait for it, from the moment the jobs are stored. At least 10 ms, and less than `requests.timeout`,
+    /// if any namespace waits.
     #[serde(with = "humantime_serde")]
     pub timeout: Duration,
-    /// By `NAMESPACE`, or `POOL/NAMESPACE`, which wins. The pool is the one that requests name.
+    /// By `NAMESPACE`, or `POOL/NAMESPACE`, which takes precedence. The pool is the one that the token names, also
+    /// while that pool moves.
     pub namespaces: BTreeMap<String, Durability>,
 }
 
 impl DurabilityConfig {
-    /// What publishes to a namespace of a pool wait for.
-    pub(crate) fn of(&self, pool: &str, namespace: &Namespace) -> Durability {
+    /// The durability that publishes to a namespace of a pool wait for.
+    pub(crate) fn for_namespace(&self, pool: &str, namespace: &Namespace) -> Durability {
         if self.namespaces.is_empty() {
             return self.default;
         }
@@ -35,8 +37,9 @@ impl DurabilityConfig {
         of_pool.or_else(of_any).copied().unwrap_or(self.default)
     }
 
-    /// All that publishes may wait for at the Redis of this pool: its own and those of pools that move to it.
-    pub(crate) fn asked_of(
+    /// Every durability that publishes may wait for at the Redis of this pool, each once, without `memory`. Publishes
+    /// to a pool that moves wait at the Redis of its target.
+    pub(crate) fn required_at(
         &self,
         pool: &str,
         pools: &BTreeMap<String, StoreConfig>,
@@ -53,31 +56,31 @@ impl DurabilityConfig {
             Some((name, _)) => comes_here(name),
             None => true,
         });
-        let mut asked = vec![self.default];
-        asked.extend(of_names.map(|(_, durability)| *durability));
+        let mut api_request = vec![self.default];
+        api_request.extend(of_names.map(|(_, durability)| *durability));
         let mut seen = Vec::new();
-        asked.retain(|one| {
+        api_request.retain(|one| {
             let is_new = !one.is_memory() && !seen.contains(one);
             seen.push(*one);
             is_new
         });
-        asked
+        api_request
     }
 
-    fn anybody_waits(&self) -> bool {
+    fn is_any_durable(&self) -> bool {
         let of_names = self.namespaces.values();
         of_names.chain([&self.default]).any(|one| !one.is_memory())
     }
 
     /// # Errors
-    /// Which key cannot be so, and why.
+    /// Names the invalid key and the reason.
     pub(super) fn check(
         &self,
         pools: &BTreeSet<&str>,
         request_timeout: Duration,
     ) -> Result<(), String> {
         let is_possible = (TIMEOUT_MIN..request_timeout).contains(&self.timeout);
-        if self.anybody_waits() && !is_possible {
+        if self.is_any_durable() && !is_possible {
             return Err(format!(
                 "durability.timeout must be at least {TIMEOUT_MIN:?} and less than requests.timeout \
                  ({request_timeout:?}), not {:?}",
@@ -92,7 +95,7 @@ impl DurabilityConfig {
             let problem = if pool.is_some_and(|pool| !pools.contains(pool)) {
                 "there is no such pool"
             } else if Namespace::try_from(namespace).is_err() {
-                "no namespace has such a name"
+                "that is no valid name of a namespace"
             } else {
                 continue;
             };
@@ -122,17 +125,20 @@ mod tests {
     }
 
     #[test]
-    fn the_most_exact_name_counts() {
+    fn the_most_specific_name_takes_precedence() {
         let config = config(&[("jobs", "replica:1"), ("other/jobs", "fsync")]);
         let jobs = Namespace::try_from("jobs").unwrap();
         let rest = Namespace::try_from("rest").unwrap();
-        assert_eq!(config.of("default", &jobs), durability("replica:1"));
-        assert_eq!(config.of("other", &jobs), durability("fsync"));
-        assert_eq!(config.of("other", &rest), Durability::MEMORY);
+        assert_eq!(
+            config.for_namespace("default", &jobs),
+            durability("replica:1")
+        );
+        assert_eq!(config.for_namespace("other", &jobs), durability("fsync"));
+        assert_eq!(config.for_namespace("other", &rest), Durability::MEMORY);
     }
 
     #[test]
-    fn a_pool_is_asked_for_what_it_gets_to_store() {
+    fn a_pool_is_checked_for_the_durabilities_of_the_jobs_it_stores() {
         let config = config(&[
             ("old/a", "fsync"),
             ("new/b", "replica:2"),
@@ -142,13 +148,13 @@ mod tests {
         let mut moving = pool.clone();
         moving.migrate_to = Some("new".to_owned());
         let pools = BTreeMap::from([("old".to_owned(), moving), ("new".to_owned(), pool)]);
-        assert_eq!(config.asked_of("old", &pools), []);
-        let of_new = config.asked_of("new", &pools);
+        assert_eq!(config.required_at("old", &pools), []);
+        let of_new = config.required_at("new", &pools);
         assert_eq!(of_new, ["replica:1", "replica:2", "fsync"].map(durability));
     }
 
     #[test]
-    fn what_cannot_be_is_refused_by_its_key() {
+    fn an_invalid_value_is_rejected_by_its_key() {
         let pools = BTreeSet::from(["default"]);
         let limit = Duration::from_secs(30);
         let said = |config: &DurabilityConfig| config.check(&pools, limit).unwrap_err();
@@ -162,11 +168,11 @@ mod tests {
             "{unknown}"
         );
         let no_name = said(&config(&[("a.b", "fsync")]));
-        assert!(no_name.contains("no namespace"), "{no_name}");
+        assert!(no_name.contains("no valid name"), "{no_name}");
         let mut long = config(&[("a", "fsync")]);
         long.timeout = limit;
         assert!(said(&long).contains("less than requests.timeout"));
-        // Where nobody waits it means nothing, so a short requests.timeout needs no other one.
+        // If no namespace waits, the timeout is not used and not checked.
         long.namespaces.clear();
         assert_eq!(long.check(&pools, limit), Ok(()));
     }

@@ -1,11 +1,11 @@
-//! The tables of the settings.
+//! The tables of the settings that other modules use.
 
 use std::fmt;
 use std::time::Duration;
 
 use serde::Deserialize;
 
-/// A password of the admin port. It is never shown.
+/// A password of an account of the admin port. Its `Debug` output does not contain it.
 #[derive(Clone, Deserialize)]
 #[serde(from = "String")]
 pub struct Password(Box<str>);
@@ -28,86 +28,87 @@ impl fmt::Debug for Password {
     }
 }
 
-/// How large requests may be, and how long they may take.
+/// The limits on size and duration of requests.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RequestLimits {
-    /// The longest wait for each MiB of a body.
+    /// The longest wait for each MiB of a body; 10 ms to 1 h.
     #[serde(with = "humantime_serde")]
     pub body_timeout: Duration,
     /// The longest name of a namespace or queue, in bytes; 1 to 255.
     pub name_bytes_max: usize,
-    /// The longest body of a job, in bytes; up to 8 MiB.
+    /// The longest body of a job, in bytes; at most 8 MiB.
     pub job_bytes_max: usize,
-    /// The longest body of a bulk publish, in bytes; up to 1 GiB.
+    /// The longest body of a bulk publish, in bytes; at most 1 GiB.
     pub bulk_bytes_max: usize,
-    /// Jobs in a bulk publish; 1 to 64.
+    /// The most jobs in a bulk publish; 1 to 64.
     pub bulk_jobs_max: usize,
-    /// Jobs that one consume may ask for; 1 to 100.
+    /// The most jobs that one consume may request; 1 to 100.
     pub consume_jobs_max: u16,
-    /// Queues that one consume may name.
+    /// The most queues that one consume may name; 1 to 10,000.
     pub consume_queues_max: usize,
-    /// Jobs that may wait to be stored, for each pool; 1 to 1,000,000.
+    /// The most jobs that may wait to be stored, for each pool; 1 to 1,000,000.
     pub backlog_jobs_max: usize,
-    /// Bytes of their bodies and attributes; up to 64 GiB.
+    /// The most bytes of their bodies and attributes, for each pool; at most 64 GiB.
     pub backlog_bytes_max: usize,
-    /// Bytes of requests that were received and are not answered yet: an eighth of it for headers, the rest
-    /// for bodies.
+    /// The most bytes of requests that were received and are not answered yet: an eighth for headers, the rest for
+    /// bodies. 1 MiB to 64 GiB.
     pub in_flight_bytes_max: usize,
-    /// Bytes of answers to consumes that clients have not read yet. Where there is no room left an answer has fewer
-    /// jobs, at least one.
+    /// The most bytes of answers to consumes that clients have not read yet; at most 64 GiB. Without room left, an
+    /// answer has fewer jobs, at least one.
     pub unread_bytes_max: usize,
-    /// The longest time, apart from what the client takes: for its body, and while it waits for a job.
+    /// The longest time for a request, without the time for which its body is awaited or a consumer waits for a job;
+    /// 100 ms to 1 h.
     #[serde(with = "humantime_serde")]
     pub timeout: Duration,
 }
 
-/// How consumers wait.
+/// How consumers wait for jobs.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WaiterConfig {
-    /// The longest time between two looks at a queue that somebody waits for, should every message
-    /// from Redis be lost.
+    /// The longest time between two checks of a queue that has waiting consumers, if all messages from Redis are lost;
+    /// 100 ms to 1 h.
     #[serde(with = "humantime_serde")]
     pub poll_interval: Duration,
-    /// The longest wait; longer wishes are cut.
+    /// The longest wait; longer timeouts are reduced to it. 1 ms to 30 days.
     #[serde(with = "humantime_serde")]
     pub wait_max: Duration,
-    /// How many may wait in this process.
+    /// The most consumers that may wait in this process; 1 to 1,000,000.
     pub in_process_max: usize,
-    /// How many of them with the same token.
+    /// The most of them with the same token; 1 to 1,000,000.
     pub per_token_max: usize,
 }
 
-/// What metrics may cost.
+/// The limits on the cost of metrics.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MetricsConfig {
-    /// How many queues of a pool are told apart, and how many namespaces.
+    /// The most queues of a pool, and the most namespaces, that have metrics of their own; 1 to 100,000.
     pub queues_max: usize,
-    /// How long what was read from Redis for a scrape is remembered.
+    /// How long the figures that were read from Redis for a scrape are cached; up to 1 h.
     #[serde(with = "humantime_serde")]
     pub refresh: Duration,
 }
 
-/// What applies where a request does not say.
+/// The defaults of request parameters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct JobDefaults {
-    /// From publishing to expiry; 0 = never.
+    /// Seconds from publish to expiry; 0 = never.
     pub ttl_seconds: u32,
-    /// From publishing to being consumable.
+    /// Seconds from publish until the job is ready.
     pub delay_seconds: u32,
-    /// Deliveries.
+    /// The most deliveries; 1 to 65,535.
     pub tries: u16,
-    /// The length of a lease.
+    /// The length of a lease, in seconds.
     pub ttr_seconds: u32,
-    /// The longest wait for a job; 0 = do not wait.
+    /// The longest wait for a job, in seconds; 0 = do not wait.
     pub timeout_seconds: u32,
 }
 
 impl JobDefaults {
-    /// What `config/api.toml` says; for tests, which have no file.
+    /// The values of `config/api.toml`, for tests and the fuzzer.
     pub(crate) const SHIPPED: Self = Self {
         ttl_seconds: 86400,
         delay_seconds: 0,
@@ -118,18 +119,18 @@ impl JobDefaults {
 }
 
 impl RequestLimits {
-    /// How many bytes of headers there may be.
+    /// The most bytes of headers.
     pub(crate) const fn headers_bytes_max(&self) -> usize {
         self.in_flight_bytes_max / 8
     }
 
-    /// How many bytes of bodies there may be.
+    /// The most bytes of bodies.
     pub(crate) const fn bodies_bytes_max(&self) -> usize {
         self.in_flight_bytes_max - self.headers_bytes_max()
     }
 
     /// # Errors
-    /// A header or a body that may be as large has no room among all of its kind.
+    /// The limit of a single header or body is more than the limit of all headers or all bodies together.
     pub(super) fn check(&self, header_bytes_max: usize) -> Result<(), String> {
         let (headers, bodies) = (self.headers_bytes_max(), self.bodies_bytes_max());
         let limits = [
@@ -164,7 +165,7 @@ impl RequestLimits {
         Ok(())
     }
 
-    /// What `config/api.toml` says; for tests, which have no file.
+    /// The values of `config/api.toml`, for tests and the fuzzer.
     pub(crate) const SHIPPED: Self = Self {
         body_timeout: Duration::from_secs(30),
         name_bytes_max: 255,

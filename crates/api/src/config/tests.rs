@@ -1,4 +1,4 @@
-//! What the default file says, and what is refused.
+//! The defaults, and which settings are rejected.
 
 use tidegate_launch::schema;
 use tidegate_service::{Sources, load};
@@ -6,23 +6,23 @@ use tidegate_store::UnsafeServer;
 
 use super::*;
 
-impl Config {
-    /// The settings of the default file.
+impl ApiConfig {
+    /// The defaults.
     pub(crate) fn defaults() -> Self {
         with(&[], &[])
     }
 }
 
-fn with_flags(flags: &[(&str, String)]) -> Config {
+fn with_flags(flags: &[(&str, String)]) -> ApiConfig {
     with(&[], flags)
 }
 
-fn with(environment: &[(String, String)], flags: &[(&str, String)]) -> Config {
+fn with(environment: &[(String, String)], flags: &[(&str, String)]) -> ApiConfig {
     loaded(environment, flags).unwrap()
 }
 
-fn loaded(environment: &[(String, String)], flags: &[(&str, String)]) -> Result<Config, String> {
-    let schema = schema::<Config>().unwrap();
+fn loaded(environment: &[(String, String)], flags: &[(&str, String)]) -> Result<ApiConfig, String> {
+    let schema = schema::<ApiConfig>().unwrap();
     let own = environment.iter();
     let environment: Vec<_> = own
         .map(|(name, value)| (name.into(), value.into()))
@@ -33,8 +33,7 @@ fn loaded(environment: &[(String, String)], flags: &[(&str, String)]) -> Result<
         foreign: None,
         file: None,
         env_prefix: "TIDEGATE",
-        foreign_tables: &[],
-        foreign_keys: &[],
+        sibling: "",
         environment: &environment,
         flags,
     };
@@ -69,7 +68,7 @@ fn every_key_of_the_default_file_has_a_comment() {
 }
 
 #[test]
-fn a_default_pool_is_a_must() {
+fn the_default_pool_is_required() {
     let mut config = with_flags(&[]);
     config.pool.clear();
     assert!(config.check().unwrap_err().contains("[pool.default]"));
@@ -77,11 +76,11 @@ fn a_default_pool_is_a_must() {
 
 #[test]
 fn every_number_and_duration_has_bounds() {
-    assert_eq!(schema::<Config>().unwrap().gaps(), [""; 0]);
+    assert_eq!(schema::<ApiConfig>().unwrap().gaps(), [""; 0]);
 }
 
 #[test]
-fn limits_of_requests_are_within_what_can_be_stored() {
+fn request_limits_have_bounds() {
     for (key, value) in [
         ("requests.name_bytes_max", "256"),
         ("requests.bulk_jobs_max", "65"),
@@ -100,7 +99,7 @@ fn limits_of_requests_are_within_what_can_be_stored() {
 }
 
 #[test]
-fn the_longest_header_has_room_among_all_headers() {
+fn the_longest_header_is_within_the_limit_of_all_headers() {
     let mut config = with_flags(&[]);
     let room = config.requests.headers_bytes_max();
     config.connections.header_bytes_max = room;
@@ -116,7 +115,7 @@ fn the_longest_header_has_room_among_all_headers() {
 }
 
 #[test]
-fn a_pool_moves_to_another_one_that_stays() {
+fn a_pool_moves_only_to_a_pool_that_does_not_move() {
     let with_targets = |targets: &[(&str, &str)]| {
         let mut config = with_flags(&[]);
         for name in ["old", "new"] {
@@ -133,8 +132,8 @@ fn a_pool_moves_to_another_one_that_stays() {
     assert_eq!(with_targets(&[("old", "new"), ("default", "new")]), Ok(()));
     for (targets, said) in [
         (&[("old", "nwe")][..], "no such pool"),
-        (&[("old", "old")], "the pool itself"),
-        (&[("old", "new"), ("new", "default")], "moves on"),
+        (&[("old", "old")], "cannot move to itself"),
+        (&[("old", "new"), ("new", "default")], "has migrate_to"),
     ] {
         let problem = with_targets(targets).unwrap_err();
         assert!(problem.contains("pool.old.migrate_to"), "{problem}");
@@ -143,7 +142,7 @@ fn a_pool_moves_to_another_one_that_stays() {
 }
 
 #[test]
-fn variables_switch_a_pool_to_sentinels() {
+fn environment_variables_switch_a_pool_to_sentinels() {
     let variables = [
         ("SENTINELS", "a:1,b"),
         ("MASTER_NAME", "tide"),
@@ -164,7 +163,7 @@ fn variables_switch_a_pool_to_sentinels() {
 }
 
 #[test]
-fn an_admin_port_for_other_machines_needs_accounts_or_a_word() {
+fn an_admin_port_for_other_machines_needs_accounts_or_a_setting() {
     for (address, is_private) in [
         ("127.0.0.1:1", true),
         ("127.8.8.8:1", true),
@@ -188,7 +187,7 @@ fn an_admin_port_for_other_machines_needs_accounts_or_a_word() {
 }
 
 #[test]
-fn an_account_has_a_name_without_colon_and_a_password() {
+fn an_account_has_a_name_without_a_colon_and_a_password() {
     for (name, password) in [("", "x"), ("a:b", "x"), ("a", "")] {
         let mut config = with_flags(&[]);
         let password = Password::from(password.to_owned());

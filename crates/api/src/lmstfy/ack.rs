@@ -1,21 +1,20 @@
-//! `DELETE /api/NAMESPACE/QUEUE/job/ID`: the job is done, or no longer wanted, whatever its state.
+//! `DELETE /api/NAMESPACE/QUEUE/job/ID`: acknowledges or deletes a job, whatever its state. An unknown id is answered
+//! 204 as well.
 
 use std::sync::Arc;
 
-use axum::body::Body;
-use axum::http::Response;
+use axum::http::StatusCode;
 
-use super::error::Refusal;
-use super::json;
-use super::request::Asked;
+use super::error::ApiError;
 use super::scope::QueueScope;
 use crate::app::App;
+use crate::http::request::ApiRequest;
 
-pub(super) async fn ack(app: Arc<App>, asked: Asked) -> Result<Response<Body>, Refusal> {
-    let scope = QueueScope::open(&app, &asked).await?;
-    drop(asked);
+pub(super) async fn ack(app: Arc<App>, api_request: ApiRequest) -> Result<StatusCode, ApiError> {
+    let scope = QueueScope::open(&app, &api_request).await?;
+    drop(api_request);
     if let Some(job) = scope.job {
         scope.pool.ack(&scope.queue, job.id).await?;
     }
-    Ok(json::no_content())
+    Ok(StatusCode::NO_CONTENT)
 }

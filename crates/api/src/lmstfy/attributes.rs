@@ -1,10 +1,10 @@
-//! Attributes of jobs: request headers whose names begin with `Job-Attr-`, if the client switched
-//! them on.
+//! Attributes of jobs: request headers whose names begin with `Job-Attr-`, if the header `Enable-Job-Version: yes` is
+//! present.
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use tidegate_core::Attributes;
 
-use super::error::Refusal;
+use super::error::ApiError;
 
 const SWITCH: HeaderName = HeaderName::from_static("enable-job-version");
 const PREFIX: &str = "job-attr-";
@@ -12,22 +12,22 @@ const COUNT_MAX: usize = 16;
 const KEY_BYTES_MAX: usize = 32;
 const VALUE_BYTES_MAX: usize = 128;
 
-/// What the headers of a publish say about its jobs.
+/// The headers of a publish that apply to its jobs.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct Extras {
-    /// Whether the id is shown in its versioned form.
+pub(crate) struct JobHeaders {
+    /// Whether the ids are shown in their versioned form.
     pub(crate) versioned_id: bool,
-    /// Keys in lower case, each once.
+    /// At most 16 attributes: keys in lower case, each once, up to 32 bytes; values up to 128 bytes of the header.
     pub(crate) attributes: Attributes,
 }
 
-impl Extras {
-    /// Reads the headers. Long keys and values are cut, empty values skipped, and the first of several
-    /// headers of one key counts.
+impl JobHeaders {
+    /// Reads the headers. Long keys and values are truncated, empty values are skipped, and the first of several
+    /// headers with the same key is used.
     ///
     /// # Errors
     /// More than 16 attributes are left.
-    pub(crate) fn read(headers: &HeaderMap) -> Result<Self, Refusal> {
+    pub(crate) fn read(headers: &HeaderMap) -> Result<Self, ApiError> {
         let switch = headers.get(SWITCH).map_or(&b""[..], HeaderValue::as_bytes);
         if !switch.eq_ignore_ascii_case(b"yes") {
             return Ok(Self::default());
@@ -37,7 +37,7 @@ impl Extras {
             let Some(key) = name.as_str().strip_prefix(PREFIX) else {
                 continue;
             };
-            // Header names are ASCII, so any place is good for a cut.
+            // Header names are ASCII, so any position is a character boundary.
             let key = &key[..key.len().min(KEY_BYTES_MAX)];
             let value = headers.get(name).map_or(&b""[..], HeaderValue::as_bytes);
             if value.is_empty() || attributes.iter().any(|(known, _)| known == key) {
@@ -48,7 +48,7 @@ impl Extras {
             attributes.push((key.to_owned(), value));
         }
         if attributes.len() > COUNT_MAX {
-            return Err(Refusal::TooManyAttributes);
+            return Err(ApiError::TooManyAttributes);
         }
         Ok(Self {
             versioned_id: true,
@@ -76,19 +76,25 @@ mod tests {
     fn attributes_are_off_unless_switched_on() {
         let many: Vec<(String, &str)> = (0..20).map(|n| (format!("Job-Attr-{n}"), "v")).collect();
         let mut lines: Vec<(&str, &str)> = many.iter().map(|(n, v)| (n.as_str(), *v)).collect();
-        assert_eq!(Extras::read(&headers(&lines)), Ok(Extras::default()));
+        assert_eq!(
+            JobHeaders::read(&headers(&lines)),
+            Ok(JobHeaders::default())
+        );
         lines.push(("Enable-Job-Version", "true"));
-        assert_eq!(Extras::read(&headers(&lines)), Ok(Extras::default()));
+        assert_eq!(
+            JobHeaders::read(&headers(&lines)),
+            Ok(JobHeaders::default())
+        );
         lines.pop();
         lines.push(("enable-job-version", "yes"));
         assert_eq!(
-            Extras::read(&headers(&lines)),
-            Err(Refusal::TooManyAttributes)
+            JobHeaders::read(&headers(&lines)),
+            Err(ApiError::TooManyAttributes)
         );
     }
 
     #[test]
-    fn keys_and_values_are_cut_and_the_first_counts() {
+    fn keys_and_values_are_truncated_and_the_first_is_used() {
         let (key, value) = ("K".repeat(40), "v".repeat(200));
         let long_key = format!("Job-Attr-{key}");
         let lines = [
@@ -100,7 +106,7 @@ mod tests {
             (long_key.as_str(), value.as_str()),
             ("X-Other", "no"),
         ];
-        let extras = Extras::read(&headers(&lines)).unwrap();
+        let extras = JobHeaders::read(&headers(&lines)).unwrap();
         assert!(extras.versioned_id);
         let mut attributes = extras.attributes;
         attributes.sort();
@@ -126,15 +132,15 @@ mod tests {
                     headers.append(name, value);
                 }
             }
-            match Extras::read(&headers) {
-                Err(refusal) => prop_assert!(refusal == Refusal::TooManyAttributes && lines.len() > COUNT_MAX),
+            match JobHeaders::read(&headers) {
+                Err(refusal) => prop_assert!(refusal == ApiError::TooManyAttributes && lines.len() > COUNT_MAX),
                 Ok(extras) => {
                     prop_assert!(extras.attributes.len() <= COUNT_MAX);
                     let keys: std::collections::HashSet<_> = extras.attributes.iter().map(|(key, _)| key).collect();
                     prop_assert_eq!(keys.len(), extras.attributes.len());
                     for (key, value) in &extras.attributes {
                         prop_assert!(key.len() <= KEY_BYTES_MAX && *key == key.to_lowercase());
-                        // A byte that is no UTF-8 becomes a character of three.
+                        // A byte that is not UTF-8 is replaced by a character of three bytes.
                         prop_assert!(!value.is_empty() && value.len() <= 3 * VALUE_BYTES_MAX);
                     }
                 }

@@ -1,4 +1,4 @@
-//! Everything that is not a success: the one list of statuses and texts.
+//! All answers other than successes: the only list of their statuses and texts.
 
 use std::borrow::Cow;
 
@@ -6,125 +6,126 @@ use axum::body::Body;
 use axum::http::{HeaderValue, Response, StatusCode, header};
 use axum::response::IntoResponse;
 use serde::Serialize;
-use tidegate_store::StoreError;
+use tidegate_engine::{EngineError, LimitedAction};
 
-use super::json;
-use super::stored_as::LessDurable;
-use crate::limits::Action;
-use crate::metrics::storage_failed;
-use crate::pool::PublishError;
-use crate::waiters::NoRoom;
+use super::publish_answer::NotDurableBody;
+use crate::http::json;
+use crate::http::off_runtime::Panicked;
+use crate::http::query::BadNumber;
+use crate::http::time_limit::TookTooLong;
 
-/// By then a waiting request may have left.
+/// The `Retry-After` of answers about a lack of room.
 const RETRY_AFTER_SECONDS: u16 = 1;
 
-/// Why a request is not answered with what it asked for.
+/// Why a request is not answered with a success.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Refusal {
-    /// The path has broken percent-encoding.
+pub(crate) enum ApiError {
+    /// The path has invalid percent-encoding.
     BadPath,
     /// No route has this path and method.
     ApiNotFound,
-    /// Namespace or queue have more than 255 bytes.
+    /// The name of the namespace or queue is longer than `requests.name_bytes_max`.
     NameTooLong,
-    /// The namespace is empty or has a byte that names may not have.
+    /// The name of the namespace is empty or has a byte that is not allowed in names.
     NamespaceForbidden,
-    /// The same for a queue, or for the list of queues to consume from.
+    /// The same for a queue, or for the list of queues of a consume.
     QueueForbidden,
-    /// The list of queues to consume from has no name in it.
+    /// The list of queues of a consume has no name, or more than `requests.consume_queues_max`.
     NoQueue,
     /// The token names a pool that is not configured.
     PoolNotFound,
-    /// There is no token.
+    /// The request has no token.
     TokenMissing,
-    /// The token does not open the namespace.
+    /// The token does not give access to the namespace, or was revoked during a wait.
     TokenInvalid,
-    /// Redis is unavailable, and nothing is remembered of the token or of its limit.
+    /// Redis is unavailable, and there is no answer of the last hour about the token or its limit.
     Unchecked,
-    /// The token has done as much as it may for now.
+    /// The rate limit of the token is reached.
     OverLimit {
-        /// What it wanted to do.
-        action: Action,
+        /// The limited action.
+        action: LimitedAction,
         /// The token without its pool.
         token: Box<str>,
     },
-    /// There is no room for another waiting consumer.
-    NoRoom(NoRoom),
-    /// Too much waits to be stored. Nothing was stored.
+    /// The limit on waiting consumers of this process is reached.
+    TooManyWaiting,
+    /// The limit on waiting consumers with the same token is reached.
+    TooManyWaitingWithToken,
+    /// The backlog of the pool is full. Nothing was stored.
     BacklogFull,
-    /// A parameter is not the number it should be.
+    /// The parameter of this name is not a number in its range.
     BadNumber(&'static str),
-    /// The job would be gone before it is due.
+    /// The job would expire before it is due.
     TtlShorterThanDelay,
-    /// A job without tries could never be delivered.
+    /// `tries` is 0: the job could never be delivered.
     NoTries,
     /// More attributes than a job may have.
     TooManyAttributes,
-    /// The body is longer than allowed.
+    /// The body is longer than its limit.
     BodyTooLarge,
-    /// The body did not come, or not in time.
+    /// The body did not arrive completely and in time.
     BodyUnreadable,
-    /// The bodies of all requests together are as large as they may be. Nothing was stored.
+    /// The bodies of all requests together have reached their limit. Nothing was stored.
     BodiesFull,
     /// The body of a bulk publish is not a JSON array.
     NotAnArray,
     /// The array of a bulk publish is empty.
     NoJobs,
-    /// The array of a bulk publish is too long.
+    /// The array of a bulk publish has more elements than `requests.bulk_jobs_max`.
     TooManyJobs,
-    /// An element of a bulk publish is longer than a job may be.
+    /// An element of a bulk publish is longer than `requests.job_bytes_max`.
     JobTooLarge,
-    /// Nothing to consume.
+    /// There is no job to consume.
     NoJob,
-    /// Nothing to peek at.
+    /// There is no ready job to peek at.
     QueueEmpty,
-    /// No such job in this queue.
+    /// The queue has no job with this id.
     JobNotFound,
-    /// Jobs are stored, but not known to be as safe as the namespace asks for.
-    LessDurable(Box<LessDurable>),
-    /// Storage failed. What and why is in the logs, not in the answer.
+    /// The jobs are stored, but the durability of the namespace was not confirmed in time.
+    LessDurable(Box<NotDurableBody>),
+    /// A failure of Redis, or a time limit of this process. The log has the details, the answer does not.
     Internal,
 }
 
-/// Most refusals are errors. Nothing to consume is none: the wire calls it a message. A limit that is
-/// reached goes by both names, as clients look for either.
+/// The JSON body. Most texts are in `error`. lmstfy answers "no job available" in `msg`. A reached rate limit is in
+/// both, as clients read either.
 #[derive(Serialize)]
-struct Text {
+struct ApiErrorBody {
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<Cow<'static, str>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     msg: Option<Cow<'static, str>>,
 }
 
-impl Text {
+impl ApiErrorBody {
     fn error(text: impl Into<Cow<'static, str>>) -> Self {
         let error = Some(text.into());
         Self { error, msg: None }
     }
 }
 
-impl Refusal {
-    fn status_and_text(&self) -> (StatusCode, Text) {
-        let (status, words) = self.status_and_words();
+impl ApiError {
+    fn status_and_text(&self) -> (StatusCode, ApiErrorBody) {
+        let (status, words) = self.status_and_message();
         let text = match self {
-            Self::BadNumber(name) => Text::error(format!("{words} {name}")),
-            Self::NoJob => Text {
+            Self::BadNumber(name) => ApiErrorBody::error(format!("{words} {name}")),
+            Self::NoJob => ApiErrorBody {
                 error: None,
                 msg: Some(words.into()),
             },
             Self::OverLimit { action, token } => {
                 let text = format!("token({token}) {} {words}", action.name());
-                Text {
+                ApiErrorBody {
                     error: Some(text.clone().into()),
                     msg: Some(text.into()),
                 }
             }
-            _ => Text::error(words),
+            _ => ApiErrorBody::error(words),
         };
         (status, text)
     }
 
-    const fn status_and_words(&self) -> (StatusCode, &'static str) {
+    const fn status_and_message(&self) -> (StatusCode, &'static str) {
         const BAD: StatusCode = StatusCode::BAD_REQUEST;
         const NOT_FOUND: StatusCode = StatusCode::NOT_FOUND;
         const UNAUTHORIZED: StatusCode = StatusCode::UNAUTHORIZED;
@@ -147,11 +148,11 @@ impl Refusal {
                 StatusCode::TOO_MANY_REQUESTS,
                 "reach the limit rate, please retry later",
             ),
-            Self::NoRoom(NoRoom::InProcess) => (
+            Self::TooManyWaiting => (
                 StatusCode::SERVICE_UNAVAILABLE,
                 "too many waiting consumers, please retry later",
             ),
-            Self::NoRoom(NoRoom::ForToken) => (
+            Self::TooManyWaitingWithToken => (
                 StatusCode::TOO_MANY_REQUESTS,
                 "too many waiting consumers with this token, please retry later",
             ),
@@ -176,21 +177,25 @@ impl Refusal {
             Self::NoJob => (NOT_FOUND, "no job available"),
             Self::QueueEmpty => (NOT_FOUND, "the queue is empty"),
             Self::JobNotFound => (NOT_FOUND, "job not found"),
-            // What stands behind us did not say in time that it has the jobs.
+            // 504, because Redis did not confirm in time. `LessDurable` has its own text.
             Self::LessDurable(_) => (StatusCode::GATEWAY_TIMEOUT, "less durable than asked for"),
             Self::Internal => (StatusCode::INTERNAL_SERVER_ERROR, "internal error"),
         }
     }
 
-    /// Why a token could not be checked. The failure was logged where it happened.
-    pub(crate) const fn unchecked(error: &StoreError) -> Self {
-        match error {
-            StoreError::Unavailable { .. } => Self::Unchecked,
-            StoreError::Corrupt(_) | StoreError::Invalid(_) => Self::Internal,
-        }
+    /// Whether a retry may succeed soon. The answer then has a `Retry-After`.
+    const fn is_temporary(&self) -> bool {
+        matches!(
+            self,
+            Self::TooManyWaiting
+                | Self::TooManyWaitingWithToken
+                | Self::BacklogFull
+                | Self::BodiesFull
+                | Self::Unchecked
+        )
     }
 
-    /// Whether the rest of the request is not worth waiting for.
+    /// Whether the connection is closed instead of reading the rest of the body.
     const fn ends_connection(&self) -> bool {
         matches!(
             self,
@@ -199,14 +204,14 @@ impl Refusal {
     }
 }
 
-impl IntoResponse for Refusal {
+impl IntoResponse for ApiError {
     fn into_response(self) -> Response<Body> {
         let (status, text) = self.status_and_text();
         let mut response = match &self {
             Self::LessDurable(less) => less.answer(status),
             _ => json::answer(status, &text),
         };
-        if let Self::NoRoom(_) | Self::BacklogFull | Self::BodiesFull | Self::Unchecked = self {
+        if self.is_temporary() {
             let retry = HeaderValue::from(RETRY_AFTER_SECONDS);
             response.headers_mut().insert(header::RETRY_AFTER, retry);
         }
@@ -218,24 +223,33 @@ impl IntoResponse for Refusal {
     }
 }
 
-impl From<NoRoom> for Refusal {
-    fn from(reason: NoRoom) -> Self {
-        Self::NoRoom(reason)
-    }
-}
-
-impl From<PublishError> for Refusal {
-    fn from(error: PublishError) -> Self {
+/// Callers must handle [`EngineError::RateLimited`] themselves, because [`ApiError::OverLimit`] names the token.
+impl From<EngineError> for ApiError {
+    fn from(error: EngineError) -> Self {
         match error {
-            PublishError::Backlog(_) => Self::BacklogFull,
-            PublishError::Store(error) => error.into(),
+            EngineError::BacklogFull => Self::BacklogFull,
+            EngineError::TooManyWaiting => Self::TooManyWaiting,
+            EngineError::TooManyWaitingWithToken => Self::TooManyWaitingWithToken,
+            EngineError::Unchecked => Self::Unchecked,
+            EngineError::RateLimited | EngineError::StorageFailed => Self::Internal,
         }
     }
 }
 
-impl From<StoreError> for Refusal {
-    fn from(error: StoreError) -> Self {
-        storage_failed(&error);
+impl From<TookTooLong> for ApiError {
+    fn from(_: TookTooLong) -> Self {
         Self::Internal
+    }
+}
+
+impl From<Panicked> for ApiError {
+    fn from(_: Panicked) -> Self {
+        Self::Internal
+    }
+}
+
+impl From<BadNumber> for ApiError {
+    fn from(BadNumber(name): BadNumber) -> Self {
+        Self::BadNumber(name)
     }
 }

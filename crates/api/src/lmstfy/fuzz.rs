@@ -1,4 +1,4 @@
-//! What must hold however a request is written, as the fuzzer calls it (`fuzz/`). A daemon has no use for this.
+//! The check of the fuzz target `request` (`fuzz/`). Daemons do not use this module.
 
 use std::collections::HashSet;
 use std::str::from_utf8;
@@ -8,21 +8,21 @@ use axum::http::{HeaderName, HeaderValue, Request};
 use bytes::Bytes;
 use tidegate_core::Namespace;
 
-use super::attributes::Extras;
+use super::attributes::JobHeaders;
 use super::job_id::WireJobId;
 use super::publish_bulk::elements;
-use super::query::Query;
-use super::reserve::Wish;
-use super::scope::{JOB_ID, NAMESPACE, QUEUE, check_list, queue_key, queues_of, segment};
-use super::terms::Terms;
+use super::publish_params::PublishParams;
+use super::reserve::ConsumeParams;
+use super::scope::{JOB_ID, NAMESPACE, QUEUE, check_queue_list, parse_queues, queue_key, segment};
 use super::{respawn, routes};
 use crate::config::{JobDefaults, RequestLimits};
+use crate::http::query::Query;
 
-/// Takes bytes for a request, `METHOD TARGET`, lines of headers, an empty line, a body, and reads all of it that
-/// any handler reads.
+/// Parses bytes as a request (`METHOD TARGET`, header lines, an empty line, a body), and reads everything that any
+/// handler reads.
 ///
 /// # Panics
-/// When what was read is not what was written, or is nothing that can be stored.
+/// If a value that was read differs from the written one, or cannot be stored.
 pub fn request(bytes: &[u8]) {
     let Some((head, body)) = split(bytes) else {
         return;
@@ -38,7 +38,7 @@ pub fn request(bytes: &[u8]) {
     jobs(&body);
 }
 
-/// Head and body, if the library that reads them from a connection would let them pass.
+/// Head and body, if the HTTP library accepts them.
 fn split(bytes: &[u8]) -> Option<(Parts, Bytes)> {
     let end = bytes.windows(2).position(|two| two == b"\n\n");
     let (head, body) = bytes.split_at(end.unwrap_or(bytes.len()));
@@ -57,7 +57,7 @@ fn split(bytes: &[u8]) -> Option<(Parts, Bytes)> {
     ))
 }
 
-/// Names are those of the path, and are read again as they are shown.
+/// Names equal those in the path, and their displayed form is read as the same names.
 fn names(path: &str) {
     let limits = RequestLimits::SHIPPED;
     if let Ok(key) = queue_key(path, &limits) {
@@ -70,8 +70,8 @@ fn names(path: &str) {
     }
     let list = segment(path, QUEUE);
     let namespace = Namespace::try_from(&*segment(path, NAMESPACE));
-    if let (Ok(namespace), Ok(())) = (namespace, check_list(&list)) {
-        let queues = queues_of(&namespace, &list);
+    if let (Ok(namespace), Ok(())) = (namespace, check_queue_list(&list)) {
+        let queues = parse_queues(&namespace, &list);
         let mut once = HashSet::new();
         for key in &queues {
             assert!(list.split(',').any(|name| name == key.queue.as_str()));
@@ -80,18 +80,18 @@ fn names(path: &str) {
     }
 }
 
-/// What passes makes jobs that can be stored, and claims that can be met.
+/// Accepted parameters make valid jobs, claims and limits.
 fn parameters(query: &Query<'_>, head: &Parts, body: &Bytes) {
     let limits = RequestLimits::SHIPPED;
     if let (Ok(terms), Ok(extras)) = (
-        Terms::read(query, &JobDefaults::SHIPPED),
-        Extras::read(&head.headers),
+        PublishParams::read(query, &JobDefaults::SHIPPED),
+        JobHeaders::read(&head.headers),
     ) {
         let job = terms.job(body.clone(), &extras);
         assert_eq!(job.check(), Ok(()));
         assert_eq!(job.body, body);
     }
-    if let Ok(wish) = Wish::read(query, &JobDefaults::SHIPPED, limits.consume_jobs_max) {
+    if let Ok(wish) = ConsumeParams::read(query, &JobDefaults::SHIPPED, limits.consume_jobs_max) {
         assert!((1..=limits.consume_jobs_max).contains(&wish.claim.count));
     }
     if let Ok(limit) = respawn::limit(query) {
@@ -102,7 +102,7 @@ fn parameters(query: &Query<'_>, head: &Parts, body: &Bytes) {
     }
 }
 
-/// The elements of an array are its texts, in its order, and each is JSON.
+/// The elements of an array are its JSON texts, in its order.
 fn jobs(body: &Bytes) {
     let Ok(elements) = elements(body, &RequestLimits::SHIPPED) else {
         return;

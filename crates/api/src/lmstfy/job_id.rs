@@ -1,4 +1,4 @@
-//! The form that job ids have on this wire: 26 characters, or 27 with a version digit in front.
+//! The form of job ids on this wire: 26 characters, or 27 with a version digit in front.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,15 +6,15 @@ use std::str::FromStr;
 use serde::{Serialize, Serializer};
 use tidegate_core::{InvalidJobId, JobId};
 
-/// The version digit of jobs that were published with attributes switched on.
+/// The version digit of jobs that were published with attributes enabled.
 const VERSION: char = '1';
 
-/// A job id as the wire shows it.
+/// A job id in its form on the wire.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct WireJobId {
     /// The id.
     pub(crate) id: JobId,
-    /// Whether it is shown with its version digit.
+    /// Whether it has the version digit.
     pub(crate) versioned: bool,
 }
 
@@ -30,9 +30,9 @@ impl fmt::Display for WireJobId {
 impl FromStr for WireJobId {
     type Err = InvalidJobId;
 
-    /// Accepts only what [`fmt::Display`] writes; any other text is the id of no job.
+    /// Accepts only the texts that [`fmt::Display`] writes.
     fn from_str(text: &str) -> Result<Self, InvalidJobId> {
-        // The plain form never has the length of the other one.
+        // The length distinguishes the two forms.
         let stripped = text.strip_prefix(VERSION).filter(|rest| rest.len() == 26);
         Ok(Self {
             id: stripped.unwrap_or(text).parse()?,
@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_forms_survive_their_text() {
+    fn both_forms_are_read_as_they_are_written() {
         let id = JobId::new(1_763_700_000_123, 3, 77, 0xA1B2);
         for versioned in [false, true] {
             let shown = WireJobId { id, versioned };
@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn other_texts_are_no_ids() {
+    fn other_texts_are_rejected() {
         let id = JobId::new(1_763_700_000_123, 3, 77, 0xA1B2).to_string();
         let lower = format!("1{}", id.to_lowercase());
         for bad in ["", "1", "x", &format!("2{id}"), &format!("11{id}"), &lower] {
@@ -91,7 +91,7 @@ mod tests {
         }
 
         #[test]
-        fn no_text_is_too_much_for_it(text in "\\PC{0,30}|1?[0-9A-Z]{26}") {
+        fn any_accepted_text_is_written_unchanged(text in "\\PC{0,30}|1?[0-9A-Z]{26}") {
             if let Ok(id) = text.parse::<WireJobId>() {
                 prop_assert_eq!(id.to_string(), text);
             }

@@ -1,30 +1,29 @@
-//! The lmstfy wire: what the published clients of lmstfy speak, answer for answer.
+//! The HTTP API of lmstfy, compatible with its published clients.
 //!
-//! A handler parses, calls one verb of the store, renders. [`routes`] shows all of them, [`error`] all
-//! that can go wrong, [`scope`] the order in which names, pool and token are checked.
+//! A handler parses the request, calls the pool, and renders the answer. [`routes`] lists all handlers, [`error`] all
+//! error answers, and [`scope`] has the order in which names, pool and token are checked.
 
 mod ack;
 mod attributes;
-pub(crate) mod error;
+mod dispatch;
+mod error;
 #[doc(hidden)]
 pub mod fuzz;
 mod job_id;
-pub(crate) mod json;
-mod large;
+mod job_view;
 mod peek;
 mod publish;
+mod publish_answer;
 mod publish_bulk;
+mod publish_params;
 mod purge;
-pub(crate) mod query;
 mod republish;
-pub(crate) mod request;
 mod reserve;
 mod respawn;
-pub(crate) mod routes;
+mod routes;
 mod scope;
-mod shown_job;
 mod stats;
-mod stored_as;
-mod terms;
-mod time_limit;
-pub(crate) mod unmatched;
+mod unmatched;
+
+pub(crate) use dispatch::handle;
+pub use routes::api_label;

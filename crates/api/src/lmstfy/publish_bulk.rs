@@ -1,6 +1,6 @@
 //! `PUT /api/NAMESPACE/QUEUE/bulk`: stores up to 64 jobs, all or none.
 //!
-//! The body is a JSON array. Each element is a job, byte for byte as it was written.
+//! The body is a JSON array. The text of each element, byte for byte, is the body of a job.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,89 +9,77 @@ use axum::body::Body;
 use axum::http::Response;
 use bytes::Bytes;
 use serde::de::{IgnoredAny, SeqAccess, Visitor};
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 use tidegate_core::NewJob;
 use tidegate_store::PUBLISH_JOBS_MAX;
 
-use super::attributes::Extras;
-use super::error::Refusal;
+use super::attributes::JobHeaders;
+use super::error::ApiError;
 use super::job_id::WireJobId;
-use super::large::off_runtime;
-use super::request::Asked;
+use super::publish_answer::{self, StoredIds};
+use super::publish_params::PublishParams;
 use super::scope::PublishScope;
-use super::stored_as::{self, StoredIds};
-use super::terms::Terms;
 use crate::app::App;
-use crate::body::ReadBody;
 use crate::config::RequestLimits;
+use crate::http::off_runtime::off_runtime;
+use crate::http::request::ApiRequest;
 
-#[derive(Serialize)]
-struct Published<'a> {
-    job_ids: &'a [WireJobId],
-    msg: &'static str,
-}
-
-pub(super) async fn publish_bulk(app: Arc<App>, asked: Asked) -> Result<Response<Body>, Refusal> {
-    let opened = PublishScope::open(&app, &asked).await?;
-    let PublishScope {
-        queue: scope,
-        permit,
-    } = opened;
-    let terms = Terms::read(&asked.query(), &app.job_defaults())?;
-    let Asked { head, body, .. } = asked;
-    // The share is kept until the answer: the body is in memory as long.
-    let ReadBody {
-        bytes,
-        share: _share,
-    } = app.bulk_body.read(body).await?;
-    let (length, limits) = (bytes.len(), app.requests.clone());
+pub(super) async fn publish_bulk(
+    app: Arc<App>,
+    api_request: ApiRequest,
+) -> Result<Response<Body>, ApiError> {
+    let scope = PublishScope::open(&app, &api_request).await?;
+    let terms = PublishParams::read(&api_request.query(), &app.job_defaults())?;
+    let ApiRequest { head, body, .. } = api_request;
+    // Its share is held until the answer, as the body is in memory until then.
+    let body = app.bulk_body.read(body).await?;
+    let (bytes, limits) = (body.bytes, app.request_limits.clone());
+    let length = bytes.len();
     let parse = move || elements(&bytes, &limits);
     let elements = off_runtime(&app.large_bodies, length, parse).await??;
-    let extras = Extras::read(&head.headers)?;
+    let extras = JobHeaders::read(&head.headers)?;
     drop(head);
     let jobs: Vec<NewJob> = elements
         .into_iter()
         .map(|one| terms.job(one, &extras))
         .collect();
-    let aim = app.aim(&scope.pool, &scope.queue.namespace);
-    let stored = scope.pool.publish(&scope.queue, jobs, None, aim).await?;
+    let stored = scope.publish(&app, jobs, None).await?;
     let versioned = extras.versioned_id;
     let ids = stored.ids.into_iter();
-    let job_ids: Vec<WireJobId> = ids.map(|id| WireJobId { id, versioned }).collect();
-    let published = Published {
-        job_ids: &job_ids,
-        msg: "published",
-    };
-    let answer = stored_as::answer(stored.durability, StoredIds::Many(&job_ids), &published)?;
-    permit.keep();
+    let ids = ids.map(|id| WireJobId { id, versioned }).collect();
+    let answer = publish_answer::answer(stored.durability, StoredIds::JobIds(ids))?;
+    scope.permit.keep();
     Ok(answer)
 }
 
-/// The texts of the elements of an array. They share the memory of the whole.
-pub(super) fn elements(array: &Bytes, limits: &RequestLimits) -> Result<Vec<Bytes>, Refusal> {
+/// The texts of the elements of a JSON array, as slices of `array`.
+///
+/// # Errors
+/// `array` is neither a JSON array nor null, has no elements or too many, or has one that is too long.
+pub(super) fn elements(array: &Bytes, limits: &RequestLimits) -> Result<Vec<Bytes>, ApiError> {
     let elements: Option<Elements<'_>> =
-        serde_json::from_slice(array).map_err(|_| Refusal::NotAnArray)?;
+        serde_json::from_slice(array).map_err(|_| ApiError::NotAnArray)?;
     let elements = elements.unwrap_or_default();
     if elements.first.is_empty() {
-        return Err(Refusal::NoJobs);
+        return Err(ApiError::NoJobs);
     }
     if elements.surplus || elements.first.len() > limits.bulk_jobs_max {
-        return Err(Refusal::TooManyJobs);
+        return Err(ApiError::TooManyJobs);
     }
     if elements
         .first
         .iter()
         .any(|one| one.get().len() > limits.job_bytes_max)
     {
-        return Err(Refusal::JobTooLarge);
+        return Err(ApiError::JobTooLarge);
     }
     let bytes = |one: &&RawValue| array.slice_ref(one.get().as_bytes());
     Ok(elements.first.iter().map(bytes).collect())
 }
 
-/// The elements of an array, as many as may be. A longer one is read through, since a mistake further
-/// on would make it no array at all, but it is not kept: it could have millions.
+/// The first elements of an array, at most [`PUBLISH_JOBS_MAX`]. The others are parsed, because a syntax error in them
+/// makes the body no array, but not stored, because there could be millions.
 #[derive(Default)]
 struct Elements<'a> {
     first: Vec<&'a RawValue>,
@@ -134,7 +122,7 @@ mod tests {
 
     use super::*;
 
-    fn texts(array: &str) -> Result<Vec<String>, Refusal> {
+    fn texts(array: &str) -> Result<Vec<String>, ApiError> {
         let text = |one: Bytes| String::from_utf8(one.to_vec()).unwrap();
         let found = elements(
             &Bytes::copy_from_slice(array.as_bytes()),
@@ -151,12 +139,12 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_list_of_jobs_is_refused() {
+    fn a_body_that_is_no_list_of_jobs_is_rejected() {
         for bad in ["", "{}", "\"a\"", "1", "[1", "[1,]", "[1] x", "[01]"] {
-            assert_eq!(texts(bad), Err(Refusal::NotAnArray), "{bad}");
+            assert_eq!(texts(bad), Err(ApiError::NotAnArray), "{bad}");
         }
         for empty in ["[]", " [ ] ", "null"] {
-            assert_eq!(texts(empty), Err(Refusal::NoJobs), "{empty}");
+            assert_eq!(texts(empty), Err(ApiError::NoJobs), "{empty}");
         }
     }
 
@@ -164,8 +152,11 @@ mod tests {
     fn count_and_size_have_inclusive_limits() {
         let many = |count: usize| format!("[{}]", vec!["1"; count].join(","));
         assert_eq!(texts(&many(64)).unwrap().len(), 64);
-        assert_eq!(texts(&many(65)), Err(Refusal::TooManyJobs));
-        assert_eq!(texts(&many(65).replace(']', ",")), Err(Refusal::NotAnArray));
+        assert_eq!(texts(&many(65)), Err(ApiError::TooManyJobs));
+        assert_eq!(
+            texts(&many(65).replace(']', ",")),
+            Err(ApiError::NotAnArray)
+        );
         let long = |bytes: usize| format!("[\"{}\"]", "x".repeat(bytes - 2));
         assert_eq!(
             texts(&long(RequestLimits::SHIPPED.job_bytes_max))
@@ -175,11 +166,11 @@ mod tests {
         );
         assert_eq!(
             texts(&long(RequestLimits::SHIPPED.job_bytes_max + 1)),
-            Err(Refusal::JobTooLarge)
+            Err(ApiError::JobTooLarge)
         );
     }
 
-    /// A JSON value with spaces in any place.
+    /// A JSON value with whitespace wherever it is allowed.
     fn json() -> impl Strategy<Value = String> {
         let leaf = prop_oneof![
             Just("null".to_owned()),
@@ -208,7 +199,7 @@ mod tests {
         }
 
         #[test]
-        fn what_is_taken_is_an_array(
+        fn accepted_bodies_are_arrays(
             values in prop::collection::vec(json(), 0..4), at: prop::sample::Index, byte: u8, is_cut: bool,
         ) {
             let mut array = format!("[{}]", values.join(",")).into_bytes();
@@ -220,9 +211,9 @@ mod tests {
             let taken = elements(&Bytes::from(array.clone()), &RequestLimits::SHIPPED);
             let parsed = serde_json::from_slice::<Option<Vec<&RawValue>>>(&array);
             match parsed {
-                Err(_) => prop_assert_eq!(taken, Err(Refusal::NotAnArray)),
-                Ok(None) => prop_assert_eq!(taken, Err(Refusal::NoJobs)),
-                Ok(Some(all)) if all.is_empty() => prop_assert_eq!(taken, Err(Refusal::NoJobs)),
+                Err(_) => prop_assert_eq!(taken, Err(ApiError::NotAnArray)),
+                Ok(None) => prop_assert_eq!(taken, Err(ApiError::NoJobs)),
+                Ok(Some(all)) if all.is_empty() => prop_assert_eq!(taken, Err(ApiError::NoJobs)),
                 Ok(Some(all)) => {
                     let all: Vec<Bytes> = all.iter().map(|one| Bytes::copy_from_slice(one.get().as_bytes())).collect();
                     prop_assert_eq!(taken, Ok(all));

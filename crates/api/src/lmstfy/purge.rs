@@ -1,29 +1,33 @@
-//! Deleting many jobs.
+//! Deletes many jobs.
 //!
-//! * `DELETE /api/NAMESPACE/QUEUE`: everything that is ready.
-//! * `DELETE /api/NAMESPACE/QUEUE/deadletter`: the oldest dead jobs.
+//! * `DELETE /api/NAMESPACE/QUEUE`: all ready jobs.
+//! * `DELETE /api/NAMESPACE/QUEUE/deadletter`: up to `limit` dead jobs, 1 by default, the oldest of each lane first.
 
 use std::sync::Arc;
 
-use axum::body::Body;
-use axum::http::Response;
+use axum::http::StatusCode;
 
-use super::error::Refusal;
-use super::json;
-use super::request::Asked;
+use super::error::ApiError;
 use super::respawn::limit;
 use super::scope::QueueScope;
 use crate::app::App;
+use crate::http::request::ApiRequest;
 
-pub(super) async fn purge_ready(app: Arc<App>, asked: Asked) -> Result<Response<Body>, Refusal> {
-    let scope = QueueScope::open(&app, &asked).await?;
+pub(super) async fn purge_ready(
+    app: Arc<App>,
+    api_request: ApiRequest,
+) -> Result<StatusCode, ApiError> {
+    let scope = QueueScope::open(&app, &api_request).await?;
     scope.pool.purge_ready(&scope.queue).await?;
-    Ok(json::no_content())
+    Ok(StatusCode::NO_CONTENT)
 }
 
-pub(super) async fn purge_dead(app: Arc<App>, asked: Asked) -> Result<Response<Body>, Refusal> {
-    let scope = QueueScope::open(&app, &asked).await?;
-    let limit = limit(&asked.query())?;
+pub(super) async fn purge_dead(
+    app: Arc<App>,
+    api_request: ApiRequest,
+) -> Result<StatusCode, ApiError> {
+    let scope = QueueScope::open(&app, &api_request).await?;
+    let limit = limit(&api_request.query())?;
     scope.pool.purge_dead(&scope.queue, limit).await?;
-    Ok(json::no_content())
+    Ok(StatusCode::NO_CONTENT)
 }

@@ -1,23 +1,26 @@
-//! `PUT /api/NAMESPACE/QUEUE/job/ID`: stores a job in the place of another.
+//! `PUT /api/NAMESPACE/QUEUE/job/ID`: stores a job and deletes another one.
 //!
-//! Everything is checked first; the old job goes in the same step in which the new one is stored. An id
-//! that is unknown, or no id at all, replaces nothing.
+//! The request is validated first. Then the old job is deleted in the same step that stores the new one, except as
+//! `Pool::publish` says. If the id is unknown or invalid, the new job is only stored.
 //!
-//! A republish stores a job, so it takes a unit of the rate limit as a publish does.
+//! A republish takes a unit of the rate limit, as a publish does.
 
 use std::sync::Arc;
 
 use axum::body::Body;
 use axum::http::Response;
 
-use super::error::Refusal;
+use super::error::ApiError;
 use super::publish::publish_one;
-use super::request::Asked;
 use super::scope::PublishScope;
 use crate::app::App;
+use crate::http::request::ApiRequest;
 
-pub(super) async fn republish(app: Arc<App>, asked: Asked) -> Result<Response<Body>, Refusal> {
-    let scope = PublishScope::open(&app, &asked).await?;
+pub(super) async fn republish(
+    app: Arc<App>,
+    api_request: ApiRequest,
+) -> Result<Response<Body>, ApiError> {
+    let scope = PublishScope::open(&app, &api_request).await?;
     let replaces = scope.queue.job.map(|job| job.id);
-    publish_one(&app, scope, asked, replaces).await
+    publish_one(&app, scope, api_request, replaces).await
 }

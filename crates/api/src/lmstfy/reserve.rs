@@ -1,4 +1,4 @@
-//! `GET /api/NAMESPACE/QUEUE[,QUEUE…]`: takes jobs, and waits for them if asked to.
+//! `GET /api/NAMESPACE/QUEUE[,QUEUE…]`: consumes jobs, and waits for them up to `timeout` seconds.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,36 +8,37 @@ use axum::http::{Response, StatusCode};
 use tidegate_store::Claim;
 use tokio::time::timeout_at;
 
-use super::error::Refusal;
-use super::json;
-use super::large::off_runtime;
-use super::query::Query;
-use super::request::Asked;
+use super::error::ApiError;
+use super::job_view::JobView;
 use super::scope::ConsumeScope;
-use super::shown_job::ShownJob;
 use crate::app::App;
 use crate::config::JobDefaults;
-use crate::unread;
-use crate::waiters::{Delivery, RoundFailed};
+use crate::http::delivery_body::delivery_body;
+use crate::http::json;
+use crate::http::off_runtime::off_runtime;
+use crate::http::query::Query;
+use crate::http::request::ApiRequest;
+use crate::http::unread;
+use tidegate_engine::Delivery;
 
 /// The parameters of a consume.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Wish {
+pub(super) struct ConsumeParams {
     pub(super) claim: Claim,
     patience: Duration,
 }
 
-impl Wish {
+impl ConsumeParams {
     pub(super) fn read(
         query: &Query<'_>,
         defaults: &JobDefaults,
         count_max: u16,
-    ) -> Result<Self, Refusal> {
+    ) -> Result<Self, ApiError> {
         let ttr_seconds = query.number("ttr", defaults.ttr_seconds)?;
         let timeout_seconds: u32 = query.number("timeout", defaults.timeout_seconds)?;
         let count = query.number("count", 1)?;
         if !(1..=count_max).contains(&count) {
-            return Err(Refusal::BadNumber("count"));
+            return Err(ApiError::BadNumber("count"));
         }
         let ttr_ms = u64::from(ttr_seconds) * 1000;
         Ok(Self {
@@ -47,28 +48,30 @@ impl Wish {
     }
 }
 
-pub(super) async fn reserve(app: Arc<App>, asked: Asked) -> Result<Response<Body>, Refusal> {
-    let scope = ConsumeScope::open(&app, &asked).await?;
-    let requests = &app.requests;
-    let wish = Wish::read(
-        &asked.query(),
+pub(super) async fn reserve(
+    app: Arc<App>,
+    api_request: ApiRequest,
+) -> Result<Response<Body>, ApiError> {
+    let scope = ConsumeScope::open(&app, &api_request).await?;
+    let requests = &app.request_limits;
+    let wish = ConsumeParams::read(
+        &api_request.query(),
         &app.job_defaults(),
         requests.consume_jobs_max,
     )?;
-    let hang_up = asked.hang_up.clone();
-    drop(asked);
-    if !scope.named || scope.queues.len() > requests.consume_queues_max {
-        return Err(Refusal::NoQueue);
+    let hang_up = api_request.hang_up.clone();
+    drop(api_request);
+    if !scope.has_name || scope.queues.len() > requests.consume_queues_max {
+        return Err(ApiError::NoQueue);
     }
-    let Wish { claim, patience } = wish;
+    let ConsumeParams { claim, patience } = wish;
     let patience = patience.min(app.wait_max);
-    let room = match patience.is_zero() {
-        true => None,
-        false => Some(app.room.take(scope.token)?),
-    };
+    let waits = !patience.is_zero();
+    let room = waits.then(|| app.engine.room.take(scope.token));
+    let room = room.transpose()?;
     let sources = scope.pool.sources(&scope.queues);
-    let parked = || hang_up.ends_request();
-    let waiting = app.waiters.wait(&sources, claim, patience, &parked);
+    let parked = || hang_up.cancel_on_disconnect();
+    let waiting = app.engine.waiters.wait(&sources, claim, patience, &parked);
     let waiting = timeout_at(scope.ends_at + patience, waiting);
     let revoked = async {
         match &room {
@@ -78,38 +81,33 @@ pub(super) async fn reserve(app: Arc<App>, asked: Asked) -> Result<Response<Body
     };
     let waited = tokio::select! {
         biased;
-        // Dropping the wait gives jobs back that are reserved for it.
-        () = revoked => return Err(Refusal::TokenInvalid),
+        // Dropping the wait releases the jobs that are reserved for it.
+        () = revoked => return Err(ApiError::TokenInvalid),
         waited = waiting => waited,
     };
-    let delivery = waited.map_err(|_| Refusal::Internal)??;
-    let mut delivery = delivery.ok_or(Refusal::NoJob)?;
-    let share = unread::fit_to_budget(&mut delivery, &app.unread);
+    let delivery = waited.map_err(|_| ApiError::Internal)??;
+    let mut delivery = delivery.ok_or(ApiError::NoJob)?;
+    let share = unread::fit_to_budget(&mut delivery, &app.unread_budget);
     let (bytes, list) = (delivery.body_bytes(), claim.count > 1);
-    // If the client goes meanwhile the jobs are given back with the delivery.
+    // If the client hangs up meanwhile, the delivery is dropped, which releases the jobs.
     let showing = move || (show(&delivery, list), delivery);
     let (shown, delivery) = off_runtime(&app.large_bodies, bytes, showing).await?;
     scope.permit.keep();
     Ok(json::with_body(
         StatusCode::OK,
-        delivery.into_body(unread::into_counted(shown, share)),
+        delivery_body(unread::into_counted(shown, share), delivery.shown()),
     ))
 }
 
-/// One job alone, or a list of jobs even if it is one.
+/// The JSON of the jobs: an object for one job, or an array if `list`.
 fn show(delivery: &Delivery, list: bool) -> Vec<u8> {
     let reserved = delivery.jobs();
-    let shown = reserved.map(|it| ShownJob::new(it.queue, it.job, it.leased_at_ms).announced());
-    let jobs: Vec<ShownJob<'_>> = shown.collect();
+    let shown =
+        reserved.map(|it| JobView::new(it.queue, it.job, it.leased_at_ms).with_new_job_message());
+    let jobs: Vec<JobView<'_>> = shown.collect();
     match &jobs[..] {
-        [job] if !list => json::line(job),
-        _ => json::line(&jobs),
-    }
-}
-
-impl From<RoundFailed> for Refusal {
-    fn from(_: RoundFailed) -> Self {
-        Self::Internal
+        [job] if !list => json::compact(job),
+        _ => json::compact(&jobs),
     }
 }
 
@@ -118,9 +116,9 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn expect(query: &str, outcome: Result<(u64, u64, u16), Refusal>) {
-        let wish = Wish::read(&Query::new(query), &JobDefaults::SHIPPED, 100);
-        let outcome = outcome.map(|(ttr_ms, timeout_seconds, count)| Wish {
+    fn expect(query: &str, outcome: Result<(u64, u64, u16), ApiError>) {
+        let wish = ConsumeParams::read(&Query::new(query), &JobDefaults::SHIPPED, 100);
+        let outcome = outcome.map(|(ttr_ms, timeout_seconds, count)| ConsumeParams {
             claim: Claim { count, ttr_ms },
             patience: Duration::from_secs(timeout_seconds),
         });
@@ -131,10 +129,10 @@ mod tests {
     fn the_first_wrong_parameter_decides() {
         expect("freeze_tries=true", Ok((120_000, 0, 1)));
         expect("ttr=0&timeout=600&count=100", Ok((0, 600, 100)));
-        expect("ttr=x&timeout=x", Err(Refusal::BadNumber("ttr")));
-        expect("timeout=&count=0", Err(Refusal::BadNumber("timeout")));
+        expect("ttr=x&timeout=x", Err(ApiError::BadNumber("ttr")));
+        expect("timeout=&count=0", Err(ApiError::BadNumber("timeout")));
         for count in ["0", "101", "65537", "-1", ""] {
-            expect(&format!("count={count}"), Err(Refusal::BadNumber("count")));
+            expect(&format!("count={count}"), Err(ApiError::BadNumber("count")));
         }
     }
 }

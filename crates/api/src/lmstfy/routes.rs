@@ -1,49 +1,60 @@
-//! Every route of the wire.
+//! All routes of the lmstfy API.
 
-use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
-use axum::body::Body;
-use axum::http::{Method, Response};
+use axum::http::Method;
 use axum::response::IntoResponse;
-use tidegate_service::health;
+use matchit::Router;
 
-use super::error::Refusal;
-use super::request::Asked;
-use super::time_limit::limited;
 use super::{
     ack, peek, publish, publish_bulk, purge, republish, reserve, respawn, stats, unmatched,
 };
 use crate::app::App;
+use crate::http::exchange::Answering;
+use crate::http::metrics::Endpoint;
+use crate::http::request::ApiRequest;
+use crate::http::time_limit::with_time_limit;
 
-/// An answer that is being found.
-pub(crate) type Handling = Pin<Box<dyn Future<Output = Result<Response<Body>, Refusal>> + Send>>;
-
-/// The paths of the wire.
+/// The path templates of the API.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Template {
-    /// None of them.
+    /// No template matches.
     Unmatched,
-    /// A queue, or several that are consumed from.
+    /// A queue, or the list of queues of a consume.
     Queue,
-    /// Many jobs for a queue.
+    /// The bulk publish of a queue.
     Bulk,
-    /// The next job of a queue.
+    /// The next ready job of a queue.
     Peek,
     /// A job of a queue.
     Job,
     /// The dead jobs of a queue.
     DeadLetter,
-    /// How many jobs of a queue are ready.
+    /// The number of ready jobs of a queue.
     Size,
-    /// How many are dead.
+    /// The number of dead jobs of a queue.
     DeadLetterSize,
 }
 
+/// The templates of all routes.
+static ROUTER: LazyLock<Router<Template>> = LazyLock::new(|| {
+    let mut router = Router::new();
+    for template in Template::MATCHED {
+        let parts = template.name().split('/');
+        let parts = parts.map(|part| match part.strip_prefix(':') {
+            Some(parameter) => format!("{{{parameter}}}"),
+            None => part.to_owned(),
+        });
+        let path = parts.collect::<Vec<_>>().join("/");
+        router
+            .insert(path, template)
+            .expect("no two templates match the same paths");
+    }
+    router
+});
+
 impl Template {
-    /// All of them, each at the place of its number.
-    pub(crate) const ALL: [Self; 8] = [
-        Self::Unmatched,
+    const MATCHED: [Self; 7] = [
         Self::Queue,
         Self::Bulk,
         Self::Peek,
@@ -53,7 +64,7 @@ impl Template {
         Self::DeadLetterSize,
     ];
 
-    /// What it is called in metrics.
+    /// The value of the label `api` in metrics.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Unmatched => "",
@@ -67,54 +78,77 @@ impl Template {
         }
     }
 
-    /// The template of a path, read as it was sent. No part may be empty.
+    const fn endpoint(self) -> Endpoint {
+        Endpoint {
+            number: self as u8,
+            name: self.name(),
+        }
+    }
+
+    /// The template that matches a path. The path is not decoded, and no part of it may be empty.
     pub(super) fn of(path: &str) -> Self {
-        let Some(rest) = path.strip_prefix("/api/") else {
-            return Self::Unmatched;
+        // A parameter of the router may be empty if a slash follows it.
+        let is_whole = |route: &matchit::Match<'_, '_, &Self>| {
+            route.params.iter().all(|(_, value)| !value.is_empty())
         };
-        let mut parts = rest.split('/');
-        let names = [parts.next(), parts.next()];
-        if names.iter().any(|name| name.is_none_or(str::is_empty)) {
-            return Self::Unmatched;
-        }
-        match [parts.next(), parts.next(), parts.next()] {
-            [None, ..] => Self::Queue,
-            [Some("bulk"), None, _] => Self::Bulk,
-            [Some("peek"), None, _] => Self::Peek,
-            [Some("job"), Some(id), None] if !id.is_empty() => Self::Job,
-            [Some("deadletter"), None, _] => Self::DeadLetter,
-            [Some("size"), None, _] => Self::Size,
-            [Some("deadletter"), Some("size"), None] => Self::DeadLetterSize,
-            _ => Self::Unmatched,
-        }
+        let matched = ROUTER.at(path).ok().filter(is_whole);
+        matched.map_or(Self::Unmatched, |route| *route.value)
     }
 }
 
-/// Has a request handled, and tells which template it matched. A path without a handler for the method
-/// matches none. Only GET, PUT and DELETE are to be sent here, and HEAD for the paths of balancers.
-pub(crate) fn handle(app: &Arc<App>, asked: Asked) -> (Template, Handling) {
-    let template = Template::of(asked.path());
-    match handler(template, app, asked) {
-        Ok(handling) => (template, handling),
-        Err(asked) => (Template::Unmatched, other(app, asked)),
+/// The value of the label `api` for a path: for the benchmark `routing`.
+pub fn api_label(path: &str) -> &'static str {
+    Template::of(path).name()
+}
+
+/// Handles a request, and returns its endpoint: [`Endpoint::UNMATCHED`] if there is no handler for the method. Callers
+/// must pass only GET, PUT and DELETE, and HEAD for the paths of load balancers.
+pub(crate) fn handle(app: &Arc<App>, api_request: ApiRequest) -> (Endpoint, Answering) {
+    let template = Template::of(api_request.path());
+    match handler_future(template, app, api_request) {
+        Ok(answering) => (template.endpoint(), answering),
+        Err(api_request) => (Endpoint::UNMATCHED, other(app, api_request)),
     }
 }
 
-/// The request comes back if there is no handler for it.
-fn handler(template: Template, app: &Arc<App>, asked: Asked) -> Result<Handling, Asked> {
-    /// A handler within the limit of time. Each has its own type, and with it the memory that it needs.
+/// The handler of a request.
+///
+/// # Errors
+/// Returns the request if there is no handler for it.
+fn handler_future(
+    template: Template,
+    app: &Arc<App>,
+    api_request: ApiRequest,
+) -> Result<Answering, ApiRequest> {
+    /// Boxes a handler. A macro, so that each box has the size of its own handler.
+    macro_rules! answered {
+        ($handling:expr) => {
+            Box::pin(async move {
+                let answer = $handling.await;
+                answer.into_response()
+            })
+        };
+    }
+    /// Boxes a handler with its time limit.
     macro_rules! within_limit {
         ($handler:path) => {{
-            let (app, waited) = (Arc::clone(app), asked.body.waited());
-            let limit = app.requests.timeout;
-            Box::pin(limited($handler(app, asked), limit, waited))
+            let (app, wait_time) = (Arc::clone(app), api_request.body.wait_time());
+            let limit = app.request_limits.timeout;
+            answered!(with_time_limit(
+                $handler(app, api_request),
+                limit,
+                wait_time
+            ))
         }};
     }
-    let method = asked.head.method.clone();
+    let method = api_request.head.method.clone();
     Ok(match (template, method) {
         (Template::Queue, Method::PUT) => within_limit!(publish::publish),
-        // Keeps the limit by itself.
-        (Template::Queue, Method::GET) => Box::pin(reserve::reserve(Arc::clone(app), asked)),
+        // Enforces the time limit itself.
+        (Template::Queue, Method::GET) => {
+            let app = Arc::clone(app);
+            answered!(reserve::reserve(app, api_request))
+        }
         (Template::Queue, Method::DELETE) => within_limit!(purge::purge_ready),
         (Template::Bulk, Method::PUT) => within_limit!(publish_bulk::publish_bulk),
         (Template::Peek, Method::GET) => within_limit!(peek::peek_queue),
@@ -126,25 +160,27 @@ fn handler(template: Template, app: &Arc<App>, asked: Asked) -> Result<Handling,
         (Template::DeadLetter, Method::DELETE) => within_limit!(purge::purge_dead),
         (Template::Size, Method::GET) => within_limit!(stats::ready),
         (Template::DeadLetterSize, Method::GET) => within_limit!(stats::dead),
-        _ => return Err(asked),
+        _ => return Err(api_request),
     })
 }
 
-/// Whether a path is asked for by balancers, which may use HEAD.
-pub(crate) fn is_for_balancers(path: &str) -> bool {
+/// Whether a path is a health check of load balancers, which may use HEAD.
+pub(super) fn is_health_check(path: &str) -> bool {
     matches!(path, "/healthz" | "/readyz")
 }
 
-/// What is not of lmstfy: two paths for balancers, and everything unknown.
-fn other(app: &Arc<App>, asked: Asked) -> Handling {
+/// Handles the two health checks of load balancers, and requests that match no route.
+fn other(app: &Arc<App>, api_request: ApiRequest) -> Answering {
     let app = Arc::clone(app);
     Box::pin(async move {
-        let method = &asked.head.method;
-        Ok(match (asked.path(), method) {
-            ("/healthz", &Method::GET | &Method::HEAD) => health::alive().await.into_response(),
-            ("/readyz", &Method::GET | &Method::HEAD) => app.readiness.answer().await,
-            _ => unmatched::unmatched(method, &asked.head.uri),
-        })
+        let method = &api_request.head.method;
+        match (api_request.path(), method) {
+            ("/healthz", &Method::GET | &Method::HEAD) => {
+                app.exchange.readiness.alive().into_response()
+            }
+            ("/readyz", &Method::GET | &Method::HEAD) => app.exchange.readiness.answer().await,
+            _ => unmatched::unmatched(method, &api_request.head.uri),
+        }
     })
 }
 
@@ -153,15 +189,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_template_stands_at_the_place_of_its_number() {
-        for (place, template) in Template::ALL.into_iter().enumerate() {
-            assert_eq!(template as usize, place);
-        }
-    }
-
-    #[test]
-    fn a_path_matches_the_template_that_it_is_made_from() {
-        for template in &Template::ALL[1..] {
+    fn a_path_matches_the_template_it_is_made_from() {
+        for template in &Template::MATCHED {
             let path = template.name().replace(':', "a%20");
             assert_eq!(Template::of(&path), *template, "{path}");
             for other in [

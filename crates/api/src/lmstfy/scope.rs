@@ -1,149 +1,157 @@
-//! Who asks for what: names, then pool, then token, then the rate limit of the token. The first that is
-//! wrong decides the answer.
+//! The checks before a handler: names, then pool, then token, then the rate limit of the token. The first failure
+//! decides the answer.
 //!
-//! The names are read from the path as it was sent, segment by segment, so that every route agrees on
-//! what a broken name is.
+//! Names are decoded from the raw path, segment by segment, so that all routes reject the same names.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
 use std::sync::Arc;
 
 use axum::http::{HeaderName, HeaderValue};
-use tidegate_core::{InvalidName, Namespace, QueueKey, QueueName};
+use tidegate_core::{InvalidName, JobId, Namespace, NewJob, QueueKey, QueueName};
 use tidegate_store::LimitHolder;
 use tokio::time::{Instant, timeout_at};
 
-use super::error::Refusal;
+use super::error::ApiError;
 use super::job_id::WireJobId;
-use super::query::{Plus, unescape};
-use super::request::Asked;
 use crate::app::App;
 use crate::config::RequestLimits;
-use crate::context::RequestContext;
-use crate::limits::{Action, NoPermit, Permit};
-use crate::pool::Pool;
-use crate::token_memory::TokenName;
+use crate::http::context::RequestContext;
+use crate::http::query::{Plus, unescape};
+use crate::http::request::ApiRequest;
+use tidegate_engine::{EngineError, LimitedAction, Permit, Pool, StoredJobs, TokenKey};
 
 const TOKEN: HeaderName = HeaderName::from_static("x-token");
 
-/// One queue, opened by a token.
+/// One queue.
 #[derive(Debug)]
 pub(crate) struct QueueScope {
-    /// Where the queue is.
+    /// The pool of the queue.
     pub(crate) pool: Arc<Pool>,
     /// The queue.
     pub(crate) queue: QueueKey,
-    /// The job that the path names, where the route has one and it may be one of ours.
+    /// The job id in the path; `None` if the route has none, or the text is not a valid id.
     pub(crate) job: Option<WireJobId>,
 }
 
-/// One queue to publish to, opened by a token that has not done so too often.
+/// One queue to publish to, with a permit of the rate limit.
 #[derive(Debug)]
 pub(crate) struct PublishScope {
     /// The queue.
     pub(crate) queue: QueueScope,
-    /// To be kept when the publish succeeds.
+    /// Call [`Permit::keep`] when the publish has succeeded.
     pub(crate) permit: Permit,
 }
 
-/// One queue, open to everyone.
-#[derive(Debug)]
-pub(crate) struct OpenScope {
-    /// Where the queue is.
-    pub(crate) pool: Arc<Pool>,
-    /// The queue.
-    pub(crate) queue: QueueKey,
-}
-
-/// Queues to consume from, opened by a token that has not done so too often.
+/// Queues to consume from, with a permit of the rate limit.
 #[derive(Debug)]
 pub(crate) struct ConsumeScope {
-    /// Where the queues are.
+    /// The pool of the queues.
     pub(crate) pool: Arc<Pool>,
-    /// The queues, best first, each once. A name that no queue can have is left out: such a queue is
-    /// empty for ever.
+    /// The queues in order of priority, each once. Names that no queue can have are left out, as such a queue is always
+    /// empty.
     pub(crate) queues: Vec<QueueKey>,
-    /// Whether the list had any name in it.
-    pub(crate) named: bool,
-    /// The token, which consumers wait with.
+    /// Whether the list has a name, valid or not.
+    pub(crate) has_name: bool,
+    /// The token, for the limit on waiting consumers and for revocation.
     pub(crate) token: LimitHolder,
-    /// To be kept when the consume succeeds.
+    /// Call [`Permit::keep`] when the consume has succeeded.
     pub(crate) permit: Permit,
-    /// When the request must have been answered, apart from its wait for a job.
+    /// The deadline of the request, without the time of its wait for a job.
     pub(crate) ends_at: Instant,
 }
 
 impl QueueScope {
-    pub(super) async fn open(app: &App, asked: &Asked) -> Result<Self, Refusal> {
-        let presented = Presented::in_request(asked);
-        let scope = Self::named(&presented, app, asked)?;
+    /// The queue in the path, to which the token gives access.
+    pub(super) async fn open(app: &App, api_request: &ApiRequest) -> Result<Self, ApiError> {
+        let presented = RequestToken::in_request(api_request);
+        let scope = Self::from_path(&presented, app, api_request)?;
         let namespace = &scope.queue.namespace;
         presented.check(app, &scope.pool, Some(namespace)).await?;
-        // Its limit is needed if it publishes or consumes while Redis is unavailable.
-        let stored = app.tokens.stored(presented.split().1);
-        app.limits
-            .learn(TokenName::new(&scope.pool.name, namespace, &stored));
+        // The token may publish or consume later, while Redis is unavailable: then its limit must be known.
+        let stored = app.engine.tokens.stored_form(presented.split().1);
+        app.engine
+            .limits
+            .prefetch(TokenKey::new(&scope.pool.name, namespace, &stored));
         Ok(scope)
     }
 
-    /// The queue that the path names, before its token is checked.
-    fn named(presented: &Presented<'_>, app: &App, asked: &Asked) -> Result<Self, Refusal> {
-        let queue = queue_key(asked.path(), &app.requests)?;
+    /// The queue in the path, for any token or none.
+    pub(super) fn open_to_all(app: &App, api_request: &ApiRequest) -> Result<Self, ApiError> {
+        Self::from_path(&RequestToken::in_request(api_request), app, api_request)
+    }
+
+    /// The queue in the path. The token is not checked.
+    fn from_path(
+        presented: &RequestToken<'_>,
+        app: &App,
+        api_request: &ApiRequest,
+    ) -> Result<Self, ApiError> {
+        let queue = queue_key(api_request.path(), &app.request_limits)?;
         let pool = presented.pool(app)?;
-        let job = segment(asked.path(), JOB_ID).parse().ok();
+        let job = segment(api_request.path(), JOB_ID).parse().ok();
         Ok(Self { pool, queue, job })
     }
 }
 
 impl PublishScope {
-    pub(super) async fn open(app: &App, asked: &Asked) -> Result<Self, Refusal> {
-        let presented = Presented::in_request(asked);
-        let queue = QueueScope::named(&presented, app, asked)?;
+    pub(super) async fn open(app: &App, api_request: &ApiRequest) -> Result<Self, ApiError> {
+        let presented = RequestToken::in_request(api_request);
+        let queue = QueueScope::from_path(&presented, app, api_request)?;
         let namespace = Some(&queue.queue.namespace);
-        let permit = presented.permit(app, &queue.pool, namespace, Action::Produce);
+        let permit = presented.permit(app, &queue.pool, namespace, LimitedAction::Produce);
         let (_, permit) = permit.await?;
         Ok(Self { queue, permit })
     }
-}
 
-impl OpenScope {
-    pub(super) fn open(app: &App, asked: &Asked) -> Result<Self, Refusal> {
-        let queue = queue_key(asked.path(), &app.requests)?;
-        let pool = Presented::in_request(asked).pool(app)?;
-        Ok(Self { pool, queue })
+    /// Stores jobs and waits for the durability of the namespace. The job `replaces` is deleted, if there is one.
+    pub(super) async fn publish(
+        &self,
+        app: &App,
+        jobs: Vec<NewJob>,
+        replaces: Option<JobId>,
+    ) -> Result<StoredJobs, EngineError> {
+        let QueueScope { pool, queue, .. } = &self.queue;
+        let target = app.durability_target(pool, &queue.namespace);
+        pool.publish(queue, jobs, replaces, target).await
     }
 }
 
 impl ConsumeScope {
-    pub(super) async fn open(app: &App, asked: &Asked) -> Result<Self, Refusal> {
-        let ends_at = Instant::now() + app.requests.timeout;
-        let opening = Self::until(ends_at, app, asked);
+    pub(super) async fn open(app: &App, api_request: &ApiRequest) -> Result<Self, ApiError> {
+        let ends_at = Instant::now() + app.request_limits.timeout;
+        let opening = Self::open_before(ends_at, app, api_request);
         let opened = timeout_at(ends_at, opening).await;
-        opened.unwrap_or(Err(Refusal::Internal))
+        opened.unwrap_or(Err(ApiError::Internal))
     }
 
-    async fn until(ends_at: Instant, app: &App, asked: &Asked) -> Result<Self, Refusal> {
-        let path = asked.path();
+    async fn open_before(
+        ends_at: Instant,
+        app: &App,
+        api_request: &ApiRequest,
+    ) -> Result<Self, ApiError> {
+        let path = api_request.path();
         let namespace = match Namespace::try_from(&*segment(path, NAMESPACE)) {
             Ok(namespace) => Some(namespace),
-            // Consuming asks nothing of the length of names: no token opens this one.
+            // A consume has no error for long names. No token gives access to this one.
             Err(InvalidName::TooLong) => None,
-            Err(InvalidName::ForbiddenCharacters) => return Err(Refusal::NamespaceForbidden),
+            Err(InvalidName::ForbiddenCharacters) => return Err(ApiError::NamespaceForbidden),
         };
         let list = segment(path, QUEUE);
-        check_list(&list)?;
-        let presented = Presented::in_request(asked);
+        check_queue_list(&list)?;
+        let presented = RequestToken::in_request(api_request);
         let pool = presented.pool(app)?;
-        let permit = presented.permit(app, &pool, namespace.as_ref(), Action::Consume);
+        let permit = presented.permit(app, &pool, namespace.as_ref(), LimitedAction::Consume);
         let (namespace, permit) = permit.await?;
         Ok(Self {
             permit,
             token: app
+                .engine
                 .tokens
                 .holder(&pool.name, namespace, presented.split().1),
             pool,
-            queues: queues_of(namespace, &list),
-            named: list.bytes().any(|byte| byte != b','),
+            queues: parse_queues(namespace, &list),
+            has_name: list.bytes().any(|byte| byte != b','),
             ends_at,
         })
     }
@@ -154,8 +162,8 @@ pub(super) const NAMESPACE: usize = 2;
 pub(super) const QUEUE: usize = 3;
 pub(super) const JOB_ID: usize = 5;
 
-/// A part of the path, decoded; empty if it is not there. What is no UTF-8 is replaced by what no name
-/// may have in it.
+/// A segment of the path, decoded; empty if there is none. Invalid UTF-8 is replaced by a character that names cannot
+/// have.
 pub(super) fn segment(path: &str, position: usize) -> Cow<'_, str> {
     let raw = path.split('/').nth(position).unwrap_or_default();
     if !raw.contains('%') {
@@ -165,28 +173,28 @@ pub(super) fn segment(path: &str, position: usize) -> Cow<'_, str> {
     Cow::Owned(String::from_utf8_lossy(&plain).into_owned())
 }
 
-pub(super) fn queue_key(path: &str, limits: &RequestLimits) -> Result<QueueKey, Refusal> {
+pub(super) fn queue_key(path: &str, limits: &RequestLimits) -> Result<QueueKey, ApiError> {
     let (namespace, queue) = (segment(path, NAMESPACE), segment(path, QUEUE));
     if namespace.len().max(queue.len()) > limits.name_bytes_max {
-        return Err(Refusal::NameTooLong);
+        return Err(ApiError::NameTooLong);
     }
-    let namespace = Namespace::try_from(&*namespace).map_err(|_| Refusal::NamespaceForbidden)?;
+    let namespace = Namespace::try_from(&*namespace).map_err(|_| ApiError::NamespaceForbidden)?;
     if queue.starts_with('_') {
-        return Err(Refusal::QueueForbidden);
+        return Err(ApiError::QueueForbidden);
     }
-    let queue = QueueName::try_from(&*queue).map_err(|_| Refusal::QueueForbidden)?;
+    let queue = QueueName::try_from(&*queue).map_err(|_| ApiError::QueueForbidden)?;
     Ok(QueueKey { namespace, queue })
 }
 
-pub(super) fn check_list(list: &str) -> Result<(), Refusal> {
+pub(super) fn check_queue_list(list: &str) -> Result<(), ApiError> {
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-_,".contains(&byte);
     if list.is_empty() || !list.bytes().all(allowed) {
-        return Err(Refusal::QueueForbidden);
+        return Err(ApiError::QueueForbidden);
     }
     Ok(())
 }
 
-pub(super) fn queues_of(namespace: &Namespace, list: &str) -> Vec<QueueKey> {
+pub(super) fn parse_queues(namespace: &Namespace, list: &str) -> Vec<QueueKey> {
     let key = |queue: QueueName| QueueKey {
         namespace: namespace.clone(),
         queue,
@@ -194,37 +202,40 @@ pub(super) fn queues_of(namespace: &Namespace, list: &str) -> Vec<QueueKey> {
     let mut seen = HashSet::new();
     list.split(',')
         .filter_map(|name| QueueName::try_from(name).ok())
-        // Nearly every list is of one queue.
+        // Most lists have one queue and need no check for duplicates.
         .filter(|queue| list.len() == queue.as_str().len() || seen.insert(queue.clone()))
         .map(key)
         .collect()
 }
 
-/// The token that came with a request, and the pool that it names. What it turns out to open is noted
-/// in the context of the request.
-struct Presented<'a> {
+/// The token of a request, as the client sent it. Its pool and namespace are recorded in the context of the request.
+struct RequestToken<'a> {
     token: Cow<'a, str>,
     context: &'a RequestContext,
 }
 
-impl<'a> Presented<'a> {
-    /// The header counts; the query only where there is no header, or an empty one.
-    fn in_request(asked: &'a Asked) -> Self {
-        let header = asked.head.headers.get(TOKEN).map(HeaderValue::as_bytes);
+impl<'a> RequestToken<'a> {
+    /// Reads the header `X-Token`; if it is absent or empty, the query parameter `token`.
+    fn in_request(api_request: &'a ApiRequest) -> Self {
+        let header = api_request
+            .head
+            .headers
+            .get(TOKEN)
+            .map(HeaderValue::as_bytes);
         let token = match header {
             Some(value) if !value.is_empty() => String::from_utf8_lossy(value),
             _ => {
-                let in_query = asked.query().get("token").map(Cow::into_owned);
+                let in_query = api_request.query().get("token").map(Cow::into_owned);
                 in_query.unwrap_or_default().into()
             }
         };
         Self {
             token,
-            context: &asked.context,
+            context: &api_request.context,
         }
     }
 
-    /// Pool and bare token of `[pool:]token`.
+    /// The pool and the token of `[pool:]token`; without a pool it is empty.
     fn split(&self) -> (&str, &str) {
         match self.token.split_once(':') {
             Some((pool, token)) => (pool, token),
@@ -232,66 +243,76 @@ impl<'a> Presented<'a> {
         }
     }
 
-    fn pool(&self, app: &App) -> Result<Arc<Pool>, Refusal> {
-        let pool = app.pool(self.split().0).ok_or(Refusal::PoolNotFound)?;
-        self.context.is_for(pool);
+    fn pool(&self, app: &App) -> Result<Arc<Pool>, ApiError> {
+        let pool = app.pool(self.split().0).ok_or(ApiError::PoolNotFound)?;
+        let _ = self.context.pool.set(Arc::clone(pool));
         Ok(Arc::clone(pool))
     }
 
-    /// The namespace, if the token opens it. A namespace that cannot be is opened by none. Where tokens
-    /// are not checked, any or none will do.
+    /// Checks the token and returns the namespace. `None` is a namespace with an invalid name, to which no token gives
+    /// access. With `skip_token_checks`, requests are accepted with any token or none.
+    ///
+    /// # Errors
+    /// The token is missing or invalid, or cannot be checked.
     async fn check<'n>(
         &self,
         app: &App,
         pool: &Pool,
         namespace: Option<&'n Namespace>,
-    ) -> Result<&'n Namespace, Refusal> {
-        if app.skip_token_checks {
-            return namespace.ok_or(Refusal::NameTooLong);
+    ) -> Result<&'n Namespace, ApiError> {
+        if app.engine.skip_token_checks {
+            return namespace.ok_or(ApiError::NameTooLong);
         }
         let token = self.split().1;
         if token.is_empty() {
-            return Err(Refusal::TokenMissing);
+            return Err(ApiError::TokenMissing);
         }
-        let namespace = namespace.ok_or(Refusal::TokenInvalid)?;
-        let opens = app.tokens.opens(&pool.name, namespace, token).await;
-        if opens.map_err(|error| Refusal::unchecked(&error))? {
-            self.context.opened(namespace);
+        let namespace = namespace.ok_or(ApiError::TokenInvalid)?;
+        let opens = app
+            .engine
+            .tokens
+            .is_valid(&pool.name, namespace, token)
+            .await;
+        if opens? {
+            let _ = self.context.namespace.set(namespace.clone());
             Ok(namespace)
         } else {
-            Err(Refusal::TokenInvalid)
+            Err(ApiError::TokenInvalid)
         }
     }
 
-    /// The namespace as [`Self::check`] answers it, and the right to this request. The limit is that of the pool the token
-    /// leads to, however the token was written. Where tokens are not checked, requests without one are not limited.
+    /// Checks the token, and takes a permit of its rate limit. The limit is the same whether or not the token names its
+    /// pool. With `skip_token_checks`, requests without a token have no limit.
+    ///
+    /// # Errors
+    /// Those of [`Self::check`], or the limit is reached or unknown.
     async fn permit<'n>(
         &self,
         app: &App,
         pool: &Pool,
         namespace: Option<&'n Namespace>,
-        action: Action,
-    ) -> Result<(&'n Namespace, Permit), Refusal> {
+        action: LimitedAction,
+    ) -> Result<(&'n Namespace, Permit), ApiError> {
         let token = self.split().1;
-        let stored = app.tokens.stored(token);
+        let stored = app.engine.tokens.stored_form(token);
         if let Some(namespace) = namespace {
-            // At the same time as the token.
-            app.limits
-                .refresh(TokenName::new(&pool.name, namespace, &stored));
+            // Concurrently with the look-up of the token.
+            app.engine
+                .limits
+                .refresh(TokenKey::new(&pool.name, namespace, &stored));
         }
         let namespace = self.check(app, pool, namespace).await?;
-        let holder = TokenName::new(&pool.name, namespace, &stored);
-        let permit = app.limits.permit(holder, action);
+        let holder = TokenKey::new(&pool.name, namespace, &stored);
+        let permit = app.engine.limits.permit(holder, action);
         let permit = permit.await.map_err(|reason| match reason {
-            NoPermit::Failed => Refusal::Internal,
-            NoPermit::Unknown => Refusal::Unchecked,
-            NoPermit::OverLimit => {
-                pool.figures.limited(namespace, action);
-                Refusal::OverLimit {
+            EngineError::RateLimited => {
+                app.exchange.metrics.limited(&pool.name, namespace, action);
+                ApiError::OverLimit {
                     action,
                     token: token.into(),
                 }
             }
+            error => error.into(),
         })?;
         Ok((namespace, permit))
     }
@@ -302,7 +323,7 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn expect(path: &str, outcome: Result<&str, Refusal>) {
+    fn expect(path: &str, outcome: Result<&str, ApiError>) {
         let key = queue_key(path, &RequestLimits::SHIPPED).map(|key| key.to_string());
         assert_eq!(key, outcome.map(ToOwned::to_owned), "{path}");
     }
@@ -313,34 +334,34 @@ mod tests {
         expect("/api/ns/q", Ok("ns/q"));
         expect("/api/_ns/-q/job/1", Ok("_ns/-q"));
         expect("/api/n%73/%71", Ok("ns/q"));
-        expect(&format!("/api/n.s/{long}"), Err(Refusal::NameTooLong));
-        expect(&format!("/api/{long}/q"), Err(Refusal::NameTooLong));
-        expect("/api/n.s/_q", Err(Refusal::NamespaceForbidden));
-        expect("/api//q", Err(Refusal::NamespaceForbidden));
-        expect("/api/ns/_q", Err(Refusal::QueueForbidden));
-        expect("/api/ns/a,b", Err(Refusal::QueueForbidden));
-        expect("/api/ns/%C3%BC", Err(Refusal::QueueForbidden));
-        expect("/api/ns/%FF", Err(Refusal::QueueForbidden));
-        expect("/api/ns/a+b", Err(Refusal::QueueForbidden));
+        expect(&format!("/api/n.s/{long}"), Err(ApiError::NameTooLong));
+        expect(&format!("/api/{long}/q"), Err(ApiError::NameTooLong));
+        expect("/api/n.s/_q", Err(ApiError::NamespaceForbidden));
+        expect("/api//q", Err(ApiError::NamespaceForbidden));
+        expect("/api/ns/_q", Err(ApiError::QueueForbidden));
+        expect("/api/ns/a,b", Err(ApiError::QueueForbidden));
+        expect("/api/ns/%C3%BC", Err(ApiError::QueueForbidden));
+        expect("/api/ns/%FF", Err(ApiError::QueueForbidden));
+        expect("/api/ns/a+b", Err(ApiError::QueueForbidden));
     }
 
     #[test]
     fn a_list_keeps_its_order_and_names_each_queue_once() {
         let namespace = Namespace::try_from("ns").unwrap();
         let long = "x".repeat(256);
-        let queues = queues_of(&namespace, &format!(",b,a,,{long},b,_c"));
+        let queues = parse_queues(&namespace, &format!(",b,a,,{long},b,_c"));
         let names: Vec<&str> = queues.iter().map(|key| key.queue.as_str()).collect();
         assert_eq!(names, ["b", "a", "_c"]);
-        assert_eq!(check_list("a,b-_,"), Ok(()));
-        assert_eq!(check_list(","), Ok(()));
-        assert_eq!(check_list(""), Err(Refusal::QueueForbidden));
-        assert_eq!(check_list("a b"), Err(Refusal::QueueForbidden));
+        assert_eq!(check_queue_list("a,b-_,"), Ok(()));
+        assert_eq!(check_queue_list(","), Ok(()));
+        assert_eq!(check_queue_list(""), Err(ApiError::QueueForbidden));
+        assert_eq!(check_queue_list("a b"), Err(ApiError::QueueForbidden));
     }
 
     #[test]
     fn a_token_is_split_at_its_first_colon() {
         let split = |text: &str| {
-            let presented = Presented {
+            let presented = RequestToken {
                 token: text.into(),
                 context: &RequestContext::default(),
             };

@@ -1,25 +1,22 @@
-//! What no route matches, and the few paths that are answered in a way of their own.
+//! Answers to requests that match no route.
 
 use axum::body::Body;
 use axum::http::{HeaderValue, Method, Response, StatusCode, Uri, header};
 use axum::response::IntoResponse;
 
-use super::error::Refusal;
-
-/// Marks an answer that carries no request id.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct WithoutRequestId;
+use super::error::ApiError;
+use crate::http::exchange::WithoutRequestId;
 
 /// Answers a request that has no route.
 pub(crate) fn unmatched(method: &Method, uri: &Uri) -> Response<Body> {
     let path: Vec<&str> = uri.path().split('/').collect();
     match path[..] {
-        // A namespace and a slash: the client is sent to the path without the slash, where it finds
-        // nothing either. Other trailing slashes are just unknown paths.
+        // A namespace and a slash: the client is redirected to the path without the slash, which is not found either.
+        // Other paths with a trailing slash are unknown.
         ["", "api", namespace, ""] if !namespace.is_empty() => redirect(method, uri),
-        // An empty namespace is a bad name rather than an unknown path.
-        ["", "api", "", queue] if !queue.is_empty() => Refusal::NamespaceForbidden.into_response(),
-        _ => Refusal::ApiNotFound.into_response(),
+        // An empty namespace is an invalid name, not an unknown path.
+        ["", "api", "", queue] if !queue.is_empty() => ApiError::NamespaceForbidden.into_response(),
+        _ => ApiError::ApiNotFound.into_response(),
     }
 }
 
@@ -29,9 +26,9 @@ fn redirect(method: &Method, uri: &Uri) -> Response<Body> {
         target = format!("{target}?{query}");
     }
     let Ok(location) = HeaderValue::from_str(&target) else {
-        return Refusal::ApiNotFound.into_response();
+        return ApiError::ApiNotFound.into_response();
     };
-    // Only the first status lets a client change its method.
+    // 307 keeps the method; 301 lets a client change it to GET.
     let mut response = if *method == Method::GET {
         moved_page(&target)
     } else {

@@ -1,25 +1,25 @@
-//! The header: 34 bytes, big-endian, at fixed places. Lua reads it with
+//! The header of a record: 34 bytes, big-endian, at fixed offsets. Lua reads it with
 //! `struct.unpack('>BBHHI4I4I6I6I6H', …)`.
 
 use std::ops::BitOr;
 
-use super::{BadRecord, LAYOUT_VERSION};
-use crate::State;
+use super::bad_record::{InvalidRecord, LAYOUT_VERSION};
+use crate::{JobId, JobState};
 
-/// The length of a header.
+/// Length of a header, in bytes.
 pub const HEADER_BYTES: usize = 34;
 
-/// What a record's payload looks like and how its job is shown.
+/// How a payload is stored, and how the id of its job is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Flags(pub u16);
+pub struct RecordFlags(pub u16);
 
-impl Flags {
-    /// The payload is compressed.
+impl RecordFlags {
+    /// The payload is compressed with LZ4.
     pub const COMPRESSED: Self = Self(1);
-    /// The payload is in a key of its own, not behind the header.
+    /// The payload is stored in a separate key, not behind the header.
     pub const BODY_OUTSIDE: Self = Self(2);
-    /// The wire shows the job's id in its versioned form.
-    pub const VERSIONED_ID: Self = Self(4);
+    /// The flag of the HTTP interface; see [`crate::NewJob::mark`].
+    pub const MARK: Self = Self(4);
 
     /// Whether all of `flags` are set.
     #[must_use]
@@ -27,14 +27,14 @@ impl Flags {
         self.0 & flags.0 == flags.0
     }
 
-    /// These flags when `condition` holds, none otherwise.
+    /// These flags if `condition` is true, otherwise none.
     #[must_use]
     pub const fn when(self, condition: bool) -> Self {
         if condition { self } else { Self(0) }
     }
 }
 
-impl BitOr for Flags {
+impl BitOr for RecordFlags {
     type Output = Self;
 
     fn bitor(self, other: Self) -> Self {
@@ -42,34 +42,40 @@ impl BitOr for Flags {
     }
 }
 
-/// What scripts need to know of a job.
+/// The part of a record that scripts read.
 ///
-/// In a call that publishes, the same bytes carry what is asked for: `due_at_ms` holds the delay,
-/// `expires_at_ms` the time to live, and the script fills in the rest.
+/// The call that publishes passes a header too. In it `due_at_ms` is the delay and `expires_at_ms` the time to live,
+/// both in ms; the script sets both instants, `queue` and `created_at_ms`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Header {
+pub struct RecordHeader {
     /// The state the job is in.
-    pub state: State,
-    /// How to read the payload.
-    pub flags: Flags,
+    pub state: JobState,
+    /// How the payload is stored.
+    pub flags: RecordFlags,
     /// Deliveries left.
     pub tries_left: u16,
     /// Deliveries made.
     pub attempt: u32,
     /// The queue's number inside the bucket.
     pub queue: u32,
-    /// When the job was published; 48 bits.
+    /// When the job was published, in ms since 1970; 48 bits.
     pub created_at_ms: u64,
-    /// The job's next moment; 48 bits.
+    /// Due time, or end of the lease, in ms since 1970; 48 bits.
     pub due_at_ms: u64,
-    /// When the job disappears, 0 = never; 48 bits.
+    /// When the job expires, in ms since 1970; 0 = never; 48 bits.
     pub expires_at_ms: u64,
     /// The random part of the job's id.
     pub nonce: u16,
 }
 
-impl Header {
-    /// The header's bytes. Instants are cut to 48 bits.
+impl RecordHeader {
+    /// The id of the job with this number.
+    #[must_use]
+    pub const fn id(&self, bucket: u16, number: u64) -> JobId {
+        JobId::new(self.created_at_ms, bucket, number, self.nonce)
+    }
+
+    /// Encodes the header. Instants are truncated to 48 bits.
     #[must_use]
     pub fn encode(&self) -> [u8; HEADER_BYTES] {
         let mut bytes = [0; HEADER_BYTES];
@@ -90,18 +96,18 @@ impl Header {
         bytes
     }
 
-    /// Reads the header at the beginning of a record.
+    /// Decodes the header at the beginning of a record.
     ///
     /// # Errors
-    /// The bytes are too few, or of a version or state that this build does not know.
-    pub fn decode(record: &[u8]) -> Result<Self, BadRecord> {
-        let bytes: &[u8; HEADER_BYTES] = record.first_chunk().ok_or(BadRecord::TooShort)?;
+    /// The record is too short, or its version or state is unknown.
+    pub fn decode(record: &[u8]) -> Result<Self, InvalidRecord> {
+        let bytes: &[u8; HEADER_BYTES] = record.first_chunk().ok_or(InvalidRecord::TooShort)?;
         if bytes[0] != LAYOUT_VERSION {
-            return Err(BadRecord::UnknownVersion(bytes[0]));
+            return Err(InvalidRecord::UnknownVersion(bytes[0]));
         }
         Ok(Self {
-            state: State::from_number(bytes[1]).ok_or(BadRecord::UnknownState(bytes[1]))?,
-            flags: Flags(number(&bytes[2..4]) as u16),
+            state: JobState::from_number(bytes[1]).ok_or(InvalidRecord::UnknownState(bytes[1]))?,
+            flags: RecordFlags(number(&bytes[2..4]) as u16),
             tries_left: number(&bytes[4..6]) as u16,
             attempt: number(&bytes[6..10]) as u32,
             queue: number(&bytes[10..14]) as u32,

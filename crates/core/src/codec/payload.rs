@@ -1,22 +1,23 @@
-//! The payload: attributes and body, encoded by bincode, compressed by LZ4 where that pays.
+//! The payload: attributes and body, encoded with bincode, compressed with LZ4 if that makes it smaller.
 //!
-//! The only module that knows bincode (`docs/decisions/0001-bincode.md`). Its bytes, by bincode's
-//! standard configuration: the number of attributes, then for each the length and the UTF-8 bytes of
-//! key and value, then the length and the bytes of the body; every length is a variable-length integer.
+//! No other module uses bincode (`docs/decisions/0001-bincode.md`). The bytes, in bincode's standard configuration:
+//! the number of attributes; for each, the length and the UTF-8 bytes of key and value; the length and the bytes of the
+//! body. Every length is a variable-length integer.
 //!
-//! Two bytes end it, a seal that shows damage (`docs/decisions/0012-seal.md`).
+//! A payload ends with the seal: two bytes that reveal damage (`docs/decisions/0012-seal.md`).
 
 use bincode::config::{Configuration, Limit, LittleEndian, Varint};
 use bytes::Bytes;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-use super::{BadRecord, Flags};
+use super::bad_record::InvalidRecord;
+use super::header::RecordFlags;
 use crate::Attributes;
 
-/// The largest payload that is decoded, before and after decompression.
+/// Maximum size of a payload that is decoded, before and after decompression, in bytes: 16 MiB.
 pub const PAYLOAD_BYTES_MAX: usize = 16 * 1024 * 1024;
 
-/// The length of the seal behind a payload.
+/// Length of the seal, in bytes.
 pub(super) const SEAL_BYTES: usize = 2;
 
 const FORMAT: Configuration<LittleEndian, Varint, Limit<PAYLOAD_BYTES_MAX>> =
@@ -28,11 +29,11 @@ struct Payload<'a> {
     body: &'a [u8],
 }
 
-/// The seal of a payload, and of those fields of its header that never change.
+/// The seal of a payload and of the header fields that never change.
 ///
-/// The first byte is the sum of all bytes, so that no change of a single byte goes unseen. The second
-/// one is of a hash, and shows 255 of 256 other changes that leave the sum as it was.
-fn seal(payload: &[u8], flags: Flags, nonce: u16) -> [u8; SEAL_BYTES] {
+/// The first byte is the sum of all bytes: it detects every change of a single byte. The second byte is taken from a
+/// hash: it detects 255 of 256 other changes that do not change the sum.
+fn seal(payload: &[u8], flags: RecordFlags, nonce: u16) -> [u8; SEAL_BYTES] {
     let fields = u32::from(flags.0) << 16 | u32::from(nonce);
     let sum_of = |bytes: &[u8]| {
         bytes
@@ -44,8 +45,8 @@ fn seal(payload: &[u8], flags: Flags, nonce: u16) -> [u8; SEAL_BYTES] {
     [sum, hash as u8]
 }
 
-/// Encodes a payload; compresses it when it has at least `compress_from_bytes` and gets smaller.
-/// The flag says whether it was compressed.
+/// Encodes a payload, and compresses it if it has at least `compress_from_bytes` bytes and gets smaller. Returns
+/// whether it was compressed.
 pub(super) fn encode(
     attributes: &Attributes,
     body: &[u8],
@@ -58,7 +59,7 @@ pub(super) fn encode(
         attributes: attributes.collect(),
         body,
     };
-    // Encoding into memory can fail only for types that this struct does not have.
+    // Encoding into memory fails only for types that this struct does not contain.
     let plain = bincode::encode_to_vec(payload, FORMAT).unwrap_or_default();
     if plain.len() >= compress_from_bytes {
         let compressed = lz4_flex::compress_prepend_size(&plain);
@@ -70,32 +71,36 @@ pub(super) fn encode(
 }
 
 /// Appends the seal to an encoded payload.
-pub(super) fn add_seal(payload: &mut Vec<u8>, flags: Flags, nonce: u16) {
+pub(super) fn add_seal(payload: &mut Vec<u8>, flags: RecordFlags, nonce: u16) {
     let seal = seal(payload, flags, nonce);
     payload.extend_from_slice(&seal);
 }
 
-/// Takes the seal off a stored payload.
-pub(super) fn break_seal(stored: &Bytes, flags: Flags, nonce: u16) -> Result<Bytes, BadRecord> {
+/// Checks and removes the seal of a stored payload.
+pub(super) fn check_seal(
+    stored: &Bytes,
+    flags: RecordFlags,
+    nonce: u16,
+) -> Result<Bytes, InvalidRecord> {
     let at = stored.len().checked_sub(SEAL_BYTES);
-    let payload = stored.slice(..at.ok_or(BadRecord::Damaged)?);
+    let payload = stored.slice(..at.ok_or(InvalidRecord::Damaged)?);
     match stored.ends_with(&seal(&payload, flags, nonce)) {
         true => Ok(payload),
-        false => Err(BadRecord::Damaged),
+        false => Err(InvalidRecord::Damaged),
     }
 }
 
-/// Decodes a payload. The body shares the memory of `bytes` unless it was compressed.
-pub(super) fn decode(bytes: Bytes, compressed: bool) -> Result<(Attributes, Bytes), BadRecord> {
+/// Decodes a payload. The body shares memory with `bytes` unless it was compressed.
+pub(super) fn decode(bytes: Bytes, compressed: bool) -> Result<(Attributes, Bytes), InvalidRecord> {
     let plain = if compressed {
         decompress(&bytes)?
     } else {
         bytes
     };
     let (payload, read): (Payload<'_>, usize) =
-        bincode::borrow_decode_from_slice(&plain, FORMAT).map_err(|_| BadRecord::BadPayload)?;
+        bincode::borrow_decode_from_slice(&plain, FORMAT).map_err(|_| InvalidRecord::BadPayload)?;
     if read != plain.len() {
-        return Err(BadRecord::BadPayload);
+        return Err(InvalidRecord::BadPayload);
     }
     let attributes = payload.attributes.into_iter();
     let attributes = attributes.map(|(key, value)| (key.to_owned(), value.to_owned()));
@@ -103,13 +108,13 @@ pub(super) fn decode(bytes: Bytes, compressed: bool) -> Result<(Attributes, Byte
     Ok((attributes.collect(), body))
 }
 
-fn decompress(bytes: &[u8]) -> Result<Bytes, BadRecord> {
+fn decompress(bytes: &[u8]) -> Result<Bytes, InvalidRecord> {
     let (size, block) =
-        lz4_flex::block::uncompressed_size(bytes).map_err(|_| BadRecord::BadPayload)?;
-    // The size comes from the stored bytes: it must not decide how much memory is taken.
+        lz4_flex::block::uncompressed_size(bytes).map_err(|_| InvalidRecord::BadPayload)?;
+    // The size is read from stored bytes, which may be damaged: it must not decide how much memory is allocated.
     if size > PAYLOAD_BYTES_MAX {
-        return Err(BadRecord::BadPayload);
+        return Err(InvalidRecord::BadPayload);
     }
-    let plain = lz4_flex::decompress(block, size).map_err(|_| BadRecord::BadPayload)?;
+    let plain = lz4_flex::decompress(block, size).map_err(|_| InvalidRecord::BadPayload)?;
     Ok(plain.into())
 }

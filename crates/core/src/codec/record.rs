@@ -1,21 +1,23 @@
-//! Whole records: a new job on its way to a script, a job on its way out.
+//! Whole records: encoding new jobs for the script that publishes, and decoding stored jobs.
 
 use bytes::Bytes;
 
-use super::{BadRecord, Flags, HEADER_BYTES, Header, payload};
-use crate::{Job, JobId, NewJob, State};
+use super::bad_record::InvalidRecord;
+use super::header::{HEADER_BYTES, RecordFlags, RecordHeader};
+use super::payload;
+use crate::{Job, JobState, NewJob};
 
-/// What the script that publishes is given of a job.
+/// A new job as the script that publishes takes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewRecord {
-    /// A header with the delay and the time to live in place of the instants.
+    /// The encoded header, with the delay and the time to live instead of the due time and the expiry.
     pub header: [u8; HEADER_BYTES],
     /// The encoded payload with its seal.
     pub payload: Vec<u8>,
 }
 
-/// Encodes a new job. A payload above `inline_limit_bytes` is flagged to be stored outside of the
-/// record; one of at least `compress_from_bytes` is compressed when that makes it smaller.
+/// Encodes a new job. A payload with more than `inline_limit_bytes` bytes, seal included, gets the flag
+/// [`RecordFlags::BODY_OUTSIDE`]; one with at least `compress_from_bytes` bytes is compressed if that makes it smaller.
 #[must_use]
 pub fn encode_new_job(
     job: &NewJob,
@@ -26,15 +28,15 @@ pub fn encode_new_job(
     let (mut payload, compressed) =
         payload::encode(&job.attributes, &job.body, compress_from_bytes);
     let stored_bytes = payload.len() + payload::SEAL_BYTES;
-    let flags = Flags::COMPRESSED.when(compressed)
-        | Flags::BODY_OUTSIDE.when(stored_bytes > inline_limit_bytes)
-        | Flags::VERSIONED_ID.when(job.versioned_id);
+    let flags = RecordFlags::COMPRESSED.when(compressed)
+        | RecordFlags::BODY_OUTSIDE.when(stored_bytes > inline_limit_bytes)
+        | RecordFlags::MARK.when(job.mark);
     payload::add_seal(&mut payload, flags, nonce);
-    let header = Header {
+    let header = RecordHeader {
         state: if job.delay_ms > 0 {
-            State::Delayed
+            JobState::Delayed
         } else {
-            State::Ready
+            JobState::Ready
         },
         flags,
         tries_left: job.tries,
@@ -51,35 +53,35 @@ pub fn encode_new_job(
     }
 }
 
-/// Decodes the record of job `number` of `bucket`; `record` is the header followed by the payload,
-/// wherever the payload was stored.
+/// Decodes the record of job `number` of `bucket`. `record` is the header followed by the payload, even if the payload
+/// is stored in a separate key.
 ///
 /// # Errors
-/// The bytes are not a record that this build can read.
-pub fn decode_job(bucket: u16, number: u64, record: Bytes) -> Result<Job, BadRecord> {
-    let header = Header::decode(&record)?;
+/// The record is damaged, or this build does not support its version.
+pub fn decode_job(bucket: u16, number: u64, record: Bytes) -> Result<Job, InvalidRecord> {
+    let header = RecordHeader::decode(&record)?;
     decode_parts(bucket, number, &header, record.slice(HEADER_BYTES..))
 }
 
-/// Decodes job `number` of `bucket` from its header and its payload, where these came apart. The body shares
-/// the memory of `payload` unless it was compressed.
+/// Decodes job `number` of `bucket` from its header and its payload. The body shares memory with `payload` unless it
+/// was compressed.
 ///
 /// # Errors
-/// The payload is none that this build can read.
+/// The payload is damaged.
 pub fn decode_parts(
     bucket: u16,
     number: u64,
-    header: &Header,
+    header: &RecordHeader,
     payload: Bytes,
-) -> Result<Job, BadRecord> {
-    let encoded = payload::break_seal(&payload, header.flags, header.nonce)?;
-    let compressed = header.flags.has(Flags::COMPRESSED);
+) -> Result<Job, InvalidRecord> {
+    let encoded = payload::check_seal(&payload, header.flags, header.nonce)?;
+    let compressed = header.flags.has(RecordFlags::COMPRESSED);
     let (attributes, body) = payload::decode(encoded, compressed)?;
     Ok(Job {
-        id: JobId::new(header.created_at_ms, bucket, number, header.nonce),
+        id: header.id(bucket, number),
         body,
         attributes,
-        versioned_id: header.flags.has(Flags::VERSIONED_ID),
+        mark: header.flags.has(RecordFlags::MARK),
         state: header.state,
         tries_left: header.tries_left,
         attempt: header.attempt,

@@ -1,61 +1,61 @@
-//! Which keys a bucket can have, and how to tell one by its name.
+//! The kinds of keys of a bucket, and how their names are parsed.
 
 use std::fmt;
 
-/// A key of a bucket: `docs/redis-layout.md` says what each holds.
+/// A key of a bucket. `docs/redis-layout.md` describes the contents.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum BucketKey {
     /// The last job number.
     Sequence,
-    /// Records.
+    /// The records of up to 100 jobs.
     Chunk(u64),
-    /// The payload of this job, outside of its record.
+    /// The payload of this job, stored outside of its record.
     Body(u64),
-    /// A payload on its way to becoming a body.
+    /// An uploaded payload, before it becomes a body.
     Upload(String),
-    /// Hints of the near timers of this queue.
+    /// Near timers of this queue: hints by due time.
     Near(u32),
-    /// When each queue has to be looked at.
+    /// Queues by the time at which `move_due` serves them.
     Due,
-    /// Hints of the timers of this slot.
+    /// Far timers of this slot: hints.
     Far(u64),
-    /// When each far slot is loaded.
+    /// Far slots by the time at which `load_slot` loads them.
     Slots,
     /// Hints of the ready jobs of this queue.
     Ready(u32),
     /// Hints of the dead jobs of this queue.
     Dead(u32),
-    /// When each chunk has to be swept.
+    /// Chunks by the time at which `sweep` reads them.
     Expiry,
-    /// Names of queues.
+    /// Numbers of queues by name.
     Queues,
     /// Name and counts of this queue.
     Queue(u32),
     /// The token of the pump that leads the bucket.
     Lock,
-    /// The live pumps of the server.
+    /// The live pumps of the server, by the end of their membership.
     Roster,
-    /// Records that were set aside.
+    /// Damaged records that an audit has set aside.
     Corrupt,
-    /// The body of a job that was set aside.
+    /// The body of a job whose record was set aside.
     CorruptBody(u64),
 }
 
-/// What Redis keeps under a key.
+/// The Redis type of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KeyType {
-    /// Bytes.
+    /// A string.
     String,
-    /// Fields and values.
+    /// A hash.
     Hash,
-    /// A sequence.
+    /// A list.
     List,
-    /// Members by score.
+    /// A sorted set.
     SortedSet,
 }
 
 impl KeyType {
-    /// The word that Redis has for it.
+    /// The name of the type as `TYPE` returns it.
     #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
@@ -68,7 +68,7 @@ impl KeyType {
 }
 
 impl BucketKey {
-    /// The key with this name behind the prefix of its bucket; `None` if no bucket has such a key.
+    /// Parses the name of a key without the prefix of its bucket; `None` if no bucket has such a key.
     #[must_use]
     pub fn parse(name: &str) -> Option<Self> {
         let key = match name.split_once(':') {
@@ -96,48 +96,45 @@ impl BucketKey {
                 _ => return None,
             },
         };
-        // A number is spelled in one way only: `c:007` is nobody's.
+        // Numbers have one spelling only: `c:007` is not a key of Tidegate.
         (key.to_string() == name).then_some(key)
     }
 
-    /// What Redis keeps under it.
+    /// The Redis type of this key.
     #[must_use]
-    pub const fn key_type(&self) -> KeyType {
+    pub fn key_type(&self) -> KeyType {
+        self.parts().2
+    }
+
+    /// The first part of the name of this key, the part behind the colon, and the Redis type.
+    fn parts(&self) -> (&'static str, Option<&dyn fmt::Display>, KeyType) {
         match self {
-            Self::Sequence
-            | Self::Body(_)
-            | Self::Upload(_)
-            | Self::Lock
-            | Self::CorruptBody(_) => KeyType::String,
-            Self::Chunk(_) | Self::Queues | Self::Queue(_) | Self::Corrupt => KeyType::Hash,
-            Self::Far(_) | Self::Ready(_) | Self::Dead(_) => KeyType::List,
-            Self::Near(_) | Self::Due | Self::Slots | Self::Expiry | Self::Roster => {
-                KeyType::SortedSet
-            }
+            Self::Sequence => ("seq", None, KeyType::String),
+            Self::Chunk(chunk) => ("c", Some(chunk), KeyType::Hash),
+            Self::Body(number) => ("body", Some(number), KeyType::String),
+            Self::Upload(name) => ("upload", Some(name), KeyType::String),
+            Self::Near(queue) => ("near", Some(queue), KeyType::SortedSet),
+            Self::Due => ("due", None, KeyType::SortedSet),
+            Self::Far(slot) => ("far", Some(slot), KeyType::List),
+            Self::Slots => ("slots", None, KeyType::SortedSet),
+            Self::Ready(queue) => ("ready", Some(queue), KeyType::List),
+            Self::Dead(queue) => ("dead", Some(queue), KeyType::List),
+            Self::Expiry => ("expiry", None, KeyType::SortedSet),
+            Self::Queues => ("queues", None, KeyType::Hash),
+            Self::Queue(queue) => ("q", Some(queue), KeyType::Hash),
+            Self::Lock => ("lock", None, KeyType::String),
+            Self::Roster => ("roster", None, KeyType::SortedSet),
+            Self::Corrupt => ("corrupt", None, KeyType::Hash),
+            Self::CorruptBody(number) => ("corrupt", Some(number), KeyType::String),
         }
     }
 }
 
 impl fmt::Display for BucketKey {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Sequence => out.write_str("seq"),
-            Self::Chunk(chunk) => write!(out, "c:{chunk}"),
-            Self::Body(number) => write!(out, "body:{number}"),
-            Self::Upload(name) => write!(out, "upload:{name}"),
-            Self::Near(queue) => write!(out, "near:{queue}"),
-            Self::Due => out.write_str("due"),
-            Self::Far(slot) => write!(out, "far:{slot}"),
-            Self::Slots => out.write_str("slots"),
-            Self::Ready(queue) => write!(out, "ready:{queue}"),
-            Self::Dead(queue) => write!(out, "dead:{queue}"),
-            Self::Expiry => out.write_str("expiry"),
-            Self::Queues => out.write_str("queues"),
-            Self::Queue(queue) => write!(out, "q:{queue}"),
-            Self::Lock => out.write_str("lock"),
-            Self::Roster => out.write_str("roster"),
-            Self::Corrupt => out.write_str("corrupt"),
-            Self::CorruptBody(number) => write!(out, "corrupt:{number}"),
+        match self.parts() {
+            (name, None, _) => out.write_str(name),
+            (name, Some(rest), _) => write!(out, "{name}:{rest}"),
         }
     }
 }
@@ -147,7 +144,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_key_is_told_by_its_name_and_nothing_else_is_one() {
+    fn names_of_keys_are_parsed_and_other_names_are_rejected() {
         for name in [
             "seq",
             "c:10000",

@@ -1,23 +1,23 @@
-//! A bucket as Redis holds it: records, the hints that lead to them, counts. What scripts share.
+//! A bucket in Redis: records, hints, counts. Also the functions that scripts share.
 
 use std::collections::BTreeMap;
 
-use tidegate_core::State;
-use tidegate_core::lifecycle::Life;
+use tidegate_core::JobState;
+use tidegate_core::lifecycle::LifecycleState;
 
-use crate::planted::Planted;
+use crate::planted::PlantedDefect;
 
-/// A job, by the order of publishing.
+/// A job: its index in the order of publishing.
 pub(crate) type Number = usize;
-/// A pump, by its place among all pumps. It is also the token that it leads the bucket with.
+/// A pump: its index. It is also the token of its lock.
 pub(crate) type Pump = usize;
 
-/// The span of a far slot. Short, so that a few ticks of the clock lead through several.
+/// Width of a far slot. It is small, so that a few ticks of the clock pass several slots.
 pub(crate) const SLOT_MS: u64 = 2;
-/// How long before its beginning a slot is loaded.
+/// How long before its begin a slot is loaded.
 pub(crate) const LEAD_MS: u64 = 2;
 
-/// What one script changes in counts and ready list when it ends.
+/// Changes of counts and ready list that a script applies at its end.
 #[derive(Debug, Default)]
 pub(crate) struct Changes {
     counts: [i32; 4],
@@ -25,20 +25,20 @@ pub(crate) struct Changes {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) struct Bucket {
-    pub(crate) planted: Option<Planted>,
-    pub(crate) records: Vec<Option<Life>>,
+pub(crate) struct ModelBucket {
+    pub(crate) planted: Option<PlantedDefect>,
+    pub(crate) records: Vec<Option<LifecycleState>>,
     pub(crate) ready: Vec<Number>,
     pub(crate) dead: Vec<Number>,
     pub(crate) near: BTreeMap<Number, u64>,
     pub(crate) far: BTreeMap<u64, Vec<(Number, u64)>>,
-    /// When the sweep has to look; all jobs of a model are in one chunk.
+    /// When the sweep reads the chunk next; all jobs of a model are in one chunk.
     pub(crate) expiry: Option<u64>,
     pub(crate) counts: [i32; 4],
     pub(crate) lock: Option<Pump>,
 }
 
-const fn index(state: State) -> usize {
+const fn index(state: JobState) -> usize {
     state as usize - 1
 }
 
@@ -47,19 +47,19 @@ const fn loaded_at_ms(slot: u64) -> u64 {
 }
 
 impl Changes {
-    pub(crate) fn count(&mut self, state: State, change: i32) {
+    pub(crate) fn count(&mut self, state: JobState, change: i32) {
         self.counts[index(state)] += change;
     }
 
     /// The caller writes the record.
     pub(crate) fn arrive(&mut self, number: Number) {
-        self.count(State::Ready, 1);
+        self.count(JobState::Ready, 1);
         self.arrivals.push(number);
     }
 }
 
-impl Bucket {
-    pub(crate) fn new(planted: Option<Planted>, counts: [i32; 4]) -> Self {
+impl ModelBucket {
+    pub(crate) fn new(planted: Option<PlantedDefect>, counts: [i32; 4]) -> Self {
         Self {
             planted,
             records: Vec::new(),
@@ -73,33 +73,33 @@ impl Bucket {
         }
     }
 
-    pub(crate) fn has(&self, planted: Planted) -> bool {
+    pub(crate) fn has(&self, planted: PlantedDefect) -> bool {
         self.planted == Some(planted)
     }
 
-    pub(crate) fn record(&self, number: Number) -> Option<Life> {
+    pub(crate) fn record(&self, number: Number) -> Option<LifecycleState> {
         self.records.get(number).copied().flatten()
     }
 
-    /// The job that a hint in the list of a state stands for.
-    pub(crate) fn hinted(&self, number: Number, state: State) -> Option<Life> {
+    /// The job of a hint in the list of a state, if its record agrees.
+    pub(crate) fn hinted(&self, number: Number, state: JobState) -> Option<LifecycleState> {
         self.record(number).filter(|life| life.state == state)
     }
 
-    /// The live job that an id names.
-    pub(crate) fn find(&self, number: Number, now_ms: u64) -> Option<Life> {
+    /// The live job with this id.
+    pub(crate) fn find(&self, number: Number, now_ms: u64) -> Option<LifecycleState> {
         self.record(number).filter(|life| !life.expired(now_ms))
     }
 
-    pub(crate) fn write(&mut self, number: Number, life: Life) {
+    pub(crate) fn write(&mut self, number: Number, life: LifecycleState) {
         self.records[number] = Some(life);
     }
 
-    pub(crate) fn delete(&mut self, number: Number, life: Life, changes: &mut Changes) {
-        if !self.has(Planted::DeleteLeavesRecord) {
+    pub(crate) fn delete(&mut self, number: Number, life: LifecycleState, changes: &mut Changes) {
+        if !self.has(PlantedDefect::DeleteLeavesRecord) {
             self.records[number] = None;
         }
-        if matches!(life.state, State::Delayed | State::Leased) {
+        if matches!(life.state, JobState::Delayed | JobState::Leased) {
             self.near.remove(&number);
         }
         if life.expires_at_ms > 0 && self.records.iter().all(Option::is_none) {
@@ -119,13 +119,13 @@ impl Bucket {
         }
     }
 
-    /// The first slot that has to be loaded by now.
+    /// The first slot that is to be loaded now.
     pub(crate) fn slot_to_load(&self, now_ms: u64) -> Option<u64> {
         let (slot, _) = self.far.first_key_value()?;
         (loaded_at_ms(*slot) <= now_ms).then_some(*slot)
     }
 
-    pub(crate) fn expire_later(&mut self, life: Life) {
+    pub(crate) fn expire_later(&mut self, life: LifecycleState) {
         if life.expires_at_ms > 0 {
             let earliest = self.expiry.unwrap_or(u64::MAX).min(life.expires_at_ms);
             self.expiry = Some(earliest);
@@ -133,7 +133,7 @@ impl Bucket {
     }
 
     pub(crate) fn settle(&mut self, changes: Changes) {
-        for state in State::ALL {
+        for state in JobState::ALL {
             let change = changes.counts[index(state)];
             self.counts[index(state)] += change;
             if change < 0 && self.counts[index(state)] <= 0 {
@@ -144,38 +144,38 @@ impl Bucket {
     }
 
     /// Drops the stale hints at the head of a list.
-    fn drop_stale(&mut self, state: State) {
+    fn drop_stale(&mut self, state: JobState) {
         let list = match state {
-            State::Ready => &self.ready,
-            State::Dead => &self.dead,
-            State::Delayed | State::Leased => return,
+            JobState::Ready => &self.ready,
+            JobState::Dead => &self.dead,
+            JobState::Delayed | JobState::Leased => return,
         };
         let is_stale = |number: &&Number| self.hinted(**number, state).is_none();
-        let stale = match self.has(Planted::CountDeletesList) {
+        let stale = match self.has(PlantedDefect::CountDeletesList) {
             true => list.len(),
             false => list.iter().take_while(is_stale).count(),
         };
         match state {
-            State::Ready => drop(self.ready.drain(..stale)),
+            JobState::Ready => drop(self.ready.drain(..stale)),
             _ => drop(self.dead.drain(..stale)),
         }
     }
 
-    /// Counts as the records have them.
+    /// The number of records in each state.
     pub(crate) fn counted(&self) -> [i32; 4] {
-        State::ALL.map(|state| {
+        JobState::ALL.map(|state| {
             let records = self.records.iter().flatten();
             records.filter(|life| life.state == state).count() as i32
         })
     }
 
-    /// Whether something leads to the job in time: its list names it once, or a timer that is not late.
-    pub(crate) fn is_found(&self, number: Number, life: Life) -> bool {
+    /// Whether a hint leads to the job in time: its list names it once, or one of its timers is not late.
+    pub(crate) fn is_found(&self, number: Number, life: LifecycleState) -> bool {
         let named = |list: &[Number]| list.iter().filter(|named| **named == number).count();
         match life.state {
-            State::Ready => named(&self.ready) == 1,
-            State::Dead => named(&self.dead) == 1,
-            State::Delayed | State::Leased => {
+            JobState::Ready => named(&self.ready) == 1,
+            JobState::Dead => named(&self.dead) == 1,
+            JobState::Delayed | JobState::Leased => {
                 let far = self.far.values().flatten();
                 let far = far.filter(|(named, _)| *named == number);
                 let mut timers = far.map(|(_, at_ms)| at_ms).chain(self.near.get(&number));

@@ -1,56 +1,56 @@
-//! What the world was promised and what it got, kept apart from all that is stored: the judge of the
-//! scripts must not believe their records.
+//! What clients requested and what they got. It is the oracle, and so is kept apart from the modelled storage: it must
+//! not depend on the records that the scripts write.
 
 use crate::bucket::Number;
-use crate::verbs::Terms;
+use crate::verbs::ModelPublish;
 
-/// A promise that was broken.
+/// A guarantee that was violated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum Broken {
+pub(crate) enum Violation {
     /// Delivered before it was due.
     Early,
     /// Delivered after its time to live.
     Expired,
-    /// Delivered after somebody had acknowledged or cancelled it.
+    /// Delivered after it was acknowledged or cancelled.
     AfterItsEnd,
     /// Delivered while another delivery's lease was running.
     SecondLease,
     /// Delivered more often than its tries allow.
     TooOften,
-    /// Put into the dead letter while it had a try or a lease left.
+    /// Moved to the dead-letter queue while it had a try left or was leased.
     BuriedAlive,
-    /// Deleted by somebody whose delivery was over, and who had named it.
+    /// Acknowledged by attempt, by a delivery that no longer held it.
     EndedByLoser,
 }
 
 /// One published job.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) struct Past {
+pub(crate) struct PastJob {
     due_at_ms: u64,
     expires_at_ms: u64,
     tries: u32,
     delivered: u32,
     leased_until_ms: u64,
-    /// Somebody holds its id: its producer heard the answer.
+    /// A client has its id: the reply to the publish was not lost.
     pub(crate) is_known: bool,
     pub(crate) has_ended: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
-pub(crate) struct History {
-    pub(crate) jobs: Vec<Past>,
-    pub(crate) broken: Option<Broken>,
+pub(crate) struct ModelHistory {
+    pub(crate) jobs: Vec<PastJob>,
+    pub(crate) broken: Option<Violation>,
 }
 
-impl History {
-    pub(crate) fn published(&mut self, terms: Terms, now_ms: u64, is_heard: bool) {
-        self.jobs.push(Past {
+impl ModelHistory {
+    pub(crate) fn published(&mut self, terms: ModelPublish, now_ms: u64, is_answered: bool) {
+        self.jobs.push(PastJob {
             due_at_ms: now_ms + terms.delay_ms,
             expires_at_ms: expires(now_ms, terms.ttl_ms),
             tries: terms.tries.into(),
             delivered: 0,
             leased_until_ms: 0,
-            is_known: is_heard,
+            is_known: is_answered,
             has_ended: false,
         });
     }
@@ -58,11 +58,11 @@ impl History {
     pub(crate) fn delivered(&mut self, number: Number, ttr_ms: u64, now_ms: u64) {
         let job = &mut self.jobs[number];
         let broken = [
-            (now_ms < job.due_at_ms, Broken::Early),
-            (job.has_expired(now_ms), Broken::Expired),
-            (job.has_ended, Broken::AfterItsEnd),
-            (now_ms < job.leased_until_ms, Broken::SecondLease),
-            (job.delivered >= job.tries, Broken::TooOften),
+            (now_ms < job.due_at_ms, Violation::Early),
+            (job.has_expired(now_ms), Violation::Expired),
+            (job.has_ended, Violation::AfterItsEnd),
+            (now_ms < job.leased_until_ms, Violation::SecondLease),
+            (job.delivered >= job.tries, Violation::TooOften),
         ];
         job.delivered += 1;
         job.leased_until_ms = now_ms + ttr_ms;
@@ -80,14 +80,14 @@ impl History {
         let job = &mut self.jobs[number];
         job.has_ended = true;
         if attempt.is_some_and(|attempt| attempt != job.delivered) {
-            self.broken = self.broken.or(Some(Broken::EndedByLoser));
+            self.broken = self.broken.or(Some(Violation::EndedByLoser));
         }
     }
 
     pub(crate) fn died(&mut self, number: Number, now_ms: u64) {
         let job = &mut self.jobs[number];
         if job.delivered < job.tries || now_ms < job.leased_until_ms {
-            self.broken = self.broken.or(Some(Broken::BuriedAlive));
+            self.broken = self.broken.or(Some(Violation::BuriedAlive));
         }
         job.expires_at_ms = 0;
     }
@@ -98,7 +98,7 @@ impl History {
         job.expires_at_ms = expires(now_ms, ttl_ms);
     }
 
-    /// Whether the job must be stored: it was published, and nothing has ended it.
+    /// Whether the job must be stored: it has not been acknowledged or cancelled, and has not expired.
     pub(crate) fn must_be_there(&self, number: Number, now_ms: u64) -> bool {
         let job = &self.jobs[number];
         !job.has_ended && !job.has_expired(now_ms)
@@ -109,7 +109,7 @@ impl History {
     }
 }
 
-impl Past {
+impl PastJob {
     const fn has_expired(&self, now_ms: u64) -> bool {
         self.expires_at_ms != 0 && self.expires_at_ms <= now_ms
     }

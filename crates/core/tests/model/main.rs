@@ -1,14 +1,14 @@
-//! The lifecycle and the rules of the hints, checked in every state that a small world can come to:
-//! two pods and two pumps, answers that are lost, pumps that sleep past their lock, jobs that expire,
-//! cancels that race with the move, in any order.
+//! Model of the lifecycle and of the hints, checked in every reachable state of a small system: two API pods and two
+//! pumps, lost replies, pumps that continue after they lost their lock, jobs that expire, cancels that race with
+//! `move_due`, in any order.
 //!
-//! Scripts are modelled as one step each on records and hints (`docs/redis-layout.md`, Rules); what
-//! becomes of a job is decided by the real [`tidegate_core::lifecycle`]. That the real scripts do the
-//! same is tried by `tests/tests/store`. Why this checker: `docs/decisions/0011-model-checker.md`.
+//! Each script is modelled as one step on records and hints (`docs/redis-layout.md`, Rules). The state of a job after a
+//! step comes from [`tidegate_core::lifecycle`]. `tests/tests/store` checks that the scripts do the same. Why this
+//! checker: `docs/decisions/0011-model-checker.md`.
 
 #![allow(
     clippy::print_stdout,
-    reason = "how many states were seen, and how mistakes were found"
+    reason = "shows the number of states, and the paths to planted defects"
 )]
 
 mod bucket;
@@ -21,21 +21,21 @@ use std::collections::BTreeSet;
 
 use stateright::{Checker, HasDiscoveries, Model};
 
-use planted::Planted;
+use planted::PlantedDefect;
 use system::System;
-use verbs::Terms;
+use verbs::ModelPublish;
 
 const THREADS: usize = 2;
 
-const fn terms(delay_ms: u64, ttl_ms: u64, tries: u16) -> Terms {
-    Terms {
+const fn terms(delay_ms: u64, ttl_ms: u64, tries: u16) -> ModelPublish {
+    ModelPublish {
         delay_ms,
         ttl_ms,
         tries,
     }
 }
 
-/// One job with timers far and near, two tries, respawned with a time to live.
+/// One job with far and near timers and two tries, respawned with a time to live.
 fn one_job() -> System {
     System {
         jobs: vec![terms(4, 0, 2)],
@@ -48,7 +48,7 @@ fn one_job() -> System {
     }
 }
 
-/// Two jobs in each other's way, the first of which expires.
+/// Two jobs in one queue; the first expires.
 fn two_jobs() -> System {
     System {
         jobs: vec![terms(1, 3, 1), terms(0, 5, 2)],
@@ -61,7 +61,7 @@ fn two_jobs() -> System {
     }
 }
 
-/// A job that expires while its timer is far away, and one that goes through the queue meanwhile.
+/// A job that expires while its timer is far, and a job that is consumed at the same time.
 fn far_and_near() -> System {
     System {
         jobs: vec![terms(4, 6, 1), terms(0, 0, 1)],
@@ -74,7 +74,7 @@ fn far_and_near() -> System {
     }
 }
 
-/// Counts that fall to 0 too early, and below.
+/// Counts that are too low: they fall to 0 too early, and below 0.
 fn damaged_counts() -> System {
     System {
         miscounted: [-1; 4],
@@ -84,7 +84,7 @@ fn damaged_counts() -> System {
 }
 
 #[track_caller]
-fn keeps_all_promises(name: &str, system: System) {
+fn upholds_all_guarantees(name: &str, system: System) {
     let checker = system.checker().threads(THREADS).spawn_bfs().join();
     println!(
         "{name}: {} states, depth {}",
@@ -96,27 +96,27 @@ fn keeps_all_promises(name: &str, system: System) {
 
 #[test]
 fn one_job_keeps_all_promises() {
-    keeps_all_promises("one job", one_job());
+    upholds_all_guarantees("one job", one_job());
 }
 
 #[test]
 fn two_jobs_keep_all_promises() {
-    keeps_all_promises("two jobs", two_jobs());
+    upholds_all_guarantees("two jobs", two_jobs());
 }
 
 #[test]
 fn far_and_near_jobs_keep_all_promises() {
-    keeps_all_promises("far and near", far_and_near());
+    upholds_all_guarantees("far and near", far_and_near());
 }
 
 #[test]
 fn jobs_with_damaged_counts_keep_all_promises() {
-    keeps_all_promises("damaged counts", damaged_counts());
+    upholds_all_guarantees("damaged counts", damaged_counts());
 }
 
-/// The checker finds a way in which the mistake breaks the promise.
+/// Asserts that the checker finds a path on which the planted defect violates the property.
 #[track_caller]
-fn finds(planted: Planted, system: System, promise: &'static str) {
+fn finds(planted: PlantedDefect, system: System, promise: &'static str) {
     let system = System {
         planted: Some(planted),
         ..system
@@ -133,70 +133,74 @@ fn finds(planted: Planted, system: System, promise: &'static str) {
 }
 
 #[test]
-fn planted_mistakes_are_found() {
-    finds(Planted::MoveTrustsHint, one_job(), "one lease at a time");
+fn planted_defects_are_found() {
     finds(
-        Planted::MoveDropsEarlyHint,
+        PlantedDefect::MoveTrustsHint,
         one_job(),
-        "something leads to every job in time",
+        "one lease at a time",
     );
     finds(
-        Planted::MoveDropsEarlyHint,
+        PlantedDefect::MoveDropsEarlyHint,
         one_job(),
-        "pumps bring every job home",
+        "a hint leads to every job in time",
     );
     finds(
-        Planted::ReserveTrustsHint,
+        PlantedDefect::MoveDropsEarlyHint,
+        one_job(),
+        "pumps leave every job ready or dead",
+    );
+    finds(
+        PlantedDefect::ReserveTrustsHint,
         two_jobs(),
         "never after ack or cancel",
     );
     finds(
-        Planted::ReserveIgnoresExpiry,
+        PlantedDefect::ReserveIgnoresExpiry,
         two_jobs(),
         "never after the time to live",
     );
     finds(
-        Planted::LoadSetsBackTimers,
+        PlantedDefect::LoadSetsBackTimers,
         one_job(),
-        "something leads to every job in time",
+        "a hint leads to every job in time",
     );
     finds(
-        Planted::DeleteLeavesRecord,
+        PlantedDefect::DeleteLeavesRecord,
         one_job(),
         "counts are those of the records",
     );
     finds(
-        Planted::DeleteLeavesRecord,
+        PlantedDefect::DeleteLeavesRecord,
         one_job(),
         "never after ack or cancel",
     );
     finds(
-        Planted::SweepForgetsChunk,
+        PlantedDefect::SweepForgetsChunk,
         two_jobs(),
         "the sweep knows what expires",
     );
     finds(
-        Planted::SweepForgetsChunk,
+        PlantedDefect::SweepForgetsChunk,
         two_jobs(),
-        "pumps bring every job home",
+        "pumps leave every job ready or dead",
     );
     finds(
-        Planted::PublishSetsNoTimer,
+        PlantedDefect::PublishSetsNoTimer,
         one_job(),
-        "pumps bring every job home",
+        "pumps leave every job ready or dead",
     );
     finds(
-        Planted::AckIgnoresAttempt,
+        PlantedDefect::AckIgnoresAttempt,
         one_job(),
         "ended only by the delivery that holds it",
     );
     finds(
-        Planted::CountDeletesList,
+        PlantedDefect::CountDeletesList,
         damaged_counts(),
-        "something leads to every job in time",
+        "a hint leads to every job in time",
     );
     finds(
-        Planted::PodRepeatsRelease,
+        PlantedDefect::PodRepeatsRelease,
         two_jobs(),
         "one lease at a time",
     );

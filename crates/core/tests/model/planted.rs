@@ -1,27 +1,27 @@
-//! Mistakes that a script or a pod could have. A checker that does not find them proves nothing.
+//! Defects of scripts or pods. The checker must find each of them, or its success proves nothing.
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum Planted {
-    /// move_due moves what a timer names, whatever its record says.
+pub(crate) enum PlantedDefect {
+    /// move_due moves the job of a timer without checking its record.
     MoveTrustsHint,
     /// move_due drops the timer of a job that is not due yet.
     MoveDropsEarlyHint,
-    /// reserve hands out what the list names, record or no record.
+    /// reserve delivers the job of a hint without checking its record.
     ReserveTrustsHint,
-    /// reserve hands out jobs whose time to live is over.
+    /// reserve delivers expired jobs.
     ReserveIgnoresExpiry,
-    /// load_slot sets timers without LT.
+    /// load_slot sets timers back: it overwrites an earlier one with a later one.
     LoadSetsBackTimers,
-    /// Deleting a job takes its hints and its count, and leaves its record.
+    /// Deleting a job deletes its hints and its count, but not its record.
     DeleteLeavesRecord,
-    /// The sweep forgets a chunk in which a job expires later.
+    /// sweep forgets a chunk in which a job expires later.
     SweepForgetsChunk,
-    /// publish writes the record of a delayed job and sets no timer.
+    /// publish writes the record of a delayed job without setting a timer.
     PublishSetsNoTimer,
-    /// ack by attempt takes any attempt for the current one.
+    /// ack by attempt accepts any attempt.
     AckIgnoresAttempt,
-    /// A list is deleted when its count falls to 0, right or wrong.
+    /// A list is deleted when its count falls to 0, even if the count is wrong.
     CountDeletesList,
-    /// A pod repeats a release that it heard no answer to.
+    /// A pod repeats a release whose reply was lost.
     PodRepeatsRelease,
 }

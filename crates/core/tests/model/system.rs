@@ -1,79 +1,79 @@
 //! Two pods, two pumps, a clock and a bucket, as a state machine for stateright.
 //!
-//! A call is one step: what happens between sending and carrying out, or between carrying out and
-//! hearing, is covered by doing the step earlier or later, since nobody acts on what it has not heard. An
-//! answer that is lost is a step that is not `heard`.
+//! A call is one step. The delays before its execution and before its reply are covered by executing the step earlier
+//! or later, since no process acts on a reply that it has not received. A step that is not `is_answered` is a call whose
+//! reply is lost.
 
 use stateright::{Model, Property};
-use tidegate_core::State;
+use tidegate_core::JobState;
 
-use crate::bucket::{Bucket, Number, Pump};
-use crate::history::{Broken, History};
-use crate::planted::Planted;
-use crate::verbs::{Outcome, SWEEP_PAUSE_MS, Terms};
+use crate::bucket::{ModelBucket, Number, Pump};
+use crate::history::{ModelHistory, Violation};
+use crate::planted::PlantedDefect;
+use crate::verbs::{ModelPublish, SWEEP_PAUSE_MS, VerbOutcome};
 
 pub(crate) const PODS: usize = 2;
 pub(crate) const PUMPS: usize = 2;
-/// A moment that is behind everything.
+/// A time after all others.
 const AFTER_ALL_MS: u64 = 1_000_000;
-/// A pump that has more calls to make makes no progress.
+/// A pump that needs more calls than this makes no progress.
 const CALLS_MAX: usize = 100;
 
-/// What is checked: a world small enough to see all of it.
+/// The checked system: small enough to visit all of its states.
 #[derive(Debug, Clone)]
 pub(crate) struct System {
     /// The jobs that are published, in this order; any of them may stay unpublished.
-    pub(crate) jobs: Vec<Terms>,
-    /// The leases that consumers ask for.
+    pub(crate) jobs: Vec<ModelPublish>,
+    /// The lease lengths that consumers request, in ms.
     pub(crate) ttrs_ms: Vec<u64>,
     /// The time to live of respawned jobs.
     pub(crate) respawn_ttl_ms: u64,
-    /// Where the clock stops.
+    /// The last time of the clock.
     pub(crate) last_ms: u64,
-    /// Worlds with more far hints are not looked at.
+    /// States with more far hints are not visited.
     pub(crate) far_hints_max: usize,
-    /// What the counts are wrong by from the beginning: delayed, ready, leased, dead.
+    /// The initial error of the counts: delayed, ready, leased, dead.
     pub(crate) miscounted: [i32; 4],
-    pub(crate) planted: Option<Planted>,
+    pub(crate) planted: Option<PlantedDefect>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) struct World {
+pub(crate) struct ModelState {
     now_ms: u64,
-    bucket: Bucket,
-    history: History,
-    /// The delivery that each pod holds.
-    holds: [Option<Delivery>; PODS],
+    bucket: ModelBucket,
+    history: ModelHistory,
+    /// The delivery that each pod holds, if any.
+    holds: [Option<HeldDelivery>; PODS],
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-struct Delivery {
+struct HeldDelivery {
     job: Number,
     attempt: u32,
-    /// By a pod that will do so again.
+    /// The pod has released it, and will release it again.
     is_released: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Action {
+pub(crate) enum ModelAction {
     Tick,
     Publish {
-        heard: bool,
+        is_answered: bool,
     },
     Reserve {
         pod: usize,
         ttr_ms: u64,
-        heard: bool,
+        is_answered: bool,
     },
     Ack {
         pod: usize,
         by_attempt: bool,
-        heard: bool,
+        is_answered: bool,
     },
     Release {
         pod: usize,
     },
-    /// The consumer, or the pod, is no more.
+    /// The consumer or the pod has crashed.
     Forget {
         pod: usize,
     },
@@ -81,8 +81,8 @@ pub(crate) enum Action {
         job: Number,
     },
     Respawn,
-    /// By a pump that sees no living holder. Any pump may at any time: the other one slept past its
-    /// membership, or only seems to have. So no promise hangs on who leads.
+    /// By a pump that sees no live holder. Any pump may take the lock at any time: the membership of the other one has
+    /// expired, or only seems to have. So no guarantee depends on the lock.
     LeaseAcquire {
         pump: Pump,
     },
@@ -101,70 +101,70 @@ pub(crate) enum Action {
 }
 
 impl Model for System {
-    type State = World;
-    type Action = Action;
+    type State = ModelState;
+    type Action = ModelAction;
 
-    fn init_states(&self) -> Vec<World> {
-        vec![World {
+    fn init_states(&self) -> Vec<ModelState> {
+        vec![ModelState {
             now_ms: 0,
-            bucket: Bucket::new(self.planted, self.miscounted),
-            history: History::default(),
+            bucket: ModelBucket::new(self.planted, self.miscounted),
+            history: ModelHistory::default(),
             holds: [None; PODS],
         }]
     }
 
-    fn actions(&self, world: &World, actions: &mut Vec<Action>) {
+    fn actions(&self, world: &ModelState, actions: &mut Vec<ModelAction>) {
         if world.now_ms < self.last_ms {
-            actions.push(Action::Tick);
+            actions.push(ModelAction::Tick);
         }
-        for heard in [true, false] {
+        for is_answered in [true, false] {
             if world.history.jobs.len() < self.jobs.len() {
-                actions.push(Action::Publish { heard });
+                actions.push(ModelAction::Publish { is_answered });
             }
-            (0..PODS).for_each(|pod| self.actions_of_pod(world, pod, heard, actions));
+            (0..PODS).for_each(|pod| self.actions_of_pod(world, pod, is_answered, actions));
         }
         let known = world.history.jobs.iter().enumerate();
         let known = known.filter(|(_, job)| job.is_known);
-        actions.extend(known.map(|(job, _)| Action::Cancel { job }));
+        actions.extend(known.map(|(job, _)| ModelAction::Cancel { job }));
         if !world.bucket.dead.is_empty() {
-            actions.push(Action::Respawn);
+            actions.push(ModelAction::Respawn);
         }
         (0..PUMPS).for_each(|pump| actions.extend(actions_of_pump(pump)));
     }
 
-    fn next_state(&self, world: &World, action: Action) -> Option<World> {
+    fn next_state(&self, world: &ModelState, action: ModelAction) -> Option<ModelState> {
         let mut next = world.clone();
         next.step(self, &action);
-        // Nothing depends on which pod is which.
+        // Pods are interchangeable.
         next.holds.sort_unstable();
         (next != *world).then_some(next)
     }
 
-    /// A job that is reserved and released over and over leaves a far hint each time.
-    fn within_boundary(&self, world: &World) -> bool {
+    /// Each reserve with a release afterwards leaves a far hint, so their number must be bounded.
+    fn within_boundary(&self, world: &ModelState) -> bool {
         world.bucket.far.values().flatten().count() <= self.far_hints_max
     }
 
     fn properties(&self) -> Vec<Property<Self>> {
         let mut properties = vec![
-            Property::always("nothing is lost", |_: &Self, world: &World| {
+            Property::always("nothing is lost", |_: &Self, world: &ModelState| {
                 world.has_all_jobs()
             }),
             Property::always(
-                "something leads to every job in time",
-                |_, world: &World| {
+                "a hint leads to every job in time",
+                |_, world: &ModelState| {
                     let mut records = world.bucket.records.iter().enumerate();
                     records.all(|(number, life)| {
                         life.is_none_or(|life| world.bucket.is_found(number, life))
                     })
                 },
             ),
-            Property::always("the sweep knows what expires", |_, world: &World| {
+            Property::always("the sweep knows what expires", |_, world: &ModelState| {
                 world.sweep_knows()
             }),
             Property::always(
                 "counts are those of the records",
-                |system: &Self, world: &World| {
+                |system: &Self, world: &ModelState| {
                     let real = world.bucket.counted().into_iter().zip(system.miscounted);
                     world
                         .bucket
@@ -173,16 +173,17 @@ impl Model for System {
                         .eq(real.map(|(real, wrong)| real + wrong))
                 },
             ),
-            Property::always("pumps bring every job home", |_, world: &World| {
-                world.comes_home()
-            }),
-            Property::sometimes("a job is delivered twice", |_, world: &World| {
+            Property::always(
+                "pumps leave every job ready or dead",
+                |_, world: &ModelState| world.comes_home(),
+            ),
+            Property::sometimes("a job is delivered twice", |_, world: &ModelState| {
                 world.history.deliveries() >= 2
             }),
-            Property::sometimes("a job dies", |_, world: &World| {
+            Property::sometimes("a job dies", |_, world: &ModelState| {
                 !world.bucket.dead.is_empty()
             }),
-            Property::sometimes("two pods hold one job", |_, world: &World| {
+            Property::sometimes("two pods hold one job", |_, world: &ModelState| {
                 world.is_held_twice()
             }),
         ];
@@ -191,138 +192,148 @@ impl Model for System {
     }
 }
 
-type Kept = fn(&System, &World) -> bool;
+type GuaranteeCheck = fn(&System, &ModelState) -> bool;
 
-const PROMISES: [(&str, Kept); 7] = [
-    ("never early", |_, world| world.keeps(Broken::Early)),
+const PROMISES: [(&str, GuaranteeCheck); 7] = [
+    ("never early", |_, world| world.keeps(Violation::Early)),
     ("never after the time to live", |_, world| {
-        world.keeps(Broken::Expired)
+        world.keeps(Violation::Expired)
     }),
     ("never after ack or cancel", |_, world| {
-        world.keeps(Broken::AfterItsEnd)
+        world.keeps(Violation::AfterItsEnd)
     }),
     ("one lease at a time", |_, world| {
-        world.keeps(Broken::SecondLease)
+        world.keeps(Violation::SecondLease)
     }),
     ("no more deliveries than tries", |_, world| {
-        world.keeps(Broken::TooOften)
+        world.keeps(Violation::TooOften)
     }),
     ("dead only without tries", |_, world| {
-        world.keeps(Broken::BuriedAlive)
+        world.keeps(Violation::BuriedAlive)
     }),
     ("ended only by the delivery that holds it", |_, world| {
-        world.keeps(Broken::EndedByLoser)
+        world.keeps(Violation::EndedByLoser)
     }),
 ];
 
 impl System {
-    fn actions_of_pod(&self, world: &World, pod: usize, heard: bool, actions: &mut Vec<Action>) {
+    fn actions_of_pod(
+        &self,
+        world: &ModelState,
+        pod: usize,
+        is_answered: bool,
+        actions: &mut Vec<ModelAction>,
+    ) {
         if world.holds[pod].is_none() {
             let reserves = self.ttrs_ms.iter();
-            actions.extend(reserves.map(|ttr_ms| Action::Reserve {
+            actions.extend(reserves.map(|ttr_ms| ModelAction::Reserve {
                 pod,
                 ttr_ms: *ttr_ms,
-                heard,
+                is_answered,
             }));
             return;
         }
         for by_attempt in [true, false] {
-            actions.push(Action::Ack {
+            actions.push(ModelAction::Ack {
                 pod,
                 by_attempt,
-                heard,
+                is_answered,
             });
         }
-        if heard {
-            actions.extend([Action::Release { pod }, Action::Forget { pod }]);
+        if is_answered {
+            actions.extend([ModelAction::Release { pod }, ModelAction::Forget { pod }]);
         }
     }
 }
 
-/// A pump calls whenever it likes: one that slept past its lock does not know that.
-const fn actions_of_pump(pump: Pump) -> [Action; 5] {
+/// A pump may call at any time: it does not know when it has lost its lock.
+const fn actions_of_pump(pump: Pump) -> [ModelAction; 5] {
     [
-        Action::LeaseAcquire { pump },
-        Action::LeaseRelease { pump },
-        Action::LoadSlot { pump },
-        Action::MoveDue { pump },
-        Action::Sweep { pump },
+        ModelAction::LeaseAcquire { pump },
+        ModelAction::LeaseRelease { pump },
+        ModelAction::LoadSlot { pump },
+        ModelAction::MoveDue { pump },
+        ModelAction::Sweep { pump },
     ]
 }
 
-impl World {
-    fn step(&mut self, system: &System, action: &Action) {
+impl ModelState {
+    fn step(&mut self, system: &System, action: &ModelAction) {
         let now_ms = self.now_ms;
         match *action {
-            Action::Tick => self.now_ms += 1,
-            Action::Publish { heard } => {
+            ModelAction::Tick => self.now_ms += 1,
+            ModelAction::Publish { is_answered } => {
                 let terms = system.jobs[self.history.jobs.len()];
                 self.bucket.publish(terms, now_ms);
-                self.history.published(terms, now_ms, heard);
+                self.history.published(terms, now_ms, is_answered);
             }
-            Action::Reserve { pod, ttr_ms, heard } => {
+            ModelAction::Reserve {
+                pod,
+                ttr_ms,
+                is_answered,
+            } => {
                 if let Some((job, attempt)) = self.bucket.reserve(ttr_ms, now_ms) {
                     self.history.delivered(job, ttr_ms, now_ms);
                     let is_released = false;
-                    self.holds[pod] = heard.then_some(Delivery {
+                    self.holds[pod] = is_answered.then_some(HeldDelivery {
                         job,
                         attempt,
                         is_released,
                     });
                 }
             }
-            Action::Ack {
+            ModelAction::Ack {
                 pod,
                 by_attempt,
-                heard,
-            } => self.ack(pod, by_attempt, heard),
-            Action::Release { pod } => self.release(pod),
-            Action::Forget { pod } => self.holds[pod] = None,
-            Action::Cancel { job } => {
-                if self.bucket.cancel(job, now_ms) == Outcome::Done {
+                is_answered,
+            } => self.ack(pod, by_attempt, is_answered),
+            ModelAction::Release { pod } => self.release(pod),
+            ModelAction::Forget { pod } => self.holds[pod] = None,
+            ModelAction::Cancel { job } => {
+                if self.bucket.cancel(job, now_ms) == VerbOutcome::Done {
                     self.history.ended(job, None);
                 }
             }
-            Action::Respawn => {
+            ModelAction::Respawn => {
                 let ttl_ms = system.respawn_ttl_ms;
                 if let Some(job) = self.bucket.respawn(ttl_ms, now_ms) {
                     self.history.respawned(job, ttl_ms, now_ms);
                 }
             }
-            Action::LeaseAcquire { pump } => self.bucket.lock = Some(pump),
-            Action::LeaseRelease { pump } => self.bucket.lease_release(pump),
-            Action::LoadSlot { pump } => drop(self.bucket.load_slot(pump, now_ms)),
-            Action::MoveDue { pump } => self.move_due(pump),
-            Action::Sweep { pump } => drop(self.bucket.sweep(pump, now_ms)),
+            ModelAction::LeaseAcquire { pump } => self.bucket.lock = Some(pump),
+            ModelAction::LeaseRelease { pump } => self.bucket.lease_release(pump),
+            ModelAction::LoadSlot { pump } => drop(self.bucket.load_slot(pump, now_ms)),
+            ModelAction::MoveDue { pump } => self.move_due(pump),
+            ModelAction::Sweep { pump } => drop(self.bucket.sweep(pump, now_ms)),
         }
     }
 
-    fn ack(&mut self, pod: usize, by_attempt: bool, heard: bool) {
-        let Some(Delivery { job, attempt, .. }) = self.holds[pod] else {
+    fn ack(&mut self, pod: usize, by_attempt: bool, is_answered: bool) {
+        let Some(HeldDelivery { job, attempt, .. }) = self.holds[pod] else {
             return;
         };
         let attempt = by_attempt.then_some(attempt);
-        if self.bucket.ack(job, attempt, self.now_ms) == Outcome::Done {
+        if self.bucket.ack(job, attempt, self.now_ms) == VerbOutcome::Done {
             self.history.ended(job, attempt);
         }
-        if heard {
+        if is_answered {
             self.holds[pod] = None;
         }
     }
 
-    /// Whatever the answer, and whether it is heard or not: the pod sends it once. The next delivery has
-    /// the same attempt, so that a second one would take it from its consumer.
+    /// The pod sends a release once, whatever the reply, and even if the reply is lost. The next delivery has the same
+    /// attempt, so that a second release would take the job from its consumer.
     fn release(&mut self, pod: usize) {
         let Some(held) = self.holds[pod] else {
             return;
         };
         let outcome = self.bucket.release(held.job, held.attempt, self.now_ms);
-        if outcome == Outcome::Done && !held.is_released {
+        if outcome == VerbOutcome::Done && !held.is_released {
             self.history.released(held.job);
         }
         let is_released = true;
-        let repeats = self.bucket.has(Planted::PodRepeatsRelease);
-        self.holds[pod] = repeats.then_some(Delivery {
+        let repeats = self.bucket.has(PlantedDefect::PodRepeatsRelease);
+        self.holds[pod] = repeats.then_some(HeldDelivery {
             is_released,
             ..held
         });
@@ -332,14 +343,14 @@ impl World {
         let before = self.bucket.records.clone();
         self.bucket.move_due(pump, self.now_ms);
         for (number, before) in before.iter().enumerate() {
-            let after = self.bucket.hinted(number, State::Dead);
-            if after.is_some() && before.is_some_and(|life| life.state != State::Dead) {
+            let after = self.bucket.hinted(number, JobState::Dead);
+            if after.is_some() && before.is_some_and(|life| life.state != JobState::Dead) {
                 self.history.died(number, self.now_ms);
             }
         }
     }
 
-    fn keeps(&self, promise: Broken) -> bool {
+    fn keeps(&self, promise: Violation) -> bool {
         self.history.broken != Some(promise)
     }
 
@@ -351,7 +362,7 @@ impl World {
         })
     }
 
-    /// One of them does not know yet that its lease is over.
+    /// Two pods hold one job: the first one does not know yet that its lease has expired.
     fn is_held_twice(&self) -> bool {
         let jobs = self.holds.map(|held| held.map(|held| held.job));
         jobs[0].is_some() && jobs[0] == jobs[1]
@@ -366,11 +377,11 @@ impl World {
         })
     }
 
-    /// Whether a pump that goes on alone leaves no job waiting and no expired one behind.
+    /// Whether one pump alone makes all jobs ready or dead, and deletes all expired ones.
     fn comes_home(&self) -> bool {
         let mut bucket = self.bucket.clone();
         bucket.lock = Some(0);
-        let works = |bucket: &mut Bucket| {
+        let works = |bucket: &mut ModelBucket| {
             bucket.load_slot(0, AFTER_ALL_MS)
                 || bucket.move_due(0, AFTER_ALL_MS)
                 || bucket.sweep(0, AFTER_ALL_MS)
@@ -379,7 +390,7 @@ impl World {
             return false;
         }
         bucket.records.iter().flatten().all(|life| {
-            matches!(life.state, State::Ready | State::Dead) && !life.expired(AFTER_ALL_MS)
+            matches!(life.state, JobState::Ready | JobState::Dead) && !life.expired(AFTER_ALL_MS)
         })
     }
 }

@@ -1,41 +1,41 @@
-//! The scripts, each one step. What becomes of a job is always what [`Life::after`] says; what is
-//! modelled here is how scripts find the job, and what they do to its hints.
+//! The scripts, each as one step. [`LifecycleState::apply`] decides the state of a job after a step. Modelled here is how scripts
+//! find a job, and how they change its hints.
 
-use tidegate_core::State;
-use tidegate_core::lifecycle::{After, Event, Life};
+use tidegate_core::JobState;
+use tidegate_core::lifecycle::{LifecycleEvent, LifecycleState, Transition};
 
-use crate::bucket::{Bucket, Changes, Number, Pump};
-use crate::planted::Planted;
+use crate::bucket::{Changes, ModelBucket, Number, Pump};
+use crate::planted::PlantedDefect;
 
-/// The least time between two looks of the sweep.
+/// Least time between two reads of a chunk by the sweep.
 pub(crate) const SWEEP_PAUSE_MS: u64 = 1;
 
-/// What a producer asks for.
+/// The parameters of a publish.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct Terms {
+pub(crate) struct ModelPublish {
     pub(crate) delay_ms: u64,
     pub(crate) ttl_ms: u64,
     pub(crate) tries: u16,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Outcome {
+pub(crate) enum VerbOutcome {
     Done,
     Refused,
     Gone,
 }
 
-impl Bucket {
-    pub(crate) fn publish(&mut self, terms: Terms, now_ms: u64) -> Number {
+impl ModelBucket {
+    pub(crate) fn publish(&mut self, terms: ModelPublish, now_ms: u64) -> Number {
         let mut changes = Changes::default();
         let number = self.records.len();
-        let life = Life::published(now_ms, terms.delay_ms, terms.ttl_ms, terms.tries);
+        let life = LifecycleState::published(now_ms, terms.delay_ms, terms.ttl_ms, terms.tries);
         self.records.push(Some(life));
-        if life.state == State::Ready {
+        if life.state == JobState::Ready {
             changes.arrive(number);
         } else {
             changes.count(life.state, 1);
-            if !self.has(Planted::PublishSetsNoTimer) {
+            if !self.has(PlantedDefect::PublishSetsNoTimer) {
                 self.hint(number, life.due_at_ms, now_ms);
             }
         }
@@ -44,7 +44,7 @@ impl Bucket {
         number
     }
 
-    /// The job that was leased, and its attempt.
+    /// Returns the leased job and its attempt.
     pub(crate) fn reserve(&mut self, ttr_ms: u64, now_ms: u64) -> Option<(Number, u32)> {
         let mut changes = Changes::default();
         let leased = self.next_live(now_ms, &mut changes).map(|(number, life)| {
@@ -59,15 +59,21 @@ impl Bucket {
         leased
     }
 
-    fn next_live(&mut self, now_ms: u64, changes: &mut Changes) -> Option<(Number, Life)> {
+    fn next_live(
+        &mut self,
+        now_ms: u64,
+        changes: &mut Changes,
+    ) -> Option<(Number, LifecycleState)> {
         while !self.ready.is_empty() {
             let number = self.ready.remove(0);
-            let mut found = self.hinted(number, State::Ready);
-            if self.has(Planted::ReserveTrustsHint) {
-                found = found.or(Some(Life::published(now_ms, 0, 0, 1)));
+            let mut found = self.hinted(number, JobState::Ready);
+            if self.has(PlantedDefect::ReserveTrustsHint) {
+                found = found.or(Some(LifecycleState::published(now_ms, 0, 0, 1)));
             }
             match found {
-                Some(life) if life.expired(now_ms) && !self.has(Planted::ReserveIgnoresExpiry) => {
+                Some(life)
+                    if life.expired(now_ms) && !self.has(PlantedDefect::ReserveIgnoresExpiry) =>
+                {
                     self.delete(number, life, changes);
                 }
                 Some(life) => return Some((number, life)),
@@ -77,40 +83,41 @@ impl Bucket {
         None
     }
 
-    pub(crate) fn ack(&mut self, number: Number, attempt: Option<u32>, now_ms: u64) -> Outcome {
-        let attempt = match self.has(Planted::AckIgnoresAttempt) {
+    pub(crate) fn ack(&mut self, number: Number, attempt: Option<u32>, now_ms: u64) -> VerbOutcome {
+        let attempt = match self.has(PlantedDefect::AckIgnoresAttempt) {
             true => self
                 .record(number)
                 .map(|life| life.attempt)
                 .filter(|_| attempt.is_some()),
             false => attempt,
         };
-        self.delete_if(number, Event::Ack { attempt }, now_ms)
+        self.delete_if(number, LifecycleEvent::Ack { attempt }, now_ms)
     }
 
-    pub(crate) fn cancel(&mut self, number: Number, now_ms: u64) -> Outcome {
-        self.delete_if(number, Event::Cancel, now_ms)
+    pub(crate) fn cancel(&mut self, number: Number, now_ms: u64) -> VerbOutcome {
+        self.delete_if(number, LifecycleEvent::Cancel, now_ms)
     }
 
-    fn delete_if(&mut self, number: Number, event: Event, now_ms: u64) -> Outcome {
+    fn delete_if(&mut self, number: Number, event: LifecycleEvent, now_ms: u64) -> VerbOutcome {
         let Some(life) = self.find(number, now_ms) else {
-            return Outcome::Gone;
+            return VerbOutcome::Gone;
         };
-        if life.after(event, now_ms) != After::Gone {
-            return Outcome::Refused;
+        if life.apply(event, now_ms) != Transition::Gone {
+            return VerbOutcome::Refused;
         }
         let mut changes = Changes::default();
         self.delete(number, life, &mut changes);
         self.settle(changes);
-        Outcome::Done
+        VerbOutcome::Done
     }
 
-    pub(crate) fn release(&mut self, number: Number, attempt: u32, now_ms: u64) -> Outcome {
+    pub(crate) fn release(&mut self, number: Number, attempt: u32, now_ms: u64) -> VerbOutcome {
         let Some(life) = self.find(number, now_ms) else {
-            return Outcome::Gone;
+            return VerbOutcome::Gone;
         };
-        let After::Lives(ready) = life.after(Event::Release { attempt }, now_ms) else {
-            return Outcome::Refused;
+        let Transition::Lives(ready) = life.apply(LifecycleEvent::Release { attempt }, now_ms)
+        else {
+            return VerbOutcome::Refused;
         };
         let mut changes = Changes::default();
         self.near.remove(&number);
@@ -119,15 +126,16 @@ impl Bucket {
         self.write(number, ready);
         self.settle(changes);
         self.ready.insert(0, number);
-        Outcome::Done
+        VerbOutcome::Done
     }
 
-    /// The oldest dead job gets one more try.
+    /// Makes the oldest dead job ready, with one try.
     pub(crate) fn respawn(&mut self, ttl_ms: u64, now_ms: u64) -> Option<Number> {
         let mut changes = Changes::default();
         let number = (!self.dead.is_empty()).then(|| self.dead.remove(0))?;
-        let respawned = self.hinted(number, State::Dead).and_then(|life| {
-            let After::Lives(ready) = life.after(Event::Respawn { ttl_ms }, now_ms) else {
+        let respawned = self.hinted(number, JobState::Dead).and_then(|life| {
+            let Transition::Lives(ready) = life.apply(LifecycleEvent::Respawn { ttl_ms }, now_ms)
+            else {
                 return None;
             };
             changes.count(life.state, -1);
@@ -140,7 +148,7 @@ impl Bucket {
         respawned
     }
 
-    /// Whether there was something to load.
+    /// Loads one hint. Returns whether there was one to load.
     pub(crate) fn load_slot(&mut self, pump: Pump, now_ms: u64) -> bool {
         if self.lock != Some(pump) {
             return false;
@@ -148,7 +156,7 @@ impl Bucket {
         let Some(slot) = self.slot_to_load(now_ms) else {
             return false;
         };
-        // The limit of hints a call is one: a slot may be half loaded when something else happens.
+        // One hint per call: other steps can happen while a slot is loaded in part.
         let Some(hints) = self.far.get_mut(&slot) else {
             return false;
         };
@@ -157,14 +165,14 @@ impl Bucket {
             self.far.remove(&slot);
         }
         let score = match self.near.get(&number) {
-            Some(known) if !self.has(Planted::LoadSetsBackTimers) => at_ms.min(*known),
+            Some(known) if !self.has(PlantedDefect::LoadSetsBackTimers) => at_ms.min(*known),
             _ => at_ms,
         };
         self.near.insert(number, score);
         true
     }
 
-    /// Looks at one hint that is due. Whether there was one.
+    /// Takes one due hint. Returns whether there was one.
     pub(crate) fn move_due(&mut self, pump: Pump, now_ms: u64) -> bool {
         if self.lock != Some(pump) {
             return false;
@@ -177,10 +185,11 @@ impl Bucket {
             return false;
         };
         let mut changes = Changes::default();
-        let waits = |life: &Life| matches!(life.state, State::Delayed | State::Leased);
+        let waits =
+            |life: &LifecycleState| matches!(life.state, JobState::Delayed | JobState::Leased);
         let job = self
             .record(number)
-            .filter(|life| waits(life) || self.has(Planted::MoveTrustsHint));
+            .filter(|life| waits(life) || self.has(PlantedDefect::MoveTrustsHint));
         self.near.remove(&number);
         if let Some(life) = job {
             self.move_job(number, life, now_ms, &mut changes);
@@ -189,37 +198,43 @@ impl Bucket {
         true
     }
 
-    fn move_job(&mut self, number: Number, life: Life, now_ms: u64, changes: &mut Changes) {
-        let asked = match self.has(Planted::MoveTrustsHint) {
-            true => Life {
-                state: State::Delayed,
+    fn move_job(
+        &mut self,
+        number: Number,
+        life: LifecycleState,
+        now_ms: u64,
+        changes: &mut Changes,
+    ) {
+        let lifecycle = match self.has(PlantedDefect::MoveTrustsHint) {
+            true => LifecycleState {
+                state: JobState::Delayed,
                 due_at_ms: now_ms,
                 ..life
             },
             false => life,
         };
-        match asked.after(Event::MoveDue, now_ms) {
-            After::Gone => self.delete(number, life, changes),
-            After::Lives(moved) if moved.state == life.state => {
-                if !self.has(Planted::MoveDropsEarlyHint) {
+        match lifecycle.apply(LifecycleEvent::MoveDue, now_ms) {
+            Transition::Gone => self.delete(number, life, changes),
+            Transition::Lives(moved) if moved.state == life.state => {
+                if !self.has(PlantedDefect::MoveDropsEarlyHint) {
                     self.hint(number, life.due_at_ms, now_ms);
                 }
             }
-            After::Lives(moved) => {
+            Transition::Lives(moved) => {
                 changes.count(life.state, -1);
-                if moved.state == State::Ready {
+                if moved.state == JobState::Ready {
                     changes.arrive(number);
                 } else {
-                    changes.count(State::Dead, 1);
+                    changes.count(JobState::Dead, 1);
                     self.dead.push(number);
                 }
                 self.write(number, moved);
             }
-            After::Refused => {}
+            Transition::Refused => {}
         }
     }
 
-    /// Deletes what has expired. Whether the chunk was looked at.
+    /// Deletes expired jobs. Returns whether the chunk was read.
     pub(crate) fn sweep(&mut self, pump: Pump, now_ms: u64) -> bool {
         if self.lock != Some(pump) || self.expiry.is_none_or(|at_ms| at_ms > now_ms) {
             return false;
@@ -236,7 +251,7 @@ impl Bucket {
                 next_ms = Some(next_ms.unwrap_or(u64::MAX).min(life.expires_at_ms));
             }
         }
-        if self.has(Planted::SweepForgetsChunk) {
+        if self.has(PlantedDefect::SweepForgetsChunk) {
             next_ms = None;
         }
         self.expiry = next_ms.map(|at_ms| at_ms.max(now_ms + SWEEP_PAUSE_MS));
@@ -251,20 +266,19 @@ impl Bucket {
     }
 }
 
-/// The life of a job under a lease; one that is not ready is taken for ready, as a script would that
-/// does not look.
-fn reserved(life: Life, ttr_ms: u64, now_ms: u64) -> Life {
-    let ready = Life {
-        state: State::Ready,
+/// The job under a lease. Its state is not checked, to model a script that does not check the record.
+fn reserved(life: LifecycleState, ttr_ms: u64, now_ms: u64) -> LifecycleState {
+    let ready = LifecycleState {
+        state: JobState::Ready,
         tries_left: life.tries_left.max(1),
         expires_at_ms: 0,
         ..life
     };
-    match ready.after(Event::Reserve { ttr_ms }, now_ms) {
-        After::Lives(leased) => Life {
+    match ready.apply(LifecycleEvent::Reserve { ttr_ms }, now_ms) {
+        Transition::Lives(leased) => LifecycleState {
             expires_at_ms: life.expires_at_ms,
             ..leased
         },
-        after => unreachable!("a ready job may be reserved: {after:?}"),
+        after => unreachable!("a ready job can be reserved: {after:?}"),
     }
 }

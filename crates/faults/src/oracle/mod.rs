@@ -1,48 +1,49 @@
-//! The judge of a history: was anything lost, doubled, early, late?
+//! Judges a history: finds lost, duplicate, early and late jobs, and other violations.
 //!
-//! A pure function. Nothing that the service says about itself is believed: what counts is what clients were
-//! answered. A request without a clear answer may have been carried out or not, at any moment from its
-//! beginning until calls that were sent must have ended, and both is considered.
+//! A pure function of what clients observed; no internal state of the service is used. A request without a
+//! clear answer may have been carried out or not, at any time from its begin until sent calls must have
+//! ended. Both cases are considered.
 
-mod asked;
+mod cut;
+mod excuses;
+mod job_history;
 mod order;
 mod queues;
+mod request_spans;
 mod rules;
-mod story;
-mod takings;
 #[cfg(test)]
 mod tests;
 mod tokens;
+mod unobserved_reservations;
 mod verdict;
-mod windows;
 
-pub use verdict::{Counts, Defect, Finding, Lateness, Verdict};
+pub use verdict::{Defect, Finding, JobCounts, Lateness, Verdict};
 
 use crate::history::History;
-use queues::Queues;
-use rules::Context;
-use story::Story;
-use windows::Windows;
+use excuses::Excuses;
+use job_history::JobHistory;
+use queues::QueueRequests;
+use rules::RuleContext;
 
-/// Holds every job of a history against what was promised for it.
+/// Checks every job of a history against the guarantees.
 #[must_use]
 pub fn judge(history: &History) -> Verdict {
-    let windows = Windows::of(history);
-    let queues = Queues::of(history);
-    let context = Context {
-        windows: &windows,
+    let windows = Excuses::from_history(history);
+    let queues = QueueRequests::from_history(history);
+    let context = RuleContext {
+        excuses: &windows,
         queues: &queues,
     };
     let mut verdict = Verdict::default();
-    let stories = story::tell(history, &windows, &mut verdict);
-    for story in stories.values() {
-        let respawned = rules::apply(story, context, &mut verdict);
-        count(story, respawned, context, &mut verdict.counts);
+    let job_histories = job_history::job_histories_of(history, &windows, &mut verdict);
+    for job_history in job_histories.values() {
+        let respawned = rules::apply(job_history, context, &mut verdict);
+        count(job_history, respawned, context, &mut verdict.counts);
     }
-    order::judge(&stories, &history.laned, context, &mut verdict);
+    order::judge(&job_histories, &history.laned, context, &mut verdict);
     tokens::judge(history, &windows, &mut verdict);
-    rules::peeked(history, &stories, context, &mut verdict);
-    rules::peeked_dead(history, &stories, context, &mut verdict);
+    rules::peeked(history, &job_histories, context, &mut verdict);
+    rules::peeked_dead(history, &job_histories, context, &mut verdict);
     rules::refused_without_reason(history, &mut verdict);
     verdict
         .lateness
@@ -50,11 +51,16 @@ pub fn judge(history: &History) -> Verdict {
     verdict
 }
 
-fn count(story: &Story<'_>, respawned: usize, context: Context<'_>, counts: &mut Counts) {
-    counts.published += usize::from(story.is_published());
-    counts.open += usize::from(story.published.outcome.is_open());
-    counts.delivered += usize::from(!story.deliveries.is_empty());
-    counts.deliveries += story.deliveries.len();
-    counts.ended += usize::from(rules::may_have_ended(story, context));
+fn count(
+    job_history: &JobHistory<'_>,
+    respawned: usize,
+    context: RuleContext<'_>,
+    counts: &mut JobCounts,
+) {
+    counts.published += usize::from(job_history.is_published());
+    counts.open += usize::from(job_history.published.outcome.is_unknown());
+    counts.delivered += usize::from(!job_history.deliveries.is_empty());
+    counts.deliveries += job_history.deliveries.len();
+    counts.ended += usize::from(rules::may_have_ended(job_history, context));
     counts.dead += usize::from(respawned > 0);
 }

@@ -1,92 +1,95 @@
-//! A queue with one lane is first in, first out.
+//! Checks that a queue with one lane is first in, first out.
 //!
-//! Of two jobs one is surely ahead of the other in their queue's list if
+//! Of two jobs, one is certainly ahead of the other in the list of their queue if
 //! - both have no delay, and one publish was answered before the other was sent, or both were in one publish; or
 //! - the first has no delay, and its publish was answered before the second was due; or
 //! - both have a delay, and the first was due in an earlier ms.
 //!
-//! Then the one that is behind must not be reserved first, as long as the queue is never given several lanes, the pool has not
-//! moved, and nothing was done to the world from the first publish on. Only first deliveries count, and only if no try is missing.
+//! Then the other one must not be reserved first, provided that the queue never has several lanes, the pool has not
+//! moved, and no fault had an effect since the publish of the first. Only first deliveries are compared, and only if no
+//! try is missing.
 //!
-//! A job that is reserved for a consumer who does not wait any more is given back to the head of the list, at no cost and
-//! seen by nobody. Meanwhile others come. So a job may be overtaken while a consumer that waited for its queue leaves
-//! with nothing from it: with jobs of another queue, at the end of its time, or by hanging up.
+//! A job that was reserved for a consumer that no longer waits is released to the head of the list, without costing a
+//! try, and no client observes it. Others may be delivered meanwhile. So a job may be overtaken while a consumer that
+//! waited for its queue leaves without a job of it: with jobs of another queue, at its timeout, or by hanging up.
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::rules::Context;
-use super::story::Story;
+use super::job_history::JobHistory;
+use super::rules::RuleContext;
 use super::verdict::{Defect, Verdict};
-use crate::history::{Moment, Span};
+use crate::history::{Span, UnixMicros};
 
 const MS: u64 = 1000;
 
-/// Finds jobs that were overtaken in their queue. `laned` are the queues that may have several lanes.
+/// Finds jobs that were overtaken in their queue. `laned` has the queues that may have several lanes.
 pub(super) fn judge(
-    stories: &BTreeMap<u64, Story<'_>>,
+    job_histories: &BTreeMap<u64, JobHistory<'_>>,
     laned: &[u16],
-    context: Context<'_>,
+    context: RuleContext<'_>,
     verdict: &mut Verdict,
 ) {
-    let mut queues: HashMap<u16, Vec<Entry<'_, '_>>> = HashMap::new();
-    for story in stories.values() {
-        let Some(entry) = Entry::of(story) else {
+    let mut queues: HashMap<u16, Vec<FirstDelivery<'_, '_>>> = HashMap::new();
+    for job_history in job_histories.values() {
+        let Some(entry) = FirstDelivery::new(job_history) else {
             continue;
         };
-        // Two pools have no order among each other.
-        if !laned.contains(&story.queue) && entry.reserved < context.windows.moved() {
-            queues.entry(story.queue).or_default().push(entry);
+        // There is no order between two pools.
+        if !laned.contains(&job_history.queue) && entry.reserved < context.excuses.pool_moved_at() {
+            queues.entry(job_history.queue).or_default().push(entry);
         }
     }
     for (queue, mut entries) in queues {
         entries.sort_by_key(|it| it.reserved);
-        let left = context.queues.left(queue, context.windows);
+        let left = context.queues.abandoned_waits(queue, context.excuses);
         for (place, entry) in entries.iter().enumerate() {
             let before = &entries[..place];
             let overtaker = before.iter().find(|it| {
                 it.reserved < entry.reserved
                     && entry.is_ahead_of(it)
-                    && !left.iter().any(|left| left.meets(&at(it.reserved)))
-                    && context.windows.is_calm(Span {
-                        from: entry.story.published.span.from,
+                    && !left.iter().any(|left| left.overlaps(&span_at(it.reserved)))
+                    && context.excuses.is_without_fault(Span {
+                        from: entry.job_history.published.span.from,
                         to: entry.reserved,
                     })
             });
             if let Some(overtaker) = overtaker {
-                let (name, other) = (entry.story.name(), overtaker.story.terms.number);
+                let (name, other) = (entry.job_history.name(), overtaker.job_history.terms.number);
                 let text = format!("{name} came after job {other}, which was behind it");
-                verdict.find(Defect::OutOfOrder, entry.reserved, text);
+                verdict.add_finding(Defect::OutOfOrder, entry.reserved, text);
             }
         }
     }
 }
 
 /// A job and its first delivery.
-struct Entry<'s, 'a> {
-    story: &'s Story<'a>,
-    reserved: Moment,
-    created: Moment,
+struct FirstDelivery<'s, 'a> {
+    job_history: &'s JobHistory<'a>,
+    reserved: UnixMicros,
+    created: UnixMicros,
 }
 
-impl<'s, 'a> Entry<'s, 'a> {
-    fn of(story: &'s Story<'a>) -> Option<Self> {
-        let first = story.deliveries.first()?;
-        let is_first = first.got.tries_left + 1 == story.terms.tries;
-        (story.is_published() && story.keeps_time && is_first).then(|| Self {
-            story,
+impl<'s, 'a> FirstDelivery<'s, 'a> {
+    fn new(job_history: &'s JobHistory<'a>) -> Option<Self> {
+        let first = job_history.deliveries.first()?;
+        let is_first = first.got.tries_left + 1 == job_history.terms.tries;
+        (job_history.is_published() && job_history.has_reliable_times && is_first).then(|| Self {
+            job_history,
             reserved: first.got.reserved(),
             created: first.got.created,
         })
     }
 
-    fn due(&self) -> Moment {
-        self.created + self.story.terms.delay
+    fn due(&self) -> UnixMicros {
+        self.created + self.job_history.terms.delay
     }
 
     fn is_ahead_of(&self, other: &Self) -> bool {
-        let (publish, behind) = (self.story.published, other.story.published);
-        match (self.story.terms.delay, other.story.terms.delay) {
-            (0, 0) if std::ptr::eq(publish, behind) => self.story.place < other.story.place,
+        let (publish, behind) = (self.job_history.published, other.job_history.published);
+        match (self.job_history.terms.delay, other.job_history.terms.delay) {
+            (0, 0) if std::ptr::eq(publish, behind) => {
+                self.job_history.index < other.job_history.index
+            }
             (0, 0) => publish.span.to < behind.span.from,
             (0, _) => publish.span.to < other.due(),
             (_, 0) => false,
@@ -95,7 +98,7 @@ impl<'s, 'a> Entry<'s, 'a> {
     }
 }
 
-const fn at(moment: Moment) -> Span {
+const fn span_at(moment: UnixMicros) -> Span {
     Span {
         from: moment,
         to: moment,

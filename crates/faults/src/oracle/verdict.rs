@@ -1,51 +1,50 @@
-//! What the judge says.
+//! The verdict on a run.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::history::{Moment, Span};
+use crate::history::{Span, UnixMicros};
 
-/// What must never be.
+/// A violation of a guarantee.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Defect {
-    /// A job that was acknowledged never came, and nothing that a client did explains it.
+    /// A job whose publish was acknowledged was never delivered, and no request of a client explains it.
     Lost,
-    /// A job came more often than its tries allow, or to two consumers at a time.
+    /// A job was delivered more often than its tries allow, or to two consumers at a time.
     Doubled,
-    /// A job came before it was due.
+    /// A job was delivered before it was due.
     Early,
-    /// A job came after its window.
+    /// A job was delivered after its window.
     Late,
-    /// A job came after it was acked, cancelled, replaced or purged, and that was acknowledged; or after it had expired.
+    /// A job was delivered after an ack, cancel, republish or purge of it was acknowledged, or after it had expired.
     AfterItsEnd,
-    /// A job of a queue with one lane came although another one was ahead of it.
+    /// A job of a queue with one lane was delivered although another one was ahead of it.
     OutOfOrder,
-    /// A delivery of something that nobody published, or of which it was said that it was not stored, or with
-    /// another body, other attributes or from another queue, or at a time that cannot be.
+    /// A delivery of a job that was not published, or whose publish was rejected, or with another body, other
+    /// attributes or from another queue, or at an impossible time.
     Foreign,
-    /// A job lost tries, or died of that, although no consumer can have had them.
+    /// A job lost tries, or died of that, although no consumer can have used them.
     DiedEarly,
-    /// A consume, an ack or a cancel failed because memory was full, which only what stores something may; or anything
-    /// because slots moved; or a rate limit refused a request that was within it.
+    /// A request failed although no fault affected it, or a rate limit rejected a request that was within it.
     Refused,
-    /// More requests were carried out than a rate limit allows.
+    /// More requests succeeded than a rate limit allows.
     OverLimit,
-    /// A request was carried out for a token that had been revoked.
+    /// A request succeeded with a token that had been revoked.
     Revoked,
-    /// Something is in Redis that belongs to no job, or a job that nothing leads to, or a wrong count.
+    /// Redis has data that belong to no job, an unreachable job, or a wrong count.
     Orphan,
-    /// A daemon ended by itself.
+    /// A daemon ended unexpectedly.
     Broken,
-    /// The machine's clock was moved or the harness stood still, so that times mean nothing: the run does not count.
+    /// The machine's clock was moved, or the harness was stalled, so times are meaningless: the run does not count.
     Void,
 }
 
 impl Defect {
-    /// Whether no history tells it.
+    /// Whether it is observed in the deployment instead of in the history.
     #[must_use]
-    pub const fn is_seen_in_the_world(self) -> bool {
+    pub const fn is_from_deployment(self) -> bool {
         matches!(self, Self::Orphan | Self::Broken | Self::Void)
     }
 }
@@ -76,29 +75,29 @@ impl fmt::Display for Defect {
 pub struct Finding {
     /// Its kind.
     pub defect: Defect,
-    /// When it showed.
-    pub at: Moment,
-    /// What was seen, in words.
+    /// When it was observed.
+    pub at: UnixMicros,
+    /// Description.
     pub text: String,
 }
 
-/// How late a delivery was that nothing but Tidegate can have held up.
+/// The lateness of a delivery that only Tidegate can have delayed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Lateness {
-    /// From when the job was due, or its lease was over, until its consumer had read it.
+    /// From when the job was due, or its lease expired, until its consumer had received it.
     pub waited: Span,
-    /// The part of that time in which consumers asked, in µs.
+    /// The part of that span in which consumers requested jobs, in µs.
     pub late: u64,
 }
 
 /// Figures of a run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
-pub struct Counts {
+pub struct JobCounts {
     /// Jobs whose publish was acknowledged.
     pub published: usize,
-    /// Jobs of which nobody knows whether they were stored.
+    /// Jobs of which it is unknown whether they were stored.
     pub open: usize,
-    /// Jobs that came at least once.
+    /// Jobs that were delivered at least once.
     pub delivered: usize,
     /// Deliveries.
     pub deliveries: usize,
@@ -106,37 +105,37 @@ pub struct Counts {
     pub ended: usize,
     /// Jobs that died.
     pub dead: usize,
-    /// Jobs that were acknowledged and lost in a time in which Redis was set up to lose what it acknowledges.
+    /// Acknowledged jobs that were lost while the configuration of Redis allowed it.
     pub lost_with_redis: usize,
 }
 
-/// What the judge says of a run.
+/// The verdict on a run.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Verdict {
-    /// What must not be; nothing in a good run.
+    /// Violations; empty in a good run.
     pub findings: Vec<Finding>,
     /// Figures.
-    pub counts: Counts,
-    /// How late deliveries were, by the time at which they were due.
+    pub counts: JobCounts,
+    /// Lateness of deliveries, sorted by due time.
     pub lateness: Vec<Lateness>,
 }
 
 impl Verdict {
     /// Adds a defect.
-    pub fn find(&mut self, defect: Defect, at: Moment, text: String) {
+    pub fn add_finding(&mut self, defect: Defect, at: UnixMicros, text: String) {
         self.findings.push(Finding { defect, at, text });
     }
 
-    /// How often there is this defect.
+    /// Returns the number of findings of this kind.
     #[must_use]
     pub fn count(&self, defect: Defect) -> usize {
         let same = self.findings.iter().filter(|it| it.defect == defect);
         same.count()
     }
 
-    /// The latest delivery that was due in this time.
+    /// Returns the latest delivery that was due in this span.
     #[must_use]
-    pub fn worst_between(&self, from: Moment, to: Moment) -> Option<Lateness> {
+    pub fn worst_between(&self, from: UnixMicros, to: UnixMicros) -> Option<Lateness> {
         let due = self
             .lateness
             .iter()

@@ -1,4 +1,4 @@
-//! A run as lines of JSON: the plan, then every episode, then every request, then what was found.
+//! A run as JSON Lines: the plan, then every episode, every request, and every finding.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, BufWriter, Write};
@@ -6,35 +6,35 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::Report;
+use super::run_report::RunReport;
 use crate::audit::Audits;
-use crate::history::{Episode, History, Moment, Operation, RateLimit, Span};
+use crate::history::{Episode, History, Operation, Span, TokenLimit, UnixMicros};
 use crate::oracle::{Finding, judge};
 use crate::plan::Plan;
 
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-enum Line {
+enum JsonLine {
     Run {
         plan: Box<Plan>,
-        began: Moment,
+        began: UnixMicros,
         bound: u64,
         #[serde(default)]
         busy: Vec<Span>,
         laned: Vec<u16>,
-        limits: Vec<RateLimit>,
-        ended: Moment,
+        limits: Vec<TokenLimit>,
+        ended: UnixMicros,
         audits: Audits,
     },
     Episode(Episode),
     Operation(Operation),
-    Found(Finding),
+    Finding(Finding),
 }
 
-pub(super) fn write(report: &Report, path: &Path) -> io::Result<()> {
+pub(super) fn write(report: &RunReport, path: &Path) -> io::Result<()> {
     let mut out = BufWriter::new(File::create(path)?);
     let history = &report.history;
-    let run = Line::Run {
+    let run = JsonLine::Run {
         plan: Box::new(report.plan.clone()),
         began: report.history.began,
         bound: history.bound,
@@ -44,9 +44,14 @@ pub(super) fn write(report: &Report, path: &Path) -> io::Result<()> {
         ended: history.ended,
         audits: report.audits,
     };
-    let episodes = history.episodes.iter().cloned().map(Line::Episode);
-    let operations = history.operations.iter().cloned().map(Line::Operation);
-    let found = report.verdict.findings.iter().cloned().map(Line::Found);
+    let episodes = history.episodes.iter().cloned().map(JsonLine::Episode);
+    let operations = history.operations.iter().cloned().map(JsonLine::Operation);
+    let found = report
+        .verdict
+        .findings
+        .iter()
+        .cloned()
+        .map(JsonLine::Finding);
     for line in std::iter::once(run)
         .chain(episodes)
         .chain(operations)
@@ -58,16 +63,16 @@ pub(super) fn write(report: &Report, path: &Path) -> io::Result<()> {
     out.flush()
 }
 
-/// Reads a run again and judges it anew. What was found in the world itself, and not in the history, is kept.
+/// Reads a run and judges it again. Keeps findings that come from the deployment instead of from the history.
 ///
 /// # Errors
-/// There is no such file, or it is none of a run.
-pub fn read(path: &Path) -> io::Result<Report> {
+/// The file cannot be read, or is not the history of a run.
+pub fn read(path: &Path) -> io::Result<RunReport> {
     let (mut history, mut head) = (History::default(), None);
     let mut seen = Vec::new();
     for line in BufReader::new(File::open(path)?).lines() {
         match serde_json::from_str(&line?)? {
-            Line::Run {
+            JsonLine::Run {
                 plan,
                 began,
                 bound,
@@ -80,19 +85,20 @@ pub fn read(path: &Path) -> io::Result<Report> {
                 (history.began, history.ended) = (began, ended);
                 (history.bound, history.busy) = (bound, busy);
                 (history.laned, history.limits) = (laned, limits);
-                history.is_replicated = plan.keeps_what_it_acknowledged();
+                history.is_replicated = plan.is_durable();
                 head = Some((*plan, audits));
             }
-            Line::Episode(episode) => history.episodes.push(episode),
-            Line::Operation(operation) => history.operations.push(operation),
-            Line::Found(finding) => seen.push(finding),
+            JsonLine::Episode(episode) => history.episodes.push(episode),
+            JsonLine::Operation(operation) => history.operations.push(operation),
+            JsonLine::Finding(finding) => seen.push(finding),
         }
     }
-    let (plan, audits) = head.ok_or_else(|| io::Error::other("it does not begin with a run"))?;
+    let (plan, audits) = head
+        .ok_or_else(|| io::Error::other("not the history of a run: its first line has no plan"))?;
     let mut verdict = judge(&history);
-    seen.retain(|finding| finding.defect.is_seen_in_the_world());
+    seen.retain(|finding| finding.defect.is_from_deployment());
     verdict.findings.extend(seen);
-    Ok(Report {
+    Ok(RunReport {
         plan,
         history,
         audits,

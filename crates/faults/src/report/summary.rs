@@ -1,4 +1,4 @@
-//! Many runs as one table.
+//! Summary of many runs in one table.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -6,12 +6,12 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-use super::facts::{Facts, Struck, kept_in};
+use super::run_summary::{FaultEffects, RunSummary, kept_in};
 use super::table::{seconds, shown_ms};
 use crate::fault::Class;
 use crate::oracle::Defect;
 
-/// The defects that a summary counts one by one, and the heads of their columns.
+/// The kinds of findings with a separate column, and the column headings.
 const COUNTED: [(Defect, &str); 6] = [
     (Defect::Lost, "lost"),
     (Defect::Doubled, "doubled"),
@@ -21,22 +21,22 @@ const COUNTED: [(Defect, &str); 6] = [
     (Defect::Orphan, "orphans"),
 ];
 
-/// A line for each run, one for all of them, and what each class of fault did. A run that proves nothing is
-/// shown and not counted.
+/// Returns one line per run, the total, and the effects of each class of fault. Void runs are shown but not
+/// counted.
 #[must_use]
-pub fn summary(runs: &[Facts]) -> String {
+pub fn summary(runs: &[RunSummary]) -> String {
     let mut text = head();
     for facts in runs {
         text += &line(facts);
     }
-    let counted: Vec<&Facts> = runs.iter().filter(|facts| !facts.is_void()).collect();
+    let counted: Vec<&RunSummary> = runs.iter().filter(|facts| !facts.is_void()).collect();
     text += &total(&counted);
     let void = runs.len() - counted.len();
     if void > 0 {
-        // Writing to a string does not fail.
+        // Writing to a `String` cannot fail.
         let _ = writeln!(
             text,
-            "{void} void: the machine stood still or its clock was moved; not counted"
+            "{void} void: the harness was stalled or the machine's clock was moved; not counted"
         );
     }
     let busy = counted.iter().filter(|facts| !facts.proves_lateness);
@@ -52,11 +52,11 @@ pub fn summary(runs: &[Facts]) -> String {
     text + &classes(&counted)
 }
 
-/// Writes the summary of all runs that were kept in `folder` there, as a table and as JSON. Answers the table.
+/// Writes the summary of all runs in `folder` to `summary.txt` and `summary.json` there. Returns the table.
 ///
 /// # Errors
 /// A file cannot be read or written.
-pub fn keep_summary(folder: &Path) -> io::Result<String> {
+pub fn write_summary(folder: &Path) -> io::Result<String> {
     let runs = kept_in(folder)?;
     let text = summary(&runs);
     fs::write(folder.join("summary.txt"), &text)?;
@@ -78,7 +78,7 @@ fn head() -> String {
     text + "  other  faults\n"
 }
 
-fn line(facts: &Facts) -> String {
+fn line(facts: &RunSummary) -> String {
     let latest = shown_ms(facts.latest);
     let classes = facts
         .faults
@@ -103,8 +103,8 @@ fn line(facts: &Facts) -> String {
     )
 }
 
-fn total(runs: &[&Facts]) -> String {
-    let sum = |of: fn(&Facts) -> usize| runs.iter().map(|facts| of(facts)).sum::<usize>();
+fn total(runs: &[&RunSummary]) -> String {
+    let sum = |of: fn(&RunSummary) -> usize| runs.iter().map(|facts| of(facts)).sum::<usize>();
     let latest = runs.iter().filter_map(|facts| facts.latest).max();
     format!(
         "{:>10}  {:19}  {:>6}  {:>8}  {:>8}  {:>6}  {:>10}  {:>10}{}  {} episodes\n",
@@ -121,7 +121,7 @@ fn total(runs: &[&Facts]) -> String {
     )
 }
 
-fn defects(runs: &[&Facts]) -> String {
+fn defects(runs: &[&RunSummary]) -> String {
     let of = |(defect, _)| {
         let counts = runs.iter().filter_map(|facts| facts.findings.get(&defect));
         counts.sum::<usize>()
@@ -133,12 +133,12 @@ fn defects(runs: &[&Facts]) -> String {
     text
 }
 
-/// What each class did.
-fn classes(runs: &[&Facts]) -> String {
-    let mut all: BTreeMap<Class, Struck> = BTreeMap::new();
+/// Returns the effects of each class.
+fn classes(runs: &[&RunSummary]) -> String {
+    let mut all: BTreeMap<Class, FaultEffects> = BTreeMap::new();
     for (class, struck) in runs.iter().flat_map(|facts| &facts.faults) {
         let before = all.entry(*class).or_default();
-        *before = before.and(*struck);
+        *before = before.combine(*struck);
     }
     let mut text = format!(
         "\n{:14}  {:>8}  {:>12}  {:>24}\n",
@@ -162,8 +162,8 @@ mod tests {
     use super::*;
     use crate::plan::Deployment;
 
-    fn facts(seed: u64, found: Option<Defect>) -> Facts {
-        Facts {
+    fn facts(seed: u64, found: Option<Defect>) -> RunSummary {
+        RunSummary {
             seed,
             deployment: Deployment::Cluster,
             is_replicated: false,
@@ -186,8 +186,8 @@ mod tests {
         }
     }
 
-    fn struck(times: usize, ms: u64) -> Struck {
-        Struck {
+    fn struck(times: usize, ms: u64) -> FaultEffects {
+        FaultEffects {
             times,
             latest: Some(ms * 1000),
             recovery: None,
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn runs_add_up_and_those_that_prove_nothing_do_not_count() {
+    fn runs_add_up_and_void_runs_do_not_count() {
         let runs = [
             facts(7, None),
             facts(8, Some(Defect::Late)),
@@ -216,20 +216,20 @@ mod tests {
     }
 
     #[test]
-    fn what_was_kept_of_each_run_is_in_the_summary() {
+    fn the_summary_has_all_stored_runs() {
         let folder = tempfile::tempdir().unwrap();
         for seed in [8, 7] {
             let run = folder.path().join(seed.to_string());
             fs::create_dir(&run).unwrap();
             facts(seed, None).write(&run).unwrap();
         }
-        let text = keep_summary(folder.path()).unwrap();
+        let text = write_summary(folder.path()).unwrap();
         assert_eq!(text, summary(&[facts(7, None), facts(8, None)]));
         assert_eq!(
             fs::read_to_string(folder.path().join("summary.txt")).unwrap(),
             text
         );
-        // A summary that is there already is none of the runs.
-        assert_eq!(keep_summary(folder.path()).unwrap(), text);
+        // An existing summary is not taken for a run.
+        assert_eq!(write_summary(folder.path()).unwrap(), text);
     }
 }

@@ -1,13 +1,13 @@
-//! Runs as tables for people.
+//! The table of a run.
 
 use std::fmt::Write;
 
-use super::Report;
-use crate::history::{Moment, Outcome};
+use super::run_report::RunReport;
+use crate::history::{RequestOutcome, UnixMicros};
 
 const SHOWN: usize = 20;
 
-pub(super) fn of_run(report: &Report) -> String {
+pub(super) fn run_table(report: &RunReport) -> String {
     let mut text = head(report);
     if !report.history.proves_lateness() {
         text += "  the machine was too busy: this run proves nothing about lateness\n";
@@ -22,10 +22,10 @@ pub(super) fn of_run(report: &Report) -> String {
     for episode in &report.history.episodes {
         let at = seconds(episode.span.from.saturating_sub(report.history.began));
         let length = seconds(episode.span.to - episode.span.from);
-        let worst = shown_ms(report.worst_in(episode).map(|it| it.late));
+        let worst = shown_ms(report.latest_delivery_in(episode).map(|it| it.late));
         let again = shown_ms(report.recovery_after(episode));
         let what = &episode.what;
-        // Writing to a string does not fail.
+        // Writing to a `String` cannot fail.
         let _ = writeln!(
             text,
             "  {at:>6} s  {length:>5} s  {what:width$}  latest {worst:>9}, first publish after it {again:>9}"
@@ -47,25 +47,25 @@ pub(super) fn of_run(report: &Report) -> String {
     text
 }
 
-fn head(report: &Report) -> String {
+fn head(report: &RunReport) -> String {
     let (plan, counts) = (&report.plan, &report.verdict.counts);
     let outcomes = report.history.operations.iter().map(|it| &it.outcome);
     let (mut failed, mut open, mut not_sent) = (0, 0, 0);
     for outcome in outcomes {
         match outcome {
-            Outcome::Failed(_) => failed += 1,
-            Outcome::Unknown(_) => open += 1,
-            Outcome::NotSent | Outcome::Refused(_) => not_sent += 1,
+            RequestOutcome::Failed(_) => failed += 1,
+            RequestOutcome::Unknown(_) => open += 1,
+            RequestOutcome::NotSent | RequestOutcome::Refused(_) => not_sent += 1,
             _ => {}
         }
     }
-    let lateness = Percentiles::of(report.verdict.lateness.iter().map(|it| it.late).collect());
+    let lateness = Percentiles::new(report.verdict.lateness.iter().map(|it| it.late).collect());
     format!(
         "seed {}: {}, {} apis, {} pumps, {} s\n  \
-         {} jobs published, {} perhaps, {} came, {} times in all, {} acked or cancelled, {} died, {} lost with redis\n  \
+         {} jobs published, {} perhaps, {} delivered, {} deliveries, {} ended by clients, {} died, {} lost with redis\n  \
          {} requests: {failed} failed, {open} without an answer, {not_sent} refused or not sent\n  \
          lateness: {lateness}, bound {}, machine busy for {} s; longest time without a publish {}\n  \
-         {} audits, {} more could not be done\n",
+         {} audits, {} more could not be completed\n",
         plan.seed,
         plan.deployment.name_with(plan.is_replicated),
         plan.apis,
@@ -90,21 +90,21 @@ fn head(report: &Report) -> String {
         ),
         ms(report.longest_gap()),
         report.audits.done,
-        report.audits.in_vain,
+        report.audits.failed,
     )
 }
 
 struct Percentiles(Vec<u64>);
 
 impl Percentiles {
-    fn of(mut values: Vec<u64>) -> Self {
+    fn new(mut values: Vec<u64>) -> Self {
         values.sort_unstable();
         Self(values)
     }
 
     fn at(&self, percent: usize) -> u64 {
-        let place = (self.0.len() * percent / 100).min(self.0.len().saturating_sub(1));
-        self.0.get(place).copied().unwrap_or_default()
+        let rank = (self.0.len() * percent / 100).min(self.0.len().saturating_sub(1));
+        self.0.get(rank).copied().unwrap_or_default()
     }
 }
 
@@ -123,6 +123,6 @@ fn ms(time: u64) -> String {
     format!("{:.1} ms", time as f64 / 1000.0)
 }
 
-pub(super) fn seconds(time: Moment) -> String {
+pub(super) fn seconds(time: UnixMicros) -> String {
     format!("{:.1}", time as f64 / 1_000_000.0)
 }

@@ -1,54 +1,54 @@
-//! What answers say, as a history keeps it.
+//! Converts answers to outcomes of a history.
 
 use tidegate_core::JobId;
-use tidegate_testkit::{Answer, Delivery};
+use tidegate_testkit::{Answer, ReceivedJob};
 
 use super::payload::number_of;
-use super::queue_number;
-use crate::history::{Delivered, Outcome};
+use super::shared::queue_number;
+use crate::history::{JobInAnswer, RequestOutcome};
 
 const MS: u64 = 1000;
-/// Without the digit in front of an id in its versioned form.
+/// Length of an id without the leading digit of its versioned form.
 const ID_LENGTH: usize = 26;
 
-pub(super) fn published(answer: &Answer) -> Outcome {
+pub(super) fn published(answer: &Answer) -> RequestOutcome {
     let json = answer.json();
     let text = |id: &serde_json::Value| id.as_str().unwrap_or_default().to_owned();
     let ids = match json["job_ids"].as_array() {
         Some(ids) => ids.iter().map(text).collect(),
         None => vec![text(&json["job_id"])],
     };
-    Outcome::Published(ids)
+    RequestOutcome::Published(ids)
 }
 
-pub(super) fn delivered(answer: &Answer) -> Outcome {
-    Outcome::Delivered(shown(answer).collect())
+pub(super) fn delivered(answer: &Answer) -> RequestOutcome {
+    RequestOutcome::Delivered(jobs_in(answer).collect())
 }
 
-pub(super) fn peeked(answer: &Answer) -> Outcome {
-    Outcome::Shown(shown(answer).next().map(Box::new))
+pub(super) fn peeked(answer: &Answer) -> RequestOutcome {
+    RequestOutcome::Peeked(jobs_in(answer).next().map(Box::new))
 }
 
-pub(super) fn dead_letter(answer: &Answer) -> Outcome {
+pub(super) fn dead_letter(answer: &Answer) -> RequestOutcome {
     let json = answer.json();
     let head = json["deadletter_head"].as_str().unwrap_or_default();
-    Outcome::DeadLetter {
+    RequestOutcome::DeadLetter {
         head: (!head.is_empty()).then(|| head.to_owned()),
         size: json["deadletter_size"].as_u64().unwrap_or_default(),
     }
 }
 
-pub(super) fn respawned(answer: &Answer) -> Outcome {
-    Outcome::Respawned(answer.json()["count"].as_u64().unwrap_or_default())
+pub(super) fn respawned(answer: &Answer) -> RequestOutcome {
+    RequestOutcome::Respawned(answer.json()["count"].as_u64().unwrap_or_default())
 }
 
-pub(super) const fn deleted(_: &Answer) -> Outcome {
-    Outcome::Deleted
+pub(super) const fn deleted(_: &Answer) -> RequestOutcome {
+    RequestOutcome::Deleted
 }
 
-fn shown(answer: &Answer) -> impl Iterator<Item = Delivered> + use<> {
-    let jobs = Delivery::all(answer).into_iter();
-    jobs.map(|job| Delivered {
+fn jobs_in(answer: &Answer) -> impl Iterator<Item = JobInAnswer> + use<> {
+    let jobs = ReceivedJob::parse_all(answer).into_iter();
+    jobs.map(|job| JobInAnswer {
         number: number_of(&job),
         queue: queue_number(&job.queue).unwrap_or(u16::MAX),
         tries_left: job.remain_tries,

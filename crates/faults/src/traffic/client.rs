@@ -1,74 +1,80 @@
-//! A client that makes requests, notes them, and goes to another API where one fails.
+//! A client that sends requests, records them, and switches to another API after a failure.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use tidegate_testkit::queue::{NoAnswer, Publish};
-use tidegate_testkit::{Answer, Queue};
+use tidegate_testkit::queue::{PublishBuilder, RequestError};
+use tidegate_testkit::{Answer, QueueClient};
 
 use super::answers::{dead_letter, deleted, delivered, peeked, published, respawned};
 use super::payload::{attributes, body};
-use super::{Shared, queue_name};
-use crate::history::{HUNG_UP, Outcome, Request, Terms};
-use crate::recorder::Sender;
+use super::shared::{ClientState, queue_name};
+use crate::history::{ClientRequest, HUNG_UP, JobParameters, RequestOutcome};
+use crate::recorder::RequestSource;
 
-/// The longest that a client waits for an answer, a long poll's own time not included.
+/// Longest wait for an answer, in addition to the timeout of a long poll.
 const PATIENCE: Duration = Duration::from_secs(8);
-/// After a failure, so that a server that fails at once is not asked without end.
+/// Pause after a failure, so that a server that fails immediately is not flooded with requests.
 const PAUSE: Duration = Duration::from_millis(40);
 const S: u64 = 1_000_000;
 
 /// One client.
 #[derive(Debug)]
-pub(crate) struct Client {
-    doors: Vec<Queue>,
-    door: usize,
-    sender: Sender,
-    patience: Duration,
-    pub(super) shared: Arc<Shared>,
+pub(crate) struct FaultClient {
+    endpoints: Vec<QueueClient>,
+    endpoint: usize,
+    sender: RequestSource,
+    timeout: Duration,
+    pub(super) shared: Arc<ClientState>,
 }
 
-impl Client {
-    /// `number` says which door it prefers.
-    pub(crate) fn new(doors: &[Queue], number: usize, shared: Arc<Shared>) -> Self {
+impl FaultClient {
+    /// Creates a client. `number` selects the API that it uses first.
+    pub(crate) fn new(doors: &[QueueClient], number: usize, shared: Arc<ClientState>) -> Self {
         Self {
-            doors: doors.iter().map(Queue::apart).collect(),
-            door: number % doors.len(),
-            sender: Sender::default(),
-            patience: PATIENCE,
+            endpoints: doors
+                .iter()
+                .map(QueueClient::with_separate_connections)
+                .collect(),
+            endpoint: number % doors.len(),
+            sender: RequestSource::default(),
+            timeout: PATIENCE,
             shared,
         }
     }
 
-    /// Another client at the same doors.
-    pub(super) fn another(&self) -> Self {
-        Self::new(&self.doors, self.door, Arc::clone(&self.shared))
+    /// Creates another client of the same APIs.
+    pub(super) fn new_sibling(&self) -> Self {
+        Self::new(&self.endpoints, self.endpoint, Arc::clone(&self.shared))
     }
 
-    /// The same client, which waits this long for an answer.
-    pub(super) fn patient_for(self, patience: Duration) -> Self {
-        Self { patience, ..self }
+    /// Sets how long this client waits for an answer.
+    pub(super) fn with_timeout(self, patience: Duration) -> Self {
+        Self {
+            timeout: patience,
+            ..self
+        }
     }
 
-    /// The same client, whose doors have no proxy.
-    pub(super) fn direct(mut self) -> Self {
+    /// Marks this client as connected without a proxy.
+    pub(super) fn without_proxy(mut self) -> Self {
         self.sender.is_direct = true;
         self
     }
 
-    /// The same client with this token from now on, which histories call by this number.
+    /// Uses this token from now on. `number` identifies it in the history.
     pub(super) fn use_token(&mut self, number: u16, token: &str) {
         if self.sender.token != number {
-            let with_token = |door: &Queue| door.with_token(token);
-            self.doors = self.doors.iter().map(with_token).collect();
+            let with_token = |door: &QueueClient| door.with_token(token);
+            self.endpoints = self.endpoints.iter().map(with_token).collect();
             self.sender.token = number;
         }
     }
 
-    /// Publishes jobs of the same delay, time to live and tries.
-    pub(crate) async fn publish(&mut self, queue: u16, jobs: Vec<Terms>) -> Outcome {
+    /// Publishes jobs with the same delay, time to live and tries.
+    pub(crate) async fn publish(&mut self, queue: u16, jobs: Vec<JobParameters>) -> RequestOutcome {
         let at = self.at(queue);
-        let request = Request::Publish {
+        let request = ClientRequest::Publish {
             queue,
             jobs: jobs.clone(),
         };
@@ -85,28 +91,28 @@ impl Client {
                 }
             }
         };
-        self.ask(request, self.patience, doing, published).await
+        self.send(request, self.timeout, doing, published).await
     }
 
-    /// Publishes a job in the place of another, which has this id.
+    /// Replaces the job with this id by another one.
     pub(super) async fn republish(
         &mut self,
         queue: u16,
         id: &str,
         replaced: u64,
-        job: Terms,
-    ) -> Outcome {
+        job: JobParameters,
+    ) -> RequestOutcome {
         let doing = on_terms(self.at(queue).republish(id, body(&job)), &job);
-        let request = Request::Republish {
+        let request = ClientRequest::Republish {
             queue,
             replaced,
             job,
         };
-        self.ask(request, self.patience, doing.send(), published)
+        self.send(request, self.timeout, doing.send(), published)
             .await
     }
 
-    /// Consumes from these queues; gives up after `hang_up`, if that is given.
+    /// Consumes from these queues. Hangs up after `hang_up`, if given.
     pub(crate) async fn consume(
         &mut self,
         queues: &[u16],
@@ -114,27 +120,27 @@ impl Client {
         count: u64,
         timeout_s: u64,
         hang_up: Option<Duration>,
-    ) -> Outcome {
+    ) -> RequestOutcome {
         let names: Vec<String> = queues.iter().map(|queue| queue_name(*queue)).collect();
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
-        let consume = self.at(queues[0]).consume_of(&names).ttr_s(ttr_s);
+        let consume = self.at(queues[0]).consume_from(&names).ttr_s(ttr_s);
         let consume = consume.count(count).timeout_s(timeout_s);
-        let request = Request::Consume {
+        let request = ClientRequest::Consume {
             queues: queues.to_vec(),
             ttr: ttr_s * S,
             count,
         };
         let limit = hang_up.unwrap_or(PATIENCE + Duration::from_secs(timeout_s));
-        self.ask(request, limit, consume.send(), delivered).await
+        self.send(request, limit, consume.send(), delivered).await
     }
 
-    /// Acks a job; tries again where nobody knows whether that worked.
-    pub(crate) async fn ack(&mut self, queue: u16, id: &str, job: u64) -> Outcome {
+    /// Acks a job. Sends up to 6 requests until one succeeds.
+    pub(crate) async fn ack(&mut self, queue: u16, id: &str, job: u64) -> RequestOutcome {
         const TRIES: usize = 6;
-        let mut outcome = Outcome::NotSent;
+        let mut outcome = RequestOutcome::NotSent;
         for _ in 0..TRIES {
-            outcome = self.delete(queue, id, Request::Ack { job }).await;
-            if outcome == Outcome::Deleted {
+            outcome = self.delete(queue, id, ClientRequest::Ack { job }).await;
+            if outcome == RequestOutcome::Deleted {
                 break;
             }
         }
@@ -142,19 +148,19 @@ impl Client {
     }
 
     /// Cancels a job.
-    pub(crate) async fn cancel(&mut self, queue: u16, id: &str, job: u64) -> Outcome {
-        self.delete(queue, id, Request::Cancel { job }).await
+    pub(crate) async fn cancel(&mut self, queue: u16, id: &str, job: u64) -> RequestOutcome {
+        self.delete(queue, id, ClientRequest::Cancel { job }).await
     }
 
-    async fn delete(&mut self, queue: u16, id: &str, request: Request) -> Outcome {
+    async fn delete(&mut self, queue: u16, id: &str, request: ClientRequest) -> RequestOutcome {
         let at = self.at(queue);
-        self.ask(request, self.patience, at.try_ack(id), deleted)
+        self.send(request, self.timeout, at.try_ack(id), deleted)
             .await
     }
 
-    /// Looks at a job, in whatever state.
-    pub(super) async fn peek(&mut self, queue: u16, id: &str, job: u64) -> Outcome {
-        let request = Request::Peek {
+    /// Peeks at a job by its id.
+    pub(super) async fn peek(&mut self, queue: u16, id: &str, job: u64) -> RequestOutcome {
+        let request = ClientRequest::Peek {
             queue,
             job: Some(job),
         };
@@ -162,93 +168,98 @@ impl Client {
             .await
     }
 
-    /// Looks at the job that is consumed next.
-    pub(super) async fn peek_head(&mut self, queue: u16) -> Outcome {
-        let request = Request::Peek { queue, job: None };
+    /// Peeks at the next job of a queue.
+    pub(super) async fn peek_head(&mut self, queue: u16) -> RequestOutcome {
+        let request = ClientRequest::Peek { queue, job: None };
         self.raw("GET", queue, "/peek", request, peeked).await
     }
 
-    /// Looks at the dead letter of a queue.
-    pub(super) async fn peek_dead(&mut self, queue: u16) -> Outcome {
-        let request = Request::PeekDead { queue };
+    /// Reads the dead letter of a queue.
+    pub(super) async fn peek_dead(&mut self, queue: u16) -> RequestOutcome {
+        let request = ClientRequest::PeekDead { queue };
         self.raw("GET", queue, "/deadletter", request, dead_letter)
             .await
     }
 
     /// Deletes the ready jobs of a queue.
-    pub(super) async fn purge_ready(&mut self, queue: u16) -> Outcome {
-        let request = Request::PurgeReady { queue };
+    pub(super) async fn purge_ready(&mut self, queue: u16) -> RequestOutcome {
+        let request = ClientRequest::PurgeReady { queue };
         self.raw("DELETE", queue, "", request, deleted).await
     }
 
-    /// Deletes the oldest dead jobs of a queue.
-    pub(super) async fn purge_dead(&mut self, queue: u16, limit: u64) -> Outcome {
-        let request = Request::PurgeDead { queue, limit };
+    /// Deletes up to `limit` of the oldest dead jobs of a queue.
+    pub(super) async fn purge_dead(&mut self, queue: u16, limit: u64) -> RequestOutcome {
+        let request = ClientRequest::PurgeDead { queue, limit };
         let rest = format!("/deadletter?limit={limit}");
         self.raw("DELETE", queue, &rest, request, deleted).await
     }
 
-    /// Gives the oldest dead jobs of a queue another try.
-    pub(crate) async fn respawn(&mut self, queue: u16, limit: u64) -> Outcome {
-        let request = Request::Respawn { queue, limit };
+    /// Respawns up to `limit` of the oldest dead jobs of a queue.
+    pub(crate) async fn respawn(&mut self, queue: u16, limit: u64) -> RequestOutcome {
+        let request = ClientRequest::Respawn { queue, limit };
         let rest = format!("/deadletter?limit={limit}&ttl=0");
         self.raw("PUT", queue, &rest, request, respawned).await
     }
 
-    /// A request without a body; `rest` follows the name of the queue in its path.
+    /// Sends a request without a body. `rest` follows the name of the queue in its path.
     async fn raw(
         &mut self,
         method: &str,
         queue: u16,
         rest: &str,
-        request: Request,
-        read: fn(&Answer) -> Outcome,
-    ) -> Outcome {
+        request: ClientRequest,
+        read: fn(&Answer) -> RequestOutcome,
+    ) -> RequestOutcome {
         let at = self.at(queue);
         let path = format!("{}{rest}", at.path());
-        self.ask(request, self.patience, at.try_raw(method, &path), read)
+        self.send(request, self.timeout, at.try_raw(method, &path), read)
             .await
     }
 
-    fn at(&self, queue: u16) -> Queue {
-        self.doors[self.door].sibling(&queue_name(queue))
+    fn at(&self, queue: u16) -> QueueClient {
+        self.endpoints[self.endpoint].sibling(&queue_name(queue))
     }
 
-    async fn ask(
+    async fn send(
         &mut self,
-        request: Request,
+        request: ClientRequest,
         limit: Duration,
-        doing: impl Future<Output = Result<Answer, NoAnswer>>,
-        read: impl Fn(&Answer) -> Outcome,
-    ) -> Outcome {
+        doing: impl Future<Output = Result<Answer, RequestError>>,
+        read: impl Fn(&Answer) -> RequestOutcome,
+    ) -> RequestOutcome {
         let shared = Arc::clone(&self.shared);
         let doing = async {
             match tokio::time::timeout(limit, doing).await {
-                Err(_) => Outcome::Unknown(HUNG_UP.to_owned()),
-                Ok(Err(error)) if error.is_connect() => Outcome::NotSent,
-                Ok(Err(error)) => Outcome::Unknown(innermost(&error)),
+                Err(_) => RequestOutcome::Unknown(HUNG_UP.to_owned()),
+                Ok(Err(error)) if error.is_connect() => RequestOutcome::NotSent,
+                Ok(Err(error)) => RequestOutcome::Unknown(root_cause(&error)),
                 Ok(Ok(answer)) => match answer.status {
                     200..=299 | 404 => read(&answer),
-                    status @ (400..=499 | 503) => Outcome::Refused(status),
-                    status => Outcome::Failed(status),
+                    status @ (400..=499 | 503) => RequestOutcome::Refused(status),
+                    status => RequestOutcome::Failed(status),
                 },
             }
         };
-        let outcome = shared.recorder.note(self.sender, request, doing).await;
-        if outcome.is_open() || matches!(outcome, Outcome::NotSent | Outcome::Refused(_)) {
-            self.go_elsewhere().await;
+        let outcome = shared.recorder.record(self.sender, request, doing).await;
+        if outcome.is_unknown()
+            || matches!(
+                outcome,
+                RequestOutcome::NotSent | RequestOutcome::Refused(_)
+            )
+        {
+            self.use_next_endpoint().await;
         }
         outcome
     }
 
-    async fn go_elsewhere(&mut self) {
-        self.door = (self.door + 1) % self.doors.len();
+    async fn use_next_endpoint(&mut self) {
+        self.endpoint = (self.endpoint + 1) % self.endpoints.len();
         tokio::time::sleep(PAUSE).await;
     }
 }
 
-/// A request that publishes one job on these terms.
-fn on_terms(publish: Publish, job: &Terms) -> Publish {
+/// Adds the parameters of a job to a publish request.
+fn on_terms(publish: PublishBuilder, job: &JobParameters) -> PublishBuilder {
     let publish = publish.delay_s(job.delay / S).ttl_s(job.ttl / S);
     let publish = publish.tries(job.tries);
     if job.attributes == 0 {
@@ -262,7 +273,7 @@ fn on_terms(publish: Publish, job: &Terms) -> Publish {
         })
 }
 
-fn innermost(error: &dyn std::error::Error) -> String {
+fn root_cause(error: &dyn std::error::Error) -> String {
     let mut inner = error;
     while let Some(source) = inner.source() {
         inner = source;

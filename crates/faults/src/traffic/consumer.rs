@@ -1,4 +1,4 @@
-//! A client that consumes: mostly well, sometimes like a program that crashes, dawdles or hangs up.
+//! A client that consumes. Sometimes it does not ack, acks after the lease, or hangs up.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -6,25 +6,26 @@ use std::time::Duration;
 use rand::RngExt;
 use rand::rngs::StdRng;
 
-use super::{Client, GUEST_QUEUE, LIMITED_QUEUE, QUEUES, ROUGH};
-use crate::history::{Delivered, Outcome};
+use super::client::FaultClient;
+use super::shared::{GUEST_QUEUE, LIMITED_QUEUE, QUEUES, ROUGH};
+use crate::history::{JobInAnswer, RequestOutcome};
 
-/// What a consumer is like.
+/// Behavior of a consumer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Habit {
-    /// It polls all the time.
+pub(super) enum ConsumerBehavior {
+    /// It polls continuously.
     Calm,
-    /// It hangs up at times.
+    /// It sometimes hangs up.
     Rough,
     /// Its token has a rate limit.
     Limited,
-    /// Its token is revoked, while it waits in a long poll, and replaced.
+    /// Its token is revoked while it waits in a long poll, and replaced later.
     Guest,
-    /// It consumes from this queue alone.
+    /// It consumes only from this queue.
     Of(u16),
 }
 
-impl Habit {
+impl ConsumerBehavior {
     fn queues(self) -> Vec<u16> {
         match self {
             Self::Calm => (0..QUEUES).filter(|queue| !ROUGH.contains(queue)).collect(),
@@ -45,15 +46,15 @@ impl Habit {
 }
 
 /// One consumer.
-pub(super) struct Consumer {
-    client: Client,
+pub(super) struct RunConsumer {
+    client: FaultClient,
     random: StdRng,
-    habit: Habit,
+    habit: ConsumerBehavior,
     queues: Vec<u16>,
 }
 
-impl Consumer {
-    pub(super) fn new(client: Client, mut random: StdRng, habit: Habit) -> Self {
+impl RunConsumer {
+    pub(super) fn new(client: FaultClient, mut random: StdRng, habit: ConsumerBehavior) -> Self {
         let mut queues = habit.queues();
         let turn = random.random_range(0..queues.len());
         queues.rotate_left(turn);
@@ -67,7 +68,7 @@ impl Consumer {
 
     pub(super) async fn run(mut self) {
         while !self.client.shared.is_over() {
-            if self.habit == Habit::Guest {
+            if self.habit == ConsumerBehavior::Guest {
                 let (number, token) = self.client.shared.guest();
                 self.client.use_token(number, &token);
             }
@@ -84,20 +85,20 @@ impl Consumer {
             let consuming = self
                 .client
                 .consume(&self.queues, ttr_s, count, timeout_s, hang_up);
-            if let Outcome::Delivered(jobs) = consuming.await {
-                self.work_on(jobs, ttr_s).await;
+            if let RequestOutcome::Delivered(jobs) = consuming.await {
+                self.process(jobs, ttr_s).await;
             }
         }
     }
 
     fn draw_hang_up(&mut self) -> Option<Duration> {
-        let is_hanging_up = self.habit == Habit::Rough
+        let is_hanging_up = self.habit == ConsumerBehavior::Rough
             && !self.client.shared.is_careful()
             && self.random.random_bool(0.25);
         is_hanging_up.then(|| Duration::from_micros(self.random.random_range(200..1_500_000)))
     }
 
-    async fn work_on(&mut self, jobs: Vec<Delivered>, ttr_s: u64) {
+    async fn process(&mut self, jobs: Vec<JobInAnswer>, ttr_s: u64) {
         for job in jobs {
             let Some(number) = job.number else {
                 continue;
@@ -107,9 +108,9 @@ impl Consumer {
                 false => self.random.random_range(0..100),
             };
             match fate {
-                // A crash: it is never acked.
+                // Never acked, as after a crash.
                 0..12 => {}
-                // It takes longer than the lease, and is acked all the same.
+                // Acked after the lease has expired.
                 12..14 => {
                     let over = Duration::from_millis(self.random.random_range(0..800));
                     tokio::time::sleep(Duration::from_secs(ttr_s) + over).await;

@@ -1,23 +1,23 @@
-//! Jobs as a producer draws them.
+//! Draws the jobs of a producer.
 
 use rand::RngExt;
 use rand::rngs::StdRng;
 
-use super::Shared;
 use super::payload::ATTRIBUTES_MAX;
-use crate::history::Terms;
+use super::shared::ClientState;
+use crate::history::JobParameters;
 
 const S: u64 = 1_000_000;
 const DELAY_MAX_S: u64 = 8;
 const BULK_MAX: usize = 12;
-/// Sizes at which a payload is stored in another way: the lengths of its length, the inline limit and compression, large
-/// bodies, the end of a chunk, calls that are split.
+/// Sizes at which the storage or transport of a payload changes: the encoding of its length, compression, the inline
+/// limit, the size of a chunk, separate calls, and the connection for large payloads.
 const EDGES: [usize; 6] = [251, 1024, 4096, 8160, 16_384, 65_536];
 const EDGE_WIDTH: usize = 40;
 
-/// One job, or several that are published by one request: then all have the same delay, time to live and tries, bodies
-/// that are text, and no attributes.
-pub(super) fn jobs(random: &mut StdRng, shared: &Shared) -> Vec<Terms> {
+/// Draws one job, or several for one bulk request. Jobs of a bulk have the same delay, time to live and tries, text
+/// bodies, and no attributes.
+pub(super) fn jobs(random: &mut StdRng, shared: &ClientState) -> Vec<JobParameters> {
     let count = match random.random_bool(0.1) {
         true => random.random_range(2..=BULK_MAX),
         false => 1,
@@ -26,7 +26,7 @@ pub(super) fn jobs(random: &mut StdRng, shared: &Shared) -> Vec<Terms> {
     if count == 1 {
         return vec![first];
     }
-    let numbers = (0..count).map(|_| Terms {
+    let numbers = (0..count).map(|_| JobParameters {
         number: shared.next_number(),
         bytes: bytes(random),
         is_binary: false,
@@ -36,8 +36,8 @@ pub(super) fn jobs(random: &mut StdRng, shared: &Shared) -> Vec<Terms> {
     numbers.collect()
 }
 
-/// One job.
-pub(super) fn job(random: &mut StdRng, shared: &Shared) -> Terms {
+/// Draws one job.
+pub(super) fn job(random: &mut StdRng, shared: &ClientState) -> JobParameters {
     let delay_s = match random.random_bool(0.3) {
         true => 0,
         false => random.random_range(0..=DELAY_MAX_S),
@@ -46,7 +46,7 @@ pub(super) fn job(random: &mut StdRng, shared: &Shared) -> Terms {
         true => delay_s + random.random_range(2..12),
         false => 0,
     };
-    Terms {
+    JobParameters {
         number: shared.next_number(),
         delay: delay_s * S,
         ttl: ttl_s * S,

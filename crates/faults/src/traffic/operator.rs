@@ -1,4 +1,4 @@
-//! A client that does what operators do while jobs come and go: it respawns, purges and peeks.
+//! A client that acts like an operator: it respawns, purges and peeks.
 
 use std::time::Duration;
 
@@ -6,28 +6,31 @@ use rand::RngExt;
 use rand::rngs::StdRng;
 use tokio::task::JoinHandle;
 
-use super::{Client, PURGED, QUEUES, Recent, draw, locked};
-use crate::history::Terms;
+use super::client::FaultClient;
+use super::draw;
+use super::shared::{PURGED, QUEUES, RecentJob, locked};
+use crate::history::JobParameters;
 
 /// The mean pause between two requests.
 const PAUSE_MS: u64 = 200;
 const RESPAWN_MAX: u64 = 10;
 const PURGE_MAX: u64 = 5;
-/// Published at once before a purge of ready jobs, so that consumers have not taken all of them.
+/// Jobs published right before a purge of ready jobs, so that consumers have not reserved all of
+/// them.
 const BURST: u64 = 24;
 
 /// One operator.
 pub(super) struct Operator {
-    client: Client,
+    client: FaultClient,
     random: StdRng,
 }
 
 impl Operator {
-    pub(super) const fn new(client: Client, random: StdRng) -> Self {
+    pub(super) const fn new(client: FaultClient, random: StdRng) -> Self {
         Self { client, random }
     }
 
-    /// Makes requests until publishing is over. It starts no consumer.
+    /// Sends requests until publishing ends. Starts no consumers.
     pub(super) async fn run(mut self) -> Vec<JoinHandle<()>> {
         while !self.client.shared.is_publishing_over() {
             let queue = self.random.random_range(0..QUEUES);
@@ -60,20 +63,20 @@ impl Operator {
                 length => all[self.random.random_range(0..length)].clone(),
             }
         };
-        let Recent { queue, id, number } = recent;
+        let RecentJob { queue, id, number } = recent;
         self.client.peek(queue, &id, number).await;
     }
 
     async fn purge_ready(&mut self) {
         let queue = PURGED[self.random.random_range(0..PURGED.len())];
-        let first = Terms {
+        let first = JobParameters {
             delay: 0,
             is_binary: false,
             attributes: 0,
             ..draw::job(&mut self.random, &self.client.shared)
         };
         let shared = &self.client.shared;
-        let jobs = (0..BURST).map(|_| Terms {
+        let jobs = (0..BURST).map(|_| JobParameters {
             number: shared.next_number(),
             bytes: 100,
             ..first

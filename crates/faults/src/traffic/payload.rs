@@ -1,27 +1,28 @@
-//! Bodies and attributes of jobs. Both follow from the terms of a job, and the terms can be read back from a body: so a job
-//! that is delivered can be compared byte by byte with what was published.
+//! Bodies and attributes of jobs. Both are derived from the parameters of a job, which can be read back from its body.
+//! So a delivered job can be compared byte by byte with the published one.
 
 use std::collections::BTreeMap;
 
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use serde_json::Value;
-use tidegate_testkit::Delivery;
+use tidegate_testkit::ReceivedJob;
 
-use crate::history::Terms;
+use crate::history::JobParameters;
 
-/// The limit of the wire.
+/// The limit of attributes per job.
 pub(super) const ATTRIBUTES_MAX: u8 = 16;
 const VALUE_BYTES_MAX: usize = 128;
-/// From so many attributes on all values have the longest length.
+/// Jobs with at least this many attributes have values of the maximum length.
 const LONG_VALUES_FROM: u8 = 8;
-/// Begins a body that is not text: no JSON does, and no UTF-8.
+/// Prefix of a body that is not text: invalid in JSON and UTF-8.
 const BINARY: &[u8] = b"\xFF\x00tg";
 const LETTERS: &[u8] = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_";
 
-/// The body of a job: its terms, then bytes up to its length. Every second body cannot be compressed.
-pub(super) fn body(terms: &Terms) -> Vec<u8> {
-    let mut random = random_of(terms.number);
+/// Returns the body of a job: its parameters, then padding. The padding of jobs with odd numbers, and of all binary
+/// bodies, does not compress.
+pub(super) fn body(terms: &JobParameters) -> Vec<u8> {
+    let mut random = random_from(terms.number);
     if terms.is_binary {
         let mut body = BINARY.to_vec();
         body.extend(terms.number.to_be_bytes());
@@ -49,9 +50,9 @@ pub(super) fn body(terms: &Terms) -> Vec<u8> {
     [head.as_bytes(), &pad, b"\"}"].concat()
 }
 
-/// The attributes of a job: names without `Job-Attr-`, as they are sent, and values.
-pub(super) fn attributes(terms: &Terms) -> Vec<(String, String)> {
-    let mut random = random_of(!terms.number);
+/// Returns the attributes of a job: names without `Job-Attr-`, and values.
+pub(super) fn attributes(terms: &JobParameters) -> Vec<(String, String)> {
+    let mut random = random_from(!terms.number);
     let numbers = 0..terms.attributes;
     let attributes = numbers.map(|number| {
         let length = random.random_range(0..20);
@@ -60,17 +61,17 @@ pub(super) fn attributes(terms: &Terms) -> Vec<(String, String)> {
             true => VALUE_BYTES_MAX,
             false => random.random_range(1..=VALUE_BYTES_MAX / 4),
         };
-        // Everything that is visible: quotes and brackets, too.
+        // All visible ASCII characters, including quotes and brackets.
         let value = text(&mut random, length, |byte| b'!' + (byte % 94) as u8);
-        // No digit before the number: two names must not become one.
+        // A separator before the number, so that two names cannot be equal.
         (format!("{name}-{number}"), value)
     });
     attributes.collect()
 }
 
-/// The number of a job, if its body and attributes are exactly what was published under that number.
-pub(super) fn number_of(job: &Delivery) -> Option<u64> {
-    let terms = terms_in(&job.body)?;
+/// Returns the number of a job if its body and attributes are exactly those that were published under that number.
+pub(super) fn number_of(job: &ReceivedJob) -> Option<u64> {
+    let terms = parse_parameters(&job.body)?;
     let expected: BTreeMap<String, String> = attributes(&terms)
         .into_iter()
         .map(|(name, value)| (name.to_lowercase(), value))
@@ -82,25 +83,25 @@ pub(super) fn number_of(job: &Delivery) -> Option<u64> {
     (body(&terms) == job.body && expected == found).then_some(terms.number)
 }
 
-fn terms_in(body: &[u8]) -> Option<Terms> {
+fn parse_parameters(body: &[u8]) -> Option<JobParameters> {
     if let Some(rest) = body.strip_prefix(BINARY) {
         let (number, rest) = rest.split_first_chunk()?;
         let (bytes, rest) = rest.split_first_chunk()?;
-        return Some(Terms {
+        return Some(JobParameters {
             number: u64::from_be_bytes(*number),
             bytes: usize::try_from(u64::from_be_bytes(*bytes)).ok()?,
             attributes: *rest.first()?,
             is_binary: true,
-            ..Terms::default()
+            ..JobParameters::default()
         })
         .filter(|terms| terms.bytes <= body.len());
     }
     let value: Value = serde_json::from_slice(body).ok()?;
-    Some(Terms {
+    Some(JobParameters {
         number: value["job"].as_u64()?,
         bytes: usize::try_from(value["bytes"].as_u64()?).ok()?,
         attributes: u8::try_from(value["attributes"].as_u64()?).ok()?,
-        ..Terms::default()
+        ..JobParameters::default()
     })
     .filter(|terms| terms.bytes <= body.len())
 }
@@ -110,7 +111,7 @@ fn text(random: &mut StdRng, length: usize, byte: impl Fn(usize) -> u8) -> Strin
     characters.collect()
 }
 
-fn random_of(seed: u64) -> StdRng {
+fn random_from(seed: u64) -> StdRng {
     StdRng::seed_from_u64(seed)
 }
 
@@ -122,8 +123,8 @@ mod tests {
 
     use super::*;
 
-    fn delivery(body: Vec<u8>, attributes: Value) -> Delivery {
-        Delivery {
+    fn delivery(body: Vec<u8>, attributes: Value) -> ReceivedJob {
+        ReceivedJob {
             id: String::new(),
             body,
             queue: String::new(),
@@ -135,14 +136,14 @@ mod tests {
     }
 
     #[test]
-    fn a_body_names_its_job_only_if_every_byte_is_right() {
+    fn a_body_identifies_its_job_only_if_every_byte_matches() {
         for bytes in [0, 60, 70_000] {
             for (number, is_binary) in [(42, false), (43, false), (44, true)] {
-                let terms = Terms {
+                let terms = JobParameters {
                     number,
                     bytes,
                     is_binary,
-                    ..Terms::default()
+                    ..JobParameters::default()
                 };
                 let mut body = body(&terms);
                 assert!(body.len() >= bytes);
@@ -160,10 +161,10 @@ mod tests {
     #[test]
     fn no_two_attributes_of_a_job_have_the_same_name() {
         for number in 0..5000 {
-            let terms = Terms {
+            let terms = JobParameters {
                 number,
                 attributes: ATTRIBUTES_MAX,
-                ..Terms::default()
+                ..JobParameters::default()
             };
             let names = attributes(&terms).into_iter();
             let names: BTreeSet<String> = names.map(|(name, _)| name.to_lowercase()).collect();
@@ -174,11 +175,11 @@ mod tests {
     #[test]
     fn attributes_are_compared_too() {
         for count in [3, ATTRIBUTES_MAX] {
-            let terms = Terms {
+            let terms = JobParameters {
                 number: 7,
                 bytes: 100,
                 attributes: count,
-                ..Terms::default()
+                ..JobParameters::default()
             };
             let mut shown = json!({});
             for (name, value) in attributes(&terms) {

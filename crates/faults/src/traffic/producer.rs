@@ -1,4 +1,4 @@
-//! A client that publishes, and cancels or replaces some of it again.
+//! A client that publishes jobs, and cancels or replaces some of them.
 
 use std::time::Duration;
 
@@ -6,23 +6,25 @@ use rand::RngExt;
 use rand::rngs::StdRng;
 use tokio::task::JoinHandle;
 
-use super::{Client, Recent, draw};
-use crate::history::{Outcome, Terms};
+use super::client::FaultClient;
+use super::draw;
+use super::shared::RecentJob;
+use crate::history::{JobParameters, RequestOutcome};
 
 /// The mean pause between two requests of a producer.
 const PAUSE_MS: u64 = 120;
-/// How often a client publishes the same again, as another job, when it got no clear answer.
+/// How often a client publishes the same again, as another job, if it got no clear answer.
 const RETRIES: usize = 3;
 
 /// One producer.
 pub(super) struct Producer {
-    client: Client,
+    client: FaultClient,
     random: StdRng,
     queues: Vec<u16>,
 }
 
 impl Producer {
-    pub(super) fn new(client: Client, random: StdRng, queues: &[u16]) -> Self {
+    pub(super) fn new(client: FaultClient, random: StdRng, queues: &[u16]) -> Self {
         Self {
             client,
             random,
@@ -30,7 +32,7 @@ impl Producer {
         }
     }
 
-    /// Publishes until that is over. It starts no consumer.
+    /// Publishes until publishing ends. Starts no consumers.
     pub(super) async fn run(mut self) -> Vec<JoinHandle<()>> {
         while !self.client.shared.is_publishing_over() {
             let queue = self.queues[self.random.random_range(0..self.queues.len())];
@@ -42,16 +44,16 @@ impl Producer {
         Vec::new()
     }
 
-    async fn publish(&mut self, queue: u16, mut jobs: Vec<Terms>) {
+    async fn publish(&mut self, queue: u16, mut jobs: Vec<JobParameters>) {
         for _ in 0..=RETRIES {
             match self.client.publish(queue, jobs.clone()).await {
-                Outcome::Published(ids) => {
+                RequestOutcome::Published(ids) => {
                     for (id, terms) in ids.iter().zip(&jobs) {
                         self.follow_up(queue, id, terms).await;
                     }
                     return;
                 }
-                outcome if outcome.is_open() && !self.client.shared.is_publishing_over() => {
+                outcome if outcome.is_unknown() && !self.client.shared.is_publishing_over() => {
                     for job in &mut jobs {
                         job.number = self.client.shared.next_number();
                     }
@@ -61,7 +63,7 @@ impl Producer {
         }
     }
 
-    async fn follow_up(&mut self, queue: u16, id: &str, terms: &Terms) {
+    async fn follow_up(&mut self, queue: u16, id: &str, terms: &JobParameters) {
         match self.random.random_range(0..100) {
             0..5 => drop(self.client.cancel(queue, id, terms.number).await),
             5..9 => {
@@ -69,7 +71,7 @@ impl Producer {
                 let replaced = terms.number;
                 self.client.republish(queue, id, replaced, job).await;
             }
-            _ => self.client.shared.remember(Recent {
+            _ => self.client.shared.add_recent(RecentJob {
                 queue,
                 id: id.to_owned(),
                 number: terms.number,

@@ -1,5 +1,4 @@
-//! A client of queues that come and go: each has a new name, is used for some seconds, and is then purged of
-//! whatever is in it or left as it is.
+//! A client of short-lived queues: each has a new name, is used for some seconds, and is then purged or left.
 
 use std::time::Duration;
 
@@ -7,30 +6,32 @@ use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use tokio::task::JoinHandle;
 
-use super::{Client, Consumer, Habit, draw};
+use super::client::FaultClient;
+use super::consumer::{ConsumerBehavior, RunConsumer};
+use super::draw;
 
 const DEAD_MAX: u64 = 1000;
 
 /// The client.
-pub(super) struct ShortLived {
-    client: Client,
+pub(super) struct ShortLivedQueues {
+    client: FaultClient,
     random: StdRng,
 }
 
-impl ShortLived {
-    pub(super) const fn new(client: Client, random: StdRng) -> Self {
+impl ShortLivedQueues {
+    pub(super) const fn new(client: FaultClient, random: StdRng) -> Self {
         Self { client, random }
     }
 
-    /// Uses one queue after the other until publishing is over. The consumers that it returns continue: what was left in
-    /// a queue comes to its end.
+    /// Uses one queue after the other until publishing ends. The returned consumers continue, and consume what was left
+    /// in the queues.
     pub(super) async fn run(mut self) -> Vec<JoinHandle<()>> {
         let mut consumers = Vec::new();
         while !self.client.shared.is_publishing_over() {
             match self.client.shared.next_queue() {
                 Some(queue) => {
                     consumers.push(self.start_consumer(queue));
-                    self.live(queue).await;
+                    self.use_queue(queue).await;
                 }
                 None => return consumers,
             }
@@ -40,11 +41,15 @@ impl ShortLived {
 
     fn start_consumer(&mut self, queue: u16) -> JoinHandle<()> {
         let random = StdRng::seed_from_u64(self.random.random());
-        let consumer = Consumer::new(self.client.another(), random, Habit::Of(queue));
+        let consumer = RunConsumer::new(
+            self.client.new_sibling(),
+            random,
+            ConsumerBehavior::Of(queue),
+        );
         tokio::spawn(consumer.run())
     }
 
-    async fn live(&mut self, queue: u16) {
+    async fn use_queue(&mut self, queue: u16) {
         for _ in 0..self.random.random_range(1..6) {
             let jobs = draw::jobs(&mut self.random, &self.client.shared);
             self.client.publish(queue, jobs).await;

@@ -1,4 +1,4 @@
-//! The mapping as data: a file of lmstfy, and the same under our names.
+//! lmstfy files, and the expected settings under our keys.
 
 use super::*;
 
@@ -33,12 +33,12 @@ fn values(text: &str) -> Table {
 }
 
 #[track_caller]
-fn refused(text: &str) -> String {
+fn error_of(text: &str) -> String {
     translate(text).err().unwrap()
 }
 
 #[test]
-fn a_file_means_the_same_under_our_names() {
+fn a_file_is_translated_to_our_keys() {
     let found = translate(FILE).unwrap();
     let expected: Table = r#"
 listen = "0.0.0.0:7777"
@@ -55,7 +55,7 @@ pool = { default = { url = "redis://10.0.0.1:6379" } }
 }
 
 #[test]
-fn the_case_of_keys_means_nothing_and_that_of_names_does() {
+fn keys_are_case_insensitive_and_names_are_not() {
     let text = "HOST = \"::1\"\nport = 1\nadminport = 2\nttlsecond = 9\n\
                 [POOL.default]\naddr = \"h:1\"\n[POOL.Other]\nADDR = \"h:2\"\n";
     let expected: Table = r#"
@@ -67,8 +67,8 @@ pool = { default = { url = "redis://h:1" }, Other = { url = "redis://h:2" } }
     .parse()
     .unwrap();
     assert_eq!(values(text), expected);
-    let said = refused("Host = \"a\"\nhost = \"b\"\n");
-    assert_eq!(said, "Host and host are the same key");
+    let said = error_of("Host = \"a\"\nhost = \"b\"\n");
+    assert_eq!(said, "Host and host are the same key: remove one of them");
 }
 
 #[test]
@@ -93,13 +93,13 @@ migrate_to = "default"
         found.remarks,
         [
             "Pool.s.PoolSize is ignored: one connection carries all calls",
-            "Pool.s.Version is ignored: lmstfy leaves such a pool out, here it is used",
+            "Pool.s.Version is ignored: lmstfy skips such a pool, here it is used",
         ]
     );
 }
 
 #[test]
-fn what_is_not_used_is_told_with_the_reason() {
+fn ignored_keys_are_reported_with_the_reason() {
     let text = format!(
         "Colour = \"blue\"\n{PLAIN}Retries = 3\n[AdminRedis]\nAddr = \"other:1\"\nPassword = \"hunter2\"\n"
     );
@@ -117,7 +117,7 @@ fn tokens_are_kept_where_they_were_unless_that_is_the_default_pool() {
         values.get("admin_store").map(ToString::to_string)
     };
     assert_eq!(admin_store("Addr = \"h:1\"\nPassword = \"p\"\n"), None);
-    // Another database of the same server is other data.
+    // Another database of the same server has other data.
     let other = admin_store("Addr = \"h:1\"\nDB = 1\n").unwrap();
     assert_eq!(other, "{ database = 1, url = \"redis://h:1\" }");
     let other = admin_store("Addr = \"o:1\"\nPassword = \"p\"\n").unwrap();
@@ -128,7 +128,7 @@ fn tokens_are_kept_where_they_were_unless_that_is_the_default_pool() {
 fn a_daemon_takes_what_it_has_keys_for() {
     let found = translate(FILE)
         .unwrap()
-        .only(&["log.level", "log.format", "pool"], "tidegate-pumpd");
+        .keep_only(&["log.level", "log.format", "pool"], "tidegate-pumpd");
     let expected: Table = r#"
 log = { level = "warn", format = "json" }
 pool = { default = { url = "redis://10.0.0.1:6379" } }
@@ -139,21 +139,20 @@ pool = { default = { url = "redis://10.0.0.1:6379" } }
     assert_eq!(
         found.remarks,
         [
-            "not used by tidegate-pumpd: what it says about accounts, admin_listen, job, listen, \
-          log.access, log.directory"
+            "not used by tidegate-pumpd: accounts, admin_listen, job, listen, log.access, log.directory"
         ]
     );
 }
 
 #[test]
-fn a_mistake_is_one_sentence_with_its_key() {
+fn an_error_is_one_sentence_with_the_key() {
     for (text, said) in [
-        ("", "Host is missing, and lmstfy needs it too"),
-        ("Host = \"\"", "Host is missing, and lmstfy needs it too"),
+        ("", "Host is missing; lmstfy requires it too"),
+        ("Host = \"\"", "Host is missing; lmstfy requires it too"),
         ("Host = 1", "Host must be a text in quotes"),
         (
             "Host = \"127.0.0.1\"",
-            "Port is missing, and lmstfy needs it too",
+            "Port is missing; lmstfy requires it too",
         ),
         (
             "Host = \"127.0.0.1\"\nPort = 99999",
@@ -165,10 +164,10 @@ fn a_mistake_is_one_sentence_with_its_key() {
         ),
         (
             "Host = \"127.0.0.1\"\nPort = 1\nAdminPort = 2\n",
-            "there must be a table [Pool.default]",
+            "the table [Pool.default] is missing",
         ),
     ] {
-        assert_eq!(refused(text), said, "{text}");
+        assert_eq!(error_of(text), said, "{text}");
     }
     for (line, said) in [
         ("LogLevel = \"loud\"", "LogLevel must be trace, debug, info"),
@@ -188,7 +187,7 @@ fn a_mistake_is_one_sentence_with_its_key() {
             "line 1 (TTLSecond) is not TOML",
         ),
     ] {
-        let found = refused(&format!("{line}\n{PLAIN}"));
+        let found = error_of(&format!("{line}\n{PLAIN}"));
         assert!(found.starts_with(said), "{line}: {found}");
     }
     for (lines, said) in [
@@ -197,10 +196,10 @@ fn a_mistake_is_one_sentence_with_its_key() {
         ("[Pool.x]\nDB = 1", "Pool.x.Addr is missing"),
         (
             "[Accounts]\nops = [\"hunter2\"]",
-            "Accounts.ops must be a text: its password",
+            "Accounts.ops must be a text in quotes, the password",
         ),
     ] {
-        let found = refused(&format!("{PLAIN}{lines}\n"));
+        let found = error_of(&format!("{PLAIN}{lines}\n"));
         assert!(found.starts_with(said), "{lines}: {found}");
         assert!(!found.contains("hunter2"), "{found}");
     }
@@ -214,9 +213,9 @@ fn a_host_may_be_a_name() {
         listen == "\"127.0.0.1:1\"" || listen == "\"[::1]:1\"",
         "{listen}"
     );
-    let said = refused(&PLAIN.replace("127.0.0.1", "no host"));
+    let said = error_of(&PLAIN.replace("127.0.0.1", "no host"));
     assert!(
-        said.starts_with("Host: \"no host\" is no address"),
+        said.starts_with("Host: cannot resolve \"no host\""),
         "{said}"
     );
 }

@@ -1,38 +1,38 @@
 use clap::Args;
 use futures_util::future::try_join_all;
 
-use crate::Error;
-use crate::crew::{BULK, Consumer, Filling, TAKE, fill};
-use crate::pace::Pace;
-use crate::run::Run;
+use crate::error::LoadgenError;
+use crate::load_clients::{BULK, FillOptions, LoadConsumer, TAKE, fill};
+use crate::request_schedule::RequestSchedule;
+use crate::run::ScenarioRun;
 
 /// The flags of `bulk`.
 #[derive(Debug, Clone, Args)]
-pub struct Options {
-    /// Connections, each with one request at a time (acknowledgements of one answer follow each other)
+pub struct BulkOptions {
+    /// Connections, each with one request at a time (acknowledgements of one answer are pipelined)
     #[arg(long, default_value_t = 16)]
     connections: usize,
-    /// Jobs to publish, and to consume
+    /// Jobs to publish and consume
     #[arg(long, default_value_t = 200_000)]
     jobs: u64,
-    /// Bytes of a job's body, at least 30
+    /// Size of each body in bytes, at least 30
     #[arg(long, default_value_t = 100)]
     body_bytes: usize,
 }
 
-impl Options {
-    pub(crate) async fn run(&self, run: &mut Run<'_>) -> Result<(), Error> {
-        run.report.load = Pace::shown(0.0, self.connections);
+impl BulkOptions {
+    pub(crate) async fn run(&self, run: &mut ScenarioRun<'_>) -> Result<(), LoadgenError> {
+        run.report.load = RequestSchedule::describe(0.0, self.connections);
         run.report.parameter("jobs", self.jobs);
         run.report.parameter("body bytes", self.body_bytes);
         let queues = run.queues("bulk", 1);
         let jobs = self.jobs as f64;
 
         let meter = run.meter()?;
-        let filling = Filling {
+        let filling = FillOptions {
             body_bytes: self.body_bytes,
             connections: self.connections,
-            ..Filling::of(&queues, self.jobs)
+            ..FillOptions::new(&queues, self.jobs)
         };
         fill(run, filling, || 0).await?;
         let publish = meter.read()?;
@@ -45,13 +45,13 @@ impl Options {
         let here = &*run;
         let mut consumers: Vec<_> = connections
             .into_iter()
-            .map(|connection| Consumer::new(here, connection, &queues[0], TAKE, 0))
+            .map(|connection| LoadConsumer::new(here, connection, &queues[0], TAKE, 0))
             .collect();
         let meter = here.meter()?;
-        try_join_all(consumers.iter_mut().map(take)).await?;
+        try_join_all(consumers.iter_mut().map(consume_and_ack)).await?;
         let consume = meter.read()?;
         let meter = here.meter()?;
-        try_join_all(consumers.iter_mut().map(Consumer::ack)).await?;
+        try_join_all(consumers.iter_mut().map(LoadConsumer::ack)).await?;
         let ack = meter.read()?;
         drop(consumers);
 
@@ -66,7 +66,7 @@ impl Options {
     }
 }
 
-async fn take(consumer: &mut Consumer<'_>) -> Result<(), Error> {
+async fn consume_and_ack(consumer: &mut LoadConsumer<'_>) -> Result<(), LoadgenError> {
     while consumer.consume(|_| ()).await? > 0 {}
     Ok(())
 }

@@ -4,37 +4,37 @@ use bytes::Bytes;
 use clap::Args;
 use futures_util::future::try_join_all;
 use tidegate_core::{JobId, NewJob, QueueKey};
-use tidegate_store::{Acked, Claim, Store, StoreConfig};
+use tidegate_store::{AckOutcome, Claim, Store, StoreConfig};
 
-use crate::Error;
-use crate::body::Label;
+use crate::body::JobLabel;
 use crate::clock::now_us;
-use crate::crew::{BULK, TAKE};
-use crate::ledger::{Delivered, TTR_SECONDS};
-use crate::run::Run;
+use crate::error::LoadgenError;
+use crate::job_tracker::{DeliveredJob, TTR_SECONDS};
+use crate::load_clients::{BULK, TAKE};
+use crate::run::ScenarioRun;
 
 /// The flags of `ceiling`.
 #[derive(Debug, Clone, Args)]
-pub struct Options {
+pub struct CeilingOptions {
     /// Calls in flight over one connection
     #[arg(long, default_value_t = 64)]
     in_flight: usize,
-    /// Jobs for each step
+    /// Jobs per step
     #[arg(long, default_value_t = 200_000)]
     jobs: u64,
-    /// Bytes of a job's body, at least 30
+    /// Size of each body in bytes, at least 30
     #[arg(long, default_value_t = 100)]
     body_bytes: usize,
 }
 
-/// Both ways to do a job: one a call, and as many a call as the wire allows.
-struct Batch {
+/// Jobs per call: one, or as many as the wire allows.
+struct CallSizes {
     publish: u64,
     reserve: usize,
 }
 
-impl Options {
-    pub(crate) async fn run(&self, run: &mut Run<'_>) -> Result<(), Error> {
+impl CeilingOptions {
+    pub(crate) async fn run(&self, run: &mut ScenarioRun<'_>) -> Result<(), LoadgenError> {
         run.report.load = format!(
             "closed loop, {} calls in flight on one connection",
             self.in_flight
@@ -43,7 +43,7 @@ impl Options {
         run.report.parameter("body bytes", self.body_bytes);
         let url = run.server.redis_url.clone();
         let url = url.ok_or_else(|| {
-            Error::Usage("ceiling speaks to Redis itself: give --redis URL".to_owned())
+            LoadgenError::Usage("ceiling calls Redis directly: give --redis URL".to_owned())
         })?;
         let store = Store::connect(&StoreConfig::new(url))
             .await
@@ -51,14 +51,14 @@ impl Options {
         for (what, batch) in [
             (
                 "single",
-                Batch {
+                CallSizes {
                     publish: 1,
                     reserve: 1,
                 },
             ),
             (
                 "bulk",
-                Batch {
+                CallSizes {
                     publish: BULK,
                     reserve: TAKE,
                 },
@@ -72,12 +72,12 @@ impl Options {
 
     async fn step(
         &self,
-        run: &mut Run<'_>,
+        run: &mut ScenarioRun<'_>,
         store: &Store,
         queue: &QueueKey,
         what: &str,
-        batch: &Batch,
-    ) -> Result<(), Error> {
+        batch: &CallSizes,
+    ) -> Result<(), LoadgenError> {
         let jobs = self.jobs as f64;
         let mut all = 0.0;
         let ids = RefCell::new(Vec::new());
@@ -100,7 +100,7 @@ impl Options {
                         };
                         bar.inc(done);
                         if done == 0 {
-                            return Ok::<_, Error>(());
+                            return Ok::<_, LoadgenError>(());
                         }
                     }
                 }
@@ -122,38 +122,38 @@ impl Options {
         Ok(())
     }
 
-    /// Publishes the next jobs; answers how many.
+    /// Publishes up to `most` of the remaining jobs. Returns their number.
     async fn publish(
         &self,
-        run: &Run<'_>,
+        run: &ScenarioRun<'_>,
         store: &Store,
         queue: &QueueKey,
         left: &Cell<u64>,
         most: u64,
-    ) -> Result<u64, Error> {
+    ) -> Result<u64, LoadgenError> {
         let count = left.get().min(most);
         left.set(left.get() - count);
         let jobs: Vec<NewJob> = (0..count)
-            .map(|_| new_job(run.ledger.borrow_mut().label(0), self.body_bytes))
+            .map(|_| new_job(run.jobs.borrow_mut().next_label(0), self.body_bytes))
             .collect();
         if count > 0 {
             store
                 .publish(queue, &jobs, None)
                 .await
                 .map_err(store_error)?;
-            run.ledger.borrow_mut().published(count);
+            run.jobs.borrow_mut().record_published(count);
         }
         Ok(count)
     }
 }
 
 async fn reserve(
-    run: &Run<'_>,
+    run: &ScenarioRun<'_>,
     store: &Store,
     queue: &QueueKey,
     ids: &RefCell<Vec<JobId>>,
     count: usize,
-) -> Result<u64, Error> {
+) -> Result<u64, LoadgenError> {
     let claim = Claim {
         count: u16::try_from(count).unwrap_or(u16::MAX),
         ttr_ms: u64::from(TTR_SECONDS) * 1000,
@@ -164,39 +164,39 @@ async fn reserve(
     for job in reserved.jobs.into_iter().flatten() {
         found += 1;
         ids.borrow_mut().push(job.id);
-        match Label::parse(&job.body) {
-            Some(label) => run.ledger.borrow_mut().delivered(&Delivered {
+        match JobLabel::parse(&job.body) {
+            Some(label) => run.jobs.borrow_mut().record_delivered(&DeliveredJob {
                 label,
                 created_ms: job.id.created_at_ms(),
                 received_us,
             }),
-            None => run.ledger.borrow_mut().foreign(),
+            None => run.jobs.borrow_mut().record_foreign(),
         }
     }
     Ok(found)
 }
 
 async fn ack(
-    run: &Run<'_>,
+    run: &ScenarioRun<'_>,
     store: &Store,
     queue: &QueueKey,
     ids: &RefCell<Vec<JobId>>,
-) -> Result<u64, Error> {
+) -> Result<u64, LoadgenError> {
     let Some(id) = ids.borrow_mut().pop() else {
         return Ok(0);
     };
     match store.ack(queue, id, None).await.map_err(store_error)? {
-        Acked::Done { .. } => {}
-        Acked::AlreadyGone | Acked::Lost => {
-            run.ledger
+        AckOutcome::Done { .. } => {}
+        AckOutcome::AlreadyGone | AckOutcome::Lost => {
+            run.jobs
                 .borrow_mut()
-                .defect(format!("job {id} was gone before its ack"));
+                .record_defect(format!("job {id} was gone before its ack"));
         }
     }
     Ok(1)
 }
 
-fn new_job(label: Label, bytes: usize) -> NewJob {
+fn new_job(label: JobLabel, bytes: usize) -> NewJob {
     let mut body = Vec::with_capacity(bytes);
     label.write(&mut body, bytes);
     NewJob {
@@ -205,15 +205,15 @@ fn new_job(label: Label, bytes: usize) -> NewJob {
         delay_ms: 0,
         ttl_ms: 0,
         tries: 1,
-        versioned_id: false,
+        mark: false,
     }
 }
 
-fn queue_key(namespace: &str, queue: &str) -> Result<QueueKey, Error> {
-    let bad = |error: tidegate_core::InvalidName| Error::Usage(error.to_string());
+fn queue_key(namespace: &str, queue: &str) -> Result<QueueKey, LoadgenError> {
+    let bad = |error: tidegate_core::InvalidName| LoadgenError::Usage(error.to_string());
     QueueKey::try_from(format!("{namespace}/{queue}").as_str()).map_err(bad)
 }
 
-fn store_error(error: impl std::fmt::Display) -> Error {
-    Error::Store(error.to_string())
+fn store_error(error: impl std::fmt::Display) -> LoadgenError {
+    LoadgenError::Store(error.to_string())
 }

@@ -4,42 +4,42 @@ use std::time::Instant;
 use clap::Args;
 use futures_util::future::try_join_all;
 
-use crate::Error;
-use crate::crew::{Consumer, Filling, fill, record};
-use crate::pace::Pace;
+use crate::error::LoadgenError;
+use crate::load_clients::{FillOptions, LoadConsumer, fill, record_latency};
 use crate::report::{Goal, latencies};
-use crate::run::Run;
+use crate::request_schedule::RequestSchedule;
+use crate::run::ScenarioRun;
 
-/// Four times what lmstfy manages on such a machine.
+/// Four times the rate of lmstfy on the same kind of machine.
 const GOAL: Goal = Goal::AtLeast(20_000.0);
 
 /// The flags of `consume`.
 #[derive(Debug, Clone, Args)]
-pub struct Options {
+pub struct ConsumeOptions {
     /// Connections, each with one request at a time
     #[arg(long, default_value_t = 64)]
     connections: usize,
-    /// Jobs to fill the queues with, and to consume
+    /// Jobs to publish first, then to consume
     #[arg(long, default_value_t = 200_000)]
     jobs: u64,
-    /// Bytes of a job's body, at least 30
+    /// Size of each body in bytes, at least 30
     #[arg(long, default_value_t = 100)]
     body_bytes: usize,
-    /// Queues that the jobs are spread over
+    /// Number of queues that the jobs are spread over
     #[arg(long, default_value_t = 1)]
     queues: usize,
 }
 
-impl Options {
-    pub(crate) async fn run(&self, run: &mut Run<'_>) -> Result<(), Error> {
-        run.report.load = Pace::shown(0.0, self.connections);
+impl ConsumeOptions {
+    pub(crate) async fn run(&self, run: &mut ScenarioRun<'_>) -> Result<(), LoadgenError> {
+        run.report.load = RequestSchedule::describe(0.0, self.connections);
         run.report.parameter("jobs", self.jobs);
         run.report.parameter("body bytes", self.body_bytes);
         run.report.parameter("queues", self.queues);
         let queues = run.queues("consume", self.queues);
-        let filling = Filling {
+        let filling = FillOptions {
             body_bytes: self.body_bytes,
-            ..Filling::of(&queues, self.jobs)
+            ..FillOptions::new(&queues, self.jobs)
         };
         fill(run, filling, || 0).await?;
         let connections = run.connections(self.connections).await?;
@@ -54,18 +54,18 @@ impl Options {
             .map(|(number, connection)| {
                 let (consume, ack, requests, bar) = (&consume, &ack, &requests, &bar);
                 let mut consumer =
-                    Consumer::new(here, connection, &queues[number % queues.len()], 1, 0);
+                    LoadConsumer::new(here, connection, &queues[number % queues.len()], 1, 0);
                 async move {
                     loop {
                         let begin = Instant::now();
                         requests.set(requests.get() + 2);
                         if consumer.consume(|_| ()).await? == 0 {
-                            return Ok::<_, Error>(());
+                            return Ok::<_, LoadgenError>(());
                         }
-                        record(consume, begin);
+                        record_latency(consume, begin);
                         let begin = Instant::now();
                         consumer.ack().await?;
-                        record(ack, begin);
+                        record_latency(ack, begin);
                         bar.inc(1);
                     }
                 }
@@ -73,9 +73,9 @@ impl Options {
         try_join_all(work).await?;
         let usage = meter.read()?;
         bar.finish_and_clear();
-        let jobs = run.ledger.borrow().delivered_count() as f64;
+        let jobs = run.jobs.borrow().delivered_count() as f64;
         let report = &mut run.report;
-        report.aimed("consume + ack", jobs / usage.seconds, "jobs/s", GOAL);
+        report.figure_with_goal("consume + ack", jobs / usage.seconds, "jobs/s", GOAL);
         report.latency("consume latency", &consume.into_inner(), &[]);
         report.latency("ack latency", &ack.into_inner(), &[]);
         report.cpu("consume + ack", &usage, jobs, requests.get() as f64);

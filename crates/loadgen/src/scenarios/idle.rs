@@ -2,40 +2,40 @@ use std::time::Duration;
 
 use clap::Args;
 
-use crate::Error;
+use crate::error::LoadgenError;
 use crate::report::Goal;
-use crate::run::Run;
+use crate::run::ScenarioRun;
 
 /// The flags of `idle`.
 #[derive(Debug, Clone, Args)]
-pub struct Options {
-    /// How long to look, in seconds
+pub struct IdleOptions {
+    /// Seconds to measure
     #[arg(long, default_value_t = 30.0)]
     seconds: f64,
-    /// How long to leave the server alone before, in seconds
+    /// Seconds to wait before the measurement
     #[arg(long, default_value_t = 5.0)]
     settle: f64,
 }
 
-impl Options {
-    pub(crate) async fn run(&self, run: &mut Run<'_>) -> Result<(), Error> {
+impl IdleOptions {
+    pub(crate) async fn run(&self, run: &mut ScenarioRun<'_>) -> Result<(), LoadgenError> {
         run.report.load = "none".to_owned();
         run.report.parameter("seconds", self.seconds);
         let mut redis = run.server.redis("idle")?;
         run.pause(
-            "leaving the server alone",
+            "waiting for the server to settle",
             Duration::from_secs_f64(self.settle),
         )
         .await;
         let before = redis.commands()?;
         let meter = run.meter()?;
-        run.pause("looking", Duration::from_secs_f64(self.seconds))
+        run.pause("measuring", Duration::from_secs_f64(self.seconds))
             .await;
         let usage = meter.read()?;
-        // Each look is a command, too.
+        // The second reading itself counts as a command.
         let commands = redis.commands()? - before - 1.0;
         let report = &mut run.report;
-        report.aimed(
+        report.figure_with_goal(
             "Redis commands",
             commands / usage.seconds,
             "/s",
@@ -49,8 +49,8 @@ impl Options {
             );
         }
         if !usage.processes.is_empty() {
-            let cpu = usage.servers() / usage.seconds * 100.0;
-            report.aimed("CPU of all", cpu, "% of a core", Goal::AtMost(1.0));
+            let cpu = usage.server_seconds() / usage.seconds * 100.0;
+            report.figure_with_goal("CPU of all", cpu, "% of a core", Goal::AtMost(1.0));
         }
         Ok(())
     }

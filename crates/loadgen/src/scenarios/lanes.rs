@@ -2,35 +2,39 @@ use std::time::Duration;
 
 use clap::Args;
 
-use crate::Error;
-use crate::crew::{consume_all, publish};
-use crate::pace::Pace;
-use crate::run::Run;
+use crate::error::LoadgenError;
+use crate::load_clients::{consume_all, publish};
+use crate::request_schedule::RequestSchedule;
+use crate::run::ScenarioRun;
 
 const WHOLE: &str = "publish + consume + ack";
 
 /// The flags of `lanes`.
 #[derive(Debug, Clone, Args)]
-pub struct Options {
+pub struct LanesOptions {
     /// Connections, each with one request at a time
     #[arg(long, default_value_t = 64)]
     connections: usize,
-    /// How long to publish, in seconds; then all is consumed
+    /// Seconds to publish; then all jobs are consumed
     #[arg(long, default_value_t = 4)]
     seconds: u32,
-    /// Bytes of a job's body, at least 30
+    /// Size of each body in bytes, at least 30
     #[arg(long, default_value_t = 100)]
     body_bytes: usize,
-    /// Lanes of the queue, on a server with several Redis nodes (`--pid redis-1=… --pid redis-2=…`); else it has one
+    /// Lanes of the queue if several Redis nodes are named (`--pid redis-1=… --pid redis-2=…`); otherwise 1
     #[arg(long, default_value_t = 8)]
     lanes: u16,
 }
 
-impl Options {
-    pub(crate) async fn run(&self, run: &mut Run<'_>) -> Result<(), Error> {
-        let nodes: Vec<String> = run.server.nodes().map(str::to_owned).collect();
+impl LanesOptions {
+    pub(crate) async fn run(&self, run: &mut ScenarioRun<'_>) -> Result<(), LoadgenError> {
+        let nodes: Vec<String> = run
+            .server
+            .redis_process_names()
+            .map(str::to_owned)
+            .collect();
         let lanes = if nodes.len() > 1 { self.lanes } else { 1 };
-        run.report.load = Pace::shown(0.0, self.connections);
+        run.report.load = RequestSchedule::describe(0.0, self.connections);
         run.report.parameter("lanes", lanes);
         run.report.parameter("nodes", nodes.len());
         run.report.parameter("body bytes", self.body_bytes);
@@ -39,20 +43,20 @@ impl Options {
             run.server.set_lanes(&queues[0], lanes).await?;
         }
         let meter = run.meter()?;
-        let pace = || Pace::new(Duration::from_secs(self.seconds.into()), 0.0);
+        let pace = || RequestSchedule::new(Duration::from_secs(self.seconds.into()), 0.0);
         publish(run, &queues, self.connections, self.body_bytes, 0, pace).await?;
         let published = meter.read()?;
         let consuming = run.meter()?;
         consume_all(run, &queues, self.connections, 1, |_| ()).await?;
         let consumed = consuming.read()?;
         let whole = meter.read()?;
-        let jobs = run.ledger.borrow().delivered_count() as f64;
+        let jobs = run.jobs.borrow().delivered_count() as f64;
         let report = &mut run.report;
         report.figure("publish", jobs / published.seconds, "jobs/s");
         report.cpu("publish", &published, jobs, jobs);
         report.cpu("consume + ack", &consumed, jobs, jobs * 2.0);
         report.cpu(WHOLE, &whole, jobs, jobs * 3.0);
-        let cost = |node: &str| whole.of(node).unwrap_or_default();
+        let cost = |node: &str| whole.of_process(node).unwrap_or_default();
         let all: f64 = nodes.iter().map(|node| cost(node)).sum();
         for node in &nodes {
             let share = cost(node) / all * 100.0;

@@ -1,42 +1,42 @@
 use clap::Args;
 
-use super::pending::Pending;
-use crate::Error;
-use crate::report::{Goal, Series};
-use crate::run::Run;
+use super::pending_jobs::PendingJobs;
+use crate::error::LoadgenError;
+use crate::report::{Curve, Goal};
+use crate::run::ScenarioRun;
 
 const BYTES_GOAL: Goal = Goal::AtMost(165.0);
 const FALL_GOAL: Goal = Goal::AtMost(15.0);
 
 /// The flags of `memory`.
 #[derive(Debug, Clone, Args)]
-pub struct Options {
-    /// Delayed jobs of 100 bytes, spread over a day
+pub struct MemoryOptions {
+    /// Delayed jobs of 100 bytes, due in 1 to 24 hours
     #[arg(long, default_value_t = 1_000_000)]
     jobs: u64,
-    /// Queues that the jobs are spread over
+    /// Number of queues that the jobs are spread over
     #[arg(long, default_value_t = 16)]
     queues: usize,
 }
 
-impl Options {
-    pub(crate) async fn run(&self, run: &mut Run<'_>) -> Result<(), Error> {
+impl MemoryOptions {
+    pub(crate) async fn run(&self, run: &mut ScenarioRun<'_>) -> Result<(), LoadgenError> {
         run.report.load = "closed loop, 8 connections, 64 jobs a request".to_owned();
         run.report.parameter("jobs", self.jobs);
         run.report.parameter("queues", self.queues);
         let mut redis = run.server.redis("memory")?;
-        let mut memory = || -> Result<(f64, f64), Error> {
+        let mut memory = || -> Result<(f64, f64), LoadgenError> {
             let used = redis.number("memory", "used_memory")?;
             Ok((used, redis.number("memory", "used_memory_rss")?))
         };
         let before = memory()?;
         let meter = run.meter()?;
-        let pending = Pending::fill(run, self.jobs, self.queues).await?;
+        let pending = PendingJobs::fill(run, self.jobs, self.queues).await?;
         let usage = meter.read()?;
         let after = memory()?;
         let jobs = self.jobs as f64;
         let report = &mut run.report;
-        report.aimed(
+        report.figure_with_goal(
             "used_memory per job",
             (after.0 - before.0) / jobs,
             "B",
@@ -48,14 +48,14 @@ impl Options {
         if let Some((first, last)) = first_and_last_rate(&pending.samples) {
             report.figure("publish rate, first tenth", first, "jobs/s");
             report.figure("publish rate, last tenth", last, "jobs/s");
-            report.aimed(
+            report.figure_with_goal(
                 "publish rate falls by",
                 (1.0 - last / first) * 100.0,
                 "%",
                 FALL_GOAL,
             );
         }
-        report.series.push(Series {
+        report.series.push(Curve {
             name: "memory publish rate".to_owned(),
             x: "jobs pending".to_owned(),
             y: "jobs/s".to_owned(),
@@ -65,7 +65,7 @@ impl Options {
     }
 }
 
-/// The rate of each stretch between two samples.
+/// Returns the rate between each two successive samples.
 fn rates(samples: &[(f64, f64)]) -> Vec<(f64, f64)> {
     let pairs = samples.windows(2);
     pairs
@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_falling_rate_is_seen() {
+    fn a_falling_rate_is_detected() {
         let mut samples: Vec<(f64, f64)> = (0..=10)
             .map(|n| (f64::from(n) * 10.0, f64::from(n)))
             .collect();

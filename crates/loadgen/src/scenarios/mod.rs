@@ -1,4 +1,4 @@
-//! What is measured: one file a scenario, with its flags.
+//! The scenarios: one file each, with its flags.
 
 mod bulk;
 mod burst;
@@ -11,47 +11,48 @@ mod lateness;
 mod memory;
 mod neighbours;
 mod parked;
-mod pending;
+mod pending_jobs;
 mod publish;
 
 use clap::Subcommand;
 
-use crate::Error;
-use crate::report::Report;
-use crate::run::Run;
-use crate::server::Server;
+use crate::error::LoadgenError;
+use crate::report::ScenarioReport;
+use crate::run::ScenarioRun;
+use crate::server::TargetServer;
 
-/// What to measure.
+/// The scenario to measure.
 #[derive(Debug, Clone, Subcommand)]
 pub enum Scenario {
-    /// Publish, one job a request
-    Publish(publish::Options),
-    /// Consume and acknowledge, one job a request, from a queue that was filled before
-    Consume(consume::Options),
-    /// Publish in bulk, consume in bulk, acknowledge
-    Bulk(bulk::Options),
-    /// The same work by Tidegate's scripts straight at Redis, without HTTP: what servers could reach at best
-    Ceiling(ceiling::Options),
-    /// How late jobs arrive while very many others are pending
-    Lateness(lateness::Options),
-    /// Very many jobs due in the same second: how fast they become ready, and what others notice of it
-    Burst(burst::Options),
-    /// Redis memory of delayed jobs
-    Memory(memory::Options),
-    /// Very many waiting consumers: memory, connections, CPU, how fast they are woken
-    Parked(parked::Options),
-    /// What a server costs that has nothing to do
-    Idle(idle::Options),
-    /// What a queue costs whose lanes are on several nodes, and how evenly they share it
-    Lanes(lanes::Options),
-    /// What a queue notices of others: one that moves large bodies, one that is huge
-    Neighbours(neighbours::Options),
-    /// Whether publish, consume and acknowledge cost more when more jobs are pending
-    Growth(growth::Options),
+    /// Publish throughput and latency, one job per request
+    Publish(publish::PublishOptions),
+    /// Consume and ack throughput and latency, one job per request, from queues that were filled before
+    Consume(consume::ConsumeOptions),
+    /// Throughput of bulk publishes, bulk consumes and acks
+    Bulk(bulk::BulkOptions),
+    /// Throughput of Tidegate's scripts on Redis without HTTP: the upper bound for a server. Needs --redis
+    Ceiling(ceiling::CeilingOptions),
+    /// Time from due to received while very many other jobs are pending
+    Lateness(lateness::LatenessOptions),
+    /// Many jobs due in the same second: how fast they become ready, and the lateness of other queues
+    Burst(burst::BurstOptions),
+    /// Redis memory per delayed job. Needs --redis
+    Memory(memory::MemoryOptions),
+    /// Many waiting consumers: memory, Redis connections, CPU, wake-up latency
+    Parked(parked::ParkedOptions),
+    /// CPU and Redis commands of an idle server. Needs --redis
+    Idle(idle::IdleOptions),
+    /// A queue with lanes on several Redis nodes: CPU, and how evenly the nodes share it. Needs --admin,
+    /// and --pid redis-N=PID for each node
+    Lanes(lanes::LanesOptions),
+    /// Latency of a queue beside one with large bodies, and beside a huge one
+    Neighbours(neighbours::NeighboursOptions),
+    /// CPU per job of publish, consume and ack as more jobs are pending
+    Growth(growth::GrowthOptions),
 }
 
 impl Scenario {
-    /// Its name, as on the command line.
+    /// The name of the scenario on the command line.
     #[must_use]
     pub const fn name(&self) -> &'static str {
         match self {
@@ -70,9 +71,13 @@ impl Scenario {
         }
     }
 
-    /// Runs it once against a server.
-    pub(crate) async fn run(&self, server: &Server, is_quiet: bool) -> Result<Report, Error> {
-        let mut run = Run::new(self.name(), server, is_quiet);
+    /// Runs the scenario once against a server.
+    pub(crate) async fn run(
+        &self,
+        server: &TargetServer,
+        is_quiet: bool,
+    ) -> Result<ScenarioReport, LoadgenError> {
+        let mut run = ScenarioRun::new(self.name(), server, is_quiet);
         match self {
             Self::Publish(options) => options.run(&mut run).await?,
             Self::Consume(options) => options.run(&mut run).await?,

@@ -5,20 +5,20 @@ use clap::Args;
 use futures_util::future::{Either, select, try_join_all};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use crate::Error;
 use crate::clock::now_us;
-use crate::crew::{Consumer, publish_one};
-use crate::http::Connection;
-use crate::pace::Pace;
+use crate::error::LoadgenError;
+use crate::http::HttpConnection;
+use crate::load_clients::{LoadConsumer, publish_one};
 use crate::report::{Goal, latencies};
-use crate::run::Run;
+use crate::request_schedule::RequestSchedule;
+use crate::run::ScenarioRun;
 use crate::wire::PublishRequest;
 
 const MEMORY_GOAL: Goal = Goal::AtMost(10.0);
 const CONNECTIONS_GOAL: Goal = Goal::AtMost(8.0);
 const CPU_GOAL: Goal = Goal::AtMost(2.0);
 const WAKE_GOALS: [(f64, f64); 1] = [(0.99, 20.0)];
-/// The process whose memory counts.
+/// Name of the process whose memory is measured.
 const API: &str = "api";
 const TIMEOUT_SECONDS: u32 = 3600;
 const OPENED_TOGETHER: usize = 64;
@@ -27,26 +27,26 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 /// The flags of `parked`.
 #[derive(Debug, Clone, Args)]
-pub struct Options {
-    /// Consumers that wait
+pub struct ParkedOptions {
+    /// Number of waiting consumers
     #[arg(long, default_value_t = 10_000)]
     waiters: usize,
-    /// Queues that they wait for
+    /// Number of queues that they wait for
     #[arg(long, default_value_t = 100)]
     queues: usize,
-    /// How long to look at what their waiting costs, in seconds
+    /// Seconds to measure while they wait
     #[arg(long, default_value_t = 10.0)]
     seconds: f64,
-    /// Jobs to wake some of them with, at most half as many as there are waiters
+    /// Jobs to publish, which wake some of them; at most half of --waiters
     #[arg(long, default_value_t = 1000)]
     wakes: u64,
-    /// Jobs a second
+    /// Jobs to publish per second
     #[arg(long, default_value_t = 100.0)]
     rate: f64,
 }
 
-impl Options {
-    pub(crate) async fn run(&self, run: &mut Run<'_>) -> Result<(), Error> {
+impl ParkedOptions {
+    pub(crate) async fn run(&self, run: &mut ScenarioRun<'_>) -> Result<(), LoadgenError> {
         run.report.load = format!(
             "{} long polls; open loop, {} jobs/s wake some",
             self.waiters, self.rate
@@ -55,23 +55,23 @@ impl Options {
         run.report.parameter("queues", self.queues);
         run.report.parameter("wakes", self.wakes);
         if self.wakes as usize > self.waiters / 2 {
-            return Err(Error::Usage(
+            return Err(LoadgenError::Usage(
                 "--wakes may be at most half of --waiters".to_owned(),
             ));
         }
         raise_file_limit(self.waiters as u64 + SPARE_FILES)?;
         let queues = run.queues("parked", self.queues);
-        let resident = |run: &Run<'_>| match run.server.process(API) {
+        let resident = |run: &ScenarioRun<'_>| match run.server.process(API) {
             Some(process) => process.resident_bytes().map(Some),
             None => Ok(None),
         };
         let before = resident(run)?;
         let here = &*run;
         let waiters = self.park(here, &queues).await?;
-        here.pause("letting them settle", Duration::from_secs(2))
+        here.pause("waiting for the server to settle", Duration::from_secs(2))
             .await;
         let meter = here.meter()?;
-        here.pause("looking", Duration::from_secs_f64(self.seconds))
+        here.pause("measuring", Duration::from_secs_f64(self.seconds))
             .await;
         let usage = meter.read()?;
         let after = resident(here)?;
@@ -88,16 +88,16 @@ impl Options {
         let report = &mut run.report;
         if let Some((before, after)) = before.zip(after) {
             let each = (after - before) / 1024.0 / self.waiters as f64;
-            report.aimed("RSS of api per waiter", each, "KiB", MEMORY_GOAL);
+            report.figure_with_goal("RSS of api per waiter", each, "KiB", MEMORY_GOAL);
         }
         if let Some(connections) = connections {
-            report.aimed("Redis connections", connections, "", CONNECTIONS_GOAL);
+            report.figure_with_goal("Redis connections", connections, "", CONNECTIONS_GOAL);
         }
         for (name, cpu) in &usage.processes {
             let percent = cpu / usage.seconds * 100.0;
             let name = format!("waiting: CPU of {name}");
             if name.ends_with(API) {
-                report.aimed(name, percent, "% of a core", CPU_GOAL);
+                report.figure_with_goal(name, percent, "% of a core", CPU_GOAL);
             } else {
                 report.figure(name, percent, "% of a core");
             }
@@ -106,22 +106,22 @@ impl Options {
         Ok(())
     }
 
-    /// Opens the long polls, a few at a time.
+    /// Opens the long polls, 64 at a time.
     async fn park<'a>(
         &self,
-        run: &'a Run<'a>,
+        run: &'a ScenarioRun<'a>,
         queues: &[String],
-    ) -> Result<Vec<Consumer<'a>>, Error> {
+    ) -> Result<Vec<LoadConsumer<'a>>, LoadgenError> {
         let bar = run.progress("parking consumers", self.waiters as u64);
         let mut parked = Vec::with_capacity(self.waiters);
         while parked.len() < self.waiters {
             let end = (parked.len() + OPENED_TOGETHER).min(self.waiters);
             let opening = (parked.len()..end).map(|number| async move {
-                let connection = Connection::open(run.server.address, number).await?;
+                let connection = HttpConnection::open(run.server.address, number).await?;
                 let queue = &queues[number % queues.len()];
-                let mut consumer = Consumer::new(run, connection, queue, 1, TIMEOUT_SECONDS);
-                consumer.ask().await?;
-                Ok::<_, Error>(consumer)
+                let mut consumer = LoadConsumer::new(run, connection, queue, 1, TIMEOUT_SECONDS);
+                consumer.send_request().await?;
+                Ok::<_, LoadgenError>(consumer)
             });
             parked.extend(try_join_all(opening).await?);
             bar.set_position(parked.len() as u64);
@@ -130,15 +130,16 @@ impl Options {
         Ok(parked)
     }
 
-    /// Publishes jobs to one queue after another and measures from the sending of each to its arrival.
+    /// Publishes jobs to one queue after another, and measures the time from the publish of each to
+    /// its arrival.
     async fn wake(
         &self,
-        run: &Run<'_>,
-        waiters: Vec<Consumer<'_>>,
+        run: &ScenarioRun<'_>,
+        waiters: Vec<LoadConsumer<'_>>,
         queues: &[String],
-    ) -> Result<RefCell<crate::report::Latencies>, Error> {
+    ) -> Result<RefCell<crate::report::Latencies>, LoadgenError> {
         let latencies = RefCell::new(latencies());
-        // By number, since the jobs of a run are numbered from 0.
+        // Indexed by job number; jobs of a run are numbered from 0.
         let sent = RefCell::new(Vec::new());
         let acknowledged = Cell::new(0);
         let waiting = waiters.into_iter().map(|mut waiter| {
@@ -153,13 +154,13 @@ impl Options {
                     })
                     .await?;
                 acknowledged.set(acknowledged.get() + waiter.ack().await? as u64);
-                Ok::<_, Error>(())
+                Ok::<_, LoadgenError>(())
             }
         });
         let waking = async {
             let mut connection = run.connections(1).await?.remove(0);
             let mut request = PublishRequest::new(run.requests.clone(), 100);
-            let pace = Pace::new(
+            let pace = RequestSchedule::new(
                 Duration::from_secs_f64(self.wakes as f64 / self.rate),
                 self.rate,
             );
@@ -175,12 +176,12 @@ impl Options {
             {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
-            Ok::<_, Error>(())
+            Ok::<_, LoadgenError>(())
         };
         let bar = run.progress("waking some", 0);
         match select(Box::pin(waking), Box::pin(try_join_all(waiting))).await {
             Either::Left((woken, _)) => woken?,
-            // More answers than jobs: whoever gets one is done, so not all can be.
+            // Not reached: there are more waiters than jobs, so some never get an answer.
             Either::Right((served, _)) => drop(served?),
         }
         bar.finish_and_clear();
@@ -188,8 +189,8 @@ impl Options {
     }
 }
 
-/// Each connection is an open file.
-fn raise_file_limit(needed: u64) -> Result<(), Error> {
+/// Raises the limit of open files to `needed`: each connection is an open file.
+fn raise_file_limit(needed: u64) -> Result<(), LoadgenError> {
     let limit = getrlimit(Resource::Nofile);
     if limit.current.is_none_or(|current| current >= needed) {
         return Ok(());
@@ -201,8 +202,8 @@ fn raise_file_limit(needed: u64) -> Result<(), Error> {
     };
     let set = setrlimit(Resource::Nofile, raised);
     if most < needed || set.is_err() {
-        return Err(Error::Usage(format!(
-            "so many waiters need {needed} open files, and the limit is {most} (ulimit -Hn): raise it, or take fewer --waiters"
+        return Err(LoadgenError::Usage(format!(
+            "this number of waiters needs {needed} open files, and the hard limit is {most}: raise it (ulimit -Hn), or lower --waiters"
         )));
     }
     Ok(())

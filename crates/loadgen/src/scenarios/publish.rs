@@ -2,41 +2,41 @@ use std::time::Duration;
 
 use clap::Args;
 
-use crate::Error;
-use crate::crew::{drain, publish};
-use crate::pace::Pace;
+use crate::error::LoadgenError;
+use crate::load_clients::{drain, publish};
 use crate::report::Goal;
-use crate::run::Run;
+use crate::request_schedule::RequestSchedule;
+use crate::run::ScenarioRun;
 
-/// Four times what lmstfy manages on such a machine.
+/// Four times the rate of lmstfy on the same kind of machine.
 const GOAL: Goal = Goal::AtLeast(34_000.0);
 
 /// The flags of `publish`.
 #[derive(Debug, Clone, Args)]
-pub struct Options {
+pub struct PublishOptions {
     /// Connections, each with one request at a time
     #[arg(long, default_value_t = 64)]
     connections: usize,
-    /// How long to publish, in seconds
+    /// Seconds to publish
     #[arg(long, default_value_t = 10.0)]
     seconds: f64,
-    /// Requests a second (open loop); 0 = as fast as answers come (closed loop)
+    /// Requests per second (open loop); 0 = as fast as answers arrive (closed loop)
     #[arg(long, default_value_t = 0.0)]
     rate: f64,
-    /// Bytes of a job's body, at least 30
+    /// Size of each body in bytes, at least 30
     #[arg(long, default_value_t = 100)]
     body_bytes: usize,
-    /// Queues that the jobs are spread over
+    /// Number of queues that the jobs are spread over
     #[arg(long, default_value_t = 1)]
     queues: usize,
-    /// Delay of each job in seconds; 0 = ready at once
+    /// Delay of each job in seconds; 0 = ready immediately
     #[arg(long, default_value_t = 0)]
     delay: u32,
 }
 
-impl Options {
-    pub(crate) async fn run(&self, run: &mut Run<'_>) -> Result<(), Error> {
-        run.report.load = Pace::shown(self.rate, self.connections);
+impl PublishOptions {
+    pub(crate) async fn run(&self, run: &mut ScenarioRun<'_>) -> Result<(), LoadgenError> {
+        run.report.load = RequestSchedule::describe(self.rate, self.connections);
         run.report.parameter("seconds", self.seconds);
         run.report.parameter("body bytes", self.body_bytes);
         run.report.parameter("queues", self.queues);
@@ -44,7 +44,7 @@ impl Options {
         let queues = run.queues("publish", self.queues);
         let bar = run.progress(&format!("publishing for {} s", self.seconds), 0);
         let meter = run.meter()?;
-        let pace = || Pace::new(Duration::from_secs_f64(self.seconds), self.rate);
+        let pace = || RequestSchedule::new(Duration::from_secs_f64(self.seconds), self.rate);
         let latencies = publish(
             run,
             &queues,
@@ -56,9 +56,9 @@ impl Options {
         .await?;
         let usage = meter.read()?;
         bar.finish_and_clear();
-        let jobs = run.ledger.borrow().published_count() as f64;
+        let jobs = run.jobs.borrow().published_count() as f64;
         run.report
-            .aimed("publish", jobs / usage.seconds, "jobs/s", GOAL);
+            .figure_with_goal("publish", jobs / usage.seconds, "jobs/s", GOAL);
         run.report.latency("publish latency", &latencies, &[]);
         run.report.cpu("publish", &usage, jobs, jobs);
         if self.delay == 0 {
@@ -68,17 +68,17 @@ impl Options {
     }
 }
 
-/// Before anything is consumed all of it is there.
-async fn check_sizes(run: &Run<'_>, queues: &[String]) -> Result<(), Error> {
+/// Checks before the first consume that every published job is in its queue.
+async fn check_sizes(run: &ScenarioRun<'_>, queues: &[String]) -> Result<(), LoadgenError> {
     let mut connections = run.connections(1).await?;
     let mut there = 0;
     for queue in queues {
         there += run.size(&mut connections[0], queue).await?;
     }
-    let published = run.ledger.borrow().published_count();
+    let published = run.jobs.borrow().published_count();
     if there != published {
-        let defect = format!("{published} jobs were published, and the queues hold {there}");
-        run.ledger.borrow_mut().defect(defect);
+        let defect = format!("{published} jobs were published, but the queues have {there}");
+        run.jobs.borrow_mut().record_defect(defect);
     }
     Ok(())
 }

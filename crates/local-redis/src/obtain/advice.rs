@@ -1,9 +1,9 @@
-//! The command that gives a user a server, by the package manager of the machine.
+//! The command that installs a server, for the package manager of this machine.
 
 use crate::command::is_on_path;
 use crate::locate::SERVER_VARIABLE;
 
-/// Package manager, command, whether the command needs the rights of root.
+/// Package manager, command, and whether the command needs root.
 const COMMANDS: [(&str, &str, bool); 6] = [
     (
         "apt-get",
@@ -17,13 +17,13 @@ const COMMANDS: [(&str, &str, bool); 6] = [
     ("brew", "brew install redis", false),
 ];
 
-/// The sentence that ends a failed search.
+/// Returns the advice that ends the message of a failed search.
 pub(crate) fn for_this_machine() -> String {
     let is_root = rustix::process::geteuid().is_root();
-    sentence(&is_on_path, is_root)
+    advice_text(&is_on_path, is_root)
 }
 
-fn sentence(has: &dyn Fn(&str) -> bool, is_root: bool) -> String {
+fn advice_text(has: &dyn Fn(&str) -> bool, is_root: bool) -> String {
     let or_named = format!(
         "or set {SERVER_VARIABLE} to the path of a redis-server or valkey-server, 7.0 or newer"
     );
@@ -49,12 +49,12 @@ mod tests {
     use super::*;
 
     fn first_line(manager: &str, is_root: bool) -> String {
-        let text = sentence(&|name| name == manager, is_root);
+        let text = advice_text(&|name| name == manager, is_root);
         text.lines().next().unwrap_or_default().to_owned()
     }
 
     #[test]
-    fn the_command_fits_the_machine() {
+    fn the_command_is_for_the_package_manager_and_the_user() {
         assert_eq!(
             first_line("apt-get", true),
             "run: apt-get update && apt-get install redis-server"

@@ -1,4 +1,4 @@
-//! The folder that keeps obtained servers. Callers in several processes share it.
+//! The cache of downloaded servers, shared by several processes.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -6,28 +6,28 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 
-use crate::error::Error;
-use crate::file_lock::lock_within;
-use crate::locate::{PROGRAM_NAMES, ServerBinary};
+use crate::error::LocalRedisError;
+use crate::file_lock::try_lock_for;
+use crate::locate::{OLDEST_MAJOR, PROGRAM_NAMES, ServerBinary};
 
-/// Longer than one caller needs for every route.
+/// Longest wait for the lock: more than one process needs for all sources.
 const LOCK_LIMIT: Duration = Duration::from_secs(600);
 
-/// The cache folder. A server is a folder in it, with `bin/` and, where it needs them, libraries in `lib/`.
+/// The cache folder. Each server is a folder in it, with `bin/` and, if needed, libraries in `lib/`.
 #[derive(Debug)]
-pub(crate) struct Cache {
+pub(crate) struct BinaryCache {
     folder: PathBuf,
 }
 
-/// A place in the cache, and what may lie there.
+/// An entry of the cache, and which servers it accepts.
 #[derive(Debug)]
-pub(crate) struct Shelf {
+pub(crate) struct CachedBinary {
     name: &'static str,
     pub(crate) wanted: &'static str,
     wants_recent: bool,
 }
 
-impl Shelf {
+impl CachedBinary {
     pub(crate) fn recent() -> Self {
         Self {
             name: "recent",
@@ -52,14 +52,14 @@ impl Shelf {
         }
     }
 
-    /// Looks whether `folder` holds a server that runs here and is of the wanted age.
-    pub(crate) fn accept(&self, folder: &Path) -> Result<ServerBinary, String> {
+    /// Accepts the server in `folder` if it runs on this machine and has a suitable version.
+    pub(crate) fn check(&self, folder: &Path) -> Result<ServerBinary, String> {
         let bin = folder.join("bin");
         let path = PROGRAM_NAMES
             .iter()
             .map(|name| bin.join(name))
             .find(|path| path.is_file());
-        let path = path.ok_or_else(|| format!("it has no {}", PROGRAM_NAMES.join(" or ")))?;
+        let path = path.ok_or_else(|| format!("no {} in it", PROGRAM_NAMES.join(" or ")))?;
         let libraries = Some(folder.join("lib")).filter(|lib| lib.is_dir());
         let binary = ServerBinary::inspect(&path, libraries.as_deref())?;
         if self.wants_recent {
@@ -67,7 +67,7 @@ impl Shelf {
         }
         if binary.is_recent() {
             return Err(format!(
-                "{} {} is not old",
+                "{} {} is not older than {OLDEST_MAJOR}.0",
                 binary.flavour(),
                 binary.version()
             ));
@@ -76,51 +76,60 @@ impl Shelf {
     }
 }
 
-impl Cache {
+impl BinaryCache {
     pub(crate) fn new(folder: &Path) -> Self {
         Self {
             folder: folder.to_owned(),
         }
     }
 
-    /// The server on this shelf, if it (still) runs.
-    pub(crate) fn find(&self, shelf: &Shelf) -> Option<ServerBinary> {
-        shelf.accept(&self.folder.join(shelf.name)).ok()
+    /// Returns the server of this entry, if it still runs.
+    pub(crate) fn find(&self, shelf: &CachedBinary) -> Option<ServerBinary> {
+        shelf.check(&self.folder.join(shelf.name)).ok()
     }
 
-    /// Waits until no other process fetches. The lock ends with the returned file, or with the process.
-    pub(crate) fn lock(&self, progress: &mut dyn FnMut(&str)) -> Result<File, Error> {
+    /// Waits until no other process downloads. The lock is released when the returned file is dropped,
+    /// or the process ends.
+    pub(crate) fn lock(&self, progress: &mut dyn FnMut(&str)) -> Result<File, LocalRedisError> {
         let path = self.folder.join("lock");
         let doing = || format!("locking {}", path.display());
-        fs::create_dir_all(&self.folder).map_err(Error::io(doing()))?;
-        let waiting = || progress("waiting for another process that obtains Redis");
-        let locked = lock_within(&path, LOCK_LIMIT, waiting)?;
-        locked.ok_or_else(|| Error::io(doing())(rustix::io::Errno::WOULDBLOCK.into()))
+        fs::create_dir_all(&self.folder).map_err(LocalRedisError::io(doing()))?;
+        let waiting = || progress("waiting for another process that is downloading Redis");
+        let locked = try_lock_for(&path, LOCK_LIMIT, waiting)?;
+        locked.ok_or_else(|| LocalRedisError::io(doing())(rustix::io::Errno::WOULDBLOCK.into()))
     }
 
-    /// An empty folder on the same file system, removed unless it is kept.
-    pub(crate) fn fresh_folder(&self) -> Result<TempDir, Error> {
+    /// Creates an empty folder on the same file system, which is removed unless it is passed to
+    /// [`Self::store`].
+    pub(crate) fn empty_folder(&self) -> Result<TempDir, LocalRedisError> {
         let doing = format!("creating a folder in {}", self.folder.display());
         tempfile::Builder::new()
             .prefix("fetch-")
             .tempdir_in(&self.folder)
-            .map_err(Error::io(doing))
+            .map_err(LocalRedisError::io(doing))
     }
 
-    /// Puts a filled folder on its shelf in one step. The lock must be held.
-    pub(crate) fn keep(&self, fresh: TempDir, shelf: &Shelf) -> Result<ServerBinary, Error> {
-        let place = self.folder.join(shelf.name);
-        let doing = || format!("keeping {}", place.display());
-        if place.exists() {
-            // It was found unusable. It leaves in one step too: somebody may be looking at it.
-            let away = self.fresh_folder()?;
-            fs::rename(&place, away.path().join("unusable")).map_err(Error::io(doing()))?;
+    /// Atomically renames a filled folder to its entry. The caller must hold the lock.
+    pub(crate) fn store(
+        &self,
+        fresh: TempDir,
+        shelf: &CachedBinary,
+    ) -> Result<ServerBinary, LocalRedisError> {
+        let target = self.folder.join(shelf.name);
+        let doing = || format!("keeping {}", target.display());
+        if target.exists() {
+            // It is unusable. It is moved atomically too, since another process may be checking it.
+            let away = self.empty_folder()?;
+            fs::rename(&target, away.path().join("unusable"))
+                .map_err(LocalRedisError::io(doing()))?;
         }
-        fs::rename(fresh.keep(), &place).map_err(Error::io(doing()))?;
-        shelf.accept(&place).map_err(|reason| Error::Unusable {
-            path: place,
-            reason,
-        })
+        fs::rename(fresh.keep(), &target).map_err(LocalRedisError::io(doing()))?;
+        shelf
+            .check(&target)
+            .map_err(|reason| LocalRedisError::Unusable {
+                path: target,
+                reason,
+            })
     }
 }
 
@@ -138,17 +147,17 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_is_found_and_an_unusable_server_is_replaced() {
+    fn a_kept_server_is_found_and_an_unusable_one_is_replaced() {
         let folder = tempfile::tempdir().unwrap();
-        let cache = Cache::new(folder.path());
-        let shelf = Shelf::recent();
+        let cache = BinaryCache::new(folder.path());
+        let shelf = CachedBinary::recent();
         assert_eq!(cache.find(&shelf), None);
         fill(&folder.path().join("recent"), "broken");
         assert_eq!(cache.find(&shelf), None);
 
-        let fresh = cache.fresh_folder().unwrap();
+        let fresh = cache.empty_folder().unwrap();
         fill(fresh.path(), "Redis server v=7.2.4 sha=0");
-        let kept = cache.keep(fresh, &shelf).unwrap();
+        let kept = cache.store(fresh, &shelf).unwrap();
         assert_eq!(cache.find(&shelf), Some(kept));
         let names: Vec<_> = fs::read_dir(folder.path())
             .unwrap()
@@ -158,38 +167,38 @@ mod tests {
     }
 
     #[test]
-    fn each_shelf_takes_its_age_only() {
+    fn each_entry_accepts_only_its_versions() {
         let folder = tempfile::tempdir().unwrap();
         fill(folder.path(), "Redis server v=6.2.14 sha=0");
-        assert!(Shelf::old().accept(folder.path()).is_ok());
+        assert!(CachedBinary::old().check(folder.path()).is_ok());
         assert_eq!(
-            Shelf::recent().accept(folder.path()),
+            CachedBinary::recent().check(folder.path()),
             Err("Redis 6.2.14 is older than 7.0".to_owned())
         );
         fill(folder.path(), "Redis server v=7.0.15 sha=0");
         assert_eq!(
-            Shelf::old().accept(folder.path()),
-            Err("Redis 7.0.15 is not old".to_owned())
+            CachedBinary::old().check(folder.path()),
+            Err("Redis 7.0.15 is not older than 7.0".to_owned())
         );
     }
 
     #[test]
     fn the_lock_admits_one_at_a_time() {
         let folder = tempfile::tempdir().unwrap();
-        let cache = Cache::new(folder.path());
+        let cache = BinaryCache::new(folder.path());
         let held = cache.lock(&mut |_| {}).unwrap();
-        let (tell, told) = std::sync::mpsc::channel();
+        let (sender, told_rx) = std::sync::mpsc::channel();
         let other = std::thread::scope(|scope| {
             let waiting = scope.spawn(|| {
                 let mut said = 0;
                 let say = &mut |_: &str| {
                     said += 1;
-                    tell.send(()).unwrap();
+                    sender.send(()).unwrap();
                 };
                 let _lock = cache.lock(say).unwrap();
                 said
             });
-            told.recv().unwrap();
+            told_rx.recv().unwrap();
             drop(held);
             waiting.join().unwrap()
         });

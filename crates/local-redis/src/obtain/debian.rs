@@ -14,25 +14,26 @@ const RESOLVE_LIMIT: Duration = Duration::from_secs(30);
 const DOWNLOAD_LIMIT: Duration = Duration::from_secs(120);
 const UNPACK_LIMIT: Duration = Duration::from_secs(30);
 
-/// Fills `folder` with `bin/redis-server` and the libraries in `lib/` that this machine lacks.
+/// Puts `bin/redis-server` into `folder`, and the libraries that this machine lacks into `lib/`.
 pub(crate) fn fetch(folder: &Path, progress: &mut dyn FnMut(&str)) -> Result<(), String> {
     let work = tempfile::tempdir_in(folder).map_err(|error| error.to_string())?;
     if let Err(first) = download(work.path(), &[]) {
         if !command::is_on_path("apt-get") {
             return Err(first);
         }
-        // The machine's package lists are missing or out of date. Ours lie in the work folder: its own stay as they are.
+        // The package lists of the machine are missing or outdated. Fetch our own into the work folder; those of the
+        // // machine stay unchanged.
         progress("fetching the package lists");
-        let own = own_lists(work.path())?;
+        let own = private_lists(work.path())?;
         let mut update = apt(work.path(), &own);
-        // One of several sources may be out of reach without being needed: the failure counts only if the next step fails.
+        // An unreachable source may not be needed: report this failure only if the next step fails too.
         update.args(["-qq", "-o", "APT::Update::Error-Mode=any", "update"]);
         let updated = command::run(&mut update, LISTS_LIMIT);
         progress("downloading redis-server and the libraries it needs");
         download(work.path(), &own).map_err(|second| updated.err().unwrap_or(second))?;
     }
     let tree = unpack(work.path())?;
-    lay_out(&tree, folder).map_err(|error| format!("unpacking: {error}"))
+    copy_server(&tree, folder).map_err(|error| format!("unpacking: {error}"))
 }
 
 fn apt(work: &Path, options: &[String]) -> Command {
@@ -49,8 +50,8 @@ fn apt(work: &Path, options: &[String]) -> Command {
     command
 }
 
-/// Options that make apt keep its lists and downloads below `work`.
-fn own_lists(work: &Path) -> Result<Vec<String>, String> {
+/// Creates folders below `work`, and returns options that make apt keep its lists and downloads there.
+fn private_lists(work: &Path) -> Result<Vec<String>, String> {
     let lists = work.join("lists");
     let cache = work.join("cache");
     for folder in [
@@ -87,8 +88,9 @@ fn download(work: &Path, options: &[String]) -> Result<(), String> {
     Ok(())
 }
 
-/// The packages apt would install, from its lines `Inst name (version …)`. They include the libraries that the machine
-/// lacks. The two that hold the server are wanted even if the machine knows them as installed.
+/// Returns the packages that apt would install, from its lines `Inst name (version …)`. They include the libraries
+/// that the machine lacks. The two packages with the server are always included, since apt does not list installed
+/// ones.
 fn packages(plan: &str) -> BTreeSet<String> {
     let named = plan
         .lines()
@@ -120,9 +122,9 @@ fn unpack(work: &Path) -> Result<PathBuf, String> {
     Ok(tree)
 }
 
-/// The server is a link to `redis-check-rdb` of another package: one program, which looks at the name it is called by.
-/// Copies follow links, so that every file here is a real one.
-fn lay_out(tree: &Path, folder: &Path) -> io::Result<()> {
+/// Copies the server and its libraries. `redis-server` is a link to `redis-check-rdb` in another package: one program
+/// that behaves according to its name. Copies follow links, so every file here is a regular one.
+fn copy_server(tree: &Path, folder: &Path) -> io::Result<()> {
     let bin = folder.join("bin");
     fs::create_dir_all(&bin)?;
     let server = tree.join("usr/bin/redis-server");
@@ -169,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn the_server_and_its_libraries_are_laid_out_as_real_files() {
+    fn the_server_and_its_libraries_are_copied_as_regular_files() {
         let work = tempfile::tempdir().unwrap();
         let tree = work.path().join("tree");
         fs::create_dir_all(tree.join("usr/bin")).unwrap();
@@ -179,7 +181,7 @@ mod tests {
         fs::write(tree.join("usr/lib/some-machine/libx.so.1.5"), "library").unwrap();
         std::os::unix::fs::symlink("libx.so.1.5", tree.join("usr/lib/some-machine/libx.so.1"))
             .unwrap();
-        lay_out(&tree, work.path()).unwrap();
+        copy_server(&tree, work.path()).unwrap();
         fs::remove_dir_all(&tree).unwrap();
         assert_eq!(
             fs::read_to_string(work.path().join("bin/redis-server")).unwrap(),

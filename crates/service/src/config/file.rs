@@ -4,13 +4,14 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
-/// The largest file, in MiB. Settings take some KiB; a path that leads to something else must not fill the memory.
+/// Largest accepted file, in MiB. Settings take a few KiB; a path to anything else must not exhaust memory.
 const MIB_MAX: u64 = 1;
 
-/// Reads a file with settings. May block.
+/// Reads a file with settings, of at most 1 MiB. Blocks on file I/O.
 ///
 /// # Errors
-/// Says why it cannot be read, and what to do. The caller names the file.
+/// The file cannot be read, is larger than 1 MiB, or is not UTF-8. The message does not name the file; the
+/// caller adds it.
 pub fn read_file(path: &Path) -> Result<String, String> {
     let bytes = read_bounded(path).map_err(|error| error.to_string())?;
     if bytes.len() as u64 > MIB_MAX << 20 {

@@ -1,10 +1,10 @@
-//! What is said about a text that is no TOML.
+//! Parses TOML. Errors do not quote the parsed text, which may contain secrets.
 
-/// Reads a TOML text.
+/// Parses a TOML text.
 ///
 /// # Errors
-/// Says in which line, at which key, and what was expected. The line itself is not shown: a secret may be
-/// in it.
+/// The text is not TOML. The message names the line, the key if there is one, and what was expected. It does
+/// not quote the line, which may contain a secret.
 pub fn parse_toml(text: &str) -> Result<toml::Table, String> {
     text.parse().map_err(|error| describe(text, &error))
 }
@@ -30,7 +30,7 @@ fn is_key(text: &str) -> bool {
     !text.is_empty() && text.chars().all(is_plain)
 }
 
-/// For what people write because other languages have it.
+/// Advice for syntax that other formats allow and TOML does not.
 fn advice(line: &str) -> &'static str {
     let value = line.split_once('=').map_or("", |(_, value)| value.trim());
     let is_number = value.starts_with(|letter: char| letter.is_ascii_digit());
@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_mistake_is_told_by_line_and_key_without_its_value() {
+    fn a_syntax_error_names_line_and_key_without_the_value() {
         let said = parse_toml("a = 1\npassword = \"hunter2\nb = 2\n").unwrap_err();
         assert!(said.starts_with("line 2 (password) is not TOML"), "{said}");
         assert!(!said.contains("hunter2"), "{said}");

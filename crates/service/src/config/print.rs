@@ -1,15 +1,16 @@
-//! Settings as a text that can be read back.
+//! Prints settings as TOML that can be read back, except for secrets.
 
 use std::fmt::Write;
 
 use toml::{Table, Value};
 
 use super::secrets::{HIDDEN, is_secret, without_password};
-use super::values::Values;
+use super::tables::KeyPath;
+use super::values::ConfigValues;
 
-impl Values {
-    /// The values as TOML. Secrets are left out; behind a value that is not a default is where it comes
-    /// from.
+impl ConfigValues {
+    /// Returns the values as TOML. Secrets are replaced by `<hidden>`. A value that is not a default
+    /// has a comment with the layer that set it.
     #[must_use]
     pub fn print(&self) -> String {
         let mut text = String::new();
@@ -17,24 +18,22 @@ impl Values {
         text
     }
 
-    fn print_table<'a>(&self, table: &'a Table, path: &mut Vec<&'a str>, text: &mut String) {
+    fn print_table(&self, table: &Table, path: &mut KeyPath, text: &mut String) {
         for (key, value) in table.iter().filter(|(_, value)| !value.is_table()) {
-            path.push(key);
-            let shown = shown(path, value);
+            path.push(key.clone());
+            let shown = display_value(path, value);
             let _ = write!(text, "{} = {shown}", quoted(key));
-            let origin = path
-                .iter()
-                .map(|part| (*part).to_owned())
-                .collect::<Vec<_>>();
-            if let Some(layer) = self.origins.get(&origin) {
-                let _ = write!(text, "  # {}", one_line(&layer.to_string()));
+            if let Some(layer) = self.origins.get(path) {
+                // Escapes line breaks and control characters: a layer's name may have a path in it, and a TOML
+                // comment ends with its line.
+                let _ = write!(text, "  # {}", layer.to_string().escape_debug());
             }
             text.push('\n');
             path.pop();
         }
         for (key, value) in table {
             if let Value::Table(inner) = value {
-                path.push(key);
+                path.push(key.clone());
                 let has_own = inner.is_empty() || inner.values().any(|value| !value.is_table());
                 if has_own {
                     let name: Vec<String> = path.iter().map(|part| quoted(part)).collect();
@@ -47,13 +46,16 @@ impl Values {
     }
 }
 
-fn shown(path: &[&str], value: &Value) -> String {
+fn display_value(path: &[String], value: &Value) -> String {
     match value {
         Value::String(text) if text.is_empty() => "\"\"".to_owned(),
         _ if is_secret(path) => format!("\"{HIDDEN}\""),
         Value::String(text) => Value::String(without_password(path, text).into()).to_string(),
         Value::Array(values) => {
-            let shown: Vec<String> = values.iter().map(|value| shown(path, value)).collect();
+            let shown: Vec<String> = values
+                .iter()
+                .map(|value| display_value(path, value))
+                .collect();
             format!("[{}]", shown.join(", "))
         }
         other => other.to_string(),
@@ -67,9 +69,4 @@ fn quoted(key: &str) -> String {
     } else {
         Value::String(key.to_owned()).to_string()
     }
-}
-
-/// A path may have any character in it; a comment ends with its line.
-fn one_line(text: &str) -> String {
-    text.escape_debug().to_string()
 }

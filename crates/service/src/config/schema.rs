@@ -1,7 +1,7 @@
-//! What each key accepts: values of the type of its default, within bounds.
+//! Type and bounds of each key. The type is that of the key's default.
 //!
-//! Nothing is converted, since a conversion is a guess: `1.5` is neither `true` nor 1. The environment and
-//! flags have only texts, so there a text is read as the type of the key.
+//! Files are not converted, since a conversion would guess: `1.5` is neither `true` nor 1. The environment and
+//! flags have only texts; a text from there is parsed as the type of its key.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -9,34 +9,34 @@ use std::time::Duration;
 use humantime::{format_duration, parse_duration};
 use toml::{Table, Value};
 
-use super::ConfigError;
-use super::Layer;
+use super::error::{ConfigError, SettingsLayer};
 use super::parse::parse_toml;
 use super::secrets::{is_address, is_secret, is_url};
+use super::tables::{KeyPath, insert, leaves, look_up, merge, parts};
 
-/// In a table of examples: stands for any name.
+/// Stands for any name in a table of examples.
 const ANY: &str = "*";
 
-/// The values that a key accepts.
+/// The range of values that a key accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Bound {
-    /// A whole number, from the first to the second.
+    /// A whole number within these bounds, both inclusive.
     Number(i64, i64),
-    /// A duration of whole milliseconds, from the first to the second.
+    /// A duration in whole milliseconds within these bounds, both inclusive.
     Duration(Duration, Duration),
 }
 
-/// The keys that there are, with the type and the bounds of each.
+/// All known keys, with the type and the bounds of each.
 #[derive(Debug, Clone)]
 pub struct Schema {
-    /// A value for each key.
+    /// An example value for each key; its type is the key's type.
     examples: Table,
-    bounds: Vec<(Vec<String>, Bound)>,
+    bounds: Vec<(KeyPath, Bound)>,
 }
 
 impl Schema {
-    /// The keys of two TOML texts: `defaults`, and `optional` for keys without a default, where `*` stands
-    /// for any name. In the keys of `bounds`, with dots between their parts, `*` does too.
+    /// Builds a schema from two TOML texts: `defaults`, and `optional` for keys without a default. The keys of
+    /// `bounds` are dotted paths. In `optional` and in `bounds`, `*` stands for any name.
     ///
     /// # Errors
     /// One of the texts is not TOML.
@@ -45,8 +45,10 @@ impl Schema {
         optional: &str,
         bounds: &[(&str, Bound)],
     ) -> Result<Self, ConfigError> {
-        let parsed =
-            |text| parse_toml(text).map_err(|problem| ConfigError::new(Layer::Defaults, problem));
+        let parsed = |text| {
+            let layer = SettingsLayer::Defaults;
+            parse_toml(text).map_err(|problem| ConfigError { layer, problem })
+        };
         let mut examples = parsed(defaults)?;
         merge(&mut examples, parsed(optional)?);
         let bounds = bounds.iter().map(|(key, bound)| (parts(key), *bound));
@@ -56,17 +58,12 @@ impl Schema {
         })
     }
 
-    /// Has the table `copy` accept the keys of the table `original`, with these bounds in both. `copy` may end
-    /// with `*`.
+    /// Makes the table `copy` accept the keys of the table `original`, with these bounds in both. `copy` may
+    /// end with `*`. Does nothing if there is no table `original`.
     pub fn copy_table(&mut self, original: &str, copy: &str, bounds: &[(&str, Bound)]) {
-        let mut found = &Value::Table(self.examples.clone());
-        for part in parts(original) {
-            let Some(inner) = found.get(&part) else {
-                return;
-            };
-            found = inner;
-        }
-        let found = found.clone();
+        let Some(found) = look_up(&self.examples, &parts(original)).cloned() else {
+            return;
+        };
         insert(&mut self.examples, &parts(copy), found);
         for (key, bound) in bounds {
             for table in [original, copy] {
@@ -78,46 +75,31 @@ impl Schema {
         }
     }
 
-    /// Numbers and durations without a bound, and bounds of keys that do not exist. Tests expect none.
+    /// Returns numbers and durations without a bound, and bounds of keys that do not exist. Tests require that
+    /// there are none.
     #[must_use]
     pub fn gaps(&self) -> Vec<String> {
-        let mut gaps = Vec::new();
-        let mut bounded = Vec::new();
-        self.collect_gaps(&self.examples, &mut Vec::new(), &mut gaps, &mut bounded);
-        let unused = self.bounds.iter().map(|(path, _)| path);
-        let unused = unused.filter(|path| !bounded.contains(path));
-        gaps.extend(unused.map(|path| path.join(".")));
-        gaps
+        let needs_bound = |example: &Value| match example {
+            Value::Integer(_) | Value::Float(_) => true,
+            Value::String(text) => parse_duration(text).is_ok(),
+            _ => false,
+        };
+        let examples = leaves(&self.examples);
+        let entries = examples.keys().filter_map(|path| self.bound_entry(path));
+        let used: Vec<&KeyPath> = entries.map(|(known, _)| known).collect();
+        let unbounded = examples
+            .iter()
+            .filter(|(path, example)| needs_bound(example) && self.bound_entry(path).is_none());
+        let unused = self
+            .bounds
+            .iter()
+            .filter(|(known, _)| !used.contains(&known));
+        let unbounded = unbounded.map(|(path, _)| path);
+        let gaps = unbounded.chain(unused.map(|(known, _)| known));
+        gaps.map(|path| path.join(".")).collect()
     }
 
-    fn collect_gaps<'a>(
-        &'a self,
-        table: &Table,
-        path: &mut Vec<String>,
-        gaps: &mut Vec<String>,
-        bounded: &mut Vec<&'a Vec<String>>,
-    ) {
-        for (key, example) in table {
-            path.push(key.clone());
-            let needs_bound = match example {
-                Value::Table(inner) => {
-                    self.collect_gaps(inner, path, gaps, bounded);
-                    false
-                }
-                Value::Integer(_) | Value::Float(_) => true,
-                Value::String(text) => parse_duration(text).is_ok(),
-                _ => false,
-            };
-            match self.bound_entry(path) {
-                Some((known, _)) => bounded.push(known),
-                None if needs_bound => gaps.push(path.join(".")),
-                None => {}
-            }
-            path.pop();
-        }
-    }
-
-    fn bound_entry(&self, path: &[String]) -> Option<&(Vec<String>, Bound)> {
+    fn bound_entry(&self, path: &[String]) -> Option<&(KeyPath, Bound)> {
         let fits = |known: &[String]| {
             let mut pairs = known.iter().zip(path);
             known.len() == path.len() && pairs.all(|(known, part)| known == ANY || known == part)
@@ -125,8 +107,11 @@ impl Schema {
         self.bounds.iter().find(|(known, _)| fits(known))
     }
 
-    /// Checks the values of a layer. Where they are texts (`are_texts`), they become values of the type of
-    /// their key.
+    /// Checks the values of a layer. If they are texts (`are_texts`), first converts them to the types of
+    /// their keys.
+    ///
+    /// # Errors
+    /// Names the key and what it accepts. A value that may be a secret is not repeated.
     pub(super) fn check(&self, layer: &mut Table, are_texts: bool) -> Result<(), String> {
         self.check_table(&self.examples, layer, &mut Vec::new(), are_texts)
     }
@@ -171,47 +156,9 @@ impl Schema {
     }
 }
 
-/// Whether a text is a URL where none belongs. It may have a password in it, so it must not be in any error.
+/// Whether a text is a URL at a key that takes none. The URL may contain a password, so no error repeats it.
 fn is_misplaced_url(path: &[String], text: &str) -> bool {
-    let path: Vec<&str> = path.iter().map(String::as_str).collect();
-    is_url(text) && !is_address(&path) && !is_secret(&path)
-}
-
-fn parts(key: &str) -> Vec<String> {
-    key.split('.').map(str::to_owned).collect()
-}
-
-/// Lays `upper` over `lower`, key by key.
-pub(super) fn merge(lower: &mut Table, upper: Table) {
-    for (key, value) in upper {
-        match (lower.get_mut(&key), value) {
-            (Some(Value::Table(lower)), Value::Table(upper)) => merge(lower, upper),
-            (_, value) => {
-                lower.insert(key, value);
-            }
-        }
-    }
-}
-
-/// Puts a value where `path` says. What is in its way gives way.
-pub(super) fn insert(table: &mut Table, path: &[String], value: Value) {
-    match path {
-        [] => {}
-        [key] => {
-            table.insert(key.clone(), value);
-        }
-        [key, rest @ ..] => {
-            let inner = table
-                .entry(key.clone())
-                .or_insert_with(|| Table::new().into());
-            if !inner.is_table() {
-                *inner = Table::new().into();
-            }
-            if let Value::Table(inner) = inner {
-                insert(inner, rest, value);
-            }
-        }
-    }
+    is_url(text) && !is_address(path) && !is_secret(path)
 }
 
 fn unknown(name: &str, known: &Table) -> String {
@@ -222,7 +169,8 @@ fn unknown(name: &str, known: &Table) -> String {
     )
 }
 
-/// Makes a text a value of the type of `example`, if it can be one.
+/// Parses a text as the type of `example`. Leaves it unchanged if that fails: the check that follows reports
+/// it.
 fn read_text(example: &Value, value: &mut Value) {
     let Value::String(text) = value else {
         return;
@@ -237,14 +185,14 @@ fn read_text(example: &Value, value: &mut Value) {
     }
 }
 
-/// What a value must be, if it is not that. The value is shown only where it cannot be a secret.
+/// Checks a value. The error says what the value must be, and shows it only where it cannot be a secret.
 fn check_value(example: &Value, bound: Option<Bound>, value: &Value) -> Result<(), String> {
     match (example, bound, value) {
         (Value::String(_), Some(Bound::Duration(least, most)), Value::String(text)) => {
             check_duration(text, least, most)
         }
         (Value::String(example), None, Value::String(text))
-            if is_no_socket_address(example, text) =>
+            if is_invalid_socket_address(example, text) =>
         {
             Err(format!(
                 "an IP address and a port such as {example:?}, not {text:?}"
@@ -267,8 +215,8 @@ fn check_value(example: &Value, bound: Option<Bound>, value: &Value) -> Result<(
     }
 }
 
-/// Whether a text is no address to listen on where the example is one.
-fn is_no_socket_address(example: &str, text: &str) -> bool {
+/// Whether the example is a socket address and the text is not.
+fn is_invalid_socket_address(example: &str, text: &str) -> bool {
     example.parse::<SocketAddr>().is_ok() && text.parse::<SocketAddr>().is_err()
 }
 

@@ -1,51 +1,55 @@
-//! Which values are not shown.
+//! Values that are secrets and must not be shown.
 
 use std::borrow::Cow;
 use std::net::Ipv6Addr;
 
 use toml::Value;
 
-/// What is shown instead of a secret.
+/// Shown in place of a secret.
 pub(super) const HIDDEN: &str = "<hidden>";
 
-/// Keys whose values are URLs, or should be.
+/// Keys whose values must be URLs.
 const URLS: [&str; 2] = ["url", "cluster"];
 
-/// The key whose values are hosts.
+/// The key whose values are host names.
 const HOSTS: &str = "sentinels";
 
-/// Keys that may have several values in one text, with commas between them.
+/// Keys that accept several values in one text, separated by commas.
 const LISTS: [&str; 2] = ["cluster", "sentinels"];
 
 const NETWORK_SCHEMES: [&str; 4] = ["redis", "rediss", "valkey", "valkeys"];
 const SOCKET_SCHEMES: [&str; 3] = ["redis+unix", "valkey+unix", "unix"];
 
-/// Whether the value of this key is a secret as a whole: passwords, and everything about accounts.
-pub(super) fn is_secret(path: &[&str]) -> bool {
-    path.first() == Some(&"accounts") || path.last().is_some_and(|key| key.contains("password"))
+/// Whether the whole value of this key is a secret: passwords, and everything below `accounts`.
+pub(super) fn is_secret(path: &[String]) -> bool {
+    path.first().is_some_and(|table| table == "accounts") || last(path).contains("password")
 }
 
-/// Whether the value of this key is where to reach a server.
-pub(super) fn is_address(path: &[&str]) -> bool {
-    let key = path.last().copied().unwrap_or_default();
+/// Whether the value of this key is the address of a server.
+pub(super) fn is_address(path: &[String]) -> bool {
+    let key = last(path);
     key == HOSTS || URLS.contains(&key)
 }
 
-/// Whether a text is a URL or is meant as one.
+fn last(path: &[String]) -> &str {
+    path.last().map_or("", String::as_str)
+}
+
+/// Whether a text is, or contains, a URL.
 pub(super) fn is_url(text: &str) -> bool {
     text.contains("://")
 }
 
-/// A text without its passwords. A URL is shown only where it has one of the documented forms, so that it is clear
-/// what in it is a password; else it is hidden as a whole.
-pub(super) fn without_password<'a>(path: &[&str], text: &'a str) -> Cow<'a, str> {
+/// Returns a text without its passwords. A URL is shown only if it has one of the documented forms, because only then
+/// it is certain which part is the password. Any other URL is hidden entirely.
+pub(super) fn without_password<'a>(path: &[String], text: &'a str) -> Cow<'a, str> {
     if text.is_empty() || !is_address(path) && !is_url(text) {
         return Cow::Borrowed(text);
     }
-    let key = path.last().copied().unwrap_or_default();
+    let key = last(path);
     let shown = |text: &str| match key == HOSTS && is_host(text) {
         true => Some(text.to_owned()),
-        false => shown_url(text),
+        false => url_without_password(text),
     };
     let shown: Option<Vec<String>> = if LISTS.contains(&key) {
         text.split(',').map(|one| shown(one.trim())).collect()
@@ -55,8 +59,9 @@ pub(super) fn without_password<'a>(path: &[&str], text: &'a str) -> Cow<'a, str>
     shown.map_or(HIDDEN.into(), |shown| shown.join(",").into())
 }
 
-/// A URL without its password: `scheme://[user[:password]@]host[:port][/database]`, or `scheme:///path[?db=database]`.
-fn shown_url(text: &str) -> Option<String> {
+/// Returns a URL without its password, or `None` if it has none of these forms:
+/// `scheme://[user[:password]@]host[:port][/database]`, or `scheme:///path[?db=database]`.
+fn url_without_password(text: &str) -> Option<String> {
     let (scheme, rest) = text.split_once("://")?;
     let is_one_of = |known: &[&str]| known.iter().any(|one| one.eq_ignore_ascii_case(scheme));
     if is_one_of(&SOCKET_SCHEMES) {
@@ -67,7 +72,7 @@ fn shown_url(text: &str) -> Option<String> {
     if !is_one_of(&NETWORK_SCHEMES) {
         return None;
     }
-    // A password may have an @ in it, though it should not.
+    // An unescaped password may contain an @.
     let (login, place) = match rest.rsplit_once('@') {
         Some((login, place)) => (Some(login), place),
         None => (None, rest),
@@ -79,11 +84,11 @@ fn shown_url(text: &str) -> Option<String> {
     }
     let login = match login {
         None => String::new(),
-        // What is behind the @ may be a part of the password.
+        // Then the part behind the @ may belong to the password.
         Some(login) if login.contains(['/', '?', '#', '\\', ' ']) => return None,
         Some(login) => match login.split_once(':') {
             Some((user, _)) if is_plain(user, "._-") => format!("{user}:{HIDDEN}@"),
-            // A password without its colon is as likely as a user without a password.
+            // Without a colon the login may be a user, or a password.
             _ => format!("{HIDDEN}@"),
         },
     };
@@ -115,12 +120,12 @@ fn is_plain(text: &str, others: &str) -> bool {
     text.chars().all(is_plain)
 }
 
-/// Everything in this value that must not be shown.
-pub(super) fn secrets_in(path: &[&str], value: &Value) -> Vec<String> {
+/// Returns every text in this value that must not be shown.
+pub(super) fn secrets_in(path: &[String], value: &Value) -> Vec<String> {
     match value {
         Value::Table(table) => {
             let inner = table.iter().flat_map(|(key, value)| {
-                let path: Vec<&str> = path.iter().copied().chain([key.as_str()]).collect();
+                let path = [path, std::slice::from_ref(key)].concat();
                 secrets_in(&path, value)
             });
             inner.collect()
@@ -145,12 +150,13 @@ pub(super) fn secrets_in(path: &[&str], value: &Value) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::tables::parts;
     use super::*;
 
     #[track_caller]
     fn expect(key: &str, cases: &[(&str, &str)]) {
         for (text, shown) in cases {
-            let path = ["pool", "default", key];
+            let path = parts(&format!("pool.default.{key}"));
             assert_eq!(without_password(&path, text), *shown, "{key} = {text}");
             for secret in secrets_in(&path, &Value::String((*text).to_owned())) {
                 assert!(!shown.contains(&secret) || secret.len() == 1, "{text}");
@@ -213,16 +219,16 @@ mod tests {
             "unix:/run/r?pass=p",
         ];
         expect("url", &urls.map(|url| (url, HIDDEN)));
-        // A key that is for something else.
+        // The same at a key that takes no address.
         for url in urls.into_iter().filter(|url| is_url(url)) {
-            assert_eq!(without_password(&["log", "level"], url), HIDDEN, "{url}");
+            assert_eq!(without_password(&parts("log.level"), url), HIDDEN, "{url}");
         }
         let text = "plain text: no url@all";
-        assert_eq!(without_password(&["log", "level"], text), text);
+        assert_eq!(without_password(&parts("log.level"), text), text);
     }
 
     #[test]
-    fn a_list_in_one_text_is_shown_if_each_of_it_can_be() {
+    fn a_list_in_one_text_is_shown_if_each_item_can_be() {
         expect(
             "cluster",
             &[
@@ -245,10 +251,10 @@ mod tests {
 
     #[test]
     fn passwords_and_accounts_are_secrets() {
-        assert!(is_secret(&["accounts", "ops"]));
-        assert!(is_secret(&["accounts"]));
-        assert!(is_secret(&["pool", "default", "password"]));
-        assert!(is_secret(&["pool", "default", "sentinel_password"]));
-        assert!(!is_secret(&["pool", "default", "username"]));
+        assert!(is_secret(&parts("accounts.ops")));
+        assert!(is_secret(&parts("accounts")));
+        assert!(is_secret(&parts("pool.default.password")));
+        assert!(is_secret(&parts("pool.default.sentinel_password")));
+        assert!(!is_secret(&parts("pool.default.username")));
     }
 }

@@ -1,9 +1,10 @@
-//! Layers, mistakes in them, and what is shown of them.
+//! Layers, errors in them, and printed settings.
 
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 use std::time::Duration;
 
 use serde::Deserialize;
@@ -22,7 +23,7 @@ password = \"\"
 
 #[derive(Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Settings {
+struct TestSettings {
     name: String,
     #[serde(with = "humantime_serde")]
     wait: Duration,
@@ -36,15 +37,15 @@ struct Log {
     lines: u32,
 }
 
-struct Given {
+struct TestSources {
     schema: Schema,
     file: Option<tempfile::NamedTempFile>,
     environment: Vec<(OsString, OsString)>,
     flags: Vec<(&'static str, String)>,
 }
 
-impl Given {
-    fn nothing() -> Self {
+impl TestSources {
+    fn empty() -> Self {
         let wait = Bound::Duration(Duration::from_millis(1), Duration::from_secs(3600));
         let bounds = [("log.lines", Bound::Number(1, 9)), ("wait", wait)];
         Self {
@@ -84,19 +85,18 @@ impl Given {
             foreign: None,
             file: self.file.as_ref().map(tempfile::NamedTempFile::path),
             env_prefix: "TIDEGATE",
-            foreign_tables: &["sibling"],
-            foreign_keys: &["speed", "log.speed"],
+            sibling: "speed = 1\n[log]\nspeed = 1\n[sibling]\n",
             environment: &self.environment,
             flags: &self.flags,
         }
     }
 
-    fn load(&self) -> Result<Settings, ConfigError> {
+    fn load(&self) -> Result<TestSettings, ConfigError> {
         load(&self.sources()).map(|loaded| loaded.settings)
     }
 
     #[track_caller]
-    fn refused(&self) -> (Layer, String) {
+    fn load_error(&self) -> (SettingsLayer, String) {
         let error = self.load().unwrap_err();
         (error.layer.clone(), error.to_string())
     }
@@ -104,7 +104,7 @@ impl Given {
 
 #[test]
 fn later_layers_win_key_by_key() {
-    let given = Given::nothing();
+    let given = TestSources::empty();
     assert_eq!(given.load().unwrap().wait, Duration::from_secs(1));
     let given = given.file("name = \"file\"\nwait = \"2m\"\n[log]\nlevel = \"warn\"\n");
     let settings = given.load().unwrap();
@@ -124,62 +124,66 @@ fn later_layers_win_key_by_key() {
 }
 
 #[test]
-fn unknown_keys_are_named_with_the_place_they_are_in() {
-    let given = Given::nothing().file("nmae = \"x\"\n");
+fn unknown_keys_are_named_with_their_layer() {
+    let given = TestSources::empty().file("nmae = \"x\"\n");
     let path = given.sources().file.unwrap().to_owned();
-    let (layer, text) = given.refused();
-    assert_eq!(layer, Layer::File(path.clone()));
+    let (layer, text) = given.load_error();
+    assert_eq!(layer, SettingsLayer::File(path.clone()));
     assert!(
         text.contains("nmae") && text.contains(path.to_str().unwrap()),
         "{text}"
     );
-    let (layer, text) = Given::nothing().file("[log]\nlevle = \"x\"\n").refused();
-    assert!(matches!(layer, Layer::File(_)));
+    let (layer, text) = TestSources::empty()
+        .file("[log]\nlevle = \"x\"\n")
+        .load_error();
+    assert!(matches!(layer, SettingsLayer::File(_)));
     assert!(text.contains("levle") && text.contains("log"), "{text}");
-    let (layer, text) = Given::nothing()
+    let (layer, text) = TestSources::empty()
         .variable("TIDEGATE_LOG__LEVLE", "x")
-        .refused();
-    assert_eq!(layer, Layer::Environment);
+        .load_error();
+    assert_eq!(layer, SettingsLayer::Environment);
     assert!(text.contains("levle"), "{text}");
-    let (layer, _) = Given::nothing().flag("nmae", "x").refused();
-    assert_eq!(layer, Layer::Flags);
+    let (layer, _) = TestSources::empty().flag("nmae", "x").load_error();
+    assert_eq!(layer, SettingsLayer::Flags);
 }
 
 #[test]
 fn wrong_types_say_key_and_expectation() {
-    let (_, text) = Given::nothing().file("[log]\nlines = \"many\"\n").refused();
+    let (_, text) = TestSources::empty()
+        .file("[log]\nlines = \"many\"\n")
+        .load_error();
     assert!(
         text.contains("log.lines must be a whole number, 1 to 9"),
         "{text}"
     );
-    let (_, text) = Given::nothing().file("wait = \"soon\"\n").refused();
+    let (_, text) = TestSources::empty().file("wait = \"soon\"\n").load_error();
     assert!(text.contains("wait"), "{text}");
-    let (_, text) = Given::nothing()
+    let (_, text) = TestSources::empty()
         .variable("TIDEGATE_LOG__LINES", "-1")
-        .refused();
+        .load_error();
     assert!(text.contains("log.lines"), "{text}");
 }
 
 #[test]
-fn a_file_that_was_asked_for_must_be_there_and_be_toml() {
-    let mut given = Given::nothing();
+fn a_given_file_must_exist_and_be_toml() {
+    let mut given = TestSources::empty();
     let missing = Path::new("/nonexistent/tidegate.toml");
     let sources = Sources {
         file: Some(missing),
         ..given.sources()
     };
-    let error = load::<Settings>(&sources).err().unwrap();
+    let error = load::<TestSettings>(&sources).err().unwrap();
     assert!(
         error.to_string().contains("/nonexistent/tidegate.toml"),
         "{error}"
     );
-    given = Given::nothing().file("name = \n");
-    assert!(matches!(given.refused().0, Layer::File(_)));
+    given = TestSources::empty().file("name = \n");
+    assert!(matches!(given.load_error().0, SettingsLayer::File(_)));
 }
 
 #[test]
 fn variables_of_orchestrators_and_of_a_sibling_are_not_settings() {
-    let given = Given::nothing()
+    let given = TestSources::empty()
         .variable("TIDEGATE_SIBLING", "x")
         .variable("TIDEGATE_SIBLING__SPEED", "9")
         .variable("TIDEGATE_SPEED", "9")
@@ -191,14 +195,22 @@ fn variables_of_orchestrators_and_of_a_sibling_are_not_settings() {
         .variable("TIDEGATE_WIAT", "5s")
         .variable("TIDEGATE_NAME", "env")
         .variable("NAME", "other");
-    let loaded = load::<Settings>(&given.sources()).ok().unwrap();
+    let loaded = load::<TestSettings>(&given.sources()).ok().unwrap();
     assert_eq!(loaded.settings.name, "env");
     assert_eq!(loaded.unknown_variables, ["TIDEGATE_WIAT"]);
 }
 
 #[test]
+fn a_variable_below_a_plain_key_of_the_sibling_is_refused() {
+    let given = TestSources::empty().variable("TIDEGATE_SPEED__MORE", "9");
+    let (layer, said) = given.load_error();
+    assert_eq!(layer, SettingsLayer::Environment);
+    assert!(said.contains("unknown key speed"), "{said}");
+}
+
+#[test]
 fn a_variable_that_is_not_utf8_is_refused_if_it_is_a_setting() {
-    let given = Given::nothing()
+    let given = TestSources::empty()
         .raw_variable(b"TIDEGATE_SIBLING__SPEED", b"\xff")
         .raw_variable(b"TIDEGATE_PORT", b"\xff")
         .raw_variable(b"TIDEGATE_\xff", b"\xff")
@@ -206,15 +218,15 @@ fn a_variable_that_is_not_utf8_is_refused_if_it_is_a_setting() {
     assert_eq!(given.load().unwrap().name, "a");
     let (layer, said) = given
         .raw_variable(b"TIDEGATE_NAME", b"hunt\xffer2")
-        .refused();
-    assert_eq!(layer, Layer::Environment);
+        .load_error();
+    assert_eq!(layer, SettingsLayer::Environment);
     assert!(
         said.contains("value of TIDEGATE_NAME is not UTF-8"),
         "{said}"
     );
     assert!(!said.contains("hunt"), "{said}");
-    let given = Given::nothing().raw_variable(b"TIDEGATE_ACCOUNTS__\xff", b"x");
-    let (_, said) = given.refused();
+    let given = TestSources::empty().raw_variable(b"TIDEGATE_ACCOUNTS__\xff", b"x");
+    let (_, said) = given.load_error();
     assert!(said.contains("the name of \"TIDEGATE_ACCOUNTS__"), "{said}");
 }
 
@@ -227,12 +239,12 @@ fn two_variables_for_one_key_are_refused() {
         ("TIDEGATE_LOG__LEVEL", "TIDEGATE_LOG__LEVEL__X"),
     ] {
         for (first, second) in [(one, other), (other, one)] {
-            let given = Given::nothing()
+            let given = TestSources::empty()
                 .variable(first, "hunter2")
                 .variable("TIDEGATE_LOG__LINES", "5")
                 .variable(second, "hunter2");
-            let (layer, said) = given.refused();
-            assert_eq!(layer, Layer::Environment);
+            let (layer, said) = given.load_error();
+            assert_eq!(layer, SettingsLayer::Environment);
             assert!(said.contains(&format!("{one} and {other}")), "{said}");
             assert!(!said.contains("hunter2"), "{said}");
         }
@@ -245,14 +257,14 @@ wait = \"2s\"
 lines = 5
 ";
 
-/// Settings with places for secrets.
+/// Settings with keys for secrets.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Secretive {
-    #[expect(dead_code, reason = "only its form is looked at")]
+struct SettingsWithSecrets {
+    #[expect(dead_code, reason = "only deserialized")]
     #[serde(with = "humantime_serde")]
     wait: Duration,
-    #[expect(dead_code, reason = "only its form is looked at")]
+    #[expect(dead_code, reason = "only deserialized")]
     log: HashMap<String, u32>,
     #[serde(default)]
     accounts: HashMap<String, String>,
@@ -260,7 +272,7 @@ struct Secretive {
     pool: HashMap<String, HashMap<String, String>>,
 }
 
-fn secretive<'a>(given: &'a Given) -> Sources<'a> {
+fn sources_with_secrets<'a>(given: &'a TestSources) -> Sources<'a> {
     Sources {
         defaults: WITH_SECRETS,
         ..given.sources()
@@ -268,13 +280,15 @@ fn secretive<'a>(given: &'a Given) -> Sources<'a> {
 }
 
 #[test]
-fn what_is_printed_can_be_read_back_and_has_no_secrets() {
-    let given = Given::nothing()
+fn printed_settings_can_be_read_back_and_have_no_secrets() {
+    let given = TestSources::empty()
         .file("[accounts]\nops = \"hunter2\"\n[pool.\"a b\"]\nurl = \"redis://u:hunter3@h:1\"\n")
         .variable("TIDEGATE_POOL__X__PASSWORD", "hunter4")
         .variable("TIDEGATE_LOG__LINES", "7")
         .flag("wait", "3s");
-    let loaded = load::<Secretive>(&secretive(&given)).ok().unwrap();
+    let loaded = load::<SettingsWithSecrets>(&sources_with_secrets(&given))
+        .ok()
+        .unwrap();
     let printed = loaded.values.print();
     assert!(!printed.contains("hunter"), "{printed}");
     for line in [
@@ -292,9 +306,12 @@ fn what_is_printed_can_be_read_back_and_has_no_secrets() {
         printed.contains("url = \"redis://u:<hidden>@h:1\"  # config file "),
         "{printed}"
     );
-    // Read back it is refused for its secrets, and is the same once they are there.
-    let again = Given::nothing().file(&printed);
-    let refused = load::<Secretive>(&secretive(&again)).err().unwrap();
+    // The printed text is rejected because of `<hidden>`, and gives the same settings once the
+    // secrets are put back.
+    let again = TestSources::empty().file(&printed);
+    let refused = load::<SettingsWithSecrets>(&sources_with_secrets(&again))
+        .err()
+        .unwrap();
     assert!(
         refused.problem.starts_with("accounts.ops: <hidden>"),
         "{refused}"
@@ -303,16 +320,18 @@ fn what_is_printed_can_be_read_back_and_has_no_secrets() {
         .replace("ops = \"<hidden>\"", "ops = \"hunter2\"")
         .replace("u:<hidden>@", "u:hunter3@")
         .replace("password = \"<hidden>\"", "password = \"hunter4\"");
-    let again = Given::nothing().file(&whole);
-    let again = load::<Secretive>(&secretive(&again)).ok().unwrap();
+    let again = TestSources::empty().file(&whole);
+    let again = load::<SettingsWithSecrets>(&sources_with_secrets(&again))
+        .ok()
+        .unwrap();
     assert_eq!(again.settings.accounts["ops"], "hunter2");
     assert_eq!(again.settings.pool["a b"]["url"], "redis://u:hunter3@h:1");
     assert_eq!(again.settings.pool["x"]["password"], "hunter4");
-    assert_eq!(loaded.values.changed(&again.values), [""; 0]);
+    assert_eq!(loaded.values.changed_keys(&again.values), [""; 0]);
 }
 
 #[test]
-fn a_mistake_near_a_secret_does_not_tell_it() {
+fn an_error_near_a_secret_does_not_show_it() {
     for text in [
         "accounts = \"hunter2\"\n",
         "[pool.default]\npassword = [\"hunter2\"]\n",
@@ -320,8 +339,10 @@ fn a_mistake_near_a_secret_does_not_tell_it() {
         "[accounts]\nops = \"hunter2\n",
         "[accounts]\nops = hunter2\n",
     ] {
-        let given = Given::nothing().file(text);
-        let said = load::<Secretive>(&secretive(&given)).err().unwrap();
+        let given = TestSources::empty().file(text);
+        let said = load::<SettingsWithSecrets>(&sources_with_secrets(&given))
+            .err()
+            .unwrap();
         assert!(!said.to_string().contains("hunter2"), "{said}");
     }
 }
@@ -330,8 +351,11 @@ fn a_mistake_near_a_secret_does_not_tell_it() {
 fn a_text_about_values_is_shown_without_their_secrets() {
     let file = "[accounts]\nops = 'hunter\"2'\n[pool.x]\nurl = \"redis://u:hunter3@h\"\n\
         [pool.y]\nurl = \"redis://:hunter4\"\n";
-    let given = Given::nothing().file(file);
-    let values = load::<Secretive>(&secretive(&given)).ok().unwrap().values;
+    let given = TestSources::empty().file(file);
+    let values = load::<SettingsWithSecrets>(&sources_with_secrets(&given))
+        .ok()
+        .unwrap()
+        .values;
     let text = format!("{:?} hunter\"2 hunter3 redis://:hunter4 x", "hunter\"2");
     assert_eq!(
         values.without_secrets(&text),
@@ -340,12 +364,12 @@ fn a_text_about_values_is_shown_without_their_secrets() {
 }
 
 #[test]
-fn a_foreign_file_is_laid_below_our_own() {
-    let given = Given::nothing().file("[log]\nlevel = \"file\"\n");
+fn our_file_overrides_a_foreign_file() {
+    let given = TestSources::empty().file("[log]\nlevel = \"file\"\n");
     let values: toml::Table = "name = \"foreign\"\n[log]\nlevel = \"foreign\"\n"
         .parse()
         .unwrap();
-    let foreign = Foreign {
+    let foreign = ForeignSettings {
         name: "other file x",
         values: &values,
     };
@@ -353,7 +377,7 @@ fn a_foreign_file_is_laid_below_our_own() {
         foreign: Some(foreign),
         ..given.sources()
     };
-    let loaded = load::<Settings>(&sources).ok().unwrap();
+    let loaded = load::<TestSettings>(&sources).ok().unwrap();
     assert_eq!(loaded.settings.name, "foreign");
     assert_eq!(loaded.settings.log.level, "file");
     assert!(
@@ -363,7 +387,7 @@ fn a_foreign_file_is_laid_below_our_own() {
             .contains("name = \"foreign\"  # other file x")
     );
     let values = "nmae = 1\n".parse().unwrap();
-    let foreign = Foreign {
+    let foreign = ForeignSettings {
         name: "other file x",
         values: &values,
     };
@@ -371,21 +395,22 @@ fn a_foreign_file_is_laid_below_our_own() {
         foreign: Some(foreign),
         ..given.sources()
     };
-    let said = load::<Settings>(&sources).err().unwrap().to_string();
+    let said = load::<TestSettings>(&sources).err().unwrap().to_string();
     assert!(said.starts_with("other file x: unknown key nmae"), "{said}");
 }
 
 #[test]
-fn values_are_compared_and_mixed_by_key() {
-    let load = |given: Given| load::<Settings>(&given.sources()).ok().unwrap().values;
-    let old = load(Given::nothing().flag("log.lines", "5"));
+fn values_are_compared_and_merged_by_key() {
+    let load = |given: TestSources| load::<TestSettings>(&given.sources()).ok().unwrap().values;
+    let old = load(TestSources::empty().flag("log.lines", "5"));
     let new = load(
-        Given::nothing().file("name = \"b\"\nwait = \"1s\"\n[log]\nlevel = \"warn\"\nlines = 6\n"),
+        TestSources::empty()
+            .file("name = \"b\"\nwait = \"1s\"\n[log]\nlevel = \"warn\"\nlines = 6\n"),
     );
-    assert_eq!(old.changed(&new), ["log.level", "log.lines", "name"]);
-    let mixed = old.with(&new, &["log.level", "nothing.like.it"]);
-    assert_eq!(mixed.changed(&new), ["log.lines", "name"]);
-    assert_eq!(mixed.settings::<Settings>().unwrap().log.level, "warn");
-    let mixed = old.with(&new, &["log", "name"]);
-    assert_eq!(mixed.changed(&new), [""; 0]);
+    assert_eq!(old.changed_keys(&new), ["log.level", "log.lines", "name"]);
+    let mixed = old.with_keys_from(&new, &["log.level", "nothing.like.it"]);
+    assert_eq!(mixed.changed_keys(&new), ["log.lines", "name"]);
+    assert_eq!(mixed.settings::<TestSettings>().unwrap().log.level, "warn");
+    let mixed = old.with_keys_from(&new, &["log", "name"]);
+    assert_eq!(mixed.changed_keys(&new), [""; 0]);
 }

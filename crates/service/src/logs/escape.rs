@@ -1,13 +1,13 @@
-//! Characters that a terminal, or a reader of lines, takes for a command or for the end of a line.
+//! Escapes characters that a terminal takes for a control sequence, or a line reader for the end of a line.
 //!
-//! JSON escapes those below U+0020 and no others, and in a text they stay as they are where a value is written
-//! without quotes. Outside of values no line has any of them.
+//! The JSON format escapes only those below U+0020, and the text format leaves them unescaped where it writes
+//! a value without quotes. They occur only in values.
 
 use std::borrow::Cow;
 
-/// A line with DEL, U+0080 to U+009F, U+2028 and U+2029 as JSON escapes them: `\u0085`.
+/// Replaces DEL, U+0080 to U+009F, U+2028 and U+2029 by JSON escapes, such as `\u0085`.
 pub(super) fn escaped(line: &[u8]) -> Cow<'_, [u8]> {
-    // The bytes that all of them begin with.
+    // The first bytes of these characters in UTF-8.
     let may_have_some = line.iter().any(|byte| matches!(byte, 0x7f | 0xc2 | 0xe2));
     match str::from_utf8(line) {
         Ok(text) if may_have_some && text.contains(is_control) => {

@@ -1,53 +1,57 @@
-//! Where lines are written: a file that can be moved away, or standard error.
+//! Outputs of the log: a file that can be rotated, or standard error.
 
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::AsFd;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::LogError;
-use super::queue::{LineWriter, Queue};
+use arc_swap::ArcSwap;
 
-/// What standard error is called in messages.
+use super::LogError;
+use super::queue::{LineQueue, LineWriter};
+
+/// Name of standard error in messages.
 const STANDARD_ERROR: &str = "standard error";
-/// Of files that are created; the umask may take from it. Names of queues are not for everybody.
+/// Mode of new files, before the umask. Not world-readable, since lines contain queue names.
 const FILE_MODE: u32 = 0o640;
-/// The target of reports of lost lines, which are written at every level.
+/// Target of reports of lost lines, which pass at every log level.
 pub(super) const REPORT: &str = "log_lines_lost";
-/// Standard error may be a pipe that does not block, and that is full.
+/// Pause when standard error is a full non-blocking pipe.
 const FULL_PIPE_PAUSE: Duration = Duration::from_millis(10);
 
-/// A file or standard error, with a queue of lines and the thread that writes them.
-pub(super) struct Output {
+/// A file or standard error, with its queue and its writer thread.
+pub(super) struct LogOutput {
     path: PathBuf,
-    file: Arc<OpenFile>,
-    queue: Arc<Queue>,
+    /// The current file. It can be replaced while a write blocks.
+    file: Arc<ArcSwap<LogFile>>,
+    queue: Arc<LineQueue>,
 }
 
-impl Output {
-    /// Opens a file for appending. The first write that fails is reported to `errors`.
+impl LogOutput {
+    /// Opens a file for appending. The first failure of a series of failed writes is reported to
+    /// `errors`.
     pub(super) fn file(path: PathBuf, errors: LineWriter) -> Result<Self, LogError> {
         let file = LogFile::append(&path).map_err(failed(&path))?;
         Self::start(path, file, Some(errors))
     }
 
-    /// The lock of [`io::stderr`] is not used: a write that does not end would keep it.
+    /// Does not use the lock of [`io::stderr`]: a write that blocks forever would hold it.
     pub(super) fn standard_error() -> Result<Self, LogError> {
         let path = PathBuf::from(STANDARD_ERROR);
         let copy = io::stderr().as_fd().try_clone_to_owned();
         let file = File::from(copy.map_err(failed(&path))?);
-        Self::start(path, LogFile::from(file), None)
+        Self::start(path, LogFile::whole(file), None)
     }
 
     fn start(path: PathBuf, file: LogFile, errors: Option<LineWriter>) -> Result<Self, LogError> {
-        let file = Arc::new(OpenFile(Mutex::new(Arc::new(file))));
-        let queue = Arc::new(Queue::default());
-        let writing = Writing {
+        let file = Arc::new(ArcSwap::from_pointee(file));
+        let queue = Arc::new(LineQueue::default());
+        let writing = WriterThread {
             name: path.display().to_string(),
             file: Arc::clone(&file),
             queue: Arc::clone(&queue),
@@ -63,47 +67,51 @@ impl Output {
         LineWriter(Arc::clone(&self.queue))
     }
 
-    /// Opens the file of this name again. If that fails the open one stays in use.
+    /// Reopens the file at its path. If that fails, the open file stays in use.
     pub(super) fn reopen(&self) -> Result<(), LogError> {
         let fresh = LogFile::append(&self.path).map_err(failed(&self.path))?;
-        self.file.replace(fresh);
+        self.file.store(Arc::new(fresh));
         Ok(())
     }
 
-    /// Accepts no more lines, and waits until those before are written, but not beyond `deadline`.
+    /// Rejects further lines, and waits until the queued ones are written or `deadline` has passed.
     pub(super) fn close(&self, deadline: Instant) {
         self.queue.close(deadline);
     }
 }
 
 fn failed(path: &Path) -> impl Fn(io::Error) -> LogError {
-    let path = path.to_owned();
     move |source| LogError::File {
-        path: path.clone(),
+        path: path.to_owned(),
         source,
     }
 }
 
-/// A file, and whether it ends within a line.
+/// A file, and whether it ends with an incomplete line.
 struct LogFile {
     file: File,
     is_torn: AtomicBool,
 }
 
 impl LogFile {
-    /// Opens a file for appending. An earlier process may have written its last line in part.
+    /// Opens a file for appending. An earlier process may have left an incomplete line at its end.
     fn append(path: &Path) -> io::Result<Self> {
         let options = &mut File::options();
         let options = options.create(true).append(true).mode(FILE_MODE);
         let file = options.open(path)?;
         let is_torn = ends_within_line(&file, path).unwrap_or(false);
-        Ok(Self {
-            file,
-            is_torn: AtomicBool::new(is_torn),
-        })
+        let is_torn = is_torn.into();
+        Ok(Self { file, is_torn })
     }
 
-    /// Writes lines, or returns what was not written. The first of them begins on a new line.
+    /// A file that does not end with an incomplete line.
+    fn whole(file: File) -> Self {
+        let is_torn = false.into();
+        Self { file, is_torn }
+    }
+
+    /// Writes lines, or returns the rest that was not written. Completes an incomplete last line
+    /// first.
     fn write_lines<'a>(&self, lines: &'a [u8]) -> Result<(), (io::Error, &'a [u8])> {
         if self.is_torn.load(Ordering::Relaxed) {
             write_all(&self.file, b"\n").map_err(|(error, _)| (error, lines))?;
@@ -119,15 +127,6 @@ impl LogFile {
     }
 }
 
-impl From<File> for LogFile {
-    fn from(file: File) -> Self {
-        Self {
-            file,
-            is_torn: AtomicBool::new(false),
-        }
-    }
-}
-
 fn ends_within_line(file: &File, path: &Path) -> io::Result<bool> {
     let metadata = file.metadata()?;
     if !metadata.is_file() || metadata.len() == 0 {
@@ -138,35 +137,22 @@ fn ends_within_line(file: &File, path: &Path) -> io::Result<bool> {
     Ok(last != *b"\n")
 }
 
-/// The file that is open now. It can be replaced during a write that does not end.
-struct OpenFile(Mutex<Arc<LogFile>>);
-
-impl OpenFile {
-    fn get(&self) -> Arc<LogFile> {
-        Arc::clone(&self.0.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-
-    fn replace(&self, file: LogFile) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(file);
-    }
-}
-
-/// The thread of an output.
-struct Writing {
+/// The writer thread of an output.
+struct WriterThread {
     name: String,
-    file: Arc<OpenFile>,
-    queue: Arc<Queue>,
+    file: Arc<ArcSwap<LogFile>>,
+    queue: Arc<LineQueue>,
     errors: Option<LineWriter>,
 }
 
-impl Writing {
+impl WriterThread {
     fn run(mut self) {
         let mut lines = Vec::new();
         let mut is_failing = false;
         let mut reported = 0;
         while let Some(taken) = self.queue.take(lines) {
             lines = taken;
-            match self.file.get().write_lines(&lines) {
+            match self.file.load_full().write_lines(&lines) {
                 Ok(()) => {
                     is_failing = false;
                     self.report_lost(&mut reported);
@@ -182,7 +168,7 @@ impl Writing {
         }
     }
 
-    /// Says in the log itself that lines are missing, once it is written again.
+    /// Reports lost lines in the log itself, once writing works again.
     fn report_lost(&self, reported: &mut u64) {
         let lost = self.queue.lost();
         if lost == *reported || !self.queue.is_empty() {
@@ -192,7 +178,7 @@ impl Writing {
             target: REPORT,
             lines = lost - *reported,
             output = self.name,
-            "log lines were lost: they were not written in time"
+            "log lines were lost: the output was blocked or failed"
         );
         *reported = lost;
     }
@@ -209,7 +195,7 @@ impl Writing {
     }
 }
 
-/// Writes, or returns what was not written.
+/// Writes everything, or returns the rest that was not written.
 fn write_all<'a>(mut file: &File, mut rest: &'a [u8]) -> Result<(), (io::Error, &'a [u8])> {
     while !rest.is_empty() {
         match file.write(rest) {
@@ -217,6 +203,7 @@ fn write_all<'a>(mut file: &File, mut rest: &'a [u8]) -> Result<(), (io::Error, 
             Ok(count) => rest = &rest[count..],
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                #[expect(clippy::disallowed_methods, reason = "a separate thread")]
                 thread::sleep(FULL_PIPE_PAUSE);
             }
             Err(error) => return Err((error, rest)),
@@ -233,19 +220,19 @@ mod tests {
 
     const LIMIT: Duration = Duration::from_secs(20);
 
-    fn open(path: PathBuf) -> (Output, LineWriter) {
-        let errors = LineWriter(Arc::new(Queue::default()));
-        let output = Output::file(path, errors).unwrap();
+    fn open(path: PathBuf) -> (LogOutput, LineWriter) {
+        let errors = LineWriter(Arc::new(LineQueue::default()));
+        let output = LogOutput::file(path, errors).unwrap();
         let writer = output.writer();
         (output, writer)
     }
 
-    fn close(output: &Output) {
+    fn close(output: &LogOutput) {
         output.close(Instant::now() + LIMIT);
     }
 
     #[test]
-    fn a_file_that_was_moved_away_is_left_and_a_new_one_opened() {
+    fn reopening_a_renamed_file_creates_a_new_one() {
         let folder = tempfile::tempdir().unwrap();
         let (path, moved) = (folder.path().join("x.log"), folder.path().join("x.log.1"));
         fs::write(&path, "zero\n").unwrap();
@@ -263,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_cannot_be_opened_again_leaves_the_old_one_in_use() {
+    fn the_old_file_stays_in_use_if_reopening_fails() {
         let folder = tempfile::tempdir().unwrap();
         let inner = folder.path().join("inner");
         let moved = folder.path().join("moved");
@@ -289,9 +276,9 @@ mod tests {
         assert_eq!(written, "zero\nhal\none\ntwo\n");
     }
 
-    /// `/dev/full` is a disk without room.
+    /// `/dev/full` behaves like a full disk.
     #[test]
-    fn a_full_disk_loses_lines_counts_them_and_nothing_else() {
+    fn a_full_disk_only_loses_lines_and_counts_them() {
         let full = PathBuf::from("/dev/full");
         if !full.exists() {
             return;
@@ -304,14 +291,14 @@ mod tests {
         assert_eq!(output.queue.lost(), 1000);
     }
 
-    /// The buffer of the pipe is full, and its reader does not read.
+    /// The pipe is full, and its reader does not read.
     #[test]
-    fn a_write_that_does_not_end_holds_up_neither_the_end_nor_a_new_file() {
+    fn a_blocked_write_delays_neither_close_nor_reopen() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("x.log");
         let (_reader, pipe) = io::pipe().unwrap();
         let pipe = File::from(std::os::fd::OwnedFd::from(pipe));
-        let output = Output::start(path.clone(), pipe.into(), None).unwrap();
+        let output = LogOutput::start(path.clone(), LogFile::whole(pipe), None).unwrap();
         let mut writer = output.writer();
         writer.write_all(&[b'x'; 1024 * 1024]).unwrap();
         while !output.queue.is_empty() {

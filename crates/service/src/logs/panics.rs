@@ -1,10 +1,10 @@
-//! Panics go to the log. The hook of the standard library writes to standard error and waits for its reader.
+//! Logs panics. The hook of the standard library would block on a standard error that nothing reads.
 
 use std::backtrace::{Backtrace, BacktraceStatus};
 use std::panic::PanicHookInfo;
 use std::thread;
 
-/// Logs a panic on one line, and behind it the backtrace if RUST_BACKTRACE asks for one.
+/// Logs a panic on one line, followed by the backtrace if RUST_BACKTRACE is set.
 pub(super) fn log(panic: &PanicHookInfo<'_>) {
     let thread = thread::current();
     let name = thread.name().unwrap_or_default();

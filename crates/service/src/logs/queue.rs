@@ -1,32 +1,33 @@
-//! A bounded queue of log lines, and the thread that writes them.
+//! A bounded queue of log lines.
 //!
-//! A caller never waits for a write: the reader of standard error may have stopped, a disk may be full or
-//! may not answer. Lines that do not fit are dropped and counted.
+//! Callers never wait for a write, since a reader of standard error may have stopped, and a disk may be
+//! full or unresponsive. Lines that do not fit are dropped and counted.
 
 use std::io::{self, Write};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
+use parking_lot::{Condvar, Mutex};
 use tracing_subscriber::fmt::MakeWriter;
 
 use super::escape::escaped;
 
-/// Bytes of lines that wait for the thread. As many may be in the write that it works on.
+/// Largest size of the queue, in bytes. The write in progress may hold as many again.
 pub(super) const WAITING_BYTES_MAX: usize = 4 * 1024 * 1024;
-/// A buffer that has become larger is not kept.
+/// Largest buffer that is reused, in bytes; a larger one is freed.
 const KEPT_BYTES_MAX: usize = 64 * 1024;
 
 static LINES_LOST: AtomicU64 = AtomicU64::new(0);
 
-/// Number of lines that this process has dropped since its start.
+/// Number of lines that this process has lost since its start.
 pub(crate) fn lines_lost() -> u64 {
     LINES_LOST.load(Ordering::Relaxed)
 }
 
-/// The end of a queue where lines are put in. It never blocks and never fails.
+/// The writing end of a queue. It never blocks and never fails.
 #[derive(Clone)]
-pub(super) struct LineWriter(pub(super) Arc<Queue>);
+pub(super) struct LineWriter(pub(super) Arc<LineQueue>);
 
 impl Write for LineWriter {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
@@ -48,75 +49,70 @@ impl MakeWriter<'_> for LineWriter {
 }
 
 #[derive(Default)]
-pub(super) struct Queue {
-    state: Mutex<State>,
-    /// Wakes the thread: there are lines, or there will be none.
+pub(super) struct LineQueue {
+    state: Mutex<LineQueueState>,
+    /// Wakes the writer thread: lines were queued, or the queue was closed.
     changed: Condvar,
-    /// Wakes those that wait for the end: all lines are written.
+    /// Wakes callers of [`LineQueue::close`]: all lines are written.
     written: Condvar,
     lost: AtomicU64,
 }
 
 #[derive(Default)]
-struct State {
+struct LineQueueState {
     waiting: Vec<u8>,
-    /// Whether the thread waits for lines.
+    /// Whether the writer thread is waiting for lines.
     is_idle: bool,
     is_closed: bool,
 }
 
-impl Queue {
+impl LineQueue {
     fn push(&self, line: &[u8]) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         if state.is_closed || state.waiting.len() + line.len() > WAITING_BYTES_MAX {
             drop(state);
             return self.lose(1);
         }
         state.waiting.extend_from_slice(line);
-        // A wake is a system call: only if the thread sleeps.
+        // A wake-up is a system call, so only if the thread is asleep.
         if std::mem::take(&mut state.is_idle) {
             self.changed.notify_one();
         }
     }
 
-    /// Waits for lines and takes all that are there; `None` once the queue is closed and empty. The buffer
-    /// of the lines before is used again.
+    /// Waits for lines and takes all of them. Returns `None` once the queue is closed and empty. Reuses
+    /// `spent`, the buffer of the previous lines.
     pub(super) fn take(&self, mut spent: Vec<u8>) -> Option<Vec<u8>> {
         spent.clear();
         if spent.capacity() > KEPT_BYTES_MAX {
             spent = Vec::new();
         }
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         while state.waiting.is_empty() {
             state.is_idle = true;
             self.written.notify_all();
             if state.is_closed {
                 return None;
             }
-            let waited = self.changed.wait(state);
-            state = waited.unwrap_or_else(PoisonError::into_inner);
+            self.changed.wait(&mut state);
         }
         state.is_idle = false;
         Some(std::mem::replace(&mut state.waiting, spent))
     }
 
-    /// Accepts no more lines, and waits until those before are written, but not beyond `deadline`.
+    /// Rejects further lines, and waits until the queued ones are written or `deadline` has passed.
     pub(super) fn close(&self, deadline: Instant) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.is_closed = true;
         self.changed.notify_one();
-        while !(state.waiting.is_empty() && state.is_idle) {
-            let left = deadline.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return;
-            }
-            let waited = self.written.wait_timeout(state, left);
-            state = waited.unwrap_or_else(PoisonError::into_inner).0;
-        }
+        let is_unwritten =
+            |state: &mut LineQueueState| !(state.waiting.is_empty() && state.is_idle);
+        self.written
+            .wait_while_until(&mut state, is_unwritten, deadline);
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.lock().waiting.is_empty()
+        self.state.lock().waiting.is_empty()
     }
 
     pub(super) fn lose(&self, lines: u64) {
@@ -124,14 +120,9 @@ impl Queue {
         LINES_LOST.fetch_add(lines, Ordering::Relaxed);
     }
 
-    /// Number of lines that did not fit or could not be written.
+    /// Number of lines of this queue that did not fit or could not be written.
     pub(super) fn lost(&self) -> u64 {
         self.lost.load(Ordering::Relaxed)
-    }
-
-    /// The state is consistent after each change, so a panic of another thread does no harm.
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -142,10 +133,10 @@ mod tests {
 
     use super::*;
 
-    /// Nothing takes lines out of this queue.
+    /// Without a writer thread.
     #[test]
     fn a_full_queue_drops_lines_counts_them_and_does_not_block() {
-        let queue = Arc::new(Queue::default());
+        let queue = Arc::new(LineQueue::default());
         let mut writer = LineWriter(Arc::clone(&queue));
         let line = [b'x'; 1024];
         for _ in 0..WAITING_BYTES_MAX / line.len() {
@@ -163,8 +154,8 @@ mod tests {
     }
 
     #[test]
-    fn a_close_waits_for_the_thread_but_not_for_ever() {
-        let queue = Arc::new(Queue::default());
+    fn close_waits_for_the_writer_up_to_the_deadline() {
+        let queue = Arc::new(LineQueue::default());
         let mut writer = LineWriter(Arc::clone(&queue));
         writer.write_all(b"one\n").unwrap();
         queue.close(Instant::now() + Duration::from_millis(1));

@@ -1,38 +1,38 @@
-//! Messages that wait to be sent, in their order.
+//! Queue of messages to the service manager, in order.
 
 use std::collections::VecDeque;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use parking_lot::{Condvar, Mutex, MutexGuard};
 use sd_notify::NotifyState;
 
-/// States that are sent together.
-pub(super) type Message = Vec<NotifyState<'static>>;
+/// States that are sent in one datagram.
+pub(super) type NotifyMessage = Vec<NotifyState<'static>>;
 
-/// Messages that wait. A start, some reloads and a stop.
+/// Capacity: enough for a start, several reloads and a stop.
 const WAITING_MAX: usize = 16;
 
 #[derive(Default)]
-pub(super) struct Queue {
-    state: Mutex<State>,
+pub(super) struct NotifyQueue {
+    state: Mutex<NotifyQueueState>,
     changed: Condvar,
 }
 
 #[derive(Default)]
-struct State {
-    waiting: VecDeque<Message>,
+struct NotifyQueueState {
+    waiting: VecDeque<NotifyMessage>,
     is_sending: bool,
 }
 
-impl Queue {
-    /// Adds a message, and never blocks. A sign of life is not added if one waits already. If the queue is full a
-    /// sign of life is dropped, and for another message the oldest one, since a later state replaces an earlier
-    /// one. Returns whether all states are kept.
-    pub(super) fn push(&self, message: Message) -> bool {
-        let mut state = self.lock();
+impl NotifyQueue {
+    /// Adds a message without blocking. A watchdog message is skipped if one is queued already, or if the queue
+    /// is full. Any other message replaces the oldest one if the queue is full, since a later state supersedes an
+    /// earlier one. Returns false if that dropped a message.
+    pub(super) fn push(&self, message: NotifyMessage) -> bool {
+        let mut state = self.state.lock();
         let waiting = &mut state.waiting;
         let is_full = waiting.len() >= WAITING_MAX;
-        if is_sign_of_life(&message) && (is_full || waiting.iter().any(is_sign_of_life)) {
+        if is_watchdog_message(&message) && (is_full || waiting.iter().any(is_watchdog_message)) {
             return true;
         }
         if is_full {
@@ -43,67 +43,55 @@ impl Queue {
         !is_full
     }
 
-    /// Sends messages as they come, for ever.
-    pub(super) fn send_each(&self, send: impl Fn(&Message)) {
-        let mut state = self.lock();
+    /// Sends messages as they arrive; never returns.
+    pub(super) fn send_each(&self, send: impl Fn(&NotifyMessage)) {
+        let mut state = self.state.lock();
         loop {
             if let Some(message) = state.waiting.pop_front() {
                 state.is_sending = true;
-                drop(state);
-                send(&message);
-                state = self.lock();
+                MutexGuard::unlocked(&mut state, || send(&message));
                 state.is_sending = false;
                 self.changed.notify_all();
             } else {
-                let waited = self.changed.wait(state);
-                state = waited.unwrap_or_else(PoisonError::into_inner);
+                self.changed.wait(&mut state);
             }
         }
     }
 
-    /// Waits until all messages are sent, but not longer than `limit`. Returns whether they are.
+    /// Waits until all messages are sent, for at most `limit`. Returns whether they are.
     pub(super) fn wait_until_sent(&self, limit: Duration) -> bool {
-        let deadline = Instant::now() + limit;
-        let mut state = self.lock();
-        while state.is_sending || !state.waiting.is_empty() {
-            let left = deadline.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return false;
-            }
-            let waited = self.changed.wait_timeout(state, left);
-            state = waited.unwrap_or_else(PoisonError::into_inner).0;
-        }
-        true
-    }
-
-    /// The state is consistent after each change, so a panic of another thread does no harm.
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        let mut state = self.state.lock();
+        let is_unsent =
+            |state: &mut NotifyQueueState| state.is_sending || !state.waiting.is_empty();
+        let waited = self.changed.wait_while_for(&mut state, is_unsent, limit);
+        !waited.timed_out()
     }
 }
 
-fn is_sign_of_life(message: &Message) -> bool {
+fn is_watchdog_message(message: &NotifyMessage) -> bool {
     matches!(message[..], [NotifyState::Watchdog])
 }
 
 #[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "between threads of a test")]
 mod tests {
     use std::sync::{Arc, mpsc};
     use std::thread;
+    use std::time::Instant;
 
     use super::*;
 
     const LIMIT: Duration = Duration::from_secs(20);
 
-    fn texts(queue: &Queue) -> Vec<String> {
-        let state = queue.lock();
-        let text = |message: &Message| message[0].to_string();
+    fn texts(queue: &NotifyQueue) -> Vec<String> {
+        let state = queue.state.lock();
+        let text = |message: &NotifyMessage| message[0].to_string();
         state.waiting.iter().map(text).collect()
     }
 
     #[test]
-    fn a_full_queue_keeps_the_last_states_and_one_sign_of_life() {
-        let queue = Queue::default();
+    fn a_full_queue_keeps_the_last_states_and_one_watchdog_message() {
+        let queue = NotifyQueue::default();
         for _ in 0..3 {
             assert!(queue.push(vec![NotifyState::Watchdog]));
         }
@@ -122,8 +110,8 @@ mod tests {
     }
 
     #[test]
-    fn a_message_that_cannot_be_sent_holds_up_no_caller() {
-        let queue = Arc::new(Queue::default());
+    fn a_message_that_cannot_be_sent_blocks_no_caller() {
+        let queue = Arc::new(NotifyQueue::default());
         let (begun, beginnings) = mpsc::channel();
         let (room, rooms) = mpsc::channel();
         let sending = Arc::clone(&queue);

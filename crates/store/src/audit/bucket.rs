@@ -1,88 +1,57 @@
-//! One bucket, from its keys to its counts.
+//! The audit of one bucket.
 
 use redis::{FromRedisValue, Pipeline};
+use tidegate_core::codec::HEADER_BYTES;
 use tidegate_core::keys::{BucketKey, BucketKeys};
 use tokio::time::sleep;
 
+use super::finding::Inconsistency;
 use super::key_walk::FoundKeys;
-use super::{AuditOptions, Defect, Report};
+use super::report::{AuditOptions, AuditReport};
 use crate::bodies::UPLOAD_MS;
-use crate::verbs::{IndexDoubt, JobDoubt, Verdict};
-use crate::{Store, StoreError};
+use crate::error::StoreError;
+use crate::store::Store;
+use crate::verbs::{CheckOutcome, IndexCheck, JobCheck};
 
-/// The longest lease of a pump, and so the longest time to live of a roster.
+/// Maximum of `pump.lease`, and so maximum time to live of a roster, in ms.
 const LEASE_MS_MAX: u64 = 3_600_000;
 
-/// How many cheap commands go together.
+/// Number of cheap commands per pipeline.
 pub(super) const COMMANDS_PER_CALL: usize = 200;
 
-/// A bucket that is being looked through.
+/// A bucket that is being audited.
 pub(super) struct BucketAudit<'a> {
     pub(super) store: &'a Store,
     pub(super) options: &'a AuditOptions,
     pub(super) bucket: u16,
-    names: &'a BucketKeys,
-    keys: FoundKeys,
-    jobs: u64,
-    uncounted: u64,
+    pub(super) names: &'a BucketKeys,
+    pub(super) keys: FoundKeys,
+    pub(super) report: AuditReport<'a>,
 }
 
 impl<'a> BucketAudit<'a> {
-    pub(super) fn new(
-        store: &'a Store,
-        options: &'a AuditOptions,
-        bucket: u16,
-        keys: FoundKeys,
-    ) -> Self {
-        Self {
-            store,
-            options,
-            bucket,
-            names: store.keys(bucket),
-            keys,
-            jobs: 0,
-            uncounted: 0,
-        }
-    }
-
-    /// Looks through everything. Names come before jobs, which may belong to a queue that gets its name back; queues
-    /// without a name come after the jobs that belonged to them; counts come behind all that changes them when it is mended.
-    /// `first_sequence` is the last job number from before the keys were found.
-    pub(super) async fn run(
-        &mut self,
-        first_sequence: u64,
-        report: &mut Report<'_>,
-    ) -> Result<(), StoreError> {
-        self.check_keys(report).await?;
-        let named = self.check_names(report).await?;
+    /// Runs all checks. Names are checked before jobs, since a queue may get its name back; queues without a name after
+    /// their jobs; counts after all repairs that change them. `first_sequence` is the last job number, read before the
+    /// keys. Returns the report.
+    pub(super) async fn run(mut self, first_sequence: u64) -> Result<AuditReport<'a>, StoreError> {
+        self.check_keys().await?;
+        let named = self.check_names().await?;
         let hints = self.read_hints().await?;
-        let records = self.check_records(&hints, report).await?;
+        let records = self.check_records(&hints).await?;
         drop(hints);
-        self.jobs = records.jobs();
-        self.check_suspects(&records, report).await?;
-        self.check_bodies(&records, report).await?;
-        self.check_indexes(report).await?;
-        self.check_queues(&named, report).await?;
-        let highest = records.highest();
-        if highest > self.sequence().await? {
-            let doubt = IndexDoubt::Sequence(highest);
-            self.look(doubt, Defect::JobAhead { job: highest }, report)
+        let jobs = records.jobs();
+        self.check_suspects(&records).await?;
+        self.check_bodies(&records).await?;
+        self.check_indexes().await?;
+        self.check_queues(&named).await?;
+        if records.highest > self.sequence().await? {
+            self.check_index(IndexCheck::Sequence(records.highest))
                 .await?;
         }
-        self.uncounted = self.check_counts(records, first_sequence, report).await?;
-        self.check_lanes(&named, report).await
-    }
-
-    pub(super) const fn jobs(&self) -> u64 {
-        self.jobs
-    }
-
-    pub(super) const fn uncounted(&self) -> u64 {
-        self.uncounted
-    }
-
-    pub(super) const fn keys(&self) -> &FoundKeys {
-        &self.keys
+        let uncounted = self.check_counts(records, first_sequence).await?;
+        self.check_lanes(&named).await?;
+        self.report.done(self.bucket, jobs, uncounted);
+        Ok(self.report)
     }
 
     /// The full name of a key.
@@ -95,7 +64,7 @@ impl<'a> BucketAudit<'a> {
         self.store.sequence(self.bucket).await
     }
 
-    /// Runs one command, and pauses.
+    /// Runs a command, then pauses.
     pub(super) async fn command<T: FromRedisValue>(
         &self,
         command: &redis::Cmd,
@@ -105,82 +74,89 @@ impl<'a> BucketAudit<'a> {
         answer
     }
 
-    /// Runs some commands, and pauses.
+    /// Runs commands in one pipeline, then pauses.
     pub(super) async fn commands<T: FromRedisValue>(
         &self,
         commands: &Pipeline,
     ) -> Result<T, StoreError> {
-        let answer = self.store.look_up(&self.names.queues(), commands).await;
+        let answer = self.store.read(&self.names.queues(), commands).await;
         sleep(self.options.pause).await;
         answer
     }
 
-    /// Looks again at a job, and tells of what is amiss.
-    pub(super) async fn look_at_job(
-        &self,
-        doubt: JobDoubt,
+    /// Checks a job, and reports it if it is inconsistent.
+    pub(super) async fn check_job(
+        &mut self,
+        doubt: JobCheck,
         job: u64,
-        header: &[u8],
-        defect: Defect,
-        report: &mut Report<'_>,
+        record: &[u8],
+        defect: Inconsistency,
     ) -> Result<(), StoreError> {
-        let store = self.store;
-        let look = store.audit_job(self.bucket, self.options.repair, doubt, job, header);
-        self.tell(look.await, defect, report).await
+        let (store, repair) = (self.store, self.options.repair);
+        let look = store.audit_job(self.bucket, repair, doubt, job, head(record));
+        self.report_outcome(look.await, defect).await
     }
 
-    /// Looks again at what leads to jobs, and tells of what is amiss.
-    pub(super) async fn look(
-        &self,
-        doubt: IndexDoubt,
-        defect: Defect,
-        report: &mut Report<'_>,
-    ) -> Result<(), StoreError> {
+    /// Checks an item, and reports it if it is inconsistent.
+    pub(super) async fn check_index(&mut self, doubt: IndexCheck) -> Result<(), StoreError> {
         let store = self.store;
         let look = store.audit_index(self.bucket, self.options.repair, &doubt);
-        self.tell(look.await, defect, report).await
+        let look = look.await;
+        let defect = match doubt {
+            IndexCheck::Due(queue) => Inconsistency::QueueNotDue { queue },
+            IndexCheck::Slot(slot) => Inconsistency::BadSlot { slot },
+            IndexCheck::Name(name, queue) => Inconsistency::MissingQueueName { name, queue },
+            IndexCheck::Unnamed(queue) => Inconsistency::OrphanedQueue { queue },
+            IndexCheck::Number(queue) => Inconsistency::QueueAhead { queue },
+            IndexCheck::Sequence(job) => Inconsistency::JobAhead { job },
+            IndexCheck::Body(job) => Inconsistency::OrphanedBody { job },
+            IndexCheck::Ttl(key, _) => Inconsistency::TimeToLive {
+                key: self.name(&key),
+            },
+        };
+        self.report_outcome(look, defect).await
     }
 
-    /// Corrects the counts of a queue, and tells of it.
+    /// Reports wrong counts of a queue, and corrects them with `repair`.
     pub(super) async fn correct(
-        &self,
+        &mut self,
         queue: u32,
         corrected: u64,
         missing: [i64; 4],
-        report: &mut Report<'_>,
     ) -> Result<(), StoreError> {
+        let (store, bucket) = (self.store, self.bucket);
         let look = match self.options.repair {
-            true => {
-                let store = self.store;
-                let correction = store.audit_counts(self.bucket, queue, corrected, missing);
-                correction.await
-            }
-            false => Ok(Verdict::Amiss),
+            true => store.audit_counts(bucket, queue, corrected, missing).await,
+            false => Ok(CheckOutcome::Inconsistent),
         };
-        let defect = Defect::WrongCounts { queue, missing };
-        self.tell(look, defect, report).await
+        self.report_outcome(look, Inconsistency::WrongCounts { queue, missing })
+            .await
     }
 
-    async fn tell(
-        &self,
-        look: Result<Verdict, StoreError>,
-        defect: Defect,
-        report: &mut Report<'_>,
+    async fn report_outcome(
+        &mut self,
+        look: Result<CheckOutcome, StoreError>,
+        defect: Inconsistency,
     ) -> Result<(), StoreError> {
         let verdict = match look {
-            // Something that the script touches is of the wrong type: it stays as it is.
-            Err(StoreError::Corrupt(_)) => Verdict::Amiss,
+            // A key that the script uses has the wrong type. It is not repaired.
+            Err(StoreError::Corrupt(_)) => CheckOutcome::Inconsistent,
             look => look?,
         };
-        if verdict != Verdict::Sound {
-            report.found(Some(self.bucket), defect, verdict == Verdict::Mended);
+        if verdict != CheckOutcome::Sound {
+            self.found(defect, verdict == CheckOutcome::Repaired);
         }
         sleep(self.options.pause).await;
         Ok(())
     }
 
-    /// Types and times to live.
-    async fn check_keys(&mut self, report: &mut Report<'_>) -> Result<(), StoreError> {
+    /// Reports a defect in this bucket.
+    pub(super) fn found(&mut self, defect: Inconsistency, is_repaired: bool) {
+        self.report.found(Some(self.bucket), defect, is_repaired);
+    }
+
+    /// Checks types and times to live.
+    async fn check_keys(&mut self) -> Result<(), StoreError> {
         let keys: Vec<BucketKey> = self.keys.iter().collect();
         for keys in keys.chunks(COMMANDS_PER_CALL / 2) {
             let mut commands = redis::pipe();
@@ -192,30 +168,29 @@ impl<'a> BucketAudit<'a> {
             for (key, answer) in keys.iter().zip(answers.chunks_exact(2)) {
                 let found: String = redis::from_redis_value_ref(&answer[0]).unwrap_or_default();
                 let left_ms: i64 = redis::from_redis_value_ref(&answer[1]).unwrap_or(GONE);
-                self.check_type(key, &found, report);
-                self.check_time_to_live(key, left_ms, report).await?;
+                self.check_type(key, &found);
+                self.check_time_to_live(key, left_ms).await?;
             }
         }
         Ok(())
     }
 
-    fn check_type(&mut self, key: &BucketKey, found: &str, report: &mut Report<'_>) {
+    fn check_type(&mut self, key: &BucketKey, found: &str) {
         if [key.key_type().word(), "none"].contains(&found) {
             return;
         }
         self.keys.remove(key);
-        let defect = Defect::WrongType {
+        let defect = Inconsistency::WrongType {
             key: self.name(key),
             found: found.to_owned(),
         };
-        report.found(Some(self.bucket), defect, false);
+        self.found(defect, false);
     }
 
     async fn check_time_to_live(
-        &self,
+        &mut self,
         key: &BucketKey,
         left_ms: i64,
-        report: &mut Report<'_>,
     ) -> Result<(), StoreError> {
         let longest_ms = match key {
             BucketKey::Upload(_) => UPLOAD_MS,
@@ -229,13 +204,15 @@ impl<'a> BucketAudit<'a> {
         if is_right {
             return Ok(());
         }
-        let defect = Defect::TimeToLive {
-            key: self.name(key),
-        };
-        let doubt = IndexDoubt::Ttl(key.clone(), longest_ms);
-        self.look(doubt, defect, report).await
+        self.check_index(IndexCheck::Ttl(key.clone(), longest_ms))
+            .await
     }
 }
 
-/// What PTTL answers where there is no key.
+/// The part of a record that may change: payloads never do.
+pub(super) fn head(record: &[u8]) -> &[u8] {
+    record.get(..HEADER_BYTES).unwrap_or(record)
+}
+
+/// The reply of `PTTL` if the key does not exist.
 const GONE: i64 = -2;

@@ -1,8 +1,8 @@
-//! Whether queues count right.
+//! Compares the counts of queues with their records.
 //!
-//! Verbs change counts and records in one step, so what a count is wrong by stays the same whatever goes on.
-//! It is enough to learn it at one moment, and to correct it at another. A small bucket is read in one step.
-//! In a large one each queue is compared on its own, between two walks through all records, when its counts are read:
+//! Scripts change counts and records in one step, so the error of a count is constant while daemons run. It can be
+//! measured at one time, and corrected at another. A small bucket is read in one step. In a large one, each queue is
+//! compared separately, with two walks through all records, between which its counts are read:
 //!
 //! ```text
 //!  counts ── first walk ── counts ── second walk ── counts
@@ -10,52 +10,48 @@
 //!                  └────── fingerprints ──────┘              the same in both
 //! ```
 //!
-//! Equal fingerprints are not enough: a job that is published after the first walk and deleted before the second is in
-//! neither, and was counted in between. So is, as ready or as leased, a job that is taken and given back. Both are
-//! arrivals. Without one no job comes, and the header of no record becomes again what it was: attempts only grow, and
-//! between two attempts a job goes from leased to dead or ready, or from dead to ready. So the jobs of the second walk
-//! were there during the first one, and those that were the same in both were so in between.
+//! Equal fingerprints do not suffice: a job that is published after the first walk and deleted before the second is in
+//! neither, but was counted in between. A job that is reserved and released is counted as leased in between. Both
+//! increase `arrivals`. Without arrivals no job is added, and no header returns to an earlier value: attempts only
+//! increase, and between two attempts a job goes from leased to dead or ready, or from dead to ready. So all jobs of
+//! the second walk existed during the first one, and records that are equal in both were unchanged in between.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use redis::Pipeline;
-use tidegate_core::State;
-use tidegate_core::codec::Header;
+use tidegate_core::JobState;
+use tidegate_core::codec::RecordHeader;
 use tidegate_core::keys::BucketKey;
+use tidegate_core::layout::{BEFORE_FIRST_NUMBER, CHUNK_JOBS};
 
-use super::Report;
 use super::bucket::{BucketAudit, COMMANDS_PER_CALL};
-use super::hints::CHUNK;
 use super::records::{CHUNKS_PER_CALL, Fields, Records, Tally, number_of};
-use crate::StoreError;
+use crate::error::StoreError;
 
-/// Chunks that are read in one step: in about 1 ms.
+/// Maximum number of chunks that are read in one step: about 1 ms.
 const SMALL_CHUNKS_MAX: usize = 16;
-/// Numbers of jobs are above this.
-const BEFORE_FIRST: u64 = 1_000_000;
-/// How often queues are compared before they are given up: somebody changes them all the time.
+/// Number of attempts to compare a queue whose jobs change all the time.
 const LOOKS: usize = 4;
 
 /// The fields of a queue that an audit compares.
 #[derive(Debug, Clone, Copy)]
 struct QueueCounts {
     counts: [i64; 4],
-    /// How often the counts were corrected.
+    /// Number of corrections of the counts.
     corrected: u64,
-    /// Jobs that were published, and deliveries that were taken back.
+    /// Number of jobs published and deliveries taken back.
     arrivals: i64,
 }
 
 impl BucketAudit<'_> {
-    /// Compares counts, and answers in how many queues they could not be. `first_sequence` is the last job
-    /// number before the keys of the bucket were read.
+    /// Compares the counts of all queues. Returns the number of queues that could not be compared. `first_sequence` is
+    /// the last job number, read before the keys of the bucket.
     pub(super) async fn check_counts(
-        &self,
+        &mut self,
         records: Records,
         first_sequence: u64,
-        report: &mut Report<'_>,
     ) -> Result<u64, StoreError> {
-        let keys = self.keys().others.iter();
+        let keys = self.keys.others.iter();
         let queues = keys.filter_map(|key| match key {
             BucketKey::Queue(queue) => Some(*queue),
             _ => None,
@@ -74,7 +70,7 @@ impl BucketAudit<'_> {
             }
             let chunks = self.chunks_since(first_sequence).await?;
             if chunks.len() <= SMALL_CHUNKS_MAX {
-                self.compare_at_once(&chunks, &mut doubtful, report).await?;
+                self.compare_at_once(&chunks, &mut doubtful).await?;
                 continue;
             }
             let first = match last.take() {
@@ -90,7 +86,7 @@ impl BucketAudit<'_> {
             for queue in doubtful.clone() {
                 if let Some(counts) = unchanged(queue, &first, &second) {
                     doubtful.remove(&queue);
-                    self.compare(queue, counts, &second.tally, report).await?;
+                    self.compare(queue, counts, &second.tally).await?;
                 }
             }
             last = Some(second);
@@ -99,25 +95,24 @@ impl BucketAudit<'_> {
     }
 
     async fn compare(
-        &self,
+        &mut self,
         queue: u32,
         counts: QueueCounts,
         tally: &Tally,
-        report: &mut Report<'_>,
     ) -> Result<(), StoreError> {
         let missing = counts.missing(tally, queue);
         if missing == [0; 4] {
             return Ok(());
         }
-        self.correct(queue, counts.corrected, missing, report).await
+        self.correct(queue, counts.corrected, missing).await
     }
 
-    /// The chunks that were found, and those that may have come since.
+    /// The chunks that were found, and those that may have been added since.
     async fn chunks_since(&self, first_sequence: u64) -> Result<Vec<u64>, StoreError> {
-        let mut chunks = self.keys().chunks.clone();
+        let mut chunks = self.keys.chunks.clone();
         let last = self.sequence().await?;
         if last > first_sequence {
-            chunks.extend(first_sequence.max(BEFORE_FIRST) / CHUNK..=last / CHUNK);
+            chunks.extend(first_sequence.max(BEFORE_FIRST_NUMBER) / CHUNK_JOBS..=last / CHUNK_JOBS);
             chunks.sort_unstable();
             chunks.dedup();
         }
@@ -126,27 +121,22 @@ impl BucketAudit<'_> {
 
     /// Reads records and counts in one step.
     async fn compare_at_once(
-        &self,
+        &mut self,
         chunks: &[u64],
         doubtful: &mut BTreeSet<u32>,
-        report: &mut Report<'_>,
     ) -> Result<(), StoreError> {
         let queues: Vec<u32> = doubtful.iter().copied().take(COMMANDS_PER_CALL).collect();
         let mut commands = redis::pipe();
         commands.atomic();
         commands.cmd("GET").arg(self.name(&BucketKey::Sequence));
         for chunk in chunks {
-            commands
-                .cmd("HGETALL")
-                .arg(self.name(&BucketKey::Chunk(*chunk)));
+            commands.hgetall(self.name(&BucketKey::Chunk(*chunk)));
         }
         self.ask_counts(&queues, &mut commands);
-        let mut answers = self
-            .commands::<Vec<redis::Value>>(&commands)
-            .await?
-            .into_iter();
+        let answers: Vec<redis::Value> = self.commands(&commands).await?;
+        let mut answers = answers.into_iter();
         let last: Option<u64> = parsed(answers.next())?;
-        if last.unwrap_or(0) / CHUNK > chunks.last().copied().unwrap_or(0) {
+        if last.unwrap_or(0) / CHUNK_JOBS > chunks.last().copied().unwrap_or(0) {
             return Ok(());
         }
         let mut tally = Tally::default();
@@ -156,13 +146,13 @@ impl BucketAudit<'_> {
         for queue in queues {
             doubtful.remove(&queue);
             if let Some(counts) = QueueCounts::read(parsed(answers.next())?) {
-                self.compare(queue, counts, &tally, report).await?;
+                self.compare(queue, counts, &tally).await?;
             }
         }
         Ok(())
     }
 
-    /// Walks through all records. `before` is what these queues counted before that.
+    /// Walks through all records. `before` are the counts of these queues before the walk.
     async fn walk(
         &self,
         before: BTreeMap<u32, QueueCounts>,
@@ -184,7 +174,7 @@ impl BucketAudit<'_> {
         })
     }
 
-    /// What these queues count, all but those that have no name.
+    /// The counts of these queues. Queues without a name are left out.
     async fn counts(
         &self,
         queues: &BTreeSet<u32>,
@@ -206,26 +196,21 @@ impl BucketAudit<'_> {
     fn ask_counts(&self, queues: &[u32], commands: &mut Pipeline) {
         for queue in queues {
             let of_queue = self.name(&BucketKey::Queue(*queue));
-            let states = State::ALL.map(State::word);
-            commands
-                .cmd("HMGET")
-                .arg(of_queue)
-                .arg("name")
-                .arg("corrected")
-                .arg("arrivals")
-                .arg(&states);
+            let states = JobState::ALL.map(JobState::as_str);
+            commands.hmget(of_queue, &["name", "corrected", "arrivals"]);
+            commands.arg(&states);
         }
     }
 }
 
-/// A walk through all records, with what queues counted before and after it.
+/// A walk through all records, with the counts of queues before and after it.
 struct Walk {
     before: BTreeMap<u32, QueueCounts>,
     tally: Tally,
     after: BTreeMap<u32, QueueCounts>,
 }
 
-/// What a queue counted between two walks, if none of its records changed from the first to the second.
+/// The counts of a queue between two walks, if none of its records changed from the first to the second.
 fn unchanged(queue: u32, first: &Walk, second: &Walk) -> Option<QueueCounts> {
     let counts = first.after.get(&queue)?;
     let arrivals = [first.before.get(&queue)?, second.after.get(&queue)?];
@@ -237,16 +222,11 @@ fn unchanged(queue: u32, first: &Walk, second: &Walk) -> Option<QueueCounts> {
 }
 
 impl QueueCounts {
-    /// Reads name, corrections, arrivals and counts; `None` for a queue without a name.
+    /// Parses name, corrections, arrivals and counts; `None` for a queue without a name.
     fn read(fields: Vec<Option<String>>) -> Option<Self> {
         let mut fields = fields.into_iter();
         fields.next()??;
-        let mut number = || {
-            fields
-                .next()
-                .flatten()
-                .and_then(|text| text.parse::<i64>().ok())
-        };
+        let mut number = || fields.next()??.parse::<i64>().ok();
         let corrected = number().unwrap_or(0).unsigned_abs();
         let arrivals = number().unwrap_or(0);
         let counts = std::array::from_fn(|_| number().unwrap_or(0));
@@ -266,7 +246,9 @@ impl QueueCounts {
 
 fn add(chunk: u64, fields: Fields, tally: &mut Tally) {
     for (field, record) in fields {
-        if let (Some(number), Ok(header)) = (number_of(chunk, &field), Header::decode(&record)) {
+        if let (Some(number), Ok(header)) =
+            (number_of(chunk, &field), RecordHeader::decode(&record))
+        {
             tally.add(number, &header);
         }
     }

@@ -1,145 +1,163 @@
-//! What can be amiss.
+//! The kinds of findings.
 
-use std::fmt;
+use tidegate_core::{JobId, JobState};
 
-use tidegate_core::State;
-
-/// Something that is not as it should be.
+/// An inconsistency in what is stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Finding {
-    /// The bucket; none if it is outside of all.
+pub struct AuditFinding {
+    /// The bucket; `None` for a key outside of all buckets.
     pub bucket: Option<u16>,
-    /// What is amiss.
-    pub defect: Defect,
-    /// Whether it has been mended.
-    pub mended: bool,
+    /// What is inconsistent.
+    pub defect: Inconsistency,
+    /// Whether it was repaired.
+    pub repaired: bool,
 }
 
-/// A way of not being as it should be.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Defect {
-    /// Nothing of Tidegate's has this name.
+/// A kind of inconsistency, with its details.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Inconsistency {
+    /// The key is not one of Tidegate's.
+    #[error("{key}: not a key of Tidegate")]
     UnknownKey {
         /// The whole key.
         key: String,
     },
-    /// A key holds something of another type than it should.
+    /// A key has the wrong type.
+    #[error("{key}: has the wrong type {found}")]
     WrongType {
         /// The whole key.
         key: String,
-        /// What it holds, by Redis's word.
+        /// Its type, as `TYPE` returns it.
         found: String,
     },
-    /// A key would live for too short a time, or for too long.
+    /// A key has a time to live and must not, or has none or too long a one.
+    #[error("{key}: has a wrong time to live")]
     TimeToLive {
         /// The whole key.
         key: String,
     },
-    /// A chunk has a field that is no job's.
+    /// A chunk has a field that is not a job number.
+    #[error("{key}: its field {field:?} is not a job number")]
     UnknownField {
         /// The whole key.
         key: String,
-        /// The field, as far as it is text.
+        /// The field; bytes that are not UTF-8 are replaced.
         field: String,
     },
-    /// What is stored of a job cannot be read.
+    /// The record or the body of a job cannot be decoded.
+    #[error("job number {job} cannot be read: {how}")]
     Corrupt {
         /// The job's number.
         job: u64,
-        /// What is wrong with it.
+        /// The damage.
         how: String,
     },
     /// A job belongs to a queue that does not exist.
+    #[error("job {id} belongs to queue {queue}, which does not exist")]
     NoQueue {
-        /// The job's number.
-        job: u64,
+        /// The job.
+        id: JobId,
         /// The queue's number.
         queue: u32,
     },
-    /// No timer of a delayed or leased job will come up in time.
+    /// A delayed or leased job has no timer at or before its due time.
+    #[error("job {id} is {} and has no timer at or before its due time", .state.as_str())]
     NoTimer {
-        /// The job's number.
-        job: u64,
+        /// The job.
+        id: JobId,
         /// Its state.
-        state: State,
+        state: JobState,
     },
     /// A ready or dead job is not in its list.
+    #[error("job {id} is {} and not in its list", .state.as_str())]
     NotListed {
-        /// The job's number.
-        job: u64,
+        /// The job.
+        id: JobId,
         /// Its state.
-        state: State,
+        state: JobState,
     },
-    /// The sweep does not know in time that a job expires.
+    /// The sweep would not delete an expired job in time.
+    #[error("job {id} expires without being swept in time")]
     NotSwept {
-        /// The job's number.
-        job: u64,
+        /// The job.
+        id: JobId,
     },
     /// A job's body is missing.
+    #[error("job {id} has lost its body")]
     NoBody {
-        /// The job's number.
+        /// The job.
+        id: JobId,
+    },
+    /// No record refers to a body.
+    #[error("body {job} belongs to no job")]
+    OrphanedBody {
+        /// The job number in its key.
         job: u64,
     },
-    /// A body belongs to no job.
-    BodyAlone {
-        /// The number of the job that it would belong to.
-        job: u64,
-    },
-    /// The near timers of a queue are not looked at in time.
+    /// The near timers of a queue would be served too late, or never.
+    #[error("queue {queue} has timers that are not served in time")]
     QueueNotDue {
         /// The queue's number.
         queue: u32,
     },
-    /// A far slot is not loaded in time, or the slots name one that is not there.
+    /// A far slot would be loaded too late or never, or the index names a slot that does not exist.
+    #[error("slot {slot} is not loaded in time, or does not exist")]
     BadSlot {
         /// The slot.
         slot: u64,
     },
-    /// A queue does not know its name.
-    NameLost {
+    /// The hash of a queue has no name, or another one than the entry in `queues`.
+    #[error("queue {queue} has lost its name {name:?}")]
+    MissingQueueName {
         /// The queue's name.
         name: String,
         /// The queue's number.
         queue: u32,
     },
-    /// No name leads to a queue.
-    QueueAlone {
+    /// A queue has no entry in `queues`.
+    #[error("queue {queue} has no entry in queues")]
+    OrphanedQueue {
         /// The queue's number.
         queue: u32,
     },
-    /// The number of a queue is above the last number given.
+    /// The number of a queue is above the last assigned number.
+    #[error("queue {queue} is above the last assigned queue number")]
     QueueAhead {
         /// The queue's number.
         queue: u32,
     },
-    /// The number of a job is above the last number given.
+    /// The number of a job is above the last assigned number.
+    #[error("job number {job} is above the last assigned job number")]
     JobAhead {
         /// The job's number.
         job: u64,
     },
-    /// A queue counts other jobs than there are.
+    /// The counts of a queue differ from its records.
+    #[error("queue {queue} has wrong counts:{}", wrong(.missing))]
     WrongCounts {
         /// The queue's number.
         queue: u32,
-        /// What is missing in its counts: delayed, ready, leased, dead.
+        /// What is to be added to its counts: delayed, ready, leased, dead.
         missing: [i64; 4],
     },
-    /// Consumers do not look into a lane that holds jobs.
+    /// A lane holds jobs, but is closed or not in use, so that consumers do not read it.
+    #[error("lane {lane} of {name:?} holds jobs and is not in use")]
     LaneNotServed {
         /// The queue's name.
         name: String,
         /// The lane.
         lane: u16,
     },
-    /// The bucket is locked by a pump that is not on the roster.
-    LockOfNobody {
+    /// The lock of the bucket is held by a pump that is not on the roster.
+    #[error("the lock is held by {holder:?}, which is not on the roster")]
+    OrphanedLock {
         /// The token of that pump.
         holder: String,
     },
 }
 
-impl Defect {
-    /// One word for it, for machines.
+impl Inconsistency {
+    /// The name of the finding in JSON, in text, and in `docs/audit.md`.
     #[must_use]
     pub const fn name(&self) -> &'static str {
         match self {
@@ -153,83 +171,40 @@ impl Defect {
             Self::NotListed { .. } => "not_listed",
             Self::NotSwept { .. } => "not_swept",
             Self::NoBody { .. } => "no_body",
-            Self::BodyAlone { .. } => "body_alone",
+            Self::OrphanedBody { .. } => "orphaned_body",
             Self::QueueNotDue { .. } => "queue_not_due",
             Self::BadSlot { .. } => "bad_slot",
-            Self::NameLost { .. } => "name_lost",
-            Self::QueueAlone { .. } => "queue_alone",
+            Self::MissingQueueName { .. } => "missing_queue_name",
+            Self::OrphanedQueue { .. } => "orphaned_queue",
             Self::QueueAhead { .. } => "queue_ahead",
             Self::JobAhead { .. } => "job_ahead",
             Self::WrongCounts { .. } => "wrong_counts",
             Self::LaneNotServed { .. } => "lane_not_served",
-            Self::LockOfNobody { .. } => "lock_of_nobody",
+            Self::OrphanedLock { .. } => "orphaned_lock",
         }
     }
 }
 
-impl fmt::Display for Defect {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::UnknownKey { key } => write!(out, "{key}: nothing here has such a name"),
-            Self::WrongType { key, found } => write!(out, "{key}: is a {found}"),
-            Self::TimeToLive { key } => write!(out, "{key}: has a wrong time to live"),
-            Self::UnknownField { key, field } => {
-                write!(out, "{key}: its field {field:?} is no job")
-            }
-            Self::Corrupt { job, how } => write!(out, "job {job} cannot be read: {how}"),
-            Self::NoQueue { job, queue } => {
-                write!(
-                    out,
-                    "job {job} belongs to queue {queue}, which does not exist"
-                )
-            }
-            Self::NoTimer { job, state } => {
-                write!(
-                    out,
-                    "job {job} is {} and has no timer in time",
-                    state.word()
-                )
-            }
-            Self::NotListed { job, state } => {
-                write!(out, "job {job} is {} and in no list", state.word())
-            }
-            Self::NotSwept { job } => write!(out, "job {job} expires before the sweep looks"),
-            Self::NoBody { job } => write!(out, "job {job} has lost its body"),
-            Self::BodyAlone { job } => write!(out, "body {job} belongs to no job"),
-            Self::QueueNotDue { queue } => {
-                write!(
-                    out,
-                    "queue {queue} has timers that are not looked at in time"
-                )
-            }
-            Self::BadSlot { slot } => {
-                write!(out, "slot {slot} is not loaded in time, or not there")
-            }
-            Self::NameLost { name, queue } => {
-                write!(out, "queue {queue} does not know its name, {name:?}")
-            }
-            Self::QueueAlone { queue } => write!(out, "no name leads to queue {queue}"),
-            Self::QueueAhead { queue } => {
-                write!(out, "queue {queue} is above the last queue number")
-            }
-            Self::JobAhead { job } => write!(out, "job {job} is above the last job number"),
-            Self::WrongCounts { queue, missing } => {
-                write!(out, "queue {queue} counts wrongly:")?;
-                let wrong = State::ALL.into_iter().zip(missing);
-                for (state, jobs) in wrong.filter(|(_, jobs)| **jobs != 0) {
-                    write!(out, " {} by {}", state.word(), -jobs)?;
-                }
-                Ok(())
-            }
-            Self::LaneNotServed { name, lane } => {
-                write!(out, "lane {lane} of {name:?} holds jobs and is not in use")
-            }
-            Self::LockOfNobody { holder } => {
-                write!(
-                    out,
-                    "the lock is that of {holder:?}, which is not on the roster"
-                )
-            }
-        }
+/// The counts that are wrong, and by how many jobs.
+fn wrong(missing: &[i64; 4]) -> String {
+    let wrong = JobState::ALL.into_iter().zip(missing);
+    let wrong = wrong.filter(|(_, jobs)| **jobs != 0);
+    wrong
+        .map(|(state, jobs)| format!(" {} by {}", state.as_str(), -jobs))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_name_states_and_wrong_counts() {
+        let (id, state) = (JobId::new(1, 2, 3, 4), JobState::Ready);
+        let text = Inconsistency::NotListed { id, state }.to_string();
+        assert_eq!(text, format!("job {id} is ready and not in its list"));
+        let (queue, missing) = (7, [0, -2, 3, 0]);
+        let text = Inconsistency::WrongCounts { queue, missing }.to_string();
+        assert_eq!(text, "queue 7 has wrong counts: ready by 2 leased by -3");
     }
 }

@@ -1,46 +1,45 @@
-//! What the lists of a bucket say: the hints of far timers, of ready and of dead jobs.
+//! The hints in the lists of a bucket: far timers, ready and dead jobs.
 
 use std::collections::HashMap;
 
 use tidegate_core::keys::BucketKey;
+use tidegate_core::layout::CHUNK_JOBS;
 
 use super::bucket::BucketAudit;
-use crate::StoreError;
+use crate::error::StoreError;
 
-/// Jobs in a chunk.
-pub(super) const CHUNK: u64 = 100;
-/// How many entries of a list one call reads.
-const ENTRIES_PER_CALL: i64 = 1000;
+/// Number of list entries that one call reads.
+const ENTRIES_PER_CALL: isize = 1000;
 
-/// A number for each job, in four bytes a job.
+/// A number for each job, in four bytes per job.
 #[derive(Debug, Default)]
-struct Marks(HashMap<u64, Box<[u32; CHUNK as usize]>>);
+struct Marks(HashMap<u64, Box<[u32; CHUNK_JOBS as usize]>>);
 
 impl Marks {
     fn mark(&mut self, number: u64) -> &mut u32 {
-        let chunk = self.0.entry(number / CHUNK);
-        let chunk = chunk.or_insert_with(|| Box::new([0; CHUNK as usize]));
-        &mut chunk[(number % CHUNK) as usize]
+        let chunk = self.0.entry(number / CHUNK_JOBS);
+        let chunk = chunk.or_insert_with(|| Box::new([0; CHUNK_JOBS as usize]));
+        &mut chunk[(number % CHUNK_JOBS) as usize]
     }
 
     fn get(&self, number: u64) -> Option<u32> {
-        let chunk = self.0.get(&(number / CHUNK))?;
-        Some(chunk[(number % CHUNK) as usize]).filter(|mark| *mark > 0)
+        let chunk = self.0.get(&(number / CHUNK_JOBS))?;
+        Some(chunk[(number % CHUNK_JOBS) as usize]).filter(|mark| *mark > 0)
     }
 }
 
-/// Which jobs the lists name. Where several lists name a job, one of them is remembered: who relies on another one looks
-/// again.
+/// The jobs that the lists name. If several lists of a kind name a job, only one of them is stored; a job that needs
+/// another one is checked again.
 #[derive(Debug, Default)]
 pub(super) struct Hints {
-    /// The earliest slot, counted from 1.
+    /// The earliest slot, plus 1.
     far: Marks,
     ready: Marks,
     dead: Marks,
 }
 
 impl Hints {
-    /// Notes that this list names a job.
+    /// Records that this list names a job.
     fn add(&mut self, list: &BucketKey, number: u64) {
         match list {
             BucketKey::Far(slot) => {
@@ -56,7 +55,7 @@ impl Hints {
         }
     }
 
-    /// Whether a list names this job that makes a look at `list` needless.
+    /// Whether the job is named by `list`, or by an equivalent one: an earlier slot.
     pub(super) fn has(&self, list: &BucketKey, number: u64) -> bool {
         match list {
             BucketKey::Far(slot) => {
@@ -74,8 +73,8 @@ impl BucketAudit<'_> {
     /// Reads all lists.
     pub(super) async fn read_hints(&self) -> Result<Hints, StoreError> {
         let mut hints = Hints::default();
-        let lists = self.keys().others.iter();
-        // Slots come in order: a hint that is put right goes to a later one, or to near.
+        let lists = self.keys.others.iter();
+        // Slots are read in order: a hint that moves goes to a later slot, or to near.
         for list in lists.filter(|key| is_list(key)) {
             self.read_list(list, &mut |number| hints.add(list, number))
                 .await?;
@@ -83,9 +82,9 @@ impl BucketAudit<'_> {
         Ok(hints)
     }
 
-    /// Shows each entry that is in a list from now until the end of the walk. Entries come and go meanwhile, at the head
-    /// and at the tail. Places are counted from the tail, and the walk goes towards the head: what
-    /// comes at the tail makes it see entries twice, and nothing makes it miss one.
+    /// Calls `each` for every entry that is in the list during the whole walk. Entries may be added and removed at head
+    /// and tail at the same time. The walk goes from the tail to the head, with positions counted from the tail: an
+    /// entry that is added at the tail makes it read entries twice, and none is missed.
     pub(super) async fn read_list(
         &self,
         list: &BucketKey,
@@ -93,15 +92,12 @@ impl BucketAudit<'_> {
     ) -> Result<(), StoreError> {
         let mut seen = 0;
         loop {
-            let mut range = redis::cmd("LRANGE");
-            range
-                .arg(self.name(list))
-                .arg(-(seen + ENTRIES_PER_CALL))
-                .arg(-(seen + 1));
+            let (first, last) = (-(seen + ENTRIES_PER_CALL), -(seen + 1));
+            let range = redis::Cmd::lrange(self.name(list), first, last);
             let entries: Vec<Vec<u8>> = self.command(&range).await?;
             let read = entries.len();
             for entry in entries {
-                // What is no number hints at no job.
+                // An entry that is not a number is not a hint.
                 if let Some(number) = number(&entry) {
                     each(number);
                 }
@@ -121,7 +117,7 @@ fn is_list(key: &BucketKey) -> bool {
     )
 }
 
-/// The number that is written in these bytes.
+/// Parses a decimal number.
 pub(super) fn number(text: &[u8]) -> Option<u64> {
     std::str::from_utf8(text).ok()?.parse().ok()
 }

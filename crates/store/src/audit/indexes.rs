@@ -1,26 +1,26 @@
-//! What leads to jobs: names, `due`, the slots, and bodies that nothing leads to.
+//! Checks of names, of the indexes `due` and `slots`, and of bodies.
 
 use std::collections::BTreeSet;
 
+use redis::FromRedisValue;
 use tidegate_core::keys::BucketKey;
 
 use super::bucket::{BucketAudit, COMMANDS_PER_CALL};
 use super::hints::number;
 use super::records::{Fields, Records};
-use super::{Defect, Report};
-use crate::StoreError;
-use crate::verbs::IndexDoubt;
+use crate::error::StoreError;
+use crate::verbs::IndexCheck;
 
 /// The field of `queues` with the last queue number.
 const LAST_QUEUE: &[u8] = b"#";
 
-/// A queue that has a number in a bucket.
+/// An entry of `queues`: a queue with a number in this bucket.
 pub(super) struct NamedQueue {
     pub(super) name: Vec<u8>,
     pub(super) queue: u32,
     /// The epoch with which its lane is closed here, if it is.
     pub(super) closed_with: Option<u64>,
-    /// What `queues` has for its name.
+    /// The value of the entry.
     pub(super) value: Vec<u8>,
 }
 
@@ -44,44 +44,47 @@ impl NamedQueue {
 }
 
 impl BucketAudit<'_> {
-    /// Whether this queue has a hash of its own.
+    /// Whether the hash of this queue exists.
     pub(super) fn has_queue(&self, queue: u32) -> bool {
         let key = BucketKey::Queue(queue);
-        self.keys().others.binary_search(&key).is_ok()
+        self.keys.others.binary_search(&key).is_ok()
     }
 
-    /// Whether each queue that has a name knows it; answers the queues that have names.
-    pub(super) async fn check_names(
+    /// Checks that the hash of each queue in `queues` has its name. Returns the entries.
+    pub(super) async fn check_names(&mut self) -> Result<Vec<NamedQueue>, StoreError> {
+        let fields: Fields = self.scan("HSCAN", &BucketKey::Queues).await?;
+        let queues = fields.into_iter().filter(|(name, _)| name != LAST_QUEUE);
+        let named: Vec<NamedQueue> = queues
+            .filter_map(|(name, value)| NamedQueue::new(name, value.into()))
+            .collect();
+        for named in named.chunks(COMMANDS_PER_CALL) {
+            self.check_named(named).await?;
+        }
+        Ok(named)
+    }
+
+    /// All items of a hash or of a sorted set.
+    async fn scan<T: FromRedisValue>(
         &self,
-        report: &mut Report<'_>,
-    ) -> Result<Vec<NamedQueue>, StoreError> {
-        let mut all = Vec::new();
+        command: &str,
+        key: &BucketKey,
+    ) -> Result<Vec<T>, StoreError> {
+        let mut items = Vec::new();
         let mut cursor = 0_u64;
         loop {
-            let mut scan = redis::cmd("HSCAN");
-            scan.arg(self.name(&BucketKey::Queues)).arg(cursor);
+            let mut scan = redis::cmd(command);
+            scan.arg(self.name(key)).arg(cursor);
             scan.arg("COUNT").arg(COMMANDS_PER_CALL);
-            let (next, page): (u64, Fields) = self.command(&scan).await?;
-            let fields = page.into_iter().filter(|(name, _)| name != LAST_QUEUE);
-            let mut named: Vec<NamedQueue> = fields
-                .filter_map(|(name, value)| NamedQueue::new(name, value.into()))
-                .collect();
-            for named in named.chunks(COMMANDS_PER_CALL) {
-                self.check_named(named, report).await?;
-            }
-            all.append(&mut named);
+            let (next, page): (u64, Vec<T>) = self.command(&scan).await?;
+            items.extend(page);
             if next == 0 {
-                return Ok(all);
+                return Ok(items);
             }
             cursor = next;
         }
     }
 
-    async fn check_named(
-        &self,
-        named: &[NamedQueue],
-        report: &mut Report<'_>,
-    ) -> Result<(), StoreError> {
+    async fn check_named(&mut self, named: &[NamedQueue]) -> Result<(), StoreError> {
         let mut commands = redis::pipe();
         for named in named {
             let of_queue = self.name(&BucketKey::Queue(named.queue));
@@ -92,89 +95,57 @@ impl BucketAudit<'_> {
             if known.as_ref() == Some(name) {
                 continue;
             }
-            let (name, queue) = (String::from_utf8_lossy(name).into_owned(), *queue);
-            let doubt = IndexDoubt::Name(name.clone(), queue);
-            self.look(doubt, Defect::NameLost { name, queue }, report)
-                .await?;
+            let name = String::from_utf8_lossy(name).into_owned();
+            self.check_index(IndexCheck::Name(name, *queue)).await?;
         }
         Ok(())
     }
 
-    /// Bodies that no record asks for.
-    pub(super) async fn check_bodies(
-        &self,
-        records: &Records,
-        report: &mut Report<'_>,
-    ) -> Result<(), StoreError> {
-        let bodies = self.keys().bodies.iter();
-        for job in bodies.filter(|job| !records.outside.contains(job)) {
-            let doubt = IndexDoubt::Body(*job);
-            self.look(doubt, Defect::BodyAlone { job: *job }, report)
-                .await?;
+    /// Checks bodies that no record refers to.
+    pub(super) async fn check_bodies(&mut self, records: &Records) -> Result<(), StoreError> {
+        let bodies = self.keys.bodies.iter().copied();
+        let alone: Vec<u64> = bodies
+            .filter(|job| !records.outside.contains(job))
+            .collect();
+        for job in alone {
+            self.check_index(IndexCheck::Body(job)).await?;
         }
         Ok(())
     }
 
-    /// Near timers that `move_due` does not know of, far slots that `load_slot` does not know of, and slots that are
-    /// not there.
-    pub(super) async fn check_indexes(&self, report: &mut Report<'_>) -> Result<(), StoreError> {
-        let mut slots = BTreeSet::new();
-        for key in &self.keys().others {
+    /// Checks that near timers are in `due` and far slots in `slots` in time, and that each slot in `slots` exists.
+    pub(super) async fn check_indexes(&mut self) -> Result<(), StoreError> {
+        let (mut queues, mut slots) = (Vec::new(), BTreeSet::new());
+        for key in &self.keys.others {
             match key {
-                BucketKey::Near(queue) => {
-                    let doubt = IndexDoubt::Due(*queue);
-                    let defect = Defect::QueueNotDue { queue: *queue };
-                    self.look(doubt, defect, report).await?;
-                }
+                BucketKey::Near(queue) => queues.push(*queue),
                 BucketKey::Far(slot) => drop(slots.insert(*slot)),
                 _ => {}
             }
         }
-        slots.extend(self.named_slots().await?);
+        for queue in queues {
+            self.check_index(IndexCheck::Due(queue)).await?;
+        }
+        let named: Vec<(Vec<u8>, f64)> = self.scan("ZSCAN", &BucketKey::Slots).await?;
+        slots.extend(named.iter().filter_map(|(slot, _)| number(slot)));
         for slot in slots {
-            self.look(IndexDoubt::Slot(slot), Defect::BadSlot { slot }, report)
-                .await?;
+            self.check_index(IndexCheck::Slot(slot)).await?;
         }
         Ok(())
     }
 
-    /// The slots that the index names.
-    async fn named_slots(&self) -> Result<Vec<u64>, StoreError> {
-        let mut slots = Vec::new();
-        let mut cursor = 0_u64;
-        loop {
-            let mut scan = redis::cmd("ZSCAN");
-            scan.arg(self.name(&BucketKey::Slots)).arg(cursor);
-            scan.arg("COUNT").arg(COMMANDS_PER_CALL);
-            let (next, page): (u64, Vec<(Vec<u8>, f64)>) = self.command(&scan).await?;
-            slots.extend(page.iter().filter_map(|(slot, _)| number(slot)));
-            if next == 0 {
-                return Ok(slots);
-            }
-            cursor = next;
-        }
-    }
-
-    /// Queues that no name leads to, and those above the last number.
-    pub(super) async fn check_queues(
-        &self,
-        named: &[NamedQueue],
-        report: &mut Report<'_>,
-    ) -> Result<(), StoreError> {
-        let others = self.keys().others.iter();
+    /// Checks queues without an entry in `queues`, and the last queue number.
+    pub(super) async fn check_queues(&mut self, named: &[NamedQueue]) -> Result<(), StoreError> {
+        let others = self.keys.others.iter();
         let queues: BTreeSet<u32> = others.filter_map(queue_of).collect();
         let named: BTreeSet<u32> = named.iter().map(|named| named.queue).collect();
         for queue in queues.difference(&named) {
-            let doubt = IndexDoubt::Unnamed(*queue);
-            let defect = Defect::QueueAlone { queue: *queue };
-            self.look(doubt, defect, report).await?;
+            self.check_index(IndexCheck::Unnamed(*queue)).await?;
         }
-        let Some(highest) = named.last().copied() else {
-            return Ok(());
-        };
-        let doubt = IndexDoubt::Number(highest);
-        self.look(doubt, Defect::QueueAhead { queue: highest }, report)
-            .await
+        match named.last() {
+            Some(highest) => self.check_index(IndexCheck::Number(*highest)).await,
+            None => Ok(()),
+        }
     }
 }
 

@@ -1,25 +1,27 @@
-//! Which keys there are. The only use of SCAN: what no index leads to is found in no other way.
+//! The walk through all keys. It uses `SCAN`, since keys that no index refers to cannot be found otherwise.
 
 use std::collections::BTreeMap;
 
 use tidegate_core::keys::{self, BucketKey};
 use tokio::time::sleep;
 
-use super::whereabouts::Whereabouts;
-use super::{AuditOptions, Defect, Report};
-use crate::{Store, StoreError};
+use super::finding::Inconsistency;
+use super::report::{AuditOptions, AuditReport};
+use super::slot_distribution::SlotDistribution;
+use crate::error::StoreError;
+use crate::store::Store;
 
-/// How many keys of Redis one call looks at.
+/// Number of keys that one call reads.
 const KEYS_PER_CALL: u64 = 500;
 
 /// The keys of a bucket.
 #[derive(Debug, Default)]
 pub(super) struct FoundKeys {
-    /// The numbers of its chunks, in order.
+    /// The numbers of its chunks, sorted.
     pub(super) chunks: Vec<u64>,
-    /// The numbers of the jobs of its bodies, in order.
+    /// The job numbers of its bodies, sorted.
     pub(super) bodies: Vec<u64>,
-    /// Its other keys.
+    /// Its other keys, sorted.
     pub(super) others: Vec<BucketKey>,
 }
 
@@ -32,7 +34,7 @@ impl FoundKeys {
         }
     }
 
-    /// SCAN may tell of a key twice.
+    /// Sorts the keys, and removes duplicates: `SCAN` may return a key twice.
     fn in_order(mut self) -> Self {
         self.chunks.sort_unstable();
         self.chunks.dedup();
@@ -43,14 +45,14 @@ impl FoundKeys {
         self
     }
 
-    /// All of them.
+    /// All keys.
     pub(super) fn iter(&self) -> impl Iterator<Item = BucketKey> + '_ {
         let chunks = self.chunks.iter().copied().map(BucketKey::Chunk);
         let bodies = self.bodies.iter().copied().map(BucketKey::Body);
         chunks.chain(bodies).chain(self.others.iter().cloned())
     }
 
-    /// Forgets a key.
+    /// Removes a key.
     pub(super) fn remove(&mut self, key: &BucketKey) {
         match key {
             BucketKey::Chunk(chunk) => self.chunks.retain(|known| known != chunk),
@@ -60,18 +62,18 @@ impl FoundKeys {
     }
 }
 
-/// The keys of the buckets that are audited. Tells of keys that are nobody's.
+/// The keys of the audited buckets. Keys that are not Tidegate's are reported.
 pub(super) async fn walk(
     store: &Store,
     options: &AuditOptions,
-    report: &mut Report<'_>,
+    report: &mut AuditReport<'_>,
 ) -> Result<BTreeMap<u16, FoundKeys>, StoreError> {
     let begin = match options.buckets.as_slice() {
         [bucket] => store.keys(*bucket).prefix().to_owned(),
         _ => keys::PREFIX.to_owned(),
     };
     let mut found: BTreeMap<u16, FoundKeys> = BTreeMap::new();
-    let whereabouts = Whereabouts::now(store).await?;
+    let whereabouts = SlotDistribution::read(store).await?;
     for server in whereabouts.servers() {
         let session = server.session(store.inner.config.command_timeout);
         let mut cursor = 0_u64;
@@ -102,7 +104,7 @@ fn add(
     options: &AuditOptions,
     name: &[u8],
     found: &mut BTreeMap<u16, FoundKeys>,
-    report: &mut Report<'_>,
+    report: &mut AuditReport<'_>,
 ) {
     let key = String::from_utf8_lossy(name);
     let is_asked = |bucket: u16| options.buckets.is_empty() || options.buckets.contains(&bucket);
@@ -117,7 +119,7 @@ fn add(
     }
 }
 
-fn unknown(bucket: Option<u16>, key: &str, report: &mut Report<'_>) {
+fn unknown(bucket: Option<u16>, key: &str, report: &mut AuditReport<'_>) {
     let key = key.to_owned();
-    report.found(bucket, Defect::UnknownKey { key }, false);
+    report.found(bucket, Inconsistency::UnknownKey { key }, false);
 }

@@ -1,50 +1,43 @@
-//! Jobs in lanes that consumers do not look into.
+//! Finds jobs in lanes that consumers do not read.
 
 use redis::Pipeline;
 use tidegate_core::keys::BucketKey;
-use tidegate_core::{QueueKey, State, placement};
+use tidegate_core::{JobState, QueueKey, placement};
 
 use super::bucket::{BucketAudit, COMMANDS_PER_CALL};
+use super::finding::Inconsistency;
 use super::indexes::NamedQueue;
-use super::{Defect, Report};
-use crate::StoreError;
+use crate::error::StoreError;
 
 /// A lane of a queue in the bucket.
-struct LaneHere<'a> {
+struct LocalLane<'a> {
     queue: QueueKey,
     lane: u16,
     named: &'a NamedQueue,
 }
 
 impl BucketAudit<'_> {
-    /// Compares the lanes that hold jobs here with the table of lanes. It comes after the counts, which it relies on.
-    pub(super) async fn check_lanes(
-        &self,
-        named: &[NamedQueue],
-        report: &mut Report<'_>,
-    ) -> Result<(), StoreError> {
-        let lanes: Vec<LaneHere<'_>> = named.iter().filter_map(|named| self.lane(named)).collect();
+    /// Compares the lanes that hold jobs here with the table of lanes. Runs after the check of the counts, which it
+    /// uses.
+    pub(super) async fn check_lanes(&mut self, named: &[NamedQueue]) -> Result<(), StoreError> {
+        let lanes: Vec<LocalLane<'_>> = named.iter().filter_map(|named| self.lane(named)).collect();
         for lanes in lanes.chunks(COMMANDS_PER_CALL / 2) {
-            self.check_some_lanes(lanes, report).await?;
+            self.check_some_lanes(lanes).await?;
         }
         Ok(())
     }
 
-    /// The lane that a queue has here. Lane 0 is of no interest, unless it is closed, which it never should be.
-    fn lane<'n>(&self, named: &'n NamedQueue) -> Option<LaneHere<'n>> {
+    /// The lane of a queue in this bucket. Lane 0 is skipped unless it is closed, which must never be.
+    fn lane<'n>(&self, named: &'n NamedQueue) -> Option<LocalLane<'n>> {
         let queue = QueueKey::try_from(str::from_utf8(&named.name).ok()?).ok()?;
         let lanes = placement::lanes_max(self.store.buckets());
         let lane = self.store.lane_in(self.bucket, &queue, lanes)?;
-        (lane > 0 || named.closed_with.is_some()).then_some(LaneHere { queue, lane, named })
+        (lane > 0 || named.closed_with.is_some()).then_some(LocalLane { queue, lane, named })
     }
 
-    /// A lane is not used at the moment of the look if the row of its queue is the same before and after it: `used` is not
-    /// raised without a later epoch.
-    async fn check_some_lanes(
-        &self,
-        lanes: &[LaneHere<'_>],
-        report: &mut Report<'_>,
-    ) -> Result<(), StoreError> {
+    /// A lane that the row does not have in use is reported only if the row is the same before and after the lane is
+    /// read. This suffices, since `used` increases only together with the epoch.
+    async fn check_some_lanes(&mut self, lanes: &[LocalLane<'_>]) -> Result<(), StoreError> {
         let before = self.store.lanes().rows().await?;
         let mut looks = redis::pipe();
         looks.atomic();
@@ -63,39 +56,35 @@ impl BucketAudit<'_> {
                 || row != after.row(&lane.queue)
                 || lane.lane < row.counts.used;
             if is_unchanged && has_jobs && (lane.named.closed_with.is_some() || !is_used) {
-                self.found_unserved(lane, report).await?;
+                self.found_unserved(lane).await?;
             }
         }
         Ok(())
     }
 
-    fn look_at_lane(&self, lane: &LaneHere<'_>, looks: &mut Pipeline) {
+    fn look_at_lane(&self, lane: &LocalLane<'_>, looks: &mut Pipeline) {
         let NamedQueue { name, queue, .. } = lane.named;
         let names = self.name(&BucketKey::Queues);
         looks.cmd("HGET").arg(names).arg(name);
         let of_queue = self.name(&BucketKey::Queue(*queue));
-        let states = State::ALL.map(State::word);
+        let states = JobState::ALL.map(JobState::as_str);
         looks.cmd("HMGET").arg(of_queue).arg(&states);
     }
 
-    /// Has the lane in use, then opens it if it is closed.
-    async fn found_unserved(
-        &self,
-        lane: &LaneHere<'_>,
-        report: &mut Report<'_>,
-    ) -> Result<(), StoreError> {
-        let LaneHere { queue, lane, named } = lane;
+    /// Reports a lane. Repairs it: takes it into use, then opens it if it is closed.
+    async fn found_unserved(&mut self, lane: &LocalLane<'_>) -> Result<(), StoreError> {
+        let LocalLane { queue, lane, named } = lane;
         if self.options.repair {
             let closed_with = named.closed_with.unwrap_or_default();
             let lanes = self.store.lanes();
             let row = lanes.raise(queue, lane + 1, closed_with).await?;
             self.store.open_lane(queue.lane(*lane), row.epoch).await?;
         }
-        let defect = Defect::LaneNotServed {
+        let defect = Inconsistency::LaneNotServed {
             name: queue.to_string(),
             lane: *lane,
         };
-        report.found(Some(self.bucket), defect, self.options.repair);
+        self.found(defect, self.options.repair);
         Ok(())
     }
 }

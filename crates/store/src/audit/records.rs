@@ -1,33 +1,34 @@
-//! The records of a bucket, chunk by chunk, and what their jobs seem to lack.
+//! Checks of the records of a bucket, chunk by chunk.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use bytes::Bytes;
-use tidegate_core::codec::{Flags, HEADER_BYTES, Header, decode_parts};
+use tidegate_core::codec::{HEADER_BYTES, InvalidRecord, RecordFlags, RecordHeader, decode_parts};
 use tidegate_core::keys::BucketKey;
-use tidegate_core::{SlotWidth, State};
+use tidegate_core::layout::CHUNK_JOBS;
+use tidegate_core::{JobId, JobState, SlotWidth};
 
-use super::bucket::BucketAudit;
-use super::hints::{CHUNK, Hints};
-use super::{Defect, Report};
-use crate::StoreError;
-use crate::verbs::JobDoubt;
+use super::bucket::{BucketAudit, head};
+use super::finding::Inconsistency;
+use super::hints::Hints;
+use crate::error::StoreError;
+use crate::verbs::JobCheck;
 
-/// How many chunks of up to 8 KiB, more or less, go together.
+/// Number of chunks per call. A chunk has about 8 KiB at most.
 pub(super) const CHUNKS_PER_CALL: usize = 8;
 
 /// Fields and values of a hash.
 pub(super) type Fields = Vec<(Vec<u8>, Bytes)>;
 
-/// A job as its record was.
-pub(super) struct Seen {
+/// A job as it was read.
+pub(super) struct ReadJob {
     pub(super) number: u64,
     pub(super) record: Bytes,
-    pub(super) header: Header,
+    pub(super) header: RecordHeader,
 }
 
-/// How many jobs each queue has in each state, and a sum over them that shows any change.
+/// The number of jobs of each queue in each state, and a fingerprint of their headers.
 #[derive(Debug, Default, Clone)]
 pub(super) struct Tally {
     pub(super) counts: HashMap<u32, [i64; 4]>,
@@ -35,7 +36,7 @@ pub(super) struct Tally {
 }
 
 impl Tally {
-    pub(super) fn add(&mut self, number: u64, header: &Header) {
+    pub(super) fn add(&mut self, number: u64, header: &RecordHeader) {
         let counts = self.counts.entry(header.queue).or_default();
         counts[header.state as usize - 1] += 1;
         let mut print = DefaultHasher::new();
@@ -45,23 +46,22 @@ impl Tally {
     }
 }
 
-/// A job that no list seemed to name.
+/// A job that no list seems to name.
 pub(super) struct Suspect {
-    pub(super) doubt: JobDoubt,
-    pub(super) header: Header,
-    /// The list that has to name it.
+    header: RecordHeader,
+    /// The list that must name it.
     list: BucketKey,
     bytes: Bytes,
 }
 
-/// What was seen of the records.
+/// The result of reading the records.
 #[derive(Default)]
 pub(super) struct Records {
     pub(super) tally: Tally,
     pub(super) suspects: BTreeMap<u64, Suspect>,
-    /// The jobs whose bodies are outside.
+    /// The jobs whose bodies are outside of their records.
     pub(super) outside: BTreeSet<u64>,
-    highest: u64,
+    pub(super) highest: u64,
 }
 
 impl Records {
@@ -69,44 +69,36 @@ impl Records {
         let counts = self.tally.counts.values().flatten();
         counts.sum::<i64>().unsigned_abs()
     }
-
-    pub(super) const fn highest(&self) -> u64 {
-        self.highest
-    }
 }
 
-/// The list that has to name a job.
-fn list_of(header: &Header, slots: SlotWidth) -> BucketKey {
+/// The list that must name a job.
+fn list_of(header: &RecordHeader, slots: SlotWidth) -> BucketKey {
     match header.state {
-        State::Delayed | State::Leased => BucketKey::Far(slots.slot_of(header.due_at_ms)),
-        State::Ready => BucketKey::Ready(header.queue),
-        State::Dead => BucketKey::Dead(header.queue),
+        JobState::Delayed | JobState::Leased => BucketKey::Far(slots.slot_of(header.due_at_ms)),
+        JobState::Ready => BucketKey::Ready(header.queue),
+        JobState::Dead => BucketKey::Dead(header.queue),
     }
 }
 
 impl BucketAudit<'_> {
-    /// Reads all records; looks again at once at what one call can tell.
-    pub(super) async fn check_records(
-        &self,
-        hints: &Hints,
-        report: &mut Report<'_>,
-    ) -> Result<Records, StoreError> {
+    /// Reads and checks all records. Suspicions that one call can check are checked immediately.
+    pub(super) async fn check_records(&mut self, hints: &Hints) -> Result<Records, StoreError> {
         let mut records = Records::default();
-        for chunks in self.keys().chunks.chunks(CHUNKS_PER_CALL) {
+        for chunks in self.keys.chunks.clone().chunks(CHUNKS_PER_CALL) {
             let mut page = Vec::new();
             for (chunk, fields) in chunks.iter().zip(self.read_chunks(chunks).await?) {
                 for (field, record) in fields {
-                    page.extend(self.readable(*chunk, &field, record, report).await?);
+                    page.extend(self.readable(*chunk, &field, record).await?);
                 }
             }
             for job in &page {
                 records.tally.add(job.number, &job.header);
                 records.highest = records.highest.max(job.number);
             }
-            self.check_payloads(&page, &mut records, report).await?;
-            self.check_queues_of(&page, report).await?;
+            self.check_payloads(&page, &mut records).await?;
+            self.check_queues_of(&page).await?;
             self.check_hints(&page, hints, &mut records).await?;
-            self.check_expiries(&page, report).await?;
+            self.check_expiries(&page).await?;
         }
         Ok(records)
     }
@@ -115,71 +107,77 @@ impl BucketAudit<'_> {
     pub(super) async fn read_chunks(&self, chunks: &[u64]) -> Result<Vec<Fields>, StoreError> {
         let mut commands = redis::pipe();
         for chunk in chunks {
-            commands
-                .cmd("HGETALL")
-                .arg(self.name(&BucketKey::Chunk(*chunk)));
+            commands.hgetall(self.name(&BucketKey::Chunk(*chunk)));
         }
         self.commands(&commands).await
     }
 
-    /// The job in a field of a chunk, if it has a header.
+    /// The job in a field of a chunk; reports the field if it is not a valid record.
     async fn readable(
-        &self,
+        &mut self,
         chunk: u64,
         field: &[u8],
         record: Bytes,
-        report: &mut Report<'_>,
-    ) -> Result<Option<Seen>, StoreError> {
+    ) -> Result<Option<ReadJob>, StoreError> {
         let Some(number) = number_of(chunk, field) else {
-            let defect = Defect::UnknownField {
+            let defect = Inconsistency::UnknownField {
                 key: self.name(&BucketKey::Chunk(chunk)),
                 field: String::from_utf8_lossy(field).into_owned(),
             };
-            report.found(Some(self.bucket), defect, false);
+            self.found(defect, false);
             return Ok(None);
         };
-        match Header::decode(&record) {
-            Ok(header) => Ok(Some(Seen {
+        match RecordHeader::decode(&record) {
+            Ok(header) => Ok(Some(ReadJob {
                 number,
                 record,
                 header,
             })),
             Err(bad) => {
-                self.corrupt(number, &record, bad.to_string(), report)
-                    .await?;
+                self.corrupt(number, &record, bad).await?;
                 Ok(None)
             }
         }
     }
 
     async fn corrupt(
-        &self,
+        &mut self,
         job: u64,
         record: &[u8],
-        how: String,
-        report: &mut Report<'_>,
+        how: InvalidRecord,
     ) -> Result<(), StoreError> {
-        let defect = Defect::Corrupt { job, how };
-        self.look_at_job(JobDoubt::Record, job, head(record), defect, report)
-            .await
+        let how = how.to_string();
+        let defect = Inconsistency::Corrupt { job, how };
+        self.check_job(JobCheck::Record, job, record, defect).await
     }
 
-    /// Whether payloads can be read, those outside of their records too.
+    /// Checks a job, and reports it if it is inconsistent.
+    async fn look_at(
+        &mut self,
+        job: &ReadJob,
+        doubt: JobCheck,
+        defect: Inconsistency,
+    ) -> Result<(), StoreError> {
+        self.check_job(doubt, job.number, &job.record, defect).await
+    }
+
+    const fn id_of(&self, job: &ReadJob) -> JobId {
+        job.header.id(self.bucket, job.number)
+    }
+
+    /// Checks that payloads can be decoded, also those outside of their records.
     async fn check_payloads(
-        &self,
-        page: &[Seen],
+        &mut self,
+        page: &[ReadJob],
         records: &mut Records,
-        report: &mut Report<'_>,
     ) -> Result<(), StoreError> {
         for job in page {
-            let payload = if job.header.flags.has(Flags::BODY_OUTSIDE) {
+            let payload = if job.header.flags.has(RecordFlags::BODY_OUTSIDE) {
                 records.outside.insert(job.number);
-                let mut get = redis::cmd("GET");
-                get.arg(self.name(&BucketKey::Body(job.number)));
+                let get = redis::Cmd::get(self.name(&BucketKey::Body(job.number)));
                 let Some(body) = self.command::<Option<Bytes>>(&get).await? else {
-                    let defect = Defect::NoBody { job: job.number };
-                    let header = head(&job.record);
-                    self.look_at_job(JobDoubt::Body, job.number, header, defect, report)
+                    let id = self.id_of(job);
+                    self.look_at(job, JobCheck::Body, Inconsistency::NoBody { id })
                         .await?;
                     continue;
                 };
@@ -188,58 +186,45 @@ impl BucketAudit<'_> {
                 job.record.slice(HEADER_BYTES..)
             };
             if let Err(bad) = decode_parts(self.bucket, job.number, &job.header, payload) {
-                self.corrupt(job.number, &job.record, bad.to_string(), report)
-                    .await?;
+                self.corrupt(job.number, &job.record, bad).await?;
             }
         }
         Ok(())
     }
 
-    async fn check_queues_of(
-        &self,
-        page: &[Seen],
-        report: &mut Report<'_>,
-    ) -> Result<(), StoreError> {
+    async fn check_queues_of(&mut self, page: &[ReadJob]) -> Result<(), StoreError> {
         for job in page {
-            let queue = job.header.queue;
-            if self.has_queue(queue) {
-                continue;
+            let (id, queue) = (self.id_of(job), job.header.queue);
+            if !self.has_queue(queue) {
+                let defect = Inconsistency::NoQueue { id, queue };
+                self.look_at(job, JobCheck::Queue, defect).await?;
             }
-            let defect = Defect::NoQueue {
-                job: job.number,
-                queue,
-            };
-            let header = head(&job.record);
-            self.look_at_job(JobDoubt::Queue, job.number, header, defect, report)
-                .await?;
         }
         Ok(())
     }
 
-    /// Notes whom no list names, and no near timer.
+    /// Collects jobs that neither a list nor a near timer names.
     async fn check_hints(
         &self,
-        page: &[Seen],
+        page: &[ReadJob],
         hints: &Hints,
         records: &mut Records,
     ) -> Result<(), StoreError> {
-        let list_of = |job: &Seen| list_of(&job.header, self.store.inner.slot_width);
+        let list_of = |job: &ReadJob| list_of(&job.header, self.store.inner.slot_width);
         let unnamed = page
             .iter()
             .filter(|job| !hints.has(&list_of(job), job.number));
-        let (timed, listed): (Vec<&Seen>, Vec<&Seen>) = unnamed.partition(|job| job.is_timed());
-        let mut suspect = |job: &Seen, doubt| {
+        let (timed, listed): (Vec<&ReadJob>, Vec<&ReadJob>) =
+            unnamed.partition(|job| is_timed(job.header.state));
+        let mut suspect = |job: &ReadJob| {
             let suspect = Suspect {
-                doubt,
                 header: job.header,
                 list: list_of(job),
                 bytes: Bytes::copy_from_slice(head(&job.record)),
             };
             records.suspects.insert(job.number, suspect);
         };
-        listed
-            .into_iter()
-            .for_each(|job| suspect(job, JobDoubt::List));
+        listed.into_iter().for_each(&mut suspect);
         for jobs in timed.chunks(super::bucket::COMMANDS_PER_CALL) {
             let mut commands = redis::pipe();
             for job in jobs {
@@ -249,22 +234,18 @@ impl BucketAudit<'_> {
             let timers: Vec<Option<f64>> = self.commands(&commands).await?;
             for (job, at_ms) in jobs.iter().zip(timers) {
                 if at_ms.is_none_or(|at_ms| at_ms > job.header.due_at_ms as f64) {
-                    suspect(job, JobDoubt::Timer);
+                    suspect(job);
                 }
             }
         }
         Ok(())
     }
 
-    async fn check_expiries(
-        &self,
-        page: &[Seen],
-        report: &mut Report<'_>,
-    ) -> Result<(), StoreError> {
-        // The first to expire of each chunk stands for all of it.
-        let mut first: BTreeMap<u64, &Seen> = BTreeMap::new();
+    async fn check_expiries(&mut self, page: &[ReadJob]) -> Result<(), StoreError> {
+        // The score of a chunk depends on the job that expires first.
+        let mut first: BTreeMap<u64, &ReadJob> = BTreeMap::new();
         for job in page.iter().filter(|job| job.header.expires_at_ms > 0) {
-            let known = first.entry(job.number / CHUNK).or_insert(job);
+            let known = first.entry(job.number / CHUNK_JOBS).or_insert(job);
             if job.header.expires_at_ms < known.header.expires_at_ms {
                 *known = job;
             }
@@ -280,28 +261,23 @@ impl BucketAudit<'_> {
         let known: Vec<Option<f64>> = self.commands(&commands).await?;
         for (job, at_ms) in first.into_values().zip(known) {
             if at_ms.is_none_or(|at_ms| at_ms > job.header.expires_at_ms as f64) {
-                let defect = Defect::NotSwept { job: job.number };
-                let header = head(&job.record);
-                self.look_at_job(JobDoubt::Expiry, job.number, header, defect, report)
+                let id = self.id_of(job);
+                self.look_at(job, JobCheck::Expiry, Inconsistency::NotSwept { id })
                     .await?;
             }
         }
         Ok(())
     }
 
-    /// Walks through the lists again for those whom none seemed to name. Whose record is the same after
-    /// that, and was not met, is named by none: a list and the records that it names change together.
-    pub(super) async fn check_suspects(
-        &self,
-        records: &Records,
-        report: &mut Report<'_>,
-    ) -> Result<(), StoreError> {
+    /// Walks through the lists again for the suspects. A suspect that is not found, and whose record is unchanged after
+    /// that, is in no list: lists and records change together.
+    pub(super) async fn check_suspects(&mut self, records: &Records) -> Result<(), StoreError> {
         let suspects = &records.suspects;
         if suspects.is_empty() {
             return Ok(());
         }
         let own = suspects.values().map(|suspect| suspect.list.clone());
-        let slots = self.keys().others.iter();
+        let slots = self.keys.others.iter();
         let slots = slots
             .filter(|key| matches!(key, BucketKey::Far(_)))
             .cloned();
@@ -319,26 +295,23 @@ impl BucketAudit<'_> {
             self.read_list(&list, &mut note).await?;
         }
         for (job, suspect) in suspects.iter().filter(|(job, _)| !named.contains(job)) {
-            let (job, state) = (*job, suspect.header.state);
-            let defect = match suspect.doubt {
-                JobDoubt::Timer => Defect::NoTimer { job, state },
-                _ => Defect::NotListed { job, state },
+            let (id, state) = (suspect.header.id(self.bucket, *job), suspect.header.state);
+            let (doubt, defect) = match is_timed(state) {
+                true => (JobCheck::Timer, Inconsistency::NoTimer { id, state }),
+                false => (JobCheck::List, Inconsistency::NotListed { id, state }),
             };
-            self.look_at_job(suspect.doubt, job, &suspect.bytes, defect, report)
-                .await?;
+            self.check_job(doubt, *job, &suspect.bytes, defect).await?;
         }
         Ok(())
     }
 }
 
-impl Seen {
-    const fn is_timed(&self) -> bool {
-        matches!(self.header.state, State::Delayed | State::Leased)
-    }
+const fn is_timed(state: JobState) -> bool {
+    matches!(state, JobState::Delayed | JobState::Leased)
 }
 
 impl Suspect {
-    /// Whether being in this list is enough for the job.
+    /// Whether it suffices that this list names the job.
     fn is_named_by(&self, list: &BucketKey) -> bool {
         match (&self.list, list) {
             (BucketKey::Far(last), BucketKey::Far(slot)) => slot <= last,
@@ -347,16 +320,11 @@ impl Suspect {
     }
 }
 
-/// What tells whether a record has changed: payloads never do.
-fn head(record: &[u8]) -> &[u8] {
-    record.get(..HEADER_BYTES).unwrap_or(record)
-}
-
-/// The number of the job in this field of a chunk: two digits.
+/// The number of the job in this field of a chunk; `None` if the field is not two digits.
 pub(super) fn number_of(chunk: u64, field: &[u8]) -> Option<u64> {
     match field {
         [tens @ b'0'..=b'9', ones @ b'0'..=b'9'] => {
-            Some(chunk * CHUNK + u64::from((tens - b'0') * 10 + (ones - b'0')))
+            Some(chunk * CHUNK_JOBS + u64::from((tens - b'0') * 10 + (ones - b'0')))
         }
         _ => None,
     }

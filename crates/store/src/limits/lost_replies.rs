@@ -1,31 +1,31 @@
-//! Calls about units whose replies were lost. The units that they took are given back by a later call.
+//! Calls that may have taken a unit, but whose replies were lost. A later call gives these units back.
 //!
-//! Redis keeps the ids of the last calls that took a unit of a window. A unit is given back if the id of its call is among them,
-//! and the id is removed, so that no unit is given back twice.
+//! Redis stores the ids of the last calls that took a unit of a window. A unit is given back if the id of its call is
+//! among them. The id is removed then, so that no unit is given back twice.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Redis keeps so many ids of a window (`limits_take.lua`), so more are of no use.
+/// Redis stores this number of ids of a window (`limits_take.lua`), so more calls are not needed.
 const CALLS_MAX: usize = 32;
-/// Of so many windows at a time calls are remembered.
+/// Maximum number of windows whose calls are kept.
 const WINDOWS_MAX: usize = 1024;
-/// Then those that were lost so long ago are forgotten.
+/// If there are more windows, those whose calls are all older than this are dropped.
 const KEPT_FOR: Duration = Duration::from_secs(600);
 
-/// The name of a call that takes a unit: 48 random bits.
+/// The id of a call that takes a unit: 48 random bits as hexadecimal digits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct CallId(String);
 
-/// By the key of the units, calls whose replies were lost.
+/// Calls whose replies were lost, by the key of the units.
 #[derive(Debug, Default)]
-pub(super) struct LostReplies(Mutex<HashMap<String, Vec<Lost>>>);
+pub(super) struct LostReplies(Mutex<HashMap<String, Vec<LostCall>>>);
 
 #[derive(Debug)]
-struct Lost {
+struct LostCall {
     call: CallId,
-    /// Until then Redis may still execute the call.
+    /// Redis may execute the call until this time.
     settled_at: Instant,
 }
 
@@ -40,24 +40,24 @@ impl CallId {
 }
 
 impl LostReplies {
-    /// Remembers calls that Redis does not execute any more from `settled_at` on.
+    /// Adds calls that Redis will not execute after `settled_at`.
     pub(super) fn add(&self, key: &str, calls: Vec<CallId>, settled_at: Instant) {
         let mut lost = self.lock();
         if lost.len() >= WINDOWS_MAX {
             let now = Instant::now();
-            let is_recent = |it: &Lost| now.saturating_duration_since(it.settled_at) < KEPT_FOR;
+            let is_recent = |it: &LostCall| now.saturating_duration_since(it.settled_at) < KEPT_FOR;
             lost.retain(|_, calls| calls.iter().any(is_recent));
         }
         if lost.len() >= WINDOWS_MAX && !lost.contains_key(key) {
             return;
         }
         let of_key = lost.entry(key.to_owned()).or_default();
-        of_key.extend(calls.into_iter().map(|call| Lost { call, settled_at }));
+        of_key.extend(calls.into_iter().map(|call| LostCall { call, settled_at }));
         let excess = of_key.len().saturating_sub(CALLS_MAX);
         of_key.drain(..excess);
     }
 
-    /// Takes out the calls that Redis does not execute any more.
+    /// Removes and returns the calls that Redis will not execute any more.
     pub(super) fn take_settled(&self, key: &str) -> Vec<CallId> {
         let mut lost = self.lock();
         let Some(of_key) = lost.get_mut(key) else {
@@ -72,7 +72,7 @@ impl LostReplies {
         settled
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, Vec<Lost>>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, Vec<LostCall>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_is_taken_out_once_and_not_before_it_is_settled() {
+    fn a_call_is_returned_once_and_not_before_it_is_settled() {
         let lost = LostReplies::default();
         let now = Instant::now();
         let (settled, running) = (ids(2), ids(1));

@@ -1,18 +1,18 @@
-//! Waiting until what was written is on replicas or on disk, for many publishes at a time.
+//! Waits until writes are on replicas or on disk, for many publishes at a time.
 //!
 //! ```text
-//!  publish ─► script, over the shared connection ─► answered ─┐
-//!  publish ─► script, over the shared connection ─► answered ─┤  gather
-//!                                                             ▼
-//!                     a connection of its own: barrier ─► WAIT or WAITAOF ─► all of them are answered
+//!  publish ─► script, on the shared connection ─► reply ─┐
+//!  publish ─► script, on the shared connection ─► reply ─┤  are collected
+//!                                                        ▼
+//!                    separate connection: barrier ─► WAIT or WAITAOF ─► all of them are confirmed
 //! ```
 //!
-//! `WAIT` blocks its connection and counts what this connection wrote, so it can stand neither on the shared one
-//! nor alone on another. But a server has one stream of writes, and whoever has confirmed a place in it has all
-//! before it: a write of our own behind the publishes, and a wait for that one, is a wait for all of them.
-//! `docs/decisions/0021-durability.md` has the alternatives.
+//! `WAIT` blocks its connection and waits for the writes of this connection. So it cannot be sent on the shared
+//! connection, nor alone on another one. But a server has one stream of writes: a replica or disk that has a write has
+//! all earlier writes too. So a barrier, which is a write behind the publishes, and a wait for it confirm all of these
+//! publishes. `docs/decisions/0021-durability.md` describes the alternatives.
 
-mod carrier;
+mod barrier_connection;
 mod history;
 
 use std::collections::HashMap;
@@ -25,122 +25,115 @@ use redis::{Client, RedisResult};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use tokio::time::{sleep_until, timeout_at};
 
-use super::line::Line;
-use super::server::{Server, Waits};
-use crate::durability::{Durability, NotDurable};
-use crate::{Receipt, StoreError};
-use carrier::{Caller, Carrier};
-use history::History;
+use super::connection::RedisConnection;
+use super::waits::Timeouts;
+use crate::durability::{Durability, DurabilityError};
+use barrier_connection::{BarrierConnection, BarrierWaiter};
+use history::ReplicationHistory;
 
-/// How many barriers of one kind may be under way at a server, each over a connection of its own.
+/// Maximum number of barriers of one durability in flight at a server, each on a separate connection.
 const CARRIERS: usize = 4;
-/// While one barrier is under way the next one begins so much later, unless the first ends before; while more are,
-/// each time [`GAP_GROWTH`] times later. All four begin within 0.7 s, so that they are spread over the second that
-/// passes between two writes to disk with `appendfsync everysec`.
+/// While one barrier is in flight, the next one begins after this time, unless the first one ends before. With each
+/// further one in flight the time is [`GAP_GROWTH`] times longer. All four begin within 0.7 s, so that they are spread
+/// over the second between two fsyncs with `appendfsync everysec`.
 const GAP: Duration = Duration::from_millis(20);
 const GAP_GROWTH: u32 = 5;
-/// What a caller allows the server to say that time is over.
+/// How much longer than its timeout a caller waits for the reply of the server that the time is over.
 const GRACE: Duration = Duration::from_millis(200);
 
-/// All barriers at one server.
+/// The barriers at one server.
 pub(crate) struct Barriers {
     client: Client,
-    waits: Waits,
-    history: Arc<History>,
-    /// A permit for the question about the history that no publish waits for.
-    questions: Arc<Semaphore>,
-    /// Publishes gather by what they wait for.
-    gatherings: Mutex<HashMap<Durability, mpsc::UnboundedSender<Caller>>>,
+    waits: Timeouts,
+    pub(crate) history: Arc<ReplicationHistory>,
+    /// Permit for reading the history in a task.
+    history_permits: Arc<Semaphore>,
+    /// Senders to the tasks that collect publishes, by durability.
+    queues: Mutex<HashMap<Durability, mpsc::UnboundedSender<BarrierWaiter>>>,
 }
 
 impl Barriers {
-    pub(super) fn new(client: Client, waits: Waits) -> Self {
+    pub(super) fn new(client: Client, waits: Timeouts) -> Self {
         Self {
             client,
             waits,
             history: Arc::default(),
-            questions: Arc::new(Semaphore::new(1)),
-            gatherings: Mutex::default(),
+            history_permits: Arc::new(Semaphore::new(1)),
+            queues: Mutex::default(),
         }
     }
 
-    /// Whether publishes from now on can be told to be part of the server's history.
+    /// Whether the history is known, so that publishes from now on can be confirmed.
     pub(crate) fn is_ready(&self) -> bool {
         self.history.is_known()
     }
 
-    /// The right to ask for the history in a task; nothing if it is known, or is being asked for so.
-    pub(crate) fn begin_question(&self) -> Option<OwnedSemaphorePermit> {
+    /// A permit to read the history in a task; `None` if it is known, or another task is reading it.
+    pub(crate) fn history_permit(&self) -> Option<OwnedSemaphorePermit> {
         match self.is_ready() {
             true => None,
-            false => Arc::clone(&self.questions).try_acquire_owned().ok(),
+            false => Arc::clone(&self.history_permits).try_acquire_owned().ok(),
         }
     }
 
-    /// The server may have been restarted.
-    pub(crate) fn forget_history(&self) {
-        self.history.forget();
-    }
-
-    /// Waits for what was written with this receipt; `key` is the barrier of its bucket.
-    pub(crate) async fn pass(
+    /// Waits for the writes of a call that was sent at `sent_at`; `key` is the barrier key of its bucket.
+    pub(crate) async fn wait(
         &self,
-        receipt: Receipt,
+        sent_at: Instant,
         key: String,
         wanted: Durability,
         timeout: Duration,
-    ) -> Result<(), NotDurable> {
+    ) -> Result<(), DurabilityError> {
         let (sender, outcome) = oneshot::channel();
         let deadline = Instant::now() + timeout;
-        let caller = Caller {
-            receipt,
+        let caller = BarrierWaiter {
+            sent_at,
             key,
             deadline,
             outcome: sender,
         };
-        let not_durable = |reason: String| NotDurable {
+        let not_durable = |reason: String| DurabilityError {
             wanted,
             reached: Durability::MEMORY,
             reason,
         };
-        self.gather(wanted, caller)
+        self.enqueue(wanted, caller)
             .map_err(|error| not_durable(error.to_string()))?;
         match timeout_at((deadline + GRACE).into(), outcome).await {
             Ok(Ok(outcome)) => outcome,
-            Ok(Err(_)) => Err(not_durable("the wait was given up".to_owned())),
-            Err(_) => Err(not_durable(format!(
-                "nothing was confirmed within {timeout:?}"
-            ))),
+            Ok(Err(_)) => Err(not_durable("the task that waits has ended".to_owned())),
+            Err(_) => Err(not_durable(format!("no confirmation within {timeout:?}"))),
         }
     }
 
-    fn gather(&self, wanted: Durability, caller: Caller) -> RedisResult<()> {
-        let mut gatherings = self
-            .gatherings
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+    fn enqueue(&self, wanted: Durability, caller: BarrierWaiter) -> RedisResult<()> {
+        let mut gatherings = self.queues.lock().unwrap_or_else(PoisonError::into_inner);
         let caller = match gatherings.get(&wanted) {
             None => caller,
             Some(gathering) => match gathering.send(caller) {
                 Ok(()) => return Ok(()),
-                // Its task has panicked.
+                // The task has panicked.
                 Err(mpsc::error::SendError(caller)) => caller,
             },
         };
-        let carriers: RedisResult<Vec<Carrier>> =
+        let carriers: RedisResult<Vec<BarrierConnection>> =
             (0..CARRIERS).map(|_| self.carrier(wanted)).collect();
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "bounded by the requests that wait for it"
+        )]
         let (sender, callers) = mpsc::unbounded_channel();
         tokio::spawn(serve(carriers?, callers));
-        // Its receiver is there.
+        // The receiver exists.
         let _ = sender.send(caller);
         gatherings.insert(wanted, sender);
         Ok(())
     }
 
-    fn carrier(&self, wanted: Durability) -> RedisResult<Carrier> {
+    fn carrier(&self, wanted: Durability) -> RedisResult<BarrierConnection> {
         let config = self.waits.manager_config().set_response_timeout(None);
-        Ok(Carrier {
-            line: Line::lazy(self.client.clone(), config, self.waits)?,
+        Ok(BarrierConnection {
+            redis_connection: RedisConnection::lazy(self.client.clone(), config, self.waits)?,
             wanted,
             history: Arc::clone(&self.history),
             slack: self.waits.command,
@@ -148,8 +141,11 @@ impl Barriers {
     }
 }
 
-/// Sends those who wait together through barriers, until nobody can come any more.
-async fn serve(mut free: Vec<Carrier>, mut callers: mpsc::UnboundedReceiver<Caller>) {
+/// Sends barriers for all callers that wait at the same time, until the sender is dropped.
+async fn serve(
+    mut free: Vec<BarrierConnection>,
+    mut callers: mpsc::UnboundedReceiver<BarrierWaiter>,
+) {
     let mut under_way = FuturesUnordered::new();
     let mut begun_at = Instant::now();
     loop {
@@ -163,7 +159,7 @@ async fn serve(mut free: Vec<Carrier>, mut callers: mpsc::UnboundedReceiver<Call
                 None => return,
             },
         };
-        // Others join meanwhile.
+        // Callers that arrive in this time join the group.
         while !under_way.is_empty() {
             let next_at = begun_at + gap(under_way.len());
             tokio::select! {
@@ -177,32 +173,15 @@ async fn serve(mut free: Vec<Carrier>, mut callers: mpsc::UnboundedReceiver<Call
         }
         if let Some(carrier) = free.pop() {
             begun_at = Instant::now();
-            under_way.push(carrier.carry(group));
+            under_way.push(carrier.send_group(group));
         }
     }
 }
 
-/// How long after the last one a barrier begins while so many are under way.
+/// Time between the begins of two barriers while `under_way` are in flight.
 fn gap(under_way: usize) -> Duration {
     let growths = u32::try_from(under_way.saturating_sub(1)).unwrap_or(u32::MAX);
     GAP.saturating_mul(GAP_GROWTH.saturating_pow(growths))
-}
-
-impl Server {
-    /// Asks the server which history of writes it is in.
-    ///
-    /// # Errors
-    /// It does not say.
-    pub(crate) async fn get_barriers_ready(&self, timeout: Duration) -> Result<(), StoreError> {
-        let mut info = redis::cmd("INFO");
-        info.arg("server").arg("replication");
-        let asked = self.session(timeout).command::<String>(&info).await;
-        let info = asked.inspect_err(|error| {
-            tracing::debug!(server = %self, %error, "a server does not tell its history");
-        })?;
-        self.barriers.history.since(&info);
-        Ok(())
-    }
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Where one call goes.
+//! The destination of a call.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,133 +6,116 @@ use std::time::Duration;
 use redis::aio::ConnectionLike;
 use redis::{Cmd, Pipeline, RedisFuture, Value};
 
-use super::cluster::Passage;
-use super::server::Server;
-use super::{Link, Moves};
+use super::cluster::ClusterCall;
+use super::kinds::Link;
+use super::moves::ServerChanges;
+use super::server::StoreServer;
 
-/// The server that has the key of a call. What the call sends goes there, and on a cluster on from
-/// there.
-pub(crate) struct Destination {
-    way: Way,
-    /// How long the call may wait, besides for an answer.
-    patience: Duration,
-}
-
-enum Way {
-    /// To this server, as long as it is the one that counts.
+/// The server that has the key of a call. On a cluster it follows redirections.
+pub(crate) enum Destination {
+    /// To this server, until the master changes.
     Straight {
-        server: Arc<Server>,
-        /// Whether it goes over the connection for large transfers.
+        server: Arc<StoreServer>,
+        /// Whether it uses the connection for large transfers.
         is_large: bool,
-        moves: Moves,
+        moves: ServerChanges,
     },
-    /// To whichever node takes it.
-    Routed(Passage),
+    /// To the node of a cluster that accepts it.
+    Routed(ClusterCall),
 }
 
 impl Link {
-    /// The way to the server that has this key. Where keys move, a call about a key on its way may
-    /// wait for so long as `patience`; otherwise that is not needed.
-    pub(crate) fn to(&self, key: &str, patience: Duration) -> Destination {
-        let straight = |server: Arc<Server>, moves| Destination {
-            way: Way::Straight {
-                server,
-                is_large: false,
-                moves,
-            },
-            patience: Duration::ZERO,
+    /// The destination of a call on this key. On a cluster the call may wait up to `patience` while the slot of the key
+    /// moves or has no primary.
+    pub(crate) fn destination(&self, key: &str, patience: Duration) -> Destination {
+        let straight = |server: Arc<StoreServer>, moves| Destination::Straight {
+            server,
+            is_large: false,
+            moves,
         };
         match self {
-            Self::Direct(server) => straight(Arc::clone(server), Moves::Never),
+            Self::Direct(server) => straight(Arc::clone(server), ServerChanges::Never),
             Self::Sentinel { master, .. } => {
                 let mut moves = master.clone();
                 let server = Arc::clone(&moves.borrow_and_update());
-                straight(server, Moves::OfMaster(moves))
+                straight(server, ServerChanges::OfMaster(moves))
             }
-            Self::Cluster(cluster) => {
-                let way = Way::Routed(cluster.passage(key, patience));
-                Destination { way, patience }
-            }
+            Self::Cluster(cluster) => Destination::Routed(cluster.call(key, patience)),
         }
     }
 }
 
 impl Destination {
-    /// The same, over the connection that nothing small has to wait for.
+    /// The same, on the connection for large transfers.
     pub(crate) fn for_large_transfers(mut self) -> Self {
-        match &mut self.way {
-            Way::Straight { is_large, .. } => *is_large = true,
-            Way::Routed(passage) => passage.is_large = true,
+        match &mut self {
+            Self::Straight { is_large, .. } => *is_large = true,
+            Self::Routed(passage) => passage.is_large = true,
         }
         self
     }
 
-    /// The server that was asked last, if any was.
-    pub(crate) fn server(&self) -> Option<&Server> {
-        match &self.way {
-            Way::Straight { server, .. } => Some(server),
-            Way::Routed(passage) => passage.server(),
+    /// The server to which the call was sent last, if any.
+    pub(crate) const fn server(&self) -> Option<&Arc<StoreServer>> {
+        match self {
+            Self::Straight { server, .. } => Some(server),
+            Self::Routed(passage) => passage.server(),
         }
     }
 
-    /// The same, to be kept.
-    pub(crate) fn into_server(self) -> Option<Arc<Server>> {
-        match self.way {
-            Way::Straight { server, .. } => Some(server),
-            Way::Routed(passage) => passage.into_server(),
+    /// Notifies when the master has changed, so that no reply is expected any more.
+    pub(crate) fn moves(&self) -> ServerChanges {
+        match self {
+            Self::Straight { moves, .. } => moves.clone(),
+            // A passage handles this itself.
+            Self::Routed(_) => ServerChanges::Never,
         }
     }
 
-    /// Word of when nothing can be hoped for any more from the server that was asked.
-    pub(crate) fn moves(&self) -> Moves {
-        match &self.way {
-            Way::Straight { moves, .. } => moves.clone(),
-            // It minds that itself.
-            Way::Routed(_) => Moves::Never,
-        }
-    }
-
-    /// How long the call may wait, besides for an answer.
+    /// How long the call may wait for its slot, in addition to the command timeout.
     pub(crate) const fn patience(&self) -> Duration {
-        self.patience
+        match self {
+            Self::Straight { .. } => Duration::ZERO,
+            Self::Routed(passage) => passage.patience,
+        }
     }
 }
 
 impl ConnectionLike for Destination {
     fn req_packed_command<'a>(&'a mut self, command: &'a Cmd) -> RedisFuture<'a, Value> {
-        match &mut self.way {
-            Way::Straight {
+        match self {
+            Self::Straight {
                 server, is_large, ..
             } => {
-                let line = server.line(*is_large);
-                Box::pin(line.send(command))
+                let redis_connection = server.connection_for(*is_large);
+                Box::pin(redis_connection.send(command))
             }
-            Way::Routed(passage) => Box::pin(passage.send(command)),
+            Self::Routed(passage) => Box::pin(passage.send(command)),
         }
     }
 
-    /// The commands are about keys of the same slot, and the last one is what the others are for.
+    /// The keys of all commands are in one slot. The last command decides about redirections.
     fn req_packed_commands<'a>(
         &'a mut self,
         commands: &'a Pipeline,
         offset: usize,
         count: usize,
     ) -> RedisFuture<'a, Vec<Value>> {
-        match &mut self.way {
-            Way::Straight {
+        match self {
+            Self::Straight {
                 server, is_large, ..
             } => {
-                let line = server.line(*is_large);
-                Box::pin(line.send_all(commands, offset, count))
+                let redis_connection = server.connection_for(*is_large);
+                Box::pin(redis_connection.send_all(commands, offset, count))
             }
-            Way::Routed(passage) => Box::pin(passage.send_all(commands, offset, count)),
+            Self::Routed(passage) => Box::pin(passage.send_all(commands, offset, count)),
         }
     }
 
     fn get_db(&self) -> i64 {
-        match &self.way {
-            Way::Straight { server, .. } => (&server.line).get_db(),
-            Way::Routed(_) => 0,
+        match self {
+            Self::Straight { server, .. } => (&server.connection).get_db(),
+            Self::Routed(_) => 0,
         }
     }
 }

@@ -1,6 +1,5 @@
-//! Following the master: a task asks the sentinels once a second, and at once when a call fails, and
-//! puts another connection in the place of the one in use when the master is another server.
-//! `docs/decisions/0007-sentinel.md` says why so.
+//! Follows the master. A task asks the sentinels once a second, and immediately after a failed call. If the master has
+//! changed, it replaces the connection. `docs/decisions/0007-sentinel.md` explains the design.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,39 +7,42 @@ use std::time::Duration;
 use tokio::sync::{Notify, watch};
 use tokio::time::sleep;
 
-use super::route::{Access, Place};
-use super::sentinel::{Found, Sentinels};
-use super::server::Server;
-use crate::{StoreConfig, StoreError, server_check};
+use super::host_port::HostPort;
+use super::link_config::ServerAccess;
+use super::sentinel::{MasterReport, Sentinels};
+use super::server::StoreServer;
+use crate::config::StoreConfig;
+use crate::error::StoreError;
+use crate::server_check;
 
-/// The longest time between two looks.
+/// Interval of checks.
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
-/// The shortest: failing calls ask for a look each.
+/// Least time between two checks, since each failed call triggers one.
 const LOOK_PAUSE: Duration = Duration::from_millis(100);
 
-pub(crate) struct Follower {
+pub(crate) struct MasterFollower {
     config: StoreConfig,
     sentinels: Sentinels,
-    access: Access,
-    at: Place,
+    access: ServerAccess,
+    at: HostPort,
     epoch: u64,
-    master: watch::Sender<Arc<Server>>,
+    master: watch::Sender<Arc<StoreServer>>,
     look: Arc<Notify>,
-    /// What the last look ended with, if that was a failure: told once.
+    /// Whether the last check failed. A failure is logged once.
     trouble: bool,
 }
 
-impl Follower {
-    /// Connects to the master and follows it from then on, until the receiver is dropped.
+impl MasterFollower {
+    /// Connects to the master, and follows it until the receiver is dropped.
     pub(crate) async fn start(
         config: &StoreConfig,
         mut sentinels: Sentinels,
-        access: Access,
+        access: ServerAccess,
         look: Arc<Notify>,
-    ) -> Result<watch::Receiver<Arc<Server>>, StoreError> {
+    ) -> Result<watch::Receiver<Arc<StoreServer>>, StoreError> {
         let found = sentinels.find_master().await?;
         let server = connect(config, &access, &found.master).await?;
-        tracing::info!(master = %server, "the sentinels name the master");
+        tracing::info!(master = %server, "connected to the master that the sentinels report");
         let (master, receiver) = watch::channel(Arc::new(server));
         let follower = Self {
             config: config.clone(),
@@ -69,7 +71,7 @@ impl Follower {
             let looked = self.look_for_master().await;
             match &looked {
                 Err(error) if !self.trouble => {
-                    tracing::warn!(%error, at = %self.at, "the master cannot be followed; calls still go to the last one");
+                    tracing::warn!(%error, at = %self.at, "the master cannot be followed: calls continue to the last known one; retrying every {LOOK_INTERVAL:?}");
                 }
                 Ok(()) if self.trouble => {
                     tracing::info!(at = %self.at, "the master is followed again")
@@ -92,7 +94,7 @@ impl Follower {
         }
         if found.master != self.at {
             let connected = connect(&self.config, &self.access, &found.master).await;
-            // Not ready yet: the next look is as urgent as this one.
+            // It may not be ready yet: the next check is due immediately.
             let server = Arc::new(connected.inspect_err(|_| self.look.notify_one())?);
             tracing::warn!(from = %self.at, to = %server, "the master is another server now");
             let session = server.session(self.config.command_timeout);
@@ -104,21 +106,21 @@ impl Follower {
         Ok(())
     }
 
-    /// Whether this is the word of a sentinel that was cut off and names an earlier master. Epochs
-    /// begin anew only where somebody made the sentinels forget, and then most of them say so.
-    const fn is_stale(&self, found: &Found) -> bool {
+    /// Whether this reply comes from a sentinel that was partitioned and reports an earlier master. Epochs restart only
+    /// if the sentinels were reset, and then most of them report it.
+    const fn is_stale(&self, found: &MasterReport) -> bool {
         found.epoch < self.epoch && !found.by_majority
     }
 }
 
-/// Connects to a server that the sentinels name, and goes on only if it says itself that it is a
-/// master: the word of a sentinel may be older than that.
+/// Connects to the server that the sentinels report. Fails unless its own `ROLE` is master: the reply of a sentinel may
+/// be outdated.
 async fn connect(
     config: &StoreConfig,
-    access: &Access,
-    place: &Place,
-) -> Result<Server, StoreError> {
-    let endpoint = access.at(place).map_err(StoreError::away)?;
+    access: &ServerAccess,
+    host_port: &HostPort,
+) -> Result<StoreServer, StoreError> {
+    let endpoint = access.at(host_port).map_err(StoreError::unreachable)?;
     let server = endpoint.connect().await?;
     let session = server.session(config.command_timeout);
     let role: redis::Value = session.command(&redis::cmd("ROLE")).await?;
@@ -126,11 +128,11 @@ async fn connect(
         return Ok(server);
     }
     Err(StoreError::not_ready(format!(
-        "the sentinels name {place} as master, and it says that it is none"
+        "the sentinels report {host_port} as master, but it says that it is none: a failover may be in progress"
     )))
 }
 
-/// `ROLE` answers with the role first.
+/// The first element of the reply to `ROLE` is the role.
 fn is_master(role: &redis::Value) -> bool {
     let redis::Value::Array(parts) = role else {
         return false;

@@ -1,66 +1,54 @@
-//! Asking sentinels who the master is.
+//! Asks sentinels for the master.
 
 use std::collections::HashMap;
 use std::time::Duration;
 
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
-use redis::AsyncConnectionConfig;
 use redis::aio::MultiplexedConnection;
+use redis::{AsyncConnectionConfig, Client};
 
-use super::route::Place;
-use super::server::{Endpoint, bounded};
-use crate::{StoreError, Unavailable};
+use super::host_port::HostPort;
+use super::server::ServerEndpoint;
+use super::waits::bounded;
+use crate::error::{StoreError, Unavailable};
 
-/// The sentinels of a deployment, with a connection to each that answered last time.
+/// The sentinels of a deployment, with a connection to each that replied last time.
 pub(crate) struct Sentinels {
-    all: Vec<Sentinel>,
-    name: String,
+    pub(super) all: Vec<Sentinel>,
+    pub(super) name: String,
 }
 
-struct Sentinel {
-    place: Place,
-    endpoint: Endpoint,
+pub(crate) struct Sentinel {
+    host_port: HostPort,
+    endpoint: ServerEndpoint,
     connection: Option<MultiplexedConnection>,
-    wait: Duration,
 }
 
-/// What sentinels say of the master.
+/// The master as sentinels report it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Found {
-    pub(crate) master: Place,
-    /// Grows with each failover. A sentinel that was cut off still has an older one.
+pub(crate) struct MasterReport {
+    pub(crate) master: HostPort,
+    /// Increases with each failover. A sentinel that was partitioned has an earlier epoch.
     pub(crate) epoch: u64,
-    /// Whether more than half of the sentinels were heard.
+    /// Whether more than half of the sentinels replied.
     pub(crate) by_majority: bool,
 }
 
 impl Sentinels {
-    pub(crate) fn new(endpoints: Vec<(Place, Endpoint)>, name: String, wait: Duration) -> Self {
-        let all = endpoints.into_iter().map(|(place, endpoint)| Sentinel {
-            place,
-            endpoint,
-            connection: None,
-            wait,
-        });
-        Self {
-            all: all.collect(),
-            name,
-        }
-    }
-
-    /// Asks all sentinels at once, and decides when more than half have answered, or nobody is left to
-    /// wait for. The youngest word counts.
+    /// Asks all sentinels at the same time, until more than half have replied, or all have replied or failed. Returns
+    /// the reply with the latest epoch.
     ///
     /// # Errors
-    /// None of them knows a master; the text has what each said.
-    pub(crate) async fn find_master(&mut self) -> Result<Found, StoreError> {
+    /// None of them reports a master. The text contains the reply of each.
+    pub(crate) async fn find_master(&mut self) -> Result<MasterReport, StoreError> {
         let majority = self.all.len() / 2 + 1;
         let name = self.name.as_str();
-        let mut asked: FuturesUnordered<_> = self.all.iter_mut().map(|one| one.ask(name)).collect();
+        let mut queries: FuturesUnordered<_> =
+            self.all.iter_mut().map(|one| one.query(name)).collect();
         let (mut answers, mut refusals) = (Vec::new(), Vec::new());
         while answers.len() < majority {
-            match asked.next().await {
+            match queries.next().await {
                 Some(Ok(answer)) => answers.push(answer),
                 Some(Err(said)) => refusals.push(said),
                 None => break,
@@ -70,9 +58,9 @@ impl Sentinels {
         let youngest = answers.into_iter().max_by_key(|(_, epoch)| *epoch);
         let (master, epoch) = youngest.ok_or_else(|| {
             let said = refusals.join("; ");
-            StoreError::away(format!("no sentinel knows the master {name:?}: {said}"))
+            StoreError::unreachable(format!("no sentinel knows the master {name:?}: {said}"))
         })?;
-        Ok(Found {
+        Ok(MasterReport {
             master,
             epoch,
             by_majority,
@@ -81,30 +69,33 @@ impl Sentinels {
 }
 
 impl Sentinel {
-    /// Place of the master and epoch, or one line that says who could not tell, and why.
-    async fn ask(&mut self, name: &str) -> Result<(Place, u64), String> {
-        let wait = self.wait;
-        let answer = match self.exchange(name, wait).await {
-            Ok(Some(answer)) => return Ok(answer),
-            Ok(None) => "it knows none of this name; see master_name".to_owned(),
-            Err(error) => {
-                self.connection = None;
-                told(error)
-            }
-        };
-        Err(format!("{}: {answer}", self.place))
+    pub(super) const fn new(host_port: HostPort, endpoint: ServerEndpoint) -> Self {
+        Self {
+            host_port,
+            endpoint,
+            connection: None,
+        }
     }
 
-    /// The epoch is asked for first: were it the other way round, an old place could come with a new
-    /// epoch.
-    async fn exchange(
-        &mut self,
-        name: &str,
-        wait: Duration,
-    ) -> Result<Option<(Place, u64)>, StoreError> {
+    /// The address of the master and the epoch; or a text with the address of the sentinel and the error.
+    async fn query(&mut self, name: &str) -> Result<(HostPort, u64), String> {
+        let answer = match self.exchange(name).await {
+            Ok(Some(answer)) => return Ok(answer),
+            Ok(None) => "it monitors no master of this name, check master_name".to_owned(),
+            Err(error) => {
+                self.connection = None;
+                error_text(error)
+            }
+        };
+        Err(format!("{}: {answer}", self.host_port))
+    }
+
+    /// The epoch is read first: otherwise an old address could be combined with a new epoch.
+    async fn exchange(&mut self, name: &str) -> Result<Option<(HostPort, u64)>, StoreError> {
+        let wait = self.endpoint.waits.connect;
         let connection = match &mut self.connection {
             Some(connection) => connection,
-            none => none.insert(connect(&self.endpoint, wait).await?),
+            none => none.insert(connect(&self.endpoint.client, wait).await?),
         };
         let ask = |what: &str| redis::cmd("SENTINEL").arg(what).arg(name).to_owned();
         let state = bounded(wait, ask("MASTER").query_async(connection)).await;
@@ -114,28 +105,30 @@ impl Sentinel {
         };
         let epoch = state.get("config-epoch").and_then(|text| text.parse().ok());
         let ask_place = ask("GET-MASTER-ADDR-BY-NAME");
-        let place: Option<(String, u16)> = bounded(wait, ask_place.query_async(connection)).await?;
-        Ok(place.map(|(host, port)| (Place { host, port }, epoch.unwrap_or_default())))
+        let host_port: Option<(String, u16)> =
+            bounded(wait, ask_place.query_async(connection)).await?;
+        Ok(host_port.map(|(host, port)| (HostPort { host, port }, epoch.unwrap_or_default())))
     }
 }
 
-fn told(error: StoreError) -> String {
+fn error_text(error: StoreError) -> String {
     match error {
         StoreError::Unavailable {
             reason: Unavailable::Forbidden,
             detail,
-        } => format!("{detail}; see sentinel_username and sentinel_password"),
+        } => format!("{detail}, check sentinel_username and sentinel_password"),
         StoreError::Unavailable { detail, .. } => detail,
         error => error.to_string(),
     }
 }
 
-async fn connect(endpoint: &Endpoint, wait: Duration) -> Result<MultiplexedConnection, StoreError> {
+async fn connect(client: &Client, wait: Duration) -> Result<MultiplexedConnection, StoreError> {
     let config = AsyncConnectionConfig::new()
         .set_connection_timeout(Some(wait))
         .set_response_timeout(Some(wait));
-    let connecting = endpoint
-        .client
-        .get_multiplexed_async_connection_with_config(&config);
-    bounded(wait, connecting).await
+    bounded(
+        wait,
+        client.get_multiplexed_async_connection_with_config(&config),
+    )
+    .await
 }

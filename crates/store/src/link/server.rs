@@ -1,103 +1,61 @@
-//! One server: how it is reached, and a connection to it.
+//! A server, and the connections to it.
 
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use redis::aio::ConnectionManagerConfig;
-use redis::io::tcp::{TcpSettings, socket2::TcpKeepalive};
-use redis::{Client, ConnectionAddr, FromRedisValue, ProtocolVersion};
+use redis::{Client, FromRedisValue, ProtocolVersion};
 
 use super::barrier::Barriers;
-use super::line::Line;
-use super::route::Place;
+use super::connection::RedisConnection;
+use super::host_port::HostPort;
+use super::waits::{Timeouts, bounded};
+use crate::call_metrics::CallMetrics;
 use crate::clocks::Clock;
-use crate::measures::Measures;
+use crate::error::StoreError;
 use crate::script::VerbScript;
-use crate::{StoreConfig, StoreError};
 
-/// A server that may be connected to.
-pub(crate) struct Endpoint {
+/// A server to connect to.
+pub(crate) struct ServerEndpoint {
     pub(crate) client: Client,
-    waits: Waits,
+    pub(super) waits: Timeouts,
 }
 
-/// The longest waits for a server.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Waits {
-    pub(crate) connect: Duration,
-    pub(crate) command: Duration,
-}
-
-/// A server that was connected to. The connections look after themselves from then on.
-pub(crate) struct Server {
+/// A connected server. Connections are restored automatically.
+pub(crate) struct StoreServer {
     pub(crate) client: Client,
-    pub(crate) line: Line,
-    /// What may take long to transfer goes over this one, so that nothing small has to wait behind it.
-    /// Connected when it is first used.
-    large_transfers: Line,
-    /// What waits for copies goes over connections of its own, since it blocks them.
+    pub(crate) connection: RedisConnection,
+    /// Large transfers use this connection, so that small calls do not wait behind them. It is opened when it is first
+    /// used.
+    large_transfers: RedisConnection,
+    /// `WAIT` and `WAITAOF` use separate connections, since they block them.
     pub(crate) barriers: Barriers,
-    pub(crate) measures: Measures,
-    /// What its clock showed last.
+    pub(crate) measures: CallMetrics,
+    /// The last known time of its clock.
     pub(crate) clock: Clock,
-    /// Where it is, as logs name it.
+    /// Its address, as in logs.
     pub(crate) address: Arc<str>,
 }
 
-/// A connection, and the longest wait for an answer on it.
-pub(crate) struct Session<'a> {
-    line: &'a Line,
+/// A connection with a time limit for replies.
+pub(crate) struct TimedConnection<'a> {
+    redis_connection: &'a RedisConnection,
     wait: Duration,
 }
 
-impl Waits {
-    pub(crate) const fn of(config: &StoreConfig) -> Self {
-        Self {
-            connect: config.connect_timeout,
-            command: config.command_timeout,
-        }
-    }
-
-    /// A server that vanished without a word is noticed by the kernel, and the connection replaced.
-    pub(crate) fn tcp_settings(self) -> TcpSettings {
-        let probing = TcpKeepalive::new().with_time(Duration::from_secs(10));
-        let settings = TcpSettings::default()
-            .set_nodelay(true)
-            .set_keepalive(probing);
-        #[cfg(target_os = "linux")]
-        let settings = settings.set_user_timeout(self.command);
-        settings
-    }
-
-    /// While Redis is away a call fails after one more try to connect: the caller is told soon, and the
-    /// first call after Redis came back finds it.
-    pub(super) fn manager_config(self) -> ConnectionManagerConfig {
-        ConnectionManagerConfig::new()
-            .set_number_of_retries(1)
-            .set_min_delay(Duration::from_millis(50))
-            .set_max_delay(Duration::from_millis(100))
-            .set_connection_timeout(Some(self.connect))
-            .set_response_timeout(Some(self.command))
-    }
-}
-
-impl Endpoint {
-    pub(crate) const fn new(client: Client, waits: Waits) -> Self {
-        Self { client, waits }
-    }
-
-    pub(crate) async fn connect(self) -> Result<Server, StoreError> {
+impl ServerEndpoint {
+    pub(crate) async fn connect(self) -> Result<StoreServer, StoreError> {
         let config = self.waits.manager_config();
-        let large_transfers = Line::lazy(self.client.clone(), config.clone(), self.waits)?;
-        let opening = Line::open(self.client.clone(), config, self.waits);
+        let large_transfers =
+            RedisConnection::lazy(self.client.clone(), config.clone(), self.waits)?;
+        let opening = RedisConnection::open(self.client.clone(), config, self.waits);
         let barriers = Barriers::new(self.client.clone(), self.waits);
         let node = self.client.get_connection_info().addr().to_string();
-        Ok(Server {
+        Ok(StoreServer {
             client: self.client,
             address: node.as_str().into(),
-            measures: Measures::new(node),
-            line: opening.await?,
+            measures: CallMetrics::new(node),
+            connection: opening.await?,
             large_transfers,
             barriers,
             clock: Clock::default(),
@@ -105,80 +63,82 @@ impl Endpoint {
     }
 }
 
-impl Server {
-    /// Host and port, unless it is reached over a socket of the file system.
-    pub(crate) fn place(&self) -> Option<Place> {
-        match self.client.get_connection_info().addr() {
-            ConnectionAddr::Tcp(host, port) | ConnectionAddr::TcpTls { host, port, .. } => {
-                let (host, port) = (host.clone(), *port);
-                Some(Place { host, port })
-            }
-            _ => None,
-        }
+impl StoreServer {
+    /// Host and port; `None` if it is reached over a Unix socket.
+    pub(crate) fn host_port(&self) -> Option<HostPort> {
+        HostPort::of_address(self.client.get_connection_info().addr())
     }
 
-    /// The connection that a call goes over.
-    pub(crate) const fn line(&self, is_large: bool) -> &Line {
+    /// The connection for a call.
+    pub(crate) const fn connection_for(&self, is_large: bool) -> &RedisConnection {
         match is_large {
             true => &self.large_transfers,
-            false => &self.line,
+            false => &self.connection,
         }
     }
 
-    /// How a connection for messages is made: they come as pushes, which replies are told from.
+    /// A client for subscriptions. It uses RESP3, in which messages are distinct from replies.
     pub(crate) fn client_for_messages(&self) -> redis::RedisResult<Client> {
         let info = self.client.get_connection_info().clone();
         let settings = info.redis_settings().clone();
         Client::open(info.set_redis_settings(settings.set_protocol(ProtocolVersion::RESP3)))
     }
 
-    pub(crate) fn session(&self, wait: Duration) -> Session<'_> {
-        Session {
-            line: &self.line,
+    pub(crate) fn session(&self, wait: Duration) -> TimedConnection<'_> {
+        TimedConnection {
+            redis_connection: &self.connection,
             wait,
         }
     }
+
+    /// Reads the replication history of the server.
+    ///
+    /// # Errors
+    /// The server does not reply, or denies `INFO`.
+    pub(crate) async fn read_replication_history(
+        &self,
+        timeout: Duration,
+    ) -> Result<(), StoreError> {
+        let mut info = redis::cmd("INFO");
+        info.arg("server").arg("replication");
+        let reply = self.session(timeout).command::<String>(&info).await;
+        let info = reply.inspect_err(|error| {
+            tracing::debug!(server = %self, %error, "failed to read the replication history");
+        })?;
+        self.barriers.history.since(&info);
+        Ok(())
+    }
 }
 
-impl Session<'_> {
-    /// Runs one plain command.
+impl TimedConnection<'_> {
+    /// Runs a command.
     pub(crate) async fn command<T: FromRedisValue>(
         &self,
         command: &redis::Cmd,
     ) -> Result<T, StoreError> {
-        let mut line = self.line;
-        bounded(self.wait, command.query_async(&mut line)).await
+        let mut redis_connection = self.redis_connection;
+        bounded(self.wait, command.query_async(&mut redis_connection)).await
     }
 
-    /// Runs a script that touches no key.
+    /// Runs a script without keys.
     pub(crate) async fn script(
         &self,
         script: &VerbScript,
         arguments: &[&str],
     ) -> Result<redis::Value, StoreError> {
-        let mut line = self.line;
-        bounded(self.wait, script.run(arguments, &mut line)).await
+        let mut redis_connection = self.redis_connection;
+        bounded(self.wait, script.run(arguments, &mut redis_connection)).await
     }
 }
 
-pub(crate) async fn bounded<T>(
-    wait: Duration,
-    call: impl Future<Output = redis::RedisResult<T>>,
-) -> Result<T, StoreError> {
-    match tokio::time::timeout(wait, call).await {
-        Ok(result) => result.map_err(StoreError::from),
-        Err(_) => Err(StoreError::timed_out(wait)),
-    }
-}
-
-/// Where the server is, and nothing of who asks.
-impl fmt::Display for Server {
+/// The address of the server, without user and password.
+impl fmt::Display for StoreServer {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.client.get_connection_info().addr().fmt(out)
     }
 }
 
-impl fmt::Debug for Server {
+impl fmt::Debug for StoreServer {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "Server({self})")
     }

@@ -1,6 +1,6 @@
-//! TLS: which certificates are trusted, and which one is shown.
+//! TLS: trusted authorities, and the client certificate.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use redis::{Client, ClientTlsConfig, ConnectionInfo, RedisResult, TlsCertificates};
 use rustls::crypto::ring::default_provider;
@@ -8,18 +8,19 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::sign::CertifiedKey;
 
-use crate::StoreConfig;
+use crate::config::StoreConfig;
 
-/// The certificates of a pool, read and found to fit. The authorities of the system, where they are
-/// the ones that count, are read anew for each connection.
+/// The certificates of a pool, which were read and checked. The authorities of the system, if they are used, are read
+/// again for each connection.
 #[derive(Clone)]
 pub(crate) struct Tls(TlsCertificates);
 
 impl Tls {
-    /// Reads what the settings name; nothing if TLS is not used. `switch` is how to say that it is.
+    /// Reads the configured files; `None` if TLS is not used. `switch` is the setting that enables TLS, for error
+    /// texts.
     ///
     /// # Errors
-    /// One sentence: which key cannot be so, and what to do.
+    /// A setting or a file is invalid. The text names the key and the remedy.
     pub(crate) fn new(
         config: &StoreConfig,
         is_used: bool,
@@ -33,26 +34,23 @@ impl Tls {
         if !is_used {
             return match files.into_iter().find(|(_, file)| file.is_some()) {
                 Some((key, _)) => Err(format!(
-                    "{key} is set, but not TLS: write {switch}, or leave it out"
+                    "{key} is set, but TLS is not enabled: write {switch}, or remove {key}"
                 )),
                 None => Ok(None),
             };
         }
-        // Fails where another part of the process chose before; then that choice serves as well.
+        // Fails if another part of the process has installed a provider, which is fine.
         let _ = default_provider().install_default();
         let [
             (ca_key, ca_file),
             (certificate_key, certificate_file),
             (key_key, key_file),
         ] = files;
-        let root_cert = match ca_file {
-            Some(file) => {
-                let pem = read(ca_key, file)?;
-                certificates(ca_key, file, &pem)?;
-                Some(pem)
-            }
-            None => None,
+        let authorities = |file: &PathBuf| {
+            let pem = read(ca_key, file)?;
+            certificates(ca_key, file, &pem).map(|_| pem)
         };
+        let root_cert = ca_file.as_ref().map(authorities).transpose()?;
         let client_tls = match (certificate_file, key_file) {
             (None, None) => None,
             (Some(certificate), Some(key)) => {
@@ -82,10 +80,10 @@ fn client_tls(
     let chain = certificates(certificate_key, certificate_file, &client_cert)?;
     let key = PrivateKeyDer::from_pem_slice(&client_key).map_err(|error| {
         let file = key_file.display();
-        format!("{key_key}: {file} holds no private key in PEM form ({error})")
+        format!("{key_key}: {file} contains no private key in PEM form ({error})")
     })?;
     CertifiedKey::from_der(chain, key, &default_provider()).map_err(|error| {
-        format!("{key_key} does not belong to {certificate_key}: name the key that it was made with ({error})")
+        format!("{key_key} does not belong to {certificate_key}: set the private key of that certificate ({error})")
     })?;
     Ok(ClientTlsConfig {
         client_cert,
@@ -111,7 +109,7 @@ fn certificates(
     let file = file.display();
     match found {
         Ok(found) if found.is_empty() => {
-            Err(format!("{key}: {file} holds no certificate in PEM form"))
+            Err(format!("{key}: {file} contains no certificate in PEM form"))
         }
         Ok(found) => Ok(found),
         Err(error) => Err(format!("{key}: {file} is not in PEM form: {error}")),

@@ -1,4 +1,4 @@
-//! A connection to one server, and the messages of some channels that come over it.
+//! A connection to one server, and the messages of its channels.
 
 use std::time::Duration;
 
@@ -7,32 +7,33 @@ use redis::{AsyncConnectionConfig, Msg, PushInfo, PushKind, RedisResult, Value};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at, sleep, timeout};
 
-use crate::link::{Share, bounded};
-use crate::{Store, StoreError};
+use crate::error::StoreError;
+use crate::link::{ChannelGroup, bounded};
+use crate::store::Store;
 
-/// A quiet connection is asked for a sign of life this often: a subscriber sends nothing by itself
-/// and would wait for ever on a server that vanished.
+/// Interval of `PING` on the connection. A subscriber sends no other command, so without it a server that has vanished
+/// would not be noticed.
 const PING_INTERVAL: Duration = Duration::from_secs(5);
 const RECONNECT_PAUSE: Duration = Duration::from_millis(200);
 
-/// Listens at one server for as long as its task runs.
-pub(super) struct Listener {
+/// Listens to one server until its task ends.
+pub(super) struct ChannelListener {
     store: Store,
-    share: Share,
+    share: ChannelGroup,
 }
 
-struct Connection {
+struct SubscriptionConnection {
     connection: MultiplexedConnection,
     pushes: mpsc::UnboundedReceiver<PushInfo>,
     pings: Interval,
 }
 
-impl Listener {
-    pub(super) const fn new(store: Store, share: Share) -> Self {
+impl ChannelListener {
+    pub(super) const fn new(store: Store, share: ChannelGroup) -> Self {
         Self { store, share }
     }
 
-    /// Hands on what `read` makes of each message, and `resubscribed` after each new subscription.
+    /// Sends the result of `read` for each message, and `resubscribed` after each new subscription.
     pub(super) async fn forward<T: Clone>(
         &self,
         sender: &mpsc::Sender<T>,
@@ -49,26 +50,29 @@ impl Listener {
                         }
                     }
                 }
-                Err(error) => tracing::debug!(%error, "subscription to redis failed"),
+                Err(error) => {
+                    let server = &self.share.server;
+                    tracing::debug!(%server, %error, "failed to subscribe; retrying in {RECONNECT_PAUSE:?}");
+                }
             }
-            // The channels may have moved away.
-            self.store.inner.link.look();
+            // The channels may have moved to another server.
+            self.store.inner.link.refresh();
             sleep(RECONNECT_PAUSE).await;
         }
     }
 
-    async fn subscribe(&self) -> Result<Connection, StoreError> {
+    async fn subscribe(&self) -> Result<SubscriptionConnection, StoreError> {
         let config = &self.store.inner.config;
         let (began_at, server) = (std::time::Instant::now(), &self.share.server);
         let subscribing = connect_and_subscribe(&self.share, config.connect_timeout);
         let subscribed = bounded(config.command_timeout, subscribing).await;
         server
             .measures
-            .called("SSUBSCRIBE", began_at, subscribed.is_ok());
+            .record_call("SSUBSCRIBE", began_at, subscribed.is_ok());
         let (connection, pushes) = subscribed?;
         let mut pings = interval_at(Instant::now() + PING_INTERVAL, PING_INTERVAL);
         pings.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        Ok(Connection {
+        Ok(SubscriptionConnection {
             connection,
             pushes,
             pings,
@@ -77,9 +81,13 @@ impl Listener {
 }
 
 async fn connect_and_subscribe(
-    share: &Share,
+    share: &ChannelGroup,
     connect_timeout: Duration,
 ) -> RedisResult<(MultiplexedConnection, mpsc::UnboundedReceiver<PushInfo>)> {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "required by the client; emptied at once"
+    )]
     let (sender, pushes) = mpsc::unbounded_channel();
     let settings = AsyncConnectionConfig::new()
         .set_connection_timeout(Some(connect_timeout))
@@ -88,7 +96,7 @@ async fn connect_and_subscribe(
     let client = share.server.client_for_messages()?;
     let connecting = client.get_multiplexed_async_connection_with_config(&settings);
     let mut connection = connecting.await?;
-    // One command for each channel: each has one answer then, and a channel that is not here fails alone.
+    // One command for each channel: each has its own reply, and only channels that have moved fail.
     let mut commands = redis::pipe();
     for channel in &share.channels {
         commands.cmd("SSUBSCRIBE").arg(channel);
@@ -102,15 +110,15 @@ async fn connect_and_subscribe(
     Ok((connection, pushes))
 }
 
-impl Connection {
-    /// The next message, or `None` when the connection is of no use any more.
+impl SubscriptionConnection {
+    /// The next message; `None` if the connection can no longer be used.
     async fn next(&mut self) -> Option<Msg> {
         loop {
             tokio::select! {
-                push = self.pushes.recv() => match Heard::of(push?) {
-                    Heard::Message(message) => return Some(message),
-                    Heard::Nothing => {}
-                    Heard::End => return None,
+                push = self.pushes.recv() => match PushEvent::of(push?) {
+                    PushEvent::Message(message) => return Some(message),
+                    PushEvent::Nothing => {}
+                    PushEvent::End => return None,
                 },
                 _ = self.pings.tick() => {
                     let ping = redis::cmd("PING");
@@ -124,16 +132,16 @@ impl Connection {
     }
 }
 
-/// What a push says.
-enum Heard {
+/// The content of a push message.
+enum PushEvent {
     Message(Msg),
     /// A subscription is confirmed.
     Nothing,
-    /// The connection is gone, or a channel has moved to another server.
+    /// The connection is closed, or a channel has moved to another server.
     End,
 }
 
-impl Heard {
+impl PushEvent {
     fn of(push: PushInfo) -> Self {
         match push.kind {
             PushKind::SMessage => Msg::from_push_info(push).map_or(Self::Nothing, Self::Message),

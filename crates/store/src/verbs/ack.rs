@@ -1,65 +1,71 @@
 use std::collections::BTreeSet;
 
-use tidegate_core::{JobId, QueueKey, State};
+use tidegate_core::{JobId, JobState, QueueKey};
 
+use crate::error::StoreError;
 use crate::reply::{self, Reply};
 use crate::script::{LazyScript, script};
-use crate::{Store, StoreError};
+use crate::store::Store;
 
 static ACK: LazyScript = script!("ack");
 
-/// What became of a job that was reported done.
+/// The outcome of an acknowledgement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
-pub enum Acked {
+pub enum AckOutcome {
     /// The job is deleted.
     Done {
         /// The state it was in.
-        was: State,
-        /// From its publishing to now, in ms.
+        was: JobState,
+        /// Time since the job was published, in ms.
         age_ms: u64,
     },
-    /// There is no such job in this queue (any more).
+    /// There is no such job in this queue.
     AlreadyGone,
-    /// The delivery that reported it no longer holds the job, which stays as it is.
+    /// The delivery no longer holds the job, which is unchanged.
     Lost,
 }
 
-/// A job that is reported done.
+/// An acknowledgement of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Done {
+pub struct AckRequest {
     /// The job.
     pub id: JobId,
-    /// The delivery that is done; `None` = whichever, in any state of the job.
+    /// The delivery that is done; `None` = any delivery, in any state of the job.
     pub attempt: Option<u32>,
 }
 
 impl Store {
-    /// Deletes a job that is done. With an `attempt` only that delivery may do so while its lease
-    /// lasts; without, any caller at any time.
+    /// Deletes a job that is done. With an `attempt`, only that delivery can, and only while it holds the job; without,
+    /// any caller at any time.
     ///
     /// # Errors
-    /// Redis is unavailable.
+    /// Redis is unavailable. The job may have been deleted.
     pub async fn ack(
         &self,
         queue: &QueueKey,
         id: JobId,
         attempt: Option<u32>,
-    ) -> Result<Acked, StoreError> {
-        let mut acked = self.ack_all(queue, &[Done { id, attempt }]).await?;
-        Ok(acked.pop().unwrap_or(Acked::AlreadyGone))
+    ) -> Result<AckOutcome, StoreError> {
+        let mut acked = self.ack_all(queue, &[AckRequest { id, attempt }]).await?;
+        Ok(acked.pop().unwrap_or(AckOutcome::AlreadyGone))
     }
 
-    /// Deletes jobs that are done, those of a bucket in one step, and answers what became of each, in order.
+    /// Deletes jobs that are done, and returns the outcome of each, in order. The jobs of a bucket are deleted in one
+    /// step.
     ///
     /// # Errors
-    /// Redis is unavailable; jobs of other buckets may have been deleted before.
-    pub async fn ack_all(&self, queue: &QueueKey, jobs: &[Done]) -> Result<Vec<Acked>, StoreError> {
-        let mut outcomes = vec![Acked::AlreadyGone; jobs.len()];
+    /// Redis is unavailable. Jobs may have been deleted.
+    pub async fn ack_all(
+        &self,
+        queue: &QueueKey,
+        jobs: &[AckRequest],
+    ) -> Result<Vec<AckOutcome>, StoreError> {
+        let mut outcomes = vec![AckOutcome::AlreadyGone; jobs.len()];
         let ours = jobs.iter().filter(|job| self.has_bucket_of(job.id));
         let buckets: BTreeSet<u16> = ours.map(|job| job.id.bucket()).collect();
         for bucket in buckets {
-            let is_here = |job: &Done| job.id.bucket() == bucket;
+            let is_here = |job: &AckRequest| job.id.bucket() == bucket;
             let call = self.call_on_queue(&ACK, queue, bucket);
             let here = jobs.iter().filter(|job| is_here(job));
             let call = here.fold(call, |call, job| {
@@ -77,15 +83,17 @@ impl Store {
     }
 }
 
-fn outcome(reply: &mut Reply, id: JobId, now_ms: u64) -> Result<Acked, StoreError> {
+fn outcome(reply: &mut Reply, id: JobId, now_ms: u64) -> Result<AckOutcome, StoreError> {
     let (outcome, state) = (reply.count()?, reply.count()?);
     match outcome {
-        0 => Ok(Acked::AlreadyGone),
-        1 => Ok(Acked::Done {
+        0 => Ok(AckOutcome::AlreadyGone),
+        1 => Ok(AckOutcome::Done {
             was: reply::state(state)?,
             age_ms: now_ms.saturating_sub(id.created_at_ms()),
         }),
-        2 => Ok(Acked::Lost),
-        other => Err(StoreError::corrupt(format!("script answered {other}"))),
+        2 => Ok(AckOutcome::Lost),
+        other => Err(StoreError::corrupt(format!(
+            "script returned the unknown outcome {other}"
+        ))),
     }
 }

@@ -1,29 +1,30 @@
-//! Looking again at what seems amiss, one thing a call. What to look at is found by `audit/`.
+//! Checks of single items that seem inconsistent, each in one atomic call. `audit/` selects the items.
 
 use tidegate_core::keys::BucketKey;
 
 use super::sweep::PAUSE_MS;
+use crate::error::StoreError;
 use crate::script::{LazyScript, script};
-use crate::{Store, StoreError};
+use crate::store::Store;
 
 static AUDIT_JOB: LazyScript = script!("audit_job");
 static AUDIT_INDEX: LazyScript = script!("audit_index");
 static AUDIT_COUNTS: LazyScript = script!("audit_counts");
 
-/// What a look came to.
+/// The outcome of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Verdict {
-    /// Nothing is amiss, or not any more.
+pub(crate) enum CheckOutcome {
+    /// The item is consistent.
     Sound,
-    /// It is as it seemed.
-    Amiss,
-    /// It was as it seemed, and is as it should be now.
-    Mended,
+    /// The item is inconsistent, and unchanged.
+    Inconsistent,
+    /// The item was inconsistent, and is repaired.
+    Repaired,
 }
 
-/// What a job seems to lack, by the words of the script.
+/// What may be missing or damaged at a job; the names are those of the script.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum JobDoubt {
+pub(crate) enum JobCheck {
     Timer,
     List,
     Expiry,
@@ -32,7 +33,7 @@ pub(crate) enum JobDoubt {
     Record,
 }
 
-impl JobDoubt {
+impl JobCheck {
     const fn word(self) -> &'static str {
         match self {
             Self::Timer => "timer",
@@ -45,41 +46,41 @@ impl JobDoubt {
     }
 }
 
-/// What seems amiss with what leads to jobs.
+/// An index entry, name, body or key that may be inconsistent.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum IndexDoubt {
-    /// The near timers of this queue are not looked at in time.
+pub(crate) enum IndexCheck {
+    /// The index `due` does not have this queue, or too late.
     Due(u32),
-    /// This far slot is not loaded in time, or is not there.
+    /// The index `slots` does not have this far slot, or too late, or the slot does not exist.
     Slot(u64),
-    /// The queue with this name and number does not know its name.
+    /// The hash of the queue with this number does not have this name.
     Name(String, u32),
-    /// No name leads to this queue.
+    /// `queues` has no entry for this queue.
     Unnamed(u32),
-    /// This queue number is above the last one.
+    /// This queue number is above the last assigned one.
     Number(u32),
-    /// This job number is above the last one.
+    /// This job number is above the last assigned one.
     Sequence(u64),
-    /// The body of this job belongs to no job.
+    /// No record refers to the body with this job number.
     Body(u64),
-    /// This key should not live longer than so many ms; 0 = should live for ever.
+    /// This key must have a time to live of at most this, in ms; 0 = must not have one.
     Ttl(BucketKey, u64),
 }
 
 impl Store {
-    /// Looks again at a job whose record begins with `header`.
+    /// Checks a job whose record begins with `header`, and repairs it if `repair`.
     pub(crate) async fn audit_job(
         &self,
         bucket: u16,
-        mend: bool,
-        doubt: JobDoubt,
+        repair: bool,
+        doubt: JobCheck,
         number: u64,
         header: &[u8],
-    ) -> Result<Verdict, StoreError> {
+    ) -> Result<CheckOutcome, StoreError> {
         let keys = self.keys(bucket);
         let call = self
             .call_on_bucket(&AUDIT_JOB, keys.key(&BucketKey::Corrupt), keys)
-            .arg(u8::from(mend))
+            .arg(u8::from(repair))
             .arg(doubt.word())
             .arg(number)
             .arg(header)
@@ -87,41 +88,41 @@ impl Store {
         verdict(call.send().await?.token())
     }
 
-    /// Looks again at what leads to jobs.
+    /// Checks an item, and repairs it if `repair`.
     pub(crate) async fn audit_index(
         &self,
         bucket: u16,
-        mend: bool,
-        doubt: &IndexDoubt,
-    ) -> Result<Verdict, StoreError> {
+        repair: bool,
+        doubt: &IndexCheck,
+    ) -> Result<CheckOutcome, StoreError> {
         let (what, item, detail) = match doubt {
-            IndexDoubt::Due(queue) => ("due", queue.to_string(), String::new()),
-            IndexDoubt::Slot(slot) => ("slot", slot.to_string(), String::new()),
-            IndexDoubt::Name(name, queue) => ("name", name.clone(), queue.to_string()),
-            IndexDoubt::Unnamed(queue) => ("unnamed", queue.to_string(), String::new()),
-            IndexDoubt::Number(queue) => ("number", queue.to_string(), String::new()),
-            IndexDoubt::Sequence(number) => ("sequence", number.to_string(), String::new()),
-            IndexDoubt::Body(number) => ("body", number.to_string(), String::new()),
-            IndexDoubt::Ttl(key, longest_ms) => ("ttl", key.to_string(), longest_ms.to_string()),
+            IndexCheck::Due(queue) => ("due", queue.to_string(), String::new()),
+            IndexCheck::Slot(slot) => ("slot", slot.to_string(), String::new()),
+            IndexCheck::Name(name, queue) => ("name", name.clone(), queue.to_string()),
+            IndexCheck::Unnamed(queue) => ("unnamed", queue.to_string(), String::new()),
+            IndexCheck::Number(queue) => ("number", queue.to_string(), String::new()),
+            IndexCheck::Sequence(number) => ("sequence", number.to_string(), String::new()),
+            IndexCheck::Body(number) => ("body", number.to_string(), String::new()),
+            IndexCheck::Ttl(key, longest_ms) => ("ttl", key.to_string(), longest_ms.to_string()),
         };
         let keys = self.keys(bucket);
         let call = self
             .call_on_bucket(&AUDIT_INDEX, keys.queues(), keys)
-            .arg(u8::from(mend))
+            .arg(u8::from(repair))
             .arg(what)
             .arg(item)
             .arg(detail);
         verdict(call.send().await?.token())
     }
 
-    /// Adds `missing` to the counts of a queue, by state, unless they have been corrected since.
+    /// Adds `missing` to the counts of a queue, by state, unless its field `corrected` has changed.
     pub(crate) async fn audit_counts(
         &self,
         bucket: u16,
         queue: u32,
         corrected: u64,
         missing: [i64; 4],
-    ) -> Result<Verdict, StoreError> {
+    ) -> Result<CheckOutcome, StoreError> {
         let keys = self.keys(bucket);
         let call = self
             .call_on_bucket(&AUDIT_COUNTS, keys.key(&BucketKey::Queue(queue)), keys)
@@ -132,11 +133,13 @@ impl Store {
     }
 }
 
-fn verdict(token: &str) -> Result<Verdict, StoreError> {
+fn verdict(token: &str) -> Result<CheckOutcome, StoreError> {
     match token {
-        "sound" => Ok(Verdict::Sound),
-        "amiss" => Ok(Verdict::Amiss),
-        "mended" => Ok(Verdict::Mended),
-        _ => Err(StoreError::corrupt(format!("script answered {token:?}"))),
+        "sound" => Ok(CheckOutcome::Sound),
+        "inconsistent" => Ok(CheckOutcome::Inconsistent),
+        "repaired" => Ok(CheckOutcome::Repaired),
+        _ => Err(StoreError::corrupt(format!(
+            "script returned the unknown outcome {token:?}"
+        ))),
     }
 }

@@ -1,44 +1,45 @@
-use tidegate_core::{JobId, QueueKey, State};
+use tidegate_core::{JobId, JobState, QueueKey};
 
+use crate::error::StoreError;
 use crate::script::{LazyScript, script};
-use crate::{Store, StoreError};
+use crate::store::Store;
 
 static CANCEL: LazyScript = script!("cancel");
 
-/// What became of a job that is no longer wanted.
+/// The outcome of a cancel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
-pub enum Cancelled {
-    /// The job is deleted; nobody will get it.
+pub enum CancelOutcome {
+    /// The job is deleted and will not be delivered.
     Done {
         /// The state it was in.
-        was: State,
+        was: JobState,
     },
-    /// There is no such job in this queue (any more).
+    /// There is no such job in this queue.
     AlreadyGone,
-    /// A consumer is working on the job, which stays as it is.
+    /// A consumer holds the job, which is unchanged.
     Leased,
 }
 
 impl Store {
-    /// Deletes a job that nobody is working on.
+    /// Deletes a job that is not leased.
     ///
     /// # Errors
-    /// Redis is unavailable.
-    pub async fn cancel(&self, queue: &QueueKey, id: JobId) -> Result<Cancelled, StoreError> {
+    /// Redis is unavailable. The job may have been deleted.
+    pub async fn cancel(&self, queue: &QueueKey, id: JobId) -> Result<CancelOutcome, StoreError> {
         if !self.has_bucket_of(id) {
-            return Ok(Cancelled::AlreadyGone);
+            return Ok(CancelOutcome::AlreadyGone);
         }
         let call = self
             .call_on_queue(&CANCEL, queue, id.bucket())
             .job(Some(id));
         let mut reply = call.send().await?;
         match reply.token() {
-            "ok" => Ok(Cancelled::Done {
+            "ok" => Ok(CancelOutcome::Done {
                 was: reply.state()?,
             }),
-            "gone" => Ok(Cancelled::AlreadyGone),
-            "leased" => Ok(Cancelled::Leased),
+            "gone" => Ok(CancelOutcome::AlreadyGone),
+            "leased" => Ok(CancelOutcome::Leased),
             _ => reply.unknown(),
         }
     }

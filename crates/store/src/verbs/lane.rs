@@ -1,19 +1,20 @@
 use tidegate_core::Lane;
 
-use super::HINTS_PER_CALL;
+use super::reserve::HINTS_PER_CALL;
+use crate::error::StoreError;
 use crate::script::{LazyScript, script};
-use crate::{Store, StoreError};
+use crate::store::Store;
 
 static LANE_CLOSE: LazyScript = script!("lane_close");
 static LANE_OPEN: LazyScript = script!("lane_open");
 static PUBLISH_PROBE: LazyScript = script!("publish_probe");
 
 impl Store {
-    /// Closes a lane in its bucket with the epoch of its queue's row, if it holds no job, and answers whether it is
-    /// closed. Publishes to it are refused from then on, whenever they were sent. Lane 0 must never be closed.
+    /// Closes a lane in its bucket with the epoch of its queue's row if it holds no job, and returns whether it is
+    /// closed. Redis refuses publishes to it from then on, even if they were sent before. Lane 0 must never be closed.
     ///
     /// # Errors
-    /// Redis is unavailable; the lane may be closed, or be closed later.
+    /// Redis is unavailable; the lane may be closed nevertheless, even later.
     pub async fn close_lane(&self, lane: Lane<'_>, epoch: u64) -> Result<bool, StoreError> {
         let bucket = self.bucket_of(lane);
         let call = self.call_on_queue(&LANE_CLOSE, lane.queue, bucket);
@@ -21,18 +22,19 @@ impl Store {
         call.send().await?.ok()?.flag()
     }
 
-    /// Opens a lane in its bucket if it was closed with an epoch before this one, that of its queue's row, in which the
-    /// lane must be in use already. Answers the epoch with which it stays closed, if it does.
+    /// Opens a lane in its bucket if it was closed with an earlier epoch than `epoch`: that of its queue's row, in
+    /// which the lane must be in use already. Returns the epoch with which the lane stays closed, if it does.
     ///
     /// # Errors
-    /// Redis is unavailable; the lane may be open, or be opened later.
+    /// Redis is unavailable; the lane may be opened nevertheless, even later.
     pub async fn open_lane(&self, lane: Lane<'_>, epoch: u64) -> Result<Option<u64>, StoreError> {
         let bucket = self.bucket_of(lane);
         let call = self.call_on_queue(&LANE_OPEN, lane.queue, bucket);
         let closed_with = call.arg(epoch).send().await?.ok()?.count()?;
         Ok((closed_with > 0).then_some(closed_with))
     }
-    /// Asks the server of a lane whether it would store jobs. Changes nothing.
+
+    /// Checks whether the server of a lane accepts publishes. Changes nothing.
     ///
     /// # Errors
     /// Redis is unavailable, or refuses publishes.

@@ -7,49 +7,44 @@ use futures_util::future::join_all;
 use futures_util::{StreamExt, stream};
 use tidegate_core::QueueKey;
 
-use super::Stats;
+use super::stats::Stats;
+use crate::error::StoreError;
 use crate::script::{LazyScript, script};
-use crate::{Store, StoreError};
+use crate::store::Store;
 use tokio::time::timeout;
 
 static LIST_QUEUES: LazyScript = script!("list_queues");
 
-/// How many queues a call may look at: it holds Redis for about 1 ms at most.
+/// Maximum number of queues that one call reads: it blocks Redis for about 1 ms.
 const QUEUES_PER_CALL: u64 = 50;
-/// How many hints a call may look at to find the oldest ready job of a queue.
+/// Maximum number of hints that one call reads to find the oldest ready job of a queue.
 const HINTS_PER_QUEUE: u64 = 4;
-/// Buckets of a server that are asked at the same time. The calls share one connection.
+/// Buckets of a server that are read at the same time, over one connection.
 const BUCKETS_AT_ONCE: usize = 16;
 
-/// A queue that was published to and has not been purged since.
+/// A queue that exists: it was published to, and has not been purged since.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ListedQueue {
     /// The queue.
     pub queue: QueueKey,
-    /// Its jobs by state.
+    /// The number of its jobs by state.
     pub stats: Stats,
-    /// For how long the job that is consumed next has been ready, in ms; of several lanes, where that is
-    /// longest. None where nothing is ready, or where several stale or expired jobs hide it.
+    /// Age of the oldest ready job, in ms since it became ready; the maximum over all lanes. `None` if no job is ready,
+    /// or if the first 4 hints of the list are stale or expired.
     pub oldest_ready_ms: Option<u64>,
 }
 
 /// The queues of a deployment.
 #[derive(Debug, Clone, Default)]
 pub struct AllQueues {
-    /// The queues, in no order, each with what it has in all its lanes that could be read.
+    /// The queues, in no order. Their figures are sums over all lanes that could be read.
     pub queues: Vec<ListedQueue>,
+    /// Time for which the earliest timer is overdue, in ms: that of a delayed job, a lease, or the loading of a far slot.
+    pub overdue_ms: u64,
     /// Buckets that could not be read.
     pub missing_buckets: usize,
-    /// Why one of them could not, unless it was only a matter of time.
+    /// The error of one of these buckets; `None` if all of them only exceeded the time limit.
     pub error: Option<StoreError>,
-}
-
-/// What was read up to now.
-#[derive(Default)]
-struct Read {
-    queues: Vec<ListedQueue>,
-    buckets: usize,
-    error: Option<StoreError>,
 }
 
 /// Some queues of a bucket.
@@ -57,13 +52,16 @@ struct Read {
 pub struct QueuePage {
     /// The queues, in the order in which they were first published to.
     pub queues: Vec<ListedQueue>,
-    /// Where to go on; `None` if these were the last.
+    /// Time for which the earliest timer of these queues is overdue, in ms; 0 = none is. The first page includes the
+    /// loading of far slots.
+    pub overdue_ms: u64,
+    /// Where the next page begins; `None` if this is the last page.
     pub next: Option<u64>,
 }
 
 impl Store {
-    /// The queues of a bucket, a bounded number of them: from the beginning with `after` 0, else from
-    /// where the page before ended.
+    /// A page of the queues of a bucket: the first one with `after` 0, otherwise the one that begins at
+    /// [`QueuePage::next`].
     ///
     /// # Errors
     /// Redis is unavailable.
@@ -76,51 +74,53 @@ impl Store {
             .arg(HINTS_PER_QUEUE);
         let mut reply = call.send().await?.ok()?;
         let next = Some(reply.count()?).filter(|next| *next > 0);
+        let overdue_ms = reply.count()?;
         let mut queues = Vec::new();
         while reply.has_more() {
             let name = reply.bytes()?;
             let name = std::str::from_utf8(&name).ok();
             let queue = name.and_then(|name| QueueKey::try_from(name).ok());
             queues.push(ListedQueue {
-                queue: queue.ok_or_else(|| StoreError::corrupt("the name of a queue"))?,
+                queue: queue.ok_or_else(|| StoreError::corrupt("invalid name of a queue"))?,
                 stats: Stats::read(&mut reply)?,
                 oldest_ready_ms: reply.optional()?,
             });
         }
-        Ok(QueuePage { queues, next })
+        Ok(QueuePage {
+            queues,
+            overdue_ms,
+            next,
+        })
     }
 
-    /// The queues of the whole deployment, as far as they can be read within `limit`. Each bucket is looked at on its own,
-    /// so the counts are not those of one moment. A server that fails or is slow takes no time from the others.
+    /// The queues of the whole deployment that can be read within `limit`. Buckets are read separately, so the counts
+    /// are not a snapshot. A server that fails or is slow does not delay the others.
     pub async fn all_queues(&self, limit: Duration) -> AllQueues {
-        let read = Mutex::new(Read::default());
+        let read = Mutex::new(AllQueues {
+            missing_buckets: self.buckets() as usize,
+            ..AllQueues::default()
+        });
         let servers = self.buckets_by_server().into_iter();
         let reading = servers.map(|server| self.read_queues(server.buckets, &read));
-        // What was read counts, whether the rest came in time or not.
+        // After the time limit the queues that were read are returned.
         let _ = timeout(limit, join_all(reading)).await;
-        let Read {
-            queues,
-            buckets,
-            error,
-        } = std::mem::take(&mut *lock(&read));
-        AllQueues {
-            queues: by_queue(queues),
-            missing_buckets: (self.buckets() as usize).saturating_sub(buckets),
-            error,
-        }
+        let mut read = std::mem::take(&mut *lock(&read));
+        read.queues = by_queue(read.queues);
+        read
     }
 
-    /// Reads these buckets until one of them fails.
-    async fn read_queues(&self, buckets: Arc<[u16]>, read: &Mutex<Read>) {
+    /// Adds the queues of these buckets to `read`, until a bucket fails.
+    async fn read_queues(&self, buckets: Arc<[u16]>, read: &Mutex<AllQueues>) {
         let calls = buckets.iter().copied();
         let calls = calls.map(|bucket| self.queues_of(bucket));
         let mut calls = stream::iter(calls).buffer_unordered(BUCKETS_AT_ONCE);
         while let Some(queues) = calls.next().await {
             let mut read = lock(read);
             match queues {
-                Ok(queues) => {
+                Ok((queues, overdue_ms)) => {
                     read.queues.extend(queues);
-                    read.buckets += 1;
+                    read.overdue_ms = read.overdue_ms.max(overdue_ms);
+                    read.missing_buckets = read.missing_buckets.saturating_sub(1);
                 }
                 Err(error) => {
                     read.error = Some(error);
@@ -130,23 +130,25 @@ impl Store {
         }
     }
 
-    async fn queues_of(&self, bucket: u16) -> Result<Vec<ListedQueue>, StoreError> {
-        let mut queues = Vec::new();
+    /// The queues of a bucket, and for how long its earliest timer is overdue, in ms.
+    async fn queues_of(&self, bucket: u16) -> Result<(Vec<ListedQueue>, u64), StoreError> {
+        let (mut queues, mut overdue_ms) = (Vec::new(), 0);
         let mut after = Some(0);
         while let Some(last) = after {
             let page = self.list_queues(bucket, last).await?;
             queues.extend(page.queues);
+            overdue_ms = page.overdue_ms.max(overdue_ms);
             after = page.next;
         }
-        Ok(queues)
+        Ok((queues, overdue_ms))
     }
 }
 
-fn lock(read: &Mutex<Read>) -> MutexGuard<'_, Read> {
+fn lock(read: &Mutex<AllQueues>) -> MutexGuard<'_, AllQueues> {
     read.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Puts together what is told of the lanes of a queue.
+/// Merges the lanes of each queue.
 fn by_queue(listed: Vec<ListedQueue>) -> Vec<ListedQueue> {
     let mut queues: HashMap<QueueKey, ListedQueue> = HashMap::with_capacity(listed.len());
     for lane in listed {

@@ -1,22 +1,23 @@
+use crate::error::StoreError;
 use crate::script::{LazyScript, script};
-use crate::{Store, StoreError};
+use crate::store::Store;
 
 static LOAD_SLOT: LazyScript = script!("load_slot");
 
-/// The most far hints that one call loads: it holds Redis for up to 5 ms.
+/// Maximum number of far hints that one call loads: it blocks Redis for up to 5 ms.
 pub const LOAD_HINTS_MAX: u64 = 1000;
 
-/// What loading far timers did.
+/// The outcome of loading far timers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
-pub enum LoadedSlot {
+pub enum LoadSlotOutcome {
     /// The caller leads the bucket.
     Done {
         /// Jobs whose hints were loaded.
         loaded: u64,
-        /// More hints are waiting: call again.
+        /// More hints are to be loaded: call again.
         more: bool,
-        /// Time until the next slot has to be loaded, in ms, if there is one.
+        /// Time until the next slot is to be loaded, in ms, if there is one.
         next_in_ms: Option<u64>,
     },
     /// The caller does not lead the bucket; nothing changed.
@@ -24,27 +25,27 @@ pub enum LoadedSlot {
 }
 
 impl Store {
-    /// Moves up to `limit` hints, at most [`LOAD_HINTS_MAX`], of slots that begin soon from the far timers to near.
+    /// Moves up to `limit` hints, at most [`LOAD_HINTS_MAX`], of slots that begin soon from far to near.
     ///
     /// # Errors
-    /// Redis is unavailable.
+    /// Redis is unavailable. The call may have been executed; it is safe to repeat it.
     pub async fn load_slot(
         &self,
         bucket: u16,
         token: &str,
         limit: u64,
-    ) -> Result<LoadedSlot, StoreError> {
+    ) -> Result<LoadSlotOutcome, StoreError> {
         let call = self
             .call_on_lock(&LOAD_SLOT, bucket, token)
             .arg(limit.min(LOAD_HINTS_MAX));
         let mut reply = call.send().await?;
         match reply.token() {
-            "ok" => Ok(LoadedSlot::Done {
+            "ok" => Ok(LoadSlotOutcome::Done {
                 loaded: reply.count()?,
                 more: reply.flag()?,
                 next_in_ms: reply.optional()?,
             }),
-            "lost" => Ok(LoadedSlot::NotLeading),
+            "lost" => Ok(LoadSlotOutcome::NotLeading),
             _ => reply.unknown(),
         }
     }

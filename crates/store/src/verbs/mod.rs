@@ -1,4 +1,4 @@
-//! One file a verb; each has a Lua file of the same name.
+//! The verbs: one file for each, or for a family such as `lease_acquire` and `lease_release`. `lua/` has their scripts.
 
 mod ack;
 mod audit;
@@ -18,20 +18,17 @@ mod roster;
 mod stats;
 mod sweep;
 
-pub use ack::{Acked, Done};
-pub(crate) use audit::{IndexDoubt, JobDoubt, Verdict};
-pub use cancel::Cancelled;
-pub use lease::Leased;
+pub use ack::{AckOutcome, AckRequest};
+pub(crate) use audit::{CheckOutcome, IndexCheck, JobCheck};
+pub use cancel::CancelOutcome;
+pub use lease::LeaseOutcome;
 pub use list_queues::{AllQueues, ListedQueue, QueuePage};
-pub use load_slot::{LOAD_HINTS_MAX, LoadedSlot};
-pub use move_due::{MOVE_TIMERS_MAX, MovedDue};
-pub use peek::Peeked;
-pub use publish::{PUBLISH_JOBS_MAX, Published};
-pub use release::Released;
-pub use reserve::{Claim, Reserved};
+pub use load_slot::{LOAD_HINTS_MAX, LoadSlotOutcome};
+pub use move_due::{MOVE_TIMERS_MAX, MoveDueOutcome};
+pub use peek::PeekedJob;
+pub use publish::{PUBLISH_JOBS_MAX, PublishedJobs};
+pub use release::ReleaseOutcome;
+pub use reserve::{Claim, ReservedJobs};
 pub use roster::Roster;
 pub use stats::Stats;
-pub use sweep::{SWEEP_CHUNKS_MAX, Swept};
-
-/// How many list entries a call may look at before it lets others have Redis: about 1 ms.
-const HINTS_PER_CALL: u64 = 256;
+pub use sweep::{SWEEP_CHUNKS_MAX, SweepOutcome};

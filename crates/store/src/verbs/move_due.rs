@@ -1,26 +1,27 @@
+use crate::error::StoreError;
 use crate::script::{LazyScript, script};
-use crate::{Store, StoreError};
+use crate::store::Store;
 
 static MOVE_DUE: LazyScript = script!("move_due");
 
-/// The most timers that one call looks at: it holds Redis for up to 5 ms.
+/// Maximum number of timers that one call reads: it blocks Redis for up to 5 ms.
 pub const MOVE_TIMERS_MAX: u64 = 1000;
 
-/// What moving due jobs did.
+/// The outcome of moving due jobs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[must_use]
-pub enum MovedDue {
+pub enum MoveDueOutcome {
     /// The caller leads the bucket.
     Done {
         /// More jobs are due: call again.
         more: bool,
-        /// Time until the next due time in near, in µs.
+        /// Time until the next near timer is due, in µs, if there is one.
         next_in_us: Option<u64>,
-        /// Jobs whose tries were used up.
+        /// Jobs without tries left, which are dead now.
         buried: u64,
-        /// Jobs whose time to live was over.
+        /// Expired jobs, which were deleted.
         expired: u64,
-        /// Hints that no record agreed with.
+        /// Stale hints, which were dropped.
         stale: u64,
         /// The lateness of each job made ready, in ms.
         latenesses_ms: Vec<u64>,
@@ -30,17 +31,17 @@ pub enum MovedDue {
 }
 
 impl Store {
-    /// Looks at up to `limit` due hints of a bucket, at most [`MOVE_TIMERS_MAX`], and makes their jobs
-    /// ready, or dead when their tries are used up.
+    /// Takes up to `limit` due hints of a bucket, at most [`MOVE_TIMERS_MAX`], and makes their jobs ready, or dead if
+    /// they have no try left.
     ///
     /// # Errors
-    /// Redis is unavailable.
+    /// Redis is unavailable. The call may have been executed; it is safe to repeat it.
     pub async fn move_due(
         &self,
         bucket: u16,
         token: &str,
         limit: u64,
-    ) -> Result<MovedDue, StoreError> {
+    ) -> Result<MoveDueOutcome, StoreError> {
         let call = self
             .call_on_lock(&MOVE_DUE, bucket, token)
             .arg(limit.min(MOVE_TIMERS_MAX));
@@ -55,7 +56,7 @@ impl Store {
                 while reply.has_more() {
                     latenesses_ms.push(reply.count()?);
                 }
-                Ok(MovedDue::Done {
+                Ok(MoveDueOutcome::Done {
                     more,
                     next_in_us,
                     buried,
@@ -64,7 +65,7 @@ impl Store {
                     latenesses_ms,
                 })
             }
-            "lost" => Ok(MovedDue::NotLeading),
+            "lost" => Ok(MoveDueOutcome::NotLeading),
             _ => reply.unknown(),
         }
     }

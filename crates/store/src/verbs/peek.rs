@@ -1,51 +1,53 @@
-use tidegate_core::{Job, JobId, Lane, QueueKey, State};
+use tidegate_core::{Job, JobId, JobState, Lane, QueueKey};
 
-use super::HINTS_PER_CALL;
-use crate::bodies::{Incomplete, Record, carried_bytes};
-use crate::script::{Call, LazyScript, script};
-use crate::{Store, StoreError};
+use super::reserve::HINTS_PER_CALL;
+use crate::bodies::{JobReadError, StoredRecord, carried_bytes};
+use crate::error::StoreError;
+use crate::script::{LazyScript, script};
+use crate::script_call::Call;
+use crate::store::Store;
 
 static PEEK: LazyScript = script!("peek");
 
-/// A job that was looked at.
+/// A job that was read without leasing it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Peeked {
-    /// The job as it is.
+pub struct PeekedJob {
+    /// The job.
     pub job: Job,
-    /// The clock of Redis, in ms.
+    /// The time on the clock of Redis, in ms since 1970.
     pub now_ms: u64,
 }
 
-enum Look {
-    Found(Peeked),
+enum PeekReply {
+    Found(PeekedJob),
     Nothing,
     Again,
 }
 
 impl Store {
-    /// The job that the next consumer of a lane would get.
+    /// The oldest ready job of a lane: the next one to be delivered.
     ///
     /// # Errors
     /// Redis is unavailable, or the record cannot be decoded.
     pub async fn peek_ready<'a>(
         &self,
         lane: impl Into<Lane<'a>>,
-    ) -> Result<Option<Peeked>, StoreError> {
-        self.peek_oldest(lane.into(), State::Ready).await
+    ) -> Result<Option<PeekedJob>, StoreError> {
+        self.peek_oldest(lane.into(), JobState::Ready).await
     }
 
-    /// The job that has been in the dead letter of a lane for longest.
+    /// The oldest dead job of a lane.
     ///
     /// # Errors
     /// Redis is unavailable, or the record cannot be decoded.
     pub async fn peek_dead<'a>(
         &self,
         lane: impl Into<Lane<'a>>,
-    ) -> Result<Option<Peeked>, StoreError> {
-        self.peek_oldest(lane.into(), State::Dead).await
+    ) -> Result<Option<PeekedJob>, StoreError> {
+        self.peek_oldest(lane.into(), JobState::Dead).await
     }
 
-    /// A job of a queue, whatever its state.
+    /// A job of a queue by its id, in any state.
     ///
     /// # Errors
     /// Redis is unavailable, or the record cannot be decoded.
@@ -53,36 +55,36 @@ impl Store {
         &self,
         queue: &QueueKey,
         id: JobId,
-    ) -> Result<Option<Peeked>, StoreError> {
+    ) -> Result<Option<PeekedJob>, StoreError> {
         if !self.has_bucket_of(id) {
             return Ok(None);
         }
         let call = self.peek(queue, id.bucket()).arg("job").job(Some(id));
         let call = call.arg(carried_bytes(1));
         match self.look(queue, id.bucket(), call).await? {
-            Look::Found(peeked) => Ok(Some(peeked)),
-            Look::Nothing | Look::Again => Ok(None),
+            PeekReply::Found(peeked) => Ok(Some(peeked)),
+            PeekReply::Nothing | PeekReply::Again => Ok(None),
         }
     }
 
     async fn peek_oldest(
         &self,
         lane: Lane<'_>,
-        state: State,
-    ) -> Result<Option<Peeked>, StoreError> {
+        state: JobState,
+    ) -> Result<Option<PeekedJob>, StoreError> {
         let bucket = self.bucket_of(lane);
         loop {
             let call = self
                 .peek(lane.queue, bucket)
-                .arg(state.word())
+                .arg(state.as_str())
                 .arg(HINTS_PER_CALL)
                 .arg("")
                 .arg("")
                 .arg(carried_bytes(1));
             match self.look(lane.queue, bucket, call).await? {
-                Look::Found(peeked) => return Ok(Some(peeked)),
-                Look::Nothing => return Ok(None),
-                Look::Again => {}
+                PeekReply::Found(peeked) => return Ok(Some(peeked)),
+                PeekReply::Nothing => return Ok(None),
+                PeekReply::Again => {}
             }
         }
     }
@@ -91,7 +93,7 @@ impl Store {
         self.call_on_queue(&PEEK, queue, bucket)
     }
 
-    /// Whether a job is gone.
+    /// Whether a job does not exist any more.
     pub(crate) async fn is_gone(&self, queue: &QueueKey, id: JobId) -> Result<bool, StoreError> {
         let call = self.peek(queue, id.bucket());
         let call = call.arg("job").job(Some(id)).arg(0);
@@ -108,20 +110,20 @@ impl Store {
         queue: &QueueKey,
         bucket: u16,
         call: Call<'_>,
-    ) -> Result<Look, StoreError> {
+    ) -> Result<PeekReply, StoreError> {
         let mut reply = call.send().await?;
         match reply.token() {
             "ok" => {
                 let now_ms = reply.count()?;
-                let record = Record::read(bucket, reply.count()?, reply.bytes()?)?;
-                match self.complete(queue, vec![record]).await?.pop() {
-                    Some(Ok(job)) => Ok(Look::Found(Peeked { job, now_ms })),
-                    Some(Err(Incomplete::Corrupt(how))) => Err(StoreError::corrupt(how)),
-                    Some(Err(Incomplete::Gone)) | None => Ok(Look::Again),
+                let record = StoredRecord::read(bucket, reply.count()?, reply.bytes()?)?;
+                match self.fetch_bodies(queue, vec![record]).await?.pop() {
+                    Some(Ok(job)) => Ok(PeekReply::Found(PeekedJob { job, now_ms })),
+                    Some(Err(JobReadError::Corrupt(how))) => Err(StoreError::corrupt(how)),
+                    Some(Err(JobReadError::Gone)) | None => Ok(PeekReply::Again),
                 }
             }
-            "none" => Ok(Look::Nothing),
-            "again" => Ok(Look::Again),
+            "none" => Ok(PeekReply::Nothing),
+            "again" => Ok(PeekReply::Again),
             _ => reply.unknown(),
         }
     }

@@ -2,37 +2,43 @@ use tidegate_core::codec::{NewRecord, encode_new_job};
 use tidegate_core::{InvalidJob, JobId, Lane, NewJob};
 
 use crate::bodies::{SMALL_TRANSFER_BYTES_MAX, Uploads};
+use crate::calls::SentCall;
+use crate::error::StoreError;
 use crate::reply::Reply;
-use crate::script::{LazyScript, Written, script};
-use crate::{Receipt, Store, StoreError};
+use crate::script::{LazyScript, script};
+use crate::store::Store;
+use crate::until_durable::Receipt;
 
 static PUBLISH: LazyScript = script!("publish");
 
-/// The most jobs that one call publishes.
+/// Maximum number of jobs of one publish call.
 pub const PUBLISH_JOBS_MAX: usize = 64;
 
-/// More bytes of payloads than this take milliseconds to compress, in which a thread of the runtime would serve
-/// no request.
+/// Payloads of more bytes than this are encoded on a thread for blocking work: compression takes milliseconds, which
+/// would block a thread of the runtime.
 const ENCODED_INLINE_BYTES: usize = 1024 * 1024;
 
-/// Jobs that were stored.
+/// Jobs that are stored.
 #[derive(Debug, Clone)]
-pub struct Published {
-    /// Their ids, in order.
+pub struct PublishedJobs {
+    /// The ids of the jobs, in the order of the jobs.
     pub ids: Vec<JobId>,
     /// For [`Store::until_durable`].
     pub receipt: Receipt,
 }
 
 impl Store {
-    /// Publishes 1 to [`PUBLISH_JOBS_MAX`] jobs, all or none of them, and answers their ids in order.
-    /// The job `replaces`, if it is a job of this lane, is deleted in the same step.
+    /// Publishes 1 to [`PUBLISH_JOBS_MAX`] jobs, all or none of them, and returns their ids in order. The job
+    /// `replaces`, if it is a job of this lane, is deleted in the same step.
     ///
-    /// A job due at once joins the tail of the lane; the others wait for their time.
+    /// A job without delay joins the tail of the lane; other jobs are delayed until they are due.
     ///
     /// # Errors
-    /// [`StoreError::Invalid`] before anything was sent; the lane is closed; otherwise Redis is unavailable, and the
-    /// jobs may or may not have been published when it is [`crate::Unavailable::Away`].
+    /// - [`StoreError::Invalid`]: the number of jobs, or a job, is invalid; nothing was sent.
+    /// - [`crate::error::Unavailable::NotReady`]: the lane is closed, or Redis is not ready; nothing was published.
+    /// - [`crate::error::Unavailable::Unreachable`]: the jobs may have been published or not.
+    /// - Other reasons of [`StoreError::Unavailable`]: Redis refused the call; see [`StoreError::is_refusal`].
+    /// - [`StoreError::Corrupt`]: the reply is invalid; the jobs may have been published.
     pub async fn publish<'a>(
         &self,
         lane: impl Into<Lane<'a>>,
@@ -40,22 +46,21 @@ impl Store {
         replaces: Option<JobId>,
     ) -> Result<Vec<JobId>, StoreError> {
         let published = self.publish_unless_closed(lane, jobs, replaces).await?;
-        let closed =
-            || StoreError::not_ready("the lane is closed; nothing was published".to_owned());
+        let closed = || StoreError::not_ready("the lane is closed; nothing was published");
         Ok(published.ok_or_else(closed)?.ids)
     }
 
-    /// Publishes as [`Store::publish`] does, with a receipt for callers who then wait until the jobs are safe. Answers
-    /// nothing if the lane is closed: then nothing was published.
+    /// Publishes as [`Store::publish`] does. Returns also a receipt for [`Store::until_durable`]; `None` if the lane is
+    /// closed, and so nothing was published.
     ///
     /// # Errors
-    /// Those of [`Store::publish`].
+    /// Those of [`Store::publish`], except for a closed lane.
     pub async fn publish_unless_closed<'a>(
         &self,
         lane: impl Into<Lane<'a>>,
         jobs: &[NewJob],
         replaces: Option<JobId>,
-    ) -> Result<Option<Published>, StoreError> {
+    ) -> Result<Option<PublishedJobs>, StoreError> {
         if jobs.is_empty() || jobs.len() > PUBLISH_JOBS_MAX {
             return Err(InvalidJob::BatchSize(jobs.len()).into());
         }
@@ -80,15 +85,16 @@ impl Store {
             });
         self.until_history_is_known(keys.prefix()).await?;
         let (reply, written) = if uploads.commands.is_empty() && bytes <= SMALL_TRANSFER_BYTES_MAX {
-            call.write().await?
+            call.send_tracked().await?
         } else {
-            call.write_behind(uploads.commands).await?
+            call.send_with_commands(uploads.commands).await?
         };
         match reply.token() {
             "closed" => return Ok(None),
             "missing" => {
-                let detail = "a payload was gone before its job was stored; nothing was published";
-                return Err(StoreError::not_ready(detail.to_owned()));
+                return Err(StoreError::not_ready(
+                    "an uploaded payload expired before its job was stored; nothing was published",
+                ));
             }
             _ => {}
         }
@@ -97,20 +103,20 @@ impl Store {
         let numbers = numbers(&mut reply)?;
         if numbers.len() != nonces.len() {
             return Err(StoreError::corrupt(format!(
-                "script numbered {} jobs of {}",
+                "script stored {} of {} jobs",
                 numbers.len(),
                 nonces.len()
             )));
         }
         let ids = numbers.into_iter().zip(nonces);
         let ids = ids.map(|(number, nonce)| JobId::new(now_ms, bucket, number, nonce));
-        Ok(Some(Published {
+        Ok(Some(PublishedJobs {
             ids: ids.collect(),
             receipt: receipt(written, bucket)?,
         }))
     }
 
-    /// The records of jobs. Many bytes are compressed on a thread for blocking work.
+    /// Encodes jobs; large ones on a thread for blocking work.
     async fn encode(&self, jobs: &[NewJob], nonces: &[u16]) -> Result<Vec<NewRecord>, StoreError> {
         let config = &self.inner.config;
         let (inline, compress_from) = (config.inline_limit_bytes, config.compress_from_bytes);
@@ -125,22 +131,22 @@ impl Store {
         }
         let (jobs, nonces) = (jobs.to_vec(), nonces.to_vec());
         let encoding = tokio::task::spawn_blocking(move || encode(&jobs, &nonces));
-        let stopped = |_| StoreError::not_ready("the process is stopping".to_owned());
+        let stopped = |_| StoreError::not_ready("the process is stopping");
         encoding.await.map_err(stopped)
     }
 }
 
-/// A call that was answered has been somewhere.
-fn receipt(written: Written, bucket: u16) -> Result<Receipt, StoreError> {
+/// The receipt of a call. A call with a reply has a server.
+fn receipt(written: SentCall, bucket: u16) -> Result<Receipt, StoreError> {
     let server = written.server;
     Ok(Receipt {
-        server: server.ok_or_else(|| StoreError::corrupt("an answer of no server"))?,
+        server: server.ok_or_else(|| StoreError::corrupt("a reply without a server"))?,
         bucket,
         sent_at: written.sent_at,
     })
 }
 
-/// The numbers of the published jobs: runs without a gap, each as its first number and its length.
+/// The numbers of the published jobs. The reply contains runs of consecutive numbers: the first number and the length.
 fn numbers(reply: &mut Reply) -> Result<Vec<u64>, StoreError> {
     let mut numbers = Vec::new();
     while reply.has_more() {

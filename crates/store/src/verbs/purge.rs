@@ -1,28 +1,27 @@
-use tidegate_core::{Lane, State};
+use tidegate_core::{JobState, Lane};
 
-use super::HINTS_PER_CALL;
+use super::reserve::HINTS_PER_CALL;
+use crate::error::StoreError;
 use crate::script::{LazyScript, script};
-use crate::{Store, StoreError};
+use crate::store::Store;
 
 static PURGE: LazyScript = script!("purge");
 
 impl Store {
-    /// Deletes the ready jobs of a lane, and returns how many there were. Delayed and leased jobs stay. A lane
-    /// without any job is forgotten until it is published to again, unless its bucket has more than 1000 far
-    /// timers: then that cannot be seen in one step. Many jobs take several steps, and the last one leaves no job
-    /// ready.
+    /// Deletes the ready jobs of a lane, and returns their number. Delayed, leased and dead jobs stay. A lane without
+    /// any job is forgotten until the next publish, unless its bucket has more than 1000 far timers, which are too many
+    /// to check in one step. Many jobs take several steps; after the last one no job is ready.
     ///
     /// # Errors
-    /// Redis is unavailable; jobs may have been deleted before.
+    /// Redis is unavailable. Jobs may have been deleted.
     pub async fn purge_ready<'a>(&self, lane: impl Into<Lane<'a>>) -> Result<u64, StoreError> {
-        self.purge(lane.into(), State::Ready, u64::MAX).await
+        self.purge(lane.into(), JobState::Ready, u64::MAX).await
     }
 
-    /// Deletes the oldest `limit` dead jobs of a lane, and answers how many there were. Many jobs
-    /// take several steps.
+    /// Deletes up to `limit` of the oldest dead jobs of a lane, and returns their number. Many jobs take several steps.
     ///
     /// # Errors
-    /// Redis is unavailable; jobs may have been deleted before.
+    /// Redis is unavailable. Jobs may have been deleted.
     pub async fn purge_dead<'a>(
         &self,
         lane: impl Into<Lane<'a>>,
@@ -31,17 +30,17 @@ impl Store {
         if limit == 0 {
             return Ok(0);
         }
-        self.purge(lane.into(), State::Dead, limit).await
+        self.purge(lane.into(), JobState::Dead, limit).await
     }
 
-    /// Ends when the list is empty, not by the count, which may be wrong.
-    async fn purge(&self, lane: Lane<'_>, state: State, limit: u64) -> Result<u64, StoreError> {
+    /// Ends when the list is empty. The count of jobs is not used: it may be wrong.
+    async fn purge(&self, lane: Lane<'_>, state: JobState, limit: u64) -> Result<u64, StoreError> {
         let bucket = self.bucket_of(lane);
         let mut purged = 0;
         loop {
             let call = self
                 .call_on_queue(&PURGE, lane.queue, bucket)
-                .arg(state.word())
+                .arg(state.as_str())
                 .arg(HINTS_PER_CALL.min(limit - purged));
             let mut reply = call.send().await?.ok()?;
             purged += reply.count()?;

@@ -1,19 +1,20 @@
 use tidegate_core::{DURATION_MS_MAX, Lane};
 
-use super::HINTS_PER_CALL;
+use super::reserve::HINTS_PER_CALL;
+use crate::error::StoreError;
 use crate::script::{LazyScript, script};
-use crate::{Store, StoreError};
+use crate::store::Store;
 
 static RESPAWN: LazyScript = script!("respawn");
 
 impl Store {
-    /// Gives the oldest `limit` dead jobs of a lane one more try each, at the tail of the lane, and
-    /// answers how many there were. `ttl_ms` is their new time to live; 0 = they never expire.
+    /// Makes up to `limit` of the oldest dead jobs of a lane ready, with one try each, at the tail of the lane. Returns
+    /// their number. `ttl_ms` is their new time to live in ms; 0 = they never expire.
     ///
-    /// Each job moves in one step; many jobs take several steps.
+    /// Each job is changed in one step; many jobs take several steps.
     ///
     /// # Errors
-    /// Redis is unavailable; jobs may have moved before.
+    /// Redis is unavailable. Jobs may have been respawned.
     pub async fn respawn<'a>(
         &self,
         lane: impl Into<Lane<'a>>,
@@ -23,7 +24,7 @@ impl Store {
         let lane = lane.into();
         let bucket = self.bucket_of(lane);
         let mut respawned = 0;
-        // Ends when the list is empty, not by the count, which may be wrong.
+        // Ends when the list is empty. The count of dead jobs is not used: it may be wrong.
         while respawned < limit {
             let call = self
                 .call_on_queue(&RESPAWN, lane.queue, bucket)

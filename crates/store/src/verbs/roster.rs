@@ -1,23 +1,24 @@
+use crate::error::StoreError;
 use crate::script::{LazyScript, script};
-use crate::{Store, StoreError};
+use crate::store::Store;
 
 static ROSTER: LazyScript = script!("roster");
 
-/// The pumps of a server.
+/// The live pumps of a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Roster {
-    /// Whether the caller was not on it before: it is new, or its membership had ended.
+    /// Whether the caller joined: it is new, or its membership had expired.
     pub is_new: bool,
-    /// The live instances, by name.
+    /// The live instances, in the order of their names.
     pub instances: Vec<String>,
-    /// Time until the next membership ends unless it is prolonged, in ms.
+    /// Time until the next membership expires unless it is renewed, in ms.
     pub next_end_in_ms: u64,
 }
 
 impl Store {
-    /// Keeps `instance` on the list of live pumps for `ttl_ms` from now on, and returns the list. `bucket` is the one that
-    /// has the roster of a server ([`crate::ServerBuckets`]). All subscribers to alarms get a message when an instance joins
-    /// or leaves.
+    /// Adds `instance` to the roster of a server for `ttl_ms` from now, or renews its membership, and returns the
+    /// roster. `bucket` is the one that stores the roster ([`crate::server_buckets::ServerBuckets`]). Subscribers to
+    /// the alarms of the bucket get a message when an instance joins, leaves or expires.
     ///
     /// # Errors
     /// Redis is unavailable.
@@ -30,10 +31,10 @@ impl Store {
         self.roster(bucket, instance, ttl_ms.max(1)).await
     }
 
-    /// Takes `instance` off the list of live pumps.
+    /// Removes `instance` from the roster.
     ///
     /// # Errors
-    /// Redis is unavailable; the membership then ends by itself.
+    /// Redis is unavailable; the membership expires.
     pub async fn roster_leave(&self, bucket: u16, instance: &str) -> Result<(), StoreError> {
         self.roster(bucket, instance, 0).await.map(drop)
     }

@@ -1,22 +1,23 @@
 use tidegate_core::Lane;
 
+use crate::error::StoreError;
 use crate::reply::Reply;
 use crate::script::{LazyScript, script};
-use crate::{Store, StoreError};
+use crate::store::Store;
 
 static STATS: LazyScript = script!("stats");
 
-/// The jobs of a queue, or of a lane, by state. Jobs whose time to live is over count until the sweep has seen them,
-/// about a second later.
+/// The number of jobs of a queue, or of a lane, by state. Expired jobs are counted until the sweep deletes them, about
+/// a second later.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Stats {
-    /// Jobs that wait for their time.
+    /// Jobs that are not due yet.
     pub delayed: u64,
-    /// Jobs that could be consumed now.
+    /// Jobs that can be consumed now.
     pub ready: u64,
-    /// Jobs in the hands of consumers.
+    /// Jobs that consumers hold.
     pub leased: u64,
-    /// Jobs whose tries are used up.
+    /// Jobs in the dead-letter queue.
     pub dead: u64,
 }
 
@@ -30,8 +31,8 @@ impl std::ops::AddAssign for Stats {
 }
 
 impl Stats {
-    /// The counts as scripts give them: in the order of the states. A job whose record was damaged may
-    /// be taken from another count than it was added to; one below 0 is shown as 0.
+    /// Reads the counts in the order of the states. A count below 0 becomes 0: a job with a damaged record may be
+    /// subtracted from another count than it was added to.
     pub(super) fn read(reply: &mut Reply) -> Result<Self, StoreError> {
         let mut count = || Ok::<_, StoreError>(u64::try_from(reply.integer()?).unwrap_or(0));
         Ok(Self {
@@ -44,7 +45,7 @@ impl Stats {
 }
 
 impl Store {
-    /// Counts the jobs of a lane.
+    /// The number of jobs of a lane by state.
     ///
     /// # Errors
     /// Redis is unavailable.

@@ -1,4 +1,4 @@
-//! A start of a daemon, up to the moment at which it serves.
+//! Starts a daemon and waits until it serves.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -7,16 +7,16 @@ use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use crate::process::{Output, Process};
-use crate::program::{Program, read};
+use crate::process::{ChildProcess, ProcessOutput};
+use crate::program::{DaemonProgram, read};
 
 const SERVING_LIMIT: Duration = Duration::from_secs(20);
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
 const HEALTH_REQUEST: &[u8] =
     b"GET /healthz HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
 /// One start of a daemon.
-pub(super) struct Start<'a> {
-    pub(super) program: Program,
+pub(super) struct DaemonStart<'a> {
+    pub(super) program: DaemonProgram,
     pub(super) arguments: &'a [String],
     pub(super) environment: &'a [(String, String)],
     pub(super) log: &'a Path,
@@ -24,30 +24,30 @@ pub(super) struct Start<'a> {
     pub(super) files_max: Option<u64>,
 }
 
-impl Start<'_> {
-    fn process(&self) -> Process {
+impl DaemonStart<'_> {
+    fn process(&self) -> ChildProcess {
         let output = match self.is_unread {
-            true => Output::Unread,
-            false => Output::File(self.log),
+            true => ProcessOutput::Unread,
+            false => ProcessOutput::File(self.log),
         };
         let program = self.program.path();
         let Some(files_max) = self.files_max else {
-            return Process::start(&program, self.arguments, self.environment, output);
+            return ChildProcess::start(&program, self.arguments, self.environment, output);
         };
         let script = format!("ulimit -n {files_max} && exec \"$0\" \"$@\"");
         let mut arguments = vec!["-c".to_owned(), script, program.display().to_string()];
         arguments.extend_from_slice(self.arguments);
-        Process::start(Path::new("/bin/sh"), &arguments, self.environment, output)
+        ChildProcess::start(Path::new("/bin/sh"), &arguments, self.environment, output)
     }
 
-    /// Starts it and waits until it serves; otherwise returns what it wrote.
-    pub(super) async fn launch(&self, admin: SocketAddr) -> Result<Process, String> {
+    /// Starts the daemon and waits until it serves. The error has its output.
+    pub(super) async fn launch(&self, admin: SocketAddr) -> Result<ChildProcess, String> {
         let begin = read(self.log).len();
         let mut process = self.process();
         let deadline = Instant::now() + SERVING_LIMIT;
         loop {
-            let is_serving = answers(admin).await;
-            let ended = process.ended();
+            let is_serving = is_healthy(admin).await;
+            let ended = process.exit_status();
             let written = read(self.log).split_off(begin);
             if is_serving && ended.is_none() {
                 return Ok(process);
@@ -65,16 +65,16 @@ impl Start<'_> {
     }
 }
 
-/// Whether the admin port says that the daemon serves.
-async fn answers(admin: SocketAddr) -> bool {
-    let asked = async {
+/// Whether `/healthz` on the admin port answers `ok`.
+async fn is_healthy(admin: SocketAddr) -> bool {
+    let request = async {
         let mut stream = TcpStream::connect(admin).await?;
         stream.write_all(HEALTH_REQUEST).await?;
         let mut answer = Vec::new();
         stream.read_to_end(&mut answer).await?;
         std::io::Result::Ok(answer)
     };
-    let answer = asked.await.unwrap_or_default();
-    // A pump that waits for Redis says "starting".
+    let answer = request.await.unwrap_or_default();
+    // A pump that waits for Redis answers "starting".
     answer.starts_with(b"HTTP/1.1 200 ") && answer.ends_with(b"ok")
 }

@@ -1,21 +1,21 @@
-//! Each kind of weather, and what happens at one moment.
+//! Each kind of weather, cuts and silence.
 
 use std::time::Instant;
 
 use super::*;
 
-/// A server that answers what it is told; and what it was told.
+/// Starts an echo server. Returns its address, and the number of bytes received.
 async fn echo() -> (SocketAddr, watch::Receiver<usize>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    let (heard, hearing) = watch::channel(0);
+    let (received, hearing) = watch::channel(0);
     tokio::spawn(async move {
         while let Ok((mut stream, _)) = listener.accept().await {
-            let heard = heard.clone();
+            let received = received.clone();
             tokio::spawn(async move {
                 let mut buffer = [0; 64];
                 while let Ok(read @ 1..) = stream.read(&mut buffer).await {
-                    heard.send_modify(|bytes| *bytes += read);
+                    received.send_modify(|bytes| *bytes += read);
                     stream.write_all(&buffer[..read]).await.unwrap();
                 }
             });
@@ -25,8 +25,8 @@ async fn echo() -> (SocketAddr, watch::Receiver<usize>) {
 }
 
 async fn proxy() -> (FaultProxy, watch::Receiver<usize>) {
-    let (target, heard) = echo().await;
-    (FaultProxy::start(target, 1).await, heard)
+    let (target, received) = echo().await;
+    (FaultProxy::start(target, 1).await, received)
 }
 
 async fn client(proxy: &FaultProxy) -> TcpStream {
@@ -38,20 +38,20 @@ async fn ask(stream: &mut TcpStream) -> io::Result<u8> {
     stream.read_u8().await
 }
 
-fn flowing(to_server: Flow, to_client: Flow) -> Weather {
-    let way = |flow| Way {
-        flow,
-        ..Way::default()
+fn flowing(to_server: ForwardMode, to_client: ForwardMode) -> NetworkConditions {
+    let way = |flow| DirectionConditions {
+        mode: flow,
+        ..DirectionConditions::default()
     };
-    Weather {
+    NetworkConditions {
         to_server: way(to_server),
         to_client: way(to_client),
-        refuses: false,
+        resets_connections: false,
     }
 }
 
 #[tokio::test]
-async fn what_is_said_arrives_and_a_cut_ends_it_for_both() {
+async fn bytes_pass_and_a_cut_resets_both_sides() {
     let (proxy, _) = proxy().await;
     let mut stream = client(&proxy).await;
     assert_eq!(ask(&mut stream).await.unwrap(), b'x');
@@ -62,86 +62,86 @@ async fn what_is_said_arrives_and_a_cut_ends_it_for_both() {
 }
 
 #[tokio::test]
-async fn a_refusing_proxy_ends_new_connections_only() {
+async fn a_refusing_proxy_resets_only_new_connections() {
     let (proxy, _) = proxy().await;
     let mut old = client(&proxy).await;
     ask(&mut old).await.unwrap();
-    proxy.set(Weather {
-        refuses: true,
-        ..Weather::default()
+    proxy.set(NetworkConditions {
+        resets_connections: true,
+        ..NetworkConditions::default()
     });
     assert!(ask(&mut client(&proxy).await).await.is_err());
     assert_eq!(ask(&mut old).await.unwrap(), b'x');
 }
 
 #[tokio::test]
-async fn stalled_bytes_arrive_when_they_may() {
-    let (proxy, heard) = proxy().await;
-    proxy.set(flowing(Flow::Stalls, Flow::Passes));
+async fn stalled_bytes_arrive_after_the_stall() {
+    let (proxy, received) = proxy().await;
+    proxy.set(flowing(ForwardMode::Stalls, ForwardMode::Passes));
     let mut stream = client(&proxy).await;
     stream.write_all(b"x").await.unwrap();
     let waiting = tokio::time::timeout(Duration::from_millis(50), stream.read_u8());
     assert!(waiting.await.is_err());
-    assert_eq!(*heard.borrow(), 0);
-    proxy.set(Weather::default());
+    assert_eq!(*received.borrow(), 0);
+    proxy.set(NetworkConditions::default());
     assert_eq!(stream.read_u8().await.unwrap(), b'x');
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_stalled_does_not_pass_after_a_cut() {
-    let (proxy, mut heard) = proxy().await;
+async fn stalled_bytes_do_not_pass_after_a_cut() {
+    let (proxy, mut received) = proxy().await;
     for round in 1..=50 {
-        proxy.set(flowing(Flow::Passes, Flow::Stalls));
+        proxy.set(flowing(ForwardMode::Passes, ForwardMode::Stalls));
         let mut stream = client(&proxy).await;
         stream.write_all(b"x").await.unwrap();
-        heard.wait_for(|bytes| *bytes == round).await.unwrap();
-        // The answer is on its way.
+        received.wait_for(|bytes| *bytes == round).await.unwrap();
+        // The answer is in flight.
         tokio::time::sleep(Duration::from_millis(5)).await;
         proxy.cut();
-        proxy.set(Weather::default());
+        proxy.set(NetworkConditions::default());
         let error = stream.read_u8().await.unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::ConnectionReset);
     }
 }
 
 #[tokio::test]
-async fn an_answer_can_vanish_after_its_request_was_heard() {
-    let (proxy, mut heard) = proxy().await;
+async fn an_answer_can_be_dropped_after_its_request_arrived() {
+    let (proxy, mut received) = proxy().await;
     let mut stream = client(&proxy).await;
     ask(&mut stream).await.unwrap();
-    proxy.set(flowing(Flow::Passes, Flow::Vanishes));
+    proxy.set(flowing(ForwardMode::Passes, ForwardMode::Vanishes));
     stream.write_all(b"x").await.unwrap();
-    heard.wait_for(|bytes| *bytes == 2).await.unwrap();
+    received.wait_for(|bytes| *bytes == 2).await.unwrap();
     let waiting = tokio::time::timeout(Duration::from_millis(50), stream.read_u8());
     assert!(waiting.await.is_err());
-    proxy.set(Weather::default());
+    proxy.set(NetworkConditions::default());
     let waiting = tokio::time::timeout(Duration::from_millis(50), ask(&mut stream));
-    assert!(waiting.await.is_err(), "it would hear the end of an answer");
+    assert!(waiting.await.is_err(), "the connection stays mute");
     assert_eq!(ask(&mut client(&proxy).await).await.unwrap(), b'x');
 }
 
 #[tokio::test]
 async fn a_silenced_connection_stays_silent_and_new_ones_work() {
-    let (proxy, heard) = proxy().await;
+    let (proxy, received) = proxy().await;
     let mut stream = client(&proxy).await;
     ask(&mut stream).await.unwrap();
-    proxy.silence();
+    proxy.make_half_open();
     let waiting = tokio::time::timeout(Duration::from_millis(50), ask(&mut stream));
     assert!(waiting.await.is_err());
-    assert_eq!(*heard.borrow(), 1);
+    assert_eq!(*received.borrow(), 1);
     assert_eq!(ask(&mut client(&proxy).await).await.unwrap(), b'x');
 }
 
 #[tokio::test]
-async fn a_delay_holds_each_piece_back() {
+async fn a_delay_applies_to_each_piece() {
     let (proxy, _) = proxy().await;
     let delay = Duration::from_millis(40);
-    proxy.set(Weather {
-        to_client: Way {
+    proxy.set(NetworkConditions {
+        to_client: DirectionConditions {
             delay,
-            ..Way::default()
+            ..DirectionConditions::default()
         },
-        ..Weather::default()
+        ..NetworkConditions::default()
     });
     let mut stream = client(&proxy).await;
     let begin = Instant::now();

@@ -1,4 +1,4 @@
-//! Requests that consume.
+//! Consume requests.
 
 use std::fmt::Write;
 
@@ -7,39 +7,39 @@ use base64::engine::general_purpose::STANDARD;
 use reqwest::Method;
 use serde_json::Value;
 
-use super::{NoAnswer, Queue};
+use super::client::{QueueClient, RequestError};
 use crate::answer::Answer;
 
-/// A wish for jobs.
+/// A prepared consume request.
 #[derive(Debug, Clone)]
 #[must_use = "nothing is consumed before `send`, `job` or `jobs`"]
-pub struct Consume {
-    queue: Queue,
+pub struct ConsumeBuilder {
+    queue: QueueClient,
     path: String,
     query: String,
     body: Vec<u8>,
 }
 
-/// A job in the hands of a consumer.
+/// A delivered job.
 #[derive(Debug, Clone)]
-pub struct Delivery {
+pub struct ReceivedJob {
     /// The id.
     pub id: String,
     /// The bytes that were published.
     pub body: Vec<u8>,
     /// The queue it came from.
     pub queue: String,
-    /// Deliveries left after this one.
+    /// Tries left after this delivery.
     pub remain_tries: u64,
-    /// Seconds until the job disappears; 0 = never.
+    /// Seconds until the job expires; 0 = never.
     pub ttl_s: u64,
-    /// Milliseconds since it was published.
+    /// Milliseconds since it was created.
     pub elapsed_ms: u64,
     /// Attributes, or null.
     pub attributes: Value,
 }
 
-impl Delivery {
+impl ReceivedJob {
     fn from_json(json: &Value) -> Self {
         let text = |field: &str| json[field].as_str().expect("a text").to_owned();
         let count = |field: &str| json[field].as_u64().expect("a count");
@@ -54,12 +54,12 @@ impl Delivery {
         }
     }
 
-    /// The deliveries in the answer to a consume; none when it was "no job".
+    /// Parses the deliveries in the answer to a consume; none if it is 404 "no job".
     ///
     /// # Panics
-    /// When the answer is neither 200 nor 404.
+    /// If the answer is neither 200 nor 404.
     #[must_use]
-    pub fn all(answer: &Answer) -> Vec<Self> {
+    pub fn parse_all(answer: &Answer) -> Vec<Self> {
         match (answer.status, answer.status == 200) {
             (_, true) => match answer.json() {
                 Value::Array(jobs) => jobs.iter().map(Self::from_json).collect(),
@@ -77,8 +77,8 @@ impl Delivery {
     }
 }
 
-impl Consume {
-    pub(super) fn new(queue: &Queue, path: String) -> Self {
+impl ConsumeBuilder {
+    pub(super) fn new(queue: &QueueClient, path: String) -> Self {
         Self {
             queue: queue.clone(),
             path,
@@ -87,22 +87,22 @@ impl Consume {
         }
     }
 
-    /// Seconds until the job comes back, unless it is acked.
+    /// Sets the lease time in seconds.
     pub fn ttr_s(self, seconds: u64) -> Self {
         self.parameter("ttr", seconds)
     }
 
-    /// Seconds to wait for a job.
+    /// Sets the wait for a job, in seconds.
     pub fn timeout_s(self, seconds: u64) -> Self {
         self.parameter("timeout", seconds)
     }
 
-    /// The most jobs to take.
+    /// Sets the largest number of jobs.
     pub fn count(self, count: u64) -> Self {
         self.parameter("count", count)
     }
 
-    /// A body, which a GET need not have.
+    /// Sets a request body, which the server ignores.
     pub fn body(mut self, body: impl Into<Vec<u8>>) -> Self {
         self.body = body.into();
         self
@@ -113,31 +113,43 @@ impl Consume {
         self
     }
 
-    /// Asks for jobs.
+    /// Sends the request.
     ///
     /// # Errors
     /// No answer came; jobs may have been leased.
-    pub async fn send(self) -> Result<Answer, NoAnswer> {
+    pub async fn send(self) -> Result<Answer, RequestError> {
         let path = format!("{}?{}", self.path, self.query);
         self.queue.call(Method::GET, &path, self.body).await
     }
 
-    /// Asks for one job.
+    /// Sends the request, and returns the job if there is one.
     ///
     /// # Panics
-    /// When the answer is neither a job nor "no job".
-    pub async fn job(self) -> Option<Delivery> {
+    /// If the answer is neither a job nor "no job".
+    pub async fn job(self) -> Option<ReceivedJob> {
         let mut jobs = self.jobs().await;
-        assert!(jobs.len() <= 1, "one job was asked for: {jobs:?}");
+        assert!(jobs.len() <= 1, "one job was requested: {jobs:?}");
         jobs.pop()
     }
 
-    /// Asks for jobs.
+    /// Sends the request, and returns the jobs.
     ///
     /// # Panics
-    /// When the answer is neither jobs nor "no job".
-    pub async fn jobs(self) -> Vec<Delivery> {
+    /// If the answer is neither jobs nor "no job".
+    pub async fn jobs(self) -> Vec<ReceivedJob> {
         let answer = self.send().await.expect("consume is answered");
-        Delivery::all(&answer)
+        ReceivedJob::parse_all(&answer)
+    }
+}
+
+impl QueueClient {
+    /// Prepares a consume. [`ConsumeBuilder::send`], [`ConsumeBuilder::job`] or [`ConsumeBuilder::jobs`] sends the request.
+    pub fn consume(&self) -> ConsumeBuilder {
+        ConsumeBuilder::new(self, self.path())
+    }
+
+    /// Prepares a consume of several queues of this namespace, in this order of priority.
+    pub fn consume_from(&self, names: &[&str]) -> ConsumeBuilder {
+        ConsumeBuilder::new(self, format!("/api/{}/{}", self.namespace, names.join(",")))
     }
 }

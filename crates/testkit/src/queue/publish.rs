@@ -1,25 +1,25 @@
-//! Requests that publish.
+//! Publish requests.
 
 use std::fmt::Write;
 
 use reqwest::Method;
 
-use super::{NoAnswer, Queue};
+use super::client::{QueueClient, RequestError};
 use crate::answer::Answer;
 
-/// A job about to be published.
+/// A prepared publish request.
 #[derive(Debug, Clone)]
 #[must_use = "nothing is published before `send` or `id`"]
-pub struct Publish {
-    queue: Queue,
+pub struct PublishBuilder {
+    queue: QueueClient,
     path: String,
     query: String,
     headers: Vec<(String, String)>,
     body: Vec<u8>,
 }
 
-impl Publish {
-    pub(super) fn new(queue: &Queue, path: String, body: Vec<u8>) -> Self {
+impl PublishBuilder {
+    pub(super) fn new(queue: &QueueClient, path: String, body: Vec<u8>) -> Self {
         Self {
             queue: queue.clone(),
             path,
@@ -29,22 +29,22 @@ impl Publish {
         }
     }
 
-    /// Seconds until the job becomes consumable.
+    /// Sets the delay in seconds.
     pub fn delay_s(self, seconds: u64) -> Self {
         self.parameter("delay", seconds)
     }
 
-    /// Seconds until the job disappears; 0 = never.
+    /// Sets the time to live in seconds; 0 = no expiry.
     pub fn ttl_s(self, seconds: u64) -> Self {
         self.parameter("ttl", seconds)
     }
 
-    /// How often the job may be delivered.
+    /// Sets how often the job may be delivered.
     pub fn tries(self, tries: u64) -> Self {
         self.parameter("tries", tries)
     }
 
-    /// A header, such as an attribute.
+    /// Adds a header, such as an attribute.
     pub fn header(mut self, name: &str, value: &str) -> Self {
         self.headers.push((name.to_owned(), value.to_owned()));
         self
@@ -59,7 +59,7 @@ impl Publish {
     ///
     /// # Errors
     /// No answer came; the job may have been published.
-    pub async fn send(self) -> Result<Answer, NoAnswer> {
+    pub async fn send(self) -> Result<Answer, RequestError> {
         let path = format!("{}?{}", self.path, self.query);
         let request = self.queue.request(Method::PUT, &path).body(self.body);
         let request = self.headers.iter().fold(request, |request, (name, value)| {
@@ -68,10 +68,10 @@ impl Publish {
         self.queue.exchange(request).await
     }
 
-    /// Publishes and answers the id.
+    /// Publishes and returns the id.
     ///
     /// # Panics
-    /// When the answer is not 201.
+    /// If the answer is not 201.
     pub async fn id(self) -> String {
         let answer = self.send().await.expect("publish is answered").expect(201);
         let json = answer.json();
@@ -79,29 +79,29 @@ impl Publish {
     }
 }
 
-/// Several jobs about to be published by one request.
+/// A prepared bulk publish request.
 #[derive(Debug, Clone)]
 #[must_use = "nothing is published before `send` or `ids`"]
-pub struct PublishBulk(Publish);
+pub struct PublishBulkBuilder(PublishBuilder);
 
-impl PublishBulk {
-    pub(super) fn new(queue: &Queue, bodies: &[String]) -> Self {
+impl PublishBulkBuilder {
+    pub(super) fn new(queue: &QueueClient, bodies: &[String]) -> Self {
         let body = format!("[{}]", bodies.join(","));
         let path = format!("{}/bulk", queue.path());
-        Self(Publish::new(queue, path, body.into_bytes()))
+        Self(PublishBuilder::new(queue, path, body.into_bytes()))
     }
 
-    /// Seconds until the jobs become consumable.
+    /// Sets the delay in seconds.
     pub fn delay_s(self, seconds: u64) -> Self {
         Self(self.0.delay_s(seconds))
     }
 
-    /// Seconds until the jobs disappear; 0 = never.
+    /// Sets the time to live in seconds; 0 = no expiry.
     pub fn ttl_s(self, seconds: u64) -> Self {
         Self(self.0.ttl_s(seconds))
     }
 
-    /// How often each job may be delivered.
+    /// Sets how often each job may be delivered.
     pub fn tries(self, tries: u64) -> Self {
         Self(self.0.tries(tries))
     }
@@ -110,25 +110,42 @@ impl PublishBulk {
     ///
     /// # Errors
     /// No answer came; jobs may have been published.
-    pub async fn send(self) -> Result<Answer, NoAnswer> {
+    pub async fn send(self) -> Result<Answer, RequestError> {
         self.0.send().await
     }
 
-    /// Publishes and answers the ids.
+    /// Publishes and returns the ids.
     ///
     /// # Panics
-    /// When the answer is not 201.
+    /// If the answer is not 201.
     pub async fn ids(self) -> Vec<String> {
         let answer = self.send().await.expect("bulk is answered").expect(201);
         ids(&answer)
     }
 }
 
-/// The ids in the answer to a bulk publish.
+/// Parses the ids in the answer to a bulk publish.
 fn ids(answer: &Answer) -> Vec<String> {
     let json = answer.json();
     let ids = json["job_ids"].as_array().expect("job ids");
     ids.iter()
         .map(|id| id.as_str().expect("a job id").to_owned())
         .collect()
+}
+
+impl QueueClient {
+    /// Prepares a publish. [`PublishBuilder::send`] or [`PublishBuilder::id`] sends the request.
+    pub fn publish(&self, body: impl Into<Vec<u8>>) -> PublishBuilder {
+        PublishBuilder::new(self, self.path(), body.into())
+    }
+
+    /// Prepares a republish, which replaces a job by a new one.
+    pub fn republish(&self, id: &str, body: impl Into<Vec<u8>>) -> PublishBuilder {
+        PublishBuilder::new(self, format!("{}/job/{id}", self.path()), body.into())
+    }
+
+    /// Prepares a bulk publish. Each body must be JSON text.
+    pub fn publish_bulk(&self, bodies: &[String]) -> PublishBulkBuilder {
+        PublishBulkBuilder::new(self, bodies)
+    }
 }

@@ -1,4 +1,4 @@
-//! What was promised of each job, and whether it is kept. Knows nothing of Redis.
+//! The history of each job, and the checks that each step was allowed. Independent of Redis.
 
 use std::collections::BTreeMap;
 
@@ -25,7 +25,7 @@ impl Past {
 #[derive(Debug, Default)]
 pub(super) struct Judge {
     jobs: BTreeMap<JobId, Past>,
-    /// The latest time that the clock has shown. What was over then may stay over when the clock is set back.
+    /// The latest time that the clock has shown. What had expired then may stay expired when the clock is set back.
     latest_ms: u64,
 }
 
@@ -38,7 +38,7 @@ impl Judge {
         self.jobs.keys().copied().collect()
     }
 
-    /// One of the jobs, whatever the number.
+    /// One of the jobs; any number is valid.
     pub(super) fn id(&self, index: usize) -> Option<JobId> {
         self.ids().get(index.checked_rem(self.jobs.len())?).copied()
     }
@@ -89,7 +89,7 @@ impl Judge {
         job.has_ended = true;
     }
 
-    /// The job was looked at. A dead one that is no longer dead was respawned.
+    /// The job was looked up. A dead job that is no longer dead was respawned.
     pub(super) fn seen(&mut self, id: JobId, is_dead: bool, ttl_ms: u64, now_ms: u64) {
         let latest_ms = self.latest_ms;
         let job = self.job(id);

@@ -1,4 +1,4 @@
-//! The steps that an interleaving is made of.
+//! The steps of an interleaving.
 
 use proptest::prelude::*;
 
@@ -7,7 +7,7 @@ pub(super) const PUMPS: usize = 2;
 
 /// One step. `calls` is 2 where the first answer was lost and the client repeats its call.
 #[derive(Debug, Clone)]
-pub(super) enum Step {
+pub(super) enum InterleavedStep {
     Tick {
         after_ms: u64,
     },
@@ -61,7 +61,7 @@ pub(super) enum Step {
     ForgetScripts,
 }
 
-pub(super) fn step() -> impl Strategy<Value = Step> {
+pub(super) fn step() -> impl Strategy<Value = InterleavedStep> {
     let (pod, pump) = (0..PODS, 0..PUMPS);
     let calls = prop_oneof![4 => Just(1_u8), 1 => Just(2_u8)];
     let delay = prop_oneof![Just(0_u64), 1..50_u64, 60_000..400_000_u64];
@@ -72,20 +72,20 @@ pub(super) fn step() -> impl Strategy<Value = Step> {
     let reserve = (pod.clone(), 1..3_u16, ttr, proptest::bool::weighted(0.8));
     let ack = (pod.clone(), any::<bool>(), calls.clone());
     prop_oneof![
-        5 => wait.clone().prop_map(|after_ms| Step::Tick { after_ms }),
-        1 => wait.prop_map(|by_ms| Step::SetBack { by_ms }),
-        3 => publish.prop_map(|(jobs, delay_ms, ttl_ms, tries, calls)| Step::Publish {
+        5 => wait.clone().prop_map(|after_ms| InterleavedStep::Tick { after_ms }),
+        1 => wait.prop_map(|by_ms| InterleavedStep::SetBack { by_ms }),
+        3 => publish.prop_map(|(jobs, delay_ms, ttl_ms, tries, calls)| InterleavedStep::Publish {
             jobs, delay_ms, ttl_ms, tries, calls
         }),
-        5 => reserve.prop_map(|(pod, count, ttr_ms, heard)| Step::Reserve { pod, count, ttr_ms, heard }),
-        2 => ack.prop_map(|(pod, by_attempt, calls)| Step::Ack { pod, by_attempt, calls }),
-        2 => pod.prop_map(|pod| Step::Release { pod }),
-        1 => (any::<usize>(), calls).prop_map(|(job, calls)| Step::Cancel { job, calls }),
-        1 => ttl.prop_map(|ttl_ms| Step::Respawn { ttl_ms }),
-        1 => pump.clone().prop_map(|pump| Step::Steal { pump }),
-        3 => (pump.clone(), 1..4_u64).prop_map(|(pump, limit)| Step::LoadSlot { pump, limit }),
-        6 => (pump.clone(), 1..4_u64).prop_map(|(pump, limit)| Step::MoveDue { pump, limit }),
-        1 => (pump, 1..3_u64).prop_map(|(pump, limit)| Step::Sweep { pump, limit }),
-        1 => Just(Step::ForgetScripts),
+        5 => reserve.prop_map(|(pod, count, ttr_ms, heard)| InterleavedStep::Reserve { pod, count, ttr_ms, heard }),
+        2 => ack.prop_map(|(pod, by_attempt, calls)| InterleavedStep::Ack { pod, by_attempt, calls }),
+        2 => pod.prop_map(|pod| InterleavedStep::Release { pod }),
+        1 => (any::<usize>(), calls).prop_map(|(job, calls)| InterleavedStep::Cancel { job, calls }),
+        1 => ttl.prop_map(|ttl_ms| InterleavedStep::Respawn { ttl_ms }),
+        1 => pump.clone().prop_map(|pump| InterleavedStep::Steal { pump }),
+        3 => (pump.clone(), 1..4_u64).prop_map(|(pump, limit)| InterleavedStep::LoadSlot { pump, limit }),
+        6 => (pump.clone(), 1..4_u64).prop_map(|(pump, limit)| InterleavedStep::MoveDue { pump, limit }),
+        1 => (pump, 1..3_u64).prop_map(|(pump, limit)| InterleavedStep::Sweep { pump, limit }),
+        1 => Just(InterleavedStep::ForgetScripts),
     ]
 }

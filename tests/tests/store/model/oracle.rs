@@ -1,17 +1,17 @@
-//! What must be in Redis, by the lifecycle of every single job.
+//! The jobs that must be in Redis, by the lifecycle of each of them.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use tidegate_core::lifecycle::{After, Event, Life};
-use tidegate_core::{JobId, State};
+use tidegate_core::lifecycle::{LifecycleEvent, LifecycleState, Transition};
+use tidegate_core::{JobId, JobState};
 
-/// A line of jobs. Jobs that became ready in one call of move_due may come in any order among
-/// themselves: several timers were late, and a stale hint may have brought one to the front.
+/// The jobs of a list in order. Jobs that became ready in one call of move_due may come in any order among themselves:
+/// several timers were late, and a stale hint may have put one at the front.
 type Line = VecDeque<BTreeSet<JobId>>;
 
 #[derive(Default)]
 pub(super) struct Model {
-    pub(super) jobs: BTreeMap<JobId, (usize, Life)>,
+    pub(super) jobs: BTreeMap<JobId, (usize, LifecycleState)>,
     pub(super) published: Vec<JobId>,
     pub(super) ready: [Line; 2],
     pub(super) dead: [Line; 2],
@@ -19,27 +19,27 @@ pub(super) struct Model {
 }
 
 impl Model {
-    /// Applies an event; the job's new life unless it is refused or gone.
-    pub(super) fn apply(&mut self, id: JobId, event: Event) -> Option<After> {
+    /// Applies an event to a job, if it exists.
+    pub(super) fn apply(&mut self, id: JobId, event: LifecycleEvent) -> Option<Transition> {
         let (queue, life) = *self.jobs.get(&id)?;
-        let after = life.after(event, self.now_ms);
+        let after = life.apply(event, self.now_ms);
         match after {
-            After::Lives(life) => drop(self.jobs.insert(id, (queue, life))),
-            After::Gone => drop(self.jobs.remove(&id)),
-            After::Refused => {}
+            Transition::Lives(life) => drop(self.jobs.insert(id, (queue, life))),
+            Transition::Gone => drop(self.jobs.remove(&id)),
+            Transition::Refused => {}
         }
         Some(after)
     }
 
-    pub(super) fn live(&self, id: JobId) -> Option<&Life> {
+    pub(super) fn live(&self, id: JobId) -> Option<&LifecycleState> {
         let (_, life) = self.jobs.get(&id)?;
         (!life.expired(self.now_ms)).then_some(life)
     }
 
-    /// The jobs of which any may be the next of a line; those that left their state are dropped.
-    pub(super) fn heads(&mut self, state: State, queue: usize) -> BTreeSet<JobId> {
+    /// The jobs of which any may be next in a list. Those that have left its state are dropped.
+    pub(super) fn heads(&mut self, state: JobState, queue: usize) -> BTreeSet<JobId> {
         let mut line = std::mem::take(match state {
-            State::Ready => &mut self.ready[queue],
+            JobState::Ready => &mut self.ready[queue],
             _ => &mut self.dead[queue],
         });
         while let Some(group) = line.front_mut() {
@@ -51,14 +51,19 @@ impl Model {
         }
         let heads = line.front().cloned().unwrap_or_default();
         match state {
-            State::Ready => self.ready[queue] = line,
+            JobState::Ready => self.ready[queue] = line,
             _ => self.dead[queue] = line,
         }
         heads
     }
 
-    /// Takes the next job of a line as Redis did; it must be one that may be the next.
-    pub(super) fn take(&mut self, state: State, queue: usize, id: Option<JobId>) -> Option<JobId> {
+    /// Takes the next job of a list as Redis did; it must be one that may be next.
+    pub(super) fn take(
+        &mut self,
+        state: JobState,
+        queue: usize,
+        id: Option<JobId>,
+    ) -> Option<JobId> {
         let heads = self.heads(state, queue);
         assert_eq!(
             id.is_none(),
@@ -70,7 +75,7 @@ impl Model {
             heads.contains(&id),
             "{state:?}: {id} is not the next of {heads:?}"
         );
-        let line = if state == State::Ready {
+        let line = if state == JobState::Ready {
             &mut self.ready[queue]
         } else {
             &mut self.dead[queue]
@@ -86,16 +91,16 @@ impl Model {
         );
         for id in self.jobs.keys().copied().collect::<Vec<_>>() {
             let (queue, before) = self.jobs[&id];
-            match self.apply(id, Event::MoveDue) {
-                Some(After::Lives(life)) if life.state != before.state => {
-                    let groups = if life.state == State::Ready {
+            match self.apply(id, LifecycleEvent::MoveDue) {
+                Some(Transition::Lives(life)) if life.state != before.state => {
+                    let groups = if life.state == JobState::Ready {
                         &mut ready
                     } else {
                         &mut buried
                     };
                     groups[queue].insert(id);
                 }
-                // An expired job may still be counted in Redis; it is as good as gone.
+                // An expired job may still be counted in Redis, and is never delivered.
                 _ => {}
             }
         }
@@ -110,7 +115,7 @@ impl Model {
     }
 
     pub(super) fn counts(&self, queue: usize) -> [u64; 4] {
-        State::ALL.map(|state| {
+        JobState::ALL.map(|state| {
             let lives = self
                 .jobs
                 .values()

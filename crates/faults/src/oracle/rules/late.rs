@@ -1,25 +1,27 @@
-//! Not after its window.
+//! A job must not be delivered after its window.
 
-use super::super::story::{Delivery, Story};
+use super::super::job_history::{JobHistory, ObservedDelivery};
 use super::super::verdict::{Defect, Lateness, Verdict};
-use super::Context;
-use super::tries::{Ready, Step};
+use super::context::RuleContext;
+use super::tries::{Availability, Explanation};
 use crate::history::Span;
 
 pub(super) fn never_late(
-    story: &Story<'_>,
-    delivery: &Delivery<'_>,
-    step: &Step,
-    context: Context<'_>,
+    job_history: &JobHistory<'_>,
+    delivery: &ObservedDelivery<'_>,
+    step: &Explanation,
+    context: RuleContext<'_>,
     verdict: &mut Verdict,
 ) {
     let came = delivery.span.to;
     let ready = step.ready.map(|it| (it.available, it.takes));
     let respawned = step.respawned.map(|at| (at, 0));
-    // Where there are two ways in which it can have come, the later one counts.
+    // If there are two explanations of the delivery, the one with the later deadline counts.
     let ways = ready.into_iter().chain(respawned);
     let ways = ways.map(|(available, takes)| {
-        let deadline = context.windows.deadline(story.queue, available, takes);
+        let deadline = context
+            .excuses
+            .deadline(job_history.queue, available, takes);
         (deadline, available)
     });
     let Some((deadline, available)) = ways.max() else {
@@ -30,13 +32,13 @@ pub(super) fn never_late(
         let over_ms = (came - deadline) / 1000;
         let text = format!(
             "{} came {} ms after it was due, {over_ms} ms after its window",
-            story.name(),
+            job_history.name(),
             late / 1000
         );
-        verdict.find(Defect::Late, came, text);
+        verdict.add_finding(Defect::Late, came, text);
     }
     if let (
-        Some(Ready {
+        Some(Availability {
             available,
             takes: 0,
         }),
@@ -49,7 +51,9 @@ pub(super) fn never_late(
         };
         verdict.lateness.push(Lateness {
             waited,
-            late: context.windows.asked_within(story.queue, waited),
+            late: context
+                .excuses
+                .requested_time_within(job_history.queue, waited),
         });
     }
 }

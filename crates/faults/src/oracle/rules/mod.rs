@@ -1,47 +1,44 @@
-//! What each job's story is held against.
+//! The rules for the history of each job.
 
 mod clock;
+mod context;
 mod ends;
 mod late;
 mod requests;
 mod times;
 mod tries;
 
-use super::queues::Queues;
-use super::story::Story;
+use super::job_history::JobHistory;
 use super::verdict::Verdict;
-use super::windows::Windows;
+pub(super) use context::RuleContext;
 pub(super) use ends::may_have_ended;
 pub(super) use requests::{peeked, peeked_dead, refused_without_reason};
 
-/// What all rules look at.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Context<'a> {
-    pub(super) windows: &'a Windows<'a>,
-    pub(super) queues: &'a Queues<'a>,
-}
-
-/// Applies every rule to the story of one job. Answers how often it was respawned, as far as its deliveries tell.
-pub(super) fn apply(story: &Story<'_>, context: Context<'_>, verdict: &mut Verdict) -> usize {
-    if story.keeps_time {
-        times::never_early(story, verdict);
-        times::never_expired(story, context, verdict);
-        tries::never_two_at_a_time(story, context, verdict);
+/// Applies every rule to one job. Returns how often it was respawned, as far as its deliveries show.
+pub(super) fn apply(
+    job_history: &JobHistory<'_>,
+    context: RuleContext<'_>,
+    verdict: &mut Verdict,
+) -> usize {
+    if job_history.has_reliable_times {
+        times::never_early(job_history, verdict);
+        times::never_expired(job_history, context, verdict);
+        tries::check_one_delivery_at_a_time(job_history, context, verdict);
     } else {
-        clock::never_late(story, context, verdict);
+        clock::never_late(job_history, context, verdict);
     }
-    ends::never_after_its_end(story, context, verdict);
-    ends::never_lost(story, context, verdict);
+    ends::never_after_its_end(job_history, context, verdict);
+    ends::never_lost(job_history, context, verdict);
     let mut respawned = 0;
-    for (delivery, step) in tries::steps(story, context) {
+    for (delivery, step) in tries::explanations(job_history, context) {
         match step {
             Ok(step) => {
-                if story.keeps_time {
-                    late::never_late(story, delivery, &step, context, verdict);
+                if job_history.has_reliable_times {
+                    late::never_late(job_history, delivery, &step, context, verdict);
                 }
                 respawned += usize::from(step.is_respawn());
             }
-            Err(wrong) => wrong.find(story, delivery, verdict),
+            Err(wrong) => wrong.add_finding(job_history, delivery, verdict),
         }
     }
     respawned

@@ -1,125 +1,133 @@
-//! What single requests must not answer.
+//! Rules about the answers of single requests.
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::super::story::Story;
+use super::super::excuses::has_full_memory;
+use super::super::job_history::JobHistory;
 use super::super::verdict::{Defect, Verdict};
-use super::super::windows::is_full_around;
-use super::{Context, ends};
-use crate::history::{Episode, HUNG_UP, History, NOT_CONFIRMED, Operation, Outcome, Request};
+use super::context::RuleContext;
+use super::ends;
+use crate::history::{
+    ClientRequest, Episode, HUNG_UP, History, NOT_CONFIRMED, Operation, RequestOutcome,
+};
 
-/// A job that is certainly there must be shown when its id is asked for.
-pub(in super::super) fn peeked(
+/// A peek by id must show a job that certainly exists.
+pub(in crate::oracle) fn peeked(
     history: &History,
-    stories: &BTreeMap<u64, Story<'_>>,
-    context: Context<'_>,
+    job_histories: &BTreeMap<u64, JobHistory<'_>>,
+    context: RuleContext<'_>,
     verdict: &mut Verdict,
 ) {
     for operation in &history.operations {
-        let Request::Peek { job: Some(job), .. } = &operation.request else {
+        let ClientRequest::Peek { job: Some(job), .. } = &operation.request else {
             continue;
         };
-        let Some(story) = stories.get(job) else {
+        let Some(job_history) = job_histories.get(job) else {
             continue;
         };
         match &operation.outcome {
-            Outcome::Shown(None) if is_there(story, operation, context) => {
-                let text = format!("{} was not shown", story.name());
-                verdict.find(Defect::Lost, operation.span.to, text);
+            RequestOutcome::Peeked(None) if is_there(job_history, operation, context) => {
+                let text = format!("{} was not shown", job_history.name());
+                verdict.add_finding(Defect::Lost, operation.span.to, text);
             }
-            Outcome::Shown(Some(got)) if got.number != Some(*job) => {
-                let text = format!("{} was shown as another one", story.name());
-                verdict.find(Defect::Foreign, operation.span.to, text);
+            RequestOutcome::Peeked(Some(got)) if got.number != Some(*job) => {
+                let text = format!("{} was shown as another one", job_history.name());
+                verdict.add_finding(Defect::Foreign, operation.span.to, text);
             }
             _ => {}
         }
     }
 }
 
-/// The head of a dead letter is a job of that queue that has no end.
-pub(in super::super) fn peeked_dead(
+/// The head of a dead letter must be a job of that queue that has not ended.
+pub(in crate::oracle) fn peeked_dead(
     history: &History,
-    stories: &BTreeMap<u64, Story<'_>>,
-    context: Context<'_>,
+    job_histories: &BTreeMap<u64, JobHistory<'_>>,
+    context: RuleContext<'_>,
     verdict: &mut Verdict,
 ) {
-    let with_ids = stories
+    let with_ids = job_histories
         .values()
-        .filter_map(|story| Some((story.id?, story)));
-    let by_id: HashMap<&str, &Story<'_>> = with_ids.collect();
+        .filter_map(|job_history| Some((job_history.id?, job_history)));
+    let by_id: HashMap<&str, &JobHistory<'_>> = with_ids.collect();
     for operation in &history.operations {
-        let (Request::PeekDead { queue }, Outcome::DeadLetter { head: Some(id), .. }) =
+        let (ClientRequest::PeekDead { queue }, RequestOutcome::DeadLetter { head: Some(id), .. }) =
             (&operation.request, &operation.outcome)
         else {
             continue;
         };
-        let Some(story) = by_id.get(id.as_str()) else {
+        let Some(job_history) = by_id.get(id.as_str()) else {
             continue;
         };
-        let name = story.name();
-        if story.queue != *queue {
+        let name = job_history.name();
+        if job_history.queue != *queue {
             let text = format!("{name} is in the dead letter of queue {queue}");
-            verdict.find(Defect::Foreign, operation.span.to, text);
+            verdict.add_finding(Defect::Foreign, operation.span.to, text);
         }
-        let end = ends::lasting_end(story, context);
+        let end = ends::lasting_end(job_history, context);
         if end.is_some_and(|end| end.span.to < operation.span.from) {
             let text = format!("{name} is in the dead letter after its end");
-            verdict.find(Defect::AfterItsEnd, operation.span.to, text);
+            verdict.add_finding(Defect::AfterItsEnd, operation.span.to, text);
         }
     }
 }
 
-/// Whether a job was certainly there while it was looked for.
-fn is_there(story: &Story<'_>, peek: &Operation, context: Context<'_>) -> bool {
-    let windows = context.windows;
+/// Whether a job certainly existed during a peek.
+fn is_there(job_history: &JobHistory<'_>, peek: &Operation, context: RuleContext<'_>) -> bool {
+    let windows = context.excuses;
     let may_be_done = |end: &&Operation| {
-        let was_sent = !matches!(end.outcome, Outcome::NotSent | Outcome::Refused(_));
+        let was_sent = !matches!(
+            end.outcome,
+            RequestOutcome::NotSent | RequestOutcome::Refused(_)
+        );
         was_sent && end.span.from <= peek.span.to
     };
-    let expires = story.created() + story.terms.ttl;
-    let lives = story.terms.ttl == 0 || (expires > peek.span.to && story.keeps_time);
-    story.is_published()
-        && story.published.span.to < peek.span.from
+    let expires = job_history.created() + job_history.terms.ttl;
+    let lives =
+        job_history.terms.ttl == 0 || (expires > peek.span.to && job_history.has_reliable_times);
+    job_history.is_published()
+        && job_history.published.span.to < peek.span.from
         && lives
-        && !story.ends.iter().any(may_be_done)
-        && !context.queues.may_have_purged(story, windows)
-        && !windows.may_lose_jobs(story.published.span)
+        && !job_history.ends.iter().any(may_be_done)
+        && !context.queues.may_have_purged(job_history, windows)
+        && !windows.may_lose_jobs(job_history.published.span)
         && !windows.may_lose(peek.span)
 }
 
-/// A request fails only where something is wrong that it needs. Where memory is full it needs to store something.
-pub(in super::super) fn refused_without_reason(history: &History, verdict: &mut Verdict) {
+/// A request may fail only during a fault that affects it. Full memory affects only requests that store
+/// something.
+pub(in crate::oracle) fn refused_without_reason(history: &History, verdict: &mut Verdict) {
     for operation in history.operations.iter().filter(|it| has_failed(it)) {
         let span = operation.span;
-        if history.busy.iter().any(|busy| busy.meets(&span)) {
+        if history.busy.iter().any(|busy| busy.overlaps(&span)) {
             continue;
         }
         let stores = matches!(
             operation.request,
-            Request::Publish { .. }
-                | Request::Republish { .. }
-                | Request::Respawn { .. }
-                | Request::Revoke { .. }
+            ClientRequest::Publish { .. }
+                | ClientRequest::Republish { .. }
+                | ClientRequest::Respawn { .. }
+                | ClientRequest::Revoke { .. }
         );
         let queues = operation.request.queues();
         let is_reason = |episode: &&Episode| {
-            episode.concerns(&span)
+            episode.affects(&span)
                 && episode.class.fails_requests()
-                && !episode.spares(queues, span.from)
-                && (stores || !is_full_around(episode, span))
+                && !episode.does_not_affect(queues, span.from)
+                && (stores || !has_full_memory(episode, span))
         };
         if !history.episodes.iter().any(|it| is_reason(&it)) {
             let text = format!("{:?}: {:?}", operation.request, operation.outcome);
-            verdict.find(Defect::Refused, span.to, text);
+            verdict.add_finding(Defect::Refused, span.to, text);
         }
     }
 }
 
-/// Whether a request failed, and its client and the way to it had no part in that.
+/// Whether a request failed, and neither its client nor a proxy caused that.
 fn has_failed(operation: &Operation) -> bool {
     match &operation.outcome {
-        Outcome::Failed(status) => *status != NOT_CONFIRMED,
-        Outcome::Unknown(why) => why != HUNG_UP && operation.is_direct,
+        RequestOutcome::Failed(status) => *status != NOT_CONFIRMED,
+        RequestOutcome::Unknown(why) => why != HUNG_UP && operation.is_without_proxy,
         _ => false,
     }
 }

@@ -1,72 +1,83 @@
-//! Each delivery costs a try, holds the job for a lease, and nothing else takes tries.
+//! Each delivery costs one try and holds the job for a lease; nothing else costs tries.
 
-use super::super::story::{Delivery, Story};
+use super::super::job_history::{JobHistory, ObservedDelivery};
 use super::super::verdict::{Defect, Verdict};
-use super::Context;
-use crate::history::{Moment, Span};
+use super::context::RuleContext;
+use crate::history::{Span, UnixMicros};
 
-/// How a delivery can have come after what was before it. One of the two is there, or both.
+/// Explanations of a delivery, given the previous ones. At least one is set.
 #[derive(Debug)]
-pub(super) struct Step {
-    /// The job was ready, or a lease was over.
-    pub(super) ready: Option<Ready>,
-    /// The job was dead, and became ready at this moment at the latest.
-    pub(super) respawned: Option<Moment>,
+pub(super) struct Explanation {
+    /// The job was ready, or its lease had expired.
+    pub(super) ready: Option<Availability>,
+    /// The job was dead, and was respawned at this time at the latest.
+    pub(super) respawned: Option<UnixMicros>,
 }
 
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Ready {
-    /// Since when it could be had.
-    pub(super) available: Moment,
-    /// How many takings in between no delivery shows.
+pub(super) struct Availability {
+    /// Since when it was available.
+    pub(super) available: UnixMicros,
+    /// Number of unobserved reservations in between.
     pub(super) takes: u64,
 }
 
-impl Step {
+impl Explanation {
     pub(super) const fn is_respawn(&self) -> bool {
         self.ready.is_none()
     }
 }
 
-/// Why there is no such way.
+/// Why a delivery has no explanation.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Wrong {
-    /// It had not so many tries any more.
-    Used { had: u64 },
-    /// It had more, and no consumer can have had them.
-    Vanished { had: u64 },
+pub(super) enum UnexplainedDelivery {
+    /// The job had fewer tries left.
+    TooManyTries { had: u64 },
+    /// The job had more tries left, and no consumer can have used the missing ones.
+    TooFewTries { had: u64 },
 }
 
-impl Wrong {
-    pub(super) fn find(self, story: &Story<'_>, delivery: &Delivery<'_>, verdict: &mut Verdict) {
-        let (name, now) = (story.name(), delivery.got.tries_left);
+impl UnexplainedDelivery {
+    pub(super) fn add_finding(
+        self,
+        job_history: &JobHistory<'_>,
+        delivery: &ObservedDelivery<'_>,
+        verdict: &mut Verdict,
+    ) {
+        let (name, now) = (job_history.name(), delivery.got.tries_left);
         let (defect, text) = match self {
-            Self::Used { had } => (
+            Self::TooManyTries { had } => (
                 Defect::Doubled,
                 format!("{name} came with {now} tries left, had {had} before"),
             ),
-            Self::Vanished { had } => (
+            Self::TooFewTries { had } => (
                 Defect::DiedEarly,
                 format!(
-                    "{name} came with {now} tries left, had {had} before, and nobody can have had the others"
+                    "{name} came with {now} tries left, had {had} before, and no consumer can have used the others"
                 ),
             ),
         };
-        verdict.find(defect, delivery.span.to, text);
+        verdict.add_finding(defect, delivery.span.to, text);
     }
 }
 
-/// Each delivery, and how it came about.
-pub(super) fn steps<'s, 'a>(
-    story: &'s Story<'a>,
-    context: Context<'s>,
-) -> impl Iterator<Item = (&'s Delivery<'a>, Result<Step, Wrong>)> {
-    // How many tries it may have had. Where Redis may have lost a delivery it may still have those from before.
-    let mut had = vec![story.terms.tries];
-    let mut available = story.created() + story.terms.delay;
-    story.deliveries.iter().map(move |delivery| {
-        let step = step(story, delivery, available, &had, context);
-        if !context.windows.may_lose(delivery.taken()) {
+/// Returns each delivery with its explanation.
+pub(super) fn explanations<'s, 'a>(
+    job_history: &'s JobHistory<'a>,
+    context: RuleContext<'s>,
+) -> impl Iterator<
+    Item = (
+        &'s ObservedDelivery<'a>,
+        Result<Explanation, UnexplainedDelivery>,
+    ),
+> {
+    // The numbers of tries that it may have had. If Redis may have lost a delivery, the earlier ones remain
+    // possible.
+    let mut had = vec![job_history.terms.tries];
+    let mut available = job_history.created() + job_history.terms.delay;
+    job_history.deliveries.iter().map(move |delivery| {
+        let step = explain(job_history, delivery, available, &had, context);
+        if !context.excuses.may_lose(delivery.lease_begin_span()) {
             had.clear();
         }
         had.push(delivery.got.tries_left);
@@ -75,58 +86,64 @@ pub(super) fn steps<'s, 'a>(
     })
 }
 
-fn step(
-    story: &Story<'_>,
-    delivery: &Delivery<'_>,
-    available: Moment,
+fn explain(
+    job_history: &JobHistory<'_>,
+    delivery: &ObservedDelivery<'_>,
+    available: UnixMicros,
     had: &[u64],
-    context: Context<'_>,
-) -> Result<Step, Wrong> {
+    context: RuleContext<'_>,
+) -> Result<Explanation, UnexplainedDelivery> {
     let now = delivery.got.tries_left;
-    let between = match story.keeps_time {
+    let between = match job_history.has_reliable_times {
         true => Span {
             from: available,
-            to: delivery.begun.max(available),
+            to: delivery.lease_begin.max(available),
         },
         false => Span {
-            from: story.published.span.from,
+            from: job_history.published.span.from,
             to: delivery.span.to,
         },
     };
-    let unseen = context.windows.unseen_takes(story.queue, between);
+    let unseen = context
+        .excuses
+        .unobserved_reservations(job_history.queue, between);
     let takes = had.iter().filter_map(|had| had.checked_sub(now + 1)).min();
     let ready = takes
         .filter(|takes| *takes <= unseen)
-        .map(|takes| Ready { available, takes });
+        .map(|takes| Availability { available, takes });
     let fewest = had.iter().min().copied().unwrap_or_default();
     let respawned = match now == 0 && fewest <= unseen {
         true => context
             .queues
-            .respawned_in(story.queue, between, context.windows),
+            .respawned_in(job_history.queue, between, context.excuses),
         false => None,
     };
     match (ready, respawned, takes) {
-        (None, None, Some(takes)) => Err(Wrong::Vanished {
+        (None, None, Some(takes)) => Err(UnexplainedDelivery::TooFewTries {
             had: now + 1 + takes,
         }),
-        (None, None, None) => Err(Wrong::Used {
+        (None, None, None) => Err(UnexplainedDelivery::TooManyTries {
             had: had.iter().max().copied().unwrap_or_default(),
         }),
-        _ => Ok(Step { ready, respawned }),
+        _ => Ok(Explanation { ready, respawned }),
     }
 }
 
-pub(super) fn never_two_at_a_time(story: &Story<'_>, context: Context<'_>, verdict: &mut Verdict) {
-    for pair in story.deliveries.windows(2) {
+pub(super) fn check_one_delivery_at_a_time(
+    job_history: &JobHistory<'_>,
+    context: RuleContext<'_>,
+    verdict: &mut Verdict,
+) {
+    for pair in job_history.deliveries.windows(2) {
         let (first, second) = (&pair[0], &pair[1]);
         let overlap = first.lease_end().saturating_sub(second.got.reserved());
-        // A lease that Redis has forgotten holds nobody up.
-        if overlap > 0 && !context.windows.may_lose(first.taken()) {
+        // A lease that Redis has lost does not count.
+        if overlap > 0 && !context.excuses.may_lose(first.lease_begin_span()) {
             let text = format!(
-                "{} came {overlap} µs before its lease was over",
-                story.name()
+                "{} came {overlap} µs before its lease expired",
+                job_history.name()
             );
-            verdict.find(Defect::Doubled, second.span.to, text);
+            verdict.add_finding(Defect::Doubled, second.span.to, text);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Bad histories: each kind of defect is found, and what is allowed is not.
+//! Tests of the judge: histories with each kind of violation, and allowed ones.
 
 mod clock;
 mod ends;
@@ -11,18 +11,19 @@ mod tokens;
 use super::{Defect, judge};
 use crate::fault::Class;
 use crate::history::{
-    Delivered, Episode, History, Moment, Operation, Outcome, Request, Span, Terms,
+    ClientRequest, Episode, History, JobInAnswer, JobParameters, Operation, RequestOutcome, Span,
+    UnixMicros,
 };
 
 const MS: u64 = 1000;
 const S: u64 = 1000 * MS;
 const TTR: u64 = 2 * S;
-/// When histories of these tests begin.
-const T0: Moment = 1_800_000_000 * S;
+/// Begin of the histories in these tests.
+const T0: UnixMicros = 1_800_000_000 * S;
 
-/// A history about job 1 of queue 3, whose times count from its beginning.
+/// A history of job 1 of queue 3. Times are in µs since its begin.
 #[derive(Debug, Clone)]
-struct Tale(History);
+struct HistoryBuilder(History);
 
 fn span(from: u64, to: u64) -> Span {
     Span {
@@ -31,19 +32,19 @@ fn span(from: u64, to: u64) -> Span {
     }
 }
 
-fn terms(delay: u64, ttl: u64, tries: u64) -> Terms {
-    Terms {
+fn terms(delay: u64, ttl: u64, tries: u64) -> JobParameters {
+    JobParameters {
         number: 1,
         delay,
         ttl,
         tries,
         bytes: 50,
-        ..Terms::default()
+        ..JobParameters::default()
     }
 }
 
-impl Tale {
-    /// A consumer asks all the time, in vain.
+impl HistoryBuilder {
+    /// With a consumer that requests jobs all the time and gets none.
     fn new() -> Self {
         let tale = Self(History {
             bound: S,
@@ -51,13 +52,13 @@ impl Tale {
             ended: T0 + 110 * S,
             ..History::default()
         });
-        tale.consume(span(0, 110 * S), Outcome::Delivered(Vec::new()))
+        tale.consume(span(0, 110 * S), RequestOutcome::Delivered(Vec::new()))
     }
 
-    fn operation(mut self, at: Span, request: Request, outcome: Outcome) -> Self {
+    fn operation(mut self, at: Span, request: ClientRequest, outcome: RequestOutcome) -> Self {
         self.0.operations.push(Operation {
             token: 0,
-            is_direct: false,
+            is_without_proxy: false,
             span: at,
             request,
             outcome,
@@ -65,23 +66,23 @@ impl Tale {
         self
     }
 
-    fn publish_with(self, terms: Terms, outcome: Outcome) -> Self {
-        let request = Request::Publish {
+    fn publish_with(self, terms: JobParameters, outcome: RequestOutcome) -> Self {
+        let request = ClientRequest::Publish {
             queue: 3,
             jobs: vec![terms],
         };
         self.operation(span(0, 5 * MS), request, outcome)
     }
 
-    /// Published well, stored 1 ms after the beginning.
-    fn publish(self, terms: Terms) -> Self {
-        self.publish_with(terms, Outcome::Published(vec!["id".to_owned()]))
+    /// Adds a successful publish; the job is stored 1 ms after the begin.
+    fn publish(self, terms: JobParameters) -> Self {
+        self.publish_with(terms, RequestOutcome::Published(vec!["id".to_owned()]))
     }
 
-    fn consume(self, at: Span, outcome: Outcome) -> Self {
+    fn consume(self, at: Span, outcome: RequestOutcome) -> Self {
         self.operation(
             at,
-            Request::Consume {
+            ClientRequest::Consume {
                 queues: vec![3],
                 ttr: TTR,
                 count: 1,
@@ -90,39 +91,39 @@ impl Tale {
         )
     }
 
-    /// Delivered at this time with so many tries left, by a consume that waited for 100 ms.
+    /// Adds a delivery at this time with this many tries left, by a consume that waited for 100 ms.
     fn deliver(self, at: u64, tries_left: u64) -> Self {
         self.deliver_as(at, delivered(at, tries_left))
     }
 
-    fn deliver_as(self, at: u64, got: Delivered) -> Self {
+    fn deliver_as(self, at: u64, got: JobInAnswer) -> Self {
         let from = at.saturating_sub(100 * MS);
-        self.consume(span(from, at + MS), Outcome::Delivered(vec![got]))
+        self.consume(span(from, at + MS), RequestOutcome::Delivered(vec![got]))
     }
 
-    fn ack(self, at: u64, outcome: Outcome) -> Self {
-        self.operation(span(at, at + MS), Request::Ack { job: 1 }, outcome)
+    fn ack(self, at: u64, outcome: RequestOutcome) -> Self {
+        self.operation(span(at, at + MS), ClientRequest::Ack { job: 1 }, outcome)
     }
 
-    /// Answered after 1 ms.
-    fn ask(self, at: u64, request: Request, outcome: Outcome) -> Self {
+    /// Adds a request that is answered after 1 ms.
+    fn request(self, at: u64, request: ClientRequest, outcome: RequestOutcome) -> Self {
         self.operation(span(at, at + MS), request, outcome)
     }
 
-    /// A dead job of the queue becomes ready.
+    /// Adds a respawn of one dead job of the queue.
     fn respawn(self, at: u64) -> Self {
-        let request = Request::Respawn {
+        let request = ClientRequest::Respawn {
             queue: 3,
             limit: 10,
         };
-        self.ask(at, request, Outcome::Respawned(1))
+        self.request(at, request, RequestOutcome::Respawned(1))
     }
 
     fn cancel(self, at: u64) -> Self {
         self.operation(
             span(at, at + MS),
-            Request::Cancel { job: 1 },
-            Outcome::Deleted,
+            ClientRequest::Cancel { job: 1 },
+            RequestOutcome::Deleted,
         )
     }
 
@@ -134,8 +135,8 @@ impl Tale {
             span: at,
             excuses_until: at.to,
             may_lose,
-            spared: Vec::new(),
-            spared_from: 0,
+            unaffected_queues: Vec::new(),
+            unaffected_from: 0,
         });
         self
     }
@@ -148,9 +149,9 @@ impl Tale {
     }
 }
 
-/// Reserved at this time.
-fn delivered(at: u64, tries_left: u64) -> Delivered {
-    Delivered {
+/// A job that was reserved at this time.
+fn delivered(at: u64, tries_left: u64) -> JobInAnswer {
+    JobInAnswer {
         number: Some(1),
         id: "id".to_owned(),
         queue: 3,
@@ -160,69 +161,72 @@ fn delivered(at: u64, tries_left: u64) -> Delivered {
     }
 }
 
-fn left() -> Outcome {
-    Outcome::Unknown("hung up".to_owned())
+fn no_job() -> RequestOutcome {
+    RequestOutcome::Unknown("hung up".to_owned())
 }
 
 #[test]
-fn a_good_life_is_fine() {
-    let tale = Tale::new()
+fn a_correct_history_has_no_findings() {
+    let tale = HistoryBuilder::new()
         .publish(terms(S, 0, 3))
         .deliver(S + 3 * MS, 2)
         .deliver(3 * S + 5 * MS, 1);
-    tale.ack(3 * S + 9 * MS, Outcome::Deleted).expect(&[]);
+    tale.ack(3 * S + 9 * MS, RequestOutcome::Deleted)
+        .expect(&[]);
 }
 
 #[test]
-fn a_job_that_never_comes_is_lost() {
-    let tale = Tale::new().publish(terms(S, 0, 1));
+fn a_job_that_is_never_delivered_is_lost() {
+    let tale = HistoryBuilder::new().publish(terms(S, 0, 1));
     tale.expect(&[Defect::Lost]);
     tale.clone().cancel(MS * 10).expect(&[]);
-    // An ack that nobody answered may have been carried out; one that was not sent was not.
+    // An ack without an answer may have been carried out; one that was not sent was not.
     tale.clone()
         .deliver(S + 2 * MS, 0)
-        .ack(2 * S, left())
+        .ack(2 * S, no_job())
         .expect(&[]);
     tale.deliver(S + 2 * MS, 0)
-        .ack(2 * S, Outcome::NotSent)
+        .ack(2 * S, RequestOutcome::NotSent)
         .expect(&[Defect::Lost]);
 }
 
 #[test]
 fn a_job_whose_publish_is_open_may_exist_or_not() {
-    let tale = Tale::new().publish_with(terms(S, 0, 1), left());
+    let tale = HistoryBuilder::new().publish_with(terms(S, 0, 1), no_job());
     tale.expect(&[]);
     tale.deliver(S + 2 * MS, 0)
-        .ack(S + 5 * MS, Outcome::Deleted)
+        .ack(S + 5 * MS, RequestOutcome::Deleted)
         .expect(&[]);
 }
 
 #[test]
-fn a_job_that_was_refused_must_not_come() {
+fn a_job_whose_publish_was_rejected_is_not_delivered() {
     let came = |outcome| {
-        let tale = Tale::new()
+        let tale = HistoryBuilder::new()
             .publish_with(terms(0, 0, 1), outcome)
             .deliver(2 * MS, 0);
-        tale.ack(5 * MS, Outcome::Deleted)
+        tale.ack(5 * MS, RequestOutcome::Deleted)
     };
-    came(Outcome::NotSent).expect(&[Defect::Foreign]);
-    came(Outcome::Refused(400)).expect(&[Defect::Foreign]);
-    let cut = came(Outcome::Failed(500)).episode(Class::NetCut, span(0, S), None);
+    came(RequestOutcome::NotSent).expect(&[Defect::Foreign]);
+    came(RequestOutcome::Refused(400)).expect(&[Defect::Foreign]);
+    let cut = came(RequestOutcome::Failed(500)).episode(Class::NetCut, span(0, S), None);
     cut.expect(&[]);
-    // A failure while memory is full is a refusal, too; unless there may be another reason for it.
-    let full = came(Outcome::Failed(500)).episode(Class::MemoryFull, span(0, S), None);
+    // A failure while memory is full is a rejection too, unless another fault may have caused it.
+    let full = came(RequestOutcome::Failed(500)).episode(Class::MemoryFull, span(0, S), None);
     full.expect(&[Defect::Foreign]);
     full.episode(Class::NetCut, span(0, S), None).expect(&[]);
 }
 
 #[test]
-fn a_job_may_disappear_at_its_time_only() {
-    Tale::new().publish(terms(S, 1500 * MS, 1)).expect(&[]);
-    // It had been there for 5 s in which consumers waited for it.
-    Tale::new()
+fn a_job_may_disappear_only_when_it_expires() {
+    HistoryBuilder::new()
+        .publish(terms(S, 1500 * MS, 1))
+        .expect(&[]);
+    // It was available for 5 s while consumers waited for it.
+    HistoryBuilder::new()
         .publish(terms(S, 6 * S, 1))
         .expect(&[Defect::Lost]);
-    let stopped = Tale::new().publish(terms(S, 6 * S, 1));
+    let stopped = HistoryBuilder::new().publish(terms(S, 6 * S, 1));
     stopped
         .episode(Class::RedisPause, span(S, 6 * S), None)
         .expect(&[]);
@@ -231,11 +235,11 @@ fn a_job_may_disappear_at_its_time_only() {
 #[test]
 fn what_redis_may_lose_is_counted_and_excused() {
     let around = span(0, S);
-    let tale = Tale::new().publish(terms(S, 0, 1));
+    let tale = HistoryBuilder::new().publish(terms(S, 0, 1));
     let tale = tale.episode(Class::RedisKill, around, Some(around));
     tale.expect(&[]);
     assert_eq!(judge(&tale.0).counts.lost_with_redis, 1);
-    let tale = Tale::new().publish(terms(S, 0, 1));
+    let tale = HistoryBuilder::new().publish(terms(S, 0, 1));
     let later = span(S, 2 * S);
     tale.episode(Class::RedisKill, later, Some(later))
         .expect(&[Defect::Lost]);
@@ -243,21 +247,24 @@ fn what_redis_may_lose_is_counted_and_excused() {
 
 #[test]
 fn a_job_before_its_time_is_early() {
-    let tale = Tale::new().publish(terms(S, 0, 1)).deliver(S, 0);
-    tale.ack(2 * S, Outcome::Deleted).expect(&[Defect::Early]);
-    let tale = Tale::new().publish(terms(S, 0, 1)).deliver(S + MS, 0);
-    tale.ack(2 * S, Outcome::Deleted).expect(&[]);
+    let tale = HistoryBuilder::new().publish(terms(S, 0, 1)).deliver(S, 0);
+    tale.ack(2 * S, RequestOutcome::Deleted)
+        .expect(&[Defect::Early]);
+    let tale = HistoryBuilder::new()
+        .publish(terms(S, 0, 1))
+        .deliver(S + MS, 0);
+    tale.ack(2 * S, RequestOutcome::Deleted).expect(&[]);
 }
 
 #[test]
 fn a_job_after_its_window_is_late() {
     let late = |at: u64| {
-        let tale = Tale::new().publish(terms(S, 0, 2)).deliver(at, 1);
-        tale.ack(at + 5 * MS, Outcome::Deleted)
+        let tale = HistoryBuilder::new().publish(terms(S, 0, 2)).deliver(at, 1);
+        tale.ack(at + 5 * MS, RequestOutcome::Deleted)
     };
     late(2 * S - MS).expect(&[]);
     late(2 * S + MS).expect(&[Defect::Late]);
-    // Time in which something was wrong does not count: due at 1 s, 1 s is the bound, at 5 s it came.
+    // The time of a fault does not count: due at 1 s, bound 1 s, delivered at 5 s.
     let excused = |from, to| late(5 * S).episode(Class::RedisPause, span(from, to), None);
     excused(1900 * MS, 4950 * MS).expect(&[]);
     excused(1900 * MS, 4850 * MS).expect(&[Defect::Late]);
@@ -275,13 +282,13 @@ fn a_job_after_its_window_is_late() {
 
 #[test]
 fn a_consumer_that_hung_up_may_have_held_the_job() {
-    // A try is missing, and one consume can have taken it, for the length of a lease.
+    // A try is missing; one consume can have used it, for the length of a lease.
     let taken = |tries_left| {
-        let tale = Tale::new()
+        let tale = HistoryBuilder::new()
             .publish(terms(0, 0, 3))
-            .consume(span(0, 10 * MS), left());
+            .consume(span(0, 10 * MS), no_job());
         tale.deliver(TTR + 900 * MS, tries_left)
-            .ack(4 * S, Outcome::Deleted)
+            .ack(4 * S, RequestOutcome::Deleted)
     };
     taken(1).expect(&[]);
     taken(2).expect(&[Defect::Late]);
@@ -290,9 +297,11 @@ fn a_consumer_that_hung_up_may_have_held_the_job() {
 #[test]
 fn a_second_delivery_must_wait_for_the_end_of_the_lease() {
     let twice = |second: u64, tries_left| {
-        let tale = Tale::new().publish(terms(0, 0, 3)).deliver(2 * MS, 2);
+        let tale = HistoryBuilder::new()
+            .publish(terms(0, 0, 3))
+            .deliver(2 * MS, 2);
         tale.deliver(second, tries_left)
-            .ack(4 * S, Outcome::Deleted)
+            .ack(4 * S, RequestOutcome::Deleted)
     };
     twice(TTR + 2 * MS, 1).expect(&[]);
     twice(TTR + MS, 1).expect(&[Defect::Doubled]);
@@ -302,39 +311,48 @@ fn a_second_delivery_must_wait_for_the_end_of_the_lease() {
         twice(TTR + MS, 2).episode(Class::RedisKill, around, Some(around))
     };
     forgotten(0, S).expect(&[]);
-    // What was acknowledged long before is not forgotten.
+    // A write that was acknowledged long before may not be lost.
     forgotten(S, 3 * S).expect(&[Defect::Doubled, Defect::Doubled]);
 }
 
 #[test]
-fn a_job_cannot_come_more_often_than_it_has_tries() {
-    let tale = Tale::new().publish(terms(0, 0, 1)).deliver(2 * MS, 1);
-    tale.ack(5 * MS, Outcome::Deleted)
+fn a_job_is_not_delivered_more_often_than_it_has_tries() {
+    let tale = HistoryBuilder::new()
+        .publish(terms(0, 0, 1))
+        .deliver(2 * MS, 1);
+    tale.ack(5 * MS, RequestOutcome::Deleted)
         .expect(&[Defect::Doubled]);
 }
 
 #[test]
-fn a_job_must_not_come_after_its_end() {
-    let ended = |tale: Tale| tale.deliver(4 * S, 2).ack(4 * S + 5 * MS, Outcome::Deleted);
-    let cancelled = Tale::new().publish(terms(4 * S - 2 * MS, 0, 3)).cancel(S);
+fn a_job_is_not_delivered_after_its_end() {
+    let ended = |tale: HistoryBuilder| {
+        tale.deliver(4 * S, 2)
+            .ack(4 * S + 5 * MS, RequestOutcome::Deleted)
+    };
+    let cancelled = HistoryBuilder::new()
+        .publish(terms(4 * S - 2 * MS, 0, 3))
+        .cancel(S);
     ended(cancelled.clone()).expect(&[Defect::AfterItsEnd]);
     let around = span(S, S + MS);
     let forgotten = cancelled.episode(Class::Failover, around, Some(around));
     ended(forgotten).expect(&[]);
-    // Two requests at the same time may be carried out in any order.
-    let at_once = Tale::new()
+    // Concurrent requests may be carried out in any order.
+    let at_once = HistoryBuilder::new()
         .publish(terms(4 * S - 2 * MS, 0, 3))
         .cancel(4 * S - MS / 2);
     ended(at_once).expect(&[]);
 }
 
 #[test]
-fn what_nobody_published_is_foreign() {
-    let foreign = |change: fn(&mut Delivered)| {
+fn a_job_that_was_not_published_is_foreign() {
+    let foreign = |change: fn(&mut JobInAnswer)| {
         let mut got = delivered(2 * MS, 0);
         change(&mut got);
-        let tale = Tale::new().publish(terms(0, 0, 1)).deliver_as(2 * MS, got);
-        tale.ack(5 * MS, Outcome::Deleted)
+        let tale = HistoryBuilder::new()
+            .publish(terms(0, 0, 1))
+            .deliver_as(2 * MS, got);
+        tale.ack(5 * MS, RequestOutcome::Deleted)
             .expect(&[Defect::Foreign]);
     };
     foreign(|got| got.number = None);
@@ -344,52 +362,62 @@ fn what_nobody_published_is_foreign() {
 }
 
 #[test]
-fn a_job_dies_of_used_tries_only() {
-    let exhumed = |tale: Tale| {
+fn a_job_dies_only_of_used_tries() {
+    let exhumed = |tale: HistoryBuilder| {
         let tale = tale.respawn(100 * S).deliver(100 * S + MS, 0);
-        tale.ack(101 * S, Outcome::Deleted)
+        tale.ack(101 * S, RequestOutcome::Deleted)
     };
-    let used = Tale::new().publish(terms(0, 0, 1)).deliver(2 * MS, 0);
+    let used = HistoryBuilder::new()
+        .publish(terms(0, 0, 1))
+        .deliver(2 * MS, 0);
     exhumed(used.clone()).expect(&[]);
-    // Taken in the ms in which it was respawned: of its lease only the ms is known.
+    // Reserved in the ms in which it was respawned: the begin of a lease is known only to the ms.
     let at_once = used.respawn(100 * S + 300).deliver(100 * S, 0);
-    at_once.ack(101 * S, Outcome::Deleted).expect(&[]);
-    let unused = Tale::new().publish(terms(0, 0, 3)).deliver(2 * MS, 2);
+    at_once.ack(101 * S, RequestOutcome::Deleted).expect(&[]);
+    let unused = HistoryBuilder::new()
+        .publish(terms(0, 0, 3))
+        .deliver(2 * MS, 2);
     exhumed(unused.clone()).expect(&[Defect::DiedEarly]);
-    let taken = unused.consume(span(2 * S + 10 * MS, 3 * S), left());
-    exhumed(taken.consume(span(5 * S, 6 * S), left())).expect(&[]);
-    // What is dead comes again when it is respawned, and not by itself.
-    let used = Tale::new().publish(terms(0, 0, 1)).deliver(2 * MS, 0);
+    let taken = unused.consume(span(2 * S + 10 * MS, 3 * S), no_job());
+    exhumed(taken.consume(span(5 * S, 6 * S), no_job())).expect(&[]);
+    // A dead job is delivered again only after a respawn.
+    let used = HistoryBuilder::new()
+        .publish(terms(0, 0, 1))
+        .deliver(2 * MS, 0);
     used.deliver(100 * S + MS, 0)
-        .ack(101 * S, Outcome::Deleted)
+        .ack(101 * S, RequestOutcome::Deleted)
         .expect(&[Defect::Doubled]);
 }
 
 #[test]
-fn what_replicas_were_waited_for_is_not_lost_with_a_master() {
+fn a_job_that_all_replicas_confirmed_is_not_lost_with_a_master() {
     let around = span(0, S);
     let tale = |is_replicated| {
-        let mut tale = Tale::new().publish(terms(S, 0, 1));
+        let mut tale = HistoryBuilder::new().publish(terms(S, 0, 1));
         tale.0.is_replicated = is_replicated;
         tale.episode(Class::Failover, around, Some(around))
     };
     tale(false).expect(&[]);
     tale(true).expect(&[Defect::Lost]);
-    // What else was acknowledged may be lost all the same: an ack here.
+    // Other acknowledged writes may be lost: an ack here.
     let acked = tale(true)
-        .ack(S - MS, Outcome::Deleted)
+        .ack(S - MS, RequestOutcome::Deleted)
         .deliver(S + 2 * MS, 0);
-    acked.clone().ack(2 * S, Outcome::Deleted).expect(&[]);
-    // Then it is there again, and must be ended again.
+    acked
+        .clone()
+        .ack(2 * S, RequestOutcome::Deleted)
+        .expect(&[]);
+    // Then the job exists again, and must be ended again.
     acked.expect(&[Defect::Lost]);
 }
 
 #[test]
-fn what_was_stored_and_not_confirmed_may_come() {
-    let unconfirmed = Tale::new().publish_with(terms(0, 0, 1), Outcome::Failed(504));
+fn a_job_that_was_stored_but_not_confirmed_may_be_delivered() {
+    let unconfirmed =
+        HistoryBuilder::new().publish_with(terms(0, 0, 1), RequestOutcome::Failed(504));
     let full = unconfirmed.episode(Class::MemoryFull, span(0, S), None);
     full.expect(&[]);
     full.deliver(2 * MS, 0)
-        .ack(5 * MS, Outcome::Deleted)
+        .ack(5 * MS, RequestOutcome::Deleted)
         .expect(&[]);
 }

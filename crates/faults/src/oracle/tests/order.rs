@@ -2,34 +2,38 @@
 
 use super::*;
 
-/// Jobs 1, 2, … of queue 3, published one after the other 10 ms apart, and then delivered in this order, 1 ms apart, to a
-/// consumer of this queue and none else.
-fn drained(order: &[u64]) -> Tale {
-    let mut tale = Tale::new();
+/// Jobs 1, 2, … of queue 3, published 10 ms apart, then delivered in this order, 1 ms apart, to a consumer of only this
+/// queue.
+fn drained(order: &[u64]) -> HistoryBuilder {
+    let mut tale = HistoryBuilder::new();
     tale.0.bound = 400 * MS;
     for number in 1..=order.len() as u64 {
-        let request = Request::Publish {
+        let request = ClientRequest::Publish {
             queue: 3,
-            jobs: vec![Terms {
+            jobs: vec![JobParameters {
                 number,
                 ..terms(0, 0, 1)
             }],
         };
-        let published = Outcome::Published(vec![number.to_string()]);
-        tale = tale.ask(number * 10 * MS, request, published);
+        let published = RequestOutcome::Published(vec![number.to_string()]);
+        tale = tale.request(number * 10 * MS, request, published);
     }
     for (place, number) in (0..).zip(order) {
         let at = 300 * MS + place * MS;
         let created = number * 10 * MS;
-        let got = Delivered {
+        let got = JobInAnswer {
             number: Some(*number),
             id: number.to_string(),
             created: T0 + created,
             elapsed: at - created,
             ..delivered(at, 0)
         };
-        tale = tale.consume(span(at, at + MS), Outcome::Delivered(vec![got]));
-        tale = tale.ask(at + MS, Request::Ack { job: *number }, Outcome::Deleted);
+        tale = tale.consume(span(at, at + MS), RequestOutcome::Delivered(vec![got]));
+        tale = tale.request(
+            at + MS,
+            ClientRequest::Ack { job: *number },
+            RequestOutcome::Deleted,
+        );
     }
     tale
 }
@@ -42,10 +46,10 @@ fn jobs_come_in_the_order_in_which_they_were_published() {
 }
 
 #[test]
-fn what_may_reorder_excuses() {
+fn possible_reordering_is_an_excuse() {
     let reversed = || drained(&[2, 1]);
     reversed().expect(&[Defect::OutOfOrder]);
-    // Several lanes have no order.
+    // There is no order between lanes.
     let laned = |queue| {
         let mut tale = reversed();
         tale.0.laned.push(queue);
@@ -53,53 +57,57 @@ fn what_may_reorder_excuses() {
     };
     laned(3).expect(&[]);
     laned(4).expect(&[Defect::OutOfOrder]);
-    // So have two pools.
+    // Nor between two pools.
     let moved = |from, to| reversed().episode(Class::PoolMove, span(from, to), None);
     moved(0, MS).expect(&[]);
     moved(S, 2 * S).expect(&[Defect::OutOfOrder]);
     let killed = |from, to| reversed().episode(Class::ApiKill, span(from, to), None);
     killed(100 * MS, 200 * MS).expect(&[]);
     killed(S, 2 * S).expect(&[Defect::OutOfOrder]);
-    // The first was on its way to a consumer that had no time left, and was given back.
-    let nothing = Outcome::Delivered(Vec::new());
+    // The first was reserved for a consumer whose timeout had passed, and was released.
+    let nothing = RequestOutcome::Delivered(Vec::new());
     let gone = |to| reversed().consume(span(10 * MS, to), nothing.clone());
     gone(301 * MS).expect(&[]);
     gone(150 * MS).expect(&[]);
     gone(50 * MS).expect(&[Defect::OutOfOrder]);
-    // Two publishes at the same time have no order.
+    // Concurrent publishes have no order.
     let mut at_once = reversed();
     at_once.0.operations[1].span.to += 10 * MS;
     at_once.expect(&[]);
 }
 
 #[test]
-fn a_bulk_keeps_its_order_and_delayed_jobs_that_of_their_times() {
+fn a_bulk_keeps_its_order_and_delayed_jobs_are_ordered_by_due_time() {
     let jobs = |delays: [u64; 2]| {
-        let job = |(number, delay)| Terms {
+        let job = |(number, delay)| JobParameters {
             number,
             ..terms(delay, 0, 1)
         };
-        (1..).zip(delays).map(job).collect::<Vec<Terms>>()
+        (1..).zip(delays).map(job).collect::<Vec<JobParameters>>()
     };
     let tale = |delays, order: [u64; 2]| {
-        let request = Request::Publish {
+        let request = ClientRequest::Publish {
             queue: 3,
             jobs: jobs(delays),
         };
         let ids = vec!["1".to_owned(), "2".to_owned()];
-        let mut tale = Tale::new().ask(0, request, Outcome::Published(ids));
+        let mut tale = HistoryBuilder::new().request(0, request, RequestOutcome::Published(ids));
         tale.0.bound = 400 * MS;
         for (place, number) in (0..).zip(order) {
             let at = S + 101 * MS + place * MS;
-            let got = Delivered {
+            let got = JobInAnswer {
                 number: Some(number),
                 id: number.to_string(),
                 created: T0,
                 elapsed: at,
                 ..delivered(at, 0)
             };
-            tale = tale.consume(span(at, at + MS), Outcome::Delivered(vec![got]));
-            tale = tale.ask(at + MS, Request::Ack { job: number }, Outcome::Deleted);
+            tale = tale.consume(span(at, at + MS), RequestOutcome::Delivered(vec![got]));
+            tale = tale.request(
+                at + MS,
+                ClientRequest::Ack { job: number },
+                RequestOutcome::Deleted,
+            );
         }
         tale.0.busy.push(span(0, S));
         tale

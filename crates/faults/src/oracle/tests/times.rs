@@ -1,23 +1,23 @@
-//! Times that cannot be, and times that may.
+//! Impossible times, and possible ones.
 
 use super::*;
 
-/// A delivery of the job that was published at 0 to 5 ms, with an id of this time, reserved at that time.
-fn came(created: u64, reserved: u64) -> Tale {
-    let got = Delivered {
+/// A delivery of a job that was published from 0 to 5 ms, created and reserved at these times.
+fn delivered_at(created: u64, reserved: u64) -> HistoryBuilder {
+    let got = JobInAnswer {
         created: T0 + created,
         elapsed: reserved - created,
         ..delivered(reserved, 0)
     };
-    let tale = Tale::new().publish(terms(5 * S, 0, 1));
+    let tale = HistoryBuilder::new().publish(terms(5 * S, 0, 1));
     let tale = tale.deliver_as(reserved, got);
-    tale.ack(reserved + 5 * MS, Outcome::Deleted)
+    tale.ack(reserved + 5 * MS, RequestOutcome::Deleted)
 }
 
 #[test]
 fn a_job_is_early_whatever_its_id_says() {
-    let mut early = Tale::new().publish(terms(5 * S, 0, 1));
-    let got = Delivered {
+    let mut early = HistoryBuilder::new().publish(terms(5 * S, 0, 1));
+    let got = JobInAnswer {
         // Stored 4.4 s before its publish was sent, so that it seems due.
         created: T0 - 4400 * MS,
         elapsed: 5 * S,
@@ -25,51 +25,56 @@ fn a_job_is_early_whatever_its_id_says() {
     };
     early = early.deliver_as(600 * MS, got);
     early
-        .ack(S, Outcome::Deleted)
+        .ack(S, RequestOutcome::Deleted)
         .expect(&[Defect::Foreign, Defect::Early]);
-    came(MS, 5 * S + MS).expect(&[]);
+    delivered_at(MS, 5 * S + MS).expect(&[]);
 }
 
 #[test]
-fn an_id_says_when_its_job_was_stored_to_the_ms() {
-    came(0, 5 * S).expect(&[]);
-    came(5 * MS, 5 * S + 5 * MS).expect(&[]);
-    came(6 * MS, 5 * S + 6 * MS).expect(&[Defect::Foreign]);
+fn an_id_has_the_creation_time_to_the_ms() {
+    delivered_at(0, 5 * S).expect(&[]);
+    delivered_at(5 * MS, 5 * S + 5 * MS).expect(&[]);
+    delivered_at(6 * MS, 5 * S + 6 * MS).expect(&[Defect::Foreign]);
 }
 
 #[test]
-fn a_lease_begins_while_it_is_asked_for() {
-    let told = |reserved: u64| {
+fn a_lease_begins_during_its_consume() {
+    let expect_at = |reserved: u64| {
         let got = delivered(reserved, 2);
-        let answer = Outcome::Delivered(vec![got]);
-        let mut tale = Tale::new().publish(terms(0, 0, 3));
+        let answer = RequestOutcome::Delivered(vec![got]);
+        let mut tale = HistoryBuilder::new().publish(terms(0, 0, 3));
         tale.0.bound = 2 * S;
         let tale = tale.consume(span(S, 1050 * MS), answer);
-        tale.ack(2 * S, Outcome::Deleted)
+        tale.ack(2 * S, RequestOutcome::Deleted)
     };
-    told(S - MS).expect(&[Defect::Foreign]);
-    told(S).expect(&[]);
-    told(1050 * MS).expect(&[]);
-    told(1051 * MS).expect(&[Defect::Foreign]);
+    expect_at(S - MS).expect(&[Defect::Foreign]);
+    expect_at(S).expect(&[]);
+    expect_at(1050 * MS).expect(&[]);
+    expect_at(1051 * MS).expect(&[Defect::Foreign]);
 }
 
 #[test]
-fn a_job_does_not_come_once_it_has_expired() {
+fn an_expired_job_is_not_delivered() {
     let expired = |at| {
-        let tale = Tale::new().publish(terms(0, 2500 * MS, 3)).deliver(MS, 2);
-        tale.deliver(at, 1).ack(at + 5 * MS, Outcome::Deleted)
+        let tale = HistoryBuilder::new()
+            .publish(terms(0, 2500 * MS, 3))
+            .deliver(MS, 2);
+        tale.deliver(at, 1)
+            .ack(at + 5 * MS, RequestOutcome::Deleted)
     };
     expired(2500 * MS).expect(&[]);
     expired(2503 * MS).expect(&[Defect::AfterItsEnd]);
-    // What died before it expired does not expire any more.
-    let dead = Tale::new().publish(terms(0, 3 * S, 1)).deliver(MS, 0);
+    // A job that died before it expired does not expire.
+    let dead = HistoryBuilder::new()
+        .publish(terms(0, 3 * S, 1))
+        .deliver(MS, 0);
     let dead = dead.respawn(6 * S).deliver(6 * S + 2 * MS, 0);
-    dead.ack(7 * S, Outcome::Deleted).expect(&[]);
+    dead.ack(7 * S, RequestOutcome::Deleted).expect(&[]);
 }
 
-/// Every job comes up to 5 s late, as if no doorbell ever rang.
+/// Every job is up to 5 s late, as if no notification ever arrived.
 #[test]
-fn what_waits_for_the_next_poll_is_late() {
+fn a_job_that_is_delivered_by_the_periodic_poll_is_late() {
     let mut history = History {
         bound: 300 * MS,
         began: T0,
@@ -79,10 +84,10 @@ fn what_waits_for_the_next_poll_is_late() {
     for number in 0..100 {
         let at = number * 400 * MS;
         let poll = (at / (5 * S) + 1) * 5 * S;
-        let tale = Tale::new()
+        let tale = HistoryBuilder::new()
             .publish(terms(0, 0, 1))
             .deliver(poll - at, 0)
-            .ack(poll - at + MS, Outcome::Deleted);
+            .ack(poll - at + MS, RequestOutcome::Deleted);
         for mut operation in tale.0.operations {
             operation.span.from += at;
             operation.span.to += at;
@@ -96,17 +101,17 @@ fn what_waits_for_the_next_poll_is_late() {
     assert_eq!(verdict.count(Defect::Late), verdict.findings.len());
 }
 
-/// Makes it about another job, as much later as its span.
+/// Changes the job of an operation, and shifts the job's creation time to its span.
 fn renumber(operation: &mut Operation, to: u64) {
     let at = operation.span.from;
     match &mut operation.request {
-        Request::Publish { jobs, .. } => jobs[0].number = to,
-        Request::Ack { job } => *job = to,
+        ClientRequest::Publish { jobs, .. } => jobs[0].number = to,
+        ClientRequest::Ack { job } => *job = to,
         _ => {}
     }
     match &mut operation.outcome {
-        Outcome::Published(ids) => ids[0] = to.to_string(),
-        Outcome::Delivered(jobs) if !jobs.is_empty() => {
+        RequestOutcome::Published(ids) => ids[0] = to.to_string(),
+        RequestOutcome::Delivered(jobs) if !jobs.is_empty() => {
             jobs[0].number = Some(to);
             jobs[0].id = to.to_string();
             jobs[0].created += to * 400 * MS;
@@ -128,38 +133,44 @@ fn a_machine_that_was_too_busy_proves_nothing_about_lateness() {
     assert!(history(S, 4 * S).proves_lateness());
     assert!(!history(S + 1, 0).proves_lateness());
     assert!(!history(S, 5 * S).proves_lateness());
-    let late = Tale::new().publish(terms(0, 0, 1)).deliver(50 * S, 0);
-    let mut late = late.ack(60 * S, Outcome::Deleted);
+    let late = HistoryBuilder::new()
+        .publish(terms(0, 0, 1))
+        .deliver(50 * S, 0);
+    let mut late = late.ack(60 * S, RequestOutcome::Deleted);
     late.expect(&[Defect::Late]);
     late.0.bound = S + 1;
     late.expect(&[]);
 }
 
 #[test]
-fn a_busy_second_excuses_that_a_job_is_late() {
-    let tale = Tale::new().publish(terms(0, 0, 1)).deliver(2 * S, 0);
-    let mut tale = tale.ack(3 * S, Outcome::Deleted);
+fn a_busy_second_excuses_a_late_job() {
+    let tale = HistoryBuilder::new()
+        .publish(terms(0, 0, 1))
+        .deliver(2 * S, 0);
+    let mut tale = tale.ack(3 * S, RequestOutcome::Deleted);
     tale.expect(&[Defect::Late]);
     tale.0.busy.push(span(500 * MS, 1600 * MS));
     tale.expect(&[]);
 }
 
-/// What Redis lost explains neither that a job came late, nor that another lease was forgotten.
+/// A loss in Redis excuses neither a late job nor the loss of another lease.
 #[test]
-fn a_loss_excuses_what_was_lost_only() {
+fn a_loss_excuses_only_what_was_lost() {
     let loss = span(10 * S, 11 * S);
-    let with_loss = |tale: Tale| tale.episode(Class::Failover, loss, Some(loss));
+    let with_loss = |tale: HistoryBuilder| tale.episode(Class::Failover, loss, Some(loss));
     let life = |second| {
-        let tale = Tale::new().publish(terms(0, 0, 4)).deliver(2 * MS, 3);
+        let tale = HistoryBuilder::new()
+            .publish(terms(0, 0, 4))
+            .deliver(2 * MS, 3);
         tale.deliver(second, 2)
     };
-    // The third delivery was forgotten, so it comes again, with the same tries.
-    let forgotten = |tale: Tale| {
+    // The third delivery was lost, so the job is delivered again with the same tries.
+    let forgotten = |tale: HistoryBuilder| {
         let tale = with_loss(tale).deliver(10 * S + 500 * MS, 1);
         tale.deliver(11 * S + 500 * MS, 1)
-            .ack(12 * S, Outcome::Deleted)
+            .ack(12 * S, RequestOutcome::Deleted)
     };
-    let busy = |tale: Tale| {
+    let busy = |tale: HistoryBuilder| {
         let mut tale = forgotten(tale);
         tale.0.busy.push(span(4 * S, 10 * S));
         tale
@@ -170,79 +181,90 @@ fn a_loss_excuses_what_was_lost_only() {
     forgotten(life(TTR + 3 * MS)).expect(&[Defect::Late]);
 }
 
-/// Published while Redis's clock was a minute ahead: it comes a minute late, and by its id it was not there yet.
+/// Published while Redis's clock was a minute ahead: it is delivered a minute late, and its id has a future
+/// time.
 #[test]
-fn a_clock_of_redis_that_is_moved_tells_no_times() {
+fn times_are_not_judged_while_the_clock_of_redis_is_wrong() {
     let ahead = 60 * S;
-    let got = Delivered {
+    let got = JobInAnswer {
         created: T0 + ahead,
         elapsed: S,
         ..delivered(MS, 0)
     };
-    let tale = Tale::new().publish(terms(S, 0, 1));
+    let tale = HistoryBuilder::new().publish(terms(S, 0, 1));
     let tale = tale.deliver_as(ahead + S, got);
-    let moved = |tale: Tale| tale.episode(Class::RedisClock, span(0, 500 * MS), None);
-    let acked = tale.clone().ack(ahead + 2 * S, Outcome::Deleted);
+    let moved = |tale: HistoryBuilder| tale.episode(Class::RedisClock, span(0, 500 * MS), None);
+    let acked = tale.clone().ack(ahead + 2 * S, RequestOutcome::Deleted);
     moved(acked.clone()).expect(&[]);
     acked.expect(&[Defect::Foreign]);
-    // It is not lost, either.
+    // It is not lost either.
     moved(tale).expect(&[Defect::Lost]);
 }
 
-/// Its only consumer was busy with something else.
+/// Its only consumer was busy.
 #[test]
-fn a_job_that_nobody_asks_for_is_not_late() {
+fn a_job_is_not_late_while_no_consumer_requests_jobs() {
     let tale = |asked: Span, at: u64| {
-        let mut tale = Tale::new();
+        let mut tale = HistoryBuilder::new();
         tale.0.operations.clear();
         let tale = tale.publish(terms(0, 0, 1));
-        let tale = tale.consume(asked, Outcome::Delivered(Vec::new()));
+        let tale = tale.consume(asked, RequestOutcome::Delivered(Vec::new()));
         let tale = tale.deliver(at, 0);
-        tale.ack(at + 5 * MS, Outcome::Deleted)
+        tale.ack(at + 5 * MS, RequestOutcome::Deleted)
     };
     tale(span(0, 500 * MS), 20 * S).expect(&[]);
     tale(span(0, S), 20 * S).expect(&[Defect::Late]);
-    // A consume that failed asked, too; one that was refused did not.
+    // A failed consume counts as a request; a rejected one does not.
     let failed = |outcome| {
         let tale = tale(span(0, 500 * MS), 20 * S);
         tale.consume(span(5 * S, 5500 * MS), outcome)
     };
-    failed(Outcome::Failed(500)).expect(&[Defect::Late, Defect::Refused]);
-    failed(Outcome::Refused(429)).expect(&[]);
+    failed(RequestOutcome::Failed(500)).expect(&[Defect::Late, Defect::Refused]);
+    failed(RequestOutcome::Refused(429)).expect(&[]);
 }
 
-/// Its consumer has a job of another queue, and does not ask for this one while it reads that.
+/// Its consumer has got a job of another queue, and does not request this one while it reads the answer.
 #[test]
-fn a_consumer_asks_until_a_job_is_reserved_for_it() {
+fn a_consumer_requests_jobs_until_one_is_reserved_for_it() {
     let tale = |queue: u16| {
-        let mut tale = Tale::new();
+        let mut tale = HistoryBuilder::new();
         tale.0.operations.clear();
         let mut got = delivered(200 * MS, 0);
         (got.queue, got.number) = (queue, Some(u64::from(queue)));
-        let job = Terms {
+        let job = JobParameters {
             number: 4,
             ..terms(0, 0, 1)
         };
-        let other = Request::Publish {
+        let other = ClientRequest::Publish {
             queue: 4,
             jobs: vec![job],
         };
-        let tale =
-            tale.publish(terms(0, 0, 1))
-                .ask(0, other, Outcome::Published(vec!["id".to_owned()]));
-        let consume = Request::Consume {
+        let tale = tale.publish(terms(0, 0, 1)).request(
+            0,
+            other,
+            RequestOutcome::Published(vec!["id".to_owned()]),
+        );
+        let consume = ClientRequest::Consume {
             queues: vec![3, 4],
             ttr: TTR,
             count: 1,
         };
-        tale.operation(span(0, 3 * S), consume, Outcome::Delivered(vec![got]))
-            .ask(3 * S, Request::Ack { job: 4 }, Outcome::Deleted)
+        tale.operation(
+            span(0, 3 * S),
+            consume,
+            RequestOutcome::Delivered(vec![got]),
+        )
+        .request(
+            3 * S,
+            ClientRequest::Ack { job: 4 },
+            RequestOutcome::Deleted,
+        )
     };
-    // The one that was reserved was late; the other one was asked for for 200 ms only.
+    // The reserved job was late; the other queue was requested for only 200 ms.
     let verdict = judge(
         &tale(4)
             .deliver(10 * S, 0)
-            .ack(10 * S + 5 * MS, Outcome::Deleted)
+            .ack(10 * S + 5 * MS, RequestOutcome::Deleted)
             .0,
     );
     let late: Vec<u64> = verdict.lateness.iter().map(|it| it.late / MS).collect();

@@ -1,88 +1,94 @@
 //! Rate limits and revocations.
 
 use super::*;
-use crate::history::RateLimit;
+use crate::history::TokenLimit;
 
-/// Publishes with token 1 at these times, each refused or not. It may publish twice a second.
-fn limited(publishes: &[(u64, bool)]) -> Tale {
-    let mut tale = Tale::new();
-    tale.0.limits.push(RateLimit {
+/// Publishes with token 1 at these times, each rejected or not. The limit is two publishes per
+/// second.
+fn publishes_with_limit(publishes: &[(u64, bool)]) -> HistoryBuilder {
+    let mut tale = HistoryBuilder::new();
+    tale.0.limits.push(TokenLimit {
         token: 1,
         publishes: 2,
         consumes: 0,
         window: S,
     });
     for (number, (at, is_refused)) in (1..).zip(publishes) {
-        let request = Request::Publish {
+        let request = ClientRequest::Publish {
             queue: 3,
-            jobs: vec![Terms {
+            jobs: vec![JobParameters {
                 number,
                 ..terms(0, 0, 1)
             }],
         };
         let outcome = match is_refused {
-            true => Outcome::Refused(429),
-            false => Outcome::Published(vec![number.to_string()]),
+            true => RequestOutcome::Refused(429),
+            false => RequestOutcome::Published(vec![number.to_string()]),
         };
-        tale = tale.ask(*at, request, outcome);
+        tale = tale.request(*at, request, outcome);
         tale.0.operations.last_mut().unwrap().token = 1;
         if !is_refused {
-            let end = Request::Cancel { job: number };
-            tale = tale.ask(at + MS, end, Outcome::Deleted);
+            let end = ClientRequest::Cancel { job: number };
+            tale = tale.request(at + MS, end, RequestOutcome::Deleted);
         }
     }
     tale
 }
 
 #[test]
-fn two_windows_may_touch_and_no_more() {
+fn a_span_of_one_window_overlaps_at_most_two_windows() {
     let good = [
         (900 * MS, false),
         (990 * MS, false),
         (S, false),
         (1010 * MS, false),
     ];
-    limited(&good).expect(&[]);
+    publishes_with_limit(&good).expect(&[]);
     let mut bad = good.to_vec();
     bad.push((1500 * MS, false));
-    limited(&bad).expect(&[Defect::OverLimit]);
+    publishes_with_limit(&bad).expect(&[Defect::OverLimit]);
     *bad.last_mut().unwrap() = (2 * S, false);
-    limited(&bad).expect(&[]);
+    publishes_with_limit(&bad).expect(&[]);
 }
 
 #[test]
 fn each_api_counts_by_itself_until_5_s_after_redis_could_not() {
     let over = [0, 10, 20, 30, 40].map(|ms| (10 * S + ms * MS, false));
-    let after = |end| limited(&over).episode(Class::LoginRefused, span(S, end), None);
+    let after = |end| publishes_with_limit(&over).episode(Class::LoginRefused, span(S, end), None);
     after(5500 * MS).expect(&[]);
     after(4900 * MS).expect(&[Defect::OverLimit]);
 }
 
 #[test]
-fn what_is_within_a_limit_is_not_refused() {
-    limited(&[(0, true)]).expect(&[Defect::Refused]);
-    limited(&[(0, false), (10 * MS, true)]).expect(&[Defect::Refused]);
-    limited(&[(0, false), (10 * MS, false), (20 * MS, true)]).expect(&[]);
-    limited(&[(0, false), (10 * MS, false), (1500 * MS, true)]).expect(&[Defect::Refused]);
-    // It lasts longer while the clock of Redis is set back.
-    let back = limited(&[(0, false), (10 * MS, false), (1500 * MS, true)]);
+fn requests_within_the_limit_are_not_rejected() {
+    publishes_with_limit(&[(0, true)]).expect(&[Defect::Refused]);
+    publishes_with_limit(&[(0, false), (10 * MS, true)]).expect(&[Defect::Refused]);
+    publishes_with_limit(&[(0, false), (10 * MS, false), (20 * MS, true)]).expect(&[]);
+    publishes_with_limit(&[(0, false), (10 * MS, false), (1500 * MS, true)])
+        .expect(&[Defect::Refused]);
+    // The window lasts longer if the clock of Redis is set back.
+    let back = publishes_with_limit(&[(0, false), (10 * MS, false), (1500 * MS, true)]);
     back.episode(Class::RedisClock, span(S, 3 * S), None)
         .expect(&[]);
 }
 
 #[test]
-fn a_request_that_a_paused_redis_executed_later_took_its_unit_then() {
-    let refused = || limited(&[(0, false), (6 * S, true)]);
+fn a_request_that_a_paused_redis_executes_late_counts_late() {
+    let refused = || publishes_with_limit(&[(0, false), (6 * S, true)]);
     refused().expect(&[Defect::Refused]);
-    let given_up = |tale: Tale| {
-        let publish = Request::Publish {
+    let given_up = |tale: HistoryBuilder| {
+        let publish = ClientRequest::Publish {
             queue: 3,
-            jobs: vec![Terms {
+            jobs: vec![JobParameters {
                 number: 9,
                 ..terms(0, 0, 1)
             }],
         };
-        let mut tale = tale.ask(2 * S, publish, Outcome::Unknown("hung up".to_owned()));
+        let mut tale = tale.request(
+            2 * S,
+            publish,
+            RequestOutcome::Unknown("hung up".to_owned()),
+        );
         tale.0.operations.last_mut().unwrap().token = 1;
         tale
     };
@@ -93,19 +99,19 @@ fn a_request_that_a_paused_redis_executed_later_took_its_unit_then() {
 }
 
 #[test]
-fn a_revoked_token_opens_nothing() {
+fn a_revoked_token_is_rejected() {
     let revoked = |delivered_at: u64| {
-        let request = Request::Revoke { token: 1 };
-        let tale = Tale::new().publish(terms(4 * S, 0, 1));
-        let tale = tale.ask(delivered_at - 3 * S, request, Outcome::Deleted);
+        let request = ClientRequest::Revoke { token: 1 };
+        let tale = HistoryBuilder::new().publish(terms(4 * S, 0, 1));
+        let tale = tale.request(delivered_at - 3 * S, request, RequestOutcome::Deleted);
         let mut tale = tale.deliver(delivered_at, 0);
         tale.0.operations.last_mut().unwrap().token = 1;
-        tale.ack(delivered_at + 5 * MS, Outcome::Deleted)
+        tale.ack(delivered_at + 5 * MS, RequestOutcome::Deleted)
     };
     revoked(4 * S + MS).expect(&[Defect::Revoked]);
     let mut in_time = revoked(4 * S + MS);
     for operation in &mut in_time.0.operations {
-        if matches!(operation.request, Request::Revoke { .. }) {
+        if matches!(operation.request, ClientRequest::Revoke { .. }) {
             operation.span = span(2500 * MS, 2501 * MS);
         }
     }

@@ -1,4 +1,4 @@
-//! Types and bounds, and what is said about other values.
+//! Types and bounds, and the errors for other values.
 
 use super::*;
 
@@ -18,7 +18,7 @@ fn schema() -> Schema {
 }
 
 #[track_caller]
-fn refused(text: &str) -> String {
+fn error_of(text: &str) -> String {
     let mut layer = parse_toml(text).unwrap();
     schema().check(&mut layer, false).unwrap_err()
 }
@@ -79,26 +79,26 @@ fn a_value_has_the_type_of_the_default() {
 }
 
 #[test]
-fn what_is_said_names_the_key_and_what_to_write() {
-    assert_eq!(refused("number = 11"), "number must be 1 to 10, not 11");
-    let said = refused("number = 1.0");
+fn an_error_names_the_key_and_what_it_accepts() {
+    assert_eq!(error_of("number = 11"), "number must be 1 to 10, not 11");
+    let said = error_of("number = 1.0");
     assert_eq!(
         said,
         "number must be a whole number, 1 to 10, not a number with a fraction"
     );
-    let said = refused("wait = \"500000000000years\"");
+    let said = error_of("wait = \"500000000000years\"");
     assert_eq!(said, "wait must be 1ms to 1h, not \"500000000000years\"");
-    let said = refused("wait = 5");
+    let said = error_of("wait = 5");
     assert!(said.contains("a duration in quotes"), "{said}");
-    let said = refused("flag = 1");
+    let said = error_of("flag = 1");
     assert_eq!(said, "flag must be true or false, not a whole number");
-    let said = refused("[pool.x]\nsise = 1");
+    let said = error_of("[pool.x]\nsise = 1");
     assert!(said.starts_with("unknown key pool.x.sise"), "{said}");
     assert!(said.ends_with("size, url"), "{said}");
-    assert_eq!(refused("pool = 1"), "pool must be a table: [pool]");
+    assert_eq!(error_of("pool = 1"), "pool must be a table: [pool]");
 }
 
-/// It may have a password in it.
+/// A URL may contain a password.
 #[test]
 fn a_url_is_refused_where_none_belongs_and_is_not_repeated() {
     for (text, said) in [
@@ -114,7 +114,7 @@ fn a_url_is_refused_where_none_belongs_and_is_not_repeated() {
             "a key in [] is a URL: write its name",
         ),
     ] {
-        assert_eq!(refused(text), said);
+        assert_eq!(error_of(text), said);
     }
     let mut layer = parse_toml("[pool.default]\nurl = \"redis://:hunter2@h\"").unwrap();
     schema().check(&mut layer, false).unwrap();

@@ -1,74 +1,74 @@
-//! Which history of writes a server is in.
+//! The replication history of a server.
 //!
-//! A server that was restarted, or was a replica for a while, may have other data than before, under the same
-//! address and even over the same connections. A restart changes `run_id`, and the end of a time as a replica changes
-//! `master_replid` and leaves the previous one in `master_replid2`. What was written after both were read, and before both
-//! were read again unchanged, is part of that history.
+//! A server that was restarted, or was a replica for some time, may have other data than before, at the same address
+//! and even on the same connections. A restart changes `run_id`. A promotion changes `master_replid`, and the previous
+//! value is in `master_replid2`. A write that was sent after both were read, and before both were read again unchanged,
+//! is part of this history.
 //!
-//! A server also takes a new `master_replid` when its first replica attaches, or has been gone for `repl-backlog-ttl`. Then
-//! nothing was lost: the process is the same, and `master_replid2` is empty.
+//! A server also changes its `master_replid` when its first replica connects, or when it has had none for
+//! `repl-backlog-ttl`. Then no write was lost: the process is the same, and `master_replid2` is empty.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 #[derive(Debug, Default)]
-pub(super) struct History(Mutex<Option<Known>>);
+pub(crate) struct ReplicationHistory(Mutex<Option<KnownHistory>>);
 
 #[derive(Debug)]
-struct Known {
-    ids: Ids,
-    /// When the history was seen first, without another one since.
+struct KnownHistory {
+    ids: HistoryIds,
+    /// Since when this history is known without interruption.
     since: Instant,
 }
 
-/// What `INFO server replication` says about the history.
+/// The fields of `INFO server replication` that identify the history.
 #[derive(Debug)]
-struct Ids {
+struct HistoryIds {
     run: String,
     replication: String,
-    /// Whether the server has another replication id from before, as after a time as a replica.
+    /// Whether the server has a previous replication id, as after a promotion.
     has_previous: bool,
 }
 
-impl History {
+impl ReplicationHistory {
     pub(super) fn is_known(&self) -> bool {
         self.lock().is_some()
     }
 
-    /// The server may have been restarted.
-    pub(super) fn forget(&self) {
+    /// Forgets the history, because the server may have been restarted.
+    pub(crate) fn forget(&self) {
         *self.lock() = None;
     }
 
-    /// Takes in what the server answered to `INFO server replication`. Whether a call sent at `sent_at` that it
-    /// carried out, before it was asked, is part of the history that it is in.
+    /// Records a reply to `INFO server replication`. Returns whether a call that was sent at `sent_at`, and executed
+    /// before this reply, is part of the current history.
     pub(super) fn includes(&self, sent_at: Instant, info: &str) -> bool {
         self.since(info).is_some_and(|since| since <= sent_at)
     }
 
-    /// Takes in an answer; since when its history is known.
-    pub(super) fn since(&self, info: &str) -> Option<Instant> {
-        let ids = Ids::read(info)?;
+    /// Records a reply. Returns since when its history is known; `None` if the reply has no ids.
+    pub(crate) fn since(&self, info: &str) -> Option<Instant> {
+        let ids = HistoryIds::read(info)?;
         let mut known = self.lock();
         let since = match &*known {
             Some(known) if ids.continue_from(&known.ids) => known.since,
             _ => Instant::now(),
         };
-        *known = Some(Known { ids, since });
+        *known = Some(KnownHistory { ids, since });
         Some(since)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Option<Known>> {
+    fn lock(&self) -> MutexGuard<'_, Option<KnownHistory>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Ids {
+impl HistoryIds {
     fn read(info: &str) -> Option<Self> {
         let field = |name: &str| {
             let mut lines = info
                 .lines()
-                .filter_map(|line| line.trim_end().split_once(':'));
+                .filter_map(|redis_connection| redis_connection.trim_end().split_once(':'));
             lines.find_map(|(key, value)| (key == name).then_some(value))
         };
         let previous = field("master_replid2").unwrap_or_default();
@@ -79,7 +79,7 @@ impl Ids {
         })
     }
 
-    /// Whether the server has lost nothing since it had the other ids.
+    /// Whether the server has lost no write since it had the ids `before`.
     fn continue_from(&self, before: &Self) -> bool {
         let is_same_id = self.replication == before.replication;
         self.run == before.run && (is_same_id || !self.has_previous)
@@ -101,7 +101,7 @@ mod tests {
 
     #[test]
     fn only_what_was_sent_between_two_answers_of_the_same_history_is_included() {
-        let history = History::default();
+        let history = ReplicationHistory::default();
         let (one, restarted) = (info("run", "aaa", NONE), info("next", "bbb", NONE));
         let before = Instant::now();
         assert!(!history.is_known());
@@ -120,7 +120,7 @@ mod tests {
 
     #[test]
     fn a_first_replica_begins_no_other_history_and_a_time_as_replica_does() {
-        let history = History::default();
+        let history = ReplicationHistory::default();
         let _ = history.since(&info("run", "aaa", NONE));
         let sent_at = Instant::now();
         assert!(history.includes(sent_at, &info("run", "bbb", NONE)));

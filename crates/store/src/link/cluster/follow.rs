@@ -1,5 +1,5 @@
-//! Following the topology: a task asks the primaries every few seconds, and at once when a call was sent
-//! elsewhere or failed. `docs/decisions/0018-cluster.md` says why so.
+//! Follows the topology. A task asks the primaries every two seconds, and immediately after a call was redirected or
+//! failed. `docs/decisions/0018-cluster.md` explains the design.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,57 +11,54 @@ use tokio::sync::{Notify, watch};
 use tokio::time::sleep;
 
 use super::nodes::Nodes;
-use super::topology::{Owned, Topology};
-use super::view::View;
-use crate::link::route::Place;
-use crate::link::server::bounded;
-use crate::{StoreConfig, StoreError, server_check};
+use super::topology::Topology;
+use super::view::{ClusterView, SlotRange};
+use crate::config::StoreConfig;
+use crate::error::StoreError;
+use crate::link::host_port::HostPort;
+use crate::link::waits::bounded;
+use crate::server_check;
 
-/// The longest time between two looks.
+/// Interval of checks.
 const LOOK_INTERVAL: Duration = Duration::from_secs(2);
-/// The shortest: failing calls ask for a look each.
+/// Least time between two checks, since each failed call triggers one.
 const LOOK_PAUSE: Duration = Duration::from_millis(100);
 
-pub(super) struct Follower {
+pub(super) struct TopologyFollower {
     config: StoreConfig,
-    /// The nodes that the settings name: where to begin, and to begin again when all others are gone.
-    seeds: Vec<Place>,
+    /// The configured nodes. They are asked at the start, and if too few of the known primaries reply.
+    seeds: Vec<HostPort>,
     nodes: Arc<Nodes>,
-    view: View,
+    view: ClusterView,
     topology: watch::Sender<Arc<Topology>>,
     look: Arc<Notify>,
-    /// What the last look ended with, if that was a failure: told once.
-    trouble: bool,
+    /// Whether the last check failed. A failure is logged once.
+    has_failed: bool,
 }
 
-impl Follower {
-    /// Reads the topology and follows it from then on, until the receiver is dropped.
+impl TopologyFollower {
+    /// Reads the topology, and follows it until the receiver is dropped.
     pub(super) async fn start(
         config: &StoreConfig,
-        seeds: Vec<Place>,
+        seeds: Vec<HostPort>,
         nodes: Arc<Nodes>,
         look: Arc<Notify>,
     ) -> Result<watch::Receiver<Arc<Topology>>, StoreError> {
         let (topology, receiver) = watch::channel(Arc::default());
-        let view = View {
-            epoch: 0,
-            is_ok: false,
-            ranges: Vec::new(),
-        };
         let mut follower = Self {
             config: config.clone(),
             seeds,
             nodes,
-            view,
+            view: ClusterView::default(),
             topology,
             look,
-            trouble: false,
+            has_failed: false,
         };
         follower.look().await?;
         let first = Arc::clone(&receiver.borrow());
         if !first.is_whole() {
             return Err(StoreError::not_ready(
-                "not every slot of the cluster has a primary that can be reached".to_owned(),
+                "some slots of the cluster have no reachable primary",
             ));
         }
         tokio::spawn(follower.run());
@@ -86,13 +83,15 @@ impl Follower {
             let before = Arc::clone(&self.topology.borrow());
             let looked = self.look().await;
             match &looked {
-                Err(error) if !self.trouble => {
-                    tracing::warn!(%error, "the cluster cannot be followed; calls still go where they went");
+                Err(error) if !self.has_failed => {
+                    tracing::warn!(%error, "failed to read the topology of the cluster: calls continue with the last known one; retrying every {LOOK_INTERVAL:?}");
                 }
-                Ok(()) if self.trouble => tracing::info!("the cluster is followed again"),
+                Ok(()) if self.has_failed => {
+                    tracing::info!("reading the topology of the cluster succeeds again")
+                }
                 _ => {}
             }
-            self.trouble = looked.is_err();
+            self.has_failed = looked.is_err();
             self.check_new_primaries(&before);
         }
     }
@@ -105,24 +104,26 @@ impl Follower {
         };
         if view.epoch < self.view.epoch {
             return Err(StoreError::not_ready(
-                "who answers was cut off from the cluster, or it was made anew".to_owned(),
+                "the reply has an earlier epoch: the node was partitioned, or the cluster was recreated",
             ));
         }
-        let places = view.primaries();
-        let connected = join_all(places.iter().map(|place| self.nodes.at(place))).await;
-        let server_at = |primary: &Place| {
-            let index = places.iter().position(|place| place == primary)?;
+        let addresses = view.primaries();
+        let connected = join_all(addresses.iter().map(|host_port| self.nodes.at(host_port))).await;
+        let server_at = |primary: &HostPort| {
+            let index = addresses
+                .iter()
+                .position(|host_port| host_port == primary)?;
             connected.get(index)?.as_ref().ok().cloned()
         };
         let ranges = view.ranges.iter().filter_map(|range| {
-            Some(Owned {
+            Some(SlotRange {
                 first: range.first,
                 last: range.last,
-                server: server_at(&range.primary)?,
+                primary: server_at(&range.primary)?,
             })
         });
         let topology = Topology::new(ranges.collect());
-        self.nodes.retain(&places);
+        self.nodes.retain(&addresses);
         self.view = view;
         if !topology.is_same(&self.topology.borrow()) {
             self.topology.send_replace(Arc::new(topology));
@@ -131,69 +132,67 @@ impl Follower {
         failures.last().map_or(Ok(()), Err)
     }
 
-    /// Asks these nodes all at once, waits until `enough` of them have answered, and takes the youngest
-    /// view of one that takes calls.
-    async fn ask(&self, places: &[Place], enough: usize) -> Result<View, StoreError> {
-        let mut asked: FuturesUnordered<_> =
-            places.iter().map(|place| self.ask_node(place)).collect();
+    /// Asks these nodes at the same time, until `enough` of them have replied. Of the nodes that accept calls, or of
+    /// all if none does, the view with the latest epoch is returned.
+    async fn ask(&self, addresses: &[HostPort], enough: usize) -> Result<ClusterView, StoreError> {
+        let mut queries: FuturesUnordered<_> = addresses
+            .iter()
+            .map(|host_port| self.ask_node(host_port))
+            .collect();
         let (mut views, mut refusals) = (Vec::new(), Vec::new());
         while views.len() < enough {
-            match asked.next().await {
+            match queries.next().await {
                 Some(Ok(view)) => views.push(view),
                 Some(Err(refusal)) => refusals.push(refusal),
-                None => return Err(all_in_one(refusals)),
+                None => return Err(combined_error(refusals)),
             }
         }
         let youngest = views
             .into_iter()
             .max_by_key(|view| (view.is_ok, view.epoch));
-        youngest.ok_or_else(|| all_in_one(refusals))
+        youngest.ok_or_else(|| combined_error(refusals))
     }
 
-    /// Asks the nodes that the settings name. One that has left the cluster may still answer, and knows of no slots:
-    /// the first node that takes calls decides.
-    async fn ask_seeds(&self) -> Result<View, StoreError> {
-        let mut asked: FuturesUnordered<_> = self
-            .seeds
-            .iter()
-            .map(|place| self.ask_node(place))
-            .collect();
+    /// Asks the configured nodes. A node that has left the cluster may still reply, but has no slots: the first view of
+    /// a node that accepts calls is returned.
+    async fn ask_seeds(&self) -> Result<ClusterView, StoreError> {
+        let seeds = self.seeds.iter();
+        let mut queries: FuturesUnordered<_> =
+            seeds.map(|host_port| self.ask_node(host_port)).collect();
         let (mut unusable, mut refusals) = (None, Vec::new());
-        while let Some(answer) = asked.next().await {
+        while let Some(answer) = queries.next().await {
             match answer {
                 Ok(view) if view.is_ok => return Ok(view),
                 Ok(view) => unusable = Some(view),
                 Err(refusal) => refusals.push(refusal),
             }
         }
-        unusable.ok_or_else(|| all_in_one(refusals))
+        unusable.ok_or_else(|| combined_error(refusals))
     }
 
-    async fn ask_node(&self, place: &Place) -> Result<View, (Place, StoreError)> {
-        let told = async {
-            let node = self.nodes.at(place).await?;
+    async fn ask_node(&self, host_port: &HostPort) -> Result<ClusterView, (HostPort, StoreError)> {
+        let reply = async {
+            let node = self.nodes.at(host_port).await?;
             let mut questions = redis::pipe();
-            // The epoch is asked for first: were it the other way round, old slots could come with a new
-            // epoch.
+            // The epoch is read first: otherwise old slots could be combined with a new epoch.
             questions.cmd("CLUSTER").arg("INFO");
             questions.cmd("CLUSTER").arg("SLOTS");
-            let mut line = &node.line;
-            let asking = questions.query_async(&mut line);
+            let mut redis_connection = &node.connection;
+            let asking = questions.query_async(&mut redis_connection);
             let (info, slots): (String, redis::Value) =
                 bounded(self.config.connect_timeout, asking).await?;
-            View::read(&info, slots, place)
+            ClusterView::read(&info, slots, host_port)
         };
-        told.await.map_err(|error| (place.clone(), error))
+        reply.await.map_err(|error| (host_port.clone(), error))
     }
 
-    /// A server that became a primary while we run is used whatever it is; but what is wrong with it is
-    /// told.
+    /// Checks servers that became primaries since `before`. Problems are logged; the servers are used nevertheless.
     fn check_new_primaries(&self, before: &Topology) {
         for server in self.topology.borrow().servers() {
             if before.has(&server) {
                 continue;
             }
-            tracing::info!(%server, "another primary of the cluster");
+            tracing::info!(%server, "the cluster has a new primary");
             let config = self.config.clone();
             tokio::spawn(async move {
                 let session = server.session(config.command_timeout);
@@ -203,19 +202,20 @@ impl Follower {
     }
 }
 
-/// What each node said. A wrong password, or what makes no sense, is not the same as silence.
-fn all_in_one(refusals: Vec<(Place, StoreError)>) -> StoreError {
+/// Combines the errors of all nodes. The reason is that of the last error, so that a wrong password is not reported as
+/// an unreachable server.
+fn combined_error(refusals: Vec<(HostPort, StoreError)>) -> StoreError {
     let said = refusals
         .iter()
-        .map(|(place, error)| format!("{place}: {error}"));
+        .map(|(host_port, error)| format!("{host_port}: {error}"));
     let said: Vec<String> = said.collect();
-    let said = format!("the cluster does not tell its slots: {}", said.join("; "));
+    let said = format!(
+        "no node of the cluster reported its slots: {}",
+        said.join("; ")
+    );
     match refusals.last() {
-        Some((_, StoreError::Unavailable { reason, .. })) => StoreError::Unavailable {
-            reason: *reason,
-            detail: said,
-        },
+        Some((_, StoreError::Unavailable { reason, .. })) => StoreError::unavailable(*reason, said),
         Some((_, StoreError::Corrupt(_))) => StoreError::corrupt(said),
-        _ => StoreError::away(said),
+        _ => StoreError::unreachable(said),
     }
 }

@@ -1,46 +1,48 @@
-//! The nodes of a cluster that we are connected to.
+//! The connected nodes of a cluster.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::OnceCell;
 
-use crate::StoreError;
-use crate::link::route::{Access, Place};
-use crate::link::server::Server;
+use crate::error::StoreError;
+use crate::link::host_port::HostPort;
+use crate::link::link_config::ServerAccess;
+use crate::link::server::StoreServer;
 
-type Connecting = Arc<OnceCell<Arc<Server>>>;
+type Connecting = Arc<OnceCell<Arc<StoreServer>>>;
 
-/// One connection per node, made when it is first needed and kept over all changes of the topology.
+/// The nodes by address. A node is connected when it is first needed, and stays connected when the topology changes.
 pub(super) struct Nodes {
-    access: Access,
-    known: Mutex<HashMap<Place, Connecting>>,
+    access: ServerAccess,
+    known: Mutex<HashMap<HostPort, Connecting>>,
 }
 
 impl Nodes {
-    pub(super) fn new(access: Access) -> Self {
+    pub(super) fn new(access: ServerAccess) -> Self {
         Self {
             access,
             known: Mutex::default(),
         }
     }
 
-    /// The node at this place. Whoever else asks for it meanwhile waits for the same connection.
-    pub(super) async fn at(&self, place: &Place) -> Result<Arc<Server>, StoreError> {
-        let connecting = Arc::clone(self.known().entry(place.clone()).or_default());
+    /// The node at this address. Concurrent callers wait for the same connection.
+    pub(super) async fn at(&self, host_port: &HostPort) -> Result<Arc<StoreServer>, StoreError> {
+        let connecting = Arc::clone(self.known().entry(host_port.clone()).or_default());
         let connected = connecting.get_or_try_init(async || {
-            let endpoint = self.access.at(place).map_err(StoreError::away)?;
+            let endpoint = self.access.at(host_port).map_err(StoreError::unreachable)?;
             Ok(Arc::new(endpoint.connect().await?))
         });
         connected.await.cloned()
     }
 
-    /// Forgets all nodes but these. Calls that are under way there go on.
-    pub(super) fn retain(&self, places: &[Place]) {
-        self.known().retain(|place, _| places.contains(place));
+    /// Drops all nodes but these. Calls in flight to them continue.
+    pub(super) fn retain(&self, addresses: &[HostPort]) {
+        self.known()
+            .retain(|host_port, _| addresses.contains(host_port));
     }
 
-    fn known(&self) -> MutexGuard<'_, HashMap<Place, Connecting>> {
+    fn known(&self) -> MutexGuard<'_, HashMap<HostPort, Connecting>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

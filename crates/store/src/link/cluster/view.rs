@@ -1,42 +1,47 @@
-//! What a node says about its cluster.
+//! The cluster as reported by one node.
 
-use redis::{Value, from_redis_value};
+use redis::{FromRedisValue, Value, from_redis_value};
+use tidegate_core::hash_slot::HASH_SLOTS;
 
-use super::slot::Slot;
-use crate::StoreError;
-use crate::link::route::Place;
+use crate::error::StoreError;
+use crate::link::host_port::HostPort;
 
-/// The cluster as one node sees it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct View {
-    /// Grows with each failover and with each slot that is handed over. A node that was cut off still
-    /// has an older one.
+/// Epoch, state and slots as one node reports them.
+#[derive(Debug, Default)]
+pub(super) struct ClusterView {
+    /// Increases with each failover and each slot migration. A node that was partitioned has an earlier epoch.
     pub(super) epoch: u64,
-    /// Whether the node takes calls: it hears most of the others.
+    /// Whether the node accepts calls (`cluster_state:ok`): it reaches the majority of the primaries.
     pub(super) is_ok: bool,
-    pub(super) ranges: Vec<Range>,
+    pub(super) ranges: Vec<SlotRange<HostPort>>,
 }
 
-/// Slots next to each other, and the primary that has them.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Range {
-    pub(super) first: Slot,
-    pub(super) last: Slot,
-    pub(super) primary: Place,
+/// A range of slots, and its primary: the address or the server.
+#[derive(Debug)]
+pub(super) struct SlotRange<P> {
+    pub(super) first: u16,
+    pub(super) last: u16,
+    pub(super) primary: P,
 }
 
-impl View {
-    /// Reads the answers to `CLUSTER INFO` and `CLUSTER SLOTS` of the node at `asked`.
-    pub(super) fn read(info: &str, slots: Value, asked: &Place) -> Result<Self, StoreError> {
+impl ClusterView {
+    /// Parses the replies to `CLUSTER INFO` and `CLUSTER SLOTS` of the node at `asked_node`.
+    pub(super) fn read(
+        info: &str,
+        slots: Value,
+        asked_node: &HostPort,
+    ) -> Result<Self, StoreError> {
         let field = |name: &str| {
-            let mut lines = info.lines().filter_map(|line| line.split_once(':'));
+            let mut lines = info
+                .lines()
+                .filter_map(|redis_connection| redis_connection.split_once(':'));
             lines.find_map(|(key, value)| (key == name).then(|| value.trim()))
         };
-        let ranges: Vec<Value> = from_redis_value(slots).map_err(|error| unreadable(&error))?;
-        let ranges: Result<Vec<Range>, StoreError> = ranges
+        let ranges: Vec<Value> = parsed(slots)?;
+        let ranges = ranges
             .into_iter()
-            .map(|range| Range::read(range, asked))
-            .collect();
+            .map(|range| SlotRange::read(range, asked_node));
+        let ranges: Result<Vec<_>, StoreError> = ranges.collect();
         let epoch = field("cluster_current_epoch").and_then(|text| text.parse().ok());
         Ok(Self {
             epoch: epoch.unwrap_or_default(),
@@ -46,8 +51,8 @@ impl View {
     }
 
     /// The primaries, each once.
-    pub(super) fn primaries(&self) -> Vec<Place> {
-        let mut primaries: Vec<Place> = Vec::new();
+    pub(super) fn primaries(&self) -> Vec<HostPort> {
+        let mut primaries: Vec<HostPort> = Vec::new();
         for range in &self.ranges {
             if !primaries.contains(&range.primary) {
                 primaries.push(range.primary.clone());
@@ -57,35 +62,39 @@ impl View {
     }
 }
 
-impl Range {
-    /// First slot, last slot, and the nodes that have them; the primary is the first of these.
-    fn read(range: Value, asked: &Place) -> Result<Self, StoreError> {
-        let parts: Vec<Value> = from_redis_value(range).map_err(|error| unreadable(&error))?;
+impl SlotRange<HostPort> {
+    /// Parses a range: first slot, last slot, then its nodes, of which the first one is the primary.
+    fn read(range: Value, asked_node: &HostPort) -> Result<Self, StoreError> {
+        let parts: Vec<Value> = parsed(range)?;
         let mut parts = parts.into_iter();
         let mut next = || parts.next().unwrap_or(Value::Nil);
         let (first, last) = (slot(next())?, slot(next())?);
-        let node: Vec<Value> = from_redis_value(next()).map_err(|error| unreadable(&error))?;
+        let node: Vec<Value> = parsed(next())?;
         let mut node = node.into_iter();
         let mut next = || node.next().unwrap_or(Value::Nil);
-        let host: Option<String> = from_redis_value(next()).map_err(|error| unreadable(&error))?;
-        let port = from_redis_value(next()).map_err(|error| unreadable(&error))?;
-        // A node that knows no name for itself is where it was asked.
+        let host: Option<String> = parsed(next())?;
+        let port = parsed(next())?;
+        // A node that reports no host for itself has the host of `asked_node`.
         let host = host.filter(|host| !host.is_empty() && host != "?");
-        let host = host.unwrap_or_else(|| asked.host.clone());
+        let host = host.unwrap_or_else(|| asked_node.host.clone());
         Ok(Self {
             first,
             last,
-            primary: Place { host, port },
+            primary: HostPort { host, port },
         })
     }
 }
 
-fn slot(value: Value) -> Result<Slot, StoreError> {
-    let number: u16 = from_redis_value(value).map_err(|error| unreadable(&error))?;
-    match number < Slot::COUNT {
-        true => Ok(Slot(number)),
+fn slot(value: Value) -> Result<u16, StoreError> {
+    let number: u16 = parsed(value)?;
+    match number < HASH_SLOTS {
+        true => Ok(number),
         false => Err(unreadable(&format!("slot {number}"))),
     }
+}
+
+fn parsed<T: FromRedisValue>(value: Value) -> Result<T, StoreError> {
+    from_redis_value(value).map_err(|error| unreadable(&error))
 }
 
 fn unreadable(what: &impl std::fmt::Display) -> StoreError {
@@ -108,8 +117,8 @@ mod tests {
     }
 
     #[test]
-    fn the_first_node_of_a_range_is_its_primary_and_one_without_a_name_is_the_one_that_was_asked() {
-        let asked = Place {
+    fn the_first_node_of_a_range_is_its_primary_and_a_missing_host_is_that_of_the_asked_node() {
+        let asked_node = HostPort {
             host: "here".to_owned(),
             port: 1,
         };
@@ -119,13 +128,13 @@ mod tests {
             range(100, 100, vec![node(None, 12)]),
             range(101, 16383, vec![node(Some(""), 12)]),
         ]);
-        let view = View::read(info, slots, &asked).unwrap();
+        let view = ClusterView::read(info, slots, &asked_node).unwrap();
         assert!(view.is_ok);
         assert_eq!(view.epoch, 7);
-        let places: Vec<String> = view.primaries().iter().map(Place::to_string).collect();
-        assert_eq!(places, ["a:10", "here:12"]);
-        assert_eq!(view.ranges[1].last, Slot(100));
+        let addresses: Vec<String> = view.primaries().iter().map(HostPort::to_string).collect();
+        assert_eq!(addresses, ["a:10", "here:12"]);
+        assert_eq!(view.ranges[1].last, 100);
         let beyond = Value::Array(vec![range(0, 16384, vec![node(None, 1)])]);
-        assert!(View::read(info, beyond, &asked).is_err());
+        assert!(ClusterView::read(info, beyond, &asked_node).is_err());
     }
 }

@@ -1,0 +1,145 @@
+//! All answers of the admin port other than successes: the only list of their statuses and texts.
+
+use axum::body::Body;
+use axum::http::{HeaderValue, Response, StatusCode, header};
+use axum::response::IntoResponse;
+use serde::Serialize;
+use tidegate_core::InvalidName;
+use tidegate_engine::{EngineError, record_store_error};
+use tidegate_store::StoreError;
+
+use super::limiter::LimitBody;
+use crate::http::json;
+
+const NO_LIMIT: &str = "the read and write of limiter can't be <= 0 at the same time";
+
+/// Why a request on the admin port fails.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum AdminError {
+    /// The request to create a token has no description.
+    #[error("invalid description")]
+    NoDescription,
+    /// The token in the request is so short that it could be guessed.
+    #[error("the user token was too short")]
+    TokenTooShort,
+    /// The token already exists.
+    #[error("the token has already existed")]
+    TokenExists,
+    /// The name of the namespace is too long.
+    #[error("the namespace name was too long")]
+    NamespaceTooLong,
+    /// The name of the namespace is empty or has a byte that is not allowed in names.
+    #[error("namespace name contains forbidden characters")]
+    NamespaceForbidden,
+    /// The token or the request names a pool that is not configured.
+    #[error("the pool was not exists")]
+    PoolNotFound,
+    /// The same, for a request about lanes.
+    #[error("there is no such pool")]
+    LanesPoolNotFound,
+    /// The name of the namespace or queue is invalid, in a request about lanes.
+    #[error("{0}")]
+    LanesName(InvalidName),
+    /// The body is not an object with an integer `open`.
+    #[error("the body should be an object with an integer open")]
+    NotANumberOfLanes,
+    /// The number of lanes is 0 or above the maximum.
+    #[error("open should be from 1 to {lanes_max}")]
+    LanesOutOfRange {
+        /// The most lanes of a queue.
+        lanes_max: u16,
+    },
+    /// The body is not an object of the integers of a limit.
+    #[error("the body should be an object with integers read, write and interval")]
+    NotALimit,
+    /// `read` and `write` are 0: neither consumes nor publishes would be limited.
+    #[error("{}", NO_LIMIT)]
+    LimitsNothing(LimitBody),
+    /// `read` and `write` are not positive, and at least one is negative.
+    #[error("{}", NO_LIMIT)]
+    LimitsNegative,
+    /// The interval of a limit is 0.
+    #[error("interval should be > 0")]
+    IntervalZero,
+    /// The interval of a limit is negative.
+    #[error("limiter interval should be > 0")]
+    IntervalNegative,
+    /// The interval of a limit is more than 4,294,967,295 s.
+    #[error("limiter interval should be <= 4294967295")]
+    IntervalTooLong,
+    /// The token already has a limit.
+    #[error("throttler token({token}) has already exists")]
+    LimitExists {
+        /// The token without its pool.
+        token: String,
+    },
+    /// The status of the access log is neither `enable` nor `disable`.
+    #[error("invalid status")]
+    NotASwitch,
+    /// The body did not arrive completely and in time.
+    #[error("failed to read body")]
+    BodyUnreadable,
+    /// A failure of Redis. The log has the details, the answer does not.
+    #[error("internal error")]
+    Internal,
+}
+
+/// The JSON body. Its fields have the order of lmstfy.
+#[derive(Serialize)]
+struct Text<'a> {
+    error: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    limiter: Option<&'a LimitBody>,
+}
+
+impl AdminError {
+    const fn status(&self) -> StatusCode {
+        match self {
+            Self::Internal | Self::LimitExists { .. } => StatusCode::INTERNAL_SERVER_ERROR,
+            _ => StatusCode::BAD_REQUEST,
+        }
+    }
+}
+
+impl IntoResponse for AdminError {
+    fn into_response(self) -> Response<Body> {
+        let text = Text {
+            error: self.to_string(),
+            limiter: match &self {
+                Self::LimitsNothing(limiter) => Some(limiter),
+                _ => None,
+            },
+        };
+        let mut response = json::answer(self.status(), &text);
+        if self == Self::BodyUnreadable {
+            // The connection is closed instead of reading the rest of the body.
+            let close = HeaderValue::from_static("close");
+            response.headers_mut().insert(header::CONNECTION, close);
+        }
+        response
+    }
+}
+
+/// For namespaces in requests about tokens and limits.
+impl From<InvalidName> for AdminError {
+    fn from(error: InvalidName) -> Self {
+        match error {
+            InvalidName::TooLong => Self::NamespaceTooLong,
+            InvalidName::ForbiddenCharacters => Self::NamespaceForbidden,
+        }
+    }
+}
+
+impl From<StoreError> for AdminError {
+    fn from(error: StoreError) -> Self {
+        record_store_error(&error);
+        Self::Internal
+    }
+}
+
+/// The other errors of the engine are about publishes and consumes, which the admin port does not have.
+impl From<EngineError> for AdminError {
+    fn from(_: EngineError) -> Self {
+        Self::Internal
+    }
+}

@@ -1,0 +1,171 @@
+//! The access log: one line for each request, if it is switched on.
+
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use axum::http::request::Parts;
+use axum::http::{Method, StatusCode};
+use tidegate_service::logs;
+use tracing::Level;
+
+use super::query::{Plus, unescape};
+
+/// Replaces text that may contain a token.
+const HIDDEN: &str = "***";
+
+/// The part of the line that is known when the request arrives. It never contains a token.
+#[derive(Debug)]
+pub(crate) struct AccessLine {
+    path: Box<str>,
+    query: Box<str>,
+    ip: IpAddr,
+}
+
+/// The part of the line that is known once the request is answered.
+#[derive(Debug)]
+pub(crate) struct ResponseInfo<'a> {
+    /// The name of the pool; empty if it is unknown.
+    pub(crate) pool: &'a str,
+    pub(crate) method: &'a Method,
+    pub(crate) status: StatusCode,
+    pub(crate) took: Duration,
+    pub(crate) request_id: &'a str,
+}
+
+/// Emits the event. A macro, because the level of a `tracing` event is a constant.
+macro_rules! event {
+    ($level:expr, $line:expr, $outcome:expr) => {
+        tracing::event!(
+            target: logs::ACCESS,
+            $level,
+            pool = $outcome.pool,
+            path = &*$line.path,
+            query = &*$line.query,
+            latency = ?$outcome.took,
+            ip = %$line.ip,
+            method = %$outcome.method,
+            code = $outcome.status.as_u16(),
+            req_id = $outcome.request_id,
+        )
+    };
+}
+
+impl AccessLine {
+    /// Records a request; `None` if the access log is off.
+    pub(crate) fn new(head: &Parts, peer: SocketAddr) -> Option<Box<Self>> {
+        if !logs::access_log() {
+            return None;
+        }
+        Some(Box::new(Self {
+            path: redact_path(head.uri.path()).into(),
+            query: redact_query(head.uri.query().unwrap_or_default()).into(),
+            ip: peer.ip().to_canonical(),
+        }))
+    }
+
+    /// Writes the line: level error for 5xx, warn for 4xx except 404, else info.
+    pub(crate) fn write(&self, outcome: &ResponseInfo<'_>) {
+        match outcome.status.as_u16() {
+            500.. => event!(Level::ERROR, self, outcome),
+            // 404 is the usual answer of an empty queue.
+            400.. if outcome.status != StatusCode::NOT_FOUND => event!(Level::WARN, self, outcome),
+            _ => event!(Level::INFO, self, outcome),
+        }
+    }
+}
+
+/// The path, with everything after a segment `token` hidden. Paths of this port contain no token, but a client may use
+/// this port instead of the admin port, also through a proxy that adds a prefix.
+fn redact_path(path: &str) -> String {
+    let is_token = |part: &[u8]| part.eq_ignore_ascii_case(b"token");
+    let mut begin = 0;
+    for segment in path.split_inclusive('/') {
+        let end = begin + segment.len();
+        let plain = segment.strip_suffix('/').unwrap_or(segment);
+        let plain = unescape(plain, Plus::IsPlus).unwrap_or_default();
+        if plain.split(|byte| *byte == b'/').any(is_token) {
+            // A segment with an encoded slash may contain the token itself.
+            let shown = if is_token(&plain) { end } else { begin };
+            let hidden = if shown < path.len() { HIDDEN } else { "" };
+            return format!("{}{hidden}", &path[..shown]);
+        }
+        begin = end;
+    }
+    path.to_owned()
+}
+
+/// The query, with the values of parameters whose names contain `token` hidden. Pairs that cannot be decoded are hidden
+/// as a whole.
+fn redact_query(query: &str) -> String {
+    let shown = query.split('&').map(|pair| {
+        let key = pair.split('=').next().unwrap_or_default();
+        match unescape(key, Plus::IsSpace) {
+            Some(plain) if !pair.contains(';') => {
+                if !names_token(&plain) {
+                    return pair.to_owned();
+                }
+                format!("{key}={HIDDEN}")
+            }
+            _ => HIDDEN.to_owned(),
+        }
+    });
+    shown.collect::<Vec<_>>().join("&")
+}
+
+/// Whether a name contains `token`: `X-Token`, `tokens`, `token[]` …
+fn names_token(key: &[u8]) -> bool {
+    let parts = &mut key.windows(b"token".len());
+    parts.any(|part| part.eq_ignore_ascii_case(b"token"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_query_is_shown_without_anything_that_may_be_a_token() {
+        for (query, shown) in [
+            ("", ""),
+            ("delay=5&tries=3", "delay=5&tries=3"),
+            ("ttr=%zz&&x", "ttr=%zz&&x"),
+            ("token=secret", "token=***"),
+            ("delay=5&token=secret&ttl=1", "delay=5&token=***&ttl=1"),
+            ("token=a=secret", "token=***"),
+            ("token", "token=***"),
+            ("t%6Fken=secret", "t%6Fken=***"),
+            ("%74%6f%6b%65%6e=secret", "%74%6f%6b%65%6e=***"),
+            ("Token=secret&TOKEN=secret", "Token=***&TOKEN=***"),
+            ("x-token=secret&+token+=secret", "x-token=***&+token+=***"),
+            ("token=one;secret", "***"),
+            ("a=1;token=secret&b=2", "***&b=2"),
+            ("tok%zzen=secret", "***"),
+            ("token%=secret", "***"),
+            ("token[]=secret&a=1", "token[]=***&a=1"),
+            ("tokens=secret", "tokens=***"),
+            ("token%00=secret", "token%00=***"),
+            ("my_Token_2=secret", "my_Token_2=***"),
+        ] {
+            assert_eq!(redact_query(query), shown, "{query}");
+        }
+    }
+
+    #[test]
+    fn a_path_is_shown_without_what_follows_a_segment_token() {
+        for (path, shown) in [
+            ("/api/ns/q/job/1", "/api/ns/q/job/1"),
+            ("/api/tokens/q", "/api/tokens/q"),
+            ("/api/ns/token", "/api/ns/token"),
+            ("/api/ns%zz/q", "/api/ns%zz/q"),
+            ("/token/ns/secret", "/token/***"),
+            ("//token/ns/secret", "//token/***"),
+            ("/t%6fken/ns/secret", "/t%6fken/***"),
+            ("/Token/ns/secret/limit", "/Token/***"),
+            ("/prefix/token/ns/secret", "/prefix/token/***"),
+            ("/a/b%20/TOKEN/ns/secret/limit", "/a/b%20/TOKEN/***"),
+            ("/prefix/token%2Fns%2Fsecret", "/prefix/***"),
+            ("/prefix%2ftoken/ns/secret", "/***"),
+        ] {
+            assert_eq!(redact_path(path), shown, "{path}");
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! The JSON of a job.
+
+use std::collections::BTreeMap;
+
+use base64::display::Base64Display;
+use base64::engine::general_purpose::STANDARD;
+use serde::{Serialize, Serializer};
+use tidegate_core::{Attributes, Job, JobState, QueueKey};
+
+use super::job_id::WireJobId;
+
+/// A job in an answer. Its fields are in alphabetical order, as lmstfy writes them.
+#[derive(Serialize)]
+pub(super) struct JobView<'a> {
+    #[serde(serialize_with = "sorted_or_null")]
+    attributes: &'a Attributes,
+    #[serde(serialize_with = "base64_text")]
+    data: &'a [u8],
+    elapsed_ms: u64,
+    job_id: WireJobId,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    msg: Option<&'static str>,
+    namespace: &'a str,
+    queue: &'a str,
+    remain_tries: u16,
+    ttl: u64,
+}
+
+impl<'a> JobView<'a> {
+    /// Shows a job of `queue` at `now_ms` (ms since the Unix epoch), which `elapsed_ms` and `ttl` refer to.
+    pub(super) fn new(queue: &'a QueueKey, job: &'a Job, now_ms: u64) -> Self {
+        Self {
+            attributes: &job.attributes,
+            data: &job.body,
+            elapsed_ms: now_ms.saturating_sub(job.created_at_ms),
+            job_id: WireJobId {
+                id: job.id,
+                versioned: job.mark,
+            },
+            msg: None,
+            namespace: queue.namespace.as_str(),
+            queue: queue.queue.as_str(),
+            remain_tries: job.tries_left,
+            ttl: ttl_seconds(job, now_ms),
+        }
+    }
+
+    /// Adds the message "new job" of a consume.
+    pub(super) const fn with_new_job_message(mut self) -> Self {
+        self.msg = Some("new job");
+        self
+    }
+
+    /// Shows 0 as the remaining tries, as lmstfy does when a job is read by its id.
+    pub(super) const fn without_tries(mut self) -> Self {
+        self.remain_tries = 0;
+        self
+    }
+}
+
+/// The remaining time to live, rounded to the nearest second. 0 means that the job does not expire, so the value of
+/// other jobs is at least 1.
+fn ttl_seconds(job: &Job, now_ms: u64) -> u64 {
+    // Dead jobs do not expire.
+    if job.expires_at_ms == 0 || job.state == JobState::Dead {
+        return 0;
+    }
+    let left_ms = job.expires_at_ms.saturating_sub(now_ms);
+    ((left_ms + 500) / 1000).max(1)
+}
+
+fn base64_text<S: Serializer>(bytes: &[u8], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(&Base64Display::new(bytes, &STANDARD))
+}
+
+fn sorted_or_null<S: Serializer>(list: &Attributes, serializer: S) -> Result<S::Ok, S::Error> {
+    if list.is_empty() {
+        return serializer.serialize_none();
+    }
+    let sorted: BTreeMap<&str, &str> = list.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect();
+    serializer.collect_map(sorted)
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use tidegate_core::JobId;
+
+    use super::*;
+    use crate::http::json;
+
+    fn job() -> Job {
+        Job {
+            id: JobId::new(1000, 1, 2, 3),
+            body: Bytes::from("a?>"),
+            attributes: vec![],
+            mark: false,
+            state: JobState::Leased,
+            tries_left: 4,
+            attempt: 1,
+            created_at_ms: 1000,
+            due_at_ms: 5000,
+            expires_at_ms: 0,
+        }
+    }
+
+    fn shown(job: &Job) -> String {
+        let queue = QueueKey::try_from("ns/q").unwrap();
+        let text = json::compact(&JobView::new(&queue, job, 1250).with_new_job_message());
+        String::from_utf8(text).unwrap()
+    }
+
+    #[test]
+    fn a_job_has_all_fields_in_alphabetical_order() {
+        let id = job().id;
+        let expected = format!(
+            r#"{{"attributes":null,"data":"YT8+","elapsed_ms":250,"job_id":"{id}","msg":"new job","namespace":"ns","queue":"q","remain_tries":4,"ttl":0}}"#
+        );
+        assert_eq!(shown(&job()), expected);
+        let attributes = vec![
+            ("b".to_owned(), "2".to_owned()),
+            (String::new(), "<".to_owned()),
+        ];
+        let versioned = Job {
+            attributes,
+            mark: true,
+            body: Bytes::new(),
+            ..job()
+        };
+        let text = shown(&versioned);
+        let begin = format!(
+            r#"{{"attributes":{{"":"\u003c","b":"2"}},"data":"","elapsed_ms":250,"job_id":"1{id}","#
+        );
+        assert!(text.starts_with(&begin), "{text}");
+    }
+
+    #[test]
+    fn ttl_is_rounded_and_never_0_for_a_job_that_expires() {
+        let ttl = |left_ms: u64, state: JobState| {
+            let expires_at_ms = 1000 + left_ms;
+            ttl_seconds(
+                &Job {
+                    state,
+                    expires_at_ms,
+                    ..job()
+                },
+                1000,
+            )
+        };
+        assert_eq!(ttl(10_000, JobState::Ready), 10);
+        assert_eq!(ttl(9_500, JobState::Ready), 10);
+        assert_eq!(ttl(9_499, JobState::Ready), 9);
+        assert_eq!(ttl(100, JobState::Ready), 1);
+        assert_eq!(ttl(10_000, JobState::Dead), 0);
+    }
+}

@@ -1,0 +1,34 @@
+//! The metrics of this daemon. `docs/metrics.md` lists them.
+//!
+//! Tokens are never labels, and a namespace is a label only after a valid token for it was presented, so that clients
+//! without a token cannot create series.
+
+use std::sync::LazyLock;
+
+use prometheus::IntGaugeVec;
+use prometheus::proto::MetricFamily;
+use tidegate_service::ByteBudget;
+use tidegate_service::metrics::gauges;
+
+use crate::app::App;
+
+static IN_FLIGHT: LazyLock<IntGaugeVec> = LazyLock::new(|| {
+    gauges(
+        "tidegate_http_in_flight_bytes",
+        "Size of the data in flight that counts for a limit, in bytes: headers and bodies of unanswered requests (requests.in_flight_bytes_max), and unread answers (requests.unread_bytes_max).",
+        &["what"],
+    )
+});
+
+/// The metrics that are read for each scrape. Takes a few seconds at most, also while Redis does not answer.
+pub(crate) async fn scraped(app: &App, headers: &ByteBudget) -> Vec<MetricFamily> {
+    for (what, budget) in [
+        ("header", headers),
+        ("body", &app.job_body.budget),
+        ("answer", &app.unread_budget),
+    ] {
+        let gauge = IN_FLIGHT.with_label_values(&[what]);
+        gauge.set(i64::try_from(budget.used()).unwrap_or(i64::MAX));
+    }
+    tidegate_engine::gauges(&app.engine).await
+}

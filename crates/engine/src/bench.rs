@@ -1,0 +1,121 @@
+//! Access to the batcher and the waiters for `benches/batching.rs`. Daemons do not use this module.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tidegate_core::{JobId, NewJob, QueueKey};
+use tidegate_store::{Claim, Store, StoreError};
+
+use crate::backlog::PublishBacklog;
+use crate::batcher::{BatchedPublish, Batcher, PublishItem, Verb};
+use crate::deployment::RedisDeployment;
+use crate::size::PublishSize;
+use crate::waiters::{Source, Waiters};
+
+const POOL: &str = "default";
+const BACKLOG_MAX: PublishSize = PublishSize {
+    jobs: usize::MAX,
+    bytes: usize::MAX,
+};
+const POLL_INTERVAL: Duration = Duration::from_secs(60);
+const CLAIM: Claim = Claim {
+    count: 1,
+    ttr_ms: 60_000,
+};
+
+/// A batcher with a store, and one whose calls return at once.
+#[derive(Debug)]
+pub struct BatcherBench {
+    backlog: PublishBacklog,
+    publishing: Batcher<BatchedPublish>,
+    echoing: Batcher<Echo>,
+    queue: QueueKey,
+}
+
+impl BatcherBench {
+    /// Creates both for one queue. Must be called inside a runtime.
+    #[must_use]
+    pub fn new(store: &Store, queue: QueueKey) -> Self {
+        Self {
+            backlog: PublishBacklog::new(POOL, BACKLOG_MAX),
+            publishing: Batcher::new(deployment(store)),
+            echoing: Batcher::new(deployment(store)),
+            queue,
+        }
+    }
+
+    /// Publishes a job, in a batch with concurrent calls.
+    ///
+    /// # Errors
+    /// The store failed.
+    pub async fn publish(&self, job: NewJob) -> Result<Vec<JobId>, StoreError> {
+        let jobs = vec![job];
+        // The backlog is unbounded.
+        let room = self
+            .backlog
+            .take(PublishSize::of(&jobs))
+            .expect("there is room");
+        let new = PublishItem { jobs, room };
+        Ok(self.publishing.submit(&self.queue, new).await?.ids)
+    }
+
+    /// Returns `number` through the batcher, without a call to the store.
+    ///
+    /// # Errors
+    /// The batcher failed.
+    pub async fn echo(&self, number: u64) -> Result<u64, StoreError> {
+        self.echoing.submit(&self.queue, number).await
+    }
+}
+
+/// The wait queue of one queue.
+#[derive(Debug)]
+pub struct WaitersBench {
+    waiters: Waiters,
+    sources: [Source; 1],
+}
+
+impl WaitersBench {
+    /// Creates it for one queue. Must be called inside a runtime.
+    #[must_use]
+    pub fn new(store: &Store, queue: QueueKey) -> Self {
+        let pool: Arc<str> = POOL.into();
+        let deployments = BTreeMap::from([(Arc::clone(&pool), deployment(store))]);
+        Self {
+            waiters: Waiters::new(&deployments, POLL_INTERVAL),
+            sources: [Source { pool, queue }],
+        }
+    }
+
+    /// Consumes one job without waiting. Returns whether there was one; the job is released.
+    pub async fn consume_once(&self) -> bool {
+        let delivery = self
+            .waiters
+            .wait(&self.sources, CLAIM, Duration::ZERO, &|| ());
+        matches!(delivery.await, Ok(Some(_)))
+    }
+}
+
+fn deployment(store: &Store) -> RedisDeployment {
+    RedisDeployment::new(POOL, store.clone(), 1)
+}
+
+/// A verb that returns its items without a call to the store.
+#[derive(Debug)]
+struct Echo;
+
+impl Verb for Echo {
+    type BatchKey = QueueKey;
+    type BatchItem = u64;
+    type ItemOutcome = u64;
+
+    async fn call(
+        _to: &RedisDeployment,
+        _queue: &QueueKey,
+        _lane: u16,
+        items: Vec<u64>,
+    ) -> Result<Vec<u64>, StoreError> {
+        Ok(items)
+    }
+}

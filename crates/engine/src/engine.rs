@@ -1,0 +1,142 @@
+//! The state that all front doors share, created from the settings.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tidegate_store::Store;
+use tokio_util::sync::CancellationToken;
+
+use crate::deployment::RedisDeployment;
+use crate::limits::RateLimiter;
+use crate::pool::Pool;
+use crate::revocation;
+use crate::size::PublishSize;
+use crate::storage_failure::{self, record_store_error};
+use crate::tokens::{TokenCache, TokenForm};
+use crate::waiters::{WaitLimits, Waiters};
+
+/// The settings of an engine.
+#[derive(Debug, Clone)]
+pub struct EngineSettings {
+    /// The target of each pool that moves: new jobs are stored there. A target must not move itself.
+    pub moves: BTreeMap<String, String>,
+    /// The most that may wait to be stored, for each pool (`requests.backlog_jobs_max`, `requests.backlog_bytes_max`).
+    pub backlog_max: PublishSize,
+    /// The longest time between two checks of a queue that a consumer waits for (`waiters.poll_interval`).
+    pub poll_interval: Duration,
+    /// The most waiting consumers (`waiters.in_process_max`).
+    pub waiting_max: usize,
+    /// The most waiting consumers with the same token (`waiters.per_token_max`).
+    pub waiting_per_token_max: usize,
+    /// The form in which tokens are stored.
+    pub token_form: TokenForm,
+    /// Whether requests are accepted with any token or none.
+    pub skip_token_checks: bool,
+    /// The most queues of a pool that have metrics of their own (`metrics.queues_max`).
+    pub queues_max: usize,
+    /// How long figures that were read from Redis for metrics are cached.
+    pub metrics_refresh: Duration,
+}
+
+/// The pools, waiting consumers, tokens and limits that all front doors share.
+#[derive(Debug)]
+pub struct Engine {
+    pools: BTreeMap<Arc<str>, Arc<Pool>>,
+    /// The waiting consumers.
+    pub waiters: Waiters,
+    /// The limits on the number of waiting consumers.
+    pub room: WaitLimits,
+    /// The tokens, cached.
+    pub tokens: TokenCache,
+    /// The rate limits of tokens.
+    pub limits: RateLimiter,
+    /// Whether requests are accepted with any token or none.
+    pub skip_token_checks: bool,
+    pub(crate) queues_max: usize,
+}
+
+impl Engine {
+    /// Creates the engine. `stores` has one store for each pool; `admin_store` stores tokens and limits. Must be called
+    /// inside a runtime.
+    #[must_use]
+    pub fn new(
+        settings: &EngineSettings,
+        stores: BTreeMap<String, Store>,
+        admin_store: &Store,
+    ) -> Self {
+        storage_failure::register();
+        let deployment = |(name, store): (String, Store)| {
+            let deployment = RedisDeployment::new(&name, store, settings.queues_max);
+            (name.into(), deployment)
+        };
+        let deployments = stores.into_iter().map(deployment).collect();
+        Self {
+            waiters: Waiters::new(&deployments, settings.poll_interval),
+            room: WaitLimits::new(settings.waiting_max, settings.waiting_per_token_max),
+            pools: pools(deployments, settings),
+            tokens: TokenCache::new(admin_store.tokens(), settings.token_form),
+            limits: RateLimiter::new(admin_store.limits()),
+            skip_token_checks: settings.skip_token_checks,
+            queues_max: settings.queues_max,
+        }
+    }
+
+    /// Reads the lane tables of all pools before the first request, which would otherwise check lane 0 only. If
+    /// reading fails, [`Self::follow`] retries once a second.
+    pub async fn read_lanes(&self) {
+        for pool in self.pools() {
+            if let Err(error) = pool.lanes.read().await {
+                record_store_error(&error);
+            }
+        }
+    }
+
+    /// The pool of this name; `None` if it is not configured.
+    #[must_use]
+    pub fn pool(&self, name: &str) -> Option<&Arc<Pool>> {
+        self.pools.get(name)
+    }
+
+    /// All pools, in the order of their names.
+    pub fn pools(&self) -> impl Iterator<Item = &Arc<Pool>> {
+        self.pools.values()
+    }
+
+    /// Rings the wait queues when they may have jobs, keeps the lane tables current, and ends the waits of consumers
+    /// whose token was revoked, until `stop` is cancelled.
+    pub async fn follow(&self, stop: CancellationToken) {
+        tokio::join!(
+            self.waiters.wake(stop.clone()),
+            revocation::end_revoked_waits(self, stop)
+        );
+    }
+}
+
+/// Creates the pools. Pools that do not move are created first, as the others refer to them; the check of the settings
+/// has made sure that no pool moves to one that moves itself.
+fn pools(
+    deployments: BTreeMap<Arc<str>, RedisDeployment>,
+    settings: &EngineSettings,
+) -> BTreeMap<Arc<str>, Arc<Pool>> {
+    let target = |name: &str| settings.moves.get(name).map(String::as_str);
+    let (moving, staying): (Vec<_>, Vec<_>) = deployments
+        .into_iter()
+        .partition(|(name, _)| target(name).is_some());
+    let mut pools = BTreeMap::new();
+    for (name, deployment) in staying.into_iter().chain(moving) {
+        let moves_to: Option<Arc<Pool>> = target(&name).and_then(|to| pools.get(to).cloned());
+        if let Some(to) = &moves_to {
+            tracing::info!(pool = %name, to = %to.name, "the pool moves: new jobs are stored in the other pool");
+        }
+        let pool = Pool::new(
+            Arc::clone(&name),
+            deployment,
+            settings.backlog_max,
+            settings.metrics_refresh,
+            moves_to,
+        );
+        pools.insert(name, Arc::new(pool));
+    }
+    pools
+}

@@ -1,0 +1,37 @@
+//! The metrics of jobs and queues. `docs/metrics.md` lists them.
+//!
+//! | file | contents |
+//! |---|---|
+//! | `pool` | metrics of jobs, by pool and by queue |
+//! | `collector`, `gauges` | sizes of queues and figures of servers, read from Redis on demand |
+//! | `ledger` | the bound on the number of names with their own metrics |
+//!
+//! Series with the label `namespace` come and go with the names: those of jobs are removed with the entry in the ledger,
+//! those of sizes are collected for each scrape.
+
+pub(crate) mod collector;
+pub(crate) mod gauges;
+pub(crate) mod pool;
+mod series_table;
+
+use tidegate_core::QueueKey;
+
+pub use collector::Collected;
+pub(crate) use collector::Collector;
+pub(crate) use pool::PoolMetrics;
+pub use series_table::SeriesTable;
+
+/// The labels `namespace` and `queue` of all names beyond the limit. Publishes reject queue names that begin with `_`.
+pub const OTHER: &str = "_other";
+
+/// The names of the labels of a queue.
+const OF_QUEUE: [&str; 3] = ["pool", "namespace", "queue"];
+
+/// The labels of a queue, or of all queues beyond the limit.
+fn queue_labels<'a>(pool: &'a str, queue: Option<&'a QueueKey>) -> [&'a str; 3] {
+    let (namespace, queue) = match queue {
+        Some(key) => (key.namespace.as_str(), key.queue.as_str()),
+        None => (OTHER, OTHER),
+    };
+    [pool, namespace, queue]
+}

@@ -1,0 +1,260 @@
+//! The metrics of jobs, by pool and by queue.
+
+use std::sync::{LazyLock, OnceLock};
+use std::time::Duration;
+
+use prometheus::{Histogram, HistogramVec, IntCounter, IntCounterVec, exponential_buckets};
+use tidegate_core::QueueKey;
+use tidegate_service::metrics::{counters, histograms};
+
+use super::series_table::SeriesTable;
+use super::{OF_QUEUE, queue_labels};
+
+/// The names and help texts of the counters of a pool, in the order of [`Count`]. The last one is never incremented.
+const COUNTERS: [(&str, &str); 11] = [
+    ("infra_lmstfy_redis_publish_jobs", "Number of jobs stored."),
+    (
+        "infra_lmstfy_redis_consume_multi_jobs",
+        "Number of jobs written to consumers.",
+    ),
+    ("infra_lmstfy_redis_pool_add_jobs", "Number of jobs stored."),
+    (
+        "infra_lmstfy_redis_pool_get_jobs",
+        "Number of jobs read: reserved for consumers, or peeked at.",
+    ),
+    (
+        "infra_lmstfy_redis_pool_delete_jobs",
+        "Number of jobs deleted by request: acknowledged, deleted by id, or purged.",
+    ),
+    (
+        "infra_lmstfy_redis_timer_add_jobs",
+        "Number of delays and leases started.",
+    ),
+    (
+        "infra_lmstfy_redis_queue_direct_push_jobs",
+        "Number of jobs that were ready when published.",
+    ),
+    (
+        "infra_lmstfy_redis_queue_pop_jobs",
+        "Number of jobs reserved for consumers.",
+    ),
+    (
+        "infra_lmstfy_redis_deadletter_respawn_jobs",
+        "Number of dead jobs made ready again.",
+    ),
+    (
+        "tidegate_jobs_released_total",
+        "Number of reserved jobs released instead of delivered. A release does not use up an attempt.",
+    ),
+    (
+        "infra_lmstfy_redis_consume_jobs",
+        "Always 0. Kept for lmstfy dashboards; use infra_lmstfy_redis_consume_multi_jobs.",
+    ),
+];
+
+/// The counters of a pool.
+#[derive(Debug, Clone, Copy)]
+enum Count {
+    Published,
+    Delivered,
+    Added,
+    Read,
+    Deleted,
+    Timed,
+    Pushed,
+    Popped,
+    Respawned,
+    Released,
+}
+
+/// 15 ms times the powers of 3.5, as in lmstfy.
+fn elapsed(name: &str, help: &str) -> HistogramVec {
+    let bounds = exponential_buckets(15.0, 3.5, 7).expect("valid buckets");
+    histograms(name, help, &OF_QUEUE, &bounds)
+}
+
+static OF_POOL: LazyLock<[IntCounterVec; COUNTERS.len()]> =
+    LazyLock::new(|| COUNTERS.map(|(name, help)| counters(name, help, &["pool"])));
+
+static PUBLISHED: LazyLock<IntCounterVec> = LazyLock::new(|| {
+    counters(
+        "infra_lmstfy_redis_publish_queue_jobs",
+        "Number of jobs stored, by queue.",
+        &OF_QUEUE,
+    )
+});
+static CONSUMED: LazyLock<IntCounterVec> = LazyLock::new(|| {
+    counters(
+        "infra_lmstfy_redis_consume_queue_jobs",
+        "Number of jobs written to consumers, by queue.",
+        &OF_QUEUE,
+    )
+});
+static ACKED: LazyLock<IntCounterVec> = LazyLock::new(|| {
+    counters(
+        "tidegate_jobs_acked_total",
+        "Number of jobs acknowledged, or deleted by id, by queue.",
+        &OF_QUEUE,
+    )
+});
+static ELAPSED: LazyLock<HistogramVec> = LazyLock::new(|| {
+    elapsed(
+        "infra_lmstfy_redis_job_elapsed_ms",
+        "Time from the publish of a job to its delivery, in milliseconds.",
+    )
+});
+static ACK_ELAPSED: LazyLock<HistogramVec> = LazyLock::new(|| {
+    elapsed(
+        "infra_lmstfy_redis_job_ack_elapsed_ms",
+        "Time from the publish of a job to its acknowledgement, in milliseconds.",
+    )
+});
+
+/// The metrics of a pool.
+#[derive(Debug)]
+pub(crate) struct PoolMetrics {
+    counters: [IntCounter; COUNTERS.len()],
+    queues: SeriesTable<QueueKey, QueueMetrics>,
+}
+
+/// The metrics of a queue. A series exists from its first event on, and until this is dropped.
+#[derive(Debug)]
+struct QueueMetrics {
+    /// Pool, namespace and queue.
+    labels: [String; 3],
+    published: OnceLock<IntCounter>,
+    consumed: OnceLock<IntCounter>,
+    acked: OnceLock<IntCounter>,
+    elapsed: OnceLock<Histogram>,
+    ack_elapsed: OnceLock<Histogram>,
+}
+
+impl QueueMetrics {
+    fn new(pool: &str, queue: Option<&QueueKey>) -> Self {
+        Self {
+            labels: queue_labels(pool, queue).map(str::to_owned),
+            published: OnceLock::new(),
+            consumed: OnceLock::new(),
+            acked: OnceLock::new(),
+            elapsed: OnceLock::new(),
+            ack_elapsed: OnceLock::new(),
+        }
+    }
+
+    fn published(&self, jobs: u64) {
+        let series = || PUBLISHED.with_label_values(&self.labels);
+        self.published.get_or_init(series).inc_by(jobs);
+    }
+
+    fn consumed(&self, ages: impl ExactSizeIterator<Item = Duration>) {
+        let series = || CONSUMED.with_label_values(&self.labels);
+        self.consumed.get_or_init(series).inc_by(ages.len() as u64);
+        let series = || ELAPSED.with_label_values(&self.labels);
+        let elapsed = self.elapsed.get_or_init(series);
+        ages.for_each(|age| elapsed.observe(millis(age)));
+    }
+
+    fn acked(&self, age: Duration) {
+        let series = || ACKED.with_label_values(&self.labels);
+        self.acked.get_or_init(series).inc();
+        let series = || ACK_ELAPSED.with_label_values(&self.labels);
+        self.ack_elapsed.get_or_init(series).observe(millis(age));
+    }
+}
+
+impl Drop for QueueMetrics {
+    fn drop(&mut self) {
+        for family in [&PUBLISHED, &CONSUMED, &ACKED] {
+            // A series without an event does not exist.
+            let _ = family.remove_label_values(&self.labels);
+        }
+        for family in [&ELAPSED, &ACK_ELAPSED] {
+            let _ = family.remove_label_values(&self.labels);
+        }
+    }
+}
+
+fn millis(duration: Duration) -> f64 {
+    duration.as_secs_f64() * 1000.0
+}
+
+impl PoolMetrics {
+    /// Creates the metrics of a pool. At most `queues_max` queues have metrics of their own.
+    pub(crate) fn new(pool: &str, queues_max: usize) -> Self {
+        Self {
+            counters: OF_POOL
+                .each_ref()
+                .map(|family| family.with_label_values(&[pool])),
+            queues: SeriesTable::new(queues_max, QueueMetrics::new(pool, None), {
+                let pool = pool.to_owned();
+                move |queue| QueueMetrics::new(&pool, Some(queue))
+            }),
+        }
+    }
+
+    fn count(&self, count: Count, jobs: u64) {
+        self.counters[count as usize].inc_by(jobs);
+    }
+
+    /// Counts stored jobs. `is_delayed` applies to all of them.
+    pub(crate) fn published(&self, queue: &QueueKey, jobs: usize, is_delayed: bool) {
+        let jobs = jobs as u64;
+        self.count(Count::Published, jobs);
+        self.count(Count::Added, jobs);
+        let way = if is_delayed {
+            Count::Timed
+        } else {
+            Count::Pushed
+        };
+        self.count(way, jobs);
+        self.queues.get(queue).published(jobs);
+    }
+
+    /// Counts jobs reserved for consumers.
+    pub(crate) fn reserved(&self, jobs: usize) {
+        let jobs = jobs as u64;
+        self.count(Count::Popped, jobs);
+        self.count(Count::Read, jobs);
+        self.count(Count::Timed, jobs);
+    }
+
+    /// Counts jobs written to a consumer, by their ages.
+    pub(crate) fn delivered(
+        &self,
+        queue: &QueueKey,
+        ages: impl ExactSizeIterator<Item = Duration>,
+    ) {
+        let jobs = ages.len() as u64;
+        if jobs == 0 {
+            return;
+        }
+        self.count(Count::Delivered, jobs);
+        self.queues.get(queue).consumed(ages);
+    }
+
+    /// Counts a released job.
+    pub(crate) fn released(&self) {
+        self.count(Count::Released, 1);
+    }
+
+    /// Counts a job that was peeked at.
+    pub(crate) fn peeked(&self) {
+        self.count(Count::Read, 1);
+    }
+
+    /// Counts a job of this age that was acknowledged or deleted by id.
+    pub(crate) fn acked(&self, queue: &QueueKey, age: Duration) {
+        self.count(Count::Deleted, 1);
+        self.queues.get(queue).acked(age);
+    }
+
+    /// Counts jobs that were purged.
+    pub(crate) fn purged(&self, jobs: u64) {
+        self.count(Count::Deleted, jobs);
+    }
+
+    /// Counts dead jobs that were made ready.
+    pub(crate) fn respawned(&self, jobs: u64) {
+        self.count(Count::Respawned, jobs);
+    }
+}

@@ -1,0 +1,194 @@
+//! A pool as its clients see it: one Redis deployment, or two while the pool moves (`migrate_to`).
+//!
+//! A pool that moves stores new jobs in its target pool, under the same namespace and queue. Existing jobs stay in its
+//! own deployment until they are consumed, so every other verb uses both deployments, its own first, which has the
+//! older jobs. When its own deployment is empty, the pool can be removed from the settings.
+
+mod whole_queue;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tidegate_core::{JobId, NewJob, QueueKey};
+use tidegate_store::{AckOutcome, PeekedJob, PublishedJobs, Store};
+
+use crate::backlog::PublishBacklog;
+use crate::batcher::{
+    BatchedAck, BatchedPublish, Batcher, PublishItem, SinglePublish, SinglePublishItem,
+};
+use crate::deployment::RedisDeployment;
+use crate::durability::{DurabilityTarget, StoredJobs};
+use crate::error::EngineError;
+use crate::lanes::LaneTable;
+use crate::metrics::{Collector, PoolMetrics};
+use crate::publisher::LanePublisher;
+use crate::size::PublishSize;
+use crate::waiters::Source;
+
+/// A publish with more bytes of bodies and attributes has its own call, as it would delay the others in a batch.
+const BATCHED_BYTES_MAX: usize = 16 * 1024;
+
+/// One pool. Its verbs are those of the store, and return the errors of the store.
+#[derive(Debug)]
+pub struct Pool {
+    /// Its name in the configuration and in tokens.
+    pub name: Arc<str>,
+    /// The metrics of its deployment.
+    pub(crate) metrics: Arc<PoolMetrics>,
+    /// Reads the sizes of all queues of its deployment.
+    pub collector: Collector,
+    /// The numbers of lanes of the queues of its deployment.
+    pub lanes: Arc<LaneTable>,
+    store: Store,
+    publisher: Arc<LanePublisher>,
+    backlog: PublishBacklog,
+    publishing: Batcher<BatchedPublish>,
+    publishing_alone: Batcher<SinglePublish>,
+    acking: Batcher<BatchedAck>,
+    target: Option<Arc<Self>>,
+}
+
+impl Pool {
+    /// Creates a pool in which at most `backlog_max` waits to be stored. `refresh` is how long the sizes of its queues
+    /// are cached. `moves_to` must not move itself.
+    pub(crate) fn new(
+        name: Arc<str>,
+        deployment: RedisDeployment,
+        backlog_max: PublishSize,
+        refresh: Duration,
+        moves_to: Option<Arc<Self>>,
+    ) -> Self {
+        Self {
+            collector: Collector::new(&name, deployment.store.clone(), refresh),
+            backlog: PublishBacklog::new(&name, backlog_max),
+            name,
+            publishing: Batcher::new(deployment.clone()),
+            publishing_alone: Batcher::new(deployment.clone()),
+            acking: Batcher::new(deployment.clone()),
+            metrics: deployment.figures,
+            lanes: deployment.lanes,
+            store: deployment.store,
+            publisher: deployment.publisher,
+            target: moves_to,
+        }
+    }
+
+    /// This pool, then the one that it moves to, if any.
+    pub fn with_target(&self) -> impl Iterator<Item = &Self> {
+        [self].into_iter().chain(self.target.as_deref())
+    }
+
+    /// The sources of these queues, by queue first, then by deployment.
+    pub fn sources(&self, queues: &[QueueKey]) -> Vec<Source> {
+        let of_queue = |queue: &QueueKey| {
+            let queue = queue.clone();
+            self.with_target().map(move |pool| Source {
+                pool: Arc::clone(&pool.name),
+                queue: queue.clone(),
+            })
+        };
+        queues.iter().flat_map(of_queue).collect()
+    }
+
+    /// Stores jobs, all or none, deletes the job that they replace, and waits until they have the requested durability.
+    /// A replaced job in a closed lane, or in the own deployment of a pool that moves, is deleted after that wait, in a
+    /// separate step: after a crash in between, or if the durability is not confirmed, both jobs are there.
+    ///
+    /// Dropping the future cancels the publish, unless a call to Redis has begun.
+    ///
+    /// # Errors
+    /// The backlog is full: nothing was sent. Or the store failed: the jobs may have been stored.
+    pub async fn publish(
+        &self,
+        queue: &QueueKey,
+        jobs: Vec<NewJob>,
+        replaces: Option<JobId>,
+        durability_target: DurabilityTarget,
+    ) -> Result<StoredJobs, EngineError> {
+        let Some(target) = &self.target else {
+            return self
+                .publish_here(queue, jobs, replaces, durability_target)
+                .await;
+        };
+        let stored = target
+            .publish_here(queue, jobs, replaces, durability_target)
+            .await?;
+        if let (Some(replaced), Ok(_)) = (replaces, &stored.durability) {
+            // It may be gone, or the target had it: the answer does not matter.
+            let _ = self.store.ack(queue, replaced, None).await?;
+        }
+        Ok(stored)
+    }
+
+    async fn publish_here(
+        &self,
+        queue: &QueueKey,
+        jobs: Vec<NewJob>,
+        replaces: Option<JobId>,
+        durability_target: DurabilityTarget,
+    ) -> Result<StoredJobs, EngineError> {
+        let size = PublishSize::of(&jobs);
+        let room = self.backlog.take(size)?;
+        durability_target.prepare(&self.store);
+        let is_delayed = jobs.iter().any(|job| job.delay_ms > 0);
+        let new = PublishItem { jobs, room };
+        let published = if replaces.is_some() || size.bytes > BATCHED_BYTES_MAX {
+            let lane = self.publisher.lane_for(queue, replaces);
+            let key = (queue.clone(), self.lanes.server_of(queue, lane));
+            let item = SinglePublishItem {
+                new,
+                replaces,
+                lane,
+            };
+            self.publishing_alone.submit(&key, item).await?
+        } else {
+            self.publishing.submit(queue, new).await?
+        };
+        let PublishedJobs { ids, receipt } = published;
+        self.metrics.published(queue, ids.len(), is_delayed);
+        let durability = durability_target
+            .wait_until_durable(&self.store, receipt, &self.name)
+            .await;
+        let is_elsewhere = |replaced: &JobId| ids.iter().all(|id| id.bucket() != replaced.bucket());
+        if let (Some(replaced), Ok(_)) = (replaces.filter(is_elsewhere), &durability) {
+            // The jobs are in another lane, as its lane is closed: it could not be deleted in the same step.
+            let _ = self.store.ack(queue, replaced, None).await?;
+        }
+        Ok(StoredJobs { ids, durability })
+    }
+
+    /// Deletes a job, in whichever deployment and state it is. Succeeds if there is no such job.
+    pub async fn ack(&self, queue: &QueueKey, id: JobId) -> Result<(), EngineError> {
+        for pool in self.with_target() {
+            let key = (queue.clone(), id.bucket());
+            if let AckOutcome::Done { age_ms, .. } = pool.acking.submit(&key, id).await? {
+                let age = Duration::from_millis(age_ms);
+                pool.metrics.acked(queue, age);
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads a job without changing it. Returns `None` if the queue has no such job.
+    ///
+    /// # Errors
+    /// Redis gave no answer.
+    pub async fn peek_job(
+        &self,
+        queue: &QueueKey,
+        id: JobId,
+    ) -> Result<Option<PeekedJob>, EngineError> {
+        for pool in self.with_target() {
+            if let Some(peeked) = pool.store.peek_job(queue, id).await? {
+                return Ok(pool.count_peeked(peeked));
+            }
+        }
+        Ok(None)
+    }
+
+    fn count_peeked(&self, peeked: PeekedJob) -> Option<PeekedJob> {
+        self.metrics.peeked();
+        Some(peeked)
+    }
+}

@@ -1,0 +1,69 @@
+//! Consumers that wait for jobs, and how jobs reach them.
+//!
+//! ```text
+//!  consumer ──takes──► seat ──enters──► wait queue of A ──► serve loop of A ──► store.reserve
+//!    ▲                  │               (seats in order)    a lane at a time   (claims in order)
+//!    │                  └──enters─────► wait queue of B ──► serve loop of B          │
+//!    │                                        ▲                                      │
+//!    │                                        │ ring: doorbell, poll, arrival        │
+//!    └── delivery ◄── first jobs win ◄────────┴──────── jobs, in order ◄─────────────┘
+//!          │
+//!          └── not written to the client? ──► store.release, without using up an attempt
+//! ```
+//!
+//! | term | meaning |
+//! |---|---|
+//! | source | a queue in one Redis deployment |
+//! | seat | receives the jobs of one waiting consumer, and holds its claim: how many jobs, for how long |
+//! | wait queue | the seats that wait for jobs of one source |
+//! | round | one `reserve` call for a lane, on behalf of the seats of a wait queue |
+//! | serve loop | the task that runs the rounds of a wait queue |
+//!
+//! **Enter first, then check.** A consumer enters the wait queue of a source before the source is checked for it. A job
+//! that is published in between rings a wait queue that the consumer is in, so no wake-up is lost.
+//!
+//! **One serve loop for each source.** A round takes the claims of the seats in order of arrival and makes one call for
+//! all of them; seats that arrive during the call are served by the next one. So a thousand consumers of one queue cost
+//! a few calls, not a thousand, and are served in order of arrival. The loop continues while a seat has not had a round
+//! that began after its arrival, or the wait queue was rung during the call, or all claims were filled, which means
+//! that there may be more jobs.
+//!
+//! **Lanes.** The rounds of a wait queue check the lanes of its queue round-robin, one call at a time. A wait queue for
+//! each lane would make calls with few claims. A seat has had its first round when all lanes were checked for it. A
+//! doorbell says in which lane it rang. If a call takes long, its server probably has a problem: the rounds continue
+//! without that lane.
+//!
+//! **Several sources.** A seat enters the wait queues of its sources one after the other, and waits each time until a
+//! round has found no job there: this keeps the strict order of queues. Then it waits in all of them at once. If two
+//! sources deliver at the same moment, the jobs of the second go to another seat of that wait queue, or are released. A
+//! seat does not wait for a source whose last call failed, or whose servers have been slow for long: it stays in that
+//! wait queue and continues with the next source ([`slow`]).
+//!
+//! **Undelivered jobs are released.** Every reserved job is owned by a value that releases it when dropped: the seat,
+//! then the [`Delivery`], then [`Delivered`] in the body of the response, until hyper has taken the bytes. When a
+//! client hangs up, the future of its request is dropped, and all of these with it.
+//!
+//! **A failed call ends no wait.** Seats stay in the wait queues while Redis is unavailable. [`retry`] repeats failed
+//! calls, for a few wait queues of a pool at a time, and for all of them once a call succeeds.
+//!
+//! **Messages are hints.** [`wake`] rings wait queues when a doorbell arrives, and polls each at least once in
+//! `waiters.poll_interval`, in case the message was lost.
+
+mod delivery;
+mod parked_waiter;
+mod retry;
+mod retry_signal;
+mod round;
+mod seat;
+mod shared;
+mod slow;
+mod source;
+mod wait;
+mod wait_limits;
+mod wait_queue;
+mod wake;
+
+pub use delivery::{Delivered, Delivery};
+pub use source::Source;
+pub use wait::Waiters;
+pub use wait_limits::WaitLimits;

@@ -1,0 +1,229 @@
+//! The state of a waiting consumer, which is undone when the consumer leaves.
+
+use std::sync::Arc;
+
+use prometheus::IntGauge;
+use tidegate_store::Claim;
+use tokio::time::{Instant, timeout_at};
+
+use super::delivery::Delivery;
+use super::seat::{Seat, SeatOutcome};
+use super::shared::Shared;
+use super::slow::SlowServers;
+use super::source::Source;
+use super::wait_queue::WaitQueue;
+use crate::error::EngineError;
+
+/// A waiting consumer: its seat, and the wait queues that the seat is in. Dropping it leaves them and releases the jobs
+/// at the seat.
+pub(super) struct ParkedWaiter<'a> {
+    shared: &'a Arc<Shared>,
+    pub(super) seat: Arc<Seat>,
+    wait_queues: Vec<(Source, u64)>,
+    /// Whether a check in order was answered.
+    pub(super) has_answer: bool,
+    waiting: Option<&'a IntGauge>,
+}
+
+impl<'a> ParkedWaiter<'a> {
+    /// Creates a consumer in no wait queue. It counts as waiting for the pool of `first`, its first source.
+    pub(super) fn new(shared: &'a Arc<Shared>, claim: Claim, first: Option<&Source>) -> Self {
+        let pool = first.and_then(|source| shared.pools.get(&source.pool));
+        let waiting = pool.map(|pool| &pool.waiting);
+        if let Some(waiting) = waiting {
+            waiting.inc();
+        }
+        Self {
+            shared,
+            seat: Arc::new(Seat::new(claim)),
+            wait_queues: Vec::with_capacity(1),
+            has_answer: false,
+            waiting,
+        }
+    }
+
+    /// Checks the sources one after the other until jobs arrive, which keeps the strict order of queues. The check of
+    /// the last source is awaited until `deadline`, if there is one. Sources whose last check failed, and those on slow
+    /// servers whose time is used up (see [`SlowServers`]), are not awaited; the seat stays in their wait queues.
+    pub(super) async fn check_in_order(
+        &mut self,
+        sources: &[Source],
+        deadline: Option<Instant>,
+    ) -> SeatOutcome {
+        let mut slow = SlowServers::new();
+        for (number, source) in sources.iter().enumerate() {
+            let is_waited_for =
+                !self.is_failing(source) && !slow.is_exhausted_for(self.shared, source);
+            let Some(ticket) = self.enter(source) else {
+                return SeatOutcome::Closed;
+            };
+            let tickets = [ticket];
+            let is_last = number + 1 == sources.len();
+            let looked = if is_waited_for {
+                let first_round = self.seat.wait(&tickets);
+                match deadline {
+                    Some(deadline) if is_last => timeout_at(deadline, first_round).await.ok(),
+                    _ => slow.wait(self.shared, source, first_round).await,
+                }
+            } else {
+                self.seat.try_take(&tickets)
+            };
+            match looked {
+                Some(SeatOutcome::NothingYet) => {
+                    self.has_answer = true;
+                    if deadline.is_none() {
+                        self.leave_lines(|entered| entered == ticket);
+                    }
+                }
+                None => {}
+                Some(news) => return news,
+            }
+        }
+        SeatOutcome::NothingYet
+    }
+
+    /// Whether it is in a wait queue. A consumer without a deadline leaves a wait queue as soon as the check is
+    /// answered.
+    pub(super) const fn is_in_line(&self) -> bool {
+        !self.wait_queues.is_empty()
+    }
+
+    /// Waits until all its wait queues have had the first round for it, or jobs have arrived.
+    pub(super) async fn first_rounds(&self) -> SeatOutcome {
+        let tickets: Vec<u64> = self.wait_queues.iter().map(|(_, ticket)| *ticket).collect();
+        self.seat.wait(&tickets).await
+    }
+
+    /// Enters the wait queue of a source at the end. Returns the ticket, or `None` if the wait queues are closed.
+    fn enter(&mut self, source: &Source) -> Option<u64> {
+        let mut wait_queues = self.shared.wait_queues.lock();
+        if wait_queues.closed {
+            self.seat.close();
+            return None;
+        }
+        let ticket = wait_queues.next_ticket;
+        wait_queues.next_ticket += 1;
+        let wait_queue = wait_queues.by_source.entry(source.clone()).or_default();
+        let start = wait_queue.enter(ticket, Arc::clone(&self.seat));
+        drop(wait_queues);
+        self.wait_queues.push((source.clone(), ticket));
+        if start {
+            self.shared.spawn_serve_loop(source.clone());
+        }
+        Some(ticket)
+    }
+
+    /// Leaves the wait queues that were entered with these tickets; the seat is kept.
+    fn leave_lines(&mut self, is_left: impl Fn(u64) -> bool) {
+        if self.wait_queues.is_empty() {
+            return;
+        }
+        let mut wait_queues = self.shared.wait_queues.lock();
+        for (source, ticket) in self
+            .wait_queues
+            .extract_if(.., |(_, ticket)| is_left(*ticket))
+        {
+            let Some(wait_queue) = wait_queues.by_source.get_mut(&source) else {
+                continue;
+            };
+            wait_queue.leave(ticket);
+            if wait_queue.is_idle() {
+                wait_queues.by_source.remove(&source);
+            }
+        }
+    }
+
+    /// Whether the last call for each lane of this source failed.
+    fn is_failing(&self, source: &Source) -> bool {
+        let wait_queues = self.shared.wait_queues.lock();
+        let wait_queue = wait_queues.by_source.get(source);
+        wait_queue.is_some_and(WaitQueue::has_failed_everywhere)
+    }
+
+    /// Whether the last call for one of its wait queues was answered, or it is in none.
+    pub(super) fn is_answered(&self) -> bool {
+        let wait_queues = self.shared.wait_queues.lock();
+        let mut own = self.wait_queues.iter();
+        let wait_queue = |source| {
+            wait_queues
+                .by_source
+                .get(source)
+                .is_some_and(WaitQueue::is_answered)
+        };
+        self.wait_queues.is_empty() || own.any(|(source, _)| wait_queue(source))
+    }
+
+    /// Ends the wait. Jobs that have arrived at the seat since it was checked are delivered: released, they would come
+    /// behind jobs that a call in flight has taken after them. `is_unknown`: not all sources were checked.
+    pub(super) fn finish(
+        self,
+        news: SeatOutcome,
+        is_unknown: bool,
+    ) -> Result<Option<Delivery>, EngineError> {
+        let news = match news {
+            SeatOutcome::NothingYet => self.seat.end_wait(),
+            news => news,
+        };
+        let arrived = match news {
+            SeatOutcome::Jobs(reservation) => Some(reservation),
+            SeatOutcome::NothingYet => None,
+            SeatOutcome::Failed => return Err(EngineError::StorageFailed),
+            SeatOutcome::Closed => return Ok(None),
+        };
+        match arrived {
+            Some(reservation) => Ok(Some(Delivery::new(Arc::clone(self.shared), reservation))),
+            None if is_unknown => Err(EngineError::StorageFailed),
+            None => Ok(None),
+        }
+    }
+}
+
+impl Drop for ParkedWaiter<'_> {
+    fn drop(&mut self) {
+        self.leave_lines(|_| true);
+        if let Some(reservation) = self.seat.leave() {
+            let jobs = reservation.lease_ids();
+            self.shared.release(reservation.source, None, jobs);
+        }
+        if let Some(waiting) = self.waiting {
+            waiting.dec();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::time::Duration;
+
+    use super::super::seat::Reservation;
+    use super::*;
+
+    #[tokio::test]
+    async fn jobs_that_arrive_after_the_last_check_are_delivered() {
+        let shared = Arc::new(Shared::new(&BTreeMap::new(), Duration::from_secs(1)));
+        let claim = Claim {
+            count: 1,
+            ttr_ms: 1000,
+        };
+        let reservation = || Reservation {
+            source: Source::new("default", "ns/q"),
+            jobs: vec![],
+            ttr_ms: 1000,
+            now_ms: 1,
+        };
+        for is_unknown in [false, true] {
+            let waiter = ParkedWaiter::new(&shared, claim, None);
+            let seat = Arc::clone(&waiter.seat);
+            seat.deliver(reservation()).unwrap();
+            let found = waiter.finish(SeatOutcome::NothingYet, is_unknown);
+            assert!(found.unwrap().is_some());
+            assert!(seat.deliver(reservation()).is_err(), "the seat is left");
+        }
+        let waiter = ParkedWaiter::new(&shared, claim, None);
+        assert!(waiter.finish(SeatOutcome::NothingYet, true).is_err());
+        let waiter = ParkedWaiter::new(&shared, claim, None);
+        let found = waiter.finish(SeatOutcome::NothingYet, false);
+        assert!(found.unwrap().is_none());
+    }
+}

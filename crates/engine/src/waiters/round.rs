@@ -1,0 +1,154 @@
+//! The rounds of one wait queue: how its serve loop makes them.
+
+use std::sync::{Arc, LazyLock};
+
+use prometheus::IntCounter;
+use tidegate_service::metrics::counter;
+use tokio::time::Instant;
+
+use super::retry_signal::RetrySignal;
+use super::seat::Reservation;
+use super::shared::Shared;
+use super::source::Source;
+use super::wait_queue::{Round, WaitQueue};
+use crate::deployment::RedisDeployment;
+use crate::serve_loop::{LaneCall, Role, ServedQueue, spawn_serve_loop};
+use crate::storage_failure::record_store_error;
+
+static ROUNDS: LazyLock<IntCounter> = LazyLock::new(|| {
+    counter(
+        "tidegate_reserve_rounds_total",
+        "Number of reserve calls to Redis; one call serves several consumers.",
+    )
+});
+
+impl Shared {
+    /// Starts the serve loop of a wait queue. Must be called whenever a method of the wait queue returns that the
+    /// caller must start it.
+    pub(super) fn spawn_serve_loop(self: &Arc<Self>, source: Source) {
+        let Some(pool) = self.pools.get(&source.pool) else {
+            return;
+        };
+        let rounds = Rounds {
+            shared: Arc::clone(self),
+            deployment: pool.deployment.clone(),
+            source,
+        };
+        spawn_serve_loop(Arc::new(rounds), Role::Leading);
+    }
+}
+
+/// The rounds of the wait queue of one source.
+struct Rounds {
+    shared: Arc<Shared>,
+    deployment: RedisDeployment,
+    source: Source,
+}
+
+impl ServedQueue for Rounds {
+    type Work = Round;
+
+    fn lanes(&self) -> u16 {
+        self.shared.lanes_of(&self.source)
+    }
+
+    fn first(&self, role: Role) -> Option<LaneCall<Round>> {
+        let lanes = self.lanes();
+        let mut wait_queues = self.shared.wait_queues.lock();
+        let wait_queue = wait_queues.by_source.get_mut(&self.source)?;
+        let round = wait_queue.next_round(lanes);
+        if round.is_none() {
+            wait_queue.poll_at = Some(Instant::now() + self.shared.poll_pause());
+        }
+        if wait_queue.is_idle() {
+            wait_queues.by_source.remove(&self.source);
+        }
+        round.map(|work| LaneCall {
+            role,
+            lane: work.lane,
+            work,
+        })
+    }
+
+    /// A loop whose call took long takes the lead again if no other loop has it.
+    fn next(&self, role: Role, _lane: u16) -> Option<LaneCall<Round>> {
+        let leads = role == Role::Leading || self.start();
+        leads.then(|| self.first(Role::Leading)).flatten()
+    }
+
+    async fn call(&self, _lane: u16, round: Round) {
+        ROUNDS.inc();
+        let lane = self.source.queue.lane(round.lane);
+        match self.deployment.store.reserve(lane, &round.claims).await {
+            Ok(reserved) => {
+                let jobs = reserved.jobs.iter().map(Vec::len).sum();
+                self.deployment.figures.reserved(jobs);
+                let lane = round.lane;
+                let surplus = self.deliver(round, reserved);
+                let jobs: Vec<_> = surplus.iter().flat_map(Reservation::lease_ids).collect();
+                if !jobs.is_empty() {
+                    let source = self.source.clone();
+                    self.shared.release(source, Some(lane), jobs);
+                }
+            }
+            Err(error) => {
+                record_store_error(&error);
+                self.fail(&round);
+            }
+        }
+    }
+
+    fn release_lead(&self) -> Option<Role> {
+        let starts = self.with_queue(|wait_queue| {
+            wait_queue.release_lead();
+            wait_queue.start()
+        });
+        starts?.then_some(Role::Leading)
+    }
+
+    fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        self.shared.tasks.spawn_on(task, &self.shared.runtime);
+    }
+
+    /// The seats fail.
+    fn abort(&self) {
+        self.with_queue(WaitQueue::abort);
+    }
+}
+
+impl Rounds {
+    /// Calls `change` with the wait queue, if it exists.
+    fn with_queue<T>(&self, change: impl FnOnce(&mut WaitQueue) -> T) -> Option<T> {
+        let mut wait_queues = self.shared.wait_queues.lock();
+        wait_queues.by_source.get_mut(&self.source).map(change)
+    }
+
+    /// Marks a serve loop as running. Returns whether none ran before.
+    fn start(&self) -> bool {
+        self.with_queue(WaitQueue::start).unwrap_or(false)
+    }
+
+    fn deliver(&self, round: Round, reserved: tidegate_store::ReservedJobs) -> Vec<Reservation> {
+        let mut wait_queues = self.shared.wait_queues.lock();
+        // A wait queue with a round in flight is never removed.
+        let wait_queue = wait_queues
+            .by_source
+            .entry(self.source.clone())
+            .or_default();
+        if wait_queue.has_failed(round.lane) {
+            self.retry(RetrySignal::recovered);
+        }
+        wait_queue.deliver(&self.source, round, reserved.jobs, reserved.now_ms)
+    }
+
+    fn fail(&self, round: &Round) {
+        self.with_queue(|wait_queue| wait_queue.fail(round));
+        self.retry(RetrySignal::failed);
+    }
+
+    fn retry(&self, report: impl FnOnce(&RetrySignal)) {
+        if let Some(pool) = self.shared.pools.get(&self.source.pool) {
+            report(&pool.retry);
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! The state that consumers, serve loops and wake-ups share: the wait queues of all pools.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, LazyLock};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use prometheus::{IntGauge, IntGaugeVec};
+use tidegate_core::JobId;
+use tidegate_service::metrics::gauges;
+use tokio::runtime::Handle;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use super::retry_signal::RetrySignal;
+use super::source::Source;
+use super::wait_queue::WaitQueue;
+use crate::deployment::RedisDeployment;
+use crate::storage_failure::record_store_error;
+
+static WAITING: LazyLock<IntGaugeVec> = LazyLock::new(|| {
+    gauges(
+        "tidegate_waiting_seats",
+        "Number of consumers in this process that wait for a job, each counted once.",
+        &["pool"],
+    )
+});
+
+#[derive(Debug)]
+pub(super) struct Shared {
+    pub(super) pools: BTreeMap<Arc<str>, PoolState>,
+    pub(super) poll_interval: Duration,
+    /// Valid after each statement, so it can be used after a panic under the lock.
+    pub(super) wait_queues: Mutex<WaitQueues>,
+    /// Cancelled when the wait queues are closed, for consumers without any source.
+    pub(super) closed: CancellationToken,
+    /// The tasks of serve loops and releases.
+    pub(super) tasks: TaskTracker,
+    /// For tasks that are started in `drop`, which may run outside of the runtime.
+    pub(super) runtime: Handle,
+}
+
+/// A Redis deployment, the number of its waiting consumers, and its retries.
+#[derive(Debug)]
+pub(super) struct PoolState {
+    pub(super) deployment: RedisDeployment,
+    pub(super) waiting: IntGauge,
+    pub(super) retry: RetrySignal,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct WaitQueues {
+    pub(super) by_source: HashMap<Source, WaitQueue>,
+    pub(super) next_ticket: u64,
+    pub(super) closed: bool,
+}
+
+impl Shared {
+    /// Creates the state, without any wait queue yet. Must be called inside a runtime.
+    pub(super) fn new(
+        deployments: &BTreeMap<Arc<str>, RedisDeployment>,
+        poll_interval: Duration,
+    ) -> Self {
+        let pool = |(name, deployment): (&Arc<str>, &RedisDeployment)| {
+            let pool = PoolState {
+                deployment: deployment.clone(),
+                waiting: WAITING.with_label_values(&[&**name]),
+                retry: RetrySignal::default(),
+            };
+            (Arc::clone(name), pool)
+        };
+        Self {
+            pools: deployments.iter().map(pool).collect(),
+            poll_interval,
+            wait_queues: Mutex::default(),
+            closed: CancellationToken::new(),
+            tasks: TaskTracker::new(),
+            runtime: Handle::current(),
+        }
+    }
+
+    /// The number of lanes of a source to check.
+    pub(super) fn lanes_of(&self, source: &Source) -> u16 {
+        let pool = self.pools.get(&source.pool);
+        pool.map_or(1, |pool| pool.deployment.lanes.used(&source.queue))
+    }
+
+    /// The servers with a call in flight for a source.
+    pub(super) fn busy_servers(&self, source: &Source) -> Vec<Arc<str>> {
+        let busy = self
+            .wait_queues
+            .lock()
+            .by_source
+            .get(source)
+            .map(WaitQueue::busy_lanes);
+        self.servers(source, busy.unwrap_or_default()).collect()
+    }
+
+    /// Whether a lane of a source is on one of these servers.
+    pub(super) fn is_on(&self, source: &Source, servers: &[Arc<str>]) -> bool {
+        let lanes = 0..self.lanes_of(source);
+        !servers.is_empty()
+            && self
+                .servers(source, lanes)
+                .any(|own| servers.contains(&own))
+    }
+
+    fn servers(
+        &self,
+        source: &Source,
+        lanes: impl IntoIterator<Item = u16>,
+    ) -> impl Iterator<Item = Arc<str>> {
+        let pool = self.pools.get(&source.pool);
+        let of_lane = move |lane| pool?.deployment.lanes.server_of(&source.queue, lane);
+        lanes.into_iter().filter_map(of_lane)
+    }
+
+    /// Requests a check of one lane of a source, or of all its lanes, if it has a wait queue.
+    pub(super) fn ring(self: &Arc<Self>, source: &Source, lane: Option<u16>) {
+        let start = match self.wait_queues.lock().by_source.get_mut(source) {
+            Some(wait_queue) => wait_queue.ring(lane),
+            None => false,
+        };
+        if start {
+            self.spawn_serve_loop(source.clone());
+        }
+    }
+
+    /// Releases undelivered jobs of one lane in one call, last reserved first, so that the oldest becomes the next one of
+    /// its queue again. In separate calls they could change places: of those that Redis refuses as unknown, until the
+    /// script is loaded, some are sent again after others were executed. Jobs of a round are released before the next round of their `lane`, which would take the jobs behind them. `jobs` are
+    /// ids and attempt numbers.
+    pub(super) fn release(
+        self: &Arc<Self>,
+        source: Source,
+        lane: Option<u16>,
+        jobs: Vec<(JobId, u32)>,
+    ) {
+        let Some(pool) = self.pools.get(&source.pool).filter(|_| !jobs.is_empty()) else {
+            return;
+        };
+        let RedisDeployment { store, figures, .. } = pool.deployment.clone();
+        let shared = Arc::clone(self);
+        let giving_back = async move {
+            let newest_first: Vec<_> = jobs.into_iter().rev().collect();
+            match store.release_all(&source.queue, &newest_first).await {
+                Ok(released) => released.iter().for_each(|_| figures.released()),
+                // The jobs come back when their leases expire.
+                Err(error) => record_store_error(&error),
+            }
+            if let (Some(lane), Some(wait_queue)) =
+                (lane, shared.wait_queues.lock().by_source.get_mut(&source))
+            {
+                wait_queue.free(lane);
+            }
+            shared.ring(&source, None);
+        };
+        self.tasks.spawn_on(giving_back, &self.runtime);
+    }
+
+    /// The time from the end of a serve loop to the next poll: random, so that wait queues that were served at the same
+    /// moment are polled at different times. Together with the time between two searches it is less than
+    /// `waiters.poll_interval`.
+    pub(super) fn poll_pause(&self) -> Duration {
+        self.poll_interval
+            .mul_f64(0.6 + 0.25 * rand::random::<f64>())
+    }
+}

@@ -1,0 +1,99 @@
+//! Bounds the time that a consumer waits for slow servers.
+
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::{Instant, timeout};
+
+use super::seat::SeatOutcome;
+use super::shared::Shared;
+use super::source::Source;
+
+/// A server that answers the check of a lane within this time is not slow.
+const PROMPT: Duration = Duration::from_millis(20);
+
+/// The longest time for which slow servers delay a consumer: all its checks of slow sources together, and, once it has
+/// jobs, the checks of further sources that fill up its claim.
+pub(super) const LOOK_IN_ORDER_MAX: Duration = Duration::from_millis(250);
+
+/// The servers that were slow for one consumer. It waits for all of them together for [`LOOK_IN_ORDER_MAX`]. With a
+/// limit for each check instead, a distant server would delay the jobs of other servers by that limit for each of its
+/// queues.
+pub(super) struct SlowServers {
+    servers: Vec<Arc<str>>,
+    time_left: Duration,
+}
+
+impl SlowServers {
+    pub(super) const fn new() -> Self {
+        Self {
+            servers: Vec::new(),
+            time_left: LOOK_IN_ORDER_MAX,
+        }
+    }
+
+    /// Whether the time is used up and a source is on a slow server.
+    pub(super) fn is_exhausted_for(&self, shared: &Shared, source: &Source) -> bool {
+        self.time_left.is_zero() && shared.is_on(source, &self.servers)
+    }
+
+    /// Awaits the check of a source; `None` if the time is used up first.
+    pub(super) async fn wait(
+        &mut self,
+        shared: &Shared,
+        source: &Source,
+        look: impl Future<Output = SeatOutcome>,
+    ) -> Option<SeatOutcome> {
+        let mut look = pin!(look);
+        let prompt = PROMPT * u32::from(shared.lanes_of(source));
+        if let Ok(news) = timeout(prompt, &mut look).await {
+            return Some(news);
+        }
+        self.servers.extend(shared.busy_servers(source));
+        let since = Instant::now();
+        let looked = timeout(self.time_left, look).await.ok();
+        self.time_left = self.time_left.saturating_sub(since.elapsed());
+        looked
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use tokio::time::sleep;
+
+    use super::*;
+
+    async fn looked(after: Duration) -> SeatOutcome {
+        sleep(after).await;
+        SeatOutcome::NothingYet
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn slow_checks_share_one_time_limit_and_prompt_ones_do_not_count() {
+        let shared = Shared::new(&BTreeMap::new(), Duration::from_secs(1));
+        let source = Source::new("default", "ns/q");
+        let mut slow = SlowServers::new();
+        let begin = Instant::now();
+        for _ in 0..100 {
+            let prompt = slow.wait(&shared, &source, looked(PROMPT / 2)).await;
+            assert_eq!(prompt, Some(SeatOutcome::NothingYet));
+        }
+        assert_eq!(begin.elapsed(), PROMPT / 2 * 100);
+        let begin = Instant::now();
+        let in_all = PROMPT + LOOK_IN_ORDER_MAX * 2 / 3;
+        let mut answered = 0;
+        for _ in 0..10 {
+            let look = slow.wait(&shared, &source, looked(in_all)).await;
+            answered += usize::from(look.is_some());
+        }
+        assert_eq!(answered, 1);
+        let took = begin.elapsed();
+        assert!(
+            took <= PROMPT * 10 + LOOK_IN_ORDER_MAX + Duration::from_millis(10),
+            "{took:?}"
+        );
+    }
+}

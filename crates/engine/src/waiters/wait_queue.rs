@@ -1,0 +1,380 @@
+//! The wait queue of one source: the seats in order of arrival, and the lane that the next round checks. Pure: it does
+//! no I/O and reads no clock.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use tidegate_core::{DURATION_MS_MAX, Job};
+use tidegate_store::Claim;
+use tokio::time::Instant;
+
+use super::seat::{Reservation, Seat};
+use super::source::Source;
+
+/// The number of jobs that a call may claim. Most doorbells announce one job, and claims for a hundred seats would cost
+/// more than that job. So a call claims a few jobs, and the next one twice as many after all claims were filled. The
+/// first claim is never reduced.
+const REACH_MIN: usize = 8;
+const REACH_MAX: usize = 100;
+
+/// The seats that wait for jobs of one source, by ticket, which is the order of arrival.
+#[derive(Debug)]
+pub(super) struct WaitQueue {
+    seats: BTreeMap<u64, Arc<Seat>>,
+    lanes: Vec<LaneState>,
+    /// The lane where the round-robin search for the next lane begins.
+    next_lane: usize,
+    /// Seats with lower tickets were notified that all lanes have been checked for them.
+    notified_below: u64,
+    /// Whether a serve loop has the lead.
+    serving: bool,
+    /// The time of the next poll; `None` until the first serve loop has ended. Set and read by the caller.
+    pub(super) poll_at: Option<Instant>,
+}
+
+/// The state of one lane of the queue.
+#[derive(Debug)]
+struct LaneState {
+    /// For seats with lower tickets this lane was checked by a round that began after their arrival.
+    checked_below: u64,
+    /// Whether the last call failed.
+    has_failed: bool,
+    /// Whether the last call was answered.
+    is_answered: bool,
+    /// Whether an event requires another round.
+    check_requested: bool,
+    /// Whether a round is in flight.
+    busy: bool,
+    /// The most jobs that the next round may claim.
+    claim_max: usize,
+}
+
+/// One reserve call on behalf of a wait queue.
+#[derive(Debug)]
+pub(super) struct Round {
+    /// The lane that is checked.
+    pub(super) lane: u16,
+    /// The claims, in the order of the seats.
+    pub(super) claims: Vec<Claim>,
+    seats: Vec<(u64, Arc<Seat>)>,
+    /// Seats with lower tickets were waiting when the round began.
+    below: u64,
+}
+
+impl Default for LaneState {
+    fn default() -> Self {
+        Self {
+            checked_below: 0,
+            has_failed: false,
+            is_answered: false,
+            check_requested: false,
+            busy: false,
+            claim_max: REACH_MIN,
+        }
+    }
+}
+
+/// Starts with a random lane: an empty wait queue is dropped, and its round-robin position with it.
+impl Default for WaitQueue {
+    fn default() -> Self {
+        Self {
+            seats: BTreeMap::new(),
+            lanes: Vec::with_capacity(1),
+            next_lane: usize::from(rand::random::<u16>()),
+            notified_below: 0,
+            serving: false,
+            poll_at: None,
+        }
+    }
+}
+
+impl WaitQueue {
+    /// Adds a seat at the end. Returns whether the caller must start a serve loop.
+    pub(super) fn enter(&mut self, ticket: u64, seat: Arc<Seat>) -> bool {
+        self.seats.insert(ticket, seat);
+        self.start()
+    }
+
+    /// Removes a seat.
+    pub(super) fn leave(&mut self, ticket: u64) {
+        self.seats.remove(&ticket);
+    }
+
+    /// Requests a check of this lane, or of all lanes. Returns whether the caller must start a serve loop.
+    pub(super) fn ring(&mut self, lane: Option<u16>) -> bool {
+        let all = &mut self.lanes[..];
+        let rung = match lane.map(usize::from) {
+            // A lane that is not in the list has not been checked yet, so the next round that knows it checks it.
+            Some(lane) => all.get_mut(lane..=lane).unwrap_or_default(),
+            None => all,
+        };
+        rung.iter_mut().for_each(|lane| lane.check_requested = true);
+        self.start()
+    }
+
+    /// Requests another check of the lanes whose last call did not fail; [`Self::retry`] is for the others. Returns
+    /// whether the caller must start a serve loop.
+    pub(super) fn poll(&mut self) -> bool {
+        self.ring_lanes(|lane| !lane.has_failed)
+    }
+
+    /// Requests another check of the lanes whose last call failed. Returns whether the caller must start a serve loop.
+    pub(super) fn retry(&mut self) -> bool {
+        self.ring_lanes(|lane| lane.has_failed)
+    }
+
+    fn ring_lanes(&mut self, wanted: impl Fn(&LaneState) -> bool) -> bool {
+        let mut is_rung = false;
+        for lane in self.lanes.iter_mut().filter(|lane| wanted(lane)) {
+            lane.check_requested = true;
+            is_rung = true;
+        }
+        is_rung && self.start()
+    }
+
+    /// The lanes with a round in flight.
+    pub(super) fn busy_lanes(&self) -> Vec<u16> {
+        let lanes = (0..).zip(&self.lanes);
+        let busy = lanes.filter(|(_, lane)| lane.busy);
+        busy.map(|(number, _)| number).collect()
+    }
+
+    /// Whether consumers wait and the last call for a lane failed and is not being retried.
+    pub(super) fn needs_retry(&self) -> bool {
+        let is_idle = |lane: &LaneState| !lane.busy && !lane.check_requested;
+        let mut failed = self.lanes.iter().filter(|lane| lane.has_failed);
+        !self.seats.is_empty() && failed.any(is_idle)
+    }
+
+    /// Whether the last call for this lane failed.
+    pub(super) fn has_failed(&self, lane: u16) -> bool {
+        let lane = self.lanes.get(usize::from(lane));
+        lane.is_some_and(|lane| lane.has_failed)
+    }
+
+    /// Whether the last call for each of the lanes failed.
+    pub(super) fn has_failed_everywhere(&self) -> bool {
+        !self.lanes.is_empty() && self.lanes.iter().all(|lane| lane.has_failed)
+    }
+
+    /// Whether the last call for at least one lane was answered. Otherwise it is unknown whether the queue has jobs.
+    pub(super) fn is_answered(&self) -> bool {
+        self.lanes.iter().any(|lane| lane.is_answered)
+    }
+
+    /// Gives a serve loop the lead. Returns whether the caller must start it, as none had the lead before.
+    pub(super) fn start(&mut self) -> bool {
+        !std::mem::replace(&mut self.serving, true)
+    }
+
+    /// Takes the lead from a serve loop whose call takes long, so that another one can have it.
+    pub(super) const fn release_lead(&mut self) {
+        self.serving = false;
+    }
+
+    /// The number of seats.
+    pub(super) fn len(&self) -> usize {
+        self.seats.len()
+    }
+
+    /// Whether there are no seats, no serve loop and no round in flight, so that the wait queue can be dropped.
+    pub(super) fn is_idle(&self) -> bool {
+        self.seats.is_empty() && !self.serving && !self.lanes.iter().any(|lane| lane.busy)
+    }
+
+    /// Whether no serve loop has the lead.
+    pub(super) const fn is_parked(&self) -> bool {
+        !self.serving
+    }
+
+    /// Notifies every seat that there will be no more rounds.
+    pub(super) fn close(&self) {
+        for seat in self.seats.values() {
+            seat.close();
+        }
+    }
+
+    /// The next round of the serve loop; `None` ends the loop. `lanes` is the number of lanes of the queue.
+    pub(super) fn next_round(&mut self, lanes: u16) -> Option<Round> {
+        self.lanes
+            .resize_with(usize::from(lanes), LaneState::default);
+        let last = self.seats.last_key_value().map(|(ticket, _)| *ticket);
+        let below = last.map_or(0, |ticket| ticket + 1);
+        let round = self
+            .next_lane(below)
+            .and_then(|lane| self.round(lane, below));
+        self.serving = round.is_some();
+        round
+    }
+
+    /// The next lane, round-robin, that needs a check and has no round in flight.
+    fn next_lane(&self, below: u64) -> Option<usize> {
+        let count = self.lanes.len();
+        let mut in_turn = (0..count).map(|step| (self.next_lane + step) % count);
+        in_turn.find(|lane| {
+            let lane = &self.lanes[*lane];
+            !lane.busy && (lane.check_requested || lane.checked_below < below)
+        })
+    }
+
+    fn round(&mut self, number: usize, below: u64) -> Option<Round> {
+        let lane = &mut self.lanes[number];
+        lane.check_requested = false;
+        let (mut claims, mut seats) = (Vec::new(), Vec::new());
+        let mut room = lane.claim_max;
+        for (ticket, seat) in &self.seats {
+            let count = usize::from(seat.claim.count);
+            if !seat.is_waiting() {
+                continue;
+            }
+            if count > room && !seats.is_empty() {
+                break;
+            }
+            room = room.saturating_sub(count);
+            claims.push(seat.claim);
+            seats.push((*ticket, Arc::clone(seat)));
+        }
+        if seats.is_empty() {
+            return None;
+        }
+        lane.busy = true;
+        self.next_lane = number + 1;
+        Some(Round {
+            lane: number as u16,
+            claims,
+            seats,
+            below,
+        })
+    }
+
+    /// Delivers the result of a round to its seats; `jobs` are in the order of the claims. Jobs of seats that were left
+    /// meanwhile go to other seats that were waiting when the round began. Returns the jobs that no seat took. The
+    /// lane gets no further round until these are released: [`Self::free`].
+    pub(super) fn deliver(
+        &mut self,
+        source: &Source,
+        round: Round,
+        jobs: Vec<Vec<Job>>,
+        now_ms: u64,
+    ) -> Vec<Reservation> {
+        let mut left = Vec::new();
+        let mut all_satisfied = true;
+        for ((ticket, seat), jobs) in round.seats.into_iter().zip(jobs) {
+            all_satisfied &= jobs.len() >= usize::from(seat.claim.count);
+            if jobs.is_empty() {
+                continue;
+            }
+            self.seats.remove(&ticket);
+            let source = source.clone();
+            let ttr_ms = seat.claim.ttr_ms.min(DURATION_MS_MAX);
+            if let Err(reservation) = seat.deliver(Reservation {
+                source,
+                jobs,
+                ttr_ms,
+                now_ms,
+            }) {
+                left.push(reservation);
+            }
+        }
+        let surplus: Vec<Reservation> = left
+            .into_iter()
+            .filter_map(|reservation| self.deliver_to_others(reservation, round.below))
+            .collect();
+        if let Some(lane) = self.lanes.get_mut(usize::from(round.lane)) {
+            lane.busy = !surplus.is_empty();
+            lane.has_failed = false;
+            lane.is_answered = true;
+            if all_satisfied {
+                // There may be more jobs, for the seats that were not in this round.
+                lane.check_requested = true;
+                lane.claim_max = (lane.claim_max * 2).min(REACH_MAX);
+            } else {
+                // The round emptied the lane, so seats that were not in it would not have got a job either.
+                lane.checked_below = lane.checked_below.max(round.below);
+                lane.claim_max = REACH_MIN;
+            }
+        }
+        self.notify_checked();
+        surplus
+    }
+
+    /// The jobs that no seat took have been released to this lane.
+    pub(super) fn free(&mut self, lane: u16) {
+        if let Some(lane) = self.lanes.get_mut(usize::from(lane)) {
+            lane.busy = false;
+        }
+    }
+
+    /// Delivers jobs to other seats with tickets below `below` and the same lease length. Returns the jobs that no seat
+    /// took.
+    ///
+    /// A consumer of several queues leaves the wait queue of a slow server when another queue has a job. If the jobs of
+    /// the slow server were always released then, its queue would rarely be consumed. Seats with higher tickets get
+    /// none: the leases may have begun before their requests.
+    fn deliver_to_others(
+        &mut self,
+        mut reservation: Reservation,
+        below: u64,
+    ) -> Option<Reservation> {
+        let is_fit = |seat: &Seat| {
+            seat.is_waiting() && seat.claim.ttr_ms.min(DURATION_MS_MAX) == reservation.ttr_ms
+        };
+        let fit = self.seats.range(..below).filter(|(_, seat)| is_fit(seat));
+        let tickets: Vec<u64> = fit.map(|(ticket, _)| *ticket).collect();
+        for ticket in tickets {
+            let Some(seat) = self.seats.remove(&ticket) else {
+                continue;
+            };
+            let rest = reservation.split_off(usize::from(seat.claim.count));
+            let Err(refused) = seat.deliver(reservation) else {
+                reservation = rest?;
+                continue;
+            };
+            reservation = refused;
+            reservation
+                .jobs
+                .extend(rest.into_iter().flat_map(|rest| rest.jobs));
+        }
+        Some(reservation)
+    }
+
+    /// Records that a call failed. It counts as the first round of all seats that were waiting when it began, since a
+    /// call for each of them would fail as well. They keep their seats.
+    pub(super) fn fail(&mut self, round: &Round) {
+        if let Some(lane) = self.lanes.get_mut(usize::from(round.lane)) {
+            lane.busy = false;
+            lane.is_answered = false;
+            lane.checked_below = lane.checked_below.max(round.below);
+            lane.has_failed = true;
+        }
+        self.notify_checked();
+    }
+
+    /// The serve loop came to an unexpected end: all seats fail, and the state of the lanes is reset.
+    pub(super) fn abort(&mut self) {
+        for seat in std::mem::take(&mut self.seats).into_values() {
+            seat.fail();
+        }
+        self.lanes.clear();
+        self.serving = false;
+    }
+
+    /// Notifies the seats for which all lanes have been checked without a job, and whether the last call for a lane
+    /// failed. Lanes that failed are not waited for, unless all have failed.
+    fn notify_checked(&mut self) {
+        let has_failed = self.lanes.iter().any(|lane| lane.has_failed);
+        let only_failed = self.has_failed_everywhere();
+        let waited_for = |lane: &&LaneState| only_failed || !lane.has_failed;
+        let waited_for = self.lanes.iter().filter(waited_for);
+        let below = waited_for.map(|lane| lane.checked_below).min().unwrap_or(0);
+        if below > self.notified_below {
+            for (ticket, seat) in self.seats.range(self.notified_below..below) {
+                seat.first_round_over(*ticket, has_failed);
+            }
+            self.notified_below = below;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,103 @@
+//! Rings wait queues: on doorbells, when the lane table changes, and by polling in case a message was lost.
+
+use std::sync::Arc;
+
+use futures_util::future::join_all;
+use tidegate_store::Doorbell;
+use tokio::time::{Instant, MissedTickBehavior, interval};
+
+use super::shared::Shared;
+use super::source::Source;
+use super::wait_queue::WaitQueue;
+use crate::deployment::RedisDeployment;
+
+/// The number of times in each poll interval that all wait queues are searched for those that are due.
+const LOOKS_PER_INTERVAL: u32 = 8;
+
+impl Shared {
+    /// Rings wait queues on doorbells, until the runtime shuts down.
+    async fn listen(self: &Arc<Self>, pool: &Arc<str>, deployment: &RedisDeployment) {
+        let RedisDeployment { store, lanes, .. } = deployment;
+        let mut doorbells = store.doorbells();
+        while let Some(doorbell) = doorbells.next().await {
+            match doorbell {
+                Doorbell::Rang { queue, bucket } => {
+                    let used = lanes.used(&queue);
+                    let lane = store.lane_in(bucket, &queue, used);
+                    if lane.is_none() {
+                        // A lane that was opened since the table was read.
+                        lanes.request_read();
+                    }
+                    let pool = Arc::clone(pool);
+                    self.ring(&Source { pool, queue }, lane);
+                }
+                Doorbell::Resubscribed => {
+                    tracing::debug!(%pool, "listening for doorbells");
+                    self.ring_all(|source, wait_queue| {
+                        source.pool == *pool && wait_queue.ring(None)
+                    });
+                }
+            }
+        }
+    }
+
+    /// Polls the wait queues that are due. Never returns.
+    async fn poll_loop(self: &Arc<Self>) {
+        let mut looks = interval(self.poll_interval / LOOKS_PER_INTERVAL);
+        looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            looks.tick().await;
+            let now = Instant::now();
+            self.ring_all(|_, wait_queue| {
+                let is_due = wait_queue.poll_at.is_none_or(|at| at <= now);
+                wait_queue.is_parked() && is_due && wait_queue.poll()
+            });
+        }
+    }
+
+    /// Keeps the lane table current, rings the wait queues of all queues with several lanes after each change, and
+    /// probes servers that are down. Never returns.
+    async fn follow_lanes(self: &Arc<Self>, pool: &Arc<str>, deployment: &RedisDeployment) {
+        let RedisDeployment {
+            lanes, publisher, ..
+        } = deployment;
+        let ringing = async {
+            loop {
+                lanes.changed().await;
+                for queue in lanes.queues() {
+                    let pool = Arc::clone(pool);
+                    self.ring(&Source { pool, queue }, None);
+                }
+            }
+        };
+        tokio::join!(ringing, lanes.follow(), publisher.probe());
+    }
+
+    /// Calls `ring` for each wait queue, and starts the serve loops for which it returns true.
+    fn ring_all(self: &Arc<Self>, ring: impl Fn(&Source, &mut WaitQueue) -> bool) {
+        let mut wait_queues = self.wait_queues.lock();
+        let all = wait_queues.by_source.iter_mut();
+        let started: Vec<Source> = all
+            .filter_map(|(source, wait_queue)| ring(source, wait_queue).then(|| source.clone()))
+            .collect();
+        drop(wait_queues);
+        for source in started {
+            self.spawn_serve_loop(source);
+        }
+    }
+}
+
+/// Rings wait queues. Each pool has one subscription and one retry loop, and one timer serves
+/// all polls, however many wait queues there are.
+pub(super) async fn wake(shared: &Arc<Shared>) {
+    let pools = || shared.pools.iter();
+    let listening = pools().map(|(name, pool)| shared.listen(name, &pool.deployment));
+    let following = pools().map(|(name, pool)| shared.follow_lanes(name, &pool.deployment));
+    let retrying = pools().map(|(name, pool)| shared.retry(name, pool));
+    tokio::select! {
+        _ = join_all(retrying) => {}
+        _ = join_all(listening) => {}
+        _ = join_all(following) => {}
+        () = shared.poll_loop() => {}
+    }
+}

@@ -1,0 +1,106 @@
+//! Reservations that no answer shows. Each costs the job a try and holds it for a lease.
+//!
+//! A consume without a clear answer may have reserved jobs. And during a fault, Redis can execute a call whose reply is
+//! lost; the API then repeats the call for consumers that still wait, so no consume shows the first one. On a busy machine
+//! a job that goes back, because its consumer was answered before, can be late for its lease.
+
+use std::collections::HashMap;
+
+use super::excuses::Excuses;
+use crate::history::{ClientRequest, History, Span, UnixMicros};
+
+#[derive(Debug, Default)]
+pub(super) struct UnobservedReservations {
+    by_queue: HashMap<u16, Vec<UnobservedReservation>>,
+    /// The spans in which calls can have been executed whose replies were lost.
+    disturbed: Vec<Span>,
+    /// The spans in which the machine was busy.
+    busy: Vec<Span>,
+    leases: LeaseRange,
+}
+
+/// A possible reservation.
+#[derive(Debug, Clone, Copy)]
+struct UnobservedReservation {
+    /// The span in which it can have happened.
+    when: Span,
+    ttr: u64,
+}
+
+/// The shortest and the longest lease that consumes of a run request, in µs.
+#[derive(Debug, Clone, Copy)]
+struct LeaseRange {
+    min: u64,
+    max: u64,
+}
+
+impl Default for LeaseRange {
+    fn default() -> Self {
+        Self {
+            min: u64::MAX,
+            max: 0,
+        }
+    }
+}
+
+impl UnobservedReservations {
+    pub(super) fn from_history(history: &History, windows: &Excuses<'_>) -> Self {
+        let mut takings = Self {
+            busy: history.busy.clone(),
+            ..Self::default()
+        };
+        for episode in &history.episodes {
+            let Span { from, to } = episode.span;
+            takings.disturbed.push(Span {
+                from,
+                to: to.max(episode.excuses_until),
+            });
+        }
+        for operation in &history.operations {
+            let ClientRequest::Consume { queues, ttr, .. } = &operation.request else {
+                continue;
+            };
+            takings.leases.min = takings.leases.min.min(*ttr);
+            takings.leases.max = takings.leases.max.max(*ttr);
+            if !operation.outcome.is_unknown() {
+                continue;
+            }
+            let when = Span {
+                from: operation.span.from,
+                to: windows.carried_out_by(operation),
+            };
+            for queue in queues {
+                let of_queue = takings.by_queue.entry(*queue).or_default();
+                of_queue.push(UnobservedReservation { when, ttr: *ttr });
+            }
+        }
+        takings
+    }
+
+    /// Returns the spans in which unobserved reservations can have held a job of this queue, if they end after
+    /// `moment`.
+    pub(super) fn holding_after(&self, queue: u16, moment: UnixMicros) -> Vec<Span> {
+        let taken = self.by_queue.get(&queue).into_iter().flatten();
+        let taken = taken.map(|taking| span_of_lease(taking.when, taking.ttr));
+        let lost = self.disturbed.iter();
+        let lost = lost.map(|disturbed| span_of_lease(*disturbed, self.leases.max));
+        taken.chain(lost).filter(|it| it.to >= moment).collect()
+    }
+
+    /// Returns the largest possible number of reservations of this queue in this span.
+    pub(super) fn count(&self, queue: u16, during: Span) -> u64 {
+        let taken = self.by_queue.get(&queue).into_iter().flatten();
+        let taken = taken.filter(|taking| taking.when.overlaps(&during)).count() as u64;
+        let unsteady = self.disturbed.iter().chain(&self.busy);
+        let lost = unsteady.filter(|it| it.overlaps(&during));
+        let lost = lost.map(|unsteady| (unsteady.to - unsteady.from) / self.leases.min + 1);
+        taken + lost.sum::<u64>()
+    }
+}
+
+const fn span_of_lease(when: Span, ttr: u64) -> Span {
+    Span {
+        from: when.from,
+        to: when.to + ttr,
+    }
+}

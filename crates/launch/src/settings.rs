@@ -1,0 +1,49 @@
+//! The trait for the settings of a daemon.
+
+use std::path::Path;
+use std::time::Duration;
+
+use serde::de::DeserializeOwned;
+use tidegate_service::{Bound, LogConfig};
+
+/// The settings of a daemon.
+pub trait Settings: DeserializeOwned + Clone + Send + Sync + 'static {
+    /// The name of the program.
+    const PROGRAM: &'static str;
+    /// The built-in defaults: a TOML text with every key.
+    const DEFAULTS: &'static str;
+    /// The keys without a default: a TOML text with an example value of the right type for each. `*`
+    /// stands for any name. The keys of pools are added by [`crate::schema()`].
+    const OPTIONAL: &'static str = "";
+    /// The bounds of every number and duration outside of pools.
+    const BOUNDS: &'static [(&'static str, Bound)];
+    /// Tables with the keys of a pool, besides those in `pool`.
+    const DEPLOYMENTS: &'static [&'static str] = &[];
+    /// The keys and tables that a running process can reload.
+    const RELOADABLE: &'static [&'static str];
+    /// The keys of the other daemon: a TOML text. Environment variables for keys that only the other daemon has are
+    /// ignored. Both daemons may share an environment.
+    const SIBLING: &'static str;
+    /// The keys and tables that this daemon takes from an lmstfy file.
+    const FROM_LMSTFY: &'static [&'static str];
+
+    /// Checks dependencies between settings, which types and bounds cannot express. The default
+    /// accepts everything.
+    ///
+    /// # Errors
+    /// A setting is invalid. The message names it and says what it must be.
+    fn check(&self) -> Result<(), String> {
+        Ok(())
+    }
+
+    /// The settings of the log.
+    fn log(&self) -> &LogConfig;
+
+    /// Path of the pid file; empty = none.
+    fn pid_file(&self) -> &Path;
+
+    /// How long to continue serving after a stop is requested, so that load balancers notice.
+    fn drain_delay(&self) -> Duration {
+        Duration::ZERO
+    }
+}

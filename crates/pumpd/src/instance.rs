@@ -1,0 +1,66 @@
+//! The state that the tasks of a pump share.
+
+use std::collections::BTreeSet;
+
+use parking_lot::Mutex;
+use tidegate_store::Store;
+use tokio::sync::{Notify, watch};
+
+use crate::config::PumpConfig;
+use crate::pump_metrics::PumpMetrics;
+use crate::readiness::PumpReadiness;
+
+/// An instance of the pump of one pool: the state that its tasks share.
+#[derive(Debug)]
+pub(crate) struct Instance {
+    pub(crate) store: Store,
+    /// Name of this instance, and token of its locks.
+    pub(crate) token: String,
+    pub(crate) config: PumpConfig,
+    pub(crate) measures: PumpMetrics,
+    pub(crate) membership: PumpReadiness,
+    /// Notifies that locks must be checked again.
+    pub(crate) look_again: watch::Sender<()>,
+    /// Notifies that a roster may have changed.
+    pub(crate) roster_changed: watch::Sender<()>,
+    /// Notifies that the clock of a server was set forward, so that timers may be due earlier than planned.
+    pub(crate) clock_jumped: Notify,
+    /// Buckets whose lock this instance seemed to hold, until Redis refused a call.
+    doubted: Mutex<BTreeSet<u16>>,
+}
+
+impl Instance {
+    /// Creates an instance that has no locks yet. `token` is its name.
+    pub(crate) fn new(
+        pool: &str,
+        store: Store,
+        token: String,
+        config: PumpConfig,
+        membership: PumpReadiness,
+    ) -> Self {
+        Self {
+            store,
+            token,
+            config,
+            measures: PumpMetrics::new(pool),
+            membership,
+            look_again: watch::Sender::new(()),
+            roster_changed: watch::Sender::new(()),
+            clock_jumped: Notify::new(),
+            doubted: Mutex::default(),
+        }
+    }
+
+    /// Makes the keeper check the lock of a bucket again.
+    pub(crate) fn doubt(&self, bucket: u16) {
+        self.doubted.lock().insert(bucket);
+        self.look_again.send_replace(());
+    }
+
+    /// Removes and returns those of these buckets whose locks are to be checked again.
+    pub(crate) fn take_doubted(&self, buckets: &[u16]) -> BTreeSet<u16> {
+        let mut doubted = self.doubted.lock();
+        let taken = buckets.iter().copied();
+        taken.filter(|bucket| doubted.remove(bucket)).collect()
+    }
+}

@@ -1,0 +1,151 @@
+//! Building and sending calls of scripts.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use redis::{Cmd, RedisResult, ToRedisArgs, Value};
+use tidegate_core::keys::BucketKeys;
+use tidegate_core::{JobId, QueueKey};
+
+use crate::calls::{SLOT_PATIENCE, SLOT_PATIENCE_OF_PUMPS, SentCall};
+use crate::error::StoreError;
+use crate::link::Destination;
+use crate::reply::Reply;
+use crate::script::{LazyScript, VerbScript};
+use crate::store::Store;
+
+/// Builder of a script call. It writes arguments directly into a command: `redis::ScriptInvocation` would allocate
+/// each argument separately, and a batch has hundreds.
+pub(crate) struct Call<'a> {
+    store: &'a Store,
+    script: Arc<VerbScript>,
+    key: String,
+    patience: Duration,
+    command: Cmd,
+}
+
+impl Store {
+    /// Begins a call on the part of a queue in a bucket, as all verbs of producers and consumers need it.
+    pub(crate) fn call_on_queue<'a>(
+        &'a self,
+        script: &LazyScript,
+        queue: &QueueKey,
+        bucket: u16,
+    ) -> Call<'a> {
+        let keys = self.keys(bucket);
+        let call = self.call_on_bucket(script, keys.queues(), keys);
+        call.arg(queue.to_string())
+    }
+
+    /// Begins a call on the lock of a bucket, as all verbs of pumps need it.
+    pub(crate) fn call_on_lock<'a>(
+        &'a self,
+        script: &LazyScript,
+        bucket: u16,
+        token: &str,
+    ) -> Call<'a> {
+        let keys = self.keys(bucket);
+        let call = self.call_on_bucket(script, keys.lock(), keys);
+        call.of_pump().arg(token)
+    }
+
+    /// Begins a call that accesses several keys of a bucket, one of which is `key`.
+    pub(crate) fn call_on_bucket<'a>(
+        &'a self,
+        script: &LazyScript,
+        key: String,
+        keys: &BucketKeys,
+    ) -> Call<'a> {
+        let guard = self.inner.link.is_cluster().then(|| keys.guard());
+        self.begin_call(script, key, guard, keys.prefix())
+    }
+
+    /// Begins a call that accesses this key only.
+    pub(crate) fn call<'a>(&'a self, script: &LazyScript, key: String) -> Call<'a> {
+        self.begin_call(script, key, None, "")
+    }
+
+    /// Sets the keys, and the arguments prefix and now.
+    fn begin_call<'a>(
+        &'a self,
+        script: &LazyScript,
+        key: String,
+        guard: Option<String>,
+        prefix: &str,
+    ) -> Call<'a> {
+        let script = script.of(self.inner.slot_width);
+        let mut command = redis::cmd("EVALSHA");
+        command.arg(script.hash());
+        command.arg(1 + usize::from(guard.is_some())).arg(&key);
+        command.arg(guard).arg(prefix);
+        let now_ms = self.now_ms.map(|now_ms| now_ms.to_string());
+        command.arg(now_ms.unwrap_or_default());
+        Call {
+            store: self,
+            script,
+            key,
+            patience: SLOT_PATIENCE,
+            command,
+        }
+    }
+}
+
+impl Call<'_> {
+    pub(crate) fn arg(mut self, value: impl ToRedisArgs) -> Self {
+        self.command.arg(value);
+        self
+    }
+
+    /// Marks the call of a pump, which does not wait long for slots that move.
+    pub(crate) const fn of_pump(mut self) -> Self {
+        self.patience = SLOT_PATIENCE_OF_PUMPS;
+        self
+    }
+
+    /// Adds the three arguments that identify a job; all are empty for none.
+    pub(crate) fn job(self, id: Option<JobId>) -> Self {
+        match id {
+            Some(id) => self
+                .arg(id.number())
+                .arg(id.nonce())
+                .arg(id.created_at_ms()),
+            None => self.arg("").arg("").arg(""),
+        }
+    }
+
+    /// Sends the call and waits for its reply, within the command timeout.
+    pub(crate) async fn send(self) -> Result<Reply, StoreError> {
+        Ok(self.send_tracked().await?.0)
+    }
+
+    /// The same; also returns the server and the time of sending.
+    pub(crate) async fn send_tracked(self) -> Result<(Reply, SentCall), StoreError> {
+        let destination = self.store.inner.link.destination(&self.key, self.patience);
+        let query = async |to: &mut Destination| self.script.query(&self.command, to).await;
+        self.exchange(destination, query).await
+    }
+
+    /// Sends `commands` and this call in one pipeline on the connection for large transfers, otherwise as
+    /// [`Call::send_tracked`]. The script runs even if a command fails, so it must check for that; the result is then the
+    /// error of the command.
+    pub(crate) async fn send_with_commands(
+        self,
+        commands: Vec<Cmd>,
+    ) -> Result<(Reply, SentCall), StoreError> {
+        let destination = self.store.inner.link.destination(&self.key, self.patience);
+        let (script, command) = (&self.script, &self.command);
+        let query = async |to: &mut Destination| script.query_behind(commands, command, to).await;
+        self.exchange(destination.for_large_transfers(), query)
+            .await
+    }
+
+    async fn exchange(
+        &self,
+        destination: Destination,
+        query: impl AsyncFnOnce(&mut Destination) -> RedisResult<Value>,
+    ) -> Result<(Reply, SentCall), StoreError> {
+        let verb = self.script.verb;
+        let (answer, written) = self.store.exchange(verb, destination, query).await?;
+        Ok((Reply::new(answer)?, written))
+    }
+}

@@ -1,0 +1,118 @@
+//! The handle of a deployment. All verbs are its methods.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Instant;
+
+use futures_util::future::try_join_all;
+use tidegate_core::keys::{BucketKeys, DeploymentKeys};
+use tidegate_core::{JobId, Lane, QueueKey, SlotWidth, placement};
+
+use crate::config::StoreConfig;
+use crate::error::StoreError;
+use crate::link::Link;
+
+/// A Redis deployment that stores jobs. Cheap to clone; clones share their connections.
+#[derive(Debug, Clone)]
+pub struct Store {
+    pub(crate) inner: Arc<StoreInner>,
+    pub(crate) now_ms: Option<u64>,
+}
+
+#[derive(Debug)]
+pub(crate) struct StoreInner {
+    pub(crate) config: StoreConfig,
+    /// Computed once, since each call needs some of them.
+    pub(crate) buckets: DeploymentKeys,
+    pub(crate) slot_width: SlotWidth,
+    pub(crate) link: Link,
+    /// Whether [`Store::until_durable`] will be called for publishes.
+    pub(crate) expects_durable: AtomicBool,
+}
+
+impl Store {
+    /// The same store with a fixed clock, for tests of the scripts: calls are executed as at `now_ms`. Connections are
+    /// shared.
+    #[must_use]
+    pub fn at(&self, now_ms: u64) -> Self {
+        Self {
+            inner: Arc::clone(&self.inner),
+            now_ms: Some(now_ms),
+        }
+    }
+
+    /// The number of buckets of the deployment.
+    #[must_use]
+    pub fn buckets(&self) -> u32 {
+        self.inner.config.buckets
+    }
+
+    pub(crate) fn all_buckets(&self) -> impl Iterator<Item = u16> + use<> {
+        (0..self.buckets()).filter_map(|bucket| u16::try_from(bucket).ok())
+    }
+
+    /// The keys of a bucket of the deployment.
+    pub(crate) fn keys(&self, bucket: u16) -> &BucketKeys {
+        self.inner.buckets.keys(bucket)
+    }
+
+    /// The bucket of a lane.
+    #[must_use]
+    pub fn bucket_of<'a>(&self, lane: impl Into<Lane<'a>>) -> u16 {
+        let Lane { queue, number } = lane.into();
+        placement::bucket_of(queue, number, self.buckets())
+    }
+
+    /// The address of the server that has a bucket; `None` if no reachable server does. On a cluster it changes when
+    /// slots move or a replica is promoted.
+    #[must_use]
+    pub fn server_of(&self, bucket: u16) -> Option<Arc<str>> {
+        // The prefix contains the hash tag.
+        let server = self.inner.link.server_of(self.keys(bucket).prefix())?;
+        Some(Arc::clone(&server.address))
+    }
+
+    /// The buckets on the same server as this one, itself among them.
+    #[must_use]
+    pub fn buckets_beside(&self, bucket: u16) -> Vec<u16> {
+        let server = self.server_of(bucket);
+        self.all_buckets()
+            .filter(|other| self.server_of(*other) == server)
+            .collect()
+    }
+
+    /// The lane of a queue, among its first `lanes`, that is in this bucket, if any.
+    #[must_use]
+    pub fn lane_in(&self, bucket: u16, queue: &QueueKey, lanes: u16) -> Option<u16> {
+        placement::lane_in(bucket, queue, lanes, self.buckets())
+    }
+
+    /// Whether this deployment has the bucket of an id. Ids come from clients, so it may not.
+    pub(crate) fn has_bucket_of(&self, id: JobId) -> bool {
+        u32::from(id.bucket()) < self.buckets()
+    }
+
+    /// Sends `PING` to every server that has keys.
+    ///
+    /// # Errors
+    /// A server does not reply within the command timeout, or some slots of the cluster have no primary.
+    pub async fn ping(&self) -> Result<(), StoreError> {
+        let servers = self.inner.link.servers();
+        let pings = servers.into_iter().map(|server| async move {
+            let session = server.session(self.inner.config.command_timeout);
+            let (ping, began_at) = (redis::cmd("PING"), Instant::now());
+            let answer = session.command::<String>(&ping).await;
+            server
+                .measures
+                .record_call("PING", began_at, answer.is_ok());
+            answer.inspect_err(|error| self.inner.link.report_failure(error))
+        });
+        try_join_all(pings).await?;
+        match self.inner.link.is_complete() {
+            true => Ok(()),
+            false => Err(StoreError::not_ready(
+                "some slots of the cluster have no primary",
+            )),
+        }
+    }
+}

@@ -1,0 +1,301 @@
+//! Checks in Redis that no job was lost, orphaned or counted wrongly.
+//!
+//! For every bucket, in one atomic snapshot:
+//! * the counts of each queue equal the number of its records by state;
+//! * every ready and every dead record is exactly once in its queue's list;
+//! * every delayed and every leased record has a timer in its queue that is not later than its due time, or is in a far
+//!   slot that is loaded before;
+//! * every queue with near timers is in `due` with a time no later than the first of them; every far slot is in `slots`
+//!   with a time before it begins;
+//! * every body stored outside of its record has a record, and vice versa;
+//! * every uploaded payload that has not become a body expires within a minute;
+//! * every record with an expiry is in the index of the sweep with a time no later than it expires, or within the
+//!   shortest pause of the sweep;
+//! * every record belongs to an existing queue.
+//!
+//! Hints without a record are not defects: they are dropped when a script reads them.
+
+mod snapshot;
+
+use std::collections::HashMap;
+use std::fmt::Write;
+use std::ops::AddAssign;
+
+use tidegate_core::JobState;
+
+use snapshot::{BucketSnapshot, RecordSnapshot};
+
+/// Shortest pause of the sweep between two visits of the same chunk.
+const SWEEP_PAUSE_MS: u64 = 1000;
+/// Longest time to live of an uploaded payload.
+const UPLOAD_MS_MAX: i64 = 60_000;
+
+/// Checks every bucket of the Redis at `url`. One script reads each bucket, so daemons may be running.
+///
+/// # Panics
+/// If something is inconsistent; the message lists it.
+pub async fn check(url: &str) {
+    let defects = defects(url).await;
+    assert!(
+        defects.is_empty(),
+        "the data in Redis are inconsistent:\n{}",
+        join_first(&defects)
+    );
+}
+
+/// Returns the defects that [`check`] would report, one line each.
+///
+/// # Panics
+/// If Redis cannot be read.
+pub async fn defects(url: &str) -> Vec<String> {
+    let mut defects = Vec::new();
+    for bucket in snapshot::read(url).await {
+        bucket.find_defects(&mut defects);
+    }
+    defects
+}
+
+/// Numbers of jobs by state, over all queues.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct JobTotals {
+    /// Delayed jobs.
+    pub delayed: u64,
+    /// Ready jobs.
+    pub ready: u64,
+    /// Leased jobs.
+    pub leased: u64,
+    /// Dead jobs.
+    pub dead: u64,
+}
+
+impl AddAssign for JobTotals {
+    fn add_assign(&mut self, other: Self) {
+        self.delayed += other.delayed;
+        self.ready += other.ready;
+        self.leased += other.leased;
+        self.dead += other.dead;
+    }
+}
+
+/// Counts the jobs by their records.
+///
+/// # Panics
+/// If Redis cannot be read.
+pub async fn totals(url: &str) -> JobTotals {
+    let mut totals = JobTotals::default();
+    for bucket in snapshot::read(url).await {
+        for record in bucket.records.values() {
+            let count = match record.header.state {
+                JobState::Delayed => &mut totals.delayed,
+                JobState::Ready => &mut totals.ready,
+                JobState::Leased => &mut totals.leased,
+                JobState::Dead => &mut totals.dead,
+            };
+            *count += 1;
+        }
+    }
+    totals
+}
+
+fn join_first(defects: &[String]) -> String {
+    const SHOWN: usize = 30;
+    let mut text = String::new();
+    for defect in defects.iter().take(SHOWN) {
+        let _ = writeln!(text, "  - {defect}");
+    }
+    if defects.len() > SHOWN {
+        let _ = writeln!(text, "  … and {} more", defects.len() - SHOWN);
+    }
+    text
+}
+
+impl BucketSnapshot {
+    fn find_defects(&self, defects: &mut Vec<String>) {
+        let mut found = DefectList {
+            bucket: self.number,
+            defects,
+        };
+        self.check_counts(&mut found);
+        let ready = count_entries(&self.ready);
+        let dead = count_entries(&self.dead);
+        let timers = self.earliest_timers();
+        self.check_indexes(&mut found);
+        for record in self.records.values() {
+            self.check_reachable(record, &ready, &dead, &timers, &mut found);
+            self.check_body(record, &mut found);
+            self.check_expiry(record, &mut found);
+        }
+        for number in &self.bodies {
+            if !self
+                .records
+                .get(number)
+                .is_some_and(RecordSnapshot::has_outside_body)
+            {
+                found.add_job(*number, "has a body without a record");
+            }
+        }
+        for (name, left_ms) in &self.uploads {
+            if !(0..=UPLOAD_MS_MAX).contains(left_ms) {
+                found.add(format!(
+                    "upload {name} does not expire in time: its time to live is {left_ms} ms"
+                ));
+            }
+        }
+    }
+
+    fn check_counts(&self, found: &mut DefectList<'_>) {
+        let mut by_state: HashMap<(u32, JobState), i64> = HashMap::new();
+        for record in self.records.values() {
+            let header = &record.header;
+            *by_state.entry((header.queue, header.state)).or_default() += 1;
+            if !self.queues.contains_key(&header.queue) {
+                found.add_job(record.number, "belongs to a queue that does not exist");
+            }
+        }
+        for (queue, counts) in &self.queues {
+            for state in JobState::ALL {
+                let counted = counts.get(state.as_str()).copied().unwrap_or(0);
+                let real = by_state.get(&(*queue, state)).copied().unwrap_or(0);
+                if counted != real {
+                    found.add(format!(
+                        "queue {queue} counts {counted} {} jobs, there are {real}",
+                        state.as_str()
+                    ));
+                }
+            }
+        }
+    }
+
+    fn check_reachable(
+        &self,
+        record: &RecordSnapshot,
+        ready: &HashMap<(u32, u64), u64>,
+        dead: &HashMap<(u32, u64), u64>,
+        timers: &HashMap<(u32, u64), u64>,
+        found: &mut DefectList<'_>,
+    ) {
+        let header = &record.header;
+        let named = |list: &HashMap<(u32, u64), u64>| {
+            let key = (header.queue, record.number);
+            list.get(&key).copied().unwrap_or(0)
+        };
+        let word = header.state.as_str();
+        match header.state {
+            JobState::Ready | JobState::Dead => {
+                let list = if header.state == JobState::Ready {
+                    ready
+                } else {
+                    dead
+                };
+                let times = named(list);
+                if times != 1 {
+                    found.add_job(
+                        record.number,
+                        &format!("is {word} and in its list {times} times"),
+                    );
+                }
+            }
+            JobState::Delayed | JobState::Leased => {
+                match timers.get(&(header.queue, record.number)) {
+                    _ if self.is_in_far_slot(record) => {}
+                    None => found.add_job(record.number, &format!("is {word} and has no timer")),
+                    Some(at_ms) if *at_ms > header.due_at_ms => {
+                        let late = at_ms - header.due_at_ms;
+                        found.add_job(
+                            record.number,
+                            &format!("is {word} and its timer is {late} ms late"),
+                        );
+                    }
+                    Some(_) => {}
+                }
+            }
+        }
+    }
+
+    fn check_body(&self, record: &RecordSnapshot, found: &mut DefectList<'_>) {
+        if record.has_outside_body() && !self.bodies.contains(&record.number) {
+            found.add_job(record.number, "has no body");
+        }
+    }
+
+    fn check_expiry(&self, record: &RecordSnapshot, found: &mut DefectList<'_>) {
+        let expires_at_ms = record.header.expires_at_ms;
+        if expires_at_ms == 0 {
+            return;
+        }
+        let latest = expires_at_ms.max(self.now_ms + SWEEP_PAUSE_MS);
+        match self.expiry.get(&record.chunk()) {
+            None => found.add_job(
+                record.number,
+                "expires and is not in the index of the sweep",
+            ),
+            Some(at_ms) if *at_ms > latest => {
+                found.add_job(record.number, "expires before the sweep visits it");
+            }
+            Some(_) => {}
+        }
+    }
+
+    fn check_indexes(&self, found: &mut DefectList<'_>) {
+        for (queue, timers) in &self.near {
+            let first_ms = timers.iter().map(|(_, at_ms)| *at_ms).min();
+            let is_late = |first_ms: u64| {
+                let score = self.due.get(queue);
+                score.is_none_or(|score| u64::try_from(*score).is_ok_and(|at_ms| at_ms > first_ms))
+            };
+            if first_ms.is_some_and(is_late) {
+                found.add(format!(
+                    "queue {queue} has near timers and is not due in time"
+                ));
+            }
+        }
+        for slot in self.far.keys() {
+            let begins_ms = slot * self.slot_ms;
+            if self.slots.get(slot).is_none_or(|at_ms| *at_ms > begins_ms) {
+                found.add(format!("slot {slot} is not loaded in time"));
+            }
+        }
+    }
+
+    /// Whether the record is in a far slot that is loaded before its due time.
+    fn is_in_far_slot(&self, record: &RecordSnapshot) -> bool {
+        let last = record.header.due_at_ms / self.slot_ms;
+        let mut slots = self.far.iter().filter(|(slot, _)| **slot <= last);
+        slots.any(|(_, numbers)| numbers.contains(&record.number))
+    }
+
+    /// Returns the earliest near timer of each job, by queue and job number.
+    fn earliest_timers(&self) -> HashMap<(u32, u64), u64> {
+        let timers = self.near.iter();
+        timers
+            .flat_map(|(queue, timers)| {
+                let timers = timers.iter();
+                timers.map(|(number, at_ms)| ((*queue, *number), *at_ms))
+            })
+            .collect()
+    }
+}
+
+/// Counts the entries of each job, by queue and job number.
+fn count_entries(entries: &[(u32, u64)]) -> HashMap<(u32, u64), u64> {
+    let mut times = HashMap::new();
+    for entry in entries {
+        *times.entry(*entry).or_default() += 1;
+    }
+    times
+}
+
+struct DefectList<'a> {
+    bucket: u16,
+    defects: &'a mut Vec<String>,
+}
+
+impl DefectList<'_> {
+    fn add_job(&mut self, number: u64, what: &str) {
+        self.add(format!("job {number} {what}"));
+    }
+
+    fn add(&mut self, what: String) {
+        self.defects.push(format!("bucket {}: {what}", self.bucket));
+    }
+}

@@ -1,0 +1,216 @@
+//! Reads an atomic snapshot of each bucket.
+
+use std::collections::{HashMap, HashSet};
+
+use redis::aio::MultiplexedConnection;
+use redis::{Script, Value};
+use tidegate_core::SlotWidth;
+use tidegate_core::codec::{RecordFlags, RecordHeader};
+use tidegate_core::keys::{LAYOUT, bucket_of_channel};
+
+use crate::redis_control::connect_to_redis;
+
+const CHUNK: u64 = 100;
+
+/// Returns the clock, then for each key of the bucket its kind, the rest of its name and its
+/// contents. KEYS blocks Redis, so this is only for the small data sets of tests.
+const DUMP: &str = r"
+local prefix = ARGV[1]
+local time = redis.call('TIME')
+local reply = { time[1] * 1000 + math.floor(time[2] / 1000) }
+local function dump(kind, read)
+  for _, key in ipairs(redis.call('KEYS', prefix .. kind .. ':*')) do
+    reply[#reply + 1] = kind
+    reply[#reply + 1] = string.sub(key, #prefix + #kind + 2)
+    reply[#reply + 1] = read(key)
+  end
+end
+local function all_of_hash(key) return redis.call('HGETALL', key) end
+local function all_of_list(key) return redis.call('LRANGE', key, 0, -1) end
+local function all_of_sorted_set(key) return redis.call('ZRANGE', key, 0, -1, 'WITHSCORES') end
+dump('c', all_of_hash)
+dump('q', all_of_hash)
+dump('ready', all_of_list)
+dump('dead', all_of_list)
+dump('far', all_of_list)
+dump('near', all_of_sorted_set)
+dump('body', function() return {} end)
+dump('upload', function(key) return redis.call('PTTL', key) end)
+for _, kind in ipairs({ 'due', 'slots', 'expiry' }) do
+  reply[#reply + 1] = kind
+  reply[#reply + 1] = ''
+  reply[#reply + 1] = all_of_sorted_set(prefix .. kind)
+end
+return reply
+";
+
+/// One stored job.
+#[derive(Debug)]
+pub(super) struct RecordSnapshot {
+    pub(super) number: u64,
+    pub(super) header: RecordHeader,
+}
+
+impl RecordSnapshot {
+    pub(super) fn has_outside_body(&self) -> bool {
+        self.header.flags.has(RecordFlags::BODY_OUTSIDE)
+    }
+
+    pub(super) fn chunk(&self) -> u64 {
+        self.number / CHUNK
+    }
+}
+
+/// A snapshot of a bucket.
+#[derive(Debug, Default)]
+pub(super) struct BucketSnapshot {
+    pub(super) number: u16,
+    pub(super) now_ms: u64,
+    pub(super) records: HashMap<u64, RecordSnapshot>,
+    /// Queue number → field → value.
+    pub(super) queues: HashMap<u32, HashMap<String, i64>>,
+    /// Queue number and job number of each entry.
+    pub(super) ready: Vec<(u32, u64)>,
+    pub(super) dead: Vec<(u32, u64)>,
+    /// Queue → job number and time (ms) of each timer.
+    pub(super) near: HashMap<u32, Vec<(u64, u64)>>,
+    /// Slot → job numbers.
+    pub(super) far: HashMap<u64, HashSet<u64>>,
+    /// Queue → due time in ms; a negative value is its turn in the round-robin.
+    pub(super) due: HashMap<u32, i64>,
+    /// Slot → time in ms at which it is loaded.
+    pub(super) slots: HashMap<u64, u64>,
+    /// The width of slots, in ms.
+    pub(super) slot_ms: u64,
+    pub(super) bodies: HashSet<u64>,
+    /// Name → time to live in ms.
+    pub(super) uploads: HashMap<String, i64>,
+    /// Chunk → time in ms of the next sweep.
+    pub(super) expiry: HashMap<u64, u64>,
+}
+
+/// Reads every bucket that has been used.
+pub(super) async fn read(url: &str) -> Vec<BucketSnapshot> {
+    let client = redis::Client::open(url).expect("a redis url");
+    let mut connection = connect_to_redis(&client).await.expect("redis answers");
+    let stamped_ms = slot_ms_of_layout(&mut connection).await;
+    let mut buckets = Vec::new();
+    for (number, prefix) in used_buckets(&mut connection).await {
+        let mut bucket = read_bucket(&mut connection, number, &prefix).await;
+        bucket.slot_ms = stamped_ms.unwrap_or_else(|| bucket.slot_ms_of_index());
+        buckets.push(bucket);
+    }
+    buckets
+}
+
+/// Returns the width of slots from the layout stamp. On a cluster only one server has the stamp.
+async fn slot_ms_of_layout(connection: &mut MultiplexedConnection) -> Option<u64> {
+    let mut get = redis::cmd("GET");
+    let stamp: Option<String> = get.arg(LAYOUT).query_async(connection).await.ok()?;
+    let stamp = stamp?;
+    let (_, width) = stamp.split_once("slot_ms=")?;
+    width.parse().ok()
+}
+
+/// Returns the used buckets with their key prefixes.
+async fn used_buckets(connection: &mut MultiplexedConnection) -> Vec<(u16, String)> {
+    let counters: Vec<String> = redis::cmd("KEYS")
+        .arg("tg:*:{*}:seq")
+        .query_async(connection)
+        .await
+        .expect("redis lists keys");
+    let buckets = counters.iter().filter_map(|counter| {
+        let prefix = counter.strip_suffix("seq")?;
+        Some((bucket_of_channel(prefix)?, prefix.to_owned()))
+    });
+    buckets.collect()
+}
+
+async fn read_bucket(
+    connection: &mut MultiplexedConnection,
+    number: u16,
+    prefix: &str,
+) -> BucketSnapshot {
+    let script = Script::new(DUMP);
+    let reply: Vec<Value> = script
+        .key(prefix)
+        .arg(prefix)
+        .invoke_async(connection)
+        .await
+        .expect("redis runs a script");
+    let mut values = reply.into_iter();
+    let mut next = || values.next();
+    let mut bucket = BucketSnapshot {
+        number,
+        now_ms: next().and_then(parsed).expect("the clock"),
+        ..BucketSnapshot::default()
+    };
+    while let (Some(kind), Some(name), Some(contents)) = (next(), next(), next()) {
+        let (kind, name): (String, String) =
+            (parsed(kind).expect("a kind"), parsed(name).expect("a name"));
+        bucket.add(&kind, &name, contents);
+    }
+    bucket
+}
+
+impl BucketSnapshot {
+    /// Derives the width from the index of slots: a slot is loaded one width before it begins.
+    fn slot_ms_of_index(&self) -> u64 {
+        let widths = self.slots.iter().map(|(slot, at_ms)| at_ms / (slot - 1));
+        widths.min().unwrap_or(u64::from(SlotWidth::DEFAULT_MS))
+    }
+
+    fn add(&mut self, kind: &str, name: &str, contents: Value) {
+        match kind {
+            "c" => self.add_chunk(number(name), pairs(contents)),
+            "q" => {
+                let counts = pairs::<String, String>(contents).into_iter();
+                let counts = counts.filter_map(|(field, value)| Some((field, value.parse().ok()?)));
+                self.queues.insert(number(name) as u32, counts.collect());
+            }
+            "ready" => self.ready.extend(entries(name, contents)),
+            "dead" => self.dead.extend(entries(name, contents)),
+            "far" => {
+                let numbers = parsed(contents).expect("job numbers");
+                self.far.insert(number(name), numbers);
+            }
+            "near" => drop(self.near.insert(number(name) as u32, pairs(contents))),
+            "body" => drop(self.bodies.insert(number(name))),
+            "upload" => {
+                let left_ms = parsed(contents).expect("a time to live");
+                self.uploads.insert(name.to_owned(), left_ms);
+            }
+            "due" => self.due = pairs(contents).into_iter().collect(),
+            "slots" => self.slots = pairs(contents).into_iter().collect(),
+            _ => self.expiry = pairs(contents).into_iter().collect(),
+        }
+    }
+
+    fn add_chunk(&mut self, chunk: u64, fields: Vec<(u64, Vec<u8>)>) {
+        for (field, bytes) in fields {
+            let number = chunk * CHUNK + field;
+            let header = RecordHeader::decode(&bytes)
+                .unwrap_or_else(|error| panic!("job {number} of bucket {}: {error}", self.number));
+            self.records
+                .insert(number, RecordSnapshot { number, header });
+        }
+    }
+}
+
+fn entries(queue: &str, contents: Value) -> Vec<(u32, u64)> {
+    let queue = number(queue) as u32;
+    let numbers: Vec<u64> = parsed(contents).expect("job numbers");
+    numbers.into_iter().map(|number| (queue, number)).collect()
+}
+
+fn pairs<A: redis::FromRedisValue, B: redis::FromRedisValue>(contents: Value) -> Vec<(A, B)> {
+    parsed(contents).expect("pairs")
+}
+
+fn number(text: &str) -> u64 {
+    text.parse().expect("a number in a key")
+}
+
+fn parsed<T: redis::FromRedisValue>(value: Value) -> Option<T> {
+    redis::from_redis_value(value).ok()
+}
