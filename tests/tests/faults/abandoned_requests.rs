@@ -5,6 +5,9 @@
 //! most two rounds of calls: those that were in flight when the connection failed, and those that wait for a
 //! connection when Redis is back.
 
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use futures_util::future::join_all;
@@ -15,8 +18,8 @@ use tokio::time::{sleep, timeout};
 
 /// The number of clients. Each of them publishes until one job is stored.
 const WANTED: u64 = 100;
-/// Much longer than a request takes while Redis answers: a client that leaves outside of the outage may store another
-/// job.
+/// How long a client waits for an answer in the outage. Once Redis is back clients wait until they are answered: one
+/// that leaves then while its job is in a call stores another, and how many do depends on the speed of the machine.
 const CLIENT_TIMEOUT: Duration = Duration::from_secs(2);
 /// Between an error and the next attempt.
 const RETRY_DELAY: Duration = Duration::from_millis(100);
@@ -101,15 +104,18 @@ async fn stored_after(outage: Outage, request: fn(&QueueClient) -> PublishBuilde
         Outage::Paused => stack.redis.pause().unwrap(),
         Outage::Killed => tokio::task::block_in_place(|| stack.redis.kill()),
     }
+    let is_over = Arc::new(AtomicBool::new(false));
     let clients = (0..WANTED).map(|number| {
         let queue = queue.with_separate_connections();
+        let is_over = Arc::clone(&is_over);
         tokio::spawn(async move {
             sleep(CLIENT_TIMEOUT * number as u32 / WANTED as u32).await;
-            attempts_until_stored(&queue, request).await
+            attempts_until_stored(&queue, request, &is_over).await
         })
     });
     let clients: Vec<_> = clients.collect();
     sleep(OUTAGE).await;
+    is_over.store(true, Ordering::SeqCst);
     match outage {
         Outage::Paused => stack.redis.resume().unwrap(),
         Outage::Killed => tokio::task::block_in_place(|| stack.redis.restart().unwrap()),
@@ -128,12 +134,18 @@ async fn stored_after(outage: Outage, request: fn(&QueueClient) -> PublishBuilde
 async fn attempts_until_stored(
     queue: &QueueClient,
     request: fn(&QueueClient) -> PublishBuilder,
+    outage_is_over: &AtomicBool,
 ) -> u64 {
     for attempt in 1.. {
-        match timeout(CLIENT_TIMEOUT, request(queue).send()).await {
-            Ok(Ok(answer)) if answer.status == 201 => return attempt,
-            Ok(_) => sleep(RETRY_DELAY).await,
-            Err(_) => {}
+        let mut sent = pin!(request(queue).send());
+        let answer = match timeout(CLIENT_TIMEOUT, &mut sent).await {
+            Err(_) if outage_is_over.load(Ordering::SeqCst) => sent.await,
+            Err(_) => continue,
+            Ok(answer) => answer,
+        };
+        match answer {
+            Ok(answer) if answer.status == 201 => return attempt,
+            _ => sleep(RETRY_DELAY).await,
         }
     }
     unreachable!("the attempts do not end")
