@@ -1,5 +1,6 @@
 //! Finding the master through sentinels.
 
+use std::net::Ipv4Addr;
 use std::time::Duration;
 
 use tidegate_core::{NewJob, QueueKey};
@@ -7,10 +8,10 @@ use tidegate_store::{Alarm, Doorbell, Store, StoreConfig};
 use tidegate_testkit::certificates::write_text;
 use tidegate_testkit::sentinel_group::{MASTER_NAME, PASSWORD, SENTINEL_PASSWORD};
 use tidegate_testkit::{
-    CertificateAuthority, DaemonProgram, RedisOptions, SentinelGroup, consistency, eventually,
-    free_port, print_figure, run_until_exit, start_redis,
+    CertificateAuthority, DaemonProgram, FaultProxy, RedisOptions, SentinelGroup, consistency,
+    eventually, free_port, print_figure, run_until_exit, seed, start_redis,
 };
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 use crate::fleet::{Fleet, live_through};
 use crate::turn;
@@ -118,6 +119,51 @@ async fn a_sentinel_that_missed_a_failover_is_ignored() {
     consistency::check(&group.url(1)).await;
 }
 
+fn new_job() -> NewJob {
+    NewJob {
+        body: "x".into(),
+        attributes: vec![],
+        delay_ms: 0,
+        ttl_ms: 0,
+        tries: 1,
+        mark: false,
+    }
+}
+
+/// Right after `SENTINEL FAILOVER` one sentinel knows the new master. The others are the majority, they answer first, and
+/// the old master still reports that it is one. Here they never learn of the failover: each group monitors its own server.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_majority_that_has_not_heard_of_a_failover_is_ignored() {
+    let (old, new) = (start_redis(), start_redis());
+    let sentinel = |master: u16, epoch: u64| {
+        RedisOptions::sentinel()
+            .setting("sentinel", &format!("monitor tide 127.0.0.1 {master} 1"))
+            .setting("sentinel", &format!("config-epoch tide {epoch}"))
+            .start()
+    };
+    let late = [sentinel(old.port(), 1), sentinel(old.port(), 1)];
+    let informed = sentinel(new.port(), 2);
+    let loopback = (Ipv4Addr::LOCALHOST, 0).into();
+    let distance = Duration::from_millis(50);
+    let far = FaultProxy::start_at(loopback, informed.address(), distance, seed()).await;
+    late.iter().for_each(|late| late.pause().unwrap());
+    let mut config = StoreConfig::new("");
+    config.sentinels = vec![far.address().to_string()];
+    let of_late = late.iter().map(|late| late.address().to_string());
+    config.sentinels.extend(of_late);
+    config.master_name = Some("tide".to_owned());
+    let store = Store::connect(&config).await.unwrap();
+    late.iter().for_each(|late| late.resume().unwrap());
+    let queue = QueueKey::try_from("shop/q").unwrap();
+    // The sentinels are asked once a second.
+    for jobs in 1..=40 {
+        store.publish(&queue, &[new_job()], None).await.unwrap();
+        assert_eq!(consistency::totals(&new.url()).await.ready, jobs);
+        sleep(Duration::from_millis(100)).await;
+    }
+    assert_eq!(consistency::totals(&old.url()).await.ready, 0);
+}
+
 /// Sentinels and master over TLS only, with the TLS of Redis itself, as users with few rights.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_master_and_sentinels_are_reached_over_tls() {
@@ -185,15 +231,7 @@ async fn subscriptions_move_to_the_new_master() {
     timeout(LIMIT * 3, told).await.unwrap();
     assert_eq!(group.master_seen_by(0).await, 1);
     let queue = QueueKey::try_from("shop/orders").unwrap();
-    let job = NewJob {
-        body: "x".into(),
-        attributes: vec![],
-        delay_ms: 0,
-        ttl_ms: 0,
-        tries: 1,
-        mark: false,
-    };
-    store.publish(&queue, &[job], None).await.unwrap();
+    store.publish(&queue, &[new_job()], None).await.unwrap();
     let heard = timeout(LIMIT, doorbells.next()).await.unwrap();
     let bucket = store.bucket_of(&queue);
     assert_eq!(heard, Some(Doorbell::Rang { queue, bucket }));

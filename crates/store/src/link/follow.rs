@@ -40,7 +40,7 @@ impl MasterFollower {
         access: ServerAccess,
         look: Arc<Notify>,
     ) -> Result<watch::Receiver<Arc<StoreServer>>, StoreError> {
-        let found = sentinels.find_master().await?;
+        let found = sentinels.find_master(0).await?;
         let server = connect(config, &access, &found.master).await?;
         tracing::info!(master = %server, "connected to the master that the sentinels report");
         let (master, receiver) = watch::channel(Arc::new(server));
@@ -88,7 +88,7 @@ impl MasterFollower {
     }
 
     async fn look_for_master(&mut self) -> Result<(), StoreError> {
-        let found = self.sentinels.find_master().await?;
+        let found = self.sentinels.find_master(self.epoch).await?;
         if self.is_stale(&found) {
             return Ok(());
         }
@@ -107,7 +107,7 @@ impl MasterFollower {
     }
 
     /// Whether this reply comes from a sentinel that was partitioned and reports an earlier master. Epochs restart only
-    /// if the sentinels were reset, and then most of them report it.
+    /// if the sentinels were reset, and then most of them report it, and none the known epoch.
     const fn is_stale(&self, found: &MasterReport) -> bool {
         found.epoch < self.epoch && !found.by_majority
     }

@@ -36,18 +36,27 @@ pub(crate) struct MasterReport {
 }
 
 impl Sentinels {
-    /// Asks all sentinels at the same time, until more than half have replied, or all have replied or failed. Returns
-    /// the reply with the latest epoch.
+    /// Asks all sentinels at the same time, until more than half have replied and one of them knows an epoch of at least
+    /// `known_epoch`, or all have replied or failed. Returns the reply with the latest epoch.
+    ///
+    /// Right after a failover that was requested, only the sentinel that made it knows the new epoch: the others, although
+    /// they are the majority, name the old master until they have its message, for up to two seconds.
     ///
     /// # Errors
     /// None of them reports a master. The text contains the reply of each.
-    pub(crate) async fn find_master(&mut self) -> Result<MasterReport, StoreError> {
+    pub(crate) async fn find_master(
+        &mut self,
+        known_epoch: u64,
+    ) -> Result<MasterReport, StoreError> {
         let majority = self.all.len() / 2 + 1;
         let name = self.name.as_str();
         let mut queries: FuturesUnordered<_> =
             self.all.iter_mut().map(|one| one.query(name)).collect();
         let (mut answers, mut refusals) = (Vec::new(), Vec::new());
-        while answers.len() < majority {
+        let is_enough = |answers: &[(HostPort, u64)]| {
+            answers.len() >= majority && answers.iter().any(|(_, epoch)| *epoch >= known_epoch)
+        };
+        while !is_enough(&answers) {
             match queries.next().await {
                 Some(Ok(answer)) => answers.push(answer),
                 Some(Err(said)) => refusals.push(said),
