@@ -68,23 +68,15 @@ impl StepReport {
 
 /// The variable of Rust's test harness for the number of tests that run at a time.
 const TEST_THREADS: &str = "RUST_TEST_THREADS";
-/// The package with the end-to-end tests.
-const DEPLOYMENT_TESTS: &str = "tidegate-tests";
-/// That of its suites that waits for outages and leases most of its time, and tolerates a busy machine. Those with
-/// failovers do not: sentinels and clusters that get no processor see failures that are none.
+/// The suite that waits for outages and leases most of its time, and tolerates a busy machine. Those with failovers do
+/// not: sentinels and clusters that get no processor see failures that are none.
 const WAITING_SUITE: &str = "faults";
-/// The package with the fault runs, which use all processors.
-const FAULT_RUNS: &str = "tidegate-faults";
+/// The suite of the fault runs, which use all processors.
+const FAULT_RUNS: &str = "seeds";
 /// Tests of a quick check. It leaves out tests that kill processes, wait for failovers or run the fault harness.
 const QUICK: [&[&str]; 2] = [
-    &["--workspace", "--lib", "--bins"],
-    &[
-        "--package",
-        DEPLOYMENT_TESTS,
-        "--test=store",
-        "--test=conformance",
-        "--test=bad_input",
-    ],
+    &["--lib", "--bins"],
+    &["--test=store", "--test=conformance", "--test=bad_input"],
 ];
 
 /// The flags of `test`.
@@ -160,63 +152,36 @@ fn test_quickly(workspace: &Workspace) -> StepOutcome {
 /// Runs all tests. The fault runs need processors, and one suite waits most of its time, so these run beside each other,
 /// and nothing beside the others.
 fn test_all(workspace: &Workspace) -> StepOutcome {
-    let suites = match suites(workspace) {
+    let suites = match workspace.test_targets() {
         Ok(suites) => suites,
         Err(error) => {
-            println!("failed to read the suites of {DEPLOYMENT_TESTS}: {error}");
+            println!("failed to read the names of the suites: {error}");
             return StepOutcome::Failed;
         }
     };
-    let (waiting, busy): (Vec<String>, Vec<String>) =
-        suites.into_iter().partition(|suite| suite == WAITING_SUITE);
+    let runs_beside = |suite: &String| [WAITING_SUITE, FAULT_RUNS].contains(&suite.as_str());
+    let alone = suites.into_iter().filter(|suite| !runs_beside(suite));
+    let alone: Vec<String> = alone.map(|suite| format!("--test={suite}")).collect();
+    let alone: Vec<&str> = alone.iter().map(String::as_str).collect();
     let built = cargo(workspace, &["test", "--workspace", "--locked", "--no-run"]);
     if built == StepOutcome::Failed {
         return built;
     }
     // Without examples in documentation: there are none (`tidy/text.rs`), and to look for them takes 23 s.
-    let packages = [
-        "--workspace",
-        "--exclude",
-        DEPLOYMENT_TESTS,
-        "--exclude",
-        FAULT_RUNS,
-        "--all-targets",
-    ];
-    test(workspace, &packages)
-        .and(test_deployments(workspace, &busy))
-        .and(test_beside_fault_runs(workspace, &waiting))
-}
-
-/// The names of the suites with deployments: the folders of `tests/tests`.
-fn suites(workspace: &Workspace) -> std::io::Result<Vec<String>> {
-    let folder = workspace.root().join("tests/tests");
-    let mut suites = Vec::new();
-    for entry in std::fs::read_dir(folder)? {
-        suites.push(entry?.file_name().to_string_lossy().into_owned());
-    }
-    suites.sort();
-    Ok(suites)
-}
-
-fn test_deployments(workspace: &Workspace, suites: &[String]) -> StepOutcome {
-    let flags: Vec<String> = suites
-        .iter()
-        .map(|suite| format!("--test={suite}"))
-        .collect();
-    let mut which = vec!["--package", DEPLOYMENT_TESTS];
-    which.extend(flags.iter().map(String::as_str));
-    test(workspace, &which)
+    test(workspace, &["--lib", "--bins", "--benches"])
+        .and(test(workspace, &alone))
+        .and(test_beside_fault_runs(workspace))
 }
 
 /// Prints what the fault runs print at the end.
-fn test_beside_fault_runs(workspace: &Workspace, suites: &[String]) -> StepOutcome {
+fn test_beside_fault_runs(workspace: &Workspace) -> StepOutcome {
     let mut runs = test_command(workspace);
     // More at a time would leave too little of the processors for the tests beside them.
     runs.env(TEST_THREADS, processors().to_string());
-    runs.args(["--package", FAULT_RUNS, "--all-targets"]);
-    println!("the tests of {FAULT_RUNS} run beside the following");
+    runs.arg(format!("--test={FAULT_RUNS}"));
+    println!("the suite {FAULT_RUNS} runs beside the following");
     let runs = std::thread::spawn(move || runs.output());
-    let deployments = test_deployments(workspace, suites);
+    let waiting = test(workspace, &[&format!("--test={WAITING_SUITE}")]);
     let runs = match runs.join() {
         Ok(Ok(output)) => {
             print!("{}", String::from_utf8_lossy(&output.stdout));
@@ -226,20 +191,21 @@ fn test_beside_fault_runs(workspace: &Workspace, suites: &[String]) -> StepOutco
         Ok(Err(error)) => failed_to_run(&error),
         Err(panic) => std::panic::resume_unwind(panic),
     };
-    deployments.and(runs)
+    waiting.and(runs)
 }
 
 fn test(workspace: &Workspace, which: &[&str]) -> StepOutcome {
     run_cargo(test_command(workspace), which)
 }
 
-/// Tests run twice as many at a time as there are processors.
+/// Tests run twice as many at a time as there are processors. All packages are selected, also where the tests of one are
+/// meant: for fewer of them cargo would choose other features of dependencies, and compile these again.
 fn test_command(workspace: &Workspace) -> Command {
     let mut command = workspace.cargo();
     if std::env::var_os(TEST_THREADS).is_none() {
         command.env(TEST_THREADS, (2 * processors()).to_string());
     }
-    command.args(["test", "--locked", "--no-fail-fast"]);
+    command.args(["test", "--workspace", "--locked", "--no-fail-fast"]);
     command
 }
 
@@ -330,9 +296,16 @@ mod tests {
     }
 
     #[test]
-    fn the_waiting_suite_exists() {
-        let suites = suites(&Workspace::find().unwrap()).unwrap();
-        assert!(suites.iter().any(|it| it == WAITING_SUITE), "{suites:?}");
+    fn the_suites_that_are_named_here_exist() {
+        let suites = Workspace::find().unwrap().test_targets().unwrap();
+        let quick = QUICK.into_iter().flatten();
+        let quick = quick.filter_map(|flag| flag.strip_prefix("--test="));
+        for name in quick.chain([WAITING_SUITE, FAULT_RUNS]) {
+            assert!(
+                suites.iter().any(|suite| suite == name),
+                "{name}: {suites:?}"
+            );
+        }
     }
 
     #[test]

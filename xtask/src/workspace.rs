@@ -1,5 +1,6 @@
 //! Folders of the workspace, and calls of cargo.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -46,6 +47,18 @@ impl Workspace {
 
     pub(crate) fn cargo(&self) -> Command {
         cargo(&self.root)
+    }
+
+    /// Returns the names of all targets of integration tests, sorted, each once.
+    pub(crate) fn test_targets(&self) -> Result<Vec<String>, String> {
+        let metadata = metadata(&self.root, &["--no-deps", "--offline"])?;
+        let packages = metadata["packages"].as_array().into_iter().flatten();
+        let targets =
+            packages.flat_map(|package| package["targets"].as_array().into_iter().flatten());
+        let tests = targets.filter(|target| target["kind"][0] == "test");
+        let names = tests.filter_map(|target| target["name"].as_str());
+        let names: BTreeSet<String> = names.map(str::to_owned).collect();
+        Ok(names.into_iter().collect())
     }
 
     /// Returns `cargo metadata` of the workspace and its dependencies. Downloads missing dependencies.
