@@ -93,10 +93,11 @@ local function ring(of_queue)
   if name then call('SPUBLISH', prefix .. 'bell', name) end
 end
 
--- Notifies the pump if at_ms is now the earliest time in the index of a verb. Message: verb, ms until then.
+-- Notifies the pump if at_ms is now the earliest time in the index of a verb. Message: verb, ms until then, and when it is
+-- sent, since it may arrive late.
 local function alarm(verb, index, at_ms)
   if at_ms < math.huge and tonumber(call('ZRANGE', prefix .. index, 0, 0, 'WITHSCORES')[2]) == at_ms then
-    call('SPUBLISH', prefix .. 'alarm', verb .. ' ' .. max(0, at_ms - now_ms))
+    call('SPUBLISH', prefix .. 'alarm', text('%s %d %d', verb, max(0, at_ms - now_ms), now_ms))
   end
 end
 

@@ -114,6 +114,7 @@ pub(crate) async fn run_once(
         ..
     } = instance;
     if schedule.load_at <= Instant::now() {
+        let sent_at = Instant::now();
         match store.load_slot(bucket, token, limits.loaded).await? {
             LoadSlotOutcome::NotLeading => return Ok(None),
             LoadSlotOutcome::Done {
@@ -122,10 +123,12 @@ pub(crate) async fn run_once(
                 next_in_ms,
             } => {
                 instance.measures.loaded(loaded);
-                schedule.load_at = after(more, next_in_ms.map(Duration::from_millis), config);
+                let wait = next_in_ms.map(Duration::from_millis);
+                schedule.load_at = after(more, wait, sent_at, config);
             }
         }
     }
+    let sent_at = Instant::now();
     let moved = store.move_due(bucket, token, limits.moved).await?;
     instance.measures.moved(&moved);
     match moved {
@@ -133,10 +136,12 @@ pub(crate) async fn run_once(
         MoveDueOutcome::Done {
             more, next_in_us, ..
         } => {
-            schedule.move_at = after(more, next_in_us.map(Duration::from_micros), config);
+            let wait = next_in_us.map(Duration::from_micros);
+            schedule.move_at = after(more, wait, sent_at, config);
         }
     }
     if schedule.sweep_at <= Instant::now() {
+        let sent_at = Instant::now();
         match store.sweep(bucket, token, limits.swept).await? {
             SweepOutcome::NotLeading => return Ok(None),
             SweepOutcome::Done {
@@ -145,19 +150,55 @@ pub(crate) async fn run_once(
                 next_in_ms,
             } => {
                 instance.measures.swept(expired);
-                schedule.sweep_at = after(more, next_in_ms.map(Duration::from_millis), config);
+                let wait = next_in_ms.map(Duration::from_millis);
+                schedule.sweep_at = after(more, wait, sent_at, config);
             }
         }
     }
     Ok(Some(schedule))
 }
 
-/// The time of the next call of a kind: at most `sleep_max` from now, which bounds the delay by a lost message.
-fn after(more: bool, wait: Option<Duration>, config: &PumpConfig) -> Instant {
+/// The time of the next call of a kind: at most `sleep_max` from now, which bounds the delay by a lost message. `wait` is
+/// in the reply to a call that was sent at `sent_at`.
+fn after(more: bool, wait: Option<Duration>, sent_at: Instant, config: &PumpConfig) -> Instant {
     let wait = if more {
         Duration::ZERO
     } else {
         wait.unwrap_or(config.sleep_max)
     };
-    Instant::now() + wait.min(config.sleep_max)
+    Instant::now() + time_left(wait.min(config.sleep_max), Some(sent_at.elapsed()))
+}
+
+/// A reply or a message that was on its way for up to this long counts as one that has just been sent: otherwise most
+/// runs would begin too early by the time of a message, and find nothing.
+const ON_TIME_MAX: Duration = Duration::from_millis(50);
+
+/// What is left of a wait that a server has sent, if up to `passed` has passed since. Replies and messages arrive late
+/// after this process or the network was paused.
+pub(crate) fn time_left(wait: Duration, passed: Option<Duration>) -> Duration {
+    let late_by = passed.filter(|passed| *passed > ON_TIME_MAX);
+    wait.saturating_sub(late_by.unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_arrives_late_leaves_less_time() {
+        let ms = Duration::from_millis;
+        for (wait, passed, left) in [
+            (7000, None, 7000),
+            (7000, Some(50), 7000),
+            (7000, Some(51), 6949),
+            (7000, Some(7001), 0),
+            (0, Some(60_000), 0),
+        ] {
+            assert_eq!(
+                time_left(ms(wait), passed.map(ms)),
+                ms(left),
+                "{wait} {passed:?}"
+            );
+        }
+    }
 }

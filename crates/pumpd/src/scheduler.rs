@@ -22,7 +22,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::time::DelayQueue;
 use tokio_util::time::delay_queue::Key;
 
-use crate::bucket::{CallSchedule, RunLimits, run_once};
+use crate::bucket::{CallSchedule, RunLimits, run_once, time_left};
 use crate::instance::Instance;
 use crate::leases::LeaseChange;
 use crate::run_queue::RunKind;
@@ -188,8 +188,10 @@ impl Scheduler {
                 bucket,
                 verb,
                 in_ms,
+                sent_at_ms,
             } => {
-                let at = Instant::now() + Duration::from_millis(in_ms);
+                let passed = self.instance.store.passed_since(bucket, sent_at_ms);
+                let at = Instant::now() + time_left(Duration::from_millis(in_ms), passed);
                 let schedule = CallSchedule::after_sleep_max(&self.instance.config).with(verb, at);
                 self.schedule(bucket, schedule);
             }

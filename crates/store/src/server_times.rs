@@ -27,13 +27,26 @@ impl Store {
             let (time, sent_at) = (redis::cmd("TIME"), Instant::now());
             let answer = server.session(limit).command::<(u64, u64)>(&time).await;
             server.measures.record_call("TIME", sent_at, answer.is_ok());
-            let time = answer.ok().map(|(seconds, micros)| ServerTime {
-                now_ms: seconds * 1000 + micros / 1000,
-                sent_at,
-                received_at: Instant::now(),
+            let time = answer.ok().map(|(seconds, micros)| {
+                let now_ms = seconds * 1000 + micros / 1000;
+                server.clock.record(sent_at, now_ms);
+                ServerTime {
+                    now_ms,
+                    sent_at,
+                    received_at: Instant::now(),
+                }
             });
             (Arc::clone(&server.address), time)
         });
         join_all(looks).await
+    }
+
+    /// An upper bound of the time that has passed since the server of a bucket sent a message, `sent_at_ms` on its clock;
+    /// `None` if its clock is not known yet.
+    #[must_use]
+    pub fn passed_since(&self, bucket: u16, sent_at_ms: u64) -> Option<Duration> {
+        let server = self.inner.link.server_of(self.keys(bucket).prefix())?;
+        let now_ms = server.clock.after(Duration::ZERO)?;
+        Some(Duration::from_millis(now_ms.saturating_sub(sent_at_ms)))
     }
 }

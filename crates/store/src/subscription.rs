@@ -52,6 +52,9 @@ pub enum Alarm {
         verb: PumpVerb,
         /// Time until there is work, in ms, from when the message was sent.
         in_ms: u64,
+        /// When it was sent, in ms since 1970 on the clock of its server. It may be read much later: this process was
+        /// paused, or the network.
+        sent_at_ms: u64,
     },
     /// A pump joined or left the roster of a server.
     RosterChanged,
@@ -109,11 +112,12 @@ impl Store {
             if payload == ROSTER {
                 return Some(Alarm::RosterChanged);
             }
-            let (verb, in_ms) = payload.split_once(' ')?;
+            let mut parts = payload.split(' ');
             Some(Alarm::Earlier {
                 bucket,
-                verb: PumpVerb::from_name(verb)?,
-                in_ms: in_ms.parse().ok()?,
+                verb: PumpVerb::from_name(parts.next()?)?,
+                in_ms: parts.next()?.parse().ok()?,
+                sent_at_ms: parts.next()?.parse().ok()?,
             })
         })
     }

@@ -87,6 +87,7 @@ async fn an_alarm_is_sent_only_for_earlier_work() {
             bucket,
             verb,
             in_ms,
+            sent_at_ms: START,
         };
         assert_eq!(alarm().await, expected);
     }

@@ -71,51 +71,68 @@ pub(super) fn explanations<'s, 'a>(
         Result<Explanation, UnexplainedDelivery>,
     ),
 > {
-    // The numbers of tries that it may have had. If Redis may have lost a delivery, the earlier ones remain
-    // possible.
-    let mut had = vec![job_history.terms.tries];
-    let mut available = job_history.created() + job_history.terms.delay;
+    let available = job_history.created() + job_history.terms.delay;
+    let mut before = Before {
+        had: vec![job_history.terms.tries],
+        available,
+        dead_from: available,
+    };
     job_history.deliveries.iter().map(move |delivery| {
-        let step = explain(job_history, delivery, available, &had, context);
+        let step = explain(job_history, delivery, &before, context);
+        before.available = delivery.lease_end();
         if !context.excuses.may_lose(delivery.lease_begin_span()) {
-            had.clear();
+            before.had.clear();
+            before.dead_from = before.available;
         }
-        had.push(delivery.got.tries_left);
-        available = delivery.lease_end();
+        before.had.push(delivery.got.tries_left);
         (delivery, step)
     })
+}
+
+/// What is known of a job before a delivery. If Redis may have lost earlier deliveries, several states are possible.
+struct Before {
+    /// The numbers of tries that it may have had.
+    had: Vec<u64>,
+    /// Since when it was available, if no delivery was lost.
+    available: UnixMicros,
+    /// Since when it may have been dead: deliveries after that may have been lost, with the respawns that led to them.
+    dead_from: UnixMicros,
 }
 
 fn explain(
     job_history: &JobHistory<'_>,
     delivery: &ObservedDelivery<'_>,
-    available: UnixMicros,
-    had: &[u64],
+    before: &Before,
     context: RuleContext<'_>,
 ) -> Result<Explanation, UnexplainedDelivery> {
     let now = delivery.got.tries_left;
-    let between = match job_history.has_reliable_times {
+    let Before { had, available, .. } = before;
+    let available = *available;
+    let since = |from| match job_history.has_reliable_times {
         true => Span {
-            from: available,
-            to: delivery.lease_begin.max(available),
+            from,
+            to: delivery.lease_begin.max(from),
         },
         false => Span {
             from: job_history.published.span.from,
             to: delivery.span.to,
         },
     };
-    let unseen = context
-        .excuses
-        .unobserved_reservations(job_history.queue, between);
+    let unseen_in = |span| {
+        let excuses = context.excuses;
+        excuses.unobserved_reservations(job_history.queue, span)
+    };
+    let unseen = unseen_in(since(available));
     let takes = had.iter().filter_map(|had| had.checked_sub(now + 1)).min();
     let ready = takes
         .filter(|takes| *takes <= unseen)
         .map(|takes| Availability { available, takes });
     let fewest = had.iter().min().copied().unwrap_or_default();
-    let respawned = match now == 0 && fewest <= unseen {
+    let while_dead = since(before.dead_from);
+    let respawned = match now == 0 && fewest <= unseen_in(while_dead) {
         true => context
             .queues
-            .respawned_in(job_history.queue, between, context.excuses),
+            .respawned_in(job_history.queue, while_dead, context.excuses),
         false => None,
     };
     match (ready, respawned, takes) {

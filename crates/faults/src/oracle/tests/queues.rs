@@ -99,6 +99,27 @@ fn a_respawned_job_has_one_more_try_and_is_delivered_immediately() {
         .expect(&[]);
 }
 
+/// A master that is about to be replaced respawns a job, and its delivery and ack are lost with it. The new master, on which
+/// the job is still dead, respawns it too, before the lease of the lost delivery would have ended. Found by the fault run 45112.
+#[test]
+fn a_job_may_be_respawned_again_if_its_delivery_was_lost() {
+    let failover = span(4 * S, 7 * S);
+    let twice = HistoryBuilder::new()
+        .publish(terms(0, 0, 1))
+        .deliver(2 * MS, 0)
+        .respawn(5 * S)
+        .deliver(5 * S + 20 * MS, 0)
+        .ack(5 * S + 60 * MS, RequestOutcome::Deleted)
+        .respawn(5 * S + 500 * MS)
+        .deliver(6 * S, 0)
+        .ack(6 * S + 60 * MS, RequestOutcome::Deleted);
+    let lost = |span| twice.clone().episode(Class::Failover, span, Some(span));
+    lost(failover).expect(&[]);
+    let before = span(S, 2 * S);
+    let found = judge(&lost(before).0).findings;
+    assert!(found.iter().any(|it| it.defect == Defect::Doubled));
+}
+
 #[test]
 fn tries_do_not_vanish() {
     let vanished = |tale: HistoryBuilder| {

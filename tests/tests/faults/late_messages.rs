@@ -1,0 +1,73 @@
+//! Alarms and replies that a pump reads late, because it or the network was paused.
+
+use std::time::{Duration, Instant};
+
+use tidegate_testkit::fault_proxy::{DirectionConditions, ForwardMode, NetworkConditions};
+use tidegate_testkit::{
+    Daemon, DaemonProgram, FaultProxy, QueueClient, Stack, print_figure, seed, start_redis,
+};
+use tokio::time::sleep;
+
+/// Less than the lease and the time limit of a call, so that the pump continues as if nothing had happened.
+const PAUSE: Duration = Duration::from_secs(2);
+const DELAY: Duration = Duration::from_secs(4);
+/// A job whose delay counted from the end of the pause would be late by [`PAUSE`].
+const LATE_MAX: Duration = Duration::from_secs(1);
+
+/// The alarm of a job that is published while the pump is paused says in how many ms the job is due. Found by the fault
+/// runs 45033 and 45101: the pump counted from when it read the alarm.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_job_published_while_the_pump_is_paused_is_on_time() {
+    let stack = Stack::builder().start().await;
+    let queue = stack.queue("q").await;
+    let pump = stack.pump(0);
+    pump.pause();
+    let due_at = Instant::now() + DELAY;
+    let id = queue.publish("x").delay_s(DELAY.as_secs()).id().await;
+    sleep(PAUSE).await;
+    pump.resume();
+    expect_on_time(&queue, &id, due_at).await;
+    stack.finish().await;
+}
+
+/// The reply of `move_due` says in how long the next job is due. It arrives late.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_job_is_on_time_although_the_reply_before_it_arrived_late() {
+    let redis = start_redis();
+    let proxy = FaultProxy::start(redis.address(), seed()).await;
+    let folder = tempfile::tempdir().unwrap();
+    let arguments = ["--redis".to_owned(), redis.url()];
+    let api = Daemon::start(DaemonProgram::Api, "api", &arguments, folder.path()).await;
+    let arguments = ["--redis".to_owned(), format!("redis://{}", proxy.address())];
+    let _pump = Daemon::start(DaemonProgram::Pumpd, "pump", &arguments, folder.path()).await;
+    let queue = QueueClient::with_new_token(&api, "default", "late-replies", "q").await;
+    let due_at = Instant::now() + DELAY;
+    let id = queue.publish("x").delay_s(DELAY.as_secs()).id().await;
+    let probe = queue.publish("probe").delay_s(1).id().await;
+    sleep(Duration::from_millis(500)).await;
+    let to_client = DirectionConditions {
+        mode: ForwardMode::Stalls,
+        ..DirectionConditions::default()
+    };
+    proxy.set(NetworkConditions {
+        to_client,
+        ..NetworkConditions::default()
+    });
+    assert_eq!(queue.consume().timeout_s(20).job().await.unwrap().id, probe);
+    queue.ack(&probe).await;
+    sleep(PAUSE).await;
+    proxy.set(NetworkConditions::default());
+    expect_on_time(&queue, &id, due_at).await;
+}
+
+async fn expect_on_time(queue: &QueueClient, id: &str, due_at: Instant) {
+    let job = queue.consume().timeout_s(30).job().await;
+    let late = Instant::now().checked_duration_since(due_at);
+    let late = late.expect("never early");
+    assert_eq!(job.expect("the job becomes ready").id, id);
+    print_figure(&format!(
+        "what arrives {PAUSE:?} late: a job is {late:?} late"
+    ));
+    assert!(late < LATE_MAX, "{late:?}");
+    queue.ack(id).await;
+}
