@@ -10,7 +10,10 @@ use tokio::time::sleep;
 
 /// Less than the lease and the time limit of a call, so that the pump continues as if nothing had happened.
 const PAUSE: Duration = Duration::from_secs(2);
-const DELAY: Duration = Duration::from_secs(6);
+/// When a job is due.
+const DELAY: Duration = Duration::from_secs(4);
+/// When a job is due that follows another one.
+const SECOND_DELAY: Duration = Duration::from_secs(6);
 /// When the job before it is due. The network stalls shortly before, so the pump has read every earlier reply by then.
 const PROBE_DELAY: Duration = Duration::from_secs(3);
 const STALL_BEFORE_PROBE: Duration = Duration::from_millis(400);
@@ -44,8 +47,8 @@ async fn a_job_is_on_time_although_the_reply_before_it_arrived_late() {
     let arguments = ["--redis".to_owned(), format!("redis://{}", proxy.address())];
     let _pump = Daemon::start(DaemonProgram::Pumpd, "pump", &arguments, folder.path()).await;
     let queue = QueueClient::with_new_token(&api, "default", "late-replies", "q").await;
-    let due_at = Instant::now() + DELAY;
-    let id = queue.publish("x").delay_s(DELAY.as_secs()).id().await;
+    let due_at = Instant::now() + SECOND_DELAY;
+    let id = queue.publish("x").delay_s(SECOND_DELAY.as_secs()).id().await;
     let probe_delay_s = PROBE_DELAY.as_secs();
     let probe = queue.publish("probe").delay_s(probe_delay_s).id().await;
     sleep(PROBE_DELAY - STALL_BEFORE_PROBE).await;

@@ -37,7 +37,12 @@ fn problems(tree: &SourceTree, mutant: &Mutant) -> Vec<String> {
     let mut problems = Vec::new();
     match tree.get(&mutant.file) {
         None => problems.push(format!("mutant {}: no file {}", mutant.name, mutant.file)),
-        Some(file) => problems.extend(mutant.apply(&file.text).err()),
+        Some(file) => {
+            problems.extend(mutant.apply(&file.text).err());
+            if is_in_tests(&mutant.find, &file.text) {
+                problems.push(format!("mutant {}: changes a test", mutant.name));
+            }
+        }
     }
     for function in mutant.checks.iter().filter_map(|check| check.function()) {
         let definition = format!("fn {function}(");
@@ -49,6 +54,12 @@ fn problems(tree: &SourceTree, mutant: &Mutant) -> Vec<String> {
         }
     }
     problems
+}
+
+/// Whether a mutant changes the unit tests at the end of a file: no test can catch it.
+fn is_in_tests(find: &str, text: &str) -> bool {
+    let tests = text.find("\n#[cfg(test)]\nmod tests {");
+    tests.is_some_and(|tests| text.find(find).is_some_and(|at| at > tests))
 }
 
 /// Reports a problem at the line with the mutant's name.
@@ -99,6 +110,16 @@ mod tests {
             messages("x", &same),
             ["tests/mutants/area.toml:2: mutant one changes nothing"]
         );
+    }
+
+    #[test]
+    fn a_mutant_of_a_unit_test_is_found() {
+        let entry = format!("find = \"x\"\nreplace = \"y\"\n{CHECKS}");
+        assert_eq!(
+            messages("a = 1\n#[cfg(test)]\nmod tests {\n x\n}\n", &entry),
+            ["tests/mutants/area.toml:2: mutant one: changes a test"]
+        );
+        assert!(messages("x\n#[cfg(test)]\nmod tests {\n}\n", &entry).is_empty());
     }
 
     #[test]
