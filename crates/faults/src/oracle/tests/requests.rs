@@ -56,6 +56,26 @@ fn a_client_without_a_proxy_gets_an_answer_or_no_connection_while_an_api_stops()
     stopped(false, unknown("reset")).expect(&[]);
 }
 
+/// Seed 1: the answer of a long poll was read half a second after its API had sent it and begun to stop. The next request
+/// on that connection met its end.
+#[test]
+fn a_connection_that_is_idle_for_long_after_the_begin_of_a_stop_may_be_closed() {
+    let sent_after_the_begin = |began: u64, outcome| {
+        let mut tale = HistoryBuilder::new().publish_with(terms(0, 0, 1), outcome);
+        let sent = &mut tale.0.operations[1];
+        sent.is_without_proxy = true;
+        let from = sent.span.from;
+        tale = tale.episode(Class::Upgrade, span(0, S), None);
+        tale.0.episodes[0].span.from = from - began;
+        tale
+    };
+    let closed = || RequestOutcome::Unknown("closed".to_owned());
+    sent_after_the_begin(299 * MS, closed()).expect(&[Defect::Refused]);
+    sent_after_the_begin(300 * MS, closed()).expect(&[]);
+    let failed = RequestOutcome::Failed(500);
+    sent_after_the_begin(300 * MS, failed).expect(&[Defect::Refused]);
+}
+
 #[test]
 fn a_fault_of_one_server_does_not_excuse_queues_of_others() {
     let beside = |mut tale: HistoryBuilder, spared: &[u16]| {
