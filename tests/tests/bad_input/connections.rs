@@ -46,7 +46,12 @@ async fn a_connection_above_the_limit_is_answered_503() {
         .api(0)
         .metric("tidegate_http_connections_refused_total");
     assert_eq!(counted.await, 2.0);
-    let said = stack.api(0).log();
+    // Log lines are written by a thread of their own.
+    let warned = async || match stack.api(0).log() {
+        said if said.contains("too many connections") => Ok(said),
+        said => Err(said),
+    };
+    let said = eventually("a warning in the log", SOON, warned).await;
     assert_eq!(said.matches("too many connections").count(), 1, "{said}");
 
     drop(waiting.pop());
