@@ -323,6 +323,10 @@ pub struct Episode {
     /// The time from which on it excuses nothing for `spared`.
     #[serde(default)]
     pub unaffected_from: UnixMicros,
+    /// The times in which an API that stopped closed idle connections: a request that was sent on one then may stay
+    /// without an answer.
+    #[serde(default)]
+    pub idle_closed: Vec<Span>,
 }
 
 impl Episode {

@@ -73,5 +73,6 @@ fn episode(last_same: UnixMicros) -> Episode {
         may_lose: Some(span),
         unaffected_queues: Vec::new(),
         unaffected_from: 0,
+        idle_closed: Vec::new(),
     }
 }

@@ -139,8 +139,8 @@ async fn the_dead_letters_of_both_deployments_are_shown_as_one() {
     stack.finish().await;
 }
 
-/// Waits until this is the oldest dead job of this number of them. If its deployment takes more than 25 ms to answer, that of
-/// the other one is shown.
+/// Waits until the dead letter, which has this size, shows this job. If its deployment takes more than 25 ms to answer, the
+/// oldest job of the other one is shown.
 async fn until_head(queue: &QueueClient, head: &str, jobs: u64) {
     eventually("the oldest dead job", Duration::from_secs(20), async || {
         let shown = queue.dead_letter().await;

@@ -4,12 +4,14 @@ use std::time::Duration;
 
 use super::open_episode::{MS, OpenEpisode, TAKEOVER};
 use crate::fault::{Class, PlannedFault};
-use crate::history::{Episode, now};
+use crate::history::{Episode, Span, now};
 use crate::plan::LEASE_MS;
 use crate::test_cluster::{DaemonUnderTest, TestCluster};
 
 /// Time limit of a stop: the daemon's drain timeout, and some more.
 const STOP_LIMIT: Duration = Duration::from_secs(20);
+/// How long an API that stops keeps idle connections, in microseconds (`docs/http-api.md`).
+const API_LINGER: u64 = 300 * MS;
 const HOUR_S: i64 = 3600;
 
 pub(super) fn choose_daemon<'a>(
@@ -73,22 +75,28 @@ pub(super) async fn upgrade(test_cluster: &TestCluster) -> Vec<Episode> {
             class: Class::Upgrade,
             from: now(),
         };
-        restart(pod).await;
-        episodes.push(open_episode.end(format!("{} restarted", pod.name)));
+        let idle_closed = restart(pod).await;
+        episodes.push(Episode {
+            idle_closed: idle_closed.into_iter().collect(),
+            ..open_episode.end(format!("{} restarted", pod.name))
+        });
     }
     episodes
 }
 
-/// Stops a daemon (SIGTERM) and starts it again.
-pub(super) async fn restart(pod: &DaemonUnderTest) {
-    stop(pod).await;
+/// Stops a daemon (SIGTERM) and starts it again. Returns what [`stop`] returns.
+pub(super) async fn restart(pod: &DaemonUnderTest) -> Option<Span> {
+    let idle_closed = stop(pod).await;
     pod.daemon.restart().await;
+    idle_closed
 }
 
-/// Stops a daemon (SIGTERM). Its exit status must be 0.
-pub(super) async fn stop(pod: &DaemonUnderTest) {
+/// Stops a daemon (SIGTERM). Its exit status must be 0. For an API, returns the time in which it closed idle connections.
+pub(super) async fn stop(pod: &DaemonUnderTest) -> Option<Span> {
+    let from = now() + API_LINGER;
     let status = pod.daemon.stop(STOP_LIMIT).await;
     assert_eq!(status.code(), Some(0), "{} did not stop cleanly", pod.name);
+    pod.is_api().then(|| Span { from, to: now() })
 }
 
 /// Excuses nothing: wall clocks do not affect jobs.

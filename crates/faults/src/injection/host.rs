@@ -28,7 +28,7 @@ pub(super) async fn limit_open_files(
     let api = choose_daemon(&test_cluster.apis, fault);
     let open_episode = OpenEpisode::start(fault);
     api.daemon.set_files_max(Some(FILES_MAX));
-    restart(api).await;
+    let limited = restart(api).await;
     let mut crowd = Vec::new();
     for _ in 0..CROWD {
         match timeout(CONNECT_LIMIT, TcpStream::connect(api.daemon.listen())).await {
@@ -46,8 +46,11 @@ pub(super) async fn limit_open_files(
     );
     drop(crowd);
     api.daemon.set_files_max(None);
-    restart(api).await;
-    vec![open_episode.end_excusing(what, 0)]
+    let unlimited = restart(api).await;
+    vec![Episode {
+        idle_closed: limited.into_iter().chain(unlimited).collect(),
+        ..open_episode.end_excusing(what, 0)
+    }]
 }
 
 /// Excuses nothing: only log lines may be lost.
@@ -58,9 +61,12 @@ pub(super) async fn block_log_output(
     let pods: Vec<_> = test_cluster.daemons().collect();
     let pod = pods[fault.target % pods.len()];
     let open_episode = OpenEpisode::start(fault);
-    stop(pod).await;
+    let blocked = stop(pod).await;
     pod.daemon.restart_with_full_pipe().await;
     tokio::time::sleep(fault.length()).await;
-    restart(pod).await;
-    vec![open_episode.end(format!("log of {} not read", pod.name))]
+    let unblocked = restart(pod).await;
+    vec![Episode {
+        idle_closed: blocked.into_iter().chain(unblocked).collect(),
+        ..open_episode.end(format!("log of {} not read", pod.name))
+    }]
 }

@@ -58,6 +58,7 @@ impl OpenEpisode {
             may_lose: None,
             unaffected_queues: Vec::new(),
             unaffected_from: 0,
+            idle_closed: Vec::new(),
         }
     }
 

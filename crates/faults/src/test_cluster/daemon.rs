@@ -32,6 +32,10 @@ pub(super) struct DaemonSpec<'a> {
 }
 
 impl DaemonUnderTest {
+    pub(crate) fn is_api(&self) -> bool {
+        matches!(self.settings.program, DaemonProgram::Api)
+    }
+
     pub(super) async fn start(
         wanted: DaemonSpec<'_>,
         backend: &RedisBackend,

@@ -7,13 +7,9 @@ use super::super::job_history::JobHistory;
 use super::super::verdict::{Defect, Verdict};
 use super::context::RuleContext;
 use super::ends;
-use crate::fault::Class;
 use crate::history::{
     ClientRequest, Episode, HUNG_UP, History, NOT_CONFIRMED, Operation, RequestOutcome,
 };
-
-/// How long an API that stops keeps idle connections, in microseconds (`docs/http-api.md`).
-const KEPT_OPEN: u64 = 300_000;
 
 /// A peek by id must show a job that certainly exists.
 pub(in crate::oracle) fn peeked(
@@ -103,7 +99,8 @@ fn is_there(job_history: &JobHistory<'_>, peek: &Operation, context: RuleContext
 pub(in crate::oracle) fn refused_without_reason(history: &History, verdict: &mut Verdict) {
     for operation in history.operations.iter().filter(|it| has_failed(it)) {
         let span = operation.span;
-        if history.busy.iter().any(|busy| busy.overlaps(&span)) {
+        let is_busy = history.busy.iter().any(|busy| busy.overlaps(&span));
+        if is_busy || may_meet_closed_connection(history, operation) {
             continue;
         }
         let stores = matches!(
@@ -120,9 +117,6 @@ pub(in crate::oracle) fn refused_without_reason(history: &History, verdict: &mut
                 && !episode.does_not_affect(queues, span.from)
                 && (stores || !has_full_memory(episode, span))
         };
-        if may_meet_closed_connection(history, operation) {
-            continue;
-        }
         if !history.episodes.iter().any(|it| is_reason(&it)) {
             let text = format!("{:?}: {:?}", operation.request, operation.outcome);
             verdict.add_finding(Defect::Refused, span.to, text);
@@ -130,17 +124,12 @@ pub(in crate::oracle) fn refused_without_reason(history: &History, verdict: &mut
     }
 }
 
-/// Whether a request without an answer may have been sent on a connection that an API had just closed: a stop closes
-/// connections that were idle since it began for `KEPT_OPEN`. A client that is as slow to send its next request meets
-/// that.
+/// Whether a request without an answer may have been sent on an idle connection that an API closed as it stopped.
 fn may_meet_closed_connection(history: &History, operation: &Operation) -> bool {
-    let has_closed = |episode: &&Episode| {
-        episode.class == Class::Upgrade
-            && episode.affects(&operation.span)
-            && episode.span.from + KEPT_OPEN <= operation.span.from
-    };
+    let sent_at = operation.span.from;
+    let mut closed = history.episodes.iter().flat_map(|it| &it.idle_closed);
     matches!(operation.outcome, RequestOutcome::Unknown(_))
-        && history.episodes.iter().any(|it| has_closed(&it))
+        && closed.any(|closed| (closed.from..=closed.to).contains(&sent_at))
 }
 
 /// Whether a request failed, and neither its client nor a proxy caused that.

@@ -137,6 +137,7 @@ impl HistoryBuilder {
             may_lose,
             unaffected_queues: Vec::new(),
             unaffected_from: 0,
+            idle_closed: Vec::new(),
         });
         self
     }

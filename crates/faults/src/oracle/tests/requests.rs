@@ -59,21 +59,27 @@ fn a_client_without_a_proxy_gets_an_answer_or_no_connection_while_an_api_stops()
 /// Seed 1: the answer of a long poll was read half a second after its API had sent it and begun to stop. The next request
 /// on that connection met its end.
 #[test]
-fn a_connection_that_is_idle_for_long_after_the_begin_of_a_stop_may_be_closed() {
-    let sent_after_the_begin = |began: u64, outcome| {
+fn a_request_may_be_unanswered_once_an_api_that_stops_closes_idle_connections() {
+    let sent = |after_the_first_close: i64, outcome| {
         let mut tale = HistoryBuilder::new().publish_with(terms(0, 0, 1), outcome);
-        let sent = &mut tale.0.operations[1];
-        sent.is_without_proxy = true;
-        let from = sent.span.from;
+        let publish = &mut tale.0.operations[1];
+        publish.is_without_proxy = true;
+        let from = publish
+            .span
+            .from
+            .saturating_add_signed(-after_the_first_close);
         tale = tale.episode(Class::Upgrade, span(0, S), None);
-        tale.0.episodes[0].span.from = from - began;
+        let to = from + MS;
+        tale.0.episodes[0].idle_closed = vec![Span { from, to }];
         tale
     };
-    let closed = || RequestOutcome::Unknown("closed".to_owned());
-    sent_after_the_begin(299 * MS, closed()).expect(&[Defect::Refused]);
-    sent_after_the_begin(300 * MS, closed()).expect(&[]);
-    let failed = RequestOutcome::Failed(500);
-    sent_after_the_begin(300 * MS, failed).expect(&[Defect::Refused]);
+    let unanswered = || RequestOutcome::Unknown("closed".to_owned());
+    sent(-1, unanswered()).expect(&[Defect::Refused]);
+    sent(0, unanswered()).expect(&[]);
+    let ms = i64::try_from(MS).unwrap();
+    sent(ms, unanswered()).expect(&[]);
+    sent(ms + 1, unanswered()).expect(&[Defect::Refused]);
+    sent(0, RequestOutcome::Failed(500)).expect(&[Defect::Refused]);
 }
 
 #[test]
