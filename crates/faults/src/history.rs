@@ -320,7 +320,7 @@ pub struct Episode {
     /// Queues on unaffected servers: from `unaffected_from` on it excuses nothing there.
     #[serde(default)]
     pub unaffected_queues: Vec<u16>,
-    /// The time from which on it excuses nothing for `spared`.
+    /// The time from which on it excuses nothing for `unaffected_queues`.
     #[serde(default)]
     pub unaffected_from: UnixMicros,
     /// The times in which an API that stopped closed idle connections: a request that was sent on one then may stay
@@ -353,8 +353,8 @@ impl Episode {
     /// Whether it excuses nothing for these queues at `from` and later.
     #[must_use]
     pub fn does_not_affect(&self, queues: &[u16], from: UnixMicros) -> bool {
-        let is_spared = |queue| self.unaffected_queues.contains(queue);
-        !queues.is_empty() && queues.iter().all(is_spared) && from >= self.unaffected_from
+        let is_unaffected = |queue| self.unaffected_queues.contains(queue);
+        !queues.is_empty() && queues.iter().all(is_unaffected) && from >= self.unaffected_from
     }
 
     /// Whether it was active, or still has an effect, in a part of this span.
