@@ -7,7 +7,7 @@ use tidegate_core::codec::{HEADER_BYTES, RecordFlags, RecordHeader, decode_job, 
 use tidegate_core::{JobId, JobState, NewJob, QueueKey, QueueName};
 
 /// Byte ranges of the flags and the nonce in a header, which the seal covers.
-const SEALED_FIELDS: [std::ops::Range<usize>; 2] = [2..4, 32..34];
+const SEALED_FIELDS: [std::ops::Range<usize>; 2] = [3..4, 32..34];
 
 /// A decoded header encodes to the same bytes. A job made from the bytes survives encoding and decoding,
 /// and a change of any of its sealed bytes is detected.
@@ -28,6 +28,7 @@ pub(crate) fn record(bytes: &[u8]) {
         ttl_ms: compress as u64,
         tries: 1,
         mark: at % 2 == 0,
+        native: None,
     };
     check_round_trip(&job, inline, compress, at);
 }

@@ -1,33 +1,59 @@
 #!lua flags=allow-oom
--- ack: deletes jobs that are done.
+-- ack: ends jobs that are done. They are deleted, or kept for a while, or run again if a newer version waits.
 -- KEYS[1] queues  hash: namespace/queue → queue number
 -- ARGV[1] prefix  of the bucket's keys
 -- ARGV[2] now     ms; '' = Redis's clock
 -- ARGV[3] name    namespace/queue
--- ARGV[4] number  of the first job
--- ARGV[5] nonce   of the first job
--- ARGV[6] created of the first job, in ms
--- ARGV[7] attempt delivery that is done; 0 = any, in any state of the job. Four values of each further job follow
--- Returns ok → now_ms, then two values for each job: 1 and its former state = deleted; 0, 0 = no such job in this
---   queue; 2, 0 = this delivery no longer holds the job, which is unchanged
--- Changes: deletes jobs, expired ones too
+-- ARGV[4] retain  how long jobs that do not say so are kept once they are done, in ms; 0 = they are deleted
+-- ARGV[5] number  of the first job
+-- ARGV[6] nonce   of the first job
+-- ARGV[7] created of the first job, in ms
+-- ARGV[8] attempt delivery that is done; 0 = any, in any state of the job, unless the job has a key: that must be leased.
+--   Four values of each further job follow
+-- Returns ok → now_ms, then two values for each job: 1 and its former state = done; 3 and that = a newer version of it will
+--   run; 0, 0 = no such job in this queue; 2, 0 = this delivery no longer holds the job, which is unchanged
+-- Changes: deletes jobs, expired ones too; sets their state and expiry; starts waiting versions; sends doorbell and alarm
 -- Errors: those of scripts that write (prelude.lua)
--- Since layout 1
+-- Since layout 2
 
-local name, first_job = ARGV[3], 4
-
-local GONE, DELETED, LOST = 0, 1, 2
+local name, retain_ms, first_job = ARGV[3], tonumber(ARGV[4]), 5
 
 local queue = tonumber(call('HGET', KEYS[1], name))
 
+-- Only jobs that count failures, those of the native API, are kept.
+local function retained_ms(job)
+  if not has(job, COUNTS_FAILURES) then return 0 end
+  local own = option(job, 'T')
+  return own and struct.unpack('>I4', own) or retain_ms
+end
+
+local function keep(job, for_ms)
+  local body, extension = prefix .. 'body:' .. job.number, 0
+  if has(job, BODY_OUTSIDE) then call('DEL', body) end
+  if has(job, EXTENDED) then extension = 1 + string.byte(job.record, HEADER_BYTES + 1) end
+  drop_timer(job)
+  turn(job, DONE)
+  job.flags = bit.band(job.flags, bit.bnot(BODY_OUTSIDE + CANCEL_REQUESTED))
+  job.record, job.expires_ms = sub(job.record, 1, HEADER_BYTES + extension), from_ms + for_ms
+  expire_later(job.number, job.expires_ms)
+  rewrite(job)
+end
+
 local function ack(number, nonce, created_ms, attempt)
   local job = stored(queue, number, nonce, created_ms)
-  if not job then return GONE, 0 end
+  if not job or job.state == DONE then return GONE, 0 end
   -- If it were kept, it would be delivered again should the clock be set back.
   if expired(job) then delete(job) return GONE, 0 end
-  if attempt ~= '0' and (job.state ~= LEASED or job.attempt ~= tonumber(attempt)) then return LOST, 0 end
-  delete(job)
-  return DELETED, job.state
+  if attempt == '0' and option(job, 'K') then
+    if job.state ~= LEASED then return LOST, 0 end
+  elseif attempt ~= '0' and (job.state ~= LEASED or job.attempt ~= tonumber(attempt)) then
+    return LOST, 0
+  end
+  local was = job.state
+  if has(job, NEXT_WAITS) and start_next_version(job) then return RERUN, was end
+  local for_ms = retained_ms(job)
+  if for_ms > 0 and was == LEASED then keep(job, for_ms) else delete(job) end
+  return APPLIED, was
 end
 
 local numbers = {}

@@ -9,11 +9,12 @@
 -- ARGV[6] ready     the same
 -- ARGV[7] leased    the same
 -- ARGV[8] dead      the same
+-- ARGV[9] done      the same
 -- Returns repaired → the counts are corrected
 -- Returns sound → nothing changed: the queue was forgotten, or its counts were corrected by another audit
 -- Changes: counts and corrected of the queue; drops stale hints of a state whose count falls to 0
 -- Errors: those of scripts that write (prelude.lua)
--- Since layout 1
+-- Since layout 2
 -- Invariant: scripts change counts and records together, so the difference between them is constant in time.
 
 local number, corrected, first_state = tonumber(ARGV[3]), ARGV[4], 5
@@ -22,7 +23,7 @@ if call('HEXISTS', KEYS[1], 'name') == 0 or (call('HGET', KEYS[1], 'corrected') 
   return { 'sound' }
 end
 local changes = changes_of(number)
-for state = DELAYED, DEAD do changes[state] = tonumber(ARGV[first_state + state - 1]) end
+for state = DELAYED, DONE do changes[state] = tonumber(ARGV[first_state + state - 1]) end
 settle()
 call('HINCRBY', KEYS[1], 'corrected', 1)
 return { 'repaired' }

@@ -4,15 +4,16 @@
 -- ARGV[1] prefix of the bucket's keys
 -- ARGV[2] now    ms; '' = Redis's clock
 -- ARGV[3] repair   1 = repair, 0 = only check
--- ARGV[4] what   to check: due, slot, name, unnamed, number, sequence, body or ttl
--- ARGV[5] item   number of a queue (due, unnamed, number) or job (sequence, body), slot, name, key without prefix (ttl)
+-- ARGV[4] what   to check: due, slot, name, unnamed, number, sequence, body, next, next_body, log, key or ttl
+-- ARGV[5] item   number of a queue (due, unnamed, number) or job (sequence, body, next,
+--   next_body, log), slot, name, hash of a key (key), key without prefix (ttl)
 -- ARGV[6] detail name: the queue number that it has; ttl: longest time to live of the key in ms, 0 = none
 -- Returns sound → it is consistent; nothing changed
 -- Returns inconsistent → it is inconsistent; nothing changed. With repair = 1: it cannot be repaired automatically
 -- Returns repaired → it was inconsistent, and is repaired
 -- Changes: the index, key or time to live that it repairs; sends alarms
 -- Errors: those of scripts that write (prelude.lua)
--- Since layout 1
+-- Since layout 2
 
 local names, repair, what, item, detail = KEYS[1], ARGV[3] == '1', ARGV[4], ARGV[5], ARGV[6]
 local function key(kind) return prefix .. kind .. ':' .. item end
@@ -32,7 +33,8 @@ end
 
 -- A far slot that load_slot would load too late, or never; or an index entry without a slot.
 function looks.slot()
-  local load_ms, at_ms = item * SLOT_MS - LEAD_MS, call('ZSCORE', prefix .. 'slots', item)
+  local level, slot = string.match(item, '^(%d):(%d+)$')
+  local load_ms, at_ms = load_at(tonumber(level), tonumber(slot)), call('ZSCORE', prefix .. 'slots', item)
   local exists = call('EXISTS', key('far')) == 1
   if exists and at_ms and tonumber(at_ms) <= load_ms or not exists and not at_ms then return end
   return function()
@@ -77,13 +79,27 @@ function looks.sequence()
   return function() call('SET', prefix .. 'seq', item) end
 end
 
--- A body that no record refers to. If the record with its number is damaged, the body may belong to it.
-function looks.body()
-  local record = call('HGET', chunks .. sub(item, 1, -3), sub(item, -2))
-  local job = unpack_header(item, record)
-  if call('EXISTS', key('body')) == 0 or record and (not job or bit.band(job.flags, BODY_OUTSIDE) ~= 0) then return end
-  return function() call('DEL', key('body')) end
+-- A key that belongs to a job whose record has this flag. Of a record that cannot be read it is not known.
+local function belongs_to(flag)
+  return function()
+    local record = call('HGET', chunks .. sub(item, 1, -3), sub(item, -2))
+    local job = unpack_header(item, record)
+    if call('EXISTS', key(what)) == 0 or record and (not job or has(job, flag)) then return end
+    return function() call('DEL', key(what)) end
+  end
 end
+
+looks.body, looks.log = belongs_to(BODY_OUTSIDE), belongs_to(LOGGED)
+looks.next, looks.next_body = belongs_to(NEXT_WAITS), belongs_to(NEXT_WAITS)
+
+-- An entry in the index of keys whose job does not have the key.
+function looks.key()
+  local number = call('HGET', key_index(item), item)
+  local job = number and read(number)
+  if not number or job and option(job, 'K') == item then return end
+  return function() call('HDEL', key_index(item), item) end
+end
+
 
 function looks.ttl()
   local left_ms, longest_ms = call('PTTL', prefix .. item), tonumber(detail)

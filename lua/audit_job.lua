@@ -4,23 +4,23 @@
 -- ARGV[1] prefix   of the bucket's keys
 -- ARGV[2] now      ms; '' = Redis's clock
 -- ARGV[3] repair     1 = repair, 0 = only check
--- ARGV[4] what     to check: timer, list, expiry, body, queue or record
+-- ARGV[4] what     to check: timer, list, expiry, body, queue, record or key
 -- ARGV[5] number   of the job
--- ARGV[6] header   first bytes of the record as the caller read it
+-- ARGV[6] read     the record as the caller read it, or its first bytes
 -- ARGV[7] pause_ms least time between two reads of a chunk by the sweep
 -- Returns sound → it is consistent; or the record has changed, and the script that changed it set its hints
 -- Returns inconsistent → it is inconsistent; nothing changed
 -- Returns repaired → it was inconsistent, and is repaired
--- Changes: timer, list and expiry: adds the missing hint; body, queue and record: sets the record and its body aside
+-- Changes: timer, list, expiry and key: adds the missing hint; body, queue and record: sets the record and its body aside
 -- Errors: those of scripts that write (prelude.lua)
--- Since layout 1
+-- Since layout 2
 -- Invariant: no record and no body is deleted. A record that cannot be a job again is moved to other keys.
 
-local repair, what, number, header, pause_ms = ARGV[3] == '1', ARGV[4], ARGV[5], ARGV[6], tonumber(ARGV[7])
+local repair, what, number, read, pause_ms = ARGV[3] == '1', ARGV[4], ARGV[5], ARGV[6], tonumber(ARGV[7])
 
 local chunk, field = sub(number, 1, -3), sub(number, -2)
 local record = call('HGET', chunks .. chunk, field)
-if not record or sub(record, 1, #header) ~= header then return { 'sound' } end
+if not record or sub(record, 1, #read) ~= read then return { 'sound' } end
 local job = unpack_header(number, record)
 local body = prefix .. 'body:' .. number
 
@@ -44,6 +44,10 @@ local inconsistent = {
   body = function() return call('EXISTS', body) == 0 end,
   queue = function() return not has_name() end,
   record = function() return true end,
+  key = function()
+    local hash = option(job, 'K')
+    return hash and not keyed(job.queue, hash)
+  end,
 }
 
 local function set_aside()
@@ -55,12 +59,13 @@ local function set_aside()
 end
 
 local mending = {
-  timer = function() hint(job.queue, number, job.due_ms) end,
+  timer = function() hint_for(job) end,
   list = function() add(changes_of(job.queue), STATES[job.state], number) end,
   expiry = function() expire_later(number, job.expires_ms) end,
   body = set_aside,
   queue = set_aside,
   record = set_aside,
+  key = function() call('HSET', key_index(option(job, 'K')), option(job, 'K'), number) end,
 }
 
 if not inconsistent[what]() then return { 'sound' } end

@@ -5,7 +5,7 @@
 -- Returns ok → the write is on its way to replicas and to the append-only file
 -- Changes: nothing that stays
 -- Errors: those of scripts that write (prelude.lua)
--- Since layout 1
+-- Since layout 2
 
 redis.call('SET', KEYS[1], '')
 redis.call('DEL', KEYS[1])

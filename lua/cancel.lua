@@ -1,28 +1,38 @@
 #!lua flags=allow-oom
--- cancel: deletes a job that is not leased.
--- KEYS[1] queues hash: namespace/queue → queue number
--- ARGV[1] prefix of the bucket's keys
--- ARGV[2] now    ms; '' = Redis's clock
--- ARGV[3] name   namespace/queue
--- ARGV[4] number of the job
--- ARGV[5] nonce  of the job
--- ARGV[6] created of the job, in ms
--- Returns ok → the state it was in
+-- cancel: deletes a job; of a job that is leased, as the caller wants.
+-- KEYS[1] queues  hash: namespace/queue → queue number
+-- ARGV[1] prefix  of the bucket's keys
+-- ARGV[2] now     ms; '' = Redis's clock
+-- ARGV[3] name    namespace/queue
+-- ARGV[4] number  of the job; '' = it is named by its key
+-- ARGV[5] nonce   of the job; the hash of its key
+-- ARGV[6] created of the job, in ms; ''
+-- ARGV[7] running what happens to a job that is leased: refuse = nothing; ask = it is deleted at the end of its lease unless
+--   it is done; revoke = it is deleted now, and its consumer holds it no longer
+-- Returns ok → the state it was in, number, created and nonce; leased with ask = the request is stored
 -- Returns gone → there is no such job in this queue, or it had expired
--- Returns leased → a consumer holds the job; nothing changed
--- Changes: deletes the job
+-- Returns leased → a consumer holds the job, and running is refuse; nothing changed
+-- Returns done → number, created and nonce of the job, which is done and kept for a while; nothing changed
+-- Changes: deletes the job; its flags; deletes a version that waits for the end of its lease
 -- Errors: those of scripts that write (prelude.lua)
--- Since layout 1
+-- Since layout 2
 
-local name, number, nonce, created_ms = ARGV[3], ARGV[4], ARGV[5], ARGV[6]
+local name, running = ARGV[3], ARGV[7]
 
 local queue = tonumber(call('HGET', KEYS[1], name))
-local job = stored(queue, number, nonce, created_ms)
+local job = named(queue, ARGV[4], ARGV[5], ARGV[6])
 if not job then return { 'gone' } end
-local is_gone = expired(job)
-if job.state == LEASED and not is_gone then return { 'leased' } end
-delete(job)
+local was, is_gone = job.state, expired(job)
+if was == DONE and not is_gone then return { 'done', tonumber(job.number), job.created_ms, job.nonce } end
+if was == LEASED and not is_gone and running == 'refuse' then return { 'leased' } end
+if was == LEASED and not is_gone and running == 'ask' then
+  if has(job, NEXT_WAITS) then call('DEL', prefix .. 'next:' .. job.number, prefix .. 'next_body:' .. job.number) end
+  job.flags = bit.bor(bit.band(job.flags, bit.bnot(NEXT_WAITS)), CANCEL_REQUESTED)
+  rewrite(job)
+else
+  delete(job)
+end
 settle()
 -- An expired job is deleted as well: it would come back if the clock were set back.
 if is_gone then return { 'gone' } end
-return { 'ok', job.state }
+return { 'ok', was, tonumber(job.number), job.created_ms, job.nonce }

@@ -9,7 +9,7 @@
 -- Returns ok → 1 = the lane is closed; 0 = it holds a job, by its counts or hints, or more hints than one call reads
 -- Changes: the lane's entry in queues; drops stale hints of ready and dead jobs
 -- Errors: those of scripts that write (prelude.lua)
--- Since layout 1
+-- Since layout 2
 
 local name, epoch, limit = ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5])
 

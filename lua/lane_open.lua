@@ -8,7 +8,7 @@
 -- Returns ok → 0 = the lane is open; else the epoch, not earlier than this one, with which it stays closed
 -- Changes: the lane's entry in queues
 -- Errors: those of scripts that write (prelude.lua)
--- Since layout 1
+-- Since layout 2
 
 local name, epoch = ARGV[3], tonumber(ARGV[4])
 

@@ -10,7 +10,7 @@
 -- Returns ok → open, used, epoch of the row
 -- Changes: the row of the queue, and the last epoch
 -- Errors: those of scripts that write (prelude.lua)
--- Since layout 1
+-- Since layout 2
 
 local lanes, name, open, above = KEYS[1], ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[6])
 

@@ -11,7 +11,7 @@
 -- Returns ok → 1 = done; 0 = the row has changed since it was read, and is unchanged
 -- Changes: used in the row of the queue; deletes the row if one lane is left
 -- Errors: those of scripts that write (prelude.lua)
--- Since layout 1
+-- Since layout 2
 
 local lanes, name, still = KEYS[1], ARGV[3], tonumber(ARGV[7])
 

@@ -9,7 +9,7 @@
 -- Returns held → another live pump leads it; nothing changed
 -- Changes: the lock
 -- Errors: those of scripts that write (prelude.lua)
--- Since layout 1
+-- Since layout 2
 
 local token, first_living = ARGV[3], 4
 

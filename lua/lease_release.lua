@@ -8,7 +8,7 @@
 -- Returns lost → the lock was free, or another pump holds it; nothing changed
 -- Changes: deletes the lock
 -- Errors: those of scripts that write (prelude.lua)
--- Since layout 1
+-- Since layout 2
 
 local token = ARGV[3]
 

@@ -11,7 +11,7 @@
 -- Returns late → now_ms; nothing changed: the caller no longer waits, or the clock was set forward
 -- Changes: taken and calls of the window
 -- Errors: those of scripts that write (prelude.lua)
--- Since layout 1
+-- Since layout 2
 
 -- The caller passes its id to a later limits_take, which gives the unit back.
 if ARGV[4] ~= '' and now_ms > tonumber(ARGV[4]) then return { 'late', now_ms } end

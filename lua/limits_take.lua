@@ -13,7 +13,7 @@
 -- Returns late → now_ms; nothing changed: the caller no longer waits, or the clock was set forward
 -- Changes: the window; over: only what lost calls give back
 -- Errors: those of scripts that write (prelude.lua)
--- Since layout 1
+-- Since layout 2
 
 -- An id has 12 digits and is followed by a space. The last 32 ids are kept.
 local CALLS_BYTES = 32 * 13

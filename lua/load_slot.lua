@@ -1,16 +1,16 @@
 #!lua flags=allow-oom
--- load_slot: moves far hints of slots that begin soon to near, a bounded number per call.
+-- load_slot: moves far hints of slots that begin soon to slots of lower levels or to near, a bounded number per call.
 -- KEYS[1] lock   token of the pump that leads the bucket
 -- ARGV[1] prefix of the bucket's keys
 -- ARGV[2] now    ms; '' = Redis's clock
 -- ARGV[3] token  of the calling pump
 -- ARGV[4] limit  most hints that one call takes
--- Returns ok → number of jobs whose hints were loaded, 1 if more hints are to be loaded (call again) else 0, ms until
+-- Returns ok → number of jobs whose hints were moved, 1 if more hints are to be loaded (call again) else 0, ms until
 --   the next slot is to be loaded or -1
 -- Returns lost → the caller does not lead the bucket; nothing changed
 -- Changes: moves hints; drops hints whose job is gone, or neither delayed nor leased; sends alarms
 -- Errors: those of scripts that write (prelude.lua)
--- Since layout 1
+-- Since layout 2
 -- Invariant: a timer in a slot that may have been loaded is always set in near. A hint that is loaded late makes its
 --   job late, and has no other effect.
 
@@ -33,7 +33,7 @@ local function load(numbers)
     local job = read(number)
     if job and (job.state == DELAYED or job.state == LEASED) and not has_hint[number] then
       has_hint[number] = true
-      hint(job.queue, number, job.due_ms)
+      hint_for(job)
       loaded = loaded + 1
     end
   end
@@ -50,4 +50,6 @@ while wait_ms == 0 and limit > 0 do
   slot, wait_ms = first_slot()
 end
 settle()
+-- Hints may have gone to a slot that is loaded earlier than those before the call.
+slot, wait_ms = first_slot()
 return { 'ok', loaded, wait_ms == 0 and 1 or 0, wait_ms }

@@ -1,34 +1,47 @@
 #!lua flags=allow-oom
--- move_due: makes due jobs ready, or dead if they have no try left, a bounded number per call.
+-- move_due: makes due jobs ready, or dead if they have no try left or lost too many workers, a bounded number per call.
 -- KEYS[1] lock   token of the pump that leads the bucket
 -- ARGV[1] prefix of the bucket's keys
 -- ARGV[2] now    ms; '' = Redis's clock
 -- ARGV[3] token  of the calling pump
 -- ARGV[4] limit  most hints that one call takes
+-- ARGV[5] losses_max leases that may expire before a job that counts failures is dead
 -- Returns ok → 1 if more are due (call again) else 0, µs until the next due time or -1, number of jobs that died, of
 --   jobs that expired, of stale hints dropped, then the lateness in ms of each job made ready
 -- Returns lost → the caller does not lead the bucket; nothing changed
--- Changes: state of jobs; deletes expired jobs; drops stale hints; sends doorbells and alarms
+-- Changes: state of jobs, their losses; starts waiting versions; deletes expired jobs and those whose producer wants that; drops stale hints; sends doorbells and alarms
 -- Errors: those of scripts that write (prelude.lua)
--- Since layout 1
+-- Since layout 2
 -- Invariant: a hint moves a job only if its record agrees, so no job moves twice, even if two pumps call.
 
-local token, limit = ARGV[3], tonumber(ARGV[4])
+local token, limit, losses_max = ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5])
 
 if call('GET', KEYS[1]) ~= token then return { 'lost' } end
 
 -- Queues that one call serves. With fewer, many small queues need many calls; with more, each has a small share.
 local QUEUES = 16
+-- Losses have four bits.
+local LOSSES_MAX = 15
 local index = prefix .. 'due'
 local reply, buried, expirations, stale = { 'ok', 0, -1, 0, 0, 0 }, 0, 0, 0
 
+-- Whether a due job is to be ready; counts a lease that has expired.
+local function may_run(job)
+  if not has(job, COUNTS_FAILURES) then return job.tries > 0 end
+  if job.state == DELAYED then return true end
+  local losses = job.tries % 16 + 1
+  job.tries = job.tries - job.tries % 16 + min(losses, LOSSES_MAX)
+  return losses < losses_max
+end
+
 local function move(job)
-  if job.tries > 0 then
+  if job.state == LEASED and end_as_requested(job) then return end
+  if may_run(job) then
     turn(job, READY, 'ready')
     reply[#reply + 1] = now_ms - job.due_ms
   else
     turn(job, DEAD, 'dead')
-    job.expires_ms = 0
+    job.due_ms, job.expires_ms = now_ms, 0
     buried = buried + 1
   end
   rewrite(job)
@@ -65,7 +78,7 @@ local function serve(queue, share)
       delete(job)
       expirations = expirations + 1
     elseif job.due_ms > now_ms then
-      hint(job.queue, job.number, job.due_ms)
+      hint_for(job)
     else
       move(job)
     end

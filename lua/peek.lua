@@ -4,9 +4,9 @@
 -- ARGV[1] prefix of the bucket's keys
 -- ARGV[2] now    ms; '' = Redis's clock
 -- ARGV[3] name   namespace/queue
--- ARGV[4] which  ready or dead = the oldest job of the queue in that state; job = the one with this number
--- ARGV[5] number of the job; with ready and dead: most hints that one call drops from the list
--- ARGV[6] nonce  of the job; with ready and dead: ''
+-- ARGV[4] which  ready or dead = the oldest job of the queue in that state; job = the one with this number or key
+-- ARGV[5] number of the job, '' = it is named by its key; with ready and dead: most hints that one call drops from the list
+-- ARGV[6] nonce  of the job, the hash of its key; with ready and dead: ''
 -- ARGV[7] created of the job, in ms; with ready and dead: ''
 -- ARGV[8] carry  largest body, in bytes, that is returned with its header; of a larger one only the header is returned
 -- Returns ok → now_ms, number and record of the job
@@ -14,7 +14,7 @@
 -- Returns again → the limit of dropped hints was reached: call again
 -- Changes: with job nothing; otherwise drops stale hints and deletes expired jobs at the head of the list
 -- Errors: those of scripts that write (prelude.lua)
--- Since layout 1
+-- Since layout 2
 
 local name, which, number, nonce, created_ms = ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7]
 local carry = tonumber(ARGV[8])
@@ -41,8 +41,8 @@ local function oldest(state, stale_left)
 end
 
 if which == 'job' then
-  local job = find(queue, number, nonce, created_ms)
-  return job and shown(job) or { 'none' }
+  local job = named(queue, number, nonce, created_ms)
+  return job and not expired(job) and shown(job) or { 'none' }
 end
 if not queue then return { 'none' } end
 local reply = oldest(which == 'ready' and READY or DEAD, tonumber(number))

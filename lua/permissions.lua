@@ -11,7 +11,7 @@
 -- Returns ok → an array of the commands that the user may not run with these keys or channels
 -- Changes: nothing
 -- Errors: those of every script (prelude.lua)
--- Since layout 1
+-- Since layout 2
 
 local forbidden, told = {}, {}
 
@@ -25,16 +25,17 @@ local function need(command, ...)
 end
 
 for _, key in ipairs({ ARGV[3], ARGV[4] }) do
-  for _, command in ipairs({ 'DEL', 'EXISTS', 'GET', 'HGETALL', 'LPOP', 'PERSIST', 'STRLEN' }) do need(command, key) end
-  for _, command in ipairs({ 'HDEL', 'HEXISTS', 'HGET', 'HMGET', 'INCRBY', 'LINDEX', 'LPUSH', 'PEXPIRE', 'RPUSH', 'SET',
+  for _, command in ipairs({ 'DEL', 'EXISTS', 'GET', 'HGETALL', 'LLEN', 'LPOP', 'PERSIST', 'STRLEN' }) do need(command, key) end
+  for _, command in ipairs({ 'HDEL', 'HEXISTS', 'HGET', 'HMGET', 'HSCAN', 'INCRBY', 'LINDEX', 'LPUSH', 'PEXPIRE', 'RPUSH', 'SET',
     'ZREM' }) do
     need(command, key, '1')
   end
-  for _, command in ipairs({ 'HINCRBY', 'HSET', 'HSETNX', 'LRANGE', 'ZADD', 'ZRANGE', 'ZREMRANGEBYRANK',
+  for _, command in ipairs({ 'HINCRBY', 'HSET', 'HSETNX', 'LRANGE', 'LREM', 'LSET', 'LTRIM', 'ZADD', 'ZRANGE', 'ZREMRANGEBYRANK',
     'ZREMRANGEBYSCORE' }) do
     need(command, key, '1', '1')
   end
   need('RENAME', key, key)
+  need('HSCAN', key, '0')
 end
 for _, channel in ipairs({ ARGV[5], ARGV[6] }) do
   need('SPUBLISH', channel, '')

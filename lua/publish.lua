@@ -8,21 +8,22 @@
 -- ARGV[5] nonce    of the replaced job; '' = none
 -- ARGV[6] created  of the replaced job, in ms; '' = none
 -- ARGV[7] upload   name under which payloads were uploaded before the call; '' = none
--- ARGV[8] header   of the first job; its due time is the delay, its expiry the time to live (0 = none), both in ms
--- ARGV[9] payload  of the first job; '' = uploaded. Header and payload of each further job follow
+-- ARGV[8] max_jobs the queue may have in this bucket with the new ones; '' = not limited
+-- ARGV[9] header   of the first job; its due time is the delay in ms, or an instant + 2^46, its expiry the time to live in
+--   ms (0 = none). The extension follows, if there is one
+-- ARGV[10] payload of the first job; '' = uploaded. Header and payload of each further job follow
 -- Returns ok → now_ms, then the first number and the length of each run of consecutive job numbers
 -- Returns closed → the lane is closed; nothing changed
+-- Returns full → how many jobs max_jobs leaves room for, fewer than these; nothing changed
 -- Returns missing → an uploaded payload does not exist, or has expired; nothing changed
 -- Changes: adds the jobs, and the queue if it is new; deletes the replaced job; sends doorbell and alarm
 -- Errors: those of scripts that write (prelude.lua), among them OOM at maxmemory
--- Since layout 1
+-- Since layout 2
 
-local name, replaced, replaced_nonce, replaced_ms, upload, first_job = ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7], 8
+local name, replaced, replaced_nonce, replaced_ms, upload, first_job = ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7], 9
 
 -- The key of an uploaded payload, by the index of the job's header in ARGV. Payloads are numbered from 0.
-local function uploaded(i)
-  return prefix .. 'upload:' .. upload .. ':' .. text('%d', (i - first_job) / 2)
-end
+local function uploaded(i) return prefix .. 'upload:' .. upload .. ':' .. text('%d', (i - first_job) / 2) end
 
 for i = first_job, #ARGV, 2 do
   if ARGV[i + 1] == '' and call('EXISTS', uploaded(i)) == 0 then return { 'missing' } end
@@ -31,24 +32,22 @@ end
 local known = call('HGET', KEYS[1], name)
 local queue = tonumber(known)
 if known and not queue then return { 'closed' } end
+local old = queue and replaced ~= '' and stored(queue, replaced, replaced_nonce, replaced_ms)
+
+local count_all = (#ARGV - first_job + 1) / 2
+if ARGV[8] ~= '' then
+  local room = room_for(queue, tonumber(ARGV[8])) + (old and 1 or 0)
+  if room < count_all then return { 'full', max(0, room) } end
+end
+
 if not queue then
   queue = call('HINCRBY', KEYS[1], '#', 1)
   call('HSET', KEYS[1], name, queue)
   call('HSET', prefix .. 'q:' .. queue, 'name', name)
+  clean_up_later(text('b%d', queue / QUEUES_PER_BLOCK), now_ms + IDLE_MS)
 end
+if old then delete(old) end
 
-if replaced ~= '' then
-  local job = stored(queue, replaced, replaced_nonce, replaced_ms)
-  if job then delete(job) end
-end
-
--- Redis orders timers with the same due time by the text of their numbers. Numbers begin with seven digits, so this is
--- the order of publishing for nine million jobs, and later except where the number of digits changes.
-local BEFORE_FIRST = 1000000
--- A chunk holds 100 jobs, or as many of one size as fit into 8 KiB together with the overhead of the hash.
-local CHUNK, CHUNK_BYTES, FIELD_BYTES = 100, 8160, 6
-
-local count_all = (#ARGV - first_job + 1) / 2
 local seq = call('INCRBY', prefix .. 'seq', count_all)
 local last = seq - count_all
 if last == 0 then last = BEFORE_FIRST end
@@ -57,40 +56,22 @@ for i = first_job, #ARGV, 2 do
   local payload = ARGV[i + 1]
   local _, state, flags, tries, attempt, _, _, delay_ms, ttl_ms, nonce = struct.unpack(HEADER, ARGV[i])
   local is_outside = bit.band(flags, BODY_OUTSIDE) ~= 0
-  last = last + 1
-  local place = last % CHUNK
-  if place > 0 and (place + 1) * (HEADER_BYTES + FIELD_BYTES + (is_outside and 0 or #payload)) > CHUNK_BYTES then
-    last = last - place + CHUNK
-  end
+  last = next_number(last, #ARGV[i] + (is_outside and 0 or #payload))
   local number = text('%d', last)
   if is_outside then
-    local body = prefix .. 'body:' .. number
-    if payload == '' then
-      call('RENAME', uploaded(i), body)
-      call('PERSIST', body)
-    else
-      call('SET', body, payload)
-      payload = ''
-    end
+    store_body(prefix .. 'body:' .. number, payload, uploaded(i))
+    payload = ''
   end
   if last ~= expected then
-    reply[#reply + 1] = last
-    reply[#reply + 1] = 0
+    reply[#reply + 1], reply[#reply + 2] = last, 0
   end
   reply[#reply], expected = reply[#reply] + 1, last + 1
-  local due_ms, expires_ms = now_ms, 0
-  if ttl_ms > 0 then
-    expires_ms = from_ms + ttl_ms
-    expire_later(number, expires_ms)
-  end
-  if state == DELAYED then
-    due_ms = from_ms + delay_ms
-    hint(queue, number, due_ms)
-  else
-    all_ready[#all_ready + 1] = number
-  end
+  local due_ms, expires_ms
+  state, due_ms, expires_ms = times_of(flags, state, delay_ms, ttl_ms)
+  if expires_ms > 0 then expire_later(number, expires_ms) end
+  if state == DELAYED then hint(queue, number, due_ms) else all_ready[#all_ready + 1] = number end
   write(number, struct.pack(HEADER, VERSION, state, flags, tries, attempt, queue, now_ms, due_ms, expires_ms, nonce)
-    .. payload)
+    .. sub(ARGV[i], HEADER_BYTES + 1) .. payload)
 end
 if last ~= seq then call('SET', prefix .. 'seq', text('%d', last)) end
 changes[DELAYED], changes[READY] = changes[DELAYED] + count_all - #all_ready, changes[READY] + #all_ready

@@ -6,7 +6,7 @@
 -- Returns ok
 -- Changes: nothing
 -- Errors: those of scripts that write (prelude.lua), among them OOM at maxmemory
--- Since layout 1
+-- Since layout 2
 
 -- It has the flags of publish. Redis refuses both at maxmemory (OOM), with too few replicas (NOREPLICAS), after a
 -- failed write to disk (MISCONF) and on a replica (READONLY).

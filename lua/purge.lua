@@ -6,26 +6,31 @@
 -- ARGV[3] name   namespace/queue
 -- ARGV[4] which  ready or dead
 -- ARGV[5] limit  most hints that one call takes from the list
--- Returns ok → number of jobs deleted, 1 if the list is not empty (call again) else 0
+-- ARGV[6] dead_ms with dead: deletes only jobs that have been dead for this long; 0 = all
+-- Returns ok → number of jobs deleted, 1 if the list may have more such jobs (call again) else 0
 -- Changes: deletes jobs; deletes the queue's number, name and counts if the queue is forgotten
 -- Errors: those of scripts that write (prelude.lua)
--- Since layout 1
+-- Since layout 2
 
-local name, state, limit = ARGV[3], ARGV[4] == 'ready' and READY or DEAD, tonumber(ARGV[5])
+local name, state, limit, dead_ms = ARGV[3], ARGV[4] == 'ready' and READY or DEAD, tonumber(ARGV[5]), tonumber(ARGV[6])
 
 local queue = tonumber(call('HGET', KEYS[1], name))
 if not queue then return { 'ok', 0, 0 } end
 local list = prefix .. STATES[state] .. ':' .. queue
-local purged = 0
-local numbers = call('LPOP', list, limit) or {}
+local numbers = call('LRANGE', list, 0, limit - 1)
 read_ahead(numbers)
+local purged, taken = 0, 0
 for _, number in ipairs(numbers) do
   local job = hinted(number, state, queue)
+  -- The due time of a dead job is when it died.
+  if job and dead_ms > 0 and job.due_ms > now_ms - dead_ms then break end
   if job then
     delete(job)
     purged = purged + 1
   end
+  taken = taken + 1
 end
+if taken > 0 then call('LPOP', list, taken) end
 settle()
 
 -- Whether no record names the queue. Counts may be wrong, so hints decide: each job has one. Far hints are shared by
@@ -45,4 +50,4 @@ if state == READY and is_empty() then
   call('HDEL', KEYS[1], name)
   call('DEL', prefix .. 'q:' .. queue)
 end
-return { 'ok', purged, call('EXISTS', list) }
+return { 'ok', purged, taken == #numbers and call('EXISTS', list) or 0 }

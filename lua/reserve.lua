@@ -8,12 +8,15 @@
 -- ARGV[5] carry  largest body, in bytes, that is returned with its header; of a larger one only the header is returned
 -- ARGV[6] latest when the caller stops waiting for the reply, in ms; '' = unknown
 -- ARGV[7] count  most jobs of the first claim
--- ARGV[8] ttr_ms lease of the first claim. Count and lease of each further claim follow
--- Returns ok → now_ms, 1 if the limit was reached (more may be ready: call again) else 0, number and record of each job
+-- ARGV[8] lease  of the first claim, in ms; below 0: that of the job, or if it has none this one without its sign. Count
+--   and lease of each further claim follow
+-- Returns ok → now_ms, 1 if the limit was reached (more may be ready: call again) else 0, number, record and former
+--   due time (ms) of each job
 -- Returns late → now_ms; nothing changed: the caller no longer waits, or the clock was set forward
--- Changes: leases jobs (one try less, attempt + 1, a timer at the end of the lease); deletes expired jobs that it meets
+-- Changes: leases jobs (attempt + 1, a timer at the end of the lease; one try less, or if the job counts failures no limit
+--   for its start any more); deletes expired jobs that it meets
 -- Errors: those of scripts that write (prelude.lua)
--- Since layout 1
+-- Since layout 2
 
 local name, limit, carry, first_claim = ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5]), 7
 
@@ -56,19 +59,22 @@ while #live < wanted do
   if not take(min(wanted - #live, limit)) then break end
 end
 
-local function lease(job, ttr_ms)
-  job.tries, job.attempt, job.due_ms = job.tries - 1, job.attempt + 1, from_ms + ttr_ms
+local function lease(job, lease_ms)
+  if has(job, COUNTS_FAILURES) then job.expires_ms = 0 else job.tries = job.tries - 1 end
+  if lease_ms < 0 then lease_ms = lease_of(job, -lease_ms) end
+  local due_ms = job.due_ms
+  job.attempt, job.due_ms = job.attempt + 1, from_ms + lease_ms
   rewrite(job)
-  hint(queue, job.number, job.due_ms)
+  hint_for(job)
   local filled = #reply
-  reply[filled + 1], reply[filled + 2] = tonumber(job.number), whole(job, carry)
+  reply[filled + 1], reply[filled + 2], reply[filled + 3] = tonumber(job.number), whole(job, carry), due_ms
 end
 
 local next_live = 1
 for claim = first_claim, #ARGV, 2 do
-  local ttr_ms = tonumber(ARGV[claim + 1])
+  local lease_ms = tonumber(ARGV[claim + 1])
   for _ = 1, min(tonumber(ARGV[claim]), #live - next_live + 1) do
-    lease(live[next_live], ttr_ms)
+    lease(live[next_live], lease_ms)
     next_live = next_live + 1
   end
 end

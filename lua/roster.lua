@@ -11,7 +11,7 @@
 --   instances in the order of their names
 -- Changes: the roster; removes members whose membership has expired
 -- Errors: those of scripts that write (prelude.lua)
--- Since layout 1
+-- Since layout 2
 
 local instance, ttl_ms, channel = ARGV[3], tonumber(ARGV[4]), ARGV[5]
 local CLOCK = ''

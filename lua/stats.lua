@@ -7,12 +7,12 @@
 -- Returns ok → delayed, ready, leased, dead; all 0 if there is no such queue
 -- Changes: nothing
 -- Errors: those of every script (prelude.lua)
--- Since layout 1
+-- Since layout 2
 
 local name = ARGV[3]
 
 local queue = tonumber(call('HGET', KEYS[1], name))
-if not queue then return { 'ok', 0, 0, 0, 0 } end
+if not queue then return { 'ok', 0, 0, 0, 0, 0 } end
 local reply = { 'ok' }
 for i, jobs in ipairs(call('HMGET', prefix .. 'q:' .. queue, unpack(STATES))) do
   -- A damaged count may not be a number.

@@ -105,7 +105,7 @@ fn measure(
         stack.measure(versus.as_ref(), scenario, options, &file, signals)?;
         let outcome = read(&file)?;
         reports.extend(outcome["reports"].as_array().cloned().unwrap_or_default());
-        print!("{}", table::comparisons(scenario.name, &outcome));
+        print!("{}", table::comparisons(scenario, &outcome));
         files.push(file);
     }
     print!("{}", table::table(&reports));
@@ -205,7 +205,7 @@ impl BenchStack {
         command
             .arg("--json")
             .arg(file)
-            .arg(scenario.name)
+            .arg(scenario.command)
             .args(scenario.flags(options.quick))
             .args(&options.further)
             .stdout(Stdio::null());

@@ -12,7 +12,7 @@ use tidegate_service::{ByteBudget, Readiness};
 use tidegate_store::Store;
 use tokio::sync::Semaphore;
 
-use crate::config::{ApiConfig, DEFAULT_POOL, DurabilityConfig, JobDefaults, RequestLimits};
+use crate::config::{ApiConfig, DurabilityConfig, JobDefaults, RequestLimits};
 use crate::http::body::BodyReader;
 use crate::http::exchange::Exchange;
 use crate::http::metrics::HttpMetrics;
@@ -44,8 +44,8 @@ pub(crate) struct App {
 }
 
 impl App {
-    /// Creates the state. `stores` has one store for each pool; `admin_store` stores tokens and limits. Must be called
-    /// inside a runtime.
+    /// Creates the state. `stores` has one store for each pool; `admin_store` stores tokens, API keys
+    /// and limits. Must be called inside a runtime.
     pub(crate) fn new(
         config: &ApiConfig,
         stores: BTreeMap<String, Store>,
@@ -96,8 +96,7 @@ impl App {
 
     /// The pool of this name; the empty name means the default pool. `None` if it is not configured.
     pub(crate) fn pool(&self, name: &str) -> Option<&Arc<Pool>> {
-        self.engine
-            .pool(if name.is_empty() { DEFAULT_POOL } else { name })
+        self.engine.pool_or_default(name)
     }
 }
 

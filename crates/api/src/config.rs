@@ -16,13 +16,10 @@ use tidegate_store::StoreConfig;
 
 pub use durability::DurabilityConfig;
 pub use tables::{JobDefaults, MetricsConfig, Password, RequestLimits, WaiterConfig};
+pub use tidegate_engine::DEFAULT_POOL;
 
 /// The built-in defaults: every key, with a comment.
 pub const DEFAULTS: &str = include_str!("../../../config/api.toml");
-
-/// The required pool. It serves requests whose token names no pool, and stores tokens and limits unless
-/// `admin_store` is set.
-pub const DEFAULT_POOL: &str = "default";
 
 /// All settings of `tidegate-api`.
 #[derive(Debug, Clone, Deserialize)]
@@ -66,7 +63,7 @@ pub struct ApiConfig {
     pub accounts: BTreeMap<String, Password>,
     /// Whether tokens are stored as hashes instead of plain text.
     pub hash_tokens: bool,
-    /// The Redis that stores tokens and limits; `None` = that of the default pool.
+    /// The Redis that stores tokens, API keys and limits; `None` = that of the default pool.
     pub admin_store: Option<StoreConfig>,
     /// The pools, by name. Each is one Redis deployment.
     pub pool: BTreeMap<String, StoreConfig>,

@@ -104,7 +104,7 @@ pub async fn run(config: ApiConfig, process: DaemonContext) -> Result<(), ApiSta
         reloaded.set_job_defaults(config.job);
         accounts.replace(&config.accounts);
     });
-    app.engine.read_lanes().await;
+    app.engine.read_tables().await;
     serve(&app, public, stop.drain_begun, config.drain_timeout).await;
     admin_stop.cancel();
     // Requests on the admin port that take longer than ADMIN_DRAIN are cut; the public port does not depend on them.

@@ -21,6 +21,7 @@ mod http;
 mod lmstfy;
 mod metrics;
 mod open_files;
+mod v1;
 
 pub use arguments::translate;
 pub use config::{

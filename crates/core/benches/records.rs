@@ -22,6 +22,7 @@ fn job(bytes: usize) -> NewJob {
         ttl_ms: 86_400_000,
         tries: 3,
         mark: false,
+        native: None,
     }
 }
 

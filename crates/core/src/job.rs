@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 
+use crate::extension::RecordExtension;
 use crate::job_id::JobId;
 use crate::state::JobState;
 
@@ -27,6 +28,18 @@ pub struct NewJob {
     pub tries: u16,
     /// A flag that the HTTP interface stores with the job. It has no meaning in this crate.
     pub mark: bool,
+    /// Options of the native API. A job that has them counts failures instead of tries, and must start within `ttl_ms`
+    /// after it is due.
+    pub native: Option<Box<NativeOptions>>,
+}
+
+/// Options of a job that is published with the native API.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct NativeOptions {
+    /// When the job is due, in ms since 1970, instead of the delay; the past means now.
+    pub run_at_ms: Option<u64>,
+    /// Options that are stored with the job.
+    pub extension: RecordExtension,
 }
 
 /// Why a new job cannot be stored.
@@ -36,7 +49,9 @@ pub enum InvalidJob {
     #[error("tries must be at least 1")]
     NoTries,
     /// A duration is longer than [`DURATION_MS_MAX`].
-    #[error("delay and ttl must be at most {DURATION_MS_MAX} ms")]
+    #[error(
+        "delay and ttl must be at most {DURATION_MS_MAX} ms, and a due time at most that after 1970"
+    )]
     DurationTooLong,
     /// The number of jobs of a call is not 1 to 64.
     #[error("a call publishes 1 to 64 jobs, not {0}")]
@@ -49,10 +64,15 @@ impl NewJob {
     /// # Errors
     /// `tries` is 0, or a duration is above [`DURATION_MS_MAX`].
     pub const fn check(&self) -> Result<(), InvalidJob> {
-        if self.tries == 0 {
+        if self.tries == 0 && self.native.is_none() {
             return Err(InvalidJob::NoTries);
         }
-        if self.delay_ms > DURATION_MS_MAX || self.ttl_ms > DURATION_MS_MAX {
+        let run_at_ms = match &self.native {
+            Some(native) => native.run_at_ms,
+            None => None,
+        };
+        let is_too_late = matches!(run_at_ms, Some(at_ms) if at_ms > DURATION_MS_MAX);
+        if self.delay_ms > DURATION_MS_MAX || self.ttl_ms > DURATION_MS_MAX || is_too_late {
             return Err(InvalidJob::DurationTooLong);
         }
         Ok(())
@@ -67,6 +87,15 @@ impl NewJob {
     }
 }
 
+/// What a job of the native API counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Failures {
+    /// Deliveries that their consumers reported as failed, up to 4095.
+    pub failures: u16,
+    /// Leases that expired, up to 15.
+    pub losses: u16,
+}
+
 /// A stored job, as it was when its record was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Job {
@@ -78,9 +107,17 @@ pub struct Job {
     pub attributes: Attributes,
     /// The flag that the HTTP interface stored with the job.
     pub mark: bool,
+    /// The stored options, if there are any.
+    pub extension: Option<Box<RecordExtension>>,
+    /// What a job of the native API counts; `None` if it has tries.
+    pub failures: Option<Failures>,
+    /// Whether its producer wants it cancelled while a consumer holds it.
+    pub cancel_requested: bool,
+    /// Whether it has a history of failures.
+    pub has_history: bool,
     /// The state the job is in.
     pub state: JobState,
-    /// Deliveries left.
+    /// Deliveries left; 0 if the job counts failures.
     pub tries_left: u16,
     /// Deliveries made. While leased it identifies the lease.
     pub attempt: u32,
@@ -88,6 +125,9 @@ pub struct Job {
     pub created_at_ms: u64,
     /// Due time while delayed, end of the lease while leased, otherwise the last such time; in ms since 1970.
     pub due_at_ms: u64,
+    /// When the job was due, in ms since 1970, where that is known: not of leased jobs that are peeked at, which have
+    /// `due_at_ms` here too.
+    pub run_at_ms: u64,
     /// When the job expires, in ms since 1970; 0 = never.
     pub expires_at_ms: u64,
 }
@@ -105,6 +145,7 @@ mod tests {
             ttl_ms: 0,
             tries: 1,
             mark: false,
+            native: None,
         };
         assert_eq!(job.check(), Ok(()));
         assert_eq!(

@@ -23,12 +23,19 @@ pub fn tokens(pool: &str, namespace: &str) -> String {
     format!("tg:tokens:{pool}/{namespace}")
 }
 
+/// The hash of API keys: field = id of the key, value = the rest of it as JSON.
+pub const API_KEYS: &str = "tg:keys";
+
 /// The hash of rate limits: field = [`limit_holder`], value = consumes, publishes, length of a window in seconds.
 pub const LIMITS: &str = "tg:limits";
 
 /// The hash of queues with more than one lane: field = `namespace/queue`, value = lanes that are open,
 /// lanes that are used, epoch; field `#` = the last epoch.
 pub const LANES: &str = "tg:lanes";
+
+/// The hash of policies: field = `namespace/queue`, value = revision and policy; field `#` = the last revision, field
+/// `#<number>` = tag and queue of one of the last changes.
+pub const POLICIES: &str = "tg:policies";
 
 /// The field of a token in the hash of rate limits. A pool name has no colon and a namespace no slash, so the field is
 /// unique.
@@ -123,6 +130,12 @@ impl BucketKeys {
         format!("{}upload:{name}:{index}", self.prefix)
     }
 
+    /// List: the failures of a job, oldest first.
+    #[must_use]
+    pub fn log(&self, number: u64) -> String {
+        format!("{}log:{number}", self.prefix)
+    }
+
     /// The token of the pump that leads the bucket.
     #[must_use]
     pub fn lock(&self) -> String {
@@ -167,7 +180,8 @@ impl BucketKeys {
 #[must_use]
 pub fn is_of_deployment(key: &str) -> bool {
     let families = ["tg:tokens:", "tg:units:read:", "tg:units:write:"];
-    [LAYOUT, LIMITS, LANES].contains(&key) || families.iter().any(|begin| key.starts_with(begin))
+    [LAYOUT, LIMITS, LANES, API_KEYS, POLICIES].contains(&key)
+        || families.iter().any(|begin| key.starts_with(begin))
 }
 
 /// The bucket of a doorbell or alarm channel.

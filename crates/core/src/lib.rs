@@ -1,27 +1,39 @@
 //! Names, ids, jobs, the record format, Redis keys, placement and job states of Tidegate. This crate does no I/O.
 //!
 //! A job belongs to a queue of a namespace. It is stored as a record, in the bucket of its lane of the queue. It is
-//! delayed, ready, leased or dead: [`lifecycle`] has the rules. The glossary in `docs/ARCHITECTURE.md` defines all terms.
+//! delayed, ready, leased, dead or done: [`lifecycle`] has the rules. The glossary in `docs/ARCHITECTURE.md` defines all terms.
 //!
 //! Durations carry their unit in the name (`delay_ms`); instants end in `_at_ms` and count
 //! milliseconds since 1970 on the clock of Redis.
 
+mod api_key;
 pub mod codec;
+mod extension;
 pub mod hash_slot;
 mod job;
 mod job_id;
+mod key_hash;
 pub mod keys;
 mod lane;
 pub mod layout;
 pub mod lifecycle;
 mod name;
 pub mod placement;
+mod policy;
 mod state;
 mod timer_slot;
 
-pub use job::{Attributes, DURATION_MS_MAX, InvalidJob, Job, NewJob};
+pub use api_key::{API_KEY_ID_BYTES, ApiKeyId, InvalidApiKeyId, NamespaceGrant, Scope, Scopes};
+pub use extension::{
+    KEY_HASH_BYTES, RETRY_DELAY_MS_MAX, RETRY_DELAYS_MAX, RecordExtension, RetryDelays,
+};
+pub use job::{Attributes, DURATION_MS_MAX, Failures, InvalidJob, Job, NativeOptions, NewJob};
 pub use job_id::{InvalidJobId, JobId};
+pub use key_hash::KeyHash;
 pub use lane::{LANES_SETTLE_INTERVAL, Lane, LaneCounts, LaneRow};
 pub use name::{InvalidName, NAME_BYTES_MAX, Namespace, QueueKey, QueueName};
+pub use policy::{InvalidPolicy, Pause, QueuePolicy, RetryPolicy, UnreadablePolicy};
 pub use state::JobState;
-pub use timer_slot::{InvalidSlotWidth, SlotWidth};
+pub use timer_slot::{
+    FAR_LEVELS, FarSlot, InvalidFarSlot, InvalidSlotWidth, SLOTS_PER_SLOT, SlotWidth,
+};

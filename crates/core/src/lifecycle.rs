@@ -19,7 +19,7 @@ pub struct LifecycleState {
     pub state: JobState,
     /// Deliveries left.
     pub tries_left: u16,
-    /// Deliveries made.
+    /// Deliveries made, those that were taken back included: it only grows, so id and attempt name a delivery forever.
     pub attempt: u32,
     /// Due time or end of the lease, in ms since 1970.
     pub due_at_ms: u64,
@@ -122,7 +122,6 @@ impl LifecycleState {
                 Transition::Lives(Self {
                     state: JobState::Ready,
                     tries_left: self.tries_left + 1,
-                    attempt: self.attempt - 1,
                     due_at_ms: now_ms,
                     ..self
                 })
@@ -153,6 +152,7 @@ impl LifecycleState {
         }
         Transition::Lives(Self {
             state: JobState::Dead,
+            due_at_ms: now_ms,
             expires_at_ms: 0,
             ..self
         })
@@ -218,10 +218,17 @@ mod tests {
         let ready = LifecycleState::published(NOW, 0, 0, 1);
         let leased = lives(ready.apply(LifecycleEvent::Reserve { ttr_ms: 5 }, NOW));
         assert_eq!(leased.tries_left, 0);
+        let released = lives(leased.apply(LifecycleEvent::Release { attempt: 1 }, NOW));
         assert_eq!(
-            lives(leased.apply(LifecycleEvent::Release { attempt: 1 }, NOW)),
-            ready
+            released,
+            LifecycleState {
+                attempt: 1,
+                ..ready
+            }
         );
+        let again = lives(released.apply(LifecycleEvent::Reserve { ttr_ms: 5 }, NOW));
+        let repeated = LifecycleEvent::Release { attempt: 1 };
+        assert_eq!(again.apply(repeated, NOW), Transition::Refused);
     }
 
     #[test]

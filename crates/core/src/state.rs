@@ -12,11 +12,19 @@ pub enum JobState {
     Leased = 3,
     /// In the dead-letter queue: no tries left. It stays until it is respawned, cancelled or purged.
     Dead = 4,
+    /// Finished, and kept for a while with its key: a job of the native API that is to be retained.
+    Done = 5,
 }
 
 impl JobState {
     /// Every state, in the order of their numbers.
-    pub const ALL: [Self; 4] = [Self::Delayed, Self::Ready, Self::Leased, Self::Dead];
+    pub const ALL: [Self; 5] = [
+        Self::Delayed,
+        Self::Ready,
+        Self::Leased,
+        Self::Dead,
+        Self::Done,
+    ];
 
     /// The state with this number in a record, if there is one.
     #[must_use]
@@ -32,6 +40,7 @@ impl JobState {
             Self::Ready => "ready",
             Self::Leased => "leased",
             Self::Dead => "dead",
+            Self::Done => "done",
         }
     }
 }

@@ -12,7 +12,7 @@ use tidegate_core::codec::{
 };
 use tidegate_core::{JobState, NewJob};
 
-const RECORD_V1: &str = include_str!("golden/record-v1.hex");
+const RECORD_V2: &str = include_str!("golden/record-v2.hex");
 
 fn bytes_of(hex: &str) -> Vec<u8> {
     let digits: String = hex.lines().filter(|line| !line.starts_with('#')).collect();
@@ -21,7 +21,7 @@ fn bytes_of(hex: &str) -> Vec<u8> {
     digits.chunks(2).map(byte).collect()
 }
 
-fn header_v1() -> RecordHeader {
+fn header_v2() -> RecordHeader {
     RecordHeader {
         state: JobState::Leased,
         flags: RecordFlags::MARK,
@@ -43,20 +43,21 @@ fn job(body: &[u8]) -> NewJob {
         ttl_ms: 0,
         tries: 1,
         mark: true,
+        native: None,
     }
 }
 
 #[test]
-fn version_1_is_written_as_pinned() {
-    let mut record = header_v1().encode().to_vec();
+fn version_2_is_written_as_pinned() {
+    let mut record = header_v2().encode().to_vec();
     record.extend(encode_new_job(&job(b"hello"), 0xBEEF, 1024, 1024).payload);
-    assert_eq!(record, bytes_of(RECORD_V1));
+    assert_eq!(record, bytes_of(RECORD_V2));
 }
 
 #[test]
-fn version_1_is_read_as_pinned() {
-    let record = bytes_of(RECORD_V1);
-    assert_eq!(RecordHeader::decode(&record), Ok(header_v1()));
+fn version_2_is_read_as_pinned() {
+    let record = bytes_of(RECORD_V2);
+    assert_eq!(RecordHeader::decode(&record), Ok(header_v2()));
     let read = decode_job(9, 4711, record.into()).unwrap();
     assert_eq!(read.body, "hello");
     assert_eq!(read.attributes, vec![("color".into(), "blue".into())]);
@@ -94,7 +95,7 @@ fn a_payload_above_the_inline_limit_is_flagged() {
 
 #[test]
 fn damaged_records_are_rejected() {
-    let good = bytes_of(RECORD_V1);
+    let good = bytes_of(RECORD_V2);
     let refused = |record: Vec<u8>| decode_job(0, 1, record.into()).unwrap_err();
     assert_eq!(
         refused(good[..HEADER_BYTES - 1].to_vec()),
@@ -124,7 +125,7 @@ const UNSEALED: std::ops::Range<usize> = 4..32;
 fn every_changed_byte_is_detected() {
     let compressed = encode_new_job(&job(&b"abcdefgh".repeat(30)), 7, 1024, 100);
     let compressed = [&compressed.header[..], &compressed.payload].concat();
-    for good in [bytes_of(RECORD_V1), compressed] {
+    for good in [bytes_of(RECORD_V2), compressed] {
         assert!(decode_job(0, 1, good.clone().into()).is_ok());
         let sealed = (0..good.len()).filter(|at| *at != 1 && !UNSEALED.contains(at));
         for (at, change) in sealed.flat_map(|at| (1..=u8::MAX).map(move |change| (at, change))) {

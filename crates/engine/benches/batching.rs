@@ -60,6 +60,7 @@ fn job() -> NewJob {
         ttl_ms: 60_000,
         tries: 1,
         mark: false,
+        native: None,
     }
 }
 

@@ -33,7 +33,10 @@ use crate::deployment::RedisDeployment;
 use crate::serve_loop::{LaneCall, Role, ServedQueue, spawn_serve_loop};
 use crate::size::PublishSize;
 use batch_queue::BatchQueue;
-pub(crate) use verbs::{BatchedAck, BatchedPublish, PublishItem, SinglePublish, SinglePublishItem};
+pub(crate) use verbs::{
+    BatchedAck, BatchedKeyedPublish, BatchedLeaseAck, BatchedPublish, KeyedPublishItem,
+    PublishItem, SinglePublish, SinglePublishItem, keyed_terms,
+};
 
 /// A verb whose calls carry several items.
 pub(crate) trait Verb: Send + Sync + 'static {

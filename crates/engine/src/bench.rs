@@ -19,10 +19,7 @@ const BACKLOG_MAX: PublishSize = PublishSize {
     bytes: usize::MAX,
 };
 const POLL_INTERVAL: Duration = Duration::from_secs(60);
-const CLAIM: Claim = Claim {
-    count: 1,
-    ttr_ms: 60_000,
-};
+const CLAIM: Claim = Claim::new(1, 60_000);
 
 /// A batcher with a store, and one whose calls return at once.
 #[derive(Debug)]
@@ -57,7 +54,11 @@ impl BatcherBench {
             .take(PublishSize::of(&jobs))
             .expect("there is room");
         let new = PublishItem { jobs, room };
-        Ok(self.publishing.submit(&self.queue, new).await?.ids)
+        let published = self.publishing.submit(&self.queue, new).await?;
+        Ok(published
+            .stored()
+            .map(|published| published.ids)
+            .unwrap_or_default())
     }
 
     /// Returns `number` through the batcher, without a call to the store.

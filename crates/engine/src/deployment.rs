@@ -6,15 +6,18 @@ use tidegate_store::Store;
 
 use crate::lanes::LaneTable;
 use crate::metrics::PoolMetrics;
+use crate::policies::PolicyTable;
 use crate::publisher::LanePublisher;
 
-/// A Redis deployment, its lane table and its metrics. Cheap to clone.
+/// A Redis deployment, its tables of lanes and policies, and its metrics. Cheap to clone.
 #[derive(Debug, Clone)]
 pub(crate) struct RedisDeployment {
     /// The store of its jobs.
     pub(crate) store: Store,
     /// The numbers of lanes of its queues.
     pub(crate) lanes: Arc<LaneTable>,
+    /// The policies of its queues.
+    pub(crate) policies: Arc<PolicyTable>,
     /// Publishes to these lanes.
     pub(crate) publisher: Arc<LanePublisher>,
     /// Its metrics.
@@ -28,6 +31,7 @@ impl RedisDeployment {
         Self {
             publisher: Arc::new(LanePublisher::new(store.clone(), Arc::clone(&lanes))),
             lanes,
+            policies: Arc::new(PolicyTable::new(&store)),
             figures: Arc::new(PoolMetrics::new(pool, queues_max)),
             store,
         }

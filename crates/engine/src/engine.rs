@@ -7,6 +7,7 @@ use std::time::Duration;
 use tidegate_store::Store;
 use tokio_util::sync::CancellationToken;
 
+use crate::api_keys::ApiKeyCache;
 use crate::deployment::RedisDeployment;
 use crate::limits::RateLimiter;
 use crate::pool::Pool;
@@ -15,6 +16,9 @@ use crate::size::PublishSize;
 use crate::storage_failure::{self, record_store_error};
 use crate::tokens::{TokenCache, TokenForm};
 use crate::waiters::{WaitLimits, Waiters};
+
+/// The required pool: that of requests whose token names no pool.
+pub const DEFAULT_POOL: &str = "default";
 
 /// The settings of an engine.
 #[derive(Debug, Clone)]
@@ -39,7 +43,7 @@ pub struct EngineSettings {
     pub metrics_refresh: Duration,
 }
 
-/// The pools, waiting consumers, tokens and limits that all front doors share.
+/// The pools, waiting consumers, tokens, API keys and limits that all front doors share.
 #[derive(Debug)]
 pub struct Engine {
     pools: BTreeMap<Arc<str>, Arc<Pool>>,
@@ -49,6 +53,8 @@ pub struct Engine {
     pub room: WaitLimits,
     /// The tokens, cached.
     pub tokens: TokenCache,
+    /// The API keys, cached.
+    pub keys: ApiKeyCache,
     /// The rate limits of tokens.
     pub limits: RateLimiter,
     /// Whether requests are accepted with any token or none.
@@ -57,8 +63,8 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// Creates the engine. `stores` has one store for each pool; `admin_store` stores tokens and limits. Must be called
-    /// inside a runtime.
+    /// Creates the engine. `stores` has one store for each pool; `admin_store` stores tokens, API keys
+    /// and limits. Must be called inside a runtime.
     #[must_use]
     pub fn new(
         settings: &EngineSettings,
@@ -76,17 +82,21 @@ impl Engine {
             room: WaitLimits::new(settings.waiting_max, settings.waiting_per_token_max),
             pools: pools(deployments, settings),
             tokens: TokenCache::new(admin_store.tokens(), settings.token_form),
+            keys: ApiKeyCache::new(admin_store.api_keys()),
             limits: RateLimiter::new(admin_store.limits()),
             skip_token_checks: settings.skip_token_checks,
             queues_max: settings.queues_max,
         }
     }
 
-    /// Reads the lane tables of all pools before the first request, which would otherwise check lane 0 only. If
-    /// reading fails, [`Self::follow`] retries once a second.
-    pub async fn read_lanes(&self) {
+    /// Reads the lanes and the policies of all pools before the first request, which would otherwise check lane 0 only,
+    /// and could get jobs of a paused queue. If reading fails, [`Self::follow`] retries once a second.
+    pub async fn read_tables(&self) {
         for pool in self.pools() {
             if let Err(error) = pool.lanes.read().await {
+                record_store_error(&error);
+            }
+            if let Err(error) = pool.policies.read().await {
                 record_store_error(&error);
             }
         }
@@ -98,13 +108,19 @@ impl Engine {
         self.pools.get(name)
     }
 
+    /// The pool of this name; the empty name means [`DEFAULT_POOL`]. `None` if it is not configured.
+    #[must_use]
+    pub fn pool_or_default(&self, name: &str) -> Option<&Arc<Pool>> {
+        self.pool(if name.is_empty() { DEFAULT_POOL } else { name })
+    }
+
     /// All pools, in the order of their names.
     pub fn pools(&self) -> impl Iterator<Item = &Arc<Pool>> {
         self.pools.values()
     }
 
-    /// Rings the wait queues when they may have jobs, keeps the lane tables current, and ends the waits of consumers
-    /// whose token was revoked, until `stop` is cancelled.
+    /// Rings the wait queues when they may have jobs, keeps lanes and policies current, and ends the waits of consumers
+    /// whose credential was revoked or has expired, until `stop` is cancelled.
     pub async fn follow(&self, stop: CancellationToken) {
         tokio::join!(
             self.waiters.wake(stop.clone()),

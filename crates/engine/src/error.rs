@@ -1,5 +1,6 @@
 //! The errors of the engine.
 
+use tidegate_core::Scope;
 use tidegate_store::StoreError;
 
 use crate::storage_failure::record_store_error;
@@ -10,21 +11,51 @@ pub enum EngineError {
     /// The backlog of the pool is full. Nothing was sent to Redis.
     #[error("too many publishes are waiting")]
     BacklogFull,
+    /// The policy of the queue has it closed. Nothing was sent to Redis.
+    #[error("the queue is closed")]
+    QueueClosed,
+    /// The queue would have more jobs than its policy permits. Nothing was stored.
+    #[error("the queue is full")]
+    QueueFull,
+    /// The pool moves, and its own deployment has a job of a call that is to be atomic. Nothing was stored.
+    #[error("the pool is moving, and an atomic call cannot change jobs in both of its deployments")]
+    PoolMoves,
     /// `waiters.in_process_max` is reached.
     #[error("too many consumers are waiting")]
     TooManyWaiting,
-    /// `waiters.per_token_max` is reached.
+    /// `waiters.per_token_max` is reached, by a token or an API key.
     #[error("too many consumers are waiting with this token")]
     TooManyWaitingWithToken,
     /// The limit of the token is reached.
     #[error("the token has reached its rate limit")]
     RateLimited,
-    /// Redis is unavailable, and there is no answer of the last hour about the token or its limit.
+    /// Redis is unavailable, and there is no answer of the last hour about the token, its limit, or the API key.
     #[error("the token cannot be checked")]
     Unchecked,
     /// A call to Redis failed, and may have been executed. The error has been counted and logged.
     #[error("a call to redis failed")]
     StorageFailed,
+}
+
+/// Why a request is not allowed. Each front door has its own messages for these errors.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum AccessError {
+    /// The request has no credential.
+    #[error("the request has no API key")]
+    KeyMissing,
+    /// The credential is malformed, unknown, expired, revoked or damaged, or has a wrong secret; or it is for a pool
+    /// that is not configured.
+    #[error("the API key is not valid")]
+    KeyInvalid,
+    /// The credential does not have this scope.
+    #[error("the API key lacks the scope {}", .0.name())]
+    ScopeMissing(Scope),
+    /// The credential gives no access to the namespace.
+    #[error("the API key gives no access to this namespace")]
+    NamespaceForbidden,
+    /// The credential cannot be checked now.
+    #[error(transparent)]
+    Failed(#[from] EngineError),
 }
 
 /// Counts and logs the failure.

@@ -1,43 +1,60 @@
 //! The part of the API that all front doors share: it publishes jobs in batches, gives jobs to waiting consumers, and
-//! checks tokens and rate limits. It uses the store, and contains no HTTP.
+//! checks tokens, API keys and rate limits. It uses the store, and contains no HTTP.
 //!
 //! ```text
 //!  front door ─► Pool ─► batcher ──► publisher ──► store      jobs are published and acknowledged
 //!  front door ─► Waiters ─► wait queues ─────────► store      jobs are consumed
 //!  front door ─► TokenCache, RateLimiter ────────► store      tokens and rate limits
+//!  front door ─► Engine::authenticate ─► ApiKeyCache, TokenCache ─► store      API keys
 //! ```
 
+mod access;
+mod api_keys;
 mod backlog;
 mod batcher;
 #[doc(hidden)]
 pub mod bench;
+mod credential;
 mod deployment;
 mod durability;
 mod engine;
 mod error;
 mod exposition;
+mod grant;
+mod key_changes;
 mod lanes;
 mod limits;
 mod metrics;
+mod policies;
 mod pool;
 mod publisher;
+mod random_text;
 mod revocation;
 mod serve_loop;
 mod size;
 mod storage_failure;
+mod table_reader;
 mod tokens;
 mod waiters;
 
+pub use access::Principal;
+pub use api_keys::ApiKeyCache;
+pub use credential::Credential;
 pub use durability::{DurabilityTarget, StoredJobs};
-pub use engine::{Engine, EngineSettings};
-pub use error::EngineError;
+pub use engine::{DEFAULT_POOL, Engine, EngineSettings};
+pub use error::{AccessError, EngineError};
 pub use exposition::gauges;
+pub use grant::{Grant, GrantError};
+pub use key_changes::{CreateKeyError, CreatedApiKey, DESCRIPTION_BYTES_MAX, NewApiKey};
 pub use lanes::LaneTable;
 pub use limits::{LimitedAction, Permit, RateLimiter};
 pub use metrics::{Collected, OTHER, SeriesTable};
+pub use policies::{PolicyChangeError, PolicyTable};
 pub use pool::Pool;
+pub use pool::keyed::StoredKeyed;
+pub use pool::queue_list::DeleteQueueOutcome;
 pub use size::PublishSize;
 pub use storage_failure::record_store_error;
 pub use tokens::memory::TokenKey;
-pub use tokens::{TokenCache, TokenForm, generate};
+pub use tokens::{TokenCache, TokenForm, generate, split_token};
 pub use waiters::{Delivered, Delivery, Source, WaitLimits, Waiters};

@@ -19,7 +19,7 @@ use tokio_util::task::TaskTracker;
 use crate::error::EngineError;
 use crate::storage_failure::record_store_error;
 use crate::tokens::last_known::{LastKnown, LookUp};
-use crate::tokens::memory::TokenKey;
+use crate::tokens::memory::{OwnedTokenKey, TokenKey};
 use local::{LimitAccount, LocalUnit, LocalUnits, UnitCounter};
 
 /// How long a request waits for Redis to count its unit. This is longer than for reads, because units that this process
@@ -235,10 +235,13 @@ impl RateLimiter {
 impl LookUp for RateLimits {
     const SUBJECT: &'static str = "limits";
 
+    type Name = OwnedTokenKey;
+
     type Answer = Option<RateLimit>;
 
-    async fn look_up(&self, token: &LimitHolder) -> Result<Option<Self::Answer>, StoreError> {
-        Ok(Some(self.get(token).await?))
+    async fn look_up(&self, token: &OwnedTokenKey) -> Result<Option<Self::Answer>, StoreError> {
+        let holder = TokenKey::of_owned(token).holder();
+        Ok(Some(self.get(&holder).await?))
     }
 }
 

@@ -4,23 +4,30 @@
 //! own deployment until they are consumed, so every other verb uses both deployments, its own first, which has the
 //! older jobs. When its own deployment is empty, the pool can be removed from the settings.
 
+mod jobs;
+pub(crate) mod keyed;
+mod keyed_move;
+mod leases;
+pub(crate) mod queue_list;
 mod whole_queue;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use tidegate_core::{JobId, NewJob, QueueKey};
-use tidegate_store::{AckOutcome, PeekedJob, PublishedJobs, Store};
+use tidegate_store::{AckOutcome, PeekedJob, PublishOutcome, PublishedJobs, Store};
 
 use crate::backlog::PublishBacklog;
 use crate::batcher::{
-    BatchedAck, BatchedPublish, Batcher, PublishItem, SinglePublish, SinglePublishItem,
+    BatchedAck, BatchedKeyedPublish, BatchedLeaseAck, BatchedPublish, Batcher, PublishItem,
+    SinglePublish, SinglePublishItem,
 };
 use crate::deployment::RedisDeployment;
 use crate::durability::{DurabilityTarget, StoredJobs};
 use crate::error::EngineError;
 use crate::lanes::LaneTable;
 use crate::metrics::{Collector, PoolMetrics};
+use crate::policies::PolicyTable;
 use crate::publisher::LanePublisher;
 use crate::size::PublishSize;
 use crate::waiters::Source;
@@ -39,12 +46,16 @@ pub struct Pool {
     pub collector: Collector,
     /// The numbers of lanes of the queues of its deployment.
     pub lanes: Arc<LaneTable>,
+    /// The policies of the queues of its deployment.
+    pub policies: Arc<PolicyTable>,
     store: Store,
     publisher: Arc<LanePublisher>,
     backlog: PublishBacklog,
     publishing: Batcher<BatchedPublish>,
     publishing_alone: Batcher<SinglePublish>,
+    publishing_keyed: Batcher<BatchedKeyedPublish>,
     acking: Batcher<BatchedAck>,
+    acking_leases: Batcher<BatchedLeaseAck>,
     target: Option<Arc<Self>>,
 }
 
@@ -64,9 +75,12 @@ impl Pool {
             name,
             publishing: Batcher::new(deployment.clone()),
             publishing_alone: Batcher::new(deployment.clone()),
+            publishing_keyed: Batcher::new(deployment.clone()),
             acking: Batcher::new(deployment.clone()),
+            acking_leases: Batcher::new(deployment.clone()),
             metrics: deployment.figures,
             lanes: deployment.lanes,
+            policies: deployment.policies,
             store: deployment.store,
             publisher: deployment.publisher,
             target: moves_to,
@@ -97,7 +111,8 @@ impl Pool {
     /// Dropping the future cancels the publish, unless a call to Redis has begun.
     ///
     /// # Errors
-    /// The backlog is full: nothing was sent. Or the store failed: the jobs may have been stored.
+    /// The queue is closed, or the backlog is full: nothing was sent. The queue is full: nothing was stored. Or the store
+    /// failed: the jobs may have been stored.
     pub async fn publish(
         &self,
         queue: &QueueKey,
@@ -105,6 +120,12 @@ impl Pool {
         replaces: Option<JobId>,
         durability_target: DurabilityTarget,
     ) -> Result<StoredJobs, EngineError> {
+        if self
+            .with_target()
+            .any(|pool| pool.policies.is_closed(queue))
+        {
+            return Err(EngineError::QueueClosed);
+        }
         let Some(target) = &self.target else {
             return self
                 .publish_here(queue, jobs, replaces, durability_target)
@@ -144,7 +165,9 @@ impl Pool {
         } else {
             self.publishing.submit(queue, new).await?
         };
-        let PublishedJobs { ids, receipt } = published;
+        let PublishOutcome::Stored(PublishedJobs { ids, receipt }) = published else {
+            return Err(EngineError::QueueFull);
+        };
         self.metrics.published(queue, ids.len(), is_delayed);
         let durability = durability_target
             .wait_until_durable(&self.store, receipt, &self.name)
@@ -161,30 +184,14 @@ impl Pool {
     pub async fn ack(&self, queue: &QueueKey, id: JobId) -> Result<(), EngineError> {
         for pool in self.with_target() {
             let key = (queue.clone(), id.bucket());
-            if let AckOutcome::Done { age_ms, .. } = pool.acking.submit(&key, id).await? {
+            let acked = pool.acking.submit(&key, id).await?;
+            if let AckOutcome::Done { age_ms, .. } | AckOutcome::Rerun { age_ms } = acked {
                 let age = Duration::from_millis(age_ms);
                 pool.metrics.acked(queue, age);
                 break;
             }
         }
         Ok(())
-    }
-
-    /// Reads a job without changing it. Returns `None` if the queue has no such job.
-    ///
-    /// # Errors
-    /// Redis gave no answer.
-    pub async fn peek_job(
-        &self,
-        queue: &QueueKey,
-        id: JobId,
-    ) -> Result<Option<PeekedJob>, EngineError> {
-        for pool in self.with_target() {
-            if let Some(peeked) = pool.store.peek_job(queue, id).await? {
-                return Ok(pool.count_peeked(peeked));
-            }
-        }
-        Ok(None)
     }
 
     fn count_peeked(&self, peeked: PeekedJob) -> Option<PeekedJob> {

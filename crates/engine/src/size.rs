@@ -15,11 +15,15 @@ pub struct PublishSize {
 
 impl PublishSize {
     /// The size of a publish.
-    pub fn of(jobs: &[NewJob]) -> Self {
-        Self {
-            jobs: jobs.len(),
-            bytes: jobs.iter().map(NewJob::payload_bytes).sum(),
+    pub fn of<'a>(jobs: impl IntoIterator<Item = &'a NewJob>) -> Self {
+        let mut size = Self::default();
+        for job in jobs {
+            size += Self {
+                jobs: 1,
+                bytes: job.payload_bytes(),
+            };
         }
+        size
     }
 
     /// Whether it exceeds the limit in jobs or in bytes.
@@ -60,6 +64,7 @@ mod tests {
             ttl_ms: 0,
             tries: 1,
             mark: false,
+            native: None,
         };
         let size = PublishSize::of(&[job.clone(), job]);
         assert_eq!(size, PublishSize { jobs: 2, bytes: 26 });

@@ -9,19 +9,17 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use futures_util::{Stream, StreamExt};
-use rand::RngExt;
 use tidegate_core::Namespace;
 use tidegate_store::{LimitHolder, StoreError, TokenCreated, Tokens};
 
 pub use token_form::TokenForm;
 
 use crate::error::EngineError;
-
+use crate::random_text::random_text;
 use crate::tokens::last_known::{LastKnown, LookUp};
-use crate::tokens::memory::TokenKey;
+use crate::tokens::memory::{OwnedTokenKey, TokenKey};
 
 const GENERATED_LENGTH: usize = 26;
-const ALPHABET: &[u8; 36] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ";
 
 /// The tokens, with a cache of valid ones. A deleted token remains valid in other processes for up to a second; in a
 /// process that cannot reach the Redis of the tokens, until it can again, and for an hour at most.
@@ -33,7 +31,7 @@ pub struct TokenCache {
 }
 
 impl TokenCache {
-    /// Creates a desk that remembers no answer yet.
+    /// Creates a cache without an answer.
     pub fn new(tokens: Tokens, form: TokenForm) -> Self {
         Self {
             valid: LastKnown::new(tokens.clone()),
@@ -142,19 +140,24 @@ impl TokenCache {
 impl LookUp for Tokens {
     const SUBJECT: &'static str = "tokens";
 
+    type Name = OwnedTokenKey;
+
     type Answer = ();
 
-    async fn look_up(&self, token: &LimitHolder) -> Result<Option<()>, StoreError> {
-        Ok(self.exists(token).await?.then_some(()))
+    async fn look_up(&self, token: &OwnedTokenKey) -> Result<Option<()>, StoreError> {
+        let holder = TokenKey::of_owned(token).holder();
+        Ok(self.exists(&holder).await?.then_some(()))
     }
 }
 
-/// Generates a token: 26 characters with 134 bits from a cryptographic random number generator.
+/// Generates a token: 26 characters with 134 bits from the random source of the operating system.
 pub fn generate() -> String {
-    let mut random = rand::rng();
-    (0..GENERATED_LENGTH)
-        .map(|_| char::from(ALPHABET[random.random_range(0..ALPHABET.len())]))
-        .collect()
+    random_text(GENERATED_LENGTH)
+}
+
+/// The pool and the token of `[pool:]token`; without a pool it is empty. The first colon ends the pool.
+pub fn split_token(token: &str) -> (&str, &str) {
+    token.split_once(':').unwrap_or(("", token))
 }
 
 #[cfg(test)]
@@ -165,7 +168,13 @@ mod tests {
     fn generated_tokens_have_26_characters_and_differ() {
         let token = generate();
         assert_eq!(token.len(), 26);
-        assert!(token.bytes().all(|byte| ALPHABET.contains(&byte)));
         assert_ne!(token, generate());
+    }
+
+    #[test]
+    fn a_token_is_split_at_its_first_colon() {
+        assert_eq!(split_token("tok"), ("", "tok"));
+        assert_eq!(split_token("p:t:u"), ("p", "t:u"));
+        assert_eq!(split_token(":tok"), ("", "tok"));
     }
 }

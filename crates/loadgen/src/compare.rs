@@ -47,9 +47,9 @@ pub async fn run(
     rounds: usize,
     is_quiet: bool,
 ) -> Result<LoadgenResults, LoadgenError> {
-    let a = TargetServer::open(a).await?;
+    let a = TargetServer::open(a, scenario.wire(a.wire)?).await?;
     let b = match b {
-        Some(b) => Some(TargetServer::open(b).await?),
+        Some(b) => Some(TargetServer::open(b, scenario.wire(b.wire)?).await?),
         None => None,
     };
     let mut reports = Vec::new();

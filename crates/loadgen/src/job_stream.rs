@@ -7,10 +7,11 @@ use futures_util::future::{try_join, try_join_all};
 
 use crate::error::LoadgenError;
 use crate::job_tracker::DeliveredJob;
-use crate::load_clients::{LoadConsumer, publish};
+use crate::load_clients::{LoadConsumer, SingleJobs, publish};
 use crate::report::Latencies;
 use crate::request_schedule::RequestSchedule;
 use crate::run::ScenarioRun;
+use crate::wire::KeyOption;
 
 /// Number of publishing connections, and of consuming ones.
 pub(crate) const STREAM_CONNECTIONS: usize = 8;
@@ -40,15 +41,14 @@ impl JobStream<'_> {
         let publishing = async {
             let queues = std::slice::from_ref(self.queue);
             let pace = || RequestSchedule::new(self.length, self.rate);
-            let latencies = publish(
-                run,
+            let singles = SingleJobs {
                 queues,
-                STREAM_CONNECTIONS,
-                BODY_BYTES,
-                self.delay,
-                pace,
-            )
-            .await?;
+                connections: STREAM_CONNECTIONS,
+                body_bytes: BODY_BYTES,
+                delay: self.delay,
+                keys: KeyOption::None,
+            };
+            let latencies = publish(run, singles, pace).await?;
             published.set(true);
             Ok::<_, LoadgenError>(latencies)
         };

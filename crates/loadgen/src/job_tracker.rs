@@ -11,16 +11,34 @@ const SHOWN: usize = 5;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct DeliveredJob {
     pub(crate) label: JobLabel,
-    /// Creation time in the job's id: by the server's clock, in ms since 1970, truncated.
-    pub(crate) created_ms: u64,
+    /// By the server's clock, in ms since 1970.
+    due_ms: u64,
     /// By the local clock, in µs since 1970.
     pub(crate) received_us: u64,
 }
 
 impl DeliveredJob {
+    /// A job that is due its delay after `created_ms`, the creation time in its id, which is truncated to ms.
+    pub(crate) fn new(label: JobLabel, created_ms: u64, received_us: u64) -> Self {
+        Self::due_at(
+            label,
+            created_ms + u64::from(label.delay) * 1000,
+            received_us,
+        )
+    }
+
+    /// A job that is due at this time by the server's clock, in ms since 1970.
+    pub(crate) const fn due_at(label: JobLabel, due_ms: u64, received_us: u64) -> Self {
+        Self {
+            label,
+            due_ms,
+            received_us,
+        }
+    }
+
     /// Due time by the server's clock, in µs since 1970. The exact time is up to 1 ms later.
-    pub(crate) fn due_us(&self) -> u64 {
-        (self.created_ms + u64::from(self.label.delay) * 1000) * 1000
+    pub(crate) const fn due_us(&self) -> u64 {
+        self.due_ms * 1000
     }
 
     /// Time from due to received, in µs; 0 if the job was early.
@@ -201,11 +219,7 @@ mod tests {
     use super::*;
 
     fn job(label: JobLabel, created_ms: u64, received_us: u64) -> DeliveredJob {
-        DeliveredJob {
-            label,
-            created_ms,
-            received_us,
-        }
+        DeliveredJob::new(label, created_ms, received_us)
     }
 
     #[test]

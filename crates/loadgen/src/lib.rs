@@ -1,4 +1,4 @@
-//! A load generator for servers that speak the wire of lmstfy.
+//! A load generator for servers that speak the wire of lmstfy, and for the native API of Tidegate.
 //!
 //! ```text
 //!  main ─► compare ─► scenarios/NAME ─► crew (fill, publish, consume, drain) ─► wire, http ─► server
@@ -7,7 +7,7 @@
 //!                        report            ledger: every job once, none early
 //! ```
 //!
-//! The load generator uses only the lmstfy wire, so it can measure any compatible server. Memory of Redis
+//! With the wire of lmstfy, which is the default, it can measure any compatible server. Memory of Redis
 //! and CPU time of processes are measured only if the Redis or the processes are named. One thread does all
 //! the work: prepared requests, no task per connection, no copies of answers.
 //!
@@ -42,3 +42,4 @@ pub use report::{Curve, Figure, Goal, ScenarioReport};
 pub use scenarios::Scenario;
 pub use server::ServerOptions;
 pub use table::table;
+pub use wire::Wire;

@@ -12,12 +12,8 @@ use crate::job_tracker::DeliveredJob;
 use crate::report::{Latencies, latencies};
 use crate::request_schedule::RequestSchedule;
 use crate::run::ScenarioRun;
-use crate::wire::{self, PublishRequest};
+use crate::wire::{AckRequests, BULK, KeyOption, PublishRequest, Wire};
 
-/// Jobs per bulk publish: the maximum on the wire.
-pub(crate) const BULK: u64 = 64;
-/// Jobs per bulk consume: the maximum on the wire.
-pub(crate) const TAKE: usize = 100;
 const FILLERS: usize = 8;
 const DRAINERS: usize = 8;
 /// How long to wait for the next job before the rest count as lost.
@@ -32,6 +28,7 @@ pub(crate) struct FillOptions<'a> {
     /// Whether the jobs stay delayed until the run ends.
     pub(crate) is_pending: bool,
     pub(crate) connections: usize,
+    pub(crate) keys: KeyOption,
 }
 
 impl FillOptions<'_> {
@@ -43,12 +40,13 @@ impl FillOptions<'_> {
             body_bytes: 100,
             is_pending: false,
             connections: FILLERS,
+            keys: KeyOption::None,
         }
     }
 }
 
-/// Publishes in bulk; `delay` returns the delay of each bulk in seconds. Returns about a hundred samples:
-/// the number of published jobs, and the seconds since the start.
+/// Publishes in bulk; `delay` returns the delay of each job in seconds, on the wire of lmstfy that of each bulk. Returns
+/// about a hundred samples: the number of published jobs, and the seconds since the start.
 pub(crate) async fn fill(
     run: &ScenarioRun<'_>,
     filling: FillOptions<'_>,
@@ -64,13 +62,14 @@ pub(crate) async fn fill(
         let (left, turn, samples, delay, bar, filling) =
             (&left, &turn, &samples, &delay, &bar, &filling);
         async move {
-            let mut request = PublishRequest::new(run.requests.clone(), filling.body_bytes);
+            let mut request =
+                PublishRequest::with_keys(run.requests.clone(), filling.body_bytes, filling.keys);
             while left.get() > 0 {
                 let jobs = left.get().min(BULK);
                 left.set(left.get() - jobs);
                 turn.set(turn.get() + 1);
                 let queue = &filling.queues[turn.get() % filling.queues.len()];
-                publish_bulk(run, &mut connection, &mut request, queue, jobs, delay()).await?;
+                publish_bulk(run, &mut connection, &mut request, queue, jobs, delay).await?;
                 if filling.is_pending {
                     run.jobs.borrow_mut().record_pending(jobs);
                 } else {
@@ -98,30 +97,27 @@ async fn publish_bulk(
     request: &mut PublishRequest,
     queue: &str,
     jobs: u64,
-    delay: u32,
+    delay: impl Fn() -> u32,
 ) -> Result<(), LoadgenError> {
+    let wire = run.requests.wire;
     let bytes = {
         let mut tracker = run.jobs.borrow_mut();
-        request.bulk(queue, delay, (0..jobs).map(|_| tracker.next_label(delay)))
+        let of_all = (wire == Wire::Lmstfy).then(&delay);
+        let labels = (0..jobs).map(|_| tracker.next_label(of_all.unwrap_or_else(&delay)));
+        request.bulk(queue, labels)
     };
     let sent_us = now_us();
     let answer = connection.exchange(bytes).await?;
-    if answer.status != 201 {
-        return Err(LoadgenError::unexpected(
-            "bulk publish",
-            answer.status,
-            answer.body,
-        ));
+    let unexpected =
+        || LoadgenError::unexpected("publish of several jobs", answer.status, answer.body);
+    if answer.status != wire.bulk_status() {
+        return Err(unexpected());
     }
-    let ids = wire::published_bulk(answer.body)?;
-    if ids.len() as u64 != jobs {
-        return Err(LoadgenError::unexpected(
-            "bulk publish",
-            answer.status,
-            answer.body,
-        ));
+    let (published, first_id) = wire.published_bulk(answer.body)?;
+    if published != jobs {
+        return Err(unexpected());
     }
-    if let Some(created_ms) = ids.first().and_then(|id| created_ms(id)) {
+    if let Some(created_ms) = created_ms(&first_id) {
         narrow_clock_bounds(run, created_ms, sent_us);
     }
     Ok(())
@@ -133,23 +129,37 @@ fn narrow_clock_bounds(run: &ScenarioRun<'_>, created_ms: u64, sent_us: u64) {
     run.clocks.set(clocks);
 }
 
+/// Single jobs to publish.
+pub(crate) struct SingleJobs<'a> {
+    pub(crate) queues: &'a [String],
+    pub(crate) connections: usize,
+    pub(crate) body_bytes: usize,
+    /// Delay of each job in seconds.
+    pub(crate) delay: u32,
+    pub(crate) keys: KeyOption,
+}
+
 /// Publishes single jobs at a pace. Returns the latencies.
 pub(crate) async fn publish(
     run: &ScenarioRun<'_>,
-    queues: &[String],
-    connections: usize,
-    body_bytes: usize,
-    delay: u32,
+    singles: SingleJobs<'_>,
     pace: impl FnOnce() -> RequestSchedule,
 ) -> Result<Latencies, LoadgenError> {
-    let connections = run.connections(connections).await?;
+    let SingleJobs {
+        queues,
+        body_bytes,
+        delay,
+        keys,
+        ..
+    } = singles;
+    let connections = run.connections(singles.connections).await?;
     let latencies = RefCell::new(latencies());
     let turn = Cell::new(0);
     let pace = pace();
     let work = connections.into_iter().map(|mut connection| {
         let (latencies, turn, pace) = (&latencies, &turn, &pace);
         async move {
-            let mut request = PublishRequest::new(run.requests.clone(), body_bytes);
+            let mut request = PublishRequest::with_keys(run.requests.clone(), body_bytes, keys);
             while let Some(begin) = pace.next().await {
                 turn.set(turn.get() + 1);
                 let queue = &queues[turn.get() % queues.len()];
@@ -181,7 +191,7 @@ pub(crate) async fn publish_one(
             answer.body,
         ));
     }
-    let id = wire::published(answer.body)?;
+    let id = run.requests.wire.published(answer.body)?;
     if let Some(created_ms) = created_ms(&id) {
         narrow_clock_bounds(run, created_ms, sent_us);
     }
@@ -198,12 +208,8 @@ pub(crate) fn record_latency(latencies: &RefCell<Latencies>, begin: Instant) {
 pub(crate) struct LoadConsumer<'a> {
     run: &'a ScenarioRun<'a>,
     connection: HttpConnection,
-    queue: String,
     request: Vec<u8>,
-    /// Prepared acknowledgement requests of the consumed jobs.
-    acks: Vec<u8>,
-    /// For each consume answer: where its requests end in `acks`, and how many there are.
-    batches: Vec<(usize, usize)>,
+    acks: AckRequests,
 }
 
 impl<'a> LoadConsumer<'a> {
@@ -218,10 +224,8 @@ impl<'a> LoadConsumer<'a> {
         Self {
             run,
             connection,
-            queue: queue.to_owned(),
             request: run.requests.consume(queue, count, timeout),
-            acks: Vec::new(),
-            batches: Vec::new(),
+            acks: AckRequests::new(run.requests.clone(), queue),
         }
     }
 
@@ -253,8 +257,8 @@ impl<'a> LoadConsumer<'a> {
             status => return Err(LoadgenError::unexpected("consume", status, answer.body)),
         }
         let mut tracker = self.run.jobs.borrow_mut();
-        let mut taken = 0;
-        wire::consumed(answer.body, received_us, |job, id| {
+        let wire = self.run.requests.wire;
+        wire.consumed(answer.body, received_us, |job, handle| {
             match job {
                 Some(job) => {
                     tracker.record_delivered(&job);
@@ -262,30 +266,19 @@ impl<'a> LoadConsumer<'a> {
                 }
                 None => tracker.record_foreign(),
             }
-            self.run.requests.write_ack(&mut self.acks, &self.queue, id);
-            taken += 1;
+            self.acks.add(handle);
         })?;
-        self.batches.push((self.acks.len(), taken));
-        Ok(taken)
+        Ok(self.acks.end_answer())
     }
 
-    /// Acknowledges all consumed jobs, one request per job. The requests for the jobs of one answer are
-    /// pipelined. Returns the number of jobs.
+    /// Returns the connection, for another queue.
+    pub(crate) fn into_connection(self) -> HttpConnection {
+        self.connection
+    }
+
+    /// Acknowledges all consumed jobs. Returns their number.
     pub(crate) async fn ack(&mut self) -> Result<usize, LoadgenError> {
-        let (mut begin, mut all) = (0, 0);
-        for (end, count) in self.batches.drain(..) {
-            self.connection.send(&self.acks[begin..end]).await?;
-            for _ in 0..count {
-                let answer = self.connection.answer().await?;
-                if answer.status != 204 {
-                    return Err(LoadgenError::unexpected("ack", answer.status, answer.body));
-                }
-            }
-            begin = end;
-            all += count;
-        }
-        self.acks.clear();
-        Ok(all)
+        self.acks.send(&mut self.connection).await
     }
 }
 
@@ -327,5 +320,5 @@ pub(crate) async fn consume_all(
 /// Consumes and acknowledges all outstanding jobs as fast as possible.
 pub(crate) async fn drain(run: &ScenarioRun<'_>, queues: &[String]) -> Result<(), LoadgenError> {
     let each = DRAINERS.div_ceil(queues.len());
-    consume_all(run, queues, each, TAKE, |_| ()).await
+    consume_all(run, queues, each, run.requests.wire.take(), |_| ()).await
 }

@@ -9,18 +9,23 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
-use tidegate_loadgen::{LoadgenError, LoadgenResults, Scenario, ServerOptions, plot, run, table};
+use tidegate_loadgen::{
+    LoadgenError, LoadgenResults, Scenario, ServerOptions, Wire, plot, run, table,
+};
 
-/// Measures the performance of a server that speaks the lmstfy HTTP API.
+/// Measures the performance of a server that speaks the lmstfy HTTP API, or the native API of Tidegate.
 ///
 /// Every job has a unique body and must be delivered exactly once and not before its due time. If a job is lost,
 /// delivered twice or early, the report lists the problems, its figures do not count, and the exit status is 1.
 ///
-/// Each run uses queues with new names. Delayed jobs of lateness, memory and growth stay in the server, for up to
-/// two days: use a server whose data can be deleted.
+/// Each run uses queues with new names. Delayed jobs of lateness, memory, growth and reply-queues stay in the server,
+/// for two days or longer: use a server whose data can be deleted.
+///
+/// One run on the wire of lmstfy, two servers in turns, and the two wires of one server in turns:
 ///
 ///     tidegate-loadgen --admin http://127.0.0.1:7778 publish --seconds 5
 ///     tidegate-loadgen --admin ... --vs http://127.0.0.1:8777 --vs-admin ... consume
+///     tidegate-loadgen --admin ... --wire lmstfy --vs-wire native publish --keyed
 #[derive(Debug, Parser)]
 #[command(version, verbatim_doc_comment)]
 struct LoadgenFlags {
@@ -28,7 +33,7 @@ struct LoadgenFlags {
     target: TargetFlags,
     #[command(flatten)]
     versus: ComparisonFlags,
-    /// Number of runs of the scenario; with --vs, number of rounds A B [default: 1; with --vs: 3]
+    /// Number of runs of the scenario; with --vs or --vs-wire, number of rounds A B [default: 1; with these: 3]
     #[arg(long, global = true, value_name = "N")]
     rounds: Option<usize>,
     /// Write all reports as JSON to this file
@@ -46,10 +51,10 @@ struct TargetFlags {
     /// URL of the server to measure
     #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:7777")]
     target: String,
-    /// Token of the namespace
+    /// Token of the namespace. On the native wire an API key with the scopes publish, consume and read
     #[arg(long, value_name = "T", requires = "namespace")]
     token: Option<String>,
-    /// URL of the admin port. Creates a token there if --token is not given; lanes needs it too
+    /// URL of the admin port. Creates a token or an API key there if --token is not given; lanes needs it too
     #[arg(long, value_name = "URL")]
     admin: Option<String>,
     /// URL of the server's Redis, to read its memory and command counts (redis://HOST:PORT)
@@ -62,10 +67,17 @@ struct TargetFlags {
     /// reports the memory
     #[arg(long = "pid", value_name = "NAME=PID", value_parser = parse_process)]
     processes: Vec<(String, u32)>,
+    /// The HTTP API to use [default: lmstfy; native for touch, retry, idempotent, and with --keyed or --idempotent]
+    #[arg(long, global = true, value_name = "WIRE")]
+    wire: Option<Wire>,
 }
 
 #[derive(Debug, Args)]
 struct ComparisonFlags {
+    /// The HTTP API that the second server of each round uses [default: that of --wire]. Without --vs it is the same
+    /// server as the first
+    #[arg(long, global = true, value_name = "WIRE")]
+    vs_wire: Option<Wire>,
     /// URL of a second server, measured alternately with the first
     #[arg(long, value_name = "URL")]
     vs: Option<String>,
@@ -115,13 +127,23 @@ impl LoadgenFlags {
             redis: self.target.redis.clone(),
             namespace: self.target.namespace.clone(),
             processes: self.target.processes.clone(),
+            wire: self.target.wire,
         }
     }
 
     fn comparison_options(&self) -> Option<ServerOptions> {
         let versus = &self.versus;
+        let wire = versus.vs_wire.or(self.target.wire);
+        let Some(url) = versus.vs.clone() else {
+            versus.vs_wire?;
+            return Some(ServerOptions {
+                wire,
+                ..self.target_options()
+            });
+        };
         Some(ServerOptions {
-            url: versus.vs.clone()?,
+            wire,
+            url,
             token: versus.vs_token.clone(),
             admin: versus.vs_admin.clone(),
             redis: versus.vs_redis.clone(),

@@ -117,6 +117,11 @@ impl ScenarioReport {
         self.push(name.into(), value, unit, Some(goal));
     }
 
+    /// Adds a number of jobs per second, with a goal if there is one.
+    pub(crate) fn rate(&mut self, name: &str, value: f64, goal: Option<Goal>) {
+        self.push(name.to_owned(), value, "jobs/s", goal);
+    }
+
     fn push(&mut self, name: String, value: f64, unit: &str, goal: Option<Goal>) {
         self.figures.push(Figure {
             name,
@@ -158,9 +163,10 @@ impl ScenarioReport {
         });
     }
 
-    /// Adds the CPU time of a period: per 1000 jobs for each server process, and per 1000 requests
-    /// for this program.
+    /// Adds the requests per second of a period, and the CPU time: per 1000 jobs for each server process, and per 1000
+    /// requests for this program.
     pub(crate) fn cpu(&mut self, what: &str, usage: &CpuUsage, jobs: f64, requests: f64) {
+        self.figure(format!("{what}: requests"), requests / usage.seconds, "/s");
         for (name, cpu) in &usage.processes {
             self.figure(
                 format!("{what}: CPU of {name} per 1000 jobs"),

@@ -15,7 +15,7 @@ use crate::http::HttpConnection;
 use crate::job_tracker::JobTracker;
 use crate::report::ScenarioReport;
 use crate::server::TargetServer;
-use crate::wire::{self, RequestBuilder};
+use crate::wire::RequestBuilder;
 
 /// A scenario in progress.
 pub(crate) struct ScenarioRun<'a> {
@@ -32,7 +32,7 @@ pub(crate) struct ScenarioRun<'a> {
 
 impl<'a> ScenarioRun<'a> {
     pub(crate) fn new(scenario: &str, server: &'a TargetServer, is_quiet: bool) -> Self {
-        Self {
+        let mut run = Self {
             server,
             requests: RequestBuilder::new(server),
             jobs: RefCell::new(JobTracker::new()),
@@ -51,7 +51,9 @@ impl<'a> ScenarioRun<'a> {
             tag: rand::random(),
             queues: RefCell::new(Vec::new()),
             is_quiet,
-        }
+        };
+        run.report.parameter("wire", server.wire.name());
+        run
     }
 
     /// Returns a unique queue name, and checks that queue at the end of the run.
@@ -93,6 +95,26 @@ impl<'a> ScenarioRun<'a> {
         )))
     }
 
+    /// Returns a prefix for queue names that no other run uses. Such queues are not checked at the end of the run.
+    pub(crate) fn queue_prefix(&self, name: &str) -> String {
+        format!("{name}-{:08x}", self.tag)
+    }
+
+    /// Checks that queues have as many ready jobs as were published.
+    pub(crate) async fn check_sizes(&self, queues: &[String]) -> Result<(), LoadgenError> {
+        let mut connection = HttpConnection::open(self.server.address, 0).await?;
+        let mut there = 0;
+        for queue in queues {
+            there += self.size(&mut connection, queue).await?;
+        }
+        let published = self.jobs.borrow().published_count();
+        if there != published {
+            let defect = format!("{published} jobs were published, but the queues have {there}");
+            self.jobs.borrow_mut().record_defect(defect);
+        }
+        Ok(())
+    }
+
     /// Opens `count` connections to the server.
     pub(crate) async fn connections(
         &self,
@@ -116,10 +138,10 @@ impl<'a> ScenarioRun<'a> {
         connection: &mut HttpConnection,
         queue: &str,
     ) -> Result<u64, LoadgenError> {
-        let request = self.requests.without_body("GET", &format!("{queue}/size"));
+        let request = self.requests.size(queue);
         let answer = connection.exchange(&request).await?;
         match answer.status {
-            200 => wire::size(answer.body),
+            200 => self.requests.wire.size(answer.body),
             status => Err(LoadgenError::unexpected("size", status, answer.body)),
         }
     }

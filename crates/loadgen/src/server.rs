@@ -8,13 +8,14 @@ use crate::cpu::MonitoredProcess;
 use crate::error::LoadgenError;
 use crate::http::HttpConnection;
 use crate::redis_info::RedisInfo;
+use crate::wire::Wire;
 
 /// Command-line options of a server.
 #[derive(Debug, Clone, Default)]
 pub struct ServerOptions {
     /// `http://host:port`.
     pub url: String,
-    /// A token of the namespace.
+    /// A token of the namespace. On the native wire also an API key with the scopes publish, consume and read.
     pub token: Option<String>,
     /// `http://host:port` of the admin port, to create a token and set lanes.
     pub admin: Option<String>,
@@ -24,6 +25,8 @@ pub struct ServerOptions {
     pub namespace: Option<String>,
     /// Its processes: names and process ids.
     pub processes: Vec<(String, u32)>,
+    /// The wire to use; none = that of lmstfy, or the native one for a scenario that needs it.
+    pub wire: Option<Wire>,
 }
 
 /// The server under load.
@@ -31,7 +34,9 @@ pub struct ServerOptions {
 pub(crate) struct TargetServer {
     pub(crate) url: String,
     pub(crate) address: SocketAddr,
-    pub(crate) token: String,
+    pub(crate) wire: Wire,
+    /// A token or an API key.
+    pub(crate) credential: String,
     pub(crate) namespace: String,
     pub(crate) redis_url: Option<String>,
     admin_url: Option<String>,
@@ -39,8 +44,8 @@ pub(crate) struct TargetServer {
 }
 
 impl TargetServer {
-    /// Resolves the address of the server, and creates a token if none is given.
-    pub(crate) async fn open(options: &ServerOptions) -> Result<Self, LoadgenError> {
+    /// Resolves the address of the server, and creates a token or an API key if none is given.
+    pub(crate) async fn open(options: &ServerOptions, wire: Wire) -> Result<Self, LoadgenError> {
         let address = address(&options.url)?;
         let namespace = match &options.namespace {
             Some(namespace) => namespace.clone(),
@@ -52,9 +57,9 @@ impl TargetServer {
             }
             None => format!("load-{:08x}", rand::random::<u32>()),
         };
-        let token = match (&options.token, &options.admin) {
+        let credential = match (&options.token, &options.admin) {
             (Some(token), _) => token.clone(),
-            (None, Some(admin)) => make_token(admin, &namespace).await?,
+            (None, Some(admin)) => create_credential(admin, &namespace, wire).await?,
             (None, None) => {
                 return Err(LoadgenError::Usage(
                     "no token: give --token T --namespace NS, or --admin URL to create one"
@@ -66,7 +71,8 @@ impl TargetServer {
         Ok(Self {
             url: options.url.clone(),
             address,
-            token,
+            wire,
+            credential,
             namespace,
             redis_url: options.redis.clone(),
             admin_url: options.admin.clone(),
@@ -130,24 +136,45 @@ impl TargetServer {
     }
 }
 
+/// The answer of the admin port to a new token, or to a new API key.
 #[derive(Deserialize)]
-struct TokenBody {
+struct CredentialBody {
+    #[serde(alias = "key")]
     token: String,
 }
 
-async fn make_token(admin: &str, namespace: &str) -> Result<String, LoadgenError> {
+/// Creates a token, or for the native wire an API key.
+async fn create_credential(
+    admin: &str,
+    namespace: &str,
+    wire: Wire,
+) -> Result<String, LoadgenError> {
     let address = address(admin)?;
     let mut connection = HttpConnection::open(address, 0).await?;
+    let (path, body) = match wire {
+        Wire::Lmstfy => (
+            format!("/token/{namespace}?description=load"),
+            String::new(),
+        ),
+        Wire::Native => (
+            "/keys".to_owned(),
+            format!(
+                r#"{{"namespace":"{namespace}","scopes":["publish","consume","read"],"description":"load"}}"#
+            ),
+        ),
+    };
     let request = format!(
-        "POST /token/{namespace}?description=load HTTP/1.1\r\nHost: {address}\r\nContent-Length: 0\r\n\r\n"
+        "POST {path} HTTP/1.1\r\nHost: {address}\r\nContent-Length: {}\r\n\r\n{body}",
+        body.len()
     );
     let answer = connection.exchange(request.as_bytes()).await?;
-    let unexpected = || LoadgenError::unexpected("creating a token", answer.status, answer.body);
+    let unexpected =
+        || LoadgenError::unexpected("creating a credential", answer.status, answer.body);
     if answer.status != 201 {
         return Err(unexpected());
     }
-    let token: TokenBody = serde_json::from_slice(answer.body).map_err(|_| unexpected())?;
-    Ok(token.token)
+    let created: CredentialBody = serde_json::from_slice(answer.body).map_err(|_| unexpected())?;
+    Ok(created.token)
 }
 
 /// Resolves `http://host:port`.
@@ -181,7 +208,10 @@ mod tests {
             url: "http://127.0.0.1:9".to_owned(),
             ..ServerOptions::default()
         };
-        let said = TargetServer::open(&options).await.unwrap_err().to_string();
+        let said = TargetServer::open(&options, Wire::Lmstfy)
+            .await
+            .unwrap_err()
+            .to_string();
         assert!(said.contains("--admin URL"), "{said}");
     }
 }

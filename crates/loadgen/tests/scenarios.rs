@@ -4,7 +4,7 @@
 use std::process::Command;
 
 use clap::Parser;
-use tidegate_loadgen::{LoadgenResults, Scenario, ServerOptions, plot, run, table};
+use tidegate_loadgen::{LoadgenResults, Scenario, ServerOptions, Wire, plot, run, table};
 use tidegate_testkit::{SharedStack, Stack, print_figure};
 
 /// Two pumps, as in a deployment.
@@ -31,12 +31,28 @@ fn server(stack: &Stack) -> ServerOptions {
     }
 }
 
+fn scenario(flags: &str) -> Scenario {
+    let words = std::iter::once("loadgen").chain(flags.split_whitespace());
+    ScenarioArgs::parse_from(words).scenario
+}
+
 /// Runs a scenario with these flags and expects these figures.
 async fn expect(flags: &str, figures: &[&str]) -> LoadgenResults {
+    expect_on(None, flags, figures).await
+}
+
+/// Runs a scenario on the native wire.
+async fn expect_native(flags: &str, figures: &[&str]) -> LoadgenResults {
+    expect_on(Some(Wire::Native), flags, figures).await
+}
+
+async fn expect_on(wire: Option<Wire>, flags: &str, figures: &[&str]) -> LoadgenResults {
     let stack = SHARED.acquire().await;
-    let words = std::iter::once("loadgen").chain(flags.split_whitespace());
-    let scenario = ScenarioArgs::parse_from(words).scenario;
-    let outcome = run(&scenario, &server(&stack), None, 1, true)
+    let options = ServerOptions {
+        wire,
+        ..server(&stack)
+    };
+    let outcome = run(&scenario(flags), &options, None, 1, true)
         .await
         .unwrap_or_else(|error| panic!("{flags}: {error}"));
     let text = table(&outcome);
@@ -187,9 +203,153 @@ async fn growth() {
 }
 
 #[tokio::test]
+async fn singles_on_the_native_wire() {
+    let figures = [
+        "publish",
+        "publish latency p99",
+        "publish: requests",
+        "publish: CPU of api per 1000 jobs",
+    ];
+    for flags in [
+        "publish --seconds 0.3 --connections 8",
+        "publish --seconds 0.3 --connections 8 --keyed --queues 3",
+        "publish --seconds 0.5 --rate 200 --keyed --delay 1",
+    ] {
+        let outcome = expect_native(flags, &figures).await;
+        assert_eq!(outcome.reports[0].parameters["wire"], "native");
+    }
+    let figures = ["consume + ack", "consume latency p50", "ack latency p99.9"];
+    expect_native("consume --jobs 300 --connections 8", &figures).await;
+}
+
+#[tokio::test]
+async fn batches_on_the_native_wire() {
+    let figures = ["publish", "consume", "ack", "ack: requests"];
+    for flags in [
+        "bulk --jobs 1000 --connections 4",
+        "bulk --jobs 500 --keyed",
+    ] {
+        expect_native(flags, &figures).await;
+    }
+}
+
+/// The scenarios that are not about a wire.
+#[tokio::test]
+async fn other_scenarios_on_the_native_wire() {
+    for (flags, figure) in [
+        (
+            "lateness --pending 500 --rates 100 --seconds 1 --consumers 8",
+            "lateness at 100/s p50",
+        ),
+        (
+            "burst --jobs 1000 --queues 3 --publish-rate 1000",
+            "3 queues: drained to ready",
+        ),
+        (
+            "parked --waiters 20 --queues 4 --seconds 0.3 --wakes 10",
+            "wake p99",
+        ),
+        (
+            "growth --levels 500 --seconds 0.3 --connections 4",
+            "at 500 pending: jobs",
+        ),
+    ] {
+        expect_native(flags, &[figure]).await;
+    }
+}
+
+#[tokio::test]
+async fn memory_of_keys_and_idempotency_keys() {
+    let plain = "used_memory per job";
+    let flags = "memory --jobs 6400 --queues 2 --body-bytes 40 --spread 365d";
+    expect_native(flags, &[plain]).await;
+    for (flag, figure) in [
+        ("--keyed", "used_memory for the key"),
+        ("--idempotent", "used_memory for the idempotency key"),
+    ] {
+        expect(&format!("{flags} {flag}"), &[plain, figure]).await;
+    }
+}
+
+/// The short wait does not suffice for the queues to be removed.
+#[tokio::test]
+async fn reply_queues() {
+    let figures = [
+        "queues",
+        "used_memory per queue",
+        "used_memory more than before",
+    ];
+    let flags = "reply-queues --queues 200 --pending 200 --connections 8 --patience 1";
+    expect(flags, &figures).await;
+    expect_native(flags, &figures).await;
+}
+
+#[tokio::test]
+async fn touch() {
+    let figures = [
+        "touch",
+        "touch latency p99",
+        "CPU of redis",
+        "touch: requests",
+    ];
+    let flags = "touch --leases 500 --every 1 --lease 20 --seconds 2 --batch 50 --queues 3";
+    expect(flags, &figures).await;
+}
+
+#[tokio::test]
+async fn retry() {
+    let outcome = expect(
+        "retry --rate 100 --seconds 1 --consumers 8",
+        &[
+            "lateness of retries p99",
+            "lateness of retries max",
+            "early",
+        ],
+    )
+    .await;
+    assert_eq!(
+        outcome.reports[0].remarks[1],
+        "100 jobs published, 100 delivered, 0 too early"
+    );
+}
+
+/// Each job is stored once, although a third of all requests are repeated.
+#[tokio::test]
+async fn idempotent() {
+    let outcome = expect(
+        "idempotent --jobs 3000 --cut 0.3 --connections 16 --queues 3",
+        &["publish", "publish with its repetitions p99"],
+    )
+    .await;
+    let count = |name| outcome.reports[0].value(name).unwrap();
+    assert!(count("answers cut") > 300.0);
+    assert!(count("replays") > 0.0);
+}
+
+#[tokio::test]
+async fn the_wires_of_a_server_are_measured_alternately() {
+    let stack = SHARED.acquire().await;
+    let wire = |wire| ServerOptions {
+        wire: Some(wire),
+        ..server(&stack)
+    };
+    let (first, second) = (wire(Wire::Lmstfy), wire(Wire::Native));
+    let publish = scenario("publish --seconds 0.2 --keyed");
+    let outcome = run(&publish, &first, Some(&second), 2, true).await.unwrap();
+    let wires: Vec<_> = outcome
+        .reports
+        .iter()
+        .map(|report| report.parameters["wire"].as_str())
+        .collect();
+    assert_eq!(wires, ["lmstfy", "native", "lmstfy", "native"]);
+    let compared = |name| outcome.comparisons.iter().any(|it| it.name == name);
+    assert!(compared("publish") && compared("publish: CPU of redis per 1000 jobs"));
+}
+
+#[tokio::test]
 async fn two_servers_are_measured_alternately() {
     let (a, b) = (SHARED.acquire().await, Stack::builder().start().await);
-    let scenario = ScenarioArgs::parse_from(["loadgen", "consume", "--jobs", "100"]).scenario;
+    let scenario = scenario("consume --jobs 100");
     let (first, second) = (server(&a), server(&b));
     let outcome = run(&scenario, &first, Some(&second), 2, true)
         .await
@@ -260,15 +420,16 @@ fn server_without_pump(stack: &Stack) -> ServerOptions {
 
 #[tokio::test]
 async fn errors_are_one_sentence() {
-    let said = |arguments: &[&str]| {
+    let said_status = |status: i32, arguments: &[&str]| {
         let ended = Command::new(env!("CARGO_BIN_EXE_tidegate-loadgen"))
             .arg("--quiet")
             .args(arguments)
             .output()
             .unwrap();
-        assert_eq!(ended.status.code(), Some(1));
+        assert_eq!(ended.status.code(), Some(status));
         String::from_utf8_lossy(&ended.stderr).into_owned()
     };
+    let said = |arguments: &[&str]| said_status(1, arguments);
     assert!(said(&["publish"]).contains("--admin URL"));
     let refused = said(&[
         "--target",
@@ -295,4 +456,11 @@ async fn errors_are_one_sentence() {
         "6",
     ]);
     assert!(too_many.contains("at most half"), "{too_many}");
+    let other_wire = said(&["--wire", "lmstfy", "memory", "--keyed"]);
+    assert_eq!(
+        other_wire,
+        "error: memory with these flags needs --wire native\n"
+    );
+    let spread = said_status(2, &["memory", "--spread", "30"]);
+    assert!(spread.contains("time unit needed"), "{spread}");
 }

@@ -129,7 +129,9 @@ pub(crate) async fn run_once(
         }
     }
     let sent_at = Instant::now();
-    let moved = store.move_due(bucket, token, limits.moved).await?;
+    let moved = store
+        .move_due(bucket, token, limits.moved, config.losses_max)
+        .await?;
     instance.measures.moved(&moved);
     match moved {
         MoveDueOutcome::NotLeading => return Ok(None),

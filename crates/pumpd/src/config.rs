@@ -22,7 +22,7 @@ const OF_THE_API: &str = concat!(
 const HOUR: Duration = Duration::from_secs(3600);
 
 /// Minimum and maximum of every number and duration.
-const BOUNDS: [(&str, Bound); 8] = [
+const BOUNDS: [(&str, Bound); 9] = [
     (
         "connect_patience",
         Bound::Duration(Duration::ZERO, Duration::from_secs(24 * 3600)),
@@ -47,6 +47,8 @@ const BOUNDS: [(&str, Bound); 8] = [
         "pump.sweep_limit",
         Bound::Number(1, SWEEP_CHUNKS_MAX as i64),
     ),
+    // The count of losses in a record ends at 15.
+    ("pump.losses_max", Bound::Number(1, 15)),
 ];
 
 /// All settings of `tidegate-pumpd`.
@@ -109,6 +111,8 @@ pub struct PumpConfig {
     pub load_limit: u64,
     /// Maximum number of chunks of up to 100 jobs that one call sweeps; each blocks Redis for up to 0.5 ms.
     pub sweep_limit: u64,
+    /// Number of leases that may expire before a job of the native API is dead.
+    pub losses_max: u16,
 }
 
 #[cfg(test)]

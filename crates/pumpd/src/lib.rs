@@ -22,6 +22,7 @@ mod clock_watch;
 mod config;
 mod daemon;
 mod instance;
+mod kept_dead;
 mod lease_keeper;
 mod leases;
 mod open_files;

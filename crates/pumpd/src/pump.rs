@@ -12,6 +12,7 @@ use ulid::Ulid;
 use crate::clock_watch;
 use crate::config::PumpConfig;
 use crate::instance::Instance;
+use crate::kept_dead;
 use crate::lease_keeper::LeaseKeeper;
 use crate::readiness::PumpReadiness;
 use crate::scheduler::Scheduler;
@@ -57,7 +58,8 @@ pub(crate) async fn run(
             scheduler.run(changed, alarms, stop.clone())
         )
     };
-    let watching = clock_watch::watch(instance);
+    let watching = clock_watch::watch(Arc::clone(&instance));
+    let deleting = kept_dead::delete_old(name, instance);
     let limit = async {
         stop.cancelled().await;
         sleep(STOP_MAX).await;
@@ -65,6 +67,7 @@ pub(crate) async fn run(
     tokio::select! {
         _ = pumping => {}
         never = watching => match never {},
+        never = deleting => match never {},
         () = limit => tracing::warn!(
             pool = name,
             "timed out releasing buckets during the stop: other pumps take them when the membership expires"

@@ -20,7 +20,7 @@ static MOVED: LazyLock<IntCounterVec> = LazyLock::new(|| {
 });
 
 /// The names and help texts of the counters of a pool, in the order of [`PumpMetrics::new`].
-const COUNTERS: [(&str, &str); 5] = [
+const COUNTERS: [(&str, &str); 6] = [
     (
         "tidegate_pump_stale_hints_total",
         "Number of due hints that were dropped because no record agreed.",
@@ -41,9 +41,13 @@ const COUNTERS: [(&str, &str); 5] = [
         "infra_lmstfy_redis_timer_full_batches",
         "Number of calls that left due jobs for the next call.",
     ),
+    (
+        "tidegate_pump_deleted_dead_total",
+        "Number of dead jobs that were deleted, as their queues keep none of their age.",
+    ),
 ];
 
-static OF_POOL: LazyLock<[IntCounterVec; 5]> =
+static OF_POOL: LazyLock<[IntCounterVec; 6]> =
     LazyLock::new(|| COUNTERS.map(|(name, help)| counters(name, help, &["pool"])));
 
 static HELD: LazyLock<IntGaugeVec> = LazyLock::new(|| {
@@ -74,6 +78,7 @@ pub(crate) struct PumpMetrics {
     failed: IntCounter,
     due: IntCounter,
     full: IntCounter,
+    deleted_dead: IntCounter,
     lateness: Histogram,
     held: IntGauge,
 }
@@ -82,7 +87,7 @@ impl PumpMetrics {
     pub(crate) fn new(pool: &str) -> Self {
         let moved = |to: &str| MOVED.with_label_values(&[pool, to]);
         let pool = &[pool];
-        let [stale, loaded, failed, due, full] = OF_POOL
+        let [stale, loaded, failed, due, full, deleted_dead] = OF_POOL
             .each_ref()
             .map(|family| family.with_label_values(pool));
         Self {
@@ -94,6 +99,7 @@ impl PumpMetrics {
             failed,
             due,
             full,
+            deleted_dead,
             lateness: LATENESS.with_label_values(pool),
             held: HELD.with_label_values(pool),
         }
@@ -128,6 +134,10 @@ impl PumpMetrics {
 
     pub(crate) fn loaded(&self, hints: u64) {
         self.loaded.inc_by(hints);
+    }
+
+    pub(crate) fn deleted_dead(&self, jobs: u64) {
+        self.deleted_dead.inc_by(jobs);
     }
 
     pub(crate) fn failed(&self) {

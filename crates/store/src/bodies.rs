@@ -15,7 +15,7 @@
 use bytes::Bytes;
 use futures_util::future::try_join_all;
 use redis::{Cmd, Value};
-use tidegate_core::codec::{HEADER_BYTES, NewRecord, RecordFlags, RecordHeader, decode_parts};
+use tidegate_core::codec::{NewRecord, RecordFlags, RecordHeader, RecordParts};
 use tidegate_core::keys::BucketKeys;
 use tidegate_core::{Job, JobId, QueueKey};
 
@@ -83,23 +83,31 @@ impl Uploads {
 /// A record as scripts return it.
 pub(crate) struct StoredRecord {
     pub(crate) id: JobId,
-    pub(crate) header: RecordHeader,
-    /// `None` = it is to be fetched from its own key.
-    payload: Option<Bytes>,
+    parts: RecordParts,
 }
 
 impl StoredRecord {
     /// Reads the record of job `number` of `bucket`.
     pub(crate) fn read(bucket: u16, number: u64, record: Bytes) -> Result<Self, StoreError> {
-        let header = RecordHeader::decode(&record)?;
-        let payload = record.slice(HEADER_BYTES..);
-        // A payload is never empty: it has a seal.
-        let is_left = payload.is_empty() && header.flags.has(RecordFlags::BODY_OUTSIDE);
+        let parts = RecordParts::split(&record)?;
         Ok(Self {
-            id: header.id(bucket, number),
-            header,
-            payload: (!is_left).then_some(payload),
+            id: parts.header.id(bucket, number),
+            parts,
         })
+    }
+
+    pub(crate) const fn header(&self) -> &RecordHeader {
+        &self.parts.header
+    }
+
+    /// Whether the payload is to be fetched from its own key. A payload is never empty: it has a seal.
+    fn is_without_payload(&self) -> bool {
+        self.parts.payload.is_empty() && self.header().flags.has(RecordFlags::BODY_OUTSIDE)
+    }
+
+    fn decode(&self) -> Result<Job, JobReadError> {
+        let job = self.parts.decode(self.id.bucket(), self.id.number());
+        job.map_err(|error| JobReadError::corrupt(self.id, error))
     }
 }
 
@@ -118,41 +126,50 @@ impl JobReadError {
 }
 
 impl Store {
-    /// Fetches the payloads that are stored outside of their records, and decodes all jobs.
+    /// Fetches the payloads that are stored outside of their records, and decodes all jobs. A job with a key can be replaced
+    /// after its record was read; it is then returned as it is now, in any state.
     pub(crate) async fn fetch_bodies(
         &self,
         queue: &QueueKey,
         records: Vec<StoredRecord>,
     ) -> Result<Vec<Result<Job, JobReadError>>, StoreError> {
-        let left = records.iter().filter(|record| record.payload.is_none());
+        let left = records.iter().filter(|record| record.is_without_payload());
         let left: Vec<JobId> = left.map(|record| record.id).collect();
-        let mut fetched = self.fetch(queue, &left).await?.into_iter();
-        let jobs = records.into_iter().map(|record| {
-            let payload = match record.payload {
-                Some(payload) => payload,
-                None => fetched.next().unwrap_or(Err(JobReadError::Gone))?,
-            };
-            let (bucket, number) = (record.id.bucket(), record.id.number());
-            let job = decode_parts(bucket, number, &record.header, payload);
-            job.map_err(|error| JobReadError::corrupt(record.id, error))
-        });
-        Ok(jobs.collect())
+        let mut fetched = self.fetch(&left).await?.into_iter();
+        let mut jobs = Vec::with_capacity(records.len());
+        for mut record in records {
+            if record.is_without_payload() {
+                record.parts.payload = fetched.next().flatten().unwrap_or_default();
+                jobs.push(self.decode_fetched(queue, record).await?);
+            } else {
+                jobs.push(record.decode());
+            }
+        }
+        Ok(jobs)
     }
 
-    async fn fetch(
+    /// Decodes a record whose body was fetched after it. If the body does not fit, both are read again in one step.
+    async fn decode_fetched(
         &self,
         queue: &QueueKey,
-        ids: &[JobId],
-    ) -> Result<Vec<Result<Bytes, JobReadError>>, StoreError> {
+        record: StoredRecord,
+    ) -> Result<Result<Job, JobReadError>, StoreError> {
+        if let Ok(job) = record.decode() {
+            return Ok(Ok(job));
+        }
+        Ok(match self.whole_record(queue, record.id).await? {
+            None => Err(JobReadError::Gone),
+            Some(now) if now.is_without_payload() => {
+                Err(JobReadError::corrupt(now.id, "its body is missing"))
+            }
+            Some(now) => now.decode(),
+        })
+    }
+
+    async fn fetch(&self, ids: &[JobId]) -> Result<Vec<Option<Bytes>>, StoreError> {
         let mut bodies = Vec::with_capacity(ids.len());
         for ids in ids.chunks(BODIES_PER_ROUND) {
-            for (id, body) in ids.iter().zip(self.fetch_round(ids).await?) {
-                bodies.push(match body {
-                    Some(body) => Ok(body),
-                    None if self.is_gone(queue, *id).await? => Err(JobReadError::Gone),
-                    None => Err(JobReadError::corrupt(*id, "its body is missing")),
-                });
-            }
+            bodies.extend(self.fetch_round(ids).await?);
         }
         Ok(bodies)
     }

@@ -10,9 +10,9 @@ use serde::Deserialize;
 #[serde(try_from = "String")]
 pub struct Durability {
     /// Number of replicas that have it in their memory.
-    pub(crate) replicas: u8,
+    pub replicas: u8,
     /// It is on the disk of its server.
-    pub(crate) fsync: bool,
+    pub fsync: bool,
 }
 
 /// Jobs are stored, but the requested durability was not confirmed.
@@ -38,6 +38,15 @@ impl Durability {
     #[must_use]
     pub fn is_memory(self) -> bool {
         self == Self::MEMORY
+    }
+
+    /// All copies that at least one of them has.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        Self {
+            replicas: self.replicas.max(other.replicas),
+            fsync: self.fsync || other.fsync,
+        }
     }
 
     /// The copies that both have.

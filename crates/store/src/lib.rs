@@ -6,6 +6,7 @@
 //! A call is sent once. If the connection breaks afterwards, the outcome of the call is unknown: it fails, and is not
 //! repeated silently.
 
+mod api_keys;
 mod audit;
 mod bodies;
 mod call_metrics;
@@ -16,10 +17,12 @@ mod connect;
 mod connect_error;
 mod durability;
 mod error;
+mod history;
 mod lanes;
 mod limits;
 mod link;
 mod permissions;
+mod policies;
 mod pools;
 mod prelude;
 mod reply;
@@ -35,15 +38,23 @@ mod tokens;
 mod until_durable;
 mod verbs;
 
+pub use api_keys::{
+    ApiKey, ApiKeyAnswer, ApiKeyCreated, ApiKeyEntry, ApiKeyPage, ApiKeys, DamagedApiKey,
+    SecretHash,
+};
 pub use audit::{AuditEvent, AuditFinding, AuditOptions, AuditSummary, Inconsistency};
 pub use bodies::SMALL_TRANSFER_BYTES_MAX;
 pub use config::{DEFAULT_URL, StoreConfig, UnsafeServer};
 pub use connect_error::{ConnectError, ServerCheckError};
 pub use durability::{Durability, DurabilityError};
 pub use error::{StoreError, Unavailable};
+pub use history::{FailureEffect, LoggedFailure};
 pub use lanes::{LaneRows, Lanes};
 pub use limits::{
     LimitCreated, LimitHolder, LimitSide, LimitUnit, RateLimit, RateLimits, UnitTaken,
+};
+pub use policies::{
+    InvalidRevision, Policies, PolicyChanges, PolicyRevision, PolicySetOutcome, StoredPolicy,
 };
 pub use pools::{OPEN_FILES_OF_A_STORE, PoolError};
 pub use server_buckets::ServerBuckets;
@@ -54,8 +65,11 @@ pub use subscription::{Alarm, Doorbell, Messages, PumpVerb};
 pub use tokens::{TokenCreated, Tokens};
 pub use until_durable::Receipt;
 pub use verbs::{
-    AckOutcome, AckRequest, AllQueues, CancelOutcome, Claim, LOAD_HINTS_MAX, LeaseOutcome,
-    ListedQueue, LoadSlotOutcome, MOVE_TIMERS_MAX, MoveDueOutcome, PUBLISH_JOBS_MAX, PeekedJob,
+    AckOutcome, AckRequest, AfterFailure, AllQueues, CancelOutcome, ChangeOutcome, Claim, DueTimes,
+    FailOutcome, FailRequest, IdempotencyKey, IfExists, IfRunning, JobChange, JobReference,
+    KeyedJob, KeyedJobState, KeyedOutcome, KeyedPublish, KeyedResult, KeyedTerms, LOAD_HINTS_MAX,
+    LeaseLength, LeaseOutcome, LeasedJob, ListedQueue, LoadSlotOutcome, MOVE_TIMERS_MAX,
+    MoveDueOutcome, NewDue, PUBLISH_JOBS_MAX, PeekedJob, PromoteOutcome, PublishOutcome,
     PublishedJobs, QueuePage, ReleaseOutcome, ReservedJobs, Roster, SWEEP_CHUNKS_MAX, Stats,
-    SweepOutcome,
+    SweepOutcome, TouchOutcome,
 };

@@ -3,7 +3,7 @@
 
 use bytes::Bytes;
 use redis::Value;
-use tidegate_core::JobState;
+use tidegate_core::{JobId, JobState};
 
 use crate::error::StoreError;
 
@@ -78,11 +78,22 @@ impl Reply {
         state(self.count()?)
     }
 
+    /// The number, the creation time and the nonce of a job of `bucket`.
+    pub(crate) fn job_id(&mut self, bucket: u16) -> Result<JobId, StoreError> {
+        let (number, created_ms, nonce) = (self.count()?, self.count()?, self.count()?);
+        let nonce = u16::try_from(nonce).unwrap_or_default();
+        Ok(JobId::new(created_ms, bucket, number, nonce))
+    }
+
     pub(crate) fn bytes(&mut self) -> Result<Bytes, StoreError> {
         match self.values.next() {
             Some(Value::BulkString(bytes)) => Ok(bytes.into()),
             other => Err(unexpected(&other.unwrap_or(Value::Nil))),
         }
+    }
+
+    pub(crate) fn text(&mut self) -> Result<String, StoreError> {
+        Ok(String::from_utf8_lossy(&self.bytes()?).into_owned())
     }
 
     pub(crate) fn texts(&mut self) -> Result<Vec<String>, StoreError> {

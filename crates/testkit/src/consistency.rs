@@ -22,6 +22,7 @@ use std::fmt::Write;
 use std::ops::AddAssign;
 
 use tidegate_core::JobState;
+use tidegate_core::codec::RecordFlags;
 
 use snapshot::{BucketSnapshot, RecordSnapshot};
 
@@ -90,6 +91,7 @@ pub async fn totals(url: &str) -> JobTotals {
                 JobState::Ready => &mut totals.ready,
                 JobState::Leased => &mut totals.leased,
                 JobState::Dead => &mut totals.dead,
+                JobState::Done => continue,
             };
             *count += 1;
         }
@@ -123,6 +125,7 @@ impl BucketSnapshot {
         for record in self.records.values() {
             self.check_reachable(record, &ready, &dead, &timers, &mut found);
             self.check_body(record, &mut found);
+            self.check_other_keys(record, &mut found);
             self.check_expiry(record, &mut found);
         }
         for number in &self.bodies {
@@ -132,6 +135,15 @@ impl BucketSnapshot {
                 .is_some_and(RecordSnapshot::has_outside_body)
             {
                 found.add_job(*number, "has a body without a record");
+            }
+        }
+        let others = self.next.iter().chain(&self.next_bodies).chain(&self.logs);
+        for number in others.chain(&self.keyed) {
+            if !self.records.contains_key(number) {
+                found.add_job(
+                    *number,
+                    "has other keys, or an entry in the index of keys, without a record",
+                );
             }
         }
         for (name, left_ms) in &self.uploads {
@@ -188,13 +200,16 @@ impl BucketSnapshot {
                     dead
                 };
                 let times = named(list);
-                if times != 1 {
+                // A job of the native API may have become ready again while an earlier hint of it was stale.
+                let may_repeat = header.flags.has(RecordFlags::COUNTS_FAILURES) && times > 1;
+                if times != 1 && !may_repeat {
                     found.add_job(
                         record.number,
                         &format!("is {word} and in its list {times} times"),
                     );
                 }
             }
+            JobState::Done => {}
             JobState::Delayed | JobState::Leased => {
                 match timers.get(&(header.queue, record.number)) {
                     _ if self.is_in_far_slot(record) => {}
@@ -208,6 +223,22 @@ impl BucketSnapshot {
                     }
                     Some(_) => {}
                 }
+            }
+        }
+    }
+
+    fn check_other_keys(&self, record: &RecordSnapshot, found: &mut DefectList<'_>) {
+        let number = record.number;
+        for (flag, jobs, what) in [
+            (RecordFlags::NEXT_WAITS, &self.next, "a waiting version"),
+            (RecordFlags::LOGGED, &self.logs, "a history"),
+        ] {
+            let (is_flagged, exists) = (record.header.flags.has(flag), jobs.contains(&number));
+            if is_flagged != exists {
+                found.add_job(
+                    number,
+                    &format!("is flagged for {what}: {is_flagged}, has one: {exists}"),
+                );
             }
         }
     }
@@ -250,7 +281,7 @@ impl BucketSnapshot {
             }
         }
         for slot in self.far.keys() {
-            let begins_ms = slot * self.slot_ms;
+            let begins_ms = self.slot_width.begin_ms(*slot);
             if self.slots.get(slot).is_none_or(|at_ms| *at_ms > begins_ms) {
                 found.add(format!("slot {slot} is not loaded in time"));
             }
@@ -259,7 +290,7 @@ impl BucketSnapshot {
 
     /// Whether the record is in a far slot that is loaded before its due time.
     fn is_in_far_slot(&self, record: &RecordSnapshot) -> bool {
-        let last = record.header.due_at_ms / self.slot_ms;
+        let [last, ..] = self.slot_width.slots_of(record.header.due_at_ms);
         let mut slots = self.far.iter().filter(|(slot, _)| **slot <= last);
         slots.any(|(_, numbers)| numbers.contains(&record.number))
     }

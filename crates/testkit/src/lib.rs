@@ -13,6 +13,7 @@
 //! | [`daemon`] | a daemon process |
 //! | [`program`] | a run of a daemon that is expected to end |
 //! | [`queue`] | an HTTP client of one queue |
+//! | [`NativeClient`] | a client of the native API |
 //! | [`raw`] | a client that sends exact bytes and may violate the protocol |
 //! | [`traffic`] | clients that continue during faults |
 //! | [`consistency`] | the check that no job was lost, orphaned or counted wrongly |
@@ -31,6 +32,7 @@ pub mod daemon;
 pub mod eventually;
 pub mod fault_proxy;
 pub mod full_disk;
+mod native_client;
 mod process;
 pub mod program;
 pub mod queue;
@@ -53,6 +55,7 @@ pub use daemon::Daemon;
 pub use eventually::eventually;
 pub use fault_proxy::FaultProxy;
 pub use full_disk::limit_file_size;
+pub use native_client::NativeClient;
 pub use process::full_pipe;
 pub use program::{
     DaemonProgram, ProgramExit, run_until_exit, run_until_exit_with, stop_when_logged,

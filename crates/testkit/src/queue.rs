@@ -2,6 +2,7 @@
 
 mod client;
 mod consume;
+mod policy;
 mod publish;
 
 pub use client::{QueueClient, RequestError};

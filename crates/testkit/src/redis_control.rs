@@ -35,6 +35,23 @@ impl RedisControl {
         Self(connect_to_redis(&client).await.expect("redis answers"))
     }
 
+    /// Sets a field of a hash (`HSET`), as an operator with `redis-cli` would.
+    ///
+    /// # Panics
+    /// If it does not answer.
+    pub async fn set_field(&mut self, key: &str, field: &str, value: &str) {
+        let mut set = redis::cmd("HSET");
+        let _: i64 = self.query(set.arg(key).arg(field).arg(value)).await;
+    }
+
+    /// Deletes a field of a hash (`HDEL`), and returns whether there was one.
+    ///
+    /// # Panics
+    /// If it does not answer.
+    pub async fn delete_field(&mut self, key: &str, field: &str) -> bool {
+        self.query(redis::cmd("HDEL").arg(key).arg(field)).await
+    }
+
     /// Flushes the script cache (`SCRIPT FLUSH`).
     ///
     /// # Panics

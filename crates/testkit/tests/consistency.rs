@@ -30,6 +30,7 @@ fn new_job(delay_ms: u64, ttl_ms: u64, body: Vec<u8>) -> NewJob {
         ttl_ms,
         tries: 1,
         mark: false,
+        native: None,
     }
 }
 
@@ -66,7 +67,7 @@ async fn filled_bucket() -> TestBucket {
     bucket.lease("leased", 60_000).await;
     bucket.publish("dead", new_job(0, 0, vec![])).await;
     bucket.lease("dead", 0).await;
-    let all_buried = async || match bucket.store.move_due(0, TOKEN, 100).await.unwrap() {
+    let all_buried = async || match bucket.store.move_due(0, TOKEN, 100, 5).await.unwrap() {
         MoveDueOutcome::Done { buried: 1, .. } => Ok(()),
         other => Err(format!("{other:?}")),
     };
@@ -84,7 +85,7 @@ impl TestBucket {
     }
 
     async fn lease(&self, queue: &str, ttr_ms: u64) {
-        let claim = Claim { count: 1, ttr_ms };
+        let claim = Claim::new(1, ttr_ms);
         let reserved = self.store.reserve(&key(queue), &[claim]).await.unwrap();
         assert_eq!(reserved.jobs[0].len(), 1);
     }

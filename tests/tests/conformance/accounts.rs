@@ -25,7 +25,7 @@ async fn ask(api: &Daemon, method: &str, path: &str, credentials: &str) -> Answe
 }
 
 #[tokio::test]
-async fn tokens_and_limits_require_an_account_and_other_routes_do_not() {
+async fn tokens_keys_and_limits_require_an_account_and_other_routes_do_not() {
     // The stack itself makes no token: it has no account.
     let stack = Stack::builder().api_config(ACCOUNTS).start().await;
     let api = stack.api(0);
@@ -38,6 +38,10 @@ async fn tokens_and_limits_require_an_account_and_other_routes_do_not() {
         ("POST", "/token/ns/t/limit", 400),
         ("PUT", "/token/ns/t/limit", 400),
         ("DELETE", "/token/ns/t/limit", 200),
+        ("GET", "/keys", 200),
+        ("POST", "/keys", 400),
+        ("GET", "/keys/000000000000", 404),
+        ("DELETE", "/keys/000000000000", 404),
         ("POST", "/accesslog?status=disable", 200),
     ] {
         // A failed login delays the next by a second.

@@ -55,6 +55,7 @@ async fn closed_lanes_are_served_until_they_are_empty() {
         ttl_ms: 0,
         tries: 1,
         mark: false,
+        native: None,
     };
     let publish = async |lane, delay_ms| {
         let ids = store.publish(key.lane(lane), &[job(delay_ms)], None).await;

@@ -29,6 +29,7 @@ async fn a_lane_with_a_backlog_does_not_hold_up_the_others() {
             ttl_ms: 0,
             tries: 1,
             mark: false,
+            native: None,
         };
         16
     ];

@@ -127,6 +127,7 @@ fn new_job() -> NewJob {
         ttl_ms: 0,
         tries: 1,
         mark: false,
+        native: None,
     }
 }
 

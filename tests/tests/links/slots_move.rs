@@ -62,6 +62,7 @@ fn a_job(rng: &mut impl RngExt) -> NewJob {
         ttl_ms: 0,
         tries: 1000,
         mark: false,
+        native: None,
     }
 }
 
@@ -78,10 +79,7 @@ async fn use_queue(store: Store, queue: QueueKey, name: String, stop: Arc<Atomic
                 book.published.extend(ids);
             }
             4..7 => {
-                let claims = [Claim {
-                    count: 3,
-                    ttr_ms: 500,
-                }];
+                let claims = [Claim::new(3, 500)];
                 let reserved = went_well("reserve", store.reserve(&queue, &claims).await);
                 for job in reserved.jobs.into_iter().flatten() {
                     if rng.random_bool(0.2) {
@@ -97,7 +95,12 @@ async fn use_queue(store: Store, queue: QueueKey, name: String, stop: Arc<Atomic
                 let all: Vec<JobId> = book.published.difference(&book.gone).copied().collect();
                 if let Some(id) = all.choose(&mut rng) {
                     went_well("peek", store.peek_job(&queue, *id).await);
-                    let cancelled = went_well("cancel", store.cancel(&queue, *id).await);
+                    let cancelled = went_well(
+                        "cancel",
+                        store
+                            .cancel(&queue, *id, tidegate_store::IfRunning::Refuse)
+                            .await,
+                    );
                     if matches!(cancelled, CancelOutcome::Done { .. }) {
                         book.gone.insert(*id);
                     }
@@ -110,7 +113,7 @@ async fn use_queue(store: Store, queue: QueueKey, name: String, stop: Arc<Atomic
             }
             _ => {
                 let bucket = store.bucket_of(&queue);
-                went_well("list_queues", store.list_queues(bucket, 0).await);
+                went_well("list_queues", store.list_queues(bucket, None).await);
             }
         }
     }
@@ -126,7 +129,7 @@ async fn pump(store: Store, bucket: u16, stop: Arc<AtomicBool>) -> u64 {
         assert_ne!(leased, Some(LeaseOutcome::NotOurs));
         let loaded = of_pump("load_slot", store.load_slot(bucket, TOKEN, 50).await);
         assert_ne!(loaded, Some(LoadSlotOutcome::NotLeading));
-        let moved = of_pump("move_due", store.move_due(bucket, TOKEN, 50).await);
+        let moved = of_pump("move_due", store.move_due(bucket, TOKEN, 50, 5).await);
         assert_ne!(moved, Some(MoveDueOutcome::NotLeading));
         let swept = of_pump("sweep", store.sweep(bucket, TOKEN, 50).await);
         assert_ne!(swept, Some(SweepOutcome::NotLeading));

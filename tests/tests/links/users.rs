@@ -54,6 +54,7 @@ async fn a_missing_right_is_named_at_the_start() {
         ((" +zadd ", " "), "ZADD"),
         ((" +time ", " "), "TIME"),
         ((" +hsetnx ", " "), "HSETNX"),
+        ((" +hscan ", " "), "HSCAN"),
         ((" +ssubscribe ", " "), "SSUBSCRIBE"),
         ((" +info ", " "), "info"),
         ((" +evalsha ", " "), "evalsha"),

@@ -15,7 +15,7 @@ async fn before_the_move() -> (Stack, QueueClient) {
     (stack, queue)
 }
 
-async fn begin_the_move(stack: &Stack) {
+pub(crate) async fn begin_the_move(stack: &Stack) {
     // Without polls only doorbells wake consumers.
     stack.change_api_config(&format!("waiters.poll_interval = \"10m\"\n{DEFAULT_MOVES}"));
     stack.api(0).stop(Duration::from_secs(20)).await;

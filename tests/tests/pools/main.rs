@@ -7,6 +7,7 @@
 
 mod admin_store_down;
 mod both;
+mod keyed;
 mod routing;
 mod same_redis;
 

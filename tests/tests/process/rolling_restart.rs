@@ -28,7 +28,7 @@ struct Client {
 }
 
 #[derive(Debug, PartialEq, Eq)]
-enum PublishResult {
+enum RestartPublish {
     Stored,
     /// No connection was made, so nothing was sent.
     Refused,
@@ -37,13 +37,13 @@ enum PublishResult {
 }
 
 impl Client {
-    async fn publish(&mut self) -> PublishResult {
+    async fn publish(&mut self) -> RestartPublish {
         // A connection that was closed while it was idle is not used again.
         self.stream = self.stream.take().filter(is_open);
         if self.stream.is_none() {
             match TcpStream::connect(self.address).await {
                 Ok(stream) => self.stream = Some(stream),
-                Err(_) => return PublishResult::Refused,
+                Err(_) => return RestartPublish::Refused,
             }
         }
         let mut stream = self.stream.take().unwrap();
@@ -52,10 +52,10 @@ impl Client {
                 if !answer.contains("\r\nConnection: close\r\n") {
                     self.stream = Some(stream);
                 }
-                PublishResult::Stored
+                RestartPublish::Stored
             }
-            Ok(answer) => PublishResult::Lost(answer),
-            Err(error) => PublishResult::Lost(error.to_string()),
+            Ok(answer) => RestartPublish::Lost(answer),
+            Err(error) => RestartPublish::Lost(error.to_string()),
         }
     }
 }
@@ -114,13 +114,13 @@ impl Load {
                 turn += 1;
             }
             match clients[turn % 2].publish().await {
-                PublishResult::Stored => {
+                RestartPublish::Stored => {
                     self.stored.fetch_add(1, Ordering::Relaxed);
                 }
-                PublishResult::Refused => {
+                RestartPublish::Refused => {
                     self.refused.fetch_add(1, Ordering::Relaxed);
                 }
-                PublishResult::Lost(why) => lost.push(why),
+                RestartPublish::Lost(why) => lost.push(why),
             }
             sleep(PAUSE).await;
         }

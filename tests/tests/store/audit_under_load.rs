@@ -68,10 +68,7 @@ async fn publish_and_ack(store: &Store, queue: &QueueKey) {
 }
 
 async fn reserve_and_release(store: &Store, queue: &QueueKey) {
-    let claim = Claim {
-        count: 1,
-        ttr_ms: 60_000,
-    };
+    let claim = Claim::new(1, 60_000);
     let reserved = store.reserve(queue, &[claim]).await.unwrap();
     sleep(HELD).await;
     match reserved.jobs[0].first() {

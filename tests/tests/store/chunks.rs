@@ -59,10 +59,7 @@ async fn one_call_serves_jobs_of_many_sizes_in_many_chunks() {
         .collect();
     let ids = publish_all(&f, &jobs).await;
     assert!(ids.is_sorted_by_key(|id| id.number()));
-    let claim = Claim {
-        count: 200,
-        ttr_ms: 600_000,
-    };
+    let claim = Claim::new(200, 600_000);
     let store = f.store.at(START);
     let reserved = store.reserve(&f.queue, &[claim, claim]).await.unwrap();
     let counts: Vec<usize> = reserved.jobs.iter().map(Vec::len).collect();
@@ -76,7 +73,7 @@ async fn one_call_serves_jobs_of_many_sizes_in_many_chunks() {
         .iter()
         .map(|&id| AckRequest { id, attempt: None })
         .collect();
-    for acked in store.ack_all(&f.queue, &done).await.unwrap() {
+    for acked in store.ack_all(&f.queue, &done, 0).await.unwrap() {
         assert!(
             matches!(acked, AckOutcome::Done { age_ms: 0, .. }),
             "{acked:?}"
@@ -93,7 +90,7 @@ async fn a_job_that_is_acked_twice_in_a_call_is_counted_once() {
     let id = f.publish(START, delayed("a", 60_000)).await;
     let kept = f.publish(START, delayed("b", 60_000)).await;
     let done = AckRequest { id, attempt: None };
-    let acked = f.store.at(START).ack_all(&f.queue, &[done, done]).await;
+    let acked = f.store.at(START).ack_all(&f.queue, &[done, done], 0).await;
     let acked = acked.unwrap();
     assert!(matches!(
         acked[..],
@@ -131,10 +128,7 @@ async fn a_hint_in_the_list_of_another_queue_delivers_nothing_there() {
         .exec(&mut f.connection())
         .unwrap();
     f.expect(START, &["a"]).await;
-    let claim = Claim {
-        count: 2,
-        ttr_ms: 1000,
-    };
+    let claim = Claim::new(2, 1000);
     let reserved = store.reserve(&other, &[claim]).await.unwrap();
     assert_eq!(reserved.jobs[0].len(), 1);
     consistency::check(&f.redis.url()).await;

@@ -59,7 +59,10 @@ async fn a_job_that_was_acked_cancelled_or_replaced_while_the_clock_was_ahead_is
         AckOutcome::AlreadyGone
     );
     assert_eq!(
-        ahead.cancel(&f.queue, cancelled).await.unwrap(),
+        ahead
+            .cancel(&f.queue, cancelled, tidegate_store::IfRunning::Refuse)
+            .await
+            .unwrap(),
         CancelOutcome::AlreadyGone
     );
     let new = [expiring("new", 20_000)];
@@ -124,7 +127,7 @@ async fn the_sweep_deletes_expired_jobs_in_every_state_but_dead() {
     );
     assert_eq!(f.sweep(START + ttl_ms + 1000).await, 1);
     assert_eq!(f.counts().await, [0, 0, 0, 1]);
-    let far_hint_of_the_lease = format!("tg:0:{{8209}}:far:{}", (START + 180_000) / 65_536);
+    let far_hint_of_the_lease = format!("tg:0:{{8209}}:far:1:{}", (START + 180_000) / 65_536);
     let expected = [
         "tg:0:{8209}:c:10000",
         "tg:0:{8209}:dead:1",
@@ -187,7 +190,11 @@ async fn jobs_are_never_early_by_the_clock_of_redis() {
             .unwrap();
         // Calls without a pause: the first answer that has the job must not come before its due time.
         loop {
-            let moved = f.store.move_due(0, TOKEN, 10).await.unwrap();
+            let moved = f
+                .store
+                .move_due(0, TOKEN, 10, crate::fixture::LOSSES_MAX)
+                .await
+                .unwrap();
             let MoveDueOutcome::Done {
                 latenesses_ms,
                 next_in_us,
@@ -213,7 +220,13 @@ async fn jobs_are_never_early_by_the_clock_of_redis() {
 
 /// One call, as a pump makes it. Returns how many jobs it made ready, and whether more are due.
 async fn move_once(f: &StoreFixture, now_ms: u64, limit: u64) -> (usize, bool) {
-    match f.store.at(now_ms).move_due(0, TOKEN, limit).await.unwrap() {
+    match f
+        .store
+        .at(now_ms)
+        .move_due(0, TOKEN, limit, crate::fixture::LOSSES_MAX)
+        .await
+        .unwrap()
+    {
         MoveDueOutcome::Done {
             latenesses_ms,
             more,

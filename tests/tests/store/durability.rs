@@ -90,10 +90,15 @@ async fn a_full_server_refuses_new_jobs_and_executes_the_other_verbs() {
     );
     assert_eq!(f.reserve(START, 10, 5).await.len(), 10);
     let _ = f.store.ack(&f.queue, ids[0], None).await.unwrap();
-    let cancelled = f.store.cancel(&f.queue, ids[19]).await.unwrap();
+    let cancelled = f
+        .store
+        .cancel(&f.queue, ids[19], tidegate_store::IfRunning::Refuse)
+        .await
+        .unwrap();
     assert_eq!(
         cancelled,
         CancelOutcome::Done {
+            id: ids[19],
             was: JobState::Ready
         }
     );
@@ -157,8 +162,8 @@ async fn a_deployment_with_another_number_of_buckets_is_refused() {
     assert_eq!(
         (found.as_str(), ours.as_str()),
         (
-            "layout=1 buckets=1 slot_ms=65536",
-            "layout=1 buckets=2 slot_ms=65536"
+            "layout=2 buckets=1 slot_ms=65536",
+            "layout=2 buckets=2 slot_ms=65536"
         )
     );
 }

@@ -10,10 +10,12 @@ use tidegate_store::{
 };
 use tidegate_testkit::{RedisOptions, RedisServer};
 
-/// The time at which tests begin: the start of a far slot, so that slots are easy to compute.
-pub(crate) const START: u64 = 27_000_000 * 65_536;
+/// The time at which tests begin: the start of a far slot of each level, so that slots are easy to compute.
+pub(crate) const START: u64 = 6592 * 4096 * 65_536;
 /// The token with which [`Fixture::move_due`] and the other calls of a pump lead all buckets.
 pub(crate) const TOKEN: &str = "pump-under-test";
+/// How often a lease may expire before a job that counts failures is dead.
+pub(crate) const LOSSES_MAX: u16 = 3;
 /// Longer than any answer takes.
 pub(crate) const LIMIT: Duration = Duration::from_secs(60);
 /// The bucket of the tests is in the middle of all slots, which is in the second of three parts.
@@ -90,6 +92,7 @@ pub(crate) fn job(body: &str) -> NewJob {
         ttl_ms: 0,
         tries: 1,
         mark: false,
+        native: None,
     }
 }
 
@@ -111,7 +114,7 @@ impl StoreFixture {
 
     /// The bodies of up to `count` jobs, leased for `ttr_ms`.
     pub(crate) async fn reserve(&self, now_ms: u64, count: u16, ttr_ms: u64) -> Vec<String> {
-        let claim = Claim { count, ttr_ms };
+        let claim = Claim::new(count, ttr_ms);
         let reserved = self
             .store
             .at(now_ms)
@@ -135,7 +138,7 @@ impl StoreFixture {
         {}
         let mut all = Moved::default();
         loop {
-            match store.move_due(0, TOKEN, 50).await.unwrap() {
+            match store.move_due(0, TOKEN, 50, LOSSES_MAX).await.unwrap() {
                 MoveDueOutcome::NotLeading => panic!("the test leads every bucket"),
                 MoveDueOutcome::Done {
                     more,
@@ -194,7 +197,7 @@ impl StoreFixture {
             .query(&mut self.connection())
             .unwrap();
         // `due` is not listed, since its entries are dropped only when they are due.
-        let of_bucket = ["lock", "seq", "queues", "q:", "due"];
+        let of_bucket = ["lock", "seq", "queues", "q:", "due", "cleanup", "stale"];
         keys.retain(|key| {
             !of_bucket
                 .iter()

@@ -34,7 +34,10 @@ async fn live_job_behind_stale_hints(peek_first: bool) {
     f.publish(START, job("live")).await;
     for id in ids {
         assert!(matches!(
-            store.cancel(&f.queue, id).await.unwrap(),
+            store
+                .cancel(&f.queue, id, tidegate_store::IfRunning::Refuse)
+                .await
+                .unwrap(),
             CancelOutcome::Done { .. }
         ));
     }
@@ -53,7 +56,12 @@ async fn far_jobs_become_due_and_cancelled_ones_do_not() {
     let hour = 3_600_000;
     let cancelled = f.publish(START, delayed("cancelled", hour)).await;
     f.publish(START, delayed("kept", hour)).await;
-    let _ = f.store.at(START).cancel(&f.queue, cancelled).await.unwrap();
+    let _ = f
+        .store
+        .at(START)
+        .cancel(&f.queue, cancelled, tidegate_store::IfRunning::Refuse)
+        .await
+        .unwrap();
     let moved = f.move_due(START + hour - 1).await;
     assert_eq!((moved.ready, moved.next_in.unwrap().as_millis()), (0, 1));
     assert_eq!(
@@ -160,7 +168,7 @@ async fn a_stale_far_hint_does_not_change_a_newer_timer() {
     assert_eq!(f.move_due(START + 600_000).await.ready, 1);
     // A lease that expires before a stale far hint keeps its time when that hint is loaded.
     assert_eq!(f.reserve(START + 600_000, 1, 300_000).await, ["a"]);
-    let _ = f.store.at(START).release(&f.queue, id, 2).await.unwrap();
+    let _ = f.store.at(START).release(&f.queue, id, 3).await.unwrap();
     let before_stale = START + 899_000;
     f.move_due(before_stale - 500).await;
     assert_eq!(f.reserve(before_stale - 500, 1, 500).await, ["a"]);
@@ -193,7 +201,10 @@ async fn a_list_with_only_stale_hints_is_deleted() {
             .await
             .unwrap();
         for id in ids {
-            let _ = store.cancel(&f.queue, id).await.unwrap();
+            let _ = store
+                .cancel(&f.queue, id, tidegate_store::IfRunning::Refuse)
+                .await
+                .unwrap();
         }
         let id = f.publish(START, job("dies")).await;
         f.expect(START, &["dies"]).await;
@@ -224,18 +235,21 @@ async fn a_job_leased_many_times_keeps_one_far_hint_per_loaded_slot() {
         ..job("a")
     };
     let id = f.publish(START, new).await;
-    // Leases that end in two slots, then one that ends in a third.
-    let slots_ms = [5 * 65_536, 8 * 65_536];
+    // Leases that end in two slots, then one that ends later.
+    let slots_ms = [3 * 65_536, 4 * 65_536];
+    let mut attempt = 0;
     for ttr_ms in slots_ms {
         for _ in 0..CYCLES {
             assert_eq!(f.reserve(START, 1, ttr_ms).await, ["a"]);
-            let _ = f.store.at(START).release(&f.queue, id, 1).await.unwrap();
+            attempt += 1;
+            let store = f.store.at(START);
+            let _ = store.release(&f.queue, id, attempt).await.unwrap();
         }
     }
     let last_ms = 20 * 65_536;
     assert_eq!(f.reserve(START, 1, last_ms).await, ["a"]);
     assert_eq!(far_hints(&f), 2 * CYCLES as usize + 1);
-    for (ttr_ms, expected) in slots_ms.into_iter().zip([CYCLES as usize + 2, 3]) {
+    for (ttr_ms, expected) in slots_ms.into_iter().zip([CYCLES as usize + 2, 2]) {
         let store = f.store.at(START + ttr_ms - LEAD_MS);
         let loaded = store.load_slot(0, TOKEN, 512).await.unwrap();
         assert!(matches!(loaded, LoadSlotOutcome::Done { loaded: 1, .. }));
@@ -245,6 +259,21 @@ async fn a_job_leased_many_times_keeps_one_far_hint_per_loaded_slot() {
     assert_eq!(f.move_due(START + last_ms).await.ready, 1);
     assert_eq!(far_hints(&f), 0);
     consistency::check(&f.redis.url()).await;
+}
+
+/// Leases of a day that are acknowledged at once leave no hint for a day.
+#[tokio::test]
+async fn hints_of_ended_leases_are_gone_after_a_few_slots() {
+    const JOBS: u16 = 200;
+    let f = fixture().await;
+    for _ in 0..JOBS {
+        let id = f.publish(START, job("x")).await;
+        assert_eq!(f.reserve(START, 1, 86_400_000).await, ["x"]);
+        let _ = f.store.at(START).ack(&f.queue, id, None).await.unwrap();
+    }
+    assert_eq!(far_hints(&f), usize::from(JOBS));
+    f.move_due(START + 4 * 65_536).await;
+    assert_eq!(f.keys_of_jobs(), Vec::<String>::new());
 }
 
 #[tokio::test]

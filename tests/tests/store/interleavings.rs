@@ -19,7 +19,7 @@ use tokio::runtime::Runtime;
 use self::judge::Judge;
 use self::steps::{InterleavedStep, PODS, PUMPS, step};
 use crate::fixture::{START, StoreFixture, fixture, job};
-use crate::random_cases::try_cases;
+use crate::random_cases::{cases_or, try_cases};
 
 const SEQUENCES: u32 = 60;
 const TOKENS: [&str; PUMPS] = ["pump-1", "pump-2"];
@@ -63,7 +63,7 @@ impl InterleavedRun<'_> {
                 ttr_ms,
                 heard,
             } => {
-                self.reserve(pod, Claim { count, ttr_ms }, heard).await;
+                self.reserve(pod, Claim::new(count, ttr_ms), heard).await;
             }
             InterleavedStep::Ack {
                 pod,
@@ -89,7 +89,11 @@ impl InterleavedRun<'_> {
                 assert_eq!(loaded == LoadSlotOutcome::NotLeading, pump != self.leader);
             }
             InterleavedStep::MoveDue { pump, limit } => {
-                let moved = self.store().move_due(0, TOKENS[pump], limit).await.unwrap();
+                let moved = self
+                    .store()
+                    .move_due(0, TOKENS[pump], limit, crate::fixture::LOSSES_MAX)
+                    .await
+                    .unwrap();
                 assert_eq!(moved == MoveDueOutcome::NotLeading, pump != self.leader);
                 self.look_at_dead(0).await;
             }
@@ -132,7 +136,8 @@ impl InterleavedRun<'_> {
             .await
             .unwrap();
         for job in reserved.jobs.into_iter().flatten() {
-            self.judge.delivered(job.id, claim.ttr_ms, self.now_ms);
+            self.judge
+                .delivered(job.id, claim.lease.of(&job), self.now_ms);
             if heard {
                 self.held[pod].push((job.id, job.attempt));
             }
@@ -175,7 +180,11 @@ impl InterleavedRun<'_> {
             return;
         };
         for _ in 0..calls {
-            let cancelled = self.store().cancel(&self.fixture.queue, id).await.unwrap();
+            let cancelled = self
+                .store()
+                .cancel(&self.fixture.queue, id, tidegate_store::IfRunning::Refuse)
+                .await
+                .unwrap();
             if matches!(cancelled, CancelOutcome::Done { .. }) {
                 self.judge.ended(id, None);
             }
@@ -219,8 +228,11 @@ impl InterleavedRun<'_> {
         while let LoadSlotOutcome::Done { more: true, .. } =
             self.store().load_slot(0, token, 50).await.unwrap()
         {}
-        while let MoveDueOutcome::Done { more: true, .. } =
-            self.store().move_due(0, token, 50).await.unwrap()
+        while let MoveDueOutcome::Done { more: true, .. } = self
+            .store()
+            .move_due(0, token, 50, crate::fixture::LOSSES_MAX)
+            .await
+            .unwrap()
         {}
         let counts = self.fixture.counts().await;
         assert_eq!(
@@ -252,14 +264,9 @@ async fn run(fixture: &StoreFixture, steps: &[InterleavedStep]) {
     run.finish().await;
 }
 
-fn sequences() -> u32 {
-    let wanted = std::env::var("TIDEGATE_SEQUENCES").ok();
-    wanted.map_or(SEQUENCES, |number| number.parse().unwrap())
-}
-
 #[test]
 fn interleaved_calls_keep_the_data_consistent() {
-    let (seed, cases) = (seed(), sequences());
+    let (seed, cases) = (seed(), cases_or(SEQUENCES));
     print_figure(&format!(
         "{cases} random interleavings of two pods and two pumps"
     ));

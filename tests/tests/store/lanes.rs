@@ -44,10 +44,7 @@ async fn publish(store: &Store, queue: &QueueKey, lanes: u16) -> Vec<[JobId; 2]>
 async fn lanes_keep_their_own_order_and_ids_need_no_lane() {
     let (redis, store, queue) = store_of_buckets().await;
     let ids = publish(&store, &queue, 4).await;
-    let claims = [Claim {
-        count: 2,
-        ttr_ms: 60_000,
-    }];
+    let claims = [Claim::new(2, 60_000)];
     let mut attempts = HashMap::new();
     for (lane, ids) in (0..).zip(&ids) {
         assert_eq!(store.lane_in(ids[0].bucket(), &queue, 4), Some(lane));
@@ -74,14 +71,17 @@ async fn lanes_keep_their_own_order_and_ids_need_no_lane() {
         let released = store.release(&queue, id, attempts[&id]).await.unwrap();
         assert_eq!(released, ReleaseOutcome::Done);
     }
-    let cancelled = store.cancel(&queue, ids[2][0]).await.unwrap();
+    let cancelled = store
+        .cancel(&queue, ids[2][0], tidegate_store::IfRunning::Refuse)
+        .await
+        .unwrap();
     assert!(matches!(cancelled, CancelOutcome::Done { .. }));
     // Jobs of each lane, one that is deleted, and one of no bucket, in one call.
     let nowhere = JobId::new(START, BUCKETS as u16, 1_000_001, 0);
     let done = |id| AckRequest { id, attempt: None };
     let mut asked: Vec<AckRequest> = ids.iter().map(|ids| done(ids[1])).collect();
     asked.extend([ids[2][0], nowhere, ids[3][0]].map(done));
-    let acked = store.ack_all(&queue, &asked).await.unwrap();
+    let acked = store.ack_all(&queue, &asked, 0).await.unwrap();
     let is_done: Vec<bool> = acked
         .iter()
         .map(|acked| matches!(acked, AckOutcome::Done { .. }))
@@ -131,8 +131,8 @@ async fn close(store: &Store, queue: &QueueKey, row: LaneRow, lanes: Range<u16>)
 
 async fn is_closed(store: &Store, queue: &QueueKey, lane: u16) -> bool {
     let jobs = [job("x")];
-    let published = store.publish_unless_closed(queue.lane(lane), &jobs, None);
-    let published = published.await.unwrap();
+    let published = store.try_publish(queue.lane(lane), &jobs, None, None);
+    let published = published.await.unwrap().stored();
     if let Some(published) = &published {
         let _ = store.ack(queue, published.ids[0], None).await.unwrap();
     }
@@ -230,7 +230,12 @@ async fn a_wrong_count_does_not_close_a_lane_and_stale_hints_do_not_keep_it_open
         add(count, -1).await;
         assert!(!closes(&f, START).await, "a live hint of {count}");
         add(count, 1).await;
-        let cancelled = f.store.at(START).cancel(&f.queue, id).await.unwrap();
+        let cancelled = f
+            .store
+            .at(START)
+            .cancel(&f.queue, id, tidegate_store::IfRunning::Refuse)
+            .await
+            .unwrap();
         assert!(matches!(cancelled, CancelOutcome::Done { .. }));
     }
     assert!(closes(&f, START).await);
@@ -280,8 +285,8 @@ async fn a_closed_lane_is_empty_to_every_verb_and_opened_by_a_later_epoch_only()
     }
     let closed_with_body = [job(&"x".repeat(20_000))];
     assert!(close(21).await);
-    let publish = store.publish_unless_closed(queue, &closed_with_body, None);
-    assert!(publish.await.unwrap().is_none());
+    let publish = store.try_publish(queue, &closed_with_body, None, None);
+    assert!(publish.await.unwrap().stored().is_none());
     // The upload of its body expires.
     consistency::check(&f.redis.url()).await;
 }

@@ -113,8 +113,8 @@ impl LanesRun {
         let jobs = [job("x")];
         let publish = self
             .store
-            .publish_unless_closed(self.queue.lane(lane), &jobs, None);
-        match publish.await.unwrap() {
+            .try_publish(self.queue.lane(lane), &jobs, None, None);
+        match publish.await.unwrap().stored() {
             Some(published) => self.held.extend(published.ids),
             None => self.refused += 1,
         }
@@ -122,10 +122,7 @@ impl LanesRun {
 
     async fn consume(&mut self) {
         let used = self.read().await.counts.used;
-        let claims = [Claim {
-            count: 10,
-            ttr_ms: 60_000,
-        }];
+        let claims = [Claim::new(10, 60_000)];
         for lane in 0..used {
             let reserved = self
                 .store

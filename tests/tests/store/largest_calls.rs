@@ -97,7 +97,8 @@ async fn the_largest_sweep_deletes_full_chunks_and_keeps_counts_exact() {
     let expected = SweepOutcome::Done {
         expired: full - 1,
         more: false,
-        next_in_ms: None,
+        // Then it checks whether the queue is still used.
+        next_in_ms: Some(50_000),
     };
     assert_eq!(short(&f, "sweep", swept).await.unwrap(), expected);
     assert_eq!(f.counts().await, [0; 4]);
@@ -168,7 +169,7 @@ async fn the_largest_calls_load_and_move_timers_of_all_kinds() {
     assert_eq!(short(&f, "load", loaded).await.unwrap(), expected);
     let now_ms = START + HOUR_MS;
     let store = f.store.at(now_ms);
-    let moved = store.move_due(0, TOKEN, MOVE_TIMERS_MAX);
+    let moved = store.move_due(0, TOKEN, MOVE_TIMERS_MAX, crate::fixture::LOSSES_MAX);
     let MoveDueOutcome::Done {
         latenesses_ms,
         expired,
@@ -181,27 +182,24 @@ async fn the_largest_calls_load_and_move_timers_of_all_kinds() {
     assert_eq!(latenesses_ms.len() as u64, LOAD_HINTS_MAX / 2);
     assert_eq!(expired, LOAD_HINTS_MAX / 2);
     // Leases expire, and their jobs die.
-    let claims = [Claim {
-        count: u16::MAX,
-        ttr_ms: 1000,
-    }];
+    let claims = [Claim::new(u16::MAX, 1000)];
     let reserved = f.store.at(now_ms).reserve(&f.queue, &claims).await.unwrap();
     assert_eq!(reserved.jobs[0].len(), far.len());
     let store = f.store.at(now_ms + 1000);
-    let moved = store.move_due(0, TOKEN, MOVE_TIMERS_MAX);
+    let moved = store.move_due(0, TOKEN, MOVE_TIMERS_MAX, crate::fixture::LOSSES_MAX);
     assert!(
         matches!(moved.await.unwrap(), MoveDueOutcome::Done { buried, .. } if buried == far.len() as u64)
     );
     expect_sound(&f, now_ms + 1000).await;
     // As many far hints of one job as a call loads, in a slot that the job has left.
     let id = far[0].number();
-    let slot = (now_ms + 100_000) / 65_536;
+    let slot = format!("1:{}", (now_ms + 100_000) / 65_536);
     let mut push = redis::cmd("RPUSH");
     push.arg(format!("tg:0:{{8209}}:far:{slot}"));
     push.arg(vec![id; LOAD_HINTS_MAX as usize]);
     push.exec(&mut f.connection()).unwrap();
     let mut add = redis::cmd("ZADD");
-    add.arg("tg:0:{8209}:slots").arg(0).arg(slot);
+    add.arg("tg:0:{8209}:slots").arg(0).arg(&slot);
     add.exec(&mut f.connection()).unwrap();
     let store = f.store.at(now_ms);
     let loaded = store.load_slot(0, TOKEN, LOAD_HINTS_MAX);
@@ -234,17 +232,14 @@ async fn the_largest_calls_of_the_wire_leave_the_data_consistent() {
     }
     // As many stale hints as one call drops.
     for id in &ids[..300] {
-        let _ = store.cancel(&f.queue, *id).await.unwrap();
+        let _ = store
+            .cancel(&f.queue, *id, tidegate_store::IfRunning::Refuse)
+            .await
+            .unwrap();
     }
     let peeked = store.peek_ready(&f.queue).await.unwrap().unwrap();
     assert_eq!(peeked.job.id, ids[300]);
-    let claims = vec![
-        Claim {
-            count: 100,
-            ttr_ms: 1000
-        };
-        100
-    ];
+    let claims = vec![Claim::new(100, 1000); 100];
     let reserved = store.reserve(&f.queue, &claims).await.unwrap();
     let leased: Vec<JobId> = reserved.jobs.iter().flatten().map(|job| job.id).collect();
     assert_eq!(leased, &ids[300..]);
@@ -255,7 +250,7 @@ async fn the_largest_calls_of_the_wire_leave_the_data_consistent() {
             attempt: Some(1),
         })
         .collect();
-    store.ack_all(&f.queue, &done).await.unwrap();
+    store.ack_all(&f.queue, &done, 0).await.unwrap();
     assert_eq!(f.move_due(START + 1000).await.buried, 276);
     let store = f.store.at(START + 1000);
     assert_eq!(
@@ -285,7 +280,7 @@ async fn lists_longer_than_a_command_are_written_in_parts() {
     let moved = f
         .store
         .at(START + 1000)
-        .move_due(0, TOKEN, jobs)
+        .move_due(0, TOKEN, jobs, crate::fixture::LOSSES_MAX)
         .await
         .unwrap();
     assert!(matches!(moved, MoveDueOutcome::Done { more: false, .. }));

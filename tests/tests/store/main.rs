@@ -6,6 +6,8 @@
     reason = "a test that fails should say so at once"
 )]
 
+mod all_orders;
+mod api_keys;
 mod audit;
 mod audit_large;
 mod audit_under_load;
@@ -13,10 +15,13 @@ mod chunks;
 mod clock;
 mod corrupt;
 mod durability;
+mod far_levels;
 mod fixture;
+mod forgotten_queues;
 mod hints;
 mod idle_connections;
 mod interleavings;
+mod keyed;
 mod lanes;
 mod lanes_random;
 mod largest_calls;
@@ -25,11 +30,15 @@ mod list_queues;
 mod lost_answers;
 mod messages;
 mod model;
+mod model_native;
 mod outside_bodies;
+mod policies;
 mod pump_verbs;
 mod random_cases;
 mod refused_connections;
+mod replaced_bodies;
 mod slot_width;
+mod stale_hints;
 mod stalled_transfers;
 mod turns;
 mod verbs;

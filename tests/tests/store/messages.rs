@@ -29,10 +29,7 @@ async fn the_doorbell_rings_when_a_queue_is_no_longer_empty() {
     assert_eq!(rang().await, ring_of(&other));
     // A release, and a job that becomes due.
     let store: Store = f.store.at(START);
-    let claims = [Claim {
-        count: 100,
-        ttr_ms: 10,
-    }];
+    let claims = [Claim::new(100, 10)];
     let reserved = store.reserve(&f.queue, &claims).await.unwrap();
     let _ = store
         .release(&f.queue, reserved.jobs[0][0].id, 1)
@@ -74,6 +71,8 @@ async fn an_alarm_is_sent_only_for_earlier_work() {
     f.reserve(START, 1, 30).await;
     let loaded_in = |delay_ms: u64| delay_ms / 65_536 * 65_536 - LEAD_MS;
     for (verb, in_ms) in [
+        // The sweep checks whether the new queue is still used.
+        (PumpVerb::Sweep, 60_000),
         (PumpVerb::MoveDue, 5000),
         (PumpVerb::LoadSlot, loaded_in(600_000)),
         (PumpVerb::LoadSlot, loaded_in(300_000)),

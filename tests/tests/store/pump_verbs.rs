@@ -46,7 +46,10 @@ async fn a_bucket_has_one_leader_until_that_releases_it_or_leaves_the_roster() {
         "b is back"
     );
     assert!(matches!(
-        store.move_due(0, "b", 10).await.unwrap(),
+        store
+            .move_due(0, "b", 10, crate::fixture::LOSSES_MAX)
+            .await
+            .unwrap(),
         MoveDueOutcome::NotLeading
     ));
 }
@@ -58,7 +61,10 @@ async fn only_the_leader_of_a_bucket_moves_jobs() {
     let store = f.store.at(START + 700_000);
     for token in ["somebody else", ""] {
         assert_eq!(
-            store.move_due(0, token, 10).await.unwrap(),
+            store
+                .move_due(0, token, 10, crate::fixture::LOSSES_MAX)
+                .await
+                .unwrap(),
             MoveDueOutcome::NotLeading
         );
         assert_eq!(
@@ -89,8 +95,10 @@ async fn two_movers_with_the_same_token_move_no_job_twice() {
         let store = f.store.at(START + 10);
         tokio::spawn(async move {
             let mut moved = 0;
-            while let MoveDueOutcome::Done { latenesses_ms, .. } =
-                store.move_due(0, TOKEN, 7).await.unwrap()
+            while let MoveDueOutcome::Done { latenesses_ms, .. } = store
+                .move_due(0, TOKEN, 7, crate::fixture::LOSSES_MAX)
+                .await
+                .unwrap()
             {
                 if latenesses_ms.is_empty() {
                     return moved;

@@ -23,3 +23,9 @@ pub(crate) fn try_cases<S: Strategy>(seed: u64, cases: u32, all: &S, run: impl F
         Err(error) => panic!("TIDEGATE_SEED={seed}: {error}"),
     }
 }
+
+/// The number of cases to run: that of `TIDEGATE_SEQUENCES`, if it is set.
+pub(crate) fn cases_or(usual: u32) -> u32 {
+    let wanted = std::env::var("TIDEGATE_SEQUENCES").ok();
+    wanted.map_or(usual, |number| number.parse().unwrap())
+}

@@ -5,7 +5,8 @@ use tidegate_testkit::consistency;
 
 use crate::fixture::{START, StoreFixture, TOKEN, delayed, fixture, fixture_with_slots};
 
-const NARROW_MS: u32 = 500;
+/// A divisor of the time at which tests begin.
+const NARROW_MS: u32 = 512;
 
 /// When the far slot of a job that is due then is loaded; asserts that it is not loaded before.
 async fn loaded_at(f: &StoreFixture, due_at_ms: u64) -> u64 {

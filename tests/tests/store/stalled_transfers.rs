@@ -81,10 +81,7 @@ async fn pass_on(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, gate: Arc<Gate
 
 async fn small_jobs_come_and_go(store: &Store) {
     let queue = QueueKey::try_from("shop/small").unwrap();
-    let claim = Claim {
-        count: 1,
-        ttr_ms: 60_000,
-    };
+    let claim = Claim::new(1, 60_000);
     for _ in 0..20 {
         let id = store.publish(&queue, &[job("x")], None).await.unwrap()[0];
         let reserved = store.reserve(&queue, &[claim]).await.unwrap();
@@ -119,10 +116,7 @@ async fn small_calls_do_not_wait_for_stalled_large_transfers() {
     let (published, ()) = tokio::join!(publishing, meanwhile);
     let id = published.unwrap()[0];
 
-    let claims = [Claim {
-        count: 1,
-        ttr_ms: 60_000,
-    }];
+    let claims = [Claim::new(1, 60_000)];
     let reserving = store.reserve(&queue, &claims);
     let meanwhile = async {
         proxy.gate.stalled.notified().await;

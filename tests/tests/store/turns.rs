@@ -23,7 +23,13 @@ async fn publish(f: &StoreFixture, queue: &str, jobs: usize, delay_ms: u64) -> Q
 
 /// One call, as a pump makes it. Returns how many jobs it made ready, and whether more are due.
 async fn call(f: &StoreFixture, now_ms: u64) -> (usize, bool) {
-    match f.store.at(now_ms).move_due(0, TOKEN, LIMIT).await.unwrap() {
+    match f
+        .store
+        .at(now_ms)
+        .move_due(0, TOKEN, LIMIT, crate::fixture::LOSSES_MAX)
+        .await
+        .unwrap()
+    {
         MoveDueOutcome::Done {
             latenesses_ms,
             more,

@@ -51,15 +51,13 @@ async fn a_job_is_delivered_as_it_was_published() {
             body: body.clone(),
             attributes: vec![("color".into(), "blue".into()), (String::new(), "é".into())],
             mark: true,
+            native: None,
             ttl_ms: 9_900,
             tries: 7,
             ..job("")
         };
         let id = f.publish(START, new.clone()).await;
-        let claims = [Claim {
-            count: 1,
-            ttr_ms: 500,
-        }];
+        let claims = [Claim::new(1, 500)];
         let reserved = f
             .store
             .at(START + 20)
@@ -86,7 +84,11 @@ async fn a_job_is_delivered_as_it_was_published() {
                 .unwrap()
                 .unwrap()
                 .job,
-            *got
+            // When a leased job was due is known only to its consumer.
+            tidegate_core::Job {
+                run_at_ms: got.due_at_ms,
+                ..got.clone()
+            }
         );
         let _ = f.store.at(START).ack(&f.queue, id, None).await.unwrap();
         assert_eq!(
@@ -174,32 +176,50 @@ async fn cancel_deletes_a_job_in_any_state_but_leased() {
     let waiting = f.publish(START, delayed("delayed", 10)).await;
     let ready = f.publish(START, job("ready")).await;
     assert_eq!(
-        store.cancel(&f.queue, waiting).await.unwrap(),
+        store
+            .cancel(&f.queue, waiting, tidegate_store::IfRunning::Refuse)
+            .await
+            .unwrap(),
         CancelOutcome::Done {
+            id: waiting,
             was: JobState::Delayed
         }
     );
     assert_eq!(
-        store.cancel(&f.queue, ready).await.unwrap(),
+        store
+            .cancel(&f.queue, ready, tidegate_store::IfRunning::Refuse)
+            .await
+            .unwrap(),
         CancelOutcome::Done {
+            id: ready,
             was: JobState::Ready
         }
     );
     assert_eq!(
-        store.cancel(&f.queue, ready).await.unwrap(),
+        store
+            .cancel(&f.queue, ready, tidegate_store::IfRunning::Refuse)
+            .await
+            .unwrap(),
         CancelOutcome::AlreadyGone
     );
     f.expect(START, &[]).await;
     let leased = f.publish(START, job("leased")).await;
     f.expect(START, &["leased"]).await;
     assert_eq!(
-        store.cancel(&f.queue, leased).await.unwrap(),
+        store
+            .cancel(&f.queue, leased, tidegate_store::IfRunning::Refuse)
+            .await
+            .unwrap(),
         CancelOutcome::Leased
     );
     f.move_due(START + 1000).await;
     assert_eq!(
-        store.cancel(&f.queue, leased).await.unwrap(),
+        store
+            .cancel(&f.queue, leased, tidegate_store::IfRunning::Refuse)
+            .await
+            .unwrap(),
         CancelOutcome::Done {
+            id: leased,
             was: JobState::Dead
         }
     );
@@ -207,7 +227,7 @@ async fn cancel_deletes_a_job_in_any_state_but_leased() {
 }
 
 #[tokio::test]
-async fn a_released_job_is_next_again_and_keeps_its_attempt() {
+async fn a_released_job_is_next_again_and_keeps_its_try() {
     let f = fixture().await;
     let id = f.publish(START, job("a")).await;
     f.publish(START, job("b")).await;
@@ -225,16 +245,18 @@ async fn a_released_job_is_next_again_and_keeps_its_attempt() {
         store.release(&f.queue, id, 1).await.unwrap(),
         ReleaseOutcome::Lost
     );
-    let claim = Claim {
-        count: 2,
-        ttr_ms: 1000,
-    };
+    let claim = Claim::new(2, 1000);
     let again = store.reserve(&f.queue, &[claim]).await.unwrap();
     let again: Vec<_> = again.jobs[0]
         .iter()
         .map(|job| (&job.body[..], job.tries_left, job.attempt))
         .collect();
-    assert_eq!(again, [(&b"a"[..], 0, 1), (&b"b"[..], 0, 1)]);
+    assert_eq!(again, [(&b"a"[..], 0, 2), (&b"b"[..], 0, 1)]);
+    // A call that is repeated because its reply was lost does not take the next delivery back.
+    assert_eq!(
+        store.release(&f.queue, id, 1).await.unwrap(),
+        ReleaseOutcome::Lost
+    );
     assert_eq!(
         f.move_due(START + 100).await.ready,
         0,
@@ -260,8 +282,12 @@ async fn deliveries_that_are_taken_back_together_keep_their_order() {
         .query(&mut f.connection())
         .unwrap();
     assert_eq!(flushed, "OK");
-    let newest_first = [(4, 1), (3, 1), (2, 1), (1, 2), (0, 1)].map(|(job, it)| (ids[job], it));
-    let released = store.release_all(&f.queue, &newest_first).await.unwrap();
+    let newest_first =
+        [(4, 1), (3, 1), (2, 1), (1, 2), (0, 1)].map(|(job, attempt)| tidegate_store::LeasedJob {
+            id: ids[job],
+            attempt,
+        });
+    let released = store.release_all(&f.queue, &newest_first, 0).await.unwrap();
     let (done, gone, lost) = (
         ReleaseOutcome::Done,
         ReleaseOutcome::AlreadyGone,
@@ -308,7 +334,10 @@ async fn an_id_finds_its_job_only_in_its_queue_and_if_every_part_matches() {
             AckOutcome::AlreadyGone
         );
         assert_eq!(
-            store.cancel(queue, id).await.unwrap(),
+            store
+                .cancel(queue, id, tidegate_store::IfRunning::Refuse)
+                .await
+                .unwrap(),
             CancelOutcome::AlreadyGone
         );
         assert_eq!(
@@ -407,7 +436,7 @@ async fn claims_are_served_in_order_each_with_its_own_lease() {
         .publish(&f.queue, &jobs, None)
         .await
         .unwrap();
-    let claims = [(1, 10), (2, 20), (3, 30)].map(|(count, ttr_ms)| Claim { count, ttr_ms });
+    let claims = [(1, 10), (2, 20), (3, 30)].map(|(count, ttr_ms)| Claim::new(count, ttr_ms));
     let reserved = f.store.at(START).reserve(&f.queue, &claims).await.unwrap();
     let leases: Vec<Vec<u64>> = reserved
         .jobs

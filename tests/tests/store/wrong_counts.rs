@@ -34,7 +34,12 @@ async fn a_count_that_is_too_low_loses_no_job() {
     let first = f.publish(START, job("first")).await;
     f.publish(START, job("second")).await;
     miscount(&f, &f.queue, JobState::Ready, 1);
-    let _ = f.store.at(START).cancel(&f.queue, first).await.unwrap();
+    let _ = f
+        .store
+        .at(START)
+        .cancel(&f.queue, first, tidegate_store::IfRunning::Refuse)
+        .await
+        .unwrap();
     assert_eq!(f.counts().await, [0, 0, 0, 0]);
     assert_eq!(hints(&f, "ready:1"), 1, "the stale hint is dropped");
     f.expect(START, &["second"]).await;
@@ -177,10 +182,7 @@ async fn the_doorbell_rings_if_the_list_was_empty_or_the_count_was_0() {
         assert_eq!(rang().await, ring, "published");
     }
     miscount(&f, &f.queue, JobState::Leased, 7);
-    let claims = [tidegate_store::Claim {
-        count: 1,
-        ttr_ms: 1000,
-    }];
+    let claims = [tidegate_store::Claim::new(1, 1000)];
     let reserved = store.reserve(&f.queue, &claims).await.unwrap();
     miscount(&f, &f.queue, JobState::Ready, 0);
     let id = reserved.jobs[0][0].id;

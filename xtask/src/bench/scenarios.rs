@@ -4,8 +4,11 @@
 #[derive(Debug)]
 pub(crate) struct BenchScenario {
     pub(crate) name: &'static str,
-    /// Its flags with `--quick`. Without it the defaults of the load generator apply, as in
-    /// docs/benchmarks.md.
+    /// Its name for the load generator.
+    pub(crate) command: &'static str,
+    /// Its flags. Otherwise the defaults of the load generator apply, as in docs/benchmarks.md.
+    flags: &'static str,
+    /// Its further flags with `--quick`.
     quick: &'static str,
     /// Whether it compares one Redis with a cluster, alternately.
     pub(crate) versus_cluster: bool,
@@ -14,12 +17,32 @@ pub(crate) struct BenchScenario {
 const fn scenario(name: &'static str, quick: &'static str) -> BenchScenario {
     BenchScenario {
         name,
+        command: name,
+        flags: "",
         quick,
         versus_cluster: false,
     }
 }
 
-pub(crate) const SCENARIOS: [BenchScenario; 12] = [
+/// A scenario with other flags than another one.
+const fn variant(
+    name: &'static str,
+    command: &'static str,
+    flags: &'static str,
+    quick: &'static str,
+) -> BenchScenario {
+    BenchScenario {
+        name,
+        command,
+        flags,
+        quick,
+        versus_cluster: false,
+    }
+}
+
+const BOTH_WIRES: &str = "--wire lmstfy --vs-wire native";
+
+pub(crate) const SCENARIOS: [BenchScenario; 20] = [
     scenario("idle", "--seconds 3 --settle 2"),
     scenario("publish", "--seconds 2"),
     scenario("consume", "--jobs 20000"),
@@ -38,12 +61,45 @@ pub(crate) const SCENARIOS: [BenchScenario; 12] = [
         ..scenario("lanes", "--seconds 1 --rounds 1")
     },
     scenario("growth", "--levels 1000,20000 --seconds 2"),
+    variant(
+        "publish-wires",
+        "publish",
+        BOTH_WIRES,
+        "--seconds 2 --rounds 1",
+    ),
+    variant(
+        "publish-keyed",
+        "publish",
+        "--keyed --wire lmstfy --vs-wire native",
+        "--seconds 2 --rounds 1",
+    ),
+    variant(
+        "consume-wires",
+        "consume",
+        BOTH_WIRES,
+        "--jobs 20000 --rounds 1",
+    ),
+    variant("bulk-native", "bulk", "--wire native", "--jobs 20000"),
+    scenario("touch", "--leases 2000 --every 2 --seconds 5"),
+    scenario("retry", "--rate 200 --seconds 3"),
+    scenario("idempotent", "--jobs 10000"),
+    scenario("reply-queues", "--queues 5000 --pending 5000 --patience 2"),
 ];
 
 impl BenchScenario {
+    /// What its alternating rounds measure.
+    pub(crate) const fn sides(&self) -> [&'static str; 2] {
+        match self.versus_cluster {
+            true => ["one Redis", "cluster"],
+            false => ["lmstfy", "native"],
+        }
+    }
+
     pub(crate) fn flags(&self, quick: bool) -> impl Iterator<Item = &'static str> {
-        let flags = if quick { self.quick } else { "" };
-        flags.split_whitespace()
+        let quick = if quick { self.quick } else { "" };
+        self.flags
+            .split_whitespace()
+            .chain(quick.split_whitespace())
     }
 }
 

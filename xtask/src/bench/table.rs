@@ -4,6 +4,8 @@ use std::fmt::Write;
 
 use serde_json::Value;
 
+use super::scenarios::BenchScenario;
+
 /// Goal for bulk work over HTTP, in percent of the rate of the scripts without HTTP.
 const SHARE_GOAL: f64 = 60.0;
 /// Figures that both `bulk` and `ceiling` have.
@@ -38,7 +40,7 @@ pub(crate) fn table(reports: &[Value]) -> String {
         } = row;
         let _ = writeln!(
             text,
-            "{scenario:9} {name:width$} {value:>12.3} {unit:12} {goal}"
+            "{scenario:13} {name:width$} {value:>12.3} {unit:12} {goal}"
         );
     }
     for report in reports {
@@ -54,14 +56,15 @@ pub(crate) fn table(reports: &[Value]) -> String {
     text
 }
 
-/// Compares the figures of a cluster with those of one Redis. Empty if only one was measured.
-pub(crate) fn comparisons(scenario: &str, outcome: &Value) -> String {
+/// Compares the figures of the two sides of a scenario. Empty if only one was measured.
+pub(crate) fn comparisons(scenario: &BenchScenario, outcome: &Value) -> String {
+    let (name, [a, b]) = (scenario.name, scenario.sides());
     let compared = outcome["comparisons"].as_array().into_iter().flatten();
     let line = |one: &Value| {
         let number = |name: &str| one[name].as_f64().unwrap_or(f64::NAN);
         let text = |name: &str| one[name].as_str().unwrap_or_default().to_owned();
         format!(
-            "{scenario}: {}: one Redis {:.1}, cluster {:.1} {}, ratio {:.2} ({:.2} to {:.2})\n",
+            "{name}: {}: {a} {:.1}, {b} {:.1} {}, ratio {:.2} ({:.2} to {:.2})\n",
             text("name"),
             number("a"),
             number("b"),
@@ -74,13 +77,18 @@ pub(crate) fn comparisons(scenario: &str, outcome: &Value) -> String {
     compared.map(line).collect()
 }
 
+fn is_native(report: &Value) -> bool {
+    report["parameters"]["wire"] == "native"
+}
+
 fn rows(report: &Value) -> Vec<TableRow> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let figures = report["figures"].as_array().into_iter().flatten();
+    let suffix = if is_native(report) { "/v1" } else { "" };
     let row = |figure: &Value| {
         let value = figure["value"].as_f64().unwrap_or(f64::NAN);
         TableRow {
-            scenario: text(&report["scenario"]),
+            scenario: text(&report["scenario"]) + suffix,
             name: text(&figure["name"]),
             value,
             unit: text(&figure["unit"]),
@@ -108,9 +116,8 @@ fn goal_text(sign: &str, bound: f64, is_reached: bool) -> String {
 /// measured.
 fn http_shares(reports: &[Value]) -> Vec<TableRow> {
     let value = |scenario: &str, name: &str| {
-        let report = reports
-            .iter()
-            .find(|report| report["scenario"] == scenario)?;
+        let is_wanted = |report: &&Value| report["scenario"] == scenario && !is_native(report);
+        let report = reports.iter().find(is_wanted)?;
         let mut figures = report["figures"].as_array()?.iter();
         figures.find(|figure| figure["name"] == name)?["value"].as_f64()
     };
@@ -136,6 +143,8 @@ mod tests {
     #[test]
     fn goals_shares_and_problems_are_shown() {
         let reports = [
+            json!({"scenario": "bulk", "problems": [], "parameters": {"wire": "native"},
+                "figures": [{"name": "ack", "value": 70.0, "unit": "jobs/s", "goal": null}]}),
             json!({"scenario": "bulk", "problems": ["2 jobs lost"],
                 "figures": [{"name": "ack", "value": 50.0, "unit": "jobs/s", "goal": {"at_least": 60.0}}]}),
             json!({"scenario": "ceiling", "problems": [],
@@ -144,6 +153,7 @@ mod tests {
         let table = table(&reports);
         for said in [
             "≥ 60 MISSED",
+            "bulk/v1",
             "share of the ceiling",
             "62.5",
             "≥ 60 reached",

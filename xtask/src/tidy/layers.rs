@@ -7,7 +7,8 @@ const OURS: &str = "tidegate-";
 
 /// A package's folder, and the packages of the workspace that it may use. Tests of any package may
 /// also use the test kit.
-const LAYERS: [(&str, &[&str]); 14] = [
+const LAYERS: [(&str, &[&str]); 15] = [
+    ("crates/api-types", &[]),
     ("crates/core", &[]),
     ("crates/store", &["core"]),
     ("crates/service", &[]),
@@ -15,7 +16,7 @@ const LAYERS: [(&str, &[&str]); 14] = [
     ("crates/engine", &["core", "service", "store"]),
     (
         "crates/api",
-        &["core", "engine", "launch", "service", "store"],
+        &["api-types", "core", "engine", "launch", "service", "store"],
     ),
     ("crates/pumpd", &["core", "launch", "service", "store"]),
     ("crates/loadgen", &["core", "store"]),

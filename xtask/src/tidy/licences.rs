@@ -7,7 +7,7 @@ use spdx::{Expression, LicenseReq, ParseMode};
 use super::finding::TidyFinding;
 
 /// Permissive licences. deny.toml has the same list; a test compares them.
-const ALLOWED: [&str; 12] = [
+const ALLOWED: [&str; 13] = [
     "0BSD",
     "Apache-2.0",
     "Apache-2.0 WITH LLVM-exception",
@@ -17,6 +17,7 @@ const ALLOWED: [&str; 12] = [
     "CC0-1.0",
     "ISC",
     "MIT",
+    "MIT-0",
     "Unicode-3.0",
     "Unlicense",
     "Zlib",

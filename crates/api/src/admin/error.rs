@@ -5,10 +5,13 @@ use axum::http::{HeaderValue, Response, StatusCode, header};
 use axum::response::IntoResponse;
 use serde::Serialize;
 use tidegate_core::InvalidName;
-use tidegate_engine::{EngineError, record_store_error};
+use tidegate_engine::PolicyChangeError;
+use tidegate_engine::{CreateKeyError, EngineError, record_store_error};
 use tidegate_store::StoreError;
 
 use super::limiter::LimitBody;
+use super::policy_body::BadPolicyBody;
+use crate::http::etag::NotAnETag;
 use crate::http::json;
 
 const NO_LIMIT: &str = "the read and write of limiter can't be <= 0 at the same time";
@@ -34,12 +37,51 @@ pub(super) enum AdminError {
     /// The token or the request names a pool that is not configured.
     #[error("the pool was not exists")]
     PoolNotFound,
-    /// The same, for a request about lanes.
+    /// The same, for a request about lanes or a policy.
     #[error("there is no such pool")]
-    LanesPoolNotFound,
-    /// The name of the namespace or queue is invalid, in a request about lanes.
+    NoSuchPool,
+    /// The name of the namespace or queue is invalid, in a request about lanes or a policy.
     #[error("{0}")]
-    LanesName(InvalidName),
+    QueueName(InvalidName),
+    /// The body is not an object of the fields of an API key.
+    #[error(
+        "the body should be an object with namespace, scopes and description, and optionally pool and expires_at_ms: {0}"
+    )]
+    NotAKey(String),
+    /// A scope of the new API key is unknown.
+    #[error("unknown scope {0:?}: use publish, consume, read, admin")]
+    UnknownScope(String),
+    /// The namespace of the new API key is neither `*` nor a valid name.
+    #[error("namespace should be * or a name: {0}")]
+    KeyNamespace(InvalidName),
+    /// Another property of the new API key is invalid.
+    #[error("{0}")]
+    KeyRefused(CreateKeyError),
+    /// No API key has this id.
+    #[error("there is no such key")]
+    KeyNotFound,
+    /// `cursor` or `limit` of a list is invalid.
+    #[error("{0}")]
+    BadPage(&'static str),
+    /// The body is no policy.
+    #[error(transparent)]
+    PolicyBody(#[from] BadPolicyBody),
+    /// `If-Match` has no ETag of a policy, or several.
+    #[error("If-Match should be the ETag of a policy, in quotes, or *")]
+    NotAnETag,
+    /// The policy does not have the ETag of `If-Match`, or other clients change it all the time.
+    #[error(
+        "version_mismatch: the policy has been changed, nothing was set; read it and its ETag again"
+    )]
+    PolicyChanged,
+    /// The stored policy is damaged, or of a later release.
+    #[error(
+        "the stored policy cannot be read, the defaults apply: replace it with PUT, or DELETE it; stored is {text:?}"
+    )]
+    PolicyUnreadable {
+        /// The stored text.
+        text: String,
+    },
     /// The body is not an object with an integer `open`.
     #[error("the body should be an object with an integer open")]
     NotANumberOfLanes,
@@ -92,10 +134,30 @@ struct Text<'a> {
     limiter: Option<&'a LimitBody>,
 }
 
+impl From<NotAnETag> for AdminError {
+    fn from(_: NotAnETag) -> Self {
+        Self::NotAnETag
+    }
+}
+
+impl From<PolicyChangeError<BadPolicyBody>> for AdminError {
+    fn from(error: PolicyChangeError<BadPolicyBody>) -> Self {
+        match error {
+            PolicyChangeError::VersionMismatch => Self::PolicyChanged,
+            PolicyChangeError::Unreadable { text } => Self::PolicyUnreadable { text },
+            PolicyChangeError::Rejected(body) => body.into(),
+            PolicyChangeError::Store(error) => error.into(),
+        }
+    }
+}
+
 impl AdminError {
     const fn status(&self) -> StatusCode {
         match self {
+            Self::PolicyChanged => StatusCode::PRECONDITION_FAILED,
+            Self::PolicyUnreadable { .. } => StatusCode::CONFLICT,
             Self::Internal | Self::LimitExists { .. } => StatusCode::INTERNAL_SERVER_ERROR,
+            Self::KeyNotFound => StatusCode::NOT_FOUND,
             _ => StatusCode::BAD_REQUEST,
         }
     }
@@ -134,6 +196,15 @@ impl From<StoreError> for AdminError {
     fn from(error: StoreError) -> Self {
         record_store_error(&error);
         Self::Internal
+    }
+}
+
+impl From<CreateKeyError> for AdminError {
+    fn from(error: CreateKeyError) -> Self {
+        match error {
+            CreateKeyError::Failed(error) => error.into(),
+            refused => Self::KeyRefused(refused),
+        }
     }
 }
 

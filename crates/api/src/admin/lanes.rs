@@ -15,10 +15,10 @@ use serde::{Deserialize, Serialize};
 use tidegate_core::{LaneCounts, QueueKey};
 
 use super::error::AdminError;
+use super::queue_path::{parse_queue_key, pool};
 use crate::app::App;
 use crate::http::json;
 use crate::http::query::Query;
-use tidegate_engine::Pool;
 
 const BODY_BYTES_MAX: usize = 4 * 1024;
 
@@ -116,18 +116,6 @@ async fn set_open(
 
 fn parse_set_lanes(body: &[u8]) -> Result<SetLanesBody, AdminError> {
     json::parse_object(body).map_err(|_| AdminError::NotANumberOfLanes)
-}
-
-fn parse_queue_key(namespace: &str, queue: &str) -> Result<QueueKey, AdminError> {
-    Ok(QueueKey {
-        namespace: namespace.try_into().map_err(AdminError::LanesName)?,
-        queue: queue.try_into().map_err(AdminError::LanesName)?,
-    })
-}
-
-fn pool<'a>(app: &'a App, query: &Query<'_>) -> Result<&'a Arc<Pool>, AdminError> {
-    let name = query.get("pool").unwrap_or_default();
-    app.pool(&name).ok_or(AdminError::LanesPoolNotFound)
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ use axum::extract::{Path, State};
 use axum::http::{Response, StatusCode};
 use serde::Serialize;
 use tidegate_core::Namespace;
+use tidegate_engine::split_token;
 use tidegate_store::{LimitCreated, LimitHolder, RateLimit};
 
 use super::error::AdminError;
@@ -113,7 +114,7 @@ pub(super) async fn delete(
 
 /// The holder of the limit that a path names.
 fn holder(app: &App, namespace: &str, token: &str) -> Result<LimitHolder, AdminError> {
-    let (pool, token) = token.split_once(':').unwrap_or(("", token));
+    let (pool, token) = split_token(token);
     let pool = app.pool(pool).ok_or(AdminError::PoolNotFound)?;
     let namespace = Namespace::try_from(namespace)?;
     let tokens = &app.engine.tokens;

@@ -1,14 +1,20 @@
-//! The routes of the admin port: tokens, rate limits, lanes, the access log, metrics and information for operators.
+//! The routes of the admin port: tokens, API keys, rate limits, lanes, policies, the access log, metrics and information for
+//! operators.
 //! Without accounts no credentials are required, so the port must be on a private address.
 
 mod access_log;
 mod accounts;
 mod error;
 mod info;
+mod instant;
+mod keys;
 mod lanes;
 mod limiter;
 mod limits;
+mod policies;
+mod policy_body;
 mod profiles;
+mod queue_path;
 mod router;
 mod tokens;
 mod views;

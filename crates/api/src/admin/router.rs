@@ -13,7 +13,7 @@ use tidegate_service::metrics::Metrics;
 use ulid::Ulid;
 
 use super::accounts::{Accounts, require_account};
-use super::{access_log, info, lanes, limits, profiles, tokens, views};
+use super::{access_log, info, keys, lanes, limits, policies, profiles, tokens, views};
 use crate::app::App;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -29,7 +29,11 @@ pub(crate) fn router(
         .post(limits::create)
         .put(limits::set)
         .delete(limits::delete);
-    let of_queue = get(lanes::show).put(lanes::set).delete(lanes::delete);
+    let lanes_of_queue = get(lanes::show).put(lanes::set).delete(lanes::delete);
+    let policy_of_queue = get(policies::show)
+        .put(policies::set)
+        .patch(policies::patch)
+        .delete(policies::delete);
     let guard = from_fn_with_state(accounts, require_account);
     let readiness = app.exchange.readiness.clone();
     // The routes above `route_layer` require credentials if there are accounts; those below it never do.
@@ -38,8 +42,12 @@ pub(crate) fn router(
         .route("/token/{namespace}/{token}", delete(tokens::delete))
         .route("/token/{namespace}/{token}/limit", limit)
         .route("/limits", get(limits::list))
+        .route("/keys", get(keys::list).post(keys::create))
+        .route("/keys/{id}", get(keys::show).delete(keys::delete))
         .route("/lanes", get(lanes::list))
-        .route("/lanes/{namespace}/{queue}", of_queue)
+        .route("/lanes/{namespace}/{queue}", lanes_of_queue)
+        .route("/policies", get(policies::list))
+        .route("/policies/{namespace}/{queue}", policy_of_queue)
         .route("/accesslog", post(access_log::set))
         .route_layer(guard)
         .route("/version", get(views::version))

@@ -21,7 +21,7 @@ use crate::app::App;
 use crate::config::DEFAULT_POOL;
 use crate::http::json;
 use crate::http::query::Query;
-use tidegate_engine::generate;
+use tidegate_engine::{generate, split_token};
 
 const USER_TOKEN_LENGTH_MIN: usize = 20;
 const FORM_BYTES_MAX: usize = 64 * 1024;
@@ -108,13 +108,13 @@ pub(super) async fn delete(
     State(app): State<Arc<App>>,
     Path((namespace, token)): Path<(String, String)>,
 ) -> Result<StatusCode, AdminError> {
-    let (pool, token) = token.split_once(':').unwrap_or(("", &token));
+    let (pool, token) = split_token(&token);
     let pool = app.pool(pool).ok_or(AdminError::PoolNotFound)?;
     if let Ok(namespace) = Namespace::try_from(namespace.as_str()) {
         let tokens = &app.engine.tokens;
         tokens.delete(&pool.name, &namespace, token).await?;
         let holder = tokens.named_holder(&pool.name, &namespace, token);
-        app.engine.end_waits(&holder);
+        app.engine.end_waits(&holder.clone().into());
         if let Err(error) = app.engine.limits.delete(&holder).await {
             // The token is revoked all the same, and the answer must not deny it.
             tracing::warn!(

@@ -5,13 +5,27 @@ use std::sync::{Arc, OnceLock};
 use tidegate_core::Namespace;
 
 use tidegate_engine::Pool;
+use ulid::Ulid;
 
 /// Set while names and token are checked, read after the request is answered. Only the first value of each is kept.
 /// Shared through an `Arc`, as a long poll keeps it for minutes.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct RequestContext {
+    /// The id of the request: in its answer, in problem documents and in the access log.
+    pub(crate) id: Ulid,
     /// The pool; unset if the request names none that is configured, or was rejected before.
     pub(crate) pool: OnceLock<Arc<Pool>>,
     /// The namespace; unset unless a valid token for it was presented.
     pub(crate) namespace: OnceLock<Namespace>,
+}
+
+impl RequestContext {
+    /// The context of a request that has just arrived.
+    pub(crate) fn new() -> Self {
+        Self {
+            id: Ulid::generate(),
+            pool: OnceLock::new(),
+            namespace: OnceLock::new(),
+        }
+    }
 }

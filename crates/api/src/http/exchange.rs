@@ -14,7 +14,6 @@ use axum::body::Body;
 use axum::http::{HeaderName, HeaderValue, Method, Request, Response, header};
 use hyper::body::Incoming;
 use tidegate_service::{Peer, Readiness};
-use ulid::Ulid;
 
 use super::access_log::{AccessLine, ResponseInfo};
 use super::body::{self, Lender, UnreadBody};
@@ -59,7 +58,7 @@ pub(crate) fn begin(request: Request<Incoming>, peer: Peer) -> (ApiRequest, Unan
         began_at: Instant::now(),
         method: head.method.clone(),
         endpoint: Endpoint::UNMATCHED,
-        context: Arc::default(),
+        context: Arc::new(RequestContext::new()),
         line: AccessLine::new(&head, peer.address),
         lender,
         expects_continue: head.headers.contains_key(header::EXPECT),
@@ -102,7 +101,7 @@ impl UnansweredRequest {
     /// Counts and logs the request, and adds its id to the answer.
     fn finish(&self, metrics: &HttpMetrics, response: &mut Response<Body>) {
         let mut text = [0; ulid::ULID_LEN];
-        let id = &*Ulid::generate().array_to_str(&mut text);
+        let id = &*self.context.id.array_to_str(&mut text);
         if response.extensions().get::<WithoutRequestId>().is_none()
             && let Ok(value) = HeaderValue::from_str(id)
         {

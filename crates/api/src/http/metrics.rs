@@ -39,7 +39,7 @@ static RATE_LIMIT: LazyLock<IntCounterVec> = LazyLock::new(|| {
 });
 
 /// The most endpoints of all front doors together.
-const ENDPOINTS_MAX: usize = 16;
+const ENDPOINTS_MAX: usize = 48;
 
 /// The endpoint of a front door that a request matched, for its metrics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,7 +59,7 @@ impl Endpoint {
 }
 
 /// The values of the label `method`. Other methods share one value, so that clients cannot create series.
-const METHODS: [&str; 4] = ["GET", "PUT", "DELETE", "other"];
+const METHODS: [&str; 6] = ["GET", "PUT", "DELETE", "POST", "PATCH", "other"];
 
 /// The metrics of the requests of all pools.
 #[derive(Debug)]

@@ -53,6 +53,10 @@ pub(crate) enum ApiError {
     TooManyWaitingWithToken,
     /// The backlog of the pool is full. Nothing was stored.
     BacklogFull,
+    /// The policy of the queue has it closed.
+    QueueClosed,
+    /// The queue would have more jobs than its policy permits. Nothing was stored.
+    QueueFull,
     /// The parameter of this name is not a number in its range.
     BadNumber(&'static str),
     /// The job would expire before it is due.
@@ -160,6 +164,11 @@ impl ApiError {
                 StatusCode::SERVICE_UNAVAILABLE,
                 "too many publishes are waiting, please retry later",
             ),
+            Self::QueueClosed => (BAD, "the queue is closed, it accepts no jobs"),
+            Self::QueueFull => (
+                StatusCode::TOO_MANY_REQUESTS,
+                "the queue is full, please retry later",
+            ),
             Self::BodiesFull => (
                 StatusCode::SERVICE_UNAVAILABLE,
                 "too many bytes are being received, please retry later",
@@ -190,6 +199,7 @@ impl ApiError {
             Self::TooManyWaiting
                 | Self::TooManyWaitingWithToken
                 | Self::BacklogFull
+                | Self::QueueFull
                 | Self::BodiesFull
                 | Self::Unchecked
         )
@@ -228,10 +238,14 @@ impl From<EngineError> for ApiError {
     fn from(error: EngineError) -> Self {
         match error {
             EngineError::BacklogFull => Self::BacklogFull,
+            EngineError::QueueClosed => Self::QueueClosed,
+            EngineError::QueueFull => Self::QueueFull,
             EngineError::TooManyWaiting => Self::TooManyWaiting,
             EngineError::TooManyWaitingWithToken => Self::TooManyWaitingWithToken,
             EngineError::Unchecked => Self::Unchecked,
-            EngineError::RateLimited | EngineError::StorageFailed => Self::Internal,
+            EngineError::RateLimited | EngineError::StorageFailed | EngineError::PoolMoves => {
+                Self::Internal
+            }
         }
     }
 }

@@ -27,8 +27,9 @@ pub(super) struct JobView<'a> {
 }
 
 impl<'a> JobView<'a> {
-    /// Shows a job of `queue` at `now_ms` (ms since the Unix epoch), which `elapsed_ms` and `ttl` refer to.
-    pub(super) fn new(queue: &'a QueueKey, job: &'a Job, now_ms: u64) -> Self {
+    /// Shows a job of `queue` at `now_ms` (ms since the Unix epoch), which `elapsed_ms` and `ttl` refer to. Attributes of
+    /// the native API whose names begin with a colon are not shown.
+    pub(super) fn new(queue: &'a QueueKey, job: &'a Job, now_ms: u64, remain_tries: u16) -> Self {
         Self {
             attributes: &job.attributes,
             data: &job.body,
@@ -40,7 +41,7 @@ impl<'a> JobView<'a> {
             msg: None,
             namespace: queue.namespace.as_str(),
             queue: queue.queue.as_str(),
-            remain_tries: job.tries_left,
+            remain_tries,
             ttl: ttl_seconds(job, now_ms),
         }
     }
@@ -48,12 +49,6 @@ impl<'a> JobView<'a> {
     /// Adds the message "new job" of a consume.
     pub(super) const fn with_new_job_message(mut self) -> Self {
         self.msg = Some("new job");
-        self
-    }
-
-    /// Shows 0 as the remaining tries, as lmstfy does when a job is read by its id.
-    pub(super) const fn without_tries(mut self) -> Self {
-        self.remain_tries = 0;
         self
     }
 }
@@ -74,10 +69,11 @@ fn base64_text<S: Serializer>(bytes: &[u8], serializer: S) -> Result<S::Ok, S::E
 }
 
 fn sorted_or_null<S: Serializer>(list: &Attributes, serializer: S) -> Result<S::Ok, S::Error> {
-    if list.is_empty() {
+    let own = list.iter().filter(|(name, _)| !name.starts_with(':'));
+    let sorted: BTreeMap<&str, &str> = own.map(|(k, v)| (k.as_str(), v.as_str())).collect();
+    if sorted.is_empty() {
         return serializer.serialize_none();
     }
-    let sorted: BTreeMap<&str, &str> = list.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect();
     serializer.collect_map(sorted)
 }
 
@@ -95,18 +91,24 @@ mod tests {
             body: Bytes::from("a?>"),
             attributes: vec![],
             mark: false,
+            extension: None,
+            failures: None,
+            cancel_requested: false,
+            has_history: false,
             state: JobState::Leased,
             tries_left: 4,
             attempt: 1,
             created_at_ms: 1000,
             due_at_ms: 5000,
+            run_at_ms: 5000,
             expires_at_ms: 0,
         }
     }
 
     fn shown(job: &Job) -> String {
         let queue = QueueKey::try_from("ns/q").unwrap();
-        let text = json::compact(&JobView::new(&queue, job, 1250).with_new_job_message());
+        let text =
+            json::compact(&JobView::new(&queue, job, 1250, job.tries_left).with_new_job_message());
         String::from_utf8(text).unwrap()
     }
 
@@ -124,6 +126,10 @@ mod tests {
         let versioned = Job {
             attributes,
             mark: true,
+            extension: None,
+            failures: None,
+            cancel_requested: false,
+            has_history: false,
             body: Bytes::new(),
             ..job()
         };

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use axum::body::Body;
 use axum::http::{Response, StatusCode};
 use serde::Serialize;
+use tidegate_core::JobState;
 
 use super::error::ApiError;
 use super::job_id::WireJobId;
@@ -28,7 +29,8 @@ pub(super) async fn peek_queue(
     let head = scope.pool.peek_ready(&scope.queue).await?;
     let head = head.ok_or(ApiError::QueueEmpty)?;
     let (bytes, queue) = (head.job.body.len(), scope.queue);
-    let show = move || json::compact(&JobView::new(&queue, &head.job, head.now_ms));
+    let tries = scope.pool.attempts_left(&queue, &head.job);
+    let show = move || json::compact(&JobView::new(&queue, &head.job, head.now_ms, tries));
     let shown = off_runtime(&app.large_bodies, bytes, show).await?;
     Ok(json::with_body(StatusCode::OK, shown.into()))
 }
@@ -40,10 +42,11 @@ pub(super) async fn peek_job(
     let scope = QueueScope::open(&app, &api_request).await?;
     let api_request = scope.job.ok_or(ApiError::JobNotFound)?;
     let found = scope.pool.peek_job(&scope.queue, api_request.id).await?;
+    let found = found.filter(|it| it.job.state != JobState::Done);
     let found = found.ok_or(ApiError::JobNotFound)?;
     let (bytes, queue) = (found.job.body.len(), scope.queue);
-    let show =
-        move || json::compact(&JobView::new(&queue, &found.job, found.now_ms).without_tries());
+    // lmstfy shows 0 tries when a job is read by its id.
+    let show = move || json::compact(&JobView::new(&queue, &found.job, found.now_ms, 0));
     let shown = off_runtime(&app.large_bodies, bytes, show).await?;
     Ok(json::with_body(StatusCode::OK, shown.into()))
 }

@@ -47,6 +47,7 @@ impl PublishParams {
             ttl_ms: u64::from(self.ttl_seconds) * 1000,
             tries: self.tries,
             mark: extras.versioned_id,
+            native: None,
         }
     }
 }

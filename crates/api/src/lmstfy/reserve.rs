@@ -19,7 +19,7 @@ use crate::http::off_runtime::off_runtime;
 use crate::http::query::Query;
 use crate::http::request::ApiRequest;
 use crate::http::unread;
-use tidegate_engine::Delivery;
+use tidegate_engine::{Delivery, Pool};
 
 /// The parameters of a consume.
 #[derive(Debug, PartialEq, Eq)]
@@ -42,7 +42,7 @@ impl ConsumeParams {
         }
         let ttr_ms = u64::from(ttr_seconds) * 1000;
         Ok(Self {
-            claim: Claim { count, ttr_ms },
+            claim: Claim::new(count, ttr_ms),
             patience: Duration::from_secs(timeout_seconds.into()),
         })
     }
@@ -67,7 +67,7 @@ pub(super) async fn reserve(
     let ConsumeParams { claim, patience } = wish;
     let patience = patience.min(app.wait_max);
     let waits = !patience.is_zero();
-    let room = waits.then(|| app.engine.room.take(scope.token));
+    let room = waits.then(|| app.engine.room.take(scope.token, None));
     let room = room.transpose()?;
     let sources = scope.pool.sources(&scope.queues);
     let parked = || hang_up.cancel_on_disconnect();
@@ -90,7 +90,8 @@ pub(super) async fn reserve(
     let share = unread::fit_to_budget(&mut delivery, &app.unread_budget);
     let (bytes, list) = (delivery.body_bytes(), claim.count > 1);
     // If the client hangs up meanwhile, the delivery is dropped, which releases the jobs.
-    let showing = move || (show(&delivery, list), delivery);
+    let pool = Arc::clone(&scope.pool);
+    let showing = move || (show(&pool, &delivery, list), delivery);
     let (shown, delivery) = off_runtime(&app.large_bodies, bytes, showing).await?;
     scope.permit.keep();
     Ok(json::with_body(
@@ -100,10 +101,12 @@ pub(super) async fn reserve(
 }
 
 /// The JSON of the jobs: an object for one job, or an array if `list`.
-fn show(delivery: &Delivery, list: bool) -> Vec<u8> {
+fn show(pool: &Pool, delivery: &Delivery, list: bool) -> Vec<u8> {
     let reserved = delivery.jobs();
-    let shown =
-        reserved.map(|it| JobView::new(it.queue, it.job, it.leased_at_ms).with_new_job_message());
+    let shown = reserved.map(|it| {
+        let tries = pool.attempts_left(it.queue, it.job);
+        JobView::new(it.queue, it.job, it.leased_at_ms, tries).with_new_job_message()
+    });
     let jobs: Vec<JobView<'_>> = shown.collect();
     match &jobs[..] {
         [job] if !list => json::compact(job),
@@ -119,7 +122,7 @@ mod tests {
     fn expect(query: &str, outcome: Result<(u64, u64, u16), ApiError>) {
         let wish = ConsumeParams::read(&Query::new(query), &JobDefaults::SHIPPED, 100);
         let outcome = outcome.map(|(ttr_ms, timeout_seconds, count)| ConsumeParams {
-            claim: Claim { count, ttr_ms },
+            claim: Claim::new(count, ttr_ms),
             patience: Duration::from_secs(timeout_seconds),
         });
         assert_eq!(wish, outcome, "{query}");

@@ -7,6 +7,7 @@ use axum::body::Body;
 use axum::http::{Response, StatusCode};
 use serde::Serialize;
 use tidegate_core::DURATION_MS_MAX;
+use tidegate_store::DueTimes;
 
 use super::error::ApiError;
 use super::scope::QueueScope;
@@ -29,7 +30,11 @@ pub(super) async fn respawn(
     let query = api_request.query();
     let limit = limit(&query)?;
     let ttl_ms = ttl_ms(&query, app.job_defaults().ttl_seconds)?;
-    let count = scope.pool.respawn(&scope.queue, limit, ttl_ms).await?;
+    let at_once = DueTimes::default();
+    let count = scope
+        .pool
+        .respawn(&scope.queue, limit, ttl_ms, at_once)
+        .await?;
     let respawned = RespawnedBody {
         count,
         msg: "respawned",

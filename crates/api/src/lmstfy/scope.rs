@@ -19,7 +19,9 @@ use crate::config::RequestLimits;
 use crate::http::context::RequestContext;
 use crate::http::query::{Plus, unescape};
 use crate::http::request::ApiRequest;
-use tidegate_engine::{EngineError, LimitedAction, Permit, Pool, StoredJobs, TokenKey};
+use tidegate_engine::{
+    EngineError, LimitedAction, Permit, Pool, StoredJobs, TokenKey, split_token,
+};
 
 const TOKEN: HeaderName = HeaderName::from_static("x-token");
 
@@ -237,10 +239,7 @@ impl<'a> RequestToken<'a> {
 
     /// The pool and the token of `[pool:]token`; without a pool it is empty.
     fn split(&self) -> (&str, &str) {
-        match self.token.split_once(':') {
-            Some((pool, token)) => (pool, token),
-            None => ("", &self.token),
-        }
+        split_token(&self.token)
     }
 
     fn pool(&self, app: &App) -> Result<Arc<Pool>, ApiError> {
@@ -356,20 +355,5 @@ mod tests {
         assert_eq!(check_queue_list(","), Ok(()));
         assert_eq!(check_queue_list(""), Err(ApiError::QueueForbidden));
         assert_eq!(check_queue_list("a b"), Err(ApiError::QueueForbidden));
-    }
-
-    #[test]
-    fn a_token_is_split_at_its_first_colon() {
-        let split = |text: &str| {
-            let presented = RequestToken {
-                token: text.into(),
-                context: &RequestContext::default(),
-            };
-            let (pool, token) = presented.split();
-            (pool.to_owned(), token.to_owned())
-        };
-        assert_eq!(split("tok"), (String::new(), "tok".to_owned()));
-        assert_eq!(split("p:t:u"), ("p".to_owned(), "t:u".to_owned()));
-        assert_eq!(split(":tok"), (String::new(), "tok".to_owned()));
     }
 }

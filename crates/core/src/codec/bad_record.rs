@@ -1,7 +1,7 @@
 //! The version of the layout, and errors of decoding a record.
 
 /// The version of the stored layout: records, keys and placement together.
-pub const LAYOUT_VERSION: u8 = 1;
+pub const LAYOUT_VERSION: u8 = 2;
 
 /// Why a record cannot be decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -18,6 +18,9 @@ pub enum InvalidRecord {
     /// The payload, its flags or its nonce have changed since the record was written.
     #[error("payload is damaged: its seal does not match")]
     Damaged,
+    /// The extension is truncated, or has a field that this build does not support.
+    #[error("extension cannot be decoded")]
+    BadExtension,
     /// The payload is invalid, or larger than [`PAYLOAD_BYTES_MAX`](super::PAYLOAD_BYTES_MAX).
     #[error("payload cannot be decoded")]
     BadPayload,

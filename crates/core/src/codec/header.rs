@@ -10,14 +10,27 @@ use crate::{JobId, JobState};
 pub const HEADER_BYTES: usize = 34;
 
 /// How a payload is stored, and how the id of its job is shown.
+///
+/// The low byte is set when a job is published and never changes; the seal of the payload covers it. Scripts may change
+/// the high byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RecordFlags(pub u16);
 
 impl RecordFlags {
     /// The payload is compressed with LZ4.
     pub const COMPRESSED: Self = Self(1);
+    /// An extension follows the header.
+    pub const EXTENDED: Self = Self(8);
+    /// The job counts failures and losses instead of the tries left: it was published with the native API.
+    pub const COUNTS_FAILURES: Self = Self(16);
+    /// The producer wants the job cancelled while a consumer holds it.
+    pub const CANCEL_REQUESTED: Self = Self(4096);
+    /// A newer version of the job waits for the end of its lease.
+    pub const NEXT_WAITS: Self = Self(8192);
+    /// The job has a history of failures in a separate key.
+    pub const LOGGED: Self = Self(16384);
     /// The payload is stored in a separate key, not behind the header.
-    pub const BODY_OUTSIDE: Self = Self(2);
+    pub const BODY_OUTSIDE: Self = Self(256);
     /// The flag of the HTTP interface; see [`crate::NewJob::mark`].
     pub const MARK: Self = Self(4);
 
@@ -25,6 +38,12 @@ impl RecordFlags {
     #[must_use]
     pub const fn has(self, flags: Self) -> bool {
         self.0 & flags.0 == flags.0
+    }
+
+    /// The flags that never change.
+    #[must_use]
+    pub(super) const fn fixed(self) -> Self {
+        Self(self.0 & 0xFF)
     }
 
     /// These flags if `condition` is true, otherwise none.
@@ -52,9 +71,9 @@ pub struct RecordHeader {
     pub state: JobState,
     /// How the payload is stored.
     pub flags: RecordFlags,
-    /// Deliveries left.
+    /// Deliveries left; of a job that counts failures: failures × 16 + losses.
     pub tries_left: u16,
-    /// Deliveries made.
+    /// Deliveries made, those that were taken back included.
     pub attempt: u32,
     /// The queue's number inside the bucket.
     pub queue: u32,

@@ -6,6 +6,7 @@
 //! run side by side during a rolling upgrade, so a release must read a version before the next one writes it.
 
 mod bad_record;
+mod extension;
 mod header;
 mod payload;
 mod record;
@@ -13,4 +14,4 @@ mod record;
 pub use bad_record::{InvalidRecord, LAYOUT_VERSION};
 pub use header::{HEADER_BYTES, RecordFlags, RecordHeader};
 pub use payload::PAYLOAD_BYTES_MAX;
-pub use record::{NewRecord, decode_job, decode_parts, encode_new_job};
+pub use record::{INSTANT_MS, NewRecord, RecordParts, decode_job, encode_new_job};

@@ -29,19 +29,27 @@ struct Payload<'a> {
     body: &'a [u8],
 }
 
-/// The seal of a payload and of the header fields that never change.
+/// The seal of a payload, of the extension, and of the header fields that never change.
 ///
 /// The first byte is the sum of all bytes: it detects every change of a single byte. The second byte is taken from a
 /// hash: it detects 255 of 256 other changes that do not change the sum.
-fn seal(payload: &[u8], flags: RecordFlags, nonce: u16) -> [u8; SEAL_BYTES] {
-    let fields = u32::from(flags.0) << 16 | u32::from(nonce);
+fn seal(payload: &[u8], extension: &[u8], flags: RecordFlags, nonce: u16) -> [u8; SEAL_BYTES] {
+    let fields = u32::from(flags.fixed().0) << 16 | u32::from(nonce);
     let sum_of = |bytes: &[u8]| {
         bytes
             .iter()
             .fold(0, |sum: u8, byte| sum.wrapping_add(*byte))
     };
-    let sum = sum_of(payload).wrapping_add(sum_of(&fields.to_be_bytes()));
-    let hash = xxh3_64_with_seed(payload, fields.into());
+    let parts = [payload, extension, &fields.to_be_bytes()];
+    let sum = parts
+        .into_iter()
+        .fold(0, |sum: u8, part| sum.wrapping_add(sum_of(part)));
+    // A payload may be stored apart from its extension, so that they have two hashes.
+    let seed = match extension {
+        [] => fields.into(),
+        extension => xxh3_64_with_seed(extension, fields.into()),
+    };
+    let hash = xxh3_64_with_seed(payload, seed);
     [sum, hash as u8]
 }
 
@@ -71,20 +79,21 @@ pub(super) fn encode(
 }
 
 /// Appends the seal to an encoded payload.
-pub(super) fn add_seal(payload: &mut Vec<u8>, flags: RecordFlags, nonce: u16) {
-    let seal = seal(payload, flags, nonce);
+pub(super) fn add_seal(payload: &mut Vec<u8>, extension: &[u8], flags: RecordFlags, nonce: u16) {
+    let seal = seal(payload, extension, flags, nonce);
     payload.extend_from_slice(&seal);
 }
 
 /// Checks and removes the seal of a stored payload.
 pub(super) fn check_seal(
     stored: &Bytes,
+    extension: &[u8],
     flags: RecordFlags,
     nonce: u16,
 ) -> Result<Bytes, InvalidRecord> {
     let at = stored.len().checked_sub(SEAL_BYTES);
     let payload = stored.slice(..at.ok_or(InvalidRecord::Damaged)?);
-    match stored.ends_with(&seal(&payload, flags, nonce)) {
+    match stored.ends_with(&seal(&payload, extension, flags, nonce)) {
         true => Ok(payload),
         false => Err(InvalidRecord::Damaged),
     }

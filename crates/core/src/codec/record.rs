@@ -5,13 +5,17 @@ use bytes::Bytes;
 use super::bad_record::InvalidRecord;
 use super::header::{HEADER_BYTES, RecordFlags, RecordHeader};
 use super::payload;
-use crate::{Job, JobState, NewJob};
+use crate::extension::RecordExtension;
+use crate::{Failures, Job, JobState, KeyHash, NewJob};
+
+/// In a header that is published a due time above this is an instant, this much later; others are delays.
+pub const INSTANT_MS: u64 = 1 << 46;
 
 /// A new job as the script that publishes takes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewRecord {
-    /// The encoded header, with the delay and the time to live instead of the due time and the expiry.
-    pub header: [u8; HEADER_BYTES],
+    /// The encoded header, with the delay and the time to live instead of the due time and the expiry, and the extension.
+    pub header: Vec<u8>,
     /// The encoded payload with its seal.
     pub payload: Vec<u8>,
 }
@@ -28,65 +32,131 @@ pub fn encode_new_job(
     let (mut payload, compressed) =
         payload::encode(&job.attributes, &job.body, compress_from_bytes);
     let stored_bytes = payload.len() + payload::SEAL_BYTES;
+    let mut extension = Vec::new();
+    if let Some(native) = job.native.as_ref().filter(|it| !it.extension.is_empty()) {
+        native.extension.encode(&mut extension);
+    }
     let flags = RecordFlags::COMPRESSED.when(compressed)
+        | RecordFlags::EXTENDED.when(!extension.is_empty())
         | RecordFlags::BODY_OUTSIDE.when(stored_bytes > inline_limit_bytes)
+        | RecordFlags::COUNTS_FAILURES.when(job.native.is_some())
         | RecordFlags::MARK.when(job.mark);
-    payload::add_seal(&mut payload, flags, nonce);
+    payload::add_seal(&mut payload, &extension, flags, nonce);
+    let run_at_ms = job.native.as_ref().and_then(|native| native.run_at_ms);
+    let due_ms = run_at_ms.map_or(job.delay_ms, |at_ms| at_ms + INSTANT_MS);
     let header = RecordHeader {
-        state: if job.delay_ms > 0 {
+        state: if due_ms > 0 {
             JobState::Delayed
         } else {
             JobState::Ready
         },
         flags,
-        tries_left: job.tries,
+        tries_left: if job.native.is_some() { 0 } else { job.tries },
         attempt: 0,
         queue: 0,
         created_at_ms: 0,
-        due_at_ms: job.delay_ms,
+        due_at_ms: due_ms,
         expires_at_ms: job.ttl_ms,
         nonce,
     };
-    NewRecord {
-        header: header.encode(),
-        payload,
+    let mut header = header.encode().to_vec();
+    header.append(&mut extension);
+    NewRecord { header, payload }
+}
+
+/// The parts of a record as it is stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RecordParts {
+    /// The header.
+    pub header: RecordHeader,
+    /// The encoded extension with its length byte; empty if there is none.
+    extension: Bytes,
+    /// The payload with its seal; empty if it is stored in a separate key and was not read with the record.
+    pub payload: Bytes,
+}
+
+impl RecordParts {
+    /// Splits a record: header, extension, and the payload if it follows.
+    ///
+    /// # Errors
+    /// The header or the length of the extension is damaged, or this build does not support the version.
+    pub fn split(record: &Bytes) -> Result<Self, InvalidRecord> {
+        let header = RecordHeader::decode(record)?;
+        let rest = record.slice(HEADER_BYTES..);
+        let length = match rest.first() {
+            _ if !header.flags.has(RecordFlags::EXTENDED) => 0,
+            Some(length) if usize::from(*length) < rest.len() => usize::from(*length) + 1,
+            _ => return Err(InvalidRecord::BadExtension),
+        };
+        Ok(Self {
+            header,
+            extension: rest.slice(..length),
+            payload: rest.slice(length..),
+        })
+    }
+
+    /// The hash of the job's key, if it has one and the extension is not damaged.
+    #[must_use]
+    pub fn key_hash(&self) -> Option<KeyHash> {
+        let (extension, _) = RecordExtension::decode(&self.extension).ok()?;
+        extension.key_hash.map(KeyHash)
+    }
+
+    /// Decodes job `number` of `bucket`. The body shares memory with the payload unless it was compressed.
+    ///
+    /// # Errors
+    /// The payload or the extension is damaged.
+    pub fn decode(&self, bucket: u16, number: u64) -> Result<Job, InvalidRecord> {
+        let Self {
+            header,
+            extension,
+            payload,
+        } = self;
+        let has = |flags| header.flags.has(flags);
+        // Of a job that is done only header and extension are kept.
+        let (attributes, body) = if header.state == JobState::Done && payload.is_empty() {
+            Default::default()
+        } else {
+            let encoded = payload::check_seal(payload, extension, header.flags, header.nonce)?;
+            payload::decode(encoded, has(RecordFlags::COMPRESSED))?
+        };
+        let failures = has(RecordFlags::COUNTS_FAILURES).then_some(Failures {
+            failures: header.tries_left >> 4,
+            losses: header.tries_left & 15,
+        });
+        Ok(Job {
+            id: header.id(bucket, number),
+            body,
+            attributes,
+            mark: has(RecordFlags::MARK),
+            extension: decode_extension(extension)?,
+            state: header.state,
+            failures,
+            cancel_requested: has(RecordFlags::CANCEL_REQUESTED),
+            has_history: has(RecordFlags::LOGGED),
+            tries_left: failures.map_or(header.tries_left, |_| 0),
+            attempt: header.attempt,
+            created_at_ms: header.created_at_ms,
+            due_at_ms: header.due_at_ms,
+            run_at_ms: header.due_at_ms,
+            expires_at_ms: header.expires_at_ms,
+        })
     }
 }
 
-/// Decodes the record of job `number` of `bucket`. `record` is the header followed by the payload, even if the payload
-/// is stored in a separate key.
+fn decode_extension(bytes: &[u8]) -> Result<Option<Box<RecordExtension>>, InvalidRecord> {
+    if bytes.is_empty() {
+        return Ok(None);
+    }
+    let (extension, _) = RecordExtension::decode(bytes)?;
+    Ok(Some(Box::new(extension)))
+}
+
+/// Decodes the record of job `number` of `bucket`. `record` is the header, the extension and the payload, even if the
+/// payload is stored in a separate key.
 ///
 /// # Errors
 /// The record is damaged, or this build does not support its version.
 pub fn decode_job(bucket: u16, number: u64, record: Bytes) -> Result<Job, InvalidRecord> {
-    let header = RecordHeader::decode(&record)?;
-    decode_parts(bucket, number, &header, record.slice(HEADER_BYTES..))
-}
-
-/// Decodes job `number` of `bucket` from its header and its payload. The body shares memory with `payload` unless it
-/// was compressed.
-///
-/// # Errors
-/// The payload is damaged.
-pub fn decode_parts(
-    bucket: u16,
-    number: u64,
-    header: &RecordHeader,
-    payload: Bytes,
-) -> Result<Job, InvalidRecord> {
-    let encoded = payload::check_seal(&payload, header.flags, header.nonce)?;
-    let compressed = header.flags.has(RecordFlags::COMPRESSED);
-    let (attributes, body) = payload::decode(encoded, compressed)?;
-    Ok(Job {
-        id: header.id(bucket, number),
-        body,
-        attributes,
-        mark: header.flags.has(RecordFlags::MARK),
-        state: header.state,
-        tries_left: header.tries_left,
-        attempt: header.attempt,
-        created_at_ms: header.created_at_ms,
-        due_at_ms: header.due_at_ms,
-        expires_at_ms: header.expires_at_ms,
-    })
+    RecordParts::split(&record)?.decode(bucket, number)
 }

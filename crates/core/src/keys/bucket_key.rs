@@ -1,6 +1,10 @@
 //! The kinds of keys of a bucket, and how their names are parsed.
 
 use std::fmt;
+use std::num::ParseIntError;
+use std::str::FromStr;
+
+use crate::timer_slot::FarSlot;
 
 /// A key of a bucket. `docs/redis-layout.md` describes the contents.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -13,12 +17,22 @@ pub enum BucketKey {
     Body(u64),
     /// An uploaded payload, before it becomes a body.
     Upload(String),
+    /// Jobs by the hashes of their keys; one of several such hashes.
+    KeyIndex(u8),
+    /// The first requests with idempotency keys; one of several such hashes.
+    Idempotency(IdempotencyShard),
+    /// The version of this job that waits for the end of its lease.
+    Next(u64),
+    /// The payload of such a version, stored outside of it.
+    NextBody(u64),
+    /// The failures of this job.
+    Log(u64),
     /// Near timers of this queue: hints by due time.
     Near(u32),
     /// Queues by the time at which `move_due` serves them.
     Due,
     /// Far timers of this slot: hints.
-    Far(u64),
+    Far(FarSlot),
     /// Far slots by the time at which `load_slot` loads them.
     Slots,
     /// Hints of the ready jobs of this queue.
@@ -27,6 +41,10 @@ pub enum BucketKey {
     Dead(u32),
     /// Chunks by the time at which `sweep` reads them.
     Expiry,
+    /// What the sweep has to clean up, by the time at which it does.
+    Cleanup,
+    /// The number of stale far hints, and how far the sweep has cleaned up lists.
+    Stale,
     /// Numbers of queues by name.
     Queues,
     /// Name and counts of this queue.
@@ -39,6 +57,33 @@ pub enum BucketKey {
     Corrupt,
     /// The body of a job whose record was set aside.
     CorruptBody(u64),
+}
+
+/// One of the hashes with idempotency keys: those of a window of time, whose hashes begin with some byte.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct IdempotencyShard {
+    /// The number of the window.
+    pub generation: u64,
+    /// The number of the hash.
+    pub shard: u8,
+}
+
+impl fmt::Display for IdempotencyShard {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{}:{}", self.generation, self.shard)
+    }
+}
+
+impl FromStr for IdempotencyShard {
+    type Err = ParseIntError;
+
+    fn from_str(text: &str) -> Result<Self, ParseIntError> {
+        let (generation, shard) = text.split_once(':').unwrap_or((text, ""));
+        Ok(Self {
+            generation: generation.parse()?,
+            shard: shard.parse()?,
+        })
+    }
 }
 
 /// The Redis type of a key.
@@ -77,6 +122,8 @@ impl BucketKey {
                 "due" => Self::Due,
                 "slots" => Self::Slots,
                 "expiry" => Self::Expiry,
+                "cleanup" => Self::Cleanup,
+                "stale" => Self::Stale,
                 "queues" => Self::Queues,
                 "lock" => Self::Lock,
                 "roster" => Self::Roster,
@@ -87,6 +134,11 @@ impl BucketKey {
             Some((family, rest)) => match family {
                 "c" => Self::Chunk(rest.parse().ok()?),
                 "body" => Self::Body(rest.parse().ok()?),
+                "k" => Self::KeyIndex(rest.parse().ok()?),
+                "idem" => Self::Idempotency(rest.parse().ok()?),
+                "next" => Self::Next(rest.parse().ok()?),
+                "next_body" => Self::NextBody(rest.parse().ok()?),
+                "log" => Self::Log(rest.parse().ok()?),
                 "near" => Self::Near(rest.parse().ok()?),
                 "far" => Self::Far(rest.parse().ok()?),
                 "ready" => Self::Ready(rest.parse().ok()?),
@@ -113,6 +165,11 @@ impl BucketKey {
             Self::Chunk(chunk) => ("c", Some(chunk), KeyType::Hash),
             Self::Body(number) => ("body", Some(number), KeyType::String),
             Self::Upload(name) => ("upload", Some(name), KeyType::String),
+            Self::KeyIndex(shard) => ("k", Some(shard), KeyType::Hash),
+            Self::Idempotency(shard) => ("idem", Some(shard), KeyType::Hash),
+            Self::Next(number) => ("next", Some(number), KeyType::String),
+            Self::NextBody(number) => ("next_body", Some(number), KeyType::String),
+            Self::Log(number) => ("log", Some(number), KeyType::List),
             Self::Near(queue) => ("near", Some(queue), KeyType::SortedSet),
             Self::Due => ("due", None, KeyType::SortedSet),
             Self::Far(slot) => ("far", Some(slot), KeyType::List),
@@ -120,6 +177,8 @@ impl BucketKey {
             Self::Ready(queue) => ("ready", Some(queue), KeyType::List),
             Self::Dead(queue) => ("dead", Some(queue), KeyType::List),
             Self::Expiry => ("expiry", None, KeyType::SortedSet),
+            Self::Cleanup => ("cleanup", None, KeyType::SortedSet),
+            Self::Stale => ("stale", None, KeyType::Hash),
             Self::Queues => ("queues", None, KeyType::Hash),
             Self::Queue(queue) => ("q", Some(queue), KeyType::Hash),
             Self::Lock => ("lock", None, KeyType::String),
@@ -150,13 +209,20 @@ mod tests {
             "c:10000",
             "body:1000001",
             "upload:a0:3",
+            "k:127",
+            "idem:2950000:7",
+            "next:1000001",
+            "next_body:1000001",
+            "log:1000001",
             "near:1",
             "due",
-            "far:27",
+            "far:1:27",
             "slots",
             "ready:1",
             "dead:1",
             "expiry",
+            "cleanup",
+            "stale",
             "queues",
             "q:4294967295",
             "lock",
@@ -174,6 +240,12 @@ mod tests {
             "c:+7",
             "c:x",
             "near:-1",
+            "far:27",
+            "k:256",
+            "idem:1",
+            "idem:1:256",
+            "idem:01:2",
+            "far:4:27",
             "q:4294967296",
             "bell",
             "seq:1",

@@ -12,15 +12,16 @@ pub(crate) type Number = usize;
 /// A pump: its index. It is also the token of its lock.
 pub(crate) type Pump = usize;
 
-/// Width of a far slot. It is small, so that a few ticks of the clock pass several slots.
-pub(crate) const SLOT_MS: u64 = 2;
-/// How long before its begin a slot is loaded.
-pub(crate) const LEAD_MS: u64 = 2;
+/// By level: width of a far slot, and how long before its begin it is loaded. They are small, so that a few ticks of the
+/// clock pass several slots.
+const FAR_LEVELS: [(u64, u64); 2] = [(2, 2), (4, 4)];
+/// How far ahead the hint of a lease may be.
+const LEASE_HINT_MS: u64 = 6;
 
 /// Changes of counts and ready list that a script applies at its end.
 #[derive(Debug, Default)]
 pub(crate) struct Changes {
-    counts: [i32; 4],
+    counts: [i32; 5],
     arrivals: Vec<Number>,
 }
 
@@ -31,10 +32,10 @@ pub(crate) struct ModelBucket {
     pub(crate) ready: Vec<Number>,
     pub(crate) dead: Vec<Number>,
     pub(crate) near: BTreeMap<Number, u64>,
-    pub(crate) far: BTreeMap<u64, Vec<(Number, u64)>>,
+    pub(crate) far: BTreeMap<ModelSlot, Vec<(Number, u64)>>,
     /// When the sweep reads the chunk next; all jobs of a model are in one chunk.
     pub(crate) expiry: Option<u64>,
-    pub(crate) counts: [i32; 4],
+    pub(crate) counts: [i32; 5],
     pub(crate) lock: Option<Pump>,
 }
 
@@ -42,8 +43,22 @@ const fn index(state: JobState) -> usize {
     state as usize - 1
 }
 
-const fn loaded_at_ms(slot: u64) -> u64 {
-    (slot * SLOT_MS).saturating_sub(LEAD_MS)
+/// A far slot, ordered by when it is loaded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct ModelSlot {
+    loaded_at_ms: u64,
+    level: usize,
+}
+
+impl ModelSlot {
+    const fn of(level: usize, due_at_ms: u64) -> Self {
+        let (width_ms, lead_ms) = FAR_LEVELS[level];
+        let begin_ms = due_at_ms / width_ms * width_ms;
+        Self {
+            loaded_at_ms: begin_ms.saturating_sub(lead_ms),
+            level,
+        }
+    }
 }
 
 impl Changes {
@@ -59,7 +74,7 @@ impl Changes {
 }
 
 impl ModelBucket {
-    pub(crate) fn new(planted: Option<PlantedDefect>, counts: [i32; 4]) -> Self {
+    pub(crate) fn new(planted: Option<PlantedDefect>, counts: [i32; 5]) -> Self {
         Self {
             planted,
             records: Vec::new(),
@@ -108,21 +123,26 @@ impl ModelBucket {
         changes.count(life.state, -1);
     }
 
-    /// The timer rule.
-    pub(crate) fn hint(&mut self, number: Number, due_at_ms: u64, now_ms: u64) {
-        let slot = due_at_ms / SLOT_MS;
-        if loaded_at_ms(slot) <= now_ms {
-            self.near.insert(number, due_at_ms);
-        } else {
-            let hints = self.far.entry(slot).or_default();
-            hints.push((number, due_at_ms));
+    /// The timer rule. The hint of a long lease is too early, and is set again when it comes up.
+    pub(crate) fn hint(&mut self, number: Number, life: LifecycleState, now_ms: u64) {
+        let due_at_ms = match life.state {
+            JobState::Leased => life.due_at_ms.min(now_ms + LEASE_HINT_MS),
+            _ => life.due_at_ms,
+        };
+        let slots = (0..FAR_LEVELS.len()).map(|level| ModelSlot::of(level, due_at_ms));
+        match slots.take_while(|slot| slot.loaded_at_ms > now_ms).last() {
+            None => drop(self.near.insert(number, due_at_ms)),
+            Some(slot) => {
+                let hints = self.far.entry(slot).or_default();
+                hints.push((number, due_at_ms));
+            }
         }
     }
 
     /// The first slot that is to be loaded now.
-    pub(crate) fn slot_to_load(&self, now_ms: u64) -> Option<u64> {
+    pub(crate) fn slot_to_load(&self, now_ms: u64) -> Option<ModelSlot> {
         let (slot, _) = self.far.first_key_value()?;
-        (loaded_at_ms(*slot) <= now_ms).then_some(*slot)
+        (slot.loaded_at_ms <= now_ms).then_some(*slot)
     }
 
     pub(crate) fn expire_later(&mut self, life: LifecycleState) {
@@ -148,7 +168,7 @@ impl ModelBucket {
         let list = match state {
             JobState::Ready => &self.ready,
             JobState::Dead => &self.dead,
-            JobState::Delayed | JobState::Leased => return,
+            JobState::Delayed | JobState::Leased | JobState::Done => return,
         };
         let is_stale = |number: &&Number| self.hinted(**number, state).is_none();
         let stale = match self.has(PlantedDefect::CountDeletesList) {
@@ -162,7 +182,7 @@ impl ModelBucket {
     }
 
     /// The number of records in each state.
-    pub(crate) fn counted(&self) -> [i32; 4] {
+    pub(crate) fn counted(&self) -> [i32; 5] {
         JobState::ALL.map(|state| {
             let records = self.records.iter().flatten();
             records.filter(|life| life.state == state).count() as i32
@@ -175,6 +195,7 @@ impl ModelBucket {
         match life.state {
             JobState::Ready => named(&self.ready) == 1,
             JobState::Dead => named(&self.dead) == 1,
+            JobState::Done => true,
             JobState::Delayed | JobState::Leased => {
                 let far = self.far.values().flatten();
                 let far = far.filter(|(named, _)| *named == number);

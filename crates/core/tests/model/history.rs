@@ -29,7 +29,10 @@ pub(crate) struct PastJob {
     due_at_ms: u64,
     expires_at_ms: u64,
     tries: u32,
+    /// Deliveries that used a try.
     delivered: u32,
+    /// All deliveries.
+    attempt: u32,
     leased_until_ms: u64,
     /// A client has its id: the reply to the publish was not lost.
     pub(crate) is_known: bool,
@@ -49,6 +52,7 @@ impl ModelHistory {
             expires_at_ms: expires(now_ms, terms.ttl_ms),
             tries: terms.tries.into(),
             delivered: 0,
+            attempt: 0,
             leased_until_ms: 0,
             is_known: is_answered,
             has_ended: false,
@@ -65,6 +69,7 @@ impl ModelHistory {
             (job.delivered >= job.tries, Violation::TooOften),
         ];
         job.delivered += 1;
+        job.attempt += 1;
         job.leased_until_ms = now_ms + ttr_ms;
         let found = broken.into_iter().find(|(is_broken, _)| *is_broken);
         self.broken = self.broken.or(found.map(|(_, broken)| broken));
@@ -79,7 +84,7 @@ impl ModelHistory {
     pub(crate) fn ended(&mut self, number: Number, attempt: Option<u32>) {
         let job = &mut self.jobs[number];
         job.has_ended = true;
-        if attempt.is_some_and(|attempt| attempt != job.delivered) {
+        if attempt.is_some_and(|attempt| attempt != job.attempt) {
             self.broken = self.broken.or(Some(Violation::EndedByLoser));
         }
     }

@@ -43,7 +43,7 @@ fn one_job() -> System {
         respawn_ttl_ms: 2,
         last_ms: 9,
         far_hints_max: 2,
-        miscounted: [0; 4],
+        miscounted: [0; 5],
         planted: None,
     }
 }
@@ -56,7 +56,7 @@ fn two_jobs() -> System {
         respawn_ttl_ms: 0,
         last_ms: 6,
         far_hints_max: 2,
-        miscounted: [0; 4],
+        miscounted: [0; 5],
         planted: None,
     }
 }
@@ -69,7 +69,20 @@ fn far_and_near() -> System {
         respawn_ttl_ms: 1,
         last_ms: 6,
         far_hints_max: 2,
-        miscounted: [0; 4],
+        miscounted: [0; 5],
+        planted: None,
+    }
+}
+
+/// A job whose hint passes through both levels of far slots.
+fn two_levels() -> System {
+    System {
+        jobs: vec![terms(9, 0, 2)],
+        ttrs_ms: vec![1, 9],
+        respawn_ttl_ms: 0,
+        last_ms: 11,
+        far_hints_max: 2,
+        miscounted: [0; 5],
         planted: None,
     }
 }
@@ -77,7 +90,7 @@ fn far_and_near() -> System {
 /// Counts that are too low: they fall to 0 too early, and below 0.
 fn damaged_counts() -> System {
     System {
-        miscounted: [-1; 4],
+        miscounted: [-1; 5],
         last_ms: 4,
         ..two_jobs()
     }
@@ -107,6 +120,11 @@ fn two_jobs_keep_all_promises() {
 #[test]
 fn far_and_near_jobs_keep_all_promises() {
     upholds_all_guarantees("far and near", far_and_near());
+}
+
+#[test]
+fn jobs_in_two_levels_of_far_slots_keep_all_promises() {
+    upholds_all_guarantees("two levels", two_levels());
 }
 
 #[test]
@@ -200,7 +218,7 @@ fn planted_defects_are_found() {
         "a hint leads to every job in time",
     );
     finds(
-        PlantedDefect::PodRepeatsRelease,
+        PlantedDefect::ReleaseReusesAttempt,
         two_jobs(),
         "one lease at a time",
     );

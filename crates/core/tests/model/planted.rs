@@ -10,7 +10,7 @@ pub(crate) enum PlantedDefect {
     ReserveTrustsHint,
     /// reserve delivers expired jobs.
     ReserveIgnoresExpiry,
-    /// load_slot sets timers back: it overwrites an earlier one with a later one.
+    /// load_slot sets a timer to the due time for which its hint was added, later than that of the record.
     LoadSetsBackTimers,
     /// Deleting a job deletes its hints and its count, but not its record.
     DeleteLeavesRecord,
@@ -22,6 +22,6 @@ pub(crate) enum PlantedDefect {
     AckIgnoresAttempt,
     /// A list is deleted when its count falls to 0, even if the count is wrong.
     CountDeletesList,
-    /// A pod repeats a release whose reply was lost.
-    PodRepeatsRelease,
+    /// release gives back the number of the attempt too, so that a repeated call takes the next delivery back.
+    ReleaseReusesAttempt,
 }

@@ -16,6 +16,8 @@ pub(crate) const PODS: usize = 2;
 pub(crate) const PUMPS: usize = 2;
 /// A time after all others.
 const AFTER_ALL_MS: u64 = 1_000_000;
+/// States with more deliveries of a job are not visited: releases give tries back.
+const ATTEMPTS_MAX: u32 = 4;
 /// A pump that needs more calls than this makes no progress.
 const CALLS_MAX: usize = 100;
 
@@ -33,7 +35,7 @@ pub(crate) struct System {
     /// States with more far hints are not visited.
     pub(crate) far_hints_max: usize,
     /// The initial error of the counts: delayed, ready, leased, dead.
-    pub(crate) miscounted: [i32; 4],
+    pub(crate) miscounted: [i32; 5],
     pub(crate) planted: Option<PlantedDefect>,
 }
 
@@ -50,7 +52,7 @@ pub(crate) struct ModelState {
 struct HeldDelivery {
     job: Number,
     attempt: u32,
-    /// The pod has released it, and will release it again.
+    /// The pod has released it, and may release it again: the reply may be lost.
     is_released: bool,
 }
 
@@ -142,7 +144,14 @@ impl Model for System {
 
     /// Each reserve with a release afterwards leaves a far hint, so their number must be bounded.
     fn within_boundary(&self, world: &ModelState) -> bool {
+        let attempts = world
+            .bucket
+            .records
+            .iter()
+            .flatten()
+            .map(|life| life.attempt);
         world.bucket.far.values().flatten().count() <= self.far_hints_max
+            && attempts.max().unwrap_or_default() <= ATTEMPTS_MAX
     }
 
     fn properties(&self) -> Vec<Property<Self>> {
@@ -233,12 +242,13 @@ impl System {
             }));
             return;
         }
-        for by_attempt in [true, false] {
-            actions.push(ModelAction::Ack {
+        if world.holds[pod].is_some_and(|held| !held.is_released) {
+            let acks = [true, false].map(|by_attempt| ModelAction::Ack {
                 pod,
                 by_attempt,
                 is_answered,
             });
+            actions.extend(acks);
         }
         if is_answered {
             actions.extend([ModelAction::Release { pod }, ModelAction::Forget { pod }]);
@@ -321,8 +331,7 @@ impl ModelState {
         }
     }
 
-    /// The pod sends a release once, whatever the reply, and even if the reply is lost. The next delivery has the same
-    /// attempt, so that a second release would take the job from its consumer.
+    /// The pod may repeat a release. The next delivery has another attempt, so it is not taken from its consumer.
     fn release(&mut self, pod: usize) {
         let Some(held) = self.holds[pod] else {
             return;
@@ -331,10 +340,8 @@ impl ModelState {
         if outcome == VerbOutcome::Done && !held.is_released {
             self.history.released(held.job);
         }
-        let is_released = true;
-        let repeats = self.bucket.has(PlantedDefect::PodRepeatsRelease);
-        self.holds[pod] = repeats.then_some(HeldDelivery {
-            is_released,
+        self.holds[pod] = Some(HeldDelivery {
+            is_released: true,
             ..held
         });
     }
@@ -364,7 +371,8 @@ impl ModelState {
 
     /// Two pods hold one job: the first one does not know yet that its lease has expired.
     fn is_held_twice(&self) -> bool {
-        let jobs = self.holds.map(|held| held.map(|held| held.job));
+        let held = self.holds.map(|held| held.filter(|held| !held.is_released));
+        let jobs = held.map(|held| held.map(|held| held.job));
         jobs[0].is_some() && jobs[0] == jobs[1]
     }
 

@@ -36,7 +36,7 @@ impl ModelBucket {
         } else {
             changes.count(life.state, 1);
             if !self.has(PlantedDefect::PublishSetsNoTimer) {
-                self.hint(number, life.due_at_ms, now_ms);
+                self.hint(number, life, now_ms);
             }
         }
         self.expire_later(life);
@@ -52,7 +52,7 @@ impl ModelBucket {
             let life = reserved(life, ttr_ms, now_ms);
             changes.count(life.state, 1);
             self.write(number, life);
-            self.hint(number, life.due_at_ms, now_ms);
+            self.hint(number, life, now_ms);
             (number, life.attempt)
         });
         self.settle(changes);
@@ -115,10 +115,13 @@ impl ModelBucket {
         let Some(life) = self.find(number, now_ms) else {
             return VerbOutcome::Gone;
         };
-        let Transition::Lives(ready) = life.apply(LifecycleEvent::Release { attempt }, now_ms)
+        let Transition::Lives(mut ready) = life.apply(LifecycleEvent::Release { attempt }, now_ms)
         else {
             return VerbOutcome::Refused;
         };
+        if self.has(PlantedDefect::ReleaseReusesAttempt) {
+            ready.attempt -= 1;
+        }
         let mut changes = Changes::default();
         self.near.remove(&number);
         changes.count(life.state, -1);
@@ -164,11 +167,13 @@ impl ModelBucket {
         if hints.is_empty() {
             self.far.remove(&slot);
         }
-        let score = match self.near.get(&number) {
-            Some(known) if !self.has(PlantedDefect::LoadSetsBackTimers) => at_ms.min(*known),
-            _ => at_ms,
-        };
-        self.near.insert(number, score);
+        if self.has(PlantedDefect::LoadSetsBackTimers) {
+            self.near.insert(number, at_ms);
+        } else if let Some(life) = self.record(number)
+            && matches!(life.state, JobState::Delayed | JobState::Leased)
+        {
+            self.hint(number, life, now_ms);
+        }
         true
     }
 
@@ -217,7 +222,7 @@ impl ModelBucket {
             Transition::Gone => self.delete(number, life, changes),
             Transition::Lives(moved) if moved.state == life.state => {
                 if !self.has(PlantedDefect::MoveDropsEarlyHint) {
-                    self.hint(number, life.due_at_ms, now_ms);
+                    self.hint(number, life, now_ms);
                 }
             }
             Transition::Lives(moved) => {

@@ -3,7 +3,10 @@
 use std::sync::Arc;
 
 use tidegate_core::{JobId, NewJob, QueueKey};
-use tidegate_store::{AckOutcome, AckRequest, PUBLISH_JOBS_MAX, PublishedJobs, StoreError};
+use tidegate_store::{
+    AckOutcome, AckRequest, KeyedJob, KeyedPublish, KeyedResult, KeyedTerms, PUBLISH_JOBS_MAX,
+    PublishOutcome, PublishedJobs, Receipt, StoreError,
+};
 
 use super::Verb;
 use crate::backlog::BacklogPermit;
@@ -13,6 +16,9 @@ use crate::size::PublishSize;
 /// The most calls of [`SinglePublish`] in flight for a queue at each server.
 const ALONE_CALLS_MAX: u16 = 16;
 
+/// How long a request with an idempotency key may be repeated, in ms.
+const IDEMPOTENCY_WINDOW_MS: u64 = 600_000;
+
 /// The jobs of one request. They hold their room in the backlog until their call has ended.
 #[derive(Debug)]
 pub(crate) struct PublishItem {
@@ -20,14 +26,14 @@ pub(crate) struct PublishItem {
     pub(crate) room: BacklogPermit,
 }
 
-/// Publishing: each item is up to 64 jobs for a queue.
+/// Publishing: each item is up to 64 jobs for a queue. If the queue has no room for all items of a call, some are stored.
 #[derive(Debug)]
 pub(crate) struct BatchedPublish;
 
 impl Verb for BatchedPublish {
     type BatchKey = QueueKey;
     type BatchItem = PublishItem;
-    type ItemOutcome = PublishedJobs;
+    type ItemOutcome = PublishOutcome;
 
     fn size(item: &PublishItem) -> PublishSize {
         item.room.size()
@@ -42,18 +48,29 @@ impl Verb for BatchedPublish {
         queue: &QueueKey,
         lane: u16,
         items: Vec<PublishItem>,
-    ) -> Result<Vec<PublishedJobs>, StoreError> {
+    ) -> Result<Vec<PublishOutcome>, StoreError> {
         let counts: Vec<usize> = items.iter().map(|item| item.jobs.len()).collect();
         let parts = items.into_iter().map(|item| (item.jobs, item.room));
         let (jobs, _rooms): (Vec<_>, Vec<_>) = parts.unzip();
+        if let Some(max_jobs) = to.policies.max_jobs(queue) {
+            return to
+                .publisher
+                .publish_items(queue, lane, &jobs, max_jobs)
+                .await;
+        }
         let jobs: Vec<NewJob> = jobs.into_iter().flatten().collect();
-        let PublishedJobs { ids, receipt } = to.publisher.publish(queue, lane, &jobs, None).await?;
-        let mut ids = ids.into_iter();
-        let of_wish = |count: usize| PublishedJobs {
-            ids: ids.by_ref().take(count).collect(),
-            receipt: receipt.clone(),
+        let published = to.publisher.publish(queue, lane, &jobs, None, None).await?;
+        let PublishOutcome::Stored(PublishedJobs { ids, receipt }) = published else {
+            return Ok(vec![published; counts.len()]);
         };
-        Ok(counts.into_iter().map(of_wish).collect())
+        let mut ids = ids.into_iter();
+        let of_item = |count: usize| {
+            PublishOutcome::Stored(PublishedJobs {
+                ids: ids.by_ref().take(count).collect(),
+                receipt: receipt.clone(),
+            })
+        };
+        Ok(counts.into_iter().map(of_item).collect())
     }
 }
 
@@ -78,7 +95,7 @@ impl Verb for SinglePublish {
     /// A queue, and the server of the lane, if it is known.
     type BatchKey = (QueueKey, Option<Arc<str>>);
     type BatchItem = SinglePublishItem;
-    type ItemOutcome = PublishedJobs;
+    type ItemOutcome = PublishOutcome;
 
     /// A full batch, so that no other item joins the call.
     fn size(_item: &SinglePublishItem) -> PublishSize {
@@ -98,14 +115,71 @@ impl Verb for SinglePublish {
         (queue, _): &Self::BatchKey,
         _number: u16,
         items: Vec<SinglePublishItem>,
-    ) -> Result<Vec<PublishedJobs>, StoreError> {
+    ) -> Result<Vec<PublishOutcome>, StoreError> {
+        let max_jobs = to.policies.max_jobs(queue);
         let mut outcomes = Vec::with_capacity(items.len());
         for item in items {
             let jobs = &item.new.jobs;
-            let publishing = to.publisher.publish(queue, item.lane, jobs, item.replaces);
+            let publishing = to
+                .publisher
+                .publish(queue, item.lane, jobs, item.replaces, max_jobs);
             outcomes.push(publishing.await?);
         }
         Ok(outcomes)
+    }
+}
+
+/// The jobs of one request that have keys. They hold their room in the backlog until their call has ended.
+#[derive(Debug)]
+pub(crate) struct KeyedPublishItem {
+    pub(crate) jobs: Vec<KeyedJob>,
+    pub(crate) room: BacklogPermit,
+}
+
+/// Publishing jobs with keys, which are all in the first lane of their queue: each item is up to 64 jobs, which need not
+/// be stored as a whole.
+#[derive(Debug)]
+pub(crate) struct BatchedKeyedPublish;
+
+impl Verb for BatchedKeyedPublish {
+    type BatchKey = QueueKey;
+    type BatchItem = KeyedPublishItem;
+    type ItemOutcome = (Vec<KeyedResult>, Receipt);
+
+    fn size(item: &KeyedPublishItem) -> PublishSize {
+        item.room.size()
+    }
+
+    async fn call(
+        to: &RedisDeployment,
+        queue: &QueueKey,
+        _lane: u16,
+        items: Vec<KeyedPublishItem>,
+    ) -> Result<Vec<(Vec<KeyedResult>, Receipt)>, StoreError> {
+        let counts: Vec<usize> = items.iter().map(|item| item.jobs.len()).collect();
+        let parts = items.into_iter().map(|item| (item.jobs, item.room));
+        let (jobs, _rooms): (Vec<_>, Vec<_>) = parts.unzip();
+        let jobs = jobs.into_iter().flatten().collect();
+        let terms = keyed_terms(to.policies.max_jobs(queue), false);
+        match to.store.publish_keyed(queue, jobs, terms).await? {
+            KeyedPublish::Done { results, receipt } => {
+                let mut results = results.into_iter();
+                let of_item = |count| (results.by_ref().take(count).collect(), receipt.clone());
+                Ok(counts.into_iter().map(of_item).collect())
+            }
+            KeyedPublish::Refused { outcome, .. } => Err(StoreError::Corrupt(format!(
+                "script refused jobs that are stored one by one: {outcome:?}"
+            ))),
+        }
+    }
+}
+
+/// How jobs with keys are published to a queue that may have `max_jobs`.
+pub(crate) fn keyed_terms(max_jobs: Option<u64>, atomic: bool) -> KeyedTerms {
+    KeyedTerms {
+        max_jobs,
+        idempotency_window_ms: IDEMPOTENCY_WINDOW_MS,
+        atomic,
     }
 }
 
@@ -126,6 +200,26 @@ impl Verb for BatchedAck {
     ) -> Result<Vec<AckOutcome>, StoreError> {
         let done = |id| AckRequest { id, attempt: None };
         let jobs: Vec<AckRequest> = items.into_iter().map(done).collect();
-        to.store.ack_all(queue, &jobs).await
+        to.store.ack_all(queue, &jobs, 0).await
+    }
+}
+
+/// Acknowledging deliveries: each item is a job of a queue in one bucket, with the attempt that is done.
+#[derive(Debug)]
+pub(crate) struct BatchedLeaseAck;
+
+impl Verb for BatchedLeaseAck {
+    type BatchKey = (QueueKey, u16);
+    type BatchItem = AckRequest;
+    type ItemOutcome = AckOutcome;
+
+    async fn call(
+        to: &RedisDeployment,
+        (queue, _): &(QueueKey, u16),
+        _lane: u16,
+        items: Vec<AckRequest>,
+    ) -> Result<Vec<AckOutcome>, StoreError> {
+        let retain_ms = to.policies.policy(queue).retain_ms;
+        to.store.ack_all(queue, &items, retain_ms).await
     }
 }

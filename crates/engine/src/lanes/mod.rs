@@ -8,7 +8,6 @@ mod set;
 
 use std::collections::HashSet;
 use std::sync::Arc;
-use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use futures_util::future::join_all;
@@ -19,10 +18,8 @@ use tokio::sync::Notify;
 use tokio::time::sleep;
 
 use crate::storage_failure::record_store_error;
+use crate::table_reader::TableReader;
 pub(crate) use set::LaneSet;
-
-/// The interval at which the table is read.
-const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The lanes of the queues of one Redis deployment.
 #[derive(Debug)]
@@ -31,8 +28,7 @@ pub struct LaneTable {
     known: ArcSwap<LaneRows>,
     /// Lanes that rejected a publish as closed, although the table had them open.
     rejected: Mutex<HashSet<(QueueKey, u16)>>,
-    /// Requests a read of the table.
-    look: Notify,
+    reader: TableReader,
     /// Notified when a read has found other rows than before.
     changed: Notify,
 }
@@ -44,7 +40,7 @@ impl LaneTable {
             store,
             known: ArcSwap::default(),
             rejected: Mutex::default(),
-            look: Notify::new(),
+            reader: TableReader::default(),
             changed: Notify::new(),
         }
     }
@@ -157,7 +153,7 @@ impl LaneTable {
 
     /// Requests a read of the table, because it may have changed.
     pub fn request_read(&self) {
-        self.look.notify_one();
+        self.reader.request();
     }
 
     /// Waits until a read has found other rows than before.
@@ -173,18 +169,11 @@ impl LaneTable {
 
     async fn follow_table(&self) {
         loop {
-            match self.read().await {
-                Ok(rows) => self.open_rejected(&rows).await,
-                Err(error) => {
-                    record_store_error(&error);
-                    // Rejected publishes request reads: without this pause they would make this a busy loop.
-                    sleep(LOOK_INTERVAL).await;
-                }
+            let rows = self.read().await;
+            if let Ok(rows) = &rows {
+                self.open_rejected(rows).await;
             }
-            tokio::select! {
-                () = self.look.notified() => {}
-                () = sleep(LOOK_INTERVAL) => {}
-            }
+            self.reader.wait(rows.map(drop)).await;
         }
     }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use futures_util::future::{join_all, try_join_all};
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use tidegate_core::{Lane, QueueKey};
-use tidegate_store::{PeekedJob, Stats, StoreError};
+use tidegate_store::{DueTimes, PeekedJob, Stats, StoreError};
 use tokio::time::timeout;
 
 use super::Pool;
@@ -19,7 +19,7 @@ const PROMPT: Duration = Duration::from_millis(25);
 /// A verb that changes dead jobs.
 #[derive(Debug, Clone, Copy)]
 enum DeadVerb {
-    Respawn { ttl_ms: u64 },
+    Respawn { ttl_ms: u64, due: DueTimes },
     Purge,
 }
 
@@ -81,33 +81,34 @@ impl Pool {
         Ok(stats)
     }
 
-    /// Deletes the ready jobs of all lanes.
+    /// Deletes the ready jobs of all lanes, and returns how many.
     ///
     /// # Errors
     /// A lane failed. The ready jobs of the others are deleted.
-    pub async fn purge_ready(&self, queue: &QueueKey) -> Result<(), EngineError> {
+    pub async fn purge_ready(&self, queue: &QueueKey) -> Result<u64, EngineError> {
         let purges = self.all_lanes(queue).map(async |(pool, lane)| {
             let purged = pool.store.purge_ready(lane).await?;
             pool.metrics.purged(purged);
-            Ok(())
+            Ok(purged)
         });
-        let purged: Result<(), StoreError> = join_all(purges).await.into_iter().collect();
-        Ok(purged?)
+        let purged: Result<Vec<u64>, StoreError> = join_all(purges).await.into_iter().collect();
+        Ok(purged?.into_iter().sum())
     }
 
-    /// Deletes up to `limit` dead jobs.
+    /// Deletes up to `limit` dead jobs, and returns how many.
     ///
     /// # Errors
     /// A lane failed, and the others had fewer than `limit` dead jobs. These are deleted.
-    pub async fn purge_dead(&self, queue: &QueueKey, limit: u64) -> Result<(), EngineError> {
+    pub async fn purge_dead(&self, queue: &QueueKey, limit: u64) -> Result<u64, EngineError> {
         let ChangedJobs { jobs, failed } = self.change_dead(queue, limit, DeadVerb::Purge).await;
         match failed {
             Some(error) if jobs < limit => Err(error.into()),
-            _ => Ok(()),
+            _ => Ok(jobs),
         }
     }
 
-    /// Makes up to `limit` dead jobs ready, and returns how many. `ttl_ms` is their new time to live; 0 = for ever.
+    /// Makes up to `limit` dead jobs ready, or delays them until these times, and returns how many. `ttl_ms` is their new
+    /// time to live; 0 = for ever.
     ///
     /// # Errors
     /// A lane failed, and the others had no dead job.
@@ -116,8 +117,9 @@ impl Pool {
         queue: &QueueKey,
         limit: u64,
         ttl_ms: u64,
+        due: DueTimes,
     ) -> Result<u64, EngineError> {
-        let respawn = DeadVerb::Respawn { ttl_ms };
+        let respawn = DeadVerb::Respawn { ttl_ms, due };
         match self.change_dead(queue, limit, respawn).await {
             ChangedJobs {
                 jobs: 0,
@@ -136,7 +138,7 @@ impl Pool {
         let mut changed = ChangedJobs { jobs: 0, failed };
         for (pool, lane) in lanes {
             let left = limit - changed.jobs;
-            match pool.change_dead_in(lane, left, verb).await {
+            match pool.change_dead_in(lane, left, verb, changed.jobs).await {
                 Ok(jobs) => changed.jobs += jobs,
                 Err(error) => {
                     let is_in_doubt = !error.is_refusal();
@@ -151,15 +153,21 @@ impl Pool {
         changed
     }
 
+    /// `before` is the number of jobs of other lanes that were changed before.
     async fn change_dead_in(
         &self,
         lane: Lane<'_>,
         limit: u64,
         verb: DeadVerb,
+        before: u64,
     ) -> Result<u64, StoreError> {
         match verb {
-            DeadVerb::Respawn { ttl_ms } => {
-                let respawned = self.store.respawn(lane, limit, ttl_ms).await?;
+            DeadVerb::Respawn { ttl_ms, due } => {
+                let due = DueTimes {
+                    first: due.of(before),
+                    ..due
+                };
+                let respawned = self.store.respawn_spaced(lane, limit, ttl_ms, due).await?;
                 self.metrics.respawned(respawned);
                 Ok(respawned)
             }

@@ -2,11 +2,12 @@
 
 mod down;
 mod overdue;
+mod partial;
 
 use std::sync::Arc;
 
 use tidegate_core::{JobId, NewJob, QueueKey};
-use tidegate_store::{PublishedJobs, SMALL_TRANSFER_BYTES_MAX, Store, StoreError, Unavailable};
+use tidegate_store::{PublishOutcome, SMALL_TRANSFER_BYTES_MAX, Store, StoreError, Unavailable};
 
 use crate::lanes::LaneTable;
 use down::DownBuckets;
@@ -48,7 +49,8 @@ impl LanePublisher {
 
     /// Stores jobs in a lane; in another one if its server is down, overdue or refuses writes; in lane 0 if the lane is
     /// closed. With `replaces`, only this lane and lane 0 are tried, and the job is replaced only if it is in the lane
-    /// that stores the jobs.
+    /// that stores the jobs. With `max_jobs`, no lane gets more jobs than its share of them: the first open lane with
+    /// room for the jobs gets them. The outcome is never [`PublishOutcome::LaneClosed`].
     ///
     /// # Errors
     /// The store failed. The jobs may be stored.
@@ -58,15 +60,43 @@ impl LanePublisher {
         lane: u16,
         jobs: &[NewJob],
         replaces: Option<JobId>,
-    ) -> Result<PublishedJobs, StoreError> {
+        max_jobs: Option<u64>,
+    ) -> Result<PublishOutcome, StoreError> {
         if replaces.is_some() {
-            return self.publish_from(queue, lane, jobs, replaces).await;
+            return self
+                .publish_from(queue, lane, jobs, replaces, max_jobs)
+                .await;
         }
+        let first = self.publish_where_up(queue, lane, jobs, max_jobs).await?;
+        let PublishOutcome::QueueFull { mut room } = first else {
+            return Ok(first);
+        };
+        // Only a queue with several lanes has others.
+        let open = self.lanes.open(queue);
+        for other in (1..open).map(|step| (lane % open + step) % open) {
+            match self.publish_from(queue, other, jobs, None, max_jobs).await {
+                Ok(PublishOutcome::QueueFull { room: here }) => room = room.max(here),
+                // The jobs were not stored before, so a refusal by this server is no reason to fail.
+                Err(error) if is_refused_write(&error) => {}
+                published => return published,
+            }
+        }
+        Ok(PublishOutcome::QueueFull { room })
+    }
+
+    /// Stores jobs in a lane; in another one if its server is down, overdue or refuses writes.
+    async fn publish_where_up(
+        &self,
+        queue: &QueueKey,
+        lane: u16,
+        jobs: &[NewJob],
+        max_jobs: Option<u64>,
+    ) -> Result<PublishOutcome, StoreError> {
         let open = self.lanes.open(queue);
         let mut lane = self.usable_lane(queue, lane, open);
         // Bounded, since servers may accept and refuse writes in turn.
         for _ in 1..open {
-            match self.publish_from(queue, lane, jobs, None).await {
+            match self.publish_from(queue, lane, jobs, None, max_jobs).await {
                 Err(error) if is_refused_write(&error) => {
                     let other = self.usable_lane(queue, lane, open);
                     if other == lane {
@@ -77,7 +107,7 @@ impl LanePublisher {
                 published => return published,
             }
         }
-        self.publish_from(queue, lane, jobs, None).await
+        self.publish_from(queue, lane, jobs, None, max_jobs).await
     }
 
     /// Stores jobs in a lane, or in lane 0 if the lane is closed.
@@ -87,13 +117,21 @@ impl LanePublisher {
         lane: u16,
         jobs: &[NewJob],
         replaces: Option<JobId>,
-    ) -> Result<PublishedJobs, StoreError> {
-        if let Some(published) = self.publish_in(queue, lane, jobs, replaces).await? {
-            return Ok(published);
+        max_jobs: Option<u64>,
+    ) -> Result<PublishOutcome, StoreError> {
+        match self
+            .publish_in(queue, lane, jobs, replaces, max_jobs)
+            .await?
+        {
+            PublishOutcome::LaneClosed => self.lanes.refused(queue, lane),
+            outcome => return Ok(outcome),
         }
-        self.lanes.refused(queue, lane);
-        let published = self.publish_in(queue, 0, jobs, replaces).await?;
-        published.ok_or_else(|| StoreError::Corrupt(format!("lane 0 of {queue} is closed")))
+        match self.publish_in(queue, 0, jobs, replaces, max_jobs).await? {
+            PublishOutcome::LaneClosed => {
+                Err(StoreError::Corrupt(format!("lane 0 of {queue} is closed")))
+            }
+            outcome => Ok(outcome),
+        }
     }
 
     async fn publish_in(
@@ -102,9 +140,11 @@ impl LanePublisher {
         lane: u16,
         jobs: &[NewJob],
         replaces: Option<JobId>,
-    ) -> Result<Option<PublishedJobs>, StoreError> {
+        max_jobs: Option<u64>,
+    ) -> Result<PublishOutcome, StoreError> {
         let store = &self.store;
-        let publish = store.publish_unless_closed(queue.lane(lane), jobs, replaces);
+        let share = max_jobs.map(|jobs| share_of(lane, self.lanes.used(queue), jobs));
+        let publish = store.try_publish(queue.lane(lane), jobs, replaces, share);
         if self.lanes.open(queue) <= 1 {
             return publish.await;
         }
@@ -144,6 +184,12 @@ impl LanePublisher {
     }
 }
 
+/// The number of jobs that a lane may hold, if its queue with `lanes` lanes may hold `max_jobs`.
+fn share_of(lane: u16, lanes: u16, max_jobs: u64) -> u64 {
+    let (lane, lanes) = (u64::from(lane), u64::from(lanes));
+    max_jobs / lanes + u64::from(lane < max_jobs % lanes)
+}
+
 /// Whether a running server refused to write, so that nothing was stored and another lane can be tried. A server that
 /// is not ready does not count: the store has waited for it already, and the others may not be ready either.
 const fn is_refused_write(error: &StoreError) -> bool {
@@ -154,4 +200,20 @@ const fn is_refused_write(error: &StoreError) -> bool {
         reason,
         Unavailable::WritesRefused | Unavailable::OutOfMemory
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_shares_of_the_lanes_are_even_and_add_up_to_the_limit() {
+        for (lanes, max_jobs) in [(1, 7), (2, 7), (3, 7), (8, 7), (64, 1_000_003)] {
+            let shares: Vec<u64> = (0..lanes)
+                .map(|lane| share_of(lane, lanes, max_jobs))
+                .collect();
+            assert_eq!(shares.iter().sum::<u64>(), max_jobs);
+            assert!(shares[0] - shares[shares.len() - 1] <= 1, "{shares:?}");
+        }
+    }
 }

@@ -1,6 +1,6 @@
-//! Look-ups of tokens and limits, with the last known answer as a fallback.
+//! Look-ups of tokens, limits and API keys, with the last known answer as a fallback.
 //!
-//! Tokens and limits are stored in one Redis, or on one server of a cluster. While that is unavailable, requests for
+//! All three are stored in one Redis, or on one server of a cluster. While that is unavailable, requests for
 //! jobs on other servers use the last answers (`docs/decisions/0038-last-known-tokens.md`).
 //!
 //! Requests rarely wait for Redis: an answer is fresh for a second, and a request in the second half of it starts a
@@ -8,26 +8,28 @@
 
 use std::collections::HashSet;
 use std::fmt::Debug;
+use std::hash::Hash;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use prometheus::{IntCounter, IntCounterVec};
+use quick_cache::Equivalent;
 use tidegate_service::metrics::counters;
-use tidegate_store::{LimitHolder, StoreError};
+use tidegate_store::StoreError;
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout, timeout_at};
 
 use crate::storage_failure::record_store_error;
 use crate::tokens::memory::{
-    AnswerCache, CachedAnswer, JoinedRefresh, KEPT_FOR, Refresh, RefreshAnswer, TokenKey,
+    AnswerCache, CachedAnswer, CachedName, JoinedRefresh, KEPT_FOR, Refresh, RefreshAnswer,
 };
 
 static USES: LazyLock<IntCounterVec> = LazyLock::new(|| {
     counters(
         "tidegate_last_known_answers_total",
-        "Number of times that a request used the last known answer about a token or limit, because its Redis did not answer in time.",
+        "Number of times that a request used the last known answer about a token, limit or API key, because its Redis did not answer in time.",
         &["subject"],
     )
 });
@@ -44,30 +46,38 @@ const LEARN_RETRY_INTERVAL: Duration = Duration::from_secs(1);
 /// The least time between two warnings, in seconds.
 const WARNING_INTERVAL_S: u64 = 10;
 
-/// What is looked up in Redis about tokens.
+/// What is looked up in Redis.
 pub(crate) trait LookUp: Clone + Send + Sync + 'static {
     /// Its name in logs and metrics.
     const SUBJECT: &'static str;
 
-    type Answer: Copy + Debug + Send + Sync;
+    /// What it is looked up by.
+    type Name: CachedName + Debug;
 
-    /// Asks Redis about a token. Returns `None` if there is nothing to cache.
+    type Answer: Clone + Debug + Send + Sync;
+
+    /// Asks Redis. Returns `None` if there is nothing to cache.
     fn look_up(
         &self,
-        holder: &LimitHolder,
+        name: &Self::Name,
     ) -> impl Future<Output = Result<Option<Self::Answer>, StoreError>> + Send;
 }
 
-/// Answers of Redis about tokens, cached.
+/// A borrowed form of a name. A look-up in the cache by it does not allocate.
+pub(crate) trait BorrowedName<K>: Copy + Hash + Equivalent<K> + Into<K> {}
+
+impl<K, Q: Copy + Hash + Equivalent<K> + Into<K>> BorrowedName<K> for Q {}
+
+/// Answers of Redis, cached.
 #[derive(Debug)]
 pub(crate) struct LastKnown<L: LookUp>(Arc<LastKnownInner<L>>);
 
 #[derive(Debug)]
 struct LastKnownInner<L: LookUp> {
     redis: L,
-    memory: AnswerCache<L::Answer>,
-    /// Tokens with a look-up of [`LastKnown::learn`] in flight, or a failed one just before.
-    prefetching: Mutex<HashSet<LimitHolder>>,
+    memory: AnswerCache<L::Name, L::Answer>,
+    /// The names with a look-up of [`LastKnown::learn`] in flight, or a failed one just before.
+    prefetching: Mutex<HashSet<L::Name>>,
     outage: OutageLog,
 }
 
@@ -98,19 +108,22 @@ impl<L: LookUp> LastKnown<L> {
         }))
     }
 
-    /// The answer about a token: the cached one for a second, then that of Redis. While Redis is unavailable or late,
+    /// The answer about a name: the cached one for a second, then that of Redis. While Redis is unavailable or late,
     /// the last answer is returned, for up to an hour, and refreshed in a task.
     ///
     /// # Errors
     /// Redis is unavailable, and there is no answer of the last hour. Or the stored data is corrupt.
-    pub(crate) async fn get(&self, name: TokenKey<'_>) -> Result<Option<L::Answer>, StoreError> {
-        match self.0.memory.get(name, Instant::now()) {
+    pub(crate) async fn get(
+        &self,
+        name: impl BorrowedName<L::Name>,
+    ) -> Result<Option<L::Answer>, StoreError> {
+        match self.0.memory.get(&name, Instant::now()) {
             Some(CachedAnswer::Fresh(value)) => Ok(Some(value)),
             Some(CachedAnswer::Aging(value)) => {
                 self.refresh(name);
                 Ok(Some(value))
             }
-            Some(CachedAnswer::Old(last)) => match self.0.memory.join_refresh(name) {
+            Some(CachedAnswer::Old(last)) => match self.0.memory.join_refresh(&name) {
                 Some(JoinedRefresh::Refresh(refresh, sender)) => {
                     if let Some(sender) = sender {
                         self.begin(name, sender);
@@ -129,46 +142,53 @@ impl<L: LookUp> LastKnown<L> {
         }
     }
 
-    /// Looks up a token that is not cached.
-    async fn look_up_first(&self, name: TokenKey<'_>) -> Result<Option<L::Answer>, StoreError> {
-        let holder = name.holder();
-        let learning = self.0.learn(&holder);
+    /// Looks up a name that is not cached.
+    async fn look_up_first(
+        &self,
+        name: impl BorrowedName<L::Name>,
+    ) -> Result<Option<L::Answer>, StoreError> {
+        let name = name.into();
+        let learning = self.0.learn(&name);
         match timeout(FIRST_ANSWER_PATIENCE, learning).await {
             Ok(answer) => answer,
             Err(_) => Err(StoreError::timed_out(FIRST_ANSWER_PATIENCE)),
         }
     }
 
-    /// Looks up a token in a task, unless there is a recent answer, so that later requests can use it as the last
+    /// Looks up a name in a task, unless there is a recent answer, so that later requests can use it as the last
     /// answer. The caller does not wait.
-    pub(crate) fn learn(&self, name: TokenKey<'_>) {
-        if self.0.memory.is_younger_than(name, LEARNED_FOR) {
+    pub(crate) fn learn(&self, name: impl BorrowedName<L::Name>) {
+        if self.0.memory.is_younger_than(&name, LEARNED_FOR) {
             return;
         }
-        let holder = name.holder();
-        if !self.0.prefetching.lock().insert(holder.clone()) {
+        let name = name.into();
+        if !self.0.prefetching.lock().insert(name.clone()) {
             return;
         }
         let inner = Arc::clone(&self.0);
         tokio::spawn(async move {
-            if inner.learn(&holder).await.is_err() {
+            if inner.learn(&name).await.is_err() {
                 sleep(LEARN_RETRY_INTERVAL).await;
             }
-            inner.prefetching.lock().remove(&holder);
+            inner.prefetching.lock().remove(&name);
         });
     }
 
     /// Refreshes a cached answer in a task, if that is due and no refresh is in flight.
-    pub(crate) fn refresh(&self, name: TokenKey<'_>) {
-        if let Some(sender) = self.0.memory.begin_refresh(name) {
+    pub(crate) fn refresh(&self, name: impl BorrowedName<L::Name>) {
+        if let Some(sender) = self.0.memory.begin_refresh(&name) {
             self.begin(name, sender);
         }
     }
 
-    fn begin(&self, name: TokenKey<'_>, sender: watch::Sender<RefreshAnswer<L::Answer>>) {
+    fn begin(
+        &self,
+        name: impl BorrowedName<L::Name>,
+        sender: watch::Sender<RefreshAnswer<L::Answer>>,
+    ) {
         let inner = Arc::clone(&self.0);
-        let holder = name.holder();
-        tokio::spawn(async move { inner.refresh(&holder, sender).await });
+        let name = name.into();
+        tokio::spawn(async move { inner.refresh(&name, sender).await });
     }
 
     /// Waits for a refresh, for at most [`ANSWER_PATIENCE`] from its start. Returns `last` if Redis fails or is late.
@@ -193,19 +213,19 @@ impl<L: LookUp> LastKnown<L> {
         }
     }
 
-    /// Removes the cached answer about a token.
-    pub(crate) fn forget(&self, name: TokenKey<'_>) {
-        self.0.memory.forget(name);
+    /// Removes the cached answer about a name.
+    pub(crate) fn forget(&self, name: impl BorrowedName<L::Name>) {
+        self.0.memory.forget(&name);
     }
 }
 
 impl<L: LookUp> LastKnownInner<L> {
-    /// Looks up a token and caches the answer.
-    async fn learn(&self, holder: &LimitHolder) -> Result<Option<L::Answer>, StoreError> {
-        let (name, asked_at) = (TokenKey::of_holder(holder), Instant::now());
-        let answer = self.redis.look_up(holder).await;
+    /// Looks up a name and caches the answer.
+    async fn learn(&self, name: &L::Name) -> Result<Option<L::Answer>, StoreError> {
+        let asked_at = Instant::now();
+        let answer = self.redis.look_up(name).await;
         match &answer {
-            Ok(Some(value)) => self.memory.insert(name, *value, asked_at),
+            Ok(Some(value)) => self.memory.insert(name.clone(), value.clone(), asked_at),
             Ok(None) => self.memory.forget(name),
             Err(_) => {}
         }
@@ -214,13 +234,13 @@ impl<L: LookUp> LastKnownInner<L> {
     }
 
     /// Runs a refresh and records its answer.
-    async fn refresh(&self, holder: &LimitHolder, sender: watch::Sender<RefreshAnswer<L::Answer>>) {
-        let (name, asked_at) = (TokenKey::of_holder(holder), Instant::now());
-        let answer = self.redis.look_up(holder).await;
+    async fn refresh(&self, name: &L::Name, sender: watch::Sender<RefreshAnswer<L::Answer>>) {
+        let asked_at = Instant::now();
+        let answer = self.redis.look_up(name).await;
         match &answer {
             Ok(Some(value)) => {
                 let is_late = asked_at.elapsed() > ANSWER_PATIENCE;
-                self.memory.confirm(name, *value, asked_at, is_late);
+                self.memory.confirm(name, value.clone(), asked_at, is_late);
             }
             Ok(None) => self.memory.forget(name),
             Err(_) => self.memory.failed(name),

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tidegate_core::{Job, JobId, QueueKey};
+use tidegate_core::{Job, QueueKey};
+use tidegate_store::{LeaseLength, LeasedJob};
 
 use super::seat::Reservation;
 use super::shared::Shared;
@@ -29,8 +30,8 @@ pub struct ReservedJob<'a> {
 #[derive(Debug)]
 struct DeliveryPart {
     jobs: Vec<Job>,
-    /// The length of their leases, in ms.
-    ttr_ms: u64,
+    /// The length of their leases.
+    lease: LeaseLength,
     guard: ReleaseGuard,
 }
 
@@ -38,8 +39,8 @@ impl DeliveryPart {
     /// The start of the lease of a job. It is derived from the end of the lease: the jobs may have been reserved by
     /// several calls, and `now_ms` is that of the last one. Leases count from the end of the millisecond in which they
     /// begin.
-    const fn leased_at_ms(&self, job: &Job) -> u64 {
-        job.due_at_ms.saturating_sub(self.ttr_ms + 1)
+    fn leased_at_ms(&self, job: &Job) -> u64 {
+        job.due_at_ms.saturating_sub(self.lease.of(job) + 1)
     }
 }
 
@@ -48,13 +49,13 @@ impl Delivery {
         let guard = ReleaseGuard {
             shared,
             now_ms: reservation.now_ms,
-            lease_ids: reservation.lease_ids(),
+            leased: reservation.leased(),
             source: reservation.source,
         };
         Self {
             parts: vec![DeliveryPart {
                 jobs: reservation.jobs,
-                ttr_ms: reservation.ttr_ms,
+                lease: reservation.lease,
                 guard,
             }],
         }
@@ -73,6 +74,16 @@ impl Delivery {
     /// The number of jobs.
     pub(super) fn len(&self) -> usize {
         self.parts.iter().map(|part| part.jobs.len()).sum()
+    }
+
+    /// The clock of Redis when the last jobs were reserved, in ms since the Unix epoch.
+    #[must_use]
+    pub fn now_ms(&self) -> u64 {
+        let parts = self.parts.iter();
+        parts
+            .map(|part| part.guard.now_ms)
+            .max()
+            .unwrap_or_default()
     }
 
     /// The total length of the bodies, in bytes.
@@ -127,16 +138,16 @@ impl Delivered {
 struct ReleaseGuard {
     shared: Arc<Shared>,
     source: Source,
-    lease_ids: Vec<(JobId, u32)>,
+    leased: Vec<LeasedJob>,
     /// The clock of Redis when the last of them was reserved, in ms since the Unix epoch.
     now_ms: u64,
 }
 
 impl ReleaseGuard {
     fn arrived(&mut self) {
-        let delivered = std::mem::take(&mut self.lease_ids);
-        let ages = delivered.iter().map(|(id, _)| {
-            let age_ms = self.now_ms.saturating_sub(id.created_at_ms());
+        let delivered = std::mem::take(&mut self.leased);
+        let ages = delivered.iter().map(|job| {
+            let age_ms = self.now_ms.saturating_sub(job.id.created_at_ms());
             Duration::from_millis(age_ms)
         });
         if let Some(pool) = self.shared.pools.get(&self.source.pool) {
@@ -145,8 +156,8 @@ impl ReleaseGuard {
     }
 
     fn release_from(&mut self, kept: usize) {
-        let lease_ids = self.lease_ids.split_off(kept);
-        self.shared.release(self.source.clone(), None, lease_ids);
+        let leased = self.leased.split_off(kept);
+        self.shared.release(self.source.clone(), None, leased);
     }
 }
 

@@ -46,6 +46,9 @@
 //! **A failed call ends no wait.** Seats stay in the wait queues while Redis is unavailable. [`retry`] repeats failed
 //! calls, for a few wait queues of a pool at a time, and for all of them once a call succeeds.
 //!
+//! **Paused queues.** A round for a queue whose policy pauses it finds nothing, without a call to Redis. Its consumers
+//! stay in the wait queue, which is rung when the pause ends.
+//!
 //! **Messages are hints.** [`wake`] rings wait queues when a doorbell arrives, and polls each at least once in
 //! `waiters.poll_interval`, in case the message was lost.
 

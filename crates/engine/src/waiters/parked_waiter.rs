@@ -182,7 +182,7 @@ impl Drop for ParkedWaiter<'_> {
     fn drop(&mut self) {
         self.leave_lines(|_| true);
         if let Some(reservation) = self.seat.leave() {
-            let jobs = reservation.lease_ids();
+            let jobs = reservation.leased();
             self.shared.release(reservation.source, None, jobs);
         }
         if let Some(waiting) = self.waiting {
@@ -198,18 +198,16 @@ mod tests {
 
     use super::super::seat::Reservation;
     use super::*;
+    use tidegate_store::LeaseLength;
 
     #[tokio::test]
     async fn jobs_that_arrive_after_the_last_check_are_delivered() {
         let shared = Arc::new(Shared::new(&BTreeMap::new(), Duration::from_secs(1)));
-        let claim = Claim {
-            count: 1,
-            ttr_ms: 1000,
-        };
+        let claim = Claim::new(1, 1000);
         let reservation = || Reservation {
             source: Source::new("default", "ns/q"),
             jobs: vec![],
-            ttr_ms: 1000,
+            lease: LeaseLength::Ms(1000),
             now_ms: 1,
         };
         for is_unknown in [false, true] {

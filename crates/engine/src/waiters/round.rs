@@ -4,6 +4,7 @@ use std::sync::{Arc, LazyLock};
 
 use prometheus::IntCounter;
 use tidegate_service::metrics::counter;
+use tidegate_store::{Claim, LeaseLength};
 use tokio::time::Instant;
 
 use super::retry_signal::RetrySignal;
@@ -77,15 +78,19 @@ impl ServedQueue for Rounds {
     }
 
     async fn call(&self, _lane: u16, round: Round) {
+        if self.deployment.policies.is_paused(&self.source.queue) {
+            return self.find_nothing(round);
+        }
         ROUNDS.inc();
         let lane = self.source.queue.lane(round.lane);
-        match self.deployment.store.reserve(lane, &round.claims).await {
+        let claims = self.configured(&round.claims);
+        match self.deployment.store.reserve(lane, &claims).await {
             Ok(reserved) => {
                 let jobs = reserved.jobs.iter().map(Vec::len).sum();
                 self.deployment.figures.reserved(jobs);
                 let lane = round.lane;
                 let surplus = self.deliver(round, reserved);
-                let jobs: Vec<_> = surplus.iter().flat_map(Reservation::lease_ids).collect();
+                let jobs: Vec<_> = surplus.iter().flat_map(Reservation::leased).collect();
                 if !jobs.is_empty() {
                     let source = self.source.clone();
                     self.shared.release(source, Some(lane), jobs);
@@ -117,6 +122,17 @@ impl ServedQueue for Rounds {
 }
 
 impl Rounds {
+    /// The claims of a round, with the lease of the queue's policy where a consumer asks for none.
+    fn configured(&self, claims: &[Claim]) -> Vec<Claim> {
+        let mut claims = claims.to_vec();
+        let open = |claim: &&mut Claim| claim.lease == LeaseLength::AsConfigured;
+        for claim in claims.iter_mut().filter(open) {
+            let policy = self.deployment.policies.policy(&self.source.queue);
+            claim.lease = LeaseLength::OfJobOrMs(policy.lease_ms);
+        }
+        claims
+    }
+
     /// Calls `change` with the wait queue, if it exists.
     fn with_queue<T>(&self, change: impl FnOnce(&mut WaitQueue) -> T) -> Option<T> {
         let mut wait_queues = self.shared.wait_queues.lock();
@@ -139,6 +155,12 @@ impl Rounds {
             self.retry(RetrySignal::recovered);
         }
         wait_queue.deliver(&self.source, round, reserved.jobs, reserved.now_ms)
+    }
+
+    /// Ends a round for a paused queue. The queue is rung when its pause ends.
+    fn find_nothing(&self, round: Round) {
+        let no_jobs = vec![Vec::new(); round.claims.len()];
+        self.with_queue(|wait_queue| wait_queue.deliver(&self.source, round, no_jobs, 0));
     }
 
     fn fail(&self, round: &Round) {

@@ -1,8 +1,8 @@
 //! The seat of a waiting consumer, which receives its jobs.
 
 use parking_lot::Mutex;
-use tidegate_core::{Job, JobId};
-use tidegate_store::Claim;
+use tidegate_core::Job;
+use tidegate_store::{Claim, LeaseLength, LeasedJob};
 use tokio::sync::Notify;
 
 use super::source::Source;
@@ -12,8 +12,8 @@ use super::source::Source;
 pub(super) struct Reservation {
     pub(super) source: Source,
     pub(super) jobs: Vec<Job>,
-    /// The length of their leases, in ms.
-    pub(super) ttr_ms: u64,
+    /// The length of their leases.
+    pub(super) lease: LeaseLength,
     /// The clock of Redis when the last of them was reserved, in ms since the Unix epoch.
     pub(super) now_ms: u64,
 }
@@ -27,14 +27,18 @@ impl Reservation {
         Some(Self {
             source: self.source.clone(),
             jobs: self.jobs.split_off(count),
-            ttr_ms: self.ttr_ms,
+            lease: self.lease,
             now_ms: self.now_ms,
         })
     }
 
-    /// The ids and attempt numbers of the jobs, with which they are released.
-    pub(super) fn lease_ids(&self) -> Vec<(JobId, u32)> {
-        self.jobs.iter().map(|job| (job.id, job.attempt)).collect()
+    /// The deliveries, with which the jobs are released.
+    pub(super) fn leased(&self) -> Vec<LeasedJob> {
+        let leased = |job: &Job| LeasedJob {
+            id: job.id,
+            attempt: job.attempt,
+        };
+        self.jobs.iter().map(leased).collect()
     }
 }
 
@@ -193,17 +197,14 @@ mod tests {
     use super::*;
 
     fn seat() -> Seat {
-        Seat::new(Claim {
-            count: 1,
-            ttr_ms: 1000,
-        })
+        Seat::new(Claim::new(1, 1000))
     }
 
     fn reservation() -> Reservation {
         Reservation {
             source: Source::new("default", "ns/q"),
             jobs: vec![],
-            ttr_ms: 1000,
+            lease: LeaseLength::Ms(1000),
             now_ms: 1,
         }
     }

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use prometheus::{IntGauge, IntGaugeVec};
-use tidegate_core::JobId;
 use tidegate_service::metrics::gauges;
+use tidegate_store::LeasedJob;
 use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -128,13 +128,12 @@ impl Shared {
 
     /// Releases undelivered jobs of one lane in one call, last reserved first, so that the oldest becomes the next one of
     /// its queue again. In separate calls they could change places: of those that Redis refuses as unknown, until the
-    /// script is loaded, some are sent again after others were executed. Jobs of a round are released before the next round of their `lane`, which would take the jobs behind them. `jobs` are
-    /// ids and attempt numbers.
+    /// script is loaded, some are sent again after others were executed. Jobs of a round are released before the next round of their `lane`, which would take the jobs behind them.
     pub(super) fn release(
         self: &Arc<Self>,
         source: Source,
         lane: Option<u16>,
-        jobs: Vec<(JobId, u32)>,
+        jobs: Vec<LeasedJob>,
     ) {
         let Some(pool) = self.pools.get(&source.pool).filter(|_| !jobs.is_empty()) else {
             return;
@@ -143,7 +142,7 @@ impl Shared {
         let shared = Arc::clone(self);
         let giving_back = async move {
             let newest_first: Vec<_> = jobs.into_iter().rev().collect();
-            match store.release_all(&source.queue, &newest_first).await {
+            match store.release_all(&source.queue, &newest_first, 0).await {
                 Ok(released) => released.iter().for_each(|_| figures.released()),
                 // The jobs come back when their leases expire.
                 Err(error) => record_store_error(&error),

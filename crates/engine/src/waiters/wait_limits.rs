@@ -1,12 +1,13 @@
-//! The limits on waiting consumers, in this process and for each token, and the tokens that they wait with.
+//! The limits on waiting consumers, in this process and for each credential, and the credentials that they wait with.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use tidegate_store::LimitHolder;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use crate::credential::Credential;
 use crate::error::EngineError;
 
 /// Counts the waiting consumers.
@@ -20,14 +21,16 @@ pub struct WaitLimits {
 #[derive(Debug, Default)]
 struct WaiterCounts {
     all: usize,
-    by_token: HashMap<Arc<LimitHolder>, TokenWaiters>,
+    by_credential: HashMap<Credential, CredentialWaiters>,
 }
 
-/// The consumers that wait with one token.
+/// The consumers that wait with one credential.
 #[derive(Debug, Default)]
-struct TokenWaiters {
+struct CredentialWaiters {
     consumers: usize,
-    /// Cancelled when the token is revoked.
+    /// When the credential expires, if it does.
+    ends_at: Option<Instant>,
+    /// Cancelled when the credential is revoked or has expired.
     revoked: CancellationToken,
 }
 
@@ -35,12 +38,13 @@ struct TokenWaiters {
 #[derive(Debug)]
 pub struct WaitPermit {
     taken: Arc<Mutex<WaiterCounts>>,
-    token: Arc<LimitHolder>,
+    credential: Credential,
     revoked: CancellationToken,
 }
 
 impl WaitLimits {
-    /// Creates room for `in_process_max` consumers, of which each token may use `per_token_max`.
+    /// Creates room for `in_process_max` consumers, of which each credential may use
+    /// `per_token_max`.
     pub fn new(in_process_max: usize, per_token_max: usize) -> Self {
         Self {
             in_process_max,
@@ -49,51 +53,65 @@ impl WaitLimits {
         }
     }
 
-    /// Counts one more consumer that waits with this token.
+    /// Counts one more consumer that waits with this credential, which expires at `ends_at`.
     ///
     /// # Errors
     /// A limit is reached.
-    pub fn take(&self, token: LimitHolder) -> Result<WaitPermit, EngineError> {
+    pub fn take(
+        &self,
+        credential: impl Into<Credential>,
+        ends_at: Option<Instant>,
+    ) -> Result<WaitPermit, EngineError> {
+        let credential = credential.into();
         let mut taken = self.taken.lock();
         if taken.all >= self.in_process_max {
             return Err(EngineError::TooManyWaiting);
         }
         // All consumers of a token share one copy of its text.
-        let known = taken.by_token.get_key_value(&token);
-        let token = known.map_or_else(|| Arc::new(token), |(known, _)| Arc::clone(known));
-        let of_token = taken.by_token.entry(Arc::clone(&token)).or_default();
-        if of_token.consumers >= self.per_token_max {
+        let known = taken.by_credential.get_key_value(&credential);
+        let credential = known.map_or(credential, |(known, _)| known.clone());
+        let waiters = taken.by_credential.entry(credential.clone()).or_default();
+        if waiters.consumers >= self.per_token_max {
             return Err(EngineError::TooManyWaitingWithToken);
         }
-        of_token.consumers += 1;
-        let revoked = of_token.revoked.clone();
+        waiters.consumers += 1;
+        waiters.ends_at = ends_at;
+        let revoked = waiters.revoked.clone();
         taken.all += 1;
         Ok(WaitPermit {
             taken: Arc::clone(&self.taken),
-            token,
+            credential,
             revoked,
         })
     }
 
-    /// The tokens of the waiting consumers, each once.
-    pub fn tokens(&self) -> Vec<Arc<LimitHolder>> {
-        self.taken.lock().by_token.keys().cloned().collect()
+    /// The credentials of the waiting consumers, each once.
+    pub fn credentials(&self) -> Vec<Credential> {
+        self.taken.lock().by_credential.keys().cloned().collect()
     }
 
-    /// Ends the waits of all consumers with this token, and returns how many there are. Later consumers are not
+    /// The credentials of the waiting consumers that have expired at this time.
+    pub(crate) fn expired(&self, now: Instant) -> Vec<Credential> {
+        let taken = self.taken.lock();
+        let all = taken.by_credential.iter();
+        let expired = all.filter(|(_, waiters)| waiters.ends_at.is_some_and(|end| end <= now));
+        expired.map(|(credential, _)| credential.clone()).collect()
+    }
+
+    /// Ends the waits of all consumers with this credential, and returns how many there are. Later consumers are not
     /// affected, as the token may have been created again.
-    pub fn revoke(&self, token: &LimitHolder) -> usize {
+    pub fn revoke(&self, credential: &Credential) -> usize {
         let mut taken = self.taken.lock();
-        let Some(of_token) = taken.by_token.get_mut(token) else {
+        let Some(waiters) = taken.by_credential.get_mut(credential) else {
             return 0;
         };
-        std::mem::take(&mut of_token.revoked).cancel();
-        of_token.consumers
+        std::mem::take(&mut waiters.revoked).cancel();
+        waiters.consumers
     }
 }
 
 impl WaitPermit {
-    /// Waits until the token is revoked.
+    /// Waits until the credential is revoked or has expired.
     pub async fn revoked(&self) {
         self.revoked.cancelled().await;
     }
@@ -103,10 +121,10 @@ impl Drop for WaitPermit {
     fn drop(&mut self) {
         let mut taken = self.taken.lock();
         taken.all -= 1;
-        if let Some(of_token) = taken.by_token.get_mut(&self.token) {
-            of_token.consumers -= 1;
-            if of_token.consumers == 0 {
-                taken.by_token.remove(&self.token);
+        if let Some(waiters) = taken.by_credential.get_mut(&self.credential) {
+            waiters.consumers -= 1;
+            if waiters.consumers == 0 {
+                taken.by_credential.remove(&self.credential);
             }
         }
     }
@@ -114,56 +132,80 @@ impl Drop for WaitPermit {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use futures_util::FutureExt;
+    use tidegate_core::ApiKeyId;
+    use tidegate_store::LimitHolder;
 
     use super::*;
 
-    fn token(name: &str) -> LimitHolder {
-        LimitHolder::new("default", "ns", name)
+    fn token(name: &str) -> Credential {
+        LimitHolder::new("default", "ns", name).into()
     }
 
     #[test]
     fn waiting_consumers_are_limited_in_all_and_for_each_token() {
         let room = WaitLimits::new(3, 2);
-        let first = room.take(token("a")).unwrap();
-        let _second = room.take(token("a")).unwrap();
+        let first = room.take(token("a"), None).unwrap();
+        let _second = room.take(token("a"), None).unwrap();
         assert_eq!(
-            room.take(token("a")).unwrap_err(),
+            room.take(token("a"), None).unwrap_err(),
             EngineError::TooManyWaitingWithToken
         );
-        let third = room.take(token("b")).unwrap();
+        let third = room.take(token("b"), None).unwrap();
         assert_eq!(
-            room.take(token("c")).unwrap_err(),
+            room.take(token("c"), None).unwrap_err(),
             EngineError::TooManyWaiting
         );
         drop(third);
-        assert_eq!(room.tokens().len(), 1);
+        assert_eq!(room.credentials().len(), 1);
         drop(first);
-        room.take(token("a")).unwrap();
+        room.take(token("a"), None).unwrap();
     }
 
     #[test]
     fn tokens_of_other_pools_and_namespaces_are_other_tokens() {
         let room = WaitLimits::new(3, 1);
-        let _default = room.take(token("a")).unwrap();
-        let _in_pool = room.take(LimitHolder::new("p", "ns", "a")).unwrap();
-        let _in_namespace = room.take(LimitHolder::new("default", "other", "a"));
-        assert_eq!(room.tokens().len(), 3);
+        let _default = room.take(token("a"), None).unwrap();
+        let _in_pool = room.take(LimitHolder::new("p", "ns", "a"), None).unwrap();
+        let _in_namespace = room.take(LimitHolder::new("default", "other", "a"), None);
+        assert_eq!(room.credentials().len(), 3);
     }
 
     #[test]
     fn a_revocation_ends_the_current_waits_of_its_token_only() {
         let room = WaitLimits::new(10, 10);
-        let waits = ["a", "a", "b"].map(|name| room.take(token(name)).unwrap());
+        let waits = ["a", "a", "b"].map(|name| room.take(token(name), None).unwrap());
         assert_eq!(room.revoke(&token("a")), 2);
         assert_eq!(room.revoke(&token("c")), 0);
         let ended = waits
             .each_ref()
             .map(|wait| wait.revoked().now_or_never().is_some());
         assert_eq!(ended, [true, true, false]);
-        let later = room.take(token("a")).unwrap();
+        let later = room.take(token("a"), None).unwrap();
         assert_eq!(later.revoked().now_or_never(), None);
         drop(waits);
-        assert_eq!(room.tokens(), [Arc::new(token("a"))]);
+        assert_eq!(room.credentials(), [token("a")]);
+    }
+
+    #[test]
+    fn waits_end_at_the_expiry_of_their_key() {
+        let room = WaitLimits::new(10, 10);
+        let (short, long) = ["SHORT0000000", "LONG00000000"]
+            .map(|id| ApiKeyId::try_from(id).unwrap())
+            .into();
+        let now = Instant::now();
+        let after = |seconds| now + Duration::from_secs(seconds);
+        let ending = room.take(short, Some(after(1))).unwrap();
+        let lasting = room.take(long, Some(after(9))).unwrap();
+        let _token = room.take(token("a"), None).unwrap();
+        assert_eq!(room.expired(now), []);
+        assert_eq!(room.expired(after(1)), [short.into()]);
+        assert_eq!(room.revoke(&short.into()), 1);
+        assert!(ending.revoked().now_or_never().is_some());
+        assert!(lasting.revoked().now_or_never().is_none());
+        drop(ending);
+        assert_eq!(room.expired(after(1)), []);
     }
 }

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use tidegate_core::{DURATION_MS_MAX, Job};
+use tidegate_core::Job;
 use tidegate_store::Claim;
 use tokio::time::Instant;
 
@@ -266,11 +266,11 @@ impl WaitQueue {
             }
             self.seats.remove(&ticket);
             let source = source.clone();
-            let ttr_ms = seat.claim.ttr_ms.min(DURATION_MS_MAX);
+            let lease = seat.claim.lease;
             if let Err(reservation) = seat.deliver(Reservation {
                 source,
                 jobs,
-                ttr_ms,
+                lease,
                 now_ms,
             }) {
                 left.push(reservation);
@@ -316,9 +316,7 @@ impl WaitQueue {
         mut reservation: Reservation,
         below: u64,
     ) -> Option<Reservation> {
-        let is_fit = |seat: &Seat| {
-            seat.is_waiting() && seat.claim.ttr_ms.min(DURATION_MS_MAX) == reservation.ttr_ms
-        };
+        let is_fit = |seat: &Seat| seat.is_waiting() && seat.claim.lease == reservation.lease;
         let fit = self.seats.range(..below).filter(|(_, seat)| is_fit(seat));
         let tickets: Vec<u64> = fit.map(|(ticket, _)| *ticket).collect();
         for ticket in tickets {

@@ -1,4 +1,5 @@
-//! Rings wait queues: on doorbells, when the lane table changes, and by polling in case a message was lost.
+//! Rings wait queues: on doorbells, when the lane table changes, when a pause ends, and by polling in case a message was
+//! lost.
 
 use std::sync::Arc;
 
@@ -73,6 +74,20 @@ impl Shared {
         tokio::join!(ringing, lanes.follow(), publisher.probe());
     }
 
+    /// Keeps the policies current, and rings the wait queues of queues that are no longer paused. Never returns.
+    async fn follow_policies(self: &Arc<Self>, pool: &Arc<str>, deployment: &RedisDeployment) {
+        let policies = &deployment.policies;
+        let ringing = async {
+            loop {
+                for queue in policies.resumed().await {
+                    let pool = Arc::clone(pool);
+                    self.ring(&Source { pool, queue }, None);
+                }
+            }
+        };
+        tokio::join!(ringing, policies.follow());
+    }
+
     /// Calls `ring` for each wait queue, and starts the serve loops for which it returns true.
     fn ring_all(self: &Arc<Self>, ring: impl Fn(&Source, &mut WaitQueue) -> bool) {
         let mut wait_queues = self.wait_queues.lock();
@@ -93,11 +108,13 @@ pub(super) async fn wake(shared: &Arc<Shared>) {
     let pools = || shared.pools.iter();
     let listening = pools().map(|(name, pool)| shared.listen(name, &pool.deployment));
     let following = pools().map(|(name, pool)| shared.follow_lanes(name, &pool.deployment));
+    let policies = pools().map(|(name, pool)| shared.follow_policies(name, &pool.deployment));
     let retrying = pools().map(|(name, pool)| shared.retry(name, pool));
     tokio::select! {
         _ = join_all(retrying) => {}
         _ = join_all(listening) => {}
         _ = join_all(following) => {}
+        _ = join_all(policies) => {}
         () = shared.poll_loop() => {}
     }
 }

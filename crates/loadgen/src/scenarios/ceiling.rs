@@ -10,8 +10,8 @@ use crate::body::JobLabel;
 use crate::clock::now_us;
 use crate::error::LoadgenError;
 use crate::job_tracker::{DeliveredJob, TTR_SECONDS};
-use crate::load_clients::{BULK, TAKE};
 use crate::run::ScenarioRun;
+use crate::wire::{BULK, Wire};
 
 /// The flags of `ceiling`.
 #[derive(Debug, Clone, Args)]
@@ -60,7 +60,7 @@ impl CeilingOptions {
                 "bulk",
                 CallSizes {
                     publish: BULK,
-                    reserve: TAKE,
+                    reserve: Wire::Lmstfy.take(),
                 },
             ),
         ] {
@@ -154,10 +154,10 @@ async fn reserve(
     ids: &RefCell<Vec<JobId>>,
     count: usize,
 ) -> Result<u64, LoadgenError> {
-    let claim = Claim {
-        count: u16::try_from(count).unwrap_or(u16::MAX),
-        ttr_ms: u64::from(TTR_SECONDS) * 1000,
-    };
+    let claim = Claim::new(
+        u16::try_from(count).unwrap_or(u16::MAX),
+        u64::from(TTR_SECONDS) * 1000,
+    );
     let reserved = store.reserve(queue, &[claim]).await.map_err(store_error)?;
     let received_us = now_us();
     let mut found = 0;
@@ -165,11 +165,10 @@ async fn reserve(
         found += 1;
         ids.borrow_mut().push(job.id);
         match JobLabel::parse(&job.body) {
-            Some(label) => run.jobs.borrow_mut().record_delivered(&DeliveredJob {
-                label,
-                created_ms: job.id.created_at_ms(),
-                received_us,
-            }),
+            Some(label) => {
+                let job = DeliveredJob::new(label, job.id.created_at_ms(), received_us);
+                run.jobs.borrow_mut().record_delivered(&job);
+            }
             None => run.jobs.borrow_mut().record_foreign(),
         }
     }
@@ -186,7 +185,7 @@ async fn ack(
         return Ok(0);
     };
     match store.ack(queue, id, None).await.map_err(store_error)? {
-        AckOutcome::Done { .. } => {}
+        AckOutcome::Done { .. } | AckOutcome::Rerun { .. } => {}
         AckOutcome::AlreadyGone | AckOutcome::Lost => {
             run.jobs
                 .borrow_mut()
@@ -206,6 +205,7 @@ fn new_job(label: JobLabel, bytes: usize) -> NewJob {
         ttl_ms: 0,
         tries: 1,
         mark: false,
+        native: None,
     }
 }
 

@@ -9,6 +9,7 @@ use crate::load_clients::{FillOptions, LoadConsumer, fill, record_latency};
 use crate::report::{Goal, latencies};
 use crate::request_schedule::RequestSchedule;
 use crate::run::ScenarioRun;
+use crate::wire::Wire;
 
 /// Four times the rate of lmstfy on the same kind of machine.
 const GOAL: Goal = Goal::AtLeast(20_000.0);
@@ -74,8 +75,9 @@ impl ConsumeOptions {
         let usage = meter.read()?;
         bar.finish_and_clear();
         let jobs = run.jobs.borrow().delivered_count() as f64;
+        let goal = (run.requests.wire == Wire::Lmstfy).then_some(GOAL);
         let report = &mut run.report;
-        report.figure_with_goal("consume + ack", jobs / usage.seconds, "jobs/s", GOAL);
+        report.rate("consume + ack", jobs / usage.seconds, goal);
         report.latency("consume latency", &consume.into_inner(), &[]);
         report.latency("ack latency", &ack.into_inner(), &[]);
         report.cpu("consume + ack", &usage, jobs, requests.get() as f64);

@@ -3,9 +3,10 @@ use std::time::Duration;
 use clap::Args;
 
 use crate::error::LoadgenError;
-use crate::load_clients::{consume_all, publish};
+use crate::load_clients::{SingleJobs, consume_all, publish};
 use crate::request_schedule::RequestSchedule;
 use crate::run::ScenarioRun;
+use crate::wire::KeyOption;
 
 const WHOLE: &str = "publish + consume + ack";
 
@@ -44,7 +45,14 @@ impl LanesOptions {
         }
         let meter = run.meter()?;
         let pace = || RequestSchedule::new(Duration::from_secs(self.seconds.into()), 0.0);
-        publish(run, &queues, self.connections, self.body_bytes, 0, pace).await?;
+        let singles = SingleJobs {
+            queues: &queues,
+            connections: self.connections,
+            body_bytes: self.body_bytes,
+            delay: 0,
+            keys: KeyOption::None,
+        };
+        publish(run, singles, pace).await?;
         let published = meter.read()?;
         let consuming = run.meter()?;
         consume_all(run, &queues, self.connections, 1, |_| ()).await?;

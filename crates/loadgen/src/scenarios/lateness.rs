@@ -5,10 +5,11 @@ use clap::Args;
 
 use super::pending_jobs::PendingJobs;
 use crate::error::LoadgenError;
-use crate::load_clients::{consume_all, publish};
+use crate::load_clients::{SingleJobs, consume_all, publish};
 use crate::report::{Goal, latencies};
 use crate::request_schedule::RequestSchedule;
 use crate::run::ScenarioRun;
+use crate::wire::KeyOption;
 
 /// The goals apply up to this rate, in jobs per second.
 const RATE_OF_GOALS: f64 = 1000.0;
@@ -63,10 +64,14 @@ impl LatenessOptions {
         let length = Duration::from_secs(self.seconds.into());
         let bar = run.progress(&format!("publishing {rate}/s for {} s", self.seconds), 0);
         let begin = Instant::now();
-        publish(run, &queues, self.consumers, self.body_bytes, delay, || {
-            RequestSchedule::new(length, rate)
-        })
-        .await?;
+        let singles = SingleJobs {
+            queues: &queues,
+            connections: self.consumers,
+            body_bytes: self.body_bytes,
+            delay,
+            keys: KeyOption::None,
+        };
+        publish(run, singles, || RequestSchedule::new(length, rate)).await?;
         bar.finish_and_clear();
         if begin.elapsed() > length + Duration::from_secs(1) {
             run.report.remarks.push(format!(

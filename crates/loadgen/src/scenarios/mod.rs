@@ -5,6 +5,7 @@ mod burst;
 mod ceiling;
 mod consume;
 mod growth;
+mod idempotent;
 mod idle;
 mod lanes;
 mod lateness;
@@ -13,6 +14,9 @@ mod neighbours;
 mod parked;
 mod pending_jobs;
 mod publish;
+mod reply_queues;
+mod retry;
+mod touch;
 
 use clap::Subcommand;
 
@@ -20,6 +24,7 @@ use crate::error::LoadgenError;
 use crate::report::ScenarioReport;
 use crate::run::ScenarioRun;
 use crate::server::TargetServer;
+use crate::wire::Wire;
 
 /// The scenario to measure.
 #[derive(Debug, Clone, Subcommand)]
@@ -28,7 +33,7 @@ pub enum Scenario {
     Publish(publish::PublishOptions),
     /// Consume and ack throughput and latency, one job per request, from queues that were filled before
     Consume(consume::ConsumeOptions),
-    /// Throughput of bulk publishes, bulk consumes and acks
+    /// Throughput of publishes of 64 jobs, consumes of 64 (lmstfy: 100), and acks (native: of 64)
     Bulk(bulk::BulkOptions),
     /// Throughput of Tidegate's scripts on Redis without HTTP: the upper bound for a server. Needs --redis
     Ceiling(ceiling::CeilingOptions),
@@ -36,7 +41,7 @@ pub enum Scenario {
     Lateness(lateness::LatenessOptions),
     /// Many jobs due in the same second: how fast they become ready, and the lateness of other queues
     Burst(burst::BurstOptions),
-    /// Redis memory per delayed job. Needs --redis
+    /// Redis memory per delayed job, also with a key or an idempotency key. Needs --redis
     Memory(memory::MemoryOptions),
     /// Many waiting consumers: memory, Redis connections, CPU, wake-up latency
     Parked(parked::ParkedOptions),
@@ -49,6 +54,15 @@ pub enum Scenario {
     Neighbours(neighbours::NeighboursOptions),
     /// CPU per job of publish, consume and ack as more jobs are pending
     Growth(growth::GrowthOptions),
+    /// CPU of Redis while workers extend very many leases. Native wire
+    Touch(touch::TouchOptions),
+    /// Lateness of the retries of jobs that failed. Native wire
+    Retry(retry::RetryOptions),
+    /// Publishes with idempotency keys over connections that break, repeated until they are answered: each job must be
+    /// stored once. Native wire
+    Idempotent(idempotent::IdempotentOptions),
+    /// Redis memory after very many queues were used for one job each. Needs --redis
+    ReplyQueues(reply_queues::ReplyQueuesOptions),
 }
 
 impl Scenario {
@@ -68,6 +82,34 @@ impl Scenario {
             Self::Lanes(_) => "lanes",
             Self::Neighbours(_) => "neighbours",
             Self::Growth(_) => "growth",
+            Self::Touch(_) => "touch",
+            Self::Retry(_) => "retry",
+            Self::Idempotent(_) => "idempotent",
+            Self::ReplyQueues(_) => "reply-queues",
+        }
+    }
+
+    /// The wire of a run: the one that was chosen. By default that of lmstfy, or the native one if the scenario publishes
+    /// with keys, or needs it otherwise.
+    ///
+    /// # Errors
+    /// The scenario cannot use the chosen wire.
+    pub(crate) fn wire(&self, chosen: Option<Wire>) -> Result<Wire, LoadgenError> {
+        let (needs_native, prefers_native) = match self {
+            Self::Touch(_) | Self::Retry(_) | Self::Idempotent(_) => (true, true),
+            Self::Memory(options) => (options.has_keys(), options.has_keys()),
+            Self::Publish(options) => (false, options.keyed),
+            Self::Bulk(options) => (options.keyed, options.keyed),
+            _ => (false, false),
+        };
+        match chosen {
+            Some(Wire::Lmstfy) if needs_native => Err(LoadgenError::Usage(format!(
+                "{} with these flags needs --wire native",
+                self.name()
+            ))),
+            Some(chosen) => Ok(chosen),
+            None if prefers_native => Ok(Wire::Native),
+            None => Ok(Wire::Lmstfy),
         }
     }
 
@@ -91,6 +133,10 @@ impl Scenario {
             Self::Lanes(options) => Box::pin(options.run(&mut run)).await?,
             Self::Neighbours(options) => Box::pin(options.run(&mut run)).await?,
             Self::Growth(options) => options.run(&mut run).await?,
+            Self::Touch(options) => Box::pin(options.run(&mut run)).await?,
+            Self::Retry(options) => Box::pin(options.run(&mut run)).await?,
+            Self::Idempotent(options) => Box::pin(options.run(&mut run)).await?,
+            Self::ReplyQueues(options) => Box::pin(options.run(&mut run)).await?,
         }
         run.finish().await
     }

@@ -7,7 +7,7 @@ use futures_util::future::{try_join, try_join_all};
 use crate::error::LoadgenError;
 use crate::job_stream::{JobStream, STREAM_CONNECTIONS};
 use crate::job_tracker::DeliveredJob;
-use crate::load_clients::{FillOptions, LoadConsumer, TAKE, drain, fill, publish_one};
+use crate::load_clients::{FillOptions, LoadConsumer, drain, fill, publish_one};
 use crate::report::latencies;
 use crate::request_schedule::RequestSchedule;
 use crate::run::ScenarioRun;
@@ -140,7 +140,7 @@ impl NeighboursOptions {
         let taken = Cell::new(0);
         let work = run.connections(EMPTIERS).await?.into_iter().map(|it| {
             let (pace, taken) = (&pace, &taken);
-            let mut consumer = LoadConsumer::new(run, it, queue, TAKE, 0);
+            let mut consumer = LoadConsumer::new(run, it, queue, run.requests.wire.take(), 0);
             async move {
                 while pace.next().await.is_some() {
                     let jobs = consumer.consume(|_| ()).await? as u64;

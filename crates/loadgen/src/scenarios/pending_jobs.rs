@@ -1,33 +1,62 @@
 //! Delayed jobs that are stored while something else is measured.
 
+use std::ops::RangeInclusive;
+
 use crate::error::LoadgenError;
 use crate::http::HttpConnection;
 use crate::load_clients::{FillOptions, fill};
 use crate::run::ScenarioRun;
+use crate::wire::KeyOption;
 
 /// Shortest delay, in seconds: longer than any run.
 pub(super) const DELAY_MIN: u32 = 3600;
 /// Longest delay, in seconds: a day.
-pub(super) const DELAY_MAX: u32 = 86_400;
+const DELAY_MAX: u32 = 86_400;
 
 /// Jobs that stay delayed until the run ends.
 pub(super) struct PendingJobs {
     queues: Vec<String>,
+    pub(super) kind: PendingKind,
     /// Samples of the last fill: number of jobs, and seconds since its start.
     pub(super) samples: Vec<(f64, f64)>,
 }
 
+/// What these jobs are.
+pub(super) struct PendingKind {
+    /// Their delays in seconds, at random.
+    pub(super) delays: RangeInclusive<u32>,
+    pub(super) body_bytes: usize,
+    pub(super) keys: KeyOption,
+}
+
+impl Default for PendingKind {
+    /// Jobs of 100 bytes with delays of 1 to 24 hours.
+    fn default() -> Self {
+        Self {
+            delays: DELAY_MIN..=DELAY_MAX,
+            body_bytes: 100,
+            keys: KeyOption::None,
+        }
+    }
+}
+
 impl PendingJobs {
-    /// Publishes `jobs` jobs with random delays of 1 to 24 hours, spread over `queues` queues.
+    /// No jobs yet, of this kind, spread over `queues` queues.
+    pub(super) fn new(run: &ScenarioRun<'_>, kind: PendingKind, queues: usize) -> Self {
+        Self {
+            queues: run.queues("pending", queues),
+            kind,
+            samples: Vec::new(),
+        }
+    }
+
+    /// Publishes `jobs` jobs of the default kind, spread over `queues` queues.
     pub(super) async fn fill(
         run: &ScenarioRun<'_>,
         jobs: u64,
         queues: usize,
     ) -> Result<Self, LoadgenError> {
-        let mut pending = Self {
-            queues: run.queues("pending", queues),
-            samples: Vec::new(),
-        };
+        let mut pending = Self::new(run, PendingKind::default(), queues);
         pending.add(run, jobs).await?;
         Ok(pending)
     }
@@ -40,9 +69,12 @@ impl PendingJobs {
     ) -> Result<(), LoadgenError> {
         let filling = FillOptions {
             is_pending: true,
+            body_bytes: self.kind.body_bytes,
+            keys: self.kind.keys,
             ..FillOptions::new(&self.queues, jobs)
         };
-        self.samples = fill(run, filling, || rand::random_range(DELAY_MIN..=DELAY_MAX)).await?;
+        let delays = &self.kind.delays;
+        self.samples = fill(run, filling, || rand::random_range(delays.clone())).await?;
         Ok(())
     }
 

@@ -11,7 +11,7 @@ use super::report::{AuditOptions, AuditReport};
 use crate::bodies::UPLOAD_MS;
 use crate::error::StoreError;
 use crate::store::Store;
-use crate::verbs::{CheckOutcome, IndexCheck, JobCheck};
+use crate::verbs::{CheckOutcome, IDEMPOTENCY_MS_MAX, IndexCheck, JobCheck};
 
 /// Maximum of `pump.lease`, and so maximum time to live of a roster, in ms.
 const LEASE_MS_MAX: u64 = 3_600_000;
@@ -41,7 +41,8 @@ impl<'a> BucketAudit<'a> {
         drop(hints);
         let jobs = records.jobs();
         self.check_suspects(&records).await?;
-        self.check_bodies(&records).await?;
+        self.check_job_keys(&records).await?;
+        self.check_key_index().await?;
         self.check_indexes().await?;
         self.check_queues(&named).await?;
         if records.highest > self.sequence().await? {
@@ -93,7 +94,7 @@ impl<'a> BucketAudit<'a> {
         defect: Inconsistency,
     ) -> Result<(), StoreError> {
         let (store, repair) = (self.store, self.options.repair);
-        let look = store.audit_job(self.bucket, repair, doubt, job, head(record));
+        let look = store.audit_job(self.bucket, repair, doubt, job, record);
         self.report_outcome(look.await, defect).await
     }
 
@@ -109,7 +110,13 @@ impl<'a> BucketAudit<'a> {
             IndexCheck::Unnamed(queue) => Inconsistency::OrphanedQueue { queue },
             IndexCheck::Number(queue) => Inconsistency::QueueAhead { queue },
             IndexCheck::Sequence(job) => Inconsistency::JobAhead { job },
-            IndexCheck::Body(job) => Inconsistency::OrphanedBody { job },
+            IndexCheck::JobKey(BucketKey::Body(job)) => Inconsistency::OrphanedBody { job },
+            IndexCheck::JobKey(key) => Inconsistency::OrphanedJobKey {
+                key: self.name(&key),
+            },
+            IndexCheck::KeyEntry(hash) => Inconsistency::StaleKey {
+                hash: hash.iter().map(|byte| format!("{byte:02x}")).collect(),
+            },
             IndexCheck::Ttl(key, _) => Inconsistency::TimeToLive {
                 key: self.name(&key),
             },
@@ -122,7 +129,7 @@ impl<'a> BucketAudit<'a> {
         &mut self,
         queue: u32,
         corrected: u64,
-        missing: [i64; 4],
+        missing: [i64; 5],
     ) -> Result<(), StoreError> {
         let (store, bucket) = (self.store, self.bucket);
         let look = match self.options.repair {
@@ -195,6 +202,7 @@ impl<'a> BucketAudit<'a> {
         let longest_ms = match key {
             BucketKey::Upload(_) => UPLOAD_MS,
             BucketKey::Roster => LEASE_MS_MAX,
+            BucketKey::Idempotency(_) => IDEMPOTENCY_MS_MAX,
             _ => 0,
         };
         let is_right = match u64::try_from(left_ms) {
@@ -209,7 +217,7 @@ impl<'a> BucketAudit<'a> {
     }
 }
 
-/// The part of a record that may change: payloads never do.
+/// The header of a record. Each change of a job changes it, except a replacement by one with the same times.
 pub(super) fn head(record: &[u8]) -> &[u8] {
     record.get(..HEADER_BYTES).unwrap_or(record)
 }

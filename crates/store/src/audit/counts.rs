@@ -36,7 +36,7 @@ const LOOKS: usize = 4;
 /// The fields of a queue that an audit compares.
 #[derive(Debug, Clone, Copy)]
 struct QueueCounts {
-    counts: [i64; 4],
+    counts: [i64; 5],
     /// Number of corrections of the counts.
     corrected: u64,
     /// Number of jobs published and deliveries taken back.
@@ -59,7 +59,7 @@ impl BucketAudit<'_> {
         let queues: BTreeSet<u32> = queues.collect();
         let mut doubtful = BTreeSet::new();
         for (queue, counts) in self.counts(&queues).await? {
-            if counts.missing(&records.tally, queue) != [0; 4] {
+            if counts.missing(&records.tally, queue) != [0; 5] {
                 doubtful.insert(queue);
             }
         }
@@ -101,7 +101,7 @@ impl BucketAudit<'_> {
         tally: &Tally,
     ) -> Result<(), StoreError> {
         let missing = counts.missing(tally, queue);
-        if missing == [0; 4] {
+        if missing == [0; 5] {
             return Ok(());
         }
         self.correct(queue, counts.corrected, missing).await
@@ -238,7 +238,7 @@ impl QueueCounts {
     }
 
     /// What is to be added to the counts of this queue, by state.
-    fn missing(&self, tally: &Tally, queue: u32) -> [i64; 4] {
+    fn missing(&self, tally: &Tally, queue: u32) -> [i64; 5] {
         let real = tally.counts.get(&queue).copied().unwrap_or_default();
         std::array::from_fn(|state| real[state] - self.counts[state])
     }

@@ -1,6 +1,6 @@
 //! The kinds of findings.
 
-use tidegate_core::{JobId, JobState};
+use tidegate_core::{FarSlot, JobId, JobState};
 
 /// An inconsistency in what is stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -94,6 +94,24 @@ pub enum Inconsistency {
         /// The job number in its key.
         job: u64,
     },
+    /// No record refers to the waiting version or the history of a job.
+    #[error("{key}: belongs to no job")]
+    OrphanedJobKey {
+        /// The whole key.
+        key: String,
+    },
+    /// A job is not found by its key.
+    #[error("job {id} is not in the index of keys")]
+    NotIndexed {
+        /// The job.
+        id: JobId,
+    },
+    /// The index of keys names a job that does not have the key.
+    #[error("the index of keys has an entry without a job: {hash}")]
+    StaleKey {
+        /// The hash of the key, hexadecimal.
+        hash: String,
+    },
     /// The near timers of a queue would be served too late, or never.
     #[error("queue {queue} has timers that are not served in time")]
     QueueNotDue {
@@ -104,7 +122,7 @@ pub enum Inconsistency {
     #[error("slot {slot} is not loaded in time, or does not exist")]
     BadSlot {
         /// The slot.
-        slot: u64,
+        slot: FarSlot,
     },
     /// The hash of a queue has no name, or another one than the entry in `queues`.
     #[error("queue {queue} has lost its name {name:?}")]
@@ -137,8 +155,8 @@ pub enum Inconsistency {
     WrongCounts {
         /// The queue's number.
         queue: u32,
-        /// What is to be added to its counts: delayed, ready, leased, dead.
-        missing: [i64; 4],
+        /// What is to be added to its counts: delayed, ready, leased, dead, done.
+        missing: [i64; 5],
     },
     /// A lane holds jobs, but is closed or not in use, so that consumers do not read it.
     #[error("lane {lane} of {name:?} holds jobs and is not in use")]
@@ -172,6 +190,9 @@ impl Inconsistency {
             Self::NotSwept { .. } => "not_swept",
             Self::NoBody { .. } => "no_body",
             Self::OrphanedBody { .. } => "orphaned_body",
+            Self::OrphanedJobKey { .. } => "orphaned_job_key",
+            Self::NotIndexed { .. } => "not_indexed",
+            Self::StaleKey { .. } => "stale_key",
             Self::QueueNotDue { .. } => "queue_not_due",
             Self::BadSlot { .. } => "bad_slot",
             Self::MissingQueueName { .. } => "missing_queue_name",
@@ -186,7 +207,7 @@ impl Inconsistency {
 }
 
 /// The counts that are wrong, and by how many jobs.
-fn wrong(missing: &[i64; 4]) -> String {
+fn wrong(missing: &[i64; 5]) -> String {
     let wrong = JobState::ALL.into_iter().zip(missing);
     let wrong = wrong.filter(|(_, jobs)| **jobs != 0);
     wrong
@@ -203,7 +224,7 @@ mod tests {
         let (id, state) = (JobId::new(1, 2, 3, 4), JobState::Ready);
         let text = Inconsistency::NotListed { id, state }.to_string();
         assert_eq!(text, format!("job {id} is ready and not in its list"));
-        let (queue, missing) = (7, [0, -2, 3, 0]);
+        let (queue, missing) = (7, [0, -2, 3, 0, 0]);
         let text = Inconsistency::WrongCounts { queue, missing }.to_string();
         assert_eq!(text, "queue 7 has wrong counts: ready by 2 leased by -3");
     }

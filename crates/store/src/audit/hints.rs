@@ -32,7 +32,7 @@ impl Marks {
 /// another one is checked again.
 #[derive(Debug, Default)]
 pub(super) struct Hints {
-    /// The earliest slot, plus 1.
+    /// The begin of the earliest slot, in slots of the first level, plus 1.
     far: Marks,
     ready: Marks,
     dead: Marks,
@@ -43,7 +43,7 @@ impl Hints {
     fn add(&mut self, list: &BucketKey, number: u64) {
         match list {
             BucketKey::Far(slot) => {
-                let slot = u32::try_from(slot + 1).unwrap_or(u32::MAX);
+                let slot = u32::try_from(slot.begin() + 1).unwrap_or(u32::MAX);
                 let mark = self.far.mark(number);
                 if *mark == 0 || slot < *mark {
                     *mark = slot;
@@ -55,12 +55,12 @@ impl Hints {
         }
     }
 
-    /// Whether the job is named by `list`, or by an equivalent one: an earlier slot.
+    /// Whether the job is named by `list`, or by an equivalent one: a slot that begins not later.
     pub(super) fn has(&self, list: &BucketKey, number: u64) -> bool {
         match list {
             BucketKey::Far(slot) => {
                 let earliest = self.far.get(number);
-                earliest.is_some_and(|earliest| u64::from(earliest) <= slot + 1)
+                earliest.is_some_and(|earliest| u64::from(earliest) <= slot.begin() + 1)
             }
             BucketKey::Ready(queue) => self.ready.get(number) == Some(*queue),
             BucketKey::Dead(queue) => self.dead.get(number) == Some(*queue),
@@ -124,20 +124,21 @@ pub(super) fn number(text: &[u8]) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
+    use tidegate_core::FarSlot;
+
     use super::*;
 
     #[test]
     fn the_earliest_slot_and_the_right_list_count() {
         let mut hints = Hints::default();
-        hints.add(&BucketKey::Far(7), 1_000_001);
-        hints.add(&BucketKey::Far(9), 1_000_001);
+        let far = |level, number| BucketKey::Far(FarSlot { level, number });
+        hints.add(&far(1, 7), 1_000_001);
+        hints.add(&far(1, 9), 1_000_001);
+        hints.add(&far(2, 3), 1_000_003);
         hints.add(&BucketKey::Ready(3), 1_000_002);
-        assert!(
-            hints.has(&BucketKey::Far(7), 1_000_001) && hints.has(&BucketKey::Far(8), 1_000_001)
-        );
-        assert!(
-            !hints.has(&BucketKey::Far(6), 1_000_001) && !hints.has(&BucketKey::Far(7), 1_000_002)
-        );
+        assert!(hints.has(&far(1, 7), 1_000_001) && hints.has(&far(1, 8), 1_000_001));
+        assert!(!hints.has(&far(1, 6), 1_000_001) && !hints.has(&far(1, 7), 1_000_002));
+        assert!(hints.has(&far(1, 192), 1_000_003) && !hints.has(&far(1, 191), 1_000_003));
         assert!(hints.has(&BucketKey::Ready(3), 1_000_002));
         assert!(
             !hints.has(&BucketKey::Ready(4), 1_000_002)

@@ -3,9 +3,12 @@
 use std::collections::BTreeSet;
 
 use redis::FromRedisValue;
+use tidegate_core::FarSlot;
+use tidegate_core::KEY_HASH_BYTES;
 use tidegate_core::keys::BucketKey;
 
 use super::bucket::{BucketAudit, COMMANDS_PER_CALL};
+use super::finding::Inconsistency;
 use super::hints::number;
 use super::records::{Fields, Records};
 use crate::error::StoreError;
@@ -101,14 +104,39 @@ impl BucketAudit<'_> {
         Ok(())
     }
 
-    /// Checks bodies that no record refers to.
-    pub(super) async fn check_bodies(&mut self, records: &Records) -> Result<(), StoreError> {
-        let bodies = self.keys.bodies.iter().copied();
-        let alone: Vec<u64> = bodies
-            .filter(|job| !records.outside.contains(job))
-            .collect();
-        for job in alone {
-            self.check_index(IndexCheck::Body(job)).await?;
+    /// Checks bodies, waiting versions and histories that no record refers to.
+    pub(super) async fn check_job_keys(&mut self, records: &Records) -> Result<(), StoreError> {
+        let is_alone = |key: &BucketKey| match key {
+            BucketKey::Body(job) => !records.outside.contains(job),
+            BucketKey::Next(job) | BucketKey::NextBody(job) => !records.with_next.contains(job),
+            BucketKey::Log(job) => !records.logged.contains(job),
+            _ => false,
+        };
+        let alone: Vec<BucketKey> = self.keys.iter().filter(is_alone).collect();
+        for key in alone {
+            self.check_index(IndexCheck::JobKey(key)).await?;
+        }
+        Ok(())
+    }
+
+    /// Checks that each entry of the index of keys names a job with that key.
+    pub(super) async fn check_key_index(&mut self) -> Result<(), StoreError> {
+        let shards = self.keys.others.iter();
+        let shards = shards.filter(|key| matches!(key, BucketKey::KeyIndex(_)));
+        let shards: Vec<BucketKey> = shards.cloned().collect();
+        for shard in shards {
+            let entries: Fields = self.scan("HSCAN", &shard).await?;
+            for (hash, _) in entries {
+                let Ok(hash) = <[u8; KEY_HASH_BYTES]>::try_from(&hash[..]) else {
+                    let defect = Inconsistency::UnknownField {
+                        key: self.name(&shard),
+                        field: String::from_utf8_lossy(&hash).into_owned(),
+                    };
+                    self.found(defect, false);
+                    continue;
+                };
+                self.check_index(IndexCheck::KeyEntry(hash)).await?;
+            }
         }
         Ok(())
     }
@@ -127,7 +155,7 @@ impl BucketAudit<'_> {
             self.check_index(IndexCheck::Due(queue)).await?;
         }
         let named: Vec<(Vec<u8>, f64)> = self.scan("ZSCAN", &BucketKey::Slots).await?;
-        slots.extend(named.iter().filter_map(|(slot, _)| number(slot)));
+        slots.extend(named.iter().filter_map(|(slot, _)| far_slot(slot)));
         for slot in slots {
             self.check_index(IndexCheck::Slot(slot)).await?;
         }
@@ -147,6 +175,11 @@ impl BucketAudit<'_> {
             None => Ok(()),
         }
     }
+}
+
+/// The slot that an entry of `slots` names.
+fn far_slot(name: &[u8]) -> Option<FarSlot> {
+    std::str::from_utf8(name).ok()?.parse().ok()
 }
 
 /// The queue that a key belongs to.

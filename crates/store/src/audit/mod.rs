@@ -25,6 +25,7 @@ mod hints;
 mod indexes;
 mod key_walk;
 mod lanes;
+mod payloads;
 mod records;
 mod report;
 mod slot_distribution;

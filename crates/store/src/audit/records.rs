@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use bytes::Bytes;
-use tidegate_core::codec::{HEADER_BYTES, InvalidRecord, RecordFlags, RecordHeader, decode_parts};
+use tidegate_core::codec::{InvalidRecord, RecordFlags, RecordHeader, RecordParts};
 use tidegate_core::keys::BucketKey;
 use tidegate_core::layout::CHUNK_JOBS;
 use tidegate_core::{JobId, JobState, SlotWidth};
@@ -31,7 +31,7 @@ pub(super) struct ReadJob {
 /// The number of jobs of each queue in each state, and a fingerprint of their headers.
 #[derive(Debug, Default, Clone)]
 pub(super) struct Tally {
-    pub(super) counts: HashMap<u32, [i64; 4]>,
+    pub(super) counts: HashMap<u32, [i64; 5]>,
     pub(super) prints: HashMap<u32, u64>,
 }
 
@@ -61,6 +61,10 @@ pub(super) struct Records {
     pub(super) suspects: BTreeMap<u64, Suspect>,
     /// The jobs whose bodies are outside of their records.
     pub(super) outside: BTreeSet<u64>,
+    /// The jobs with a waiting version.
+    pub(super) with_next: BTreeSet<u64>,
+    /// The jobs with a history.
+    pub(super) logged: BTreeSet<u64>,
     pub(super) highest: u64,
 }
 
@@ -71,12 +75,14 @@ impl Records {
     }
 }
 
-/// The list that must name a job.
+/// The list that must name a job: of far slots the last that may.
 fn list_of(header: &RecordHeader, slots: SlotWidth) -> BucketKey {
     match header.state {
-        JobState::Delayed | JobState::Leased => BucketKey::Far(slots.slot_of(header.due_at_ms)),
+        JobState::Delayed | JobState::Leased => BucketKey::Far(slots.slots_of(header.due_at_ms)[0]),
         JobState::Ready => BucketKey::Ready(header.queue),
         JobState::Dead => BucketKey::Dead(header.queue),
+        // It is in no list: the sweep finds it by its expiry.
+        JobState::Done => BucketKey::Expiry,
     }
 }
 
@@ -99,6 +105,7 @@ impl BucketAudit<'_> {
             self.check_queues_of(&page).await?;
             self.check_hints(&page, hints, &mut records).await?;
             self.check_expiries(&page).await?;
+            self.check_keys_of(&page, &mut records).await?;
         }
         Ok(records)
     }
@@ -140,7 +147,7 @@ impl BucketAudit<'_> {
         }
     }
 
-    async fn corrupt(
+    pub(super) async fn corrupt(
         &mut self,
         job: u64,
         record: &[u8],
@@ -152,7 +159,7 @@ impl BucketAudit<'_> {
     }
 
     /// Checks a job, and reports it if it is inconsistent.
-    async fn look_at(
+    pub(super) async fn look_at(
         &mut self,
         job: &ReadJob,
         doubt: JobCheck,
@@ -161,32 +168,40 @@ impl BucketAudit<'_> {
         self.check_job(doubt, job.number, &job.record, defect).await
     }
 
-    const fn id_of(&self, job: &ReadJob) -> JobId {
+    pub(super) const fn id_of(&self, job: &ReadJob) -> JobId {
         job.header.id(self.bucket, job.number)
     }
 
-    /// Checks that payloads can be decoded, also those outside of their records.
-    async fn check_payloads(
+    /// Checks that jobs with a key are found by it, and collects the jobs that have other keys.
+    async fn check_keys_of(
         &mut self,
         page: &[ReadJob],
         records: &mut Records,
     ) -> Result<(), StoreError> {
+        let mut keyed = Vec::new();
         for job in page {
-            let payload = if job.header.flags.has(RecordFlags::BODY_OUTSIDE) {
-                records.outside.insert(job.number);
-                let get = redis::Cmd::get(self.name(&BucketKey::Body(job.number)));
-                let Some(body) = self.command::<Option<Bytes>>(&get).await? else {
+            let has = |flag| job.header.flags.has(flag);
+            if has(RecordFlags::NEXT_WAITS) {
+                records.with_next.insert(job.number);
+            }
+            if has(RecordFlags::LOGGED) {
+                records.logged.insert(job.number);
+            }
+            let parts = RecordParts::split(&job.record).ok();
+            keyed.extend(parts.and_then(|parts| Some((job, parts.key_hash()?))));
+        }
+        for jobs in keyed.chunks(super::bucket::COMMANDS_PER_CALL) {
+            let mut commands = redis::pipe();
+            for (_, hash) in jobs {
+                commands.hget(self.name(&BucketKey::KeyIndex(hash.shard())), &hash.0[..]);
+            }
+            let found: Vec<Option<u64>> = self.commands(&commands).await?;
+            for ((job, _), number) in jobs.iter().zip(found) {
+                if number != Some(job.number) {
                     let id = self.id_of(job);
-                    self.look_at(job, JobCheck::Body, Inconsistency::NoBody { id })
+                    self.look_at(job, JobCheck::Key, Inconsistency::NotIndexed { id })
                         .await?;
-                    continue;
-                };
-                body
-            } else {
-                job.record.slice(HEADER_BYTES..)
-            };
-            if let Err(bad) = decode_parts(self.bucket, job.number, &job.header, payload) {
-                self.corrupt(job.number, &job.record, bad).await?;
+                }
             }
         }
         Ok(())
@@ -213,6 +228,7 @@ impl BucketAudit<'_> {
         let list_of = |job: &ReadJob| list_of(&job.header, self.store.inner.slot_width);
         let unnamed = page
             .iter()
+            .filter(|job| job.header.state != JobState::Done)
             .filter(|job| !hints.has(&list_of(job), job.number));
         let (timed, listed): (Vec<&ReadJob>, Vec<&ReadJob>) =
             unnamed.partition(|job| is_timed(job.header.state));
@@ -276,7 +292,8 @@ impl BucketAudit<'_> {
         if suspects.is_empty() {
             return Ok(());
         }
-        let own = suspects.values().map(|suspect| suspect.list.clone());
+        let width = self.store.inner.slot_width;
+        let own = suspects.values().flat_map(|suspect| suspect.lists(width));
         let slots = self.keys.others.iter();
         let slots = slots
             .filter(|key| matches!(key, BucketKey::Far(_)))
@@ -311,6 +328,17 @@ const fn is_timed(state: JobState) -> bool {
 }
 
 impl Suspect {
+    /// The lists that may name the job: its far hint may move to another slot while lists are read.
+    fn lists(&self, slots: SlotWidth) -> Vec<BucketKey> {
+        match &self.list {
+            BucketKey::Far(_) => {
+                let slots = slots.slots_of(self.header.due_at_ms).into_iter();
+                slots.map(BucketKey::Far).collect()
+            }
+            list => vec![list.clone()],
+        }
+    }
+
     /// Whether it suffices that this list names the job.
     fn is_named_by(&self, list: &BucketKey) -> bool {
         match (&self.list, list) {

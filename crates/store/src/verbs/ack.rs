@@ -1,10 +1,10 @@
-use std::collections::BTreeSet;
-
 use tidegate_core::{JobId, JobState, QueueKey};
 
+use super::settle::{SettleVerb, Settled};
 use crate::error::StoreError;
-use crate::reply::{self, Reply};
+use crate::reply::Reply;
 use crate::script::{LazyScript, script};
+use crate::script_call::Call;
 use crate::store::Store;
 
 static ACK: LazyScript = script!("ack");
@@ -13,10 +13,15 @@ static ACK: LazyScript = script!("ack");
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
 pub enum AckOutcome {
-    /// The job is deleted.
+    /// The job is done: deleted, or kept for a while.
     Done {
         /// The state it was in.
         was: JobState,
+        /// Time since the job was published, in ms.
+        age_ms: u64,
+    },
+    /// This run is done. A newer version of the job, which waited for that, will run.
+    Rerun {
         /// Time since the job was published, in ms.
         age_ms: u64,
     },
@@ -31,13 +36,52 @@ pub enum AckOutcome {
 pub struct AckRequest {
     /// The job.
     pub id: JobId,
-    /// The delivery that is done; `None` = any delivery, in any state of the job.
+    /// The delivery that is done; `None` = any delivery, in any state of the job. A job with a key must be leased.
     pub attempt: Option<u32>,
 }
 
+/// Acknowledging jobs; those that count failures and do not say how long they are kept are kept for this time, in ms.
+struct Ack {
+    retain_ms: u64,
+}
+
+impl SettleVerb for Ack {
+    type Item = AckRequest;
+    type Outcome = AckOutcome;
+
+    const GONE: AckOutcome = AckOutcome::AlreadyGone;
+
+    fn id(job: &AckRequest) -> JobId {
+        job.id
+    }
+
+    fn add_options<'c>(&self, call: Call<'c>) -> Call<'c> {
+        call.arg(self.retain_ms)
+    }
+
+    fn add_item<'c>(&self, call: Call<'c>, job: &AckRequest) -> Call<'c> {
+        call.arg(job.attempt.unwrap_or(0))
+    }
+
+    fn read(job: &AckRequest, reply: &mut Reply, now_ms: u64) -> Result<AckOutcome, StoreError> {
+        let (outcome, state) = (Settled::read(reply)?, reply.count()?);
+        let age_ms = now_ms.saturating_sub(job.id.created_at_ms());
+        match outcome {
+            Settled::Gone => Ok(AckOutcome::AlreadyGone),
+            Settled::Applied => Ok(AckOutcome::Done {
+                was: crate::reply::state(state)?,
+                age_ms,
+            }),
+            Settled::Rerun => Ok(AckOutcome::Rerun { age_ms }),
+            Settled::Lost => Ok(AckOutcome::Lost),
+            other => other.unexpected(),
+        }
+    }
+}
+
 impl Store {
-    /// Deletes a job that is done. With an `attempt`, only that delivery can, and only while it holds the job; without,
-    /// any caller at any time.
+    /// Ends a job that is done. With an `attempt`, only that delivery can, and only while it holds the job; without, any
+    /// caller at any time.
     ///
     /// # Errors
     /// Redis is unavailable. The job may have been deleted.
@@ -47,12 +91,13 @@ impl Store {
         id: JobId,
         attempt: Option<u32>,
     ) -> Result<AckOutcome, StoreError> {
-        let mut acked = self.ack_all(queue, &[AckRequest { id, attempt }]).await?;
+        let request = AckRequest { id, attempt };
+        let mut acked = self.ack_all(queue, &[request], 0).await?;
         Ok(acked.pop().unwrap_or(AckOutcome::AlreadyGone))
     }
 
-    /// Deletes jobs that are done, and returns the outcome of each, in order. The jobs of a bucket are deleted in one
-    /// step.
+    /// Ends jobs that are done, and returns the outcome of each, in order. Those of a bucket are ended in one step. Jobs
+    /// of the native API that do not say how long they are to be kept are kept for `retain_ms`; 0 = they are deleted.
     ///
     /// # Errors
     /// Redis is unavailable. Jobs may have been deleted.
@@ -60,40 +105,8 @@ impl Store {
         &self,
         queue: &QueueKey,
         jobs: &[AckRequest],
+        retain_ms: u64,
     ) -> Result<Vec<AckOutcome>, StoreError> {
-        let mut outcomes = vec![AckOutcome::AlreadyGone; jobs.len()];
-        let ours = jobs.iter().filter(|job| self.has_bucket_of(job.id));
-        let buckets: BTreeSet<u16> = ours.map(|job| job.id.bucket()).collect();
-        for bucket in buckets {
-            let is_here = |job: &AckRequest| job.id.bucket() == bucket;
-            let call = self.call_on_queue(&ACK, queue, bucket);
-            let here = jobs.iter().filter(|job| is_here(job));
-            let call = here.fold(call, |call, job| {
-                call.job(Some(job.id)).arg(job.attempt.unwrap_or(0))
-            });
-            let mut reply = call.send().await?.ok()?;
-            let now_ms = reply.count()?;
-            for (job, became) in jobs.iter().zip(&mut outcomes) {
-                if is_here(job) {
-                    *became = outcome(&mut reply, job.id, now_ms)?;
-                }
-            }
-        }
-        Ok(outcomes)
-    }
-}
-
-fn outcome(reply: &mut Reply, id: JobId, now_ms: u64) -> Result<AckOutcome, StoreError> {
-    let (outcome, state) = (reply.count()?, reply.count()?);
-    match outcome {
-        0 => Ok(AckOutcome::AlreadyGone),
-        1 => Ok(AckOutcome::Done {
-            was: reply::state(state)?,
-            age_ms: now_ms.saturating_sub(id.created_at_ms()),
-        }),
-        2 => Ok(AckOutcome::Lost),
-        other => Err(StoreError::corrupt(format!(
-            "script returned the unknown outcome {other}"
-        ))),
+        self.settle(&ACK, queue, &Ack { retain_ms }, jobs).await
     }
 }

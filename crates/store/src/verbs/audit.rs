@@ -1,5 +1,7 @@
 //! Checks of single items that seem inconsistent, each in one atomic call. `audit/` selects the items.
 
+use tidegate_core::FarSlot;
+use tidegate_core::KEY_HASH_BYTES;
 use tidegate_core::keys::BucketKey;
 
 use super::sweep::PAUSE_MS;
@@ -31,6 +33,7 @@ pub(crate) enum JobCheck {
     Body,
     Queue,
     Record,
+    Key,
 }
 
 impl JobCheck {
@@ -42,6 +45,7 @@ impl JobCheck {
             Self::Body => "body",
             Self::Queue => "queue",
             Self::Record => "record",
+            Self::Key => "key",
         }
     }
 }
@@ -52,7 +56,7 @@ pub(crate) enum IndexCheck {
     /// The index `due` does not have this queue, or too late.
     Due(u32),
     /// The index `slots` does not have this far slot, or too late, or the slot does not exist.
-    Slot(u64),
+    Slot(FarSlot),
     /// The hash of the queue with this number does not have this name.
     Name(String, u32),
     /// `queues` has no entry for this queue.
@@ -61,8 +65,10 @@ pub(crate) enum IndexCheck {
     Number(u32),
     /// This job number is above the last assigned one.
     Sequence(u64),
-    /// No record refers to the body with this job number.
-    Body(u64),
+    /// No record refers to this key of a job.
+    JobKey(BucketKey),
+    /// No job has the key with this hash, which the index names.
+    KeyEntry([u8; KEY_HASH_BYTES]),
     /// This key must have a time to live of at most this, in ms; 0 = must not have one.
     Ttl(BucketKey, u64),
 }
@@ -95,15 +101,27 @@ impl Store {
         repair: bool,
         doubt: &IndexCheck,
     ) -> Result<CheckOutcome, StoreError> {
-        let (what, item, detail) = match doubt {
-            IndexCheck::Due(queue) => ("due", queue.to_string(), String::new()),
-            IndexCheck::Slot(slot) => ("slot", slot.to_string(), String::new()),
-            IndexCheck::Name(name, queue) => ("name", name.clone(), queue.to_string()),
-            IndexCheck::Unnamed(queue) => ("unnamed", queue.to_string(), String::new()),
-            IndexCheck::Number(queue) => ("number", queue.to_string(), String::new()),
-            IndexCheck::Sequence(number) => ("sequence", number.to_string(), String::new()),
-            IndexCheck::Body(number) => ("body", number.to_string(), String::new()),
-            IndexCheck::Ttl(key, longest_ms) => ("ttl", key.to_string(), longest_ms.to_string()),
+        let key_text;
+        let alone = |item: &dyn std::fmt::Display| (item.to_string().into_bytes(), String::new());
+        let (what, (item, detail)) = match doubt {
+            IndexCheck::Due(queue) => ("due", alone(queue)),
+            IndexCheck::Slot(slot) => ("slot", alone(slot)),
+            IndexCheck::Name(name, queue) => {
+                ("name", (name.clone().into_bytes(), queue.to_string()))
+            }
+            IndexCheck::Unnamed(queue) => ("unnamed", alone(queue)),
+            IndexCheck::Number(queue) => ("number", alone(queue)),
+            IndexCheck::Sequence(number) => ("sequence", alone(number)),
+            IndexCheck::JobKey(key) => {
+                key_text = key.to_string();
+                let (family, number) = key_text.split_once(':').unwrap_or_default();
+                (family, alone(&number))
+            }
+            IndexCheck::KeyEntry(hash) => ("key", (hash.to_vec(), String::new())),
+            IndexCheck::Ttl(key, longest_ms) => (
+                "ttl",
+                (key.to_string().into_bytes(), longest_ms.to_string()),
+            ),
         };
         let keys = self.keys(bucket);
         let call = self
@@ -121,7 +139,7 @@ impl Store {
         bucket: u16,
         queue: u32,
         corrected: u64,
-        missing: [i64; 4],
+        missing: [i64; 5],
     ) -> Result<CheckOutcome, StoreError> {
         let keys = self.keys(bucket);
         let call = self

@@ -1,20 +1,48 @@
 use tidegate_core::{JobId, JobState, QueueKey};
 
+use super::job_reference::JobReference;
 use crate::error::StoreError;
 use crate::script::{LazyScript, script};
 use crate::store::Store;
 
 static CANCEL: LazyScript = script!("cancel");
 
+/// What a cancel does with a job that a consumer holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum IfRunning {
+    /// Nothing.
+    Refuse,
+    /// It is deleted at the end of its lease, unless it is done. Its consumer learns that when it extends the lease.
+    Ask,
+    /// It is deleted now. Its consumer no longer holds it.
+    Revoke,
+}
+
+impl IfRunning {
+    const fn word(self) -> &'static str {
+        match self {
+            Self::Refuse => "refuse",
+            Self::Ask => "ask",
+            Self::Revoke => "revoke",
+        }
+    }
+}
+
 /// The outcome of a cancel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
 pub enum CancelOutcome {
-    /// The job is deleted and will not be delivered.
+    /// The job is deleted. It will not be delivered, or not again.
     Done {
+        /// Its id.
+        id: JobId,
         /// The state it was in.
         was: JobState,
     },
+    /// A consumer holds the job. It is deleted at the end of its lease, unless it is done.
+    Requested(JobId),
+    /// The job is done, and kept for a while.
+    AlreadyDone(JobId),
     /// There is no such job in this queue.
     AlreadyGone,
     /// A consumer holds the job, which is unchanged.
@@ -22,23 +50,33 @@ pub enum CancelOutcome {
 }
 
 impl Store {
-    /// Deletes a job that is not leased.
+    /// Deletes a job.
     ///
     /// # Errors
     /// Redis is unavailable. The job may have been deleted.
-    pub async fn cancel(&self, queue: &QueueKey, id: JobId) -> Result<CancelOutcome, StoreError> {
-        if !self.has_bucket_of(id) {
+    pub async fn cancel(
+        &self,
+        queue: &QueueKey,
+        job: impl Into<JobReference>,
+        if_running: IfRunning,
+    ) -> Result<CancelOutcome, StoreError> {
+        let job = job.into();
+        let Some(bucket) = self.bucket_of_job(queue, job) else {
             return Ok(CancelOutcome::AlreadyGone);
-        }
-        let call = self
-            .call_on_queue(&CANCEL, queue, id.bucket())
-            .job(Some(id));
-        let mut reply = call.send().await?;
+        };
+        let call = self.call_on_queue(&CANCEL, queue, bucket);
+        let mut reply = call.reference(job).arg(if_running.word()).send().await?;
         match reply.token() {
-            "ok" => Ok(CancelOutcome::Done {
-                was: reply.state()?,
-            }),
+            "ok" => {
+                let was = reply.state()?;
+                let id = reply.job_id(bucket)?;
+                Ok(match (was, if_running) {
+                    (JobState::Leased, IfRunning::Ask) => CancelOutcome::Requested(id),
+                    _ => CancelOutcome::Done { id, was },
+                })
+            }
             "gone" => Ok(CancelOutcome::AlreadyGone),
+            "done" => Ok(CancelOutcome::AlreadyDone(reply.job_id(bucket)?)),
             "leased" => Ok(CancelOutcome::Leased),
             _ => reply.unknown(),
         }

@@ -17,6 +17,8 @@ static LIST_QUEUES: LazyScript = script!("list_queues");
 
 /// Maximum number of queues that one call reads: it blocks Redis for about 1 ms.
 const QUEUES_PER_CALL: u64 = 50;
+/// The cursor with which a list begins, and which is returned at its end.
+const BEGIN: &str = "0:0";
 /// Maximum number of hints that one call reads to find the oldest ready job of a queue.
 const HINTS_PER_QUEUE: u64 = 4;
 /// Buckets of a server that are read at the same time, over one connection.
@@ -50,30 +52,36 @@ pub struct AllQueues {
 /// Some queues of a bucket.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QueuePage {
-    /// The queues, in the order in which they were first published to.
+    /// The queues, in no order.
     pub queues: Vec<ListedQueue>,
     /// Time for which the earliest timer of these queues is overdue, in ms; 0 = none is. The first page includes the
     /// loading of far slots.
     pub overdue_ms: u64,
     /// Where the next page begins; `None` if this is the last page.
-    pub next: Option<u64>,
+    pub next: Option<String>,
 }
 
 impl Store {
-    /// A page of the queues of a bucket: the first one with `after` 0, otherwise the one that begins at
-    /// [`QueuePage::next`].
+    /// A page of the queues of a bucket: the first one without `cursor`, otherwise the one that begins at
+    /// [`QueuePage::next`]. A queue that exists during the whole list is in it, perhaps twice if other queues are added or
+    /// forgotten meanwhile.
     ///
     /// # Errors
     /// Redis is unavailable.
-    pub async fn list_queues(&self, bucket: u16, after: u64) -> Result<QueuePage, StoreError> {
+    pub async fn list_queues(
+        &self,
+        bucket: u16,
+        cursor: Option<&str>,
+    ) -> Result<QueuePage, StoreError> {
         let keys = self.keys(bucket);
         let call = self
             .call_on_bucket(&LIST_QUEUES, keys.queues(), keys)
-            .arg(after)
+            .arg(cursor.unwrap_or(BEGIN))
             .arg(QUEUES_PER_CALL)
             .arg(HINTS_PER_QUEUE);
         let mut reply = call.send().await?.ok()?;
-        let next = Some(reply.count()?).filter(|next| *next > 0);
+        let next = String::from_utf8_lossy(&reply.bytes()?).into_owned();
+        let next = Some(next).filter(|next| next != BEGIN);
         let overdue_ms = reply.count()?;
         let mut queues = Vec::new();
         while reply.has_more() {
@@ -132,15 +140,18 @@ impl Store {
 
     /// The queues of a bucket, and for how long its earliest timer is overdue, in ms.
     async fn queues_of(&self, bucket: u16) -> Result<(Vec<ListedQueue>, u64), StoreError> {
-        let (mut queues, mut overdue_ms) = (Vec::new(), 0);
-        let mut after = Some(0);
-        while let Some(last) = after {
-            let page = self.list_queues(bucket, last).await?;
-            queues.extend(page.queues);
+        let (mut queues, mut overdue_ms) = (HashMap::new(), 0);
+        let mut cursor = None;
+        loop {
+            let page = self.list_queues(bucket, cursor.as_deref()).await?;
+            let listed = page.queues.into_iter();
+            queues.extend(listed.map(|listed| (listed.queue.clone(), listed)));
             overdue_ms = page.overdue_ms.max(overdue_ms);
-            after = page.next;
+            match page.next {
+                Some(next) => cursor = Some(next),
+                None => return Ok((queues.into_values().collect(), overdue_ms)),
+            }
         }
-        Ok((queues, overdue_ms))
     }
 }
 

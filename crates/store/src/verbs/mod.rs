@@ -3,32 +3,51 @@
 mod ack;
 mod audit;
 mod cancel;
+mod change;
+mod fail;
+mod job_reference;
 mod lane;
 mod lease;
 mod list_queues;
 mod load_slot;
 mod move_due;
 mod peek;
+mod promote;
 mod publish;
+mod publish_keyed;
 mod purge;
 mod release;
 mod reserve;
 mod respawn;
 mod roster;
+mod settle;
 mod stats;
 mod sweep;
+mod touch;
 
 pub use ack::{AckOutcome, AckRequest};
 pub(crate) use audit::{CheckOutcome, IndexCheck, JobCheck};
-pub use cancel::CancelOutcome;
+pub use cancel::{CancelOutcome, IfRunning};
+pub use change::{ChangeOutcome, JobChange, NewDue};
+pub use fail::{AfterFailure, FailOutcome, FailRequest};
+pub use job_reference::JobReference;
 pub use lease::LeaseOutcome;
 pub use list_queues::{AllQueues, ListedQueue, QueuePage};
 pub use load_slot::{LOAD_HINTS_MAX, LoadSlotOutcome};
 pub use move_due::{MOVE_TIMERS_MAX, MoveDueOutcome};
 pub use peek::PeekedJob;
-pub use publish::{PUBLISH_JOBS_MAX, PublishedJobs};
+pub use promote::PromoteOutcome;
+pub use publish::{PUBLISH_JOBS_MAX, PublishOutcome, PublishedJobs};
+pub(crate) use publish_keyed::IDEMPOTENCY_MS_MAX;
+pub use publish_keyed::{
+    IdempotencyKey, IfExists, KeyedJob, KeyedJobState, KeyedOutcome, KeyedPublish, KeyedResult,
+    KeyedTerms,
+};
 pub use release::ReleaseOutcome;
-pub use reserve::{Claim, ReservedJobs};
+pub use reserve::{Claim, LeaseLength, ReservedJobs};
+pub use respawn::DueTimes;
 pub use roster::Roster;
+pub use settle::LeasedJob;
 pub use stats::Stats;
 pub use sweep::{SWEEP_CHUNKS_MAX, SweepOutcome};
+pub use touch::TouchOutcome;

@@ -17,7 +17,7 @@ pub enum MoveDueOutcome {
         more: bool,
         /// Time until the next near timer is due, in µs, if there is one.
         next_in_us: Option<u64>,
-        /// Jobs without tries left, which are dead now.
+        /// Jobs that are dead now: without tries left, or with too many losses.
         buried: u64,
         /// Expired jobs, which were deleted.
         expired: u64,
@@ -32,7 +32,7 @@ pub enum MoveDueOutcome {
 
 impl Store {
     /// Takes up to `limit` due hints of a bucket, at most [`MOVE_TIMERS_MAX`], and makes their jobs ready, or dead if
-    /// they have no try left.
+    /// they have no try left. Jobs that count failures are dead once `losses_max` leases have expired.
     ///
     /// # Errors
     /// Redis is unavailable. The call may have been executed; it is safe to repeat it.
@@ -41,10 +41,12 @@ impl Store {
         bucket: u16,
         token: &str,
         limit: u64,
+        losses_max: u16,
     ) -> Result<MoveDueOutcome, StoreError> {
         let call = self
             .call_on_lock(&MOVE_DUE, bucket, token)
-            .arg(limit.min(MOVE_TIMERS_MAX));
+            .arg(limit.min(MOVE_TIMERS_MAX))
+            .arg(losses_max);
         let mut reply = call.send().await?;
         match reply.token() {
             "ok" => {

@@ -1,5 +1,7 @@
+use tidegate_core::codec::PAYLOAD_BYTES_MAX;
 use tidegate_core::{Job, JobId, JobState, Lane, QueueKey};
 
+use super::job_reference::JobReference;
 use super::reserve::HINTS_PER_CALL;
 use crate::bodies::{JobReadError, StoredRecord, carried_bytes};
 use crate::error::StoreError;
@@ -47,21 +49,22 @@ impl Store {
         self.peek_oldest(lane.into(), JobState::Dead).await
     }
 
-    /// A job of a queue by its id, in any state.
+    /// A job of a queue by its id or key, in any state.
     ///
     /// # Errors
     /// Redis is unavailable, or the record cannot be decoded.
     pub async fn peek_job(
         &self,
         queue: &QueueKey,
-        id: JobId,
+        job: impl Into<JobReference>,
     ) -> Result<Option<PeekedJob>, StoreError> {
-        if !self.has_bucket_of(id) {
+        let job = job.into();
+        let Some(bucket) = self.bucket_of_job(queue, job) else {
             return Ok(None);
-        }
-        let call = self.peek(queue, id.bucket()).arg("job").job(Some(id));
+        };
+        let call = self.peek(queue, bucket).arg("job").reference(job);
         let call = call.arg(carried_bytes(1));
-        match self.look(queue, id.bucket(), call).await? {
+        match self.look(queue, bucket, call).await? {
             PeekReply::Found(peeked) => Ok(Some(peeked)),
             PeekReply::Nothing | PeekReply::Again => Ok(None),
         }
@@ -82,9 +85,10 @@ impl Store {
                 .arg("")
                 .arg(carried_bytes(1));
             match self.look(lane.queue, bucket, call).await? {
-                PeekReply::Found(peeked) => return Ok(Some(peeked)),
+                PeekReply::Found(peeked) if peeked.job.state == state => return Ok(Some(peeked)),
                 PeekReply::Nothing => return Ok(None),
-                PeekReply::Again => {}
+                // It was deleted, or left the list, before its body was fetched.
+                PeekReply::Found(_) | PeekReply::Again => {}
             }
         }
     }
@@ -93,14 +97,22 @@ impl Store {
         self.call_on_queue(&PEEK, queue, bucket)
     }
 
-    /// Whether a job does not exist any more.
-    pub(crate) async fn is_gone(&self, queue: &QueueKey, id: JobId) -> Result<bool, StoreError> {
-        let call = self.peek(queue, id.bucket());
-        let call = call.arg("job").job(Some(id)).arg(0);
-        let reply = call.send().await?;
+    /// The record of a job as it is now, with its payload, read in one step; `None` if the job does not exist any more.
+    /// A large payload blocks Redis for longer than a separate command would.
+    pub(crate) async fn whole_record(
+        &self,
+        queue: &QueueKey,
+        id: JobId,
+    ) -> Result<Option<StoredRecord>, StoreError> {
+        let call = self.peek(queue, id.bucket()).arg("job").job(Some(id));
+        let mut reply = call.arg(PAYLOAD_BYTES_MAX).send().await?;
         match reply.token() {
-            "none" => Ok(true),
-            "ok" => Ok(false),
+            "none" => Ok(None),
+            "ok" => {
+                reply.count()?;
+                let record = StoredRecord::read(id.bucket(), reply.count()?, reply.bytes()?)?;
+                Ok(Some(record))
+            }
             _ => reply.unknown(),
         }
     }

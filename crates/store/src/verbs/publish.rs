@@ -1,3 +1,4 @@
+use redis::Cmd;
 use tidegate_core::codec::{NewRecord, encode_new_job};
 use tidegate_core::{InvalidJob, JobId, Lane, NewJob};
 
@@ -6,6 +7,7 @@ use crate::calls::SentCall;
 use crate::error::StoreError;
 use crate::reply::Reply;
 use crate::script::{LazyScript, script};
+use crate::script_call::Call;
 use crate::store::Store;
 use crate::until_durable::Receipt;
 
@@ -27,6 +29,40 @@ pub struct PublishedJobs {
     pub receipt: Receipt,
 }
 
+/// The jobs of a call that publishes, as its script takes them.
+pub(super) struct PublishCall {
+    pub(super) records: Vec<NewRecord>,
+    pub(super) uploads: Uploads,
+    /// The size of the payloads that were not uploaded.
+    pub(super) bytes: usize,
+}
+
+/// The outcome of a publish that was not refused by Redis.
+#[derive(Debug, Clone)]
+#[must_use]
+pub enum PublishOutcome {
+    /// All jobs are stored.
+    Stored(PublishedJobs),
+    /// The lane is closed. Nothing was stored.
+    LaneClosed,
+    /// The lane would have more jobs than it may. Nothing was stored.
+    QueueFull {
+        /// How many jobs could be stored; fewer than were to be published.
+        room: u64,
+    },
+}
+
+impl PublishOutcome {
+    /// The jobs, if they are stored.
+    #[must_use]
+    pub fn stored(self) -> Option<PublishedJobs> {
+        match self {
+            Self::Stored(published) => Some(published),
+            Self::LaneClosed | Self::QueueFull { .. } => None,
+        }
+    }
+}
+
 impl Store {
     /// Publishes 1 to [`PUBLISH_JOBS_MAX`] jobs, all or none of them, and returns their ids in order. The job
     /// `replaces`, if it is a job of this lane, is deleted in the same step.
@@ -45,22 +81,23 @@ impl Store {
         jobs: &[NewJob],
         replaces: Option<JobId>,
     ) -> Result<Vec<JobId>, StoreError> {
-        let published = self.publish_unless_closed(lane, jobs, replaces).await?;
+        let published = self.try_publish(lane, jobs, replaces, None).await?;
         let closed = || StoreError::not_ready("the lane is closed; nothing was published");
-        Ok(published.ok_or_else(closed)?.ids)
+        Ok(published.stored().ok_or_else(closed)?.ids)
     }
 
-    /// Publishes as [`Store::publish`] does. Returns also a receipt for [`Store::until_durable`]; `None` if the lane is
-    /// closed, and so nothing was published.
+    /// Publishes as [`Store::publish`] does, unless the lane is closed, or would have more than `max_jobs` jobs. Jobs of
+    /// all states count, dead ones too; a job that is replaced in the same step does not.
     ///
     /// # Errors
     /// Those of [`Store::publish`], except for a closed lane.
-    pub async fn publish_unless_closed<'a>(
+    pub async fn try_publish<'a>(
         &self,
         lane: impl Into<Lane<'a>>,
         jobs: &[NewJob],
         replaces: Option<JobId>,
-    ) -> Result<Option<PublishedJobs>, StoreError> {
+        max_jobs: Option<u64>,
+    ) -> Result<PublishOutcome, StoreError> {
         if jobs.is_empty() || jobs.len() > PUBLISH_JOBS_MAX {
             return Err(InvalidJob::BatchSize(jobs.len()).into());
         }
@@ -71,30 +108,30 @@ impl Store {
         let bucket = self.bucket_of(lane);
         let replaces = replaces.filter(|id| id.bucket() == bucket);
         let nonces: Vec<u16> = jobs.iter().map(|_| rand::random()).collect();
-        let mut records = self.encode(jobs, &nonces).await?;
-        let keys = self.keys(bucket);
-        let uploads = Uploads::take_from(&mut records, keys, self.inner.config.inline_limit_bytes);
-        let bytes: usize = records.iter().map(|record| record.payload.len()).sum();
+        let PublishCall {
+            records,
+            uploads,
+            bytes,
+        } = self.encode_call(jobs, &nonces, bucket).await?;
         let call = self
             .call_on_queue(&PUBLISH, lane.queue, bucket)
             .job(replaces);
-        let call = records
-            .into_iter()
-            .fold(call.arg(uploads.name), |call, record| {
-                call.arg(&record.header).arg(record.payload)
-            });
-        self.until_history_is_known(keys.prefix()).await?;
-        let (reply, written) = if uploads.commands.is_empty() && bytes <= SMALL_TRANSFER_BYTES_MAX {
-            call.send_tracked().await?
-        } else {
-            call.send_with_commands(uploads.commands).await?
+        let call = call.arg(uploads.name);
+        let call = match max_jobs {
+            Some(jobs) => call.arg(jobs),
+            None => call.arg(""),
         };
+        let call = records.into_iter().fold(call, |call, record| {
+            call.arg(&record.header).arg(record.payload)
+        });
+        let (mut reply, receipt) = self
+            .send_publish(call, uploads.commands, bytes, bucket)
+            .await?;
         match reply.token() {
-            "closed" => return Ok(None),
-            "missing" => {
-                return Err(StoreError::not_ready(
-                    "an uploaded payload expired before its job was stored; nothing was published",
-                ));
+            "closed" => return Ok(PublishOutcome::LaneClosed),
+            "full" => {
+                let room = reply.count()?;
+                return Ok(PublishOutcome::QueueFull { room });
             }
             _ => {}
         }
@@ -110,10 +147,50 @@ impl Store {
         }
         let ids = numbers.into_iter().zip(nonces);
         let ids = ids.map(|(number, nonce)| JobId::new(now_ms, bucket, number, nonce));
-        Ok(Some(PublishedJobs {
+        Ok(PublishOutcome::Stored(PublishedJobs {
             ids: ids.collect(),
-            receipt: receipt(written, bucket)?,
+            receipt,
         }))
+    }
+
+    /// Encodes the jobs of one call, and takes large payloads out of it.
+    pub(super) async fn encode_call(
+        &self,
+        jobs: &[NewJob],
+        nonces: &[u16],
+        bucket: u16,
+    ) -> Result<PublishCall, StoreError> {
+        let mut records = self.encode(jobs, nonces).await?;
+        let inline_limit_bytes = self.inner.config.inline_limit_bytes;
+        let uploads = Uploads::take_from(&mut records, self.keys(bucket), inline_limit_bytes);
+        Ok(PublishCall {
+            bytes: records.iter().map(|record| record.payload.len()).sum(),
+            records,
+            uploads,
+        })
+    }
+
+    /// Sends a call that publishes jobs behind its uploads.
+    pub(super) async fn send_publish(
+        &self,
+        call: Call<'_>,
+        uploads: Vec<Cmd>,
+        bytes: usize,
+        bucket: u16,
+    ) -> Result<(Reply, Receipt), StoreError> {
+        self.until_history_is_known(self.keys(bucket).prefix())
+            .await?;
+        let (reply, written) = if uploads.is_empty() && bytes <= SMALL_TRANSFER_BYTES_MAX {
+            call.send_tracked().await?
+        } else {
+            call.send_with_commands(uploads).await?
+        };
+        if reply.token() == "missing" {
+            return Err(StoreError::not_ready(
+                "an uploaded payload expired before its job was stored; nothing was published",
+            ));
+        }
+        Ok((reply, receipt(written, bucket)?))
     }
 
     /// Encodes jobs; large ones on a thread for blocking work.

@@ -1,4 +1,6 @@
-use tidegate_core::{JobState, Lane};
+use std::time::Duration;
+
+use tidegate_core::{DURATION_MS_MAX, JobState, Lane};
 
 use super::reserve::HINTS_PER_CALL;
 use crate::error::StoreError;
@@ -15,7 +17,8 @@ impl Store {
     /// # Errors
     /// Redis is unavailable. Jobs may have been deleted.
     pub async fn purge_ready<'a>(&self, lane: impl Into<Lane<'a>>) -> Result<u64, StoreError> {
-        self.purge(lane.into(), JobState::Ready, u64::MAX).await
+        self.purge(lane.into(), JobState::Ready, u64::MAX, Duration::ZERO)
+            .await
     }
 
     /// Deletes up to `limit` of the oldest dead jobs of a lane, and returns their number. Many jobs take several steps.
@@ -27,27 +30,47 @@ impl Store {
         lane: impl Into<Lane<'a>>,
         limit: u64,
     ) -> Result<u64, StoreError> {
-        if limit == 0 {
-            return Ok(0);
-        }
-        self.purge(lane.into(), JobState::Dead, limit).await
+        self.purge(lane.into(), JobState::Dead, limit, Duration::ZERO)
+            .await
+    }
+
+    /// Deletes the jobs of a lane that have been dead for at least `dead_for`, and returns their number. Many jobs take
+    /// several steps.
+    ///
+    /// # Errors
+    /// Redis is unavailable. Jobs may have been deleted.
+    pub async fn purge_dead_after<'a>(
+        &self,
+        lane: impl Into<Lane<'a>>,
+        dead_for: Duration,
+    ) -> Result<u64, StoreError> {
+        self.purge(lane.into(), JobState::Dead, u64::MAX, dead_for)
+            .await
     }
 
     /// Ends when the list is empty. The count of jobs is not used: it may be wrong.
-    async fn purge(&self, lane: Lane<'_>, state: JobState, limit: u64) -> Result<u64, StoreError> {
+    async fn purge(
+        &self,
+        lane: Lane<'_>,
+        state: JobState,
+        limit: u64,
+        dead_for: Duration,
+    ) -> Result<u64, StoreError> {
+        let dead_ms = u64::try_from(dead_for.as_millis()).unwrap_or(DURATION_MS_MAX);
         let bucket = self.bucket_of(lane);
         let mut purged = 0;
-        loop {
+        while purged < limit {
             let call = self
                 .call_on_queue(&PURGE, lane.queue, bucket)
                 .arg(state.as_str())
-                .arg(HINTS_PER_CALL.min(limit - purged));
+                .arg(HINTS_PER_CALL.min(limit - purged))
+                .arg(dead_ms.min(DURATION_MS_MAX));
             let mut reply = call.send().await?.ok()?;
             purged += reply.count()?;
-            let more = reply.flag()?;
-            if !more || purged >= limit {
-                return Ok(purged);
+            if !reply.flag()? {
+                break;
             }
         }
+        Ok(purged)
     }
 }

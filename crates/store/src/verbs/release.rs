@@ -1,26 +1,66 @@
-use tidegate_core::{JobId, QueueKey};
+use tidegate_core::{DURATION_MS_MAX, JobId, QueueKey};
 
+use super::settle::{LeasedJob, SettleVerb, Settled};
 use crate::error::StoreError;
 use crate::reply::Reply;
 use crate::script::{LazyScript, script};
+use crate::script_call::Call;
 use crate::store::Store;
 
 static RELEASE: LazyScript = script!("release");
 
-/// The outcome of taking a delivery back.
+/// The outcome of giving a delivery back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
 pub enum ReleaseOutcome {
-    /// The job is the next one of its queue again.
+    /// The job is the next one of its queue again, or delayed.
     Done,
+    /// The job is deleted, as its producer had requested.
+    Cancelled,
+    /// A newer version of the job, which waited for the end of this run, will run.
+    Rerun,
     /// There is no such job in this queue.
     AlreadyGone,
     /// This delivery no longer holds the job.
     Lost,
 }
 
+struct Release {
+    delay_ms: u64,
+}
+
+impl SettleVerb for Release {
+    type Item = LeasedJob;
+    type Outcome = ReleaseOutcome;
+
+    const GONE: ReleaseOutcome = ReleaseOutcome::AlreadyGone;
+
+    fn id(job: &LeasedJob) -> JobId {
+        job.id
+    }
+
+    fn add_options<'c>(&self, call: Call<'c>) -> Call<'c> {
+        call.arg(self.delay_ms.min(DURATION_MS_MAX))
+    }
+
+    fn add_item<'c>(&self, call: Call<'c>, job: &LeasedJob) -> Call<'c> {
+        call.arg(job.attempt)
+    }
+
+    fn read(_: &LeasedJob, reply: &mut Reply, _: u64) -> Result<ReleaseOutcome, StoreError> {
+        match Settled::read(reply)? {
+            Settled::Gone => Ok(ReleaseOutcome::AlreadyGone),
+            Settled::Applied => Ok(ReleaseOutcome::Done),
+            Settled::Lost => Ok(ReleaseOutcome::Lost),
+            Settled::Rerun => Ok(ReleaseOutcome::Rerun),
+            Settled::Cancelled => Ok(ReleaseOutcome::Cancelled),
+            other @ Settled::Buried => other.unexpected(),
+        }
+    }
+}
+
 impl Store {
-    /// Takes back a delivery that did not reach its consumer. Its try is not counted.
+    /// Gives a delivery back that did not reach its consumer. Its try is not counted.
     ///
     /// # Errors
     /// Those of [`Self::release_all`].
@@ -30,54 +70,25 @@ impl Store {
         id: JobId,
         attempt: u32,
     ) -> Result<ReleaseOutcome, StoreError> {
-        let mut released = self.release_all(queue, &[(id, attempt)]).await?;
+        let job = LeasedJob { id, attempt };
+        let mut released = self.release_all(queue, &[job], 0).await?;
         Ok(released.pop().unwrap_or(ReleaseOutcome::AlreadyGone))
     }
 
-    /// Takes back deliveries of a lane, by id and attempt, and returns the outcome of each, in order. This is one step:
-    /// the last job becomes the next of its queue, and the others follow in reverse order. Jobs of other lanes than
-    /// that of the first job are not found.
+    /// Gives deliveries of a queue back, and returns the outcome of each, in order. Without a delay they are the next
+    /// jobs of their lane: the last one comes first, and the others follow in reverse order. Those of a bucket are given
+    /// back in one step.
     ///
     /// # Errors
     /// Redis is unavailable. Unless the release was executed, the jobs are ready again when their leases expire, with one
-    /// try less. Do not repeat a release: the next delivery may have the same attempt.
+    /// try less. A release may be repeated: the next delivery has another attempt.
     pub async fn release_all(
         &self,
         queue: &QueueKey,
-        deliveries: &[(JobId, u32)],
+        jobs: &[LeasedJob],
+        delay_ms: u64,
     ) -> Result<Vec<ReleaseOutcome>, StoreError> {
-        let gone = || vec![ReleaseOutcome::AlreadyGone; deliveries.len()];
-        let Some((first, _)) = deliveries.first() else {
-            return Ok(gone());
-        };
-        if !self.has_bucket_of(*first) {
-            return Ok(gone());
-        }
-        let bucket = first.bucket();
-        let is_here = |(id, _): &&(JobId, u32)| id.bucket() == bucket;
-        let call = self.call_on_queue(&RELEASE, queue, bucket);
-        let here = deliveries.iter().filter(is_here);
-        let call = here.fold(call, |call, (id, attempt)| {
-            call.job(Some(*id)).arg(*attempt)
-        });
-        let mut reply = call.send().await?.ok()?;
-        let mut outcomes = gone();
-        for (delivery, released) in deliveries.iter().zip(&mut outcomes) {
-            if is_here(&delivery) {
-                *released = outcome(&mut reply)?;
-            }
-        }
-        Ok(outcomes)
-    }
-}
-
-fn outcome(reply: &mut Reply) -> Result<ReleaseOutcome, StoreError> {
-    match reply.count()? {
-        0 => Ok(ReleaseOutcome::AlreadyGone),
-        1 => Ok(ReleaseOutcome::Done),
-        2 => Ok(ReleaseOutcome::Lost),
-        other => Err(StoreError::corrupt(format!(
-            "script returned the unknown outcome {other}"
-        ))),
+        self.settle(&RELEASE, queue, &Release { delay_ms }, jobs)
+            .await
     }
 }

@@ -1,5 +1,6 @@
-use tidegate_core::{DURATION_MS_MAX, Job, JobId, Lane};
+use tidegate_core::{DURATION_MS_MAX, Job, JobState, Lane};
 
+use super::settle::LeasedJob;
 use crate::bodies::{JobReadError, StoredRecord, carried_bytes};
 use crate::call_metrics::CORRUPT;
 use crate::error::StoreError;
@@ -9,6 +10,9 @@ use crate::store::Store;
 /// Maximum number of list entries that one call reads: it blocks Redis for about 1 ms.
 pub(super) const HINTS_PER_CALL: u64 = 256;
 
+/// The default of the length of leases, in ms.
+const DEFAULT_LEASE_MS: u64 = 60_000;
+
 static RESERVE: LazyScript = script!("reserve");
 
 /// The request of one consumer.
@@ -16,8 +20,54 @@ static RESERVE: LazyScript = script!("reserve");
 pub struct Claim {
     /// Maximum number of jobs.
     pub count: u16,
-    /// Length of the lease, in ms.
-    pub ttr_ms: u64,
+    /// Length of the leases.
+    pub lease: LeaseLength,
+}
+
+impl Claim {
+    /// Up to `count` jobs under leases of `lease_ms`.
+    #[must_use]
+    pub const fn new(count: u16, lease_ms: u64) -> Self {
+        Self {
+            count,
+            lease: LeaseLength::Ms(lease_ms),
+        }
+    }
+}
+
+/// How long a lease is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LeaseLength {
+    /// This many ms.
+    Ms(u64),
+    /// As long as the job says, or if it does not this many ms.
+    OfJobOrMs(u64),
+    /// As long as the job says, or if it does not as the policy of its queue says. The engine replaces this; the store
+    /// takes it for the default of policies.
+    AsConfigured,
+}
+
+impl LeaseLength {
+    /// The length of the lease of this job, in ms.
+    #[must_use]
+    pub fn of(self, job: &Job) -> u64 {
+        let own = job.extension.as_ref().and_then(|options| options.lease_ms);
+        match (self, own) {
+            (Self::OfJobOrMs(_) | Self::AsConfigured, Some(own)) => own.into(),
+            (Self::Ms(ms) | Self::OfJobOrMs(ms), _) => ms,
+            (Self::AsConfigured, None) => DEFAULT_LEASE_MS,
+        }
+    }
+
+    /// The argument of the script.
+    fn argument(self) -> i64 {
+        let bounded = |ms: u64| i64::try_from(ms.min(DURATION_MS_MAX)).unwrap_or(i64::MAX);
+        match self {
+            Self::Ms(ms) => bounded(ms),
+            Self::OfJobOrMs(ms) => -bounded(ms.max(1)),
+            Self::AsConfigured => Self::OfJobOrMs(DEFAULT_LEASE_MS).argument(),
+        }
+    }
 }
 
 /// Reserved jobs.
@@ -50,7 +100,7 @@ impl Store {
         if let Err(StoreError::Unavailable { .. }) = reserved {
             leases.reverse();
             // If this fails, the jobs are ready again when their leases expire.
-            let _ = self.release_all(lane.queue, &leases).await;
+            let _ = self.release_all(lane.queue, &leases, 0).await;
         }
         reserved
     }
@@ -60,7 +110,7 @@ impl Store {
         &self,
         lane: Lane<'_>,
         claims: &[Claim],
-        leases: &mut Vec<(JobId, u32)>,
+        leases: &mut Vec<LeasedJob>,
     ) -> Result<ReservedJobs, StoreError> {
         let mut open: Vec<Claim> = claims.to_vec();
         let mut jobs: Vec<Vec<Job>> = vec![Vec::new(); claims.len()];
@@ -90,7 +140,7 @@ impl Store {
         &self,
         lane: Lane<'_>,
         claims: &[Claim],
-        leases: &mut Vec<(JobId, u32)>,
+        leases: &mut Vec<LeasedJob>,
     ) -> Result<(bool, u64, Vec<Option<Job>>), StoreError> {
         let Lane { queue, .. } = lane;
         let bucket = self.bucket_of(lane);
@@ -99,7 +149,7 @@ impl Store {
         let call = call.arg(HINTS_PER_CALL).arg(carried_bytes(wanted));
         let call = call.arg(self.call_deadline(self.keys(bucket).prefix()));
         let call = claims.iter().fold(call, |call, claim| {
-            call.arg(claim.count).arg(claim.ttr_ms.min(DURATION_MS_MAX))
+            call.arg(claim.count).arg(claim.lease.argument())
         });
         let (mut reply, written) = call.send_tracked().await?;
         let is_late = reply.token() == "late";
@@ -112,15 +162,24 @@ impl Store {
         reply = reply.ok()?;
         let more = reply.flag()?;
         let mut records = Vec::new();
+        let mut made = Vec::new();
         while reply.has_more() {
             let record = StoredRecord::read(bucket, reply.count()?, reply.bytes()?)?;
-            leases.push((record.id, record.header.attempt));
+            let attempt = record.header().attempt;
+            leases.push(LeasedJob {
+                id: record.id,
+                attempt,
+            });
             records.push(record);
+            made.push((attempt, reply.count()?));
         }
         let jobs = self.fetch_bodies(queue, records).await?.into_iter();
-        let jobs = jobs.map(|job| match job {
-            Ok(job) => Some(job),
-            Err(JobReadError::Gone) => None,
+        let jobs = jobs.zip(made).map(|(job, (attempt, run_at_ms))| match job {
+            Ok(job) if (job.state, job.attempt) == (JobState::Leased, attempt) => {
+                Some(Job { run_at_ms, ..job })
+            }
+            // Its lease ended, or it was deleted, before its body was fetched.
+            Ok(_) | Err(JobReadError::Gone) => None,
             Err(JobReadError::Corrupt(error)) => {
                 tracing::error!(%error, %queue, "failed to decode a job, it is not delivered: run `tidegate-pumpd audit`");
                 CORRUPT.inc();

@@ -1,3 +1,5 @@
+use std::time::{Duration, Instant};
+
 use tidegate_core::{DURATION_MS_MAX, Lane};
 
 use super::reserve::HINTS_PER_CALL;
@@ -6,6 +8,25 @@ use crate::script::{LazyScript, script};
 use crate::store::Store;
 
 static RESPAWN: LazyScript = script!("respawn");
+
+/// When respawned jobs are due, counted from the call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct DueTimes {
+    /// Until the first job is due.
+    pub first: Duration,
+    /// Between the due times of two jobs.
+    pub space: Duration,
+}
+
+impl DueTimes {
+    /// Until the job at this position is due.
+    #[must_use]
+    pub fn of(self, position: u64) -> Duration {
+        let position = u32::try_from(position).unwrap_or(u32::MAX);
+        self.first
+            .saturating_add(self.space.saturating_mul(position))
+    }
+}
 
 impl Store {
     /// Makes up to `limit` of the oldest dead jobs of a lane ready, with one try each, at the tail of the lane. Returns
@@ -21,15 +42,35 @@ impl Store {
         limit: u64,
         ttl_ms: u64,
     ) -> Result<u64, StoreError> {
+        self.respawn_spaced(lane, limit, ttl_ms, DueTimes::default())
+            .await
+    }
+
+    /// Like [`Self::respawn`], with due times that are evenly spaced.
+    ///
+    /// # Errors
+    /// Redis is unavailable. Jobs may have been respawned.
+    pub async fn respawn_spaced<'a>(
+        &self,
+        lane: impl Into<Lane<'a>>,
+        limit: u64,
+        ttl_ms: u64,
+        due: DueTimes,
+    ) -> Result<u64, StoreError> {
         let lane = lane.into();
         let bucket = self.bucket_of(lane);
+        let began_at = Instant::now();
         let mut respawned = 0;
         // Ends when the list is empty. The count of dead jobs is not used: it may be wrong.
         while respawned < limit {
+            // Each call counts from its own time.
+            let wait = due.of(respawned).saturating_sub(began_at.elapsed());
             let call = self
                 .call_on_queue(&RESPAWN, lane.queue, bucket)
                 .arg(HINTS_PER_CALL.min(limit - respawned))
-                .arg(ttl_ms.min(DURATION_MS_MAX));
+                .arg(ttl_ms.min(DURATION_MS_MAX))
+                .arg(micros(wait))
+                .arg(micros(due.space));
             let mut reply = call.send().await?.ok()?;
             respawned += reply.count()?;
             if !reply.flag()? {
@@ -38,4 +79,9 @@ impl Store {
         }
         Ok(respawned)
     }
+}
+
+fn micros(duration: Duration) -> u64 {
+    let micros = u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
+    micros.min(DURATION_MS_MAX * 1000)
 }

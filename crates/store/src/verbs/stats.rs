@@ -19,6 +19,8 @@ pub struct Stats {
     pub leased: u64,
     /// Jobs in the dead-letter queue.
     pub dead: u64,
+    /// Jobs that are done, and kept for a while.
+    pub done: u64,
 }
 
 impl std::ops::AddAssign for Stats {
@@ -27,6 +29,7 @@ impl std::ops::AddAssign for Stats {
         self.ready += other.ready;
         self.leased += other.leased;
         self.dead += other.dead;
+        self.done += other.done;
     }
 }
 
@@ -40,6 +43,7 @@ impl Stats {
             ready: count()?,
             leased: count()?,
             dead: count()?,
+            done: count()?,
         })
     }
 }

@@ -4,9 +4,9 @@ use std::collections::{HashMap, HashSet};
 
 use redis::aio::MultiplexedConnection;
 use redis::{Script, Value};
-use tidegate_core::SlotWidth;
 use tidegate_core::codec::{RecordFlags, RecordHeader};
 use tidegate_core::keys::{LAYOUT, bucket_of_channel};
+use tidegate_core::{FarSlot, SlotWidth};
 
 use crate::redis_control::connect_to_redis;
 
@@ -34,7 +34,8 @@ dump('ready', all_of_list)
 dump('dead', all_of_list)
 dump('far', all_of_list)
 dump('near', all_of_sorted_set)
-dump('body', function() return {} end)
+for _, kind in ipairs({ 'body', 'next', 'next_body', 'log' }) do dump(kind, function() return {} end) end
+dump('k', all_of_hash)
 dump('upload', function(key) return redis.call('PTTL', key) end)
 for _, kind in ipairs({ 'due', 'slots', 'expiry' }) do
   reply[#reply + 1] = kind
@@ -75,14 +76,19 @@ pub(super) struct BucketSnapshot {
     /// Queue → job number and time (ms) of each timer.
     pub(super) near: HashMap<u32, Vec<(u64, u64)>>,
     /// Slot → job numbers.
-    pub(super) far: HashMap<u64, HashSet<u64>>,
+    pub(super) far: HashMap<FarSlot, HashSet<u64>>,
     /// Queue → due time in ms; a negative value is its turn in the round-robin.
     pub(super) due: HashMap<u32, i64>,
     /// Slot → time in ms at which it is loaded.
-    pub(super) slots: HashMap<u64, u64>,
-    /// The width of slots, in ms.
-    pub(super) slot_ms: u64,
+    pub(super) slots: HashMap<FarSlot, u64>,
+    pub(super) slot_width: SlotWidth,
     pub(super) bodies: HashSet<u64>,
+    /// The jobs with a waiting version, with an outside payload of one, and with a history.
+    pub(super) next: HashSet<u64>,
+    pub(super) next_bodies: HashSet<u64>,
+    pub(super) logs: HashSet<u64>,
+    /// Job numbers in the index of keys.
+    pub(super) keyed: HashSet<u64>,
     /// Name → time to live in ms.
     pub(super) uploads: HashMap<String, i64>,
     /// Chunk → time in ms of the next sweep.
@@ -93,23 +99,23 @@ pub(super) struct BucketSnapshot {
 pub(super) async fn read(url: &str) -> Vec<BucketSnapshot> {
     let client = redis::Client::open(url).expect("a redis url");
     let mut connection = connect_to_redis(&client).await.expect("redis answers");
-    let stamped_ms = slot_ms_of_layout(&mut connection).await;
+    let stamped = slot_width_of_layout(&mut connection).await;
     let mut buckets = Vec::new();
     for (number, prefix) in used_buckets(&mut connection).await {
         let mut bucket = read_bucket(&mut connection, number, &prefix).await;
-        bucket.slot_ms = stamped_ms.unwrap_or_else(|| bucket.slot_ms_of_index());
+        bucket.slot_width = stamped.unwrap_or_else(|| bucket.slot_width_of_index());
         buckets.push(bucket);
     }
     buckets
 }
 
 /// Returns the width of slots from the layout stamp. On a cluster only one server has the stamp.
-async fn slot_ms_of_layout(connection: &mut MultiplexedConnection) -> Option<u64> {
+async fn slot_width_of_layout(connection: &mut MultiplexedConnection) -> Option<SlotWidth> {
     let mut get = redis::cmd("GET");
     let stamp: Option<String> = get.arg(LAYOUT).query_async(connection).await.ok()?;
     let stamp = stamp?;
     let (_, width) = stamp.split_once("slot_ms=")?;
-    width.parse().ok()
+    SlotWidth::new(width.parse().ok()?).ok()
 }
 
 /// Returns the used buckets with their key prefixes.
@@ -154,10 +160,16 @@ async fn read_bucket(
 }
 
 impl BucketSnapshot {
-    /// Derives the width from the index of slots: a slot is loaded one width before it begins.
-    fn slot_ms_of_index(&self) -> u64 {
-        let widths = self.slots.iter().map(|(slot, at_ms)| at_ms / (slot - 1));
-        widths.min().unwrap_or(u64::from(SlotWidth::DEFAULT_MS))
+    /// Derives the width from the index of slots.
+    fn slot_width_of_index(&self) -> SlotWidth {
+        let narrowest = SlotWidth::new(SlotWidth::MIN_MS).expect("a valid width");
+        let widths = self.slots.iter().map(|(slot, at_ms)| {
+            at_ms * u64::from(narrowest.ms()) / narrowest.load_at_ms(*slot).max(1)
+        });
+        let width = widths.min().and_then(|ms| u32::try_from(ms).ok());
+        width
+            .and_then(|ms| SlotWidth::new(ms).ok())
+            .unwrap_or_default()
     }
 
     fn add(&mut self, kind: &str, name: &str, contents: Value) {
@@ -172,16 +184,23 @@ impl BucketSnapshot {
             "dead" => self.dead.extend(entries(name, contents)),
             "far" => {
                 let numbers = parsed(contents).expect("job numbers");
-                self.far.insert(number(name), numbers);
+                self.far.insert(slot(name), numbers);
             }
             "near" => drop(self.near.insert(number(name) as u32, pairs(contents))),
             "body" => drop(self.bodies.insert(number(name))),
+            "next" => drop(self.next.insert(number(name))),
+            "next_body" => drop(self.next_bodies.insert(number(name))),
+            "log" => drop(self.logs.insert(number(name))),
+            "k" => self.keyed.extend(numbers_in(contents)),
             "upload" => {
                 let left_ms = parsed(contents).expect("a time to live");
                 self.uploads.insert(name.to_owned(), left_ms);
             }
             "due" => self.due = pairs(contents).into_iter().collect(),
-            "slots" => self.slots = pairs(contents).into_iter().collect(),
+            "slots" => {
+                let slots = pairs::<String, u64>(contents).into_iter();
+                self.slots = slots.map(|(name, at_ms)| (slot(&name), at_ms)).collect();
+            }
             _ => self.expiry = pairs(contents).into_iter().collect(),
         }
     }
@@ -211,6 +230,16 @@ fn number(text: &str) -> u64 {
     text.parse().expect("a number in a key")
 }
 
+fn slot(text: &str) -> FarSlot {
+    text.parse().expect("a far slot")
+}
+
 fn parsed<T: redis::FromRedisValue>(value: Value) -> Option<T> {
     redis::from_redis_value(value).ok()
+}
+
+/// The job numbers in a hash of the index of keys, whose fields are no text.
+fn numbers_in(contents: Value) -> Vec<u64> {
+    let entries: Vec<(Vec<u8>, u64)> = parsed(contents).expect("hashes and job numbers");
+    entries.into_iter().map(|(_, number)| number).collect()
 }

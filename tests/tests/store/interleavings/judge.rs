@@ -10,7 +10,10 @@ struct Past {
     due_at_ms: u64,
     expires_at_ms: u64,
     tries: u32,
+    /// Deliveries that used a try.
     delivered: u32,
+    /// All deliveries.
+    attempt: u32,
     leased_until_ms: u64,
     is_dead: bool,
     has_ended: bool,
@@ -49,6 +52,7 @@ impl Judge {
             expires_at_ms: expiry(now_ms, job.ttl_ms),
             tries: job.tries.into(),
             delivered: 0,
+            attempt: 0,
             leased_until_ms: 0,
             is_dead: false,
             has_ended: false,
@@ -72,6 +76,7 @@ impl Judge {
         );
         assert!(job.delivered < job.tries, "{id} has no tries: {job:?}");
         job.delivered += 1;
+        job.attempt += 1;
         job.leased_until_ms = now_ms + ttr_ms;
     }
 
@@ -84,7 +89,7 @@ impl Judge {
     pub(super) fn ended(&mut self, id: JobId, attempt: Option<u32>) {
         let job = self.job(id);
         assert!(!job.has_ended, "{id} ended twice");
-        let is_current = attempt.is_none_or(|attempt| attempt == job.delivered);
+        let is_current = attempt.is_none_or(|attempt| attempt == job.attempt);
         assert!(is_current, "{id} was ended by {attempt:?}: {job:?}");
         job.has_ended = true;
     }

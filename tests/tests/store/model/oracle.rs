@@ -114,7 +114,7 @@ impl Model {
         moved
     }
 
-    pub(super) fn counts(&self, queue: usize) -> [u64; 4] {
+    pub(super) fn counts(&self, queue: usize) -> [u64; 5] {
         JobState::ALL.map(|state| {
             let lives = self
                 .jobs

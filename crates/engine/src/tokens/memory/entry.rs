@@ -1,4 +1,4 @@
-//! The cached answer about one token, and its states.
+//! One cached answer, and its states.
 
 use std::time::{Duration, Instant};
 
@@ -137,24 +137,25 @@ impl<V> CacheEntry<V> {
     }
 }
 
-impl<V: Copy> CacheEntry<V> {
+impl<V: Clone> CacheEntry<V> {
     /// The refresh in flight, or a new one.
     pub(super) fn join_refresh(&mut self) -> JoinedRefresh<V> {
         let sender = self.begin_refresh();
         match &self.refresh {
             Some(refresh) => JoinedRefresh::Refresh(refresh.clone(), sender),
-            None => JoinedRefresh::Known(self.value),
+            None => JoinedRefresh::Known(self.value.clone()),
         }
     }
 
     /// The cached answer, and its state at this time.
     pub(super) fn known(&self, now: Instant) -> CachedAnswer<V> {
         let is_fresh = self.is_younger_than(FRESH_FOR, now);
+        let value = self.value.clone();
         match self.problem {
-            _ if is_fresh && self.is_due(now) => CachedAnswer::Aging(self.value),
-            _ if is_fresh => CachedAnswer::Fresh(self.value),
-            Some(trouble) if trouble.counts(now) => CachedAnswer::Unconfirmed(self.value),
-            _ => CachedAnswer::Old(self.value),
+            _ if is_fresh && self.is_due(now) => CachedAnswer::Aging(value),
+            _ if is_fresh => CachedAnswer::Fresh(value),
+            Some(trouble) if trouble.counts(now) => CachedAnswer::Unconfirmed(value),
+            _ => CachedAnswer::Old(value),
         }
     }
 }

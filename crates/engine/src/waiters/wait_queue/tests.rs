@@ -7,6 +7,7 @@ use tidegate_core::{JobId, JobState};
 
 use super::super::seat::SeatOutcome;
 use super::*;
+use tidegate_store::LeaseLength;
 
 struct TestQueue {
     wait_queue: WaitQueue,
@@ -25,10 +26,7 @@ impl TestQueue {
 
     /// Adds a seat with a claim of `count` jobs.
     fn enter(&mut self, count: u16) -> bool {
-        let claim = Claim {
-            count,
-            ttr_ms: u64::from(count),
-        };
+        let claim = Claim::new(count, u64::from(count));
         let seat = Arc::new(Seat::new(claim));
         self.seats.push(Arc::clone(&seat));
         self.wait_queue.enter(self.seats.len() as u64 - 1, seat)
@@ -55,11 +53,16 @@ impl TestQueue {
             body: Bytes::new(),
             attributes: vec![],
             mark: false,
+            extension: None,
+            failures: None,
+            cancel_requested: false,
+            has_history: false,
             state: JobState::Leased,
             tries_left: 0,
             attempt: 1,
             created_at_ms: 1,
             due_at_ms: 1,
+            run_at_ms: 1,
             expires_at_ms: 0,
         };
         let first = self.jobs;
@@ -171,7 +174,7 @@ fn a_seat_that_was_served_by_another_source_claims_no_more_jobs() {
     let elsewhere = Reservation {
         source: Source::new("default", "ns/other"),
         jobs: vec![],
-        ttr_ms: 1000,
+        lease: LeaseLength::Ms(1000),
         now_ms: 1,
     };
     assert_eq!(tested.seats[0].deliver(elsewhere), Ok(()));

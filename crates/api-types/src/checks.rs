@@ -1,0 +1,48 @@
+//! Checks that several requests share.
+
+use crate::limits::{LEASE_MS_MAX, LEASE_MS_MIN};
+use crate::problem::{InvalidRequest, ProblemCode};
+use crate::values::{DurationMs, TimestampMs};
+
+/// `delay` and `run_at` exclude each other.
+pub(crate) fn check_due(
+    delay: Option<DurationMs>,
+    run_at: Option<TimestampMs>,
+) -> Result<(), InvalidRequest> {
+    if delay.is_some() && run_at.is_some() {
+        let detail = "delay and run_at exclude each other; send one of them";
+        return Err(InvalidRequest::new(ProblemCode::DelayAndRunAt, detail).at("run_at"));
+    }
+    Ok(())
+}
+
+/// A lease is 100 ms to 24 h long.
+pub(crate) fn check_lease(lease: Option<DurationMs>) -> Result<(), InvalidRequest> {
+    let is_valid = |lease: DurationMs| (LEASE_MS_MIN..=LEASE_MS_MAX).contains(&lease.as_ms());
+    if lease.is_none_or(is_valid) {
+        return Ok(());
+    }
+    Err(InvalidRequest::of_field(
+        "lease",
+        "a lease must be from 100 ms to 24 h",
+    ))
+}
+
+/// A job that must start within no time would always be dropped.
+pub(crate) fn check_start_within(start_within: Option<DurationMs>) -> Result<(), InvalidRequest> {
+    if start_within == Some(DurationMs::ZERO) {
+        let detail =
+            "start_within must be at least 1 ms; leave it out for a job that is never dropped";
+        return Err(InvalidRequest::of_field("start_within", detail));
+    }
+    Ok(())
+}
+
+/// The number of items of a list in a request.
+pub(crate) fn check_count(field: &str, count: usize, most: usize) -> Result<(), InvalidRequest> {
+    if (1..=most).contains(&count) {
+        return Ok(());
+    }
+    let detail = format!("{field} must have 1 to {most} items, not {count}");
+    Err(InvalidRequest::of_field(field, detail))
+}

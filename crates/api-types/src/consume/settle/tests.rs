@@ -1,0 +1,117 @@
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::input::read_body;
+
+fn read<T: CheckedRequest>(body: &Value) -> Result<T, InvalidRequest> {
+    read_body(body.to_string().as_bytes(), &ConfigurableLimits::default())
+}
+
+#[track_caller]
+fn expect_error<T: CheckedRequest + fmt::Debug>(body: &Value, expected: &str) {
+    let error = read::<T>(body).unwrap_err().to_string();
+    assert!(error.starts_with(expected), "{body}: {error}");
+}
+
+#[track_caller]
+fn round_trip<T: CheckedRequest + Serialize + DeserializeOwned + PartialEq + fmt::Debug>(
+    body: &Value,
+) -> T {
+    let request: T = read(body).unwrap();
+    let written = serde_json::to_value(&request).unwrap();
+    assert_eq!(read::<T>(&written).unwrap(), request);
+    request
+}
+
+#[test]
+fn acks_are_leases_or_objects() {
+    let body: AckBody = round_trip(&json!({"leases": ["a", {"lease": "b"}]}));
+    let leases: Vec<&str> = body.leases.iter().map(|item| item.lease.as_str()).collect();
+    assert_eq!(leases, ["a", "b"]);
+    expect_error::<AckBody>(
+        &json!({"leases": [7]}),
+        "invalid_body: leases[0]: invalid type: integer `7`, expected a lease",
+    );
+    expect_error::<AckBody>(
+        &json!({"leases": [{"lease": "a", "result": 1}]}),
+        "invalid_body: leases[0].result: unknown field",
+    );
+    expect_error::<AckBody>(
+        &json!({"leases": [{}]}),
+        "invalid_body: leases[0]: missing field `lease`",
+    );
+    expect_error::<AckBody>(
+        &json!({"leases": ["a", "b c"]}),
+        "invalid_parameter: leases[1]: a lease must be",
+    );
+}
+
+#[test]
+fn failures_are_retried_or_dead() {
+    let body: FailBody = round_trip(&json!({"leases": [
+        {"lease": "a", "error": "smtp: 550", "dead": true},
+        {"lease": "b", "error": "e".repeat(5_000), "retry_in": "5m"},
+        {"lease": "c", "error": "", "retry_in": 0, "dead": false},
+    ]}));
+    assert!(body.leases[0].dead && !body.leases[1].dead);
+    assert_eq!(body.leases[1].error.as_str().len(), 1_024);
+    assert_eq!(body.leases[2].retry_in, Some(DurationMs::ZERO));
+    let both = json!({"leases": [{"lease": "a", "error": ""}, {"lease": "a", "error": "", "retry_in": 1, "dead": true}]});
+    expect_error::<FailBody>(
+        &both,
+        "invalid_parameter: leases[1].dead: dead and retry_in exclude each other",
+    );
+    expect_error::<FailBody>(
+        &json!({"leases": [{"lease": "a"}]}),
+        "invalid_body: leases[0]: missing field `error`",
+    );
+    expect_error::<FailBody>(
+        &json!({"leases": ["a"]}),
+        "invalid_body: leases[0]: invalid type: string",
+    );
+}
+
+#[test]
+fn touches_and_releases_have_leases_and_one_duration() {
+    let touch: TouchBody = round_trip(&json!({"leases": ["a"], "lease": "24h"}));
+    assert_eq!(touch.lease.unwrap().as_ms(), 86_400_000);
+    let release: ReleaseBody = round_trip(&json!({"leases": ["a", "b"], "delay": "5s"}));
+    assert_eq!(release.delay.unwrap().as_ms(), 5_000);
+    assert_eq!(
+        round_trip::<ReleaseBody>(&json!({"leases": ["a"]})).delay,
+        None
+    );
+    expect_error::<TouchBody>(
+        &json!({"leases": ["a"], "lease": 99}),
+        "invalid_parameter: lease: a lease must be",
+    );
+    expect_error::<TouchBody>(
+        &json!({"leases": [{"lease": "a"}]}),
+        "invalid_body: leases[0]: ",
+    );
+    expect_error::<ReleaseBody>(
+        &json!({"leases": ["a"], "lease": 1}),
+        "invalid_body: lease: unknown field",
+    );
+}
+
+#[test]
+fn a_call_has_1_to_1000_leases() {
+    fn check<T: CheckedRequest + fmt::Debug>(item: &Value) {
+        let body = |count| json!({"leases": vec![item.clone(); count]});
+        assert!(read::<T>(&body(1_000)).is_ok());
+        expect_error::<T>(
+            &body(0),
+            "invalid_parameter: leases: leases must have 1 to 1000 items",
+        );
+        expect_error::<T>(
+            &body(1_001),
+            "invalid_parameter: leases: leases must have 1 to 1000 items",
+        );
+    }
+    check::<AckBody>(&json!("a"));
+    check::<FailBody>(&json!({"lease": "a", "error": "e"}));
+    check::<TouchBody>(&json!("a"));
+    check::<ReleaseBody>(&json!("a"));
+}

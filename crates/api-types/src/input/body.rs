@@ -1,0 +1,173 @@
+//! Bodies of JSON.
+
+use serde_path_to_error::Error as ErrorWithPath;
+
+use super::checked::CheckedRequest;
+use crate::limits::ConfigurableLimits;
+use crate::problem::{InvalidRequest, ProblemCode};
+
+/// Reads and checks the body of a request.
+///
+/// # Errors
+/// `invalid_body` for text that is not JSON, unknown, missing and duplicate fields and wrong types; the code of the
+/// value for an invalid value; what [`CheckedRequest::check`] finds. The field is named as in `jobs[3].delay`.
+pub fn read_body<T: CheckedRequest>(
+    body: &[u8],
+    limits: &ConfigurableLimits,
+) -> Result<T, InvalidRequest> {
+    if body.trim_ascii().is_empty() {
+        let detail = "the body is empty; send a JSON object";
+        return Err(InvalidRequest::new(ProblemCode::InvalidBody, detail));
+    }
+    let request: T = match serde_json::from_slice(body) {
+        Ok(request) => request,
+        Err(_) => read_with_path(body)?,
+    };
+    request.check(limits)?;
+    Ok(request)
+}
+
+/// Reads a body that is invalid again, to name the field: to keep track of it takes as long as all the rest.
+fn read_with_path<T: CheckedRequest>(body: &[u8]) -> Result<T, InvalidRequest> {
+    let mut deserializer = serde_json::Deserializer::from_slice(body);
+    let request = serde_path_to_error::deserialize(&mut deserializer).map_err(invalid)?;
+    deserializer.end().map_err(|error| malformed(&error))?;
+    Ok(request)
+}
+
+fn malformed(error: &serde_json::Error) -> InvalidRequest {
+    let detail = format!("the body is not valid JSON: {error}");
+    InvalidRequest::new(ProblemCode::InvalidBody, detail)
+}
+
+fn invalid(error: ErrorWithPath<serde_json::Error>) -> InvalidRequest {
+    let path = error.path().to_string();
+    let error = error.into_inner();
+    if !error.is_data() {
+        return malformed(&error);
+    }
+    let invalid = InvalidRequest::from_serde(&without_position(&error), ProblemCode::InvalidBody);
+    match path.as_str() {
+        "." => invalid,
+        path => invalid.at(path),
+    }
+}
+
+/// The text of an error without the line and column, which the name of the field makes superfluous.
+pub(super) fn without_position(error: &serde_json::Error) -> String {
+    let position = format!(" at line {} column {}", error.line(), error.column());
+    let text = error.to_string();
+    text.strip_suffix(&position).unwrap_or(&text).to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde::Deserialize;
+
+    use super::*;
+    use crate::values::{Base64Bytes, DurationMs, JsonText, QueueNameText, TimestampMs};
+
+    #[derive(Debug, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct SampleBody {
+        items: Vec<SampleItem>,
+    }
+
+    #[derive(Debug, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct SampleItem {
+        delay: Option<DurationMs>,
+        run_at: Option<TimestampMs>,
+        until: Option<TimestampMs>,
+        queue: Option<QueueNameText>,
+        json: Option<JsonText>,
+        bytes: Option<Base64Bytes>,
+    }
+
+    impl CheckedRequest for SampleBody {
+        fn check(&self, _: &ConfigurableLimits) -> Result<(), InvalidRequest> {
+            match self.items.as_slice() {
+                [] => Err(InvalidRequest::of_field("items", "none")),
+                _ => Ok(()),
+            }
+        }
+    }
+
+    fn read(body: &str) -> Result<SampleBody, InvalidRequest> {
+        read_body(body.as_bytes(), &ConfigurableLimits::default())
+    }
+
+    #[test]
+    fn values_are_read() {
+        let body = r#"{"items":[{"delay":"5m","json":{"n":1.00},"bytes":"YQ=="}, {"run_at":1795264200000}]}"#;
+        let read = read(body).unwrap();
+        let [first, second] = read.items.as_slice() else {
+            panic!("two items");
+        };
+        assert_eq!(first.delay.unwrap().as_ms(), 300_000);
+        assert_eq!(first.json.as_ref().unwrap().as_str(), r#"{"n":1.00}"#);
+        assert_eq!(first.bytes.as_ref().unwrap().0, b"a");
+        assert_eq!(second.run_at.unwrap().as_ms(), 1_795_264_200_000);
+        assert!(second.until.is_none() && second.queue.is_none());
+    }
+
+    #[test]
+    fn errors_have_code_and_field() {
+        for (body, expected) in [
+            (
+                r#"{"items":[{},{"delay":"-1s"}]}"#,
+                "invalid_parameter: items[1].delay: \"-1s\" is not a duration",
+            ),
+            (
+                r#"{"items":[{"run_at":"10000-01-01T00:00:00Z"}]}"#,
+                "run_at_out_of_range: items[0].run_at: ",
+            ),
+            (
+                r#"{"items":[{"until":"10000-01-01T00:00:00Z"}]}"#,
+                "invalid_parameter: items[0].until: ",
+            ),
+            (
+                r#"{"items":[{"queue":"a b"}]}"#,
+                "invalid_name: items[0].queue: the name of a queue",
+            ),
+            (
+                r#"{"items":[{"queue":7}]}"#,
+                "invalid_body: items[0].queue: invalid type: integer `7`",
+            ),
+            (
+                r#"{"items":[{"dealy":"5m"}]}"#,
+                "invalid_body: items[0].dealy: unknown field `dealy`, expected one of",
+            ),
+            (
+                r#"{"items":[{"delay":1,"delay":2}]}"#,
+                "invalid_body: items[0]: duplicate field `delay`",
+            ),
+            (r#"{"items":[]}"#, "invalid_parameter: items: none"),
+            ("{}", "invalid_body: missing field `items`"),
+            ("[]", "invalid_body: "),
+            ("7", "invalid_body: invalid type"),
+            ("", "invalid_body: the body is empty"),
+            (
+                "{\"items\":[",
+                "invalid_body: the body is not valid JSON: EOF",
+            ),
+            (
+                "{\"items\":[{}]} x",
+                "invalid_body: the body is not valid JSON: trailing characters",
+            ),
+            ("\u{ff}", "invalid_body: the body is not valid JSON"),
+        ] {
+            let error = read(body).unwrap_err().to_string();
+            assert!(error.starts_with(expected), "{body}: {error}");
+        }
+    }
+
+    #[test]
+    fn deep_json_is_read_as_a_payload_and_rejected_elsewhere() {
+        let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
+        let read_deep = read(&format!(r#"{{"items":[{{"json":{deep}}}]}}"#)).unwrap();
+        assert_eq!(read_deep.items[0].json.as_ref().unwrap().as_str(), deep);
+        let error = read(&format!(r#"{{"items":{deep}}}"#)).unwrap_err();
+        assert_eq!(error.code, ProblemCode::InvalidBody);
+    }
+}

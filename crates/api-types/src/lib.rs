@@ -1,0 +1,22 @@
+//! The shapes of the native HTTP API, `/v1`: requests, answers, problems, their limits and their checks.
+//!
+//! Requests are read with [`input::read_body`] and [`input::read_query`], which reject unknown fields and name the
+//! invalid one. Answers ignore unknown fields when they are read, so that later servers may add some. Every type has
+//! an OpenAPI schema.
+
+pub mod consume;
+pub mod input;
+pub mod job;
+pub mod keys;
+pub mod limits;
+pub mod problem;
+pub mod publish;
+pub mod queue;
+pub mod retry;
+pub mod schemas;
+pub mod values;
+
+mod checks;
+mod field_change;
+
+pub use field_change::FieldChange;

@@ -1,0 +1,95 @@
+//! The limits of the API: each is here once, with its unit in its name.
+//!
+//! Most are fixed. Those in [`ConfigurableLimits`] are defaults that a server may change.
+
+/// The largest duration, and the last instant since 1970 (9999-12-31T23:59:59.999Z), in ms.
+pub const TIME_MS_MAX: u64 = 253_402_300_799_999;
+/// The least integer that is an instant in ms (1973-03-03). Lower ones, except 0, are probably seconds.
+pub const TIMESTAMP_MS_MIN: u64 = 100_000_000_000;
+/// The most bytes of a text that is a duration or an instant.
+pub const TIME_TEXT_BYTES_MAX: usize = 64;
+
+/// The most bytes of the name of a namespace or queue.
+pub const NAME_BYTES_MAX: usize = 255;
+/// The most bytes of the key of a job.
+pub const KEY_BYTES_MAX: usize = 255;
+/// The number of bytes of the id of a job.
+pub const JOB_ID_BYTES: usize = 26;
+/// The most bytes of a lease.
+pub const LEASE_BYTES_MAX: usize = 320;
+/// The most bytes of an `Idempotency-Key`.
+pub const IDEMPOTENCY_KEY_BYTES_MAX: usize = 255;
+/// The most bytes of a content type.
+pub const CONTENT_TYPE_BYTES_MAX: usize = 255;
+/// The most bytes of the name of a worker.
+pub const WORKER_BYTES_MAX: usize = 128;
+/// The most bytes of the cursor of a list.
+pub const CURSOR_BYTES_MAX: usize = 512;
+
+/// The most attributes of a job.
+pub const ATTRIBUTES_MAX: usize = 32;
+/// The most bytes of the name of an attribute.
+pub const ATTRIBUTE_NAME_BYTES_MAX: usize = 64;
+/// The most bytes of the value of an attribute.
+pub const ATTRIBUTE_VALUE_BYTES_MAX: usize = 1_024;
+
+/// The most jobs of a batch.
+pub const BATCH_JOBS_MAX: usize = 1_000;
+/// The most jobs of a batch that is published as a whole or not at all.
+pub const ATOMIC_BATCH_JOBS_MAX: usize = 64;
+/// The most jobs of one reserve call.
+pub const RESERVE_JOBS_MAX: u16 = 256;
+/// The most queues of one reserve call.
+pub const RESERVE_QUEUES_MAX: usize = 16;
+/// The largest weight of a queue in a reserve call.
+pub const QUEUE_WEIGHT_MAX: u16 = 100;
+/// The most leases of one `ack`, `fail`, `touch` or `release` call.
+pub const SETTLE_LEASES_MAX: usize = 1_000;
+/// The most items of a page of a list.
+pub const PAGE_ITEMS_MAX: u16 = 1_000;
+/// The number of items of a page of a list if the request has no `limit`.
+pub const PAGE_ITEMS_DEFAULT: u16 = 100;
+
+/// The shortest lease, in ms.
+pub const LEASE_MS_MIN: u64 = 100;
+/// The longest lease, in ms: 24 hours.
+pub const LEASE_MS_MAX: u64 = 24 * 3_600_000;
+/// The most attempts of a job.
+pub const ATTEMPTS_MAX: u16 = 4_095;
+/// The most delays of a retry policy. The last one repeats.
+pub const RETRY_DELAYS_MAX: usize = 16;
+/// The most bytes of the error text of a failed attempt. Longer texts are truncated.
+pub const ERROR_BYTES_MAX: usize = 1_024;
+/// The most attempts in the history of a job.
+pub const HISTORY_ATTEMPTS_MAX: usize = 10;
+/// The highest rate at which dead jobs come back, in jobs a second.
+pub const RESPAWN_RATE_MAX: u32 = 100_000;
+
+/// The most bytes of the description of an API key.
+pub const DESCRIPTION_BYTES_MAX: usize = 255;
+/// The most bytes of the name of a pool.
+pub const POOL_BYTES_MAX: usize = 255;
+
+/// The limits that a server may configure. [`Default`] has those of a server without such settings.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ConfigurableLimits {
+    /// The most bytes of a payload.
+    pub payload_bytes: usize,
+    /// The most bytes of the body of a batch.
+    pub batch_bytes: usize,
+    /// The longest `wait`, in ms.
+    pub wait_ms: u64,
+    /// The longest `retain`, in ms.
+    pub retain_ms: u64,
+}
+
+impl Default for ConfigurableLimits {
+    fn default() -> Self {
+        Self {
+            payload_bytes: 1 << 20,
+            batch_bytes: 8 << 20,
+            wait_ms: 24 * 3_600_000,
+            retain_ms: 7 * 24 * 3_600_000,
+        }
+    }
+}

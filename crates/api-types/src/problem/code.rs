@@ -1,0 +1,265 @@
+//! The closed list of problem codes: the only table of their statuses, titles and descriptions.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+/// Whether the change that a request asked for was made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum AppliedState {
+    /// Nothing was changed.
+    No,
+    /// The change was made: the jobs are stored, but less durable than requested.
+    Yes,
+    /// The server does not know. Repeating a publish without a key may create a second job.
+    Unknown,
+}
+
+/// What the list says about a code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ProblemInfo {
+    /// The code that this is about.
+    pub code: ProblemCode,
+    /// Its text in problem documents.
+    pub name: &'static str,
+    /// The HTTP status.
+    pub status: u16,
+    /// A summary that is the same for all problems with this code.
+    pub title: &'static str,
+    /// Whether the change was made, unless the problem document says something else. `Unknown` where a server may
+    /// know more: that it sent nothing to Redis.
+    pub applied: AppliedState,
+    /// When it is returned and what to do, for the documentation.
+    pub description: &'static str,
+}
+
+macro_rules! problem_codes {
+    ($($variant:ident $name:literal $status:literal $applied:ident $title:literal: $description:literal)*) => {
+        /// The machine-readable reason of a problem, from a closed list.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
+        #[serde(rename_all = "snake_case")]
+        pub enum ProblemCode {
+            $(
+                #[doc = $description]
+                $variant,
+            )*
+        }
+
+        impl ProblemCode {
+            /// The list: every code once, by status.
+            pub const ALL: &'static [ProblemInfo] = &[$(ProblemInfo {
+                code: Self::$variant,
+                name: $name,
+                status: $status,
+                title: $title,
+                applied: AppliedState::$applied,
+                description: $description,
+            },)*];
+        }
+    };
+}
+
+problem_codes! {
+    InvalidParameter "invalid_parameter" 400 No "Invalid parameter":
+        "A query parameter, header or field has a value that is not allowed, or is unknown. `field` names it."
+    InvalidBody "invalid_body" 400 No "Invalid body":
+        "The body is not the JSON object that the route expects. `detail` says what differs, `field` where."
+    InvalidName "invalid_name" 400 No "Invalid name":
+        "The name of a namespace or queue is not 1 to 255 bytes of letters, digits, `-` and `_`."
+    DelayAndRunAt "delay_and_run_at" 400 No "Both delay and run_at":
+        "`delay` and `run_at` were both given. Send one of them."
+    RunAtOutOfRange "run_at_out_of_range" 400 No "run_at out of range":
+        "`run_at`, or now plus `delay`, is before 1970 or after 9999."
+    UnknownTimeZone "unknown_time_zone" 400 No "Unknown time zone":
+        "The time zone is not in the IANA database of the server. Use a name such as `Europe/Berlin`."
+    KeyMissing "key_missing" 401 No "API key missing":
+        "The request has no API key. Send it as `Authorization: Bearer tg_…`."
+    KeyInvalid "key_invalid" 401 No "API key invalid":
+        "The API key is unknown, expired or revoked."
+    ScopeMissing "scope_missing" 403 No "Scope missing":
+        "The API key does not have the scope that the route needs. `detail` names the scope."
+    NamespaceForbidden "namespace_forbidden" 403 No "Namespace forbidden":
+        "The API key is for another namespace."
+    JobNotFound "job_not_found" 404 No "Job not found":
+        "The queue has no job with this id or key: it is done, cancelled or expired, or never existed."
+    ScheduleNotFound "schedule_not_found" 404 No "Schedule not found":
+        "The queue has no schedule with this name."
+    RelayNotFound "relay_not_found" 404 No "Relay not found":
+        "The namespace has no relay with this name."
+    KeyNotFound "key_not_found" 404 No "API key not found":
+        "No API key with this id can be managed with the key of the request."
+    RouteNotFound "route_not_found" 404 No "Route not found":
+        "No route has this path."
+    MethodNotAllowed "method_not_allowed" 405 No "Method not allowed":
+        "The path exists, but not with this method. The header `Allow` lists the methods."
+    RequestTimeout "request_timeout" 408 No "Request timeout":
+        "The request did not arrive completely within the time limit. Send it again."
+    KeyTaken "key_taken" 409 No "Key taken":
+        "A job has this key, and `if_exists` is `reject`. `job` is its id."
+    JobRunning "job_running" 409 No "Job running":
+        "A worker holds the job. Cancel it with `running=ask` or `running=revoke`, or wait."
+    JobDead "job_dead" 409 No "Job dead":
+        "The job is in the dead letter. Respawn it first."
+    QueueClosed "queue_closed" 409 No "Queue closed":
+        "The policy of the queue has `closed`: it takes no new jobs."
+    QueueNotEmpty "queue_not_empty" 409 No "Queue not empty":
+        "Only a queue without jobs can be deleted. Purge it first."
+    VersionMismatch "version_mismatch" 412 No "Version mismatch":
+        "The policy has changed since it was read. Read it again and repeat the change with its new `ETag`."
+    PayloadTooLarge "payload_too_large" 413 No "JobPayload too large":
+        "The payload is larger than the server allows. Store it elsewhere and publish a reference."
+    BodyTooLarge "body_too_large" 413 No "Body too large":
+        "The body of the request is larger than the server allows. Send fewer jobs or leases in a request."
+    PayloadNotJson "payload_not_json" 415 No "JobPayload not JSON":
+        "The content type says JSON, but the payload is not valid JSON. Correct one of them."
+    UnsupportedContentType "unsupported_content_type" 415 No "Unsupported content type":
+        "The route takes a JSON object. Send it with `Content-Type: application/json`."
+    IdempotencyKeyReused "idempotency_key_reused" 422 No "Idempotency key reused":
+        "The `Idempotency-Key` was used for a publish with another payload or other options. Use a new one."
+    RateLimited "rate_limited" 429 No "Rate limited":
+        "The rate limit of the API key is reached. Repeat the request after `Retry-After`."
+    QueueFull "queue_full" 429 No "Queue full":
+        "The queue has `max_jobs` jobs that are not done yet. Repeat the request after `Retry-After`."
+    TooManyWaiting "too_many_waiting" 429 No "Too many waiting":
+        "Too many requests are waiting for jobs. Repeat the request after `Retry-After`."
+    InternalError "internal_error" 500 Unknown "Internal error":
+        "A defect of the server. Its log has the details under the id in `instance`."
+    StorageUnavailable "storage_unavailable" 503 Unknown "Storage unavailable":
+        "Redis cannot be reached or refuses the operation. Repeat the request after `Retry-After`, if `applied` allows it."
+    Stopping "stopping" 503 No "Stopping":
+        "This server is shutting down. Repeat the request after `Retry-After`; another server answers it."
+    NotDurable "not_durable" 504 Yes "Not durable":
+        "The job is stored, but the requested durability was not confirmed in time. `job` is its id."
+    TimeLimitReached "time_limit_reached" 504 Unknown "Time limit reached":
+        "The server did not finish the request within its time limit."
+    StorageFull "storage_full" 507 No "Storage full":
+        "Redis has reached its memory limit. Acks still work; publish again when there is room."
+}
+
+impl ProblemCode {
+    /// What the list says about this code.
+    #[must_use]
+    pub const fn info(self) -> &'static ProblemInfo {
+        &Self::ALL[self as usize]
+    }
+
+    /// Its text, as in `code` of a problem document.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        self.info().name
+    }
+
+    /// The HTTP status.
+    #[must_use]
+    pub const fn status(self) -> u16 {
+        self.info().status
+    }
+
+    /// The code with this text, if there is one.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        let found = Self::ALL.iter().find(|info| info.name == name);
+        found.map(|info| info.code)
+    }
+
+    /// Whether the answer has the header `Retry-After`: the same request may succeed soon.
+    #[must_use]
+    pub const fn has_retry_after(self) -> bool {
+        matches!(self.status(), 429 | 503)
+    }
+}
+
+impl fmt::Display for ProblemCode {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(self.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_list_is_in_order_and_names_every_code_as_serde_does() {
+        for (position, info) in ProblemCode::ALL.iter().enumerate() {
+            assert_eq!(info.code as usize, position, "{}", info.name);
+            let json = serde_json::to_value(info.code).unwrap();
+            assert_eq!(json, info.name);
+            assert_eq!(ProblemCode::from_name(info.name), Some(info.code));
+            assert!(info.description.ends_with('.'), "{}: a sentence", info.name);
+        }
+        let statuses = ProblemCode::ALL.iter().map(|info| info.status);
+        assert!(statuses.is_sorted());
+        assert_eq!(ProblemCode::from_name("internal"), None);
+    }
+
+    #[test]
+    fn names_and_titles_are_unique() {
+        for (position, info) in ProblemCode::ALL.iter().enumerate() {
+            for other in &ProblemCode::ALL[..position] {
+                assert_ne!(info.name, other.name);
+                assert_ne!(info.title, other.title);
+            }
+        }
+    }
+
+    #[test]
+    fn each_code_has_its_status() {
+        for (status, names) in [
+            (
+                400,
+                "invalid_parameter invalid_body invalid_name delay_and_run_at run_at_out_of_range unknown_time_zone",
+            ),
+            (401, "key_missing key_invalid"),
+            (403, "scope_missing namespace_forbidden"),
+            (
+                404,
+                "job_not_found schedule_not_found relay_not_found key_not_found route_not_found",
+            ),
+            (405, "method_not_allowed"),
+            (408, "request_timeout"),
+            (
+                409,
+                "key_taken job_running job_dead queue_closed queue_not_empty",
+            ),
+            (412, "version_mismatch"),
+            (413, "payload_too_large body_too_large"),
+            (415, "payload_not_json unsupported_content_type"),
+            (422, "idempotency_key_reused"),
+            (429, "rate_limited queue_full too_many_waiting"),
+            (500, "internal_error"),
+            (503, "storage_unavailable stopping"),
+            (504, "not_durable time_limit_reached"),
+            (507, "storage_full"),
+        ] {
+            let listed = ProblemCode::ALL.iter().filter(|info| info.status == status);
+            let listed: Vec<&str> = listed.map(|info| info.name).collect();
+            assert_eq!(listed.join(" "), names);
+        }
+        assert_eq!(ProblemCode::ALL.len(), 37);
+    }
+
+    #[test]
+    fn what_may_succeed_soon_has_a_retry_after() {
+        assert!(ProblemCode::QueueFull.has_retry_after());
+        assert!(ProblemCode::Stopping.has_retry_after());
+        assert!(!ProblemCode::NotDurable.has_retry_after());
+        assert!(!ProblemCode::StorageFull.has_retry_after());
+    }
+
+    #[test]
+    fn only_a_stored_job_counts_as_applied() {
+        for info in ProblemCode::ALL {
+            let expected = match info.code {
+                ProblemCode::NotDurable => AppliedState::Yes,
+                ProblemCode::InternalError
+                | ProblemCode::StorageUnavailable
+                | ProblemCode::TimeLimitReached => AppliedState::Unknown,
+                _ => AppliedState::No,
+            };
+            assert_eq!(info.applied, expected, "{}", info.name);
+        }
+    }
+}

@@ -1,0 +1,9 @@
+//! Problems: what every answer other than a success says, and why a request is invalid.
+
+mod code;
+mod document;
+mod invalid;
+
+pub use code::{AppliedState, ProblemCode, ProblemInfo};
+pub use document::Problem;
+pub use invalid::{InvalidRequest, InvalidValue};

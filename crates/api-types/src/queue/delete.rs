@@ -1,0 +1,19 @@
+//! Deleting a queue.
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+/// What deleting a queue did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum DeleteQueueResult {
+    /// It had no jobs, and has no policy any more.
+    Deleted,
+}
+
+/// The answer to deleting a queue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct DeletedQueue {
+    /// What was done.
+    pub outcome: DeleteQueueResult,
+}

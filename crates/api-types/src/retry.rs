@@ -1,0 +1,214 @@
+//! Retry policies: when a failed job is delivered again.
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::limits::RETRY_DELAYS_MAX;
+use crate::problem::InvalidRequest;
+use crate::values::{AnswerDuration, DurationMs, MaxAttempts};
+
+/// The delay before the first retry of the default policy.
+const FIRST: DurationMs = DurationMs::saturating(1_000);
+/// The longest delay of a policy with `first` and without `max`.
+const LONGEST: DurationMs = DurationMs::saturating(3_600_000);
+const FACTOR: f64 = 2.0;
+const FACTOR_MAX: f64 = 1_000.0;
+const JITTER: f64 = 0.1;
+
+/// When failed jobs are retried. Delays are given in one of three ways: `delays` lists them; `every` is the same delay
+/// each time; `first`, `factor` (2) and `max` (1 h) describe growing delays. At most 16 delays are kept; the last one
+/// repeats. What is absent is as in the policy of the queue.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, ToSchema)]
+#[serde(
+    deny_unknown_fields,
+    expecting = "an object such as {\"every\":\"30s\"}"
+)]
+pub struct RetryPolicyBody {
+    /// After how many failed attempts the job is dead.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_attempts: Option<MaxAttempts>,
+    /// The delays before each retry; the last one repeats.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(min_items = 1, max_items = 16)]
+    pub delays: Option<Vec<DurationMs>>,
+    /// The delay before every retry.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub every: Option<DurationMs>,
+    /// The delay before the first retry; the following ones grow. At least 1 ms.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first: Option<DurationMs>,
+    /// By what each delay is multiplied to obtain the next one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 1, maximum = 1000)]
+    pub factor: Option<f64>,
+    /// The longest delay of a policy with `first`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max: Option<DurationMs>,
+    /// The random part of each delay, from 0 to 1: 0.1 makes it up to 10 % longer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 0, maximum = 1)]
+    pub jitter: Option<f64>,
+}
+
+/// A retry policy with all delays, as servers use it and answers show it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct RetryLadder {
+    /// After how many failed attempts a job is dead.
+    pub max_attempts: MaxAttempts,
+    /// The delays before each retry, 1 to 16; the last one repeats.
+    #[serde(rename = "delays_ms")]
+    #[schema(value_type = Vec<AnswerDuration>)]
+    pub delays: Vec<DurationMs>,
+    /// The random part of each delay, from 0 to 1.
+    pub jitter: f64,
+}
+
+impl Default for RetryLadder {
+    /// 1 s, doubled up to 1 h, with a jitter of 0.1, and 10 attempts.
+    fn default() -> Self {
+        Self {
+            max_attempts: MaxAttempts::default(),
+            delays: growing(FIRST, FACTOR, LONGEST),
+            jitter: JITTER,
+        }
+    }
+}
+
+impl RetryLadder {
+    /// The delay after so many failed attempts, without its random part. `failures` counts from 1.
+    #[must_use]
+    pub fn delay_after(&self, failures: usize) -> DurationMs {
+        let index = failures
+            .saturating_sub(1)
+            .min(self.delays.len().saturating_sub(1));
+        self.delays.get(index).copied().unwrap_or_default()
+    }
+}
+
+impl RetryPolicyBody {
+    /// Whether it says anything about delays.
+    #[must_use]
+    pub const fn has_delays(&self) -> bool {
+        self.delays.is_some()
+            || self.every.is_some()
+            || self.first.is_some()
+            || self.factor.is_some()
+            || self.max.is_some()
+    }
+
+    /// Checks that delays are given in one way, and the ranges.
+    ///
+    /// # Errors
+    /// The field, relative to the policy.
+    pub fn check(&self) -> Result<(), InvalidRequest> {
+        let ways = [
+            ("delays", self.delays.is_some()),
+            ("every", self.every.is_some()),
+            ("first", self.first.is_some()),
+        ];
+        let mut given = ways.iter().filter(|(_, is_given)| *is_given);
+        if let (Some((one, _)), Some((other, _))) = (given.next(), given.next()) {
+            return Err(InvalidRequest::of_both(one, other));
+        }
+        for (name, is_given) in [
+            ("factor", self.factor.is_some()),
+            ("max", self.max.is_some()),
+        ] {
+            if is_given && self.first.is_none() {
+                let detail = format!("{name} needs first, the delay before the first retry");
+                return Err(InvalidRequest::of_field(name, detail));
+            }
+        }
+        let count = self.delays.as_ref().map(Vec::len);
+        if count.is_some_and(|count| !(1..=RETRY_DELAYS_MAX).contains(&count)) {
+            let detail =
+                format!("a policy has 1 to {RETRY_DELAYS_MAX} delays; the last one repeats");
+            return Err(InvalidRequest::of_field("delays", detail));
+        }
+        self.check_numbers()
+    }
+
+    fn check_numbers(&self) -> Result<(), InvalidRequest> {
+        if self.first == Some(DurationMs::ZERO) {
+            return Err(InvalidRequest::of_field(
+                "first",
+                "the first delay must be at least 1 ms, or it cannot grow",
+            ));
+        }
+        if self
+            .first
+            .is_some_and(|first| first > self.max.unwrap_or(LONGEST))
+        {
+            let detail = "the longest delay (max, by default 1h) must not be shorter than first";
+            return Err(InvalidRequest::of_field("max", detail));
+        }
+        if self
+            .factor
+            .is_some_and(|factor| !(1.0..=FACTOR_MAX).contains(&factor))
+        {
+            return Err(InvalidRequest::of_field(
+                "factor",
+                "the factor must be from 1 to 1000",
+            ));
+        }
+        if self
+            .jitter
+            .is_some_and(|jitter| !(0.0..=1.0).contains(&jitter))
+        {
+            return Err(InvalidRequest::of_field(
+                "jitter",
+                "the jitter must be from 0 to 1",
+            ));
+        }
+        Ok(())
+    }
+
+    /// The policy with all delays; what this one leaves open is that of `otherwise`.
+    ///
+    /// # Errors
+    /// Those of [`Self::check`].
+    pub fn to_ladder(&self, otherwise: &RetryLadder) -> Result<RetryLadder, InvalidRequest> {
+        self.check()?;
+        let delays = match (&self.delays, self.every, self.first) {
+            (Some(delays), _, _) => delays.clone(),
+            (_, Some(every), _) => vec![every],
+            (_, _, Some(first)) => growing(
+                first,
+                self.factor.unwrap_or(FACTOR),
+                self.max.unwrap_or(LONGEST),
+            ),
+            _ => otherwise.delays.clone(),
+        };
+        Ok(RetryLadder {
+            max_attempts: self.max_attempts.unwrap_or(otherwise.max_attempts),
+            delays,
+            jitter: self.jitter.unwrap_or(otherwise.jitter),
+        })
+    }
+}
+
+/// Delays that grow by a factor up to the longest one, at most 16. A fraction of a millisecond is rounded to the nearest
+/// one.
+fn growing(first: DurationMs, factor: f64, longest: DurationMs) -> Vec<DurationMs> {
+    // Durations have at most 48 bits, so a float holds them exactly.
+    #[allow(clippy::cast_precision_loss)]
+    let (first_ms, longest_ms) = (first.as_ms() as f64, longest.as_ms() as f64);
+    let mut delays = Vec::new();
+    let mut next_ms = first_ms;
+    while delays.len() < RETRY_DELAYS_MAX {
+        if next_ms >= longest_ms {
+            delays.push(longest);
+            break;
+        }
+        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+        delays.push(DurationMs::saturating(next_ms.round() as u64));
+        if factor <= 1.0 {
+            break;
+        }
+        next_ms *= factor;
+    }
+    delays
+}
+
+#[cfg(test)]
+mod tests;

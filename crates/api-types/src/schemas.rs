@@ -1,0 +1,55 @@
+//! The OpenAPI schemas of all types.
+
+use utoipa::OpenApi;
+
+use crate::consume::{AckAnswer, AckBody, FailAnswer, FailBody, ReleaseAnswer, ReleaseBody};
+use crate::consume::{ReserveAnswer, ReserveBody, TouchAnswer, TouchBody};
+use crate::job::{CancelAnswer, ChangeBody, ChangedJob, JobDetails, PromotedJob};
+use crate::keys::{CreateKeyBody, CreatedKey, KeyPage, RevokedKey};
+use crate::problem::Problem;
+use crate::publish::{BatchAnswer, BatchBody, JobOptions};
+use crate::queue::{
+    DeletedQueue, PolicyBody, PolicyDetails, PurgeAnswer, PurgeBody, QueueListPage, RespawnAnswer,
+    RespawnBody,
+};
+use crate::values::{IfRunningOption, NamespaceText, PageSize};
+
+/// The schemas of all requests and answers, and of the types in them. Routes are added where they are served.
+#[derive(Debug, OpenApi)]
+#[openapi(components(schemas(
+    AckAnswer,
+    AckBody,
+    BatchAnswer,
+    BatchBody,
+    CancelAnswer,
+    ChangeBody,
+    ChangedJob,
+    CreateKeyBody,
+    CreatedKey,
+    DeletedQueue,
+    FailAnswer,
+    FailBody,
+    IfRunningOption,
+    JobDetails,
+    JobOptions,
+    KeyPage,
+    NamespaceText,
+    PageSize,
+    PolicyBody,
+    Problem,
+    PromotedJob,
+    PurgeAnswer,
+    PurgeBody,
+    QueueListPage,
+    PolicyDetails,
+    ReleaseAnswer,
+    ReleaseBody,
+    ReserveAnswer,
+    ReserveBody,
+    RespawnAnswer,
+    RespawnBody,
+    RevokedKey,
+    TouchAnswer,
+    TouchBody,
+)))]
+pub struct ApiSchemas;

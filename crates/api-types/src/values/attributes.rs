@@ -1,0 +1,179 @@
+//! Attributes of jobs.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use utoipa::openapi::RefOr;
+use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
+use utoipa::{PartialSchema, ToSchema};
+
+use crate::limits::{ATTRIBUTE_NAME_BYTES_MAX, ATTRIBUTE_VALUE_BYTES_MAX, ATTRIBUTES_MAX};
+use crate::problem::InvalidValue;
+
+/// Names and values that travel with a job, apart from its payload.
+///
+/// At most [`ATTRIBUTES_MAX`]. A name has 1 to [`ATTRIBUTE_NAME_BYTES_MAX`] bytes of lower-case letters, digits, `-`, `_`
+/// and `.`, so that it can be a header; a value has up to [`ATTRIBUTE_VALUE_BYTES_MAX`] bytes of UTF-8 without control
+/// characters. Names that begin with `:` are reserved for the server.
+///
+/// Requests check this with [`JobAttributes::check`]; what answers have is not checked, since jobs of the lmstfy wire
+/// follow other rules.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct JobAttributes(pub BTreeMap<String, String>);
+
+impl JobAttributes {
+    /// The beginning of headers with attributes, in lower case.
+    pub const HEADER_PREFIX: &'static str = "job-attr-";
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Checks what a request has.
+    ///
+    /// # Errors
+    /// Too many attributes, or a name or value that is not allowed.
+    pub fn check(&self) -> Result<(), InvalidValue> {
+        if self.0.len() > ATTRIBUTES_MAX {
+            let detail = format!(
+                "{} attributes; a job has at most {ATTRIBUTES_MAX}",
+                self.0.len()
+            );
+            return Err(InvalidValue::new(detail));
+        }
+        self.0
+            .iter()
+            .try_for_each(|(name, value)| check_attribute(name, value))
+    }
+
+    /// Adds the attribute of a header, if it is one: `Job-Attr-Tenant: a` is the attribute `tenant`.
+    ///
+    /// # Errors
+    /// The attribute is there already.
+    pub fn add_header(&mut self, header: &str, value: &str) -> Result<(), InvalidValue> {
+        let header = header.to_ascii_lowercase();
+        let Some(name) = header.strip_prefix(Self::HEADER_PREFIX) else {
+            return Ok(());
+        };
+        if self.0.insert(name.to_owned(), value.to_owned()).is_some() {
+            return Err(InvalidValue::new(format!(
+                "the header {header} is there twice; send it once"
+            )));
+        }
+        Ok(())
+    }
+}
+
+fn check_attribute(name: &str, value: &str) -> Result<(), InvalidValue> {
+    if name.starts_with(':') {
+        let detail =
+            format!("the attribute {name:?} is reserved: names must not begin with a colon");
+        return Err(InvalidValue::new(detail));
+    }
+    let is_allowed =
+        |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-_.".contains(&byte);
+    if !(1..=ATTRIBUTE_NAME_BYTES_MAX).contains(&name.len()) || !name.bytes().all(is_allowed) {
+        let name: String = name.chars().take(ATTRIBUTE_NAME_BYTES_MAX).collect();
+        return Err(InvalidValue::new(format!(
+            "the name of the attribute {name:?} must be 1 to {ATTRIBUTE_NAME_BYTES_MAX} bytes of lower-case letters, \
+             digits, -, _ and ."
+        )));
+    }
+    if value.len() > ATTRIBUTE_VALUE_BYTES_MAX || value.chars().any(char::is_control) {
+        return Err(InvalidValue::new(format!(
+            "the value of the attribute {name:?} must be at most {ATTRIBUTE_VALUE_BYTES_MAX} bytes of UTF-8 without \
+             control characters"
+        )));
+    }
+    Ok(())
+}
+
+impl PartialSchema for JobAttributes {
+    fn schema() -> RefOr<Schema> {
+        let value = ObjectBuilder::new()
+            .schema_type(Type::String)
+            .max_length(Some(ATTRIBUTE_VALUE_BYTES_MAX));
+        ObjectBuilder::new()
+            .schema_type(Type::Object)
+            .additional_properties(Some(RefOr::T(Schema::from(value))))
+            .max_properties(Some(ATTRIBUTES_MAX))
+            .description(Some(
+                "Names and values that travel with a job, apart from its payload.",
+            ))
+            .into()
+    }
+}
+
+impl ToSchema for JobAttributes {
+    fn name() -> Cow<'static, str> {
+        "Attributes".into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn attributes(pairs: &[(&str, &str)]) -> JobAttributes {
+        let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+        JobAttributes(pairs.iter().map(owned).collect())
+    }
+
+    #[test]
+    fn limits_are_inclusive() {
+        let names: Vec<String> = (0..=ATTRIBUTES_MAX)
+            .map(|number| format!("n{number}"))
+            .collect();
+        let pairs: Vec<(&str, &str)> = names.iter().map(|name| (name.as_str(), "")).collect();
+        assert_eq!(attributes(&pairs[1..]).check(), Ok(()));
+        let error = attributes(&pairs).check().unwrap_err();
+        assert_eq!(error.detail, "33 attributes; a job has at most 32");
+        let (name, value) = ("n".repeat(64), "v".repeat(1_024));
+        assert_eq!(attributes(&[(&name, &value)]).check(), Ok(()));
+        assert!(attributes(&[(&format!("{name}n"), "")]).check().is_err());
+        assert!(attributes(&[("n", &format!("{value}v"))]).check().is_err());
+        // Bytes count, not characters.
+        assert!(attributes(&[("n", &"ü".repeat(513))]).check().is_err());
+    }
+
+    #[test]
+    fn names_and_values_can_be_headers() {
+        for name in ["a", "x-tenant", "a.b_c-9"] {
+            assert_eq!(attributes(&[(name, "Zürich, 8001")]).check(), Ok(()));
+        }
+        for name in ["", "A", "a b", "ü", "a:b", "a\n"] {
+            let error = attributes(&[(name, "")]).check().unwrap_err();
+            assert!(
+                error.detail.contains("lower-case"),
+                "{name:?}: {}",
+                error.detail
+            );
+        }
+        for value in ["a\nb", "a\0", "\t"] {
+            assert!(attributes(&[("a", value)]).check().is_err(), "{value:?}");
+        }
+    }
+
+    #[test]
+    fn names_that_begin_with_a_colon_are_reserved() {
+        for name in [":", ":t", ":k"] {
+            let error = attributes(&[(name, "")]).check().unwrap_err();
+            assert!(error.detail.contains("reserved"), "{}", error.detail);
+        }
+    }
+
+    #[test]
+    fn headers_are_attributes_in_lower_case() {
+        let mut read = JobAttributes::default();
+        read.add_header("Job-Attr-Tenant", "a").unwrap();
+        read.add_header("Content-Type", "text/plain").unwrap();
+        assert_eq!(read, attributes(&[("tenant", "a")]));
+        assert!(read.add_header("job-attr-tenant", "b").is_err());
+        read.add_header("job-attr-", "nameless").unwrap();
+        assert!(read.check().is_err());
+    }
+}

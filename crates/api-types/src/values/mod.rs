@@ -1,0 +1,34 @@
+//! Single values: what is accepted, and how it is written. A value of these types is valid.
+
+mod attributes;
+mod base64_bytes;
+mod choices;
+mod content_type;
+mod durability;
+mod duration;
+mod error_text;
+mod integer;
+mod json_text;
+mod numbers;
+mod payload;
+mod text;
+mod timestamp;
+mod value_schema;
+
+pub use attributes::JobAttributes;
+pub use base64_bytes::Base64Bytes;
+pub use choices::{IfExistsOption, IfRunningOption, PayloadFormat, QueueOrder, StateName};
+pub use content_type::ContentType;
+pub use durability::DurabilityLevel;
+pub use duration::DurationMs;
+pub use error_text::ErrorText;
+pub use json_text::JsonText;
+pub(crate) use json_text::even_null;
+pub use numbers::{JobsPerSecond, MaxAttempts, MaxJobs, PageSize, QueueWeight};
+pub use payload::{JobPayload, check_json_payload};
+pub use text::{
+    CursorText, IdempotencyKey, JobIdText, JobKey, JobPath, LeaseText, NamespaceText, PoolText,
+    QueueNameText, WorkerName,
+};
+pub use timestamp::TimestampMs;
+pub(crate) use value_schema::{AnswerDuration, AnswerTimestamp};

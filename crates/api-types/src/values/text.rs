@@ -1,0 +1,284 @@
+//! Texts with rules: names, ids, keys, leases, cursors.
+//!
+//! A name that ends in `Text` is the form on the wire of something for which servers have another type.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+use utoipa::openapi::RefOr;
+use utoipa::openapi::schema::Schema;
+use utoipa::{PartialSchema, ToSchema};
+
+use super::value_schema::text_schema;
+use crate::limits::{
+    CURSOR_BYTES_MAX, IDEMPOTENCY_KEY_BYTES_MAX, JOB_ID_BYTES, KEY_BYTES_MAX, LEASE_BYTES_MAX,
+    NAME_BYTES_MAX, POOL_BYTES_MAX, WORKER_BYTES_MAX,
+};
+use crate::problem::{InvalidValue, ProblemCode};
+
+/// What a text may contain.
+struct TextRule {
+    /// What the text is, for errors and the schema: "the key of a job".
+    what: &'static str,
+    bytes_max: usize,
+    /// The allowed characters, as a pattern of JSON Schema. `None` allows all except control characters.
+    pattern: Option<&'static str>,
+    allows: fn(&str) -> bool,
+    /// The allowed characters, for errors and the schema.
+    allowed: &'static str,
+    code: ProblemCode,
+}
+
+impl TextRule {
+    fn check(&self, text: &str) -> Result<(), InvalidValue> {
+        let bytes = text.len();
+        if (1..=self.bytes_max).contains(&bytes) && (self.allows)(text) {
+            return Ok(());
+        }
+        Err(
+            InvalidValue::new(format!("{} must be {}", self.what, self.describe()))
+                .with_code(self.code),
+        )
+    }
+
+    fn describe(&self) -> String {
+        format!("1 to {} bytes of {}", self.bytes_max, self.allowed)
+    }
+
+    fn schema(&self) -> RefOr<Schema> {
+        let description = format!("{}: {}.", self.what, self.describe());
+        let schema = text_schema(&description, self.bytes_max);
+        schema.pattern(self.pattern).into()
+    }
+}
+
+fn is_name(text: &str) -> bool {
+    let is_part = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
+    text.bytes().all(is_part)
+}
+
+fn is_visible_ascii(text: &str) -> bool {
+    text.bytes().all(|byte| byte.is_ascii_graphic())
+}
+
+fn has_no_control(text: &str) -> bool {
+    !text.chars().any(char::is_control)
+}
+
+/// Crockford's base 32 in upper case, and at most 128 bits.
+fn is_job_id(text: &str) -> bool {
+    let is_digit = |byte: u8| matches!(byte, b'0'..=b'9' | b'A'..=b'Z') && !b"ILOU".contains(&byte);
+    text.len() == JOB_ID_BYTES
+        && text.starts_with(|digit| digit <= '7')
+        && text.bytes().all(is_digit)
+}
+
+const NAME: TextRule = TextRule {
+    what: "a name",
+    bytes_max: NAME_BYTES_MAX,
+    pattern: Some("^[A-Za-z0-9_-]+$"),
+    allows: is_name,
+    allowed: "letters, digits, - and _",
+    code: ProblemCode::InvalidName,
+};
+
+const OPAQUE: TextRule = TextRule {
+    what: "an opaque text",
+    bytes_max: CURSOR_BYTES_MAX,
+    pattern: Some("^[!-~]+$"),
+    allows: is_visible_ascii,
+    allowed: "ASCII without spaces, as the server returned it",
+    code: ProblemCode::InvalidParameter,
+};
+
+const FREE: TextRule = TextRule {
+    what: "a text",
+    bytes_max: KEY_BYTES_MAX,
+    pattern: None,
+    allows: has_no_control,
+    allowed: "UTF-8 without control characters",
+    code: ProblemCode::InvalidParameter,
+};
+
+/// Defines a text that is checked when it is made.
+macro_rules! text_type {
+    ($(#[$doc:meta])* $name:ident, schema $schema:literal, rule $rule:expr) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+        #[serde(try_from = "String")]
+        pub struct $name(String);
+
+        impl $name {
+            const RULE: TextRule = $rule;
+
+            /// The text.
+            #[must_use]
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl TryFrom<String> for $name {
+            type Error = InvalidValue;
+
+            fn try_from(text: String) -> Result<Self, InvalidValue> {
+                Self::RULE.check(&text).map(|()| Self(text))
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = InvalidValue;
+
+            fn from_str(text: &str) -> Result<Self, InvalidValue> {
+                text.to_owned().try_into()
+            }
+        }
+
+        impl From<$name> for String {
+            fn from(text: $name) -> Self {
+                text.0
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+                out.write_str(&self.0)
+            }
+        }
+
+        impl PartialSchema for $name {
+            fn schema() -> RefOr<Schema> {
+                Self::RULE.schema()
+            }
+        }
+
+        impl ToSchema for $name {
+            fn name() -> Cow<'static, str> {
+                $schema.into()
+            }
+        }
+    };
+}
+
+text_type! {
+    /// The name of a queue: 1 to [`NAME_BYTES_MAX`] bytes of letters, digits, `-` and `_`.
+    QueueNameText, schema "QueueName", rule TextRule { what: "the name of a queue", ..NAME }
+}
+
+text_type! {
+    /// The name of a namespace: 1 to [`NAME_BYTES_MAX`] bytes of letters, digits, `-` and `_`.
+    NamespaceText, schema "Namespace", rule TextRule { what: "the name of a namespace", ..NAME }
+}
+
+text_type! {
+    /// The name of a pool: 1 to [`POOL_BYTES_MAX`] bytes of letters, digits, `-` and `_`.
+    PoolText, schema "Pool", rule TextRule {
+        what: "the name of a pool",
+        bytes_max: POOL_BYTES_MAX,
+        code: ProblemCode::InvalidParameter,
+        ..NAME
+    }
+}
+
+text_type! {
+    /// The id of a job: 26 characters, upper-case Crockford base 32.
+    JobIdText, schema "JobId", rule TextRule {
+        what: "the id of a job",
+        bytes_max: JOB_ID_BYTES,
+        pattern: Some("^[0-7][0-9A-HJKMNP-TV-Z]{25}$"),
+        allows: is_job_id,
+        allowed: "upper-case Crockford base 32, exactly 26",
+        code: ProblemCode::InvalidParameter,
+    }
+}
+
+text_type! {
+    /// The key of a job, unique in its queue: 1 to [`KEY_BYTES_MAX`] bytes of UTF-8 without control characters.
+    JobKey, schema "JobKey", rule TextRule { what: "the key of a job", ..FREE }
+}
+
+text_type! {
+    /// A lease of a job, as a reserve call returned it. Opaque; at most [`LEASE_BYTES_MAX`] bytes.
+    LeaseText, schema "Lease", rule TextRule { what: "a lease", bytes_max: LEASE_BYTES_MAX, ..OPAQUE }
+}
+
+text_type! {
+    /// The place where a list continues, as `next` of the page before. Opaque.
+    CursorText, schema "Cursor", rule TextRule { what: "a cursor", ..OPAQUE }
+}
+
+text_type! {
+    /// An `Idempotency-Key`: 1 to [`IDEMPOTENCY_KEY_BYTES_MAX`] bytes of ASCII without spaces.
+    IdempotencyKey, schema "IdempotencyKey", rule TextRule {
+        what: "an Idempotency-Key",
+        bytes_max: IDEMPOTENCY_KEY_BYTES_MAX,
+        allowed: "ASCII without spaces",
+        ..OPAQUE
+    }
+}
+
+text_type! {
+    /// What a worker calls itself, for people: 1 to [`WORKER_BYTES_MAX`] bytes of UTF-8 without control characters.
+    WorkerName, schema "WorkerName", rule TextRule {
+        what: "the name of a worker",
+        bytes_max: WORKER_BYTES_MAX,
+        ..FREE
+    }
+}
+
+/// How a path names a job: by its id, or by its key as `key:KEY`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum JobPath {
+    /// Any job.
+    Id(JobIdText),
+    /// A job with a key.
+    Key(JobKey),
+}
+
+impl JobPath {
+    /// The segment of a path that stands for the key in the query: `jobs/-?key=…`.
+    pub const KEY_IN_QUERY: &'static str = "-";
+
+    /// Reads a segment of a path and the parameter `key` of the query, both decoded.
+    ///
+    /// # Errors
+    /// The segment is neither an id nor `key:KEY` nor `-` with a key in the query.
+    pub fn parse(segment: &str, key_in_query: Option<&str>) -> Result<Self, InvalidValue> {
+        match (segment, key_in_query) {
+            (Self::KEY_IN_QUERY, Some(key)) => key.parse().map(Self::Key),
+            (Self::KEY_IN_QUERY, None) => Err(InvalidValue::new(
+                "the path has - for a job: add its key to the query, as ?key=KEY",
+            )),
+            (_, Some(_)) => Err(InvalidValue::new(
+                "the query has a key, but the path names a job; write jobs/-?key=KEY",
+            )),
+            (segment, None) => match segment.strip_prefix("key:") {
+                Some(key) => key.parse().map(Self::Key),
+                None => segment
+                    .parse()
+                    .map(Self::Id)
+                    .map_err(|invalid: InvalidValue| {
+                        InvalidValue::new(format!(
+                            "{}; for a job with a key write key:KEY",
+                            invalid.detail
+                        ))
+                    }),
+            },
+        }
+    }
+}
+
+impl fmt::Display for JobPath {
+    /// The text that [`JobPath::parse`] reads, not percent-encoded.
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Id(id) => id.fmt(out),
+            Self::Key(key) => write!(out, "key:{key}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,343 @@
+//! Policies as JSON: what `GET` answers can be sent back with `PUT`.
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+use tidegate_core::{InvalidPolicy, Pause, QueuePolicy, RetryPolicy};
+
+use super::instant;
+
+/// The most characters of an unknown field that an error shows.
+const SHOWN_MAX: usize = 64;
+
+/// Why a body is no policy.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum BadPolicyBody {
+    /// The body is not a JSON object, or longer than its limit.
+    #[error("the body should be a JSON object with fields of a policy")]
+    NotAnObject,
+    /// A policy has no such field.
+    #[error(
+        "unknown field {0:?}: the fields are lease_ms, retry (with delays_ms, jitter, max_attempts), retain_ms, paused, paused_until, closed, max_jobs, keep_dead_ms"
+    )]
+    UnknownField(String),
+    /// The value of a field has the wrong type.
+    #[error("{field} should be {expected}, or null for its default")]
+    WrongType {
+        field: &'static str,
+        expected: &'static str,
+    },
+    /// The pause has an end, but there is none.
+    #[error("paused is false, but paused_until is set: leave one of them out")]
+    EndWithoutPause,
+    /// A value is out of its bounds.
+    #[error(transparent)]
+    OutOfBounds(#[from] InvalidPolicy),
+}
+
+/// All fields of a policy.
+#[derive(Debug, Serialize)]
+pub(super) struct PolicyView {
+    lease_ms: u64,
+    retry: RetryView,
+    retain_ms: u64,
+    paused: bool,
+    paused_until: Option<String>,
+    closed: bool,
+    max_jobs: Option<u64>,
+    keep_dead_ms: Option<u64>,
+}
+
+#[derive(Debug, Serialize)]
+struct RetryView {
+    delays_ms: Vec<u64>,
+    jitter: f64,
+    max_attempts: u16,
+}
+
+impl From<&QueuePolicy> for PolicyView {
+    fn from(policy: &QueuePolicy) -> Self {
+        let retry = &policy.retry;
+        Self {
+            lease_ms: policy.lease_ms,
+            retry: RetryView {
+                delays_ms: retry.delays.steps_ms.clone(),
+                jitter: f64::from(retry.delays.jitter_permille) / 1000.0,
+                max_attempts: retry.max_attempts,
+            },
+            retain_ms: policy.retain_ms,
+            paused: policy.pause != Pause::No,
+            paused_until: match policy.pause {
+                Pause::Until(end_ms) => Some(instant::text(end_ms)),
+                Pause::No | Pause::UntilResumed => None,
+            },
+            closed: policy.closed,
+            max_jobs: policy.max_jobs,
+            keep_dead_ms: policy.keep_dead_ms,
+        }
+    }
+}
+
+/// The policy `base` with the fields of a JSON object. A field that is null gets its default.
+///
+/// # Errors
+/// The body is not such an object, or the policy would be invalid.
+pub(super) fn merge(base: QueuePolicy, body: &[u8]) -> Result<QueuePolicy, BadPolicyBody> {
+    let fields: Map<String, Value> =
+        serde_json::from_slice(body).map_err(|_| BadPolicyBody::NotAnObject)?;
+    let default = QueuePolicy::default();
+    let mut policy = base;
+    let (mut paused, mut end) = (None, None);
+    for (name, value) in &fields {
+        match name.as_str() {
+            "lease_ms" => policy.lease_ms = integer("lease_ms", value)?.unwrap_or(default.lease_ms),
+            "retry" => policy.retry = merge_retry(policy.retry, value)?,
+            "retain_ms" => {
+                policy.retain_ms = integer("retain_ms", value)?.unwrap_or(default.retain_ms);
+            }
+            "paused" => paused = Some(flag("paused", value)?),
+            "paused_until" => end = Some(instant_of("paused_until", value)?),
+            "closed" => policy.closed = flag("closed", value)?,
+            "max_jobs" => policy.max_jobs = integer("max_jobs", value)?,
+            "keep_dead_ms" => policy.keep_dead_ms = integer("keep_dead_ms", value)?,
+            _ => return Err(unknown(name)),
+        }
+    }
+    policy.pause = merge_pause(policy.pause, paused, end)?;
+    policy.check()?;
+    Ok(policy)
+}
+
+/// The pause that `paused` and `paused_until` of a body request; `None` = the body does not have the field, `Some(None)` =
+/// it is null.
+fn merge_pause(
+    base: Pause,
+    paused: Option<bool>,
+    end: Option<Option<u64>>,
+) -> Result<Pause, BadPolicyBody> {
+    match (paused, end) {
+        (Some(false), Some(Some(_))) => Err(BadPolicyBody::EndWithoutPause),
+        (Some(false), _) => Ok(Pause::No),
+        (_, Some(Some(end_ms))) => Ok(Pause::Until(end_ms)),
+        // Not until the end of an earlier pause, which may be over.
+        (Some(true), _) => Ok(Pause::UntilResumed),
+        (None, Some(None)) if base != Pause::No => Ok(Pause::UntilResumed),
+        (None, _) => Ok(base),
+    }
+}
+
+fn merge_retry(base: RetryPolicy, value: &Value) -> Result<RetryPolicy, BadPolicyBody> {
+    let default = RetryPolicy::default();
+    let fields = match value {
+        Value::Null => return Ok(default),
+        Value::Object(fields) => fields,
+        _ => return Err(wrong_type("retry", "an object")),
+    };
+    let mut retry = base;
+    for (name, value) in fields {
+        match name.as_str() {
+            "delays_ms" => {
+                retry.delays.steps_ms =
+                    delays(value)?.unwrap_or_else(|| default.delays.steps_ms.clone())
+            }
+            "jitter" => {
+                retry.delays.jitter_permille =
+                    jitter(value)?.unwrap_or(default.delays.jitter_permille)
+            }
+            "max_attempts" => {
+                let attempts = integer("retry.max_attempts", value)?;
+                // A number that is too large is out of bounds.
+                retry.max_attempts = attempts.map_or(default.max_attempts, |attempts| {
+                    u16::try_from(attempts).unwrap_or(u16::MAX)
+                });
+            }
+            _ => return Err(unknown(&format!("retry.{name}"))),
+        }
+    }
+    Ok(retry)
+}
+
+fn delays(value: &Value) -> Result<Option<Vec<u64>>, BadPolicyBody> {
+    let error = || wrong_type("retry.delays_ms", "an array of integers");
+    match value {
+        Value::Null => Ok(None),
+        Value::Array(delays) => {
+            let delays = delays.iter().map(Value::as_u64);
+            delays.collect::<Option<_>>().map(Some).ok_or_else(error)
+        }
+        _ => Err(error()),
+    }
+}
+
+/// In thousandths.
+fn jitter(value: &Value) -> Result<Option<u16>, BadPolicyBody> {
+    let error = || {
+        wrong_type(
+            "retry.jitter",
+            "a number from 0 to 1 with at most three decimals",
+        )
+    };
+    if value.is_null() {
+        return Ok(None);
+    }
+    let permille = value.as_f64().ok_or_else(error)? * 1000.0;
+    let is_valid = (0.0..=1000.0).contains(&permille) && (permille - permille.round()).abs() < 1e-6;
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "it is from 0 to 1000"
+    )]
+    is_valid
+        .then(|| Some(permille.round() as u16))
+        .ok_or_else(error)
+}
+
+fn integer(field: &'static str, value: &Value) -> Result<Option<u64>, BadPolicyBody> {
+    match value {
+        Value::Null => Ok(None),
+        value => {
+            let number = value.as_u64();
+            number
+                .map(Some)
+                .ok_or_else(|| wrong_type(field, "an integer"))
+        }
+    }
+}
+
+/// The defaults of flags are false.
+fn flag(field: &'static str, value: &Value) -> Result<bool, BadPolicyBody> {
+    match value {
+        Value::Null => Ok(false),
+        Value::Bool(flag) => Ok(*flag),
+        _ => Err(wrong_type(field, "true or false")),
+    }
+}
+
+fn instant_of(field: &'static str, value: &Value) -> Result<Option<u64>, BadPolicyBody> {
+    let expected =
+        "an instant in UTC such as \"2026-11-21T12:30:00Z\", or an integer of ms since 1970";
+    let instant_ms = match value {
+        Value::Null => return Ok(None),
+        Value::String(text) => instant::parse(text),
+        value => value.as_u64(),
+    };
+    instant_ms
+        .map(Some)
+        .ok_or_else(|| wrong_type(field, expected))
+}
+
+const fn wrong_type(field: &'static str, expected: &'static str) -> BadPolicyBody {
+    BadPolicyBody::WrongType { field, expected }
+}
+
+fn unknown(name: &str) -> BadPolicyBody {
+    BadPolicyBody::UnknownField(name.chars().take(SHOWN_MAX).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn put(body: &str) -> Result<QueuePolicy, BadPolicyBody> {
+        merge(QueuePolicy::default(), body.as_bytes())
+    }
+
+    fn patch(base: &str, body: &str) -> Pause {
+        merge(put(base).unwrap(), body.as_bytes()).unwrap().pause
+    }
+
+    #[test]
+    fn an_answer_can_be_sent_back() {
+        for body in [
+            "{}",
+            r#"{"lease_ms":30000,"retry":{"delays_ms":[0,5],"jitter":0.333,"max_attempts":3},"retain_ms":1,"closed":true,"max_jobs":7,"keep_dead_ms":1000}"#,
+            r#"{"paused":true}"#,
+            r#"{"paused_until":1795263000001}"#,
+        ] {
+            let policy = put(body).unwrap();
+            let shown = serde_json::to_string(&PolicyView::from(&policy)).unwrap();
+            assert_eq!(put(&shown), Ok(policy), "{shown}");
+        }
+    }
+
+    #[test]
+    fn fields_that_are_not_named_stay_and_null_is_the_default() {
+        let base =
+            put(r#"{"max_jobs":7,"closed":true,"retry":{"delays_ms":[5],"max_attempts":3}}"#);
+        let merged = merge(
+            base.unwrap(),
+            br#"{"max_jobs":null,"lease_ms":1000,"retry":{"max_attempts":null,"jitter":1}}"#,
+        );
+        let merged = merged.unwrap();
+        assert_eq!((merged.max_jobs, merged.closed), (None, true));
+        assert_eq!(merged.lease_ms, 1000);
+        assert_eq!(merged.retry.delays.steps_ms, [5]);
+        assert_eq!(merged.retry.max_attempts, 10);
+        assert_eq!(merged.retry.delays.jitter_permille, 1000);
+    }
+
+    #[test]
+    fn either_field_of_a_pause_suffices() {
+        let end = Pause::Until(1_795_263_000_000);
+        let until = r#"{"paused_until":"2026-11-21T12:10:00Z"}"#;
+        assert_eq!(patch("{}", r#"{"paused":true}"#), Pause::UntilResumed);
+        assert_eq!(patch("{}", until), end);
+        assert_eq!(patch(r#"{"paused":true}"#, until), end);
+        assert_eq!(patch(until, "{}"), end);
+        assert_eq!(patch(until, r#"{"paused":false}"#), Pause::No);
+        assert_eq!(patch(until, r#"{"paused":null}"#), Pause::No);
+        assert_eq!(patch(until, r#"{"paused":true}"#), Pause::UntilResumed);
+        assert_eq!(
+            patch(until, r#"{"paused_until":null}"#),
+            Pause::UntilResumed
+        );
+        assert_eq!(patch("{}", r#"{"paused_until":null}"#), Pause::No);
+        assert_eq!(
+            put(r#"{"paused":false,"paused_until":1795263000000}"#),
+            Err(BadPolicyBody::EndWithoutPause)
+        );
+    }
+
+    #[test]
+    fn a_body_that_is_no_policy_is_rejected_with_the_reason() {
+        for (body, reason) in [
+            ("", "JSON object"),
+            ("[]", "JSON object"),
+            ("{\"lease_ms\":1000", "JSON object"),
+            (r#"{"leese_ms":1000}"#, "unknown field \"leese_ms\""),
+            (r#"{"retry":{"every":1}}"#, "unknown field \"retry.every\""),
+            (r#"{"retry":[1]}"#, "retry should be an object"),
+            (r#"{"lease_ms":"60s"}"#, "lease_ms should be an integer"),
+            (r#"{"lease_ms":-1}"#, "lease_ms should be an integer"),
+            (r#"{"lease_ms":1e30}"#, "lease_ms should be an integer"),
+            (
+                r#"{"lease_ms":1}"#,
+                "lease_ms should be from 100 to 86400000",
+            ),
+            (r#"{"max_jobs":0}"#, "max_jobs should be from 1"),
+            (
+                r#"{"retry":{"max_attempts":70000}}"#,
+                "retry.max_attempts should be from 1 to 4095",
+            ),
+            (r#"{"retry":{"jitter":0.0001}}"#, "retry.jitter should be"),
+            (r#"{"retry":{"jitter":1.5}}"#, "retry.jitter should be"),
+            (
+                r#"{"retry":{"delays_ms":["1s"]}}"#,
+                "retry.delays_ms should be an array",
+            ),
+            (r#"{"paused":1}"#, "paused should be true or false"),
+            (
+                r#"{"paused_until":"tomorrow"}"#,
+                "paused_until should be an instant",
+            ),
+            (
+                r#"{"paused_until":18446744073709551615}"#,
+                "paused_until should be from 1",
+            ),
+        ] {
+            let error = put(body).unwrap_err().to_string();
+            assert!(error.contains(reason), "{body}: {error}");
+        }
+        let long = format!("{{\"{}\":1}}", "x".repeat(3000));
+        assert!(put(&long).unwrap_err().to_string().len() < 400);
+    }
+}

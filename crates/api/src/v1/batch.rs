@@ -1,0 +1,152 @@
+//! `POST /v1/NAMESPACE/queues/QUEUE/jobs/batch`: publishes several jobs.
+
+use axum::body::Body;
+use axum::http::{Response, StatusCode};
+use tidegate_api_types::publish::{
+    BatchAnswer, BatchBody, BatchItemResult, JobOptions, PublishedJob,
+};
+use tidegate_core::{NewJob, QueueKey, Scope};
+use tidegate_engine::{DurabilityTarget, Pool, StoredKeyed};
+use tidegate_store::{KeyedJob, PUBLISH_JOBS_MAX};
+
+use super::answer::json_answer;
+use super::error::NativeError;
+use super::native_request::NativeRequest;
+use super::new_job::{is_keyed, keyed_job};
+use super::publish::{created, durability_target, keyed};
+
+/// A job of a batch, with its options.
+type BatchJob = (KeyedJob, JobOptions);
+
+pub(super) async fn publish_batch(
+    mut request: NativeRequest,
+) -> Result<Response<Body>, NativeError> {
+    request.need(Scope::Publish)?;
+    let queue = request.queue()?;
+    request.without_query()?;
+    let body: BatchBody = request.read_json().await?;
+    let atomic = body.atomic;
+    let mut jobs = Vec::with_capacity(body.jobs.len());
+    for item in body.jobs {
+        let (payload, attributes, options) = item.into_parts()?;
+        jobs.push((keyed_job(&queue, payload, attributes, &options), options));
+    }
+    let results = match atomic {
+        true => {
+            let published = publish_run(&request, &queue, jobs, true).await?;
+            published
+                .into_iter()
+                .collect::<Result<Vec<_>, _>>()?
+                .into_iter()
+                .map(Ok)
+                .collect()
+        }
+        false => publish_all(&request, &queue, jobs).await,
+    };
+    let results = results.into_iter().map(|result| match result {
+        Ok(published) => BatchItemResult::Published(published),
+        Err(error) => BatchItemResult::Failed {
+            problem: Box::new(error.problem(request.context.id)),
+        },
+    });
+    let answer = BatchAnswer {
+        results: results.collect(),
+    };
+    let status = if atomic {
+        StatusCode::CREATED
+    } else {
+        StatusCode::OK
+    };
+    Ok(json_answer(status, &answer))
+}
+
+type JobResult = Result<PublishedJob, NativeError>;
+
+/// Publishes jobs in their order, as many in a call as can share one.
+async fn publish_all(
+    request: &NativeRequest,
+    queue: &QueueKey,
+    jobs: Vec<BatchJob>,
+) -> Vec<JobResult> {
+    let mut results = Vec::with_capacity(jobs.len());
+    let mut jobs = jobs.into_iter().peekable();
+    while let Some(first) = jobs.next() {
+        let kind = |options: &JobOptions| (is_keyed(options), options.durability);
+        let (of_first, mut run) = (kind(&first.1), vec![first]);
+        while run.len() < PUBLISH_JOBS_MAX
+            && let Some(next) = jobs.next_if(|(_, options)| kind(options) == of_first)
+        {
+            run.push(next);
+        }
+        let count = run.len();
+        match publish_run(request, queue, run, false).await {
+            Ok(published) => results.extend(published),
+            Err(error) => results.extend((0..count).map(|_| Err(error.clone()))),
+        }
+    }
+    results
+}
+
+/// Publishes up to [`PUBLISH_JOBS_MAX`] jobs in one call.
+async fn publish_run(
+    request: &NativeRequest,
+    queue: &QueueKey,
+    run: Vec<BatchJob>,
+    atomic: bool,
+) -> Result<Vec<JobResult>, NativeError> {
+    let (jobs, options): (Vec<KeyedJob>, Vec<JobOptions>) = run.into_iter().unzip();
+    let target = target_of(request, &options);
+    let pool = request.pool();
+    if options.iter().any(is_keyed) {
+        return publish_keyed_run(pool, queue, (jobs, options), atomic, target).await;
+    }
+    let jobs: Vec<NewJob> = jobs.into_iter().map(|job| job.job).collect();
+    let stored = pool.publish(queue, jobs, None, target).await?;
+    let published = stored.ids.iter().zip(&options).map(|(id, options)| {
+        let durability = stored.durability.as_ref().copied();
+        let durability = durability.map_err(|error| NativeError::not_durable(error, Some(*id)))?;
+        Ok(created(queue, *id, options, durability))
+    });
+    Ok(published.collect())
+}
+
+async fn publish_keyed_run(
+    pool: &Pool,
+    queue: &QueueKey,
+    (jobs, options): (Vec<KeyedJob>, Vec<JobOptions>),
+    atomic: bool,
+    target: DurabilityTarget,
+) -> Result<Vec<JobResult>, NativeError> {
+    match pool.publish_keyed(queue, jobs, atomic, target).await? {
+        StoredKeyed::Refused { index, outcome } => {
+            Err(NativeError::of_refusal(outcome).at(format!("jobs[{index}]")))
+        }
+        StoredKeyed::Done {
+            results,
+            durability,
+        } => {
+            let published = results.into_iter().zip(&options).map(|(result, options)| {
+                let job = result
+                    .job
+                    .ok_or_else(|| NativeError::of_refusal(result.outcome))?;
+                let durability = durability.as_ref().copied();
+                let durability =
+                    durability.map_err(|error| NativeError::not_durable(error, Some(job.id)))?;
+                keyed(queue, result, options, durability)
+            });
+            Ok(published.collect())
+        }
+    }
+}
+
+/// The durability that satisfies all jobs of a call.
+fn target_of(request: &NativeRequest, options: &[JobOptions]) -> DurabilityTarget {
+    let targets = options
+        .iter()
+        .map(|options| durability_target(request, options));
+    let all = targets.reduce(|one, other| DurabilityTarget {
+        durability: one.durability.and(other.durability),
+        ..one
+    });
+    all.unwrap_or_else(|| durability_target(request, &JobOptions::default()))
+}

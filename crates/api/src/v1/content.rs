@@ -1,0 +1,114 @@
+//! What a job carries: payload, content type, key and attributes. Content type and key are stored as attributes whose
+//! names begin with a colon, which clients cannot use.
+
+use std::collections::BTreeMap;
+
+use tidegate_api_types::values::{
+    ContentType, JobAttributes, JobIdText, JobKey, JobPayload, QueueNameText, StateName,
+};
+use tidegate_core::{Attributes, Job, JobId, JobState, QueueKey};
+
+const CONTENT_TYPE: &str = ":t";
+/// What is stored for `application/json`: most jobs have it, and it would take 15 bytes more. It is no content type.
+const JSON_TYPE: &str = "j";
+const KEY: &str = ":k";
+
+/// The attributes that are stored for a job. The content type of bytes is left out.
+pub(super) fn stored_attributes(
+    attributes: JobAttributes,
+    content_type: &ContentType,
+    key: Option<&JobKey>,
+) -> Attributes {
+    let mut stored: Attributes = attributes.0.into_iter().collect();
+    if *content_type != ContentType::BYTES {
+        let text = match *content_type == ContentType::JSON {
+            true => JSON_TYPE,
+            false => content_type.as_str(),
+        };
+        stored.push((CONTENT_TYPE.to_owned(), text.to_owned()));
+    }
+    if let Some(key) = key {
+        stored.push((KEY.to_owned(), key.to_string()));
+    }
+    stored
+}
+
+fn stored<'a>(job: &'a Job, name: &str) -> Option<&'a str> {
+    let found = job.attributes.iter().find(|(other, _)| other == name);
+    found.map(|(_, value)| value.as_str())
+}
+
+/// The key of a job.
+pub(super) fn key_of(job: &Job) -> Option<JobKey> {
+    stored(job, KEY)?.parse().ok()
+}
+
+/// The content type of a job; that of bytes if it was published on another wire.
+pub(super) fn content_type_of(job: &Job) -> ContentType {
+    let Some(text) = stored(job, CONTENT_TYPE) else {
+        return ContentType::BYTES;
+    };
+    match text {
+        JSON_TYPE => ContentType::JSON,
+        text => text.parse().unwrap_or(ContentType::BYTES),
+    }
+}
+
+/// The attributes that clients have given to a job.
+pub(super) fn attributes_of(job: &Job) -> JobAttributes {
+    let own = job
+        .attributes
+        .iter()
+        .filter(|(name, _)| !name.starts_with(':'));
+    JobAttributes(own.cloned().collect::<BTreeMap<_, _>>())
+}
+
+/// The payload of a job with its content type.
+pub(super) fn payload_of(job: &Job) -> JobPayload {
+    JobPayload {
+        bytes: job.body.to_vec(),
+        content_type: content_type_of(job),
+    }
+}
+
+/// The name of a state.
+pub(super) const fn state_name(state: JobState) -> StateName {
+    match state {
+        JobState::Delayed => StateName::Delayed,
+        JobState::Ready => StateName::Ready,
+        JobState::Leased => StateName::Leased,
+        JobState::Dead => StateName::Dead,
+        JobState::Done => StateName::Done,
+    }
+}
+
+/// The id of a job as text.
+pub(super) fn id_text(id: JobId) -> JobIdText {
+    let text = id.to_string().parse();
+    text.expect("ids are written as the native API reads them")
+}
+
+/// The name of a queue as text.
+pub(super) fn queue_text(queue: &QueueKey) -> QueueNameText {
+    let text = queue.queue.as_str().parse();
+    text.expect("names of queues have the same rule in the native API")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stored_type(content_type: &str) -> Option<String> {
+        let content_type = content_type.parse().unwrap();
+        let stored = stored_attributes(JobAttributes::default(), &content_type, None);
+        stored.into_iter().next().map(|(_, text)| text)
+    }
+
+    #[test]
+    fn frequent_content_types_take_few_bytes() {
+        assert_eq!(stored_type("application/octet-stream"), None);
+        assert_eq!(stored_type("application/json").unwrap(), JSON_TYPE);
+        assert_eq!(stored_type("text/plain").unwrap(), "text/plain");
+        assert!(JSON_TYPE.parse::<ContentType>().is_err());
+    }
+}

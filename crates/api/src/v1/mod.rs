@@ -1,0 +1,20 @@
+//! The native API, `/v1`. Handlers read a request with the types of `tidegate-api-types`, call the engine, and write the
+//! answer or a problem document.
+
+mod answer;
+mod batch;
+mod content;
+mod error;
+mod job;
+mod keys;
+mod lease_text;
+mod native_request;
+mod new_job;
+mod policy;
+mod publish;
+mod queues;
+mod reserve;
+mod routes;
+mod settle;
+
+pub(crate) use routes::{handle, is_native};

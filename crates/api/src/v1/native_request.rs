@@ -1,0 +1,226 @@
+//! A request with what all handlers need of it: names, credential, query, body.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use axum::http::{HeaderMap, header};
+use tidegate_api_types::input::{CheckedRequest, QueryPair, read_body, read_query};
+use tidegate_api_types::limits::ConfigurableLimits;
+use tidegate_api_types::problem::ProblemCode;
+use tidegate_api_types::values::{JobPath, QueueNameText};
+use tidegate_core::{JobId, KeyHash, Namespace, QueueKey, QueueName, Scope};
+use tidegate_engine::{Pool, Principal};
+use tidegate_store::JobReference;
+
+use super::error::NativeError;
+use crate::app::App;
+use crate::http::body::{BodyReader, LentBody, ReceivedBody};
+use crate::http::context::RequestContext;
+use crate::http::query::{Plus, unescape};
+use crate::http::request::ApiRequest;
+
+/// The parts of a path that are not fixed, not decoded.
+#[derive(Debug, Default)]
+pub(super) struct PathParts {
+    pub(super) namespace: String,
+    pub(super) queue: Option<String>,
+    pub(super) job: Option<String>,
+    pub(super) key: Option<String>,
+}
+
+/// A request of an authenticated client.
+pub(super) struct NativeRequest {
+    pub(super) app: Arc<App>,
+    pub(super) namespace: Namespace,
+    pub(super) principal: Principal,
+    pub(super) headers: HeaderMap,
+    pub(super) context: Arc<RequestContext>,
+    pub(super) hang_up: tidegate_service::DisconnectPolicy,
+    query: String,
+    body: LentBody,
+    parts: PathParts,
+}
+
+impl NativeRequest {
+    /// Reads the names in the path and authenticates the client.
+    pub(super) async fn open(
+        app: Arc<App>,
+        api_request: ApiRequest,
+        parts: PathParts,
+    ) -> Result<Self, NativeError> {
+        let ApiRequest {
+            head,
+            body,
+            context,
+            hang_up,
+        } = api_request;
+        let namespace = decoded(&parts.namespace)?;
+        let namespace = Namespace::try_from(&*namespace)
+            .map_err(|error| NativeError::new(ProblemCode::InvalidName, error.to_string()))?;
+        let credential = credential(&head.headers)?;
+        let principal = app.engine.authenticate(&credential, &namespace).await?;
+        let _ = context.pool.set(Arc::clone(&principal.pool));
+        if principal.grant.namespaces.contains(&namespace) {
+            let _ = context.namespace.set(namespace.clone());
+        }
+        Ok(Self {
+            app,
+            namespace,
+            principal,
+            query: head.uri.query().unwrap_or_default().to_owned(),
+            headers: head.headers,
+            context,
+            hang_up,
+            body,
+            parts,
+        })
+    }
+
+    /// Checks that the client has this scope.
+    pub(super) fn need(&self, scope: Scope) -> Result<(), NativeError> {
+        Ok(self.principal.grant.check(&self.namespace, scope)?)
+    }
+
+    pub(super) fn pool(&self) -> &Arc<Pool> {
+        &self.principal.pool
+    }
+
+    /// The queue in the path.
+    pub(super) fn queue(&self) -> Result<QueueKey, NativeError> {
+        let name = decoded(self.parts.queue.as_deref().unwrap_or_default())?;
+        self.queue_named(&name)
+    }
+
+    /// A queue of the namespace.
+    pub(super) fn queue_named(&self, name: &str) -> Result<QueueKey, NativeError> {
+        let _: QueueNameText = name.parse()?;
+        let queue = QueueName::try_from(name)
+            .map_err(|error| NativeError::new(ProblemCode::InvalidName, error.to_string()))?;
+        Ok(QueueKey {
+            namespace: self.namespace.clone(),
+            queue,
+        })
+    }
+
+    /// The job in the path; `key` is that of the query.
+    pub(super) fn job(
+        &self,
+        queue: &QueueKey,
+        key: Option<&str>,
+    ) -> Result<JobReference, NativeError> {
+        let segment = decoded(self.parts.job.as_deref().unwrap_or_default())?;
+        let job = JobPath::parse(&segment, key);
+        match job.map_err(|invalid| NativeError::from(invalid).at("job"))? {
+            JobPath::Key(key) => Ok(KeyHash::of_job(queue, key.as_str()).into()),
+            JobPath::Id(id) => {
+                let id: JobId = id.as_str().parse().map_err(|_| not_found())?;
+                Ok(id.into())
+            }
+        }
+    }
+
+    /// The id of the API key in the path.
+    pub(super) fn key_id(&self) -> Result<String, NativeError> {
+        decoded(self.parts.key.as_deref().unwrap_or_default())
+    }
+
+    pub(super) fn query_pairs(&self) -> Result<Vec<QueryPair<'static>>, NativeError> {
+        let pairs = self.query.split('&').filter(|pair| !pair.is_empty());
+        pairs
+            .map(|pair| {
+                let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+                Ok((in_query(name)?.into(), in_query(value)?.into()))
+            })
+            .collect()
+    }
+
+    /// The parameters of the query.
+    pub(super) fn read_query<T: CheckedRequest>(&self) -> Result<T, NativeError> {
+        Ok(read_query(&self.query_pairs()?, &self.limits())?)
+    }
+
+    /// Fails if there is a query: the route has no parameters.
+    pub(super) fn without_query(&self) -> Result<(), NativeError> {
+        match self.query_pairs()?.first() {
+            None => Ok(()),
+            Some((name, _)) => {
+                let detail = format!("unknown parameter `{name}`: this route has none");
+                Err(NativeError::new(ProblemCode::InvalidParameter, detail).at(name.to_string()))
+            }
+        }
+    }
+
+    pub(super) fn limits(&self) -> ConfigurableLimits {
+        ConfigurableLimits {
+            payload_bytes: self.app.job_body.bytes_max,
+            batch_bytes: self.app.bulk_body.bytes_max,
+            wait_ms: u64::try_from(self.app.wait_max.as_millis()).unwrap_or(u64::MAX),
+            ..ConfigurableLimits::default()
+        }
+    }
+
+    /// The bytes of the body.
+    pub(super) async fn take_body(
+        &mut self,
+        reader: &BodyReader,
+    ) -> Result<ReceivedBody, NativeError> {
+        let body = std::mem::replace(&mut self.body, LentBody::empty());
+        Ok(reader.read(body).await?)
+    }
+
+    /// A body of JSON, whatever its content type.
+    pub(super) async fn read_json<T: CheckedRequest>(&mut self) -> Result<T, NativeError> {
+        let kind = self.headers.get(header::CONTENT_TYPE);
+        let is_json = kind.is_none_or(|kind| {
+            let essence = kind.as_bytes().split(|byte| *byte == b';').next();
+            essence.is_some_and(|it| it.trim_ascii().eq_ignore_ascii_case(b"application/json"))
+        });
+        let app = Arc::clone(&self.app);
+        let body = self.take_body(&app.bulk_body).await?;
+        let read = read_body(&body.bytes, &self.limits());
+        // `curl -d` sends JSON as a form unless it is told otherwise.
+        read.map_err(|invalid| match is_json {
+            true => invalid.into(),
+            false => NativeError::of(ProblemCode::UnsupportedContentType),
+        })
+    }
+}
+
+/// The error for a job that does not exist.
+pub(super) fn not_found() -> NativeError {
+    NativeError::of(ProblemCode::JobNotFound)
+}
+
+/// The credential in the header `Authorization`; empty if there is none.
+fn credential(headers: &HeaderMap) -> Result<Cow<'_, str>, NativeError> {
+    let Some(value) = headers.get(header::AUTHORIZATION) else {
+        return Ok("".into());
+    };
+    let text = String::from_utf8_lossy(value.as_bytes());
+    let (scheme, credential) = text.split_once(' ').unwrap_or((&text, ""));
+    if !scheme.eq_ignore_ascii_case("Bearer") || credential.trim().is_empty() {
+        let detail = "send the API key as `Authorization: Bearer tg_…`";
+        return Err(NativeError::new(ProblemCode::KeyMissing, detail));
+    }
+    Ok(credential.trim().to_owned().into())
+}
+
+/// A segment of the path, decoded.
+fn decoded(segment: &str) -> Result<String, NativeError> {
+    let bytes = unescape(segment, Plus::IsPlus);
+    let text = bytes.and_then(|bytes| String::from_utf8(bytes).ok());
+    text.ok_or_else(|| {
+        let detail = "the path has an invalid percent-encoding, or is not UTF-8";
+        NativeError::new(ProblemCode::InvalidParameter, detail)
+    })
+}
+
+/// A name or value of the query, decoded.
+fn in_query(text: &str) -> Result<String, NativeError> {
+    let bytes = unescape(text, Plus::IsSpace);
+    let text = bytes.and_then(|bytes| String::from_utf8(bytes).ok());
+    text.ok_or_else(|| {
+        let detail = "the query has an invalid percent-encoding, or is not UTF-8";
+        NativeError::new(ProblemCode::InvalidParameter, detail)
+    })
+}

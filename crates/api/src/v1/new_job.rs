@@ -1,0 +1,93 @@
+//! Jobs to be published, made from the options of a request.
+
+use tidegate_api_types::publish::{DueTime, JobOptions};
+use tidegate_api_types::retry::{RetryLadder, RetryPolicyBody};
+use tidegate_api_types::values::{IfExistsOption, JobAttributes, JobPayload};
+use tidegate_core::{KeyHash, NativeOptions, NewJob, QueueKey};
+use tidegate_core::{RecordExtension, RetryDelays};
+use tidegate_store::{IdempotencyKey, IfExists, KeyedJob};
+use xxhash_rust::xxh3::Xxh3Default;
+
+use super::content::stored_attributes;
+
+/// Whether a job is published with a key of some kind.
+pub(super) const fn is_keyed(options: &JobOptions) -> bool {
+    options.key.is_some() || options.idempotency_key.is_some()
+}
+
+/// The job that a request publishes.
+pub(super) fn keyed_job(
+    queue: &QueueKey,
+    payload: JobPayload,
+    attributes: JobAttributes,
+    options: &JobOptions,
+) -> KeyedJob {
+    let idempotency = options.idempotency_key.as_ref().map(|key| IdempotencyKey {
+        key: KeyHash::of_request(queue, key.as_str()),
+        request: request_hash(&payload, &attributes, options),
+    });
+    KeyedJob {
+        job: new_job(queue, payload, attributes, options),
+        if_exists: match options.if_exists.unwrap_or_default() {
+            IfExistsOption::Keep => IfExists::Keep,
+            IfExistsOption::Replace => IfExists::Replace,
+            IfExistsOption::Reject => IfExists::Reject,
+        },
+        idempotency,
+    }
+}
+
+fn new_job(
+    queue: &QueueKey,
+    payload: JobPayload,
+    attributes: JobAttributes,
+    options: &JobOptions,
+) -> NewJob {
+    let key = options.key.as_ref();
+    let (delay_ms, run_at_ms) = match options.due() {
+        DueTime::After(delay) => (delay.as_ms(), None),
+        DueTime::At(instant) => (0, Some(instant.as_ms())),
+    };
+    let short = |ms: u64| u32::try_from(ms).unwrap_or(u32::MAX);
+    let extension = RecordExtension {
+        key_hash: key.map(|key| KeyHash::of_job(queue, key.as_str()).0),
+        group_hash: None,
+        lease_ms: options.lease.map(|lease| short(lease.as_ms())),
+        max_attempts: options.attempts().map(|attempts| attempts.get()),
+        retry: options.retry.as_ref().and_then(retry_delays),
+        retain_ms: options.retain.map(|retain| short(retain.as_ms())),
+    };
+    NewJob {
+        attributes: stored_attributes(attributes, &payload.content_type, key),
+        body: payload.bytes.into(),
+        delay_ms,
+        ttl_ms: options.start_within.map_or(0, |it| it.as_ms()),
+        tries: 0,
+        mark: false,
+        native: Some(Box::new(NativeOptions {
+            run_at_ms,
+            extension,
+        })),
+    }
+}
+
+/// The delays of a job that has its own.
+fn retry_delays(retry: &RetryPolicyBody) -> Option<RetryDelays> {
+    if !retry.has_delays() && retry.jitter.is_none() {
+        return None;
+    }
+    let ladder = retry.to_ladder(&RetryLadder::default()).ok()?;
+    Some(RetryDelays {
+        steps_ms: ladder.delays.iter().map(|delay| delay.as_ms()).collect(),
+        jitter_permille: (ladder.jitter * 1000.0).round() as u16,
+    })
+}
+
+/// A hash of all that a request asks for, except for its idempotency key.
+fn request_hash(payload: &JobPayload, attributes: &JobAttributes, options: &JobOptions) -> u64 {
+    let mut hash = Xxh3Default::new();
+    let parts = (attributes, &payload.content_type, options);
+    hash.update(&serde_json::to_vec(&parts).unwrap_or_default());
+    hash.update(&payload.bytes);
+    hash.digest()
+}

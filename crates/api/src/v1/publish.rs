@@ -1,0 +1,216 @@
+//! `POST /v1/NAMESPACE/queues/QUEUE/jobs`: publishes one job. The body is its payload.
+
+use axum::body::Body;
+use axum::http::{Response, StatusCode, header};
+use tidegate_api_types::input::{merge_option_headers, read_query};
+use tidegate_api_types::problem::InvalidRequest;
+use tidegate_api_types::publish::{DueTime, JobOptions, PublishResult, PublishedJob};
+use tidegate_api_types::values::{
+    ContentType, DurabilityLevel, JobAttributes, JobPayload, StateName, TimestampMs,
+    check_json_payload,
+};
+use tidegate_core::{JobId, QueueKey, Scope};
+use tidegate_engine::{DurabilityTarget, Pool, StoredKeyed};
+use tidegate_store::{Durability, KeyedJob, KeyedOutcome, KeyedResult};
+
+use super::answer::json_answer;
+use super::content::state_name;
+use super::error::NativeError;
+use super::native_request::NativeRequest;
+use super::new_job::{is_keyed, keyed_job};
+
+/// The header of an answer to a repeated request.
+const REPLAYED: &str = "tidegate-replayed";
+
+pub(super) async fn publish(mut request: NativeRequest) -> Result<Response<Body>, NativeError> {
+    request.need(Scope::Publish)?;
+    let queue = request.queue()?;
+    let options = read_options(&request)?;
+    let attributes = attributes_in(&request)?;
+    let content_type = content_type_in(&request)?;
+    let app = std::sync::Arc::clone(&request.app);
+    let body = request
+        .take_body(&app.job_body)
+        .await
+        .map_err(|error| error.of_payload())?;
+    check_json_payload(&content_type, &body.bytes)?;
+    let payload = JobPayload {
+        bytes: body.bytes.to_vec(),
+        content_type,
+    };
+    let job = keyed_job(&queue, payload, attributes, &options);
+    let target = durability_target(&request, &options);
+    let published = publish_one(request.pool(), &queue, job, &options, target).await?;
+    let status = match published.replayed {
+        true => StatusCode::OK,
+        false => StatusCode::from_u16(published.outcome.status()).unwrap_or(StatusCode::OK),
+    };
+    let mut response = json_answer(status, &published);
+    if published.replayed {
+        let replayed = header::HeaderValue::from_static("true");
+        response.headers_mut().insert(REPLAYED, replayed);
+    }
+    Ok(response)
+}
+
+/// Stores a job, and waits until it is as durable as requested.
+async fn publish_one(
+    pool: &Pool,
+    queue: &QueueKey,
+    job: KeyedJob,
+    options: &JobOptions,
+    target: DurabilityTarget,
+) -> Result<PublishedJob, NativeError> {
+    if !is_keyed(options) {
+        let stored = pool.publish(queue, vec![job.job], None, target).await?;
+        let id = *stored.ids.first().ok_or_else(NativeError::internal)?;
+        let durability = stored.durability;
+        let reached = durability.map_err(|error| NativeError::not_durable(&error, Some(id)))?;
+        return Ok(created(queue, id, options, reached));
+    }
+    match pool.publish_keyed(queue, vec![job], false, target).await? {
+        StoredKeyed::Refused { outcome, .. } => Err(NativeError::of_refusal(outcome)),
+        StoredKeyed::Done {
+            results,
+            durability,
+        } => {
+            let result = results.first().copied().ok_or_else(NativeError::internal)?;
+            let stored = result
+                .job
+                .ok_or_else(|| NativeError::of_refusal(result.outcome))?;
+            let durability =
+                durability.map_err(|error| NativeError::not_durable(&error, Some(stored.id)))?;
+            keyed(queue, result, options, durability)
+        }
+    }
+}
+
+/// The answer for a new job without a key. Its due time follows from its id, which has the clock of Redis.
+pub(super) fn created(
+    queue: &QueueKey,
+    id: JobId,
+    options: &JobOptions,
+    durability: Durability,
+) -> PublishedJob {
+    let now_ms = id.created_at_ms();
+    let due_ms = match options.due() {
+        DueTime::At(instant) => instant.as_ms().max(now_ms),
+        DueTime::After(delay) if delay.as_ms() == 0 => now_ms,
+        // Delays count from the end of the millisecond in which the job is stored.
+        DueTime::After(delay) => now_ms + 1 + delay.as_ms(),
+    };
+    let state = match due_ms > now_ms {
+        true => StateName::Delayed,
+        false => StateName::Ready,
+    };
+    answer(
+        queue,
+        id,
+        options,
+        PublishResult::Created,
+        (state, due_ms),
+        durability,
+    )
+}
+
+/// The answer for a job with a key.
+pub(super) fn keyed(
+    queue: &QueueKey,
+    result: KeyedResult,
+    options: &JobOptions,
+    durability: Durability,
+) -> Result<PublishedJob, NativeError> {
+    let outcome = match result.outcome {
+        KeyedOutcome::Created | KeyedOutcome::Replayed => PublishResult::Created,
+        KeyedOutcome::Exists => PublishResult::Exists,
+        KeyedOutcome::Replaced => PublishResult::Replaced,
+        KeyedOutcome::Rerun => PublishResult::Rerun,
+        KeyedOutcome::Revived => PublishResult::Revived,
+        refused => return Err(NativeError::of_refusal(refused)),
+    };
+    let job = result.job.ok_or_else(NativeError::internal)?;
+    let state = job.state.map_or(StateName::Done, state_name);
+    let times = (state, job.due_at_ms.max(job.id.created_at_ms()));
+    let mut answer = answer(queue, job.id, options, outcome, times, durability);
+    answer.replayed = result.outcome == KeyedOutcome::Replayed;
+    Ok(answer)
+}
+
+fn answer(
+    queue: &QueueKey,
+    id: JobId,
+    options: &JobOptions,
+    outcome: PublishResult,
+    (state, due_ms): (StateName, u64),
+    durability: Durability,
+) -> PublishedJob {
+    PublishedJob {
+        id: super::content::id_text(id),
+        queue: super::content::queue_text(queue),
+        key: options.key.clone(),
+        outcome,
+        state,
+        run_at: TimestampMs::saturating(due_ms),
+        durability: level_of(durability),
+        replayed: false,
+    }
+}
+
+const fn level_of(durability: Durability) -> DurabilityLevel {
+    DurabilityLevel {
+        replicas: durability.replicas,
+        fsync: durability.fsync,
+    }
+}
+
+/// The durability that a publish waits for: its own, or that of its namespace.
+pub(super) fn durability_target(request: &NativeRequest, options: &JobOptions) -> DurabilityTarget {
+    let target = request
+        .app
+        .durability_target(request.pool(), &request.namespace);
+    match options.durability {
+        None => target,
+        Some(level) => DurabilityTarget {
+            durability: Durability {
+                replicas: level.replicas,
+                fsync: level.fsync,
+            },
+            ..target
+        },
+    }
+}
+
+/// The options in the query and in headers.
+fn read_options(request: &NativeRequest) -> Result<JobOptions, NativeError> {
+    let headers = request.headers.iter();
+    let headers = headers.map(|(name, value)| (name.as_str(), value.as_bytes()));
+    let pairs = merge_option_headers(request.query_pairs()?, headers)?;
+    Ok(read_query(&pairs, &request.limits())?)
+}
+
+/// The attributes in headers.
+fn attributes_in(request: &NativeRequest) -> Result<JobAttributes, NativeError> {
+    let mut attributes = JobAttributes::default();
+    for (name, value) in &request.headers {
+        if !name.as_str().starts_with(JobAttributes::HEADER_PREFIX) {
+            continue;
+        }
+        let Ok(value) = std::str::from_utf8(value.as_bytes()) else {
+            let detail = format!("the header {name} is not UTF-8");
+            return Err(InvalidRequest::of_field(name.as_str(), detail).into());
+        };
+        let added = attributes.add_header(name.as_str(), value);
+        added.map_err(|invalid| NativeError::from(invalid).at(name.as_str()))?;
+    }
+    attributes.check()?;
+    Ok(attributes)
+}
+
+fn content_type_in(request: &NativeRequest) -> Result<ContentType, NativeError> {
+    let Some(value) = request.headers.get(header::CONTENT_TYPE) else {
+        return Ok(ContentType::BYTES);
+    };
+    let text = String::from_utf8_lossy(value.as_bytes());
+    text.parse()
+        .map_err(|invalid| NativeError::from(invalid).at("content-type"))
+}

@@ -1,0 +1,132 @@
+//! `/v1/NAMESPACE/queues`: lists queues. `/v1/NAMESPACE/queues/QUEUE`: what a queue holds, deleting its jobs or the queue,
+//! and bringing its dead jobs back.
+
+use std::ops::Bound;
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::http::{Response, StatusCode};
+use tidegate_api_types::problem::{InvalidRequest, ProblemCode};
+use tidegate_api_types::queue::{
+    DeleteQueueResult, DeletedQueue, JobsByState, ListQuery, PurgeAnswer, PurgeBody, PurgeOutcome,
+    PurgeState, QueueListPage, QueueView, RespawnAnswer, RespawnBody, RespawnOutcome,
+};
+use tidegate_api_types::values::TimestampMs;
+use tidegate_core::{Pause, QueueKey, QueueName, Scope};
+use tidegate_engine::DeleteQueueOutcome;
+use tidegate_store::{DueTimes, Stats};
+
+use super::answer::json_answer;
+use super::content::queue_text;
+use super::error::NativeError;
+use super::native_request::NativeRequest;
+
+pub(super) async fn list(request: NativeRequest) -> Result<Response<Body>, NativeError> {
+    request.need(Scope::Read)?;
+    let query: ListQuery = request.read_query()?;
+    let from = match &query.cursor {
+        None => Bound::Unbounded,
+        Some(last) => Bound::Excluded(QueueName::try_from(last.as_str()).map_err(|_| {
+            InvalidRequest::of_field("cursor", "send the cursor as `next` of the page before")
+        })?),
+    };
+    let queues = request.pool().queues(&request.namespace).await?;
+    let mut behind = queues.range((from, Bound::Unbounded));
+    let page: Vec<_> = behind
+        .by_ref()
+        .take(usize::from(query.limit.get()))
+        .collect();
+    let last = page.last().filter(|_| behind.next().is_some());
+    let next = last.map(|(name, _)| name.to_string().try_into());
+    let items = page.iter().map(|(name, stats)| {
+        let queue = QueueKey {
+            namespace: request.namespace.clone(),
+            queue: (*name).clone(),
+        };
+        view(&request, &queue, stats)
+    });
+    let answer = QueueListPage {
+        items: items.collect(),
+        next: next.transpose().map_err(|_| NativeError::internal())?,
+    };
+    Ok(json_answer(StatusCode::OK, &answer))
+}
+
+pub(super) async fn show(request: NativeRequest) -> Result<Response<Body>, NativeError> {
+    request.need(Scope::Read)?;
+    request.without_query()?;
+    let queue = request.queue()?;
+    let stats = request.pool().stats(&queue).await?;
+    Ok(json_answer(StatusCode::OK, &view(&request, &queue, &stats)))
+}
+
+pub(super) async fn delete(request: NativeRequest) -> Result<Response<Body>, NativeError> {
+    request.need(Scope::Admin)?;
+    request.without_query()?;
+    let queue = request.queue()?;
+    match request.pool().delete_queue(&queue).await? {
+        DeleteQueueOutcome::NotEmpty => Err(NativeError::of(ProblemCode::QueueNotEmpty)),
+        DeleteQueueOutcome::Deleted => {
+            let outcome = DeleteQueueResult::Deleted;
+            Ok(json_answer(StatusCode::OK, &DeletedQueue { outcome }))
+        }
+    }
+}
+
+pub(super) async fn respawn(mut request: NativeRequest) -> Result<Response<Body>, NativeError> {
+    request.need(Scope::Admin)?;
+    request.without_query()?;
+    let queue = request.queue()?;
+    let body: RespawnBody = request.read_json().await?;
+    let space = body
+        .rate_per_second
+        .map(|rate| Duration::from_secs(1) / rate.get());
+    let due = DueTimes {
+        first: Duration::ZERO,
+        space: space.unwrap_or_default(),
+    };
+    let limit = body.limit.unwrap_or(u64::MAX);
+    let respawned = request.pool().respawn(&queue, limit, 0, due).await?;
+    let answer = RespawnAnswer {
+        outcome: RespawnOutcome::Respawned,
+        respawned,
+    };
+    Ok(json_answer(StatusCode::OK, &answer))
+}
+
+pub(super) async fn purge(mut request: NativeRequest) -> Result<Response<Body>, NativeError> {
+    request.need(Scope::Admin)?;
+    request.without_query()?;
+    let queue = request.queue()?;
+    let body: PurgeBody = request.read_json().await?;
+    let deleted = match body.state {
+        PurgeState::Ready => request.pool().purge_ready(&queue).await?,
+        PurgeState::Dead => request.pool().purge_dead(&queue, u64::MAX).await?,
+    };
+    let answer = PurgeAnswer {
+        outcome: PurgeOutcome::Purged,
+        deleted,
+    };
+    Ok(json_answer(StatusCode::OK, &answer))
+}
+
+fn view(request: &NativeRequest, queue: &QueueKey, stats: &Stats) -> QueueView {
+    let policy = request.pool().policy(queue);
+    let paused_until = match policy.pause {
+        Pause::Until(end_ms) => Some(TimestampMs::saturating(end_ms)),
+        Pause::No | Pause::UntilResumed => None,
+    };
+    QueueView {
+        queue: queue_text(queue),
+        jobs: JobsByState {
+            delayed: stats.delayed,
+            ready: stats.ready,
+            leased: stats.leased,
+            dead: stats.dead,
+            done: stats.done,
+        },
+        paused: request.pool().is_paused(queue),
+        paused_until,
+        closed: policy.closed,
+    }
+}

@@ -1,0 +1,222 @@
+//! `POST /v1/NAMESPACE/reserve`: leases jobs of several queues, and waits for them.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::http::{HeaderName, HeaderValue, Response, StatusCode, header};
+use bytes::Bytes;
+use tidegate_api_types::consume::{LeasedJobView, QueueChoice, ReserveAnswer, ReserveBody};
+use tidegate_api_types::problem::ProblemCode;
+use tidegate_api_types::values::{JobAttributes, PayloadFormat, QueueOrder, TimestampMs};
+use tidegate_core::{Job, QueueKey, Scope};
+use tidegate_engine::Delivery;
+use tidegate_store::{Claim, LeaseLength, LeasedJob};
+use tokio::time::{Instant, timeout_at};
+
+use super::answer::JSON;
+use super::content::{attributes_of, content_type_of, id_text, key_of, payload_of, queue_text};
+use super::error::NativeError;
+use super::lease_text::lease_text;
+use super::native_request::NativeRequest;
+use crate::app::App;
+use crate::http::delivery_body::delivery_body;
+use crate::http::off_runtime::off_runtime;
+use crate::http::unread;
+
+pub(super) async fn reserve(mut request: NativeRequest) -> Result<Response<Body>, NativeError> {
+    let ends_at = Instant::now() + request.app.request_limits.timeout;
+    request.need(Scope::Consume)?;
+    request.without_query()?;
+    let body: ReserveBody = request.read_json().await?;
+    let queues = queues_in_order(&request, &body)?;
+    let app = Arc::clone(&request.app);
+    let patience = Duration::from_millis(body.wait.as_ms()).min(app.wait_max);
+    let claim = Claim {
+        count: body.max_jobs.get(),
+        lease: match body.lease {
+            Some(lease) => LeaseLength::Ms(lease.as_ms()),
+            None => LeaseLength::AsConfigured,
+        },
+    };
+    let delivery = wait(request, &queues, claim, patience, ends_at).await?;
+    let Some(mut delivery) = delivery else {
+        return Ok(nothing(body.format));
+    };
+    let share = unread::fit_to_budget(&mut delivery, &app.unread_budget);
+    if body.format == PayloadFormat::Raw {
+        return raw(delivery);
+    }
+    let bytes = delivery.body_bytes();
+    // If the client hangs up meanwhile, the delivery is dropped, which releases the jobs.
+    let showing = move || (show(&delivery), delivery);
+    let (shown, delivery) = off_runtime(&app.large_bodies, bytes, showing).await?;
+    let text = unread::into_counted(shown, share);
+    Ok(json_of(delivery_body(text, delivery.shown())))
+}
+
+/// Waits for jobs; `None` if none has come in time.
+async fn wait(
+    request: NativeRequest,
+    queues: &[QueueKey],
+    claim: Claim,
+    patience: Duration,
+    ends_at: Instant,
+) -> Result<Option<Delivery>, NativeError> {
+    let NativeRequest {
+        app,
+        principal,
+        hang_up,
+        ..
+    } = request;
+    let app: Arc<App> = app;
+    let sources = principal.pool.sources(queues);
+    let waits = !patience.is_zero();
+    let take = || {
+        app.engine
+            .room
+            .take(principal.credential, principal.ends_at)
+    };
+    let room = waits.then(take).transpose()?;
+    let parked = || hang_up.cancel_on_disconnect();
+    let waiting = app.engine.waiters.wait(&sources, claim, patience, &parked);
+    let waiting = timeout_at(ends_at + patience, waiting);
+    let revoked = async {
+        match &room {
+            Some(room) => room.revoked().await,
+            None => std::future::pending().await,
+        }
+    };
+    let waited = tokio::select! {
+        biased;
+        // Dropping the wait releases the jobs that are reserved for it.
+        () = revoked => return Err(NativeError::of(ProblemCode::KeyInvalid)),
+        waited = waiting => waited,
+    };
+    let waited = waited.map_err(|_| NativeError::of(ProblemCode::TimeLimitReached))?;
+    Ok(waited?)
+}
+
+/// The queues in the order in which they are checked: as they are named, or at random by their weights.
+fn queues_in_order(
+    request: &NativeRequest,
+    body: &ReserveBody,
+) -> Result<Vec<QueueKey>, NativeError> {
+    let mut choices: Vec<&QueueChoice> = body.queues.iter().collect();
+    if body.queue_order() == QueueOrder::Weighted {
+        // A queue of weight w comes first with a probability of w out of all weights: Efraimidis and Spirakis, Weighted
+        // random sampling with a reservoir, 2006.
+        let mut keyed: Vec<(f64, &QueueChoice)> = choices
+            .into_iter()
+            .map(|choice| {
+                let weight = choice.weight.unwrap_or_default().get();
+                (rand::random::<f64>().powf(1.0 / f64::from(weight)), choice)
+            })
+            .collect();
+        keyed.sort_by(|(one, _), (other, _)| other.total_cmp(one));
+        choices = keyed.into_iter().map(|(_, choice)| choice).collect();
+    }
+    let names = choices.into_iter();
+    names
+        .map(|choice| request.queue_named(choice.name.as_str()))
+        .collect()
+}
+
+/// The answer without jobs.
+fn nothing(format: PayloadFormat) -> Response<Body> {
+    match format {
+        PayloadFormat::Raw => {
+            let mut response = Response::new(Body::empty());
+            *response.status_mut() = StatusCode::NO_CONTENT;
+            response
+        }
+        PayloadFormat::Json => {
+            let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+            let now_ms = now.map_or(0, |it| u64::try_from(it.as_millis()).unwrap_or(0));
+            let answer = ReserveAnswer {
+                now: TimestampMs::saturating(now_ms),
+                jobs: Vec::new(),
+            };
+            json_of(Body::from(serde_json::to_vec(&answer).unwrap_or_default()))
+        }
+    }
+}
+
+fn json_of(body: Body) -> Response<Body> {
+    let mut response = Response::new(body);
+    response.headers_mut().insert(header::CONTENT_TYPE, JSON);
+    response
+}
+
+/// The JSON of the jobs.
+fn show(delivery: &Delivery) -> Vec<u8> {
+    let answer = ReserveAnswer {
+        now: TimestampMs::saturating(delivery.now_ms()),
+        jobs: delivery.jobs().map(|it| view(it.queue, it.job)).collect(),
+    };
+    serde_json::to_vec(&answer).unwrap_or_default()
+}
+
+fn view(queue: &QueueKey, job: &Job) -> LeasedJobView {
+    let content_type = content_type_of(job);
+    let (payload, payload_base64) = payload_of(job).into_fields();
+    LeasedJobView {
+        id: id_text(job.id),
+        queue: queue_text(queue),
+        lease: lease_of(queue, job)
+            .parse()
+            .expect("leases are within their limit"),
+        lease_until: TimestampMs::saturating(job.due_at_ms),
+        attempt: job.attempt,
+        failures: job.failures.map_or(0, |it| it.failures.into()),
+        run_at: TimestampMs::saturating(job.run_at_ms),
+        created_at: TimestampMs::saturating(job.created_at_ms),
+        key: key_of(job),
+        attributes: attributes_of(job),
+        content_type,
+        payload,
+        payload_base64,
+    }
+}
+
+fn lease_of(queue: &QueueKey, job: &Job) -> String {
+    let leased = LeasedJob {
+        id: job.id,
+        attempt: job.attempt,
+    };
+    lease_text(queue, leased)
+}
+
+/// One job: its payload as the body, the rest in headers.
+fn raw(delivery: Delivery) -> Result<Response<Body>, NativeError> {
+    let reserved = delivery.jobs().next().ok_or_else(NativeError::internal)?;
+    let (queue, job) = (reserved.queue, reserved.job);
+    let mut headers = vec![
+        ("tidegate-job-id".to_owned(), job.id.to_string()),
+        ("tidegate-queue".to_owned(), queue.queue.to_string()),
+        ("tidegate-lease".to_owned(), lease_of(queue, job)),
+        (
+            "tidegate-lease-until".to_owned(),
+            TimestampMs::saturating(job.due_at_ms).to_string(),
+        ),
+        ("tidegate-attempt".to_owned(), job.attempt.to_string()),
+        ("content-type".to_owned(), content_type_of(job).to_string()),
+        ("x-content-type-options".to_owned(), "nosniff".to_owned()),
+        ("content-security-policy".to_owned(), "sandbox".to_owned()),
+    ];
+    headers.extend(key_of(job).map(|key| ("tidegate-key".to_owned(), key.to_string())));
+    let attributes = attributes_of(job).0.into_iter();
+    headers.extend(
+        attributes.map(|(name, value)| (format!("{}{name}", JobAttributes::HEADER_PREFIX), value)),
+    );
+    let payload: Bytes = job.body.clone();
+    let mut response = Response::new(delivery_body(payload, delivery.shown()));
+    for (name, value) in headers {
+        // An attribute that cannot be a header is left out: the job could never be consumed otherwise.
+        let name = HeaderName::try_from(name);
+        if let (Ok(name), Ok(value)) = (name, HeaderValue::from_bytes(value.as_bytes())) {
+            response.headers_mut().append(name, value);
+        }
+    }
+    Ok(response)
+}

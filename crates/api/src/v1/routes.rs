@@ -1,0 +1,241 @@
+//! The routes of the native API: one table of paths and methods.
+
+use std::sync::{Arc, LazyLock};
+
+use axum::body::Body;
+use axum::http::{Method, Response};
+use matchit::Router;
+use tidegate_api_types::problem::ProblemCode;
+
+use super::error::NativeError;
+use super::native_request::{NativeRequest, PathParts};
+use super::{batch, job, keys, policy, publish, queues, reserve, settle};
+use crate::app::App;
+use crate::http::exchange::Answering;
+use crate::http::metrics::Endpoint;
+use crate::http::request::ApiRequest;
+use crate::http::time_limit::with_time_limit;
+
+/// The paths of the native API.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Route {
+    Jobs,
+    Batch,
+    Job,
+    Payload,
+    Promote,
+    Queues,
+    Queue,
+    Policy,
+    Purge,
+    Respawn,
+    Reserve,
+    Ack,
+    Fail,
+    Touch,
+    Release,
+    Keys,
+    Key,
+}
+
+/// A row of the table.
+struct RouteRow {
+    route: Route,
+    path: &'static str,
+    /// The methods, as in the header `Allow`.
+    methods: &'static str,
+}
+
+const fn row(route: Route, path: &'static str, methods: &'static str) -> RouteRow {
+    RouteRow {
+        route,
+        path,
+        methods,
+    }
+}
+
+/// The table, in the order of [`Route`].
+const TABLE: [RouteRow; 17] = [
+    row(Route::Jobs, "/v1/{namespace}/queues/{queue}/jobs", "POST"),
+    row(
+        Route::Batch,
+        "/v1/{namespace}/queues/{queue}/jobs/batch",
+        "POST",
+    ),
+    row(
+        Route::Job,
+        "/v1/{namespace}/queues/{queue}/jobs/{job}",
+        "GET, PATCH, DELETE",
+    ),
+    row(
+        Route::Payload,
+        "/v1/{namespace}/queues/{queue}/jobs/{job}/payload",
+        "GET",
+    ),
+    row(
+        Route::Promote,
+        "/v1/{namespace}/queues/{queue}/jobs/{job}/promote",
+        "POST",
+    ),
+    row(Route::Queues, "/v1/{namespace}/queues", "GET"),
+    row(
+        Route::Queue,
+        "/v1/{namespace}/queues/{queue}",
+        "GET, DELETE",
+    ),
+    row(
+        Route::Policy,
+        "/v1/{namespace}/queues/{queue}/policy",
+        "GET, PUT, PATCH",
+    ),
+    row(Route::Purge, "/v1/{namespace}/queues/{queue}/purge", "POST"),
+    row(
+        Route::Respawn,
+        "/v1/{namespace}/queues/{queue}/respawn",
+        "POST",
+    ),
+    row(Route::Reserve, "/v1/{namespace}/reserve", "POST"),
+    row(Route::Ack, "/v1/{namespace}/ack", "POST"),
+    row(Route::Fail, "/v1/{namespace}/fail", "POST"),
+    row(Route::Touch, "/v1/{namespace}/touch", "POST"),
+    row(Route::Release, "/v1/{namespace}/release", "POST"),
+    row(Route::Keys, "/v1/{namespace}/keys", "GET, POST"),
+    row(Route::Key, "/v1/{namespace}/keys/{key}", "DELETE"),
+];
+
+/// The first number of an endpoint of this front door; those of the lmstfy wire are below it.
+const FIRST_ENDPOINT: u8 = 8;
+
+static ROUTER: LazyLock<Router<&'static RouteRow>> = LazyLock::new(|| {
+    let mut router = Router::new();
+    for row in &TABLE {
+        router
+            .insert(row.path, row)
+            .expect("no two rows match the same paths");
+    }
+    router
+});
+
+impl RouteRow {
+    const fn endpoint(&self) -> Endpoint {
+        Endpoint {
+            number: FIRST_ENDPOINT + self.route as u8,
+            name: self.path,
+        }
+    }
+}
+
+/// Whether a path belongs to this front door.
+pub(crate) fn is_native(path: &str) -> bool {
+    path.starts_with("/v1/")
+}
+
+/// Handles a request. The endpoint is [`Endpoint::UNMATCHED`] if there is no handler for it.
+pub(crate) fn handle(app: &Arc<App>, api_request: ApiRequest) -> (Endpoint, Answering) {
+    let request_id = api_request.context.id;
+    let refused = |error: NativeError| -> Answering {
+        Box::pin(std::future::ready(error.answer(request_id, false)))
+    };
+    let Ok(found) = ROUTER.at(api_request.head.uri.path()) else {
+        let error = NativeError::of(ProblemCode::RouteNotFound);
+        return (Endpoint::UNMATCHED, refused(error));
+    };
+    let row = *found.value;
+    let part = |name| found.params.get(name).map(ToOwned::to_owned);
+    let parts = PathParts {
+        namespace: part("namespace").unwrap_or_default(),
+        queue: part("queue"),
+        job: part("job"),
+        key: part("key"),
+    };
+    let method = api_request.head.method.clone();
+    match handler(row.route, &method, app, api_request, parts) {
+        Some(answering) => (row.endpoint(), answering),
+        None => (
+            row.endpoint(),
+            refused(NativeError::method_not_allowed(row.methods)),
+        ),
+    }
+}
+
+/// The answer to a request; `None` if its route does not have the method.
+fn handler(
+    route: Route,
+    method: &Method,
+    app: &Arc<App>,
+    api_request: ApiRequest,
+    parts: PathParts,
+) -> Option<Answering> {
+    let request_id = api_request.context.id;
+    let (app, changes) = (Arc::clone(app), *method != Method::GET);
+    let (limit, wait_time) = (app.request_limits.timeout, api_request.body.wait_time());
+    /// Boxes a handler. A macro, so that each box has the size of its own handler.
+    macro_rules! answered {
+        ($handling:expr) => {
+            Box::pin(async move {
+                let answer: Result<Response<Body>, NativeError> = $handling.await;
+                answer.unwrap_or_else(|error| error.answer(request_id, changes))
+            })
+        };
+    }
+    /// Boxes a handler with its time limit.
+    macro_rules! within_limit {
+        ($handler:path) => {
+            answered!(with_time_limit(
+                async move { $handler(NativeRequest::open(app, api_request, parts).await?).await },
+                limit,
+                wait_time
+            ))
+        };
+    }
+    Some(match (route, method.as_str()) {
+        (Route::Jobs, "POST") => within_limit!(publish::publish),
+        (Route::Batch, "POST") => within_limit!(batch::publish_batch),
+        (Route::Job, "GET") => within_limit!(job::show),
+        (Route::Job, "PATCH") => within_limit!(job::change),
+        (Route::Job, "DELETE") => within_limit!(job::cancel),
+        (Route::Payload, "GET") => within_limit!(job::payload),
+        (Route::Promote, "POST") => within_limit!(job::promote),
+        (Route::Queues, "GET") => within_limit!(queues::list),
+        (Route::Queue, "GET") => within_limit!(queues::show),
+        (Route::Queue, "DELETE") => within_limit!(queues::delete),
+        (Route::Policy, "GET") => within_limit!(policy::show),
+        (Route::Policy, "PUT") => within_limit!(policy::set),
+        (Route::Policy, "PATCH") => within_limit!(policy::patch),
+        (Route::Purge, "POST") => within_limit!(queues::purge),
+        (Route::Respawn, "POST") => within_limit!(queues::respawn),
+        (Route::Ack, "POST") => within_limit!(settle::ack),
+        (Route::Fail, "POST") => within_limit!(settle::fail),
+        (Route::Touch, "POST") => within_limit!(settle::touch),
+        (Route::Release, "POST") => within_limit!(settle::release),
+        (Route::Keys, "GET") => within_limit!(keys::list),
+        (Route::Keys, "POST") => within_limit!(keys::create),
+        (Route::Key, "DELETE") => within_limit!(keys::revoke),
+        // Enforces the time limit itself.
+        (Route::Reserve, "POST") => answered!(async move {
+            reserve::reserve(NativeRequest::open(app, api_request, parts).await?).await
+        }),
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_are_in_the_order_of_the_routes() {
+        for (position, row) in TABLE.iter().enumerate() {
+            assert_eq!(row.route as usize, position, "{}", row.path);
+        }
+    }
+
+    #[test]
+    fn fixed_paths_are_not_taken_for_names() {
+        let of = |path: &str| ROUTER.at(path).unwrap().value.route;
+        assert_eq!(of("/v1/shop/queues/q/jobs/batch"), Route::Batch);
+        assert_eq!(of("/v1/shop/queues/q/jobs/key:batch"), Route::Job);
+        assert_eq!(of("/v1/shop/queues/q"), Route::Queue);
+        assert_eq!(of("/v1/queues/reserve"), Route::Reserve);
+    }
+}

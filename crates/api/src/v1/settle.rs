@@ -1,0 +1,176 @@
+//! `POST /v1/NAMESPACE/ack`, `fail`, `touch`, `release`: what workers say about the jobs that they hold.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::http::{Response, StatusCode};
+use tidegate_api_types::consume::{
+    AckAnswer, AckBody, AckItemOutcome, FailAnswer, FailBody, FailItemOutcome, ReleaseAnswer,
+    ReleaseBody, ReleaseItemOutcome, TouchAnswer, TouchBody, TouchItemOutcome,
+};
+use tidegate_api_types::values::{LeaseText, TimestampMs};
+use tidegate_core::{QueueKey, Scope};
+use tidegate_store::{
+    AckOutcome, AfterFailure, FailOutcome, FailRequest, LeasedJob, ReleaseOutcome, TouchOutcome,
+};
+
+use super::answer::json_answer;
+use super::error::NativeError;
+use super::lease_text::parse_lease;
+use super::native_request::NativeRequest;
+
+pub(super) async fn ack(mut request: NativeRequest) -> Result<Response<Body>, NativeError> {
+    let body: AckBody = open(&mut request).await?;
+    let pool = Arc::clone(request.pool());
+    let leases = body.leases.into_iter().map(|item| (item.lease, ()));
+    let leases = LeasesByQueue::of(&request, leases);
+    let mut outcomes = leases.outcomes(AckOutcome::AlreadyGone);
+    for (queue, indexes, jobs) in leases.queues {
+        let acked = pool.ack_leased(&queue, &leased(jobs)).await?;
+        fill(&mut outcomes, indexes, acked);
+    }
+    let results = outcomes.into_iter().map(|outcome| match outcome {
+        AckOutcome::Done { .. } => AckItemOutcome::Done,
+        AckOutcome::Rerun { .. } => AckItemOutcome::Rerun,
+        AckOutcome::Lost => AckItemOutcome::Lost,
+        AckOutcome::AlreadyGone => AckItemOutcome::Gone,
+    });
+    let results = results.collect();
+    Ok(json_answer(StatusCode::OK, &AckAnswer { results }))
+}
+
+pub(super) async fn fail(mut request: NativeRequest) -> Result<Response<Body>, NativeError> {
+    let body: FailBody = open(&mut request).await?;
+    let pool = Arc::clone(request.pool());
+    let items = body.leases.into_iter().map(|item| {
+        let then = match (item.dead, item.retry_in) {
+            (true, _) => AfterFailure::Bury,
+            (false, Some(delay)) => AfterFailure::RetryInMs(delay.as_ms()),
+            (false, None) => AfterFailure::RetryAsConfigured,
+        };
+        (item.lease, (then, item.error.to_string()))
+    });
+    let leases = LeasesByQueue::of(&request, items);
+    let mut outcomes = leases.outcomes(FailOutcome::AlreadyGone);
+    for (queue, indexes, jobs) in leases.queues {
+        let jobs = jobs.into_iter();
+        let requests = jobs.map(|(job, (then, error))| FailRequest { job, then, error });
+        let requests: Vec<FailRequest> = requests.collect();
+        fill(&mut outcomes, indexes, pool.fail(&queue, &requests).await?);
+    }
+    let results = outcomes.into_iter().map(|outcome| match outcome {
+        FailOutcome::Retry { due_at_ms } => FailItemOutcome::Retry {
+            run_at: TimestampMs::saturating(due_at_ms),
+        },
+        FailOutcome::Dead => FailItemOutcome::Dead,
+        FailOutcome::Cancelled => FailItemOutcome::Cancelled,
+        FailOutcome::Rerun => FailItemOutcome::Rerun,
+        FailOutcome::Lost => FailItemOutcome::Lost,
+        FailOutcome::AlreadyGone => FailItemOutcome::Gone,
+    });
+    let results = results.collect();
+    Ok(json_answer(StatusCode::OK, &FailAnswer { results }))
+}
+
+pub(super) async fn touch(mut request: NativeRequest) -> Result<Response<Body>, NativeError> {
+    let body: TouchBody = open(&mut request).await?;
+    let pool = Arc::clone(request.pool());
+    let lease_ms = body.lease.map(|lease| lease.as_ms());
+    let leases = body.leases.into_iter().map(|lease| (lease, ()));
+    let leases = LeasesByQueue::of(&request, leases);
+    let mut outcomes = leases.outcomes(TouchOutcome::AlreadyGone);
+    for (queue, indexes, jobs) in leases.queues {
+        let settled = pool.touch(&queue, &leased(jobs), lease_ms).await?;
+        fill(&mut outcomes, indexes, settled);
+    }
+    let results = outcomes.into_iter().map(|outcome| match outcome {
+        TouchOutcome::Extended {
+            until_ms,
+            cancel_requested,
+        } => TouchItemOutcome::Extended {
+            lease_until: TimestampMs::saturating(until_ms),
+            cancel_requested,
+        },
+        TouchOutcome::Lost => TouchItemOutcome::Lost,
+        TouchOutcome::AlreadyGone => TouchItemOutcome::Gone,
+    });
+    let results = results.collect();
+    Ok(json_answer(StatusCode::OK, &TouchAnswer { results }))
+}
+
+pub(super) async fn release(mut request: NativeRequest) -> Result<Response<Body>, NativeError> {
+    let body: ReleaseBody = open(&mut request).await?;
+    let pool = Arc::clone(request.pool());
+    let delay_ms = body.delay.map_or(0, |delay| delay.as_ms());
+    let leases = body.leases.into_iter().map(|lease| (lease, ()));
+    let leases = LeasesByQueue::of(&request, leases);
+    let mut outcomes = leases.outcomes(ReleaseOutcome::AlreadyGone);
+    for (queue, indexes, jobs) in leases.queues {
+        let settled = pool.release(&queue, &leased(jobs), delay_ms).await?;
+        fill(&mut outcomes, indexes, settled);
+    }
+    let results = outcomes.into_iter().map(|outcome| match outcome {
+        ReleaseOutcome::Done => ReleaseItemOutcome::Released,
+        ReleaseOutcome::Cancelled => ReleaseItemOutcome::Cancelled,
+        ReleaseOutcome::Rerun => ReleaseItemOutcome::Rerun,
+        ReleaseOutcome::Lost => ReleaseItemOutcome::Lost,
+        ReleaseOutcome::AlreadyGone => ReleaseItemOutcome::Gone,
+    });
+    let results = results.collect();
+    Ok(json_answer(StatusCode::OK, &ReleaseAnswer { results }))
+}
+
+async fn open<T: tidegate_api_types::input::CheckedRequest>(
+    request: &mut NativeRequest,
+) -> Result<T, NativeError> {
+    request.need(Scope::Consume)?;
+    request.without_query()?;
+    request.read_json().await
+}
+
+fn leased(jobs: Vec<(LeasedJob, ())>) -> Vec<LeasedJob> {
+    jobs.into_iter().map(|(job, ())| job).collect()
+}
+
+/// The leases of a request by queue, with what the client wants of each. Leases that no server has made, and those of other
+/// namespaces, are left out: they are those of no job.
+struct LeasesByQueue<T> {
+    /// Each queue, the indexes of its leases in the request, and their jobs.
+    queues: Vec<(QueueKey, Vec<usize>, Vec<(LeasedJob, T)>)>,
+    count: usize,
+}
+
+impl<T> LeasesByQueue<T> {
+    fn of(request: &NativeRequest, leases: impl Iterator<Item = (LeaseText, T)>) -> Self {
+        let mut by_queue: HashMap<QueueKey, (Vec<usize>, Vec<(LeasedJob, T)>)> = HashMap::new();
+        let mut count = 0;
+        for (index, (lease, with)) in leases.enumerate() {
+            count += 1;
+            if let Some((queue, job)) = parse_lease(&request.namespace, &lease) {
+                let (indexes, jobs) = by_queue.entry(queue).or_default();
+                indexes.push(index);
+                jobs.push((job, with));
+            }
+        }
+        let by_queue = by_queue.into_iter();
+        Self {
+            queues: by_queue
+                .map(|(queue, (indexes, jobs))| (queue, indexes, jobs))
+                .collect(),
+            count,
+        }
+    }
+
+    /// An outcome for each lease, before any call.
+    fn outcomes<O: Clone>(&self, gone: O) -> Vec<O> {
+        vec![gone; self.count]
+    }
+}
+
+/// Sets the outcomes of the leases of one queue.
+fn fill<O>(outcomes: &mut [O], indexes: Vec<usize>, settled: Vec<O>) {
+    for (index, outcome) in indexes.into_iter().zip(settled) {
+        outcomes[index] = outcome;
+    }
+}

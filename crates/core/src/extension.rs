@@ -1,0 +1,46 @@
+//! Options that most jobs do not have. They are stored with a job between its header and its payload.
+
+/// Maximum number of delays between attempts; the last one is repeated.
+pub const RETRY_DELAYS_MAX: usize = 16;
+/// Maximum delay between attempts, in ms: it has 48 bits.
+pub const RETRY_DELAY_MS_MAX: u64 = (1 << 48) - 1;
+
+/// Length of the hash of a key, in bytes.
+pub const KEY_HASH_BYTES: usize = 12;
+/// Length of the hash of a group, in bytes.
+pub(crate) const GROUP_HASH_BYTES: usize = 8;
+
+/// The delays before the next attempts of a job that has failed.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct RetryDelays {
+    /// The delay after the first failure, after the second one, and so on, in ms, up to [`RETRY_DELAYS_MAX`]; the last one
+    /// is repeated.
+    pub steps_ms: Vec<u64>,
+    /// The part of a delay, in thousandths, by which it may be longer or shorter at random; up to 1000.
+    pub jitter_permille: u16,
+}
+
+/// Options that are stored with a job. [`RecordExtension::default`] has none.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct RecordExtension {
+    /// The hash of the key of the job, which is unique in its queue.
+    pub key_hash: Option<[u8; KEY_HASH_BYTES]>,
+    /// The hash of the group of the job.
+    pub group_hash: Option<[u8; GROUP_HASH_BYTES]>,
+    /// The length of a lease, in ms, unless the consumer asks for another.
+    pub lease_ms: Option<u32>,
+    /// The number of failures after which the job is dead.
+    pub max_attempts: Option<u16>,
+    /// The delays after failures.
+    pub retry: Option<RetryDelays>,
+    /// How long the job is kept after it is done, in ms.
+    pub retain_ms: Option<u32>,
+}
+
+impl RecordExtension {
+    /// Whether a job has none of these options: its record has no extension.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}

@@ -1,0 +1,213 @@
+//! The stored text of a policy: a version, and the fields that differ from the defaults, such as
+//! `1 lease_ms=30000 delays_ms=1000,5000 paused max_jobs=1000`.
+
+use std::fmt;
+use std::str::FromStr;
+
+use super::queue_policy::{Pause, QueuePolicy};
+
+/// The version of the text. A field that earlier releases do not know needs a new one: they must not apply a part of a
+/// policy.
+const VERSION: &str = "1";
+
+/// A stored policy that cannot be read: it is damaged, or of a later release.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the stored policy is damaged, or was written by a later release")]
+pub struct UnreadablePolicy;
+
+/// The fields that differ from the defaults, with the version in front of them.
+impl fmt::Display for QueuePolicy {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let default = Self::default();
+        out.write_str(VERSION)?;
+        let mut number = |name, value: u64, default: u64| match value == default {
+            true => Ok(()),
+            false => write!(out, " {name}={value}"),
+        };
+        number("lease_ms", self.lease_ms, default.lease_ms)?;
+        number("retain_ms", self.retain_ms, default.retain_ms)?;
+        let (retry, of_default) = (&self.retry, &default.retry);
+        let jitter = (
+            retry.delays.jitter_permille,
+            of_default.delays.jitter_permille,
+        );
+        number("jitter_permille", jitter.0.into(), jitter.1.into())?;
+        let attempts = (retry.max_attempts, of_default.max_attempts);
+        number("max_attempts", attempts.0.into(), attempts.1.into())?;
+        if retry.delays.steps_ms != of_default.delays.steps_ms {
+            let delays = retry.delays.steps_ms.iter().map(u64::to_string);
+            let delays: Vec<String> = delays.collect();
+            write!(out, " delays_ms={}", delays.join(","))?;
+        }
+        match self.pause {
+            Pause::No => {}
+            Pause::UntilResumed => out.write_str(" paused")?,
+            Pause::Until(end_ms) => write!(out, " paused_until={end_ms}")?,
+        }
+        if self.closed {
+            out.write_str(" closed")?;
+        }
+        if let Some(jobs) = self.max_jobs {
+            write!(out, " max_jobs={jobs}")?;
+        }
+        match self.keep_dead_ms {
+            Some(kept_ms) => write!(out, " keep_dead_ms={kept_ms}"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Reads the text that [`fmt::Display`] writes.
+impl FromStr for QueuePolicy {
+    type Err = UnreadablePolicy;
+
+    fn from_str(text: &str) -> Result<Self, UnreadablePolicy> {
+        let mut words = text.split(' ');
+        if words.next() != Some(VERSION) {
+            return Err(UnreadablePolicy);
+        }
+        let mut policy = Self::default();
+        for word in words {
+            policy.read_field(word).ok_or(UnreadablePolicy)?;
+        }
+        policy.check().map_err(|_| UnreadablePolicy)?;
+        // Each policy has one text, so a field that occurs twice, or has its default, is damage.
+        match policy.to_string() == text {
+            true => Ok(policy),
+            false => Err(UnreadablePolicy),
+        }
+    }
+}
+
+impl QueuePolicy {
+    fn read_field(&mut self, word: &str) -> Option<()> {
+        match word.split_once('=') {
+            None if word == "paused" => self.pause = Pause::UntilResumed,
+            None if word == "closed" => self.closed = true,
+            Some(("lease_ms", value)) => self.lease_ms = value.parse().ok()?,
+            Some(("retain_ms", value)) => self.retain_ms = value.parse().ok()?,
+            Some(("jitter_permille", value)) => {
+                self.retry.delays.jitter_permille = value.parse().ok()?
+            }
+            Some(("max_attempts", value)) => self.retry.max_attempts = value.parse().ok()?,
+            Some(("delays_ms", value)) => {
+                let delays = value.split(',').map(str::parse);
+                self.retry.delays.steps_ms = delays.collect::<Result<_, _>>().ok()?;
+            }
+            Some(("paused_until", value)) => self.pause = Pause::Until(value.parse().ok()?),
+            Some(("max_jobs", value)) => self.max_jobs = Some(value.parse().ok()?),
+            Some(("keep_dead_ms", value)) => self.keep_dead_ms = Some(value.parse().ok()?),
+            _ => return None,
+        }
+        Some(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::queue_policy::{LEASE_MS_MAX, MAX_JOBS_MAX, RETAIN_MS_MAX};
+    use super::super::retry::RetryPolicy;
+    use super::*;
+    use crate::extension::RetryDelays;
+
+    fn policies() -> impl Strategy<Value = QueuePolicy> {
+        let retry = (
+            prop::collection::vec(0..100_000u64, 1..=16),
+            0..=1000u16,
+            1..=4095u16,
+        );
+        let retry = retry.prop_map(|(steps_ms, jitter_permille, max_attempts)| RetryPolicy {
+            delays: RetryDelays {
+                steps_ms,
+                jitter_permille,
+            },
+            max_attempts,
+        });
+        let retry = prop_oneof![Just(RetryPolicy::default()), retry];
+        let pause = prop_oneof![
+            Just(Pause::No),
+            Just(Pause::UntilResumed),
+            (1..1u64 << 44).prop_map(Pause::Until)
+        ];
+        let lease_ms = prop_oneof![Just(60_000), 100..=LEASE_MS_MAX];
+        let retain_ms = prop_oneof![Just(0), 0..=RETAIN_MS_MAX];
+        let max_jobs = prop::option::of(1..=MAX_JOBS_MAX);
+        let keep_dead_ms = prop::option::of(1000..1u64 << 44);
+        let all = (
+            lease_ms,
+            retry,
+            retain_ms,
+            pause,
+            any::<bool>(),
+            max_jobs,
+            keep_dead_ms,
+        );
+        all.prop_map(
+            |(lease_ms, retry, retain_ms, pause, closed, max_jobs, keep_dead_ms)| QueuePolicy {
+                lease_ms,
+                retry,
+                retain_ms,
+                pause,
+                closed,
+                max_jobs,
+                keep_dead_ms,
+            },
+        )
+    }
+
+    proptest! {
+        #[test]
+        fn a_policy_round_trips_through_its_text(policy in policies()) {
+            prop_assert_eq!(policy.to_string().parse(), Ok(policy));
+        }
+
+        #[test]
+        fn a_damaged_text_is_rejected_or_the_text_of_another_policy(
+            policy in policies(), at: prop::sample::Index, byte in b' '..=b'z',
+        ) {
+            let mut text = policy.to_string().into_bytes();
+            let at = at.index(text.len());
+            text[at] = byte;
+            let text = String::from_utf8(text).unwrap();
+            if let Ok(read) = text.parse::<QueuePolicy>() {
+                prop_assert_eq!(read.to_string(), text);
+                prop_assert_eq!(read.check(), Ok(()));
+            }
+        }
+    }
+
+    #[test]
+    fn only_what_differs_from_the_defaults_is_in_the_text() {
+        assert_eq!(QueuePolicy::default().to_string(), "1");
+        let text = "1 lease_ms=30000 delays_ms=1000,5000 paused max_jobs=1000";
+        let policy: QueuePolicy = text.parse().unwrap();
+        assert_eq!(policy.retry.delays.steps_ms, [1000, 5000]);
+        assert_eq!(policy.max_jobs, Some(1000));
+        assert_eq!(policy.to_string(), text);
+    }
+
+    #[test]
+    fn texts_of_no_policy_are_rejected() {
+        for text in [
+            "",
+            "2",
+            "2 paused",
+            "1 ",
+            "1 paused paused",
+            "1 paused paused_until=5",
+            "1 lease_ms=60000",
+            "1 lease_ms=1",
+            "1 lease_ms=-1",
+            "1 max_jobs=0",
+            "1 max_jobs=99999999999999999999999",
+            "1 max_running=5",
+            "1 closed=1",
+            "1 delays_ms=",
+            "paused",
+        ] {
+            assert_eq!(text.parse::<QueuePolicy>(), Err(UnreadablePolicy), "{text}");
+        }
+    }
+}

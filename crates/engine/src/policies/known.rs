@@ -1,0 +1,245 @@
+//! The policies that this process has read. Pure: it does no I/O.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::ops::Bound;
+use std::time::Duration;
+
+use tidegate_core::{Pause, QueueKey, QueuePolicy};
+use tidegate_store::{PolicyChanges, PolicyRevision, StoredPolicy};
+use tokio::time::Instant;
+
+/// The policies that were read, and the clock of Redis.
+#[derive(Debug, Default)]
+pub(super) struct KnownPolicies {
+    /// The revision up to which all changes are known; `None` = the whole table must be read.
+    pub(super) last: Option<PolicyRevision>,
+    /// Entries that are stored. Queues without one have the default policy.
+    entries: HashMap<QueueKey, StoredPolicy>,
+    /// The instants at which pauses end, in ms on the clock of Redis.
+    pause_ends: BTreeSet<(u64, QueueKey)>,
+    /// Queues that are no longer paused, and have not been taken yet.
+    resumed: BTreeSet<QueueKey>,
+    /// When the clock of Redis was read, and its time in ms. The answer was received at that moment, so the time on the
+    /// clock is that or later.
+    clock: Option<(Instant, u64)>,
+}
+
+impl KnownPolicies {
+    /// The policy of a queue; `None` = the defaults.
+    pub(super) fn policy(&self, queue: &QueueKey) -> Option<&QueuePolicy> {
+        // In most deployments the table is empty: no hash is computed.
+        if self.entries.is_empty() {
+            return None;
+        }
+        self.entries.get(queue).map(|entry| &entry.policy)
+    }
+
+    /// Whether the queue is paused now.
+    pub(super) fn is_paused(&self, queue: &QueueKey) -> bool {
+        match self.policy(queue).map(|policy| policy.pause) {
+            None | Some(Pause::No) => false,
+            Some(pause) => pause.blocks_at(self.now_ms()),
+        }
+    }
+
+    /// A lower bound of the time on the clock of Redis. Before it is known: 0, so no pause ends early.
+    fn now_ms(&self) -> u64 {
+        let Some((read_at, now_ms)) = self.clock else {
+            return 0;
+        };
+        let passed = u64::try_from(read_at.elapsed().as_millis()).unwrap_or(u64::MAX);
+        now_ms.saturating_add(passed)
+    }
+
+    /// Records the time on the clock of Redis, which was just read.
+    pub(super) fn set_clock(&mut self, now_ms: u64) {
+        self.clock = Some((Instant::now(), now_ms));
+    }
+
+    /// Whether a pause ends at some time.
+    pub(super) fn has_pause_that_ends(&self) -> bool {
+        !self.pause_ends.is_empty()
+    }
+
+    /// Up to `limit` entries in the order of their queues, from the first one behind `after`.
+    pub(super) fn list(
+        &self,
+        after: Option<&QueueKey>,
+        limit: usize,
+    ) -> Vec<(QueueKey, StoredPolicy)> {
+        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
+        let sorted: BTreeMap<&QueueKey, &StoredPolicy> = self.entries.iter().collect();
+        let page = sorted
+            .range::<QueueKey, _>((from, Bound::Unbounded))
+            .take(limit);
+        page.map(|(queue, entry)| ((*queue).clone(), (*entry).clone()))
+            .collect()
+    }
+
+    /// Applies what was read.
+    pub(super) fn apply(&mut self, changes: PolicyChanges) {
+        match changes {
+            PolicyChanges::None => {}
+            PolicyChanges::Some { entries, last } => {
+                self.last = Some(last);
+                for (queue, entry) in entries {
+                    self.set(queue, entry);
+                }
+            }
+            PolicyChanges::All { mut entries, last } => {
+                self.last = Some(last);
+                let known: Vec<QueueKey> = self.entries.keys().cloned().collect();
+                for queue in known {
+                    let entry = entries.remove(&queue).unwrap_or_default();
+                    self.set(queue, entry);
+                }
+                for (queue, entry) in entries {
+                    self.set(queue, entry);
+                }
+            }
+        }
+    }
+
+    fn set(&mut self, queue: QueueKey, entry: StoredPolicy) {
+        let was_paused = self.is_paused(&queue);
+        let pause = entry.policy.pause;
+        let before = match entry.is_none() {
+            true => self.entries.remove(&queue),
+            false => {
+                let unreadable = entry.unreadable.clone();
+                let before = self.entries.insert(queue.clone(), entry);
+                let is_known = before
+                    .as_ref()
+                    .is_some_and(|before| before.unreadable == unreadable);
+                if let Some(text) = unreadable.filter(|_| !is_known) {
+                    tracing::warn!(%queue, text, "the stored policy of a queue cannot be read, the defaults apply: set the policy again");
+                }
+                before
+            }
+        };
+        if let Some(Pause::Until(end_ms)) = before.map(|before| before.policy.pause) {
+            self.pause_ends.remove(&(end_ms, queue.clone()));
+        }
+        if let Pause::Until(end_ms) = pause {
+            self.pause_ends.insert((end_ms, queue.clone()));
+        }
+        if was_paused && !self.is_paused(&queue) {
+            self.resumed.insert(queue);
+        }
+    }
+
+    /// Takes the queues whose pause has ended. Returns also the time until the next pause ends, if one does.
+    pub(super) fn take_resumed(&mut self) -> (BTreeSet<QueueKey>, Option<Duration>) {
+        let now_ms = self.now_ms();
+        while let Some((end_ms, queue)) = self.pause_ends.pop_first() {
+            if end_ms > now_ms {
+                self.pause_ends.insert((end_ms, queue));
+                break;
+            }
+            self.resumed.insert(queue);
+        }
+        let next_end = self.pause_ends.first().map(|(end_ms, _)| end_ms - now_ms);
+        (
+            std::mem::take(&mut self.resumed),
+            next_end.map(Duration::from_millis),
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn queue(name: &str) -> QueueKey {
+        QueueKey::try_from(name).unwrap()
+    }
+
+    fn paused(pause: Pause) -> StoredPolicy {
+        StoredPolicy {
+            policy: QueuePolicy {
+                pause,
+                ..QueuePolicy::default()
+            },
+            revision: "1.00000000".parse().unwrap(),
+            unreadable: None,
+        }
+    }
+
+    fn some(entries: &[(&str, StoredPolicy)]) -> PolicyChanges {
+        let entries = entries.iter();
+        PolicyChanges::Some {
+            entries: entries
+                .map(|(name, entry)| (queue(name), entry.clone()))
+                .collect(),
+            last: PolicyRevision::default(),
+        }
+    }
+
+    fn all(entries: &[(&str, StoredPolicy)]) -> PolicyChanges {
+        let PolicyChanges::Some { entries, last } = some(entries) else {
+            unreachable!();
+        };
+        PolicyChanges::All { entries, last }
+    }
+
+    fn resumed(known: &mut KnownPolicies) -> Vec<String> {
+        let (queues, _) = known.take_resumed();
+        queues.iter().map(QueueKey::to_string).collect()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn queues_are_resumed_by_a_change_and_at_the_end_of_their_pause() {
+        let mut known = KnownPolicies::default();
+        known.set_clock(1000);
+        known.apply(some(&[
+            ("n/a", paused(Pause::UntilResumed)),
+            ("n/b", paused(Pause::Until(3000))),
+            ("n/c", paused(Pause::Until(500))),
+            ("n/d", paused(Pause::No)),
+        ]));
+        let is_paused = |known: &KnownPolicies| {
+            ["n/a", "n/b", "n/c", "n/d", "n/e"].map(|name| known.is_paused(&queue(name)))
+        };
+        assert_eq!(is_paused(&known), [true, true, false, false, false]);
+        assert_eq!(resumed(&mut known), ["n/c"], "checked once, to be safe");
+        let (queues, next) = known.take_resumed();
+        assert!(queues.is_empty());
+        assert_eq!(next, Some(Duration::from_secs(2)));
+        tokio::time::advance(Duration::from_millis(1999)).await;
+        assert_eq!(resumed(&mut known), [""; 0]);
+        tokio::time::advance(Duration::from_millis(1)).await;
+        assert_eq!(is_paused(&known), [true, false, false, false, false]);
+        assert_eq!(resumed(&mut known), ["n/b"]);
+        known.apply(some(&[("n/a", StoredPolicy::default())]));
+        assert_eq!(is_paused(&known), [false; 5]);
+        assert_eq!(resumed(&mut known), ["n/a"]);
+        assert!(!known.has_pause_that_ends());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_read_of_the_whole_table_replaces_what_was_known() {
+        let mut known = KnownPolicies::default();
+        known.set_clock(1000);
+        known.apply(all(&[
+            ("n/a", paused(Pause::UntilResumed)),
+            ("n/b", paused(Pause::Until(5000))),
+        ]));
+        known.apply(all(&[("n/c", paused(Pause::UntilResumed))]));
+        assert_eq!(resumed(&mut known), ["n/a", "n/b"]);
+        assert!(!known.has_pause_that_ends());
+        let names: Vec<String> = known
+            .list(None, 9)
+            .iter()
+            .map(|(queue, _)| queue.to_string())
+            .collect();
+        assert_eq!(names, ["n/c"]);
+        assert_eq!(known.list(Some(&queue("n/c")), 9), []);
+    }
+
+    #[test]
+    fn no_pause_ends_before_the_clock_is_known() {
+        let mut known = KnownPolicies::default();
+        known.apply(some(&[("n/a", paused(Pause::Until(1)))]));
+        assert!(known.is_paused(&queue("n/a")));
+    }
+}

@@ -1,0 +1,130 @@
+//! Verbs for single jobs, named by id or key. In a pool that moves, a job that its own deployment does not have is looked
+//! up in its target.
+
+use tidegate_core::{Job, QueueKey, QueuePolicy};
+use tidegate_store::{
+    CancelOutcome, ChangeOutcome, IfRunning, JobChange, JobReference, LoggedFailure, PeekedJob,
+    PromoteOutcome,
+};
+
+use super::Pool;
+use crate::error::EngineError;
+
+impl Pool {
+    /// The policy of a queue, as this process knows it.
+    #[must_use]
+    pub fn policy(&self, queue: &QueueKey) -> QueuePolicy {
+        self.target
+            .as_deref()
+            .unwrap_or(self)
+            .policies
+            .policy(queue)
+    }
+
+    /// After how many failures a job that counts them is dead: its own number, or that of the policy of its queue.
+    #[must_use]
+    pub fn max_attempts(&self, queue: &QueueKey, job: &Job) -> u16 {
+        let own = job.extension.as_ref().and_then(|own| own.max_attempts);
+        own.unwrap_or_else(|| self.policy(queue).retry.max_attempts)
+    }
+
+    /// How many attempts a job has left.
+    #[must_use]
+    pub fn attempts_left(&self, queue: &QueueKey, job: &Job) -> u16 {
+        match job.failures {
+            None => job.tries_left,
+            Some(counts) => self
+                .max_attempts(queue, job)
+                .saturating_sub(counts.failures),
+        }
+    }
+
+    /// Whether no jobs of a queue are delivered now.
+    #[must_use]
+    pub fn is_paused(&self, queue: &QueueKey) -> bool {
+        self.with_target()
+            .all(|pool| pool.policies.is_paused(queue))
+    }
+
+    /// Reads a job without changing it. Returns `None` if the queue has no such job.
+    ///
+    /// # Errors
+    /// Redis gave no answer.
+    pub async fn peek_job(
+        &self,
+        queue: &QueueKey,
+        job: impl Into<JobReference>,
+    ) -> Result<Option<PeekedJob>, EngineError> {
+        let job = job.into();
+        for pool in self.with_target() {
+            if let Some(peeked) = pool.store.peek_job(queue, job).await? {
+                return Ok(pool.count_peeked(peeked));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The last failures of a job, oldest first.
+    ///
+    /// # Errors
+    /// Redis gave no answer.
+    pub async fn history(&self, job: &Job) -> Result<Vec<LoggedFailure>, EngineError> {
+        let mut failures = Vec::new();
+        if job.has_history {
+            for pool in self.with_target() {
+                failures.extend(pool.store.history(job.id).await?);
+            }
+        }
+        Ok(failures)
+    }
+
+    /// Changes when a delayed or ready job is due.
+    ///
+    /// # Errors
+    /// Redis gave no answer. The job may have been changed.
+    pub async fn change(
+        &self,
+        queue: &QueueKey,
+        job: JobReference,
+        change: JobChange,
+    ) -> Result<ChangeOutcome, EngineError> {
+        let mut outcome = self.store.change(queue, job, change).await?;
+        if let (ChangeOutcome::AlreadyGone, Some(target)) = (&outcome, &self.target) {
+            outcome = target.store.change(queue, job, change).await?;
+        }
+        Ok(outcome)
+    }
+
+    /// Makes a delayed job ready now.
+    ///
+    /// # Errors
+    /// Redis gave no answer. The job may be ready.
+    pub async fn promote(
+        &self,
+        queue: &QueueKey,
+        job: JobReference,
+    ) -> Result<PromoteOutcome, EngineError> {
+        let mut outcome = self.store.promote(queue, job).await?;
+        if let (PromoteOutcome::AlreadyGone, Some(target)) = (outcome, &self.target) {
+            outcome = target.store.promote(queue, job).await?;
+        }
+        Ok(outcome)
+    }
+
+    /// Deletes a job; one that a consumer holds, as `if_running` says.
+    ///
+    /// # Errors
+    /// Redis gave no answer. The job may have been deleted.
+    pub async fn cancel(
+        &self,
+        queue: &QueueKey,
+        job: JobReference,
+        if_running: IfRunning,
+    ) -> Result<CancelOutcome, EngineError> {
+        let mut outcome = self.store.cancel(queue, job, if_running).await?;
+        if let (CancelOutcome::AlreadyGone, Some(target)) = (outcome, &self.target) {
+            outcome = target.store.cancel(queue, job, if_running).await?;
+        }
+        Ok(outcome)
+    }
+}

@@ -1,0 +1,142 @@
+//! Publishing jobs that have a key or an idempotency key.
+
+use tidegate_core::{JobState, QueueKey};
+use tidegate_store::{
+    Durability, DurabilityError, KeyedJob, KeyedOutcome, KeyedPublish, KeyedResult, KeyedTerms,
+    PUBLISH_JOBS_MAX, Receipt,
+};
+
+use super::{BATCHED_BYTES_MAX, Pool};
+use crate::batcher::{KeyedPublishItem, keyed_terms};
+use crate::durability::DurabilityTarget;
+use crate::error::EngineError;
+use crate::size::PublishSize;
+
+/// Jobs that were published with keys.
+#[derive(Debug)]
+pub enum StoredKeyed {
+    /// What became of each job, in order.
+    Done {
+        /// The results.
+        results: Vec<KeyedResult>,
+        /// The durability reached, or what is missing.
+        durability: Result<Durability, DurabilityError>,
+    },
+    /// The jobs were to be stored as a whole, and this one prevents it. Nothing was stored.
+    Refused {
+        /// The index of the job.
+        index: usize,
+        /// Why it was refused.
+        outcome: KeyedOutcome,
+    },
+}
+
+impl Pool {
+    /// Publishes up to [`PUBLISH_JOBS_MAX`] jobs in their order, and waits until they have the requested durability. In a
+    /// pool that moves, a job whose key its own deployment has is published there, others in the target.
+    ///
+    /// Dropping the future cancels the publish, unless a call to Redis has begun.
+    ///
+    /// # Errors
+    /// The queue is closed, or the backlog is full: nothing was sent. The pool moves, and an atomic call has a key of its
+    /// own deployment: nothing was stored. Or the store failed: jobs may have been stored.
+    pub async fn publish_keyed(
+        &self,
+        queue: &QueueKey,
+        jobs: Vec<KeyedJob>,
+        atomic: bool,
+        durability_target: DurabilityTarget,
+    ) -> Result<StoredKeyed, EngineError> {
+        debug_assert!(jobs.len() <= PUBLISH_JOBS_MAX);
+        if self
+            .with_target()
+            .any(|pool| pool.policies.is_closed(queue))
+        {
+            return Err(EngineError::QueueClosed);
+        }
+        match self.target.as_deref() {
+            Some(target) => {
+                self.publish_keyed_moving(target, queue, jobs, atomic, durability_target)
+                    .await
+            }
+            None => {
+                self.publish_keyed_here(queue, jobs, atomic, durability_target)
+                    .await
+            }
+        }
+    }
+
+    /// Publishes in this deployment.
+    pub(super) async fn publish_keyed_here(
+        &self,
+        queue: &QueueKey,
+        jobs: Vec<KeyedJob>,
+        atomic: bool,
+        durability_target: DurabilityTarget,
+    ) -> Result<StoredKeyed, EngineError> {
+        let size = PublishSize::of(jobs.iter().map(|job| &job.job));
+        if atomic || size.bytes > BATCHED_BYTES_MAX {
+            let terms = keyed_terms(self.policies.max_jobs(queue), atomic);
+            return self
+                .publish_keyed_alone(queue, jobs, terms, durability_target)
+                .await;
+        }
+        let room = self.backlog.take(size)?;
+        durability_target.prepare(&self.store);
+        let item = KeyedPublishItem { jobs, room };
+        let (results, receipt) = self.publishing_keyed.submit(queue, item).await?;
+        Ok(self
+            .stored_keyed(queue, results, receipt, durability_target)
+            .await)
+    }
+
+    /// Publishes in this deployment with a call of its own.
+    pub(super) async fn publish_keyed_alone(
+        &self,
+        queue: &QueueKey,
+        jobs: Vec<KeyedJob>,
+        terms: KeyedTerms,
+        durability_target: DurabilityTarget,
+    ) -> Result<StoredKeyed, EngineError> {
+        let _room = self
+            .backlog
+            .take(PublishSize::of(jobs.iter().map(|job| &job.job)))?;
+        durability_target.prepare(&self.store);
+        match self.store.publish_keyed(queue, jobs, terms).await? {
+            KeyedPublish::Refused { index, outcome } => Ok(StoredKeyed::Refused { index, outcome }),
+            KeyedPublish::Done { results, receipt } => Ok(self
+                .stored_keyed(queue, results, receipt, durability_target)
+                .await),
+        }
+    }
+
+    async fn stored_keyed(
+        &self,
+        queue: &QueueKey,
+        results: Vec<KeyedResult>,
+        receipt: Receipt,
+        durability_target: DurabilityTarget,
+    ) -> StoredKeyed {
+        self.count_published(queue, &results);
+        let durability = durability_target
+            .wait_until_durable(&self.store, receipt, &self.name)
+            .await;
+        StoredKeyed::Done {
+            results,
+            durability,
+        }
+    }
+
+    fn count_published(&self, queue: &QueueKey, results: &[KeyedResult]) {
+        let created = results
+            .iter()
+            .filter(|it| it.outcome == KeyedOutcome::Created);
+        let states: Vec<_> = created.filter_map(|it| it.job?.state).collect();
+        let delayed = states.iter().filter(|it| **it == JobState::Delayed).count();
+        for (jobs, is_delayed) in [(delayed, true), (states.len() - delayed, false)] {
+            if jobs > 0 {
+                self.metrics.published(queue, jobs, is_delayed);
+            }
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! Deletes dead jobs that are older than their queues keep them (`keep_dead` in the policy).
+//!
+//! Each pump does this for all queues: a script deletes by the age of the jobs alone, so two pumps do no harm.
+
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tidegate_core::QueueKey;
+use tidegate_store::{LaneRows, PolicyChanges, PolicyRevision, Store, StoreError, StoredPolicy};
+use tokio::time::{MissedTickBehavior, interval};
+
+use crate::instance::Instance;
+
+/// Interval of checks. A dead job is deleted late by up to this.
+const INTERVAL: Duration = Duration::from_secs(10);
+
+/// For how long queues keep their dead jobs. Queues that keep them for ever are not in it.
+#[derive(Debug, Default)]
+struct KeptDead {
+    /// The revision up to which all policies are known; `None` = none is.
+    last: Option<PolicyRevision>,
+    by_queue: BTreeMap<QueueKey, Duration>,
+}
+
+impl KeptDead {
+    fn apply(&mut self, changes: PolicyChanges) {
+        let (entries, last) = match changes {
+            PolicyChanges::None => return,
+            PolicyChanges::Some { entries, last } => (entries, last),
+            PolicyChanges::All { entries, last } => {
+                self.by_queue.clear();
+                (entries, last)
+            }
+        };
+        self.last = Some(last);
+        for (queue, StoredPolicy { policy, .. }) in entries {
+            match policy.keep_dead_ms {
+                Some(kept_ms) => self.by_queue.insert(queue, Duration::from_millis(kept_ms)),
+                None => self.by_queue.remove(&queue),
+            };
+        }
+    }
+}
+
+/// Deletes what is too old every ten seconds. Never returns.
+pub(crate) async fn delete_old(pool: &str, instance: Arc<Instance>) -> Infallible {
+    let mut kept = KeptDead::default();
+    let mut ticks = interval(INTERVAL);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        ticks.tick().await;
+        match delete_once(&instance.store, &mut kept).await {
+            Ok(deleted) => instance.measures.deleted_dead(deleted),
+            Err(error) => tracing::warn!(
+                pool,
+                %error,
+                "old dead jobs are kept longer than their queues want: redis failed"
+            ),
+        }
+    }
+}
+
+/// Returns how many jobs were deleted. A lane that fails does not keep the others from being checked.
+async fn delete_once(store: &Store, kept: &mut KeptDead) -> Result<u64, StoreError> {
+    let changes = store.policies().changes_since(kept.last).await?;
+    kept.apply(changes);
+    if kept.by_queue.is_empty() {
+        return Ok(0);
+    }
+    let lanes: LaneRows = store.lanes().rows().await?;
+    let (mut deleted, mut failed) = (0, None);
+    for (queue, dead_for) in &kept.by_queue {
+        for lane in 0..lanes.row(queue).counts.used {
+            match store.purge_dead_after(queue.lane(lane), *dead_for).await {
+                Ok(jobs) => deleted += jobs,
+                Err(error) => failed = Some(error),
+            }
+        }
+    }
+    failed.map_or(Ok(deleted), Err)
+}
+
+#[cfg(test)]
+mod tests {
+    use tidegate_core::QueuePolicy;
+
+    use super::*;
+
+    #[test]
+    fn only_queues_that_do_not_keep_dead_jobs_for_ever_are_checked() {
+        let queue = |name: &str| QueueKey::try_from(name).unwrap();
+        let keeping = |keep_dead_ms| StoredPolicy {
+            policy: QueuePolicy {
+                keep_dead_ms,
+                ..QueuePolicy::default()
+            },
+            ..StoredPolicy::default()
+        };
+        let some = |entries: &[(&str, Option<u64>)]| {
+            let entries = entries.iter();
+            entries
+                .map(|(name, kept_ms)| (queue(name), keeping(*kept_ms)))
+                .collect()
+        };
+        let last = PolicyRevision::default();
+        let mut kept = KeptDead::default();
+        let entries = some(&[("n/a", Some(5)), ("n/b", None), ("n/c", Some(7))]);
+        kept.apply(PolicyChanges::All { entries, last });
+        let names = |kept: &KeptDead| -> Vec<String> {
+            kept.by_queue.keys().map(QueueKey::to_string).collect()
+        };
+        assert_eq!(names(&kept), ["n/a", "n/c"]);
+        let entries = some(&[("n/a", None), ("n/c", Some(8))]);
+        kept.apply(PolicyChanges::Some { entries, last });
+        kept.apply(PolicyChanges::None);
+        assert_eq!(names(&kept), ["n/c"]);
+        assert_eq!(kept.by_queue[&queue("n/c")], Duration::from_millis(8));
+        let entries = some(&[("n/d", Some(1))]);
+        kept.apply(PolicyChanges::All { entries, last });
+        assert_eq!(names(&kept), ["n/d"]);
+    }
+}

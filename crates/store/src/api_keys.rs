@@ -1,0 +1,179 @@
+//! API keys: a hash of the deployment. A field is the id of a key, its value the rest of the key, with the hash of its
+//! secret in the place of the secret.
+
+mod entry;
+
+use std::sync::Arc;
+
+use futures_util::{Stream, StreamExt, stream};
+use redis::Cmd;
+use tidegate_core::{ApiKeyId, keys};
+
+pub use entry::{ApiKey, ApiKeyEntry, DamagedApiKey, SecretHash};
+
+use crate::error::StoreError;
+use crate::store::Store;
+
+/// Maximum number of keys in one look-up of [`ApiKeys::get_many`], and of its look-ups in flight.
+const KEYS_PER_LOOK_UP: usize = 200;
+const LOOK_UPS_IN_FLIGHT: usize = 16;
+
+/// Fields of a hash and their values.
+type Fields = Vec<(Vec<u8>, Vec<u8>)>;
+
+/// The API keys stored in one deployment.
+#[derive(Debug, Clone)]
+pub struct ApiKeys {
+    store: Store,
+}
+
+/// The outcome of [`ApiKeys::create`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[must_use]
+pub enum ApiKeyCreated {
+    /// The key is valid from now on.
+    Done,
+    /// There is a key with this id; nothing changed.
+    AlreadyExists,
+}
+
+/// The answer of Redis about one id.
+#[derive(Debug, Clone)]
+pub struct ApiKeyAnswer {
+    /// The entry, if there is one.
+    pub entry: Option<ApiKeyEntry>,
+    /// The time on the clock of Redis, in ms since 1970. It decides whether the key has expired.
+    pub now_ms: u64,
+}
+
+/// Some of the entries: one step of [`ApiKeys::list`].
+#[derive(Debug, Clone)]
+pub struct ApiKeyPage {
+    /// Fields and entries, in no order.
+    pub entries: Vec<(String, ApiKeyEntry)>,
+    /// Where the next page begins; `None` if this is the last one.
+    pub next: Option<u64>,
+}
+
+impl ApiKeys {
+    /// Adds a key.
+    ///
+    /// # Errors
+    /// Redis is unavailable. The key may have been added.
+    pub async fn create(&self, id: ApiKeyId, key: &ApiKey) -> Result<ApiKeyCreated, StoreError> {
+        let add = Cmd::hset_nx(keys::API_KEYS, id.as_str(), key.to_text());
+        match self.store.command(&add).await? {
+            true => Ok(ApiKeyCreated::Done),
+            false => Ok(ApiKeyCreated::AlreadyExists),
+        }
+    }
+
+    /// The time on the clock of the Redis that stores the keys, in ms since 1970.
+    ///
+    /// # Errors
+    /// Redis is unavailable.
+    pub async fn now_ms(&self) -> Result<u64, StoreError> {
+        let mut look = redis::pipe();
+        look.cmd("TIME");
+        let reply = self.store.read_small("TIME", keys::API_KEYS, &look);
+        let (time,): ((u64, u64),) = reply.await?;
+        Ok(ms(time))
+    }
+
+    /// The entry with this id. The id of a damaged entry may have any form.
+    ///
+    /// # Errors
+    /// Redis is unavailable.
+    pub async fn get(&self, id: &str) -> Result<ApiKeyAnswer, StoreError> {
+        let mut answers = answers_about(&self.store, &[id]).await?;
+        let answer = answers.pop();
+        answer.ok_or_else(|| StoreError::corrupt("no value in the reply to HMGET"))
+    }
+
+    /// The address of the server that stores the keys; `None` if no reachable server does.
+    #[must_use]
+    pub fn server(&self) -> Option<Arc<str>> {
+        let server = self.store.inner.link.server_of(keys::API_KEYS)?;
+        Some(Arc::clone(&server.address))
+    }
+
+    /// The entries with these ids, as replies arrive: one item for each look-up of up to 200 ids.
+    ///
+    /// # Errors
+    /// An item is an error if Redis is unavailable.
+    pub fn get_many(
+        &self,
+        ids: &[ApiKeyId],
+    ) -> impl Stream<Item = Result<Vec<(ApiKeyId, ApiKeyAnswer)>, StoreError>> + use<> {
+        let look_ups = ids.chunks(KEYS_PER_LOOK_UP);
+        let look_ups = look_ups.map(|ids| look_up(self.store.clone(), ids.to_vec()));
+        let look_ups: Vec<_> = look_ups.collect();
+        stream::iter(look_ups).buffer_unordered(LOOK_UPS_IN_FLIGHT)
+    }
+
+    /// Some of the entries, from a cursor on: 0 for the first page, then that of the page before. A page has about
+    /// `count` entries, fewer at times, up to a few more than 128 if there are so few in all (`hash-max-listpack-entries`
+    /// of the server). Keys that exist all the time are on at least one page; when keys are created or deleted
+    /// meanwhile, some may be on two.
+    ///
+    /// # Errors
+    /// Redis is unavailable.
+    pub async fn list(&self, cursor: u64, count: u16) -> Result<ApiKeyPage, StoreError> {
+        let mut scan = redis::cmd("HSCAN");
+        scan.arg(keys::API_KEYS).arg(cursor);
+        scan.arg("COUNT").arg(count);
+        let (next, fields): (u64, Fields) = self.store.large_command(&scan).await?;
+        let entries = fields.into_iter().map(|(id, value)| {
+            let entry = ApiKeyEntry::read(&id, &value);
+            (String::from_utf8_lossy(&id).into_owned(), entry)
+        });
+        Ok(ApiKeyPage {
+            entries: entries.collect(),
+            next: Some(next).filter(|cursor| *cursor != 0),
+        })
+    }
+
+    /// Removes the entry with this id, damaged or not. Returns whether there was one.
+    ///
+    /// # Errors
+    /// Redis is unavailable. The entry may have been removed.
+    pub async fn delete(&self, id: &str) -> Result<bool, StoreError> {
+        self.store.command(&Cmd::hdel(keys::API_KEYS, id)).await
+    }
+}
+
+async fn look_up(
+    store: Store,
+    ids: Vec<ApiKeyId>,
+) -> Result<Vec<(ApiKeyId, ApiKeyAnswer)>, StoreError> {
+    let texts: Vec<&str> = ids.iter().map(ApiKeyId::as_str).collect();
+    let answers = answers_about(&store, &texts).await?;
+    Ok(ids.into_iter().zip(answers).collect())
+}
+
+/// One answer for each id, in their order.
+async fn answers_about(store: &Store, ids: &[&str]) -> Result<Vec<ApiKeyAnswer>, StoreError> {
+    let mut look_up = redis::pipe();
+    look_up.cmd("TIME").hmget(keys::API_KEYS, ids);
+    let reply = store.read_small("HMGET", keys::API_KEYS, &look_up).await?;
+    let (time, values): ((u64, u64), Vec<Option<Vec<u8>>>) = reply;
+    let answer = |(id, value): (&&str, Option<Vec<u8>>)| ApiKeyAnswer {
+        entry: value.map(|value| ApiKeyEntry::read(id.as_bytes(), &value)),
+        now_ms: ms(time),
+    };
+    Ok(ids.iter().zip(values).map(answer).collect())
+}
+
+/// The reply to `TIME`, in ms.
+const fn ms((seconds, micros): (u64, u64)) -> u64 {
+    seconds * 1000 + micros / 1000
+}
+
+impl Store {
+    /// The API keys stored in this deployment.
+    #[must_use]
+    pub fn api_keys(&self) -> ApiKeys {
+        let store = self.clone();
+        ApiKeys { store }
+    }
+}

@@ -1,0 +1,59 @@
+//! The table of policies of a deployment.
+
+use std::time::Instant;
+
+use redis::Cmd;
+use tidegate_core::{QueueKey, keys};
+
+use super::stored::StoredPolicy;
+use crate::error::StoreError;
+use crate::store::Store;
+
+/// The field with the last revision.
+pub(super) const LAST_REVISION: &str = "#";
+
+/// The number of changes that the table lists, and the most fields of a page of it.
+pub(super) const PAGE: u64 = 500;
+
+/// The policies of the queues of a deployment.
+#[derive(Debug, Clone)]
+pub struct Policies {
+    pub(super) store: Store,
+}
+
+impl Policies {
+    /// The stored policy of a queue.
+    ///
+    /// # Errors
+    /// Redis is unavailable.
+    pub async fn get(&self, queue: &QueueKey) -> Result<StoredPolicy, StoreError> {
+        let field = Cmd::hget(keys::POLICIES, queue.to_string());
+        let text: Option<String> = self.store.command(&field).await?;
+        Ok(StoredPolicy::parse(text))
+    }
+
+    /// The time on the clock of the server that has the table, in ms since 1970, at some moment of this call.
+    ///
+    /// # Errors
+    /// Redis is unavailable.
+    pub async fn now_ms(&self) -> Result<u64, StoreError> {
+        let inner = &self.store.inner;
+        let server = inner.link.server_of(keys::POLICIES);
+        let server = server.ok_or_else(|| StoreError::not_ready("no server has the policies"))?;
+        let session = server.session(inner.config.command_timeout);
+        let (time, sent_at) = (redis::cmd("TIME"), Instant::now());
+        let answer = session.command::<(u64, u64)>(&time).await;
+        server.measures.record_call("TIME", sent_at, answer.is_ok());
+        let (seconds, micros) = answer.inspect_err(|error| inner.link.report_failure(error))?;
+        Ok(seconds * 1000 + micros / 1000)
+    }
+}
+
+impl Store {
+    /// The policies of this deployment.
+    #[must_use]
+    pub fn policies(&self) -> Policies {
+        let store = self.clone();
+        Policies { store }
+    }
+}

@@ -1,0 +1,81 @@
+use tidegate_core::codec::INSTANT_MS;
+use tidegate_core::{DURATION_MS_MAX, Job, JobState, QueueKey};
+
+use super::job_reference::JobReference;
+use crate::bodies::{JobReadError, StoredRecord};
+use crate::error::StoreError;
+use crate::script::{LazyScript, script};
+use crate::store::Store;
+
+static CHANGE: LazyScript = script!("change");
+
+/// When a job is due.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NewDue {
+    /// This many ms from now on.
+    InMs(u64),
+    /// At this instant, in ms since 1970; the past means now.
+    AtMs(u64),
+}
+
+/// What of a job is changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct JobChange {
+    /// When it is due; `None` = unchanged.
+    pub due: Option<NewDue>,
+    /// Within how many ms after it is due it must have started; `None` = unchanged, 0 = no limit.
+    pub start_within_ms: Option<u64>,
+}
+
+/// The outcome of a change.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[must_use]
+pub enum ChangeOutcome {
+    /// The job as it is now.
+    Done(Box<Job>),
+    /// There is no such job in this queue.
+    AlreadyGone,
+    /// The job does not wait: it is in this state, and unchanged.
+    NotWaiting(JobState),
+}
+
+impl Store {
+    /// Changes when a delayed or ready job is due.
+    ///
+    /// # Errors
+    /// Redis is unavailable. The job may have been changed; the call may be repeated. Or the job cannot be decoded.
+    pub async fn change(
+        &self,
+        queue: &QueueKey,
+        job: impl Into<JobReference>,
+        change: JobChange,
+    ) -> Result<ChangeOutcome, StoreError> {
+        let job = job.into();
+        let Some(bucket) = self.bucket_of_job(queue, job) else {
+            return Ok(ChangeOutcome::AlreadyGone);
+        };
+        let due = change.due.map(|due| match due {
+            NewDue::InMs(delay_ms) => delay_ms.min(DURATION_MS_MAX),
+            NewDue::AtMs(at_ms) => INSTANT_MS + at_ms.min(DURATION_MS_MAX),
+        });
+        let text = |ms: Option<u64>| ms.map(|ms| ms.to_string()).unwrap_or_default();
+        let start_within_ms = change.start_within_ms.map(|ms| ms.min(DURATION_MS_MAX));
+        let call = self.call_on_queue(&CHANGE, queue, bucket);
+        let call = call.reference(job).arg(text(due));
+        let mut reply = call.arg(text(start_within_ms)).send().await?;
+        match reply.token() {
+            "ok" => {
+                let _now_ms = reply.count()?;
+                let record = StoredRecord::read(bucket, reply.count()?, reply.bytes()?)?;
+                match self.fetch_bodies(queue, vec![record]).await?.pop() {
+                    Some(Ok(job)) => Ok(ChangeOutcome::Done(Box::new(job))),
+                    Some(Err(JobReadError::Corrupt(how))) => Err(StoreError::corrupt(how)),
+                    Some(Err(JobReadError::Gone)) | None => Ok(ChangeOutcome::AlreadyGone),
+                }
+            }
+            "gone" => Ok(ChangeOutcome::AlreadyGone),
+            "held" => Ok(ChangeOutcome::NotWaiting(reply.state()?)),
+            _ => reply.unknown(),
+        }
+    }
+}

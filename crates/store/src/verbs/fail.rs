@@ -1,0 +1,111 @@
+use tidegate_core::{JobId, QueueKey, RetryPolicy};
+
+use super::settle::{LeasedJob, SettleVerb, Settled};
+use crate::error::StoreError;
+use crate::reply::Reply;
+use crate::script::{LazyScript, script};
+use crate::script_call::Call;
+use crate::store::Store;
+
+static FAIL: LazyScript = script!("fail");
+
+/// What happens after a failure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AfterFailure {
+    /// The next attempt follows after the delay for it, unless this was the last one.
+    RetryAsConfigured,
+    /// The next attempt follows after this many ms, unless this was the last one.
+    RetryInMs(u64),
+    /// The job is dead.
+    Bury,
+}
+
+/// A delivery that failed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FailRequest {
+    /// The job and its delivery.
+    pub job: LeasedJob,
+    /// What happens now.
+    pub then: AfterFailure,
+    /// The error, for the history of the job.
+    pub error: String,
+}
+
+/// The outcome of a failure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[must_use]
+pub enum FailOutcome {
+    /// The job will be delivered again.
+    Retry {
+        /// When it is due, in ms since 1970.
+        due_at_ms: u64,
+    },
+    /// The job is dead.
+    Dead,
+    /// The job is deleted, as its producer had requested.
+    Cancelled,
+    /// A newer version of the job, which waited for the end of this run, will run.
+    Rerun,
+    /// There is no such job in this queue.
+    AlreadyGone,
+    /// This delivery no longer holds the job, which is unchanged.
+    Lost,
+}
+
+struct Fail<'a> {
+    policy: &'a RetryPolicy,
+}
+
+impl SettleVerb for Fail<'_> {
+    type Item = FailRequest;
+    type Outcome = FailOutcome;
+
+    const GONE: FailOutcome = FailOutcome::AlreadyGone;
+
+    fn id(failed: &FailRequest) -> JobId {
+        failed.job.id
+    }
+
+    fn add_options<'c>(&self, call: Call<'c>) -> Call<'c> {
+        call.arg(self.policy.max_attempts)
+            .arg(self.policy.delays.bytes())
+    }
+
+    fn add_item<'c>(&self, call: Call<'c>, failed: &FailRequest) -> Call<'c> {
+        let call = call.arg(failed.job.attempt);
+        let call = match failed.then {
+            AfterFailure::RetryAsConfigured => call.arg(""),
+            AfterFailure::RetryInMs(delay_ms) => call.arg(delay_ms),
+            AfterFailure::Bury => call.arg("dead"),
+        };
+        // Scripts have no random numbers: those of Redis's Lua are the same in each call.
+        call.arg(rand::random::<u16>()).arg(&failed.error)
+    }
+
+    fn read(_: &FailRequest, reply: &mut Reply, _: u64) -> Result<FailOutcome, StoreError> {
+        let (outcome, due_at_ms) = (Settled::read(reply)?, reply.count()?);
+        Ok(match outcome {
+            Settled::Gone => FailOutcome::AlreadyGone,
+            Settled::Applied => FailOutcome::Retry { due_at_ms },
+            Settled::Lost => FailOutcome::Lost,
+            Settled::Rerun => FailOutcome::Rerun,
+            Settled::Cancelled => FailOutcome::Cancelled,
+            Settled::Buried => FailOutcome::Dead,
+        })
+    }
+}
+
+impl Store {
+    /// Ends deliveries that failed, and returns the outcome of each, in order. `policy` is that of jobs that have none.
+    ///
+    /// # Errors
+    /// Redis is unavailable. Deliveries may have been ended; a repeated call finds them lost.
+    pub async fn fail_all(
+        &self,
+        queue: &QueueKey,
+        failed: &[FailRequest],
+        policy: &RetryPolicy,
+    ) -> Result<Vec<FailOutcome>, StoreError> {
+        self.settle(&FAIL, queue, &Fail { policy }, failed).await
+    }
+}

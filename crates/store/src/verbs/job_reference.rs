@@ -1,0 +1,47 @@
+//! How clients name a job: by its id, or by its key.
+
+use tidegate_core::{JobId, KeyHash, QueueKey};
+
+use crate::script_call::Call;
+use crate::store::Store;
+
+/// A job of a queue as a client names it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum JobReference {
+    /// By its id.
+    Id(JobId),
+    /// By the hash of its key.
+    Key(KeyHash),
+}
+
+impl From<JobId> for JobReference {
+    fn from(id: JobId) -> Self {
+        Self::Id(id)
+    }
+}
+
+impl From<KeyHash> for JobReference {
+    fn from(key: KeyHash) -> Self {
+        Self::Key(key)
+    }
+}
+
+impl Store {
+    /// The bucket of a job; `None` if the deployment has no such bucket. Jobs with keys are in the first lane.
+    pub(super) fn bucket_of_job(&self, queue: &QueueKey, job: JobReference) -> Option<u16> {
+        match job {
+            JobReference::Id(id) => self.has_bucket_of(id).then(|| id.bucket()),
+            JobReference::Key(_) => Some(self.bucket_of(queue)),
+        }
+    }
+}
+
+impl Call<'_> {
+    /// Adds the three arguments that name a job.
+    pub(super) fn reference(self, job: JobReference) -> Self {
+        match job {
+            JobReference::Id(id) => self.job(Some(id)),
+            JobReference::Key(key) => self.arg("").arg(&key.0[..]).arg(""),
+        }
+    }
+}

@@ -1,0 +1,262 @@
+use tidegate_core::{InvalidJob, JobId, JobState, KeyHash, NewJob, QueueKey};
+
+use super::publish::{PUBLISH_JOBS_MAX, PublishCall};
+use crate::error::StoreError;
+use crate::reply::Reply;
+use crate::script::{LazyScript, script};
+use crate::store::Store;
+use crate::until_durable::Receipt;
+
+/// Maximum time for which entries of idempotency keys are stored, in ms: two windows of a day.
+pub(crate) const IDEMPOTENCY_MS_MAX: u64 = 2 * 24 * 3_600_000;
+
+static PUBLISH_KEYED: LazyScript = script!("publish_keyed");
+
+/// What happens to an unfinished job that has the key of a published one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum IfExists {
+    /// It stays, and the published one is not stored. A job that is to be cancelled is replaced.
+    Keep,
+    /// It gets the content and the due time of the published one. If a consumer holds it, at the end of its lease.
+    Replace,
+    /// It stays, and the published one is refused.
+    Reject,
+}
+
+impl IfExists {
+    const fn word(self) -> &'static str {
+        match self {
+            Self::Keep => "keep",
+            Self::Replace => "replace",
+            Self::Reject => "reject",
+        }
+    }
+}
+
+/// An idempotency key, and the request that it stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct IdempotencyKey {
+    /// The hash of the key.
+    pub key: KeyHash,
+    /// A hash of everything that the request asks for.
+    pub request: u64,
+}
+
+/// A job to be published with a key, or with an idempotency key.
+#[derive(Debug, Clone)]
+pub struct KeyedJob {
+    /// The job. The hash of its key, if it has one, is in its native options.
+    pub job: NewJob,
+    /// What happens to a job with the same key. Without a key it has no meaning.
+    pub if_exists: IfExists,
+    /// The idempotency key.
+    pub idempotency: Option<IdempotencyKey>,
+}
+
+impl KeyedJob {
+    /// The hash of its key, if it has one.
+    #[must_use]
+    pub fn key(&self) -> Option<KeyHash> {
+        let native = self.job.native.as_ref()?;
+        native.extension.key_hash.map(KeyHash)
+    }
+}
+
+/// What became of a job that was published with a key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KeyedOutcome {
+    /// It is stored as a new job.
+    Created,
+    /// There is a job with its key, which stays as it is.
+    Exists,
+    /// The job with its key has its content and due time now.
+    Replaced,
+    /// A consumer holds the job with its key, which will run again with this content.
+    Rerun,
+    /// The job with its key was dead. It has this content now, and no failures.
+    Revived,
+    /// The request was made before; nothing changed.
+    Replayed,
+    /// Refused: there is a job with its key.
+    KeyTaken,
+    /// Refused: the idempotency key stands for another request.
+    KeyReused,
+    /// Refused: the queue has as many jobs as it may have.
+    QueueFull,
+}
+
+impl KeyedOutcome {
+    fn from_word(word: &str) -> Option<Self> {
+        Some(match word {
+            "created" => Self::Created,
+            "exists" => Self::Exists,
+            "replaced" => Self::Replaced,
+            "rerun" => Self::Rerun,
+            "revived" => Self::Revived,
+            "replayed" => Self::Replayed,
+            "key_taken" => Self::KeyTaken,
+            "key_reused" => Self::KeyReused,
+            "queue_full" => Self::QueueFull,
+            _ => return None,
+        })
+    }
+
+    /// Whether nothing was stored, and nothing was stored before.
+    #[must_use]
+    pub const fn is_refusal(self) -> bool {
+        matches!(self, Self::KeyTaken | Self::KeyReused | Self::QueueFull)
+    }
+}
+
+/// The result of publishing a job with a key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct KeyedResult {
+    /// What became of it.
+    pub outcome: KeyedOutcome,
+    /// The job; `None` if it was refused.
+    pub job: Option<KeyedJobState>,
+}
+
+/// A job after it was published.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct KeyedJobState {
+    /// Its id.
+    pub id: JobId,
+    /// The state it is in; `None` if a repeated request stands for a job that is gone.
+    pub state: Option<JobState>,
+    /// Its due time, or the end of its lease, in ms since 1970.
+    pub due_at_ms: u64,
+}
+
+/// How jobs with keys are published.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct KeyedTerms {
+    /// Maximum number of jobs of the queue, except for those that are done; `None` = not limited.
+    pub max_jobs: Option<u64>,
+    /// How long a request with an idempotency key may be repeated, in ms; at least 1.
+    pub idempotency_window_ms: u64,
+    /// Whether all jobs are stored or none.
+    pub atomic: bool,
+}
+
+/// What a call that published jobs with keys did.
+#[derive(Debug, Clone)]
+pub enum KeyedPublish {
+    /// The result of each job, in order.
+    Done {
+        /// The results.
+        results: Vec<KeyedResult>,
+        /// For [`Store::until_durable`].
+        receipt: Receipt,
+    },
+    /// The call was to be atomic, and this job prevents it. Nothing changed.
+    Refused {
+        /// The index of the first such job.
+        index: usize,
+        /// Why it was refused.
+        outcome: KeyedOutcome,
+    },
+}
+
+impl Store {
+    /// Publishes 1 to [`PUBLISH_JOBS_MAX`] jobs that have a key or an idempotency key, in their order. They are stored in
+    /// the first lane of the queue, which is always open.
+    ///
+    /// # Errors
+    /// Those of [`Store::publish`].
+    pub async fn publish_keyed(
+        &self,
+        queue: &QueueKey,
+        jobs: Vec<KeyedJob>,
+        terms: KeyedTerms,
+    ) -> Result<KeyedPublish, StoreError> {
+        if jobs.is_empty() || jobs.len() > PUBLISH_JOBS_MAX {
+            return Err(InvalidJob::BatchSize(jobs.len()).into());
+        }
+        for job in &jobs {
+            job.job.check()?;
+        }
+        let nonce = |job: &KeyedJob| job.key().map_or_else(rand::random, |key| key.nonce());
+        let nonces: Vec<u16> = jobs.iter().map(nonce).collect();
+        let options: Vec<(&str, Vec<u8>)> = jobs.iter().map(options_of).collect();
+        let jobs: Vec<NewJob> = jobs.into_iter().map(|job| job.job).collect();
+        let bucket = self.bucket_of(queue);
+        let PublishCall {
+            records,
+            uploads,
+            bytes,
+        } = self.encode_call(&jobs, &nonces, bucket).await?;
+        let call = self
+            .call_on_queue(&PUBLISH_KEYED, queue, bucket)
+            .arg(
+                terms
+                    .max_jobs
+                    .map(|jobs| jobs.to_string())
+                    .unwrap_or_default(),
+            )
+            .arg(terms.idempotency_window_ms.max(1))
+            .arg(u8::from(terms.atomic))
+            .arg(uploads.name);
+        let call = records.into_iter().zip(options).fold(
+            call,
+            |call, (record, (if_exists, idempotency))| {
+                call.arg(&record.header)
+                    .arg(record.payload)
+                    .arg(if_exists)
+                    .arg(idempotency)
+            },
+        );
+        let (mut reply, receipt) = self
+            .send_publish(call, uploads.commands, bytes, bucket)
+            .await?;
+        match reply.token() {
+            "refused" => Ok(KeyedPublish::Refused {
+                index: usize::try_from(reply.count()?).unwrap_or(usize::MAX),
+                outcome: outcome(&mut reply)?,
+            }),
+            "closed" => Err(StoreError::corrupt("the first lane is closed")),
+            _ => {
+                let mut reply = reply.ok()?;
+                let _now_ms = reply.count()?;
+                let results = jobs.iter().map(|_| result(&mut reply, bucket));
+                Ok(KeyedPublish::Done {
+                    results: results.collect::<Result<_, _>>()?,
+                    receipt,
+                })
+            }
+        }
+    }
+}
+
+/// The arguments `if_exists` and `repeat` of a job.
+fn options_of(job: &KeyedJob) -> (&'static str, Vec<u8>) {
+    let if_exists = job.key().map_or("", |_| job.if_exists.word());
+    let idempotency = job.idempotency.map(|it| {
+        let mut bytes = it.key.0.to_vec();
+        bytes.extend_from_slice(&it.request.to_be_bytes());
+        bytes
+    });
+    (if_exists, idempotency.unwrap_or_default())
+}
+
+fn outcome(reply: &mut Reply) -> Result<KeyedOutcome, StoreError> {
+    let word = reply.text()?;
+    KeyedOutcome::from_word(&word)
+        .ok_or_else(|| StoreError::corrupt(format!("script returned the unknown outcome {word:?}")))
+}
+
+fn result(reply: &mut Reply, bucket: u16) -> Result<KeyedResult, StoreError> {
+    let outcome = outcome(reply)?;
+    let id = reply.job_id(bucket)?;
+    let state = match reply.count()? {
+        0 => None,
+        state => Some(crate::reply::state(state)?),
+    };
+    let due_at_ms = reply.count()?;
+    let job = (!outcome.is_refusal()).then(|| KeyedJobState {
+        id,
+        state,
+        due_at_ms,
+    });
+    Ok(KeyedResult { outcome, job })
+}

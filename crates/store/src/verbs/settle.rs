@@ -1,0 +1,110 @@
+//! What the verbs that end or extend leases share: they take jobs of one queue, and make one call for each bucket.
+
+use std::collections::BTreeMap;
+
+use tidegate_core::{JobId, QueueKey};
+
+use crate::error::StoreError;
+use crate::reply::Reply;
+use crate::script::LazyScript;
+use crate::script_call::Call;
+use crate::store::Store;
+
+/// A job that a consumer holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LeasedJob {
+    /// The job.
+    pub id: JobId,
+    /// The delivery that holds it.
+    pub attempt: u32,
+}
+
+/// The outcome of a job, as the scripts number them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Settled {
+    Gone,
+    Applied,
+    Lost,
+    Rerun,
+    Cancelled,
+    Buried,
+}
+
+impl Settled {
+    pub(super) fn read(reply: &mut Reply) -> Result<Self, StoreError> {
+        Ok(match reply.count()? {
+            0 => Self::Gone,
+            1 => Self::Applied,
+            2 => Self::Lost,
+            3 => Self::Rerun,
+            4 => Self::Cancelled,
+            5 => Self::Buried,
+            other => return Err(unknown(other)),
+        })
+    }
+
+    /// The error for an outcome that the script must not return.
+    pub(super) fn unexpected<T>(self) -> Result<T, StoreError> {
+        Err(unknown(self as u64))
+    }
+}
+
+fn unknown(outcome: u64) -> StoreError {
+    StoreError::corrupt(format!("script returned the unknown outcome {outcome}"))
+}
+
+/// A verb that ends or extends leases.
+pub(super) trait SettleVerb {
+    /// What the caller wants of a job.
+    type Item;
+    /// What became of it.
+    type Outcome: Clone;
+
+    /// The outcome of a job whose bucket does not exist.
+    const GONE: Self::Outcome;
+
+    fn id(item: &Self::Item) -> JobId;
+
+    /// Adds the arguments before those of the jobs.
+    fn add_options<'c>(&self, call: Call<'c>) -> Call<'c>;
+
+    /// Adds the arguments of a job behind its id.
+    fn add_item<'c>(&self, call: Call<'c>, item: &Self::Item) -> Call<'c>;
+
+    /// Reads the outcome of a job. `now_ms` is the time on the clock of Redis.
+    fn read(item: &Self::Item, reply: &mut Reply, now_ms: u64)
+    -> Result<Self::Outcome, StoreError>;
+}
+
+impl Store {
+    /// Calls the script of a verb for jobs of a queue, once for each bucket, and returns the outcome of each job, in order.
+    pub(super) async fn settle<V: SettleVerb>(
+        &self,
+        script: &LazyScript,
+        queue: &QueueKey,
+        verb: &V,
+        items: &[V::Item],
+    ) -> Result<Vec<V::Outcome>, StoreError> {
+        let mut outcomes = vec![V::GONE; items.len()];
+        let mut by_bucket: BTreeMap<u16, Vec<usize>> = BTreeMap::new();
+        for (index, item) in items.iter().enumerate() {
+            let id = V::id(item);
+            if self.has_bucket_of(id) {
+                by_bucket.entry(id.bucket()).or_default().push(index);
+            }
+        }
+        for (bucket, indexes) in by_bucket {
+            let call = verb.add_options(self.call_on_queue(script, queue, bucket));
+            let call = indexes.iter().fold(call, |call, index| {
+                let item = &items[*index];
+                verb.add_item(call.job(Some(V::id(item))), item)
+            });
+            let mut reply = call.send().await?.ok()?;
+            let now_ms = reply.count()?;
+            for index in indexes {
+                outcomes[index] = V::read(&items[index], &mut reply, now_ms)?;
+            }
+        }
+        Ok(outcomes)
+    }
+}

@@ -1,0 +1,57 @@
+#!lua flags=allow-oom
+-- change: sets when a job that waits is due.
+-- KEYS[1] queues  hash: namespace/queue → queue number
+-- ARGV[1] prefix  of the bucket's keys
+-- ARGV[2] now     ms; '' = Redis's clock
+-- ARGV[3] name    namespace/queue
+-- ARGV[4] number  of the job; '' = it is named by its key
+-- ARGV[5] nonce   of the job; the hash of its key
+-- ARGV[6] created of the job, in ms; ''
+-- ARGV[7] due     '' = unchanged; a delay in ms, or an instant + 2^46
+-- ARGV[8] start_within '' = unchanged; ms after it is due in which it must have started; 0 = no limit
+-- Returns ok → now_ms, number and record of the job without a large body
+-- Returns gone → there is no such job in this queue
+-- Returns held → its state, which is neither delayed nor ready; nothing changed
+-- Changes: state, due time and expiry of the job; sends doorbell and alarm
+-- Errors: those of scripts that write (prelude.lua)
+-- Since layout 2
+
+local name, due, start_within = ARGV[3], tonumber(ARGV[7]), tonumber(ARGV[8])
+
+local queue = tonumber(call('HGET', KEYS[1], name))
+local job = named(queue, ARGV[4], ARGV[5], ARGV[6])
+if not job or expired(job) then return { 'gone' } end
+if job.state ~= DELAYED and job.state ~= READY then return { 'held', job.state } end
+
+-- A job that counts failures expires relative to its due time; its expiry moves with it.
+local limit_ms = start_within
+if not limit_ms then
+  limit_ms = job.expires_ms > 0 and has(job, COUNTS_FAILURES) and job.expires_ms - job.due_ms or 0
+end
+local state, due_ms = job.state, job.due_ms
+if due then
+  state, due_ms = times_of(job.flags, DELAYED, due, 0)
+elseif start_within then
+  -- A limit counts from now on if the job is due already. It is then due now: the next change reads the limit from both times.
+  due_ms = max(due_ms, now_ms)
+end
+if state == READY and job.state == DELAYED then
+  drop_timer(job)
+  schedule(job, now_ms)
+elseif state == DELAYED and job.state == READY then
+  changes_of(queue).unlisted = true
+  schedule(job, due_ms)
+else
+  if due_ms < job.due_ms then
+    drop_timer(job)
+    hint(queue, job.number, due_ms)
+  end
+  job.due_ms = due_ms
+end
+if start_within or due and has(job, COUNTS_FAILURES) then
+  job.expires_ms = limit_ms > 0 and max(from_ms, job.due_ms) + limit_ms or 0
+end
+if job.expires_ms > 0 then expire_later(job.number, job.expires_ms) end
+rewrite(job)
+settle()
+return { 'ok', now_ms, tonumber(job.number), job.record }

@@ -1,0 +1,35 @@
+#!lua flags=allow-oom
+-- promote: makes a delayed job ready now.
+-- KEYS[1] queues  hash: namespace/queue → queue number
+-- ARGV[1] prefix  of the bucket's keys
+-- ARGV[2] now     ms; '' = Redis's clock
+-- ARGV[3] name    namespace/queue
+-- ARGV[4] number  of the job; '' = it is named by its key
+-- ARGV[5] nonce   of the job; the hash of its key
+-- ARGV[6] created of the job, in ms; ''
+-- Returns ok → 1 = it was delayed, 0 = it was ready already; number, created, nonce and due
+--   time (ms) of the job
+-- Returns gone → there is no such job in this queue
+-- Returns held → its state, which is neither delayed nor ready; nothing changed
+-- Changes: state, due time and expiry of the job; sends the doorbell
+-- Errors: those of scripts that write (prelude.lua)
+-- Since layout 2
+
+local name = ARGV[3]
+
+local queue = tonumber(call('HGET', KEYS[1], name))
+local job = named(queue, ARGV[4], ARGV[5], ARGV[6])
+if not job or expired(job) then return { 'gone' } end
+if job.state ~= DELAYED and job.state ~= READY then return { 'held', job.state } end
+local was_delayed = job.state == DELAYED
+if was_delayed then
+  drop_timer(job)
+  if job.expires_ms > 0 and has(job, COUNTS_FAILURES) then
+    job.expires_ms = from_ms + job.expires_ms - job.due_ms
+    expire_later(job.number, job.expires_ms)
+  end
+  schedule(job, now_ms)
+  rewrite(job)
+  settle()
+end
+return { 'ok', was_delayed and 1 or 0, tonumber(job.number), job.created_ms, job.nonce, job.due_ms }

@@ -1,0 +1,140 @@
+-- records: shared by all scripts that read jobs; it follows the prelude.
+
+local chunks = prefix .. 'c:'
+
+-- Jobs that this call has read, by number; false = there is no such job.
+local jobs = {}
+
+local function unpack_header(number, record)
+  if not record or #record < HEADER_BYTES then return false end
+  local version, state, flags, tries, attempt, queue, created_ms, due_ms, expires_ms, nonce =
+    struct.unpack(HEADER, record)
+  if version ~= VERSION or not STATES[state] then return false end
+  return { number = number, record = record, state = state, flags = flags, tries = tries, attempt = attempt,
+    queue = queue, created_ms = created_ms, due_ms = due_ms, expires_ms = expires_ms, nonce = nonce }
+end
+
+-- Most values of one command: Lua's unpack is limited to about 8,000. Even, so that a field stays with its value.
+local VALUES_MAX = 1000
+
+-- Reads jobs into the cache of read(), adjacent ones of a chunk with one command.
+local function read_ahead(numbers)
+  local at, last = 1, #numbers
+  while at <= last do
+    local from, chunk, fields = at, sub(numbers[at], 1, -3), {}
+    repeat
+      fields[#fields + 1] = sub(numbers[at], -2)
+      at = at + 1
+    until at > last or #fields == VALUES_MAX or sub(numbers[at], 1, -3) ~= chunk
+    local records = call('HMGET', chunks .. chunk, unpack(fields))
+    for i = 1, #fields do
+      local number = numbers[from + i - 1]
+      -- This call may have changed a job since it read it.
+      if jobs[number] == nil then jobs[number] = unpack_header(number, records[i]) end
+    end
+  end
+end
+
+-- The job with this number; false if there is none.
+local function read(number)
+  local job = jobs[number]
+  if job == nil then
+    job = unpack_header(number, call('HGET', chunks .. sub(number, 1, -3), sub(number, -2)))
+    jobs[number] = job
+  end
+  return job
+end
+
+-- The job of a hint in the list of a state and queue; nil if its record does not agree: the hint is stale.
+local function hinted(number, state, queue)
+  local job = read(number)
+  if job and job.state == state and job.queue == queue then return job end
+end
+
+-- Most far hints that one call reads to find those of a queue.
+local FAR_MAX = 1000
+
+-- Whether a far hint names a job of this queue, and whether all far hints of the bucket were read.
+local function far_jobs(queue)
+  local far_left = FAR_MAX
+  for _, slot in ipairs(call('ZRANGE', prefix .. 'slots', 0, FAR_MAX)) do
+    local hints = call('LRANGE', prefix .. 'far:' .. slot, 0, far_left)
+    far_left = far_left - max(1, #hints)
+    if far_left < 0 then return false, false end
+    read_ahead(hints)
+    for _, number in ipairs(hints) do
+      local job = read(number)
+      if job and job.queue == queue then return true, false end
+    end
+  end
+  return false, true
+end
+
+-- Whether a job has this flag.
+local function has(job, flag)
+  return bit.band(job.flags, flag) ~= 0
+end
+
+-- A field of the extension of a job; nil if it has none. docs/redis-layout.md (Record) has the letters and lengths.
+local function option(job, letter)
+  local LENGTHS = { K = 12, G = 8, L = 4, A = 2, T = 4 }
+  local record, at = job.record, HEADER_BYTES + 2
+  local last = has(job, EXTENDED) and HEADER_BYTES + 1 + (string.byte(record, HEADER_BYTES + 1) or 0) or 0
+  while at < last do
+    local found = sub(record, at, at)
+    local length = LENGTHS[found] or 3 + 6 * (string.byte(record, at + 1) or 0)
+    if found == letter then return sub(record, at + 1, at + length) end
+    at = at + 1 + length
+  end
+end
+
+-- The length of a job's lease, in ms, if its consumer asks for none.
+local function lease_of(job, default_ms)
+  local own = option(job, 'L')
+  return own and struct.unpack('>I4', own) or default_ms
+end
+
+-- The hash with the entries of keys that share its first byte, modulo the number of these hashes.
+local function key_index(hash)
+  return prefix .. 'k:' .. string.byte(hash) % 128
+end
+
+local function expired(job)
+  return job.expires_ms > 0 and job.expires_ms <= now_ms
+end
+
+-- The job of a queue with this id, expired or not; nil if there is none. All parts of the id must match the record.
+local function stored(queue, number, nonce, created_ms)
+  local job = read(number)
+  if job and job.queue == queue and job.nonce == tonumber(nonce) and job.created_ms == tonumber(created_ms) then
+    return job
+  end
+end
+
+-- The same, without expired jobs.
+local function find(queue, number, nonce, created_ms)
+  local job = stored(queue, number, nonce, created_ms)
+  if job and not expired(job) then return job end
+end
+
+-- The job of a queue with this key; nil if there is none. An entry of the index counts only if the record agrees.
+local function keyed(queue, hash)
+  local number = call('HGET', key_index(hash), hash)
+  local job = number and read(number)
+  if job and job.queue == queue and option(job, 'K') == hash then return job end
+end
+
+-- The job that a client names, expired or not: by number, nonce and creation time, or by '' and the hash of its key.
+local function named(queue, number, nonce_or_hash, created_ms)
+  if number == '' then return keyed(queue, nonce_or_hash) end
+  return stored(queue, number, nonce_or_hash, created_ms)
+end
+
+-- Header and payload in one string. A body of more than `limit` bytes is left out, since large strings are slow in
+-- scripts: the caller gets the header and fetches the body with GET.
+local function whole(job, limit)
+  if not has(job, BODY_OUTSIDE) then return job.record end
+  local body = prefix .. 'body:' .. job.number
+  if call('STRLEN', body) > limit then return job.record end
+  return job.record .. (call('GET', body) or '')
+end

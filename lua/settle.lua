@@ -1,0 +1,130 @@
+-- settle: shared by all scripts that change jobs; it follows versions.lua. Writes what a call has collected, and notifies.
+
+-- Only a damaged record names a queue without a name. An error would fail the call for all other jobs too.
+local function ring(of_queue)
+  local name = call('HGET', of_queue, 'name')
+  if name then call('SPUBLISH', prefix .. 'bell', name) end
+end
+
+-- Notifies the pump if at_ms is now the earliest time in the index of a verb. Message: verb, ms until then, and when it is
+-- sent, since it may arrive late.
+local function alarm(verb, index, at_ms)
+  if at_ms < math.huge and tonumber(call('ZRANGE', prefix .. index, 0, 0, 'WITHSCORES')[2]) == at_ms then
+    call('SPUBLISH', prefix .. 'alarm', text('%s %d %d', verb, max(0, at_ms - now_ms), now_ms))
+  end
+end
+
+-- Makes the sweep clean up this item then, unless it will do so already.
+local function clean_up_later(item, at_ms)
+  if call('ZADD', prefix .. 'cleanup', 'NX', text('%d', at_ms), item) == 1 then alarm('sweep', 'cleanup', at_ms) end
+end
+
+-- Calls a command with a list of values, several times if there are many. Returns the last reply.
+local function send(command, key, values)
+  local reply
+  for first = 1, #values, VALUES_MAX do
+    reply = call(command, key, unpack(values, first, min(first + VALUES_MAX - 1, #values)))
+  end
+  return reply
+end
+
+-- Adds to a numeric field of a queue; returns the sum. A damaged field that is not a number restarts from 0: an error
+-- would end the call after its records were written.
+local function count(of_queue, field, change)
+  change = text('%d', change)
+  local left = redis.pcall('HINCRBY', of_queue, field, change)
+  if type(left) == 'number' then return left end
+  call('HSET', of_queue, field, change)
+  return tonumber(change)
+end
+
+-- Drops up to `most` stale hints at the head of a list. Each is compared with its record: a count may be wrong.
+local function drop_stale(state, queue, most)
+  local list = prefix .. STATES[state] .. ':' .. text('%d', queue)
+  local numbers = call('LRANGE', list, 0, most - 1)
+  local stale = 0
+  while stale < #numbers and not hinted(numbers[stale + 1], state, queue) do stale = stale + 1 end
+  if stale > 0 then call('LPOP', list, stale) end
+end
+
+-- Stale hints stay while there are at most this many, or fewer than live ones.
+local STALE_MAX = 1000
+
+-- Stale hints behind a live one would stay until that is taken. Once most hints of a list are stale the sweep drops them.
+local function bound_stale_listed(queue, of_queue)
+  for state, item in pairs({ [READY] = 'r', [DEAD] = 'd' }) do
+    local live = tonumber(call('HGET', of_queue, STATES[state])) or 0
+    if call('LLEN', prefix .. STATES[state] .. ':' .. queue) > 2 * max(0, live) + STALE_MAX then
+      clean_up_later(item .. queue, now_ms)
+    end
+  end
+end
+
+-- The sweep finds out whether most far hints are stale.
+local function bound_stale_far()
+  local stale = count(prefix .. 'stale', 'far', stale_far)
+  if floor(stale / STALE_MAX) > floor((stale - stale_far) / STALE_MAX) then clean_up_later('f', now_ms) end
+end
+
+-- Updates the counts of a queue; returns its count of ready jobs before, if that changes or jobs become ready.
+local function settle_counts(queue, of_queue, changes)
+  local STALE_HEAD_MAX, ready_before = 256, nil
+  for state = DELAYED, DONE do
+    local change = changes[state]
+    if change ~= 0 or state == READY and changes.ready then
+      local left = count(of_queue, STATES[state], change)
+      if state == READY then ready_before = left - change end
+      -- If the count is right, no job is left in the state, and all hints in its list are stale.
+      if left <= 0 and change < 0 and (state == READY or state == DEAD) then drop_stale(state, queue, STALE_HEAD_MAX) end
+    end
+  end
+  if changes.arrivals then count(of_queue, 'arrivals', changes.arrivals) end
+  return ready_before
+end
+
+-- Writes all collected changes; sends doorbells and alarms.
+local function settle()
+  local move_at_ms, load_at_ms, sweep_at_ms = math.huge, math.huge, math.huge
+  for chunk, fields in pairs(written) do send('HSET', chunks .. chunk, fields) end
+  for chunk, fields in pairs(deleted) do send('HDEL', chunks .. chunk, fields) end
+  for number, changes in pairs(queues) do
+    local queue = text('%d', number)
+    local of_queue = prefix .. 'q:' .. queue
+    local ready_before = settle_counts(number, of_queue, changes)
+    if changes.dead then send('RPUSH', prefix .. 'dead:' .. queue, changes.dead) end
+    local ready, near = changes.ready, changes.near
+    if ready then
+      local length = send(changes.at_head and 'LPUSH' or 'RPUSH', prefix .. 'ready:' .. queue, ready)
+      -- Consumers may wait if no job was ready before. Both are checked: the list may hold stale hints, the count may
+      -- be wrong.
+      if length == #ready or ready_before <= 0 then ring(of_queue) end
+    end
+    if changes.unlisted then bound_stale_listed(queue, of_queue) end
+    if changes.untimed then send('ZREM', prefix .. 'near:' .. queue, changes.untimed) end
+    if near then
+      send('ZADD', prefix .. 'near:' .. queue, near)
+      if call('ZADD', prefix .. 'due', 'LT', 'CH', text('%d', changes.earliest_ms), queue) == 1 then
+        move_at_ms = min(move_at_ms, changes.earliest_ms)
+      end
+    end
+  end
+  for slot, hints in pairs(slots) do
+    if send('RPUSH', prefix .. 'far:' .. slot, hints) == #hints then
+      call('ZADD', prefix .. 'slots', text('%d', hints.load_at_ms), slot)
+      load_at_ms = min(load_at_ms, hints.load_at_ms)
+    end
+  end
+  for chunk, expires_ms in pairs(expiries) do
+    if expires_ms then
+      if call('ZADD', prefix .. 'expiry', 'LT', 'CH', text('%d', expires_ms), chunk) == 1 then
+        sweep_at_ms = min(sweep_at_ms, expires_ms)
+      end
+    elseif call('EXISTS', chunks .. chunk) == 0 then
+      call('ZREM', prefix .. 'expiry', chunk)
+    end
+  end
+  if stale_far > 0 then bound_stale_far() end
+  alarm('move_due', 'due', move_at_ms)
+  alarm('load_slot', 'slots', load_at_ms)
+  alarm('sweep', 'expiry', sweep_at_ms)
+end

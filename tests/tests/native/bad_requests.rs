@@ -1,0 +1,159 @@
+//! Requests that are wrong: each has a documented answer, and changes nothing.
+
+use serde_json::{Value, json};
+use tidegate_testkit::{NativeClient, Stack};
+
+#[tokio::test]
+async fn a_wrong_publish_names_its_mistake() {
+    let stack = Stack::builder().pumps(0).start().await;
+    let client = NativeClient::new(stack.api(0), "shop").await;
+    let long = "k".repeat(256);
+    for (query, code, field) in [
+        ("dealy=5m", "invalid_parameter", "dealy"),
+        ("delay=-1s", "invalid_parameter", "delay"),
+        ("delay=1e99", "invalid_parameter", "delay"),
+        ("delay=5%20minutes", "invalid_parameter", "delay"),
+        ("delay=1s&delay=2s", "invalid_parameter", "delay"),
+        (
+            "delay=1s&run_at=2026-11-21T12:30:00Z",
+            "delay_and_run_at",
+            "",
+        ),
+        ("run_at=2026-11-21T12:30:00", "invalid_parameter", "run_at"),
+        (
+            "run_at=10000-01-01T00:00:00Z",
+            "run_at_out_of_range",
+            "run_at",
+        ),
+        ("if_exists=replace", "invalid_parameter", "if_exists"),
+        (
+            "key=a&if_exists=sometimes",
+            "invalid_parameter",
+            "if_exists",
+        ),
+        (&format!("key={long}"), "invalid_parameter", "key"),
+        ("key=%00", "invalid_parameter", "key"),
+        ("key=%FF", "invalid_parameter", ""),
+        ("key=%GG", "invalid_parameter", ""),
+        ("lease=1ms", "invalid_parameter", "lease"),
+        ("max_attempts=0", "invalid_parameter", "max_attempts"),
+        ("durability=paper", "invalid_parameter", "durability"),
+    ] {
+        let refused = client.publish("q", query, "x").await.expect(400).json();
+        assert_eq!(refused["code"], code, "{query}: {refused}");
+        assert_eq!(refused["applied"], "no", "{query}");
+        if !field.is_empty() {
+            assert_eq!(refused["field"], field, "{query}: {refused}");
+        }
+    }
+    let json = [("Content-Type", "application/json")];
+    let refused = client.send("POST", "/queues/q/jobs", &json, b"{").await;
+    assert_eq!(refused.expect(415).json()["code"], "payload_not_json");
+    let held = client.get("/queues/q").await.expect(200).json();
+    assert_eq!(held["jobs"]["ready"], 0);
+    stack.finish().await;
+}
+
+#[tokio::test]
+async fn wrong_bodies_paths_and_methods_have_their_codes() {
+    let stack = Stack::builder().pumps(0).start().await;
+    let client = NativeClient::new(stack.api(0), "shop").await;
+    let many: Vec<Value> = (0..1001).map(|n| json!({"payload": n})).collect();
+    for (method, path, body, status, code) in [
+        ("POST", "/reserve", json!({}), 400, "invalid_body"),
+        (
+            "POST",
+            "/reserve",
+            json!({"queues": []}),
+            400,
+            "invalid_parameter",
+        ),
+        (
+            "POST",
+            "/reserve",
+            json!({"queues": ["a b"]}),
+            400,
+            "invalid_name",
+        ),
+        (
+            "POST",
+            "/reserve",
+            json!({"queues": ["a"], "wiat": 1}),
+            400,
+            "invalid_body",
+        ),
+        ("POST", "/ack", json!({"leases": "x"}), 400, "invalid_body"),
+        (
+            "POST",
+            "/fail",
+            json!({"leases": [{"lease": "x", "error": "e", "dead": true, "retry_in": 1}]}),
+            400,
+            "invalid_parameter",
+        ),
+        (
+            "POST",
+            "/queues/q/jobs/batch",
+            json!({"jobs": many}),
+            400,
+            "invalid_parameter",
+        ),
+        (
+            "POST",
+            "/queues/q/jobs/batch",
+            json!({"jobs": [{}]}),
+            400,
+            "invalid_parameter",
+        ),
+        (
+            "PATCH",
+            "/queues/q/jobs/key:a",
+            json!({}),
+            400,
+            "invalid_body",
+        ),
+        (
+            "PATCH",
+            "/queues/q/jobs/key:a",
+            json!({"delay": 1}),
+            404,
+            "job_not_found",
+        ),
+        (
+            "GET",
+            "/queues/q/jobs/nonsense",
+            json!(null),
+            400,
+            "invalid_parameter",
+        ),
+        (
+            "GET",
+            "/queues/q/jobs/01KAJ0000000000000000000AB",
+            json!(null),
+            404,
+            "job_not_found",
+        ),
+        ("GET", "/queues/a%20b", json!(null), 400, "invalid_name"),
+        (
+            "PUT",
+            "/queues/q/jobs",
+            json!(null),
+            405,
+            "method_not_allowed",
+        ),
+        ("GET", "/nothing/here", json!(null), 404, "route_not_found"),
+    ] {
+        let refused = client.call(method, path, &body).await.expect(status);
+        assert_eq!(
+            refused.header("content-type"),
+            Some("application/problem+json")
+        );
+        let refused = refused.json();
+        assert_eq!(refused["code"], code, "{method} {path}: {refused}");
+        assert_eq!(refused["status"], status);
+    }
+    let allowed = client.call("PUT", "/ack", &json!({})).await.expect(405);
+    assert_eq!(allowed.header("allow"), Some("POST"));
+    let id = allowed.header("x-request-id").unwrap().to_owned();
+    assert_eq!(allowed.json()["instance"], id);
+    stack.finish().await;
+}

@@ -1,0 +1,162 @@
+//! Publishing, showing, changing and cancelling jobs.
+
+use serde_json::json;
+use tidegate_testkit::{NativeClient, Stack};
+
+#[tokio::test]
+async fn a_job_is_published_shown_reserved_and_acknowledged() {
+    let stack = Stack::builder().start().await;
+    let client = NativeClient::new(stack.api(0), "shop").await;
+    let headers = [
+        ("Content-Type", "application/json"),
+        ("Job-Attr-Tenant", "blue"),
+    ];
+    let path = "/queues/close-unpaid/jobs?delay=500ms&key=order-17&max_attempts=3";
+    let published = client
+        .send("POST", path, &headers, br#"{"order":17}"#)
+        .await;
+    let published = published.expect(201).json();
+    assert_eq!(published["outcome"], "created");
+    assert_eq!(published["state"], "delayed");
+    assert_eq!(published["durability"], "memory");
+    let by_key = client.get("/queues/close-unpaid/jobs/key:order-17").await;
+    let shown = by_key.expect(200).json();
+    assert_eq!(shown["run_at"], published["run_at"]);
+    assert_eq!(shown["attributes"], json!({"tenant": "blue"}));
+    assert_eq!(shown["max_attempts"], 3);
+    let by_id = format!(
+        "/queues/close-unpaid/jobs/{}",
+        published["id"].as_str().unwrap()
+    );
+    assert_eq!(client.get(&by_id).await.expect(200).json(), shown);
+    let payload = client.get(&format!("{by_id}/payload")).await.expect(200);
+    assert_eq!(payload.text(), r#"{"order":17}"#);
+    assert_eq!(payload.header("content-type"), Some("application/json"));
+    assert_eq!(payload.header("x-content-type-options"), Some("nosniff"));
+    assert_eq!(payload.header("content-security-policy"), Some("sandbox"));
+    let job = &client.reserve("close-unpaid", 5).await[0];
+    assert_eq!(job["payload"], json!({"order": 17}));
+    assert_eq!(job["key"], "order-17");
+    assert_eq!(job["run_at"], published["run_at"]);
+    let leases = json!({"leases": [job["lease"]]});
+    assert_eq!(
+        client.settle("ack", &leases).await,
+        [json!({"outcome": "done"})]
+    );
+    assert_eq!(
+        client.settle("ack", &leases).await,
+        [json!({"outcome": "gone"})]
+    );
+    let gone = client.get(&by_id).await.expect(404).json();
+    assert_eq!(gone["code"], "job_not_found");
+    stack.finish().await;
+}
+
+#[tokio::test]
+async fn waiting_jobs_are_changed_promoted_and_cancelled() {
+    let stack = Stack::builder().start().await;
+    let client = NativeClient::new(stack.api(0), "shop").await;
+    client.publish("q", "delay=1h&key=a", "x").await.expect(201);
+    let job = "/queues/q/jobs/key:a";
+    let at = "2099-01-01T00:00:00.000Z";
+    let changed = client.call("PATCH", job, &json!({"run_at": at})).await;
+    assert_eq!(changed.expect(200).json()["run_at"], at);
+    let promote = format!("{job}/promote");
+    for outcome in ["promoted", "already_ready"] {
+        let promoted = client.send("POST", &promote, &[], b"").await;
+        assert_eq!(promoted.expect(200).json()["outcome"], outcome);
+    }
+    let cancelled = client
+        .send("DELETE", job, &[], b"")
+        .await
+        .expect(200)
+        .json();
+    assert_eq!(cancelled["outcome"], "cancelled");
+    assert_eq!(cancelled["was"], "ready");
+    client.send("DELETE", job, &[], b"").await.expect(404);
+    stack.finish().await;
+}
+
+#[tokio::test]
+async fn a_running_job_is_cancelled_as_the_client_wants() {
+    let stack = Stack::builder().start().await;
+    let client = NativeClient::new(stack.api(0), "shop").await;
+    client.publish("q", "key=a", "x").await.expect(201);
+    let job = client.reserve("q", 1).await.remove(0);
+    let refused = client
+        .send("DELETE", "/queues/q/jobs/key:a", &[], b"")
+        .await;
+    assert_eq!(refused.expect(409).json()["code"], "job_running");
+    let cancel = |how: &str| format!("/queues/q/jobs/key:a?running={how}");
+    let asked = client.send("DELETE", &cancel("ask"), &[], b"").await;
+    assert_eq!(asked.expect(202).json()["outcome"], "cancel_requested");
+    let leases = json!({"leases": [job["lease"]]});
+    let touched = &client.settle("touch", &leases).await[0];
+    assert_eq!(touched["cancel_requested"], true);
+    let released = client.settle("release", &leases).await;
+    assert_eq!(released, [json!({"outcome": "cancelled"})]);
+    client.publish("q", "key=a", "x").await.expect(201);
+    let job = client.reserve("q", 1).await.remove(0);
+    let revoked = client.send("DELETE", &cancel("revoke"), &[], b"").await;
+    assert_eq!(revoked.expect(200).json()["outcome"], "revoked");
+    let leases = json!({"leases": [job["lease"]]});
+    assert_eq!(
+        client.settle("ack", &leases).await,
+        [json!({"outcome": "gone"})]
+    );
+    stack.finish().await;
+}
+
+#[tokio::test]
+async fn a_batch_has_a_result_for_each_job() {
+    let stack = Stack::builder().pumps(0).start().await;
+    let client = NativeClient::new(stack.api(0), "shop").await;
+    let jobs = json!({"jobs": [
+        {"payload": {"n": 1}},
+        {"payload_base64": "AP8=", "delay": "5m", "key": "a"},
+        {"payload": 3, "key": "a", "if_exists": "reject"},
+        {"payload": 4, "key": "a", "if_exists": "replace", "delay": "1m"},
+    ]});
+    let answer = client.call("POST", "/queues/q/jobs/batch", &jobs).await;
+    let results = answer.expect(200).json()["results"].clone();
+    assert_eq!(results[0]["outcome"], "created");
+    assert_eq!(results[1]["outcome"], "created");
+    assert_eq!(results[2]["problem"]["code"], "key_taken");
+    assert_eq!(results[3]["outcome"], "replaced");
+    let atomic = json!({"atomic": true, "jobs": [
+        {"payload": 5, "key": "b"},
+        {"payload": 6, "key": "a", "if_exists": "reject"},
+    ]});
+    let refused = client.call("POST", "/queues/q/jobs/batch", &atomic).await;
+    let refused = refused.expect(409).json();
+    assert_eq!(
+        (&refused["code"], &refused["field"]),
+        (&json!("key_taken"), &json!("jobs[1]"))
+    );
+    let held = client.get("/queues/q").await.expect(200).json();
+    assert_eq!(
+        held["jobs"],
+        json!({"delayed": 1, "ready": 1, "leased": 0, "dead": 0, "done": 0})
+    );
+    stack.finish().await;
+}
+
+#[tokio::test]
+async fn one_job_in_raw_format_is_the_body_of_the_answer() {
+    let stack = Stack::builder().pumps(0).start().await;
+    let client = NativeClient::new(stack.api(0), "shop").await;
+    let raw = json!({"queues": ["q"], "format": "raw"});
+    client.call("POST", "/reserve", &raw).await.expect(204);
+    client
+        .publish("q", "key=a", "the payload")
+        .await
+        .expect(201);
+    let answer = client.call("POST", "/reserve", &raw).await.expect(200);
+    assert_eq!(answer.text(), "the payload");
+    assert_eq!(answer.header("content-type"), Some("text/plain"));
+    assert_eq!(answer.header("tidegate-key"), Some("a"));
+    let lease = answer.header("tidegate-lease").unwrap();
+    let acked = client.settle("ack", &json!({"leases": [lease]})).await;
+    assert_eq!(acked, [json!({"outcome": "done"})]);
+    stack.finish().await;
+}

@@ -1,0 +1,13 @@
+//! The native API, `/v1`, tested with real processes.
+#![allow(
+    clippy::unwrap_used,
+    reason = "helpers of tests fail by panicking, as tests do"
+)]
+
+mod access;
+mod bad_requests;
+mod jobs;
+mod keys;
+mod queues;
+mod runs;
+mod wires;

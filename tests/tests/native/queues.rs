@@ -1,0 +1,174 @@
+//! Whole queues: lists, the dead letter, deleting.
+
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use tidegate_testkit::{NativeClient, Stack, eventually};
+
+const ENOUGH: Duration = Duration::from_secs(20);
+
+/// Publishes jobs and lets each fail for good.
+async fn bury(client: &NativeClient, queue: &str, jobs: usize) {
+    for _ in 0..jobs {
+        client.publish(queue, "", "x").await.expect(201);
+    }
+    let mut dead = 0;
+    while dead < jobs {
+        let taken = client.reserve(queue, 50).await;
+        let leases: Vec<Value> = taken
+            .iter()
+            .map(|job| json!({"lease": job["lease"], "error": "no", "dead": true}))
+            .collect();
+        dead += leases.len();
+        client.settle("fail", &json!({ "leases": leases })).await;
+    }
+}
+
+async fn jobs(client: &NativeClient, queue: &str) -> Value {
+    let shown = client.get(&format!("/queues/{queue}")).await;
+    shown.expect(200).json()["jobs"].clone()
+}
+
+#[tokio::test]
+async fn queues_of_the_namespace_are_listed_by_name_in_pages() {
+    let stack = Stack::builder()
+        .pumps(0)
+        .api_config("metrics.refresh = \"10ms\"")
+        .start()
+        .await;
+    let client = NativeClient::new(stack.api(0), "shop").await;
+    let other = NativeClient::new(stack.api(0), "other").await;
+    other.publish("theirs", "", "x").await.expect(201);
+    for queue in ["c", "a", "b"] {
+        client.publish(queue, "delay=1h", "x").await.expect(201);
+    }
+    let all = eventually("all queues are listed", ENOUGH, async || {
+        let page = client.get("/queues").await.expect(200).json();
+        match page["items"].as_array().unwrap().len() {
+            3 => Ok(page),
+            _ => Err(page),
+        }
+    });
+    let all = all.await;
+    let names: Vec<_> = all["items"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|it| &it["queue"])
+        .collect();
+    assert_eq!(names, ["a", "b", "c"]);
+    assert_eq!(all["items"][0]["jobs"]["delayed"], 1);
+    assert_eq!(all["next"], Value::Null);
+    let first = client.get("/queues?limit=2").await.expect(200).json();
+    assert_eq!(first["items"].as_array().unwrap().len(), 2);
+    let path = format!("/queues?limit=2&cursor={}", first["next"].as_str().unwrap());
+    let second = client.get(&path).await.expect(200).json();
+    assert_eq!(
+        (&second["items"][0]["queue"], &second["next"]),
+        (&json!("c"), &Value::Null)
+    );
+    let wrong = client.get("/queues?cursor=%25").await.expect(400).json();
+    assert_eq!(wrong["field"], "cursor");
+    stack.finish().await;
+}
+
+#[tokio::test]
+async fn a_queue_is_deleted_only_when_it_is_empty() {
+    let stack = Stack::builder().pumps(0).start().await;
+    let client = NativeClient::new(stack.api(0), "shop").await;
+    let policy = json!({"max_jobs": 5});
+    client
+        .call("PUT", "/queues/q/policy", &policy)
+        .await
+        .expect(200);
+    client.publish("q", "key=a", "x").await.expect(201);
+    let refused = client.send("DELETE", "/queues/q", &[], b"").await;
+    assert_eq!(refused.expect(409).json()["code"], "queue_not_empty");
+    client
+        .send("DELETE", "/queues/q/jobs/key:a", &[], b"")
+        .await
+        .expect(200);
+    let deleted = client.send("DELETE", "/queues/q", &[], b"").await;
+    assert_eq!(deleted.expect(200).json(), json!({"outcome": "deleted"}));
+    let policy = client.get("/queues/q/policy").await.expect(200).json();
+    assert_eq!(policy["max_jobs"], Value::Null);
+    stack.finish().await;
+}
+
+#[tokio::test]
+async fn dead_jobs_come_back_with_all_their_attempts() {
+    let stack = Stack::builder().pumps(0).start().await;
+    let client = NativeClient::new(stack.api(0), "shop").await;
+    bury(&client, "q", 3).await;
+    let two = client
+        .call("POST", "/queues/q/respawn", &json!({"limit": 2}))
+        .await;
+    assert_eq!(
+        two.expect(200).json(),
+        json!({"outcome": "respawned", "respawned": 2})
+    );
+    let job = client.reserve("q", 1).await.remove(0);
+    assert_eq!((&job["failures"], &job["attempt"]), (&json!(0), &json!(2)));
+    client
+        .call("POST", "/queues/q/respawn", &json!({"limit": 0}))
+        .await
+        .expect(400);
+    let purged = client
+        .call("POST", "/queues/q/purge", &json!({"state": "dead"}))
+        .await;
+    assert_eq!(purged.expect(200).json()["deleted"], 1);
+    stack.finish().await;
+}
+
+#[tokio::test]
+async fn dead_jobs_come_back_at_a_rate() {
+    let stack = Stack::builder().start().await;
+    let client = NativeClient::new(stack.api(0), "shop").await;
+    bury(&client, "q", 10).await;
+    let body = json!({"rate_per_second": 5});
+    let began_at = Instant::now();
+    client
+        .call("POST", "/queues/q/respawn", &body)
+        .await
+        .expect(200);
+    assert!(jobs(&client, "q").await["delayed"].as_u64() >= Some(8));
+    let mut came = 0;
+    while came < 10 {
+        came += client.reserve("q", 10).await.len();
+    }
+    // The last one is due 1.8 s after the first.
+    assert!(began_at.elapsed() >= Duration::from_millis(1800));
+    stack.finish().await;
+}
+
+#[tokio::test]
+async fn dead_jobs_are_deleted_when_they_are_older_than_the_queue_keeps_them() {
+    let stack = Stack::builder().start().await;
+    let client = NativeClient::new(stack.api(0), "shop").await;
+    for queue in ["kept", "brief"] {
+        bury(&client, queue, 3).await;
+    }
+    let policy = json!({"keep_dead": "1s"});
+    client
+        .call("PATCH", "/queues/brief/policy", &policy)
+        .await
+        .expect(200);
+    eventually(
+        "old dead jobs are deleted",
+        ENOUGH * 2,
+        async || match jobs(&client, "brief").await {
+            held if held["dead"] == 0 => Ok(()),
+            held => Err(held),
+        },
+    )
+    .await;
+    assert_eq!(jobs(&client, "kept").await["dead"], 3);
+    assert!(
+        stack
+            .pump(0)
+            .metric("tidegate_pump_deleted_dead_total")
+            .await
+            >= 3.0
+    );
+    stack.finish().await;
+}

@@ -1,0 +1,87 @@
+//! Jobs that are published on one wire and consumed on the other.
+
+use serde_json::json;
+use tidegate_testkit::{NativeClient, Stack};
+
+#[tokio::test]
+async fn both_wires_see_the_same_jobs() {
+    let stack = Stack::builder().start().await;
+    let native = NativeClient::new(stack.api(0), "shop").await;
+    let queue = stack.queue_in("shop", "q").await;
+    let options = "key=a&max_attempts=7";
+    let headers = [("Content-Type", "text/plain"), ("Job-Attr-Tenant", "blue")];
+    let path = format!("/queues/q/jobs?{options}");
+    native
+        .send("POST", &path, &headers, b"native")
+        .await
+        .expect(201);
+    let job = queue.consume().ttr_s(1).timeout_s(10).job().await.unwrap();
+    assert_eq!((job.text(), job.remain_tries), ("native".to_owned(), 7));
+    assert_eq!(job.attributes, json!({"tenant": "blue"}));
+    queue.ack(&job.id).await;
+    native.get("/queues/q/jobs/key:a").await.expect(404);
+
+    let id = queue.publish("lmstfy").tries(2).id().await;
+    let job = native.reserve("q", 1).await.remove(0);
+    assert_eq!(
+        (&job["id"], &job["content_type"]),
+        (&json!(id), &json!("application/octet-stream"))
+    );
+    let failed = json!({"leases": [{"lease": job["lease"], "error": "no", "retry_in": "100ms"}]});
+    assert_eq!(native.settle("fail", &failed).await[0]["outcome"], "retry");
+    let job = native.reserve("q", 1).await.remove(0);
+    let failed = json!({"leases": [{"lease": job["lease"], "error": "no"}]});
+    assert_eq!(
+        native.settle("fail", &failed).await,
+        [json!({"outcome": "dead"})]
+    );
+    stack.finish().await;
+}
+
+/// A token of the lmstfy wire publishes and consumes, and does nothing else.
+#[tokio::test]
+async fn a_token_is_a_credential_of_the_native_api() {
+    let stack = Stack::builder().pumps(0).start().await;
+    let queue = stack.queue_in("shop", "q").await;
+    let native = NativeClient::with_key(stack.api(0), "shop", queue.token());
+    native.publish("q", "", "x").await.expect(201);
+    let job = native.reserve("q", 1).await.remove(0);
+    let acked = native
+        .settle("ack", &json!({"leases": [job["lease"]]}))
+        .await;
+    assert_eq!(acked, [json!({"outcome": "done"})]);
+    native.get("/queues/q").await.expect(403);
+    let elsewhere = NativeClient::with_key(stack.api(0), "other", queue.token());
+    elsewhere.publish("q", "", "x").await.expect(401);
+    stack.finish().await;
+}
+
+#[tokio::test]
+async fn lmstfy_sees_full_and_closed_queues_as_its_clients_expect() {
+    let stack = Stack::builder().pumps(0).start().await;
+    let native = NativeClient::new(stack.api(0), "shop").await;
+    let queue = stack.queue_in("shop", "q").await;
+    let policy = "/queues/q/policy";
+    native
+        .call("PUT", policy, &json!({"max_jobs": 1}))
+        .await
+        .expect(200);
+    native.publish("q", "key=a", "x").await.expect(201);
+    assert_eq!(queue.publish("y").send().await.unwrap().status, 429);
+    assert_eq!(
+        native.publish("q", "", "y").await.expect(429).json()["code"],
+        "queue_full"
+    );
+    native
+        .call("PUT", policy, &json!({"closed": true}))
+        .await
+        .expect(200);
+    assert_eq!(queue.publish("y").send().await.unwrap().status, 400);
+    for options in ["", "key=a&if_exists=replace"] {
+        assert_eq!(
+            native.publish("q", options, "y").await.expect(409).json()["code"],
+            "queue_closed"
+        );
+    }
+    stack.finish().await;
+}

@@ -1,0 +1,221 @@
+//! Queues that are closed, or full.
+
+use tidegate_testkit::{QueueClient, Stack, eventually, print_figure};
+
+use crate::fixture::{PATIENCE, publish_until, read_now};
+
+const CLOSED: &str = r#"{"error":"the queue is closed, it accepts no jobs"}"#;
+const FULL: &str = r#"{"error":"the queue is full, please retry later"}"#;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_closed_queue_takes_no_jobs_and_delivers_those_that_it_has() {
+    let stack = Stack::builder().apis(2).pumps(0).start().await;
+    let queue = stack.queue("q").await;
+    let there = queue.on_api(stack.api(1));
+    let id = queue.publish("x").id().await;
+    queue.patch_policy(stack.api(0), r#"{"closed":true}"#).await;
+    let refused = queue.publish("x").send().await.unwrap().expect(400);
+    assert_eq!(refused.text(), CLOSED);
+    publish_until(&there, 400).await;
+    let bulk = queue.publish_bulk(&["1".to_owned()]).send().await.unwrap();
+    assert_eq!(bulk.expect(400).text(), CLOSED);
+    let replaced = queue.republish(&id, "y").send().await.unwrap();
+    assert_eq!(replaced.expect(400).text(), CLOSED);
+    let large = queue.publish("x".repeat(100_000)).send().await.unwrap();
+    assert_eq!(large.expect(400).text(), CLOSED);
+    queue
+        .sibling("other")
+        .publish("x")
+        .send()
+        .await
+        .unwrap()
+        .expect(201);
+    // Publishes through the other API may have come before the change.
+    while let Some(job) = queue.consume().job().await {
+        queue.ack(&job.id).await;
+    }
+    queue
+        .patch_policy(stack.api(1), r#"{"closed":false}"#)
+        .await;
+    publish_until(&queue, 201).await;
+    stack.finish().await;
+}
+
+/// Publishes single jobs, bulks and large jobs from many clients of both APIs. Returns how many jobs were stored.
+async fn publish_from_many(queues: &[QueueClient]) -> u64 {
+    let mut tasks = Vec::new();
+    for number in 0..60 {
+        let queue = queues[number % queues.len()].clone();
+        tasks.push(tokio::spawn(async move {
+            let bulk = || vec!["1".to_owned(); 1 + number % 5];
+            let (answer, jobs) = match number % 4 {
+                0 | 1 => (queue.publish("x").send().await, 1),
+                2 => (
+                    queue.publish_bulk(&bulk()).send().await,
+                    bulk().len() as u64,
+                ),
+                _ => (queue.publish("x".repeat(30_000)).send().await, 1),
+            };
+            let answer = answer.unwrap();
+            match answer.status {
+                201 => jobs,
+                429 => {
+                    assert_eq!(answer.text(), FULL);
+                    assert_eq!(answer.header("retry-after"), Some("1"));
+                    0
+                }
+                _ => panic!("{answer}"),
+            }
+        }));
+    }
+    let mut stored = 0;
+    for task in tasks {
+        stored += task.await.unwrap();
+    }
+    stored
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn concurrent_publishes_of_two_apis_never_exceed_the_limit() {
+    const MAX_JOBS: u64 = 40;
+    let stack = Stack::builder().apis(2).pumps(0).start().await;
+    let queue = stack.queue("q").await;
+    let queues = [queue.clone(), queue.on_api(stack.api(1))];
+    queue
+        .patch_policy(stack.api(0), &format!(r#"{{"max_jobs":{MAX_JOBS}}}"#))
+        .await;
+    read_now(stack.api(1)).await;
+    for round in 0..5 {
+        let before = queue.size().await;
+        let stored = publish_from_many(&queues).await;
+        let size = queue.size().await;
+        assert_eq!(size, before + stored, "round {round}");
+        assert!(size <= MAX_JOBS, "{size}");
+        print_figure(&format!(
+            "round {round}: {stored} jobs stored, {size} in the queue"
+        ));
+        // There is room for single jobs until the queue is full.
+        while queue.size().await < MAX_JOBS {
+            queue.publish("x").send().await.unwrap().expect(201);
+        }
+        queue.publish("x").send().await.unwrap().expect(429);
+        let jobs = queue.consume().count(3 + round * 3).jobs().await;
+        assert!(!jobs.is_empty());
+        // Leased jobs count.
+        queue.publish("x").send().await.unwrap().expect(429);
+        for job in jobs {
+            queue.ack(&job.id).await;
+        }
+    }
+    stack.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_bulk_is_stored_as_a_whole_and_a_replacement_needs_no_room() {
+    let stack = Stack::builder().pumps(0).start().await;
+    let queue = stack.queue("q").await;
+    let bulk = |jobs| vec!["1".to_owned(); jobs];
+    queue.patch_policy(stack.api(0), r#"{"max_jobs":10}"#).await;
+    queue
+        .publish_bulk(&bulk(11))
+        .send()
+        .await
+        .unwrap()
+        .expect(429);
+    assert_eq!(queue.size().await, 0);
+    queue
+        .publish_bulk(&bulk(9))
+        .send()
+        .await
+        .unwrap()
+        .expect(201);
+    queue
+        .publish_bulk(&bulk(2))
+        .send()
+        .await
+        .unwrap()
+        .expect(429);
+    let id = queue.publish("x").id().await;
+    queue.publish("x").send().await.unwrap().expect(429);
+    queue.republish(&id, "y").send().await.unwrap().expect(201);
+    assert_eq!(queue.size().await, 10);
+    // A lower limit deletes nothing; a higher one, and none, make room.
+    queue.patch_policy(stack.api(0), r#"{"max_jobs":5}"#).await;
+    queue.publish("x").send().await.unwrap().expect(429);
+    assert_eq!(queue.size().await, 10);
+    queue.patch_policy(stack.api(0), r#"{"max_jobs":11}"#).await;
+    queue.publish("x").send().await.unwrap().expect(201);
+    queue.publish("x").send().await.unwrap().expect(429);
+    queue
+        .try_policy(stack.api(0), "DELETE", "", None)
+        .await
+        .unwrap()
+        .expect(200);
+    queue.publish("x").send().await.unwrap().expect(201);
+    stack.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_lanes_of_a_queue_share_its_limit() {
+    const MAX_JOBS: u64 = 10;
+    let stack = Stack::builder().pumps(0).start().await;
+    let queue = stack.queue("q").await;
+    queue.set_lanes(stack.api(0), 4).await;
+    queue
+        .patch_policy(stack.api(0), &format!(r#"{{"max_jobs":{MAX_JOBS}}}"#))
+        .await;
+    for number in 0..MAX_JOBS {
+        let answer = queue.publish("x").send().await.unwrap();
+        assert_eq!(answer.status, 201, "{number}: {answer}");
+    }
+    queue.publish("x").send().await.unwrap().expect(429);
+    assert_eq!(queue.size().await, MAX_JOBS);
+    let stored = publish_from_many(std::slice::from_ref(&queue)).await;
+    assert_eq!(stored, 0);
+    let job = queue.consume().job().await.unwrap();
+    queue.ack(&job.id).await;
+    queue.publish("x").send().await.unwrap().expect(201);
+    assert_eq!(queue.size().await, MAX_JOBS);
+    stack.finish().await;
+}
+
+/// The unit of a rate limit is used by a publish that stores a job only.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_refused_publish_uses_no_unit_of_a_rate_limit() {
+    let stack = Stack::builder().pumps(0).start().await;
+    let (api, queue) = (stack.api(0), stack.queue("q").await);
+    queue.limit_token(api, 0, 2, 3600).await;
+    queue.patch_policy(api, r#"{"max_jobs":1}"#).await;
+    queue.publish("x").send().await.unwrap().expect(201);
+    for _ in 0..5 {
+        // A unit is given back behind the answer.
+        eventually("the unit given back", PATIENCE, async || {
+            match queue.publish("x").send().await.unwrap() {
+                answer if answer.text() == FULL => Ok(()),
+                answer => Err(answer),
+            }
+        })
+        .await;
+    }
+    queue.patch_policy(api, r#"{"max_jobs":2}"#).await;
+    publish_until(&queue, 201).await;
+    stack.finish().await;
+}
+
+/// A pool that moves stores new jobs in another one, under the policies of both.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_queue_stays_closed_while_its_pool_moves() {
+    let stack = Stack::builder().pumps(0).pool("new");
+    let stack = stack
+        .api_config("[pool.default]\nmigrate_to = \"new\"")
+        .start()
+        .await;
+    let queue = stack.queue("q").await;
+    queue.publish("x").send().await.unwrap().expect(201);
+    queue.patch_policy(stack.api(0), r#"{"closed":true}"#).await;
+    assert_eq!(
+        queue.publish("x").send().await.unwrap().expect(400).text(),
+        CLOSED
+    );
+    stack.finish().await;
+}

@@ -1,0 +1,56 @@
+//! Jobs with keys in a pool that moves: a key has one job in both deployments together.
+
+use serde_json::json;
+use tidegate_testkit::{NativeClient, Stack};
+
+use crate::both::begin_the_move;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_key_has_one_job_while_its_pool_moves() {
+    let stack = Stack::builder().pool("new").start().await;
+    let client = NativeClient::new(stack.api(0), "shop").await;
+    let publish = async |key: &str, options: &str, payload: &str| {
+        let options = format!("key={key}&{options}");
+        client.publish("q", &options, payload).await
+    };
+    let old = publish("old", "delay=1h", "1").await.expect(201).json();
+    let repeated = [("Idempotency-Key", "request-1")];
+    let once = async || {
+        let path = "/queues/q/jobs?delay=1h";
+        client.send("POST", path, &repeated, b"x").await
+    };
+    let first = once().await.expect(201).json();
+    begin_the_move(&stack).await;
+    let kept = publish("old", "delay=1h", "2").await.expect(200).json();
+    assert_eq!(
+        (&kept["outcome"], &kept["id"]),
+        (&json!("exists"), &old["id"])
+    );
+    assert_eq!(once().await.expect(200).json()["id"], first["id"]);
+    publish("new", "delay=1h", "3").await.expect(201);
+    let again = publish("new", "delay=1h&if_exists=reject", "4").await;
+    assert_eq!(again.expect(409).json()["code"], "key_taken");
+    let jobs = json!({"jobs": [
+        {"payload": 1, "key": "old", "if_exists": "replace"},
+        {"payload": 2, "key": "other"},
+        {"payload": 3, "key": "new", "if_exists": "reject"},
+    ]});
+    let batch = client.call("POST", "/queues/q/jobs/batch", &jobs).await;
+    let results = batch.expect(200).json()["results"].clone();
+    assert_eq!(results[0]["outcome"], "replaced");
+    assert_eq!(results[1]["outcome"], "created");
+    assert_eq!(results[2]["problem"]["code"], "key_taken");
+    let atomic = json!({"atomic": true, "jobs": [{"payload": 1, "key": "old"}]});
+    let refused = client.call("POST", "/queues/q/jobs/batch", &atomic).await;
+    let refused = refused.expect(503).json();
+    assert_eq!(refused["applied"], "no");
+    let atomic = json!({"atomic": true, "jobs": [{"payload": 1, "key": "third"}]});
+    client
+        .call("POST", "/queues/q/jobs/batch", &atomic)
+        .await
+        .expect(201);
+    let held = client.get("/queues/q").await.expect(200).json();
+    assert_eq!(held["jobs"]["delayed"], json!(2), "{held}");
+    assert_eq!(held["jobs"]["ready"], json!(3), "{held}");
+    stack.finish().await;
+}

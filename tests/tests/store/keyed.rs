@@ -1,0 +1,275 @@
+//! Jobs with a key: one job for its whole life, whatever happens to a publish with the same key.
+
+mod runs;
+
+use tidegate_core::RecordExtension;
+use tidegate_core::{JobId, JobState, KeyHash, NativeOptions, NewJob};
+use tidegate_store::{
+    AckOutcome, AckRequest, CancelOutcome, Claim, IdempotencyKey, IfExists, IfRunning, JobChange,
+    KeyedJob, KeyedOutcome, KeyedPublish, KeyedResult, KeyedTerms, LeasedJob, NewDue,
+    PromoteOutcome, ReleaseOutcome,
+};
+
+use crate::fixture::{START, StoreFixture, fixture, job};
+
+const TERMS: KeyedTerms = KeyedTerms {
+    max_jobs: None,
+    idempotency_window_ms: 600_000,
+    atomic: false,
+};
+
+impl StoreFixture {
+    fn key(&self, key: &str) -> KeyHash {
+        KeyHash::of_job(&self.queue, key)
+    }
+
+    fn keyed(&self, key: &str, if_exists: IfExists, body: &str, delay_ms: u64) -> KeyedJob {
+        let extension = RecordExtension {
+            key_hash: Some(self.key(key).0),
+            ..RecordExtension::default()
+        };
+        KeyedJob {
+            job: NewJob {
+                delay_ms,
+                tries: 0,
+                native: Some(Box::new(NativeOptions {
+                    run_at_ms: None,
+                    extension,
+                })),
+                ..job(body)
+            },
+            if_exists,
+            idempotency: None,
+        }
+    }
+
+    async fn publish_all(
+        &self,
+        now_ms: u64,
+        jobs: Vec<KeyedJob>,
+        terms: KeyedTerms,
+    ) -> KeyedPublish {
+        let store = self.store.at(now_ms);
+        store.publish_keyed(&self.queue, jobs, terms).await.unwrap()
+    }
+
+    async fn publish_keyed(&self, now_ms: u64, job: KeyedJob) -> KeyedResult {
+        match self.publish_all(now_ms, vec![job], TERMS).await {
+            KeyedPublish::Done { results, .. } => results[0],
+            refused @ KeyedPublish::Refused { .. } => panic!("{refused:?}"),
+        }
+    }
+
+    async fn lease_one(&self, now_ms: u64) -> (LeasedJob, String) {
+        let store = self.store.at(now_ms);
+        let reserved = store
+            .reserve(&self.queue, &[Claim::new(1, 60_000)])
+            .await
+            .unwrap();
+        let job = &reserved.jobs[0][0];
+        let leased = LeasedJob {
+            id: job.id,
+            attempt: job.attempt,
+        };
+        (leased, String::from_utf8(job.body.to_vec()).unwrap())
+    }
+
+    async fn ack_leased(&self, now_ms: u64, job: LeasedJob, retain_ms: u64) -> AckOutcome {
+        let request = AckRequest {
+            id: job.id,
+            attempt: Some(job.attempt),
+        };
+        let store = self.store.at(now_ms);
+        store
+            .ack_all(&self.queue, &[request], retain_ms)
+            .await
+            .unwrap()[0]
+    }
+}
+
+fn id_of(result: &KeyedResult) -> JobId {
+    result.job.expect("it is stored").id
+}
+
+#[tokio::test]
+async fn a_waiting_job_is_kept_replaced_or_the_new_one_refused() {
+    let f = fixture().await;
+    let publish = async |if_exists, body, delay_ms| {
+        let job = f.keyed("order-17", if_exists, body, delay_ms);
+        f.publish_keyed(START, job).await
+    };
+    let first = publish(IfExists::Keep, "1", 5000).await;
+    assert_eq!(first.outcome, KeyedOutcome::Created);
+    let id = id_of(&first);
+    assert_eq!(f.key("order-17").nonce(), id.nonce());
+    for (if_exists, outcome) in [
+        (IfExists::Keep, KeyedOutcome::Exists),
+        (IfExists::Reject, KeyedOutcome::KeyTaken),
+        (IfExists::Replace, KeyedOutcome::Replaced),
+    ] {
+        assert_eq!(publish(if_exists, "2", 9000).await.outcome, outcome);
+    }
+    assert_eq!(f.counts().await, [1, 0, 0, 0]);
+    let store = f.store.at(START);
+    let peeked = store.peek_job(&f.queue, f.key("order-17"));
+    let replaced = peeked.await.unwrap().unwrap().job;
+    assert_eq!((replaced.id, &replaced.body[..]), (id, &b"2"[..]));
+    assert_eq!(f.move_due(START + 5001).await.ready, 0, "the old time");
+    assert_eq!(f.move_due(START + 9000).await.ready, 1);
+    f.expect(START + 9000, &["2"]).await;
+}
+
+#[tokio::test]
+async fn a_job_that_is_replaced_while_it_runs_runs_again_with_the_last_version() {
+    let f = fixture().await;
+    let replace = |body: &str| f.keyed("a", IfExists::Replace, body, 0);
+    let first = f.publish_keyed(START, replace("1")).await;
+    let (leased, body) = f.lease_one(START).await;
+    assert_eq!(body, "1");
+    for body in ["2", "3"] {
+        let result = f.publish_keyed(START, replace(body)).await;
+        assert_eq!(result.outcome, KeyedOutcome::Rerun);
+        assert_eq!(id_of(&result), id_of(&first));
+    }
+    assert_eq!(f.counts().await, [0, 0, 1, 0], "not under two leases");
+    let acked = f.ack_leased(START, leased, 0).await;
+    assert!(matches!(acked, AckOutcome::Rerun { .. }), "{acked:?}");
+    let (again, body) = f.lease_one(START).await;
+    assert_eq!(
+        (again.id, again.attempt, body.as_str()),
+        (leased.id, 2, "3")
+    );
+    let acked = f.ack_leased(START, again, 0).await;
+    assert!(matches!(acked, AckOutcome::Done { .. }), "{acked:?}");
+    let free = f.publish_keyed(START, replace("4")).await;
+    assert_eq!(free.outcome, KeyedOutcome::Created);
+    assert_ne!(id_of(&free), id_of(&first));
+}
+
+#[tokio::test]
+async fn the_later_of_cancel_and_replace_wins() {
+    let f = fixture().await;
+    let replace = |body: &str| f.keyed("a", IfExists::Replace, body, 0);
+    f.publish_keyed(START, replace("1")).await;
+    let (leased, _) = f.lease_one(START).await;
+    let cancel = async || {
+        let store = f.store.at(START);
+        let key = f.key("a");
+        store.cancel(&f.queue, key, IfRunning::Ask).await.unwrap()
+    };
+    assert_eq!(cancel().await, CancelOutcome::Requested(leased.id));
+    f.publish_keyed(START, replace("2")).await;
+    let store = f.store.at(START);
+    let released = store.release(&f.queue, leased.id, leased.attempt);
+    assert_eq!(released.await.unwrap(), ReleaseOutcome::Rerun);
+    let (leased, body) = f.lease_one(START).await;
+    assert_eq!(body, "2");
+    f.publish_keyed(START, replace("3")).await;
+    assert_eq!(cancel().await, CancelOutcome::Requested(leased.id));
+    let released = store.release(&f.queue, leased.id, leased.attempt);
+    assert_eq!(released.await.unwrap(), ReleaseOutcome::Cancelled);
+    assert_eq!(f.counts().await, [0; 4]);
+}
+
+#[tokio::test]
+async fn a_retained_job_keeps_its_key_until_it_expires() {
+    let f = fixture().await;
+    let publish = async |now_ms, if_exists| {
+        let job = f.keyed("a", if_exists, "x", 0);
+        f.publish_keyed(now_ms, job).await
+    };
+    let first = id_of(&publish(START, IfExists::Keep).await);
+    let (leased, _) = f.lease_one(START).await;
+    let acked = f.ack_leased(START, leased, 5000).await;
+    assert!(matches!(acked, AckOutcome::Done { .. }), "{acked:?}");
+    let kept = publish(START + 4999, IfExists::Keep).await;
+    assert_eq!((kept.outcome, id_of(&kept)), (KeyedOutcome::Exists, first));
+    assert_eq!(kept.job.unwrap().state, Some(JobState::Done));
+    let again = f.ack_leased(START, leased, 5000).await;
+    assert_eq!(again, AckOutcome::AlreadyGone);
+    let later = publish(START + 5000, IfExists::Keep).await;
+    assert_eq!(later.outcome, KeyedOutcome::Created);
+}
+
+#[tokio::test]
+async fn jobs_of_an_atomic_call_are_stored_as_a_whole_or_not_at_all() {
+    let f = fixture().await;
+    f.publish_keyed(START, f.keyed("taken", IfExists::Keep, "x", 0))
+        .await;
+    let jobs = |last| {
+        ["a", "b", last]
+            .map(|key| f.keyed(key, IfExists::Reject, key, 0))
+            .to_vec()
+    };
+    let atomic = KeyedTerms {
+        atomic: true,
+        ..TERMS
+    };
+    for last in ["taken", "b"] {
+        let refused = f.publish_all(START, jobs(last), atomic).await;
+        let KeyedPublish::Refused { index, outcome } = refused else {
+            panic!("{refused:?}");
+        };
+        assert_eq!((index, outcome), (2, KeyedOutcome::KeyTaken));
+    }
+    let full = KeyedTerms {
+        max_jobs: Some(3),
+        ..atomic
+    };
+    let refused = f.publish_all(START, jobs("c"), full).await;
+    assert!(matches!(refused, KeyedPublish::Refused { index: 2, .. }));
+    assert_eq!(f.counts().await, [0, 1, 0, 0]);
+    let stored = f.publish_all(START, jobs("c"), atomic).await;
+    assert!(matches!(stored, KeyedPublish::Done { .. }));
+    f.expect(START, &["x", "a", "b", "c"]).await;
+}
+
+#[tokio::test]
+async fn a_repeated_request_stores_nothing_and_names_the_first_job() {
+    let f = fixture().await;
+    let request = |request| {
+        let mut job = f.keyed("unused", IfExists::Keep, "x", 0);
+        job.job.native = Some(Box::default());
+        job.idempotency = Some(IdempotencyKey {
+            key: KeyHash::of_request(&f.queue, "request-1"),
+            request,
+        });
+        job
+    };
+    let first = f.publish_keyed(START, request(7)).await;
+    assert_eq!(first.outcome, KeyedOutcome::Created);
+    let again = f.publish_keyed(START + 599_999, request(7)).await;
+    assert_eq!(again.outcome, KeyedOutcome::Replayed);
+    assert_eq!(id_of(&again), id_of(&first));
+    let other = f.publish_keyed(START, request(8)).await;
+    assert_eq!((other.outcome, other.job), (KeyedOutcome::KeyReused, None));
+    let later = f.publish_keyed(START + 1_200_000, request(8)).await;
+    assert_eq!(later.outcome, KeyedOutcome::Created);
+}
+
+#[tokio::test]
+async fn waiting_jobs_are_promoted_and_their_time_is_changed() {
+    let f = fixture().await;
+    let result = f
+        .publish_keyed(START, f.keyed("a", IfExists::Keep, "x", 60_000))
+        .await;
+    let id = id_of(&result);
+    let store = f.store.at(START);
+    let change = JobChange {
+        due: Some(NewDue::AtMs(START + 1000)),
+        start_within_ms: None,
+    };
+    let _ = store.change(&f.queue, f.key("a"), change).await.unwrap();
+    assert_eq!(f.move_due(START + 999).await.ready, 0);
+    let promoted = store.promote(&f.queue, id).await.unwrap();
+    let expected = |was_delayed| PromoteOutcome::Done {
+        id,
+        due_at_ms: START,
+        was_delayed,
+    };
+    assert_eq!(promoted, expected(true));
+    assert_eq!(store.promote(&f.queue, id).await.unwrap(), expected(false));
+    f.expect(START, &["x"]).await;
+    let held = store.promote(&f.queue, id).await.unwrap();
+    assert_eq!(held, PromoteOutcome::NotWaiting(JobState::Leased));
+}

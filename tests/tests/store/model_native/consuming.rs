@@ -1,0 +1,243 @@
+//! The verbs of consumers, and those on whole queues.
+
+use tidegate_core::RetryDelays;
+use tidegate_core::{JobId, JobState, RetryPolicy};
+use tidegate_store::{
+    AckRequest, AfterFailure, Claim, FailOutcome, FailRequest, LeaseLength, LeasedJob,
+    ReleaseOutcome,
+};
+
+use super::NativeRun;
+use super::oracle::{FailEffect, NotHeld};
+use super::steps::NativeStep;
+
+/// The length of leases of jobs that have none.
+const DEFAULT_LEASE_MS: u64 = 60_000;
+
+fn policy() -> RetryPolicy {
+    RetryPolicy {
+        max_attempts: 3,
+        delays: RetryDelays {
+            steps_ms: vec![1000, 5000],
+            jitter_permille: 0,
+        },
+    }
+}
+
+impl NativeRun<'_> {
+    /// The deliveries of a step, and the queue in which they are settled: that of the first one.
+    fn chosen(&self, indexes: &[usize]) -> Option<(usize, Vec<LeasedJob>)> {
+        let all = &self.deliveries;
+        let chosen = indexes.iter().map(|index| {
+            let index = index.checked_rem(all.len())?;
+            all.get(all.len() - 1 - index)
+        });
+        let chosen: Vec<_> = chosen.collect::<Option<_>>()?;
+        let (queue, _) = chosen.first()?;
+        Some((*queue, chosen.iter().map(|(_, leased)| *leased).collect()))
+    }
+
+    pub(super) async fn consume(&mut self, step: &NativeStep) {
+        match step {
+            NativeStep::Reserve {
+                queue,
+                count,
+                lease,
+            } => self.reserve(*queue, *count, *lease).await,
+            NativeStep::Ack {
+                deliveries,
+                by_attempt,
+                retain_ms,
+            } => self.ack(deliveries, *by_attempt, *retain_ms).await,
+            NativeStep::Fail { deliveries, then } => self.fail(deliveries, *then).await,
+            NativeStep::Touch {
+                deliveries,
+                lease_ms,
+            } => self.touch(deliveries, *lease_ms).await,
+            NativeStep::Release {
+                deliveries,
+                delay_ms,
+            } => self.release(deliveries, *delay_ms).await,
+            NativeStep::PeekOldest { queue, dead } => self.peek_oldest(*queue, *dead).await,
+            NativeStep::Respawn {
+                queue,
+                limit,
+                ttl_ms,
+            } => self.respawn(*queue, *limit, *ttl_ms).await,
+            NativeStep::PurgeReady { queue } => self.purge_ready(*queue).await,
+            NativeStep::PurgeDead { queue, limit } => self.purge_dead(*queue, *limit).await,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    pub(super) async fn reserve(&mut self, queue: usize, count: u16, lease: LeaseLength) {
+        let expected = self.listed(queue, JobState::Ready);
+        let expected: Vec<JobId> = expected.into_iter().take(count.into()).collect();
+        let claims = [Claim { count, lease }];
+        let store = self.store();
+        let reserved = store.reserve(&self.queues[queue], &claims).await.unwrap();
+        let got = &reserved.jobs[0];
+        let ids: Vec<JobId> = got.iter().map(|job| job.id).collect();
+        assert_eq!(ids, expected, "not the oldest ready jobs");
+        for job in got {
+            let run_at_ms = self.model.jobs[&job.id].version.due_ms;
+            let model = self.model.reserve(job.id, lease.of(job));
+            assert_eq!((job.run_at_ms, job.attempt), (run_at_ms, model.attempt));
+            assert_eq!(
+                (&job.body, job.due_at_ms),
+                (&model.version.body, model.version.due_ms)
+            );
+            let leased = LeasedJob {
+                id: job.id,
+                attempt: job.attempt,
+            };
+            self.deliveries.push((queue, leased));
+        }
+    }
+
+    async fn ack(&mut self, deliveries: &[usize], by_attempt: bool, retain_ms: u64) {
+        let Some((queue, leased)) = self.chosen(deliveries) else {
+            return;
+        };
+        let requests = leased.into_iter().map(|leased| AckRequest {
+            id: leased.id,
+            attempt: by_attempt.then_some(leased.attempt),
+        });
+        let requests: Vec<AckRequest> = requests.collect();
+        let store = self.store();
+        let acked = store.ack_all(&self.queues[queue], &requests, retain_ms);
+        let acked = acked.await.unwrap();
+        let expected = requests
+            .iter()
+            .map(|request| self.model.ack(queue, request, retain_ms));
+        assert_eq!(acked, expected.collect::<Vec<_>>());
+    }
+
+    async fn fail(&mut self, deliveries: &[usize], then: AfterFailure) {
+        let Some((queue, leased)) = self.chosen(deliveries) else {
+            return;
+        };
+        let error = format!("error of version {}", self.versions);
+        let failed = leased.into_iter().map(|job| FailRequest {
+            job,
+            then,
+            error: error.clone(),
+        });
+        let failed: Vec<FailRequest> = failed.collect();
+        let (store, policy) = (self.store(), policy());
+        let outcomes = store.fail_all(&self.queues[queue], &failed, &policy);
+        for (outcome, failed) in outcomes.await.unwrap().into_iter().zip(&failed) {
+            let now_ms = self.model.now_ms;
+            match (outcome, self.model.fail(queue, failed, &policy)) {
+                (FailOutcome::AlreadyGone, FailEffect::NotHeld(NotHeld::Gone))
+                | (FailOutcome::Lost, FailEffect::NotHeld(NotHeld::Lost))
+                | (FailOutcome::Rerun, FailEffect::Rerun)
+                | (FailOutcome::Cancelled, FailEffect::Cancelled)
+                | (FailOutcome::Dead, FailEffect::Dead) => {}
+                (
+                    FailOutcome::Retry { due_at_ms },
+                    FailEffect::Retry {
+                        delay_ms,
+                        jitter_permille,
+                    },
+                ) => {
+                    let most_ms = delay_ms * jitter_permille / 1000 + 1;
+                    let off_ms = due_at_ms.abs_diff(now_ms + delay_ms);
+                    assert!(
+                        off_ms < most_ms || jitter_permille > 0 && off_ms == most_ms,
+                        "{off_ms}"
+                    );
+                    self.model.retry(failed.job.id, due_at_ms, &failed.error);
+                }
+                (outcome, _) => panic!("{outcome:?} of {failed:?}"),
+            }
+        }
+    }
+
+    async fn touch(&mut self, deliveries: &[usize], lease_ms: Option<u64>) {
+        let Some((queue, leased)) = self.chosen(deliveries) else {
+            return;
+        };
+        let store = self.store();
+        let touched = store.touch_all(&self.queues[queue], &leased, lease_ms, DEFAULT_LEASE_MS);
+        let touched = touched.await.unwrap();
+        let model = &mut self.model;
+        let expected = leased
+            .iter()
+            .map(|leased| model.touch(queue, *leased, lease_ms, DEFAULT_LEASE_MS));
+        assert_eq!(touched, expected.collect::<Vec<_>>());
+    }
+
+    async fn release(&mut self, deliveries: &[usize], delay_ms: u64) {
+        let Some((queue, leased)) = self.chosen(deliveries) else {
+            return;
+        };
+        let store = self.store();
+        let released = store.release_all(&self.queues[queue], &leased, delay_ms);
+        let released: Vec<ReleaseOutcome> = released.await.unwrap();
+        let model = &mut self.model;
+        let expected = leased
+            .iter()
+            .map(|leased| model.release(queue, *leased, delay_ms));
+        assert_eq!(released, expected.collect::<Vec<_>>());
+        let done = leased.iter().zip(&released);
+        let done = done.filter(|(_, outcome)| **outcome == ReleaseOutcome::Done && delay_ms == 0);
+        self.released = done.map(|(leased, _)| leased.id.number()).collect();
+    }
+
+    async fn peek_oldest(&mut self, queue: usize, dead: bool) {
+        let (store, key) = (self.store(), &self.queues[queue]);
+        let (state, peeked) = if dead {
+            (JobState::Dead, store.peek_dead(key).await.unwrap())
+        } else {
+            (JobState::Ready, store.peek_ready(key).await.unwrap())
+        };
+        let expected = self.listed(queue, state).first().copied();
+        assert_eq!(peeked.map(|peeked| peeked.job.id), expected);
+    }
+
+    async fn respawn(&mut self, queue: usize, limit: u64, ttl_ms: u64) {
+        let dead = self.listed(queue, JobState::Dead);
+        let dead: Vec<JobId> = dead.into_iter().take(limit as usize).collect();
+        let store = self.store();
+        let respawned = store.respawn(&self.queues[queue], limit, ttl_ms).await;
+        assert_eq!(respawned.unwrap(), dead.len() as u64);
+        for id in dead {
+            self.model.respawn(id, ttl_ms);
+        }
+    }
+
+    async fn purge_ready(&mut self, queue: usize) {
+        let ready = self.numbers(queue, JobState::Ready);
+        let purged = self.store().purge_ready(&self.queues[queue]).await;
+        assert_eq!(purged.unwrap(), ready.len() as u64);
+        self.model
+            .jobs
+            .retain(|_, job| job.queue != queue || job.state != JobState::Ready);
+    }
+
+    async fn purge_dead(&mut self, queue: usize, limit: u64) {
+        let dead = self.listed(queue, JobState::Dead);
+        let purged = self.store().purge_dead(&self.queues[queue], limit).await;
+        assert_eq!(purged.unwrap(), limit.min(dead.len() as u64));
+        for id in dead.into_iter().take(limit as usize) {
+            self.model.jobs.remove(&id);
+        }
+    }
+
+    /// Consumes and acknowledges all jobs of a queue that are ready, and purges dead ones.
+    pub(super) async fn consume_all(&mut self, queue: usize) {
+        let begin = self.deliveries.len();
+        self.reserve(queue, 1000, LeaseLength::Ms(1000)).await;
+        let taken = self.deliveries.len() - begin;
+        if taken > 0 {
+            let all: Vec<usize> = (0..taken).collect();
+            self.ack(&all, true, 0).await;
+        }
+        self.purge_dead(queue, 1000).await;
+        let before: Vec<_> = (0..self.queues.len())
+            .map(|queue| self.numbers(queue, JobState::Ready))
+            .collect();
+        self.check(&before);
+    }
+}
