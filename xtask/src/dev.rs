@@ -1,6 +1,7 @@
 //! `cargo xtask dev`: runs a deployment on this machine until Ctrl-C.
 
 pub(crate) mod cluster;
+mod demo;
 pub(crate) mod ending;
 mod http;
 pub(crate) mod options;

@@ -33,7 +33,7 @@ struct Cli {
 enum XtaskCommand {
     /// Build and run a deployment on this machine: a private Redis, the API, two pumps.
     ///
-    /// Prints four curl commands to try. Ctrl-C stops everything; the data stay in target/dev/redis for the next run.
+    /// Prints curl commands to try. Ctrl-C stops everything; the data stay in target/dev/redis for the next run.
     /// Logs are in target/dev. With --cluster the Redis is a cluster of six nodes, whose data are deleted at the end.
     Dev(dev::Options),
     /// Check formatting, lints and project rules, build, and run every test.

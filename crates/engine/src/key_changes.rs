@@ -43,6 +43,14 @@ pub enum CreateKeyError {
     /// The description is empty or too long.
     #[error("description should have 1 to {DESCRIPTION_BYTES_MAX} bytes")]
     Description,
+    /// The text that the caller chose is not that of a key.
+    #[error(
+        "key should be tg_ID_SECRET: 12 and 26 letters A-Z and digits, best taken from a random source"
+    )]
+    NotAKey,
+    /// There is a key with this id; nothing changed.
+    #[error("there is a key with this id")]
+    AlreadyExists,
     /// The expiry is not in the future.
     #[error("expires_at_ms should be later than the clock of redis, which shows {now_ms}")]
     Expired {
@@ -61,6 +69,32 @@ impl Engine {
     /// # Errors
     /// The new key is invalid, or Redis failed.
     pub async fn create_key(&self, new: NewApiKey) -> Result<CreatedApiKey, CreateKeyError> {
+        let now_ms = self.check_new(&new).await?;
+        loop {
+            // Another key with the same random id is not replaced.
+            match self.store_key(generate_key(), &new, now_ms).await {
+                Err(CreateKeyError::AlreadyExists) => {}
+                stored => return stored,
+            }
+        }
+    }
+
+    /// Creates a key whose text the caller has chosen, so that a deployment that is set up again has the keys that its
+    /// clients have. Otherwise as [`Self::create_key`].
+    ///
+    /// # Errors
+    /// Those of [`Self::create_key`]; the text is not that of a key, or there is a key with its id.
+    pub async fn create_chosen_key(
+        &self,
+        text: String,
+        new: NewApiKey,
+    ) -> Result<CreatedApiKey, CreateKeyError> {
+        let now_ms = self.check_new(&new).await?;
+        self.store_key(text, &new, now_ms).await
+    }
+
+    /// Checks what a key gives access to. Returns the time on the clock of Redis, in ms since 1970.
+    async fn check_new(&self, new: &NewApiKey) -> Result<u64, CreateKeyError> {
         let NewApiKey { grant, description } = new;
         if self.pool(&grant.pool).is_none() {
             return Err(CreateKeyError::PoolNotFound);
@@ -75,19 +109,25 @@ impl Engine {
         if grant.expires_at_ms.is_some_and(|end_ms| end_ms <= now_ms) {
             return Err(CreateKeyError::Expired { now_ms });
         }
-        loop {
-            let text = generate_key();
-            let Some(parts) = KeyText::parse(&text) else {
-                continue;
-            };
-            let (id, key) = (parts.id, stored(&grant, &description, parts, now_ms));
-            // Another key with the same random id is not replaced.
-            if self.keys.create(id, &key).await? == ApiKeyCreated::Done {
-                let (namespaces, scopes) = (grant.namespaces.as_str(), grant.scopes);
-                tracing::info!(key = %id, pool = %grant.pool, namespace = namespaces, %scopes, "created an API key");
-                return Ok(CreatedApiKey { id, text, key });
-            }
+        Ok(now_ms)
+    }
+
+    /// Stores a key with this text.
+    async fn store_key(
+        &self,
+        text: String,
+        new: &NewApiKey,
+        now_ms: u64,
+    ) -> Result<CreatedApiKey, CreateKeyError> {
+        let NewApiKey { grant, description } = new;
+        let parts = KeyText::parse(&text).ok_or(CreateKeyError::NotAKey)?;
+        let (id, key) = (parts.id, stored(grant, description, parts, now_ms));
+        if self.keys.create(id, &key).await? == ApiKeyCreated::AlreadyExists {
+            return Err(CreateKeyError::AlreadyExists);
         }
+        let (namespaces, scopes) = (grant.namespaces.as_str(), grant.scopes);
+        tracing::info!(key = %id, pool = %grant.pool, namespace = namespaces, %scopes, "created an API key");
+        Ok(CreatedApiKey { id, text, key })
     }
 
     /// Deletes a key, or a damaged entry, and returns whether there was one. The key is refused here at once, and ends

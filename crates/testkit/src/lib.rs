@@ -16,6 +16,7 @@
 //! | [`NativeClient`] | a client of the native API |
 //! | [`raw`] | a client that sends exact bytes and may violate the protocol |
 //! | [`traffic`] | clients that continue during faults |
+//! | [`same_answer`] | the comparison of an answer with one that a document shows |
 //! | [`consistency`] | the check that no job was lost, orphaned or counted wrongly |
 //! | [`mod@eventually`] | waiting for a condition, instead of for a fixed time |
 //! | [`mod@seed`] | random choices that can be repeated |
@@ -29,6 +30,7 @@ pub mod certificates;
 pub mod cluster_group;
 pub mod consistency;
 pub mod daemon;
+mod documented;
 pub mod eventually;
 pub mod fault_proxy;
 pub mod full_disk;
@@ -52,6 +54,7 @@ pub use answer::Answer;
 pub use certificates::CertificateAuthority;
 pub use cluster_group::{ClusterGroup, SlotMove};
 pub use daemon::Daemon;
+pub use documented::same_answer;
 pub use eventually::eventually;
 pub use fault_proxy::FaultProxy;
 pub use full_disk::limit_file_size;

@@ -49,6 +49,12 @@ impl NativeClient {
         }
     }
 
+    /// The credential that requests have.
+    #[must_use]
+    pub fn key(&self) -> &str {
+        &self.key
+    }
+
     /// Sends a request; `path` follows the namespace.
     ///
     /// # Panics

@@ -3,7 +3,9 @@
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
-use tidegate_testkit::{Answer, QueueClient, RawHttp, RedisControl, Stack, connect_to_redis};
+use tidegate_testkit::{
+    Answer, NativeClient, QueueClient, RawHttp, RedisControl, Stack, connect_to_redis,
+};
 
 const NOT_FOUND: &str = r#"{"error":"there is no such key"}"#;
 
@@ -98,6 +100,31 @@ async fn a_key_may_be_for_all_namespaces_and_for_another_pool() {
 }
 
 #[tokio::test]
+async fn a_chosen_key_is_created_once_and_opens_its_namespace() {
+    const KEY: &str = "tg_CHOSEN000000_ABCDEFGHIJKLMNOPQRSTUVWXYZ";
+    let stack = Stack::builder().pumps(0).start().await;
+    let mut body = json!({
+        "namespace": "shop", "scopes": ["publish"], "description": "from a secret store", "key": KEY,
+    });
+    let created = create(&stack, &body).await;
+    assert_eq!(
+        (&created["id"], &created["key"]),
+        (&json!("CHOSEN000000"), &json!(KEY))
+    );
+    let client = NativeClient::with_key(stack.api(0), "shop", KEY);
+    client.publish("q", "", "x").await.expect(201);
+    // Another secret for the same id would lock out the clients that have the first one.
+    body["key"] = json!(KEY.replace("XYZ", "000"));
+    let refused = admin(&stack, "POST", "/keys", &body.to_string()).await;
+    assert_eq!(
+        refused.expect(409).text(),
+        r#"{"error":"there is a key with this id"}"#
+    );
+    client.publish("q", "", "x").await.expect(201);
+    stack.finish().await;
+}
+
+#[tokio::test]
 async fn an_invalid_request_for_a_key_is_refused_with_the_reason() {
     let stack = Stack::builder().pumps(0).start().await;
     let good = json!({"namespace": "shop", "scopes": ["read"], "description": "x"});
@@ -150,6 +177,10 @@ async fn an_invalid_request_for_a_key_is_refused_with_the_reason() {
             "expires_at_ms should be later than the clock of redis",
         ),
         (with("expires_at_ms", json!("1")), no_object),
+        (
+            with("key", json!("tg_chosen000000_ABCDEFGHIJKLMNOPQRSTUVWXYZ")),
+            "key should be tg_ID_SECRET",
+        ),
         (
             with("description", json!("x".repeat(70_000))),
             "failed to read body",

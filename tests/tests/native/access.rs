@@ -33,6 +33,24 @@ async fn a_route_needs_its_scope_and_its_namespace() {
 }
 
 #[tokio::test]
+async fn the_history_of_a_job_needs_the_scope_read() {
+    let stack = Stack::builder().pumps(0).start().await;
+    let reader = NativeClient::new(stack.api(0), "shop").await;
+    let producer = NativeClient::with_scopes(stack.api(0), "shop", &["publish"]).await;
+    producer.publish("q", "key=a", "x").await.expect(201);
+    let job = reader.reserve("q", 1).await.remove(0);
+    let failed = json!({"leases": [{"lease": job["lease"], "error": "card 4711", "dead": true}]});
+    reader.settle("fail", &failed).await;
+    let path = "/queues/q/jobs/key:a";
+    let shown = producer.get(path).await.expect(200).json();
+    assert_eq!(shown["reason"], "permanent");
+    assert_eq!(shown.get("history"), None, "{shown}");
+    let shown = reader.get(path).await.expect(200).json();
+    assert_eq!(shown["history"][0]["error"], "card 4711");
+    stack.finish().await;
+}
+
+#[tokio::test]
 async fn keys_are_made_within_the_key_that_makes_them_and_revoked() {
     let stack = Stack::builder().pumps(0).start().await;
     let admin = NativeClient::new(stack.api(0), "shop").await;

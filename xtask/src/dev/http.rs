@@ -7,15 +7,22 @@ use std::time::Duration;
 const LIMIT: Duration = Duration::from_secs(5);
 
 /// Sends a request to 127.0.0.1. Returns the status and the body of the answer.
-pub(crate) fn request(method: &str, port: u16, path: &str) -> Result<(u16, String), String> {
-    exchange(method, port, path)
+pub(crate) fn request(
+    method: &str,
+    port: u16,
+    path: &str,
+    body: &str,
+) -> Result<(u16, String), String> {
+    exchange(method, port, path, body)
         .map_err(|error| format!("{method} http://127.0.0.1:{port}{path}: {error}"))
 }
 
-fn exchange(method: &str, port: u16, path: &str) -> Result<(u16, String), String> {
+fn exchange(method: &str, port: u16, path: &str, body: &str) -> Result<(u16, String), String> {
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-    let request =
-        format!("{method} {path} HTTP/1.0\r\nHost: {address}\r\nContent-Length: 0\r\n\r\n");
+    let length = body.len();
+    let request = format!(
+        "{method} {path} HTTP/1.0\r\nHost: {address}\r\nContent-Length: {length}\r\n\r\n{body}"
+    );
     let mut text = String::new();
     let mut talk = || -> std::io::Result<()> {
         let mut stream = TcpStream::connect_timeout(&address, LIMIT)?;

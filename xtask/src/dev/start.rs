@@ -13,7 +13,7 @@ use super::options::Options;
 use super::process::DevProcess;
 use super::session::DevSession;
 use super::signals::StopRequests;
-use super::{cluster, http, ports, state_folder, welcome};
+use super::{cluster, demo, http, ports, state_folder, welcome};
 use crate::workspace::Workspace;
 
 pub(crate) const API: &str = "tidegate-api";
@@ -62,7 +62,7 @@ pub(crate) fn start_all(
         println!("warning: {warning}");
     }
     start_pumps(&programs, options, &arguments, session, signals)?;
-    welcome::make_token(options.admin_port)?;
+    demo::make_credentials(options.admin_port)?;
     print!(
         "{}",
         welcome::welcome_text(options, session, workspace, &url)
@@ -174,7 +174,7 @@ pub(crate) fn start_api(
     session.daemons.push(programs.start(API, API, &arguments)?);
     let is_ready = |_: &DevSession| {
         matches!(
-            http::request("GET", options.admin_port, "/version"),
+            http::request("GET", options.admin_port, "/version", ""),
             Ok((200, _))
         )
     };

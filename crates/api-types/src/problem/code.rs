@@ -97,7 +97,7 @@ problem_codes! {
     RequestTimeout "request_timeout" 408 No "Request timeout":
         "The request did not arrive completely within the time limit. Send it again."
     KeyTaken "key_taken" 409 No "Key taken":
-        "A job has this key, and `if_exists` is `reject`. `job` is its id."
+        "A job has this key, and `if_exists` is `reject`. Show it by its key, or leave out `if_exists`."
     JobRunning "job_running" 409 No "Job running":
         "A worker holds the job. Cancel it with `running=ask` or `running=revoke`, or wait."
     JobDead "job_dead" 409 No "Job dead":
@@ -108,11 +108,11 @@ problem_codes! {
         "Only a queue without jobs can be deleted. Purge it first."
     VersionMismatch "version_mismatch" 412 No "Version mismatch":
         "The policy has changed since it was read. Read it again and repeat the change with its new `ETag`."
-    PayloadTooLarge "payload_too_large" 413 No "JobPayload too large":
+    PayloadTooLarge "payload_too_large" 413 No "Payload too large":
         "The payload is larger than the server allows. Store it elsewhere and publish a reference."
     BodyTooLarge "body_too_large" 413 No "Body too large":
         "The body of the request is larger than the server allows. Send fewer jobs or leases in a request."
-    PayloadNotJson "payload_not_json" 415 No "JobPayload not JSON":
+    PayloadNotJson "payload_not_json" 415 No "Payload not JSON":
         "The content type says JSON, but the payload is not valid JSON. Correct one of them."
     UnsupportedContentType "unsupported_content_type" 415 No "Unsupported content type":
         "The route takes a JSON object. Send it with `Content-Type: application/json`."

@@ -45,7 +45,7 @@ pub(super) enum AdminError {
     QueueName(InvalidName),
     /// The body is not an object of the fields of an API key.
     #[error(
-        "the body should be an object with namespace, scopes and description, and optionally pool and expires_at_ms: {0}"
+        "the body should be an object with namespace, scopes and description, and optionally pool, expires_at_ms and key: {0}"
     )]
     NotAKey(String),
     /// A scope of the new API key is unknown.
@@ -57,6 +57,9 @@ pub(super) enum AdminError {
     /// Another property of the new API key is invalid.
     #[error("{0}")]
     KeyRefused(CreateKeyError),
+    /// There is an API key with the id of the chosen one.
+    #[error("there is a key with this id")]
+    KeyExists,
     /// No API key has this id.
     #[error("there is no such key")]
     KeyNotFound,
@@ -155,7 +158,7 @@ impl AdminError {
     const fn status(&self) -> StatusCode {
         match self {
             Self::PolicyChanged => StatusCode::PRECONDITION_FAILED,
-            Self::PolicyUnreadable { .. } => StatusCode::CONFLICT,
+            Self::PolicyUnreadable { .. } | Self::KeyExists => StatusCode::CONFLICT,
             Self::Internal | Self::LimitExists { .. } => StatusCode::INTERNAL_SERVER_ERROR,
             Self::KeyNotFound => StatusCode::NOT_FOUND,
             _ => StatusCode::BAD_REQUEST,
@@ -203,6 +206,7 @@ impl From<CreateKeyError> for AdminError {
     fn from(error: CreateKeyError) -> Self {
         match error {
             CreateKeyError::Failed(error) => error.into(),
+            CreateKeyError::AlreadyExists => Self::KeyExists,
             refused => Self::KeyRefused(refused),
         }
     }

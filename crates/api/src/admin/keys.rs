@@ -1,7 +1,7 @@
 //! Creates, lists, shows and deletes API keys.
 //!
-//! * `POST /keys` with a JSON body: `namespace`, `scopes`, `description`, and optionally `pool` and `expires_at_ms`.
-//!   Only this answer has the whole key.
+//! * `POST /keys` with a JSON body: `namespace`, `scopes`, `description`, and optionally `pool`, `expires_at_ms` and
+//!   `key`, the text of the key if the operator chooses it. Only this answer has the whole key.
 //! * `GET /keys?limit=&cursor=`: a page of keys, in no order.
 //! * `GET` and `DELETE /keys/ID`.
 
@@ -37,6 +37,7 @@ struct NewKeyBody {
     description: String,
     pool: Option<String>,
     expires_at_ms: Option<u64>,
+    key: Option<String>,
 }
 
 /// A key as it is shown. The answers are not of lmstfy, so the fields need not be in alphabetical order.
@@ -106,7 +107,11 @@ pub(super) async fn create(
 ) -> Result<Response<Body>, AdminError> {
     let body = app.job_body.up_to(BODY_BYTES_MAX).read(body).await;
     let body = body.map_err(|_| AdminError::BodyUnreadable)?;
-    let created = app.engine.create_key(parse_new_key(&body.bytes)?).await?;
+    let (new, chosen) = parse_new_key(&body.bytes)?;
+    let created = match chosen {
+        None => app.engine.create_key(new).await?,
+        Some(text) => app.engine.create_chosen_key(text, new).await?,
+    };
     let shown = AdminKeyView {
         key: Some(&created.text),
         ..AdminKeyView::new(created.id.as_str(), &created.key)
@@ -149,7 +154,8 @@ pub(super) async fn delete(
     }
 }
 
-fn parse_new_key(body: &[u8]) -> Result<NewApiKey, AdminError> {
+/// The key to create, and its text if the operator has chosen it.
+fn parse_new_key(body: &[u8]) -> Result<(NewApiKey, Option<String>), AdminError> {
     let body: NewKeyBody =
         json::parse_object(body).map_err(|error| AdminError::NotAKey(error.to_string()))?;
     let scope = |name: &String| {
@@ -159,7 +165,7 @@ fn parse_new_key(body: &[u8]) -> Result<NewApiKey, AdminError> {
     let scopes: Result<Scopes, AdminError> = body.scopes.iter().map(scope).collect();
     let namespaces = NamespaceGrant::try_from(&*body.namespace).map_err(AdminError::KeyNamespace);
     let pool = body.pool.as_deref().unwrap_or(DEFAULT_POOL);
-    Ok(NewApiKey {
+    let new = NewApiKey {
         grant: Grant {
             pool: pool.into(),
             namespaces: namespaces?,
@@ -167,7 +173,8 @@ fn parse_new_key(body: &[u8]) -> Result<NewApiKey, AdminError> {
             expires_at_ms: body.expires_at_ms,
         },
         description: body.description,
-    })
+    };
+    Ok((new, body.key))
 }
 
 /// The cursor and the number of keys of a page.
@@ -187,15 +194,17 @@ mod tests {
     #[test]
     fn a_new_key_needs_a_namespace_scopes_and_a_description() {
         let body = r#"{"namespace":"shop","scopes":["read","publish"],"description":"x"}"#;
-        let new = parse_new_key(body.as_bytes()).unwrap();
+        let (new, chosen) = parse_new_key(body.as_bytes()).unwrap();
+        assert_eq!(chosen, None);
         assert_eq!(new.grant.namespaces.as_str(), "shop");
         assert_eq!(new.grant.scopes.to_string(), "publish,read");
         assert_eq!(
             (&*new.grant.pool, new.grant.expires_at_ms),
             ("default", None)
         );
-        let body = r#"{"namespace":"*","scopes":[],"description":"","pool":"p","expires_at_ms":7}"#;
-        let new = parse_new_key(body.as_bytes()).unwrap();
+        let body = r#"{"namespace":"*","scopes":[],"description":"","pool":"p","expires_at_ms":7,"key":"k"}"#;
+        let (new, chosen) = parse_new_key(body.as_bytes()).unwrap();
+        assert_eq!(chosen.as_deref(), Some("k"));
         assert_eq!(new.grant.namespaces, NamespaceGrant::All);
         assert_eq!((&*new.grant.pool, new.grant.expires_at_ms), ("p", Some(7)));
         assert!(new.grant.scopes.is_empty());

@@ -157,6 +157,8 @@ fn not_created(error: CreateKeyError) -> NativeError {
         CreateKeyError::NoScope => "scopes",
         CreateKeyError::Description => "description",
         CreateKeyError::Expired { .. } => "expires_at",
+        // The native API chooses the texts of keys itself.
+        CreateKeyError::NotAKey | CreateKeyError::AlreadyExists => return NativeError::internal(),
         CreateKeyError::Failed(error) => return error.into(),
     };
     InvalidRequest::of_field(field, error.to_string()).into()

@@ -253,7 +253,7 @@ fn result(reply: &mut Reply, bucket: u16) -> Result<KeyedResult, StoreError> {
         state => Some(crate::reply::state(state)?),
     };
     let due_at_ms = reply.count()?;
-    let job = (!outcome.is_refusal()).then(|| KeyedJobState {
+    let job = (!outcome.is_refusal()).then_some(KeyedJobState {
         id,
         state,
         due_at_ms,
