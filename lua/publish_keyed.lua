@@ -65,9 +65,8 @@ local function key_of(i)
   return option({ record = ARGV[i], flags = struct.unpack('>H', ARGV[i], 3) }, 'K')
 end
 
--- The job of the queue with this key; nil if there is none, or if it is done and to be replaced.
-local function existing(hash, if_exists)
-  local job = queue and keyed(queue, hash)
+-- The job with the key of a published one, as keyed() returns it; nil if it has expired, or is done and to be replaced.
+local function existing(job, if_exists)
   if job and not expired(job) and not (job.state == DONE and if_exists == 'replace') then return job end
 end
 
@@ -92,7 +91,7 @@ local function obstacle()
     elseif hash and keys[hash] then
       outcome = if_exists == 'reject' and 'key_taken' or nil
     else
-      local job = hash and existing(hash, if_exists)
+      local job = existing(hash and queue and keyed(queue, hash), if_exists)
       outcome = refusal(job, if_exists)
       if not job then room = room - 1 end
       -- One that is done stays, and may be replaced by a further job.
@@ -152,15 +151,15 @@ end
 -- Publishes a job; returns the outcome, and the job unless it is refused.
 local function publish(i)
   local hash, if_exists = key_of(i), ARGV[i + 2]
-  local job = hash and existing(hash, if_exists)
+  local found = hash and queue and keyed(queue, hash)
+  local job = existing(found, if_exists)
   local outcome = refusal(job, if_exists)
   if outcome then return outcome end
   local version = version_of(ARGV[i], ARGV[i + 1], uploaded(i))
   if job then return publish_existing(job, if_exists, version), job end
   room = room - 1
   -- An expired job, and one that is done, would have the key of this one.
-  job = hash and keyed(queue, hash)
-  if job then delete(job) end
+  if found then delete(found) end
   return 'created', create(hash, version)
 end
 

@@ -76,8 +76,8 @@ local function has(job, flag)
 end
 
 -- A field of the extension of a job; nil if it has none. docs/redis-layout.md (Record) has the letters and lengths.
+local LENGTHS = { K = 12, G = 8, L = 4, A = 2, T = 4 }
 local function option(job, letter)
-  local LENGTHS = { K = 12, G = 8, L = 4, A = 2, T = 4 }
   local record, at = job.record, HEADER_BYTES + 2
   local last = has(job, EXTENDED) and HEADER_BYTES + 1 + (string.byte(record, HEADER_BYTES + 1) or 0) or 0
   while at < last do

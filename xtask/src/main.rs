@@ -1,4 +1,4 @@
-//! Development commands: `cargo xtask dev`, `test`, `tidy`, `bench`, `faults`, `mutants`.
+//! Development commands: `cargo xtask dev`, `test`, `tidy`, `bench`, `faults`, `mutants`, `schemathesis`.
 #![allow(
     clippy::print_stdout,
     clippy::print_stderr,
@@ -10,6 +10,7 @@ mod bench;
 mod dev;
 mod faults;
 mod mutants;
+mod schemathesis;
 mod test;
 mod tidy;
 mod workspace;
@@ -59,6 +60,11 @@ enum XtaskCommand {
     /// The list of defects is in tests/mutants; tests/mutants/README.md describes it. Works on a copy of the sources in
     /// target/mutants. The exit status is 1 if a defect was not caught.
     Mutants(mutants::MutantsOptions),
+    /// Send requests that Schemathesis generates from docs/openapi.json to a real API, and check each answer.
+    ///
+    /// Installs Schemathesis from PyPI in target/schemathesis, for which it needs Python 3.10 or later with venv. `test` does
+    /// the same with fewer requests. TIDEGATE_SEED=N repeats the requests of a run.
+    Schemathesis(schemathesis::SchemathesisOptions),
 }
 
 fn main() -> ExitCode {
@@ -77,5 +83,6 @@ fn main() -> ExitCode {
         XtaskCommand::Bench(options) => bench::run(&workspace, &options),
         XtaskCommand::Faults(options) => faults::run(&workspace, &options),
         XtaskCommand::Mutants(options) => mutants::run(&workspace, &options),
+        XtaskCommand::Schemathesis(options) => schemathesis::run(&workspace, &options),
     }
 }

@@ -73,6 +73,8 @@ const TEST_THREADS: &str = "RUST_TEST_THREADS";
 const WAITING_SUITE: &str = "faults";
 /// The suite of the fault runs, which use all processors.
 const FAULT_RUNS: &str = "seeds";
+/// The suite that needs Python and PyPI.
+pub(crate) const GENERATED_REQUESTS: &str = "schemathesis";
 /// Tests of a quick check. It leaves out tests that kill processes, wait for failovers or run the fault harness.
 const QUICK: [&[&str]; 2] = [
     &["--lib", "--bins"],
@@ -82,7 +84,7 @@ const QUICK: [&[&str]; 2] = [
 /// The flags of `test`.
 #[derive(Debug, Args)]
 pub(crate) struct TestOptions {
-    /// Skip slow tests: failovers, killed processes, fault runs, timing. Takes about 3 minutes once everything is built
+    /// Skip slow tests: failovers, killed processes, fault runs, timing, generated requests. Takes about 3 minutes once everything is built
     #[arg(long)]
     quick: bool,
 }
@@ -134,6 +136,12 @@ pub(crate) fn run(workspace: &Workspace, options: &TestOptions) -> ExitCode {
         (false, _) => StepOutcome::Skipped("the build failed"),
         (_, false) => StepOutcome::Skipped("no Redis is available"),
     });
+    if !options.quick {
+        report.step("generated requests", || match is_built && has_redis {
+            true => test(workspace, &[&format!("--test={GENERATED_REQUESTS}")]),
+            false => StepOutcome::Skipped("the build failed, or no Redis is available"),
+        });
+    }
     report.print();
     if report.has_failed() {
         ExitCode::FAILURE
@@ -159,8 +167,9 @@ fn test_all(workspace: &Workspace) -> StepOutcome {
             return StepOutcome::Failed;
         }
     };
-    let runs_beside = |suite: &String| [WAITING_SUITE, FAULT_RUNS].contains(&suite.as_str());
-    let alone = suites.into_iter().filter(|suite| !runs_beside(suite));
+    let others = [WAITING_SUITE, FAULT_RUNS, GENERATED_REQUESTS];
+    let runs_alone = |suite: &String| !others.contains(&suite.as_str());
+    let alone = suites.into_iter().filter(runs_alone);
     let alone: Vec<String> = alone.map(|suite| format!("--test={suite}")).collect();
     let alone: Vec<&str> = alone.iter().map(String::as_str).collect();
     let built = cargo(workspace, &["test", "--workspace", "--locked", "--no-run"]);
@@ -300,7 +309,7 @@ mod tests {
         let suites = Workspace::find().unwrap().test_targets().unwrap();
         let quick = QUICK.into_iter().flatten();
         let quick = quick.filter_map(|flag| flag.strip_prefix("--test="));
-        for name in quick.chain([WAITING_SUITE, FAULT_RUNS]) {
+        for name in quick.chain([WAITING_SUITE, FAULT_RUNS, GENERATED_REQUESTS]) {
             assert!(
                 suites.iter().any(|suite| suite == name),
                 "{name}: {suites:?}"

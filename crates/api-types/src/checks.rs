@@ -1,10 +1,10 @@
 //! Checks that several requests share.
 
-use crate::limits::{LEASE_MS_MAX, LEASE_MS_MIN};
+use crate::limits::{DUE_MS_MAX, LEASE_MS_MAX, LEASE_MS_MIN};
 use crate::problem::{InvalidRequest, ProblemCode};
 use crate::values::{DurationMs, TimestampMs};
 
-/// `delay` and `run_at` exclude each other.
+/// `delay` and `run_at` exclude each other, and the job must be due before the end of the time that servers can store.
 pub(crate) fn check_due(
     delay: Option<DurationMs>,
     run_at: Option<TimestampMs>,
@@ -12,6 +12,20 @@ pub(crate) fn check_due(
     if delay.is_some() && run_at.is_some() {
         let detail = "delay and run_at exclude each other; send one of them";
         return Err(InvalidRequest::new(ProblemCode::DelayAndRunAt, detail).at("run_at"));
+    }
+    if delay.is_some_and(|delay| delay.as_ms() > DUE_MS_MAX) {
+        let detail = format!("delay must be at most {DUE_MS_MAX} ms, which is 557 years");
+        return Err(InvalidRequest {
+            field: Some("delay".to_owned()),
+            ..InvalidRequest::new(ProblemCode::RunAtOutOfRange, detail)
+        });
+    }
+    if run_at.is_some_and(|run_at| run_at.as_ms() > DUE_MS_MAX) {
+        let detail = format!(
+            "run_at must not be after {}",
+            TimestampMs::saturating(DUE_MS_MAX)
+        );
+        return Err(InvalidRequest::new(ProblemCode::RunAtOutOfRange, detail).at("run_at"));
     }
     Ok(())
 }
@@ -33,6 +47,10 @@ pub(crate) fn check_start_within(start_within: Option<DurationMs>) -> Result<(),
     if start_within == Some(DurationMs::ZERO) {
         let detail =
             "start_within must be at least 1 ms; leave it out for a job that is never dropped";
+        return Err(InvalidRequest::of_field("start_within", detail));
+    }
+    if start_within.is_some_and(|limit| limit.as_ms() > DUE_MS_MAX) {
+        let detail = format!("start_within must be at most {DUE_MS_MAX} ms, which is 557 years");
         return Err(InvalidRequest::of_field("start_within", detail));
     }
     Ok(())

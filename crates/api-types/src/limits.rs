@@ -4,6 +4,9 @@
 
 /// The largest duration, and the last instant since 1970 (9999-12-31T23:59:59.999Z), in ms.
 pub const TIME_MS_MAX: u64 = 253_402_300_799_999;
+/// The last instant since 1970 at which a job can be due (2527-06-23T06:20:44.416Z), and the longest delay and
+/// `start_within`, in ms.
+pub const DUE_MS_MAX: u64 = 1 << 44;
 /// The least integer that is an instant in ms (1973-03-03). Lower ones, except 0, are probably seconds.
 pub const TIMESTAMP_MS_MIN: u64 = 100_000_000_000;
 /// The most bytes of a text that is a duration or an instant.

@@ -9,7 +9,7 @@ use tidegate_service::Peer;
 
 use crate::app::App;
 use crate::http::exchange::begin;
-use crate::{lmstfy, v1};
+use crate::{docs, lmstfy, v1};
 
 /// Answers one request of `peer`.
 pub(crate) fn answer(
@@ -18,9 +18,10 @@ pub(crate) fn answer(
     peer: Peer,
 ) -> impl Future<Output = Response<Body>> + Send + use<> {
     let (api_request, unanswered) = begin(request, peer);
-    let handle = match v1::is_native(api_request.path()) {
-        true => v1::handle,
-        false => lmstfy::handle,
+    let handle = match api_request.path() {
+        path if v1::is_native(path) => v1::handle,
+        path if docs::is_docs(&api_request.head.method, path) => docs::handle,
+        _ => lmstfy::handle,
     };
     let (endpoint, answering) = handle(app, api_request);
     unanswered.answer(Arc::clone(&app.exchange), endpoint, answering)

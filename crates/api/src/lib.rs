@@ -16,6 +16,7 @@ mod app;
 mod arguments;
 mod config;
 mod daemon;
+mod docs;
 mod front;
 mod http;
 mod lmstfy;

@@ -4,7 +4,15 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 
+mod native;
+mod reserve_call;
+
 use crate::fault::Class;
+pub use native::{
+    CancelEffect, HeldJob, JobAddress, JobVersion, NativeAnswer, NativeCall, PublishMode,
+    ReservedVersion, RetryTimes, SettleResult, SettleVerb, ShownVersion, VersionResult,
+};
+pub(crate) use reserve_call::{JOB_LEASES, ReserveCall};
 
 /// A time in µs since 1970, by the clock of this machine, which is also Redis's clock.
 pub type UnixMicros = u64;
@@ -66,6 +74,8 @@ pub struct History {
     pub busy: Vec<Span>,
     /// The numbers of the queues that may have several lanes.
     pub laned: Vec<u16>,
+    /// The numbers of the queues that native clients use.
+    pub native: Vec<u16>,
     /// The rate limits of tokens; other tokens are unlimited.
     pub limits: Vec<TokenLimit>,
     /// When the clients started.
@@ -193,6 +203,8 @@ pub enum ClientRequest {
         /// The number of the token: [`Operation::token`].
         token: u16,
     },
+    /// A request of the native API. Outcome: `Native`.
+    Native(NativeCall),
 }
 
 impl ClientRequest {
@@ -208,6 +220,7 @@ impl ClientRequest {
             | Self::PurgeDead { queue, .. }
             | Self::Respawn { queue, .. } => std::slice::from_ref(queue),
             Self::Consume { queues, .. } => queues,
+            Self::Native(call) => call.queues(),
             Self::Ack { .. } | Self::Cancel { .. } | Self::Revoke { .. } => &[],
         }
     }
@@ -260,6 +273,8 @@ pub enum RequestOutcome {
     Deleted,
     /// This number of dead jobs was respawned.
     Respawned(u64),
+    /// An answer of the native API.
+    Native(NativeAnswer),
     /// The request failed with this status. It may have been carried out.
     Failed(u16),
     /// The request was rejected with this status. It was not carried out.

@@ -39,6 +39,10 @@ async fn expect_no_findings(seed: u64, deployment: Deployment, classes: &[Class]
         report.verdict.counts.delivered > 100,
         "too few jobs were delivered"
     );
+    assert!(
+        report.verdict.counts.native.deliveries > 50,
+        "too few native jobs were delivered"
+    );
     if !report.has_no_findings() {
         panic!("the results are in {}", folder.keep().display());
     }

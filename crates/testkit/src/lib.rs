@@ -13,7 +13,7 @@
 //! | [`daemon`] | a daemon process |
 //! | [`program`] | a run of a daemon that is expected to end |
 //! | [`queue`] | an HTTP client of one queue |
-//! | [`NativeClient`] | a client of the native API |
+//! | [`NativeClient`] | a client of the native API, which checks each answer against the OpenAPI document |
 //! | [`raw`] | a client that sends exact bytes and may violate the protocol |
 //! | [`traffic`] | clients that continue during faults |
 //! | [`same_answer`] | the comparison of an answer with one that a document shows |
@@ -25,6 +25,7 @@
 //! test process dies. When a test fails, the folder with the logs is kept, and its path is printed.
 
 mod answer;
+mod api_document;
 mod binary;
 pub mod certificates;
 pub mod cluster_group;
@@ -51,6 +52,7 @@ pub mod wall_clock;
 mod watchdog;
 
 pub use answer::Answer;
+pub use api_document::check_native_answer;
 pub use certificates::CertificateAuthority;
 pub use cluster_group::{ClusterGroup, SlotMove};
 pub use daemon::Daemon;

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 
 use serde_json::{Value, json};
 
+use crate::api_document::check_native_answer;
 use crate::program::owned_pairs;
 use crate::{Answer, Daemon, RawHttp};
 
@@ -58,7 +59,7 @@ impl NativeClient {
     /// Sends a request; `path` follows the namespace.
     ///
     /// # Panics
-    /// If the connection ends without an answer.
+    /// If the connection ends without an answer, or the OpenAPI document does not allow the answer.
     pub async fn send(
         &self,
         method: &str,
@@ -72,7 +73,9 @@ impl NativeClient {
         all.extend(owned_pairs(headers));
         let path = format!("/v1/{}{path}", self.namespace);
         http.request(method, &path, &all, body).await;
-        http.answer().await.expect("an answer")
+        let answer = http.answer().await.expect("an answer");
+        check_native_answer(method, &path, &answer);
+        answer
     }
 
     /// Sends a request with a body of JSON.

@@ -2,6 +2,7 @@
 
 mod client;
 mod consume;
+mod native;
 mod policy;
 mod publish;
 

@@ -25,6 +25,18 @@ async fn a_wrong_publish_names_its_mistake() {
             "run_at_out_of_range",
             "run_at",
         ),
+        // Later than the last due time that a record can have.
+        (
+            "run_at=3000-01-01T00:00:00Z",
+            "run_at_out_of_range",
+            "run_at",
+        ),
+        ("delay=17592186044417", "run_at_out_of_range", "delay"),
+        (
+            "start_within=17592186044417",
+            "invalid_parameter",
+            "start_within",
+        ),
         ("if_exists=replace", "invalid_parameter", "if_exists"),
         (
             "key=a&if_exists=sometimes",

@@ -117,6 +117,44 @@ async fn a_repeated_request_publishes_nothing() {
     stack.finish().await;
 }
 
+/// Each version that replaces a running one runs once, and the job keeps its id and its key all the time.
+#[tokio::test]
+async fn a_key_keeps_one_job_through_its_reruns() {
+    let stack = Stack::builder().pumps(0).start().await;
+    let client = NativeClient::new(stack.api(0), "shop").await;
+    let publish = async |payload: &str| {
+        let options = "key=a&if_exists=replace";
+        client.publish("q", options, payload).await
+    };
+    let first = publish("0").await.expect(201).json();
+    for version in 1..=3 {
+        let job = client.reserve("q", 1).await.remove(0);
+        let rerun = publish(&version.to_string()).await.expect(200).json();
+        assert_eq!(
+            (&rerun["outcome"], &rerun["id"]),
+            (&json!("rerun"), &first["id"])
+        );
+        let leases = json!({"leases": [job["lease"]]});
+        assert_eq!(
+            client.settle("ack", &leases).await,
+            [json!({"outcome": "rerun"})]
+        );
+        let shown = client.get("/queues/q/jobs/key:a").await.expect(200).json();
+        assert_eq!(
+            (&shown["id"], &shown["state"]),
+            (&first["id"], &json!("ready"))
+        );
+    }
+    let job = client.reserve("q", 1).await.remove(0);
+    let leases = json!({"leases": [job["lease"]]});
+    assert_eq!(
+        client.settle("ack", &leases).await,
+        [json!({"outcome": "done"})]
+    );
+    client.get("/queues/q/jobs/key:a").await.expect(404);
+    stack.finish().await;
+}
+
 /// Publishes at the same time share calls, in batches of different sizes.
 #[tokio::test]
 async fn each_of_many_publishers_gets_the_job_with_its_key() {

@@ -6,6 +6,7 @@
 
 mod access;
 mod bad_requests;
+mod docs;
 mod guide;
 mod jobs;
 mod keys;

@@ -138,6 +138,35 @@ async fn reserved_and_released_jobs_cause_no_false_findings() {
     consistency::check(&f.redis.url()).await;
 }
 
+/// The timer of a lease of more than four slots is in an earlier slot than its end, which may be new.
+#[tokio::test]
+async fn long_leases_cause_no_false_findings() {
+    const LEASE_MS: u64 = 600_000;
+    const STEP_MS: u64 = 70_000;
+    const STEPS: u64 = 100;
+    let f = fixture().await;
+    fill(&f).await;
+    let stop = CancellationToken::new();
+    let worker = async {
+        for step in 0..STEPS {
+            let store = f.store.at(START + step * STEP_MS);
+            publish(&store, &queue(0)).await;
+            let claim = Claim::new(1, LEASE_MS);
+            store.reserve(&queue(0), &[claim]).await.unwrap();
+            sleep(HELD).await;
+        }
+        stop.cancel();
+    };
+    let audits = async {
+        while !stop.is_cancelled() {
+            let (_, found) = audit(&f, true).await;
+            assert_eq!(found, []);
+        }
+    };
+    join(audits, worker).await;
+    consistency::check(&f.redis.url()).await;
+}
+
 #[tokio::test]
 async fn a_wrong_count_of_an_idle_queue_is_repaired_while_another_is_in_use() {
     let f = fixture().await;

@@ -10,7 +10,9 @@ mod publishing;
 mod steps;
 mod stored;
 
-use std::collections::BTreeSet;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Debug;
 
 use bytes::Bytes;
 use proptest::strategy::Strategy;
@@ -33,6 +35,27 @@ use crate::fixture::{START, StoreFixture, fixture, job};
 use crate::random_cases::{cases_or, try_cases};
 
 const SEQUENCES: u32 = 250;
+/// Outcomes that any run has.
+const EXPECTED: [&str; 18] = [
+    "publish_keyed: Created",
+    "publish_keyed: Exists",
+    "publish_keyed: Replaced",
+    "publish_keyed: Rerun",
+    "publish_keyed: Replayed",
+    "publish_keyed: KeyTaken",
+    "publish_keyed: KeyReused",
+    "publish_keyed: QueueFull",
+    "publish_keyed atomic: QueueFull",
+    "ack: Done",
+    "ack: Lost",
+    "fail: Retry",
+    "fail: Dead",
+    "touch: Extended",
+    "release: Done",
+    "cancel: Requested",
+    "change: Done",
+    "promote: NotWaiting",
+];
 /// Longer than any delay and time to live of a sequence.
 const LONG_MS: u64 = 4_000_000_000;
 
@@ -49,7 +72,11 @@ struct NativeRun<'a> {
     versions: u64,
     /// The jobs that the step put at the head of their list.
     released: BTreeSet<u64>,
+    /// How often each verb had each outcome.
+    outcomes: Outcomes,
 }
+
+type Outcomes = BTreeMap<String, u64>;
 
 impl<'a> NativeRun<'a> {
     fn new(fixture: &'a StoreFixture) -> Self {
@@ -68,11 +95,20 @@ impl<'a> NativeRun<'a> {
             deliveries: Vec::new(),
             versions: 0,
             released: BTreeSet::new(),
+            outcomes: Outcomes::new(),
         }
     }
 
     fn store(&self) -> Store {
         self.fixture.store.at(self.model.now_ms)
+    }
+
+    /// Counts an outcome by its name.
+    fn note(&mut self, verb: &str, outcome: &impl Debug) {
+        let text = format!("{outcome:?}");
+        let end = text.find(|letter: char| !letter.is_alphanumeric());
+        let name = format!("{verb}: {}", &text[..end.unwrap_or(text.len())]);
+        *self.outcomes.entry(name).or_default() += 1;
     }
 
     fn key(&self, queue: usize, key: u8) -> KeyHash {
@@ -267,6 +303,7 @@ impl<'a> NativeRun<'a> {
                 assert_eq!((atomic, first), (true, Some(index)), "{outcomes:?}");
                 assert_eq!(outcomes[index], outcome);
                 self.model = before;
+                self.note("publish_keyed atomic", &outcome);
                 return;
             }
         };
@@ -274,6 +311,7 @@ impl<'a> NativeRun<'a> {
             let id = || result.job.expect("a created job").id;
             let (outcome, id) = self.model.publish_one(queue, job, &mut room, id);
             assert_eq!(result.outcome, outcome, "{results:?}");
+            self.note("publish_keyed", &outcome);
             assert!(
                 !atomic || !outcome.is_refusal(),
                 "a part of an atomic call: {results:?}"
@@ -290,8 +328,12 @@ impl<'a> NativeRun<'a> {
 
     async fn change(&mut self, queue: usize, job: JobReference, change: JobChange) {
         let store = self.store();
-        let changed = store.change(&self.queues[queue], job, change).await;
-        match (changed.unwrap(), self.model.change(queue, job, change)) {
+        let changed = store
+            .change(&self.queues[queue], job, change)
+            .await
+            .unwrap();
+        self.note("change", &changed);
+        match (changed, self.model.change(queue, job, change)) {
             (ChangeOutcome::Done(shown), Some(Ok(id))) => {
                 let job = &self.model.jobs[&id];
                 assert_eq!(shown.id, id);
@@ -350,11 +392,10 @@ impl<'a> NativeRun<'a> {
                     return;
                 };
                 let store = self.store();
-                let cancelled = store.cancel(&self.queues[*queue], job, *if_running).await;
-                assert_eq!(
-                    cancelled.unwrap(),
-                    self.model.cancel(*queue, job, *if_running)
-                );
+                let cancelled = store.cancel(&self.queues[*queue], job, *if_running);
+                let cancelled = cancelled.await.unwrap();
+                self.note("cancel", &cancelled);
+                assert_eq!(cancelled, self.model.cancel(*queue, job, *if_running));
             }
             NativeStep::Change { queue, job, change } => {
                 let Some(job) = self.named(*queue, *job) else {
@@ -367,8 +408,9 @@ impl<'a> NativeRun<'a> {
                     return;
                 };
                 let store = self.store();
-                let promoted = store.promote(&self.queues[*queue], job).await;
-                assert_eq!(promoted.unwrap(), self.model.promote(*queue, job));
+                let promoted = store.promote(&self.queues[*queue], job).await.unwrap();
+                self.note("promote", &promoted);
+                assert_eq!(promoted, self.model.promote(*queue, job));
             }
             NativeStep::Peek { queue, job } => {
                 let Some(job) = self.named(*queue, *job) else {
@@ -456,7 +498,7 @@ impl<'a> NativeRun<'a> {
     }
 }
 
-async fn run(fixture: &StoreFixture, steps: &[NativeStep]) {
+async fn run(fixture: &StoreFixture, steps: &[NativeStep]) -> Outcomes {
     let flush = "for _, key in ipairs(redis.call('KEYS', 'tg:0:{8209}:*')) do \
                  if key ~= KEYS[1] then redis.call('DEL', key) end end";
     let mut run = NativeRun::new(fixture);
@@ -467,6 +509,7 @@ async fn run(fixture: &StoreFixture, steps: &[NativeStep]) {
         run.checked_step(step).await;
     }
     run.finish().await;
+    run.outcomes
 }
 
 #[test]
@@ -478,7 +521,20 @@ fn random_verbs_of_the_native_api_follow_their_rules() {
     let runtime = Runtime::new().unwrap();
     let fixture = runtime.block_on(fixture());
     let steps = proptest::collection::vec(step().boxed(), 1..80);
+    let all = RefCell::new(Outcomes::new());
     try_cases(seed, sequences, &steps, |steps| {
-        runtime.block_on(run(&fixture, &steps));
+        for (outcome, times) in runtime.block_on(run(&fixture, &steps)) {
+            *all.borrow_mut().entry(outcome).or_default() += times;
+        }
     });
+    let all = all.into_inner();
+    print_figure(&format!(
+        "{} calls with {} kinds of outcomes",
+        all.values().sum::<u64>(),
+        all.len()
+    ));
+    println!("{all:#?}");
+    let seen = |outcome: &str| all.contains_key(outcome);
+    let unseen: Vec<_> = EXPECTED.iter().filter(|outcome| !seen(outcome)).collect();
+    assert!(sequences < SEQUENCES || unseen.is_empty(), "{unseen:?}");
 }

@@ -21,7 +21,7 @@ const LAYERS: [(&str, &[&str]); 15] = [
     ("crates/pumpd", &["core", "launch", "service", "store"]),
     ("crates/loadgen", &["core", "store"]),
     ("crates/local-redis", &[]),
-    ("crates/faults", &["core", "testkit"]),
+    ("crates/faults", &["api-types", "core", "testkit"]),
     ("crates/testkit", &["core", "local-redis", "store"]),
     (
         "tests",

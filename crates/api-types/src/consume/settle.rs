@@ -31,7 +31,7 @@ pub struct AckItem {
     pub lease: LeaseText,
 }
 
-/// The object form of [`AckItem`].
+/// A job that is done.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct AckedLease {

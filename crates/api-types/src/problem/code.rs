@@ -71,7 +71,7 @@ problem_codes! {
     DelayAndRunAt "delay_and_run_at" 400 No "Both delay and run_at":
         "`delay` and `run_at` were both given. Send one of them."
     RunAtOutOfRange "run_at_out_of_range" 400 No "run_at out of range":
-        "`run_at`, or now plus `delay`, is before 1970 or after 9999."
+        "`run_at` is before 1970 or after 2527-06-23, or `delay` is longer than 557 years."
     UnknownTimeZone "unknown_time_zone" 400 No "Unknown time zone":
         "The time zone is not in the IANA database of the server. Use a name such as `Europe/Berlin`."
     KeyMissing "key_missing" 401 No "API key missing":

@@ -10,6 +10,7 @@ mod keys;
 mod lease_text;
 mod native_request;
 mod new_job;
+mod openapi;
 mod policy;
 mod publish;
 mod queues;
@@ -17,4 +18,5 @@ mod reserve;
 mod routes;
 mod settle;
 
+pub(crate) use openapi::document;
 pub(crate) use routes::{handle, is_native};

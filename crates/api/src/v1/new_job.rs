@@ -1,14 +1,19 @@
 //! Jobs to be published, made from the options of a request.
 
+use tidegate_api_types::limits::DUE_MS_MAX;
 use tidegate_api_types::publish::{DueTime, JobOptions};
 use tidegate_api_types::retry::{RetryLadder, RetryPolicyBody};
 use tidegate_api_types::values::{IfExistsOption, JobAttributes, JobPayload};
-use tidegate_core::{KeyHash, NativeOptions, NewJob, QueueKey};
-use tidegate_core::{RecordExtension, RetryDelays};
+use tidegate_core::{
+    DURATION_MS_MAX, KeyHash, NativeOptions, NewJob, QueueKey, RecordExtension, RetryDelays,
+};
 use tidegate_store::{IdempotencyKey, IfExists, KeyedJob};
 use xxhash_rust::xxh3::Xxh3Default;
 
 use super::content::stored_attributes;
+
+/// What the checks of requests let through can be stored.
+const _: () = assert!(DUE_MS_MAX == DURATION_MS_MAX);
 
 /// Whether a job is published with a key of some kind.
 pub(super) const fn is_keyed(options: &JobOptions) -> bool {

@@ -185,6 +185,9 @@ fn read_options(request: &NativeRequest) -> Result<JobOptions, NativeError> {
     let headers = request.headers.iter();
     let headers = headers.map(|(name, value)| (name.as_str(), value.as_bytes()));
     let pairs = merge_option_headers(request.query_pairs()?, headers)?;
+    if pairs.is_empty() {
+        return Ok(JobOptions::default());
+    }
     Ok(read_query(&pairs, &request.limits())?)
 }
 

@@ -125,6 +125,12 @@ impl RouteRow {
     }
 }
 
+/// All paths with their methods, as in the header `Allow`.
+#[cfg(test)]
+pub(super) fn methods_by_path() -> impl Iterator<Item = (&'static str, &'static str)> {
+    TABLE.iter().map(|row| (row.path, row.methods))
+}
+
 /// Whether a path belongs to this front door.
 pub(crate) fn is_native(path: &str) -> bool {
     path.starts_with("/v1/")

@@ -142,6 +142,12 @@ impl<'a> Excuses<'a> {
         begun.min().unwrap_or(UnixMicros::MAX)
     }
 
+    /// Whether all jobs of the pool were in one deployment until the end of this span, so that their keys and those of
+    /// requests were known there.
+    pub(super) fn has_one_pool(&self, span: Span) -> bool {
+        span.to < self.pool_moved_at()
+    }
+
     /// Whether Redis may lose writes that it acknowledged in a part of this span.
     pub(super) fn may_lose(&self, span: Span) -> bool {
         let mut losses = self.episodes.iter().filter_map(|episode| episode.may_lose);

@@ -97,13 +97,18 @@ pub(super) fn job_histories_of<'a>(
     verdict: &mut Verdict,
 ) -> BTreeMap<u64, JobHistory<'a>> {
     let mut job_histories = BTreeMap::new();
+    let is_native = |queue: &u16| history.native.contains(queue);
     for operation in &history.operations {
-        begin(&mut job_histories, operation);
+        if !operation.request.queues().iter().any(is_native) {
+            begin(&mut job_histories, operation);
+        }
     }
     for operation in &history.operations {
         match (&operation.request, &operation.outcome) {
             (ClientRequest::Consume { queues, ttr, .. }, RequestOutcome::Delivered(jobs)) => {
-                for got in jobs {
+                let is_judged_elsewhere =
+                    |got: &&JobInAnswer| queues.contains(&got.queue) && is_native(&got.queue);
+                for got in jobs.iter().filter(|got| !is_judged_elsewhere(got)) {
                     let delivery = ObservedDelivery {
                         got,
                         span: operation.span,

@@ -7,6 +7,7 @@
 mod cut;
 mod excuses;
 mod job_history;
+mod native;
 mod order;
 mod queues;
 mod request_spans;
@@ -17,7 +18,7 @@ mod tokens;
 mod unobserved_reservations;
 mod verdict;
 
-pub use verdict::{Defect, Finding, JobCounts, Lateness, Verdict};
+pub use verdict::{Defect, Finding, JobCounts, Lateness, NativeCounts, Verdict};
 
 use crate::history::History;
 use excuses::Excuses;
@@ -45,6 +46,7 @@ pub fn judge(history: &History) -> Verdict {
     rules::peeked(history, &job_histories, context, &mut verdict);
     rules::peeked_dead(history, &job_histories, context, &mut verdict);
     rules::refused_without_reason(history, &mut verdict);
+    native::judge(history, context, &mut verdict);
     verdict
         .lateness
         .sort_by_key(|lateness| lateness.waited.from);

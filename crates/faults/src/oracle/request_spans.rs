@@ -3,9 +3,7 @@
 use std::collections::HashMap;
 
 use super::cut::truncate_to_ms;
-use crate::history::{
-    ClientRequest, History, JobInAnswer, Operation, RequestOutcome, Span, UnixMicros, merge_spans,
-};
+use crate::history::{History, Operation, RequestOutcome, Span, UnixMicros, merge_spans};
 
 /// The spans in which at least one consumer requested jobs, by queue: sorted and disjoint.
 #[derive(Debug, Default)]
@@ -15,8 +13,8 @@ impl RequestSpans {
     pub(super) fn from_history(history: &History) -> Self {
         let mut by_queue: HashMap<u16, Vec<Span>> = HashMap::new();
         for operation in &history.operations {
-            if let ClientRequest::Consume { queues, .. } = &operation.request {
-                for queue in queues {
+            if let Some(call) = operation.reserve_call() {
+                for queue in call.queues {
                     let asked = request_span(operation, *queue);
                     by_queue.entry(*queue).or_default().extend(asked);
                 }
@@ -57,19 +55,20 @@ impl RequestSpans {
     }
 }
 
-/// Returns when a consume requested jobs of one of its queues.
+/// Returns when a request asked for jobs of one of its queues.
 fn request_span(consume: &Operation, queue: u16) -> Option<Span> {
     let Span { from, to } = consume.span;
-    match &consume.outcome {
-        RequestOutcome::NotSent | RequestOutcome::Refused(_) => None,
+    if matches!(
+        consume.outcome,
+        RequestOutcome::NotSent | RequestOutcome::Refused(_)
+    ) {
+        return None;
+    }
+    match consume.reserved_jobs() {
         // It stops requesting once a job of another queue is reserved for it.
-        RequestOutcome::Delivered(jobs) if jobs.iter().all(|job| job.queue != queue) => {
-            let over = jobs
-                .iter()
-                .map(JobInAnswer::reserved)
-                .map(truncate_to_ms)
-                .min();
-            let to = over.map_or(to, |over| over.clamp(from, to));
+        Some(jobs) if jobs.iter().all(|(of, _)| *of != queue) => {
+            let reserved = jobs.iter().map(|(_, at)| truncate_to_ms(*at));
+            let to = reserved.min().map_or(to, |over| over.clamp(from, to));
             Some(Span { from, to })
         }
         _ => Some(consume.span),

@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 
 use super::excuses::Excuses;
-use crate::history::{ClientRequest, History, Span, UnixMicros};
+use crate::history::{History, ReserveCall, Span, UnixMicros};
 
 #[derive(Debug, Default)]
 pub(super) struct UnobservedReservations {
@@ -16,7 +16,7 @@ pub(super) struct UnobservedReservations {
     disturbed: Vec<Span>,
     /// The spans in which the machine was busy.
     busy: Vec<Span>,
-    leases: LeaseRange,
+    leases: HashMap<u16, LeaseRange>,
 }
 
 /// A possible reservation.
@@ -27,7 +27,7 @@ struct UnobservedReservation {
     ttr: u64,
 }
 
-/// The shortest and the longest lease that consumes of a run request, in µs.
+/// The shortest and the longest lease that consumers of a queue request, in µs.
 #[derive(Debug, Clone, Copy)]
 struct LeaseRange {
     min: u64,
@@ -57,11 +57,14 @@ impl UnobservedReservations {
             });
         }
         for operation in &history.operations {
-            let ClientRequest::Consume { queues, ttr, .. } = &operation.request else {
+            let Some(ReserveCall { queues, leases }) = operation.reserve_call() else {
                 continue;
             };
-            takings.leases.min = takings.leases.min.min(*ttr);
-            takings.leases.max = takings.leases.max.max(*ttr);
+            for queue in queues {
+                let of_queue = takings.leases.entry(*queue).or_default();
+                of_queue.min = of_queue.min.min(*leases.start());
+                of_queue.max = of_queue.max.max(*leases.end());
+            }
             if !operation.outcome.is_unknown() {
                 continue;
             }
@@ -71,7 +74,8 @@ impl UnobservedReservations {
             };
             for queue in queues {
                 let of_queue = takings.by_queue.entry(*queue).or_default();
-                of_queue.push(UnobservedReservation { when, ttr: *ttr });
+                let ttr = *leases.end();
+                of_queue.push(UnobservedReservation { when, ttr });
             }
         }
         takings
@@ -83,7 +87,8 @@ impl UnobservedReservations {
         let taken = self.by_queue.get(&queue).into_iter().flatten();
         let taken = taken.map(|taking| span_of_lease(taking.when, taking.ttr));
         let lost = self.disturbed.iter();
-        let lost = lost.map(|disturbed| span_of_lease(*disturbed, self.leases.max));
+        let longest = self.leases_of(queue).max;
+        let lost = lost.map(|disturbed| span_of_lease(*disturbed, longest));
         taken.chain(lost).filter(|it| it.to >= moment).collect()
     }
 
@@ -93,8 +98,13 @@ impl UnobservedReservations {
         let taken = taken.filter(|taking| taking.when.overlaps(&during)).count() as u64;
         let unsteady = self.disturbed.iter().chain(&self.busy);
         let lost = unsteady.filter(|it| it.overlaps(&during));
-        let lost = lost.map(|unsteady| (unsteady.to - unsteady.from) / self.leases.min + 1);
+        let shortest = self.leases_of(queue).min;
+        let lost = lost.map(|unsteady| (unsteady.to - unsteady.from) / shortest + 1);
         taken + lost.sum::<u64>()
+    }
+
+    fn leases_of(&self, queue: u16) -> LeaseRange {
+        self.leases.get(&queue).copied().unwrap_or_default()
     }
 }
 

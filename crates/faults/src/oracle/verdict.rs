@@ -1,8 +1,12 @@
 //! The verdict on a run.
 
+mod native_counts;
+
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
+
+pub use native_counts::NativeCounts;
 
 use crate::history::{Span, UnixMicros};
 
@@ -27,6 +31,14 @@ pub enum Defect {
     Foreign,
     /// A job lost tries, or died of that, although no consumer can have used them.
     DiedEarly,
+    /// A key had two unfinished jobs, or was free while its finished job was retained.
+    KeyShared,
+    /// A version came although a newer one had replaced it.
+    OldVersion,
+    /// A repeated request with the same idempotency key was carried out again.
+    Repeated,
+    /// A worker could not settle a job whose lease lasted.
+    LeaseBroken,
     /// A request failed although no fault affected it, or a rate limit rejected a request that was within it.
     Refused,
     /// More requests succeeded than a rate limit allows.
@@ -60,6 +72,10 @@ impl fmt::Display for Defect {
             Self::OutOfOrder => "out of order",
             Self::Foreign => "foreign",
             Self::DiedEarly => "died early",
+            Self::KeyShared => "key shared",
+            Self::OldVersion => "old version",
+            Self::Repeated => "repeated",
+            Self::LeaseBroken => "lease broken",
             Self::Refused => "refused",
             Self::OverLimit => "over limit",
             Self::Revoked => "revoked",
@@ -107,6 +123,8 @@ pub struct JobCounts {
     pub dead: usize,
     /// Acknowledged jobs that were lost while the configuration of Redis allowed it.
     pub lost_with_redis: usize,
+    /// Figures of the queues of native clients; their jobs and deliveries are also in the others.
+    pub native: NativeCounts,
 }
 
 /// The verdict on a run.

@@ -22,6 +22,8 @@ enum JsonLine {
         #[serde(default)]
         busy: Vec<Span>,
         laned: Vec<u16>,
+        #[serde(default)]
+        native: Vec<u16>,
         limits: Vec<TokenLimit>,
         ended: UnixMicros,
         audits: Audits,
@@ -40,6 +42,7 @@ pub(super) fn write(report: &RunReport, path: &Path) -> io::Result<()> {
         bound: history.bound,
         busy: history.busy.clone(),
         laned: history.laned.clone(),
+        native: history.native.clone(),
         limits: history.limits.clone(),
         ended: history.ended,
         audits: report.audits,
@@ -78,6 +81,7 @@ pub fn read(path: &Path) -> io::Result<RunReport> {
                 bound,
                 busy,
                 laned,
+                native,
                 limits,
                 ended,
                 audits,
@@ -85,6 +89,7 @@ pub fn read(path: &Path) -> io::Result<RunReport> {
                 (history.began, history.ended) = (began, ended);
                 (history.bound, history.busy) = (bound, busy);
                 (history.laned, history.limits) = (laned, limits);
+                history.native = native;
                 history.is_replicated = plan.is_durable();
                 head = Some((*plan, audits));
             }

@@ -63,6 +63,7 @@ fn head(report: &RunReport) -> String {
     format!(
         "seed {}: {}, {} apis, {} pumps, {} s\n  \
          {} jobs published, {} perhaps, {} delivered, {} deliveries, {} ended by clients, {} died, {} lost with redis\n  \
+         native: {}\n  \
          {} requests: {failed} failed, {open} without an answer, {not_sent} refused or not sent\n  \
          lateness: {lateness}, bound {}, machine busy for {} s; longest time without a publish {}\n  \
          {} audits, {} more could not be completed\n",
@@ -78,6 +79,7 @@ fn head(report: &RunReport) -> String {
         counts.ended,
         counts.dead,
         counts.lost_with_redis,
+        counts.native,
         report.history.operations.len(),
         ms(report.history.bound),
         seconds(

@@ -12,7 +12,7 @@ use tidegate_testkit::daemon::Daemon;
 use tidegate_testkit::{DaemonProgram, QueueClient};
 
 use crate::plan::{LEASE_MS, Plan};
-use crate::traffic::{Endpoints, LIMIT, QUEUES, RunTokens, queue_name};
+use crate::traffic::{Endpoints, LIMIT, RunTokens, queue_name, steady_queues};
 use daemon::DaemonSpec;
 pub(crate) use daemon::DaemonUnderTest;
 pub(crate) use redis_backend::{AUDITOR, RedisBackend, RedisServers};
@@ -79,6 +79,7 @@ impl TestCluster {
         let tokens = RunTokens {
             limited: self.new_token().await,
             guest: self.new_token().await,
+            api_key: usual.try_new_api_key(first).await.expect("an API key"),
         };
         let limited = usual.with_token(&tokens.limited);
         let (window_s, limit) = (LIMIT.window / S, LIMIT);
@@ -127,7 +128,7 @@ impl TestCluster {
 
     /// Returns the buckets of the run's queues.
     pub(crate) fn buckets(&self) -> BTreeSet<u16> {
-        (0..QUEUES).map(|queue| self.bucket(queue)).collect()
+        steady_queues().map(|queue| self.bucket(queue)).collect()
     }
 
     /// Returns all daemons.

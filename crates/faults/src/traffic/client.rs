@@ -13,7 +13,7 @@ use crate::history::{ClientRequest, HUNG_UP, JobParameters, RequestOutcome};
 use crate::recorder::RequestSource;
 
 /// Longest wait for an answer, in addition to the timeout of a long poll.
-const PATIENCE: Duration = Duration::from_secs(8);
+pub(super) const PATIENCE: Duration = Duration::from_secs(8);
 /// Pause after a failure, so that a server that fails immediately is not flooded with requests.
 const PAUSE: Duration = Duration::from_millis(40);
 const S: u64 = 1_000_000;
@@ -69,6 +69,13 @@ impl FaultClient {
             self.endpoints = self.endpoints.iter().map(with_token).collect();
             self.sender.token = number;
         }
+    }
+
+    /// Uses this API key.
+    pub(super) fn with_api_key(mut self, api_key: &str) -> Self {
+        let with_key = |door: &QueueClient| door.with_token(api_key);
+        self.endpoints = self.endpoints.iter().map(with_key).collect();
+        self
     }
 
     /// Publishes jobs with the same delay, time to live and tries.
@@ -216,11 +223,28 @@ impl FaultClient {
             .await
     }
 
-    fn at(&self, queue: u16) -> QueueClient {
+    /// Returns the client of a queue at the API that is used now.
+    pub(super) fn at(&self, queue: u16) -> QueueClient {
         self.endpoints[self.endpoint].sibling(&queue_name(queue))
     }
 
     async fn send(
+        &mut self,
+        request: ClientRequest,
+        limit: Duration,
+        doing: impl Future<Output = Result<Answer, RequestError>>,
+        read: impl Fn(&Answer) -> RequestOutcome,
+    ) -> RequestOutcome {
+        let read = |answer: &Answer| match answer.status {
+            200..=299 | 404 => read(answer),
+            status @ (400..=499 | 503) => RequestOutcome::Refused(status),
+            status => RequestOutcome::Failed(status),
+        };
+        self.exchange(request, limit, doing, read).await
+    }
+
+    /// Sends a request and records it. `read` reads answers with any status.
+    pub(super) async fn exchange(
         &mut self,
         request: ClientRequest,
         limit: Duration,
@@ -233,11 +257,7 @@ impl FaultClient {
                 Err(_) => RequestOutcome::Unknown(HUNG_UP.to_owned()),
                 Ok(Err(error)) if error.is_connect() => RequestOutcome::NotSent,
                 Ok(Err(error)) => RequestOutcome::Unknown(root_cause(&error)),
-                Ok(Ok(answer)) => match answer.status {
-                    200..=299 | 404 => read(&answer),
-                    status @ (400..=499 | 503) => RequestOutcome::Refused(status),
-                    status => RequestOutcome::Failed(status),
-                },
+                Ok(Ok(answer)) => read(&answer),
             }
         };
         let outcome = shared.recorder.record(self.sender, request, doing).await;

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`producer`] | publishes, cancels, republishes; some give up after 1 s and publish the same again as another job |
 //! | [`consumer`] | consumes and acks; sometimes does not ack, is slow, or hangs up |
+//! | [`native`] | clients of the native API, and of the lmstfy wire on the same queues |
 //! | [`large_jobs`] | publishes many delayed jobs, so that one bucket is large |
 //! | [`operator`] | respawns, purges and peeks |
 //! | [`ordered`] | publishes some jobs to a private queue, then consumes them |
@@ -18,6 +19,7 @@ mod client;
 mod consumer;
 mod draw;
 mod large_jobs;
+mod native;
 mod operator;
 mod ordered;
 mod payload;
@@ -38,17 +40,36 @@ use crate::plan::Plan;
 pub(crate) use client::FaultClient;
 use consumer::{ConsumerBehavior, RunConsumer};
 use large_jobs::LargeJobProducer;
+use native::{Editor, LeaseHabit, LmstfySide, NativeFaultClient, NativeProducer, NativeWorker};
 use operator::Operator;
 use ordered::OrderedClient;
 use producer::Producer;
-use shared::DIRECT_QUEUE;
-pub(crate) use shared::{ClientState, LANED, LIMIT, LIMITED_QUEUE, QUEUES, all_queues, queue_name};
+use shared::{CROSSING_QUEUES, DIRECT_QUEUE, QUEUES};
+pub(crate) use shared::{
+    ClientState, LANED, LIMIT, LIMITED_QUEUE, NATIVE_QUEUES, all_queues, queue_name, steady_queues,
+};
 use short_lived::ShortLivedQueues;
 
 const GUESTS: usize = 4;
 /// Consumers per direct producer; several, since a busy consumer requests no jobs.
 const DIRECT_CONSUMERS: usize = 4;
 const IMPATIENCE: Duration = Duration::from_secs(1);
+const NATIVE_PRODUCERS: usize = 6;
+const EDITORS: usize = 2;
+/// How native workers lease.
+const WORKERS: [LeaseHabit; 9] = [
+    LeaseHabit::Short,
+    LeaseHabit::Short,
+    LeaseHabit::Short,
+    LeaseHabit::Long,
+    LeaseHabit::Long,
+    LeaseHabit::Long,
+    LeaseHabit::Long,
+    LeaseHabit::OfJobs,
+    LeaseHabit::OfJobs,
+];
+/// Consumers of the lmstfy wire for each queue that both wires use.
+const CROSSING_CONSUMERS: usize = 2;
 
 /// The API endpoints of clients.
 #[derive(Debug)]
@@ -66,6 +87,8 @@ pub(crate) struct RunTokens {
     pub(crate) limited: String,
     /// The first token that is revoked.
     pub(crate) guest: String,
+    /// The API key of native clients.
+    pub(crate) api_key: String,
 }
 
 /// All clients of a run.
@@ -142,10 +165,43 @@ impl Traffic {
                 consumers.push(tokio::spawn(consumer.run()));
             }
         }
-        Self {
+        load_clients.doors = &doors.proxied;
+        let mut all = Self {
             shared,
             producers,
             consumers,
+        };
+        all.start_native(&mut load_clients, &tokens.api_key);
+        all
+    }
+
+    /// Starts the native clients, and those of the lmstfy wire on the same queues.
+    fn start_native(&mut self, load_clients: &mut ClientFactory<'_>, api_key: &str) {
+        for _ in 0..NATIVE_PRODUCERS {
+            let (client, random) = load_clients.next_native(api_key);
+            let producer = NativeProducer::new(client, random);
+            self.producers.push(tokio::spawn(producer.run()));
+        }
+        for _ in 0..EDITORS {
+            let (lmstfy, _) = load_clients.next();
+            let (client, random) = load_clients.next_native(api_key);
+            let editor = Editor::new(client, lmstfy, random);
+            self.producers.push(tokio::spawn(editor.run()));
+        }
+        let (client, random) = load_clients.next();
+        let lmstfy = LmstfySide::new(client, random);
+        self.producers.push(tokio::spawn(lmstfy.run()));
+        for habit in WORKERS {
+            let (client, random) = load_clients.next_native(api_key);
+            let worker = NativeWorker::new(client, random, habit);
+            self.consumers.push(tokio::spawn(worker.run()));
+        }
+        for queue in CROSSING_QUEUES {
+            for _ in 0..CROSSING_CONSUMERS {
+                let (client, random) = load_clients.next();
+                let consumer = RunConsumer::new(client, random, ConsumerBehavior::Of(queue));
+                self.consumers.push(tokio::spawn(consumer.run()));
+            }
         }
     }
 
@@ -183,6 +239,12 @@ struct ClientFactory<'a> {
 }
 
 impl ClientFactory<'_> {
+    /// The next client, with an API key.
+    fn next_native(&mut self, api_key: &str) -> (NativeFaultClient, StdRng) {
+        let (client, random) = self.next();
+        (NativeFaultClient::new(client.with_api_key(api_key)), random)
+    }
+
     fn next(&mut self) -> (FaultClient, StdRng) {
         let client = FaultClient::new(self.doors, self.number, Arc::clone(&self.shared));
         self.number += 1;

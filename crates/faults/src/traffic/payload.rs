@@ -71,16 +71,21 @@ pub(super) fn attributes(terms: &JobParameters) -> Vec<(String, String)> {
 
 /// Returns the number of a job if its body and attributes are exactly those that were published under that number.
 pub(super) fn number_of(job: &ReceivedJob) -> Option<u64> {
-    let terms = parse_parameters(&job.body)?;
-    let expected: BTreeMap<String, String> = attributes(&terms)
-        .into_iter()
-        .map(|(name, value)| (name.to_lowercase(), value))
-        .collect();
     let found: BTreeMap<String, String> = match &job.attributes {
         Value::Null => BTreeMap::new(),
         shown => serde_json::from_value(shown.clone()).ok()?,
     };
-    (body(&terms) == job.body && expected == found).then_some(terms.number)
+    number_in(&job.body, &found)
+}
+
+/// The same, for these attributes, whose names are in lower case.
+pub(super) fn number_in(body: &[u8], found: &BTreeMap<String, String>) -> Option<u64> {
+    let terms = parse_parameters(body)?;
+    let expected: BTreeMap<String, String> = attributes(&terms)
+        .into_iter()
+        .map(|(name, value)| (name.to_lowercase(), value))
+        .collect();
+    (self::body(&terms) == body && expected == *found).then_some(terms.number)
 }
 
 fn parse_parameters(body: &[u8]) -> Option<JobParameters> {

@@ -1,5 +1,6 @@
 //! The queues of a run, and the state that all its clients share.
 
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -13,7 +14,7 @@ pub(super) const ROUGH: std::ops::Range<u16> = 8..12;
 /// The queues whose ready and dead jobs are purged.
 pub(super) const PURGED: [u16; 2] = [12, 13];
 /// The queues whose number of lanes changes. The others are always FIFO.
-pub(crate) const LANED: [u16; 6] = [1, 3, 5, 7, 9, 13];
+pub(crate) const LANED: [u16; 8] = [1, 3, 5, 7, 9, 13, 19, 21];
 /// The queue for the token with a rate limit. The next one is for tokens that are revoked.
 pub(crate) const LIMITED_QUEUE: u16 = 14;
 pub(super) const GUEST_QUEUE: u16 = 15;
@@ -23,6 +24,12 @@ pub(super) const LARGE_QUEUE: u16 = 6;
 pub(super) const ORDERED_QUEUE: u16 = QUEUES;
 /// The queue of the clients without a proxy.
 pub(super) const DIRECT_QUEUE: u16 = ORDERED_QUEUE + 1;
+/// The queues of native clients; their jobs are judged by other rules.
+pub(crate) const NATIVE_QUEUES: std::ops::RangeInclusive<u16> = DIRECT_QUEUE + 1..=LAST_QUEUE;
+/// Those of them that clients of the lmstfy wire use, too.
+pub(super) const CROSSING_QUEUES: std::ops::RangeInclusive<u16> = LAST_QUEUE - 1..=LAST_QUEUE;
+/// The last queue that is used during the whole run.
+const LAST_QUEUE: u16 = DIRECT_QUEUE + 5;
 /// The number of the first short-lived queue.
 pub(super) const FIRST_SHORT_LIVED: u16 = 1000;
 pub(super) const SHORT_LIVED_MAX: u16 = 24;
@@ -47,9 +54,14 @@ pub(super) fn queue_number(name: &str) -> Option<u16> {
     name.strip_prefix('q')?.parse().ok()
 }
 
+/// Returns the queues that are used during the whole run, except those of single clients.
+pub(crate) fn steady_queues() -> impl Iterator<Item = u16> + Clone {
+    (0..QUEUES).chain(NATIVE_QUEUES)
+}
+
 /// Returns all queues that a run may use.
 pub(crate) fn all_queues() -> impl Iterator<Item = u16> + Clone {
-    (0..=DIRECT_QUEUE).chain(FIRST_SHORT_LIVED..FIRST_SHORT_LIVED + SHORT_LIVED_MAX)
+    (0..=LAST_QUEUE).chain(FIRST_SHORT_LIVED..FIRST_SHORT_LIVED + SHORT_LIVED_MAX)
 }
 
 /// A recently published job.
@@ -60,6 +72,14 @@ pub(super) struct RecentJob {
     pub(super) number: u64,
 }
 
+/// A job that a native client has published.
+#[derive(Debug, Clone)]
+pub(super) struct RecentNative {
+    pub(super) queue: u16,
+    pub(super) id: String,
+    pub(super) key: Option<u32>,
+}
+
 /// State that all clients of a run share.
 #[derive(Debug)]
 pub(crate) struct ClientState {
@@ -67,6 +87,7 @@ pub(crate) struct ClientState {
     /// The number and text of the guests' current token.
     pub(super) guest: Mutex<(u16, String)>,
     pub(super) recent: Mutex<Vec<RecentJob>>,
+    pub(super) recent_native: Mutex<VecDeque<RecentNative>>,
     pub(super) numbers: AtomicU64,
     pub(super) short_lived: AtomicU16,
     pub(super) publishing_ended: AtomicBool,
@@ -81,6 +102,7 @@ impl ClientState {
             recorder: Recorder::default(),
             guest: Mutex::new((FIRST_GUEST, guest.to_owned())),
             recent: Mutex::default(),
+            recent_native: Mutex::default(),
             numbers: AtomicU64::new(0),
             short_lived: AtomicU16::new(0),
             publishing_ended: AtomicBool::new(false),
@@ -102,7 +124,7 @@ impl ClientState {
     /// Returns all queues used so far, including short-lived ones.
     pub(crate) fn queues(&self) -> impl Iterator<Item = u16> + Clone + use<> {
         let short_lived = self.short_lived.load(Ordering::Relaxed);
-        (0..=DIRECT_QUEUE).chain(FIRST_SHORT_LIVED..FIRST_SHORT_LIVED + short_lived)
+        (0..=LAST_QUEUE).chain(FIRST_SHORT_LIVED..FIRST_SHORT_LIVED + short_lived)
     }
 
     /// Returns an unused short-lived queue; `None` after 24 of them.
@@ -122,6 +144,15 @@ impl ClientState {
             all.remove(0);
         }
         all.push(recent);
+    }
+
+    pub(super) fn add_recent_native(&self, recent: RecentNative) {
+        const REMEMBERED: usize = 48;
+        let mut all = locked(&self.recent_native);
+        if all.len() == REMEMBERED {
+            all.pop_front();
+        }
+        all.push_back(recent);
     }
 
     pub(super) fn next_number(&self) -> u64 {

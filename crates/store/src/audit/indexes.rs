@@ -154,12 +154,18 @@ impl BucketAudit<'_> {
         for queue in queues {
             self.check_index(IndexCheck::Due(queue)).await?;
         }
-        let named: Vec<(Vec<u8>, f64)> = self.scan("ZSCAN", &BucketKey::Slots).await?;
-        slots.extend(named.iter().filter_map(|(slot, _)| far_slot(slot)));
+        slots.extend(self.indexed_slots().await?);
         for slot in slots {
             self.check_index(IndexCheck::Slot(slot)).await?;
         }
         Ok(())
+    }
+
+    /// The far slots that the index names.
+    pub(super) async fn indexed_slots(&self) -> Result<Vec<FarSlot>, StoreError> {
+        let named: Vec<(Vec<u8>, f64)> = self.scan("ZSCAN", &BucketKey::Slots).await?;
+        let slots = named.iter().filter_map(|(slot, _)| far_slot(slot));
+        Ok(slots.collect())
     }
 
     /// Checks queues without an entry in `queues`, and the last queue number.

@@ -293,23 +293,21 @@ impl BucketAudit<'_> {
             return Ok(());
         }
         let width = self.store.inner.slot_width;
-        let own = suspects.values().flat_map(|suspect| suspect.lists(width));
-        let slots = self.keys.others.iter();
-        let slots = slots
-            .filter(|key| matches!(key, BucketKey::Far(_)))
-            .cloned();
-        let lists: BTreeSet<BucketKey> = own.chain(slots).collect();
         let mut named = BTreeSet::new();
-        for list in lists {
-            let mut note = |number: u64| {
-                if suspects
-                    .get(&number)
-                    .is_some_and(|suspect| suspect.is_named_by(&list))
-                {
-                    named.insert(number);
-                }
-            };
-            self.read_list(&list, &mut note).await?;
+        // The hint of a long lease is in slots before its end, one after the other. It may move to one that did not exist
+        // when the index was read, but hardly twice.
+        for _ in 0..2 {
+            let own = suspects.values().flat_map(|suspect| suspect.lists(width));
+            let slots = self.indexed_slots().await?.into_iter();
+            let known = self.keys.others.iter();
+            let known = known.filter(|key| matches!(key, BucketKey::Far(_)));
+            let slots = slots.map(BucketKey::Far).chain(known.cloned());
+            for list in own.chain(slots).collect::<BTreeSet<_>>() {
+                let is_suspect =
+                    |number: &u64| suspects.get(number).is_some_and(|it| it.is_named_by(&list));
+                let mut note = |number: u64| named.extend(Some(number).filter(is_suspect));
+                self.read_list(&list, &mut note).await?;
+            }
         }
         for (job, suspect) in suspects.iter().filter(|(job, _)| !named.contains(job)) {
             let (id, state) = (suspect.header.id(self.bucket, *job), suspect.header.state);

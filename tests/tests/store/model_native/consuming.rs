@@ -107,6 +107,7 @@ impl NativeRun<'_> {
         let store = self.store();
         let acked = store.ack_all(&self.queues[queue], &requests, retain_ms);
         let acked = acked.await.unwrap();
+        acked.iter().for_each(|outcome| self.note("ack", outcome));
         let expected = requests
             .iter()
             .map(|request| self.model.ack(queue, request, retain_ms));
@@ -127,6 +128,7 @@ impl NativeRun<'_> {
         let (store, policy) = (self.store(), policy());
         let outcomes = store.fail_all(&self.queues[queue], &failed, &policy);
         for (outcome, failed) in outcomes.await.unwrap().into_iter().zip(&failed) {
+            self.note("fail", &outcome);
             let now_ms = self.model.now_ms;
             match (outcome, self.model.fail(queue, failed, &policy)) {
                 (FailOutcome::AlreadyGone, FailEffect::NotHeld(NotHeld::Gone))
@@ -161,6 +163,9 @@ impl NativeRun<'_> {
         let store = self.store();
         let touched = store.touch_all(&self.queues[queue], &leased, lease_ms, DEFAULT_LEASE_MS);
         let touched = touched.await.unwrap();
+        touched
+            .iter()
+            .for_each(|outcome| self.note("touch", outcome));
         let model = &mut self.model;
         let expected = leased
             .iter()
@@ -175,6 +180,9 @@ impl NativeRun<'_> {
         let store = self.store();
         let released = store.release_all(&self.queues[queue], &leased, delay_ms);
         let released: Vec<ReleaseOutcome> = released.await.unwrap();
+        released
+            .iter()
+            .for_each(|outcome| self.note("release", outcome));
         let model = &mut self.model;
         let expected = leased
             .iter()

@@ -218,3 +218,22 @@ fn contradictions_are_rejected() {
         assert!(read(&[("lease", bound), ("retain", "7d")], &[]).is_ok());
     }
 }
+
+#[test]
+fn due_times_that_no_server_can_store_are_rejected() {
+    let last = "2527-06-23T06:20:44.416Z";
+    for option in [("run_at", last), ("delay", "17592186044416")] {
+        assert!(read(&[option], &[]).is_ok(), "{option:?}");
+    }
+    for (name, value) in [
+        ("run_at", "2527-06-23T06:20:44.417Z"),
+        ("run_at", "9999-12-31T23:59:59.999Z"),
+        ("delay", "17592186044417"),
+    ] {
+        let invalid = read(&[(name, value)], &[]).unwrap_err();
+        assert_eq!(invalid.code, ProblemCode::RunAtOutOfRange, "{name}={value}");
+        assert_eq!(invalid.field.as_deref(), Some(name));
+    }
+    let invalid = read(&[("start_within", "17592186044417")], &[]).unwrap_err();
+    assert_eq!(invalid.field.as_deref(), Some("start_within"));
+}

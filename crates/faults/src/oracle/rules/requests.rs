@@ -8,7 +8,7 @@ use super::super::verdict::{Defect, Verdict};
 use super::context::RuleContext;
 use super::ends;
 use crate::history::{
-    ClientRequest, Episode, HUNG_UP, History, NOT_CONFIRMED, Operation, RequestOutcome,
+    ClientRequest, Episode, HUNG_UP, History, NOT_CONFIRMED, NativeCall, Operation, RequestOutcome,
 };
 
 /// A peek by id must show a job that certainly exists.
@@ -106,6 +106,7 @@ pub(in crate::oracle) fn refused_without_reason(history: &History, verdict: &mut
         let stores = matches!(
             operation.request,
             ClientRequest::Publish { .. }
+                | ClientRequest::Native(NativeCall::Publish { .. })
                 | ClientRequest::Republish { .. }
                 | ClientRequest::Respawn { .. }
                 | ClientRequest::Revoke { .. }

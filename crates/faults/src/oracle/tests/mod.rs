@@ -2,6 +2,7 @@
 
 mod clock;
 mod ends;
+mod native;
 mod order;
 mod queues;
 mod requests;

@@ -1,0 +1,118 @@
+//! Operations on the jobs of a queue: publishing, showing, changing and cancelling them.
+
+use tidegate_api_types::problem::ProblemCode::{
+    DelayAndRunAt, IdempotencyKeyReused, JobDead, JobNotFound, JobRunning, KeyTaken, NotDurable,
+    PayloadNotJson, PayloadTooLarge, QueueClosed, QueueFull, RunAtOutOfRange,
+};
+use tidegate_core::Scope;
+use utoipa::openapi::HttpMethod::{Delete, Get, Patch, Post};
+
+use super::headers::AnswerHeader;
+use super::operation::{
+    AnswerBody, LinkShape, LinkTarget, OperationRow, RequestShape, json, operation,
+};
+use super::parameters::{of_cancel, of_job, of_publish};
+
+const JOBS: &str = "/v1/{namespace}/queues/{queue}/jobs";
+const BATCH: &str = "/v1/{namespace}/queues/{queue}/jobs/batch";
+const JOB: &str = "/v1/{namespace}/queues/{queue}/jobs/{job}";
+const PAYLOAD: &str = "/v1/{namespace}/queues/{queue}/jobs/{job}/payload";
+const PROMOTE: &str = "/v1/{namespace}/queues/{queue}/jobs/{job}/promote";
+
+/// What a client can do with a job that it published.
+const LINKS_OF_A_JOB: &[LinkShape] = &[
+    of_the_job("show_job"),
+    of_the_job("show_payload"),
+    of_the_job("change_job"),
+    of_the_job("promote_job"),
+    of_the_job("cancel_job"),
+];
+
+const fn of_the_job(operation: &'static str) -> LinkShape {
+    LinkShape {
+        operation,
+        takes: LinkTarget::Path("job", "$response.body#/id"),
+    }
+}
+
+pub(super) const OPERATIONS: [OperationRow; 7] = [
+    operation(Post, JOBS, "publish", Scope::Publish)
+        .about(
+            "Publish a job",
+            "The body is the payload, of any content type and up to 1 MiB (`requests.job_bytes_max`). Options are parameters of the query \
+             or headers `Tidegate-…`; an option in both is an error. Each header `Job-Attr-NAME` is an attribute of the job.\n\nWithout a \
+             key every publish is a new job. With `key`, `if_exists` decides what happens to a job that has it.",
+        )
+        .parameters(of_publish)
+        .body(RequestShape::Payload)
+        .answers(&[
+            json(200, "PublishedJob", "A job has the key, or the request is a repetition. `outcome` says what was done.")
+                .headers(&[AnswerHeader::Replayed])
+                .links(LINKS_OF_A_JOB),
+            json(201, "PublishedJob", "There is a new job.").links(LINKS_OF_A_JOB),
+        ])
+        .problems(&[
+            DelayAndRunAt,
+            RunAtOutOfRange,
+            KeyTaken,
+            QueueClosed,
+            IdempotencyKeyReused,
+            QueueFull,
+            NotDurable,
+        ]),
+    operation(Post, BATCH, "publish_batch", Scope::Publish)
+        .about(
+            "Publish several jobs",
+            "Up to 1,000 jobs and 8 MiB (`requests.bulk_bytes_max`), stored in their order. With `atomic`, up to 64 jobs are stored or none.",
+        )
+        .body(RequestShape::Json("BatchBody"))
+        .answers(&[
+            json(200, "BatchAnswer", "A result for each job, in the order of the request; some may be problems."),
+            json(201, "BatchAnswer", "`atomic`: all jobs are stored."),
+        ])
+        .problems(&[
+            DelayAndRunAt,
+            RunAtOutOfRange,
+            KeyTaken,
+            QueueClosed,
+            PayloadTooLarge,
+            PayloadNotJson,
+            IdempotencyKeyReused,
+            QueueFull,
+            NotDurable,
+        ]),
+    operation(Get, JOB, "show_job", Scope::Read)
+        .about(
+            "Show a job",
+            "All about a job except its payload. With the scope `publish` alone, only a job named by its key is shown.",
+        )
+        .parameters(of_job)
+        .answers(&[json(200, "JobDetails", "The job.")])
+        .problems(&[JobNotFound]),
+    operation(Patch, JOB, "change_job", Scope::Publish)
+        .about("Change when a job runs", "The job must be waiting. Payload and attributes change only by a publish with `if_exists=replace`.")
+        .parameters(of_job)
+        .body(RequestShape::Json("ChangeBody"))
+        .answers(&[json(200, "ChangedJob", "The job after the change.")])
+        .problems(&[DelayAndRunAt, RunAtOutOfRange, JobNotFound, JobRunning, JobDead]),
+    operation(Delete, JOB, "cancel_job", Scope::Publish)
+        .about("Cancel a job", "Deletes a job that no worker holds. `running` says what happens to one that a worker holds.")
+        .parameters(of_cancel)
+        .answers(&[
+            json(200, "CancelAnswer", "The job will not run. `outcome` says what was done."),
+            json(202, "CancelAnswer", "The worker that holds the job is notified when it extends its lease."),
+        ])
+        .problems(&[JobNotFound, JobRunning]),
+    operation(Get, PAYLOAD, "show_payload", Scope::Read)
+        .about("Show the payload of a job", "The body of the answer is the payload, with its content type.")
+        .parameters(of_job)
+        .answers(&[json(200, "", "The payload.")
+            .body(AnswerBody::Payload)
+            .headers(&[AnswerHeader::NoSniff, AnswerHeader::Sandbox])])
+        .problems(&[JobNotFound]),
+    operation(Post, PROMOTE, "promote_job", Scope::Publish)
+        .about("Run a job now", "A delayed job becomes ready without waiting for its time.")
+        .parameters(of_job)
+        .answers(&[json(200, "PromotedJob", "The job is ready.")])
+        .problems(&[JobNotFound, JobRunning, JobDead]),
+];

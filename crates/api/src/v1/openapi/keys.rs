@@ -1,0 +1,28 @@
+//! Operations on API keys.
+
+use tidegate_api_types::problem::ProblemCode::KeyNotFound;
+use tidegate_core::Scope;
+use utoipa::openapi::HttpMethod::{Delete, Get, Post};
+
+use super::operation::{LinkShape, LinkTarget, OperationRow, RequestShape, json, operation};
+use super::parameters::of_list;
+
+const KEYS: &str = "/v1/{namespace}/keys";
+
+pub(super) const OPERATIONS: [OperationRow; 3] = [
+    operation(Get, KEYS, "list_keys", Scope::Admin)
+        .about("List API keys", "The keys that allow nothing beyond the namespace and the pool of the key of the request, in no order.")
+        .parameters(of_list)
+        .answers(&[json(200, "KeyPage", "A page of keys, without their secrets.")]),
+    operation(Post, KEYS, "create_key", Scope::Admin)
+        .about("Create an API key", "The new key cannot allow more than the key of the request, nor expire later.")
+        .body(RequestShape::Json("CreateKeyBody"))
+        .answers(&[json(201, "CreatedKey", "The key. This is the only answer with its secret.").links(&[LinkShape {
+            operation: "revoke_key",
+            takes: LinkTarget::Path("key", "$response.body#/key/id"),
+        }])]),
+    operation(Delete, "/v1/{namespace}/keys/{key}", "revoke_key", Scope::Admin)
+        .about("Revoke an API key", "Servers reject the key within a second, and end the requests that wait with it.")
+        .answers(&[json(200, "RevokedKey", "The key is deleted.")])
+        .problems(&[KeyNotFound]),
+];

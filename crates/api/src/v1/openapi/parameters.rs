@@ -1,0 +1,150 @@
+//! Parameters of paths, queries and headers.
+
+use std::collections::BTreeMap;
+
+use tidegate_api_types::job::{CancelQuery, JobQuery};
+use tidegate_api_types::publish::JobOptions;
+use tidegate_api_types::queue::ListQuery;
+use utoipa::IntoParams;
+use utoipa::openapi::path::{Parameter, ParameterBuilder, ParameterIn};
+use utoipa::openapi::schema::{ObjectBuilder, Ref, Schema, Type};
+use utoipa::openapi::{Content, RefOr, Required};
+
+/// The option whose value is an object, which a query and a header have as JSON.
+const RETRY: &str = "retry";
+/// The option with its own header on the web.
+const IDEMPOTENCY_KEY: &str = "idempotency_key";
+
+/// The parameters of a path.
+pub(super) fn of_path(path: &str) -> impl Iterator<Item = Parameter> {
+    let segments = path.split('/');
+    let names = segments.filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'));
+    names.map(of_path_segment)
+}
+
+fn of_path_segment(name: &str) -> Parameter {
+    let text = || ObjectBuilder::new().schema_type(Type::String);
+    let (schema, description): (RefOr<Schema>, _) = match name {
+        "namespace" => (
+            Ref::from_schema_name("Namespace").into(),
+            "The namespace. The API key must be for it.",
+        ),
+        "queue" => (
+            Ref::from_schema_name("QueueName").into(),
+            "The queue. It needs no creation.",
+        ),
+        "job" => (
+            text()
+                .pattern(Some("^([0-7][0-9A-HJKMNP-TV-Z]{25}|key:[^/]+|-)$"))
+                .max_length(Some("key:".len() + 255))
+                .into(),
+            "The job: its id, or `key:` and its key, percent-encoded. For a key with `/`: `-`, and the key in the query.",
+        ),
+        _ => (
+            text().min_length(Some(1)).into(),
+            "The id of the API key, which is a part of its secret.",
+        ),
+    };
+    ParameterBuilder::new()
+        .name(name)
+        .parameter_in(ParameterIn::Path)
+        .required(Required::True)
+        .schema(Some(schema))
+        .description(Some(description))
+        .build()
+}
+
+fn in_query<T: IntoParams>() -> Vec<Parameter> {
+    T::into_params(|| Some(ParameterIn::Query))
+}
+
+pub(super) fn of_job() -> Vec<Parameter> {
+    in_query::<JobQuery>()
+}
+
+pub(super) fn of_cancel() -> Vec<Parameter> {
+    in_query::<CancelQuery>()
+}
+
+pub(super) fn of_list() -> Vec<Parameter> {
+    in_query::<ListQuery>()
+}
+
+pub(super) fn of_policy_change() -> Vec<Parameter> {
+    let schema = ObjectBuilder::new()
+        .schema_type(Type::String)
+        .pattern(Some("^([*]|\"\\d{1,18}\")$"));
+    let description = "The `ETag` of the policy that the change is made for, or `*` for any. If the policy has another one, nothing is changed.";
+    vec![
+        ParameterBuilder::new()
+            .name("If-Match")
+            .parameter_in(ParameterIn::Header)
+            .required(Required::False)
+            .schema(Some(schema))
+            .description(Some(description))
+            .build(),
+    ]
+}
+
+/// The options of a publish: each in the query, and in a header.
+pub(super) fn of_publish() -> Vec<Parameter> {
+    let mut parameters = in_query::<JobOptions>();
+    for parameter in &mut parameters {
+        if parameter.name == RETRY {
+            let content = Content::new(parameter.schema.take());
+            parameter.content =
+                BTreeMap::from([("application/json".to_owned(), RefOr::T(content))]);
+        }
+    }
+    let headers: Vec<Parameter> = parameters.iter().map(in_header).collect();
+    parameters.extend(headers);
+    parameters
+}
+
+/// The same option as a header.
+fn in_header(option: &Parameter) -> Parameter {
+    let name = header_name(&option.name);
+    let mut parameter = option.clone();
+    parameter.description = Some(format!("The option `{}` as a header.", option.name));
+    parameter.name = name;
+    parameter.parameter_in = ParameterIn::Header;
+    parameter
+}
+
+fn header_name(option: &str) -> String {
+    if option == IDEMPOTENCY_KEY {
+        return "Idempotency-Key".to_owned();
+    }
+    let capitalized = |word: &str| {
+        let (first, rest) = word.split_at(1);
+        format!("-{}{rest}", first.to_ascii_uppercase())
+    };
+    let words: String = option.split('_').map(capitalized).collect();
+    format!("Tidegate{words}")
+}
+
+#[cfg(test)]
+mod tests {
+    use tidegate_api_types::input::merge_option_headers;
+
+    use super::*;
+
+    #[test]
+    fn the_header_of_an_option_is_read_as_that_option() {
+        let options = in_query::<JobOptions>();
+        assert_eq!(options.len(), 11);
+        for option in &options {
+            let header = in_header(option).name;
+            let read = merge_option_headers(Vec::new(), [(header.as_str(), &b"x"[..])]);
+            assert_eq!(read.unwrap(), [(option.name.as_str().into(), "x".into())]);
+        }
+    }
+
+    #[test]
+    fn paths_have_their_parameters() {
+        let names: Vec<String> = of_path("/v1/{namespace}/queues/{queue}/jobs/{job}")
+            .map(|parameter| parameter.name)
+            .collect();
+        assert_eq!(names, ["namespace", "queue", "job"]);
+    }
+}

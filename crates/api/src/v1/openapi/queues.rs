@@ -1,0 +1,79 @@
+//! Operations on whole queues: what they hold, their policies, purges, dead jobs that come back.
+
+use tidegate_api_types::problem::ProblemCode::{QueueNotEmpty, VersionMismatch};
+use tidegate_core::Scope;
+use utoipa::openapi::HttpMethod::{Delete, Get, Patch, Post, Put};
+
+use super::headers::AnswerHeader;
+use super::operation::{AnswerShape, OperationRow, RequestShape, json, operation};
+use super::parameters::{of_list, of_policy_change};
+
+const QUEUE: &str = "/v1/{namespace}/queues/{queue}";
+const POLICY: &str = "/v1/{namespace}/queues/{queue}/policy";
+const PURGE: &str = "/v1/{namespace}/queues/{queue}/purge";
+const RESPAWN: &str = "/v1/{namespace}/queues/{queue}/respawn";
+
+const fn policy(description: &'static str) -> AnswerShape {
+    json(200, "PolicyDetails", description).headers(&[AnswerHeader::ETag])
+}
+
+pub(super) const OPERATIONS: [OperationRow; 8] = [
+    operation(Get, "/v1/{namespace}/queues", "list_queues", Scope::Read)
+        .about(
+            "List queues",
+            "The queues of the namespace by name. The list is up to 5 s old (`metrics.refresh`).",
+        )
+        .parameters(of_list)
+        .answers(&[json(200, "QueueListPage", "A page of queues.")]),
+    operation(Get, QUEUE, "show_queue", Scope::Read)
+        .about(
+            "Show a queue",
+            "The number of its jobs by state, and whether it is paused or closed. A queue that was never used has no jobs.",
+        )
+        .answers(&[json(200, "QueueView", "The queue.")]),
+    operation(Delete, QUEUE, "delete_queue", Scope::Admin)
+        .about(
+            "Delete a queue",
+            "Deletes the policy of a queue without jobs, and removes it from lists.",
+        )
+        .answers(&[json(200, "DeletedQueue", "The queue is deleted.")])
+        .problems(&[QueueNotEmpty]),
+    operation(Get, POLICY, "show_policy", Scope::Read)
+        .about(
+            "Show the policy of a queue",
+            "All fields; what was not set has its default.",
+        )
+        .answers(&[policy("The policy.")]),
+    operation(Put, POLICY, "set_policy", Scope::Admin)
+        .about(
+            "Replace the policy of a queue",
+            "Fields that are absent have their defaults. Effective in all servers within a second.",
+        )
+        .parameters(of_policy_change)
+        .body(RequestShape::Json("PolicyBody"))
+        .answers(&[policy("The new policy.")])
+        .problems(&[VersionMismatch]),
+    operation(Patch, POLICY, "change_policy", Scope::Admin)
+        .about(
+            "Change the policy of a queue",
+            "Fields that are absent stay as they are. Effective in all servers within a second.",
+        )
+        .parameters(of_policy_change)
+        .body(RequestShape::Json("PolicyBody"))
+        .answers(&[policy("The new policy.")])
+        .problems(&[VersionMismatch]),
+    operation(Post, PURGE, "purge", Scope::Admin)
+        .about(
+            "Delete the jobs of a queue",
+            "Deletes all jobs in one state: those that were in the queue when the call began.",
+        )
+        .body(RequestShape::Json("PurgeBody"))
+        .answers(&[json(200, "PurgeAnswer", "How many jobs were deleted.")]),
+    operation(Post, RESPAWN, "respawn", Scope::Admin)
+        .about(
+            "Bring dead jobs back",
+            "The oldest dead jobs of the queue are ready again, with all their attempts; with `rate_per_second` at evenly spaced times.",
+        )
+        .body(RequestShape::Json("RespawnBody"))
+        .answers(&[json(200, "RespawnAnswer", "How many jobs came back.")]),
+];

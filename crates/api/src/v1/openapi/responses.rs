@@ -1,0 +1,189 @@
+//! Answers: those of successes, and the problem documents by status.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+use tidegate_api_types::problem::{Problem, ProblemCode};
+use utoipa::openapi::content::{Content, ContentBuilder};
+use utoipa::openapi::link::{Link, LinkBuilder};
+use utoipa::openapi::response::{Response, ResponseBuilder, Responses};
+use utoipa::openapi::schema::{AllOfBuilder, ObjectBuilder, Ref, Schema, Type};
+use utoipa::openapi::{Components, RefOr};
+
+use super::examples;
+use super::headers::AnswerHeader;
+use super::operation::{
+    AnswerBody, AnswerShape, LinkShape, LinkTarget, OperationRow, RequestShape,
+};
+
+const JSON: &str = "application/json";
+const ANY: &str = "*/*";
+
+/// The problems that every operation may return.
+const OF_ALL: [ProblemCode; 9] = [
+    ProblemCode::InvalidParameter,
+    ProblemCode::InvalidName,
+    ProblemCode::KeyMissing,
+    ProblemCode::KeyInvalid,
+    ProblemCode::ScopeMissing,
+    ProblemCode::NamespaceForbidden,
+    ProblemCode::InternalError,
+    ProblemCode::StorageUnavailable,
+    ProblemCode::TimeLimitReached,
+];
+/// Those of operations with a body of JSON.
+const OF_JSON: [ProblemCode; 4] = [
+    ProblemCode::InvalidBody,
+    ProblemCode::RequestTimeout,
+    ProblemCode::BodyTooLarge,
+    ProblemCode::UnsupportedContentType,
+];
+/// Those of operations whose body is a payload.
+const OF_PAYLOADS: [ProblemCode; 3] = [
+    ProblemCode::RequestTimeout,
+    ProblemCode::PayloadTooLarge,
+    ProblemCode::PayloadNotJson,
+];
+
+/// The answers of an operation. Problem documents are components, which are added where they are missing.
+pub(super) fn of_operation(row: &OperationRow, components: &mut Components) -> Responses {
+    let mut responses = Responses::new();
+    for answer in row.answers {
+        let response = success(answer);
+        let status = answer.status.to_string();
+        responses.responses.insert(status, RefOr::T(response));
+    }
+    for (status, codes) in problems(row) {
+        let name = component_name(status, &codes);
+        let described = components.responses.entry(name.clone());
+        described.or_insert_with(|| RefOr::T(problem(&codes)));
+        let reference = Ref::from_response_name(name);
+        responses
+            .responses
+            .insert(status.to_string(), RefOr::Ref(reference));
+    }
+    responses
+}
+
+fn success(answer: &AnswerShape) -> Response {
+    let mut response = ResponseBuilder::new().description(answer.description);
+    response = match answer.body {
+        AnswerBody::Nothing => response,
+        AnswerBody::Json(schema) => response.content(JSON, json_content(schema)),
+        AnswerBody::Payload => response.content(ANY, any_content()),
+        AnswerBody::JsonOrPayload(schema) => response
+            .content(JSON, json_content(schema))
+            .content(ANY, any_content()),
+    };
+    response = response.header_ref(
+        AnswerHeader::RequestId.name(),
+        AnswerHeader::RequestId.reference(),
+    );
+    for header in answer.headers {
+        response = response.header_ref(header.name(), header.reference());
+    }
+    for shape in answer.links {
+        response = response.link(shape.operation, link(shape));
+    }
+    response.build()
+}
+
+/// JSON with this schema and its example.
+pub(super) fn json_content(schema: &str) -> Content {
+    ContentBuilder::new()
+        .schema(Some(Ref::from_schema_name(schema)))
+        .example(examples::of(schema))
+        .build()
+}
+
+fn any_content() -> Content {
+    Content::new(None::<RefOr<Schema>>)
+}
+
+fn link(shape: &LinkShape) -> Link {
+    let link = LinkBuilder::new()
+        .operation_id(shape.operation)
+        .parameter("namespace", "$request.path.namespace");
+    let link = match shape.takes {
+        LinkTarget::Path("job", value) => link
+            .parameter("queue", "$request.path.queue")
+            .parameter("job", value),
+        LinkTarget::Path(name, value) => link.parameter(name, value),
+        LinkTarget::Leases(lease) => link.request_body(Some(json!({ "leases": [lease] }))),
+        LinkTarget::FailedLeases(lease) => {
+            let failed = json!({"leases": [{"lease": lease, "error": "smtp: 550"}]});
+            link.request_body(Some(failed))
+        }
+    };
+    link.build()
+}
+
+/// The problems of an operation by status, each in the order of the list of codes.
+fn problems(row: &OperationRow) -> BTreeMap<u16, Vec<ProblemCode>> {
+    let of_body: &[ProblemCode] = match row.body {
+        RequestShape::Nothing => &[],
+        RequestShape::Json(_) => &OF_JSON,
+        RequestShape::Payload => &OF_PAYLOADS,
+    };
+    let may_be = |code: ProblemCode| {
+        OF_ALL.contains(&code) || of_body.contains(&code) || row.problems.contains(&code)
+    };
+    let mut by_status: BTreeMap<u16, Vec<ProblemCode>> = BTreeMap::new();
+    for info in ProblemCode::ALL.iter().filter(|info| may_be(info.code)) {
+        by_status.entry(info.status).or_default().push(info.code);
+    }
+    by_status
+}
+
+/// The name of the component for the problems with these codes, which have one status.
+fn component_name(status: u16, codes: &[ProblemCode]) -> String {
+    let codes: Vec<&str> = codes.iter().map(|code| code.as_str()).collect();
+    format!("{status}.{}", codes.join("."))
+}
+
+/// The answer with a problem document that has one of these codes.
+fn problem(codes: &[ProblemCode]) -> Response {
+    let lines: Vec<String> = codes
+        .iter()
+        .map(|code| format!("- `{code}`: {}", code.info().description))
+        .collect();
+    let mut response = ResponseBuilder::new()
+        .description(lines.join("\n"))
+        .header_ref(
+            AnswerHeader::RequestId.name(),
+            AnswerHeader::RequestId.reference(),
+        );
+    let content = ContentBuilder::new()
+        .schema(Some(one_of_codes(codes)))
+        .example(codes.first().map(|code| example(*code)))
+        .build();
+    response = response.content(Problem::CONTENT_TYPE, content);
+    if codes.iter().any(|code| code.has_retry_after()) {
+        let header = AnswerHeader::RetryAfter;
+        response = response.header_ref(header.name(), header.reference());
+    }
+    if codes.iter().any(|code| code.status() == 401) {
+        let header = AnswerHeader::Challenge;
+        response = response.header_ref(header.name(), header.reference());
+    }
+    response.build()
+}
+
+/// A problem document whose code is one of these.
+fn one_of_codes(codes: &[ProblemCode]) -> RefOr<Schema> {
+    let names = codes.iter().map(|code| code.as_str());
+    let code = ObjectBuilder::new()
+        .schema_type(Type::String)
+        .enum_values(Some(names));
+    let with_code = ObjectBuilder::new().property("code", code);
+    AllOfBuilder::new()
+        .item(Ref::from_schema_name("Problem"))
+        .item(with_code)
+        .into()
+}
+
+fn example(code: ProblemCode) -> Value {
+    let info = code.info();
+    let problem = Problem::new(code, info.description, "01KAJ3S1V9GJY9W6ZP2C7R4T8B");
+    serde_json::to_value(problem).unwrap_or_default()
+}

@@ -1,0 +1,110 @@
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use utoipa::openapi::HttpMethod;
+
+use super::*;
+use crate::v1::routes::methods_by_path;
+
+/// Set to 1, it makes the test write the file instead of comparing it.
+const RENEW: &str = "TIDEGATE_RENEW";
+
+/// The method as in a request.
+fn name_of(method: &HttpMethod) -> &'static str {
+    match method {
+        HttpMethod::Get => "GET",
+        HttpMethod::Put => "PUT",
+        HttpMethod::Post => "POST",
+        HttpMethod::Delete => "DELETE",
+        HttpMethod::Patch => "PATCH",
+        _ => panic!("no route has this method"),
+    }
+}
+
+fn operations() -> impl Iterator<Item = &'static OperationRow> {
+    TAGS.iter().flat_map(|(_, _, operations)| operations.iter())
+}
+
+#[test]
+fn the_document_has_the_paths_and_methods_of_the_routes() {
+    let described: BTreeSet<(&str, &str)> = operations()
+        .map(|row| (row.path, name_of(&row.method)))
+        .collect();
+    assert_eq!(described.len(), operations().count(), "one is there twice");
+    let routes: BTreeSet<(&str, &str)> = methods_by_path()
+        .flat_map(|(path, methods)| methods.split(", ").map(move |method| (path, method)))
+        .collect();
+    let missing: Vec<_> = routes.difference(&described).collect();
+    assert!(
+        missing.is_empty(),
+        "routes without an operation: {missing:?}"
+    );
+    let surplus: Vec<_> = described.difference(&routes).collect();
+    assert!(
+        surplus.is_empty(),
+        "operations without a route: {surplus:?}"
+    );
+}
+
+#[test]
+fn the_committed_document_is_that_of_the_code() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/openapi.json");
+    let mut document = serde_json::to_string_pretty(&json()).unwrap();
+    document.push('\n');
+    if std::env::var_os(RENEW).is_some_and(|value| value == "1") {
+        std::fs::write(&path, &document).unwrap();
+        return;
+    }
+    let committed = std::fs::read_to_string(&path).unwrap_or_default();
+    let committed: Value = serde_json::from_str(&committed).unwrap_or_default();
+    assert!(
+        committed == json(),
+        "docs/openapi.json is not the document of the code any more; renew it and commit it: \
+         {RENEW}=1 cargo test -p tidegate-api --lib v1::openapi"
+    );
+}
+
+#[test]
+fn operations_have_unique_ids_that_links_name() {
+    let ids: BTreeSet<&str> = operations().map(|row| row.id).collect();
+    assert_eq!(ids.len(), operations().count());
+    for answer in operations().flat_map(|row| row.answers) {
+        for link in answer.links {
+            assert!(ids.contains(link.operation), "{}", link.operation);
+        }
+    }
+}
+
+#[test]
+fn bodies_have_examples() {
+    for row in operations() {
+        if let RequestShape::Json(schema) = row.body {
+            assert!(examples::of(schema).is_some(), "{schema}");
+        }
+        for answer in row.answers {
+            if let operation::AnswerBody::Json(schema) = answer.body {
+                assert!(examples::of(schema).is_some(), "{schema}");
+            }
+        }
+    }
+}
+
+#[test]
+fn references_lead_somewhere() {
+    fn check(document: &Value, value: &Value) {
+        if let Some(reference) = value["$ref"].as_str() {
+            let pointer = reference.strip_prefix('#').unwrap();
+            assert!(document.pointer(pointer).is_some(), "{reference}");
+        }
+        match value {
+            Value::Object(fields) => fields.values().for_each(|it| check(document, it)),
+            Value::Array(items) => items.iter().for_each(|it| check(document, it)),
+            _ => {}
+        }
+    }
+    let document = json();
+    check(&document, &document);
+    assert_eq!(document["openapi"], "3.1.0");
+    let schemas = document["components"]["schemas"].as_object().unwrap();
+    assert!(schemas.contains_key("RetryPolicyBody") && !schemas.contains_key("JobOptions"));
+}

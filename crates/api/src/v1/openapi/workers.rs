@@ -1,0 +1,73 @@
+//! Operations of workers: reserving jobs, and what is done with their leases.
+
+use tidegate_api_types::problem::ProblemCode::TooManyWaiting;
+use tidegate_core::Scope;
+use utoipa::openapi::HttpMethod::Post;
+
+use super::headers::AnswerHeader;
+use super::operation::{
+    AnswerBody, LinkShape, LinkTarget, OperationRow, RequestShape, json, operation,
+};
+
+const FIRST_LEASE: &str = "$response.body#/jobs/0/lease";
+
+const fn with_the_lease(operation: &'static str) -> LinkShape {
+    LinkShape {
+        operation,
+        takes: LinkTarget::Leases(FIRST_LEASE),
+    }
+}
+
+/// The answer without a job in the format `raw`.
+const NO_JOB: super::operation::AnswerShape =
+    json(204, "", "The format `raw`: there was no ready job.").body(AnswerBody::Nothing);
+
+pub(super) const OPERATIONS: [OperationRow; 5] = [
+    operation(Post, "/v1/{namespace}/reserve", "reserve", Scope::Consume)
+        .about(
+            "Reserve jobs",
+            "Leases ready jobs of up to 16 queues to the worker, and waits for them if there are none. A job whose lease expires is \
+             delivered again.\n\nWith `\"format\":\"raw\"` the body of the answer is the payload of one job, and the rest is in headers: \
+             `Tidegate-…`, and `Job-Attr-NAME` for each attribute.",
+        )
+        .body(RequestShape::Json("ReserveBody"))
+        .answers(&[
+            json(200, "ReserveAnswer", "The jobs, none if there was no ready job; or one payload (`raw`).")
+                .body(AnswerBody::JsonOrPayload("ReserveAnswer"))
+                .headers(&[
+                    AnswerHeader::JobId,
+                    AnswerHeader::Queue,
+                    AnswerHeader::Lease,
+                    AnswerHeader::LeaseUntil,
+                    AnswerHeader::Attempt,
+                    AnswerHeader::Key,
+                ])
+                .links(&[
+                    with_the_lease("ack"),
+                    LinkShape {
+                        operation: "fail",
+                        takes: LinkTarget::FailedLeases(FIRST_LEASE),
+                    },
+                    with_the_lease("touch"),
+                    with_the_lease("release"),
+                ]),
+            NO_JOB,
+        ])
+        .problems(&[TooManyWaiting]),
+    operation(Post, "/v1/{namespace}/ack", "ack", Scope::Consume)
+        .about("Acknowledge jobs", "The jobs are done, and deleted unless they are retained. It is safe to repeat.")
+        .body(RequestShape::Json("AckBody"))
+        .answers(&[json(200, "AckAnswer", "An outcome for each lease, in the order of the request.")]),
+    operation(Post, "/v1/{namespace}/fail", "fail", Scope::Consume)
+        .about("Report failed attempts", "The jobs are retried as their retry policies say, or dead after their last attempt.")
+        .body(RequestShape::Json("FailBody"))
+        .answers(&[json(200, "FailAnswer", "An outcome for each lease, in the order of the request.")]),
+    operation(Post, "/v1/{namespace}/touch", "touch", Scope::Consume)
+        .about("Extend leases", "The worker holds the jobs for longer. A lease never becomes shorter.")
+        .body(RequestShape::Json("TouchBody"))
+        .answers(&[json(200, "TouchAnswer", "An outcome for each lease, in the order of the request.")]),
+    operation(Post, "/v1/{namespace}/release", "release", Scope::Consume)
+        .about("Give jobs back", "The jobs are ready again, or delayed. This is not a failure, and uses no attempt.")
+        .body(RequestShape::Json("ReleaseBody"))
+        .answers(&[json(200, "ReleaseAnswer", "An outcome for each lease, in the order of the request.")]),
+];

@@ -1,0 +1,323 @@
+//! Requests of the native API, `/v1`, and their answers, as far as the judge needs them.
+
+use serde::{Deserialize, Serialize};
+use tidegate_api_types::publish::PublishResult;
+use tidegate_api_types::values::{IfExistsOption, IfRunningOption, StateName};
+
+use super::{JobParameters, UnixMicros};
+
+/// What a publish stores: a job, or a version of the job that has its key. Its payload begins with its number.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct JobVersion {
+    /// Its number, content, delay, and in `tries` the failures after which it is dead; 0 = as in the policy.
+    pub terms: JobParameters,
+    /// When it is due, in place of a delay.
+    pub run_at: Option<UnixMicros>,
+    /// The number of its key.
+    pub key: Option<u32>,
+    /// What happens to a job with its key.
+    pub if_exists: IfExistsOption,
+    /// The length of its lease, in µs; 0 = as in the policy.
+    pub lease: u64,
+    /// The delays before its retries; `None` = as in the policy.
+    pub retry: Option<RetryTimes>,
+    /// How long it keeps its key after it is done, in µs.
+    pub retain: u64,
+    /// The number of the idempotency key of the request, which may be repeated.
+    pub repeat: Option<u64>,
+}
+
+/// The delays before the retries of a job. The last one repeats.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RetryTimes {
+    /// In µs.
+    pub delays: Vec<u64>,
+    /// By how many thousandths each is longer or shorter.
+    pub jitter: u64,
+}
+
+/// How versions are published.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum PublishMode {
+    /// One, which is the body of the request.
+    Single,
+    /// Several; each has a result.
+    Batch,
+    /// Several, all or none.
+    Atomic,
+}
+
+/// A job in a path.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum JobAddress {
+    /// By its id.
+    Id(String),
+    /// By the number of its key.
+    Key(u32),
+}
+
+/// A delivery that a worker settles.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HeldJob {
+    /// The number of the queue.
+    pub queue: u16,
+    /// The id of the job.
+    pub id: String,
+    /// The attempt.
+    pub attempt: u32,
+    /// Its lease, as the server wrote it.
+    pub lease: String,
+    /// The number of the delivered version.
+    pub number: u64,
+}
+
+/// What a worker does with its deliveries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum SettleVerb {
+    /// They are done.
+    Ack,
+    /// They failed, and are retried as configured.
+    Fail,
+    /// They failed, and are retried after this time, in µs.
+    FailRetryIn(u64),
+    /// They failed, and are dead.
+    FailDead,
+    /// Their leases last this long from now on, in µs.
+    Touch(u64),
+    /// They are given back, and are due after this time, in µs.
+    Release(u64),
+}
+
+/// A request of the native API.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum NativeCall {
+    /// Publish to a queue. Answer: `Published`.
+    Publish {
+        /// The number of the queue.
+        queue: u16,
+        /// How.
+        mode: PublishMode,
+        /// What.
+        versions: Vec<JobVersion>,
+    },
+    /// Reserve jobs. Answer: `Reserved`.
+    Reserve {
+        /// The numbers of the queues.
+        queues: Vec<u16>,
+        /// The length of leases, in µs; `None` = that of each job.
+        lease: Option<u64>,
+        /// The most jobs.
+        max_jobs: u64,
+    },
+    /// Settle deliveries. Answer: `Settled`.
+    Settle {
+        /// How.
+        verb: SettleVerb,
+        /// Which.
+        jobs: Vec<HeldJob>,
+    },
+    /// Cancel a job. Answer: `Cancelled`.
+    Cancel {
+        /// The number of its queue.
+        queue: u16,
+        /// The job.
+        job: JobAddress,
+        /// What happens if it is running.
+        running: IfRunningOption,
+    },
+    /// Change when a job is due. Answer: `Due`.
+    Change {
+        /// The number of its queue.
+        queue: u16,
+        /// The job.
+        job: JobAddress,
+        /// Its new delay, in µs.
+        delay: u64,
+        /// When it is due, in place of the delay.
+        run_at: Option<UnixMicros>,
+    },
+    /// Make a job ready. Answer: `Due`.
+    Promote {
+        /// The number of its queue.
+        queue: u16,
+        /// The job.
+        job: JobAddress,
+    },
+    /// Show a job. Answer: `Shown`.
+    Show {
+        /// The number of its queue.
+        queue: u16,
+        /// The job.
+        job: JobAddress,
+    },
+}
+
+/// The answer to a request of the native API.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum NativeAnswer {
+    /// What became of each version.
+    Published(Vec<VersionResult>),
+    /// These jobs were reserved.
+    Reserved(Vec<ReservedVersion>),
+    /// What became of each delivery.
+    Settled(Vec<SettleResult>),
+    /// The job was cancelled, or not.
+    Cancelled {
+        /// Its id.
+        id: String,
+        /// What the cancel did.
+        effect: CancelEffect,
+    },
+    /// The job is due at this time.
+    Due {
+        /// Its id.
+        id: String,
+        /// When.
+        run_at: UnixMicros,
+    },
+    /// The job was shown.
+    Shown(Box<ShownVersion>),
+    /// There is no such job.
+    NotFound,
+    /// The job is running or dead; nothing was done.
+    Conflict,
+}
+
+/// What became of a published version.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum VersionResult {
+    /// There is a job.
+    Job {
+        /// Its id.
+        id: String,
+        /// What the publish did.
+        outcome: PublishResult,
+        /// Its state.
+        state: StateName,
+        /// When it is due.
+        run_at: UnixMicros,
+        /// Whether the request was a repeated one.
+        is_replayed: bool,
+    },
+    /// Nothing was stored.
+    Refused(u16),
+    /// It failed with this status. Something may have been stored.
+    Failed(u16),
+}
+
+/// A job in the answer to a reserve call.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReservedVersion {
+    /// The number of its version, if payload and attributes are exactly those that were published under that number.
+    pub number: Option<u64>,
+    /// Its id.
+    pub id: String,
+    /// The number of its key.
+    pub key: Option<u32>,
+    /// The number of its queue.
+    pub queue: u16,
+    /// The attempt.
+    pub attempt: u32,
+    /// Its lease, as the server wrote it.
+    pub lease: String,
+    /// How often it has failed.
+    pub failures: u32,
+    /// When it was due.
+    pub run_at: UnixMicros,
+    /// When its lease began, by the clock of Redis, truncated to ms.
+    pub reserved: UnixMicros,
+    /// When its lease ends, by the same clock.
+    pub lease_until: UnixMicros,
+}
+
+/// What became of a settled delivery.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum SettleResult {
+    /// The job is done.
+    Done,
+    /// It runs again with a newer version.
+    Rerun,
+    /// It is retried at this time.
+    Retry(UnixMicros),
+    /// It is dead.
+    Dead,
+    /// It is deleted, as its producer requested.
+    Cancelled,
+    /// The lease lasts until this time.
+    Extended(UnixMicros),
+    /// It was given back.
+    Released,
+    /// Another worker may hold it.
+    Lost,
+    /// There is no such job.
+    Gone,
+}
+
+/// What a cancel did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum CancelEffect {
+    /// It deleted the job, which was in this state.
+    Deleted(StateName),
+    /// The job is deleted when its run ends, unless it is done.
+    Requested,
+    /// It deleted a running job.
+    Revoked,
+    /// The job was done.
+    AlreadyDone,
+}
+
+/// A job as it was shown.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ShownVersion {
+    /// Its id.
+    pub id: String,
+    /// Its state.
+    pub state: StateName,
+    /// The last attempt.
+    pub attempt: u32,
+    /// How often it has failed.
+    pub failures: u32,
+    /// How often its worker was lost.
+    pub losses: u32,
+    /// Whether it died because its workers were lost.
+    pub died_of_losses: bool,
+}
+
+impl NativeCall {
+    /// Returns the queues that it names.
+    #[must_use]
+    pub fn queues(&self) -> &[u16] {
+        match self {
+            Self::Publish { queue, .. }
+            | Self::Cancel { queue, .. }
+            | Self::Change { queue, .. }
+            | Self::Promote { queue, .. }
+            | Self::Show { queue, .. } => std::slice::from_ref(queue),
+            Self::Reserve { queues, .. } => queues,
+            Self::Settle { jobs, .. } => match jobs.as_slice() {
+                [one] => std::slice::from_ref(&one.queue),
+                // They may be on several servers.
+                _ => &[],
+            },
+        }
+    }
+
+    /// Returns its name.
+    #[must_use]
+    pub const fn verb(&self) -> &'static str {
+        match self {
+            Self::Publish { .. } => "publish",
+            Self::Reserve { .. } => "reserve",
+            Self::Settle { verb, .. } => match verb {
+                SettleVerb::Ack => "ack",
+                SettleVerb::Fail | SettleVerb::FailRetryIn(_) | SettleVerb::FailDead => "fail",
+                SettleVerb::Touch(_) => "touch",
+                SettleVerb::Release(_) => "release",
+            },
+            Self::Cancel { .. } => "cancel",
+            Self::Change { .. } => "change",
+            Self::Promote { .. } => "promote",
+            Self::Show { .. } => "show",
+        }
+    }
+}

@@ -1,0 +1,201 @@
+//! The history of one job, by its id: deliveries on either wire, and requests about it.
+
+use crate::history::{CancelEffect, SettleResult, SettleVerb, ShownVersion, Span, UnixMicros};
+use tidegate_api_types::publish::PublishResult;
+use tidegate_api_types::values::StateName;
+
+/// A job.
+#[derive(Debug, Default)]
+pub(super) struct NativeJob {
+    pub(super) id: String,
+    pub(super) queue: u16,
+    pub(super) key: Option<u32>,
+    /// Whether it was published on the native API.
+    pub(super) counts_failures: bool,
+    /// Its deliveries, in order.
+    pub(super) deliveries: Vec<VersionDelivery>,
+    /// Requests about it that were carried out, or may have been.
+    pub(super) events: Vec<JobEvent>,
+    /// Whether times in answers about it are by the clock of this machine.
+    pub(super) has_reliable_times: bool,
+}
+
+/// A delivery.
+#[derive(Debug, Clone)]
+pub(super) struct VersionDelivery {
+    /// The number of the version.
+    pub(super) number: u64,
+    /// The attempt; `None` on the lmstfy wire, which does not show it.
+    pub(super) attempt: Option<u32>,
+    /// The span in which its lease can have begun.
+    pub(super) begin: Span,
+    /// When its lease ends, if it is not extended.
+    pub(super) lease_until: UnixMicros,
+    /// When the job was due, as the answer shows.
+    pub(super) run_at: Option<UnixMicros>,
+    /// Its failures, as the answer shows.
+    pub(super) failures: Option<u32>,
+    /// What is left of its attempts, as the lmstfy wire shows.
+    pub(super) tries_left: Option<u64>,
+    /// The span of the request that shows it.
+    pub(super) span: Span,
+}
+
+impl VersionDelivery {
+    /// The span in which Redis may lose that it began.
+    pub(super) const fn lease_begin_span(&self) -> Span {
+        Span {
+            from: self.begin.from,
+            to: self.span.to,
+        }
+    }
+}
+
+/// A request about a job.
+#[derive(Debug, Clone)]
+pub(super) struct JobEvent {
+    /// The span of the request.
+    pub(super) span: Span,
+    /// The latest time at which it can have been carried out.
+    pub(super) by: UnixMicros,
+    pub(super) kind: EventKind,
+}
+
+/// What a request did. `None` = it has no clear answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum EventKind {
+    /// It published, and named the job.
+    Published {
+        outcome: PublishResult,
+        state: StateName,
+    },
+    /// It settled an attempt.
+    Settled {
+        /// `None` on the lmstfy wire, whose ack is one of any attempt.
+        attempt: Option<u32>,
+        number: u64,
+        verb: SettleVerb,
+        result: Option<SettleResult>,
+    },
+    /// It cancelled the job.
+    Cancelled(Option<CancelEffect>),
+    /// It changed when the job is due: within this span.
+    Changed { due: Span, is_certain: bool },
+    /// It made the job ready.
+    Promoted { is_certain: bool },
+    /// It showed the job.
+    Shown(ShownVersion),
+}
+
+impl JobEvent {
+    /// The span in which it can have been carried out.
+    pub(super) const fn carried_out(&self) -> Span {
+        Span {
+            from: self.span.from,
+            to: self.by,
+        }
+    }
+
+    /// Whether it may have ended this attempt, or did; `None` = an attempt that the lmstfy wire did not show.
+    pub(super) fn may_end_attempt(&self, of: Option<u32>) -> bool {
+        match &self.kind {
+            EventKind::Settled {
+                attempt,
+                verb,
+                result,
+                ..
+            } => {
+                let is_same = attempt.is_none() || of.is_none() || *attempt == of;
+                is_same && !matches!(verb, SettleVerb::Touch(_)) && !is_refused(*result)
+            }
+            EventKind::Cancelled(effect) => matches!(
+                effect,
+                None | Some(CancelEffect::Revoked | CancelEffect::Deleted(_))
+            ),
+            _ => false,
+        }
+    }
+
+    /// Whether it shows that the job was unfinished when it was carried out.
+    pub(super) fn shows_unfinished(&self) -> bool {
+        match &self.kind {
+            EventKind::Published { state, .. } => *state != StateName::Done,
+            EventKind::Settled {
+                attempt: Some(_),
+                result: Some(result),
+                ..
+            } => !is_refused(Some(*result)),
+            EventKind::Cancelled(Some(effect)) => *effect != CancelEffect::AlreadyDone,
+            EventKind::Changed { is_certain, .. } | EventKind::Promoted { is_certain } => {
+                *is_certain
+            }
+            EventKind::Shown(shown) => shown.state != StateName::Done,
+            _ => false,
+        }
+    }
+}
+
+/// Whether a settle was refused.
+pub(super) const fn is_refused(result: Option<SettleResult>) -> bool {
+    matches!(result, Some(SettleResult::Lost | SettleResult::Gone))
+}
+
+impl NativeJob {
+    pub(super) fn name(&self) -> String {
+        match self.key {
+            Some(key) => format!("job {} (key {key}) of queue {}", self.id, self.queue),
+            None => format!("job {} of queue {}", self.id, self.queue),
+        }
+    }
+
+    /// Returns the settles of this attempt, with their verbs and results.
+    pub(super) fn settles(
+        &self,
+        of: Option<u32>,
+    ) -> impl Iterator<Item = (&JobEvent, SettleVerb, Option<SettleResult>)> {
+        self.events
+            .iter()
+            .filter_map(move |event| match event.kind {
+                EventKind::Settled {
+                    attempt,
+                    verb,
+                    result,
+                    ..
+                } if attempt.is_some() && attempt == of => Some((event, verb, result)),
+                _ => None,
+            })
+    }
+
+    /// Returns when the lease of a delivery ends at the earliest: as its answer and the answers to extensions say that
+    /// were received before `at`.
+    pub(super) fn held_until(&self, delivery: &VersionDelivery, at: UnixMicros) -> UnixMicros {
+        let extended = self.settles(delivery.attempt);
+        let extended = extended.filter_map(|(event, _, result)| match result {
+            Some(SettleResult::Extended(until)) if event.span.to <= at => Some(until),
+            _ => None,
+        });
+        extended.fold(delivery.lease_until, UnixMicros::max)
+    }
+
+    /// Returns when the lease of a delivery ends at the latest.
+    pub(super) fn held_at_most_until(&self, delivery: &VersionDelivery) -> UnixMicros {
+        const MS: u64 = 1000;
+        let extended = self.settles(delivery.attempt);
+        let extended = extended.filter_map(|(event, verb, result)| match (verb, result) {
+            (_, Some(SettleResult::Extended(until))) => Some(until),
+            (SettleVerb::Touch(lease), None) => Some(event.by.saturating_add(lease + MS)),
+            _ => None,
+        });
+        extended.fold(delivery.lease_until, UnixMicros::max)
+    }
+
+    /// Returns the span in which it certainly existed and was not finished; `None` if it is not certain at any time.
+    pub(super) fn unfinished(&self) -> Option<Span> {
+        let events = || self.events.iter().filter(|event| event.shows_unfinished());
+        let first = self.deliveries.iter().map(|it| it.begin.to);
+        let from = first.chain(events().map(|it| it.span.to)).min()?;
+        let last = self.deliveries.iter().map(|it| it.begin.from);
+        let to = last.chain(events().map(|it| it.span.from)).max()?;
+        (from <= to).then_some(Span { from, to })
+    }
+}

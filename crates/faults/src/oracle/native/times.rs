@@ -1,0 +1,235 @@
+//! A job comes neither before it is due nor after its window.
+
+use super::NativeHistory;
+use super::job::{EventKind, JobEvent, NativeJob, VersionDelivery};
+use super::version::VersionHistory;
+use crate::history::{SettleResult, SettleVerb, Span, UnixMicros};
+use crate::oracle::rules::RuleContext;
+use crate::oracle::verdict::{Defect, Lateness, Verdict};
+
+const MS: u64 = 1000;
+
+/// When a job can have become available before a delivery.
+#[derive(Debug)]
+struct AvailableSpan {
+    /// At the earliest.
+    from: UnixMicros,
+    /// At the latest; `None` = any time.
+    to: Option<UnixMicros>,
+    /// Whether nothing else has influenced it.
+    is_exact: bool,
+}
+
+pub(super) fn judge(
+    job: &NativeJob,
+    observed: &NativeHistory<'_>,
+    context: RuleContext<'_>,
+    verdict: &mut Verdict,
+) {
+    for (place, delivery) in job.deliveries.iter().enumerate() {
+        let Some(version) = observed.versions.get(&delivery.number) else {
+            continue;
+        };
+        let before = place.checked_sub(1).map(|place| &job.deliveries[place]);
+        let available = available(job, version, before, delivery, context);
+        never_early(job, delivery, &available, context, verdict);
+        never_late(job, before, delivery, &available, context, verdict);
+    }
+}
+
+fn available(
+    job: &NativeJob,
+    version: &VersionHistory<'_>,
+    before: Option<&VersionDelivery>,
+    delivery: &VersionDelivery,
+    context: RuleContext<'_>,
+) -> AvailableSpan {
+    let again = before.filter(|it| it.number == delivery.number);
+    let mut span = match again {
+        Some(before) => after_attempt(job, before, delivery),
+        None => fresh(job, version, before),
+    };
+    let since = again.map_or(version.stored().from, |it| it.begin.from);
+    let between = Span {
+        from: since,
+        to: delivery.begin.to,
+    };
+    for event in job
+        .events
+        .iter()
+        .filter(|it| it.carried_out().overlaps(&between))
+    {
+        apply_edit(event, &mut span);
+    }
+    let respawned = context
+        .queues
+        .respawned_in(job.queue, between, context.excuses);
+    if let Some(at) = respawned {
+        span.from = since;
+        span.to = span.to.map(|to| to.max(at));
+        span.is_exact = false;
+    }
+    span
+}
+
+/// The first delivery of a version. If another one ran before, that must have ended.
+fn fresh(
+    job: &NativeJob,
+    version: &VersionHistory<'_>,
+    before: Option<&VersionDelivery>,
+) -> AvailableSpan {
+    let due = version.due();
+    let ended = before.map(|it| job.held_at_most_until(it));
+    AvailableSpan {
+        from: due.from,
+        to: Some(ended.map_or(due.to, |ended| ended.max(due.to))),
+        is_exact: before.is_none(),
+    }
+}
+
+/// A further delivery of a version: its lease has expired, or its worker has ended the attempt.
+fn after_attempt(
+    job: &NativeJob,
+    before: &VersionDelivery,
+    delivery: &VersionDelivery,
+) -> AvailableSpan {
+    let mut span = AvailableSpan {
+        // That it comes while its lease lasts is another rule.
+        from: 0,
+        to: Some(job.held_at_most_until(before)),
+        is_exact: true,
+    };
+    let ends = job.events.iter().filter(|event| {
+        event.may_end_attempt(before.attempt) && event.span.from <= delivery.begin.to
+    });
+    let ends: Vec<Ending> = ends.filter_map(ending).collect();
+    if ends.is_empty() {
+        return span;
+    }
+    let expires = (!ends.iter().any(|end| end.is_certain))
+        .then(|| job.held_until(before, delivery.begin.from));
+    let due = ends.iter().map(|end| end.from).chain(expires);
+    span.from = due.min().unwrap_or_default();
+    for end in &ends {
+        span.to = match end.is_certain {
+            true => end.to.map(|to| to.max(end.from)),
+            false => span.to.zip(end.to).map(|(one, other)| one.max(other)),
+        };
+        span.is_exact &= end.is_certain;
+    }
+    span
+}
+
+/// When a job is due after a request that ends an attempt, or may end it.
+struct Ending {
+    from: UnixMicros,
+    /// `None` = at any time.
+    to: Option<UnixMicros>,
+    is_certain: bool,
+}
+
+fn ending(event: &JobEvent) -> Option<Ending> {
+    let EventKind::Settled { verb, result, .. } = &event.kind else {
+        return None;
+    };
+    let after = |delay: u64| {
+        let from = event.span.from / MS * MS + delay;
+        (from, Some(event.by.saturating_add(delay + MS)))
+    };
+    let (from, to) = match (verb, result) {
+        (_, Some(SettleResult::Retry(at))) => (*at, Some(*at)),
+        (SettleVerb::Release(delay), _) | (SettleVerb::FailRetryIn(delay), None) => after(*delay),
+        _ => (event.span.from, None),
+    };
+    Some(Ending {
+        from,
+        to,
+        is_certain: result.is_some(),
+    })
+}
+
+/// Takes into account that a request may have changed when the job is due.
+fn apply_edit(event: &JobEvent, span: &mut AvailableSpan) {
+    match event.kind {
+        EventKind::Changed { due, .. } => {
+            span.from = span.from.min(due.from);
+            span.to = span.to.map(|to| to.max(due.to));
+            span.is_exact = false;
+        }
+        EventKind::Promoted { .. } => {
+            span.from = span.from.min(event.span.from);
+            span.to = span.to.map(|to| to.max(event.by));
+            span.is_exact = false;
+        }
+        _ => {}
+    }
+}
+
+fn never_early(
+    job: &NativeJob,
+    delivery: &VersionDelivery,
+    available: &AvailableSpan,
+    context: RuleContext<'_>,
+    verdict: &mut Verdict,
+) {
+    let shown = delivery.run_at.unwrap_or_default();
+    let early = shown
+        .max(available.from)
+        .saturating_sub(delivery.begin.from);
+    let life = Span {
+        from: available.from.min(delivery.begin.from),
+        to: delivery.begin.to,
+    };
+    if early > 0 && !context.excuses.may_lose(life) {
+        let text = format!(
+            "version {} of {} came {early} µs before it was due",
+            delivery.number,
+            job.name()
+        );
+        verdict.add_finding(Defect::Early, delivery.span.to, text);
+    }
+}
+
+fn never_late(
+    job: &NativeJob,
+    before: Option<&VersionDelivery>,
+    delivery: &VersionDelivery,
+    available: &AvailableSpan,
+    context: RuleContext<'_>,
+    verdict: &mut Verdict,
+) {
+    let Some(since) = available.to else {
+        return;
+    };
+    let last = before.map_or(Some(0), |it| it.attempt);
+    let unseen = delivery.attempt.zip(last);
+    let unseen = unseen.map(|(now, last)| u64::from(now.saturating_sub(last + 1)));
+    let unseen = unseen.unwrap_or_else(|| {
+        let between = Span {
+            from: since.min(delivery.begin.from),
+            to: delivery.begin.to,
+        };
+        context.excuses.unobserved_reservations(job.queue, between)
+    });
+    let deadline = context.excuses.deadline(job.queue, since, unseen);
+    let came = delivery.span.to;
+    let late = came.saturating_sub(since);
+    if came > deadline {
+        let text = format!(
+            "version {} of {} came {} ms after it was due, {} ms after its window",
+            delivery.number,
+            job.name(),
+            late / MS,
+            (came - deadline) / MS
+        );
+        verdict.add_finding(Defect::Late, came, text);
+    }
+    if available.is_exact && unseen == 0 {
+        let waited = Span {
+            from: since,
+            to: since + late,
+        };
+        let late = context.excuses.requested_time_within(job.queue, waited);
+        verdict.lateness.push(Lateness { waited, late });
+    }
+}

@@ -1,0 +1,171 @@
+//! A published version, with all requests that published it.
+
+use tidegate_api_types::publish::PublishResult;
+use tidegate_api_types::values::{IfExistsOption, StateName};
+
+use crate::history::{JobVersion, Operation, Span, UnixMicros};
+
+const MS: u64 = 1000;
+
+/// A version. On the lmstfy wire a job has one.
+#[derive(Debug)]
+pub(super) struct VersionHistory<'a> {
+    pub(super) queue: u16,
+    pub(super) spec: JobVersion,
+    /// Whether it was published on the native API, so that it counts failures.
+    pub(super) is_native: bool,
+    /// The requests that published it, in order.
+    pub(super) publishes: Vec<PublishRequest<'a>>,
+    /// The id of its job, if it was observed.
+    pub(super) id: Option<String>,
+    /// Whether an atomic request without an answer was carried out, as another of its versions shows.
+    pub(super) is_proven: bool,
+}
+
+/// One request that published a version.
+#[derive(Debug, Clone)]
+pub(super) struct PublishRequest<'a> {
+    pub(super) operation: &'a Operation,
+    /// The latest time at which it can have been carried out.
+    pub(super) by: UnixMicros,
+    pub(super) result: Published,
+}
+
+/// What is known of a publish.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Published {
+    /// It was answered with a job.
+    Job {
+        id: String,
+        outcome: PublishResult,
+        state: StateName,
+        /// When the job is due; `None` on the lmstfy wire.
+        run_at: Option<UnixMicros>,
+        is_replayed: bool,
+    },
+    /// It stored nothing.
+    Nothing,
+    /// It may have stored something.
+    Open,
+}
+
+/// Whether a version was stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Storing {
+    Certain,
+    Possible,
+    Never,
+}
+
+impl PublishRequest<'_> {
+    /// Whether it has certainly stored its version itself.
+    pub(super) const fn has_stored(&self) -> bool {
+        matches!(
+            self.result,
+            Published::Job {
+                outcome: PublishResult::Created
+                    | PublishResult::Replaced
+                    | PublishResult::Rerun
+                    | PublishResult::Revived,
+                is_replayed: false,
+                ..
+            }
+        )
+    }
+}
+
+impl VersionHistory<'_> {
+    pub(super) fn name(&self) -> String {
+        let number = self.spec.terms.number;
+        match self.spec.key {
+            Some(key) => format!("version {number} of key {key} of queue {}", self.queue),
+            None => format!("version {number} of queue {}", self.queue),
+        }
+    }
+
+    /// Whether a request that is carried out stores this version, whatever job has its key.
+    fn always_stores(&self) -> bool {
+        self.spec.key.is_none() || self.spec.if_exists == IfExistsOption::Replace
+    }
+
+    pub(super) fn storing(&self) -> Storing {
+        let is_replayed = |publish: &PublishRequest<'_>| {
+            let is_replayed = matches!(
+                publish.result,
+                Published::Job {
+                    is_replayed: true,
+                    ..
+                }
+            );
+            is_replayed && (self.always_stores() || self.spec.if_exists == IfExistsOption::Reject)
+        };
+        let is_certain =
+            |publish: &PublishRequest<'_>| publish.has_stored() || is_replayed(publish);
+        let is_open = |publish: &PublishRequest<'_>| match &publish.result {
+            Published::Open => true,
+            Published::Job { is_replayed, .. } => *is_replayed,
+            Published::Nothing => false,
+        };
+        if self.publishes.iter().any(is_certain) || (self.is_proven && self.always_stores()) {
+            return Storing::Certain;
+        }
+        match self.publishes.iter().any(is_open) {
+            true => Storing::Possible,
+            false => Storing::Never,
+        }
+    }
+
+    /// Returns the span in which it can have been stored.
+    pub(super) fn stored(&self) -> Span {
+        let can_be = || {
+            self.publishes
+                .iter()
+                .filter(|it| it.result != Published::Nothing)
+        };
+        let from = can_be().map(|it| it.operation.span.from).min();
+        let answered = can_be().filter(|it| matches!(it.result, Published::Job { .. }));
+        let to = answered.map(|it| it.operation.span.to).min();
+        let to = to.or_else(|| can_be().map(|it| it.by).max());
+        Span {
+            from: from.unwrap_or_default(),
+            to: to.unwrap_or(UnixMicros::MAX),
+        }
+    }
+
+    /// Returns the earliest and the latest time at which it can be due.
+    pub(super) fn due(&self) -> Span {
+        let exact = self
+            .publishes
+            .iter()
+            .find_map(|publish| match &publish.result {
+                Published::Job {
+                    outcome:
+                        PublishResult::Created | PublishResult::Replaced | PublishResult::Revived,
+                    run_at: Some(run_at),
+                    is_replayed: false,
+                    ..
+                } => Some(*run_at),
+                _ => None,
+            });
+        if let Some(at) = exact {
+            return Span { from: at, to: at };
+        }
+        self.due_if_stored_in(self.stored())
+    }
+
+    /// Returns the earliest and the latest time at which it can be due if it was stored in this span.
+    pub(super) fn due_if_stored_in(&self, stored: Span) -> Span {
+        let from = stored.from / MS * MS;
+        match self.spec.run_at {
+            // The past means now.
+            Some(at) => Span {
+                from: at.max(from),
+                to: at.max(stored.to),
+            },
+            None => Span {
+                from: from + self.spec.terms.delay,
+                to: stored.to.saturating_add(self.spec.terms.delay + MS),
+            },
+        }
+    }
+}

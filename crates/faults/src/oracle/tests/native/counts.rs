@@ -1,0 +1,115 @@
+//! Failures and losses.
+
+use super::*;
+
+fn limited(number: u64, attempts: u64) -> JobVersion {
+    let mut version = plain(number);
+    version.terms.tries = attempts;
+    version
+}
+
+#[test]
+fn only_reported_failures_count() {
+    let second = |verb, outcome, failures| {
+        let tale = NativeTale::new().publish(0, limited(1, 3), PublishResult::Created);
+        let tale = tale
+            .deliver(2 * MS, 1, 1)
+            .settle_with(9 * MS, (1, 1), verb, outcome);
+        let tale = tale.deliver_with(3 * S, 1, 2, |got| got.failures = failures);
+        tale.ack(3 * S + 9 * MS, 1, 2)
+    };
+    let retry = RequestOutcome::Native(NativeAnswer::Settled(vec![SettleResult::Retry(
+        T0 + 2 * S + 10 * MS,
+    )]));
+    let fail = SettleVerb::FailRetryIn(2 * S);
+    second(fail, retry.clone(), 1).expect(&[]);
+    second(fail, retry.clone(), 2).expect(&[Defect::DiedEarly]);
+    second(fail, retry, 0).expect(&[Defect::Doubled]);
+    second(fail, no_job(), 0).expect(&[]);
+    second(fail, no_job(), 1).expect(&[]);
+    // A lost worker costs no attempt.
+    second(fail, RequestOutcome::NotSent, 0).expect(&[]);
+    second(fail, RequestOutcome::NotSent, 1).expect(&[Defect::DiedEarly]);
+}
+
+#[test]
+fn the_lmstfy_wire_shows_the_failures_as_tries() {
+    let second = |tries_left| {
+        let tale = NativeTale::new().publish(0, limited(1, 3), PublishResult::Created);
+        let tale = tale.deliver(2 * MS, 1, 1);
+        let mut tale = tale.deliver_to_lmstfy(3 * S, 1, tries_left);
+        let ack = ClientRequest::Ack { job: 1 };
+        tale.history = tale
+            .history
+            .request(3 * S + 9 * MS, ack, RequestOutcome::Deleted);
+        tale
+    };
+    second(3).expect(&[]);
+    second(2).expect(&[Defect::DiedEarly]);
+}
+
+#[test]
+fn a_job_is_dead_after_its_last_failure() {
+    let failed = |attempts, verb, result| {
+        let tale = NativeTale::new().publish(0, limited(1, attempts), PublishResult::Created);
+        let tale = tale
+            .deliver(2 * MS, 1, 1)
+            .settle(9 * MS, (1, 1), verb, result);
+        tale.cancel(
+            S,
+            IfRunningOption::Refuse,
+            CancelEffect::Deleted(StateName::Dead),
+        )
+    };
+    let retry = SettleResult::Retry(T0 + S + 10 * MS);
+    let fail = SettleVerb::FailRetryIn(S);
+    failed(1, fail, SettleResult::Dead).expect(&[]);
+    failed(1, fail, retry).expect(&[Defect::Doubled]);
+    failed(2, fail, retry).expect(&[]);
+    failed(2, fail, SettleResult::Dead).expect(&[Defect::DiedEarly]);
+    failed(2, SettleVerb::FailDead, SettleResult::Dead).expect(&[]);
+    // The default policy allows ten.
+    failed(0, fail, SettleResult::Dead).expect(&[Defect::DiedEarly]);
+}
+
+#[test]
+fn a_job_is_dead_after_five_lost_workers() {
+    let lost = |times: u32| {
+        let mut tale = NativeTale::new().publish(0, plain(1), PublishResult::Created);
+        for attempt in 1..=times {
+            let at = u64::from(attempt - 1) * (LEASE + 10 * MS) + 2 * MS;
+            tale = tale.deliver(at, 1, attempt);
+        }
+        let at = u64::from(times) * (LEASE + 10 * MS) + 2 * MS;
+        tale.deliver(at, 1, times + 1)
+            .ack(at + 9 * MS, 1, times + 1)
+    };
+    lost(4).expect(&[]);
+    lost(5).expect(&[Defect::AfterItsEnd]);
+    // A respawn begins again.
+    lost(5).respawn(3 * LEASE).expect(&[]);
+}
+
+#[test]
+fn a_job_does_not_die_of_fewer_losses() {
+    let dead = |losses, deliveries: u32| {
+        let mut tale = NativeTale::new().publish(0, plain(1), PublishResult::Created);
+        for attempt in 1..=deliveries {
+            let at = u64::from(attempt - 1) * (LEASE + 10 * MS) + 2 * MS;
+            tale = tale.deliver(at, 1, attempt);
+        }
+        let tale = tale.show(30 * S, |shown| {
+            shown.state = StateName::Dead;
+            shown.losses = losses;
+            shown.died_of_losses = true;
+        });
+        tale.cancel(
+            31 * S,
+            IfRunningOption::Refuse,
+            CancelEffect::Deleted(StateName::Dead),
+        )
+    };
+    dead(5, 5).expect(&[]);
+    dead(4, 5).expect(&[Defect::DiedEarly]);
+    dead(5, 4).expect(&[Defect::DiedEarly]);
+}

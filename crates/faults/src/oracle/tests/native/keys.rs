@@ -1,0 +1,94 @@
+//! One unfinished job for each key.
+
+use super::*;
+
+fn retained(number: u64, if_exists: IfExistsOption) -> JobVersion {
+    JobVersion {
+        retain: 5 * S,
+        ..keyed(number, if_exists)
+    }
+}
+
+#[test]
+fn a_key_has_one_unfinished_job() {
+    let first =
+        NativeTale::new().publish(0, keyed(1, IfExistsOption::Keep), PublishResult::Created);
+    let done = first.clone().deliver(2 * MS, 1, 1).ack(9 * MS, 1, 1);
+    let second = |tale: NativeTale| {
+        let tale = tale.job("B");
+        let tale = tale.publish(
+            S / 2,
+            keyed(2, IfExistsOption::Keep),
+            PublishResult::Created,
+        );
+        tale.deliver(S / 2 + 2 * MS, 2, 1).ack(S / 2 + 9 * MS, 2, 1)
+    };
+    second(done).expect(&[]);
+    // The first one is still there when the second one is created.
+    let both = second(first)
+        .job("A")
+        .deliver(S / 2 + 20 * MS, 1, 1)
+        .ack(S / 2 + 30 * MS, 1, 1);
+    both.expect(&[Defect::KeyShared]);
+    both.failover(0, S).expect(&[]);
+}
+
+#[test]
+fn a_retained_job_keeps_its_key_for_its_time() {
+    let done = NativeTale::new()
+        .publish(0, retained(1, IfExistsOption::Keep), PublishResult::Created)
+        .deliver(2 * MS, 1, 1)
+        .ack(9 * MS, 1, 1);
+    let next = |at, if_exists| {
+        let tale = done.clone().job("B");
+        let tale = tale.publish(at, keyed(2, if_exists), PublishResult::Created);
+        tale.deliver(at + 2 * MS, 2, 1).ack(at + 9 * MS, 2, 1)
+    };
+    next(S, IfExistsOption::Keep).expect(&[Defect::KeyShared]);
+    next(S, IfExistsOption::Replace).expect(&[]);
+    next(6 * S, IfExistsOption::Keep).expect(&[]);
+    let exists = |at| {
+        let result = VersionResult::Job {
+            id: "A".to_owned(),
+            outcome: PublishResult::Exists,
+            state: StateName::Done,
+            run_at: T0,
+            is_replayed: false,
+        };
+        done.clone()
+            .publish_result(at, keyed(2, IfExistsOption::Keep), result)
+    };
+    exists(S).expect(&[]);
+    exists(6 * S).expect(&[Defect::KeyShared]);
+}
+
+#[test]
+fn an_unfinished_job_is_found() {
+    let not_found = |at| {
+        let call = NativeCall::Show {
+            queue: QUEUE,
+            job: JobAddress::Key(KEY),
+        };
+        let tale = NativeTale::new()
+            .publish(0, keyed(1, IfExistsOption::Keep), PublishResult::Created)
+            .answered(at, call, NativeAnswer::NotFound);
+        tale.deliver(900 * MS, 1, 1).ack(909 * MS, 1, 1)
+    };
+    not_found(500 * MS).expect(&[Defect::Lost]);
+    not_found(2 * S).expect(&[]);
+}
+
+#[test]
+fn a_job_is_not_found_after_its_end() {
+    let done = NativeTale::new()
+        .publish(0, keyed(1, IfExistsOption::Keep), PublishResult::Created)
+        .deliver(2 * MS, 1, 1)
+        .ack(9 * MS, 1, 1);
+    done.clone()
+        .show(5 * MS, |shown| shown.state = StateName::Leased)
+        .expect(&[]);
+    done.clone()
+        .show(S, |shown| shown.state = StateName::Done)
+        .expect(&[]);
+    done.show(S, |_| {}).expect(&[Defect::AfterItsEnd]);
+}

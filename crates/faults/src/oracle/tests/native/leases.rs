@@ -1,0 +1,79 @@
+//! One holder at a time.
+
+use super::*;
+
+fn delivered() -> NativeTale {
+    NativeTale::new()
+        .publish(0, plain(1), PublishResult::Created)
+        .deliver(2 * MS, 1, 1)
+}
+
+fn acked_at(tale: NativeTale, at: u64, attempt: u32) -> NativeTale {
+    tale.deliver(at, 1, attempt).ack(at + 9 * MS, 1, attempt)
+}
+
+#[test]
+fn a_lease_is_exclusive_until_its_end() {
+    acked_at(delivered(), LEASE + 3 * MS, 2).expect(&[]);
+    acked_at(delivered(), LEASE + 2 * MS, 2).expect(&[Defect::Doubled]);
+}
+
+#[test]
+fn an_extended_lease_is_exclusive_until_its_new_end() {
+    let until = SettleResult::Extended(T0 + 4 * S);
+    let touched = delivered().settle(S, (1, 1), SettleVerb::Touch(3 * S), until);
+    acked_at(touched.clone(), 4 * S, 2).expect(&[]);
+    acked_at(touched.clone(), 3 * S, 2).expect(&[Defect::Doubled]);
+    let lost = touched.failover(0, S + MS);
+    acked_at(lost, 3 * S, 2).expect(&[]);
+}
+
+#[test]
+fn an_attempt_is_delivered_once() {
+    acked_at(delivered(), 3 * S, 1).expect(&[Defect::Doubled]);
+    acked_at(delivered(), 3 * S, 0).expect(&[Defect::Doubled, Defect::Doubled]);
+    acked_at(delivered().failover(0, S), 3 * S, 1).expect(&[]);
+    // Reservations that no answer shows have attempts, too.
+    acked_at(delivered(), 3 * S, 7).expect(&[]);
+}
+
+#[test]
+fn a_worker_that_lost_its_job_settles_nothing() {
+    let twice = acked_at(delivered(), 3 * S, 2);
+    let late = |result| {
+        twice
+            .clone()
+            .settle(3 * S + 5 * MS, (1, 1), SettleVerb::Touch(S), result)
+    };
+    late(SettleResult::Lost).expect(&[]);
+    late(SettleResult::Extended(T0 + 4 * S)).expect(&[Defect::Doubled]);
+}
+
+#[test]
+fn a_held_job_can_be_settled() {
+    let ack = |at, result| delivered().settle(at, (1, 1), SettleVerb::Ack, result);
+    ack(S, SettleResult::Done).expect(&[]);
+    ack(S, SettleResult::Gone).expect(&[Defect::LeaseBroken, Defect::Lost]);
+    ack(LEASE, SettleResult::Lost).expect(&[Defect::Lost]);
+    // A repeated ack finds nothing.
+    ack(S, SettleResult::Done)
+        .settle(S + 5 * MS, (1, 1), SettleVerb::Ack, SettleResult::Gone)
+        .expect(&[]);
+    let revoked = delivered().cancel(500 * MS, IfRunningOption::Revoke, CancelEffect::Revoked);
+    revoked
+        .settle(S, (1, 1), SettleVerb::Ack, SettleResult::Gone)
+        .expect(&[]);
+    let refused = delivered().cancel(500 * MS, IfRunningOption::Ask, CancelEffect::Requested);
+    refused
+        .settle(S, (1, 1), SettleVerb::Ack, SettleResult::Gone)
+        .expect(&[Defect::LeaseBroken]);
+}
+
+#[test]
+fn a_released_job_comes_again_at_once() {
+    let released = delivered().settle(S, (1, 1), SettleVerb::Release(0), SettleResult::Released);
+    acked_at(released, S + 2 * MS, 2).expect(&[]);
+    let later = delivered().settle(S, (1, 1), SettleVerb::Release(S), SettleResult::Released);
+    acked_at(later.clone(), 2 * S + MS, 2).expect(&[]);
+    acked_at(later, 2 * S - MS, 2).expect(&[Defect::Early]);
+}

@@ -1,0 +1,283 @@
+//! Tests of the judge of native jobs: a valid history of each rule, and the nearest invalid one.
+
+mod counts;
+mod ends;
+mod keys;
+mod leases;
+mod repeats;
+mod times;
+
+use tidegate_api_types::publish::PublishResult;
+use tidegate_api_types::values::{IfExistsOption, IfRunningOption, StateName};
+
+use super::{Defect, HistoryBuilder, MS, S, T0, TTR, judge, no_job, span};
+use crate::fault::Class;
+use crate::history::{
+    CancelEffect, ClientRequest, HeldJob, History, JobAddress, JobInAnswer, JobParameters,
+    JobVersion, NativeAnswer, NativeCall, PublishMode, RequestOutcome, ReservedVersion, RetryTimes,
+    SettleResult, SettleVerb, ShownVersion, VersionResult,
+};
+
+const QUEUE: u16 = 20;
+const KEY: u32 = 1;
+const LEASE: u64 = 2 * S;
+
+/// A history of jobs of a native queue. Requests are answered after 1 ms.
+#[derive(Debug, Clone)]
+struct NativeTale {
+    history: HistoryBuilder,
+    /// The id of the job that requests name.
+    id: &'static str,
+}
+
+/// A version without a key, a delay and a limit of attempts.
+fn plain(number: u64) -> JobVersion {
+    JobVersion {
+        terms: JobParameters {
+            number,
+            bytes: 50,
+            ..JobParameters::default()
+        },
+        lease: LEASE,
+        ..JobVersion::default()
+    }
+}
+
+fn delayed(number: u64, delay: u64) -> JobVersion {
+    let mut version = plain(number);
+    version.terms.delay = delay;
+    version
+}
+
+/// A version with a key.
+fn keyed(number: u64, if_exists: IfExistsOption) -> JobVersion {
+    JobVersion {
+        key: Some(KEY),
+        if_exists,
+        ..plain(number)
+    }
+}
+
+impl NativeTale {
+    /// With a worker that requests jobs all the time and gets none.
+    fn new() -> Self {
+        let history = HistoryBuilder(History {
+            bound: S,
+            native: vec![QUEUE],
+            began: T0,
+            ended: T0 + 110 * S,
+            ..History::default()
+        });
+        let request = ClientRequest::Native(NativeCall::Reserve {
+            queues: vec![QUEUE],
+            lease: Some(LEASE),
+            max_jobs: 1,
+        });
+        let nothing = RequestOutcome::Native(NativeAnswer::Reserved(Vec::new()));
+        Self {
+            history: history.operation(span(0, 110 * S), request, nothing),
+            id: "A",
+        }
+    }
+
+    /// Names another job from now on.
+    const fn job(mut self, id: &'static str) -> Self {
+        self.id = id;
+        self
+    }
+
+    fn request(mut self, at: u64, call: NativeCall, outcome: RequestOutcome) -> Self {
+        let request = ClientRequest::Native(call);
+        self.history = self.history.operation(span(at, at + MS), request, outcome);
+        self
+    }
+
+    fn answered(self, at: u64, call: NativeCall, answer: NativeAnswer) -> Self {
+        self.request(at, call, RequestOutcome::Native(answer))
+    }
+
+    fn publish_with(self, at: u64, version: JobVersion, outcome: RequestOutcome) -> Self {
+        let call = NativeCall::Publish {
+            queue: QUEUE,
+            mode: PublishMode::Single,
+            versions: vec![version],
+        };
+        self.request(at, call, outcome)
+    }
+
+    fn publish_result(self, at: u64, version: JobVersion, result: VersionResult) -> Self {
+        let answer = NativeAnswer::Published(vec![result]);
+        self.publish_with(at, version, RequestOutcome::Native(answer))
+    }
+
+    /// Publishes a version; the script runs in the ms in which the request begins.
+    fn publish(self, at: u64, version: JobVersion, outcome: PublishResult) -> Self {
+        let result = self.job_result(at, &version, outcome);
+        self.publish_result(at, version, result)
+    }
+
+    fn job_result(&self, at: u64, version: &JobVersion, outcome: PublishResult) -> VersionResult {
+        let delay = version.terms.delay;
+        VersionResult::Job {
+            id: self.id.to_owned(),
+            outcome,
+            state: match (outcome, delay) {
+                (PublishResult::Rerun, _) => StateName::Leased,
+                (_, 0) => StateName::Ready,
+                _ => StateName::Delayed,
+            },
+            run_at: T0 + at + if delay > 0 { delay + MS } else { 0 },
+            is_replayed: false,
+        }
+    }
+
+    /// A worker gets this version at this time, with this attempt.
+    fn deliver(self, at: u64, number: u64, attempt: u32) -> Self {
+        self.deliver_with(at, number, attempt, |_| {})
+    }
+
+    fn deliver_with(
+        mut self,
+        at: u64,
+        number: u64,
+        attempt: u32,
+        change: impl FnOnce(&mut ReservedVersion),
+    ) -> Self {
+        let key = self.has_key(number).then_some(KEY);
+        let mut got = ReservedVersion {
+            number: Some(number),
+            id: self.id.to_owned(),
+            key,
+            queue: QUEUE,
+            attempt,
+            lease: String::new(),
+            failures: 0,
+            run_at: T0,
+            reserved: T0 + at,
+            lease_until: T0 + at + LEASE + MS,
+        };
+        change(&mut got);
+        let request = ClientRequest::Native(NativeCall::Reserve {
+            queues: vec![QUEUE],
+            lease: Some(LEASE),
+            max_jobs: 1,
+        });
+        let from = at.saturating_sub(100 * MS);
+        let answer = RequestOutcome::Native(NativeAnswer::Reserved(vec![got]));
+        self.history = self.history.operation(span(from, at + MS), request, answer);
+        self
+    }
+
+    /// A consumer of the lmstfy wire gets this version.
+    fn deliver_to_lmstfy(mut self, at: u64, number: u64, tries_left: u64) -> Self {
+        let got = JobInAnswer {
+            number: Some(number),
+            id: self.id.to_owned(),
+            queue: QUEUE,
+            tries_left,
+            created: T0,
+            elapsed: at,
+        };
+        let request = ClientRequest::Consume {
+            queues: vec![QUEUE],
+            ttr: TTR,
+            count: 1,
+        };
+        let answer = RequestOutcome::Delivered(vec![got]);
+        self.history = self.history.operation(span(at, at + MS), request, answer);
+        self
+    }
+
+    fn has_key(&self, number: u64) -> bool {
+        let mut published = self.history.0.operations.iter();
+        published.any(|operation| match &operation.request {
+            ClientRequest::Native(NativeCall::Publish { versions, .. }) => versions
+                .iter()
+                .any(|it| it.terms.number == number && it.key.is_some()),
+            _ => false,
+        })
+    }
+
+    fn settle_with(
+        self,
+        at: u64,
+        (number, attempt): (u64, u32),
+        verb: SettleVerb,
+        outcome: RequestOutcome,
+    ) -> Self {
+        let held = HeldJob {
+            queue: QUEUE,
+            id: self.id.to_owned(),
+            attempt,
+            lease: String::new(),
+            number,
+        };
+        let jobs = vec![held];
+        self.request(at, NativeCall::Settle { verb, jobs }, outcome)
+    }
+
+    fn settle(self, at: u64, of: (u64, u32), verb: SettleVerb, result: SettleResult) -> Self {
+        let answer = RequestOutcome::Native(NativeAnswer::Settled(vec![result]));
+        self.settle_with(at, of, verb, answer)
+    }
+
+    fn ack(self, at: u64, number: u64, attempt: u32) -> Self {
+        self.settle(at, (number, attempt), SettleVerb::Ack, SettleResult::Done)
+    }
+
+    fn cancel_with(self, at: u64, running: IfRunningOption, outcome: RequestOutcome) -> Self {
+        let call = NativeCall::Cancel {
+            queue: QUEUE,
+            job: JobAddress::Id(self.id.to_owned()),
+            running,
+        };
+        self.request(at, call, outcome)
+    }
+
+    fn cancel(self, at: u64, running: IfRunningOption, effect: CancelEffect) -> Self {
+        let id = self.id.to_owned();
+        let answer = NativeAnswer::Cancelled { id, effect };
+        self.cancel_with(at, running, RequestOutcome::Native(answer))
+    }
+
+    fn show(self, at: u64, change: impl FnOnce(&mut ShownVersion)) -> Self {
+        let mut shown = ShownVersion {
+            id: self.id.to_owned(),
+            state: StateName::Ready,
+            attempt: 0,
+            failures: 0,
+            losses: 0,
+            died_of_losses: false,
+        };
+        change(&mut shown);
+        let call = NativeCall::Show {
+            queue: QUEUE,
+            job: JobAddress::Id(self.id.to_owned()),
+        };
+        self.answered(at, call, NativeAnswer::Shown(Box::new(shown)))
+    }
+
+    fn respawn(mut self, at: u64) -> Self {
+        let request = ClientRequest::Respawn {
+            queue: QUEUE,
+            limit: 10,
+        };
+        let outcome = RequestOutcome::Respawned(1);
+        self.history = self.history.operation(span(at, at + MS), request, outcome);
+        self
+    }
+
+    /// A failover from `from` to `to`, which may lose what was acknowledged meanwhile.
+    fn failover(mut self, from: u64, to: u64) -> Self {
+        let around = span(from, to);
+        self.history = self.history.episode(Class::Failover, around, Some(around));
+        self
+    }
+
+    #[track_caller]
+    fn expect(&self, expected: &[Defect]) {
+        let verdict = judge(&self.history.0);
+        let found: Vec<Defect> = verdict.findings.iter().map(|it| it.defect).collect();
+        assert_eq!(found, expected, "{verdict:#?}");
+    }
+}

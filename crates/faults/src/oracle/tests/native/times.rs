@@ -1,0 +1,114 @@
+//! Due times.
+
+use super::*;
+
+fn came_at(tale: NativeTale, at: u64, attempt: u32) -> NativeTale {
+    tale.deliver(at, 1, attempt).ack(at + 9 * MS, 1, attempt)
+}
+
+#[test]
+fn a_version_is_neither_early_nor_late() {
+    let delayed = NativeTale::new().publish(0, delayed(1, S), PublishResult::Created);
+    came_at(delayed.clone(), S + MS, 1).expect(&[]);
+    came_at(delayed.clone(), S, 1).expect(&[Defect::Early]);
+    came_at(delayed.clone(), 2 * S, 1).expect(&[]);
+    came_at(delayed, 2 * S + 5 * MS, 1).expect(&[Defect::Late]);
+    // The answer shows a due time that is later than the begin of the lease.
+    let shown = NativeTale::new().publish(0, plain(1), PublishResult::Created);
+    let shown = shown.deliver_with(2 * MS, 1, 1, |got| got.run_at = T0 + 3 * MS);
+    shown.ack(9 * MS, 1, 1).expect(&[Defect::Early]);
+}
+
+#[test]
+fn a_changed_job_comes_at_its_new_time() {
+    let delayed = NativeTale::new().publish(0, delayed(1, 5 * S), PublishResult::Created);
+    let to = |run_at, outcome: fn(u64) -> RequestOutcome| {
+        let call = NativeCall::Change {
+            queue: QUEUE,
+            job: JobAddress::Id("A".to_owned()),
+            delay: S,
+            run_at: None,
+        };
+        delayed.clone().request(MS, call, outcome(run_at))
+    };
+    let changed = |run_at| {
+        let id = "A".to_owned();
+        RequestOutcome::Native(NativeAnswer::Due { id, run_at })
+    };
+    came_at(to(T0 + S, changed), S, 1).expect(&[]);
+    came_at(to(T0 + S, changed), S - MS, 1).expect(&[Defect::Early]);
+    // Without an answer both times are possible.
+    came_at(to(0, |_| no_job()), S + 2 * MS, 1).expect(&[]);
+    came_at(to(0, |_| no_job()), 5 * S + 2 * MS, 1).expect(&[]);
+    came_at(to(0, |_| no_job()), 500 * MS, 1).expect(&[Defect::Early]);
+    let promote = NativeCall::Promote {
+        queue: QUEUE,
+        job: JobAddress::Id("A".to_owned()),
+    };
+    let promoted = delayed.request(S, promote, changed(T0 + S));
+    came_at(promoted.clone(), S + 2 * MS, 1).expect(&[]);
+    came_at(promoted, 500 * MS, 1).expect(&[Defect::Early, Defect::AfterItsEnd]);
+}
+
+#[test]
+fn a_failed_job_is_retried_at_the_time_in_the_answer() {
+    let failed = |at| {
+        let tale = NativeTale::new().publish(0, plain(1), PublishResult::Created);
+        let tale = tale.deliver(2 * MS, 1, 1);
+        tale.settle(
+            10 * MS,
+            (1, 1),
+            SettleVerb::FailRetryIn(S),
+            SettleResult::Retry(T0 + at),
+        )
+    };
+    let again = |tale: NativeTale, at| {
+        let tale = tale.deliver_with(at, 1, 2, |got| got.failures = 1);
+        tale.ack(at + 9 * MS, 1, 2)
+    };
+    again(failed(S + 11 * MS), S + 11 * MS).expect(&[]);
+    again(failed(S + 11 * MS), S + 10 * MS).expect(&[Defect::Early]);
+    again(failed(S + 11 * MS), 3 * S).expect(&[Defect::Late]);
+    // The answer itself is too early, or too late.
+    again(failed(S), S + 11 * MS).expect(&[Defect::Early]);
+    again(failed(S + 100 * MS), S + 100 * MS).expect(&[Defect::Late]);
+}
+
+#[test]
+fn retries_climb_the_ladder() {
+    let failed = |attempt: u32, failures, at| {
+        let mut version = plain(1);
+        version.retry = Some(RetryTimes {
+            delays: vec![S, 3 * S],
+            jitter: 100,
+        });
+        let tale = NativeTale::new().publish(0, version, PublishResult::Created);
+        let mut tale = tale;
+        for before in 1..attempt {
+            let from = u64::from(before - 1) * 4 * S;
+            tale = tale
+                .deliver_with(from + 2 * MS, 1, before, |got| got.failures = before - 1)
+                .settle_with(from + 9 * MS, (1, before), SettleVerb::Fail, no_job());
+        }
+        let from = u64::from(attempt - 1) * 4 * S;
+        let tale = tale.deliver_with(from + 2 * MS, 1, attempt, |got| got.failures = failures);
+        tale.settle(
+            from + 9 * MS,
+            (1, attempt),
+            SettleVerb::Fail,
+            SettleResult::Retry(T0 + from + at),
+        )
+        .cancel(
+            from + S / 2,
+            IfRunningOption::Refuse,
+            CancelEffect::Deleted(StateName::Delayed),
+        )
+    };
+    failed(1, 0, S).expect(&[]);
+    failed(1, 0, 909 * MS).expect(&[]);
+    failed(1, 0, 900 * MS).expect(&[Defect::Early]);
+    failed(1, 0, 3 * S).expect(&[Defect::Late]);
+    failed(2, 1, 3 * S).expect(&[]);
+    failed(2, 1, S).expect(&[Defect::Early]);
+    failed(3, 2, 3 * S).expect(&[]);
+}

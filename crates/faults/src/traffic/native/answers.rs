@@ -1,0 +1,210 @@
+//! Converts answers of the native API to outcomes of a history.
+
+use serde::de::DeserializeOwned;
+use tidegate_api_types::consume::{
+    AckAnswer, AckItemOutcome, FailAnswer, FailItemOutcome, LeasedJobView, ReleaseAnswer,
+    ReleaseItemOutcome, ReserveAnswer, TouchAnswer, TouchItemOutcome,
+};
+use tidegate_api_types::job::{CancelAnswer, ChangedJob, DeadReason, JobDetails, PromotedJob};
+use tidegate_api_types::problem::{AppliedState, Problem, ProblemCode};
+use tidegate_api_types::publish::{BatchAnswer, BatchItemResult, PublishedJob};
+use tidegate_api_types::values::{Base64Bytes, TimestampMs};
+use tidegate_testkit::Answer;
+
+use super::draw::job_lease;
+use super::request::key_number;
+use crate::history::{
+    CancelEffect, NativeAnswer, NativeCall, PublishMode, RequestOutcome, ReservedVersion,
+    SettleResult, SettleVerb, ShownVersion, UnixMicros, VersionResult,
+};
+use crate::traffic::payload::number_in;
+use crate::traffic::shared::queue_number;
+
+const MS: u64 = 1000;
+/// The status in a history of an answer that could not be read.
+const UNREADABLE: u16 = 599;
+
+/// Returns the outcome of a call with this answer.
+pub(super) fn answer_to(call: &NativeCall, answer: &Answer) -> RequestOutcome {
+    let read = match answer.status {
+        200..=299 => success(call, answer),
+        _ => failure(call, answer),
+    };
+    read.unwrap_or(RequestOutcome::Failed(UNREADABLE))
+}
+
+fn parsed<T: DeserializeOwned>(answer: &Answer) -> Option<T> {
+    serde_json::from_slice(&answer.body).ok()
+}
+
+fn success(call: &NativeCall, answer: &Answer) -> Option<RequestOutcome> {
+    Some(RequestOutcome::Native(match call {
+        NativeCall::Publish {
+            mode: PublishMode::Single,
+            ..
+        } => NativeAnswer::Published(vec![published(&parsed(answer)?)]),
+        NativeCall::Publish { .. } => {
+            let batch: BatchAnswer = parsed(answer)?;
+            let results = batch.results.iter().map(|result| match result {
+                BatchItemResult::Published(job) => published(job),
+                BatchItemResult::Failed { problem } => refused(problem),
+            });
+            NativeAnswer::Published(results.collect())
+        }
+        NativeCall::Reserve { lease, .. } => {
+            let reserved: ReserveAnswer = parsed(answer)?;
+            let jobs = reserved.jobs.into_iter();
+            NativeAnswer::Reserved(jobs.map(|job| reserved_version(job, *lease)).collect())
+        }
+        NativeCall::Settle { verb, .. } => NativeAnswer::Settled(settled(*verb, answer)?),
+        NativeCall::Cancel { .. } => {
+            let (id, effect) = match parsed(answer)? {
+                CancelAnswer::Cancelled { id, was } => (id, CancelEffect::Deleted(was)),
+                CancelAnswer::CancelRequested { id } => (id, CancelEffect::Requested),
+                CancelAnswer::Revoked { id } => (id, CancelEffect::Revoked),
+                CancelAnswer::AlreadyDone { id } => (id, CancelEffect::AlreadyDone),
+            };
+            NativeAnswer::Cancelled {
+                id: id.into(),
+                effect,
+            }
+        }
+        NativeCall::Change { .. } => {
+            let changed: ChangedJob = parsed(answer)?;
+            NativeAnswer::Due {
+                id: changed.id.into(),
+                run_at: micros(changed.run_at),
+            }
+        }
+        NativeCall::Promote { .. } => {
+            let promoted: PromotedJob = parsed(answer)?;
+            NativeAnswer::Due {
+                id: promoted.id.into(),
+                run_at: micros(promoted.run_at),
+            }
+        }
+        NativeCall::Show { .. } => NativeAnswer::Shown(Box::new(shown(parsed(answer)?))),
+    }))
+}
+
+fn failure(call: &NativeCall, answer: &Answer) -> Option<RequestOutcome> {
+    let problem: Problem = parsed(answer)?;
+    let status = problem.status;
+    Some(match (call, problem.code) {
+        (
+            NativeCall::Publish { versions, .. },
+            ProblemCode::KeyTaken | ProblemCode::IdempotencyKeyReused,
+        ) => {
+            let results = vec![VersionResult::Refused(status); versions.len()];
+            RequestOutcome::Native(NativeAnswer::Published(results))
+        }
+        (_, ProblemCode::JobNotFound) => RequestOutcome::Native(NativeAnswer::NotFound),
+        (_, ProblemCode::JobRunning | ProblemCode::JobDead) => {
+            RequestOutcome::Native(NativeAnswer::Conflict)
+        }
+        _ if problem.applied == Some(AppliedState::No) => RequestOutcome::Refused(status),
+        _ => RequestOutcome::Failed(status),
+    })
+}
+
+fn published(job: &PublishedJob) -> VersionResult {
+    VersionResult::Job {
+        id: job.id.to_string(),
+        outcome: job.outcome,
+        state: job.state,
+        run_at: micros(job.run_at),
+        is_replayed: job.replayed,
+    }
+}
+
+fn refused(problem: &Problem) -> VersionResult {
+    match problem.applied {
+        Some(AppliedState::No) => VersionResult::Refused(problem.status),
+        _ => VersionResult::Failed(problem.status),
+    }
+}
+
+fn reserved_version(job: LeasedJobView, lease: Option<u64>) -> ReservedVersion {
+    let base64 = job.payload_base64.map(|Base64Bytes(bytes)| bytes);
+    let bytes = job.payload.map(Vec::from).or(base64).unwrap_or_default();
+    let number = number_in(&bytes, &job.attributes.0);
+    let lease_until = micros(job.lease_until);
+    let lease = lease.unwrap_or_else(|| job_lease(number.unwrap_or_default()));
+    ReservedVersion {
+        number,
+        id: job.id.into(),
+        key: job.key.and_then(|key| key_number(key.as_str())),
+        queue: queue_number(job.queue.as_str()).unwrap_or(u16::MAX),
+        attempt: job.attempt,
+        lease: job.lease.into(),
+        failures: job.failures,
+        run_at: micros(job.run_at),
+        // A lease begins at the end of the running millisecond.
+        reserved: lease_until.saturating_sub(lease + MS),
+        lease_until,
+    }
+}
+
+fn settled(verb: SettleVerb, answer: &Answer) -> Option<Vec<SettleResult>> {
+    Some(match verb {
+        SettleVerb::Ack => {
+            let answer: AckAnswer = parsed(answer)?;
+            let results = answer.results.into_iter().map(|it| match it {
+                AckItemOutcome::Done => SettleResult::Done,
+                AckItemOutcome::Rerun => SettleResult::Rerun,
+                AckItemOutcome::Lost => SettleResult::Lost,
+                AckItemOutcome::Gone => SettleResult::Gone,
+            });
+            results.collect()
+        }
+        SettleVerb::Fail | SettleVerb::FailRetryIn(_) | SettleVerb::FailDead => {
+            let answer: FailAnswer = parsed(answer)?;
+            let results = answer.results.into_iter().map(|it| match it {
+                FailItemOutcome::Retry { run_at } => SettleResult::Retry(micros(run_at)),
+                FailItemOutcome::Dead => SettleResult::Dead,
+                FailItemOutcome::Cancelled => SettleResult::Cancelled,
+                FailItemOutcome::Rerun => SettleResult::Rerun,
+                FailItemOutcome::Lost => SettleResult::Lost,
+                FailItemOutcome::Gone => SettleResult::Gone,
+            });
+            results.collect()
+        }
+        SettleVerb::Touch(_) => {
+            let answer: TouchAnswer = parsed(answer)?;
+            let results = answer.results.into_iter().map(|it| match it {
+                TouchItemOutcome::Extended { lease_until, .. } => {
+                    SettleResult::Extended(micros(lease_until))
+                }
+                TouchItemOutcome::Lost => SettleResult::Lost,
+                TouchItemOutcome::Gone => SettleResult::Gone,
+            });
+            results.collect()
+        }
+        SettleVerb::Release(_) => {
+            let answer: ReleaseAnswer = parsed(answer)?;
+            let results = answer.results.into_iter().map(|it| match it {
+                ReleaseItemOutcome::Released => SettleResult::Released,
+                ReleaseItemOutcome::Cancelled => SettleResult::Cancelled,
+                ReleaseItemOutcome::Rerun => SettleResult::Rerun,
+                ReleaseItemOutcome::Lost => SettleResult::Lost,
+                ReleaseItemOutcome::Gone => SettleResult::Gone,
+            });
+            results.collect()
+        }
+    })
+}
+
+fn shown(details: JobDetails) -> ShownVersion {
+    ShownVersion {
+        id: details.id.into(),
+        state: details.state,
+        attempt: details.attempt,
+        failures: details.failures,
+        losses: details.losses,
+        died_of_losses: details.reason == Some(DeadReason::Losses),
+    }
+}
+
+const fn micros(at: TimestampMs) -> UnixMicros {
+    at.as_ms() * MS
+}

@@ -1,0 +1,77 @@
+//! Draws what native producers publish.
+
+use rand::RngExt;
+use rand::rngs::StdRng;
+use tidegate_api_types::values::IfExistsOption;
+
+use crate::history::{JOB_LEASES, JobParameters, JobVersion, RetryTimes, now};
+use crate::traffic::draw;
+use crate::traffic::shared::ClientState;
+
+const MS: u64 = 1000;
+/// Few, so that jobs often meet another one with their key.
+const KEYS: u32 = 8;
+const DELAY_MAX_MS: u64 = 4000;
+const RETAIN_MS: std::ops::Range<u64> = 300..3000;
+const RETRY_MS: std::ops::Range<u64> = 50..1200;
+/// One version in so many is never settled, until the losses of its workers are too many.
+const DOOMED: u64 = 29;
+
+/// Returns the length of the lease of the version with this number, in µs.
+pub(super) const fn job_lease(number: u64) -> u64 {
+    let (shortest, longest) = (*JOB_LEASES.start(), *JOB_LEASES.end());
+    shortest + number % 18 * (longest - shortest) / 17
+}
+
+/// Whether no worker settles the version with this number while faults are injected.
+pub(super) const fn is_doomed(number: u64) -> bool {
+    number % DOOMED == 7
+}
+
+/// Draws the number of a key.
+pub(super) fn key(random: &mut StdRng) -> u32 {
+    random.random_range(0..KEYS)
+}
+
+/// Draws a version. It has its own lease, and no idempotency key.
+pub(super) fn version(random: &mut StdRng, shared: &ClientState) -> JobVersion {
+    let drawn = draw::job(random, shared);
+    let number = drawn.number;
+    let delay = match random.random_bool(0.35) {
+        true => 0,
+        false => random.random_range(0..DELAY_MAX_MS) * MS,
+    };
+    let is_at = delay > 0 && random.random_bool(0.3);
+    let key = random.random_bool(0.5).then(|| key(random));
+    let retry = random.random_bool(0.7).then(|| RetryTimes {
+        delays: (0..random.random_range(1..=3))
+            .map(|_| random.random_range(RETRY_MS) * MS)
+            .collect(),
+        jitter: random.random_range(0..3) * 100,
+    });
+    JobVersion {
+        terms: JobParameters {
+            delay: if is_at { 0 } else { delay },
+            ttl: 0,
+            tries: match random.random_bool(0.7) {
+                true => random.random_range(1..=3),
+                false => 0,
+            },
+            ..drawn
+        },
+        run_at: is_at.then(|| (now() + delay) / MS * MS),
+        key,
+        if_exists: match random.random_range(0..100) {
+            0..45 => IfExistsOption::Replace,
+            45..80 => IfExistsOption::Keep,
+            _ => IfExistsOption::Reject,
+        },
+        lease: job_lease(number),
+        retry,
+        retain: match key.is_some() && random.random_bool(0.4) {
+            true => random.random_range(RETAIN_MS) * MS,
+            false => 0,
+        },
+        repeat: None,
+    }
+}

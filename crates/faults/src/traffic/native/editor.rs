@@ -1,0 +1,99 @@
+//! A native client that cancels, changes, promotes and shows what was published recently, and respawns dead jobs.
+
+use std::time::Duration;
+
+use rand::RngExt;
+use rand::rngs::StdRng;
+use tidegate_api_types::values::IfRunningOption;
+use tokio::task::JoinHandle;
+
+use super::client::NativeFaultClient;
+use crate::history::{JobAddress, NativeCall, now};
+use crate::traffic::client::FaultClient;
+use crate::traffic::shared::{NATIVE_QUEUES, RecentNative, locked};
+
+/// The mean pause between two requests.
+const PAUSE_MS: u64 = 80;
+const MS: u64 = 1000;
+const DELAY_MAX_MS: u64 = 3000;
+const RESPAWN_MAX: u64 = 5;
+
+/// The client.
+pub(in crate::traffic) struct Editor {
+    client: NativeFaultClient,
+    /// The same on the lmstfy wire, which alone respawns.
+    lmstfy: FaultClient,
+    random: StdRng,
+}
+
+impl Editor {
+    pub(in crate::traffic) const fn new(
+        client: NativeFaultClient,
+        lmstfy: FaultClient,
+        random: StdRng,
+    ) -> Self {
+        Self {
+            client,
+            lmstfy,
+            random,
+        }
+    }
+
+    /// Sends requests until publishing ends. Starts no consumers.
+    pub(in crate::traffic) async fn run(mut self) -> Vec<JoinHandle<()>> {
+        while !self.client.http.shared.is_publishing_over() {
+            match self.random.random_range(0..100) {
+                0..4 => {
+                    let queue = self.random.random_range(NATIVE_QUEUES);
+                    self.lmstfy.respawn(queue, RESPAWN_MAX).await;
+                }
+                _ => self.edit().await,
+            }
+            let pause = Duration::from_millis(self.random.random_range(0..2 * PAUSE_MS));
+            tokio::time::sleep(pause).await;
+        }
+        Vec::new()
+    }
+
+    async fn edit(&mut self) {
+        let recent = {
+            let all = locked(&self.client.http.shared.recent_native);
+            match all.len() {
+                0 => return,
+                length => all[self.random.random_range(0..length)].clone(),
+            }
+        };
+        let RecentNative { queue, id, key } = recent;
+        let job = match key {
+            Some(key) if self.random.random_bool(0.6) => JobAddress::Key(key),
+            _ => JobAddress::Id(id),
+        };
+        let call = match self.random.random_range(0..100) {
+            0..32 => {
+                let running = match self.random.random_range(0..100) {
+                    0..30 => IfRunningOption::Refuse,
+                    30..75 => IfRunningOption::Ask,
+                    _ => IfRunningOption::Revoke,
+                };
+                NativeCall::Cancel {
+                    queue,
+                    job,
+                    running,
+                }
+            }
+            32..52 => {
+                let delay = self.random.random_range(0..DELAY_MAX_MS) * MS;
+                let is_at = self.random.random_bool(0.4);
+                NativeCall::Change {
+                    queue,
+                    job,
+                    delay: if is_at { 0 } else { delay },
+                    run_at: is_at.then(|| (now() + delay) / MS * MS),
+                }
+            }
+            52..68 => NativeCall::Promote { queue, job },
+            _ => NativeCall::Show { queue, job },
+        };
+        self.client.call(call).await;
+    }
+}

@@ -1,0 +1,97 @@
+//! A producer of the native API. It repeats requests with an idempotency key until they are answered, and some of them
+//! although they were answered.
+
+use std::time::Duration;
+
+use rand::RngExt;
+use rand::rngs::StdRng;
+use tokio::task::JoinHandle;
+
+use super::client::NativeFaultClient;
+use super::draw;
+use crate::history::{JobVersion, NativeAnswer, PublishMode, RequestOutcome, VersionResult};
+use crate::traffic::shared::{ClientState, NATIVE_QUEUES, RecentNative};
+
+/// The mean pause between two requests.
+const PAUSE_MS: u64 = 90;
+const REPEATS_MAX: usize = 4;
+const BATCH_MAX: usize = 6;
+
+/// One producer.
+pub(in crate::traffic) struct NativeProducer {
+    client: NativeFaultClient,
+    random: StdRng,
+}
+
+impl NativeProducer {
+    pub(in crate::traffic) const fn new(client: NativeFaultClient, random: StdRng) -> Self {
+        Self { client, random }
+    }
+
+    /// Publishes until publishing ends. Starts no consumers.
+    pub(in crate::traffic) async fn run(mut self) -> Vec<JoinHandle<()>> {
+        while !self.shared().is_publishing_over() {
+            let queue = self.random.random_range(NATIVE_QUEUES);
+            let mode = match self.random.random_range(0..100) {
+                0..8 => PublishMode::Batch,
+                8..16 => PublishMode::Atomic,
+                _ => PublishMode::Single,
+            };
+            let versions = self.draw(mode);
+            self.publish(queue, mode, versions).await;
+            let pause = Duration::from_millis(self.random.random_range(0..2 * PAUSE_MS));
+            tokio::time::sleep(pause).await;
+        }
+        Vec::new()
+    }
+
+    fn shared(&self) -> &ClientState {
+        &self.client.http.shared
+    }
+
+    fn draw(&mut self, mode: PublishMode) -> Vec<JobVersion> {
+        let count = match mode {
+            PublishMode::Single => 1,
+            _ => self.random.random_range(2..=BATCH_MAX),
+        };
+        let is_repeatable = self.random.random_bool(0.35);
+        let shared = &self.client.http.shared;
+        let versions = (0..count).map(|_| {
+            let version = draw::version(&mut self.random, shared);
+            JobVersion {
+                repeat: is_repeatable.then_some(version.terms.number),
+                ..version
+            }
+        });
+        versions.collect()
+    }
+
+    async fn publish(&mut self, queue: u16, mode: PublishMode, versions: Vec<JobVersion>) {
+        let may_repeat = versions.iter().all(|version| version.repeat.is_some());
+        for _ in 0..=REPEATS_MAX {
+            let outcome = self.client.publish(queue, mode, versions.clone()).await;
+            if let RequestOutcome::Native(NativeAnswer::Published(results)) = outcome {
+                self.remember(queue, &versions, &results);
+                if !may_repeat || self.random.random_bool(0.7) {
+                    return;
+                }
+                let pause = Duration::from_millis(self.random.random_range(0..600));
+                tokio::time::sleep(pause).await;
+            } else if !may_repeat {
+                return;
+            }
+        }
+    }
+
+    fn remember(&self, queue: u16, versions: &[JobVersion], results: &[VersionResult]) {
+        for (version, result) in versions.iter().zip(results) {
+            if let VersionResult::Job { id, .. } = result {
+                self.shared().add_recent_native(RecentNative {
+                    queue,
+                    id: id.clone(),
+                    key: version.key,
+                });
+            }
+        }
+    }
+}

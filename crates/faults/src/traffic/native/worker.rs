@@ -1,0 +1,170 @@
+//! A worker of the native API. It settles its jobs with every verb; some never, some late, some twice.
+
+use std::time::Duration;
+
+use rand::RngExt;
+use rand::rngs::StdRng;
+
+use super::client::NativeFaultClient;
+use super::draw::is_doomed;
+use super::request::WaitTime;
+use crate::history::{
+    HeldJob, NativeAnswer, RequestOutcome, ReservedVersion, SettleVerb, UnixMicros, now,
+};
+use crate::traffic::shared::{CROSSING_QUEUES, NATIVE_QUEUES};
+
+const MS: u64 = 1000;
+/// The lease while queues are drained.
+const CAREFUL_LEASE: u64 = 3_000_000;
+const CAREFUL_REPEATS: usize = 6;
+const REPEATS: usize = 2;
+
+/// How long the leases are for which a worker asks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::traffic) enum LeaseHabit {
+    /// 100 to 500 ms.
+    Short,
+    /// 1 to 3 s.
+    Long,
+    /// As long as each job says. It reserves only from queues where each job says it.
+    OfJobs,
+}
+
+/// One worker.
+pub(in crate::traffic) struct NativeWorker {
+    client: NativeFaultClient,
+    random: StdRng,
+    habit: LeaseHabit,
+    queues: Vec<u16>,
+}
+
+impl NativeWorker {
+    pub(in crate::traffic) fn new(
+        client: NativeFaultClient,
+        mut random: StdRng,
+        habit: LeaseHabit,
+    ) -> Self {
+        let is_used = |queue: &u16| habit != LeaseHabit::OfJobs || !CROSSING_QUEUES.contains(queue);
+        let mut queues: Vec<u16> = NATIVE_QUEUES.filter(is_used).collect();
+        let turn = random.random_range(0..queues.len());
+        queues.rotate_left(turn);
+        Self {
+            client,
+            random,
+            habit,
+            queues,
+        }
+    }
+
+    /// Runs until the end of the run.
+    pub(in crate::traffic) async fn run(mut self) {
+        while !self.client.http.shared.is_over() {
+            let is_careful = self.client.http.shared.is_careful();
+            let lease = match self.habit {
+                _ if is_careful => Some(CAREFUL_LEASE),
+                LeaseHabit::Short => Some(self.random.random_range(100..500) * MS),
+                LeaseHabit::Long => Some(self.random.random_range(1000..3000) * MS),
+                LeaseHabit::OfJobs => None,
+            };
+            let max_jobs = match self.random.random_bool(0.5) {
+                true => 1,
+                false => self.random.random_range(2..=6),
+            };
+            let wait = WaitTime {
+                ms: match is_careful {
+                    true => 1000,
+                    false => self.random.random_range(500..2000),
+                },
+            };
+            let is_rude = !is_careful && self.random.random_bool(0.03);
+            let hang_up = is_rude.then(|| Duration::from_millis(self.random.random_range(1..800)));
+            let reserving = self
+                .client
+                .reserve(&self.queues, lease, max_jobs, wait, hang_up);
+            if let RequestOutcome::Native(NativeAnswer::Reserved(jobs)) = reserving.await {
+                self.process(jobs).await;
+            }
+        }
+    }
+
+    /// Acknowledges most jobs together, and settles each of the others alone.
+    async fn process(&mut self, jobs: Vec<ReservedVersion>) {
+        let is_careful = self.client.http.shared.is_careful();
+        let (mut done, mut others) = (Vec::new(), Vec::new());
+        for job in jobs {
+            let Some(number) = job.number else {
+                continue;
+            };
+            let held = HeldJob {
+                queue: job.queue,
+                id: job.id,
+                attempt: job.attempt,
+                lease: job.lease,
+                number,
+            };
+            let draw = self.random.random_range(0..100);
+            match draw {
+                _ if is_careful => done.push(held),
+                _ if is_doomed(number) => {}
+                // Never settled, as after a crash.
+                0..8 => {}
+                8..45 => others.push((held, draw, job.lease_until)),
+                _ => done.push(held),
+            }
+        }
+        let repeats = if is_careful { CAREFUL_REPEATS } else { REPEATS };
+        self.client.settle(SettleVerb::Ack, done, repeats).await;
+        for (held, draw, lease_until) in others {
+            self.settle(held, draw, lease_until).await;
+        }
+    }
+
+    async fn settle(&mut self, held: HeldJob, draw: u32, lease_until: UnixMicros) {
+        let delay = self.random.random_range(0..800) * MS;
+        match draw {
+            // Settled after the lease has expired.
+            8..11 => {
+                let left = lease_until.saturating_sub(now());
+                let over = self.random.random_range(0..400) * MS;
+                tokio::time::sleep(Duration::from_micros(left + over)).await;
+                let verb = [SettleVerb::Ack, SettleVerb::Fail][self.random.random_range(0..2)];
+                self.client.settle(verb, vec![held], REPEATS).await;
+            }
+            // Twice.
+            11..15 => {
+                for _ in 0..2 {
+                    let held = vec![held.clone()];
+                    self.client.settle(SettleVerb::Ack, held, REPEATS).await;
+                }
+            }
+            15..23 => {
+                let lease = self.random.random_range(100..2000) * MS;
+                let touch = SettleVerb::Touch(lease);
+                self.client.settle(touch, vec![held.clone()], 0).await;
+                tokio::time::sleep(Duration::from_micros(delay / 8)).await;
+                if self.random.random_bool(0.7) {
+                    self.client
+                        .settle(SettleVerb::Ack, vec![held], REPEATS)
+                        .await;
+                }
+            }
+            23..36 => {
+                let verb = match self.random.random_range(0..10) {
+                    0..6 => SettleVerb::Fail,
+                    6..9 => SettleVerb::FailRetryIn(delay),
+                    _ => SettleVerb::FailDead,
+                };
+                self.client.settle(verb, vec![held], REPEATS).await;
+            }
+            _ => {
+                let delay = if self.random.random_bool(0.5) {
+                    0
+                } else {
+                    delay
+                };
+                let verb = SettleVerb::Release(delay);
+                self.client.settle(verb, vec![held], REPEATS).await;
+            }
+        }
+    }
+}
