@@ -13,8 +13,8 @@
 -- ARGV[10] if_exists what happens to an unfinished job with its key: keep, replace or reject; '' = it has no key
 -- ARGV[11] repeat  '' = no idempotency key; else its hash (12 bytes) and that of the request (8 bytes). Four values of each
 --   further job follow
--- Returns ok → now_ms, then for each job: outcome, number, created (ms), nonce, state (0 = it is gone) and due time (ms) of
---   the job. Outcomes: created, exists, replaced, rerun (a version waits for the end of the lease), revived (it was dead),
+-- Returns ok → now_ms, then for each job: outcome, number, created (ms), nonce, state (0 = it is gone) and the time at which
+--   the job is due next (ms; 0 = none: it is done, gone, or held and not to run again). Outcomes: created, exists, replaced, rerun (a version waits for the end of the lease), revived (it was dead),
 --   replayed (a repeated request), key_taken, key_reused (another request with this idempotency key), queue_full. The
 --   last three change nothing
 -- Returns refused → index of the first job that prevents an atomic call, its outcome; nothing changed
@@ -25,8 +25,6 @@
 -- Since layout 2
 
 local name, window_ms, atomic, upload, first_job = ARGV[3], tonumber(ARGV[5]), ARGV[6], ARGV[7], 8
-
-local IDEMPOTENCY = '>I6I6I2c8'
 
 local function uploaded(i)
   return prefix .. 'upload:' .. upload .. ':' .. text('%d', (i - first_job) / 4)
@@ -148,7 +146,7 @@ local function publish_existing(job, if_exists, version)
   return 'replaced'
 end
 
--- Publishes a job; returns the outcome, and the job unless it is refused.
+-- Publishes a job; returns the outcome, and unless it is refused the job and the time at which it is due next.
 local function publish(i)
   local hash, if_exists = key_of(i), ARGV[i + 2]
   local found = hash and queue and keyed(queue, hash)
@@ -156,19 +154,22 @@ local function publish(i)
   local outcome = refusal(job, if_exists)
   if outcome then return outcome end
   local version = version_of(ARGV[i], ARGV[i + 1], uploaded(i))
-  if job then return publish_existing(job, if_exists, version), job end
+  if job then
+    outcome = publish_existing(job, if_exists, version)
+    return outcome, job, outcome == 'rerun' and version.due_ms or next_due(job)
+  end
   room = room - 1
   -- An expired job, and one that is done, would have the key of this one.
   if found then delete(found) end
-  return 'created', create(hash, version)
+  return 'created', create(hash, version), version.due_ms
 end
 
 local reply = { 'ok', now_ms }
 
-local function report(outcome, number, created_ms, nonce, job)
+local function report(outcome, number, created_ms, nonce, job, due_ms)
   local filled = #reply
   reply[filled + 1], reply[filled + 2], reply[filled + 3], reply[filled + 4] = outcome, number, created_ms, nonce
-  reply[filled + 5], reply[filled + 6] = job and job.state or 0, job and job.due_ms or 0
+  reply[filled + 5], reply[filled + 6] = job and job.state or 0, due_ms or 0
 end
 
 for i = first_job, #ARGV, 4 do
@@ -179,11 +180,12 @@ for i = first_job, #ARGV, 4 do
   if number and first ~= request then
     report('key_reused', 0, 0, 0)
   elseif number then
-    report('replayed', number, created_ms, nonce, find(queue, text('%d', number), nonce, created_ms))
+    local job = find(queue, text('%d', number), nonce, created_ms)
+    report('replayed', number, created_ms, nonce, job, next_due(job))
   else
-    local outcome, job = publish(i)
+    local outcome, job, due_ms = publish(i)
     if job then
-      report(outcome, tonumber(job.number), job.created_ms, job.nonce, job)
+      report(outcome, tonumber(job.number), job.created_ms, job.nonce, job, due_ms)
       if repeated ~= '' then remember(hash, request, job) end
     else
       report(outcome, 0, 0, 0)

@@ -16,6 +16,11 @@ local function times_of(flags, state, delay_ms, ttl_ms)
   return state, due_ms, expires_ms
 end
 
+-- When a job is due next, in ms; 0 if it is done, or a consumer holds it.
+local function next_due(job)
+  return job and job.state ~= LEASED and job.state ~= DONE and job.due_ms or 0
+end
+
 -- Redis orders timers with the same due time by the text of their numbers. Numbers begin with seven digits, so this is
 -- the order of publishing for nine million jobs, and later except where the number of digits changes.
 local BEFORE_FIRST = 1000000

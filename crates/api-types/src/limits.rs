@@ -24,8 +24,6 @@ pub const LEASE_BYTES_MAX: usize = 320;
 pub const IDEMPOTENCY_KEY_BYTES_MAX: usize = 255;
 /// The most bytes of a content type.
 pub const CONTENT_TYPE_BYTES_MAX: usize = 255;
-/// The most bytes of the name of a worker.
-pub const WORKER_BYTES_MAX: usize = 128;
 /// The most bytes of the cursor of a list.
 pub const CURSOR_BYTES_MAX: usize = 512;
 

@@ -11,9 +11,11 @@ use tokio::time::Instant;
 use crate::api_keys::KeyText;
 use crate::credential::Credential;
 use crate::engine::Engine;
-use crate::error::AccessError;
+use crate::error::{AccessError, EngineError};
 use crate::grant::Grant;
+use crate::limits::{LimitedAction, Permit};
 use crate::pool::Pool;
+use crate::tokens::memory::TokenKey;
 use crate::tokens::split_token;
 
 /// An authenticated client.
@@ -53,6 +55,24 @@ impl Engine {
             self.authenticate_key(text).await
         } else {
             self.authenticate_token(text, namespace).await
+        }
+    }
+
+    /// Takes a unit of the rate limit of a client, for one request. API keys have no limit.
+    ///
+    /// # Errors
+    /// Those of [`crate::RateLimiter::permit`].
+    pub async fn permit(
+        &self,
+        credential: &Credential,
+        action: LimitedAction,
+    ) -> Result<Permit, EngineError> {
+        match credential {
+            Credential::Token(holder) => {
+                let token = TokenKey::of_holder(holder);
+                self.limits.permit(token, action).await
+            }
+            Credential::Key(_) => Ok(Permit::UNLIMITED),
         }
     }
 

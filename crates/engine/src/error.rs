@@ -32,6 +32,14 @@ pub enum EngineError {
     /// Redis is unavailable, and there is no answer of the last hour about the token, its limit, or the API key.
     #[error("the token cannot be checked")]
     Unchecked,
+    /// Redis has reached `maxmemory`. Nothing was stored.
+    #[error("redis is full")]
+    StorageFull,
+    /// The durability was to include a write to disk, which Redis cannot confirm. Nothing was stored.
+    #[error(
+        "redis cannot confirm writes to disk: durability fsync needs `WAITAOF` (redis 7.2 or later, or valkey) and `appendonly yes`"
+    )]
+    DiskUnconfirmed,
     /// A call to Redis failed, and may have been executed. The error has been counted and logged.
     #[error("a call to redis failed")]
     StorageFailed,
@@ -62,7 +70,10 @@ pub enum AccessError {
 impl From<StoreError> for EngineError {
     fn from(error: StoreError) -> Self {
         record_store_error(&error);
-        Self::StorageFailed
+        match error.is_out_of_memory() {
+            true => Self::StorageFull,
+            false => Self::StorageFailed,
+        }
     }
 }
 

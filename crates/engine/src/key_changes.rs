@@ -45,7 +45,7 @@ pub enum CreateKeyError {
     Description,
     /// The text that the caller chose is not that of a key.
     #[error(
-        "key should be tg_ID_SECRET: 12 and 26 letters A-Z and digits, best taken from a random source"
+        "secret should be tg_ID_SECRET: 12 and 26 letters A-Z and digits, best taken from a random source"
     )]
     NotAKey,
     /// There is a key with this id; nothing changed.

@@ -92,11 +92,11 @@ impl RateLimiter {
         action: LimitedAction,
     ) -> Result<Permit, EngineError> {
         let Some(limit) = self.cached_limit(token).await? else {
-            return Ok(Permit(None));
+            return Ok(Permit::UNLIMITED);
         };
         let side = action.side();
         let Some(units_max) = limit.units(side) else {
-            return Ok(Permit(None));
+            return Ok(Permit::UNLIMITED);
         };
         let account = (token.holder(), side);
         let interval = limit.interval_seconds;
@@ -265,6 +265,9 @@ enum HeldUnit {
 }
 
 impl Permit {
+    /// The permission of a client without a limit.
+    pub(crate) const UNLIMITED: Self = Self(None);
+
     fn new(inner: Arc<RateLimiterInner>, account: LimitAccount, unit: HeldUnit) -> Self {
         Self(Some(Box::new(HeldPermit {
             inner,

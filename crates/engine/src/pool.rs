@@ -15,7 +15,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tidegate_core::{JobId, NewJob, QueueKey};
-use tidegate_store::{AckOutcome, PeekedJob, PublishOutcome, PublishedJobs, Store};
+use tidegate_store::{
+    AckOutcome, ConnectError, Durability, PeekedJob, PublishOutcome, PublishedJobs, Store,
+};
+use tokio::sync::OnceCell;
 
 use crate::backlog::PublishBacklog;
 use crate::batcher::{
@@ -56,6 +59,8 @@ pub struct Pool {
     publishing_keyed: Batcher<BatchedKeyedPublish>,
     acking: Batcher<BatchedAck>,
     acking_leases: Batcher<BatchedLeaseAck>,
+    /// Set when the deployment has shown that it can confirm writes to disk.
+    confirms_disk: OnceCell<()>,
     target: Option<Arc<Self>>,
 }
 
@@ -83,6 +88,7 @@ impl Pool {
             policies: deployment.policies,
             store: deployment.store,
             publisher: deployment.publisher,
+            confirms_disk: OnceCell::new(),
             target: moves_to,
         }
     }
@@ -150,7 +156,7 @@ impl Pool {
     ) -> Result<StoredJobs, EngineError> {
         let size = PublishSize::of(&jobs);
         let room = self.backlog.take(size)?;
-        durability_target.prepare(&self.store);
+        self.prepare_durability(durability_target).await?;
         let is_delayed = jobs.iter().any(|job| job.delay_ms > 0);
         let new = PublishItem { jobs, room };
         let published = if replaces.is_some() || size.bytes > BATCHED_BYTES_MAX {
@@ -178,6 +184,25 @@ impl Pool {
             let _ = self.store.ack(queue, replaced, None).await?;
         }
         Ok(StoredJobs { ids, durability })
+    }
+
+    /// Prepares for a publish that waits for this durability.
+    ///
+    /// # Errors
+    /// Redis cannot confirm writes to disk, as it is too old or has no append-only file; or it does not reply.
+    async fn prepare_durability(&self, target: DurabilityTarget) -> Result<(), EngineError> {
+        if target.durability.fsync {
+            let check = || self.store.check_durability(Durability::FSYNC);
+            let checked = self.confirms_disk.get_or_try_init(|| async {
+                check().await.map_err(|error| match error {
+                    ConnectError::Refused(_) => EngineError::DiskUnconfirmed,
+                    _ => EngineError::StorageFailed,
+                })
+            });
+            checked.await?;
+        }
+        target.prepare(&self.store);
+        Ok(())
     }
 
     /// Deletes a job, in whichever deployment and state it is. Succeeds if there is no such job.

@@ -10,8 +10,9 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use tidegate_testkit::{DaemonProgram, run_until_exit};
 
-use crate::history::now;
-use crate::oracle::{Defect, Verdict};
+use crate::fault::Class;
+use crate::history::{Episode, now};
+use crate::oracle::{Defect, Finding, Verdict};
 use crate::test_cluster::{AUDITOR, TestCluster};
 
 /// Pause between two audits during the run.
@@ -22,6 +23,8 @@ const LIMIT: Duration = Duration::from_secs(120);
 const LAST_TRIES: usize = 5;
 /// Pause between attempts of the last audit.
 const PAUSE: Duration = Duration::from_secs(2);
+/// The end of the finding that a key has a wrong time to live.
+const WRONG_TTL: &str = ": has a wrong time to live";
 
 /// Numbers of audits.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -69,9 +72,9 @@ impl Auditor {
         }
     }
 
-    /// Audits after the end of the run; this audit must succeed. Returns the numbers of all audits, and their
-    /// findings.
-    pub(crate) async fn finish(mut self) -> (Audits, Verdict) {
+    /// Audits after the end of the run; this audit must succeed. Returns the numbers of all audits, and those of their
+    /// findings that no episode explains.
+    pub(crate) async fn finish(mut self, episodes: &[Episode]) -> (Audits, Verdict) {
         for last in 1..=LAST_TRIES {
             match self.try_audit().await {
                 Ok(()) => break,
@@ -81,6 +84,8 @@ impl Auditor {
                 Err(_) => tokio::time::sleep(PAUSE).await,
             }
         }
+        let findings = &mut self.found.findings;
+        findings.retain(|finding| !is_from_clock(finding, episodes));
         (self.audits, self.found)
     }
 
@@ -115,6 +120,14 @@ impl Auditor {
     }
 }
 
+/// Whether a finding is that an uploaded payload would stay too long, after the clock of Redis was moved: it expires by
+/// that clock, so it stays longer if the clock was set back meanwhile.
+fn is_from_clock(finding: &Finding, episodes: &[Episode]) -> bool {
+    let mut moved = episodes.iter().filter(|it| it.class == Class::RedisClock);
+    let has_moved = moved.any(|episode| episode.span.from <= finding.at);
+    has_moved && finding.text.contains(":upload:") && finding.text.ends_with(WRONG_TTL)
+}
+
 /// Returns the finding in a line of an audit's output, with its bucket.
 fn finding_in(line: &str) -> Option<String> {
     let finding: serde_json::Value = serde_json::from_str(line).ok()?;
@@ -128,6 +141,7 @@ fn finding_in(line: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::history::Span;
 
     #[test]
     fn only_findings_are_extracted() {
@@ -140,5 +154,31 @@ mod tests {
             None
         );
         assert_eq!(finding_in("INFO connected"), None);
+    }
+
+    #[test]
+    fn an_upload_stays_longer_after_the_clock_of_redis_was_set_back() {
+        let episode = |class| Episode {
+            class,
+            what: String::new(),
+            span: Span { from: 10, to: 20 },
+            excuses_until: 20,
+            may_lose: None,
+            unaffected_queues: Vec::new(),
+            unaffected_from: 0,
+            idle_closed: Vec::new(),
+        };
+        let is_explained = |key: &str, class, at| {
+            let finding = Finding {
+                defect: Defect::Orphan,
+                at,
+                text: format!("audit: bucket 3: tg:3:{{1}}:{key}: has a wrong time to live"),
+            };
+            is_from_clock(&finding, &[episode(class)])
+        };
+        assert!(is_explained("upload:a:0", Class::RedisClock, 30));
+        assert!(!is_explained("upload:a:0", Class::RedisClock, 9));
+        assert!(!is_explained("upload:a:0", Class::Clock, 30));
+        assert!(!is_explained("body:1", Class::RedisClock, 30));
     }
 }

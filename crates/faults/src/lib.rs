@@ -1,12 +1,12 @@
 //! Injects faults into a deployment under load, and checks that no job is lost, duplicated, early or late.
 //!
 //! ```text
-//!  seed ─► plan ─► run ─┬─► site      real daemons, a real Redis, and a proxy on every connection between them
-//!                       ├─► traffic   producers and consumers, well-behaved and not ─► history
-//!                       ├─► strike    injects one fault after the other ─► episodes in the history
-//!                       ├─► audit     with --repair, during the whole run and at its end
-//!                       ├─► drain     until every job is accounted for
-//!                       └─► baseline  lateness without faults
+//!  seed ─► plan ─► run ─┬─► test_cluster  real daemons, a real Redis, and a proxy on every connection between them
+//!                       ├─► traffic       producers and consumers, well-behaved and not ─► history
+//!                       ├─► injection     injects one fault after the other ─► episodes in the history
+//!                       ├─► audit         with --repair, during the whole run and at its end
+//!                       ├─► drain         until every job is accounted for
+//!                       └─► baseline      lateness without faults
 //!                              ▼
 //!                           oracle    a pure function: history ─► verdict
 //!                              ▼

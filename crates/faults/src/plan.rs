@@ -192,8 +192,8 @@ impl Plan {
             has_second_redis: is_moving,
             apis,
             pumps,
-            producers: 6,
-            consumers: 30,
+            producers: 3,
+            consumers: 24,
             faults,
         }
     }

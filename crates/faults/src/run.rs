@@ -132,7 +132,7 @@ pub(crate) async fn execute(
     history.ended = now();
     let pace = monitor.end();
     history.operations = std::mem::take(&mut *traffic.shared.recorder.operations());
-    let (audits, audited) = auditor.finish().await;
+    let (audits, audited) = auditor.finish(&history.episodes).await;
     looked.findings.extend(audited.findings);
     check_deployment(&test_cluster, &mut looked).await;
     check_clocks(clocks, &pace, &mut looked);

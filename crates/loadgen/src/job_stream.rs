@@ -11,7 +11,7 @@ use crate::load_clients::{LoadConsumer, SingleJobs, publish};
 use crate::report::Latencies;
 use crate::request_schedule::RequestSchedule;
 use crate::run::ScenarioRun;
-use crate::wire::KeyOption;
+use crate::wire::publish_request::KeyOption;
 
 /// Number of publishing connections, and of consuming ones.
 pub(crate) const STREAM_CONNECTIONS: usize = 8;

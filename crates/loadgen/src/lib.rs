@@ -1,10 +1,10 @@
 //! A load generator for servers that speak the wire of lmstfy, and for the native API of Tidegate.
 //!
 //! ```text
-//!  main ─► compare ─► scenarios/NAME ─► crew (fill, publish, consume, drain) ─► wire, http ─► server
-//!  flags    A B A B    what is measured      │         └► pace: closed loop, open loop
+//!  main ─► compare ─► scenarios/NAME ─► load_clients (fill, publish, consume, drain) ─► wire, http ─► server
+//!  flags    A B A B    what is measured      │         └► request_schedule: closed loop, open loop
 //!                          ▼                 ▼
-//!                        report            ledger: every job once, none early
+//!                        report            job_tracker: every job once, none early
 //! ```
 //!
 //! With the wire of lmstfy, which is the default, it can measure any compatible server. Memory of Redis
@@ -42,4 +42,4 @@ pub use report::{Curve, Figure, Goal, ScenarioReport};
 pub use scenarios::Scenario;
 pub use server::ServerOptions;
 pub use table::table;
-pub use wire::Wire;
+pub use wire::protocol::Wire;

@@ -12,7 +12,9 @@ use crate::job_tracker::DeliveredJob;
 use crate::report::{Latencies, latencies};
 use crate::request_schedule::RequestSchedule;
 use crate::run::ScenarioRun;
-use crate::wire::{AckRequests, BULK, KeyOption, PublishRequest, Wire};
+use crate::wire::ack_requests::AckRequests;
+use crate::wire::protocol::{BULK, Wire};
+use crate::wire::publish_request::{KeyOption, PublishRequest};
 
 const FILLERS: usize = 8;
 const DRAINERS: usize = 8;
@@ -320,5 +322,12 @@ pub(crate) async fn consume_all(
 /// Consumes and acknowledges all outstanding jobs as fast as possible.
 pub(crate) async fn drain(run: &ScenarioRun<'_>, queues: &[String]) -> Result<(), LoadgenError> {
     let each = DRAINERS.div_ceil(queues.len());
-    consume_all(run, queues, each, run.requests.wire.take(), |_| ()).await
+    consume_all(
+        run,
+        queues,
+        each,
+        run.requests.wire.jobs_per_consume(),
+        |_| (),
+    )
+    .await
 }

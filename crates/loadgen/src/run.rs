@@ -15,7 +15,7 @@ use crate::http::HttpConnection;
 use crate::job_tracker::JobTracker;
 use crate::report::ScenarioReport;
 use crate::server::TargetServer;
-use crate::wire::RequestBuilder;
+use crate::wire::request::RequestBuilder;
 
 /// A scenario in progress.
 pub(crate) struct ScenarioRun<'a> {

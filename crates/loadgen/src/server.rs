@@ -8,7 +8,7 @@ use crate::cpu::MonitoredProcess;
 use crate::error::LoadgenError;
 use crate::http::HttpConnection;
 use crate::redis_info::RedisInfo;
-use crate::wire::Wire;
+use crate::wire::protocol::Wire;
 
 /// Command-line options of a server.
 #[derive(Debug, Clone, Default)]
@@ -139,7 +139,7 @@ impl TargetServer {
 /// The answer of the admin port to a new token, or to a new API key.
 #[derive(Deserialize)]
 struct CredentialBody {
-    #[serde(alias = "key")]
+    #[serde(alias = "secret")]
     token: String,
 }
 

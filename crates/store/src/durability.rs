@@ -34,6 +34,12 @@ impl Durability {
         fsync: false,
     };
 
+    /// The job is on the disk of its server.
+    pub const FSYNC: Self = Self {
+        replicas: 0,
+        fsync: true,
+    };
+
     /// Whether there is nothing to wait for.
     #[must_use]
     pub fn is_memory(self) -> bool {

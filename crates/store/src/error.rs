@@ -80,6 +80,12 @@ impl StoreError {
         self.reason() == Some(Unavailable::Unreachable)
     }
 
+    /// Whether the server has reached `maxmemory`.
+    #[must_use]
+    pub fn is_out_of_memory(&self) -> bool {
+        self.reason() == Some(Unavailable::OutOfMemory)
+    }
+
     /// Whether Redis certainly did not execute the call. A call of several steps may have executed some of them before.
     #[must_use]
     pub const fn is_refusal(&self) -> bool {

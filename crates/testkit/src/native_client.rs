@@ -36,7 +36,7 @@ impl NativeClient {
         http.request("POST", "/keys", &[], body.to_string().as_bytes())
             .await;
         let created = http.answer().await.expect("an answer").expect(201).json();
-        let key = created["key"].as_str().expect("a key");
+        let key = created["secret"].as_str().expect("a secret");
         Self::with_key(api, namespace, key)
     }
 

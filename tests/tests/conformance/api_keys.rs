@@ -41,12 +41,12 @@ async fn a_key_is_created_listed_shown_and_deleted() {
     let created = create(&stack, &body).await;
     let (id, key) = (
         created["id"].as_str().unwrap(),
-        created["key"].as_str().unwrap(),
+        created["secret"].as_str().unwrap(),
     );
     let secret = key.strip_prefix(&format!("tg_{id}_")).unwrap();
     assert_eq!((id.len(), secret.len()), (12, 26));
     let mut shown = created.clone();
-    shown.as_object_mut().unwrap().remove("key");
+    shown.as_object_mut().unwrap().remove("secret");
     let created_at_ms = &created["created_at_ms"];
     assert!(created_at_ms.as_u64().unwrap() > 1_700_000_000_000);
     let expected = json!({
@@ -104,17 +104,17 @@ async fn a_chosen_key_is_created_once_and_opens_its_namespace() {
     const KEY: &str = "tg_CHOSEN000000_ABCDEFGHIJKLMNOPQRSTUVWXYZ";
     let stack = Stack::builder().pumps(0).start().await;
     let mut body = json!({
-        "namespace": "shop", "scopes": ["publish"], "description": "from a secret store", "key": KEY,
+        "namespace": "shop", "scopes": ["publish"], "description": "from a secret store", "secret": KEY,
     });
     let created = create(&stack, &body).await;
     assert_eq!(
-        (&created["id"], &created["key"]),
+        (&created["id"], &created["secret"]),
         (&json!("CHOSEN000000"), &json!(KEY))
     );
     let client = NativeClient::with_key(stack.api(0), "shop", KEY);
     client.publish("q", "", "x").await.expect(201);
     // Another secret for the same id would lock out the clients that have the first one.
-    body["key"] = json!(KEY.replace("XYZ", "000"));
+    body["secret"] = json!(KEY.replace("XYZ", "000"));
     let refused = admin(&stack, "POST", "/keys", &body.to_string()).await;
     assert_eq!(
         refused.expect(409).text(),
@@ -178,8 +178,11 @@ async fn an_invalid_request_for_a_key_is_refused_with_the_reason() {
         ),
         (with("expires_at_ms", json!("1")), no_object),
         (
-            with("key", json!("tg_chosen000000_ABCDEFGHIJKLMNOPQRSTUVWXYZ")),
-            "key should be tg_ID_SECRET",
+            with(
+                "secret",
+                json!("tg_chosen000000_ABCDEFGHIJKLMNOPQRSTUVWXYZ"),
+            ),
+            "secret should be tg_ID_SECRET",
         ),
         (
             with("description", json!("x".repeat(70_000))),
@@ -278,7 +281,7 @@ async fn a_key_is_no_token_of_the_lmstfy_wire() {
     let stack = Stack::builder().pumps(0).start().await;
     let body = json!({"namespace": "*", "scopes": ["publish", "consume"], "description": "x"});
     let created = create(&stack, &body).await;
-    let key = created["key"].as_str().unwrap();
+    let key = created["secret"].as_str().unwrap();
     let queue = QueueClient::new(&stack.api(0).url(), "shop", "orders", key);
     let answer = queue.publish("x").send().await.unwrap().expect(401);
     assert_eq!(answer.text(), r#"{"error":"invalid token"}"#);

@@ -101,7 +101,7 @@ async fn the_rights_of_the_auditor_are_sufficient_to_repair() {
         "HSET tg:1:{18306}:q:1 ready 3",
         "HSET tg:1:{18306}:c:10000 05 damaged",
         "SET tg:1:{18306}:upload:a:0 x",
-        "ZADD tg:1:{18306}:slots 5 5",
+        "ZADD tg:1:{18306}:slots 5 1:5",
     ] {
         let mut words = command.split(' ');
         let mut sent = redis::cmd(words.next().unwrap());

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::json;
-use tidegate_testkit::{NativeClient, Stack};
+use tidegate_testkit::{NativeClient, Stack, eventually};
 
 #[tokio::test]
 async fn a_route_needs_its_scope_and_its_namespace() {
@@ -59,6 +59,12 @@ async fn keys_are_made_within_the_key_that_makes_them_and_revoked() {
     let secret = created["secret"].as_str().unwrap();
     let worker = NativeClient::with_key(stack.api(0), "shop", secret);
     worker.publish("q", "", "x").await.expect(201);
+    let past =
+        json!({"scopes": ["publish"], "description": "x", "expires_at": "2020-01-01T00:00:00Z"});
+    let refused = admin.call("POST", "/keys", &past).await.expect(400).json();
+    assert_eq!(refused["field"], "expires_at");
+    let detail = refused["detail"].as_str().unwrap();
+    assert!(detail.ends_with('Z'), "the time as in requests: {detail}");
     let beyond = json!({"scopes": ["publish"], "description": "x", "namespace": "*"});
     let refused = admin
         .call("POST", "/keys", &beyond)
@@ -83,5 +89,39 @@ async fn keys_are_made_within_the_key_that_makes_them_and_revoked() {
         .send("DELETE", &format!("/keys/{id}"), &[], b"")
         .await
         .expect(404);
+    stack.finish().await;
+}
+
+/// Also a request that waits ends then, and no answer of the cache outlives the key.
+#[tokio::test]
+async fn an_expired_key_is_refused_and_ends_its_waits() {
+    let stack = Stack::builder().pumps(0).start().await;
+    let admin = NativeClient::new(stack.api(0), "shop").await;
+    let expires_at = admin.publish("q", "delay=2s", "x").await.expect(201).json();
+    let new = json!({
+        "scopes": ["publish", "consume"], "description": "a visitor", "expires_at": expires_at["run_at"],
+    });
+    let created = admin.call("POST", "/keys", &new).await.expect(201).json();
+    let secret = created["secret"].as_str().unwrap();
+    let visitor = NativeClient::with_key(stack.api(0), "shop", secret);
+    visitor.publish("q", "", "x").await.expect(201);
+    let body = json!({"queues": ["empty"], "wait": "60s"});
+    let ended = tokio::time::timeout(
+        Duration::from_secs(30),
+        visitor.call("POST", "/reserve", &body),
+    );
+    assert_eq!(
+        ended.await.unwrap().expect(401).json()["code"],
+        "key_invalid"
+    );
+    eventually(
+        "the key is refused",
+        Duration::from_secs(10),
+        async || match visitor.publish("q", "", "x").await {
+            answer if answer.status == 401 => Ok(()),
+            answer => Err(answer),
+        },
+    )
+    .await;
     stack.finish().await;
 }

@@ -66,12 +66,72 @@ async fn a_wrong_publish_names_its_mistake() {
     stack.finish().await;
 }
 
+/// The content type is named only if the body is no JSON: with another mistake, it would hide that.
 #[tokio::test]
-async fn wrong_bodies_paths_and_methods_have_their_codes() {
+async fn json_that_is_sent_as_a_form_is_read() {
+    let stack = Stack::builder().pumps(0).start().await;
+    let client = NativeClient::new(stack.api(0), "shop").await;
+    let form = [("Content-Type", "application/x-www-form-urlencoded")];
+    for (body, status, code) in [
+        (r#"{"queues":["q"]}"#, 200, None),
+        (r#"{"queues":["q","q"]}"#, 400, Some("invalid_parameter")),
+        (r#"{"queue":"q"}"#, 400, Some("invalid_body")),
+        ("[]", 400, Some("invalid_body")),
+        ("queues=q", 415, Some("unsupported_content_type")),
+    ] {
+        let answer = client.send("POST", "/reserve", &form, body.as_bytes());
+        let answer = answer.await.expect(status).json();
+        assert_eq!(answer["code"].as_str(), code, "{body}: {answer}");
+    }
+    stack.finish().await;
+}
+
+/// A key may have any character that is no control character; anything else is refused, and stores nothing.
+#[tokio::test]
+async fn a_key_has_every_byte_that_utf_8_text_can_have() {
+    let stack = Stack::builder().pumps(0).start().await;
+    let client = NativeClient::new(stack.api(0), "shop").await;
+    let mut stored = 0;
+    for byte in 0..=255_u8 {
+        let published = client.publish("q", &format!("key=%{byte:02X}"), "x").await;
+        let is_text = byte.is_ascii() && !byte.is_ascii_control();
+        stored += u32::from(is_text);
+        let status = if is_text { 201 } else { 400 };
+        let answer = published.expect(status).json();
+        if is_text {
+            assert_eq!(answer["key"], char::from(byte).to_string());
+            let found = format!("/queues/q/jobs/-?key=%{byte:02X}");
+            let found = client.get(&found).await.expect(200).json();
+            assert_eq!(found["id"], answer["id"]);
+        }
+    }
+    let held = client.get("/queues/q").await.expect(200).json();
+    assert_eq!(held["jobs"]["ready"], stored);
+    stack.finish().await;
+}
+
+/// A request, and the status and code of its problem.
+type Refused = (&'static str, &'static str, Value, u16, &'static str);
+
+async fn expect_refusals(client: &NativeClient, requests: impl IntoIterator<Item = Refused>) {
+    for (method, path, body, status, code) in requests {
+        let refused = client.call(method, path, &body).await.expect(status);
+        assert_eq!(
+            refused.header("content-type"),
+            Some("application/problem+json")
+        );
+        let refused = refused.json();
+        assert_eq!(refused["code"], code, "{method} {path}: {refused}");
+        assert_eq!(refused["status"], status);
+    }
+}
+
+#[tokio::test]
+async fn wrong_bodies_have_their_codes() {
     let stack = Stack::builder().pumps(0).start().await;
     let client = NativeClient::new(stack.api(0), "shop").await;
     let many: Vec<Value> = (0..1001).map(|n| json!({"payload": n})).collect();
-    for (method, path, body, status, code) in [
+    let requests = [
         ("POST", "/reserve", json!({}), 400, "invalid_body"),
         (
             "POST",
@@ -130,6 +190,16 @@ async fn wrong_bodies_paths_and_methods_have_their_codes() {
             404,
             "job_not_found",
         ),
+    ];
+    expect_refusals(&client, requests).await;
+    stack.finish().await;
+}
+
+#[tokio::test]
+async fn wrong_paths_and_methods_have_their_codes() {
+    let stack = Stack::builder().pumps(0).start().await;
+    let client = NativeClient::new(stack.api(0), "shop").await;
+    let requests = [
         (
             "GET",
             "/queues/q/jobs/nonsense",
@@ -153,16 +223,8 @@ async fn wrong_bodies_paths_and_methods_have_their_codes() {
             "method_not_allowed",
         ),
         ("GET", "/nothing/here", json!(null), 404, "route_not_found"),
-    ] {
-        let refused = client.call(method, path, &body).await.expect(status);
-        assert_eq!(
-            refused.header("content-type"),
-            Some("application/problem+json")
-        );
-        let refused = refused.json();
-        assert_eq!(refused["code"], code, "{method} {path}: {refused}");
-        assert_eq!(refused["status"], status);
-    }
+    ];
+    expect_refusals(&client, requests).await;
     let allowed = client.call("PUT", "/ack", &json!({})).await.expect(405);
     assert_eq!(allowed.header("allow"), Some("POST"));
     let id = allowed.header("x-request-id").unwrap().to_owned();

@@ -64,7 +64,9 @@ async fn waiting_jobs_are_changed_promoted_and_cancelled() {
     let promote = format!("{job}/promote");
     for outcome in ["promoted", "already_ready"] {
         let promoted = client.send("POST", &promote, &[], b"").await;
-        assert_eq!(promoted.expect(200).json()["outcome"], outcome);
+        let promoted = promoted.expect(200).json();
+        assert_eq!(promoted["outcome"], outcome);
+        assert_eq!(promoted["key"], "a");
     }
     let cancelled = client
         .send("DELETE", job, &[], b"")

@@ -33,6 +33,13 @@ async fn the_key_of_a_job_decides_what_a_publish_does() {
         (&rerun["outcome"], &rerun["state"]),
         (&json!("rerun"), &json!("leased"))
     );
+    // That is the time of the new version, not the end of the lease.
+    assert!(rerun["run_at"].as_str().unwrap() < job["lease_until"].as_str().unwrap());
+    let kept = publish("", "x").await.expect(200).json();
+    assert_eq!(
+        (&kept["state"], kept.get("run_at")),
+        (&json!("leased"), None)
+    );
     let leases = json!({"leases": [job["lease"]]});
     assert_eq!(
         client.settle("ack", &leases).await,
@@ -81,6 +88,7 @@ async fn a_retained_job_deduplicates_until_its_time_is_over() {
         (&kept["outcome"], &kept["state"]),
         (&json!("exists"), &json!("done"))
     );
+    assert_eq!(kept.get("run_at"), None);
     assert_eq!(kept["id"], first["id"]);
     let another = tidegate_testkit::eventually(
         "the key is free again",

@@ -88,7 +88,7 @@ async fn create_key(api: &Daemon) -> String {
     http.request("POST", "/keys", &[], body.to_string().as_bytes())
         .await;
     let created = http.answer().await.unwrap().expect(201).json();
-    created["key"].as_str().unwrap().to_owned()
+    created["secret"].as_str().unwrap().to_owned()
 }
 
 struct SchemathesisRun<'a> {

@@ -21,8 +21,8 @@ use rand::{Rng, SeedableRng};
 use tidegate_core::RecordExtension;
 use tidegate_core::{JobId, JobState, KeyHash, NativeOptions, NewJob, QueueKey};
 use tidegate_store::{
-    ChangeOutcome, IdempotencyKey, JobChange, JobReference, KeyedJob, KeyedPublish, KeyedTerms,
-    LeasedJob, PublishOutcome, Store,
+    ChangeOutcome, IdempotencyKey, JobChange, JobReference, KeyedJob, KeyedOutcome, KeyedPublish,
+    KeyedTerms, LeasedJob, PublishOutcome, Store,
 };
 use tidegate_testkit::{consistency, print_figure, seed};
 use tokio::runtime::Runtime;
@@ -320,8 +320,13 @@ impl<'a> NativeRun<'a> {
             let model = id.and_then(|id| self.model.jobs.get(&id));
             let now_ms = self.model.now_ms;
             let live = model.filter(|job| !job.is_expired(now_ms));
-            let shown = result.job.and_then(|job| Some((job.state?, job.due_at_ms)));
-            assert_eq!(shown, live.map(|job| (job.state, job.version.due_ms)));
+            let shown = result.job.and_then(|job| Some((job.state?, job.run_at_ms)));
+            let run_at_ms = |job: &oracle::ModelJob| match job.state {
+                _ if outcome == KeyedOutcome::Rerun => job.next.as_ref().map(|next| next.due_ms),
+                JobState::Leased | JobState::Done => None,
+                _ => Some(job.version.due_ms),
+            };
+            assert_eq!(shown, live.map(|job| (job.state, run_at_ms(job))));
             self.published.extend(id.map(|id| (queue, id)));
         }
     }

@@ -17,7 +17,7 @@ pub(super) fn make_credentials(admin_port: u16) -> Result<(), String> {
 
 fn make_key(admin_port: u16) -> Result<(), String> {
     let body = format!(
-        r#"{{"key":"{KEY}","namespace":"{NAMESPACE}","scopes":["publish","consume","read","admin"],"description":"cargo xtask dev"}}"#
+        r#"{{"secret":"{KEY}","namespace":"{NAMESPACE}","scopes":["publish","consume","read","admin"],"description":"cargo xtask dev"}}"#
     );
     match http::request("POST", admin_port, "/keys", &body)? {
         (201 | 409, _) => Ok(()),

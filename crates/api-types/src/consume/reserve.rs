@@ -16,7 +16,7 @@ use crate::problem::InvalidRequest;
 use crate::values::{
     AnswerTimestamp, Base64Bytes, ContentType, DurationMs, JobAttributes, JobIdText, JobKey,
     JsonText, LeaseText, MaxJobs, PayloadFormat, QueueNameText, QueueOrder, QueueWeight,
-    TimestampMs, WorkerName, even_null,
+    TimestampMs, even_null,
 };
 
 /// Asks for ready jobs, and waits for them.
@@ -38,9 +38,6 @@ pub struct ReserveBody {
     /// How long the jobs are held. By default as the job says, else as in the policy of its queue.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lease: Option<DurationMs>,
-    /// What the worker calls itself.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub worker: Option<WorkerName>,
     /// How payloads are returned; `raw` needs `max_jobs` 1.
     #[serde(default)]
     pub format: PayloadFormat,
@@ -176,9 +173,10 @@ impl ToSchema for QueueChoice {
 /// The jobs that a reserve call leased to the worker. None if there was no ready job.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ReserveAnswer {
-    /// The time of the server, with which a worker can compare `lease_until`.
-    #[schema(value_type = AnswerTimestamp)]
-    pub now: TimestampMs,
+    /// The time of Redis, with which a worker can compare `lease_until`. Absent if there are no jobs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<AnswerTimestamp>)]
+    pub now: Option<TimestampMs>,
     /// The jobs.
     pub jobs: Vec<LeasedJobView>,
 }

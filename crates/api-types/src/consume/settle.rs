@@ -125,7 +125,8 @@ pub struct TouchBody {
     /// Their leases.
     #[schema(min_items = 1, max_items = 1000)]
     pub leases: Vec<LeaseText>,
-    /// How long the leases are from now on; never shortens a lease. By default as when the jobs were reserved.
+    /// How long the leases are from now on; never shortens a lease. By default as the job says, else as in the policy of
+    /// its queue.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lease: Option<DurationMs>,
 }

@@ -8,7 +8,7 @@ use crate::limits::ConfigurableLimits;
 use crate::problem::InvalidRequest;
 use crate::values::{
     AnswerTimestamp, ContentType, ErrorText, JobAttributes, JobIdText, JobKey, QueueNameText,
-    StateName, TimestampMs, WorkerName,
+    StateName, TimestampMs,
 };
 
 /// The parameters of all paths that name a job.
@@ -98,9 +98,6 @@ pub struct HistoryEntry {
     /// What the worker reported. Absent if the worker was lost.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<ErrorText>,
-    /// What the worker calls itself.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub worker: Option<WorkerName>,
 }
 
 #[cfg(test)]
@@ -125,7 +122,7 @@ mod tests {
         json["attributes"] = json!({"tenant": "a"});
         json["history"] = json!([
             {"attempt": 1, "ended_at": "2026-11-21T12:31:00.000Z"},
-            {"attempt": 2, "ended_at": "2026-11-21T12:32:00.000Z", "error": "smtp: 550", "worker": "mailer-7"},
+            {"attempt": 2, "ended_at": "2026-11-21T12:32:00.000Z", "error": "smtp: 550"},
         ]);
         let dead: JobDetails = serde_json::from_value(json.clone()).unwrap();
         assert_eq!(dead.reason, Some(DeadReason::Permanent));

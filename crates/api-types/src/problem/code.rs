@@ -72,8 +72,6 @@ problem_codes! {
         "`delay` and `run_at` were both given. Send one of them."
     RunAtOutOfRange "run_at_out_of_range" 400 No "run_at out of range":
         "`run_at` is before 1970 or after 2527-06-23, or `delay` is longer than 557 years."
-    UnknownTimeZone "unknown_time_zone" 400 No "Unknown time zone":
-        "The time zone is not in the IANA database of the server. Use a name such as `Europe/Berlin`."
     KeyMissing "key_missing" 401 No "API key missing":
         "The request has no API key. Send it as `Authorization: Bearer tg_…`."
     KeyInvalid "key_invalid" 401 No "API key invalid":
@@ -84,10 +82,6 @@ problem_codes! {
         "The API key is for another namespace."
     JobNotFound "job_not_found" 404 No "Job not found":
         "The queue has no job with this id or key: it is done, cancelled or expired, or never existed."
-    ScheduleNotFound "schedule_not_found" 404 No "Schedule not found":
-        "The queue has no schedule with this name."
-    RelayNotFound "relay_not_found" 404 No "Relay not found":
-        "The namespace has no relay with this name."
     KeyNotFound "key_not_found" 404 No "API key not found":
         "No API key with this id can be managed with the key of the request."
     RouteNotFound "route_not_found" 404 No "Route not found":
@@ -119,7 +113,7 @@ problem_codes! {
     IdempotencyKeyReused "idempotency_key_reused" 422 No "Idempotency key reused":
         "The `Idempotency-Key` was used for a publish with another payload or other options. Use a new one."
     RateLimited "rate_limited" 429 No "Rate limited":
-        "The rate limit of the API key is reached. Repeat the request after `Retry-After`."
+        "The rate limit of the lmstfy token is reached. Repeat the request after `Retry-After`."
     QueueFull "queue_full" 429 No "Queue full":
         "The queue has `max_jobs` jobs that are not done yet. Repeat the request after `Retry-After`."
     TooManyWaiting "too_many_waiting" 429 No "Too many waiting":
@@ -128,8 +122,6 @@ problem_codes! {
         "A defect of the server. Its log has the details under the id in `instance`."
     StorageUnavailable "storage_unavailable" 503 Unknown "Storage unavailable":
         "Redis cannot be reached or refuses the operation. Repeat the request after `Retry-After`, if `applied` allows it."
-    Stopping "stopping" 503 No "Stopping":
-        "This server is shutting down. Repeat the request after `Retry-After`; another server answers it."
     NotDurable "not_durable" 504 Yes "Not durable":
         "The job is stored, but the requested durability was not confirmed in time. `job` is its id."
     TimeLimitReached "time_limit_reached" 504 Unknown "Time limit reached":
@@ -210,14 +202,11 @@ mod tests {
         for (status, names) in [
             (
                 400,
-                "invalid_parameter invalid_body invalid_name delay_and_run_at run_at_out_of_range unknown_time_zone",
+                "invalid_parameter invalid_body invalid_name delay_and_run_at run_at_out_of_range",
             ),
             (401, "key_missing key_invalid"),
             (403, "scope_missing namespace_forbidden"),
-            (
-                404,
-                "job_not_found schedule_not_found relay_not_found key_not_found route_not_found",
-            ),
+            (404, "job_not_found key_not_found route_not_found"),
             (405, "method_not_allowed"),
             (408, "request_timeout"),
             (
@@ -230,7 +219,7 @@ mod tests {
             (422, "idempotency_key_reused"),
             (429, "rate_limited queue_full too_many_waiting"),
             (500, "internal_error"),
-            (503, "storage_unavailable stopping"),
+            (503, "storage_unavailable"),
             (504, "not_durable time_limit_reached"),
             (507, "storage_full"),
         ] {
@@ -238,13 +227,12 @@ mod tests {
             let listed: Vec<&str> = listed.map(|info| info.name).collect();
             assert_eq!(listed.join(" "), names);
         }
-        assert_eq!(ProblemCode::ALL.len(), 37);
+        assert_eq!(ProblemCode::ALL.len(), 33);
     }
 
     #[test]
     fn what_may_succeed_soon_has_a_retry_after() {
         assert!(ProblemCode::QueueFull.has_retry_after());
-        assert!(ProblemCode::Stopping.has_retry_after());
         assert!(!ProblemCode::NotDurable.has_retry_after());
         assert!(!ProblemCode::StorageFull.has_retry_after());
     }

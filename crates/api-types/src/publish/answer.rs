@@ -49,9 +49,10 @@ pub struct PublishedJob {
     pub outcome: PublishResult,
     /// The state of the job.
     pub state: StateName,
-    /// When it is or was due.
-    #[schema(value_type = AnswerTimestamp)]
-    pub run_at: TimestampMs,
+    /// When it is due next. Absent if it is done, or a worker holds it and it will not run again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<AnswerTimestamp>)]
+    pub run_at: Option<TimestampMs>,
     /// What has stored it.
     pub durability: DurabilityLevel,
     /// Whether this repeats the answer to an earlier publish with the same `Idempotency-Key`.

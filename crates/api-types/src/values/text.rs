@@ -14,7 +14,7 @@ use utoipa::{PartialSchema, ToSchema};
 use super::value_schema::text_schema;
 use crate::limits::{
     CURSOR_BYTES_MAX, IDEMPOTENCY_KEY_BYTES_MAX, JOB_ID_BYTES, KEY_BYTES_MAX, LEASE_BYTES_MAX,
-    NAME_BYTES_MAX, POOL_BYTES_MAX, WORKER_BYTES_MAX,
+    NAME_BYTES_MAX, POOL_BYTES_MAX,
 };
 use crate::problem::{InvalidValue, ProblemCode};
 
@@ -216,15 +216,6 @@ text_type! {
         bytes_max: IDEMPOTENCY_KEY_BYTES_MAX,
         allowed: "ASCII without spaces",
         ..OPAQUE
-    }
-}
-
-text_type! {
-    /// What a worker calls itself, for people: 1 to [`WORKER_BYTES_MAX`] bytes of UTF-8 without control characters.
-    WorkerName, schema "WorkerName", rule TextRule {
-        what: "the name of a worker",
-        bytes_max: WORKER_BYTES_MAX,
-        ..FREE
     }
 }
 

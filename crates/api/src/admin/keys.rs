@@ -1,7 +1,7 @@
 //! Creates, lists, shows and deletes API keys.
 //!
 //! * `POST /keys` with a JSON body: `namespace`, `scopes`, `description`, and optionally `pool`, `expires_at_ms` and
-//!   `key`, the text of the key if the operator chooses it. Only this answer has the whole key.
+//!   `secret`, if the operator chooses it. Only this answer has the secret.
 //! * `GET /keys?limit=&cursor=`: a page of keys, in no order.
 //! * `GET` and `DELETE /keys/ID`.
 
@@ -37,7 +37,7 @@ struct NewKeyBody {
     description: String,
     pool: Option<String>,
     expires_at_ms: Option<u64>,
-    key: Option<String>,
+    secret: Option<String>,
 }
 
 /// A key as it is shown. The answers are not of lmstfy, so the fields need not be in alphabetical order.
@@ -45,7 +45,7 @@ struct NewKeyBody {
 struct AdminKeyView<'a> {
     id: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
-    key: Option<&'a str>,
+    secret: Option<&'a str>,
     namespace: &'a str,
     pool: &'a str,
     scopes: Vec<&'static str>,
@@ -78,7 +78,7 @@ impl<'a> AdminKeyView<'a> {
     fn new(id: &'a str, stored: &'a ApiKey) -> Self {
         Self {
             id,
-            key: None,
+            secret: None,
             namespace: stored.namespaces.as_str(),
             pool: &stored.pool,
             scopes: stored.scopes.iter().map(Scope::name).collect(),
@@ -113,7 +113,7 @@ pub(super) async fn create(
         Some(text) => app.engine.create_chosen_key(text, new).await?,
     };
     let shown = AdminKeyView {
-        key: Some(&created.text),
+        secret: Some(&created.text),
         ..AdminKeyView::new(created.id.as_str(), &created.key)
     };
     Ok(json::answer(StatusCode::CREATED, &shown))
@@ -174,7 +174,7 @@ fn parse_new_key(body: &[u8]) -> Result<(NewApiKey, Option<String>), AdminError>
         },
         description: body.description,
     };
-    Ok((new, body.key))
+    Ok((new, body.secret))
 }
 
 /// The cursor and the number of keys of a page.
@@ -202,7 +202,7 @@ mod tests {
             (&*new.grant.pool, new.grant.expires_at_ms),
             ("default", None)
         );
-        let body = r#"{"namespace":"*","scopes":[],"description":"","pool":"p","expires_at_ms":7,"key":"k"}"#;
+        let body = r#"{"namespace":"*","scopes":[],"description":"","pool":"p","expires_at_ms":7,"secret":"k"}"#;
         let (new, chosen) = parse_new_key(body.as_bytes()).unwrap();
         assert_eq!(chosen.as_deref(), Some("k"));
         assert_eq!(new.grant.namespaces, NamespaceGrant::All);

@@ -243,9 +243,11 @@ impl From<EngineError> for ApiError {
             EngineError::TooManyWaiting => Self::TooManyWaiting,
             EngineError::TooManyWaitingWithToken => Self::TooManyWaitingWithToken,
             EngineError::Unchecked => Self::Unchecked,
-            EngineError::RateLimited | EngineError::StorageFailed | EngineError::PoolMoves => {
-                Self::Internal
-            }
+            EngineError::RateLimited
+            | EngineError::StorageFailed
+            | EngineError::StorageFull
+            | EngineError::DiskUnconfirmed
+            | EngineError::PoolMoves => Self::Internal,
         }
     }
 }

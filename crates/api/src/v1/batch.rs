@@ -6,7 +6,7 @@ use tidegate_api_types::publish::{
     BatchAnswer, BatchBody, BatchItemResult, JobOptions, PublishedJob,
 };
 use tidegate_core::{NewJob, QueueKey, Scope};
-use tidegate_engine::{DurabilityTarget, Pool, StoredKeyed};
+use tidegate_engine::{DurabilityTarget, LimitedAction, Pool, StoredKeyed};
 use tidegate_store::{KeyedJob, PUBLISH_JOBS_MAX};
 
 use super::answer::json_answer;
@@ -22,6 +22,7 @@ pub(super) async fn publish_batch(
     mut request: NativeRequest,
 ) -> Result<Response<Body>, NativeError> {
     request.need(Scope::Publish)?;
+    let permit = request.permit(LimitedAction::Produce).await?;
     let queue = request.queue()?;
     request.without_query()?;
     let body: BatchBody = request.read_json().await?;
@@ -49,6 +50,7 @@ pub(super) async fn publish_batch(
             problem: Box::new(error.problem(request.context.id)),
         },
     });
+    permit.keep();
     let answer = BatchAnswer {
         results: results.collect(),
     };

@@ -152,6 +152,11 @@ impl From<EngineError> for NativeError {
                 (ProblemCode::TooManyWaiting, None)
             }
             EngineError::RateLimited => (ProblemCode::RateLimited, None),
+            EngineError::StorageFull => (ProblemCode::StorageFull, None),
+            EngineError::DiskUnconfirmed => {
+                let refused = Self::new(ProblemCode::InvalidParameter, error.to_string());
+                return refused.at("durability");
+            }
             EngineError::StorageFailed => (ProblemCode::StorageUnavailable, None),
         };
         let problem = Self::new(code, format!("{error}. {}", code.info().description));

@@ -92,7 +92,6 @@ fn entry(failure: &LoggedFailure) -> HistoryEntry {
         attempt: failure.attempt,
         ended_at: TimestampMs::saturating(failure.at_ms),
         error: Some(failure.error.as_str().into()),
-        worker: None,
     }
 }
 
@@ -178,7 +177,7 @@ pub(super) async fn promote(request: NativeRequest) -> Result<Response<Body>, Na
     };
     let answer = PromotedJob {
         id: id_text(id),
-        key: query.key,
+        key: request.job_key(query.key.as_ref().map(|key| key.as_str())),
         outcome: match was_delayed {
             true => PromoteResult::Promoted,
             false => PromoteResult::AlreadyReady,

@@ -156,7 +156,11 @@ fn not_created(error: CreateKeyError) -> NativeError {
         CreateKeyError::PoolNotFound => "pool",
         CreateKeyError::NoScope => "scopes",
         CreateKeyError::Description => "description",
-        CreateKeyError::Expired { .. } => "expires_at",
+        CreateKeyError::Expired { now_ms } => {
+            let now = TimestampMs::saturating(now_ms);
+            let detail = format!("expires_at must be later than the clock of Redis, {now}");
+            return InvalidRequest::of_field("expires_at", detail).into();
+        }
         // The native API chooses the texts of keys itself.
         CreateKeyError::NotAKey | CreateKeyError::AlreadyExists => return NativeError::internal(),
         CreateKeyError::Failed(error) => return error.into(),

@@ -4,12 +4,13 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use axum::http::{HeaderMap, header};
+use serde::de::IgnoredAny;
 use tidegate_api_types::input::{CheckedRequest, QueryPair, read_body, read_query};
 use tidegate_api_types::limits::ConfigurableLimits;
 use tidegate_api_types::problem::ProblemCode;
-use tidegate_api_types::values::{JobPath, QueueNameText};
+use tidegate_api_types::values::{JobKey, JobPath, QueueNameText};
 use tidegate_core::{JobId, KeyHash, Namespace, QueueKey, QueueName, Scope};
-use tidegate_engine::{Pool, Principal};
+use tidegate_engine::{EngineError, LimitedAction, Permit, Pool, Principal};
 use tidegate_store::JobReference;
 
 use super::error::NativeError;
@@ -81,6 +82,17 @@ impl NativeRequest {
         Ok(self.principal.grant.check(&self.namespace, scope)?)
     }
 
+    /// Takes a unit of the rate limit of the client: call [`Permit::keep`] when the request has succeeded.
+    pub(super) async fn permit(&self, action: LimitedAction) -> Result<Permit, NativeError> {
+        let permit = self.app.engine.permit(&self.principal.credential, action);
+        let permit = permit.await;
+        if matches!(permit, Err(EngineError::RateLimited)) {
+            let metrics = &self.app.exchange.metrics;
+            metrics.limited(&self.pool().name, &self.namespace, action);
+        }
+        Ok(permit?)
+    }
+
     pub(super) fn pool(&self) -> &Arc<Pool> {
         &self.principal.pool
     }
@@ -108,15 +120,27 @@ impl NativeRequest {
         queue: &QueueKey,
         key: Option<&str>,
     ) -> Result<JobReference, NativeError> {
-        let segment = decoded(self.parts.job.as_deref().unwrap_or_default())?;
-        let job = JobPath::parse(&segment, key);
-        match job.map_err(|invalid| NativeError::from(invalid).at("job"))? {
+        match self.job_path(key)? {
             JobPath::Key(key) => Ok(KeyHash::of_job(queue, key.as_str()).into()),
             JobPath::Id(id) => {
                 let id: JobId = id.as_str().parse().map_err(|_| not_found())?;
                 Ok(id.into())
             }
         }
+    }
+
+    /// The key of the job in the path, if the path names the job by its key; `key` is that of the query.
+    pub(super) fn job_key(&self, key: Option<&str>) -> Option<JobKey> {
+        match self.job_path(key) {
+            Ok(JobPath::Key(key)) => Some(key),
+            _ => None,
+        }
+    }
+
+    fn job_path(&self, key: Option<&str>) -> Result<JobPath, NativeError> {
+        let segment = decoded(self.parts.job.as_deref().unwrap_or_default())?;
+        let job = JobPath::parse(&segment, key);
+        job.map_err(|invalid| NativeError::from(invalid).at("job"))
     }
 
     /// The id of the API key in the path.
@@ -168,7 +192,7 @@ impl NativeRequest {
         Ok(reader.read(body).await?)
     }
 
-    /// A body of JSON, whatever its content type.
+    /// A body of JSON, whatever its content type: `curl -d` sends JSON as a form unless it is told otherwise.
     pub(super) async fn read_json<T: CheckedRequest>(&mut self) -> Result<T, NativeError> {
         let kind = self.headers.get(header::CONTENT_TYPE);
         let is_json = kind.is_none_or(|kind| {
@@ -178,10 +202,12 @@ impl NativeRequest {
         let app = Arc::clone(&self.app);
         let body = self.take_body(&app.bulk_body).await?;
         let read = read_body(&body.bytes, &self.limits());
-        // `curl -d` sends JSON as a form unless it is told otherwise.
-        read.map_err(|invalid| match is_json {
-            true => invalid.into(),
-            false => NativeError::of(ProblemCode::UnsupportedContentType),
+        read.map_err(|invalid| {
+            let is_other = !is_json && serde_json::from_slice::<IgnoredAny>(&body.bytes).is_err();
+            match is_other {
+                true => NativeError::of(ProblemCode::UnsupportedContentType),
+                false => invalid.into(),
+            }
         })
     }
 }

@@ -10,7 +10,7 @@ use tidegate_api_types::values::{
     check_json_payload,
 };
 use tidegate_core::{JobId, QueueKey, Scope};
-use tidegate_engine::{DurabilityTarget, Pool, StoredKeyed};
+use tidegate_engine::{DurabilityTarget, LimitedAction, Pool, StoredKeyed};
 use tidegate_store::{Durability, KeyedJob, KeyedOutcome, KeyedResult};
 
 use super::answer::json_answer;
@@ -24,6 +24,7 @@ const REPLAYED: &str = "tidegate-replayed";
 
 pub(super) async fn publish(mut request: NativeRequest) -> Result<Response<Body>, NativeError> {
     request.need(Scope::Publish)?;
+    let permit = request.permit(LimitedAction::Produce).await?;
     let queue = request.queue()?;
     let options = read_options(&request)?;
     let attributes = attributes_in(&request)?;
@@ -41,6 +42,7 @@ pub(super) async fn publish(mut request: NativeRequest) -> Result<Response<Body>
     let job = keyed_job(&queue, payload, attributes, &options);
     let target = durability_target(&request, &options);
     let published = publish_one(request.pool(), &queue, job, &options, target).await?;
+    permit.keep();
     let status = match published.replayed {
         true => StatusCode::OK,
         false => StatusCode::from_u16(published.outcome.status()).unwrap_or(StatusCode::OK),
@@ -108,7 +110,7 @@ pub(super) fn created(
         id,
         options,
         PublishResult::Created,
-        (state, due_ms),
+        (state, Some(due_ms)),
         durability,
     )
 }
@@ -130,7 +132,10 @@ pub(super) fn keyed(
     };
     let job = result.job.ok_or_else(NativeError::internal)?;
     let state = job.state.map_or(StateName::Done, state_name);
-    let times = (state, job.due_at_ms.max(job.id.created_at_ms()));
+    let times = (
+        state,
+        job.run_at_ms.map(|at| at.max(job.id.created_at_ms())),
+    );
     let mut answer = answer(queue, job.id, options, outcome, times, durability);
     answer.replayed = result.outcome == KeyedOutcome::Replayed;
     Ok(answer)
@@ -141,7 +146,7 @@ fn answer(
     id: JobId,
     options: &JobOptions,
     outcome: PublishResult,
-    (state, due_ms): (StateName, u64),
+    (state, due_ms): (StateName, Option<u64>),
     durability: Durability,
 ) -> PublishedJob {
     PublishedJob {
@@ -150,7 +155,7 @@ fn answer(
         key: options.key.clone(),
         outcome,
         state,
-        run_at: TimestampMs::saturating(due_ms),
+        run_at: due_ms.map(TimestampMs::saturating),
         durability: level_of(durability),
         replayed: false,
     }

@@ -10,7 +10,7 @@ use tidegate_api_types::consume::{LeasedJobView, QueueChoice, ReserveAnswer, Res
 use tidegate_api_types::problem::ProblemCode;
 use tidegate_api_types::values::{JobAttributes, PayloadFormat, QueueOrder, TimestampMs};
 use tidegate_core::{Job, QueueKey, Scope};
-use tidegate_engine::Delivery;
+use tidegate_engine::{Delivery, LimitedAction};
 use tidegate_store::{Claim, LeaseLength, LeasedJob};
 use tokio::time::{Instant, timeout_at};
 
@@ -27,6 +27,7 @@ use crate::http::unread;
 pub(super) async fn reserve(mut request: NativeRequest) -> Result<Response<Body>, NativeError> {
     let ends_at = Instant::now() + request.app.request_limits.timeout;
     request.need(Scope::Consume)?;
+    let permit = request.permit(LimitedAction::Consume).await?;
     request.without_query()?;
     let body: ReserveBody = request.read_json().await?;
     let queues = queues_in_order(&request, &body)?;
@@ -43,6 +44,7 @@ pub(super) async fn reserve(mut request: NativeRequest) -> Result<Response<Body>
     let Some(mut delivery) = delivery else {
         return Ok(nothing(body.format));
     };
+    permit.keep();
     let share = unread::fit_to_budget(&mut delivery, &app.unread_budget);
     if body.format == PayloadFormat::Raw {
         return raw(delivery);
@@ -131,10 +133,8 @@ fn nothing(format: PayloadFormat) -> Response<Body> {
             response
         }
         PayloadFormat::Json => {
-            let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-            let now_ms = now.map_or(0, |it| u64::try_from(it.as_millis()).unwrap_or(0));
             let answer = ReserveAnswer {
-                now: TimestampMs::saturating(now_ms),
+                now: None,
                 jobs: Vec::new(),
             };
             json_of(Body::from(serde_json::to_vec(&answer).unwrap_or_default()))
@@ -151,7 +151,7 @@ fn json_of(body: Body) -> Response<Body> {
 /// The JSON of the jobs.
 fn show(delivery: &Delivery) -> Vec<u8> {
     let answer = ReserveAnswer {
-        now: TimestampMs::saturating(delivery.now_ms()),
+        now: Some(TimestampMs::saturating(delivery.now_ms())),
         jobs: delivery.jobs().map(|it| view(it.queue, it.job)).collect(),
     };
     serde_json::to_vec(&answer).unwrap_or_default()

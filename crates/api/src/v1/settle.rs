@@ -26,7 +26,7 @@ pub(super) async fn ack(mut request: NativeRequest) -> Result<Response<Body>, Na
     let leases = body.leases.into_iter().map(|item| (item.lease, ()));
     let leases = LeasesByQueue::of(&request, leases);
     let mut outcomes = leases.outcomes(AckOutcome::AlreadyGone);
-    for (queue, indexes, jobs) in leases.queues {
+    for (queue, LeasesOfQueue { indexes, jobs }) in leases.queues {
         let acked = pool.ack_leased(&queue, &leased(jobs)).await?;
         fill(&mut outcomes, indexes, acked);
     }
@@ -53,7 +53,7 @@ pub(super) async fn fail(mut request: NativeRequest) -> Result<Response<Body>, N
     });
     let leases = LeasesByQueue::of(&request, items);
     let mut outcomes = leases.outcomes(FailOutcome::AlreadyGone);
-    for (queue, indexes, jobs) in leases.queues {
+    for (queue, LeasesOfQueue { indexes, jobs }) in leases.queues {
         let jobs = jobs.into_iter();
         let requests = jobs.map(|(job, (then, error))| FailRequest { job, then, error });
         let requests: Vec<FailRequest> = requests.collect();
@@ -80,7 +80,7 @@ pub(super) async fn touch(mut request: NativeRequest) -> Result<Response<Body>, 
     let leases = body.leases.into_iter().map(|lease| (lease, ()));
     let leases = LeasesByQueue::of(&request, leases);
     let mut outcomes = leases.outcomes(TouchOutcome::AlreadyGone);
-    for (queue, indexes, jobs) in leases.queues {
+    for (queue, LeasesOfQueue { indexes, jobs }) in leases.queues {
         let settled = pool.touch(&queue, &leased(jobs), lease_ms).await?;
         fill(&mut outcomes, indexes, settled);
     }
@@ -106,7 +106,7 @@ pub(super) async fn release(mut request: NativeRequest) -> Result<Response<Body>
     let leases = body.leases.into_iter().map(|lease| (lease, ()));
     let leases = LeasesByQueue::of(&request, leases);
     let mut outcomes = leases.outcomes(ReleaseOutcome::AlreadyGone);
-    for (queue, indexes, jobs) in leases.queues {
+    for (queue, LeasesOfQueue { indexes, jobs }) in leases.queues {
         let settled = pool.release(&queue, &leased(jobs), delay_ms).await?;
         fill(&mut outcomes, indexes, settled);
     }
@@ -136,35 +136,44 @@ fn leased(jobs: Vec<(LeasedJob, ())>) -> Vec<LeasedJob> {
 /// The leases of a request by queue, with what the client wants of each. Leases that no server has made, and those of other
 /// namespaces, are left out: they are those of no job.
 struct LeasesByQueue<T> {
-    /// Each queue, the indexes of its leases in the request, and their jobs.
-    queues: Vec<(QueueKey, Vec<usize>, Vec<(LeasedJob, T)>)>,
+    queues: HashMap<QueueKey, LeasesOfQueue<T>>,
     count: usize,
+}
+
+/// The leases of one queue.
+struct LeasesOfQueue<T> {
+    /// Their indexes in the request.
+    indexes: Vec<usize>,
+    jobs: Vec<(LeasedJob, T)>,
 }
 
 impl<T> LeasesByQueue<T> {
     fn of(request: &NativeRequest, leases: impl Iterator<Item = (LeaseText, T)>) -> Self {
-        let mut by_queue: HashMap<QueueKey, (Vec<usize>, Vec<(LeasedJob, T)>)> = HashMap::new();
+        let mut queues: HashMap<QueueKey, LeasesOfQueue<T>> = HashMap::new();
         let mut count = 0;
         for (index, (lease, with)) in leases.enumerate() {
             count += 1;
             if let Some((queue, job)) = parse_lease(&request.namespace, &lease) {
-                let (indexes, jobs) = by_queue.entry(queue).or_default();
-                indexes.push(index);
-                jobs.push((job, with));
+                let of_queue = queues.entry(queue).or_insert_with(LeasesOfQueue::empty);
+                of_queue.indexes.push(index);
+                of_queue.jobs.push((job, with));
             }
         }
-        let by_queue = by_queue.into_iter();
-        Self {
-            queues: by_queue
-                .map(|(queue, (indexes, jobs))| (queue, indexes, jobs))
-                .collect(),
-            count,
-        }
+        Self { queues, count }
     }
 
     /// An outcome for each lease, before any call.
     fn outcomes<O: Clone>(&self, gone: O) -> Vec<O> {
         vec![gone; self.count]
+    }
+}
+
+impl<T> LeasesOfQueue<T> {
+    const fn empty() -> Self {
+        Self {
+            indexes: Vec::new(),
+            jobs: Vec::new(),
+        }
     }
 }
 

@@ -2,10 +2,8 @@
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum PlantedDefect {
-    /// move_due moves the job of a timer without checking its record.
-    MoveTrustsHint,
-    /// move_due drops the timer of a job that is not due yet.
-    MoveDropsEarlyHint,
+    /// load_slot and move_due take the time of a hint for that of the job. One of them alone would be corrected by the other.
+    HintsAreTrusted,
     /// reserve delivers the job of a hint without checking its record.
     ReserveTrustsHint,
     /// reserve delivers expired jobs.

@@ -16,8 +16,6 @@ pub(crate) const PODS: usize = 2;
 pub(crate) const PUMPS: usize = 2;
 /// A time after all others.
 const AFTER_ALL_MS: u64 = 1_000_000;
-/// States with more deliveries of a job are not visited: releases give tries back.
-const ATTEMPTS_MAX: u32 = 4;
 /// A pump that needs more calls than this makes no progress.
 const CALLS_MAX: usize = 100;
 
@@ -34,6 +32,10 @@ pub(crate) struct System {
     pub(crate) last_ms: u64,
     /// States with more far hints are not visited.
     pub(crate) far_hints_max: usize,
+    /// States with more deliveries of a job are not visited: releases give tries back.
+    pub(crate) attempts_max: u32,
+    /// Whether a pod may repeat a release, as if the reply were lost.
+    pub(crate) repeats_releases: bool,
     /// The initial error of the counts: delayed, ready, leased, dead.
     pub(crate) miscounted: [i32; 5],
     pub(crate) planted: Option<PlantedDefect>,
@@ -151,7 +153,7 @@ impl Model for System {
             .flatten()
             .map(|life| life.attempt);
         world.bucket.far.values().flatten().count() <= self.far_hints_max
-            && attempts.max().unwrap_or_default() <= ATTEMPTS_MAX
+            && attempts.max().unwrap_or_default() <= self.attempts_max
     }
 
     fn properties(&self) -> Vec<Property<Self>> {
@@ -297,7 +299,7 @@ impl ModelState {
                 by_attempt,
                 is_answered,
             } => self.ack(pod, by_attempt, is_answered),
-            ModelAction::Release { pod } => self.release(pod),
+            ModelAction::Release { pod } => self.release(system, pod),
             ModelAction::Forget { pod } => self.holds[pod] = None,
             ModelAction::Cancel { job } => {
                 if self.bucket.cancel(job, now_ms) == VerbOutcome::Done {
@@ -331,8 +333,8 @@ impl ModelState {
         }
     }
 
-    /// The pod may repeat a release. The next delivery has another attempt, so it is not taken from its consumer.
-    fn release(&mut self, pod: usize) {
+    /// The next delivery has another attempt, so it is not taken from its consumer.
+    fn release(&mut self, system: &System, pod: usize) {
         let Some(held) = self.holds[pod] else {
             return;
         };
@@ -340,7 +342,7 @@ impl ModelState {
         if outcome == VerbOutcome::Done && !held.is_released {
             self.history.released(held.job);
         }
-        self.holds[pod] = Some(HeldDelivery {
+        self.holds[pod] = system.repeats_releases.then_some(HeldDelivery {
             is_released: true,
             ..held
         });

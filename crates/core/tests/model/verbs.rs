@@ -167,7 +167,8 @@ impl ModelBucket {
         if hints.is_empty() {
             self.far.remove(&slot);
         }
-        if self.has(PlantedDefect::LoadSetsBackTimers) {
+        let trusts = self.has(PlantedDefect::HintsAreTrusted);
+        if trusts || self.has(PlantedDefect::LoadSetsBackTimers) {
             self.near.insert(number, at_ms);
         } else if let Some(life) = self.record(number)
             && matches!(life.state, JobState::Delayed | JobState::Leased)
@@ -194,7 +195,7 @@ impl ModelBucket {
             |life: &LifecycleState| matches!(life.state, JobState::Delayed | JobState::Leased);
         let job = self
             .record(number)
-            .filter(|life| waits(life) || self.has(PlantedDefect::MoveTrustsHint));
+            .filter(|life| waits(life) || self.has(PlantedDefect::HintsAreTrusted));
         self.near.remove(&number);
         if let Some(life) = job {
             self.move_job(number, life, now_ms, &mut changes);
@@ -210,7 +211,7 @@ impl ModelBucket {
         now_ms: u64,
         changes: &mut Changes,
     ) {
-        let lifecycle = match self.has(PlantedDefect::MoveTrustsHint) {
+        let lifecycle = match self.has(PlantedDefect::HintsAreTrusted) {
             true => LifecycleState {
                 state: JobState::Delayed,
                 due_at_ms: now_ms,
@@ -221,9 +222,7 @@ impl ModelBucket {
         match lifecycle.apply(LifecycleEvent::MoveDue, now_ms) {
             Transition::Gone => self.delete(number, life, changes),
             Transition::Lives(moved) if moved.state == life.state => {
-                if !self.has(PlantedDefect::MoveDropsEarlyHint) {
-                    self.hint(number, life, now_ms);
-                }
+                self.hint(number, life, now_ms);
             }
             Transition::Lives(moved) => {
                 changes.count(life.state, -1);

@@ -82,7 +82,7 @@ impl Pool {
                 .await;
         }
         let room = self.backlog.take(size)?;
-        durability_target.prepare(&self.store);
+        self.prepare_durability(durability_target).await?;
         let item = KeyedPublishItem { jobs, room };
         let (results, receipt) = self.publishing_keyed.submit(queue, item).await?;
         Ok(self
@@ -101,7 +101,7 @@ impl Pool {
         let _room = self
             .backlog
             .take(PublishSize::of(jobs.iter().map(|job| &job.job)))?;
-        durability_target.prepare(&self.store);
+        self.prepare_durability(durability_target).await?;
         match self.store.publish_keyed(queue, jobs, terms).await? {
             KeyedPublish::Refused { index, outcome } => Ok(StoredKeyed::Refused { index, outcome }),
             KeyedPublish::Done { results, receipt } => Ok(self

@@ -1,14 +1,16 @@
-//! Requests of the native API, `/v1`, and their answers, as far as the judge needs them.
+//! Requests of the native API, `/v1`, and their answers, with what the judge needs.
 
 use serde::{Deserialize, Serialize};
 use tidegate_api_types::publish::PublishResult;
 use tidegate_api_types::values::{IfExistsOption, IfRunningOption, StateName};
 
-use super::{JobParameters, UnixMicros};
+use super::job::JobParameters;
+use super::time::UnixMicros;
 
-/// What a publish stores: a job, or a version of the job that has its key. Its payload begins with its number.
+/// What a publish requests to store: a job, or a version of the job that has its key. Its payload begins with its
+/// number.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct JobVersion {
+pub struct VersionSpec {
     /// Its number, content, delay, and in `tries` the failures after which it is dead; 0 = as in the policy.
     pub terms: JobParameters,
     /// When it is due, in place of a delay.
@@ -24,7 +26,7 @@ pub struct JobVersion {
     /// How long it keeps its key after it is done, in µs.
     pub retain: u64,
     /// The number of the idempotency key of the request, which may be repeated.
-    pub repeat: Option<u64>,
+    pub idempotency_key: Option<u64>,
 }
 
 /// The delays before the retries of a job. The last one repeats.
@@ -36,18 +38,18 @@ pub struct RetryTimes {
     pub jitter: u64,
 }
 
-/// How versions are published.
+/// The form of a publish request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum PublishMode {
-    /// One, which is the body of the request.
+    /// One version, which is the body of the request.
     Single,
-    /// Several; each has a result.
+    /// Several versions; each has a result.
     Batch,
-    /// Several, all or none.
+    /// Several versions, all or none.
     Atomic,
 }
 
-/// A job in a path.
+/// How a request names a job.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum JobAddress {
     /// By its id.
@@ -73,19 +75,32 @@ pub struct HeldJob {
 
 /// What a worker does with its deliveries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum SettleVerb {
-    /// They are done.
+pub enum SettleAction {
+    /// Reports that the jobs are done.
     Ack,
-    /// They failed, and are retried as configured.
+    /// Reports failures. The jobs are retried as configured.
     Fail,
-    /// They failed, and are retried after this time, in µs.
+    /// Reports failures. The jobs are retried after this time, in µs.
     FailRetryIn(u64),
-    /// They failed, and are dead.
+    /// Reports failures after which the jobs are dead.
     FailDead,
-    /// Their leases last this long from now on, in µs.
+    /// Extends the leases to this time from now on, in µs.
     Touch(u64),
-    /// They are given back, and are due after this time, in µs.
+    /// Gives the jobs back. They are due after this time, in µs.
     Release(u64),
+}
+
+impl SettleAction {
+    /// Returns the name of its request.
+    #[must_use]
+    pub const fn verb(self) -> &'static str {
+        match self {
+            Self::Ack => "ack",
+            Self::Fail | Self::FailRetryIn(_) | Self::FailDead => "fail",
+            Self::Touch(_) => "touch",
+            Self::Release(_) => "release",
+        }
+    }
 }
 
 /// A request of the native API.
@@ -95,10 +110,10 @@ pub enum NativeCall {
     Publish {
         /// The number of the queue.
         queue: u16,
-        /// How.
+        /// Its form.
         mode: PublishMode,
-        /// What.
-        versions: Vec<JobVersion>,
+        /// The versions.
+        versions: Vec<VersionSpec>,
     },
     /// Reserve jobs. Answer: `Reserved`.
     Reserve {
@@ -106,14 +121,14 @@ pub enum NativeCall {
         queues: Vec<u16>,
         /// The length of leases, in µs; `None` = that of each job.
         lease: Option<u64>,
-        /// The most jobs.
+        /// The largest number of jobs.
         max_jobs: u64,
     },
     /// Settle deliveries. Answer: `Settled`.
     Settle {
-        /// How.
-        verb: SettleVerb,
-        /// Which.
+        /// What the worker does with them.
+        action: SettleAction,
+        /// The deliveries.
         jobs: Vec<HeldJob>,
     },
     /// Cancel a job. Answer: `Cancelled`.
@@ -155,11 +170,11 @@ pub enum NativeCall {
 /// The answer to a request of the native API.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum NativeAnswer {
-    /// What became of each version.
+    /// The result of each version.
     Published(Vec<VersionResult>),
     /// These jobs were reserved.
     Reserved(Vec<ReservedVersion>),
-    /// What became of each delivery.
+    /// The result of each delivery.
     Settled(Vec<SettleResult>),
     /// The job was cancelled, or not.
     Cancelled {
@@ -172,7 +187,7 @@ pub enum NativeAnswer {
     Due {
         /// Its id.
         id: String,
-        /// When.
+        /// When it is due.
         run_at: UnixMicros,
     },
     /// The job was shown.
@@ -183,7 +198,7 @@ pub enum NativeAnswer {
     Conflict,
 }
 
-/// What became of a published version.
+/// The result of a published version.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum VersionResult {
     /// There is a job.
@@ -194,9 +209,9 @@ pub enum VersionResult {
         outcome: PublishResult,
         /// Its state.
         state: StateName,
-        /// When it is due.
-        run_at: UnixMicros,
-        /// Whether the request was a repeated one.
+        /// When it is due next, if it is.
+        run_at: Option<UnixMicros>,
+        /// Whether an earlier request with the same idempotency key was carried out.
         is_replayed: bool,
     },
     /// Nothing was stored.
@@ -230,7 +245,7 @@ pub struct ReservedVersion {
     pub lease_until: UnixMicros,
 }
 
-/// What became of a settled delivery.
+/// The result of a settled delivery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum SettleResult {
     /// The job is done.
@@ -302,18 +317,25 @@ impl NativeCall {
         }
     }
 
+    /// Returns the queue and the job of a request about one job; `None` for a publish, a reserve and a settle.
+    #[must_use]
+    pub const fn job(&self) -> Option<(u16, &JobAddress)> {
+        match self {
+            Self::Cancel { queue, job, .. }
+            | Self::Change { queue, job, .. }
+            | Self::Promote { queue, job }
+            | Self::Show { queue, job } => Some((*queue, job)),
+            Self::Publish { .. } | Self::Reserve { .. } | Self::Settle { .. } => None,
+        }
+    }
+
     /// Returns its name.
     #[must_use]
     pub const fn verb(&self) -> &'static str {
         match self {
             Self::Publish { .. } => "publish",
             Self::Reserve { .. } => "reserve",
-            Self::Settle { verb, .. } => match verb {
-                SettleVerb::Ack => "ack",
-                SettleVerb::Fail | SettleVerb::FailRetryIn(_) | SettleVerb::FailDead => "fail",
-                SettleVerb::Touch(_) => "touch",
-                SettleVerb::Release(_) => "release",
-            },
+            Self::Settle { action, .. } => action.verb(),
             Self::Cancel { .. } => "cancel",
             Self::Change { .. } => "change",
             Self::Promote { .. } => "promote",

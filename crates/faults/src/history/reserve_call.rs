@@ -2,7 +2,9 @@
 
 use std::ops::RangeInclusive;
 
-use super::{ClientRequest, NativeAnswer, NativeCall, Operation, RequestOutcome, UnixMicros};
+use super::native::{NativeAnswer, NativeCall};
+use super::operation::{ClientRequest, Operation, RequestOutcome};
+use super::time::UnixMicros;
 
 /// The lengths of leases of jobs that have their own, in µs.
 pub(crate) const JOB_LEASES: RangeInclusive<u64> = 300_000..=2_000_000;

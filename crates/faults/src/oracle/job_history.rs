@@ -88,6 +88,26 @@ impl JobHistory<'_> {
     pub(super) fn name(&self) -> String {
         format!("job {} of queue {}", self.terms.number, self.queue)
     }
+
+    /// Sorts its deliveries by time, or by tries if the clock of Redis was moved during its life. `ended` is the end of
+    /// the run.
+    fn sort_deliveries(&mut self, windows: &Excuses<'_>, ended: UnixMicros) {
+        let last = self.deliveries.iter().map(|it| it.span.to).max();
+        let life = Span {
+            from: self.published.span.from,
+            to: last.unwrap_or(ended),
+        };
+        self.has_reliable_times = windows.has_reliable_clock(life);
+        let has_reliable_times = self.has_reliable_times;
+        self.deliveries.sort_by_key(|it| {
+            let used = u64::MAX - it.got.tries_left;
+            match has_reliable_times {
+                true => (it.lease_begin, used),
+                // An answer with several jobs may be read after the answer of a later lease.
+                false => (used, it.span.to),
+            }
+        });
+    }
 }
 
 /// Builds the histories of all jobs, by job number. Adds findings for answers that match no job.
@@ -123,11 +143,12 @@ pub(super) fn job_histories_of<'a>(
                 }
             }
             (ClientRequest::Peek { queue, .. }, RequestOutcome::Peeked(Some(got))) => {
+                let queues = [*queue];
                 if let Some(job_history) = find(
                     &mut job_histories,
                     operation,
                     got,
-                    &[*queue],
+                    &queues,
                     windows,
                     verdict,
                 ) {
@@ -148,25 +169,7 @@ pub(super) fn job_histories_of<'a>(
         }
     }
     for job_history in job_histories.values_mut() {
-        let life = Span {
-            from: job_history.published.span.from,
-            to: job_history
-                .deliveries
-                .iter()
-                .map(|it| it.span.to)
-                .max()
-                .unwrap_or(history.ended),
-        };
-        job_history.has_reliable_times = windows.has_reliable_clock(life);
-        let order = |it: &ObservedDelivery<'_>| {
-            let used = u64::MAX - it.got.tries_left;
-            match job_history.has_reliable_times {
-                true => (it.lease_begin, used),
-                // An answer with several jobs may be read after the answer of a later lease.
-                false => (used, it.span.to),
-            }
-        };
-        job_history.deliveries.sort_by_key(order);
+        job_history.sort_deliveries(windows, history.ended);
     }
     job_histories
 }

@@ -40,36 +40,32 @@ use crate::plan::Plan;
 pub(crate) use client::FaultClient;
 use consumer::{ConsumerBehavior, RunConsumer};
 use large_jobs::LargeJobProducer;
-use native::{Editor, LeaseHabit, LmstfySide, NativeFaultClient, NativeProducer, NativeWorker};
+use native::{Editor, LeaseHabit, LmstfyProducer, NativeFaultClient, NativeProducer, NativeWorker};
 use operator::Operator;
 use ordered::OrderedClient;
 use producer::Producer;
-use shared::{CROSSING_QUEUES, DIRECT_QUEUE, QUEUES};
 pub(crate) use shared::{
     ClientState, LANED, LIMIT, LIMITED_QUEUE, NATIVE_QUEUES, all_queues, queue_name, steady_queues,
 };
+use shared::{DIRECT_QUEUE, MIXED_QUEUES, QUEUES};
 use short_lived::ShortLivedQueues;
 
 const GUESTS: usize = 4;
 /// Consumers per direct producer; several, since a busy consumer requests no jobs.
 const DIRECT_CONSUMERS: usize = 4;
 const IMPATIENCE: Duration = Duration::from_secs(1);
-const NATIVE_PRODUCERS: usize = 6;
-const EDITORS: usize = 2;
+const NATIVE_PRODUCERS: usize = 3;
 /// How native workers lease.
-const WORKERS: [LeaseHabit; 9] = [
+const WORKERS: [LeaseHabit; 6] = [
     LeaseHabit::Short,
     LeaseHabit::Short,
-    LeaseHabit::Short,
-    LeaseHabit::Long,
-    LeaseHabit::Long,
     LeaseHabit::Long,
     LeaseHabit::Long,
     LeaseHabit::OfJobs,
     LeaseHabit::OfJobs,
 ];
 /// Consumers of the lmstfy wire for each queue that both wires use.
-const CROSSING_CONSUMERS: usize = 2;
+const MIXED_CONSUMERS: usize = 2;
 
 /// The API endpoints of clients.
 #[derive(Debug)]
@@ -182,22 +178,20 @@ impl Traffic {
             let producer = NativeProducer::new(client, random);
             self.producers.push(tokio::spawn(producer.run()));
         }
-        for _ in 0..EDITORS {
-            let (lmstfy, _) = load_clients.next();
-            let (client, random) = load_clients.next_native(api_key);
-            let editor = Editor::new(client, lmstfy, random);
-            self.producers.push(tokio::spawn(editor.run()));
-        }
+        let (lmstfy, _) = load_clients.next();
+        let (client, random) = load_clients.next_native(api_key);
+        let editor = Editor::new(client, lmstfy, random);
+        self.producers.push(tokio::spawn(editor.run()));
         let (client, random) = load_clients.next();
-        let lmstfy = LmstfySide::new(client, random);
+        let lmstfy = LmstfyProducer::new(client, random);
         self.producers.push(tokio::spawn(lmstfy.run()));
         for habit in WORKERS {
             let (client, random) = load_clients.next_native(api_key);
             let worker = NativeWorker::new(client, random, habit);
             self.consumers.push(tokio::spawn(worker.run()));
         }
-        for queue in CROSSING_QUEUES {
-            for _ in 0..CROSSING_CONSUMERS {
+        for queue in MIXED_QUEUES {
+            for _ in 0..MIXED_CONSUMERS {
                 let (client, random) = load_clients.next();
                 let consumer = RunConsumer::new(client, random, ConsumerBehavior::Of(queue));
                 self.consumers.push(tokio::spawn(consumer.run()));

@@ -27,7 +27,7 @@ pub(super) const DIRECT_QUEUE: u16 = ORDERED_QUEUE + 1;
 /// The queues of native clients; their jobs are judged by other rules.
 pub(crate) const NATIVE_QUEUES: std::ops::RangeInclusive<u16> = DIRECT_QUEUE + 1..=LAST_QUEUE;
 /// Those of them that clients of the lmstfy wire use, too.
-pub(super) const CROSSING_QUEUES: std::ops::RangeInclusive<u16> = LAST_QUEUE - 1..=LAST_QUEUE;
+pub(super) const MIXED_QUEUES: std::ops::RangeInclusive<u16> = LAST_QUEUE - 1..=LAST_QUEUE;
 /// The last queue that is used during the whole run.
 const LAST_QUEUE: u16 = DIRECT_QUEUE + 5;
 /// The number of the first short-lived queue.
@@ -74,7 +74,7 @@ pub(super) struct RecentJob {
 
 /// A job that a native client has published.
 #[derive(Debug, Clone)]
-pub(super) struct RecentNative {
+pub(super) struct RecentNativeJob {
     pub(super) queue: u16,
     pub(super) id: String,
     pub(super) key: Option<u32>,
@@ -87,7 +87,7 @@ pub(crate) struct ClientState {
     /// The number and text of the guests' current token.
     pub(super) guest: Mutex<(u16, String)>,
     pub(super) recent: Mutex<Vec<RecentJob>>,
-    pub(super) recent_native: Mutex<VecDeque<RecentNative>>,
+    pub(super) recent_native: Mutex<VecDeque<RecentNativeJob>>,
     pub(super) numbers: AtomicU64,
     pub(super) short_lived: AtomicU16,
     pub(super) publishing_ended: AtomicBool,
@@ -146,7 +146,7 @@ impl ClientState {
         all.push(recent);
     }
 
-    pub(super) fn add_recent_native(&self, recent: RecentNative) {
+    pub(super) fn add_recent_native(&self, recent: RecentNativeJob) {
         const REMEMBERED: usize = 48;
         let mut all = locked(&self.recent_native);
         if all.len() == REMEMBERED {

@@ -6,7 +6,8 @@ use crate::load_clients::{FillOptions, LoadConsumer, fill};
 use crate::report::Goal;
 use crate::request_schedule::RequestSchedule;
 use crate::run::ScenarioRun;
-use crate::wire::{BULK, KeyOption, Wire};
+use crate::wire::protocol::{BULK, Wire};
+use crate::wire::publish_request::KeyOption;
 
 /// Goals of the native wire, in jobs per second.
 const PUBLISH_GOAL: Goal = Goal::AtLeast(100_000.0);
@@ -59,7 +60,7 @@ impl BulkOptions {
         run.report
             .cpu("publish", &publish, jobs, jobs / BULK as f64);
 
-        let take = wire.take();
+        let take = wire.jobs_per_consume();
         let connections = run.connections(self.connections).await?;
         let here = &*run;
         let mut consumers: Vec<_> = connections

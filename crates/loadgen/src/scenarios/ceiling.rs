@@ -11,7 +11,7 @@ use crate::clock::now_us;
 use crate::error::LoadgenError;
 use crate::job_tracker::{DeliveredJob, TTR_SECONDS};
 use crate::run::ScenarioRun;
-use crate::wire::{BULK, Wire};
+use crate::wire::protocol::{BULK, Wire};
 
 /// The flags of `ceiling`.
 #[derive(Debug, Clone, Args)]
@@ -60,7 +60,7 @@ impl CeilingOptions {
                 "bulk",
                 CallSizes {
                     publish: BULK,
-                    reserve: Wire::Lmstfy.take(),
+                    reserve: Wire::Lmstfy.jobs_per_consume(),
                 },
             ),
         ] {

@@ -9,7 +9,7 @@ use crate::load_clients::{FillOptions, LoadConsumer, fill, record_latency};
 use crate::report::{Goal, latencies};
 use crate::request_schedule::RequestSchedule;
 use crate::run::ScenarioRun;
-use crate::wire::Wire;
+use crate::wire::protocol::Wire;
 
 /// Four times the rate of lmstfy on the same kind of machine.
 const GOAL: Goal = Goal::AtLeast(20_000.0);

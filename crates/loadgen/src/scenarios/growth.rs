@@ -10,7 +10,7 @@ use crate::load_clients::{LoadConsumer, publish_one, record_latency};
 use crate::report::{Curve, Goal, latencies};
 use crate::request_schedule::RequestSchedule;
 use crate::run::ScenarioRun;
-use crate::wire::PublishRequest;
+use crate::wire::publish_request::PublishRequest;
 
 const GOAL: Goal = Goal::AtMost(1.5);
 

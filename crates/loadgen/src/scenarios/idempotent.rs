@@ -10,7 +10,8 @@ use crate::load_clients::{drain, record_latency};
 use crate::report::latencies;
 use crate::request_schedule::RequestSchedule;
 use crate::run::ScenarioRun;
-use crate::wire::{KeyOption, PublishRequest, native};
+use crate::wire::native;
+use crate::wire::publish_request::{KeyOption, PublishRequest};
 
 /// Longest time between a request and the end of its connection, in ms. Some of these requests are executed, some are not.
 const CUT_AFTER_MS_MAX: u64 = 5;

@@ -6,7 +6,7 @@ use crate::error::LoadgenError;
 use crate::load_clients::{SingleJobs, consume_all, publish};
 use crate::request_schedule::RequestSchedule;
 use crate::run::ScenarioRun;
-use crate::wire::KeyOption;
+use crate::wire::publish_request::KeyOption;
 
 const WHOLE: &str = "publish + consume + ack";
 

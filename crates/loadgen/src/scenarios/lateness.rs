@@ -9,7 +9,7 @@ use crate::load_clients::{SingleJobs, consume_all, publish};
 use crate::report::{Goal, latencies};
 use crate::request_schedule::RequestSchedule;
 use crate::run::ScenarioRun;
-use crate::wire::KeyOption;
+use crate::wire::publish_request::KeyOption;
 
 /// The goals apply up to this rate, in jobs per second.
 const RATE_OF_GOALS: f64 = 1000.0;

@@ -8,7 +8,8 @@ use crate::error::LoadgenError;
 use crate::redis_info::RedisInfo;
 use crate::report::{Curve, Goal};
 use crate::run::ScenarioRun;
-use crate::wire::{BULK, KeyOption, Wire};
+use crate::wire::protocol::{BULK, Wire};
+use crate::wire::publish_request::KeyOption;
 
 const FALL_GOAL: Goal = Goal::AtMost(15.0);
 const KEY_GOAL: Goal = Goal::AtMost(75.0);

@@ -24,7 +24,7 @@ use crate::error::LoadgenError;
 use crate::report::ScenarioReport;
 use crate::run::ScenarioRun;
 use crate::server::TargetServer;
-use crate::wire::Wire;
+use crate::wire::protocol::Wire;
 
 /// The scenario to measure.
 #[derive(Debug, Clone, Subcommand)]

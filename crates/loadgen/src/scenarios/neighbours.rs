@@ -11,7 +11,7 @@ use crate::load_clients::{FillOptions, LoadConsumer, drain, fill, publish_one};
 use crate::report::latencies;
 use crate::request_schedule::RequestSchedule;
 use crate::run::ScenarioRun;
-use crate::wire::PublishRequest;
+use crate::wire::publish_request::PublishRequest;
 
 /// Largest number of large bodies in flight.
 const MOVERS: usize = 8;
@@ -140,7 +140,8 @@ impl NeighboursOptions {
         let taken = Cell::new(0);
         let work = run.connections(EMPTIERS).await?.into_iter().map(|it| {
             let (pace, taken) = (&pace, &taken);
-            let mut consumer = LoadConsumer::new(run, it, queue, run.requests.wire.take(), 0);
+            let mut consumer =
+                LoadConsumer::new(run, it, queue, run.requests.wire.jobs_per_consume(), 0);
             async move {
                 while pace.next().await.is_some() {
                     let jobs = consumer.consume(|_| ()).await? as u64;

@@ -12,7 +12,7 @@ use crate::load_clients::{LoadConsumer, publish_one};
 use crate::report::{Goal, latencies};
 use crate::request_schedule::RequestSchedule;
 use crate::run::ScenarioRun;
-use crate::wire::PublishRequest;
+use crate::wire::publish_request::PublishRequest;
 
 const MEMORY_GOAL: Goal = Goal::AtMost(10.0);
 const CONNECTIONS_GOAL: Goal = Goal::AtMost(8.0);

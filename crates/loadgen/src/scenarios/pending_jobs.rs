@@ -6,7 +6,7 @@ use crate::error::LoadgenError;
 use crate::http::HttpConnection;
 use crate::load_clients::{FillOptions, fill};
 use crate::run::ScenarioRun;
-use crate::wire::KeyOption;
+use crate::wire::publish_request::KeyOption;
 
 /// Shortest delay, in seconds: longer than any run.
 pub(super) const DELAY_MIN: u32 = 3600;

@@ -7,7 +7,8 @@ use crate::load_clients::{SingleJobs, drain, publish};
 use crate::report::Goal;
 use crate::request_schedule::RequestSchedule;
 use crate::run::ScenarioRun;
-use crate::wire::{KeyOption, Wire};
+use crate::wire::protocol::Wire;
+use crate::wire::publish_request::KeyOption;
 
 /// Four times the rate of lmstfy on the same kind of machine.
 const GOAL: Goal = Goal::AtLeast(34_000.0);

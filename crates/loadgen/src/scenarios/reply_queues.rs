@@ -11,7 +11,7 @@ use crate::redis_info::RedisInfo;
 use crate::report::{Curve, Goal};
 use crate::request_schedule::RequestSchedule;
 use crate::run::ScenarioRun;
-use crate::wire::PublishRequest;
+use crate::wire::publish_request::PublishRequest;
 
 /// How much more memory than before may stay in use, in percent.
 const LEFT_GOAL: Goal = Goal::AtMost(1.0);

@@ -1,6 +1,8 @@
 //! Acknowledgements of consumed jobs.
 
-use super::{RequestBuilder, Wire, native};
+use super::native;
+use super::protocol::Wire;
+use super::request::RequestBuilder;
 use crate::error::LoadgenError;
 use crate::http::HttpConnection;
 

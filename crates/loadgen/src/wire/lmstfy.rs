@@ -5,7 +5,8 @@ use std::io::Write;
 
 use serde::Deserialize;
 
-use super::{RequestBuilder, parse};
+use super::parse::parse;
+use super::request::RequestBuilder;
 use crate::body::JobLabel;
 use crate::clock;
 use crate::error::LoadgenError;

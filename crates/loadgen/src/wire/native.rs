@@ -7,7 +7,8 @@ use std::io::Write;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::{RequestBuilder, parse};
+use super::parse::parse;
+use super::request::RequestBuilder;
 use crate::body::JobLabel;
 use crate::clock;
 use crate::error::LoadgenError;
@@ -121,27 +122,27 @@ struct ReservedViews<'a> {
     jobs: Vec<ReservedView<'a>>,
 }
 
-/// What became of a lease.
+/// The result of settling one lease.
 #[derive(Debug, Deserialize)]
-pub(crate) struct LeaseOutcome<'a> {
+pub(crate) struct SettledItem<'a> {
     pub(crate) outcome: &'a str,
     /// When a failed job is due again.
     pub(crate) run_at: Option<&'a str>,
 }
 
 #[derive(Deserialize)]
-struct LeaseOutcomes<'a> {
+struct SettleAnswer<'a> {
     #[serde(borrow)]
-    results: Vec<LeaseOutcome<'a>>,
+    results: Vec<SettledItem<'a>>,
 }
 
 #[derive(Deserialize)]
 struct QueueAnswer {
-    jobs: QueueCounts,
+    jobs: ReadyCount,
 }
 
 #[derive(Deserialize)]
-struct QueueCounts {
+struct ReadyCount {
     ready: u64,
 }
 
@@ -186,11 +187,11 @@ pub(crate) fn outcomes<'a>(
     verb: &str,
     status: u16,
     body: &'a [u8],
-) -> Result<Vec<LeaseOutcome<'a>>, LoadgenError> {
+) -> Result<Vec<SettledItem<'a>>, LoadgenError> {
     if status != 200 {
         return Err(LoadgenError::unexpected(verb, status, body));
     }
-    parse::<LeaseOutcomes>(verb, body).map(|answer| answer.results)
+    parse::<SettleAnswer>(verb, body).map(|answer| answer.results)
 }
 
 #[cfg(test)]

@@ -2,7 +2,9 @@
 
 use std::io::Write;
 
-use super::{RequestBuilder, Wire, lmstfy, native};
+use super::protocol::Wire;
+use super::request::RequestBuilder;
+use super::{lmstfy, native};
 use crate::body::{BODY_BYTES_MIN, JobLabel};
 
 /// What jobs of the native wire are published with.

@@ -124,8 +124,9 @@ pub struct KeyedJobState {
     pub id: JobId,
     /// The state it is in; `None` if a repeated request stands for a job that is gone.
     pub state: Option<JobState>,
-    /// Its due time, or the end of its lease, in ms since 1970.
-    pub due_at_ms: u64,
+    /// When it is due next, in ms since 1970; `None` if it is done or gone, or a consumer holds it and it will not run
+    /// again.
+    pub run_at_ms: Option<u64>,
 }
 
 /// How jobs with keys are published.
@@ -252,11 +253,11 @@ fn result(reply: &mut Reply, bucket: u16) -> Result<KeyedResult, StoreError> {
         0 => None,
         state => Some(crate::reply::state(state)?),
     };
-    let due_at_ms = reply.count()?;
+    let run_at_ms = Some(reply.count()?).filter(|at| *at > 0);
     let job = (!outcome.is_refusal()).then_some(KeyedJobState {
         id,
         state,
-        due_at_ms,
+        run_at_ms,
     });
     Ok(KeyedResult { outcome, job })
 }

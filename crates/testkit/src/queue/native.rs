@@ -22,7 +22,7 @@ impl QueueClient {
             return Err(answer.to_string());
         }
         let json = answer.json();
-        Ok(json["key"].as_str().expect("a key").to_owned())
+        Ok(json["secret"].as_str().expect("a secret").to_owned())
     }
 
     /// Sends a request of the native API with this client's credential. `path` follows the namespace.

@@ -31,7 +31,7 @@ fn only_queues_are_required() {
 fn a_request_has_every_option() {
     let json = json!({
         "queues": ["emails", {"name": "bulk", "weight": 7}], "order": "weighted", "max_jobs": 256, "wait": "24h",
-        "lease": "60s", "worker": "mailer-7", "format": "json",
+        "lease": "60s", "format": "json",
     });
     let body = read(&json).unwrap();
     assert_eq!(body.queues[1].weight.unwrap().get(), 7);
@@ -116,8 +116,8 @@ fn other_options_are_rejected() {
             "invalid_parameter: lease: ",
         ),
         (
-            json!({"queues": ["a"], "worker": ""}),
-            "invalid_parameter: worker: ",
+            json!({"queues": ["a"], "worker": "mailer-7"}),
+            "invalid_body: worker: unknown field",
         ),
         (
             json!({"queues": ["a"], "format": "raw", "max_jobs": 2}),

@@ -2,7 +2,7 @@
 
 use tidegate_api_types::problem::ProblemCode::{
     DelayAndRunAt, IdempotencyKeyReused, JobDead, JobNotFound, JobRunning, KeyTaken, NotDurable,
-    PayloadNotJson, PayloadTooLarge, QueueClosed, QueueFull, RunAtOutOfRange,
+    PayloadNotJson, PayloadTooLarge, QueueClosed, QueueFull, RateLimited, RunAtOutOfRange,
 };
 use tidegate_core::Scope;
 use utoipa::openapi::HttpMethod::{Delete, Get, Patch, Post};
@@ -57,13 +57,14 @@ pub(super) const OPERATIONS: [OperationRow; 7] = [
             KeyTaken,
             QueueClosed,
             IdempotencyKeyReused,
+            RateLimited,
             QueueFull,
             NotDurable,
         ]),
     operation(Post, BATCH, "publish_batch", Scope::Publish)
         .about(
             "Publish several jobs",
-            "Up to 1,000 jobs and 8 MiB (`requests.bulk_bytes_max`), stored in their order. With `atomic`, up to 64 jobs are stored or none.",
+            "Up to 1,000 jobs and 64 MiB (`requests.bulk_bytes_max`), stored in their order. With `atomic`, up to 64 jobs are stored or none.",
         )
         .body(RequestShape::Json("BatchBody"))
         .answers(&[
@@ -78,6 +79,7 @@ pub(super) const OPERATIONS: [OperationRow; 7] = [
             PayloadTooLarge,
             PayloadNotJson,
             IdempotencyKeyReused,
+            RateLimited,
             QueueFull,
             NotDurable,
         ]),

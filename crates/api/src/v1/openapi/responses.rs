@@ -8,7 +8,7 @@ use utoipa::openapi::content::{Content, ContentBuilder};
 use utoipa::openapi::link::{Link, LinkBuilder};
 use utoipa::openapi::response::{Response, ResponseBuilder, Responses};
 use utoipa::openapi::schema::{AllOfBuilder, ObjectBuilder, Ref, Schema, Type};
-use utoipa::openapi::{Components, RefOr};
+use utoipa::openapi::{Components, HttpMethod, RefOr};
 
 use super::examples;
 use super::headers::AnswerHeader;
@@ -125,8 +125,12 @@ fn problems(row: &OperationRow) -> BTreeMap<u16, Vec<ProblemCode>> {
         RequestShape::Json(_) => &OF_JSON,
         RequestShape::Payload => &OF_PAYLOADS,
     };
+    let writes = row.method != HttpMethod::Get;
     let may_be = |code: ProblemCode| {
-        OF_ALL.contains(&code) || of_body.contains(&code) || row.problems.contains(&code)
+        OF_ALL.contains(&code)
+            || of_body.contains(&code)
+            || row.problems.contains(&code)
+            || (code == ProblemCode::StorageFull && writes)
     };
     let mut by_status: BTreeMap<u16, Vec<ProblemCode>> = BTreeMap::new();
     for info in ProblemCode::ALL.iter().filter(|info| may_be(info.code)) {

@@ -1,6 +1,6 @@
 //! Operations of workers: reserving jobs, and what is done with their leases.
 
-use tidegate_api_types::problem::ProblemCode::TooManyWaiting;
+use tidegate_api_types::problem::ProblemCode::{RateLimited, TooManyWaiting};
 use tidegate_core::Scope;
 use utoipa::openapi::HttpMethod::Post;
 
@@ -53,7 +53,7 @@ pub(super) const OPERATIONS: [OperationRow; 5] = [
                 ]),
             NO_JOB,
         ])
-        .problems(&[TooManyWaiting]),
+        .problems(&[RateLimited, TooManyWaiting]),
     operation(Post, "/v1/{namespace}/ack", "ack", Scope::Consume)
         .about("Acknowledge jobs", "The jobs are done, and deleted unless they are retained. It is safe to repeat.")
         .body(RequestShape::Json("AckBody"))

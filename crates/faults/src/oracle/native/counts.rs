@@ -1,12 +1,12 @@
-//! Failures and losses. A failure is counted only when a worker reports it; a lost worker costs no attempt, but after too
-//! many of them the job is dead.
+//! The failures and losses that answers show. A failure is counted only when a worker reports it. A lost worker costs no
+//! attempt, but after too many of them the job is dead.
 
 use tidegate_api_types::values::StateName;
 
-use super::NativeHistory;
-use super::job::{EventKind, NativeJob, VersionDelivery};
-use super::settled::{attempts_max, failures_of};
-use crate::history::{SettleVerb, Span};
+use super::job::{EventKind, JobEvent, NativeJob, VersionDelivery};
+use super::native_history::NativeHistory;
+use super::version::VersionHistory;
+use crate::history::{SettleAction, ShownVersion, Span};
 use crate::oracle::rules::RuleContext;
 use crate::oracle::verdict::{Defect, Verdict};
 
@@ -19,10 +19,7 @@ pub(super) fn judge(
     context: RuleContext<'_>,
     verdict: &mut Verdict,
 ) {
-    let mut losses = 0;
     for (place, delivery) in job.deliveries.iter().enumerate() {
-        let before = &job.deliveries[..place];
-        let of_version = || before.iter().filter(|it| it.number == delivery.number);
         let Some(version) = observed.versions.get(&delivery.number) else {
             continue;
         };
@@ -33,48 +30,69 @@ pub(super) fn judge(
         if !version.is_native || context.excuses.may_lose(life) {
             continue;
         }
-        let most = attempts_max(version);
-        let shown = match (delivery.failures, delivery.tries_left) {
-            (Some(failures), _) => u64::from(failures),
-            (None, Some(left)) => most.saturating_sub(left),
-            (None, None) => continue,
+        let Some(shown) = shown_failures(delivery, version) else {
+            continue;
         };
-        let respawned = context
+        let was_respawned = context
             .queues
-            .respawned_in(job.queue, life, context.excuses);
-        let reported = || of_version().flat_map(|it| failures_of(job, it));
-        let certain =
-            reported().filter(|(at, is_certain)| *is_certain && at.to < delivery.begin.from);
-        let (certain, possible) = (certain.count() as u64, reported().count() as u64);
-        if shown > possible {
-            let text = format!(
-                "{} came with {shown} failures, and workers reported {possible}",
-                job.name()
-            );
-            verdict.add_finding(Defect::DiedEarly, delivery.span.to, text);
-        }
-        if shown < certain && respawned.is_none() {
-            let text = format!(
-                "{} came with {shown} failures, and workers reported {certain}",
-                job.name()
-            );
-            verdict.add_finding(Defect::Doubled, delivery.span.to, text);
-        }
-        losses = match before.last() {
-            Some(last) if last.number == delivery.number && respawned.is_none() => {
-                losses + u32::from(was_lost(job, last))
-            }
-            _ => 0,
-        };
-        if losses >= LOSSES_MAX {
-            let text = format!(
-                "{} came after {losses} of its workers were lost",
-                job.name()
-            );
-            verdict.add_finding(Defect::AfterItsEnd, delivery.span.to, text);
+            .respawned_in(job.queue, life, context.excuses)
+            .is_some();
+        check_failures(job, place, shown, was_respawned, verdict);
+        if !was_respawned {
+            check_losses(job, place, verdict);
         }
     }
-    shown_losses(job, observed, context, verdict);
+    check_shown(job, observed, context, verdict);
+}
+
+/// Returns the failures that a delivery shows.
+fn shown_failures(delivery: &VersionDelivery, version: &VersionHistory<'_>) -> Option<u64> {
+    let by_tries = || Some(version.attempts_max().saturating_sub(delivery.tries_left?));
+    delivery.failures.map(u64::from).or_else(by_tries)
+}
+
+/// Checks that a delivery shows the failures that workers have reported.
+fn check_failures(
+    job: &NativeJob,
+    place: usize,
+    shown: u64,
+    was_respawned: bool,
+    verdict: &mut Verdict,
+) {
+    let delivery = &job.deliveries[place];
+    let of_version = || {
+        job.possibly_before(place)
+            .filter(|it| it.number == delivery.number)
+    };
+    let reported = || of_version().flat_map(|it| job.reported_failures(it));
+    let certain = reported().filter(|(at, is_certain)| *is_certain && at.to < delivery.begin.from);
+    let (certain, possible) = (certain.count() as u64, reported().count() as u64);
+    let mut add = |defect, count| {
+        let name = job.name();
+        let text =
+            format!("{name} was delivered with {shown} failures, and workers reported {count}");
+        verdict.add_finding(defect, delivery.span.to, text);
+    };
+    if shown > possible {
+        add(Defect::DiedEarly, possible);
+    }
+    if shown < certain && !was_respawned {
+        add(Defect::Doubled, certain);
+    }
+}
+
+/// Checks that a job does not come after it has lost as many workers as it may.
+fn check_losses(job: &NativeJob, place: usize, verdict: &mut Verdict) {
+    let delivery = &job.deliveries[place];
+    let losses = job
+        .certainly_before(place)
+        .filter(|it| it.number == delivery.number && was_lost(job, it));
+    let losses = losses.count();
+    if losses >= LOSSES_MAX as usize {
+        let name = job.name();
+        let text = format!("{name} was delivered after {losses} of its workers were lost");
+        verdict.add_finding(Defect::AfterItsEnd, delivery.span.to, text);
+    }
 }
 
 /// Whether a worker has certainly let its lease expire.
@@ -84,18 +102,18 @@ fn was_lost(job: &NativeJob, delivery: &VersionDelivery) -> bool {
         .any(|it| it.may_end_attempt(delivery.attempt))
 }
 
-/// A job does not show more losses than deliveries, and does not die of fewer than it may.
-fn shown_losses(
+/// Checks that a job does not show more losses than deliveries, and does not die of fewer than it may.
+fn check_shown(
     job: &NativeJob,
     observed: &NativeHistory<'_>,
     context: RuleContext<'_>,
     verdict: &mut Verdict,
 ) {
-    let first = job.deliveries.first();
-    let version = first.and_then(|it| observed.versions.get(&it.number));
     if !job.counts_failures {
         return;
     }
+    let first = job.deliveries.first();
+    let version = first.and_then(|it| observed.versions.get(&it.number));
     for event in &job.events {
         let EventKind::Shown(shown) = &event.kind else {
             continue;
@@ -115,20 +133,7 @@ fn shown_losses(
         };
         let unseen = context.excuses.unobserved_reservations(job.queue, life);
         let possible = begun.count() as u64 + unseen;
-        let has_reported = job.events.iter().any(|it| {
-            matches!(
-                it.kind,
-                EventKind::Settled {
-                    verb: SettleVerb::Fail | SettleVerb::FailRetryIn(_) | SettleVerb::FailDead,
-                    ..
-                }
-            ) && it.span.from <= event.by
-        });
-        let died_early = shown.state == StateName::Dead
-            && shown.died_of_losses
-            && shown.losses < LOSSES_MAX
-            && !has_reported;
-        if u64::from(shown.losses) > possible || died_early {
+        if u64::from(shown.losses) > possible || died_early(job, event, shown) {
             let text = format!(
                 "{} is shown {:?} with {} losses, and had at most {possible} deliveries",
                 job.name(),
@@ -138,4 +143,22 @@ fn shown_losses(
             verdict.add_finding(Defect::DiedEarly, event.span.to, text);
         }
     }
+}
+
+/// Whether a job is shown that died of fewer losses than it may have, and of nothing else.
+fn died_early(job: &NativeJob, event: &JobEvent, shown: &ShownVersion) -> bool {
+    let reports_failure = |it: &JobEvent| {
+        let is_fail = matches!(
+            it.kind,
+            EventKind::Settled {
+                action: SettleAction::Fail | SettleAction::FailRetryIn(_) | SettleAction::FailDead,
+                ..
+            }
+        );
+        is_fail && it.span.from <= event.by
+    };
+    shown.state == StateName::Dead
+        && shown.died_of_losses
+        && shown.losses < LOSSES_MAX
+        && !job.events.iter().any(reports_failure)
 }

@@ -1,19 +1,21 @@
-//! A stored version comes until it has ended, and not after that. It ends by an ack, by a cancel, or when a newer version
-//! replaces it: then that one comes.
+//! A stored version is delivered until it ends, and not afterwards. It ends by an ack, by a cancel, or when a newer
+//! version replaces it.
 
-use super::NativeHistory;
 use super::job::{EventKind, JobEvent, NativeJob};
+use super::native_history::NativeHistory;
 use super::version::{Storing, VersionHistory};
-use crate::history::{CancelEffect, SettleResult, SettleVerb, Span, UnixMicros};
+use crate::history::{CancelEffect, SettleAction, SettleResult, Span, UnixMicros};
 use crate::oracle::rules::RuleContext;
 use crate::oracle::verdict::{Defect, Verdict};
 
 /// A request that has ended a version, or may have.
 #[derive(Debug)]
-struct End {
+struct VersionEnd {
     /// The span in which it can have been carried out.
     at: Span,
+    /// Whether the request has certainly ended it.
     is_certain: bool,
+    /// A participle, for findings.
     how: &'static str,
 }
 
@@ -29,7 +31,7 @@ pub(super) fn judge(
     let Some(job) = version.id.as_ref().and_then(|id| observed.jobs.get(id)) else {
         return;
     };
-    let mut ends: Vec<End> = job
+    let mut ends: Vec<VersionEnd> = job
         .events
         .iter()
         .filter_map(|it| end_by(version, job, it))
@@ -44,7 +46,7 @@ pub(super) fn judge(
 }
 
 /// Returns how a request ends a version, if it does.
-fn end_by(version: &VersionHistory<'_>, job: &NativeJob, event: &JobEvent) -> Option<End> {
+fn end_by(version: &VersionHistory<'_>, job: &NativeJob, event: &JobEvent) -> Option<VersionEnd> {
     let is_after = version.stored().to < event.span.from;
     let (is_certain, how) = match &event.kind {
         // On the lmstfy wire an ack of a job with a key counts only while it is leased, whichever version that is.
@@ -53,9 +55,9 @@ fn end_by(version: &VersionHistory<'_>, job: &NativeJob, event: &JobEvent) -> Op
             result,
             ..
         } => (job.key.is_none() && result.is_some(), "acknowledged"),
-        EventKind::Settled { number, .. } if *number != version.spec.terms.number => return None,
+        EventKind::Settled { number, .. } if *number != version.number() => return None,
         EventKind::Settled {
-            verb: SettleVerb::Ack,
+            action: SettleAction::Ack,
             result: None,
             ..
         } => (false, "acknowledged"),
@@ -74,7 +76,7 @@ fn end_by(version: &VersionHistory<'_>, job: &NativeJob, event: &JobEvent) -> Op
         EventKind::Cancelled(Some(_)) => (is_after, "cancelled"),
         _ => return None,
     };
-    Some(End {
+    Some(VersionEnd {
         at: event.carried_out(),
         is_certain,
         how,
@@ -82,7 +84,7 @@ fn end_by(version: &VersionHistory<'_>, job: &NativeJob, event: &JobEvent) -> Op
 }
 
 /// Returns how another version of the key ends this one, if it does.
-fn end_by_rival(version: &VersionHistory<'_>, rival: &VersionHistory<'_>) -> Option<End> {
+fn end_by_rival(version: &VersionHistory<'_>, rival: &VersionHistory<'_>) -> Option<VersionEnd> {
     if rival.storing() == Storing::Never {
         return None;
     }
@@ -91,7 +93,7 @@ fn end_by_rival(version: &VersionHistory<'_>, rival: &VersionHistory<'_>) -> Opt
         .iter()
         .filter(|publish| publish.has_stored());
     let at = rival.stored();
-    Some(End {
+    Some(VersionEnd {
         at,
         is_certain: rival.id == version.id
             && stored.next().is_some()
@@ -103,15 +105,15 @@ fn end_by_rival(version: &VersionHistory<'_>, rival: &VersionHistory<'_>) -> Opt
 fn never_after_its_end(
     version: &VersionHistory<'_>,
     job: &NativeJob,
-    ends: &[End],
+    ends: &[VersionEnd],
     context: RuleContext<'_>,
     verdict: &mut Verdict,
 ) {
-    let number = version.spec.terms.number;
+    let number = version.number();
     let certain = ends.iter().filter(|end| end.is_certain);
     for end in certain.filter(|end| !context.excuses.may_lose(end.at)) {
-        let after = job.deliveries.iter().filter(|it| it.number == number);
-        let Some(late) = after
+        let deliveries = job.deliveries.iter().filter(|it| it.number == number);
+        let Some(late) = deliveries
             .filter(|it| it.begin.from > end.at.to)
             .min_by_key(|it| it.begin.from)
         else {
@@ -135,7 +137,7 @@ fn never_after_its_end(
         };
         let after = late.begin.from - end.at.to;
         let text = format!(
-            "{} came {after} µs after it was {}",
+            "{} was delivered {after} µs after it was {}",
             version.name(),
             end.how
         );
@@ -146,46 +148,46 @@ fn never_after_its_end(
 fn never_lost(
     version: &VersionHistory<'_>,
     job: &NativeJob,
-    ends: &[End],
+    ends: &[VersionEnd],
     context: RuleContext<'_>,
     verdict: &mut Verdict,
 ) {
     if version.storing() != Storing::Certain {
         return;
     }
-    let number = version.spec.terms.number;
+    let number = version.number();
     let begins = job.deliveries.iter().filter(|it| it.number == number);
     let begins: Vec<UnixMicros> = begins.map(|it| it.begin.from).collect();
-    let is_lasting = |at: &&UnixMicros| {
+    let is_durable = |at: &&UnixMicros| {
         !context.excuses.may_lose(Span {
             from: **at,
             to: **at,
         })
     };
     let stored = version.stored();
-    let last_seen = begins.iter().filter(is_lasting).max().copied();
+    let last_seen = begins.iter().filter(is_durable).max().copied();
     let last_seen = last_seen.unwrap_or(stored.from);
-    let may_be_over = |end: &End| end.how != DEAD && end.at.to >= last_seen;
-    if ends.iter().any(may_be_over) {
+    let may_explain = |end: &VersionEnd| end.how != DEAD && end.at.to >= last_seen;
+    if ends.iter().any(may_explain) {
         return;
     }
     if context.excuses.may_lose_jobs(stored) {
         verdict.counts.lost_with_redis += 1;
         return;
     }
-    let came = match begins.len() {
-        0 => "never came".to_owned(),
-        times => format!("came {times} times and not again"),
+    let what = match begins.len() {
+        0 => "was never delivered".to_owned(),
+        times => format!("was delivered {times} times and not again"),
     };
     verdict.add_finding(
         Defect::Lost,
         stored.to,
-        format!("{} {came}", version.name()),
+        format!("{} {what}", version.name()),
     );
 }
 
 /// No request finds a job after it was done or deleted.
-pub(super) fn never_named_after_its_end(
+pub(super) fn never_found_after_its_end(
     job: &NativeJob,
     context: RuleContext<'_>,
     verdict: &mut Verdict,
@@ -201,8 +203,8 @@ pub(super) fn never_named_after_its_end(
         }
         _ => false,
     });
-    let mut lasting = ends.filter(|end| !context.excuses.may_lose(end.span));
-    let Some(end) = lasting.next() else {
+    let mut durable = ends.filter(|end| !context.excuses.may_lose(end.span));
+    let Some(end) = durable.next() else {
         return;
     };
     let mut others = job.events.iter().filter(|event| event.shows_unfinished());

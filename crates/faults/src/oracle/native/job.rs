@@ -1,8 +1,13 @@
 //! The history of one job, by its id: deliveries on either wire, and requests about it.
 
-use crate::history::{CancelEffect, SettleResult, SettleVerb, ShownVersion, Span, UnixMicros};
 use tidegate_api_types::publish::PublishResult;
 use tidegate_api_types::values::StateName;
+
+use crate::history::{CancelEffect, SettleAction, SettleResult, ShownVersion, Span, UnixMicros};
+
+const MS: u64 = 1000;
+/// The length of an id without the digit that marks a version on the lmstfy wire.
+const ID_LENGTH: usize = 26;
 
 /// A job.
 #[derive(Debug, Default)]
@@ -10,13 +15,14 @@ pub(super) struct NativeJob {
     pub(super) id: String,
     pub(super) queue: u16,
     pub(super) key: Option<u32>,
-    /// Whether it was published on the native API.
+    /// Whether it was published on the native API, so that its failures and losses are counted.
     pub(super) counts_failures: bool,
     /// Its deliveries, in order.
     pub(super) deliveries: Vec<VersionDelivery>,
     /// Requests about it that were carried out, or may have been.
     pub(super) events: Vec<JobEvent>,
-    /// Whether times in answers about it are by the clock of this machine.
+    /// Whether times in answers about it are by the clock of this machine. If the clock of Redis was moved meanwhile,
+    /// they are meaningless, and the order of its deliveries is not certain.
     pub(super) has_reliable_times: bool,
 }
 
@@ -29,13 +35,15 @@ pub(super) struct VersionDelivery {
     pub(super) attempt: Option<u32>,
     /// The span in which its lease can have begun.
     pub(super) begin: Span,
+    /// Whether the times in the answer are by the clock of this machine.
+    pub(super) has_reliable_times: bool,
     /// When its lease ends, if it is not extended.
     pub(super) lease_until: UnixMicros,
     /// When the job was due, as the answer shows.
     pub(super) run_at: Option<UnixMicros>,
     /// Its failures, as the answer shows.
     pub(super) failures: Option<u32>,
-    /// What is left of its attempts, as the lmstfy wire shows.
+    /// Its attempts left, as the lmstfy wire shows.
     pub(super) tries_left: Option<u64>,
     /// The span of the request that shows it.
     pub(super) span: Span,
@@ -61,20 +69,20 @@ pub(super) struct JobEvent {
     pub(super) kind: EventKind,
 }
 
-/// What a request did. `None` = it has no clear answer.
+/// What a request did. An effect or result of `None` means that it has no clear answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum EventKind {
-    /// It published, and named the job.
+    /// It published, and its answer shows the job.
     Published {
         outcome: PublishResult,
         state: StateName,
     },
     /// It settled an attempt.
     Settled {
-        /// `None` on the lmstfy wire, whose ack is one of any attempt.
+        /// `None` on the lmstfy wire, where an ack names no attempt.
         attempt: Option<u32>,
         number: u64,
-        verb: SettleVerb,
+        action: SettleAction,
         result: Option<SettleResult>,
     },
     /// It cancelled the job.
@@ -96,17 +104,17 @@ impl JobEvent {
         }
     }
 
-    /// Whether it may have ended this attempt, or did; `None` = an attempt that the lmstfy wire did not show.
+    /// Whether it may have ended this attempt; `None` = an attempt that the lmstfy wire did not show.
     pub(super) fn may_end_attempt(&self, of: Option<u32>) -> bool {
         match &self.kind {
             EventKind::Settled {
                 attempt,
-                verb,
+                action,
                 result,
                 ..
             } => {
                 let is_same = attempt.is_none() || of.is_none() || *attempt == of;
-                is_same && !matches!(verb, SettleVerb::Touch(_)) && !is_refused(*result)
+                is_same && !matches!(action, SettleAction::Touch(_)) && !is_refused(*result)
             }
             EventKind::Cancelled(effect) => matches!(
                 effect,
@@ -135,6 +143,11 @@ impl JobEvent {
     }
 }
 
+/// Returns an id of the lmstfy wire as the native API shows it.
+pub(super) fn id_without_version(id: &str) -> &str {
+    &id[id.len().saturating_sub(ID_LENGTH)..]
+}
+
 /// Whether a settle was refused.
 pub(super) const fn is_refused(result: Option<SettleResult>) -> bool {
     matches!(result, Some(SettleResult::Lost | SettleResult::Gone))
@@ -148,26 +161,60 @@ impl NativeJob {
         }
     }
 
-    /// Returns the settles of this attempt, with their verbs and results.
+    /// Returns the settles of this attempt, with their actions and results.
     pub(super) fn settles(
         &self,
         of: Option<u32>,
-    ) -> impl Iterator<Item = (&JobEvent, SettleVerb, Option<SettleResult>)> {
+    ) -> impl Iterator<Item = (&JobEvent, SettleAction, Option<SettleResult>)> {
         self.events
             .iter()
             .filter_map(move |event| match event.kind {
                 EventKind::Settled {
                     attempt,
-                    verb,
+                    action,
                     result,
                     ..
-                } if attempt.is_some() && attempt == of => Some((event, verb, result)),
+                } if attempt.is_some() && attempt == of => Some((event, action, result)),
                 _ => None,
             })
     }
 
-    /// Returns when the lease of a delivery ends at the earliest: as its answer and the answers to extensions say that
-    /// were received before `at`.
+    /// Returns the other deliveries that can have begun before the one at this place.
+    pub(super) fn possibly_before(&self, place: usize) -> impl Iterator<Item = &VersionDelivery> {
+        let delivery = &self.deliveries[place];
+        let others = self.deliveries.iter().enumerate();
+        let before = others.filter(move |(other, it)| match self.has_reliable_times {
+            true => *other < place,
+            false => *other != place && it.begin.from <= delivery.begin.to,
+        });
+        before.map(|(_, it)| it)
+    }
+
+    /// Returns the other deliveries that have certainly begun before the one at this place.
+    pub(super) fn certainly_before(&self, place: usize) -> impl Iterator<Item = &VersionDelivery> {
+        let delivery = &self.deliveries[place];
+        self.possibly_before(place)
+            .filter(|it| self.has_reliable_times || it.begin.to < delivery.begin.from)
+    }
+
+    /// Returns the spans of the requests that report a failure of a delivery and leave the job alive, and whether each
+    /// was certainly carried out.
+    pub(super) fn reported_failures(
+        &self,
+        delivery: &VersionDelivery,
+    ) -> impl Iterator<Item = (Span, bool)> {
+        let settles = self.settles(delivery.attempt);
+        settles.filter_map(|(event, action, result)| match (action, result) {
+            (_, Some(SettleResult::Retry(_))) => Some((event.carried_out(), true)),
+            (SettleAction::Fail | SettleAction::FailRetryIn(_), None) => {
+                Some((event.carried_out(), false))
+            }
+            _ => None,
+        })
+    }
+
+    /// Returns when the lease of a delivery ends at the earliest, by its answer and the answers to extensions that were
+    /// received before `at`.
     pub(super) fn held_until(&self, delivery: &VersionDelivery, at: UnixMicros) -> UnixMicros {
         let extended = self.settles(delivery.attempt);
         let extended = extended.filter_map(|(event, _, result)| match result {
@@ -179,11 +226,10 @@ impl NativeJob {
 
     /// Returns when the lease of a delivery ends at the latest.
     pub(super) fn held_at_most_until(&self, delivery: &VersionDelivery) -> UnixMicros {
-        const MS: u64 = 1000;
         let extended = self.settles(delivery.attempt);
-        let extended = extended.filter_map(|(event, verb, result)| match (verb, result) {
+        let extended = extended.filter_map(|(event, action, result)| match (action, result) {
             (_, Some(SettleResult::Extended(until))) => Some(until),
-            (SettleVerb::Touch(lease), None) => Some(event.by.saturating_add(lease + MS)),
+            (SettleAction::Touch(lease), None) => Some(event.by.saturating_add(lease + MS)),
             _ => None,
         });
         extended.fold(delivery.lease_until, UnixMicros::max)

@@ -1,7 +1,7 @@
-//! A job has one holder at a time, who holds it until the lease ends; and an attempt is delivered once.
+//! A job has one holder at a time, until its lease ends. An attempt is delivered once.
 
-use super::job::{NativeJob, VersionDelivery, is_refused};
-use crate::history::{SettleVerb, Span};
+use super::job::{JobEvent, NativeJob, VersionDelivery, is_refused};
+use crate::history::Span;
 use crate::oracle::rules::RuleContext;
 use crate::oracle::verdict::{Defect, Verdict};
 
@@ -14,7 +14,7 @@ pub(super) fn judge(job: &NativeJob, context: RuleContext<'_>, verdict: &mut Ver
         one_holder(job, context, verdict);
         held_until_the_end(job, context, verdict);
     }
-    lost_workers_settle_nothing(job, context, verdict);
+    superseded_attempts_are_refused(job, context, verdict);
 }
 
 fn attempts_grow(job: &NativeJob, context: RuleContext<'_>, verdict: &mut Verdict) {
@@ -28,8 +28,11 @@ fn attempts_grow(job: &NativeJob, context: RuleContext<'_>, verdict: &mut Verdic
             false => first.attempt != second.attempt,
         };
         if !grows && !context.excuses.may_lose(first.lease_begin_span()) {
-            let (of, then) = (first.attempt.unwrap_or(0), second.attempt.unwrap_or(0));
-            let text = format!("{}: attempt {then} came after attempt {of}", job.name());
+            let (before, after) = (first.attempt.unwrap_or(0), second.attempt.unwrap_or(0));
+            let text = format!(
+                "{}: attempt {after} was delivered after attempt {before}",
+                job.name()
+            );
             verdict.add_finding(Defect::Doubled, second.span.to, text);
         }
     }
@@ -40,25 +43,32 @@ fn one_holder(job: &NativeJob, context: RuleContext<'_>, verdict: &mut Verdict) 
         let (first, second) = (&pair[0], &pair[1]);
         let held = job.held_until(first, second.begin.from);
         let overlap = held.saturating_sub(second.begin.from);
-        let gave_up = |event: &super::job::JobEvent| {
+        let may_end = |event: &JobEvent| {
             event.may_end_attempt(first.attempt) && event.span.from <= second.begin.to
         };
         if overlap > 0
-            && !job.events.iter().any(gave_up)
+            && !job.events.iter().any(may_end)
             && !context.excuses.may_lose(first.lease_begin_span())
             && !context.excuses.may_lose(Span {
                 from: first.begin.from,
                 to: second.begin.to,
             })
         {
-            let text = format!("{} came {overlap} µs before its lease ended", job.name());
+            let text = format!(
+                "{} was delivered again {overlap} µs before its lease ended",
+                job.name()
+            );
             verdict.add_finding(Defect::Doubled, second.span.to, text);
         }
     }
 }
 
-/// A worker whose job was delivered again can settle nothing any more.
-fn lost_workers_settle_nothing(job: &NativeJob, context: RuleContext<'_>, verdict: &mut Verdict) {
+/// A worker whose job was delivered again can no longer settle it.
+fn superseded_attempts_are_refused(
+    job: &NativeJob,
+    context: RuleContext<'_>,
+    verdict: &mut Verdict,
+) {
     for first in &job.deliveries {
         let later = job
             .deliveries
@@ -67,7 +77,7 @@ fn lost_workers_settle_nothing(job: &NativeJob, context: RuleContext<'_>, verdic
         let Some(next) = later.min_by_key(|it| it.begin.to) else {
             continue;
         };
-        for (event, verb, result) in job.settles(first.attempt) {
+        for (event, action, result) in job.settles(first.attempt) {
             let is_too_late = event.span.from > next.begin.to;
             if is_too_late
                 && result.is_some()
@@ -77,7 +87,7 @@ fn lost_workers_settle_nothing(job: &NativeJob, context: RuleContext<'_>, verdic
             {
                 let attempt = first.attempt.unwrap_or_default();
                 let text = format!(
-                    "{}: {verb:?} of attempt {attempt} succeeded ({result:?}) after a later one had begun",
+                    "{}: {action:?} of attempt {attempt} succeeded ({result:?}) after a later one had begun",
                     job.name()
                 );
                 verdict.add_finding(Defect::Doubled, event.span.to, text);
@@ -86,16 +96,16 @@ fn lost_workers_settle_nothing(job: &NativeJob, context: RuleContext<'_>, verdic
     }
 }
 
-/// While a lease lasts its worker can settle the job, unless that or a cancel has ended the attempt.
+/// While a lease lasts its worker can settle the job, unless an earlier settle or a cancel has ended the attempt.
 fn held_until_the_end(job: &NativeJob, context: RuleContext<'_>, verdict: &mut Verdict) {
     for delivery in &job.deliveries {
-        for (event, verb, result) in job.settles(delivery.attempt) {
+        for (event, action, result) in job.settles(delivery.attempt) {
             let held = job.held_until(delivery, event.span.from);
             let around = Span {
                 from: delivery.begin.from,
                 to: event.span.to,
             };
-            let is_other_end = |other: &super::job::JobEvent| {
+            let is_other_end = |other: &JobEvent| {
                 !std::ptr::eq(other, event)
                     && other.may_end_attempt(delivery.attempt)
                     && other.span.from <= event.span.to
@@ -107,22 +117,13 @@ fn held_until_the_end(job: &NativeJob, context: RuleContext<'_>, verdict: &mut V
                 && !context.excuses.may_lose(around)
             {
                 let text = format!(
-                    "{}: {} was answered {result:?} while the lease had {} ms left",
+                    "{}: {} was answered with {result:?} while the lease had {} ms left",
                     job.name(),
-                    settle_name(verb),
+                    action.verb(),
                     (held - event.span.to) / 1000
                 );
                 verdict.add_finding(Defect::LeaseBroken, event.span.to, text);
             }
         }
-    }
-}
-
-const fn settle_name(verb: SettleVerb) -> &'static str {
-    match verb {
-        SettleVerb::Ack => "an ack",
-        SettleVerb::Fail | SettleVerb::FailRetryIn(_) | SettleVerb::FailDead => "a fail",
-        SettleVerb::Touch(_) => "a touch",
-        SettleVerb::Release(_) => "a release",
     }
 }

@@ -1,6 +1,6 @@
 //! A repeated request with the same idempotency key returns the job of the first one, and changes nothing.
 
-use super::version::{Published, VersionHistory};
+use super::version::{PublishEffect, VersionHistory};
 use crate::history::{ClientRequest, History, NativeAnswer, RequestOutcome, Span, VersionResult};
 use crate::oracle::rules::RuleContext;
 use crate::oracle::verdict::{Defect, Verdict};
@@ -10,17 +10,17 @@ const INVALID: [u16; 7] = [400, 401, 403, 405, 413, 415, 422];
 
 pub(super) fn judge(version: &VersionHistory<'_>, context: RuleContext<'_>, verdict: &mut Verdict) {
     for (place, later) in version.publishes.iter().enumerate() {
-        let Published::Job {
+        let PublishEffect::Job {
             id,
             is_replayed,
             outcome,
             ..
-        } = &later.result
+        } = &later.effect
         else {
             continue;
         };
         for first in &version.publishes[..place] {
-            let Published::Job { id: known, .. } = &first.result else {
+            let PublishEffect::Job { id: known, .. } = &first.effect else {
                 continue;
             };
             let both = Span {
@@ -49,7 +49,7 @@ pub(super) fn judge(version: &VersionHistory<'_>, context: RuleContext<'_>, verd
 /// No request of a native client is invalid or forbidden.
 pub(super) fn rejected(history: &History, verdict: &mut Verdict) {
     for operation in &history.operations {
-        let is_wrong = match &operation.outcome {
+        let is_invalid = match &operation.outcome {
             RequestOutcome::Refused(status) => INVALID.contains(status),
             RequestOutcome::Native(NativeAnswer::Published(results)) => {
                 let mut results = results.iter();
@@ -59,7 +59,7 @@ pub(super) fn rejected(history: &History, verdict: &mut Verdict) {
             }
             _ => false,
         };
-        if is_wrong && let ClientRequest::Native(call) = &operation.request {
+        if is_invalid && let ClientRequest::Native(call) = &operation.request {
             let text = format!("{call:?}: {:?}", operation.outcome);
             verdict.add_finding(Defect::Refused, operation.span.to, text);
         }

@@ -1,9 +1,10 @@
-//! A job comes neither before it is due nor after its window.
+//! A job is delivered neither before it is due nor after its window.
 
-use super::NativeHistory;
 use super::job::{EventKind, JobEvent, NativeJob, VersionDelivery};
+use super::native_history::NativeHistory;
 use super::version::VersionHistory;
-use crate::history::{SettleResult, SettleVerb, Span, UnixMicros};
+use crate::history::{SettleAction, SettleResult, Span, UnixMicros};
+use crate::oracle::cut::truncate_to_ms;
 use crate::oracle::rules::RuleContext;
 use crate::oracle::verdict::{Defect, Lateness, Verdict};
 
@@ -16,7 +17,7 @@ struct AvailableSpan {
     from: UnixMicros,
     /// At the latest; `None` = any time.
     to: Option<UnixMicros>,
-    /// Whether nothing else has influenced it.
+    /// Whether no other request can have influenced it.
     is_exact: bool,
 }
 
@@ -47,7 +48,7 @@ fn available(
     let again = before.filter(|it| it.number == delivery.number);
     let mut span = match again {
         Some(before) => after_attempt(job, before, delivery),
-        None => fresh(job, version, before),
+        None => first_of_version(job, version, before),
     };
     let since = again.map_or(version.stored().from, |it| it.begin.from);
     let between = Span {
@@ -72,8 +73,8 @@ fn available(
     span
 }
 
-/// The first delivery of a version. If another one ran before, that must have ended.
-fn fresh(
+/// Returns when a version is available for its first delivery. If another version ran before, that must have ended.
+fn first_of_version(
     job: &NativeJob,
     version: &VersionHistory<'_>,
     before: Option<&VersionDelivery>,
@@ -87,14 +88,14 @@ fn fresh(
     }
 }
 
-/// A further delivery of a version: its lease has expired, or its worker has ended the attempt.
+/// Returns when a version is available again: its lease has expired, or its worker has ended the attempt.
 fn after_attempt(
     job: &NativeJob,
     before: &VersionDelivery,
     delivery: &VersionDelivery,
 ) -> AvailableSpan {
     let mut span = AvailableSpan {
-        // That it comes while its lease lasts is another rule.
+        // `leases` reports a delivery while the lease lasts.
         from: 0,
         to: Some(job.held_at_most_until(before)),
         is_exact: true,
@@ -102,7 +103,7 @@ fn after_attempt(
     let ends = job.events.iter().filter(|event| {
         event.may_end_attempt(before.attempt) && event.span.from <= delivery.begin.to
     });
-    let ends: Vec<Ending> = ends.filter_map(ending).collect();
+    let ends: Vec<AttemptEnd> = ends.filter_map(attempt_end).collect();
     if ends.is_empty() {
         return span;
     }
@@ -121,27 +122,29 @@ fn after_attempt(
 }
 
 /// When a job is due after a request that ends an attempt, or may end it.
-struct Ending {
+struct AttemptEnd {
     from: UnixMicros,
     /// `None` = at any time.
     to: Option<UnixMicros>,
     is_certain: bool,
 }
 
-fn ending(event: &JobEvent) -> Option<Ending> {
-    let EventKind::Settled { verb, result, .. } = &event.kind else {
+fn attempt_end(event: &JobEvent) -> Option<AttemptEnd> {
+    let EventKind::Settled { action, result, .. } = &event.kind else {
         return None;
     };
     let after = |delay: u64| {
-        let from = event.span.from / MS * MS + delay;
+        let from = truncate_to_ms(event.span.from) + delay;
         (from, Some(event.by.saturating_add(delay + MS)))
     };
-    let (from, to) = match (verb, result) {
+    let (from, to) = match (action, result) {
         (_, Some(SettleResult::Retry(at))) => (*at, Some(*at)),
-        (SettleVerb::Release(delay), _) | (SettleVerb::FailRetryIn(delay), None) => after(*delay),
+        (SettleAction::Release(delay), _) | (SettleAction::FailRetryIn(delay), None) => {
+            after(*delay)
+        }
         _ => (event.span.from, None),
     };
-    Some(Ending {
+    Some(AttemptEnd {
         from,
         to,
         is_certain: result.is_some(),
@@ -182,7 +185,7 @@ fn never_early(
     };
     if early > 0 && !context.excuses.may_lose(life) {
         let text = format!(
-            "version {} of {} came {early} µs before it was due",
+            "version {} of {} was delivered {early} µs before it was due",
             delivery.number,
             job.name()
         );
@@ -212,17 +215,17 @@ fn never_late(
         context.excuses.unobserved_reservations(job.queue, between)
     });
     let deadline = context.excuses.deadline(job.queue, since, unseen);
-    let came = delivery.span.to;
-    let late = came.saturating_sub(since);
-    if came > deadline {
+    let received = delivery.span.to;
+    let late = received.saturating_sub(since);
+    if received > deadline {
         let text = format!(
-            "version {} of {} came {} ms after it was due, {} ms after its window",
+            "version {} of {} was delivered {} ms after it was due, {} ms after its window",
             delivery.number,
             job.name(),
             late / MS,
-            (came - deadline) / MS
+            (received - deadline) / MS
         );
-        verdict.add_finding(Defect::Late, came, text);
+        verdict.add_finding(Defect::Late, received, text);
     }
     if available.is_exact && unseen == 0 {
         let waited = Span {

@@ -3,19 +3,22 @@
 use tidegate_api_types::publish::PublishResult;
 use tidegate_api_types::values::{IfExistsOption, StateName};
 
-use crate::history::{JobVersion, Operation, Span, UnixMicros};
+use crate::history::{Operation, Span, UnixMicros, VersionSpec};
+use crate::oracle::cut::truncate_to_ms;
 
 const MS: u64 = 1000;
+/// The limit of attempts of the default policy.
+const ATTEMPTS_MAX: u64 = 10;
 
 /// A version. On the lmstfy wire a job has one.
 #[derive(Debug)]
 pub(super) struct VersionHistory<'a> {
     pub(super) queue: u16,
-    pub(super) spec: JobVersion,
+    pub(super) spec: VersionSpec,
     /// Whether it was published on the native API, so that it counts failures.
     pub(super) is_native: bool,
     /// The requests that published it, in order.
-    pub(super) publishes: Vec<PublishRequest<'a>>,
+    pub(super) publishes: Vec<VersionPublish<'a>>,
     /// The id of its job, if it was observed.
     pub(super) id: Option<String>,
     /// Whether an atomic request without an answer was carried out, as another of its versions shows.
@@ -24,17 +27,17 @@ pub(super) struct VersionHistory<'a> {
 
 /// One request that published a version.
 #[derive(Debug, Clone)]
-pub(super) struct PublishRequest<'a> {
+pub(super) struct VersionPublish<'a> {
     pub(super) operation: &'a Operation,
     /// The latest time at which it can have been carried out.
     pub(super) by: UnixMicros,
-    pub(super) result: Published,
+    pub(super) effect: PublishEffect,
 }
 
-/// What is known of a publish.
+/// What a request is known to have done for a version.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Published {
-    /// It was answered with a job.
+pub(super) enum PublishEffect {
+    /// Its answer shows this job.
     Job {
         id: String,
         outcome: PublishResult,
@@ -45,8 +48,8 @@ pub(super) enum Published {
     },
     /// It stored nothing.
     Nothing,
-    /// It may have stored something.
-    Open,
+    /// It may have stored the version.
+    Unknown,
 }
 
 /// Whether a version was stored.
@@ -57,12 +60,12 @@ pub(super) enum Storing {
     Never,
 }
 
-impl PublishRequest<'_> {
+impl VersionPublish<'_> {
     /// Whether it has certainly stored its version itself.
     pub(super) const fn has_stored(&self) -> bool {
         matches!(
-            self.result,
-            Published::Job {
+            self.effect,
+            PublishEffect::Job {
                 outcome: PublishResult::Created
                     | PublishResult::Replaced
                     | PublishResult::Rerun
@@ -75,11 +78,23 @@ impl PublishRequest<'_> {
 }
 
 impl VersionHistory<'_> {
+    pub(super) const fn number(&self) -> u64 {
+        self.spec.terms.number
+    }
+
     pub(super) fn name(&self) -> String {
-        let number = self.spec.terms.number;
+        let number = self.number();
         match self.spec.key {
             Some(key) => format!("version {number} of key {key} of queue {}", self.queue),
             None => format!("version {number} of queue {}", self.queue),
+        }
+    }
+
+    /// Returns the failures after which it is dead.
+    pub(super) const fn attempts_max(&self) -> u64 {
+        match self.spec.terms.tries {
+            0 => ATTEMPTS_MAX,
+            own => own,
         }
     }
 
@@ -89,10 +104,10 @@ impl VersionHistory<'_> {
     }
 
     pub(super) fn storing(&self) -> Storing {
-        let is_replayed = |publish: &PublishRequest<'_>| {
+        let is_replayed = |publish: &VersionPublish<'_>| {
             let is_replayed = matches!(
-                publish.result,
-                Published::Job {
+                publish.effect,
+                PublishEffect::Job {
                     is_replayed: true,
                     ..
                 }
@@ -100,16 +115,16 @@ impl VersionHistory<'_> {
             is_replayed && (self.always_stores() || self.spec.if_exists == IfExistsOption::Reject)
         };
         let is_certain =
-            |publish: &PublishRequest<'_>| publish.has_stored() || is_replayed(publish);
-        let is_open = |publish: &PublishRequest<'_>| match &publish.result {
-            Published::Open => true,
-            Published::Job { is_replayed, .. } => *is_replayed,
-            Published::Nothing => false,
+            |publish: &VersionPublish<'_>| publish.has_stored() || is_replayed(publish);
+        let is_unknown = |publish: &VersionPublish<'_>| match &publish.effect {
+            PublishEffect::Unknown => true,
+            PublishEffect::Job { is_replayed, .. } => *is_replayed,
+            PublishEffect::Nothing => false,
         };
         if self.publishes.iter().any(is_certain) || (self.is_proven && self.always_stores()) {
             return Storing::Certain;
         }
-        match self.publishes.iter().any(is_open) {
+        match self.publishes.iter().any(is_unknown) {
             true => Storing::Possible,
             false => Storing::Never,
         }
@@ -120,10 +135,10 @@ impl VersionHistory<'_> {
         let can_be = || {
             self.publishes
                 .iter()
-                .filter(|it| it.result != Published::Nothing)
+                .filter(|it| it.effect != PublishEffect::Nothing)
         };
         let from = can_be().map(|it| it.operation.span.from).min();
-        let answered = can_be().filter(|it| matches!(it.result, Published::Job { .. }));
+        let answered = can_be().filter(|it| matches!(it.effect, PublishEffect::Job { .. }));
         let to = answered.map(|it| it.operation.span.to).min();
         let to = to.or_else(|| can_be().map(|it| it.by).max());
         Span {
@@ -137,8 +152,8 @@ impl VersionHistory<'_> {
         let exact = self
             .publishes
             .iter()
-            .find_map(|publish| match &publish.result {
-                Published::Job {
+            .find_map(|publish| match &publish.effect {
+                PublishEffect::Job {
                     outcome:
                         PublishResult::Created | PublishResult::Replaced | PublishResult::Revived,
                     run_at: Some(run_at),
@@ -153,9 +168,8 @@ impl VersionHistory<'_> {
         self.due_if_stored_in(self.stored())
     }
 
-    /// Returns the earliest and the latest time at which it can be due if it was stored in this span.
-    pub(super) fn due_if_stored_in(&self, stored: Span) -> Span {
-        let from = stored.from / MS * MS;
+    fn due_if_stored_in(&self, stored: Span) -> Span {
+        let from = truncate_to_ms(stored.from);
         match self.spec.run_at {
             // The past means now.
             Some(at) => Span {

@@ -12,10 +12,10 @@ use tidegate_api_types::values::{Base64Bytes, TimestampMs};
 use tidegate_testkit::Answer;
 
 use super::draw::job_lease;
-use super::request::key_number;
+use super::key_text::key_number;
 use crate::history::{
     CancelEffect, NativeAnswer, NativeCall, PublishMode, RequestOutcome, ReservedVersion,
-    SettleResult, SettleVerb, ShownVersion, UnixMicros, VersionResult,
+    SettleAction, SettleResult, ShownVersion, UnixMicros, VersionResult,
 };
 use crate::traffic::payload::number_in;
 use crate::traffic::shared::queue_number;
@@ -56,7 +56,7 @@ fn success(call: &NativeCall, answer: &Answer) -> Option<RequestOutcome> {
             let jobs = reserved.jobs.into_iter();
             NativeAnswer::Reserved(jobs.map(|job| reserved_version(job, *lease)).collect())
         }
-        NativeCall::Settle { verb, .. } => NativeAnswer::Settled(settled(*verb, answer)?),
+        NativeCall::Settle { action, .. } => NativeAnswer::Settled(settled(*action, answer)?),
         NativeCall::Cancel { .. } => {
             let (id, effect) = match parsed(answer)? {
                 CancelAnswer::Cancelled { id, was } => (id, CancelEffect::Deleted(was)),
@@ -112,7 +112,7 @@ fn published(job: &PublishedJob) -> VersionResult {
         id: job.id.to_string(),
         outcome: job.outcome,
         state: job.state,
-        run_at: micros(job.run_at),
+        run_at: job.run_at.map(micros),
         is_replayed: job.replayed,
     }
 }
@@ -139,15 +139,15 @@ fn reserved_version(job: LeasedJobView, lease: Option<u64>) -> ReservedVersion {
         lease: job.lease.into(),
         failures: job.failures,
         run_at: micros(job.run_at),
-        // A lease begins at the end of the running millisecond.
+        // The script counts a lease from the end of the millisecond in which it runs.
         reserved: lease_until.saturating_sub(lease + MS),
         lease_until,
     }
 }
 
-fn settled(verb: SettleVerb, answer: &Answer) -> Option<Vec<SettleResult>> {
-    Some(match verb {
-        SettleVerb::Ack => {
+fn settled(action: SettleAction, answer: &Answer) -> Option<Vec<SettleResult>> {
+    Some(match action {
+        SettleAction::Ack => {
             let answer: AckAnswer = parsed(answer)?;
             let results = answer.results.into_iter().map(|it| match it {
                 AckItemOutcome::Done => SettleResult::Done,
@@ -157,7 +157,7 @@ fn settled(verb: SettleVerb, answer: &Answer) -> Option<Vec<SettleResult>> {
             });
             results.collect()
         }
-        SettleVerb::Fail | SettleVerb::FailRetryIn(_) | SettleVerb::FailDead => {
+        SettleAction::Fail | SettleAction::FailRetryIn(_) | SettleAction::FailDead => {
             let answer: FailAnswer = parsed(answer)?;
             let results = answer.results.into_iter().map(|it| match it {
                 FailItemOutcome::Retry { run_at } => SettleResult::Retry(micros(run_at)),
@@ -169,7 +169,7 @@ fn settled(verb: SettleVerb, answer: &Answer) -> Option<Vec<SettleResult>> {
             });
             results.collect()
         }
-        SettleVerb::Touch(_) => {
+        SettleAction::Touch(_) => {
             let answer: TouchAnswer = parsed(answer)?;
             let results = answer.results.into_iter().map(|it| match it {
                 TouchItemOutcome::Extended { lease_until, .. } => {
@@ -180,7 +180,7 @@ fn settled(verb: SettleVerb, answer: &Answer) -> Option<Vec<SettleResult>> {
             });
             results.collect()
         }
-        SettleVerb::Release(_) => {
+        SettleAction::Release(_) => {
             let answer: ReleaseAnswer = parsed(answer)?;
             let results = answer.results.into_iter().map(|it| match it {
                 ReleaseItemOutcome::Released => SettleResult::Released,

@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use super::answers::answer_to;
-use super::request::{HttpForm, WaitTime};
+use super::http_request::HttpRequest;
+use super::request::http_request;
 use crate::history::{
-    ClientRequest, HeldJob, JobVersion, NativeAnswer, NativeCall, PublishMode, RequestOutcome,
-    SettleResult, SettleVerb,
+    ClientRequest, HeldJob, NativeAnswer, NativeCall, PublishMode, RequestOutcome, SettleAction,
+    SettleResult, VersionSpec,
 };
 use crate::traffic::client::{FaultClient, PATIENCE};
 
@@ -27,7 +28,7 @@ impl NativeFaultClient {
         &mut self,
         queue: u16,
         mode: PublishMode,
-        versions: Vec<JobVersion>,
+        versions: Vec<VersionSpec>,
     ) -> RequestOutcome {
         let call = NativeCall::Publish {
             queue,
@@ -37,13 +38,13 @@ impl NativeFaultClient {
         self.call(call).await
     }
 
-    /// Reserves jobs, and waits for them.
+    /// Reserves jobs, and waits up to `wait` for them. Gives up after `hang_up`, if given.
     pub(super) async fn reserve(
         &mut self,
         queues: &[u16],
         lease: Option<u64>,
         max_jobs: u64,
-        wait: WaitTime,
+        wait: Duration,
         hang_up: Option<Duration>,
     ) -> RequestOutcome {
         let call = NativeCall::Reserve {
@@ -51,15 +52,15 @@ impl NativeFaultClient {
             lease,
             max_jobs,
         };
-        let limit = hang_up.unwrap_or(PATIENCE + Duration::from_millis(wait.ms));
+        let limit = hang_up.unwrap_or(PATIENCE + wait);
         self.send(call, wait, limit).await
     }
 
-    /// Settles deliveries. Without a clear answer it repeats the request, up to `repeats` times. Returns the results
-    /// of the last request.
+    /// Settles deliveries. Repeats a request without a clear answer, up to `repeats` times. Returns the results of the
+    /// last request.
     pub(super) async fn settle(
         &mut self,
-        verb: SettleVerb,
+        action: SettleAction,
         jobs: Vec<HeldJob>,
         repeats: usize,
     ) -> Vec<SettleResult> {
@@ -68,7 +69,7 @@ impl NativeFaultClient {
         }
         for _ in 0..=repeats {
             let jobs = jobs.clone();
-            let outcome = self.call(NativeCall::Settle { verb, jobs }).await;
+            let outcome = self.call(NativeCall::Settle { action, jobs }).await;
             if let RequestOutcome::Native(NativeAnswer::Settled(results)) = outcome {
                 return results;
             }
@@ -78,21 +79,19 @@ impl NativeFaultClient {
 
     /// Sends a request that does not wait.
     pub(super) async fn call(&mut self, call: NativeCall) -> RequestOutcome {
-        self.send(call, WaitTime::default(), PATIENCE).await
+        self.send(call, Duration::ZERO, PATIENCE).await
     }
 
-    async fn send(&mut self, call: NativeCall, wait: WaitTime, limit: Duration) -> RequestOutcome {
-        let form = HttpForm::of(&call, wait);
-        let door = self.http.at(0);
-        let doing = async {
-            let HttpForm {
-                method,
-                path,
-                headers,
-                body,
-            } = form;
-            door.try_native(method, &path, &headers, body).await
-        };
+    async fn send(&mut self, call: NativeCall, wait: Duration, limit: Duration) -> RequestOutcome {
+        // A path of the native API names its queue itself.
+        let endpoint = self.http.at(0);
+        let HttpRequest {
+            method,
+            path,
+            headers,
+            body,
+        } = http_request(&call, wait);
+        let doing = endpoint.try_native(method, &path, &headers, body);
         let request = ClientRequest::Native(call.clone());
         let read = |answer: &_| answer_to(&call, answer);
         self.http.exchange(request, limit, doing, read).await

@@ -4,17 +4,17 @@ use rand::RngExt;
 use rand::rngs::StdRng;
 use tidegate_api_types::values::IfExistsOption;
 
-use crate::history::{JOB_LEASES, JobParameters, JobVersion, RetryTimes, now};
+use crate::history::{JOB_LEASES, JobParameters, RetryTimes, VersionSpec, now};
 use crate::traffic::draw;
 use crate::traffic::shared::ClientState;
 
 const MS: u64 = 1000;
-/// Few, so that jobs often meet another one with their key.
+/// Few, so that often another job has the key.
 const KEYS: u32 = 8;
 const DELAY_MAX_MS: u64 = 4000;
 const RETAIN_MS: std::ops::Range<u64> = 300..3000;
 const RETRY_MS: std::ops::Range<u64> = 50..1200;
-/// One version in so many is never settled, until the losses of its workers are too many.
+/// One version in so many is not settled, so that it dies of lost workers.
 const DOOMED: u64 = 29;
 
 /// Returns the length of the lease of the version with this number, in µs.
@@ -34,14 +34,14 @@ pub(super) fn key(random: &mut StdRng) -> u32 {
 }
 
 /// Draws a version. It has its own lease, and no idempotency key.
-pub(super) fn version(random: &mut StdRng, shared: &ClientState) -> JobVersion {
+pub(super) fn version(random: &mut StdRng, shared: &ClientState) -> VersionSpec {
     let drawn = draw::job(random, shared);
     let number = drawn.number;
     let delay = match random.random_bool(0.35) {
         true => 0,
         false => random.random_range(0..DELAY_MAX_MS) * MS,
     };
-    let is_at = delay > 0 && random.random_bool(0.3);
+    let has_run_at = delay > 0 && random.random_bool(0.3);
     let key = random.random_bool(0.5).then(|| key(random));
     let retry = random.random_bool(0.7).then(|| RetryTimes {
         delays: (0..random.random_range(1..=3))
@@ -49,9 +49,9 @@ pub(super) fn version(random: &mut StdRng, shared: &ClientState) -> JobVersion {
             .collect(),
         jitter: random.random_range(0..3) * 100,
     });
-    JobVersion {
+    VersionSpec {
         terms: JobParameters {
-            delay: if is_at { 0 } else { delay },
+            delay: if has_run_at { 0 } else { delay },
             ttl: 0,
             tries: match random.random_bool(0.7) {
                 true => random.random_range(1..=3),
@@ -59,7 +59,7 @@ pub(super) fn version(random: &mut StdRng, shared: &ClientState) -> JobVersion {
             },
             ..drawn
         },
-        run_at: is_at.then(|| (now() + delay) / MS * MS),
+        run_at: has_run_at.then(|| (now() + delay) / MS * MS),
         key,
         if_exists: match random.random_range(0..100) {
             0..45 => IfExistsOption::Replace,
@@ -72,6 +72,6 @@ pub(super) fn version(random: &mut StdRng, shared: &ClientState) -> JobVersion {
             true => random.random_range(RETAIN_MS) * MS,
             false => 0,
         },
-        repeat: None,
+        idempotency_key: None,
     }
 }

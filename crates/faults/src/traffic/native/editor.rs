@@ -10,7 +10,7 @@ use tokio::task::JoinHandle;
 use super::client::NativeFaultClient;
 use crate::history::{JobAddress, NativeCall, now};
 use crate::traffic::client::FaultClient;
-use crate::traffic::shared::{NATIVE_QUEUES, RecentNative, locked};
+use crate::traffic::shared::{NATIVE_QUEUES, RecentNativeJob, locked};
 
 /// The mean pause between two requests.
 const PAUSE_MS: u64 = 80;
@@ -21,7 +21,7 @@ const RESPAWN_MAX: u64 = 5;
 /// The client.
 pub(in crate::traffic) struct Editor {
     client: NativeFaultClient,
-    /// The same on the lmstfy wire, which alone respawns.
+    /// A client of the lmstfy wire, for respawns.
     lmstfy: FaultClient,
     random: StdRng,
 }
@@ -63,7 +63,7 @@ impl Editor {
                 length => all[self.random.random_range(0..length)].clone(),
             }
         };
-        let RecentNative { queue, id, key } = recent;
+        let RecentNativeJob { queue, id, key } = recent;
         let job = match key {
             Some(key) if self.random.random_bool(0.6) => JobAddress::Key(key),
             _ => JobAddress::Id(id),
@@ -83,12 +83,12 @@ impl Editor {
             }
             32..52 => {
                 let delay = self.random.random_range(0..DELAY_MAX_MS) * MS;
-                let is_at = self.random.random_bool(0.4);
+                let has_run_at = self.random.random_bool(0.4);
                 NativeCall::Change {
                     queue,
                     job,
-                    delay: if is_at { 0 } else { delay },
-                    run_at: is_at.then(|| (now() + delay) / MS * MS),
+                    delay: if has_run_at { 0 } else { delay },
+                    run_at: has_run_at.then(|| (now() + delay) / MS * MS),
                 }
             }
             52..68 => NativeCall::Promote { queue, job },

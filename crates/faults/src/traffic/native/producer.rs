@@ -9,11 +9,11 @@ use tokio::task::JoinHandle;
 
 use super::client::NativeFaultClient;
 use super::draw;
-use crate::history::{JobVersion, NativeAnswer, PublishMode, RequestOutcome, VersionResult};
-use crate::traffic::shared::{ClientState, NATIVE_QUEUES, RecentNative};
+use crate::history::{NativeAnswer, PublishMode, RequestOutcome, VersionResult, VersionSpec};
+use crate::traffic::shared::{ClientState, NATIVE_QUEUES, RecentNativeJob};
 
 /// The mean pause between two requests.
-const PAUSE_MS: u64 = 90;
+const PAUSE_MS: u64 = 150;
 const REPEATS_MAX: usize = 4;
 const BATCH_MAX: usize = 6;
 
@@ -49,7 +49,7 @@ impl NativeProducer {
         &self.client.http.shared
     }
 
-    fn draw(&mut self, mode: PublishMode) -> Vec<JobVersion> {
+    fn draw(&mut self, mode: PublishMode) -> Vec<VersionSpec> {
         let count = match mode {
             PublishMode::Single => 1,
             _ => self.random.random_range(2..=BATCH_MAX),
@@ -58,16 +58,18 @@ impl NativeProducer {
         let shared = &self.client.http.shared;
         let versions = (0..count).map(|_| {
             let version = draw::version(&mut self.random, shared);
-            JobVersion {
-                repeat: is_repeatable.then_some(version.terms.number),
+            VersionSpec {
+                idempotency_key: is_repeatable.then_some(version.terms.number),
                 ..version
             }
         });
         versions.collect()
     }
 
-    async fn publish(&mut self, queue: u16, mode: PublishMode, versions: Vec<JobVersion>) {
-        let may_repeat = versions.iter().all(|version| version.repeat.is_some());
+    async fn publish(&mut self, queue: u16, mode: PublishMode, versions: Vec<VersionSpec>) {
+        let may_repeat = versions
+            .iter()
+            .all(|version| version.idempotency_key.is_some());
         for _ in 0..=REPEATS_MAX {
             let outcome = self.client.publish(queue, mode, versions.clone()).await;
             if let RequestOutcome::Native(NativeAnswer::Published(results)) = outcome {
@@ -83,10 +85,10 @@ impl NativeProducer {
         }
     }
 
-    fn remember(&self, queue: u16, versions: &[JobVersion], results: &[VersionResult]) {
+    fn remember(&self, queue: u16, versions: &[VersionSpec], results: &[VersionResult]) {
         for (version, result) in versions.iter().zip(results) {
             if let VersionResult::Job { id, .. } = result {
-                self.shared().add_recent_native(RecentNative {
+                self.shared().add_recent_native(RecentNativeJob {
                     queue,
                     id: id.clone(),
                     key: version.key,

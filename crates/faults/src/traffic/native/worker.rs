@@ -1,4 +1,4 @@
-//! A worker of the native API. It settles its jobs with every verb; some never, some late, some twice.
+//! A worker of the native API. It settles its jobs in every way: some never, some late, some twice.
 
 use std::time::Duration;
 
@@ -7,26 +7,25 @@ use rand::rngs::StdRng;
 
 use super::client::NativeFaultClient;
 use super::draw::is_doomed;
-use super::request::WaitTime;
 use crate::history::{
-    HeldJob, NativeAnswer, RequestOutcome, ReservedVersion, SettleVerb, UnixMicros, now,
+    HeldJob, NativeAnswer, RequestOutcome, ReservedVersion, SettleAction, UnixMicros, now,
 };
-use crate::traffic::shared::{CROSSING_QUEUES, NATIVE_QUEUES};
+use crate::traffic::shared::{MIXED_QUEUES, NATIVE_QUEUES};
 
 const MS: u64 = 1000;
-/// The lease while queues are drained.
+/// The lease while queues are drained, in µs.
 const CAREFUL_LEASE: u64 = 3_000_000;
 const CAREFUL_REPEATS: usize = 6;
 const REPEATS: usize = 2;
 
-/// How long the leases are for which a worker asks.
+/// The length of the leases that a worker requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::traffic) enum LeaseHabit {
     /// 100 to 500 ms.
     Short,
     /// 1 to 3 s.
     Long,
-    /// As long as each job says. It reserves only from queues where each job says it.
+    /// The default of each job. It reserves only from queues where each job has one.
     OfJobs,
 }
 
@@ -44,7 +43,7 @@ impl NativeWorker {
         mut random: StdRng,
         habit: LeaseHabit,
     ) -> Self {
-        let is_used = |queue: &u16| habit != LeaseHabit::OfJobs || !CROSSING_QUEUES.contains(queue);
+        let is_used = |queue: &u16| habit != LeaseHabit::OfJobs || !MIXED_QUEUES.contains(queue);
         let mut queues: Vec<u16> = NATIVE_QUEUES.filter(is_used).collect();
         let turn = random.random_range(0..queues.len());
         queues.rotate_left(turn);
@@ -70,14 +69,12 @@ impl NativeWorker {
                 true => 1,
                 false => self.random.random_range(2..=6),
             };
-            let wait = WaitTime {
-                ms: match is_careful {
-                    true => 1000,
-                    false => self.random.random_range(500..2000),
-                },
-            };
-            let is_rude = !is_careful && self.random.random_bool(0.03);
-            let hang_up = is_rude.then(|| Duration::from_millis(self.random.random_range(1..800)));
+            let wait = Duration::from_millis(match is_careful {
+                true => 1000,
+                false => self.random.random_range(500..2000),
+            });
+            let hangs_up = !is_careful && self.random.random_bool(0.03);
+            let hang_up = hangs_up.then(|| Duration::from_millis(self.random.random_range(1..800)));
             let reserving = self
                 .client
                 .reserve(&self.queues, lease, max_jobs, wait, hang_up);
@@ -113,7 +110,7 @@ impl NativeWorker {
             }
         }
         let repeats = if is_careful { CAREFUL_REPEATS } else { REPEATS };
-        self.client.settle(SettleVerb::Ack, done, repeats).await;
+        self.client.settle(SettleAction::Ack, done, repeats).await;
         for (held, draw, lease_until) in others {
             self.settle(held, draw, lease_until).await;
         }
@@ -127,34 +124,35 @@ impl NativeWorker {
                 let left = lease_until.saturating_sub(now());
                 let over = self.random.random_range(0..400) * MS;
                 tokio::time::sleep(Duration::from_micros(left + over)).await;
-                let verb = [SettleVerb::Ack, SettleVerb::Fail][self.random.random_range(0..2)];
-                self.client.settle(verb, vec![held], REPEATS).await;
+                let action =
+                    [SettleAction::Ack, SettleAction::Fail][self.random.random_range(0..2)];
+                self.client.settle(action, vec![held], REPEATS).await;
             }
             // Twice.
             11..15 => {
                 for _ in 0..2 {
                     let held = vec![held.clone()];
-                    self.client.settle(SettleVerb::Ack, held, REPEATS).await;
+                    self.client.settle(SettleAction::Ack, held, REPEATS).await;
                 }
             }
             15..23 => {
                 let lease = self.random.random_range(100..2000) * MS;
-                let touch = SettleVerb::Touch(lease);
+                let touch = SettleAction::Touch(lease);
                 self.client.settle(touch, vec![held.clone()], 0).await;
                 tokio::time::sleep(Duration::from_micros(delay / 8)).await;
                 if self.random.random_bool(0.7) {
                     self.client
-                        .settle(SettleVerb::Ack, vec![held], REPEATS)
+                        .settle(SettleAction::Ack, vec![held], REPEATS)
                         .await;
                 }
             }
             23..36 => {
-                let verb = match self.random.random_range(0..10) {
-                    0..6 => SettleVerb::Fail,
-                    6..9 => SettleVerb::FailRetryIn(delay),
-                    _ => SettleVerb::FailDead,
+                let action = match self.random.random_range(0..10) {
+                    0..6 => SettleAction::Fail,
+                    6..9 => SettleAction::FailRetryIn(delay),
+                    _ => SettleAction::FailDead,
                 };
-                self.client.settle(verb, vec![held], REPEATS).await;
+                self.client.settle(action, vec![held], REPEATS).await;
             }
             _ => {
                 let delay = if self.random.random_bool(0.5) {
@@ -162,8 +160,8 @@ impl NativeWorker {
                 } else {
                     delay
                 };
-                let verb = SettleVerb::Release(delay);
-                self.client.settle(verb, vec![held], REPEATS).await;
+                let action = SettleAction::Release(delay);
+                self.client.settle(action, vec![held], REPEATS).await;
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use super::*;
 
-fn limited(number: u64, attempts: u64) -> JobVersion {
+fn limited(number: u64, attempts: u64) -> VersionSpec {
     let mut version = plain(number);
     version.terms.tries = attempts;
     version
@@ -10,18 +10,18 @@ fn limited(number: u64, attempts: u64) -> JobVersion {
 
 #[test]
 fn only_reported_failures_count() {
-    let second = |verb, outcome, failures| {
-        let tale = NativeTale::new().publish(0, limited(1, 3), PublishResult::Created);
-        let tale = tale
+    let second = |action, outcome, failures| {
+        let history = NativeHistoryBuilder::new().publish(0, limited(1, 3), PublishResult::Created);
+        let history = history
             .deliver(2 * MS, 1, 1)
-            .settle_with(9 * MS, (1, 1), verb, outcome);
-        let tale = tale.deliver_with(3 * S, 1, 2, |got| got.failures = failures);
-        tale.ack(3 * S + 9 * MS, 1, 2)
+            .settle_with(9 * MS, (1, 1), action, outcome);
+        let history = history.deliver_with(3 * S, 1, 2, |got| got.failures = failures);
+        history.ack(3 * S + 9 * MS, 1, 2)
     };
     let retry = RequestOutcome::Native(NativeAnswer::Settled(vec![SettleResult::Retry(
         T0 + 2 * S + 10 * MS,
     )]));
-    let fail = SettleVerb::FailRetryIn(2 * S);
+    let fail = SettleAction::FailRetryIn(2 * S);
     second(fail, retry.clone(), 1).expect(&[]);
     second(fail, retry.clone(), 2).expect(&[Defect::DiedEarly]);
     second(fail, retry, 0).expect(&[Defect::Doubled]);
@@ -35,14 +35,14 @@ fn only_reported_failures_count() {
 #[test]
 fn the_lmstfy_wire_shows_the_failures_as_tries() {
     let second = |tries_left| {
-        let tale = NativeTale::new().publish(0, limited(1, 3), PublishResult::Created);
-        let tale = tale.deliver(2 * MS, 1, 1);
-        let mut tale = tale.deliver_to_lmstfy(3 * S, 1, tries_left);
+        let history = NativeHistoryBuilder::new().publish(0, limited(1, 3), PublishResult::Created);
+        let history = history.deliver(2 * MS, 1, 1);
+        let mut history = history.deliver_to_lmstfy(3 * S, 1, tries_left);
         let ack = ClientRequest::Ack { job: 1 };
-        tale.history = tale
-            .history
+        history.builder = history
+            .builder
             .request(3 * S + 9 * MS, ack, RequestOutcome::Deleted);
-        tale
+        history
     };
     second(3).expect(&[]);
     second(2).expect(&[Defect::DiedEarly]);
@@ -50,24 +50,25 @@ fn the_lmstfy_wire_shows_the_failures_as_tries() {
 
 #[test]
 fn a_job_is_dead_after_its_last_failure() {
-    let failed = |attempts, verb, result| {
-        let tale = NativeTale::new().publish(0, limited(1, attempts), PublishResult::Created);
-        let tale = tale
+    let failed = |attempts, action, result| {
+        let history =
+            NativeHistoryBuilder::new().publish(0, limited(1, attempts), PublishResult::Created);
+        let history = history
             .deliver(2 * MS, 1, 1)
-            .settle(9 * MS, (1, 1), verb, result);
-        tale.cancel(
+            .settle(9 * MS, (1, 1), action, result);
+        history.cancel(
             S,
             IfRunningOption::Refuse,
             CancelEffect::Deleted(StateName::Dead),
         )
     };
     let retry = SettleResult::Retry(T0 + S + 10 * MS);
-    let fail = SettleVerb::FailRetryIn(S);
+    let fail = SettleAction::FailRetryIn(S);
     failed(1, fail, SettleResult::Dead).expect(&[]);
     failed(1, fail, retry).expect(&[Defect::Doubled]);
     failed(2, fail, retry).expect(&[]);
     failed(2, fail, SettleResult::Dead).expect(&[Defect::DiedEarly]);
-    failed(2, SettleVerb::FailDead, SettleResult::Dead).expect(&[]);
+    failed(2, SettleAction::FailDead, SettleResult::Dead).expect(&[]);
     // The default policy allows ten.
     failed(0, fail, SettleResult::Dead).expect(&[Defect::DiedEarly]);
 }
@@ -75,13 +76,14 @@ fn a_job_is_dead_after_its_last_failure() {
 #[test]
 fn a_job_is_dead_after_five_lost_workers() {
     let lost = |times: u32| {
-        let mut tale = NativeTale::new().publish(0, plain(1), PublishResult::Created);
+        let mut history = NativeHistoryBuilder::new().publish(0, plain(1), PublishResult::Created);
         for attempt in 1..=times {
             let at = u64::from(attempt - 1) * (LEASE + 10 * MS) + 2 * MS;
-            tale = tale.deliver(at, 1, attempt);
+            history = history.deliver(at, 1, attempt);
         }
         let at = u64::from(times) * (LEASE + 10 * MS) + 2 * MS;
-        tale.deliver(at, 1, times + 1)
+        history
+            .deliver(at, 1, times + 1)
             .ack(at + 9 * MS, 1, times + 1)
     };
     lost(4).expect(&[]);
@@ -93,17 +95,17 @@ fn a_job_is_dead_after_five_lost_workers() {
 #[test]
 fn a_job_does_not_die_of_fewer_losses() {
     let dead = |losses, deliveries: u32| {
-        let mut tale = NativeTale::new().publish(0, plain(1), PublishResult::Created);
+        let mut history = NativeHistoryBuilder::new().publish(0, plain(1), PublishResult::Created);
         for attempt in 1..=deliveries {
             let at = u64::from(attempt - 1) * (LEASE + 10 * MS) + 2 * MS;
-            tale = tale.deliver(at, 1, attempt);
+            history = history.deliver(at, 1, attempt);
         }
-        let tale = tale.show(30 * S, |shown| {
+        let history = history.show(30 * S, |shown| {
             shown.state = StateName::Dead;
             shown.losses = losses;
             shown.died_of_losses = true;
         });
-        tale.cancel(
+        history.cancel(
             31 * S,
             IfRunningOption::Refuse,
             CancelEffect::Deleted(StateName::Dead),

@@ -4,7 +4,7 @@ use super::*;
 
 #[test]
 fn a_stored_version_comes() {
-    let stored = NativeTale::new().publish(S, plain(1), PublishResult::Created);
+    let stored = NativeHistoryBuilder::new().publish(S, plain(1), PublishResult::Created);
     stored.expect(&[Defect::Lost]);
     let came = stored.clone().deliver(S + 2 * MS, 1, 1);
     came.expect(&[Defect::Lost]);
@@ -12,29 +12,29 @@ fn a_stored_version_comes() {
     // An ack without an answer may have been carried out; one that found the lease lost was not.
     let open = |outcome| {
         came.clone()
-            .settle_with(S + 9 * MS, (1, 1), SettleVerb::Ack, outcome)
+            .settle_with(S + 9 * MS, (1, 1), SettleAction::Ack, outcome)
     };
     open(no_job()).expect(&[]);
     open(RequestOutcome::NotSent).expect(&[Defect::Lost]);
     stored.failover(S, 2 * S).expect(&[]);
-    let unclear = NativeTale::new().publish_with(S, plain(1), no_job());
+    let unclear = NativeHistoryBuilder::new().publish_with(S, plain(1), no_job());
     unclear.expect(&[]);
 }
 
 #[test]
 fn a_version_that_was_refused_does_not_come() {
     let refused = |outcome| {
-        let tale = NativeTale::new().publish_with(S, plain(1), outcome);
-        tale.deliver(S + 2 * MS, 1, 1).ack(S + 9 * MS, 1, 1)
+        let history = NativeHistoryBuilder::new().publish_with(S, plain(1), outcome);
+        history.deliver(S + 2 * MS, 1, 1).ack(S + 9 * MS, 1, 1)
     };
     refused(no_job()).expect(&[]);
     refused(RequestOutcome::Refused(503)).expect(&[Defect::Foreign]);
-    let kept = NativeTale::new()
+    let kept = NativeHistoryBuilder::new()
         .publish(S, keyed(1, IfExistsOption::Keep), PublishResult::Created)
         .publish(2 * S, keyed(2, IfExistsOption::Keep), PublishResult::Exists);
     let kept = |number| {
-        let tale = kept.clone().deliver(2 * S + 9 * MS, number, 1);
-        tale.ack(2 * S + 20 * MS, number, 1)
+        let history = kept.clone().deliver(2 * S + 9 * MS, number, 1);
+        history.ack(2 * S + 20 * MS, number, 1)
     };
     // Otherwise it is not the first version that came.
     kept(2).expect(&[Defect::Foreign, Defect::Lost]);
@@ -42,7 +42,7 @@ fn a_version_that_was_refused_does_not_come() {
 
 #[test]
 fn the_newest_version_comes_when_a_run_ends() {
-    let running = NativeTale::new()
+    let running = NativeHistoryBuilder::new()
         .publish(S, keyed(1, IfExistsOption::Keep), PublishResult::Created)
         .deliver(S + 2 * MS, 1, 1)
         .publish(
@@ -52,7 +52,7 @@ fn the_newest_version_comes_when_a_run_ends() {
         );
     let rerun = running
         .clone()
-        .settle(S + 9 * MS, (1, 1), SettleVerb::Ack, SettleResult::Rerun);
+        .settle(S + 9 * MS, (1, 1), SettleAction::Ack, SettleResult::Rerun);
     let again = rerun
         .clone()
         .deliver(S + 12 * MS, 2, 2)
@@ -70,14 +70,14 @@ fn the_newest_version_comes_when_a_run_ends() {
     // A cancel deletes the version that waits.
     let asked = running.cancel(S + 7 * MS, IfRunningOption::Ask, CancelEffect::Requested);
     asked.clone().ack(S + 9 * MS, 1, 1).expect(&[]);
-    let came = asked.settle(S + 9 * MS, (1, 1), SettleVerb::Ack, SettleResult::Rerun);
+    let came = asked.settle(S + 9 * MS, (1, 1), SettleAction::Ack, SettleResult::Rerun);
     let came = came.deliver(S + 12 * MS, 2, 2).ack(S + 20 * MS, 2, 2);
     came.expect(&[Defect::AfterItsEnd]);
 }
 
 #[test]
 fn a_replaced_version_does_not_come() {
-    let replaced = NativeTale::new()
+    let replaced = NativeHistoryBuilder::new()
         .publish(
             500 * MS,
             keyed(1, IfExistsOption::Keep),
@@ -89,8 +89,8 @@ fn a_replaced_version_does_not_come() {
             PublishResult::Replaced,
         );
     let came = |number| {
-        let tale = replaced.clone().deliver(S + 9 * MS, number, 1);
-        tale.ack(S + 20 * MS, number, 1)
+        let history = replaced.clone().deliver(S + 9 * MS, number, 1);
+        history.ack(S + 20 * MS, number, 1)
     };
     came(2).expect(&[]);
     came(1).expect(&[Defect::OldVersion, Defect::Lost]);
@@ -99,7 +99,7 @@ fn a_replaced_version_does_not_come() {
 
 #[test]
 fn a_job_that_is_done_does_not_come_again() {
-    let done = NativeTale::new()
+    let done = NativeHistoryBuilder::new()
         .publish(0, plain(1), PublishResult::Created)
         .deliver(2 * MS, 1, 1)
         .ack(9 * MS, 1, 1);
@@ -112,15 +112,15 @@ fn a_job_that_is_done_does_not_come_again() {
 #[test]
 fn a_cancelled_job_does_not_come() {
     let cancelled = |effect| {
-        let tale = NativeTale::new().publish(0, delayed(1, S), PublishResult::Created);
-        let tale = tale.cancel(500 * MS, IfRunningOption::Refuse, effect);
-        let tale = tale.deliver_with(S + 5 * MS, 1, 1, |got| got.run_at = T0 + S + MS);
-        tale.ack(S + 9 * MS, 1, 1)
+        let history = NativeHistoryBuilder::new().publish(0, delayed(1, S), PublishResult::Created);
+        let history = history.cancel(500 * MS, IfRunningOption::Refuse, effect);
+        let history = history.deliver_with(S + 5 * MS, 1, 1, |got| got.run_at = T0 + S + MS);
+        history.ack(S + 9 * MS, 1, 1)
     };
     cancelled(CancelEffect::Deleted(StateName::Delayed))
         .expect(&[Defect::AfterItsEnd, Defect::AfterItsEnd]);
     cancelled(CancelEffect::AlreadyDone).expect(&[]);
-    let open = NativeTale::new().publish(0, delayed(1, S), PublishResult::Created);
+    let open = NativeHistoryBuilder::new().publish(0, delayed(1, S), PublishResult::Created);
     open.clone()
         .cancel_with(500 * MS, IfRunningOption::Refuse, no_job())
         .expect(&[]);
@@ -130,7 +130,7 @@ fn a_cancelled_job_does_not_come() {
 
 #[test]
 fn a_job_with_a_requested_cancel_is_not_retried() {
-    let asked = NativeTale::new()
+    let asked = NativeHistoryBuilder::new()
         .publish(0, plain(1), PublishResult::Created)
         .deliver(2 * MS, 1, 1)
         .cancel(5 * MS, IfRunningOption::Ask, CancelEffect::Requested);
@@ -143,12 +143,13 @@ fn a_job_with_a_requested_cancel_is_not_retried() {
 
 #[test]
 fn a_dead_job_comes_only_after_a_respawn() {
-    let dead = NativeTale::new()
+    let dead = NativeHistoryBuilder::new()
         .publish(0, plain(1), PublishResult::Created)
         .deliver(2 * MS, 1, 1)
-        .settle(5 * MS, (1, 1), SettleVerb::FailDead, SettleResult::Dead);
+        .settle(5 * MS, (1, 1), SettleAction::FailDead, SettleResult::Dead);
     dead.expect(&[Defect::Lost]);
-    let again = |tale: NativeTale| tale.deliver(S + 5 * MS, 1, 2).ack(S + 9 * MS, 1, 2);
+    let again =
+        |history: NativeHistoryBuilder| history.deliver(S + 5 * MS, 1, 2).ack(S + 9 * MS, 1, 2);
     again(dead.clone()).expect(&[Defect::AfterItsEnd]);
     again(dead.respawn(S)).expect(&[]);
 }
@@ -161,8 +162,8 @@ fn the_versions_of_an_atomic_batch_are_stored_together() {
             mode: PublishMode::Atomic,
             versions: vec![plain(1), plain(2)],
         };
-        let tale = NativeTale::new().request(0, call, outcome);
-        tale.deliver(2 * MS, 1, 1).ack(9 * MS, 1, 1)
+        let history = NativeHistoryBuilder::new().request(0, call, outcome);
+        history.deliver(2 * MS, 1, 1).ack(9 * MS, 1, 1)
     };
     let both = batch(no_job())
         .job("B")
@@ -176,12 +177,12 @@ fn the_versions_of_an_atomic_batch_are_stored_together() {
 
 #[test]
 fn an_lmstfy_consumer_ends_a_native_job() {
-    let came = NativeTale::new()
+    let came = NativeHistoryBuilder::new()
         .publish(0, plain(1), PublishResult::Created)
         .deliver_to_lmstfy(2 * MS, 1, 10);
     came.expect(&[Defect::Lost]);
     let mut acked = came;
-    acked.history = acked.history.request(
+    acked.builder = acked.builder.request(
         9 * MS,
         ClientRequest::Ack { job: 1 },
         RequestOutcome::Deleted,

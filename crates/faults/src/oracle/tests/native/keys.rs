@@ -2,8 +2,8 @@
 
 use super::*;
 
-fn retained(number: u64, if_exists: IfExistsOption) -> JobVersion {
-    JobVersion {
+fn retained(number: u64, if_exists: IfExistsOption) -> VersionSpec {
+    VersionSpec {
         retain: 5 * S,
         ..keyed(number, if_exists)
     }
@@ -11,17 +11,22 @@ fn retained(number: u64, if_exists: IfExistsOption) -> JobVersion {
 
 #[test]
 fn a_key_has_one_unfinished_job() {
-    let first =
-        NativeTale::new().publish(0, keyed(1, IfExistsOption::Keep), PublishResult::Created);
+    let first = NativeHistoryBuilder::new().publish(
+        0,
+        keyed(1, IfExistsOption::Keep),
+        PublishResult::Created,
+    );
     let done = first.clone().deliver(2 * MS, 1, 1).ack(9 * MS, 1, 1);
-    let second = |tale: NativeTale| {
-        let tale = tale.job("B");
-        let tale = tale.publish(
+    let second = |history: NativeHistoryBuilder| {
+        let history = history.job("B");
+        let history = history.publish(
             S / 2,
             keyed(2, IfExistsOption::Keep),
             PublishResult::Created,
         );
-        tale.deliver(S / 2 + 2 * MS, 2, 1).ack(S / 2 + 9 * MS, 2, 1)
+        history
+            .deliver(S / 2 + 2 * MS, 2, 1)
+            .ack(S / 2 + 9 * MS, 2, 1)
     };
     second(done).expect(&[]);
     // The first one is still there when the second one is created.
@@ -35,14 +40,14 @@ fn a_key_has_one_unfinished_job() {
 
 #[test]
 fn a_retained_job_keeps_its_key_for_its_time() {
-    let done = NativeTale::new()
+    let done = NativeHistoryBuilder::new()
         .publish(0, retained(1, IfExistsOption::Keep), PublishResult::Created)
         .deliver(2 * MS, 1, 1)
         .ack(9 * MS, 1, 1);
     let next = |at, if_exists| {
-        let tale = done.clone().job("B");
-        let tale = tale.publish(at, keyed(2, if_exists), PublishResult::Created);
-        tale.deliver(at + 2 * MS, 2, 1).ack(at + 9 * MS, 2, 1)
+        let history = done.clone().job("B");
+        let history = history.publish(at, keyed(2, if_exists), PublishResult::Created);
+        history.deliver(at + 2 * MS, 2, 1).ack(at + 9 * MS, 2, 1)
     };
     next(S, IfExistsOption::Keep).expect(&[Defect::KeyShared]);
     next(S, IfExistsOption::Replace).expect(&[]);
@@ -52,7 +57,7 @@ fn a_retained_job_keeps_its_key_for_its_time() {
             id: "A".to_owned(),
             outcome: PublishResult::Exists,
             state: StateName::Done,
-            run_at: T0,
+            run_at: Some(T0),
             is_replayed: false,
         };
         done.clone()
@@ -69,10 +74,10 @@ fn an_unfinished_job_is_found() {
             queue: QUEUE,
             job: JobAddress::Key(KEY),
         };
-        let tale = NativeTale::new()
+        let history = NativeHistoryBuilder::new()
             .publish(0, keyed(1, IfExistsOption::Keep), PublishResult::Created)
             .answered(at, call, NativeAnswer::NotFound);
-        tale.deliver(900 * MS, 1, 1).ack(909 * MS, 1, 1)
+        history.deliver(900 * MS, 1, 1).ack(909 * MS, 1, 1)
     };
     not_found(500 * MS).expect(&[Defect::Lost]);
     not_found(2 * S).expect(&[]);
@@ -80,7 +85,7 @@ fn an_unfinished_job_is_found() {
 
 #[test]
 fn a_job_is_not_found_after_its_end() {
-    let done = NativeTale::new()
+    let done = NativeHistoryBuilder::new()
         .publish(0, keyed(1, IfExistsOption::Keep), PublishResult::Created)
         .deliver(2 * MS, 1, 1)
         .ack(9 * MS, 1, 1);

@@ -2,14 +2,14 @@
 
 use super::*;
 
-fn delivered() -> NativeTale {
-    NativeTale::new()
+fn delivered() -> NativeHistoryBuilder {
+    NativeHistoryBuilder::new()
         .publish(0, plain(1), PublishResult::Created)
         .deliver(2 * MS, 1, 1)
 }
 
-fn acked_at(tale: NativeTale, at: u64, attempt: u32) -> NativeTale {
-    tale.deliver(at, 1, attempt).ack(at + 9 * MS, 1, attempt)
+fn acked_at(history: NativeHistoryBuilder, at: u64, attempt: u32) -> NativeHistoryBuilder {
+    history.deliver(at, 1, attempt).ack(at + 9 * MS, 1, attempt)
 }
 
 #[test]
@@ -21,7 +21,7 @@ fn a_lease_is_exclusive_until_its_end() {
 #[test]
 fn an_extended_lease_is_exclusive_until_its_new_end() {
     let until = SettleResult::Extended(T0 + 4 * S);
-    let touched = delivered().settle(S, (1, 1), SettleVerb::Touch(3 * S), until);
+    let touched = delivered().settle(S, (1, 1), SettleAction::Touch(3 * S), until);
     acked_at(touched.clone(), 4 * S, 2).expect(&[]);
     acked_at(touched.clone(), 3 * S, 2).expect(&[Defect::Doubled]);
     let lost = touched.failover(0, S + MS);
@@ -43,7 +43,7 @@ fn a_worker_that_lost_its_job_settles_nothing() {
     let late = |result| {
         twice
             .clone()
-            .settle(3 * S + 5 * MS, (1, 1), SettleVerb::Touch(S), result)
+            .settle(3 * S + 5 * MS, (1, 1), SettleAction::Touch(S), result)
     };
     late(SettleResult::Lost).expect(&[]);
     late(SettleResult::Extended(T0 + 4 * S)).expect(&[Defect::Doubled]);
@@ -51,29 +51,29 @@ fn a_worker_that_lost_its_job_settles_nothing() {
 
 #[test]
 fn a_held_job_can_be_settled() {
-    let ack = |at, result| delivered().settle(at, (1, 1), SettleVerb::Ack, result);
+    let ack = |at, result| delivered().settle(at, (1, 1), SettleAction::Ack, result);
     ack(S, SettleResult::Done).expect(&[]);
     ack(S, SettleResult::Gone).expect(&[Defect::LeaseBroken, Defect::Lost]);
     ack(LEASE, SettleResult::Lost).expect(&[Defect::Lost]);
     // A repeated ack finds nothing.
     ack(S, SettleResult::Done)
-        .settle(S + 5 * MS, (1, 1), SettleVerb::Ack, SettleResult::Gone)
+        .settle(S + 5 * MS, (1, 1), SettleAction::Ack, SettleResult::Gone)
         .expect(&[]);
     let revoked = delivered().cancel(500 * MS, IfRunningOption::Revoke, CancelEffect::Revoked);
     revoked
-        .settle(S, (1, 1), SettleVerb::Ack, SettleResult::Gone)
+        .settle(S, (1, 1), SettleAction::Ack, SettleResult::Gone)
         .expect(&[]);
     let refused = delivered().cancel(500 * MS, IfRunningOption::Ask, CancelEffect::Requested);
     refused
-        .settle(S, (1, 1), SettleVerb::Ack, SettleResult::Gone)
+        .settle(S, (1, 1), SettleAction::Ack, SettleResult::Gone)
         .expect(&[Defect::LeaseBroken]);
 }
 
 #[test]
 fn a_released_job_comes_again_at_once() {
-    let released = delivered().settle(S, (1, 1), SettleVerb::Release(0), SettleResult::Released);
+    let released = delivered().settle(S, (1, 1), SettleAction::Release(0), SettleResult::Released);
     acked_at(released, S + 2 * MS, 2).expect(&[]);
-    let later = delivered().settle(S, (1, 1), SettleVerb::Release(S), SettleResult::Released);
+    let later = delivered().settle(S, (1, 1), SettleAction::Release(S), SettleResult::Released);
     acked_at(later.clone(), 2 * S + MS, 2).expect(&[]);
     acked_at(later, 2 * S - MS, 2).expect(&[Defect::Early]);
 }

@@ -1,5 +1,6 @@
 //! Tests of the judge of native jobs: a valid history of each rule, and the nearest invalid one.
 
+mod clock;
 mod counts;
 mod ends;
 mod keys;
@@ -14,8 +15,8 @@ use super::{Defect, HistoryBuilder, MS, S, T0, TTR, judge, no_job, span};
 use crate::fault::Class;
 use crate::history::{
     CancelEffect, ClientRequest, HeldJob, History, JobAddress, JobInAnswer, JobParameters,
-    JobVersion, NativeAnswer, NativeCall, PublishMode, RequestOutcome, ReservedVersion, RetryTimes,
-    SettleResult, SettleVerb, ShownVersion, VersionResult,
+    NativeAnswer, NativeCall, PublishMode, RequestOutcome, ReservedVersion, RetryTimes,
+    SettleAction, SettleResult, ShownVersion, VersionResult, VersionSpec,
 };
 
 const QUEUE: u16 = 20;
@@ -24,44 +25,44 @@ const LEASE: u64 = 2 * S;
 
 /// A history of jobs of a native queue. Requests are answered after 1 ms.
 #[derive(Debug, Clone)]
-struct NativeTale {
-    history: HistoryBuilder,
+struct NativeHistoryBuilder {
+    builder: HistoryBuilder,
     /// The id of the job that requests name.
     id: &'static str,
 }
 
 /// A version without a key, a delay and a limit of attempts.
-fn plain(number: u64) -> JobVersion {
-    JobVersion {
+fn plain(number: u64) -> VersionSpec {
+    VersionSpec {
         terms: JobParameters {
             number,
             bytes: 50,
             ..JobParameters::default()
         },
         lease: LEASE,
-        ..JobVersion::default()
+        ..VersionSpec::default()
     }
 }
 
-fn delayed(number: u64, delay: u64) -> JobVersion {
+fn delayed(number: u64, delay: u64) -> VersionSpec {
     let mut version = plain(number);
     version.terms.delay = delay;
     version
 }
 
 /// A version with a key.
-fn keyed(number: u64, if_exists: IfExistsOption) -> JobVersion {
-    JobVersion {
+fn keyed(number: u64, if_exists: IfExistsOption) -> VersionSpec {
+    VersionSpec {
         key: Some(KEY),
         if_exists,
         ..plain(number)
     }
 }
 
-impl NativeTale {
+impl NativeHistoryBuilder {
     /// With a worker that requests jobs all the time and gets none.
     fn new() -> Self {
-        let history = HistoryBuilder(History {
+        let builder = HistoryBuilder(History {
             bound: S,
             native: vec![QUEUE],
             began: T0,
@@ -75,7 +76,7 @@ impl NativeTale {
         });
         let nothing = RequestOutcome::Native(NativeAnswer::Reserved(Vec::new()));
         Self {
-            history: history.operation(span(0, 110 * S), request, nothing),
+            builder: builder.operation(span(0, 110 * S), request, nothing),
             id: "A",
         }
     }
@@ -88,7 +89,7 @@ impl NativeTale {
 
     fn request(mut self, at: u64, call: NativeCall, outcome: RequestOutcome) -> Self {
         let request = ClientRequest::Native(call);
-        self.history = self.history.operation(span(at, at + MS), request, outcome);
+        self.builder = self.builder.operation(span(at, at + MS), request, outcome);
         self
     }
 
@@ -96,7 +97,7 @@ impl NativeTale {
         self.request(at, call, RequestOutcome::Native(answer))
     }
 
-    fn publish_with(self, at: u64, version: JobVersion, outcome: RequestOutcome) -> Self {
+    fn publish_with(self, at: u64, version: VersionSpec, outcome: RequestOutcome) -> Self {
         let call = NativeCall::Publish {
             queue: QUEUE,
             mode: PublishMode::Single,
@@ -105,18 +106,18 @@ impl NativeTale {
         self.request(at, call, outcome)
     }
 
-    fn publish_result(self, at: u64, version: JobVersion, result: VersionResult) -> Self {
+    fn publish_result(self, at: u64, version: VersionSpec, result: VersionResult) -> Self {
         let answer = NativeAnswer::Published(vec![result]);
         self.publish_with(at, version, RequestOutcome::Native(answer))
     }
 
     /// Publishes a version; the script runs in the ms in which the request begins.
-    fn publish(self, at: u64, version: JobVersion, outcome: PublishResult) -> Self {
+    fn publish(self, at: u64, version: VersionSpec, outcome: PublishResult) -> Self {
         let result = self.job_result(at, &version, outcome);
         self.publish_result(at, version, result)
     }
 
-    fn job_result(&self, at: u64, version: &JobVersion, outcome: PublishResult) -> VersionResult {
+    fn job_result(&self, at: u64, version: &VersionSpec, outcome: PublishResult) -> VersionResult {
         let delay = version.terms.delay;
         VersionResult::Job {
             id: self.id.to_owned(),
@@ -126,7 +127,7 @@ impl NativeTale {
                 (_, 0) => StateName::Ready,
                 _ => StateName::Delayed,
             },
-            run_at: T0 + at + if delay > 0 { delay + MS } else { 0 },
+            run_at: Some(T0 + at + if delay > 0 { delay + MS } else { 0 }),
             is_replayed: false,
         }
     }
@@ -164,13 +165,23 @@ impl NativeTale {
         });
         let from = at.saturating_sub(100 * MS);
         let answer = RequestOutcome::Native(NativeAnswer::Reserved(vec![got]));
-        self.history = self.history.operation(span(from, at + MS), request, answer);
+        self.builder = self.builder.operation(span(from, at + MS), request, answer);
         self
     }
 
     /// A consumer of the lmstfy wire gets this version.
-    fn deliver_to_lmstfy(mut self, at: u64, number: u64, tries_left: u64) -> Self {
-        let got = JobInAnswer {
+    fn deliver_to_lmstfy(self, at: u64, number: u64, tries_left: u64) -> Self {
+        self.deliver_to_lmstfy_with(at, number, tries_left, |_| {})
+    }
+
+    fn deliver_to_lmstfy_with(
+        mut self,
+        at: u64,
+        number: u64,
+        tries_left: u64,
+        change: impl FnOnce(&mut JobInAnswer),
+    ) -> Self {
+        let mut got = JobInAnswer {
             number: Some(number),
             id: self.id.to_owned(),
             queue: QUEUE,
@@ -178,18 +189,19 @@ impl NativeTale {
             created: T0,
             elapsed: at,
         };
+        change(&mut got);
         let request = ClientRequest::Consume {
             queues: vec![QUEUE],
             ttr: TTR,
             count: 1,
         };
         let answer = RequestOutcome::Delivered(vec![got]);
-        self.history = self.history.operation(span(at, at + MS), request, answer);
+        self.builder = self.builder.operation(span(at, at + MS), request, answer);
         self
     }
 
     fn has_key(&self, number: u64) -> bool {
-        let mut published = self.history.0.operations.iter();
+        let mut published = self.builder.0.operations.iter();
         published.any(|operation| match &operation.request {
             ClientRequest::Native(NativeCall::Publish { versions, .. }) => versions
                 .iter()
@@ -202,7 +214,7 @@ impl NativeTale {
         self,
         at: u64,
         (number, attempt): (u64, u32),
-        verb: SettleVerb,
+        action: SettleAction,
         outcome: RequestOutcome,
     ) -> Self {
         let held = HeldJob {
@@ -213,16 +225,16 @@ impl NativeTale {
             number,
         };
         let jobs = vec![held];
-        self.request(at, NativeCall::Settle { verb, jobs }, outcome)
+        self.request(at, NativeCall::Settle { action, jobs }, outcome)
     }
 
-    fn settle(self, at: u64, of: (u64, u32), verb: SettleVerb, result: SettleResult) -> Self {
+    fn settle(self, at: u64, of: (u64, u32), action: SettleAction, result: SettleResult) -> Self {
         let answer = RequestOutcome::Native(NativeAnswer::Settled(vec![result]));
-        self.settle_with(at, of, verb, answer)
+        self.settle_with(at, of, action, answer)
     }
 
     fn ack(self, at: u64, number: u64, attempt: u32) -> Self {
-        self.settle(at, (number, attempt), SettleVerb::Ack, SettleResult::Done)
+        self.settle(at, (number, attempt), SettleAction::Ack, SettleResult::Done)
     }
 
     fn cancel_with(self, at: u64, running: IfRunningOption, outcome: RequestOutcome) -> Self {
@@ -263,20 +275,20 @@ impl NativeTale {
             limit: 10,
         };
         let outcome = RequestOutcome::Respawned(1);
-        self.history = self.history.operation(span(at, at + MS), request, outcome);
+        self.builder = self.builder.operation(span(at, at + MS), request, outcome);
         self
     }
 
     /// A failover from `from` to `to`, which may lose what was acknowledged meanwhile.
     fn failover(mut self, from: u64, to: u64) -> Self {
         let around = span(from, to);
-        self.history = self.history.episode(Class::Failover, around, Some(around));
+        self.builder = self.builder.episode(Class::Failover, around, Some(around));
         self
     }
 
     #[track_caller]
     fn expect(&self, expected: &[Defect]) {
-        let verdict = judge(&self.history.0);
+        let verdict = judge(&self.builder.0);
         let found: Vec<Defect> = verdict.findings.iter().map(|it| it.defect).collect();
         assert_eq!(found, expected, "{verdict:#?}");
     }

@@ -2,9 +2,9 @@
 
 use super::*;
 
-fn repeatable(number: u64) -> JobVersion {
-    JobVersion {
-        repeat: Some(number),
+fn repeatable(number: u64) -> VersionSpec {
+    VersionSpec {
+        idempotency_key: Some(number),
         ..plain(number)
     }
 }
@@ -14,14 +14,14 @@ fn replayed(id: &str) -> VersionResult {
         id: id.to_owned(),
         outcome: PublishResult::Created,
         state: StateName::Ready,
-        run_at: T0,
+        run_at: Some(T0),
         is_replayed: true,
     }
 }
 
 #[test]
 fn a_repeated_request_creates_nothing() {
-    let first = NativeTale::new().publish(0, repeatable(1), PublishResult::Created);
+    let first = NativeHistoryBuilder::new().publish(0, repeatable(1), PublishResult::Created);
     let first = first.deliver(2 * MS, 1, 1).ack(9 * MS, 1, 1);
     let repeated = |result| first.clone().publish_result(S, repeatable(1), result);
     repeated(replayed("A")).expect(&[]);
@@ -32,7 +32,7 @@ fn a_repeated_request_creates_nothing() {
     again.expect(&[Defect::AfterItsEnd, Defect::Repeated]);
     again.failover(0, 2 * S).expect(&[]);
     // A second job with the same payload.
-    let open = NativeTale::new()
+    let open = NativeHistoryBuilder::new()
         .publish_with(0, repeatable(1), no_job())
         .publish_result(S, repeatable(1), replayed("A"));
     let open = open.deliver(S + 20 * MS, 1, 1).ack(S + 30 * MS, 1, 1);
@@ -46,7 +46,7 @@ fn a_repeated_request_creates_nothing() {
 
 #[test]
 fn a_replay_proves_that_the_first_request_was_carried_out() {
-    let open = NativeTale::new().publish_with(0, repeatable(1), no_job());
+    let open = NativeHistoryBuilder::new().publish_with(0, repeatable(1), no_job());
     open.expect(&[]);
     open.publish_result(S, repeatable(1), replayed("A"))
         .expect(&[Defect::Lost]);
@@ -54,8 +54,9 @@ fn a_replay_proves_that_the_first_request_was_carried_out() {
 
 #[test]
 fn native_clients_send_valid_requests() {
-    let refused =
-        |status| NativeTale::new().publish_with(0, plain(1), RequestOutcome::Refused(status));
+    let refused = |status| {
+        NativeHistoryBuilder::new().publish_with(0, plain(1), RequestOutcome::Refused(status))
+    };
     refused(503).expect(&[]);
     refused(400).expect(&[Defect::Refused]);
 }

@@ -2,26 +2,26 @@
 
 use super::*;
 
-fn came_at(tale: NativeTale, at: u64, attempt: u32) -> NativeTale {
-    tale.deliver(at, 1, attempt).ack(at + 9 * MS, 1, attempt)
+fn came_at(history: NativeHistoryBuilder, at: u64, attempt: u32) -> NativeHistoryBuilder {
+    history.deliver(at, 1, attempt).ack(at + 9 * MS, 1, attempt)
 }
 
 #[test]
 fn a_version_is_neither_early_nor_late() {
-    let delayed = NativeTale::new().publish(0, delayed(1, S), PublishResult::Created);
+    let delayed = NativeHistoryBuilder::new().publish(0, delayed(1, S), PublishResult::Created);
     came_at(delayed.clone(), S + MS, 1).expect(&[]);
     came_at(delayed.clone(), S, 1).expect(&[Defect::Early]);
     came_at(delayed.clone(), 2 * S, 1).expect(&[]);
     came_at(delayed, 2 * S + 5 * MS, 1).expect(&[Defect::Late]);
     // The answer shows a due time that is later than the begin of the lease.
-    let shown = NativeTale::new().publish(0, plain(1), PublishResult::Created);
+    let shown = NativeHistoryBuilder::new().publish(0, plain(1), PublishResult::Created);
     let shown = shown.deliver_with(2 * MS, 1, 1, |got| got.run_at = T0 + 3 * MS);
     shown.ack(9 * MS, 1, 1).expect(&[Defect::Early]);
 }
 
 #[test]
 fn a_changed_job_comes_at_its_new_time() {
-    let delayed = NativeTale::new().publish(0, delayed(1, 5 * S), PublishResult::Created);
+    let delayed = NativeHistoryBuilder::new().publish(0, delayed(1, 5 * S), PublishResult::Created);
     let to = |run_at, outcome: fn(u64) -> RequestOutcome| {
         let call = NativeCall::Change {
             queue: QUEUE,
@@ -53,18 +53,18 @@ fn a_changed_job_comes_at_its_new_time() {
 #[test]
 fn a_failed_job_is_retried_at_the_time_in_the_answer() {
     let failed = |at| {
-        let tale = NativeTale::new().publish(0, plain(1), PublishResult::Created);
-        let tale = tale.deliver(2 * MS, 1, 1);
-        tale.settle(
+        let history = NativeHistoryBuilder::new().publish(0, plain(1), PublishResult::Created);
+        let history = history.deliver(2 * MS, 1, 1);
+        history.settle(
             10 * MS,
             (1, 1),
-            SettleVerb::FailRetryIn(S),
+            SettleAction::FailRetryIn(S),
             SettleResult::Retry(T0 + at),
         )
     };
-    let again = |tale: NativeTale, at| {
-        let tale = tale.deliver_with(at, 1, 2, |got| got.failures = 1);
-        tale.ack(at + 9 * MS, 1, 2)
+    let again = |history: NativeHistoryBuilder, at| {
+        let history = history.deliver_with(at, 1, 2, |got| got.failures = 1);
+        history.ack(at + 9 * MS, 1, 2)
     };
     again(failed(S + 11 * MS), S + 11 * MS).expect(&[]);
     again(failed(S + 11 * MS), S + 10 * MS).expect(&[Defect::Early]);
@@ -82,27 +82,29 @@ fn retries_climb_the_ladder() {
             delays: vec![S, 3 * S],
             jitter: 100,
         });
-        let tale = NativeTale::new().publish(0, version, PublishResult::Created);
-        let mut tale = tale;
+        let history = NativeHistoryBuilder::new().publish(0, version, PublishResult::Created);
+        let mut history = history;
         for before in 1..attempt {
             let from = u64::from(before - 1) * 4 * S;
-            tale = tale
+            history = history
                 .deliver_with(from + 2 * MS, 1, before, |got| got.failures = before - 1)
-                .settle_with(from + 9 * MS, (1, before), SettleVerb::Fail, no_job());
+                .settle_with(from + 9 * MS, (1, before), SettleAction::Fail, no_job());
         }
         let from = u64::from(attempt - 1) * 4 * S;
-        let tale = tale.deliver_with(from + 2 * MS, 1, attempt, |got| got.failures = failures);
-        tale.settle(
-            from + 9 * MS,
-            (1, attempt),
-            SettleVerb::Fail,
-            SettleResult::Retry(T0 + from + at),
-        )
-        .cancel(
-            from + S / 2,
-            IfRunningOption::Refuse,
-            CancelEffect::Deleted(StateName::Delayed),
-        )
+        let history =
+            history.deliver_with(from + 2 * MS, 1, attempt, |got| got.failures = failures);
+        history
+            .settle(
+                from + 9 * MS,
+                (1, attempt),
+                SettleAction::Fail,
+                SettleResult::Retry(T0 + from + at),
+            )
+            .cancel(
+                from + S / 2,
+                IfRunningOption::Refuse,
+                CancelEffect::Deleted(StateName::Delayed),
+            )
     };
     failed(1, 0, S).expect(&[]);
     failed(1, 0, 909 * MS).expect(&[]);

@@ -9,18 +9,18 @@ use tokio::task::JoinHandle;
 use crate::history::JobParameters;
 use crate::traffic::client::FaultClient;
 use crate::traffic::draw;
-use crate::traffic::shared::CROSSING_QUEUES;
+use crate::traffic::shared::MIXED_QUEUES;
 
 /// The mean pause between two requests.
-const PAUSE_MS: u64 = 150;
+const PAUSE_MS: u64 = 300;
 
 /// The producer. Its jobs do not expire, and it does not cancel them.
-pub(in crate::traffic) struct LmstfySide {
+pub(in crate::traffic) struct LmstfyProducer {
     client: FaultClient,
     random: StdRng,
 }
 
-impl LmstfySide {
+impl LmstfyProducer {
     pub(in crate::traffic) const fn new(client: FaultClient, random: StdRng) -> Self {
         Self { client, random }
     }
@@ -28,7 +28,7 @@ impl LmstfySide {
     /// Publishes until publishing ends. Starts no consumers.
     pub(in crate::traffic) async fn run(mut self) -> Vec<JoinHandle<()>> {
         while !self.client.shared.is_publishing_over() {
-            let queue = self.random.random_range(CROSSING_QUEUES);
+            let queue = self.random.random_range(MIXED_QUEUES);
             let job = draw::job(&mut self.random, &self.client.shared);
             let job = JobParameters {
                 ttl: 0,

@@ -1,0 +1,50 @@
+//! Times and spans of a history, by one clock.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use serde::{Deserialize, Serialize};
+
+/// A time in µs since 1970, by the clock of this machine, which is also Redis's clock.
+pub type UnixMicros = u64;
+
+/// Returns the current time.
+#[must_use]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "times of several processes are compared"
+)]
+pub fn now() -> UnixMicros {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0, |time| {
+        u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
+    })
+}
+
+/// A time span; both ends are inclusive.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Span {
+    /// Its begin.
+    pub from: UnixMicros,
+    /// Its end.
+    pub to: UnixMicros,
+}
+
+impl Span {
+    /// Whether the two spans overlap or touch.
+    #[must_use]
+    pub const fn overlaps(&self, other: &Self) -> bool {
+        self.from <= other.to && other.from <= self.to
+    }
+}
+
+/// Merges overlapping spans. The input must be sorted by begin.
+pub(crate) fn merge_spans(spans: impl Iterator<Item = Span>) -> Vec<Span> {
+    let mut all: Vec<Span> = Vec::new();
+    for span in spans {
+        match all.last_mut() {
+            Some(last) if last.overlaps(&span) => last.to = last.to.max(span.to),
+            _ => all.push(span),
+        }
+    }
+    all
+}

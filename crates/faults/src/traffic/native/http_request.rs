@@ -1,0 +1,67 @@
+//! HTTP requests.
+
+use std::fmt::Write;
+
+use serde::Serialize;
+
+/// A request, without namespace and credential.
+pub(super) struct HttpRequest {
+    pub(super) method: &'static str,
+    /// The path after the namespace, with the query.
+    pub(super) path: String,
+    pub(super) headers: Vec<(String, String)>,
+    pub(super) body: Vec<u8>,
+}
+
+impl HttpRequest {
+    pub(super) fn json(method: &'static str, path: String, body: &impl Serialize) -> Self {
+        Self {
+            method,
+            path,
+            headers: vec![("Content-Type".to_owned(), "application/json".to_owned())],
+            body: serde_json::to_vec(body).expect("requests are JSON"),
+        }
+    }
+
+    pub(super) const fn without_body(method: &'static str, path: String) -> Self {
+        Self {
+            method,
+            path,
+            headers: Vec::new(),
+            body: Vec::new(),
+        }
+    }
+}
+
+/// Appends a parameter to the query of a path.
+pub(super) fn add_parameter(path: &mut String, name: &str, value: &str) {
+    let separator = if path.contains('?') { '&' } else { '?' };
+    // Writing to a string cannot fail.
+    let _ = write!(path, "{separator}{name}={}", escaped(value));
+}
+
+/// Escapes all bytes of a text that may have a meaning in a URL.
+pub(super) fn escaped(text: &str) -> String {
+    let mut out = String::new();
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_' {
+            out.push(char::from(byte));
+        } else {
+            let _ = write!(out, "%{byte:02X}");
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parameters_are_escaped() {
+        let mut path = "/queues/q/jobs/-".to_owned();
+        add_parameter(&mut path, "running", "ask");
+        add_parameter(&mut path, "key", "a/ü");
+        assert_eq!(path, "/queues/q/jobs/-?running=ask&key=a%2F%C3%BC");
+    }
+}
