@@ -15,44 +15,31 @@
 -- Changes: deletes jobs, expired ones too; sets their state and expiry; starts waiting versions; sends doorbell and alarm
 -- Errors: those of scripts that write (prelude.lua)
 -- Since layout 2
+-- Rarely calls: start_next_version, keep_done, key_hash, own_ms, drop_stale
 
 local name, retain_ms, first_job = ARGV[3], tonumber(ARGV[4]), 5
 
 local queue = tonumber(call('HGET', KEYS[1], name))
-
--- Only jobs that count failures, those of the native API, are kept.
-local function retained_ms(job)
-  if not has(job, COUNTS_FAILURES) then return 0 end
-  local own = option(job, 'T')
-  return own and struct.unpack('>I4', own) or retain_ms
-end
-
-local function keep(job, for_ms)
-  local body, extension = prefix .. 'body:' .. job.number, 0
-  if has(job, BODY_OUTSIDE) then call('DEL', body) end
-  if has(job, EXTENDED) then extension = 1 + string.byte(job.record, HEADER_BYTES + 1) end
-  drop_timer(job)
-  turn(job, DONE)
-  job.flags = bit.band(job.flags, bit.bnot(BODY_OUTSIDE + CANCEL_REQUESTED))
-  job.record, job.expires_ms = sub(job.record, 1, HEADER_BYTES + extension), from_ms + for_ms
-  expire_later(job.number, job.expires_ms)
-  rewrite(job)
-end
 
 local function ack(number, nonce, created_ms, attempt)
   local job = stored(queue, number, nonce, created_ms)
   if not job or job.state == DONE then return GONE, 0 end
   -- If it were kept, it would be delivered again should the clock be set back.
   if expired(job) then delete(job) return GONE, 0 end
-  if attempt == '0' and option(job, 'K') then
+  if attempt == '0' and job.flags ~= 0 and key_hash(job.record, job.flags) then
     if job.state ~= LEASED then return LOST, 0 end
   elseif attempt ~= '0' and (job.state ~= LEASED or job.attempt ~= tonumber(attempt)) then
     return LOST, 0
   end
-  local was = job.state
-  if has(job, NEXT_WAITS) and start_next_version(job) then return RERUN, was end
-  local for_ms = retained_ms(job)
-  if for_ms > 0 and was == LEASED then keep(job, for_ms) else delete(job) end
+  local was, kept_ms = job.state, 0
+  if job.flags ~= 0 then
+    if has(job, NEXT_WAITS) and start_next_version(job) then return RERUN, was end
+    -- Only jobs that count failures, those of the native API, are kept.
+    if has(job, COUNTS_FAILURES) and was == LEASED then
+      kept_ms = has(job, EXTENDED) and own_ms(job, 'T', retain_ms) or retain_ms
+    end
+  end
+  if kept_ms > 0 then keep_done(job, kept_ms) else delete(job) end
   return APPLIED, was
 end
 

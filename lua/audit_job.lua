@@ -45,7 +45,7 @@ local inconsistent = {
   queue = function() return not has_name() end,
   record = function() return true end,
   key = function()
-    local hash = option(job, 'K')
+    local hash = key_hash(job.record, job.flags)
     return hash and not keyed(job.queue, hash)
   end,
 }
@@ -65,7 +65,10 @@ local mending = {
   body = set_aside,
   queue = set_aside,
   record = set_aside,
-  key = function() call('HSET', key_index(option(job, 'K')), option(job, 'K'), number) end,
+  key = function()
+    local hash = key_hash(job.record, job.flags)
+    call('HSET', key_index(hash), hash, number)
+  end,
 }
 
 if not inconsistent[what]() then return { 'sound' } end

@@ -1,9 +1,10 @@
 -- changes: shared by all scripts that change jobs; it follows the prelude. Such a script collects its changes and ends
 -- with settle(), which writes them with as few commands as possible: a command costs more than the Lua around it.
+-- Rarely calls: delete_keys_of, hint_far
 
 -- Changes by queue number; by chunk: fields to set, fields to delete, earliest expiry; by far slot: hints to add, with
 -- load_at_ms.
-local queues, written, deleted, expiries, slots = {}, {}, {}, {}, {}
+local queues, written, deleted, expiries, slots = {}, {}, {}, {}, nil
 -- Number of far hints that have become stale. The hints of leases are not counted: they are never far ahead.
 local stale_far = 0
 
@@ -58,7 +59,7 @@ local function delete_keys_of(job)
   if has(job, BODY_OUTSIDE) then call('DEL', prefix .. 'body:' .. number) end
   if has(job, NEXT_WAITS) then call('DEL', prefix .. 'next:' .. number, prefix .. 'next_body:' .. number) end
   if has(job, LOGGED) then call('DEL', prefix .. 'log:' .. number) end
-  local hash = option(job, 'K')
+  local hash = key_hash(job.record, job.flags)
   if hash and call('HGET', key_index(hash), hash) == number then call('HDEL', key_index(hash), hash) end
 end
 
@@ -77,7 +78,6 @@ local function delete(job)
   local number = job.number
   jobs[number] = false
   add(deleted, sub(number, 1, -3), sub(number, -2))
-  if bit.band(job.flags, EXTENDED + BODY_OUTSIDE + NEXT_WAITS + LOGGED) ~= 0 then delete_keys_of(job) end
   local changes = changes_of(job.queue)
   changes[job.state] = changes[job.state] - 1
   if job.state == READY or job.state == DEAD then
@@ -85,6 +85,7 @@ local function delete(job)
   elseif job.state ~= DONE then
     drop_timer(job)
   end
+  if job.flags ~= 0 and bit.band(job.flags, EXTENDED + BODY_OUTSIDE + NEXT_WAITS + LOGGED) ~= 0 then delete_keys_of(job) end
   if job.expires_ms > 0 then
     local chunk = sub(number, 1, -3)
     expiries[chunk] = expiries[chunk] or false
@@ -97,6 +98,7 @@ local function hint_far(number, due_ms)
   local level = 1
   while WIDTHS[level + 1] and load_at(level + 1, floor(due_ms / WIDTHS[level + 1])) > now_ms do level = level + 1 end
   local slot = floor(due_ms / WIDTHS[level])
+  slots = slots or {}
   local name = text('%d:%d', level, slot)
   local hints = slots[name]
   if not hints then
@@ -144,4 +146,16 @@ local function schedule(job, due_ms)
     turn(job, READY, 'ready')
     job.due_ms = now_ms
   end
+end
+
+-- Keeps a job that was leased for a while as done, without its payload.
+local function keep_done(job, for_ms)
+  local extension = has(job, EXTENDED) and 1 + string.byte(job.record, HEADER_BYTES + 1) or 0
+  if has(job, BODY_OUTSIDE) then call('DEL', prefix .. 'body:' .. job.number) end
+  drop_timer(job)
+  turn(job, DONE)
+  job.flags = bit.band(job.flags, bit.bnot(BODY_OUTSIDE + CANCEL_REQUESTED))
+  job.record, job.expires_ms = sub(job.record, 1, HEADER_BYTES + extension), from_ms + for_ms
+  expire_later(job.number, job.expires_ms)
+  rewrite(job)
 end

@@ -12,6 +12,7 @@
 -- Changes: state of jobs, their losses; starts waiting versions; deletes expired jobs and those whose producer wants that; drops stale hints; sends doorbells and alarms
 -- Errors: those of scripts that write (prelude.lua)
 -- Since layout 2
+-- Rarely calls: delete
 -- Invariant: a hint moves a job only if its record agrees, so no job moves twice, even if two pumps call.
 
 local token, limit, losses_max = ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5])

@@ -1,7 +1,8 @@
 -- prelude: shared by all scripts. docs/redis-layout.md describes the keys.
 -- Every script but barrier gets ARGV[1] prefix, with which every key of the bucket begins, and ARGV[2] now, in ms
 -- ('' = Redis's clock; tests pass an explicit time). Blank lines separate the blocks of shared files. A
--- script is loaded with only the blocks that it uses in front of it: Redis runs the whole text at each call.
+-- script is loaded with only the blocks that it uses in front of it, since Redis runs the whole text at each call: a
+-- definition costs time even if it is not used. Functions in a line "Rarely calls:" are defined when one of them is called.
 -- Job numbers are strings throughout, as Redis returns them and as key names need them. All other numbers are numbers.
 -- A queue that does not exist in the bucket has no number; neither has one whose lane is closed there (tonumber = nil).
 -- Returns, in every script: an array. Its first element names the outcome (ok, gone, …), values follow.
@@ -41,15 +42,15 @@ local GONE, APPLIED, LOST, RERUN, CANCELLED, BURIED = 0, 1, 2, 3, 4, 5
 
 local VERSION, HEADER, HEADER_BYTES = 2, '>BBHHI4I4I6I6I6H', 34
 
--- SLOT_MS is the default width; prelude.rs replaces it in scripts for a deployment with another width.
+-- The default width. Scripts for a deployment with another width are loaded with that one.
 local SLOT_MS = 65536
 local LEAD_MS = SLOT_MS
 local near_until_ms = (floor((now_ms + LEAD_MS) / SLOT_MS) + 1) * SLOT_MS
 
 -- By level of far slots: the width of its slots, and how long before its begin a slot is loaded. That is one width of
 -- the level below before the first slot that it spans is loaded.
-local WIDTHS = { SLOT_MS, 64 * SLOT_MS, 4096 * SLOT_MS }
-local LEADS = { LEAD_MS, LEAD_MS + SLOT_MS, LEAD_MS + SLOT_MS + 64 * SLOT_MS }
+local WIDTHS = { SLOT_MS, 64 * SLOT_MS, 4096 * SLOT_MS, 262144 * SLOT_MS }
+local LEADS = { LEAD_MS, LEAD_MS + SLOT_MS, LEAD_MS + (1 + 64) * SLOT_MS, LEAD_MS + (1 + 64 + 4096) * SLOT_MS }
 
 -- When the slot with this level and number is loaded.
 local function load_at(level, slot)

@@ -19,6 +19,7 @@
 -- Changes: adds the jobs, and the queue if it is new; deletes the replaced job; sends doorbell and alarm
 -- Errors: those of scripts that write (prelude.lua), among them OOM at maxmemory
 -- Since layout 2
+-- Rarely calls: delete, stored, room_for, store_body, add_queue, drop_stale
 
 local name, replaced, replaced_nonce, replaced_ms, upload, first_job = ARGV[3], ARGV[4], ARGV[5], ARGV[6], ARGV[7], 9
 
@@ -40,42 +41,29 @@ if ARGV[8] ~= '' then
   if room < count_all then return { 'full', max(0, room) } end
 end
 
-if not queue then
-  queue = call('HINCRBY', KEYS[1], '#', 1)
-  call('HSET', KEYS[1], name, queue)
-  call('HSET', prefix .. 'q:' .. queue, 'name', name)
-  clean_up_later(text('b%d', queue / QUEUES_PER_BLOCK), now_ms + IDLE_MS)
-end
+queue = queue or add_queue(KEYS[1], name)
 if old then delete(old) end
 
 local seq = call('INCRBY', prefix .. 'seq', count_all)
-local last = seq - count_all
-if last == 0 then last = BEFORE_FIRST end
-local reply, changes, all_ready, expected = { 'ok', now_ms }, changes_of(queue), {}, nil
+local last = max(seq - count_all, BEFORE_FIRST)
+local reply, filled, all_ready, ready, expected = { 'ok', now_ms }, 2, {}, 0, nil
 for i = first_job, #ARGV, 2 do
-  local payload = ARGV[i + 1]
-  local _, state, flags, tries, attempt, _, _, delay_ms, ttl_ms, nonce = struct.unpack(HEADER, ARGV[i])
-  local is_outside = bit.band(flags, BODY_OUTSIDE) ~= 0
-  last = next_number(last, #ARGV[i] + (is_outside and 0 or #payload))
-  local number = text('%d', last)
-  if is_outside then
-    store_body(prefix .. 'body:' .. number, payload, uploaded(i))
-    payload = ''
+  local payload, number, state = ARGV[i + 1], nil, nil
+  last, number, state = store_new(queue, last, ARGV[i], payload, payload == '' and uploaded(i))
+  if state == READY then
+    ready = ready + 1
+    all_ready[ready] = number
   end
   if last ~= expected then
-    reply[#reply + 1], reply[#reply + 2] = last, 0
+    filled = filled + 2
+    reply[filled - 1], reply[filled] = last, 0
   end
-  reply[#reply], expected = reply[#reply] + 1, last + 1
-  local due_ms, expires_ms
-  state, due_ms, expires_ms = times_of(flags, state, delay_ms, ttl_ms)
-  if expires_ms > 0 then expire_later(number, expires_ms) end
-  if state == DELAYED then hint(queue, number, due_ms) else all_ready[#all_ready + 1] = number end
-  write(number, struct.pack(HEADER, VERSION, state, flags, tries, attempt, queue, now_ms, due_ms, expires_ms, nonce)
-    .. sub(ARGV[i], HEADER_BYTES + 1) .. payload)
+  reply[filled], expected = reply[filled] + 1, last + 1
 end
 if last ~= seq then call('SET', prefix .. 'seq', text('%d', last)) end
-changes[DELAYED], changes[READY] = changes[DELAYED] + count_all - #all_ready, changes[READY] + #all_ready
+local changes = changes_of(queue)
+changes[DELAYED], changes[READY] = changes[DELAYED] + count_all - ready, changes[READY] + ready
 changes.arrivals = count_all
-if #all_ready > 0 then changes.ready = all_ready end
+if ready > 0 then changes.ready = all_ready end
 settle()
 return reply

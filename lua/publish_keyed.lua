@@ -20,9 +20,10 @@
 -- Returns refused → index of the first job that prevents an atomic call, its outcome; nothing changed
 -- Returns closed → the lane is closed; nothing changed
 -- Returns missing → an uploaded payload does not exist, or has expired; nothing changed
--- Changes: adds and replaces jobs, adds the queue if it is new; sends doorbell and alarm
+-- Changes: adds and replaces jobs, deletes uploaded payloads, adds the queue if it is new; sends doorbell and alarm
 -- Errors: those of scripts that write (prelude.lua), among them OOM at maxmemory
 -- Since layout 2
+-- Rarely calls: delete, find, publish_existing, version_of, first_request, remember, room_for, store_body, add_queue, drop_stale
 
 local name, window_ms, atomic, upload, first_job = ARGV[3], tonumber(ARGV[5]), ARGV[6], ARGV[7], 8
 
@@ -38,34 +39,11 @@ local known = call('HGET', KEYS[1], name)
 local queue = tonumber(known)
 if known and not queue then return { 'closed' } end
 
--- By hash of an idempotency key: the hash that has its entry. An entry is in the generation of its time, and is found in
--- that and the next one.
-local generation = floor(now_ms / window_ms)
-
-local function entries_of(hash, of_generation)
-  return prefix .. 'idem:' .. text('%d:%d', of_generation, string.byte(hash) % 128)
-end
-
--- Number, creation time, nonce and hash of the request with this idempotency key; nil if there was none.
-local function first_request(hash)
-  local entry = call('HGET', entries_of(hash, generation), hash) or call('HGET', entries_of(hash, generation - 1), hash)
-  if entry then return struct.unpack('>I6I6Hc8', entry) end
-end
-
-local function remember(hash, request, job)
-  local entries = entries_of(hash, generation)
-  call('HSET', entries, hash, struct.pack('>I6I6Hc8', tonumber(job.number), job.created_ms, job.nonce, request))
-  call('PEXPIRE', entries, text('%d', 2 * window_ms), 'NX')
-end
-
--- The hash of the key of a job that is published; nil if it has none.
-local function key_of(i)
-  return option({ record = ARGV[i], flags = struct.unpack('>H', ARGV[i], 3) }, 'K')
-end
-
--- The job with the key of a published one, as keyed() returns it; nil if it has expired, or is done and to be replaced.
-local function existing(job, if_exists)
-  if job and not expired(job) and not (job.state == DONE and if_exists == 'replace') then return job end
+-- The job with this key; nil if there is none. Also nil, and that job: it has expired, or is done and to be replaced.
+local function existing(hash, if_exists)
+  local job = hash and queue and keyed(queue, hash)
+  if job and (expired(job) or job.state == DONE and if_exists == 'replace') then return nil, job end
+  return job
 end
 
 local room = ARGV[4] == '' and math.huge or room_for(queue, tonumber(ARGV[4]))
@@ -76,92 +54,68 @@ local function refusal(job, if_exists)
   return if_exists == 'reject' and job.state ~= DEAD and 'key_taken' or nil
 end
 
--- The first job that prevents an atomic call, and why. Jobs of the call with the same key follow each other.
-local function obstacle()
+-- Jobs of an atomic call with the same key follow each other.
+if atomic == '1' then
   local room_before, keys, requests = room, {}, {}
   for i = first_job, #ARGV, 4 do
-    local hash, if_exists, repeated = key_of(i), ARGV[i + 2], ARGV[i + 3]
+    local hash, if_exists, repeated = key_hash(ARGV[i], struct.unpack('>H', ARGV[i], 3)), ARGV[i + 2], ARGV[i + 3]
     local number, _, _, request = nil, nil, nil, requests[sub(repeated, 1, 12)]
-    if repeated ~= '' and not request then number, _, _, request = first_request(sub(repeated, 1, 12)) end
+    if repeated ~= '' and not request then
+      number, _, _, request = first_request(sub(repeated, 1, 12), window_ms)
+    end
     local outcome
     if request then
       outcome = request ~= sub(repeated, 13) and 'key_reused' or nil
     elseif hash and keys[hash] then
       outcome = if_exists == 'reject' and 'key_taken' or nil
     else
-      local job = existing(hash and queue and keyed(queue, hash), if_exists)
+      local job = existing(hash, if_exists)
       outcome = refusal(job, if_exists)
       if not job then room = room - 1 end
       -- One that is done stays, and may be replaced by a further job.
       if hash and not (job and job.state == DONE) then keys[hash] = true end
     end
-    if outcome then return (i - first_job) / 4, outcome end
+    if outcome then return { 'refused', (i - first_job) / 4, outcome } end
     if repeated ~= '' then requests[sub(repeated, 1, 12)] = sub(repeated, 13) end
   end
   room = room_before
 end
 
-if atomic == '1' then
-  local i, outcome = obstacle()
-  if i then return { 'refused', i, outcome } end
-end
+local seq, last
 
-local seq = tonumber(call('GET', prefix .. 'seq') or BEFORE_FIRST)
-local last = seq
-
-local function add_queue()
-  queue = call('HINCRBY', KEYS[1], '#', 1)
-  call('HSET', KEYS[1], name, queue)
-  call('HSET', prefix .. 'q:' .. queue, 'name', name)
-  clean_up_later(text('b%d', queue / QUEUES_PER_BLOCK), now_ms + IDLE_MS)
-end
-
-local function create(hash, version)
-  if not queue then add_queue() end
-  last = next_number(last, stored_bytes(version))
-  local number, changes = text('%d', last), changes_of(queue)
-  local job = { number = number, state = version.state, flags = 0, attempt = 0, queue = queue, created_ms = now_ms,
-    due_ms = version.due_ms, nonce = version.nonce }
-  set_content(job, version)
-  jobs[number] = job
-  changes[job.state], changes.arrivals = changes[job.state] + 1, (changes.arrivals or 0) + 1
-  if job.state == DELAYED then hint(queue, number, job.due_ms) else add(changes, 'ready', number) end
-  rewrite(job)
-  if hash then call('HSET', key_index(hash), hash, number) end
-  return job
-end
-
--- Publishes a job with a key that another job has; returns the outcome.
-local function publish_existing(job, if_exists, version)
-  if job.state == DEAD then
-    replace(job, version)
-    return 'revived'
-  elseif job.state == LEASED and (if_exists == 'replace' or has(job, CANCEL_REQUESTED)) then
-    wait_for_end(job, version)
-    return 'rerun'
-  elseif if_exists == 'keep' then
-    return 'exists'
+local function create(hash, i)
+  queue = queue or add_queue(KEYS[1], name)
+  local payload, number, state, due_ms, record = ARGV[i + 1], nil, nil, nil, nil
+  if not seq then
+    local most = (#ARGV - i + 1) / 4
+    seq = call('INCRBY', prefix .. 'seq', most)
+    last = max(seq - most, BEFORE_FIRST)
   end
-  replace(job, version)
-  return 'replaced'
+  last, number, state, due_ms, record = store_new(queue, last, ARGV[i], payload, payload == '' and uploaded(i))
+  local changes, job = changes_of(queue), unpack_header(number, record)
+  -- A further job of the call may have the same key.
+  jobs[number] = job
+  changes[state], changes.arrivals = changes[state] + 1, (changes.arrivals or 0) + 1
+  if state == READY then add(changes, 'ready', number) end
+  if hash then call('HSET', key_index(hash), hash, number) end
+  return job, due_ms
 end
 
 -- Publishes a job; returns the outcome, and unless it is refused the job and the time at which it is due next.
 local function publish(i)
-  local hash, if_exists = key_of(i), ARGV[i + 2]
-  local found = hash and queue and keyed(queue, hash)
-  local job = existing(found, if_exists)
+  local hash, if_exists = key_hash(ARGV[i], struct.unpack('>H', ARGV[i], 3)), ARGV[i + 2]
+  local job, replaced = existing(hash, if_exists)
   local outcome = refusal(job, if_exists)
   if outcome then return outcome end
-  local version = version_of(ARGV[i], ARGV[i + 1], uploaded(i))
   if job then
+    local version = version_of(ARGV[i], ARGV[i + 1], uploaded(i))
     outcome = publish_existing(job, if_exists, version)
     return outcome, job, outcome == 'rerun' and version.due_ms or next_due(job)
   end
   room = room - 1
-  -- An expired job, and one that is done, would have the key of this one.
-  if found then delete(found) end
-  return 'created', create(hash, version), version.due_ms
+  -- It would have the key of this one.
+  if replaced then delete(replaced) end
+  return 'created', create(hash, i)
 end
 
 local reply = { 'ok', now_ms }
@@ -176,7 +130,7 @@ for i = first_job, #ARGV, 4 do
   local repeated = ARGV[i + 3]
   local hash, request = sub(repeated, 1, 12), sub(repeated, 13)
   local number, created_ms, nonce, first
-  if repeated ~= '' then number, created_ms, nonce, first = first_request(hash) end
+  if repeated ~= '' then number, created_ms, nonce, first = first_request(hash, window_ms) end
   if number and first ~= request then
     report('key_reused', 0, 0, 0)
   elseif number then
@@ -186,11 +140,13 @@ for i = first_job, #ARGV, 4 do
     local outcome, job, due_ms = publish(i)
     if job then
       report(outcome, tonumber(job.number), job.created_ms, job.nonce, job, due_ms)
-      if repeated ~= '' then remember(hash, request, job) end
+      if repeated ~= '' then remember(hash, window_ms, request, job) end
     else
       report(outcome, 0, 0, 0)
     end
   end
+  -- A payload is not needed if its job was not stored.
+  if ARGV[i + 1] == '' then call('DEL', uploaded(i)) end
 end
 if last ~= seq then call('SET', prefix .. 'seq', text('%d', last)) end
 settle()

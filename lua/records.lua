@@ -70,9 +70,9 @@ local function far_jobs(queue)
   return false, true
 end
 
--- Whether a job has this flag.
+-- Whether a job has this flag, a power of two.
 local function has(job, flag)
-  return bit.band(job.flags, flag) ~= 0
+  return job.flags % (2 * flag) >= flag
 end
 
 -- A field of the extension of a job; nil if it has none. docs/redis-layout.md (Record) has the letters and lengths.
@@ -88,15 +88,23 @@ local function option(job, letter)
   end
 end
 
--- The length of a job's lease, in ms, if its consumer asks for none.
-local function lease_of(job, default_ms)
-  local own = option(job, 'L')
+-- A duration of a job that has its own: L = the length of its lease, T = how long it is kept once it is done. In ms.
+local function own_ms(job, letter, default_ms)
+  local own = option(job, letter)
   return own and struct.unpack('>I4', own) or default_ms
+end
+
+-- The hash of the key in a record, or in a header that is published; nil if there is none. It is the first field of an
+-- extension.
+local function key_hash(record, flags)
+  if flags % (2 * EXTENDED) >= EXTENDED and sub(record, HEADER_BYTES + 2, HEADER_BYTES + 2) == 'K' then
+    return sub(record, HEADER_BYTES + 3, HEADER_BYTES + 14)
+  end
 end
 
 -- The hash with the entries of keys that share its first byte, modulo the number of these hashes.
 local function key_index(hash)
-  return prefix .. 'k:' .. string.byte(hash) % 128
+  return text('%sk:%d', prefix, string.byte(hash) % 128)
 end
 
 local function expired(job)
@@ -121,7 +129,7 @@ end
 local function keyed(queue, hash)
   local number = call('HGET', key_index(hash), hash)
   local job = number and read(number)
-  if job and job.queue == queue and option(job, 'K') == hash then return job end
+  if job and job.queue == queue and key_hash(job.record, job.flags) == hash then return job end
 end
 
 -- The job that a client names, expired or not: by number, nonce and creation time, or by '' and the hash of its key.

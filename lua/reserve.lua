@@ -17,6 +17,7 @@
 --   for its start any more); deletes expired jobs that it meets
 -- Errors: those of scripts that write (prelude.lua)
 -- Since layout 2
+-- Rarely calls: delete
 
 local name, limit, carry, first_claim = ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5]), 7
 
@@ -32,10 +33,15 @@ for claim = first_claim, #ARGV, 2 do wanted = wanted + ARGV[claim] end
 
 local live, list = {}, prefix .. 'ready:' .. queue
 
--- Takes this many hints from the list; returns whether the list may hold more.
-local function take(hints)
+while #live < wanted do
+  local hints = min(wanted - #live, limit)
+  -- More may be ready.
+  if hints == 0 then
+    reply[3] = 1
+    break
+  end
   local numbers = call('LPOP', list, hints)
-  if not numbers then return false end
+  if not numbers then break end
   read_ahead(numbers)
   for i = 1, #numbers do
     local job = hinted(numbers[i], READY, queue)
@@ -48,20 +54,12 @@ local function take(hints)
     end
   end
   limit = limit - hints
-  return #numbers == hints
-end
-
-while #live < wanted do
-  if limit == 0 then
-    reply[3] = 1
-    break
-  end
-  if not take(min(wanted - #live, limit)) then break end
+  if #numbers < hints then break end
 end
 
 local function lease(job, lease_ms)
   if has(job, COUNTS_FAILURES) then job.expires_ms = 0 else job.tries = job.tries - 1 end
-  if lease_ms < 0 then lease_ms = lease_of(job, -lease_ms) end
+  if lease_ms < 0 then lease_ms = own_ms(job, 'L', -lease_ms) end
   local due_ms = job.due_ms
   job.attempt, job.due_ms = job.attempt + 1, from_ms + lease_ms
   rewrite(job)

@@ -1,4 +1,5 @@
 -- settle: shared by all scripts that change jobs; it follows versions.lua. Writes what a call has collected, and notifies.
+-- Rarely calls: bound_stale_listed, bound_stale_far, settle_far
 
 -- Only a damaged record names a queue without a name. An error would fail the call for all other jobs too.
 local function ring(of_queue)
@@ -9,7 +10,7 @@ end
 -- Notifies the pump if at_ms is now the earliest time in the index of a verb. Message: verb, ms until then, and when it is
 -- sent, since it may arrive late.
 local function alarm(verb, index, at_ms)
-  if at_ms < math.huge and tonumber(call('ZRANGE', prefix .. index, 0, 0, 'WITHSCORES')[2]) == at_ms then
+  if tonumber(call('ZRANGE', prefix .. index, 0, 0, 'WITHSCORES')[2]) == at_ms then
     call('SPUBLISH', prefix .. 'alarm', text('%s %d %d', verb, max(0, at_ms - now_ms), now_ms))
   end
 end
@@ -17,6 +18,15 @@ end
 -- Makes the sweep clean up this item then, unless it will do so already.
 local function clean_up_later(item, at_ms)
   if call('ZADD', prefix .. 'cleanup', 'NX', text('%d', at_ms), item) == 1 then alarm('sweep', 'cleanup', at_ms) end
+end
+
+-- Gives a queue that does not exist in the bucket a number there.
+local function add_queue(queue_numbers, name)
+  local queue = call('HINCRBY', queue_numbers, '#', 1)
+  call('HSET', queue_numbers, name, queue)
+  call('HSET', prefix .. 'q:' .. queue, 'name', name)
+  clean_up_later(text('b%d', queue / QUEUES_PER_BLOCK), now_ms + IDLE_MS)
+  return queue
 end
 
 -- Calls a command with a list of values, several times if there are many. Returns the last reply.
@@ -82,10 +92,42 @@ local function settle_counts(queue, of_queue, changes)
   return ready_before
 end
 
+-- Writes the collected records.
+local function settle_records()
+  for chunk, fields in pairs(written) do send('HSET', chunks .. chunk, fields) end
+end
+
+-- Writes the collected far hints.
+local function settle_far()
+  local load_at_ms
+  for slot, hints in pairs(slots) do
+    if send('RPUSH', prefix .. 'far:' .. slot, hints) == #hints then
+      call('ZADD', prefix .. 'slots', text('%d', hints.load_at_ms), slot)
+      load_at_ms = min(load_at_ms or hints.load_at_ms, hints.load_at_ms)
+    end
+  end
+  if load_at_ms then alarm('load_slot', 'slots', load_at_ms) end
+end
+
+-- Writes when chunks are to be read for expired jobs.
+local function settle_expiries()
+  local sweep_at_ms
+  for chunk, expires_ms in pairs(expiries) do
+    if expires_ms then
+      if call('ZADD', prefix .. 'expiry', 'LT', 'CH', text('%d', expires_ms), chunk) == 1 then
+        sweep_at_ms = min(sweep_at_ms or expires_ms, expires_ms)
+      end
+    elseif call('EXISTS', chunks .. chunk) == 0 then
+      call('ZREM', prefix .. 'expiry', chunk)
+    end
+  end
+  if sweep_at_ms then alarm('sweep', 'expiry', sweep_at_ms) end
+end
+
 -- Writes all collected changes; sends doorbells and alarms.
 local function settle()
-  local move_at_ms, load_at_ms, sweep_at_ms = math.huge, math.huge, math.huge
-  for chunk, fields in pairs(written) do send('HSET', chunks .. chunk, fields) end
+  local move_at_ms
+  settle_records()
   for chunk, fields in pairs(deleted) do send('HDEL', chunks .. chunk, fields) end
   for number, changes in pairs(queues) do
     local queue = text('%d', number)
@@ -104,27 +146,12 @@ local function settle()
     if near then
       send('ZADD', prefix .. 'near:' .. queue, near)
       if call('ZADD', prefix .. 'due', 'LT', 'CH', text('%d', changes.earliest_ms), queue) == 1 then
-        move_at_ms = min(move_at_ms, changes.earliest_ms)
+        move_at_ms = min(move_at_ms or changes.earliest_ms, changes.earliest_ms)
       end
     end
   end
-  for slot, hints in pairs(slots) do
-    if send('RPUSH', prefix .. 'far:' .. slot, hints) == #hints then
-      call('ZADD', prefix .. 'slots', text('%d', hints.load_at_ms), slot)
-      load_at_ms = min(load_at_ms, hints.load_at_ms)
-    end
-  end
-  for chunk, expires_ms in pairs(expiries) do
-    if expires_ms then
-      if call('ZADD', prefix .. 'expiry', 'LT', 'CH', text('%d', expires_ms), chunk) == 1 then
-        sweep_at_ms = min(sweep_at_ms, expires_ms)
-      end
-    elseif call('EXISTS', chunks .. chunk) == 0 then
-      call('ZREM', prefix .. 'expiry', chunk)
-    end
-  end
+  if slots then settle_far() end
+  if next(expiries) then settle_expiries() end
   if stale_far > 0 then bound_stale_far() end
-  alarm('move_due', 'due', move_at_ms)
-  alarm('load_slot', 'slots', load_at_ms)
-  alarm('sweep', 'expiry', sweep_at_ms)
+  if move_at_ms then alarm('move_due', 'due', move_at_ms) end
 end

@@ -24,7 +24,7 @@ local function touch(number, nonce, created_ms, attempt)
   local job = find(queue, number, nonce, created_ms)
   if not job or job.state == DONE then return GONE, 0 end
   if job.state ~= LEASED or job.attempt ~= attempt then return LOST, 0 end
-  local until_ms = from_ms + (lease_ms or lease_of(job, default_ms))
+  local until_ms = from_ms + (lease_ms or own_ms(job, 'L', default_ms))
   if until_ms > job.due_ms then
     job.due_ms = until_ms
     rewrite(job)
@@ -40,5 +40,5 @@ for i = first_job, #ARGV, 4 do
   local outcome, until_ms = touch(ARGV[i], ARGV[i + 1], ARGV[i + 2], tonumber(ARGV[i + 3]))
   reply[#reply + 1], reply[#reply + 2] = outcome, until_ms
 end
-settle()
+settle_records()
 return reply

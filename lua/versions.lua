@@ -37,14 +37,6 @@ local CHUNK, CHUNK_BYTES, FIELD_BYTES = 100, 8160, 6
 -- A version that replaces another one in its chunk may be twice as large.
 local REPLACED_BYTES = 2 * CHUNK_BYTES
 
--- The number for a record of this size behind the number `last`.
-local function next_number(last, bytes)
-  last = last + 1
-  local place = last % CHUNK
-  if place > 0 and (place + 1) * (bytes + FIELD_BYTES) > CHUNK_BYTES then return last - place + CHUNK end
-  return last
-end
-
 -- Stores a payload as a body: one that was uploaded, or these bytes.
 local function store_body(body, payload, uploaded)
   if payload == '' then
@@ -55,6 +47,29 @@ local function store_body(body, payload, uploaded)
   end
 end
 
+-- Stores what a call publishes as a new job, with the first number behind `last` that has room. Returns its number, twice:
+-- for the next call and as text; its state, due time and record.
+local function store_new(queue, last, header, payload, uploaded)
+  local _, state, flags, tries, attempt, _, _, delay_ms, ttl_ms, nonce = struct.unpack(HEADER, header)
+  local is_outside = flags % (2 * BODY_OUTSIDE) >= BODY_OUTSIDE
+  last = last + 1
+  local place, bytes = last % CHUNK, #header + (is_outside and 0 or #payload)
+  if place > 0 and (place + 1) * (bytes + FIELD_BYTES) > CHUNK_BYTES then last = last - place + CHUNK end
+  local number = text('%d', last)
+  if is_outside then
+    store_body(prefix .. 'body:' .. number, payload, uploaded)
+    payload = ''
+  end
+  local due_ms, expires_ms
+  state, due_ms, expires_ms = times_of(flags, state, delay_ms, ttl_ms)
+  if expires_ms > 0 then expire_later(number, expires_ms) end
+  if state == DELAYED then hint(queue, number, due_ms) end
+  local record = struct.pack(HEADER, VERSION, state, flags, tries, attempt, queue, now_ms, due_ms, expires_ms, nonce)
+    .. sub(header, HEADER_BYTES + 1) .. payload
+  write(number, record)
+  return last, number, state, due_ms, record
+end
+
 -- What a call publishes: header and payload of a job, and the key of the payload if it was uploaded ('').
 local function version_of(header, payload, uploaded)
   local _, state, flags, tries, _, _, _, delay_ms, ttl_ms, nonce = struct.unpack(HEADER, header)
@@ -62,11 +77,6 @@ local function version_of(header, payload, uploaded)
     flags = flags, tries = tries, nonce = nonce }
   version.state, version.due_ms, version.expires_ms = times_of(flags, state, delay_ms, ttl_ms)
   return version
-end
-
--- The bytes that a version takes in a record.
-local function stored_bytes(version)
-  return #version.header + (bit.band(version.flags, BODY_OUTSIDE) == 0 and #version.payload or 0)
 end
 
 -- Stores the payload of a version of a job as a body if it is too large for the record. Returns what follows the header,
@@ -139,6 +149,21 @@ local function start_next_version(job)
   schedule(job, due_ms)
   rewrite(job)
   return true
+end
+
+-- Publishes a job with a key that another job has; returns the outcome.
+local function publish_existing(job, if_exists, version)
+  if job.state == DEAD then
+    replace(job, version)
+    return 'revived'
+  elseif job.state == LEASED and (if_exists == 'replace' or has(job, CANCEL_REQUESTED)) then
+    wait_for_end(job, version)
+    return 'rerun'
+  elseif if_exists == 'keep' then
+    return 'exists'
+  end
+  replace(job, version)
+  return 'replaced'
 end
 
 -- Ends a run as its producer has requested meanwhile: with the next version, or by deleting the job. Returns the

@@ -1,14 +1,14 @@
 //! The slots of far timers: levels, widths, and the slot of a due time. Part of the stored layout.
 //!
 //! Far timers are a hierarchical timing wheel in Redis (Varghese and Lauck, 1987): a slot of a level spans 64 slots of
-//! the level below. With the default width the levels have slots of 65 s, 70 min and 3 days.
+//! the level below. With the default width the levels have slots of 65 s, 70 min, 3 and 199 days.
 
 use std::cmp::Reverse;
 use std::fmt;
 use std::str::FromStr;
 
 /// Number of levels of far slots.
-pub const FAR_LEVELS: u8 = 3;
+pub const FAR_LEVELS: u8 = 4;
 /// Number of slots of a level that one slot of the next level spans.
 pub const SLOTS_PER_SLOT: u64 = 64;
 
@@ -56,7 +56,7 @@ impl SlotWidth {
     #[must_use]
     pub fn slots_of(self, due_at_ms: u64) -> [FarSlot; FAR_LEVELS as usize] {
         let first = due_at_ms / u64::from(self.0);
-        [1, 2, 3].map(|level| FarSlot {
+        [1, 2, 3, 4].map(|level| FarSlot {
             level,
             number: first / width(level),
         })
@@ -178,7 +178,7 @@ mod tests {
         assert_eq!(slots, [0, 0, 1, 1, 2]);
         assert_eq!(
             width.slots_of(819_199),
-            [slot(1, 8191), slot(2, 127), slot(3, 1)]
+            [slot(1, 8191), slot(2, 127), slot(3, 1), slot(4, 0)]
         );
         assert_eq!(SlotWidth::default().ms(), SlotWidth::DEFAULT_MS);
     }
@@ -190,6 +190,7 @@ mod tests {
             (slot(1, 700), 70_000, 69_900),
             (slot(2, 11), 70_400, 70_200),
             (slot(3, 1), 409_600, 403_000),
+            (slot(4, 1), 26_214_400, 25_798_200),
             (slot(1, 0), 0, 0),
             (slot(3, u64::MAX), u64::MAX, u64::MAX),
         ] {
@@ -225,7 +226,7 @@ mod tests {
             assert_eq!(name.parse::<FarSlot>().unwrap().to_string(), name);
         }
         for name in [
-            "", "1", "0:1", "4:1", "1:", ":1", "1:01", "1:+1", "1:-1", "1:1:1", "01:1",
+            "", "1", "0:1", "5:1", "1:", ":1", "1:01", "1:+1", "1:-1", "1:1:1", "01:1",
         ] {
             assert_eq!(name.parse::<FarSlot>(), Err(InvalidFarSlot), "{name}");
         }

@@ -67,8 +67,9 @@ impl DurabilityTarget {
             return Ok(self.durability);
         }
         let began_at = Instant::now();
+        // Boxed: most publishes do not wait, and their futures are smaller without it.
         let waiting = store.until_durable(receipt, self.durability, self.timeout);
-        let waited = waiting.await;
+        let waited = Box::pin(waiting).await;
         let outcome = match &waited {
             Ok(()) => "reached",
             Err(_) => "missed",

@@ -142,7 +142,7 @@ impl Pool {
             .await?;
         if let (Some(replaced), Ok(_)) = (replaces, &stored.durability) {
             // It may be gone, or the target had it: the answer does not matter.
-            let _ = self.store.ack(queue, replaced, None).await?;
+            let _ = Box::pin(self.store.ack(queue, replaced, None)).await?;
         }
         Ok(stored)
     }
@@ -181,7 +181,7 @@ impl Pool {
         let is_elsewhere = |replaced: &JobId| ids.iter().all(|id| id.bucket() != replaced.bucket());
         if let (Some(replaced), Ok(_)) = (replaces.filter(is_elsewhere), &durability) {
             // The jobs are in another lane, as its lane is closed: it could not be deleted in the same step.
-            let _ = self.store.ack(queue, replaced, None).await?;
+            let _ = Box::pin(self.store.ack(queue, replaced, None)).await?;
         }
         Ok(StoredJobs { ids, durability })
     }
@@ -199,7 +199,7 @@ impl Pool {
                     _ => EngineError::StorageFailed,
                 })
             });
-            checked.await?;
+            Box::pin(checked).await?;
         }
         target.prepare(&self.store);
         Ok(())

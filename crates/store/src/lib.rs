@@ -7,6 +7,7 @@
 //! repeated silently.
 
 mod api_keys;
+mod assembly;
 mod audit;
 mod bodies;
 mod call_metrics;
@@ -24,7 +25,6 @@ mod link;
 mod permissions;
 mod policies;
 mod pools;
-mod prelude;
 mod reply;
 mod script;
 mod script_call;

@@ -1,7 +1,6 @@
 //! Assembling scripts, and running them on a connection.
 //!
-//! A script consists of the shebang line of its file, the blocks of the prelude that it uses, and the rest of its file.
-//! It is called by its hash. If the server does not have it (after a restart, `SCRIPT FLUSH`, on a new primary), it is
+//! A script is called by its hash. If the server does not have it (after a restart, `SCRIPT FLUSH`, on a new primary), it is
 //! loaded and called again. This is safe, since Redis executes nothing if it returns NOSCRIPT.
 
 use std::collections::BTreeMap;
@@ -11,7 +10,7 @@ use redis::aio::ConnectionLike;
 use redis::{Cmd, ErrorKind, RedisError, RedisResult, Script, ServerErrorKind, Value};
 use tidegate_core::SlotWidth;
 
-use crate::prelude;
+use crate::assembly;
 
 /// The script of a verb, assembled for each slot width that this process uses.
 pub(crate) struct LazyScript {
@@ -73,10 +72,7 @@ impl VerbScript {
     }
 
     fn assemble(verb: &'static str, file: &str, slots: SlotWidth) -> Self {
-        // Redis reads the flags from the first line of a script.
-        let (shebang, body) = file.split_once('\n').unwrap_or((file, ""));
-        let used = prelude::used_by(body, slots);
-        let script = Script::new(&format!("{shebang}\n{used}\n{body}"));
+        let script = Script::new(&assembly::assemble(file, slots));
         Self { verb, script }
     }
 

@@ -59,7 +59,9 @@ async fn a_timer_goes_to_the_level_of_its_distance() {
         (64 * SLOT_MS, Some(2)),
         (4096 * SLOT_MS - 1, Some(2)),
         (4096 * SLOT_MS, Some(3)),
-        (365 * DAY_MS, Some(3)),
+        (262_144 * SLOT_MS - 1, Some(3)),
+        (262_144 * SLOT_MS, Some(4)),
+        (365 * DAY_MS, Some(4)),
     ] {
         let f = fixture().await;
         f.publish(START, delayed("x", delay_ms)).await;
@@ -83,12 +85,18 @@ async fn a_timer_goes_to_a_lower_level_once_its_slot_is_to_be_loaded() {
         f.publish(now_ms, delayed("x", 300 * SLOT_MS)).await;
         assert_eq!(levels(&f), [level], "{slots_before} slots before");
     }
+    for (slots_before, level) in [(4163, 4), (4162, 3), (1, 3)] {
+        let f = fixture().await;
+        let now_ms = START + (262_144 - slots_before) * SLOT_MS;
+        f.publish(now_ms, delayed("x", 20_000 * SLOT_MS)).await;
+        assert_eq!(levels(&f), [level], "{slots_before} slots before");
+    }
 }
 
 #[tokio::test]
 async fn a_timer_passes_through_all_levels_and_is_on_time() {
     for f in [fixture().await, fixture_with_slots(512).await] {
-        let due_at_ms = START + 40 * DAY_MS + 12_345;
+        let due_at_ms = START + 240 * DAY_MS + 12_345;
         f.publish(START, delayed("x", due_at_ms - START)).await;
         let (mut now_ms, mut passed) = (START, vec![levels(&f)]);
         while let (_, Some(next_ms)) = load(&f, now_ms).await {
@@ -99,7 +107,7 @@ async fn a_timer_passes_through_all_levels_and_is_on_time() {
             passed.push(levels(&f));
             consistency::check(&f.redis.url()).await;
         }
-        assert_eq!(passed, [vec![3], vec![2], vec![1], vec![]]);
+        assert_eq!(passed, [vec![4], vec![3], vec![2], vec![1], vec![]]);
         assert_eq!(f.move_due(due_at_ms - 1).await.ready, 0);
         assert_eq!(f.move_due(due_at_ms).await.ready, 1);
     }

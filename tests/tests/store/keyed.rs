@@ -11,6 +11,7 @@ use tidegate_store::{
 };
 
 use crate::fixture::{START, StoreFixture, fixture, job};
+use crate::outside_bodies::{sized, uploads};
 
 const TERMS: KeyedTerms = KeyedTerms {
     max_jobs: None,
@@ -272,4 +273,25 @@ async fn waiting_jobs_are_promoted_and_their_time_is_changed() {
     f.expect(START, &["x"]).await;
     let held = store.promote(&f.queue, id).await.unwrap();
     assert_eq!(held, PromoteOutcome::NotWaiting(JobState::Leased));
+}
+
+/// The payload of a publish that stores nothing was uploaded before its script.
+#[tokio::test]
+async fn a_large_payload_that_is_not_stored_leaves_nothing() {
+    let f = fixture().await;
+    let large = |if_exists| {
+        let mut keyed = f.keyed("k", if_exists, "", 1000);
+        keyed.job.body = sized(20_000).body;
+        keyed
+    };
+    for (if_exists, outcome) in [
+        (IfExists::Keep, KeyedOutcome::Created),
+        (IfExists::Keep, KeyedOutcome::Exists),
+        (IfExists::Reject, KeyedOutcome::KeyTaken),
+        (IfExists::Replace, KeyedOutcome::Replaced),
+    ] {
+        let published = f.publish_keyed(START, large(if_exists)).await;
+        assert_eq!(published.outcome, outcome);
+        assert_eq!(uploads(&f), Vec::<String>::new(), "{outcome:?}");
+    }
 }

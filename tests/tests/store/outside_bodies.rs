@@ -41,7 +41,7 @@ fn acl(f: &StoreFixture, change: &str) {
     set.exec(&mut f.connection()).unwrap();
 }
 
-fn uploads(f: &StoreFixture) -> Vec<String> {
+pub(crate) fn uploads(f: &StoreFixture) -> Vec<String> {
     let mut keys = f.keys_of_jobs();
     keys.retain(|key| key.contains("upload:"));
     keys

@@ -8,7 +8,14 @@ use super::tree::{SourceFile, SourceTree};
 
 const SCRIPTS: &str = "lua/";
 /// Files that all scripts share.
-const SHARED: [&str; 5] = ["prelude", "records", "changes", "versions", "settle"];
+const SHARED: [&str; 6] = [
+    "prelude",
+    "records",
+    "changes",
+    "versions",
+    "idempotency",
+    "settle",
+];
 const LAYOUT: &str = "docs/redis-layout.md";
 const STORE: &str = "crates/store/src/";
 /// Arguments that the prelude reads for every script.

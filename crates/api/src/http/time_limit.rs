@@ -6,7 +6,7 @@
 //!
 //! Consumes enforce the limit themselves: they may wait for a long time, and do without a second timer.
 
-use std::pin::pin;
+use std::pin::Pin;
 use std::time::Duration;
 
 use tokio::time::{Instant, timeout_at};
@@ -17,20 +17,20 @@ use super::body::BodyWait;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TookTooLong;
 
-/// Awaits an answer for at most `limit`, not counting the time of `waited`.
+/// Awaits an answer for at most `limit`, not counting the time of `waited`. It takes a reference, since a function that is
+/// given the future of a handler, of up to 6 KB, has room for it twice.
 ///
 /// # Errors
 /// Those of `answering`, or [`TookTooLong`] after the limit: the request may have been executed.
 pub(crate) async fn with_time_limit<T, E: From<TookTooLong>, B>(
-    answering: impl Future<Output = Result<T, E>>,
+    mut answering: Pin<&mut impl Future<Output = Result<T, E>>>,
     limit: Duration,
     waited: BodyWait<B>,
 ) -> Result<T, E> {
     let began_at = Instant::now();
     let mut deadline = began_at + limit;
-    let mut answering = pin!(answering);
     loop {
-        match timeout_at(deadline, &mut answering).await {
+        match timeout_at(deadline, answering.as_mut()).await {
             Ok(answer) => return answer,
             Err(_) => {
                 let later = began_at + limit + waited.total();
@@ -46,6 +46,8 @@ pub(crate) async fn with_time_limit<T, E: From<TookTooLong>, B>(
 
 #[cfg(test)]
 mod tests {
+    use std::pin::pin;
+
     use axum::body::Body;
     use bytes::Bytes;
     use futures_util::stream;
@@ -74,7 +76,7 @@ mod tests {
             sleep(work).await;
             Ok(())
         };
-        with_time_limit(answering, LIMIT, waited).await
+        with_time_limit(pin!(answering), LIMIT, waited).await
     }
 
     #[tokio::test(start_paused = true)]

@@ -1,5 +1,6 @@
 //! All routes of the lmstfy API.
 
+use std::pin::pin;
 use std::sync::{Arc, LazyLock};
 
 use axum::http::Method;
@@ -135,7 +136,7 @@ fn handler_future(
             let (app, wait_time) = (Arc::clone(app), api_request.body.wait_time());
             let limit = app.request_limits.timeout;
             answered!(with_time_limit(
-                $handler(app, api_request),
+                pin!($handler(app, api_request)),
                 limit,
                 wait_time
             ))

@@ -1,5 +1,6 @@
 //! The routes of the native API: one table of paths and methods.
 
+use std::pin::pin;
 use std::sync::{Arc, LazyLock};
 
 use axum::body::Body;
@@ -188,7 +189,9 @@ fn handler(
     macro_rules! within_limit {
         ($handler:path) => {
             answered!(with_time_limit(
-                async move { $handler(NativeRequest::open(app, api_request, parts).await?).await },
+                pin!(async move {
+                    $handler(NativeRequest::open(app, api_request, parts).await?).await
+                }),
                 limit,
                 wait_time
             ))

@@ -55,9 +55,11 @@ impl Pool {
             return Err(EngineError::QueueClosed);
         }
         match self.target.as_deref() {
+            // Boxed, like the other cases that are rare: the future of each publish has room for the largest of them.
             Some(target) => {
-                self.publish_keyed_moving(target, queue, jobs, atomic, durability_target)
-                    .await
+                let publishing =
+                    self.publish_keyed_moving(target, queue, jobs, atomic, durability_target);
+                Box::pin(publishing).await
             }
             None => {
                 self.publish_keyed_here(queue, jobs, atomic, durability_target)
@@ -77,9 +79,8 @@ impl Pool {
         let size = PublishSize::of(jobs.iter().map(|job| &job.job));
         if atomic || size.bytes > BATCHED_BYTES_MAX {
             let terms = keyed_terms(self.policies.max_jobs(queue), atomic);
-            return self
-                .publish_keyed_alone(queue, jobs, terms, durability_target)
-                .await;
+            let publishing = self.publish_keyed_alone(queue, jobs, terms, durability_target);
+            return Box::pin(publishing).await;
         }
         let room = self.backlog.take(size)?;
         self.prepare_durability(durability_target).await?;

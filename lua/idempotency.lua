@@ -1,0 +1,20 @@
+-- idempotency: shared by scripts whose calls may be repeated; it follows versions.lua.
+
+-- The hash that has the entries of idempotency keys. An entry is in the generation of its time, and is found in that and
+-- the next one.
+local function entries_of(hash, generation)
+  return prefix .. 'idem:' .. text('%d:%d', generation, string.byte(hash) % 128)
+end
+
+-- Number, creation time, nonce and hash of the request with this idempotency key; nil if there was none.
+local function first_request(hash, window_ms)
+  local generation = floor(now_ms / window_ms)
+  local entry = call('HGET', entries_of(hash, generation), hash) or call('HGET', entries_of(hash, generation - 1), hash)
+  if entry then return struct.unpack('>I6I6Hc8', entry) end
+end
+
+local function remember(hash, window_ms, request, job)
+  local entries = entries_of(hash, floor(now_ms / window_ms))
+  call('HSET', entries, hash, struct.pack('>I6I6Hc8', tonumber(job.number), job.created_ms, job.nonce, request))
+  call('PEXPIRE', entries, text('%d', 2 * window_ms), 'NX')
+end
