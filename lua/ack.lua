@@ -23,16 +23,16 @@ local queue = tonumber(call('HGET', KEYS[1], name))
 
 local function ack(number, nonce, created_ms, attempt)
   local job = stored(queue, number, nonce, created_ms)
-  if not job or job.state == DONE then return GONE, 0 end
+  if not job or job[STATE] == DONE then return GONE, 0 end
   -- If it were kept, it would be delivered again should the clock be set back.
   if expired(job) then delete(job) return GONE, 0 end
-  if attempt == '0' and job.flags ~= 0 and key_hash(job.record, job.flags) then
-    if job.state ~= LEASED then return LOST, 0 end
-  elseif attempt ~= '0' and (job.state ~= LEASED or job.attempt ~= tonumber(attempt)) then
+  if attempt == '0' and job[FLAGS] ~= 0 and key_hash(job[RECORD], job[FLAGS]) then
+    if job[STATE] ~= LEASED then return LOST, 0 end
+  elseif attempt ~= '0' and (job[STATE] ~= LEASED or job[ATTEMPT] ~= tonumber(attempt)) then
     return LOST, 0
   end
-  local was, kept_ms = job.state, 0
-  if job.flags ~= 0 then
+  local was, kept_ms = job[STATE], 0
+  if job[FLAGS] ~= 0 then
     if has(job, NEXT_WAITS) and start_next_version(job) then return RERUN, was end
     -- Only jobs that count failures, those of the native API, are kept.
     if has(job, COUNTS_FAILURES) and was == LEASED then

@@ -96,7 +96,7 @@ looks.next, looks.next_body = belongs_to(NEXT_WAITS), belongs_to(NEXT_WAITS)
 function looks.key()
   local number = call('HGET', key_index(item), item)
   local job = number and read(number)
-  if not number or job and key_hash(job.record, job.flags) == item then return end
+  if not number or job and key_hash(job[RECORD], job[FLAGS]) == item then return end
   return function() call('HDEL', key_index(item), item) end
 end
 

@@ -25,28 +25,28 @@ local job = unpack_header(number, record)
 local body = prefix .. 'body:' .. number
 
 local function has_name()
-  return call('HEXISTS', prefix .. 'q:' .. text('%d', job.queue), 'name') == 1
+  return call('HEXISTS', prefix .. 'q:' .. text('%d', job[QUEUE]), 'name') == 1
 end
 
 -- The caller has read lists and payloads: for list and record an unchanged record is enough.
 local inconsistent = {
   timer = function()
-    local at_ms = call('ZSCORE', prefix .. 'near:' .. text('%d', job.queue), number)
-    return not at_ms or tonumber(at_ms) > job.due_ms
+    local at_ms = call('ZSCORE', prefix .. 'near:' .. text('%d', job[QUEUE]), number)
+    return not at_ms or tonumber(at_ms) > job[DUE_MS]
   end,
   list = function() return true end,
   expiry = function()
     local at_ms = call('ZSCORE', prefix .. 'expiry', chunk)
     -- The last sweep was before the job expired, so it set at most this score. Both are stored times: setting the clock
     -- back does not change the result.
-    return not at_ms or tonumber(at_ms) > job.expires_ms + pause_ms
+    return not at_ms or tonumber(at_ms) > job[EXPIRES_MS] + pause_ms
   end,
   body = function() return call('EXISTS', body) == 0 end,
   queue = function() return not has_name() end,
   record = function() return true end,
   key = function()
-    local hash = key_hash(job.record, job.flags)
-    return hash and not keyed(job.queue, hash)
+    local hash = key_hash(job[RECORD], job[FLAGS])
+    return hash and not keyed(job[QUEUE], hash)
   end,
 }
 
@@ -60,13 +60,13 @@ end
 
 local mending = {
   timer = function() hint_for(job) end,
-  list = function() add(changes_of(job.queue), STATES[job.state], number) end,
-  expiry = function() expire_later(number, job.expires_ms) end,
+  list = function() add(changes_of(job[QUEUE]), STATES[job[STATE]], number) end,
+  expiry = function() expire_later(number, job[EXPIRES_MS]) end,
   body = set_aside,
   queue = set_aside,
   record = set_aside,
   key = function()
-    local hash = key_hash(job.record, job.flags)
+    local hash = key_hash(job[RECORD], job[FLAGS])
     call('HSET', key_index(hash), hash, number)
   end,
 }

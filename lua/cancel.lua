@@ -22,12 +22,12 @@ local name, running = ARGV[3], ARGV[7]
 local queue = tonumber(call('HGET', KEYS[1], name))
 local job = named(queue, ARGV[4], ARGV[5], ARGV[6])
 if not job then return { 'gone' } end
-local was, is_gone = job.state, expired(job)
-if was == DONE and not is_gone then return { 'done', tonumber(job.number), job.created_ms, job.nonce } end
+local was, is_gone = job[STATE], expired(job)
+if was == DONE and not is_gone then return { 'done', tonumber(job[NUMBER]), job[CREATED_MS], job[NONCE] } end
 if was == LEASED and not is_gone and running == 'refuse' then return { 'leased' } end
 if was == LEASED and not is_gone and running == 'ask' then
-  if has(job, NEXT_WAITS) then call('DEL', prefix .. 'next:' .. job.number, prefix .. 'next_body:' .. job.number) end
-  job.flags = bit.bor(bit.band(job.flags, bit.bnot(NEXT_WAITS)), CANCEL_REQUESTED)
+  if has(job, NEXT_WAITS) then call('DEL', prefix .. 'next:' .. job[NUMBER], prefix .. 'next_body:' .. job[NUMBER]) end
+  job[FLAGS] = bit.bor(bit.band(job[FLAGS], bit.bnot(NEXT_WAITS)), CANCEL_REQUESTED)
   rewrite(job)
 else
   delete(job)
@@ -35,4 +35,4 @@ end
 settle()
 -- An expired job is deleted as well: it would come back if the clock were set back.
 if is_gone then return { 'gone' } end
-return { 'ok', was, tonumber(job.number), job.created_ms, job.nonce }
+return { 'ok', was, tonumber(job[NUMBER]), job[CREATED_MS], job[NONCE] }

@@ -21,37 +21,37 @@ local name, due, start_within = ARGV[3], tonumber(ARGV[7]), tonumber(ARGV[8])
 local queue = tonumber(call('HGET', KEYS[1], name))
 local job = named(queue, ARGV[4], ARGV[5], ARGV[6])
 if not job or expired(job) then return { 'gone' } end
-if job.state ~= DELAYED and job.state ~= READY then return { 'held', job.state } end
+if job[STATE] ~= DELAYED and job[STATE] ~= READY then return { 'held', job[STATE] } end
 
 -- A job that counts failures expires relative to its due time; its expiry moves with it.
 local limit_ms = start_within
 if not limit_ms then
-  limit_ms = job.expires_ms > 0 and has(job, COUNTS_FAILURES) and job.expires_ms - job.due_ms or 0
+  limit_ms = job[EXPIRES_MS] > 0 and has(job, COUNTS_FAILURES) and job[EXPIRES_MS] - job[DUE_MS] or 0
 end
-local state, due_ms = job.state, job.due_ms
+local state, due_ms = job[STATE], job[DUE_MS]
 if due then
-  state, due_ms = times_of(job.flags, DELAYED, due, 0)
+  state, due_ms = times_of(job[FLAGS], DELAYED, due, 0)
 elseif start_within then
   -- A limit counts from now on if the job is due already. It is then due now: the next change reads the limit from both times.
   due_ms = max(due_ms, now_ms)
 end
-if state == READY and job.state == DELAYED then
+if state == READY and job[STATE] == DELAYED then
   drop_timer(job)
   schedule(job, now_ms)
-elseif state == DELAYED and job.state == READY then
+elseif state == DELAYED and job[STATE] == READY then
   changes_of(queue).unlisted = true
   schedule(job, due_ms)
 else
-  if due_ms < job.due_ms then
+  if due_ms < job[DUE_MS] then
     drop_timer(job)
-    hint(queue, job.number, due_ms)
+    hint(queue, job[NUMBER], due_ms)
   end
-  job.due_ms = due_ms
+  job[DUE_MS] = due_ms
 end
 if start_within or due and has(job, COUNTS_FAILURES) then
-  job.expires_ms = limit_ms > 0 and max(from_ms, job.due_ms) + limit_ms or 0
+  job[EXPIRES_MS] = limit_ms > 0 and max(from_ms, job[DUE_MS]) + limit_ms or 0
 end
-if job.expires_ms > 0 then expire_later(job.number, job.expires_ms) end
+if job[EXPIRES_MS] > 0 then expire_later(job[NUMBER], job[EXPIRES_MS]) end
 rewrite(job)
 settle()
-return { 'ok', now_ms, tonumber(job.number), job.record }
+return { 'ok', now_ms, tonumber(job[NUMBER]), job[RECORD] }

@@ -27,11 +27,11 @@ end
 
 -- Moves a job to another state, and adds it to this list, if one is given. The caller writes the record.
 local function turn(job, state, list)
-  local changes = changes_of(job.queue)
-  changes[job.state] = changes[job.state] - 1
+  local changes = changes_of(job[QUEUE])
+  changes[job[STATE]] = changes[job[STATE]] - 1
   changes[state] = changes[state] + 1
-  job.state = state
-  if list then add(changes, list, job.number) end
+  job[STATE] = state
+  if list then add(changes, list, job[NUMBER]) end
   return changes
 end
 
@@ -48,26 +48,25 @@ local function write(number, record)
 end
 
 local function rewrite(job)
-  job.record = struct.pack(HEADER, VERSION, job.state, job.flags, job.tries, job.attempt, job.queue,
-    job.created_ms, job.due_ms, job.expires_ms, job.nonce) .. sub(job.record, HEADER_BYTES + 1)
-  write(job.number, job.record)
+  job[RECORD] = struct.pack(HEADER, unpack(job, LAYOUT, NONCE)) .. sub(job[RECORD], HEADER_BYTES + 1)
+  write(job[NUMBER], job[RECORD])
 end
 
 -- Deletes the keys of a job that most jobs do not have, and the entry of its key in the index if it is that of this job.
 local function delete_keys_of(job)
-  local number = job.number
+  local number = job[NUMBER]
   if has(job, BODY_OUTSIDE) then call('DEL', prefix .. 'body:' .. number) end
   if has(job, NEXT_WAITS) then call('DEL', prefix .. 'next:' .. number, prefix .. 'next_body:' .. number) end
   if has(job, LOGGED) then call('DEL', prefix .. 'log:' .. number) end
-  local hash = key_hash(job.record, job.flags)
+  local hash = key_hash(job[RECORD], job[FLAGS])
   if hash and call('HGET', key_index(hash), hash) == number then call('HDEL', key_index(hash), hash) end
 end
 
 -- Removes the timer that a job has for its due time. A far hint stays, and is stale.
 local function drop_timer(job)
-  if job.due_ms < near_until_ms then
-    add(changes_of(job.queue), 'untimed', job.number)
-  elseif job.state == DELAYED then
+  if job[DUE_MS] < near_until_ms then
+    add(changes_of(job[QUEUE]), 'untimed', job[NUMBER])
+  elseif job[STATE] == DELAYED then
     stale_far = stale_far + 1
   end
 end
@@ -75,18 +74,18 @@ end
 -- Deletes a job with its other keys and its near timer. Its far hints and list entries stay; they are stale, and are
 -- dropped when a call reads them.
 local function delete(job)
-  local number = job.number
+  local number = job[NUMBER]
   jobs[number] = false
   add(deleted, sub(number, 1, -3), sub(number, -2))
-  local changes = changes_of(job.queue)
-  changes[job.state] = changes[job.state] - 1
-  if job.state == READY or job.state == DEAD then
+  local changes = changes_of(job[QUEUE])
+  changes[job[STATE]] = changes[job[STATE]] - 1
+  if job[STATE] == READY or job[STATE] == DEAD then
     changes.unlisted = true
-  elseif job.state ~= DONE then
+  elseif job[STATE] ~= DONE then
     drop_timer(job)
   end
-  if job.flags ~= 0 and bit.band(job.flags, EXTENDED + BODY_OUTSIDE + NEXT_WAITS + LOGGED) ~= 0 then delete_keys_of(job) end
-  if job.expires_ms > 0 then
+  if job[FLAGS] ~= 0 and bit.band(job[FLAGS], EXTENDED + BODY_OUTSIDE + NEXT_WAITS + LOGGED) ~= 0 then delete_keys_of(job) end
+  if job[EXPIRES_MS] > 0 then
     local chunk = sub(number, 1, -3)
     expiries[chunk] = expiries[chunk] or false
   end
@@ -127,7 +126,7 @@ local LEASE_HINT_MS = 4 * SLOT_MS
 
 -- Adds a hint for the due time of a job. That of a long lease is too early, and is set again when it is loaded.
 local function hint_for(job)
-  hint(job.queue, job.number, job.state == LEASED and min(job.due_ms, now_ms + LEASE_HINT_MS) or job.due_ms)
+  hint(job[QUEUE], job[NUMBER], job[STATE] == LEASED and min(job[DUE_MS], now_ms + LEASE_HINT_MS) or job[DUE_MS])
 end
 
 -- Makes the sweep read the job's chunk at this time, or earlier.
@@ -140,22 +139,22 @@ end
 local function schedule(job, due_ms)
   if due_ms > now_ms then
     turn(job, DELAYED)
-    job.due_ms = due_ms
-    hint(job.queue, job.number, due_ms)
+    job[DUE_MS] = due_ms
+    hint(job[QUEUE], job[NUMBER], due_ms)
   else
     turn(job, READY, 'ready')
-    job.due_ms = now_ms
+    job[DUE_MS] = now_ms
   end
 end
 
 -- Keeps a job that was leased for a while as done, without its payload.
 local function keep_done(job, for_ms)
-  local extension = has(job, EXTENDED) and 1 + string.byte(job.record, HEADER_BYTES + 1) or 0
-  if has(job, BODY_OUTSIDE) then call('DEL', prefix .. 'body:' .. job.number) end
+  local extension = has(job, EXTENDED) and 1 + string.byte(job[RECORD], HEADER_BYTES + 1) or 0
+  if has(job, BODY_OUTSIDE) then call('DEL', prefix .. 'body:' .. job[NUMBER]) end
   drop_timer(job)
   turn(job, DONE)
-  job.flags = bit.band(job.flags, bit.bnot(BODY_OUTSIDE + CANCEL_REQUESTED))
-  job.record, job.expires_ms = sub(job.record, 1, HEADER_BYTES + extension), from_ms + for_ms
-  expire_later(job.number, job.expires_ms)
+  job[FLAGS] = bit.band(job[FLAGS], bit.bnot(BODY_OUTSIDE + CANCEL_REQUESTED))
+  job[RECORD], job[EXPIRES_MS] = sub(job[RECORD], 1, HEADER_BYTES + extension), from_ms + for_ms
+  expire_later(job[NUMBER], job[EXPIRES_MS])
   rewrite(job)
 end

@@ -11,7 +11,7 @@
 -- ARGV[8] created of the first job, in ms
 -- ARGV[9] attempt delivery that failed
 -- ARGV[10] then   '' = retry after the next delay; a number = retry after this many ms; dead = no other attempt
--- ARGV[11] random 0 to 65535, chooses the delay within its jitter
+-- ARGV[11] random 0 to 65535: how much of the jitter is added to the delay
 -- ARGV[12] error  text for the history of the job. Seven values of each further job follow
 -- Returns ok → now_ms, then two values for each job: 1 and when it is due = it is retried; 5, 0 = it is dead; 4, 0 = it is
 --   deleted, as its producer had requested; 3, 0 = a newer version of it will run; 0, 0 = no such job in this queue; 2, 0 =
@@ -34,37 +34,37 @@ local function next_delay(job, failures, random)
   local steps, jitter = struct.unpack('>BH', delays)
   if steps == 0 then return 0 end
   local delay_ms = struct.unpack('>I6', delays, 4 + 6 * (min(failures, steps) - 1))
-  return max(0, floor(delay_ms * (1 + jitter / 1000 * (random / 32767.5 - 1)) + 0.5))
+  return floor(delay_ms * (1 + jitter / 1000 * random / 65535) + 0.5)
 end
 
 -- An entry of the history: 1 = retried, 2 = dead, 3 = dead since no other attempt was wanted; attempt; when, and when it
 -- is retried, in ms; the error.
 local function log(job, kind, retry_ms, message)
-  local history = prefix .. 'log:' .. job.number
-  call('RPUSH', history, struct.pack('>BI4I6I6', kind, job.attempt, now_ms, retry_ms) .. message)
+  local history = prefix .. 'log:' .. job[NUMBER]
+  call('RPUSH', history, struct.pack('>BI4I6I6', kind, job[ATTEMPT], now_ms, retry_ms) .. message)
   call('LTRIM', history, -HISTORY_MAX, -1)
-  job.flags = bit.bor(job.flags, LOGGED)
+  job[FLAGS] = bit.bor(job[FLAGS], LOGGED)
 end
 
 local function bury(job)
   drop_timer(job)
   turn(job, DEAD, 'dead')
-  job.due_ms, job.expires_ms = now_ms, 0
+  job[DUE_MS], job[EXPIRES_MS] = now_ms, 0
 end
 
 -- Counts a failure; returns how many there were, and whether it was the last one. A delivery of a job that does not count
 -- failures has used a try already.
 local function count_failure(job)
-  if not has(job, COUNTS_FAILURES) then return job.attempt, job.tries == 0 end
-  local failures, own = min(floor(job.tries / 16) + 1, FAILURES_MAX), option(job, 'A')
-  job.tries = failures * 16 + job.tries % 16
+  if not has(job, COUNTS_FAILURES) then return job[ATTEMPT], job[TRIES] == 0 end
+  local failures, own = min(floor(job[TRIES] / 16) + 1, FAILURES_MAX), option(job, 'A')
+  job[TRIES] = failures * 16 + job[TRIES] % 16
   return failures, failures >= (own and struct.unpack('>H', own) or attempts_max)
 end
 
 local function fail(number, nonce, created_ms, attempt, wanted, random, message)
   local job = find(queue, number, nonce, created_ms)
-  if not job or job.state == DONE then return GONE, 0 end
-  if job.state ~= LEASED or job.attempt ~= attempt then return LOST, 0 end
+  if not job or job[STATE] == DONE then return GONE, 0 end
+  if job[STATE] ~= LEASED or job[ATTEMPT] ~= attempt then return LOST, 0 end
   local outcome = end_as_requested(job)
   if outcome then return outcome, 0 end
   local failures, is_last = count_failure(job)
@@ -79,7 +79,7 @@ local function fail(number, nonce, created_ms, attempt, wanted, random, message)
   drop_timer(job)
   schedule(job, due_ms)
   rewrite(job)
-  return APPLIED, job.due_ms
+  return APPLIED, job[DUE_MS]
 end
 
 local numbers = {}

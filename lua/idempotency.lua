@@ -13,8 +13,8 @@ local function first_request(hash, window_ms)
   if entry then return struct.unpack('>I6I6Hc8', entry) end
 end
 
-local function remember(hash, window_ms, request, job)
+local function remember(hash, window_ms, request, number, created_ms, nonce)
   local entries = entries_of(hash, floor(now_ms / window_ms))
-  call('HSET', entries, hash, struct.pack('>I6I6Hc8', tonumber(job.number), job.created_ms, job.nonce, request))
+  call('HSET', entries, hash, struct.pack('>I6I6Hc8', number, created_ms, nonce, request))
   call('PEXPIRE', entries, text('%d', 2 * window_ms), 'NX')
 end

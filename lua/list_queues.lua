@@ -20,7 +20,7 @@ local cursor, limit, hints = ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5])
 local function oldest_ready_ms(queue)
   for _, number in ipairs(call('LRANGE', prefix .. 'ready:' .. text('%d', queue), 0, hints - 1)) do
     local job = hinted(number, READY, queue)
-    if job and not expired(job) then return max(0, now_ms - job.due_ms) end
+    if job and not expired(job) then return max(0, now_ms - job[DUE_MS]) end
   end
   return -1
 end

@@ -31,7 +31,7 @@ local function load(numbers)
   for i = 1, #numbers do
     local number = numbers[i]
     local job = read(number)
-    if job and (job.state == DELAYED or job.state == LEASED) and not has_hint[number] then
+    if job and (job[STATE] == DELAYED or job[STATE] == LEASED) and not has_hint[number] then
       has_hint[number] = true
       hint_for(job)
       loaded = loaded + 1

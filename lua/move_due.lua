@@ -28,21 +28,21 @@ local reply, buried, expirations, stale = { 'ok', 0, -1, 0, 0, 0 }, 0, 0, 0
 
 -- Whether a due job is to be ready; counts a lease that has expired.
 local function may_run(job)
-  if not has(job, COUNTS_FAILURES) then return job.tries > 0 end
-  if job.state == DELAYED then return true end
-  local losses = job.tries % 16 + 1
-  job.tries = job.tries - job.tries % 16 + min(losses, LOSSES_MAX)
+  if not has(job, COUNTS_FAILURES) then return job[TRIES] > 0 end
+  if job[STATE] == DELAYED then return true end
+  local losses = job[TRIES] % 16 + 1
+  job[TRIES] = job[TRIES] - job[TRIES] % 16 + min(losses, LOSSES_MAX)
   return losses < losses_max
 end
 
 local function move(job)
-  if job.state == LEASED and end_as_requested(job) then return end
+  if job[STATE] == LEASED and end_as_requested(job) then return end
   if may_run(job) then
     turn(job, READY, 'ready')
-    reply[#reply + 1] = now_ms - job.due_ms
+    reply[#reply + 1] = now_ms - job[DUE_MS]
   else
     turn(job, DEAD, 'dead')
-    job.due_ms, job.expires_ms = now_ms, 0
+    job[DUE_MS], job[EXPIRES_MS] = now_ms, 0
     buried = buried + 1
   end
   rewrite(job)
@@ -73,12 +73,12 @@ local function serve(queue, share)
   read_ahead(numbers)
   for i = 1, #numbers do
     local job = read(numbers[i])
-    if not job or (job.state ~= DELAYED and job.state ~= LEASED) then
+    if not job or (job[STATE] ~= DELAYED and job[STATE] ~= LEASED) then
       stale = stale + 1
     elseif expired(job) then
       delete(job)
       expirations = expirations + 1
-    elseif job.due_ms > now_ms then
+    elseif job[DUE_MS] > now_ms then
       hint_for(job)
     else
       move(job)

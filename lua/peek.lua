@@ -21,7 +21,7 @@ local carry = tonumber(ARGV[8])
 local queue = tonumber(call('HGET', KEYS[1], name))
 
 local function shown(job)
-  return { 'ok', now_ms, tonumber(job.number), whole(job, carry) }
+  return { 'ok', now_ms, tonumber(job[NUMBER]), whole(job, carry) }
 end
 
 local function oldest(state, stale_left)

@@ -20,16 +20,16 @@ local name = ARGV[3]
 local queue = tonumber(call('HGET', KEYS[1], name))
 local job = named(queue, ARGV[4], ARGV[5], ARGV[6])
 if not job or expired(job) then return { 'gone' } end
-if job.state ~= DELAYED and job.state ~= READY then return { 'held', job.state } end
-local was_delayed = job.state == DELAYED
+if job[STATE] ~= DELAYED and job[STATE] ~= READY then return { 'held', job[STATE] } end
+local was_delayed = job[STATE] == DELAYED
 if was_delayed then
   drop_timer(job)
-  if job.expires_ms > 0 and has(job, COUNTS_FAILURES) then
-    job.expires_ms = from_ms + job.expires_ms - job.due_ms
-    expire_later(job.number, job.expires_ms)
+  if job[EXPIRES_MS] > 0 and has(job, COUNTS_FAILURES) then
+    job[EXPIRES_MS] = from_ms + job[EXPIRES_MS] - job[DUE_MS]
+    expire_later(job[NUMBER], job[EXPIRES_MS])
   end
   schedule(job, now_ms)
   rewrite(job)
   settle()
 end
-return { 'ok', was_delayed and 1 or 0, tonumber(job.number), job.created_ms, job.nonce, job.due_ms }
+return { 'ok', was_delayed and 1 or 0, tonumber(job[NUMBER]), job[CREATED_MS], job[NONCE], job[DUE_MS] }

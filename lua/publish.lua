@@ -48,9 +48,10 @@ local seq = call('INCRBY', prefix .. 'seq', count_all)
 local last = max(seq - count_all, BEFORE_FIRST)
 local reply, filled, all_ready, ready, expected = { 'ok', now_ms }, 2, {}, 0, nil
 for i = first_job, #ARGV, 2 do
-  local payload, number, state = ARGV[i + 1], nil, nil
-  last, number, state = store_new(queue, last, ARGV[i], payload, payload == '' and uploaded(i))
-  if state == READY then
+  local header, payload = ARGV[i], ARGV[i + 1]
+  last = next_number(last, header, payload)
+  local number = text('%d', last)
+  if store_new(queue, number, header, payload, payload == '' and uploaded(i)) == READY then
     ready = ready + 1
     all_ready[ready] = number
   end

@@ -4,7 +4,8 @@
 -- ARGV[1] prefix   of the bucket's keys
 -- ARGV[2] now      ms; '' = Redis's clock
 -- ARGV[3] name     namespace/queue
--- ARGV[4] max_jobs the queue may have in this bucket with the new ones; '' = not limited
+-- ARGV[4] max_jobs the queue may have in this bucket with the new ones; '' = not limited; closed = it takes no jobs, and only
+--   repeated requests are answered
 -- ARGV[5] window   how long a call with an idempotency key may be repeated, in ms
 -- ARGV[6] atomic   1 = all jobs or none
 -- ARGV[7] upload   name under which payloads were uploaded before the call; '' = none
@@ -13,10 +14,11 @@
 -- ARGV[10] if_exists what happens to an unfinished job with its key: keep, replace or reject; '' = it has no key
 -- ARGV[11] repeat  '' = no idempotency key; else its hash (12 bytes) and that of the request (8 bytes). Four values of each
 --   further job follow
--- Returns ok → now_ms, then for each job: outcome, number, created (ms), nonce, state (0 = it is gone) and the time at which
---   the job is due next (ms; 0 = none: it is done, gone, or held and not to run again). Outcomes: created, exists, replaced, rerun (a version waits for the end of the lease), revived (it was dead),
---   replayed (a repeated request), key_taken, key_reused (another request with this idempotency key), queue_full. The
---   last three change nothing
+-- Returns ok → now_ms, then 22 bytes for each job in one string: outcome (1 byte), number (6), created (ms, 6), nonce (2),
+--   state (1; 0 = it is gone) and the time at which it is due next (ms, 6; 0 = none: it is done, gone, or held and not to
+--   run again). Outcomes: 1 = created, 2 = exists, 3 = rerun (a version waits for the end of the lease), 4 = replaced, 5 =
+--   revived (it was dead), 6 = replayed (a repeated request), 7 = the key is taken, 8 = the idempotency key stands for
+--   another request, 9 = the queue is full, 10 = it is closed. The last four change nothing
 -- Returns refused → index of the first job that prevents an atomic call, its outcome; nothing changed
 -- Returns closed → the lane is closed; nothing changed
 -- Returns missing → an uploaded payload does not exist, or has expired; nothing changed
@@ -39,19 +41,25 @@ local known = call('HGET', KEYS[1], name)
 local queue = tonumber(known)
 if known and not queue then return { 'closed' } end
 
+-- Hashes of keys, and of idempotency keys, of jobs that this call has stored.
+local stored_here = {}
+
 -- The job with this key; nil if there is none. Also nil, and that job: it has expired, or is done and to be replaced.
 local function existing(hash, if_exists)
-  local job = hash and queue and keyed(queue, hash)
-  if job and (expired(job) or job.state == DONE and if_exists == 'replace') then return nil, job end
+  if stored_here[hash] then settle_records() end
+  local job = queue and keyed(queue, hash)
+  if job and (expired(job) or job[STATE] == DONE and if_exists == 'replace') then return nil, job end
   return job
 end
 
-local room = ARGV[4] == '' and math.huge or room_for(queue, tonumber(ARGV[4]))
+local is_closed = ARGV[4] == 'closed'
+local room = (ARGV[4] == '' or is_closed) and math.huge or room_for(queue, tonumber(ARGV[4]))
 
 -- Why a job is not stored; nil if it is. `job` is the job with its key.
 local function refusal(job, if_exists)
-  if not job then return room < 1 and 'queue_full' or nil end
-  return if_exists == 'reject' and job.state ~= DEAD and 'key_taken' or nil
+  if is_closed then return QUEUE_CLOSED end
+  if not job then return room < 1 and QUEUE_FULL or nil end
+  return if_exists == 'reject' and job[STATE] ~= DEAD and KEY_TAKEN or nil
 end
 
 -- Jobs of an atomic call with the same key follow each other.
@@ -65,15 +73,15 @@ if atomic == '1' then
     end
     local outcome
     if request then
-      outcome = request ~= sub(repeated, 13) and 'key_reused' or nil
-    elseif hash and keys[hash] then
-      outcome = if_exists == 'reject' and 'key_taken' or nil
+      outcome = request ~= sub(repeated, 13) and KEY_REUSED or nil
+    elseif hash and keys[hash] and not is_closed then
+      outcome = if_exists == 'reject' and KEY_TAKEN or nil
     else
-      local job = existing(hash, if_exists)
+      local job = hash and existing(hash, if_exists)
       outcome = refusal(job, if_exists)
       if not job then room = room - 1 end
       -- One that is done stays, and may be replaced by a further job.
-      if hash and not (job and job.state == DONE) then keys[hash] = true end
+      if hash and not (job and job[STATE] == DONE) then keys[hash] = true end
     end
     if outcome then return { 'refused', (i - first_job) / 4, outcome } end
     if repeated ~= '' then requests[sub(repeated, 1, 12)] = sub(repeated, 13) end
@@ -83,66 +91,98 @@ end
 
 local seq, last
 
-local function create(hash, i)
-  queue = queue or add_queue(KEYS[1], name)
-  local payload, number, state, due_ms, record = ARGV[i + 1], nil, nil, nil, nil
+local function number_for(i)
   if not seq then
     local most = (#ARGV - i + 1) / 4
     seq = call('INCRBY', prefix .. 'seq', most)
     last = max(seq - most, BEFORE_FIRST)
   end
-  last, number, state, due_ms, record = store_new(queue, last, ARGV[i], payload, payload == '' and uploaded(i))
-  local changes, job = changes_of(queue), unpack_header(number, record)
-  -- A further job of the call may have the same key.
-  jobs[number] = job
-  changes[state], changes.arrivals = changes[state] + 1, (changes.arrivals or 0) + 1
-  if state == READY then add(changes, 'ready', number) end
-  if hash then call('HSET', key_index(hash), hash, number) end
-  return job, due_ms
+  return next_number(last, ARGV[i], ARGV[i + 1])
 end
 
--- Publishes a job; returns the outcome, and unless it is refused the job and the time at which it is due next.
-local function publish(i)
-  local hash, if_exists = key_hash(ARGV[i], struct.unpack('>H', ARGV[i], 3)), ARGV[i + 2]
+local results = {}
+
+local function report(outcome, number, created_ms, nonce, state, due_ms)
+  results[#results + 1] = struct.pack('>BI6I6HBI6', outcome, number, created_ms, nonce, state, due_ms)
+end
+
+local function refuse(outcome) report(outcome, 0, 0, 0, 0, 0) end
+
+local function report_job(outcome, job, due_ms)
+  report(outcome, tonumber(job[NUMBER]), job[CREATED_MS], job[NONCE], job[STATE], due_ms)
+end
+
+local function create(i, number, hash)
+  queue = queue or add_queue(KEYS[1], name)
+  last = number
+  local payload, field = ARGV[i + 1], text('%d', number)
+  local state, due_ms, nonce = store_new(queue, field, ARGV[i], payload, payload == '' and uploaded(i))
+  local changes = changes_of(queue)
+  changes[state], changes.arrivals = changes[state] + 1, (changes.arrivals or 0) + 1
+  if state == READY then add(changes, 'ready', field) end
+  if hash then stored_here[hash] = true end
+  room = room - 1
+  report(CREATED, number, now_ms, nonce, state, due_ms)
+  return number, now_ms, nonce
+end
+
+-- Publishes a job whose key is in the index. Returns number, creation time and nonce of the job; nil if it is refused.
+local function publish_known(i, hash, if_exists)
   local job, replaced = existing(hash, if_exists)
   local outcome = refusal(job, if_exists)
-  if outcome then return outcome end
-  if job then
-    local version = version_of(ARGV[i], ARGV[i + 1], uploaded(i))
-    outcome = publish_existing(job, if_exists, version)
-    return outcome, job, outcome == 'rerun' and version.due_ms or next_due(job)
+  if outcome then return refuse(outcome) end
+  if not job then
+    -- It would have the key of the new one.
+    if replaced then delete(replaced) end
+    local number = number_for(i)
+    call('HSET', key_index(hash), hash, text('%d', number))
+    return create(i, number, hash)
   end
-  room = room - 1
-  -- It would have the key of this one.
-  if replaced then delete(replaced) end
-  return 'created', create(hash, i)
+  local version = version_of(ARGV[i], ARGV[i + 1], uploaded(i))
+  outcome = publish_existing(job, if_exists, version)
+  report_job(outcome, job, outcome == RERUN and version.due_ms or next_due(job))
+  return tonumber(job[NUMBER]), job[CREATED_MS], job[NONCE]
 end
 
-local reply = { 'ok', now_ms }
+-- Publishes a job. Returns number, creation time and nonce of the job that there is now; nil if it is refused.
+local function publish(i)
+  if is_closed then return refuse(QUEUE_CLOSED) end
+  local hash, if_exists = key_hash(ARGV[i], struct.unpack('>H', ARGV[i], 3)), ARGV[i + 2]
+  if room < 1 then
+    if hash then return publish_known(i, hash, if_exists) end
+    return refuse(QUEUE_FULL)
+  end
+  -- Most keys are new: the command that adds one to the index finds that out.
+  local number = number_for(i)
+  if hash and call('HSETNX', key_index(hash), hash, text('%d', number)) == 0 then
+    return publish_known(i, hash, if_exists)
+  end
+  return create(i, number, hash)
+end
 
-local function report(outcome, number, created_ms, nonce, job, due_ms)
-  local filled = #reply
-  reply[filled + 1], reply[filled + 2], reply[filled + 3], reply[filled + 4] = outcome, number, created_ms, nonce
-  reply[filled + 5], reply[filled + 6] = job and job.state or 0, due_ms or 0
+-- A request that was made before: this is its job, and `first` the hash of what it asked for.
+local function replay(hash, first, request, number, created_ms, nonce)
+  if first ~= request then return refuse(KEY_REUSED) end
+  if stored_here[hash] then settle_records() end
+  local job = find(queue, text('%d', number), nonce, created_ms)
+  report(REPLAYED, number, created_ms, nonce, job and job[STATE] or 0, next_due(job))
 end
 
 for i = first_job, #ARGV, 4 do
   local repeated = ARGV[i + 3]
-  local hash, request = sub(repeated, 1, 12), sub(repeated, 13)
-  local number, created_ms, nonce, first
-  if repeated ~= '' then number, created_ms, nonce, first = first_request(hash, window_ms) end
-  if number and first ~= request then
-    report('key_reused', 0, 0, 0)
-  elseif number then
-    local job = find(queue, text('%d', number), nonce, created_ms)
-    report('replayed', number, created_ms, nonce, job, next_due(job))
+  if repeated == '' then
+    publish(i)
   else
-    local outcome, job, due_ms = publish(i)
-    if job then
-      report(outcome, tonumber(job.number), job.created_ms, job.nonce, job, due_ms)
-      if repeated ~= '' then remember(hash, window_ms, request, job) end
+    local hash, request = sub(repeated, 1, 12), sub(repeated, 13)
+    local number, created_ms, nonce, first = first_request(hash, window_ms)
+    if number then
+      replay(hash, first, request, number, created_ms, nonce)
     else
-      report(outcome, 0, 0, 0)
+      number, created_ms, nonce = publish(i)
+      if number then
+        stored_here[hash] = true
+        remember(hash, window_ms, request, number, created_ms, nonce)
+      end
     end
   end
   -- A payload is not needed if its job was not stored.
@@ -150,4 +190,4 @@ for i = first_job, #ARGV, 4 do
 end
 if last ~= seq then call('SET', prefix .. 'seq', text('%d', last)) end
 settle()
-return reply
+return { 'ok', now_ms, table.concat(results) }

@@ -19,18 +19,23 @@ if not queue then return { 'ok', 0, 0 } end
 local list = prefix .. STATES[state] .. ':' .. queue
 local numbers = call('LRANGE', list, 0, limit - 1)
 read_ahead(numbers)
-local purged, taken = 0, 0
-for _, number in ipairs(numbers) do
+local purged, taken, kept, passed = 0, 0, {}, 0
+for i, number in ipairs(numbers) do
   local job = hinted(number, state, queue)
-  -- The due time of a dead job is when it died.
-  if job and dead_ms > 0 and job.due_ms > now_ms - dead_ms then break end
-  if job then
-    delete(job)
-    purged = purged + 1
+  -- The due time of a dead job is when it died. One that was revived and died again has its old hint, too: jobs behind it
+  -- may be older.
+  if job and dead_ms > 0 and job[DUE_MS] > now_ms - dead_ms then
+    kept[#kept + 1] = number
+  elseif job or #kept == 0 then
+    taken, passed = i, #kept
+    if job then
+      delete(job)
+      purged = purged + 1
+    end
   end
-  taken = taken + 1
 end
 if taken > 0 then call('LPOP', list, taken) end
+if passed > 0 then call('RPUSH', list, unpack(kept, 1, passed)) end
 settle()
 
 -- Whether no record names the queue. Counts may be wrong, so hints decide: each job has one. Far hints are shared by

@@ -5,13 +5,15 @@ local chunks = prefix .. 'c:'
 -- Jobs that this call has read, by number; false = there is no such job.
 local jobs = {}
 
+-- Fields of a job. It is an array, as a table with names costs several times as much to make.
+local NUMBER, RECORD, LAYOUT, STATE, FLAGS, TRIES, ATTEMPT, QUEUE = 1, 2, 3, 4, 5, 6, 7, 8
+local CREATED_MS, DUE_MS, EXPIRES_MS, NONCE = 9, 10, 11, 12
+
+-- The job of a record; false if there is none, or it is damaged.
 local function unpack_header(number, record)
   if not record or #record < HEADER_BYTES then return false end
-  local version, state, flags, tries, attempt, queue, created_ms, due_ms, expires_ms, nonce =
-    struct.unpack(HEADER, record)
-  if version ~= VERSION or not STATES[state] then return false end
-  return { number = number, record = record, state = state, flags = flags, tries = tries, attempt = attempt,
-    queue = queue, created_ms = created_ms, due_ms = due_ms, expires_ms = expires_ms, nonce = nonce }
+  local job = { number, record, struct.unpack(HEADER, record) }
+  return job[LAYOUT] == VERSION and STATES[job[STATE]] and job or false
 end
 
 -- Most values of one command: Lua's unpack is limited to about 8,000. Even, so that a field stays with its value.
@@ -48,7 +50,7 @@ end
 -- The job of a hint in the list of a state and queue; nil if its record does not agree: the hint is stale.
 local function hinted(number, state, queue)
   local job = read(number)
-  if job and job.state == state and job.queue == queue then return job end
+  if job and job[STATE] == state and job[QUEUE] == queue then return job end
 end
 
 -- Most far hints that one call reads to find those of a queue.
@@ -64,7 +66,7 @@ local function far_jobs(queue)
     read_ahead(hints)
     for _, number in ipairs(hints) do
       local job = read(number)
-      if job and job.queue == queue then return true, false end
+      if job and job[QUEUE] == queue then return true, false end
     end
   end
   return false, true
@@ -72,13 +74,13 @@ end
 
 -- Whether a job has this flag, a power of two.
 local function has(job, flag)
-  return job.flags % (2 * flag) >= flag
+  return job[FLAGS] % (2 * flag) >= flag
 end
 
 -- A field of the extension of a job; nil if it has none. docs/redis-layout.md (Record) has the letters and lengths.
 local LENGTHS = { K = 12, G = 8, L = 4, A = 2, T = 4 }
 local function option(job, letter)
-  local record, at = job.record, HEADER_BYTES + 2
+  local record, at = job[RECORD], HEADER_BYTES + 2
   local last = has(job, EXTENDED) and HEADER_BYTES + 1 + (string.byte(record, HEADER_BYTES + 1) or 0) or 0
   while at < last do
     local found = sub(record, at, at)
@@ -108,13 +110,13 @@ local function key_index(hash)
 end
 
 local function expired(job)
-  return job.expires_ms > 0 and job.expires_ms <= now_ms
+  return job[EXPIRES_MS] > 0 and job[EXPIRES_MS] <= now_ms
 end
 
 -- The job of a queue with this id, expired or not; nil if there is none. All parts of the id must match the record.
 local function stored(queue, number, nonce, created_ms)
   local job = read(number)
-  if job and job.queue == queue and job.nonce == tonumber(nonce) and job.created_ms == tonumber(created_ms) then
+  if job and job[QUEUE] == queue and job[NONCE] == tonumber(nonce) and job[CREATED_MS] == tonumber(created_ms) then
     return job
   end
 end
@@ -129,7 +131,7 @@ end
 local function keyed(queue, hash)
   local number = call('HGET', key_index(hash), hash)
   local job = number and read(number)
-  if job and job.queue == queue and key_hash(job.record, job.flags) == hash then return job end
+  if job and job[QUEUE] == queue and key_hash(job[RECORD], job[FLAGS]) == hash then return job end
 end
 
 -- The job that a client names, expired or not: by number, nonce and creation time, or by '' and the hash of its key.
@@ -141,8 +143,8 @@ end
 -- Header and payload in one string. A body of more than `limit` bytes is left out, since large strings are slow in
 -- scripts: the caller gets the header and fetches the body with GET.
 local function whole(job, limit)
-  if not has(job, BODY_OUTSIDE) then return job.record end
-  local body = prefix .. 'body:' .. job.number
-  if call('STRLEN', body) > limit then return job.record end
-  return job.record .. (call('GET', body) or '')
+  if not has(job, BODY_OUTSIDE) then return job[RECORD] end
+  local body = prefix .. 'body:' .. job[NUMBER]
+  if call('STRLEN', body) > limit then return job[RECORD] end
+  return job[RECORD] .. (call('GET', body) or '')
 end

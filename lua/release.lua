@@ -23,15 +23,15 @@ local queue = tonumber(call('HGET', KEYS[1], name))
 
 local function release(number, nonce, created_ms, attempt)
   local job = find(queue, number, nonce, created_ms)
-  if not job or job.state == DONE then return GONE end
-  if job.state ~= LEASED or job.attempt ~= attempt then return LOST end
+  if not job or job[STATE] == DONE then return GONE end
+  if job[STATE] ~= LEASED or job[ATTEMPT] ~= attempt then return LOST end
   local outcome = end_as_requested(job)
   if outcome then return outcome end
   drop_timer(job)
   schedule(job, delay_ms > 0 and from_ms + delay_ms or now_ms)
   local changes = changes_of(queue)
   changes.at_head, changes.arrivals = delay_ms == 0, (changes.arrivals or 0) + 1
-  if not has(job, COUNTS_FAILURES) then job.tries = job.tries + 1 end
+  if not has(job, COUNTS_FAILURES) then job[TRIES] = job[TRIES] + 1 end
   rewrite(job)
   return APPLIED
 end

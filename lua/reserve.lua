@@ -49,7 +49,7 @@ while #live < wanted do
       delete(job)
     elseif job then
       -- A second hint of the same job is stale from now on.
-      job.state = LEASED
+      job[STATE] = LEASED
       live[#live + 1] = job
     end
   end
@@ -58,14 +58,14 @@ while #live < wanted do
 end
 
 local function lease(job, lease_ms)
-  if has(job, COUNTS_FAILURES) then job.expires_ms = 0 else job.tries = job.tries - 1 end
+  if has(job, COUNTS_FAILURES) then job[EXPIRES_MS] = 0 else job[TRIES] = job[TRIES] - 1 end
   if lease_ms < 0 then lease_ms = own_ms(job, 'L', -lease_ms) end
-  local due_ms = job.due_ms
-  job.attempt, job.due_ms = job.attempt + 1, from_ms + lease_ms
+  local due_ms = job[DUE_MS]
+  job[ATTEMPT], job[DUE_MS] = job[ATTEMPT] + 1, from_ms + lease_ms
   rewrite(job)
   hint_for(job)
   local filled = #reply
-  reply[filled + 1], reply[filled + 2], reply[filled + 3] = tonumber(job.number), whole(job, carry), due_ms
+  reply[filled + 1], reply[filled + 2], reply[filled + 3] = tonumber(job[NUMBER]), whole(job, carry), due_ms
 end
 
 local next_live = 1

@@ -27,10 +27,10 @@ for _, number in ipairs(numbers) do
   if job then
     local wait_ms = floor((wait_us + respawned * space_us) / 1000)
     schedule(job, wait_ms > 0 and from_ms + wait_ms or now_ms)
-    job.tries = has(job, COUNTS_FAILURES) and 0 or 1
-    job.expires_ms = ttl_ms > 0 and from_ms + ttl_ms or 0
+    job[TRIES] = has(job, COUNTS_FAILURES) and 0 or 1
+    job[EXPIRES_MS] = ttl_ms > 0 and from_ms + ttl_ms or 0
     rewrite(job)
-    if ttl_ms > 0 then expire_later(number, job.expires_ms) end
+    if ttl_ms > 0 then expire_later(number, job[EXPIRES_MS]) end
     respawned = respawned + 1
   end
 end

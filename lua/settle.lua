@@ -95,6 +95,7 @@ end
 -- Writes the collected records.
 local function settle_records()
   for chunk, fields in pairs(written) do send('HSET', chunks .. chunk, fields) end
+  written = {}
 end
 
 -- Writes the collected far hints.

@@ -30,12 +30,12 @@ local function sweep_chunk(chunk)
   local records, next_ms = call('HGETALL', chunks .. chunk), nil
   for i = 1, #records, 2 do
     local job = unpack_header(chunk .. records[i], records[i + 1])
-    if job and job.expires_ms > now_ms then
-      next_ms = math.min(next_ms or job.expires_ms, job.expires_ms)
-    elseif job and job.expires_ms > 0 then
+    if job and job[EXPIRES_MS] > now_ms then
+      next_ms = math.min(next_ms or job[EXPIRES_MS], job[EXPIRES_MS])
+    elseif job and job[EXPIRES_MS] > 0 then
       delete(job)
       swept = swept + 1
-      if job.state == READY then swept_ready[job.queue] = (swept_ready[job.queue] or 0) + 1 end
+      if job[STATE] == READY then swept_ready[job[QUEUE]] = (swept_ready[job[QUEUE]] or 0) + 1 end
     end
   end
   if next_ms then
@@ -128,7 +128,7 @@ local function turn_slot(slot, hints)
   read_ahead(numbers)
   for i = 1, #numbers do
     local job = read(numbers[i])
-    if job and (job.state == DELAYED or job.state == LEASED) then live[#live + 1] = numbers[i] end
+    if job and (job[STATE] == DELAYED or job[STATE] == LEASED) then live[#live + 1] = numbers[i] end
   end
   if #live > 0 then call('RPUSH', far, unpack(live)) end
   if call('EXISTS', far) == 0 then call('ZREM', prefix .. 'slots', slot) end

@@ -22,14 +22,14 @@ local queue = tonumber(call('HGET', KEYS[1], name))
 
 local function touch(number, nonce, created_ms, attempt)
   local job = find(queue, number, nonce, created_ms)
-  if not job or job.state == DONE then return GONE, 0 end
-  if job.state ~= LEASED or job.attempt ~= attempt then return LOST, 0 end
+  if not job or job[STATE] == DONE then return GONE, 0 end
+  if job[STATE] ~= LEASED or job[ATTEMPT] ~= attempt then return LOST, 0 end
   local until_ms = from_ms + (lease_ms or own_ms(job, 'L', default_ms))
-  if until_ms > job.due_ms then
-    job.due_ms = until_ms
+  if until_ms > job[DUE_MS] then
+    job[DUE_MS] = until_ms
     rewrite(job)
   end
-  return has(job, CANCEL_REQUESTED) and CANCELLED or APPLIED, job.due_ms
+  return has(job, CANCEL_REQUESTED) and CANCELLED or APPLIED, job[DUE_MS]
 end
 
 local numbers = {}

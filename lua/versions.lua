@@ -18,7 +18,7 @@ end
 
 -- When a job is due next, in ms; 0 if it is done, or a consumer holds it.
 local function next_due(job)
-  return job and job.state ~= LEASED and job.state ~= DONE and job.due_ms or 0
+  return job and job[STATE] ~= LEASED and job[STATE] ~= DONE and job[DUE_MS] or 0
 end
 
 -- Redis orders timers with the same due time by the text of their numbers. Numbers begin with seven digits, so this is
@@ -47,28 +47,37 @@ local function store_body(body, payload, uploaded)
   end
 end
 
--- Stores what a call publishes as a new job, with the first number behind `last` that has room. Returns its number, twice:
--- for the next call and as text; its state, due time and record.
-local function store_new(queue, last, header, payload, uploaded)
+-- The first number behind `last` that has room for a job with this header and payload. A body takes no room.
+local function next_number(last, header, payload)
+  local place, bytes = (last + 1) % CHUNK, #header + FIELD_BYTES
+  if place == 0 or (place + 1) * (bytes + #payload) <= CHUNK_BYTES then return last + 1 end
+  local is_outside = string.byte(header, 3) % 2 == 1
+  if is_outside and (place + 1) * bytes <= CHUNK_BYTES then return last + 1 end
+  return last + 1 - place + CHUNK
+end
+
+-- Stores what a call publishes as a new job with this number, as text. Returns its state, due time and nonce.
+local function store_new(queue, number, header, payload, uploaded)
   local _, state, flags, tries, attempt, _, _, delay_ms, ttl_ms, nonce = struct.unpack(HEADER, header)
-  local is_outside = flags % (2 * BODY_OUTSIDE) >= BODY_OUTSIDE
-  last = last + 1
-  local place, bytes = last % CHUNK, #header + (is_outside and 0 or #payload)
-  if place > 0 and (place + 1) * (bytes + FIELD_BYTES) > CHUNK_BYTES then last = last - place + CHUNK end
-  local number = text('%d', last)
-  if is_outside then
+  if flags % (2 * BODY_OUTSIDE) >= BODY_OUTSIDE then
     store_body(prefix .. 'body:' .. number, payload, uploaded)
     payload = ''
   end
-  local due_ms, expires_ms
-  state, due_ms, expires_ms = times_of(flags, state, delay_ms, ttl_ms)
+  local due_ms, expires_ms = now_ms, 0
+  if state == DELAYED or ttl_ms > 0 then state, due_ms, expires_ms = times_of(flags, state, delay_ms, ttl_ms) end
   if expires_ms > 0 then expire_later(number, expires_ms) end
   if state == DELAYED then hint(queue, number, due_ms) end
-  local record = struct.pack(HEADER, VERSION, state, flags, tries, attempt, queue, now_ms, due_ms, expires_ms, nonce)
-    .. sub(header, HEADER_BYTES + 1) .. payload
-  write(number, record)
-  return last, number, state, due_ms, record
+  local extension = #header > HEADER_BYTES and sub(header, HEADER_BYTES + 1) or ''
+  write(number, struct.pack(HEADER, VERSION, state, flags, tries, attempt, queue, now_ms, due_ms, expires_ms, nonce)
+    .. extension .. payload)
+  return state, due_ms, nonce
 end
+
+-- Outcomes of a publish with a key; RERUN is another one. Stored as a new job; the job with the key stays, has the new
+-- content, was dead; the request is a repeated one. Refused: the key is taken, the idempotency key stands for another
+-- request, the queue is full, or closed.
+local CREATED, EXISTS, REPLACED, REVIVED, REPLAYED = 1, 2, 4, 5, 6
+local KEY_TAKEN, KEY_REUSED, QUEUE_FULL, QUEUE_CLOSED = 7, 8, 9, 10
 
 -- What a call publishes: header and payload of a job, and the key of the payload if it was uploaded ('').
 local function version_of(header, payload, uploaded)
@@ -93,27 +102,27 @@ end
 
 -- Makes a version the content of a job, whose number and state are set.
 local function set_content(job, version)
-  local body = prefix .. 'body:' .. job.number
-  local content, flags, has_body = store_payload(version, job.number, body)
+  local body = prefix .. 'body:' .. job[NUMBER]
+  local content, flags, has_body = store_payload(version, job[NUMBER], body)
   if has(job, BODY_OUTSIDE) and not has_body then call('DEL', body) end
-  job.flags, job.tries, job.expires_ms = flags + bit.band(job.flags, LOGGED), version.tries, version.expires_ms
-  job.record = sub(version.header, 1, HEADER_BYTES) .. content
-  if job.expires_ms > 0 then expire_later(job.number, job.expires_ms) end
+  job[FLAGS], job[TRIES], job[EXPIRES_MS] = flags + bit.band(job[FLAGS], LOGGED), version.tries, version.expires_ms
+  job[RECORD] = sub(version.header, 1, HEADER_BYTES) .. content
+  if job[EXPIRES_MS] > 0 then expire_later(job[NUMBER], job[EXPIRES_MS]) end
 end
 
 -- Gives a job that is not leased new content and a new due time. A ready job that stays ready keeps its place.
 local function replace(job, version)
-  local was = job.state
-  if was == DEAD then changes_of(job.queue).unlisted = true end
-  if was == DELAYED and (version.state == READY or version.due_ms < job.due_ms) then drop_timer(job) end
+  local was = job[STATE]
+  if was == DEAD then changes_of(job[QUEUE]).unlisted = true end
+  if was == DELAYED and (version.state == READY or version.due_ms < job[DUE_MS]) then drop_timer(job) end
   set_content(job, version)
   if was == READY and version.state == READY then
-    job.due_ms = now_ms
+    job[DUE_MS] = now_ms
   elseif was == DELAYED and version.state == DELAYED then
-    if version.due_ms < job.due_ms then hint(job.queue, job.number, version.due_ms) end
-    job.due_ms = version.due_ms
+    if version.due_ms < job[DUE_MS] then hint(job[QUEUE], job[NUMBER], version.due_ms) end
+    job[DUE_MS] = version.due_ms
   else
-    if was == READY then changes_of(job.queue).unlisted = true end
+    if was == READY then changes_of(job[QUEUE]).unlisted = true end
     schedule(job, version.due_ms)
   end
   rewrite(job)
@@ -121,19 +130,19 @@ end
 
 -- Lets a version wait for the end of the lease of a job.
 local function wait_for_end(job, version)
-  local body = prefix .. 'next_body:' .. job.number
-  local content, flags, has_body = store_payload(version, job.number, body)
+  local body = prefix .. 'next_body:' .. job[NUMBER]
+  local content, flags, has_body = store_payload(version, job[NUMBER], body)
   if not has_body then call('DEL', body) end
-  call('SET', prefix .. 'next:' .. job.number, struct.pack(HEADER, VERSION, version.state, flags, version.tries, 0,
-    job.queue, job.created_ms, version.due_ms, version.expires_ms, job.nonce) .. content)
-  job.flags = bit.bor(bit.band(job.flags, bit.bnot(CANCEL_REQUESTED)), NEXT_WAITS)
+  call('SET', prefix .. 'next:' .. job[NUMBER], struct.pack(HEADER, VERSION, version.state, flags, version.tries, 0,
+    job[QUEUE], job[CREATED_MS], version.due_ms, version.expires_ms, job[NONCE]) .. content)
+  job[FLAGS] = bit.bor(bit.band(job[FLAGS], bit.bnot(CANCEL_REQUESTED)), NEXT_WAITS)
   rewrite(job)
 end
 
 -- Gives a job the version that waits for the end of its lease: its counters start again, its attempts continue. Returns
 -- whether there is such a version.
 local function start_next_version(job)
-  local number = job.number
+  local number = job[NUMBER]
   local next_key, body = prefix .. 'next:' .. number, prefix .. 'body:' .. number
   local version = call('GET', next_key)
   call('DEL', next_key)
@@ -143,8 +152,8 @@ local function start_next_version(job)
   local next_body = prefix .. 'next_body:' .. number
   if call('EXISTS', next_body) == 1 then call('RENAME', next_body, body) end
   drop_timer(job)
-  job.flags, job.tries, job.expires_ms = flags + bit.band(job.flags, LOGGED), 0, expires_ms
-  job.record = version
+  job[FLAGS], job[TRIES], job[EXPIRES_MS] = flags + bit.band(job[FLAGS], LOGGED), 0, expires_ms
+  job[RECORD] = version
   if expires_ms > 0 then expire_later(number, expires_ms) end
   schedule(job, due_ms)
   rewrite(job)
@@ -153,17 +162,17 @@ end
 
 -- Publishes a job with a key that another job has; returns the outcome.
 local function publish_existing(job, if_exists, version)
-  if job.state == DEAD then
+  if job[STATE] == DEAD then
     replace(job, version)
-    return 'revived'
-  elseif job.state == LEASED and (if_exists == 'replace' or has(job, CANCEL_REQUESTED)) then
+    return REVIVED
+  elseif job[STATE] == LEASED and (if_exists == 'replace' or has(job, CANCEL_REQUESTED)) then
     wait_for_end(job, version)
-    return 'rerun'
+    return RERUN
   elseif if_exists == 'keep' then
-    return 'exists'
+    return EXISTS
   end
   replace(job, version)
-  return 'replaced'
+  return REPLACED
 end
 
 -- Ends a run as its producer has requested meanwhile: with the next version, or by deleting the job. Returns the

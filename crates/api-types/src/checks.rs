@@ -13,11 +13,10 @@ pub(crate) fn check_due(
         let detail = "delay and run_at exclude each other; send one of them";
         return Err(InvalidRequest::new(ProblemCode::DelayAndRunAt, detail).at("run_at"));
     }
-    if delay.is_some_and(|delay| delay.as_ms() > DUE_MS_MAX) {
-        let detail = format!("delay must be at most {DUE_MS_MAX} ms, which is 557 years");
+    if let Err(invalid) = check_delay("delay", delay) {
         return Err(InvalidRequest {
-            field: Some("delay".to_owned()),
-            ..InvalidRequest::new(ProblemCode::RunAtOutOfRange, detail)
+            code: ProblemCode::RunAtOutOfRange,
+            ..invalid
         });
     }
     if run_at.is_some_and(|run_at| run_at.as_ms() > DUE_MS_MAX) {
@@ -26,6 +25,15 @@ pub(crate) fn check_due(
             TimestampMs::saturating(DUE_MS_MAX)
         );
         return Err(InvalidRequest::new(ProblemCode::RunAtOutOfRange, detail).at("run_at"));
+    }
+    Ok(())
+}
+
+/// A delay ends before the end of the time that servers can store.
+pub(crate) fn check_delay(field: &str, delay: Option<DurationMs>) -> Result<(), InvalidRequest> {
+    if delay.is_some_and(|delay| delay.as_ms() > DUE_MS_MAX) {
+        let detail = format!("{field} must be at most {DUE_MS_MAX} ms, which is 557 years");
+        return Err(InvalidRequest::of_field(field, detail));
     }
     Ok(())
 }
@@ -61,6 +69,6 @@ pub(crate) fn check_count(field: &str, count: usize, most: usize) -> Result<(), 
     if (1..=most).contains(&count) {
         return Ok(());
     }
-    let detail = format!("{field} must have 1 to {most} items, not {count}");
+    let detail = format!("there must be 1 to {most} items, not {count}");
     Err(InvalidRequest::of_field(field, detail))
 }

@@ -59,6 +59,8 @@ pub const LEASE_MS_MAX: u64 = 24 * 3_600_000;
 pub const ATTEMPTS_MAX: u16 = 4_095;
 /// The most delays of a retry policy. The last one repeats.
 pub const RETRY_DELAYS_MAX: usize = 16;
+/// The longest delay of a retry policy, in ms: 30 days. Its random part may make it twice as long.
+pub const RETRY_DELAY_MS_MAX: u64 = 30 * 24 * 3_600_000;
 /// The most bytes of the error text of a failed attempt. Longer texts are truncated.
 pub const ERROR_BYTES_MAX: usize = 1_024;
 /// The most attempts in the history of a job.

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::limits::RETRY_DELAYS_MAX;
+use crate::limits::{RETRY_DELAY_MS_MAX, RETRY_DELAYS_MAX};
 use crate::problem::InvalidRequest;
 use crate::values::{AnswerDuration, DurationMs, MaxAttempts};
 
@@ -19,10 +19,7 @@ const JITTER: f64 = 0.1;
 /// each time; `first`, `factor` (2) and `max` (1 h) describe growing delays. At most 16 delays are kept; the last one
 /// repeats. What is absent is as in the policy of the queue.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, ToSchema)]
-#[serde(
-    deny_unknown_fields,
-    expecting = "an object such as {\"every\":\"30s\"}"
-)]
+#[serde(deny_unknown_fields)]
 pub struct RetryPolicyBody {
     /// After how many failed attempts the job is dead.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -125,7 +122,24 @@ impl RetryPolicyBody {
                 format!("a policy has 1 to {RETRY_DELAYS_MAX} delays; the last one repeats");
             return Err(InvalidRequest::of_field("delays", detail));
         }
+        self.check_delays()?;
         self.check_numbers()
+    }
+
+    fn check_delays(&self) -> Result<(), InvalidRequest> {
+        let is_too_long = |delay: &DurationMs| delay.as_ms() > RETRY_DELAY_MS_MAX;
+        for (name, has_too_long) in [
+            ("delays", self.delays.iter().flatten().any(is_too_long)),
+            ("every", self.every.iter().any(is_too_long)),
+            ("first", self.first.iter().any(is_too_long)),
+            ("max", self.max.iter().any(is_too_long)),
+        ] {
+            if has_too_long {
+                let detail = "a delay of a retry policy must be at most 30d";
+                return Err(InvalidRequest::of_field(name, detail));
+            }
+        }
+        Ok(())
     }
 
     fn check_numbers(&self) -> Result<(), InvalidRequest> {

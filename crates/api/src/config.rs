@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::Deserialize;
+use tidegate_api_types::limits::POOL_BYTES_MAX;
 use tidegate_launch::Settings;
 use tidegate_service::{Bound, ListenLimits, LogConfig};
 use tidegate_store::StoreConfig;
@@ -92,13 +93,9 @@ impl Settings for ApiConfig {
         if !self.pool.contains_key(DEFAULT_POOL) {
             return Err(format!("the table [pool.{DEFAULT_POOL}] is missing"));
         }
-        if let Some(name) = self
-            .pool
-            .keys()
-            .find(|name| name.is_empty() || name.contains(':'))
-        {
+        if let Some(name) = self.pool.keys().find(|name| !is_pool_name(name)) {
             return Err(format!(
-                "pool {name:?}: a name must not be empty or contain a colon"
+                "pool {name:?}: a name has 1 to {POOL_BYTES_MAX} letters, digits, - and _"
             ));
         }
         self.check_migrations()?;
@@ -158,6 +155,12 @@ impl ApiConfig {
         }
         Ok(())
     }
+}
+
+/// Whether this is the name of a pool, as API keys and tokens contain it.
+fn is_pool_name(name: &str) -> bool {
+    let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
+    (1..=POOL_BYTES_MAX).contains(&name.len()) && name.bytes().all(is_allowed)
 }
 
 #[cfg(test)]

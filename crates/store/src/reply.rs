@@ -92,10 +92,6 @@ impl Reply {
         }
     }
 
-    pub(crate) fn text(&mut self) -> Result<String, StoreError> {
-        Ok(String::from_utf8_lossy(&self.bytes()?).into_owned())
-    }
-
     pub(crate) fn texts(&mut self) -> Result<Vec<String>, StoreError> {
         let value = self.values.next().unwrap_or(Value::Nil);
         redis::from_redis_value(value).map_err(|error| StoreError::corrupt(error.to_string()))

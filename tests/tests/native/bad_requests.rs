@@ -154,14 +154,6 @@ async fn wrong_bodies_have_their_codes() {
             400,
             "invalid_body",
         ),
-        ("POST", "/ack", json!({"leases": "x"}), 400, "invalid_body"),
-        (
-            "POST",
-            "/fail",
-            json!({"leases": [{"lease": "x", "error": "e", "dead": true, "retry_in": 1}]}),
-            400,
-            "invalid_parameter",
-        ),
         (
             "POST",
             "/queues/q/jobs/batch",
@@ -192,6 +184,98 @@ async fn wrong_bodies_have_their_codes() {
         ),
     ];
     expect_refusals(&client, requests).await;
+    stack.finish().await;
+}
+
+#[tokio::test]
+async fn wrong_bodies_of_workers_have_their_codes() {
+    let stack = Stack::builder().pumps(0).start().await;
+    let client = NativeClient::new(stack.api(0), "shop").await;
+    let requests = [
+        ("POST", "/ack", json!({"leases": "x"}), 400, "invalid_body"),
+        (
+            "POST",
+            "/fail",
+            json!({"leases": [{"lease": "x", "error": "e", "dead": true, "retry_in": 1}]}),
+            400,
+            "invalid_parameter",
+        ),
+        (
+            "POST",
+            "/fail",
+            json!({"leases": [{"lease": "x", "error": "e", "retry_in": 17_592_186_044_417_u64}]}),
+            400,
+            "invalid_parameter",
+        ),
+        (
+            "POST",
+            "/release",
+            json!({"leases": ["x"], "delay": 17_592_186_044_417_u64}),
+            400,
+            "invalid_parameter",
+        ),
+    ];
+    expect_refusals(&client, requests).await;
+    // Longer than leases and error texts can be. Only a batch may be longer.
+    let long = format!("{{\"leases\":[{}\"x\"]}}", " ".repeat(4 * 1024 * 1024));
+    let json = [("Content-Type", "application/json")];
+    let refused = client.send("POST", "/ack", &json, long.as_bytes()).await;
+    assert_eq!(refused.expect(413).json()["code"], "body_too_large");
+    stack.finish().await;
+}
+
+/// An array with the values of an object in their order is no object, and other JSON is not malformed.
+#[tokio::test]
+async fn values_of_other_types_are_rejected_by_name() {
+    let stack = Stack::builder().pumps(0).start().await;
+    let client = NativeClient::new(stack.api(0), "shop").await;
+    let object = "expected a JSON object";
+    for (path, body, detail) in [
+        ("/queues/q/purge", json!(["ready"]), object),
+        ("/queues/q/jobs/batch", json!({"jobs": [[1]]}), object),
+        ("/fail", json!({"leases": [["a", "b"]]}), object),
+        ("/keys", json!([["read"], "x"]), object),
+        (
+            "/queues/q/purge",
+            json!({"state": null}),
+            "expected a string",
+        ),
+        ("/queues/q/purge", json!({"state": 7}), "expected a string"),
+    ] {
+        let refused = client.call("POST", path, &body).await.expect(400).json();
+        assert_eq!(refused["code"], "invalid_body", "{path} {body}");
+        let found = refused["detail"].as_str().unwrap();
+        assert!(found.contains(detail), "{path} {body}: {found}");
+    }
+    stack.finish().await;
+}
+
+#[tokio::test]
+async fn options_in_headers_are_rejected_where_they_have_no_effect() {
+    let stack = Stack::builder().pumps(0).start().await;
+    let client = NativeClient::new(stack.api(0), "shop").await;
+    client.publish("q", "key=a", "x").await.expect(201);
+    for (method, path, body) in [
+        (
+            "POST",
+            "/queues/q/jobs/batch",
+            r#"{"jobs":[{"payload":1}]}"#,
+        ),
+        ("POST", "/reserve", r#"{"queues":["q"]}"#),
+        ("DELETE", "/queues/q/jobs/key:a", ""),
+        ("GET", "/queues/q", ""),
+    ] {
+        for header in ["Idempotency-Key", "Tidegate-Delay", "Job-Attr-A"] {
+            let headers = [(header, "1")];
+            let refused = client.send(method, path, &headers, body.as_bytes()).await;
+            let refused = refused.expect(400).json();
+            let told = (&refused["code"], &refused["field"]);
+            let field = json!(header.to_lowercase());
+            assert_eq!(told, (&json!("invalid_parameter"), &field), "{path}");
+        }
+    }
+    let held = client.get("/queues/q").await.expect(200).json();
+    assert_eq!(held["jobs"]["ready"], 1);
     stack.finish().await;
 }
 

@@ -162,3 +162,43 @@ async fn one_job_in_raw_format_is_the_body_of_the_answer() {
     assert_eq!(acked, [json!({"outcome": "done"})]);
     stack.finish().await;
 }
+
+/// Jobs count as delivered once the body of their answer is written, which here has no bytes.
+#[tokio::test]
+async fn a_job_without_payload_is_delivered_in_raw_format() {
+    let stack = Stack::builder().pumps(0).start().await;
+    let client = NativeClient::new(stack.api(0), "shop").await;
+    client.publish("q", "key=a", "").await.expect(201);
+    let raw = json!({"queues": ["q"], "format": "raw"});
+    let answer = client.call("POST", "/reserve", &raw).await.expect(200);
+    assert_eq!(answer.text(), "");
+    let lease = answer.header("tidegate-lease").unwrap();
+    let touched = client.settle("touch", &json!({"leases": [lease]})).await;
+    assert_eq!(touched[0]["outcome"], "extended");
+    let acked = client.settle("ack", &json!({"leases": [lease]})).await;
+    assert_eq!(acked, [json!({"outcome": "done"})]);
+    stack.finish().await;
+}
+
+#[tokio::test]
+async fn a_job_that_is_done_is_shown_without_its_payload() {
+    let stack = Stack::builder().pumps(0).start().await;
+    let client = NativeClient::new(stack.api(0), "shop").await;
+    client
+        .publish("q", "key=a&retain=1h", "x")
+        .await
+        .expect(201);
+    let lease = client.reserve("q", 1).await.remove(0)["lease"].clone();
+    client.settle("ack", &json!({"leases": [lease]})).await;
+    let shown = client.get("/queues/q/jobs/key:a").await.expect(200).json();
+    assert_eq!(
+        (&shown["state"], &shown["key"]),
+        (&json!("done"), &json!("a"))
+    );
+    for absent in ["run_at", "lease_until", "content_type"] {
+        assert_eq!(shown.get(absent), None, "{absent}");
+    }
+    let payload = client.get("/queues/q/jobs/key:a/payload").await;
+    assert_eq!(payload.expect(404).json()["code"], "job_not_found");
+    stack.finish().await;
+}

@@ -172,3 +172,87 @@ async fn dead_jobs_are_deleted_when_they_are_older_than_the_queue_keeps_them() {
     );
     stack.finish().await;
 }
+
+#[tokio::test]
+async fn a_batch_fills_the_room_that_a_queue_has() {
+    let stack = Stack::builder().pumps(0).start().await;
+    let client = NativeClient::new(stack.api(0), "shop").await;
+    let policy = json!({"max_jobs": 5});
+    let changed = client.call("PATCH", "/queues/q/policy", &policy).await;
+    changed.expect(200);
+    let batch: Vec<Value> = (0..8).map(|n| json!({"payload": n})).collect();
+    let path = "/queues/q/jobs/batch";
+    let atomic = json!({"jobs": batch, "atomic": true});
+    let refused = client.call("POST", path, &atomic).await.expect(429).json();
+    assert_eq!(refused["code"], "queue_full");
+    let answer = client.call("POST", path, &json!({ "jobs": batch })).await;
+    let results = answer.expect(200).json()["results"].clone();
+    for (index, result) in results.as_array().unwrap().iter().enumerate() {
+        if index < 5 {
+            assert_eq!(result["outcome"], "created", "{index}");
+        } else {
+            assert_eq!(result["problem"]["code"], "queue_full", "{index}");
+        }
+    }
+    let taken = client.reserve("q", 8).await;
+    let payloads: Vec<&Value> = taken.iter().map(|job| &job["payload"]).collect();
+    assert_eq!(payloads, [0, 1, 2, 3, 4]);
+    stack.finish().await;
+}
+
+#[tokio::test]
+async fn a_damaged_policy_is_replaced() {
+    let stack = Stack::builder().pumps(0).start().await;
+    let client = NativeClient::new(stack.api(0), "shop").await;
+    let path = "/queues/q/policy";
+    let policy = json!({"max_jobs": 5});
+    client.call("PUT", path, &policy).await.expect(200);
+    let mut damage = redis::pipe();
+    damage.hset("tg:policies", "shop/q", "damaged").ignore();
+    damage.hdel("tg:policies", "#").ignore();
+    let redis = redis::Client::open(stack.redis.url()).unwrap();
+    damage.exec(&mut redis.get_connection().unwrap()).unwrap();
+    for refused in [
+        client.get(path).await,
+        client.call("PATCH", path, &policy).await,
+    ] {
+        assert_eq!(refused.expect(409).json()["code"], "policy_unreadable");
+    }
+    let replaced = client.call("PUT", path, &policy).await.expect(200).json();
+    assert_eq!(replaced["max_jobs"], 5);
+    client.get(path).await.expect(200);
+    let too_long = json!({"keep_dead": "31d", "retain": "8d"});
+    let refused = client.call("PATCH", path, &too_long).await.expect(400);
+    let field = refused.json()["field"].clone();
+    assert!(!field.as_str().unwrap().ends_with("_ms"), "{field}");
+    stack.finish().await;
+}
+
+#[tokio::test]
+async fn a_closed_queue_answers_repeated_requests() {
+    let stack = Stack::builder().pumps(0).start().await;
+    let client = NativeClient::new(stack.api(0), "shop").await;
+    let publish = async |key: &str, payload: &[u8]| {
+        let headers = [("Idempotency-Key", key)];
+        client
+            .send("POST", "/queues/q/jobs", &headers, payload)
+            .await
+    };
+    let first = publish("r1", b"x").await.expect(201).json();
+    let policy = json!({"closed": true});
+    let changed = client.call("PATCH", "/queues/q/policy", &policy).await;
+    changed.expect(200);
+    let again = publish("r1", b"x").await.expect(200);
+    assert_eq!(again.header("tidegate-replayed"), Some("true"));
+    assert_eq!(again.json()["id"], first["id"]);
+    let other = publish("r1", b"y").await.expect(422).json();
+    assert_eq!(other["code"], "idempotency_key_reused");
+    let closed = publish("r2", b"x").await.expect(409).json();
+    assert_eq!(closed["code"], "queue_closed");
+    let jobs =
+        json!({"atomic": true, "jobs": [{"payload": 1, "idempotency_key": "r3"}, {"payload": 2}]});
+    let batch = client.call("POST", "/queues/q/jobs/batch", &jobs).await;
+    assert_eq!(batch.expect(409).json()["code"], "queue_closed");
+    assert_eq!(self::jobs(&client, "q").await["ready"], 1);
+    stack.finish().await;
+}

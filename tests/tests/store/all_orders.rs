@@ -157,6 +157,7 @@ impl OrderRun {
         }];
         let terms = KeyedTerms {
             max_jobs: Some(1),
+            is_closed: false,
             idempotency_window_ms: 1000,
             atomic: true,
         };

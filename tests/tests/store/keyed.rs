@@ -15,6 +15,7 @@ use crate::outside_bodies::{sized, uploads};
 
 const TERMS: KeyedTerms = KeyedTerms {
     max_jobs: None,
+    is_closed: false,
     idempotency_window_ms: 600_000,
     atomic: false,
 };
@@ -294,4 +295,45 @@ async fn a_large_payload_that_is_not_stored_leaves_nothing() {
         assert_eq!(published.outcome, outcome);
         assert_eq!(uploads(&f), Vec::<String>::new(), "{outcome:?}");
     }
+}
+
+#[tokio::test]
+async fn a_call_may_have_a_key_or_a_request_twice() {
+    let f = fixture().await;
+    let request = |body| {
+        let mut keyed = f.keyed("b", IfExists::Keep, body, 1000);
+        keyed.job.native = None;
+        keyed.job.tries = 1;
+        keyed.idempotency = Some(IdempotencyKey {
+            key: KeyHash::of_request(&f.queue, "r"),
+            request: 7,
+        });
+        keyed
+    };
+    let jobs = vec![
+        f.keyed("a", IfExists::Keep, "1", 1000),
+        f.keyed("a", IfExists::Replace, "2", 2000),
+        f.keyed("a", IfExists::Keep, "3", 0),
+        request("4"),
+        request("4"),
+    ];
+    let KeyedPublish::Done { results, .. } = f.publish_all(START, jobs, TERMS).await else {
+        panic!("the call is not atomic");
+    };
+    let outcomes: Vec<KeyedOutcome> = results.iter().map(|it| it.outcome).collect();
+    assert_eq!(
+        outcomes,
+        [
+            KeyedOutcome::Created,
+            KeyedOutcome::Replaced,
+            KeyedOutcome::Exists,
+            KeyedOutcome::Created,
+            KeyedOutcome::Replayed,
+        ]
+    );
+    let jobs: Vec<_> = results.iter().map(|it| it.job.unwrap()).collect();
+    assert!(jobs[1].id == jobs[0].id && jobs[2].id == jobs[0].id);
+    assert_eq!(jobs[4], jobs[3]);
+    assert_eq!(jobs[2].run_at_ms, Some(START + 2000));
+    assert_eq!(f.counts().await, [2, 0, 0, 0]);
 }

@@ -280,11 +280,7 @@ impl<'a> NativeRun<'a> {
                 version,
             });
         }
-        let terms = KeyedTerms {
-            max_jobs,
-            idempotency_window_ms: WINDOW_MS,
-            atomic,
-        };
+        let terms = terms(max_jobs, atomic);
         let store = self.store();
         let published = store.publish_keyed(&self.queues[queue], jobs, terms).await;
         let (before, mut room) = (self.model.clone(), self.model.room(queue, max_jobs));
@@ -542,4 +538,13 @@ fn random_verbs_of_the_native_api_follow_their_rules() {
     let seen = |outcome: &str| all.contains_key(outcome);
     let unseen: Vec<_> = EXPECTED.iter().filter(|outcome| !seen(outcome)).collect();
     assert!(sequences < SEQUENCES || unseen.is_empty(), "{unseen:?}");
+}
+
+const fn terms(max_jobs: Option<u64>, atomic: bool) -> KeyedTerms {
+    KeyedTerms {
+        max_jobs,
+        is_closed: false,
+        idempotency_window_ms: WINDOW_MS,
+        atomic,
+    }
 }

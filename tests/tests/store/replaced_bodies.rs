@@ -56,6 +56,7 @@ async fn replace(f: &StoreFixture, text: &str, delay_ms: u64, body: Bytes) -> Ke
     };
     let terms = KeyedTerms {
         max_jobs: None,
+        is_closed: false,
         idempotency_window_ms: 1000,
         atomic: false,
     };

@@ -9,8 +9,8 @@ use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{OneOfBuilder, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
-use crate::checks::{check_count, check_lease};
-use crate::input::CheckedRequest;
+use crate::checks::{check_count, check_delay, check_lease};
+use crate::input::{CheckedRequest, objects};
 use crate::limits::{ConfigurableLimits, SETTLE_LEASES_MAX};
 use crate::problem::InvalidRequest;
 use crate::values::{DurationMs, ErrorText, LeaseText};
@@ -98,6 +98,7 @@ impl ToSchema for AckItem {
 #[serde(deny_unknown_fields)]
 pub struct FailBody {
     /// The attempts.
+    #[serde(deserialize_with = "objects")]
     #[schema(min_items = 1, max_items = 1000)]
     pub leases: Vec<FailItem>,
 }
@@ -162,6 +163,8 @@ impl CheckedRequest for FailBody {
                     InvalidRequest::of_both("dead", "retry_in").inside(&format!("leases[{index}]"))
                 );
             }
+            check_delay("retry_in", item.retry_in)
+                .map_err(|invalid| invalid.inside(&format!("leases[{index}]")))?;
         }
         Ok(())
     }
@@ -176,7 +179,8 @@ impl CheckedRequest for TouchBody {
 
 impl CheckedRequest for ReleaseBody {
     fn check(&self, _: &ConfigurableLimits) -> Result<(), InvalidRequest> {
-        check_leases(self.leases.len())
+        check_leases(self.leases.len())?;
+        check_delay("delay", self.delay)
     }
 }
 

@@ -1,8 +1,10 @@
 //! Bodies of JSON.
 
-use serde_path_to_error::Error as ErrorWithPath;
+use serde::de::IgnoredAny;
+use serde_path_to_error::Track;
 
 use super::checked::CheckedRequest;
+use super::object::object;
 use crate::limits::ConfigurableLimits;
 use crate::problem::{InvalidRequest, ProblemCode};
 
@@ -19,7 +21,7 @@ pub fn read_body<T: CheckedRequest>(
         let detail = "the body is empty; send a JSON object";
         return Err(InvalidRequest::new(ProblemCode::InvalidBody, detail));
     }
-    let request: T = match serde_json::from_slice(body) {
+    let request: T = match read_object(body) {
         Ok(request) => request,
         Err(_) => read_with_path(body)?,
     };
@@ -27,10 +29,20 @@ pub fn read_body<T: CheckedRequest>(
     Ok(request)
 }
 
+fn read_object<T: CheckedRequest>(body: &[u8]) -> Result<T, serde_json::Error> {
+    let mut deserializer = serde_json::Deserializer::from_slice(body);
+    let request = object(&mut deserializer)?;
+    deserializer.end()?;
+    Ok(request)
+}
+
 /// Reads a body that is invalid again, to name the field: to keep track of it takes as long as all the rest.
 fn read_with_path<T: CheckedRequest>(body: &[u8]) -> Result<T, InvalidRequest> {
     let mut deserializer = serde_json::Deserializer::from_slice(body);
-    let request = serde_path_to_error::deserialize(&mut deserializer).map_err(invalid)?;
+    let mut track = Track::new();
+    let tracked = serde_path_to_error::Deserializer::new(&mut deserializer, &mut track);
+    let request = object(tracked);
+    let request = request.map_err(|error| invalid(body, &track.path().to_string(), &error))?;
     deserializer.end().map_err(|error| malformed(&error))?;
     Ok(request)
 }
@@ -40,14 +52,17 @@ fn malformed(error: &serde_json::Error) -> InvalidRequest {
     InvalidRequest::new(ProblemCode::InvalidBody, detail)
 }
 
-fn invalid(error: ErrorWithPath<serde_json::Error>) -> InvalidRequest {
-    let path = error.path().to_string();
-    let error = error.into_inner();
-    if !error.is_data() {
-        return malformed(&error);
-    }
-    let invalid = InvalidRequest::from_serde(&without_position(&error), ProblemCode::InvalidBody);
-    match path.as_str() {
+fn invalid(body: &[u8], path: &str, error: &serde_json::Error) -> InvalidRequest {
+    let text = match error.is_data() {
+        true => without_position(error),
+        // serde_json reports another type as malformed JSON where one of several words is expected.
+        false if serde_json::from_slice::<IgnoredAny>(body).is_ok() => {
+            "invalid type: expected a string".to_owned()
+        }
+        false => return malformed(error),
+    };
+    let invalid = InvalidRequest::from_serde(&text, ProblemCode::InvalidBody);
+    match path {
         "." => invalid,
         path => invalid.at(path),
     }
@@ -144,7 +159,10 @@ mod tests {
             ),
             (r#"{"items":[]}"#, "invalid_parameter: items: none"),
             ("{}", "invalid_body: missing field `items`"),
-            ("[]", "invalid_body: "),
+            (
+                "[[]]",
+                "invalid_body: invalid type: sequence, expected a JSON object",
+            ),
             ("7", "invalid_body: invalid type"),
             ("", "invalid_body: the body is empty"),
             (

@@ -2,11 +2,13 @@
 
 mod body;
 mod checked;
+mod object;
 mod options;
 mod query;
 mod text_value;
 
 pub use body::read_body;
 pub use checked::CheckedRequest;
-pub use options::merge_option_headers;
+pub(crate) use object::{changed_object, objects, optional_object};
+pub use options::{is_option_header, merge_option_headers};
 pub use query::{QueryPair, read_query};

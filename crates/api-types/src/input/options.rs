@@ -44,6 +44,12 @@ pub fn merge_option_headers<'a>(
     Ok(options)
 }
 
+/// Whether this header, in lower case, has an option of a publish.
+#[must_use]
+pub fn is_option_header(header: &str) -> bool {
+    option_name(header).is_some()
+}
+
 /// The option in a header, if it has one.
 fn option_name(header: &str) -> Option<String> {
     if header.eq_ignore_ascii_case(IDEMPOTENCY_HEADER) {

@@ -72,14 +72,9 @@ impl<'de> Deserializer<'de> for TextValue<'de> {
         text.deserialize_enum(name, variants, visitor)
     }
 
-    fn deserialize_struct<V: Visitor<'de>>(
-        self,
-        name: &'static str,
-        fields: &'static [&'static str],
-        visitor: V,
-    ) -> Result<V::Value, TextError> {
+    fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, TextError> {
         let mut json = serde_json::Deserializer::from_str(self.0);
-        let value = json.deserialize_struct(name, fields, visitor);
+        let value = json.deserialize_map(visitor);
         let value = value.and_then(|value| json.end().map(|()| value));
         value.map_err(|error| match without_position(&error) {
             text if error.is_data() => TextError::custom(text),
@@ -89,6 +84,6 @@ impl<'de> Deserializer<'de> for TextValue<'de> {
 
     forward_to_deserialize_any! {
         i8 i16 i32 i64 i128 u8 u16 u32 u128 f32 f64 char str string bytes byte_buf unit unit_struct seq tuple
-        tuple_struct map identifier ignored_any
+        tuple_struct struct identifier ignored_any
     }
 }

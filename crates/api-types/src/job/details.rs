@@ -56,7 +56,7 @@ pub struct JobDetails {
     /// When it was published.
     #[schema(value_type = AnswerTimestamp)]
     pub created_at: TimestampMs,
-    /// When it is or was due. Absent while a worker holds it.
+    /// When it is or was due. Absent while a worker holds it, and once it is done.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<AnswerTimestamp>)]
     pub run_at: Option<TimestampMs>,
@@ -75,9 +75,10 @@ pub struct JobDetails {
     /// Its attributes.
     #[serde(default, skip_serializing_if = "JobAttributes::is_empty")]
     pub attributes: JobAttributes,
-    /// What its payload is.
-    pub content_type: ContentType,
-    /// The number of bytes of its payload.
+    /// What its payload is. Absent once it is done: its payload is not kept then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub content_type: Option<ContentType>,
+    /// The number of bytes of its payload; 0 once it is done.
     pub payload_bytes: u64,
     /// Why it is dead.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -100,6 +100,8 @@ problem_codes! {
         "The policy of the queue has `closed`: it takes no new jobs."
     QueueNotEmpty "queue_not_empty" 409 No "Queue not empty":
         "Only a queue without jobs can be deleted. Purge it first."
+    PolicyUnreadable "policy_unreadable" 409 No "Policy unreadable":
+        "The stored policy of the queue is damaged; the defaults apply. Replace it with `PUT`."
     VersionMismatch "version_mismatch" 412 No "Version mismatch":
         "The policy has changed since it was read. Read it again and repeat the change with its new `ETag`."
     PayloadTooLarge "payload_too_large" 413 No "Payload too large":
@@ -211,7 +213,7 @@ mod tests {
             (408, "request_timeout"),
             (
                 409,
-                "key_taken job_running job_dead queue_closed queue_not_empty",
+                "key_taken job_running job_dead queue_closed queue_not_empty policy_unreadable",
             ),
             (412, "version_mismatch"),
             (413, "payload_too_large body_too_large"),
@@ -227,7 +229,7 @@ mod tests {
             let listed: Vec<&str> = listed.map(|info| info.name).collect();
             assert_eq!(listed.join(" "), names);
         }
-        assert_eq!(ProblemCode::ALL.len(), 33);
+        assert_eq!(ProblemCode::ALL.len(), 34);
     }
 
     #[test]

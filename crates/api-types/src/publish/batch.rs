@@ -5,7 +5,7 @@ use utoipa::ToSchema;
 
 use super::options::JobOptions;
 use crate::checks::check_count;
-use crate::input::CheckedRequest;
+use crate::input::{CheckedRequest, objects, optional_object};
 use crate::limits::{ATOMIC_BATCH_JOBS_MAX, BATCH_JOBS_MAX, ConfigurableLimits};
 use crate::problem::{InvalidRequest, ProblemCode};
 use crate::retry::RetryPolicyBody;
@@ -19,6 +19,7 @@ use crate::values::{
 #[serde(deny_unknown_fields)]
 pub struct BatchBody {
     /// The jobs.
+    #[serde(deserialize_with = "objects")]
     #[schema(min_items = 1, max_items = 1000)]
     pub jobs: Vec<BatchItem>,
     /// Whether all jobs are stored or none. At most 64 jobs.
@@ -75,7 +76,11 @@ pub struct BatchItem {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_attempts: Option<MaxAttempts>,
     /// When failed attempts are repeated.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "optional_object",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub retry: Option<RetryPolicyBody>,
     /// The job is dropped if no worker has started it so long after it was due.
     #[serde(default, skip_serializing_if = "Option::is_none")]

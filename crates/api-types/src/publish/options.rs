@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use crate::checks::{check_due, check_lease, check_start_within};
-use crate::input::CheckedRequest;
+use crate::input::{CheckedRequest, optional_object};
 use crate::limits::ConfigurableLimits;
 use crate::problem::InvalidRequest;
 use crate::retry::RetryPolicyBody;
@@ -55,7 +55,11 @@ pub struct JobOptions {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_attempts: Option<MaxAttempts>,
     /// When failed attempts are repeated.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "optional_object",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub retry: Option<RetryPolicyBody>,
     /// The job is dropped if no worker has started it so long after it was due.
     #[serde(default, skip_serializing_if = "Option::is_none")]

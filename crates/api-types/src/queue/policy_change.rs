@@ -6,7 +6,7 @@ use utoipa::ToSchema;
 use super::policy::PolicyDetails;
 use crate::checks::check_lease;
 use crate::field_change::FieldChange;
-use crate::input::CheckedRequest;
+use crate::input::{CheckedRequest, changed_object};
 use crate::limits::ConfigurableLimits;
 use crate::problem::InvalidRequest;
 use crate::retry::{RetryLadder, RetryPolicyBody};
@@ -22,7 +22,11 @@ pub struct PolicyBody {
     #[schema(value_type = Option<DurationMs>)]
     pub lease: FieldChange<DurationMs>,
     /// When failed jobs are retried: 1 s, doubled up to 1 h, jitter 0.1, and 10 attempts by default.
-    #[serde(default, skip_serializing_if = "FieldChange::is_kept")]
+    #[serde(
+        default,
+        deserialize_with = "changed_object",
+        skip_serializing_if = "FieldChange::is_kept"
+    )]
     #[schema(value_type = Option<RetryChange>)]
     pub retry: FieldChange<RetryChange>,
     /// How long finished jobs stay with their keys: 0 by default.
@@ -33,7 +37,7 @@ pub struct PolicyBody {
     #[serde(default, skip_serializing_if = "FieldChange::is_kept")]
     #[schema(value_type = Option<bool>)]
     pub paused: FieldChange<bool>,
-    /// When deliveries continue. Needs `paused`; `null` for a pause without an end.
+    /// When deliveries continue. Pauses the queue if `paused` is absent; `null` for a pause without an end.
     #[serde(default, skip_serializing_if = "FieldChange::is_kept")]
     #[schema(value_type = Option<TimestampMs>)]
     pub paused_until: FieldChange<TimestampMs>,
@@ -54,10 +58,7 @@ pub struct PolicyBody {
 /// A retry policy, or a change of it. Delays are given in one of the ways of `RetryPolicyBody`, and are replaced as a
 /// whole; `null` for any of them stands for the default delays.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, ToSchema)]
-#[serde(
-    deny_unknown_fields,
-    expecting = "an object such as {\"every\":\"30s\"}"
-)]
+#[serde(deny_unknown_fields)]
 pub struct RetryChange {
     /// After how many failed attempts a job is dead.
     #[serde(default, skip_serializing_if = "FieldChange::is_kept")]
@@ -141,9 +142,12 @@ impl PolicyBody {
                 changed.map_err(|invalid| invalid.inside("retry"))?
             }
         };
-        let paused = self.paused.apply(current.paused, default.paused);
+        let paused = match (&self.paused, &self.paused_until) {
+            (FieldChange::Keep, FieldChange::Set(_)) => true,
+            _ => self.paused.apply(current.paused, default.paused),
+        };
         if !paused && self.paused_until.value().is_some() {
-            let detail = "paused_until needs a paused queue; set paused to true as well";
+            let detail = "paused is false, but paused_until is set; leave one of them out";
             return Err(InvalidRequest::of_field("paused_until", detail));
         }
         Ok(PolicyDetails {

@@ -87,6 +87,8 @@ fn contradictions_and_ranges_are_rejected() {
         (json!({"first": "2s", "max": "1s"}), "max"),
         (json!({"first": "1s", "factor": 0.5}), "factor"),
         (json!({"first": "1s", "factor": 1001}), "factor"),
+        (json!({"delays": ["1s", "30d1ms"]}), "delays"),
+        (json!({"every": "31d"}), "every"),
         (json!({"jitter": 1.1}), "jitter"),
         (json!({"jitter": -0.1}), "jitter"),
     ] {

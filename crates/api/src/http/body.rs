@@ -36,8 +36,10 @@ const UNCOUNTED_BYTES: usize = 4 * 1024;
 pub(crate) enum BodyError {
     /// It is longer than [`BodyReader::bytes_max`]. The part that was read is dropped.
     TooLarge,
-    /// The connection broke, or the client sent too slowly.
-    Unreadable,
+    /// The client sent too slowly.
+    TooSlow,
+    /// The connection broke, or the chunks of the body are malformed.
+    Broken,
     /// [`BodyReader::budget`] has no room left.
     OverBudget,
 }
@@ -122,7 +124,7 @@ impl BodyReader {
     /// Reads a body to its end and drops it. It does not count for the budget.
     ///
     /// # Errors
-    /// [`BodyError::TooLarge`] or [`BodyError::Unreadable`].
+    /// All but [`BodyError::OverBudget`].
     pub(crate) async fn skip<B>(self, mut body: B) -> Result<(), BodyError>
     where
         B: HttpBody<Data = Bytes> + Unpin,
@@ -177,7 +179,7 @@ impl MinRate {
     /// The next part of the body; `None` at its end.
     ///
     /// # Errors
-    /// [`BodyError::Unreadable`].
+    /// [`BodyError::TooSlow`] or [`BodyError::Broken`].
     async fn next<B>(&mut self, body: &mut B) -> Result<Option<Bytes>, BodyError>
     where
         B: HttpBody<Data = Bytes> + Unpin,
@@ -186,7 +188,8 @@ impl MinRate {
             let frame = match timeout_at(self.step_ends_at, body.frame()).await {
                 Ok(Some(Ok(frame))) => frame,
                 Ok(None) => return Ok(None),
-                Ok(Some(Err(_))) | Err(_) => return Err(BodyError::Unreadable),
+                Ok(Some(Err(_))) => return Err(BodyError::Broken),
+                Err(_) => return Err(BodyError::TooSlow),
             };
             // Trailers are ignored.
             if let Ok(part) = frame.into_data() {
@@ -253,7 +256,15 @@ mod tests {
     async fn reading_a_body_that_does_not_arrive_times_out() {
         let never = futures_util::stream::pending::<Result<Frame<Bytes>, std::io::Error>>();
         let body = Body::new(StreamBody::new(never));
-        assert_eq!(read(body).await, Err(BodyError::Unreadable));
+        assert_eq!(read(body).await, Err(BodyError::TooSlow));
+    }
+
+    #[tokio::test]
+    async fn a_body_that_breaks_off_is_not_read() {
+        let broken = Err::<Frame<Bytes>, _>(std::io::Error::other("malformed"));
+        let frames = futures_util::stream::iter([Ok(Frame::data(Bytes::from("a"))), broken]);
+        let body = Body::new(StreamBody::new(frames));
+        assert_eq!(read(body).await, Err(BodyError::Broken));
     }
 
     #[tokio::test]

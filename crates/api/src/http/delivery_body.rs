@@ -44,6 +44,10 @@ impl HttpBody for DeliveryBody {
     }
 
     fn size_hint(&self) -> SizeHint {
-        SizeHint::with_exact(self.text.as_ref().map_or(0, |bytes| bytes.len() as u64))
+        match self.text.as_ref().map_or(0, Bytes::len) {
+            // hyper does not poll a body whose length is known to be 0: the jobs would be released.
+            0 if self.text.is_some() => SizeHint::default(),
+            bytes => SizeHint::with_exact(bytes as u64),
+        }
     }
 }

@@ -50,7 +50,7 @@ impl From<BodyError> for ApiError {
     fn from(error: BodyError) -> Self {
         match error {
             BodyError::TooLarge => Self::BodyTooLarge,
-            BodyError::Unreadable => Self::BodyUnreadable,
+            BodyError::TooSlow | BodyError::Broken => Self::BodyUnreadable,
             BodyError::OverBudget => Self::BodiesFull,
         }
     }

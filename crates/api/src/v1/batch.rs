@@ -2,6 +2,7 @@
 
 use axum::body::Body;
 use axum::http::{Response, StatusCode};
+use futures_util::future::join_all;
 use tidegate_api_types::publish::{
     BatchAnswer, BatchBody, BatchItemResult, JobOptions, PublishedJob,
 };
@@ -25,7 +26,8 @@ pub(super) async fn publish_batch(
     let permit = request.permit(LimitedAction::Produce).await?;
     let queue = request.queue()?;
     request.without_query()?;
-    let body: BatchBody = request.read_json().await?;
+    let bytes_max = request.app.bulk_body.bytes_max;
+    let body: BatchBody = request.read_json_up_to(bytes_max).await?;
     let atomic = body.atomic;
     let mut jobs = Vec::with_capacity(body.jobs.len());
     for item in body.jobs {
@@ -103,6 +105,9 @@ async fn publish_run(
         return publish_keyed_run(pool, queue, (jobs, options), atomic, target).await;
     }
     let jobs: Vec<NewJob> = jobs.into_iter().map(|job| job.job).collect();
+    if !atomic && jobs.len() > 1 && pool.policies.max_jobs(queue).is_some() {
+        return Ok(publish_each(pool, queue, (jobs, &options), target).await);
+    }
     let stored = pool.publish(queue, jobs, None, target).await?;
     let published = stored.ids.iter().zip(&options).map(|(id, options)| {
         let durability = stored.durability.as_ref().copied();
@@ -110,6 +115,23 @@ async fn publish_run(
         Ok(created(queue, *id, options, durability))
     });
     Ok(published.collect())
+}
+
+/// Publishes jobs to a queue that may have room for a part of them only. They share calls to Redis nevertheless.
+async fn publish_each(
+    pool: &Pool,
+    queue: &QueueKey,
+    (jobs, options): (Vec<NewJob>, &[JobOptions]),
+    target: DurabilityTarget,
+) -> Vec<JobResult> {
+    let publishing = jobs.into_iter().zip(options).map(async |(job, options)| {
+        let stored = pool.publish(queue, vec![job], None, target).await?;
+        let id = *stored.ids.first().ok_or_else(NativeError::internal)?;
+        let durability = stored.durability;
+        let durability = durability.map_err(|error| NativeError::not_durable(&error, Some(id)))?;
+        Ok(created(queue, id, options, durability))
+    });
+    join_all(publishing).await
 }
 
 async fn publish_keyed_run(

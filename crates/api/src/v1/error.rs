@@ -87,6 +87,7 @@ impl NativeError {
             KeyedOutcome::KeyTaken => ProblemCode::KeyTaken,
             KeyedOutcome::KeyReused => ProblemCode::IdempotencyKeyReused,
             KeyedOutcome::QueueFull => ProblemCode::QueueFull,
+            KeyedOutcome::QueueClosed => ProblemCode::QueueClosed,
             _ => ProblemCode::InternalError,
         })
     }
@@ -186,7 +187,11 @@ impl From<BodyError> for NativeError {
     fn from(error: BodyError) -> Self {
         match error {
             BodyError::TooLarge => Self::of(ProblemCode::BodyTooLarge),
-            BodyError::Unreadable => Self::of(ProblemCode::RequestTimeout),
+            BodyError::TooSlow => Self::of(ProblemCode::RequestTimeout),
+            BodyError::Broken => Self::new(
+                ProblemCode::InvalidBody,
+                "the body breaks off, or its chunks are malformed",
+            ),
             BodyError::OverBudget => Self {
                 applied: Some(AppliedState::No),
                 ..Self::new(

@@ -31,6 +31,9 @@ pub(super) async fn show(request: NativeRequest) -> Result<Response<Body>, Nativ
     let max_attempts = request.pool().max_attempts(&queue, &found.job);
     let failures = request.pool().history(&found.job).await?;
     let mut details = details(&queue, &found.job, max_attempts, &failures);
+    // The key of a job that is done is known only to those who name it.
+    let by_key = request.job_key(query.key.as_ref().map(|key| key.as_str()));
+    details.key = details.key.or(by_key);
     // Errors may quote payloads.
     if request.need(Scope::Read).is_err() {
         details.history.clear();
@@ -63,7 +66,8 @@ fn details(
         key: key_of(job),
         state: state_name(job.state),
         created_at: TimestampMs::saturating(job.created_at_ms),
-        run_at: (job.state != JobState::Leased).then(|| TimestampMs::saturating(job.due_at_ms)),
+        run_at: (!matches!(job.state, JobState::Leased | JobState::Done))
+            .then(|| TimestampMs::saturating(job.due_at_ms)),
         lease_until: (job.state == JobState::Leased)
             .then(|| TimestampMs::saturating(job.due_at_ms)),
         attempt: job.attempt,
@@ -71,7 +75,8 @@ fn details(
         losses: counts.losses.into(),
         max_attempts,
         attributes: attributes_of(job),
-        content_type: content_type_of(job),
+        // The payload of a job that is done is not kept.
+        content_type: (job.state != JobState::Done).then(|| content_type_of(job)),
         payload_bytes: job.body.len() as u64,
         reason: (job.state == JobState::Dead).then(|| reason_of(job, failures)),
         history: failures.iter().map(entry).collect(),
@@ -102,6 +107,10 @@ pub(super) async fn payload(request: NativeRequest) -> Result<Response<Body>, Na
     let job = request.job(&queue, query.key.as_ref().map(|key| key.as_str()))?;
     let peeked = request.pool().peek_job(&queue, job).await?;
     let found = peeked.ok_or_else(not_found)?.job;
+    if found.state == JobState::Done {
+        let detail = "the job is done; its payload is not kept";
+        return Err(NativeError::new(ProblemCode::JobNotFound, detail));
+    }
     let content_type = content_type_of(&found).to_string();
     let content_type = HeaderValue::try_from(content_type).map_err(|_| NativeError::internal())?;
     let mut response = Response::new(Body::from(found.body));

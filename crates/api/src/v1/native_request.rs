@@ -3,12 +3,14 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use axum::http::{HeaderMap, header};
+use axum::http::{HeaderMap, HeaderName, header};
 use serde::de::IgnoredAny;
-use tidegate_api_types::input::{CheckedRequest, QueryPair, read_body, read_query};
+use tidegate_api_types::input::{
+    CheckedRequest, QueryPair, is_option_header, read_body, read_query,
+};
 use tidegate_api_types::limits::ConfigurableLimits;
-use tidegate_api_types::problem::ProblemCode;
-use tidegate_api_types::values::{JobKey, JobPath, QueueNameText};
+use tidegate_api_types::problem::{InvalidRequest, ProblemCode};
+use tidegate_api_types::values::{JobAttributes, JobKey, JobPath, QueueNameText};
 use tidegate_core::{JobId, KeyHash, Namespace, QueueKey, QueueName, Scope};
 use tidegate_engine::{EngineError, LimitedAction, Permit, Pool, Principal};
 use tidegate_store::JobReference;
@@ -19,6 +21,9 @@ use crate::http::body::{BodyReader, LentBody, ReceivedBody};
 use crate::http::context::RequestContext;
 use crate::http::query::{Plus, unescape};
 use crate::http::request::ApiRequest;
+
+/// Maximum length of a body without payloads: 1,000 leases with an error text of 1 KiB each have half of that.
+const JSON_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 /// The parts of a path that are not fixed, not decoded.
 #[derive(Debug, Default)]
@@ -43,8 +48,28 @@ pub(super) struct NativeRequest {
 }
 
 impl NativeRequest {
-    /// Reads the names in the path and authenticates the client.
+    /// Reads the names in the path and authenticates the client. Fails if a header has an option or an attribute of a job:
+    /// this route would ignore it.
     pub(super) async fn open(
+        app: Arc<App>,
+        api_request: ApiRequest,
+        parts: PathParts,
+    ) -> Result<Self, NativeError> {
+        let request = Self::open_with_options(app, api_request, parts).await?;
+        let headers = request.headers.keys().map(HeaderName::as_str);
+        let mut options = headers.filter(|name| is_job_header(name));
+        match options.next() {
+            None => Ok(request),
+            Some(name) => Err(InvalidRequest::of_field(
+                name,
+                "only a publish of one job has options and attributes in headers; send a field of the body instead",
+            )
+            .into()),
+        }
+    }
+
+    /// The same for the route that has options of a job in headers.
+    pub(super) async fn open_with_options(
         app: Arc<App>,
         api_request: ApiRequest,
         parts: PathParts,
@@ -194,13 +219,22 @@ impl NativeRequest {
 
     /// A body of JSON, whatever its content type: `curl -d` sends JSON as a form unless it is told otherwise.
     pub(super) async fn read_json<T: CheckedRequest>(&mut self) -> Result<T, NativeError> {
+        self.read_json_up_to(JSON_BYTES_MAX).await
+    }
+
+    /// The same with another limit for the length of the body.
+    pub(super) async fn read_json_up_to<T: CheckedRequest>(
+        &mut self,
+        bytes_max: usize,
+    ) -> Result<T, NativeError> {
         let kind = self.headers.get(header::CONTENT_TYPE);
         let is_json = kind.is_none_or(|kind| {
             let essence = kind.as_bytes().split(|byte| *byte == b';').next();
             essence.is_some_and(|it| it.trim_ascii().eq_ignore_ascii_case(b"application/json"))
         });
         let app = Arc::clone(&self.app);
-        let body = self.take_body(&app.bulk_body).await?;
+        let reader = app.bulk_body.up_to(bytes_max.min(app.bulk_body.bytes_max));
+        let body = self.take_body(&reader).await?;
         let read = read_body(&body.bytes, &self.limits());
         read.map_err(|invalid| {
             let is_other = !is_json && serde_json::from_slice::<IgnoredAny>(&body.bytes).is_err();
@@ -210,6 +244,11 @@ impl NativeRequest {
             }
         })
     }
+}
+
+/// Whether a header has an option or an attribute of a job.
+fn is_job_header(name: &str) -> bool {
+    is_option_header(name) || name.starts_with(JobAttributes::HEADER_PREFIX)
 }
 
 /// The error for a job that does not exist.

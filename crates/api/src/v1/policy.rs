@@ -9,7 +9,7 @@ use tidegate_api_types::values::{DurationMs, MaxAttempts, TimestampMs};
 use tidegate_core::RetryDelays;
 use tidegate_core::{Pause, QueuePolicy, RetryPolicy, Scope};
 use tidegate_engine::{EngineError, PolicyChangeError};
-use tidegate_store::PolicyRevision;
+use tidegate_store::{PolicyRevision, PolicySetOutcome};
 
 use super::answer::json_answer;
 use super::error::NativeError;
@@ -43,14 +43,18 @@ async fn store(mut request: NativeRequest, replaces: bool) -> Result<Response<Bo
     let queue = request.queue()?;
     let expected = if_match(&request.headers)?;
     let body: PolicyBody = request.read_json().await?;
-    let merge = |stored: QueuePolicy| {
-        let current = match replaces {
-            true => PolicyDetails::default(),
-            false => view(&stored),
-        };
-        policy(&body.apply_to(&current)?)
-    };
     let table = &request.pool().policies;
+    if replaces {
+        let new = policy(&body.apply_to(&PolicyDetails::default())?)?;
+        return match table.set(&queue, &new, expected).await {
+            Ok(PolicySetOutcome::Done(revision)) => Ok(answer(&new, revision)),
+            Ok(PolicySetOutcome::VersionMismatch(_)) => {
+                Err(NativeError::of(ProblemCode::VersionMismatch))
+            }
+            Err(error) => Err(EngineError::from(error).into()),
+        };
+    }
+    let merge = |stored: QueuePolicy| policy(&body.apply_to(&view(&stored))?);
     let changed = table.change(&queue, expected, merge).await;
     let (policy, revision) = changed.map_err(|error| match error {
         PolicyChangeError::VersionMismatch => NativeError::of(ProblemCode::VersionMismatch),
@@ -58,15 +62,14 @@ async fn store(mut request: NativeRequest, replaces: bool) -> Result<Response<Bo
         PolicyChangeError::Rejected(invalid) => invalid.into(),
         PolicyChangeError::Store(error) => EngineError::from(error).into(),
     })?;
-    tracing::info!(%queue, %policy, %revision, "changed the policy of a queue");
     Ok(answer(&policy, revision))
 }
 
 fn unreadable(text: &str) -> NativeError {
     let detail = format!(
-        "the stored policy cannot be read, the defaults apply; replace it on the admin port; stored is {text:?}"
+        "the stored policy is damaged, and the defaults apply; replace it with PUT; stored is {text:?}"
     );
-    NativeError::new(ProblemCode::InternalError, detail)
+    NativeError::new(ProblemCode::PolicyUnreadable, detail)
 }
 
 fn answer(policy: &QueuePolicy, revision: PolicyRevision) -> Response<Body> {
@@ -136,6 +139,10 @@ fn policy(wanted: &PolicyDetails) -> Result<QueuePolicy, InvalidRequest> {
         keep_dead_ms: wanted.keep_dead.map(|kept| kept.as_ms()),
     };
     let checked = policy.check();
-    checked.map_err(|invalid| InvalidRequest::of_field(invalid.field, invalid.to_string()))?;
+    checked.map_err(|invalid| {
+        // The names of this front door have no unit: durations are text.
+        let field = invalid.field.trim_end_matches("_ms");
+        InvalidRequest::of_field(field, format!("{field} should be {}", invalid.bounds))
+    })?;
     Ok(policy)
 }

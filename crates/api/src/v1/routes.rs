@@ -134,7 +134,7 @@ pub(super) fn methods_by_path() -> impl Iterator<Item = (&'static str, &'static 
 
 /// Whether a path belongs to this front door.
 pub(crate) fn is_native(path: &str) -> bool {
-    path.starts_with("/v1/")
+    path == "/v1" || path.starts_with("/v1/")
 }
 
 /// Handles a request. The endpoint is [`Endpoint::UNMATCHED`] if there is no handler for it.
@@ -188,17 +188,20 @@ fn handler(
     /// Boxes a handler with its time limit.
     macro_rules! within_limit {
         ($handler:path) => {
+            within_limit!($handler, NativeRequest::open)
+        };
+        ($handler:path, $open:path) => {
             answered!(with_time_limit(
-                pin!(async move {
-                    $handler(NativeRequest::open(app, api_request, parts).await?).await
-                }),
+                pin!(async move { $handler($open(app, api_request, parts).await?).await }),
                 limit,
                 wait_time
             ))
         };
     }
     Some(match (route, method.as_str()) {
-        (Route::Jobs, "POST") => within_limit!(publish::publish),
+        (Route::Jobs, "POST") => {
+            within_limit!(publish::publish, NativeRequest::open_with_options)
+        }
         (Route::Batch, "POST") => within_limit!(batch::publish_batch),
         (Route::Job, "GET") => within_limit!(job::show),
         (Route::Job, "PATCH") => within_limit!(job::change),

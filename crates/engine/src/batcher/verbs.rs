@@ -178,6 +178,7 @@ impl Verb for BatchedKeyedPublish {
 pub(crate) fn keyed_terms(max_jobs: Option<u64>, atomic: bool) -> KeyedTerms {
     KeyedTerms {
         max_jobs,
+        is_closed: false,
         idempotency_window_ms: IDEMPOTENCY_WINDOW_MS,
         atomic,
     }

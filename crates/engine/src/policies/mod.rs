@@ -91,7 +91,7 @@ impl PolicyTable {
     }
 
     /// The number of jobs that a queue may hold; `None` = not limited.
-    pub(crate) fn max_jobs(&self, queue: &QueueKey) -> Option<u64> {
+    pub fn max_jobs(&self, queue: &QueueKey) -> Option<u64> {
         self.known.read().policy(queue)?.max_jobs
     }
 

@@ -52,7 +52,15 @@ impl Pool {
             .with_target()
             .any(|pool| pool.policies.is_closed(queue))
         {
-            return Err(EngineError::QueueClosed);
+            let may_be_repeated = jobs.iter().any(|job| job.idempotency.is_some());
+            if self.target.is_some() || !may_be_repeated {
+                return Err(EngineError::QueueClosed);
+            }
+            // The job of a request that is repeated may have been stored before the queue was closed.
+            let mut terms = keyed_terms(None, atomic);
+            terms.is_closed = true;
+            let publishing = self.publish_keyed_alone(queue, jobs, terms, durability_target);
+            return Box::pin(publishing).await;
         }
         match self.target.as_deref() {
             // Boxed, like the other cases that are rare: the future of each publish has room for the largest of them.

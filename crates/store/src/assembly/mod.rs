@@ -17,7 +17,7 @@ use std::collections::BTreeSet;
 
 use tidegate_core::SlotWidth;
 
-use self::source::{Block, words_of};
+use self::source::{SharedBlock, words_of};
 
 /// The files that scripts share. Each uses only those before it.
 const SHARED: [&str; 6] = [
@@ -41,7 +41,10 @@ fn assemble_with(shared: &[&str], file: &str) -> String {
     let script = source::code_of(script);
     let files = shared.iter().chain([&file]);
     let rare: BTreeSet<&str> = files.flat_map(|file| rare::rarely_called(file)).collect();
-    let blocks = shared.iter().flat_map(|file| Block::all_of(file)).collect();
+    let blocks = shared
+        .iter()
+        .flat_map(|file| SharedBlock::all_of(file))
+        .collect();
     let (always, others) = split(blocks, &script, |block| !block.defines_any(&rare));
     let text = rare::with_rare_functions(&always, others, &rare, &script);
     format!("{shebang}\n{text}")
@@ -49,10 +52,10 @@ fn assemble_with(shared: &[&str], file: &str) -> String {
 
 /// Splits blocks into those that a text uses, directly or by others of them, and the rest. Only candidates are used.
 fn split(
-    blocks: Vec<Block>,
+    blocks: Vec<SharedBlock>,
     text: &str,
-    is_candidate: impl Fn(&Block) -> bool,
-) -> (Vec<Block>, Vec<Block>) {
+    is_candidate: impl Fn(&SharedBlock) -> bool,
+) -> (Vec<SharedBlock>, Vec<SharedBlock>) {
     let mut words: BTreeSet<String> = words_of(text).map(str::to_owned).collect();
     let (mut used, mut others) = (Vec::new(), Vec::new());
     for block in blocks.into_iter().rev() {

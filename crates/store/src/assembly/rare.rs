@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use super::source::{Block, with_words_replaced, words_of};
+use super::source::{SharedBlock, with_words_replaced, words_of};
 use super::split;
 
 const RARELY_CALLS: &str = "-- Rarely calls: ";
@@ -20,8 +20,8 @@ pub(super) fn rarely_called(file: &str) -> impl Iterator<Item = &str> {
 
 /// The text of these blocks and a script, with those of the other blocks that calls of `rare` functions need.
 pub(super) fn with_rare_functions(
-    always: &[Block],
-    others: Vec<Block>,
+    always: &[SharedBlock],
+    others: Vec<SharedBlock>,
     rare: &BTreeSet<&str>,
     script: &str,
 ) -> String {
@@ -55,7 +55,7 @@ pub(super) fn with_rare_functions(
     )
 }
 
-fn text_of(blocks: &[Block]) -> String {
+fn text_of(blocks: &[SharedBlock]) -> String {
     let codes: Vec<&str> = blocks.iter().map(|block| block.code.as_str()).collect();
     codes.join("\n")
 }

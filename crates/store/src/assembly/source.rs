@@ -4,12 +4,12 @@ use std::borrow::Borrow;
 use std::collections::BTreeSet;
 
 /// A part of a shared file between two blank lines, without comments.
-pub(super) struct Block {
+pub(super) struct SharedBlock {
     pub(super) code: String,
     defines: Vec<String>,
 }
 
-impl Block {
+impl SharedBlock {
     /// The blocks of a file that have code.
     pub(super) fn all_of(file: &str) -> impl Iterator<Item = Self> {
         let blocks = file.split("\n\n").map(code_of);

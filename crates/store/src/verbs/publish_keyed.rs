@@ -1,14 +1,17 @@
+use bytes::Buf;
 use tidegate_core::{InvalidJob, JobId, JobState, KeyHash, NewJob, QueueKey};
 
 use super::publish::{PUBLISH_JOBS_MAX, PublishCall};
 use crate::error::StoreError;
-use crate::reply::Reply;
 use crate::script::{LazyScript, script};
 use crate::store::Store;
 use crate::until_durable::Receipt;
 
 /// Maximum time for which entries of idempotency keys are stored, in ms: two windows of a day.
 pub(crate) const IDEMPOTENCY_MS_MAX: u64 = 2 * 24 * 3_600_000;
+
+/// Length of the result of a job: outcome, number, creation time, nonce, state, due time.
+const RESULT_BYTES: usize = 1 + 6 + 6 + 2 + 1 + 6;
 
 static PUBLISH_KEYED: LazyScript = script!("publish_keyed");
 
@@ -83,28 +86,38 @@ pub enum KeyedOutcome {
     KeyReused,
     /// Refused: the queue has as many jobs as it may have.
     QueueFull,
+    /// Refused: the queue takes no jobs.
+    QueueClosed,
 }
 
 impl KeyedOutcome {
-    fn from_word(word: &str) -> Option<Self> {
-        Some(match word {
-            "created" => Self::Created,
-            "exists" => Self::Exists,
-            "replaced" => Self::Replaced,
-            "rerun" => Self::Rerun,
-            "revived" => Self::Revived,
-            "replayed" => Self::Replayed,
-            "key_taken" => Self::KeyTaken,
-            "key_reused" => Self::KeyReused,
-            "queue_full" => Self::QueueFull,
-            _ => return None,
+    /// The outcome with this number in the contract of the script.
+    fn from_number(number: u64) -> Result<Self, StoreError> {
+        Ok(match number {
+            1 => Self::Created,
+            2 => Self::Exists,
+            3 => Self::Rerun,
+            4 => Self::Replaced,
+            5 => Self::Revived,
+            6 => Self::Replayed,
+            7 => Self::KeyTaken,
+            8 => Self::KeyReused,
+            9 => Self::QueueFull,
+            10 => Self::QueueClosed,
+            _ => {
+                let error = format!("script returned the unknown outcome {number}");
+                return Err(StoreError::corrupt(error));
+            }
         })
     }
 
     /// Whether nothing was stored, and nothing was stored before.
     #[must_use]
     pub const fn is_refusal(self) -> bool {
-        matches!(self, Self::KeyTaken | Self::KeyReused | Self::QueueFull)
+        matches!(
+            self,
+            Self::KeyTaken | Self::KeyReused | Self::QueueFull | Self::QueueClosed
+        )
     }
 }
 
@@ -134,6 +147,8 @@ pub struct KeyedJobState {
 pub struct KeyedTerms {
     /// Maximum number of jobs of the queue, except for those that are done; `None` = not limited.
     pub max_jobs: Option<u64>,
+    /// Whether the queue takes no jobs: only repeated requests are answered.
+    pub is_closed: bool,
     /// How long a request with an idempotency key may be repeated, in ms; at least 1.
     pub idempotency_window_ms: u64,
     /// Whether all jobs are stored or none.
@@ -157,6 +172,17 @@ pub enum KeyedPublish {
         /// Why it was refused.
         outcome: KeyedOutcome,
     },
+}
+
+impl KeyedTerms {
+    /// The argument `max_jobs`.
+    fn room(&self) -> String {
+        match self.max_jobs {
+            _ if self.is_closed => "closed".to_owned(),
+            Some(jobs) => jobs.to_string(),
+            None => String::new(),
+        }
+    }
 }
 
 impl Store {
@@ -189,12 +215,7 @@ impl Store {
         } = self.encode_call(&jobs, &nonces, bucket).await?;
         let call = self
             .call_on_queue(&PUBLISH_KEYED, queue, bucket)
-            .arg(
-                terms
-                    .max_jobs
-                    .map(|jobs| jobs.to_string())
-                    .unwrap_or_default(),
-            )
+            .arg(terms.room())
             .arg(terms.idempotency_window_ms.max(1))
             .arg(u8::from(terms.atomic))
             .arg(uploads.name);
@@ -213,17 +234,14 @@ impl Store {
         match reply.token() {
             "refused" => Ok(KeyedPublish::Refused {
                 index: usize::try_from(reply.count()?).unwrap_or(usize::MAX),
-                outcome: outcome(&mut reply)?,
+                outcome: KeyedOutcome::from_number(reply.count()?)?,
             }),
             "closed" => Err(StoreError::corrupt("the first lane is closed")),
             _ => {
                 let mut reply = reply.ok()?;
                 let _now_ms = reply.count()?;
-                let results = jobs.iter().map(|_| result(&mut reply, bucket));
-                Ok(KeyedPublish::Done {
-                    results: results.collect::<Result<_, _>>()?,
-                    receipt,
-                })
+                let results = results(&reply.bytes()?, jobs.len(), bucket)?;
+                Ok(KeyedPublish::Done { results, receipt })
             }
         }
     }
@@ -240,22 +258,26 @@ fn options_of(job: &KeyedJob) -> (&'static str, Vec<u8>) {
     (if_exists, idempotency.unwrap_or_default())
 }
 
-fn outcome(reply: &mut Reply) -> Result<KeyedOutcome, StoreError> {
-    let word = reply.text()?;
-    KeyedOutcome::from_word(&word)
-        .ok_or_else(|| StoreError::corrupt(format!("script returned the unknown outcome {word:?}")))
+/// The result of each job of a call, as the script returns them: 22 bytes each.
+fn results(bytes: &[u8], jobs: usize, bucket: u16) -> Result<Vec<KeyedResult>, StoreError> {
+    if bytes.len() != jobs * RESULT_BYTES {
+        let error = format!("script returned {} bytes for {jobs} jobs", bytes.len());
+        return Err(StoreError::corrupt(error));
+    }
+    let results = bytes.chunks_exact(RESULT_BYTES);
+    results.map(|bytes| result(bytes, bucket)).collect()
 }
 
-fn result(reply: &mut Reply, bucket: u16) -> Result<KeyedResult, StoreError> {
-    let outcome = outcome(reply)?;
-    let id = reply.job_id(bucket)?;
-    let state = match reply.count()? {
+fn result(mut bytes: &[u8], bucket: u16) -> Result<KeyedResult, StoreError> {
+    let outcome = KeyedOutcome::from_number(bytes.get_u8().into())?;
+    let (number, created_ms, nonce) = (bytes.get_uint(6), bytes.get_uint(6), bytes.get_u16());
+    let state = match bytes.get_u8() {
         0 => None,
-        state => Some(crate::reply::state(state)?),
+        state => Some(crate::reply::state(state.into())?),
     };
-    let run_at_ms = Some(reply.count()?).filter(|at| *at > 0);
+    let run_at_ms = Some(bytes.get_uint(6)).filter(|at| *at > 0);
     let job = (!outcome.is_refusal()).then_some(KeyedJobState {
-        id,
+        id: JobId::new(created_ms, bucket, number, nonce),
         state,
         run_at_ms,
     });

@@ -1,5 +1,7 @@
 //! Runs of jobs with a key: what is counted, how they end, and what is left of them.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use tidegate_core::RetryDelays;
 use tidegate_core::{Failures, JobState, RetryPolicy};
@@ -275,4 +277,59 @@ async fn a_revoked_job_is_gone_with_its_waiting_version_and_history() {
     assert_eq!(f.keys_of_jobs(), Vec::<String>::new());
     let late = f.fail(START, leased, AfterFailure::RetryAsConfigured).await;
     assert_eq!(late, FailOutcome::AlreadyGone);
+}
+
+/// Delays are chosen at random; of 40, some are in the lower and some in the upper half.
+#[tokio::test]
+async fn jitter_makes_a_delay_longer_and_never_shorter() {
+    let f = fixture().await;
+    let random_delay = |new: &mut KeyedJob| {
+        let native = new.job.native.as_mut().unwrap();
+        native.extension.max_attempts = Some(100);
+        native.extension.retry = Some(RetryDelays {
+            steps_ms: vec![1000],
+            jitter_permille: 1000,
+        });
+    };
+    f.publish_a(START, random_delay).await;
+    let (mut now_ms, mut delays) = (START, Vec::new());
+    for _ in 0..40 {
+        let (leased, _) = f.lease_one(now_ms).await;
+        let failed = f.fail(now_ms, leased, AfterFailure::RetryAsConfigured);
+        let FailOutcome::Retry { due_at_ms } = failed.await else {
+            panic!("attempts are left");
+        };
+        delays.push(due_at_ms - now_ms);
+        now_ms = due_at_ms;
+        f.move_due(now_ms).await;
+    }
+    assert!(
+        delays.iter().all(|ms| (1000..=2000).contains(ms)),
+        "{delays:?}"
+    );
+    assert!(delays.iter().any(|ms| *ms < 1500), "{delays:?}");
+    assert!(delays.iter().any(|ms| *ms > 1500), "{delays:?}");
+}
+
+/// A job that was revived and died again has its old hint at the head of the dead letter.
+#[tokio::test]
+async fn old_dead_jobs_are_deleted_although_a_younger_one_is_before_them() {
+    let f = fixture().await;
+    let die = async |key: &str, now_ms| {
+        let job = f.keyed(key, IfExists::Keep, "x", 0);
+        f.publish_keyed(now_ms, job).await;
+        let (leased, _) = f.lease_one(now_ms).await;
+        let failed = f.fail(now_ms, leased, AfterFailure::Bury).await;
+        assert_eq!(failed, FailOutcome::Dead);
+    };
+    for (key, after_ms) in [("young", 0), ("old", 10), ("older", 20), ("young", 5000)] {
+        die(key, START + after_ms).await;
+    }
+    let purged = f.store.at(START + 6000);
+    let purged = purged.purge_dead_after(&f.queue, Duration::from_secs(3));
+    assert_eq!(purged.await.unwrap(), 2);
+    assert_eq!(f.counts().await, [0, 0, 0, 1]);
+    let rest = f.store.at(START + 9000);
+    let rest = rest.purge_dead_after(&f.queue, Duration::from_secs(3));
+    assert_eq!(rest.await.unwrap(), 1);
 }

@@ -143,12 +143,9 @@ impl NativeRun<'_> {
                         jitter_permille,
                     },
                 ) => {
-                    let most_ms = delay_ms * jitter_permille / 1000 + 1;
-                    let off_ms = due_at_ms.abs_diff(now_ms + delay_ms);
-                    assert!(
-                        off_ms < most_ms || jitter_permille > 0 && off_ms == most_ms,
-                        "{off_ms}"
-                    );
+                    let longer_ms = due_at_ms.checked_sub(now_ms + delay_ms);
+                    let most_ms = (delay_ms * jitter_permille).div_ceil(1000);
+                    assert!(longer_ms.is_some_and(|ms| ms <= most_ms), "{longer_ms:?}");
                     self.model.retry(failed.job.id, due_at_ms, &failed.error);
                 }
                 (outcome, _) => panic!("{outcome:?} of {failed:?}"),

@@ -404,7 +404,7 @@ pub(super) enum FailEffect {
     Rerun,
     Cancelled,
     Dead,
-    /// The delay is this long, and may be longer or shorter by this part, in thousandths.
+    /// The delay is this long, and may be longer by this part, in thousandths.
     Retry {
         delay_ms: u64,
         jitter_permille: u64,

@@ -57,11 +57,11 @@ fn other_queues_are_rejected() {
         (json!({}), "invalid_body: missing field `queues`"),
         (
             json!({"queues": []}),
-            "invalid_parameter: queues: queues must have 1 to 16 items",
+            "invalid_parameter: queues: there must be 1 to 16 items",
         ),
         (
             json!({"queues": many}),
-            "invalid_parameter: queues: queues must have 1 to 16 items, not 17",
+            "invalid_parameter: queues: there must be 1 to 16 items, not 17",
         ),
         (
             json!({"queues": ["a", "a"]}),

@@ -103,11 +103,11 @@ fn a_call_has_1_to_1000_leases() {
         assert!(read::<T>(&body(1_000)).is_ok());
         expect_error::<T>(
             &body(0),
-            "invalid_parameter: leases: leases must have 1 to 1000 items",
+            "invalid_parameter: leases: there must be 1 to 1000 items",
         );
         expect_error::<T>(
             &body(1_001),
-            "invalid_parameter: leases: leases must have 1 to 1000 items",
+            "invalid_parameter: leases: there must be 1 to 1000 items",
         );
     }
     check::<AckBody>(&json!("a"));

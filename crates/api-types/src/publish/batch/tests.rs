@@ -76,13 +76,13 @@ fn batches_have_limits() {
     assert!(read(&json!({"jobs": jobs(64), "atomic": true})).is_ok());
     expect_error(
         &json!({"jobs": []}),
-        "invalid_parameter: jobs: jobs must have 1 to 1000 items",
+        "invalid_parameter: jobs: there must be 1 to 1000 items",
     );
     expect_error(
         &json!({"jobs": jobs(1_001)}),
-        "invalid_parameter: jobs: jobs must have 1 to 1000 items, not 1001",
+        "invalid_parameter: jobs: there must be 1 to 1000 items",
     );
-    let atomic = "invalid_parameter: jobs: jobs must have 1 to 64 items, not 65 if atomic is true";
+    let atomic = "invalid_parameter: jobs: there must be 1 to 64 items, not 65 if atomic is true";
     expect_error(&json!({"jobs": jobs(65), "atomic": true}), atomic);
     let large = "x".repeat(1 << 20);
     expect_error(
@@ -138,6 +138,14 @@ fn errors_name_the_item() {
         (
             json!({"payload": 1, "retry": {"jitter": 7}}),
             "invalid_parameter: jobs[1].retry.jitter: ",
+        ),
+        (
+            json!([1]),
+            "invalid_body: jobs[1]: invalid type: sequence, expected a JSON object",
+        ),
+        (
+            json!({"payload": 1, "retry": [3]}),
+            "invalid_body: jobs[1].retry: invalid type: sequence, expected a JSON object",
         ),
         (
             json!({"payload": 1, "wait": "5s"}),

@@ -168,7 +168,11 @@ fn invalid_policies_durations_and_headers_are_rejected() {
     for (query, expected) in [
         (
             ("retry", "5"),
-            "invalid_parameter: retry: invalid type: integer `5`, expected an object such as",
+            "invalid_parameter: retry: invalid type: integer `5`, expected a JSON object",
+        ),
+        (
+            ("retry", "[3]"),
+            "invalid_parameter: retry: invalid type: sequence, expected a JSON object",
         ),
         (
             ("retry", "{\"every\":\"1s\"} x"),

@@ -126,9 +126,16 @@ fn a_resumed_queue_forgets_when_its_pause_ends() {
         later.paused_until.unwrap().to_string(),
         "2027-01-01T00:00:00.000Z"
     );
-    let lonely = read(&json!({"paused_until": "2027-01-01T00:00:00Z"})).unwrap();
-    let error = lonely.apply_to(&PolicyDetails::default()).unwrap_err();
-    assert_eq!(error.field.as_deref(), Some("paused_until"));
+}
+
+#[test]
+fn the_end_of_a_pause_alone_pauses() {
+    let until = "2027-01-01T00:00:00Z";
+    let paused = patched(&PolicyDetails::default(), &json!({"paused_until": until}));
+    assert!(paused.paused && paused.paused_until.is_some());
+    let contradiction = read(&json!({"paused": false, "paused_until": until})).unwrap();
+    let error = contradiction.apply_to(&PolicyDetails::default());
+    assert_eq!(error.unwrap_err().field.as_deref(), Some("paused_until"));
 }
 
 #[test]
@@ -161,7 +168,11 @@ fn other_policies_are_rejected() {
         ),
         (
             json!({"retry": 3}),
-            "invalid_body: retry: invalid type: integer `3`, expected an object such as",
+            "invalid_body: retry: invalid type: integer `3`, expected a JSON object",
+        ),
+        (
+            json!({"retry": [3]}),
+            "invalid_body: retry: invalid type: sequence, expected a JSON object",
         ),
         (json!({"groups": {}}), "invalid_body: groups: unknown field"),
     ] {

@@ -1,6 +1,6 @@
 //! Operations on whole queues: what they hold, their policies, purges, dead jobs that come back.
 
-use tidegate_api_types::problem::ProblemCode::{QueueNotEmpty, VersionMismatch};
+use tidegate_api_types::problem::ProblemCode::{PolicyUnreadable, QueueNotEmpty, VersionMismatch};
 use tidegate_core::Scope;
 use utoipa::openapi::HttpMethod::{Delete, Get, Patch, Post, Put};
 
@@ -43,7 +43,8 @@ pub(super) const OPERATIONS: [OperationRow; 8] = [
             "Show the policy of a queue",
             "All fields; what was not set has its default.",
         )
-        .answers(&[policy("The policy.")]),
+        .answers(&[policy("The policy.")])
+        .problems(&[PolicyUnreadable]),
     operation(Put, POLICY, "set_policy", Scope::Admin)
         .about(
             "Replace the policy of a queue",
@@ -61,7 +62,7 @@ pub(super) const OPERATIONS: [OperationRow; 8] = [
         .parameters(of_policy_change)
         .body(RequestShape::Json("PolicyBody"))
         .answers(&[policy("The new policy.")])
-        .problems(&[VersionMismatch]),
+        .problems(&[PolicyUnreadable, VersionMismatch]),
     operation(Post, PURGE, "purge", Scope::Admin)
         .about(
             "Delete the jobs of a queue",

@@ -109,7 +109,7 @@ fn retry_span(
     };
     let longest = delay * jitter / 1000;
     Span {
-        from: (truncate_to_ms(within.from) + delay).saturating_sub(longest),
+        from: truncate_to_ms(within.from) + delay,
         to: within.to + delay + longest + 2 * MS,
     }
 }

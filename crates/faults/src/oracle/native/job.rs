@@ -104,7 +104,8 @@ impl JobEvent {
         }
     }
 
-    /// Whether it may have ended this attempt; `None` = an attempt that the lmstfy wire did not show.
+    /// Whether it may have ended this attempt; `None` = one of the lmstfy wire, which shows neither the attempt nor a lease
+    /// for a native client, so that only an ack of that wire can have ended it, or a cancel.
     pub(super) fn may_end_attempt(&self, of: Option<u32>) -> bool {
         match &self.kind {
             EventKind::Settled {
@@ -113,7 +114,7 @@ impl JobEvent {
                 result,
                 ..
             } => {
-                let is_same = attempt.is_none() || of.is_none() || *attempt == of;
+                let is_same = attempt.is_none() || *attempt == of;
                 is_same && !matches!(action, SettleAction::Touch(_)) && !is_refused(*result)
             }
             EventKind::Cancelled(effect) => matches!(

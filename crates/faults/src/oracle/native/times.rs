@@ -100,8 +100,13 @@ fn after_attempt(
         to: Some(job.held_at_most_until(before)),
         is_exact: true,
     };
+    let running = Span {
+        from: before.begin.from,
+        // The begin is known to the millisecond only: a consumer may ack this delivery before its last possible begin.
+        to: delivery.begin.to.min(delivery.span.to),
+    };
     let ends = job.events.iter().filter(|event| {
-        event.may_end_attempt(before.attempt) && event.span.from <= delivery.begin.to
+        event.may_end_attempt(before.attempt) && event.carried_out().overlaps(&running)
     });
     let ends: Vec<AttemptEnd> = ends.filter_map(attempt_end).collect();
     if ends.is_empty() {
@@ -177,7 +182,7 @@ fn never_early(
 ) {
     let shown = delivery.run_at.unwrap_or_default();
     let early = shown
-        .max(available.from)
+        .max(truncate_to_ms(available.from))
         .saturating_sub(delivery.begin.from);
     let life = Span {
         from: available.from.min(delivery.begin.from),

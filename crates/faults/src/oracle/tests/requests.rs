@@ -84,9 +84,9 @@ fn a_request_may_be_unanswered_once_an_api_that_stops_closes_idle_connections() 
 
 #[test]
 fn a_fault_of_one_server_does_not_excuse_queues_of_others() {
-    let beside = |mut tale: HistoryBuilder, spared: &[u16]| {
+    let beside = |mut tale: HistoryBuilder, unaffected: &[u16]| {
         tale = tale.episode(Class::ShardAway, span(0, 10 * S), None);
-        tale.0.episodes[0].unaffected_queues = spared.to_vec();
+        tale.0.episodes[0].unaffected_queues = unaffected.to_vec();
         tale.0.episodes[0].unaffected_from = T0;
         tale
     };
