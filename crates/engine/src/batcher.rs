@@ -34,8 +34,8 @@ use crate::serve_loop::{LaneCall, Role, ServedQueue, spawn_serve_loop};
 use crate::size::PublishSize;
 use batch_queue::BatchQueue;
 pub(crate) use verbs::{
-    BatchedAck, BatchedKeyedPublish, BatchedLeaseAck, BatchedPublish, KeyedPublishItem,
-    PublishItem, SinglePublish, SinglePublishItem, keyed_terms,
+    BatchedAck, BatchedKeyedPublish, BatchedLeaseAck, BatchedPublish, PublishItem, SinglePublish,
+    SinglePublishItem, keyed_terms,
 };
 
 /// A verb whose calls carry several items.

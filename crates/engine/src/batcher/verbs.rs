@@ -21,9 +21,13 @@ const IDEMPOTENCY_WINDOW_MS: u64 = 600_000;
 
 /// The jobs of one request. They hold their room in the backlog until their call has ended.
 #[derive(Debug)]
-pub(crate) struct PublishItem {
-    pub(crate) jobs: Vec<NewJob>,
+pub(crate) struct PublishItem<J> {
+    pub(crate) jobs: Vec<J>,
     pub(crate) room: BacklogPermit,
+}
+
+fn into_jobs_and_rooms<J>(items: Vec<PublishItem<J>>) -> (Vec<Vec<J>>, Vec<BacklogPermit>) {
+    items.into_iter().map(|item| (item.jobs, item.room)).unzip()
 }
 
 /// Publishing: each item is up to 64 jobs for a queue. If the queue has no room for all items of a call, some are stored.
@@ -32,10 +36,10 @@ pub(crate) struct BatchedPublish;
 
 impl Verb for BatchedPublish {
     type BatchKey = QueueKey;
-    type BatchItem = PublishItem;
+    type BatchItem = PublishItem<NewJob>;
     type ItemOutcome = PublishOutcome;
 
-    fn size(item: &PublishItem) -> PublishSize {
+    fn size(item: &PublishItem<NewJob>) -> PublishSize {
         item.room.size()
     }
 
@@ -47,17 +51,16 @@ impl Verb for BatchedPublish {
         to: &RedisDeployment,
         queue: &QueueKey,
         lane: u16,
-        items: Vec<PublishItem>,
+        items: Vec<PublishItem<NewJob>>,
     ) -> Result<Vec<PublishOutcome>, StoreError> {
-        let counts: Vec<usize> = items.iter().map(|item| item.jobs.len()).collect();
-        let parts = items.into_iter().map(|item| (item.jobs, item.room));
-        let (jobs, _rooms): (Vec<_>, Vec<_>) = parts.unzip();
+        let (jobs, _rooms) = into_jobs_and_rooms(items);
         if let Some(max_jobs) = to.policies.max_jobs(queue) {
             return to
                 .publisher
                 .publish_items(queue, lane, &jobs, max_jobs)
                 .await;
         }
+        let counts: Vec<usize> = jobs.iter().map(Vec::len).collect();
         let jobs: Vec<NewJob> = jobs.into_iter().flatten().collect();
         let published = to.publisher.publish(queue, lane, &jobs, None, None).await?;
         let PublishOutcome::Stored(PublishedJobs { ids, receipt }) = published else {
@@ -83,7 +86,7 @@ pub(crate) struct SinglePublish;
 /// A publish with its own call.
 #[derive(Debug)]
 pub(crate) struct SinglePublishItem {
-    pub(crate) new: PublishItem,
+    pub(crate) new: PublishItem<NewJob>,
     /// The job to delete in the same step. It is deleted only if it is in the lane in which the jobs are stored, which
     /// is its own lane unless that one is closed.
     pub(crate) replaces: Option<JobId>,
@@ -129,13 +132,6 @@ impl Verb for SinglePublish {
     }
 }
 
-/// The jobs of one request that have keys. They hold their room in the backlog until their call has ended.
-#[derive(Debug)]
-pub(crate) struct KeyedPublishItem {
-    pub(crate) jobs: Vec<KeyedJob>,
-    pub(crate) room: BacklogPermit,
-}
-
 /// Publishing jobs with keys, which are all in the first lane of their queue: each item is up to 64 jobs, which need not
 /// be stored as a whole.
 #[derive(Debug)]
@@ -143,10 +139,10 @@ pub(crate) struct BatchedKeyedPublish;
 
 impl Verb for BatchedKeyedPublish {
     type BatchKey = QueueKey;
-    type BatchItem = KeyedPublishItem;
+    type BatchItem = PublishItem<KeyedJob>;
     type ItemOutcome = (Vec<KeyedResult>, Receipt);
 
-    fn size(item: &KeyedPublishItem) -> PublishSize {
+    fn size(item: &PublishItem<KeyedJob>) -> PublishSize {
         item.room.size()
     }
 
@@ -154,11 +150,10 @@ impl Verb for BatchedKeyedPublish {
         to: &RedisDeployment,
         queue: &QueueKey,
         _lane: u16,
-        items: Vec<KeyedPublishItem>,
+        items: Vec<PublishItem<KeyedJob>>,
     ) -> Result<Vec<(Vec<KeyedResult>, Receipt)>, StoreError> {
-        let counts: Vec<usize> = items.iter().map(|item| item.jobs.len()).collect();
-        let parts = items.into_iter().map(|item| (item.jobs, item.room));
-        let (jobs, _rooms): (Vec<_>, Vec<_>) = parts.unzip();
+        let (jobs, _rooms) = into_jobs_and_rooms(items);
+        let counts: Vec<usize> = jobs.iter().map(Vec::len).collect();
         let jobs = jobs.into_iter().flatten().collect();
         let terms = keyed_terms(to.policies.max_jobs(queue), false);
         match to.store.publish_keyed(queue, jobs, terms).await? {

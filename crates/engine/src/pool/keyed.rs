@@ -7,7 +7,7 @@ use tidegate_store::{
 };
 
 use super::{BATCHED_BYTES_MAX, Pool};
-use crate::batcher::{KeyedPublishItem, keyed_terms};
+use crate::batcher::{PublishItem, keyed_terms};
 use crate::durability::DurabilityTarget;
 use crate::error::EngineError;
 use crate::size::PublishSize;
@@ -92,7 +92,7 @@ impl Pool {
         }
         let room = self.backlog.take(size)?;
         self.prepare_durability(durability_target).await?;
-        let item = KeyedPublishItem { jobs, room };
+        let item = PublishItem { jobs, room };
         let (results, receipt) = self.publishing_keyed.submit(queue, item).await?;
         Ok(self
             .stored_keyed(queue, results, receipt, durability_target)
