@@ -269,9 +269,9 @@ async fn options_in_headers_are_rejected_where_they_have_no_effect() {
             let headers = [(header, "1")];
             let refused = client.send(method, path, &headers, body.as_bytes()).await;
             let refused = refused.expect(400).json();
-            let told = (&refused["code"], &refused["field"]);
+            let found = (&refused["code"], &refused["field"]);
             let field = json!(header.to_lowercase());
-            assert_eq!(told, (&json!("invalid_parameter"), &field), "{path}");
+            assert_eq!(found, (&json!("invalid_parameter"), &field), "{path}");
         }
     }
     let held = client.get("/queues/q").await.expect(200).json();

@@ -42,8 +42,8 @@ async fn the_rate_limit_of_a_token_counts_on_both_wires() {
         let refused = refused.expect(429);
         assert_eq!(refused.header("retry-after"), Some("1"));
         let problem = refused.json();
-        let told = (&problem["code"], &problem["applied"]);
-        assert_eq!(told, (&json!("rate_limited"), &json!("no")));
+        let found = (&problem["code"], &problem["applied"]);
+        assert_eq!(found, (&json!("rate_limited"), &json!("no")));
     }
     assert_eq!(queue.publish("3").send().await.unwrap().status, 429);
     let leased = until(200, &reserve).await.json();
@@ -84,8 +84,8 @@ async fn a_full_redis_refuses_publishes_and_takes_acks() {
     control.limit_memory(Some(0)).await;
     for options in ["", "key=b", "key=a&if_exists=replace"] {
         let refused = client.publish("q", options, "x").await.expect(507).json();
-        let told = (&refused["code"], &refused["applied"]);
-        assert_eq!(told, (&json!("storage_full"), &json!("no")), "{options}");
+        let found = (&refused["code"], &refused["applied"]);
+        assert_eq!(found, (&json!("storage_full"), &json!("no")), "{options}");
     }
     let leases: Vec<&Value> = jobs.iter().map(|job| &job["lease"]).collect();
     let acked = client.settle("ack", &json!({ "leases": leases })).await;
@@ -110,9 +110,9 @@ async fn a_write_to_disk_that_redis_cannot_confirm_is_refused() {
     let client = NativeClient::new(stack.api(0), "shop").await;
     for options in ["durability=fsync", "durability=fsync&key=a"] {
         let refused = client.publish("q", options, "x").await.expect(400).json();
-        let told = (&refused["code"], &refused["field"]);
+        let found = (&refused["code"], &refused["field"]);
         let expected = (&json!("invalid_parameter"), &json!("durability"));
-        assert_eq!(told, expected, "{refused}");
+        assert_eq!(found, expected, "{refused}");
         assert!(refused["detail"].as_str().unwrap().contains("WAITAOF"));
     }
     let held = client.get("/queues/q").await.expect(200).json();

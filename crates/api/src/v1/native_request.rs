@@ -217,7 +217,7 @@ impl NativeRequest {
         Ok(reader.read(body).await?)
     }
 
-    /// A body of JSON, whatever its content type: `curl -d` sends JSON as a form unless it is told otherwise.
+    /// A body of JSON, whatever its content type: without a header `curl -d` declares JSON to be a form.
     pub(super) async fn read_json<T: CheckedRequest>(&mut self) -> Result<T, NativeError> {
         self.read_json_up_to(JSON_BYTES_MAX).await
     }
