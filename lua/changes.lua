@@ -1,6 +1,6 @@
 -- changes: shared by all scripts that change jobs; it follows the prelude. Such a script collects its changes and ends
 -- with settle(), which writes them with as few commands as possible: a command costs more than the Lua around it.
--- Rarely calls: delete_keys_of, hint_far
+-- Rarely calls: delete_keys_of, hint_far, notify_end
 
 -- Changes by queue number; by chunk: fields to set, fields to delete, earliest expiry; by far slot: hints to add, with
 -- load_at_ms.
@@ -71,11 +71,17 @@ local function drop_timer(job)
   end
 end
 
+-- Notifies the clients that wait for the end of a job. AWAITED is the highest flag.
+local function notify_end(job)
+  call('SPUBLISH', prefix .. 'bell', '#' .. job[NUMBER])
+end
+
 -- Deletes a job with its other keys and its near timer. Its far hints and list entries stay; they are stale, and are
 -- dropped when a call reads them.
 local function delete(job)
   local number = job[NUMBER]
   jobs[number] = false
+  if job[FLAGS] >= AWAITED and job[STATE] ~= DONE then notify_end(job) end
   add(deleted, sub(number, 1, -3), sub(number, -2))
   local changes = changes_of(job[QUEUE])
   changes[job[STATE]] = changes[job[STATE]] - 1
@@ -147,13 +153,25 @@ local function schedule(job, due_ms)
   end
 end
 
--- Keeps a job that was leased for a while as done, without its payload.
-local function keep_done(job, for_ms)
+-- Makes a job dead. The caller writes the record.
+local function bury(job)
+  turn(job, DEAD, 'dead')
+  job[DUE_MS], job[EXPIRES_MS] = now_ms, 0
+  if job[FLAGS] >= AWAITED then
+    notify_end(job)
+    job[FLAGS] = job[FLAGS] - AWAITED
+  end
+end
+
+-- Keeps a job that was leased for a while as done, with its result ('' = none) in place of its payload.
+local function keep_done(job, for_ms, result)
   local extension = has(job, EXTENDED) and 1 + string.byte(job[RECORD], HEADER_BYTES + 1) or 0
-  if has(job, BODY_OUTSIDE) then call('DEL', prefix .. 'body:' .. job[NUMBER]) end
+  local body = prefix .. 'body:' .. job[NUMBER]
+  if result ~= '' then call('SET', body, result) elseif has(job, BODY_OUTSIDE) then call('DEL', body) end
+  if job[FLAGS] >= AWAITED then notify_end(job) end
   drop_timer(job)
   turn(job, DONE)
-  job[FLAGS] = bit.band(job[FLAGS], bit.bnot(BODY_OUTSIDE + CANCEL_REQUESTED))
+  job[FLAGS] = bit.band(job[FLAGS], 255 + LOGGED + AWAITED) + (result ~= '' and BODY_OUTSIDE or 0)
   job[RECORD], job[EXPIRES_MS] = sub(job[RECORD], 1, HEADER_BYTES + extension), from_ms + for_ms
   expire_later(job[NUMBER], job[EXPIRES_MS])
   rewrite(job)

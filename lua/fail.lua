@@ -46,12 +46,6 @@ local function log(job, kind, retry_ms, message)
   job[FLAGS] = bit.bor(job[FLAGS], LOGGED)
 end
 
-local function bury(job)
-  drop_timer(job)
-  turn(job, DEAD, 'dead')
-  job[DUE_MS], job[EXPIRES_MS] = now_ms, 0
-end
-
 -- Counts a failure; returns how many there were, and whether it was the last one. A delivery of a job that does not count
 -- failures has used a try already.
 local function count_failure(job)
@@ -70,6 +64,7 @@ local function fail(number, nonce, created_ms, attempt, wanted, random, message)
   local failures, is_last = count_failure(job)
   if wanted == 'dead' or is_last then
     log(job, wanted == 'dead' and 3 or 2, 0, message)
+    drop_timer(job)
     bury(job)
     rewrite(job)
     return BURIED, 0

@@ -12,7 +12,7 @@
 -- Changes: state of jobs, their losses; starts waiting versions; deletes expired jobs and those whose producer wants that; drops stale hints; sends doorbells and alarms
 -- Errors: those of scripts that write (prelude.lua)
 -- Since layout 2
--- Rarely calls: delete
+-- Rarely calls: delete, bury
 -- Invariant: a hint moves a job only if its record agrees, so no job moves twice, even if two pumps call.
 
 local token, limit, losses_max = ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5])
@@ -41,8 +41,7 @@ local function move(job)
     turn(job, READY, 'ready')
     reply[#reply + 1] = now_ms - job[DUE_MS]
   else
-    turn(job, DEAD, 'dead')
-    job[DUE_MS], job[EXPIRES_MS] = now_ms, 0
+    bury(job)
     buried = buried + 1
   end
   rewrite(job)

@@ -33,8 +33,8 @@ local STATES = { 'delayed', 'ready', 'leased', 'dead', 'done' }
 -- Flags that never change: an extension follows the header; the job counts failures and losses, not tries.
 local EXTENDED, COUNTS_FAILURES = 8, 16
 -- Flags that scripts change: the payload is in body:<n>; its producer wants the job cancelled while it is leased; a
--- version waits in next:<n> for the end of the lease; log:<n> has failures.
-local BODY_OUTSIDE, CANCEL_REQUESTED, NEXT_WAITS, LOGGED = 256, 4096, 8192, 16384
+-- version waits in next:<n> for the end of the lease; log:<n> has failures; a client waits for the end of the job.
+local BODY_OUTSIDE, CANCEL_REQUESTED, NEXT_WAITS, LOGGED, AWAITED = 256, 4096, 8192, 16384, 32768
 
 -- Outcomes of calls that end or extend a lease: there is no such job; done as requested; this delivery no longer holds
 -- the job; it will run again with a newer version; it was deleted, as its producer had requested; it is dead.

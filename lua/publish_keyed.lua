@@ -25,7 +25,7 @@
 -- Changes: adds and replaces jobs, deletes uploaded payloads, adds the queue if it is new; sends doorbell and alarm
 -- Errors: those of scripts that write (prelude.lua), among them OOM at maxmemory
 -- Since layout 2
--- Rarely calls: delete, find, publish_existing, version_of, first_request, remember, room_for, store_body, add_queue, drop_stale
+-- Rarely calls: delete, find, publish_existing, await_end, version_of, first_request, remember, room_for, store_body, add_queue, drop_stale
 
 local name, window_ms, atomic, upload, first_job = ARGV[3], tonumber(ARGV[5]), ARGV[6], ARGV[7], 8
 
@@ -132,8 +132,9 @@ local function publish_known(i, hash, if_exists)
   local outcome = refusal(job, if_exists)
   if outcome then return refuse(outcome) end
   if not job then
-    -- It would have the key of the new one.
-    if replaced then delete(replaced) end
+    -- It would have the key of the new one. One that is done and was awaited stays without the key, for those who fetch
+    -- its result.
+    if replaced and (replaced[FLAGS] < AWAITED or expired(replaced)) then delete(replaced) end
     local number = number_for(i)
     call('HSET', key_index(hash), hash, text('%d', number))
     return create(i, number, hash)
@@ -160,11 +161,13 @@ local function publish(i)
   return create(i, number, hash)
 end
 
--- A request that was made before: this is its job, and `first` the hash of what it asked for.
-local function replay(hash, first, request, number, created_ms, nonce)
+-- A request that was made before: this is its job, and `first` the hash of what it asked for. Unlike then, the client may
+-- wait for the end of the job.
+local function replay(i, hash, first, request, number, created_ms, nonce)
   if first ~= request then return refuse(KEY_REUSED) end
   if stored_here[hash] then settle_records() end
   local job = find(queue, text('%d', number), nonce, created_ms)
+  if job and job[STATE] < DEAD then await_end(job, struct.unpack('>H', ARGV[i], 3)) end
   report(REPLAYED, number, created_ms, nonce, job and job[STATE] or 0, next_due(job))
 end
 
@@ -176,7 +179,7 @@ for i = first_job, #ARGV, 4 do
     local hash, request = sub(repeated, 1, 12), sub(repeated, 13)
     local number, created_ms, nonce, first = first_request(hash, window_ms)
     if number then
-      replay(hash, first, request, number, created_ms, nonce)
+      replay(i, hash, first, request, number, created_ms, nonce)
     else
       number, created_ms, nonce = publish(i)
       if number then

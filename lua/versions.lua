@@ -105,7 +105,8 @@ local function set_content(job, version)
   local body = prefix .. 'body:' .. job[NUMBER]
   local content, flags, has_body = store_payload(version, job[NUMBER], body)
   if has(job, BODY_OUTSIDE) and not has_body then call('DEL', body) end
-  job[FLAGS], job[TRIES], job[EXPIRES_MS] = flags + bit.band(job[FLAGS], LOGGED), version.tries, version.expires_ms
+  job[FLAGS] = bit.bor(flags, bit.band(job[FLAGS], LOGGED + AWAITED), bit.band(version.flags, AWAITED))
+  job[TRIES], job[EXPIRES_MS] = version.tries, version.expires_ms
   job[RECORD] = sub(version.header, 1, HEADER_BYTES) .. content
   if job[EXPIRES_MS] > 0 then expire_later(job[NUMBER], job[EXPIRES_MS]) end
 end
@@ -135,7 +136,7 @@ local function wait_for_end(job, version)
   if not has_body then call('DEL', body) end
   call('SET', prefix .. 'next:' .. job[NUMBER], struct.pack(HEADER, VERSION, version.state, flags, version.tries, 0,
     job[QUEUE], job[CREATED_MS], version.due_ms, version.expires_ms, job[NONCE]) .. content)
-  job[FLAGS] = bit.bor(bit.band(job[FLAGS], bit.bnot(CANCEL_REQUESTED)), NEXT_WAITS)
+  job[FLAGS] = bit.bor(bit.band(job[FLAGS], bit.bnot(CANCEL_REQUESTED)), NEXT_WAITS, bit.band(version.flags, AWAITED))
   rewrite(job)
 end
 
@@ -152,12 +153,19 @@ local function start_next_version(job)
   local next_body = prefix .. 'next_body:' .. number
   if call('EXISTS', next_body) == 1 then call('RENAME', next_body, body) end
   drop_timer(job)
-  job[FLAGS], job[TRIES], job[EXPIRES_MS] = flags + bit.band(job[FLAGS], LOGGED), 0, expires_ms
+  job[FLAGS], job[TRIES], job[EXPIRES_MS] = bit.bor(flags, bit.band(job[FLAGS], LOGGED + AWAITED)), 0, expires_ms
   job[RECORD] = version
   if expires_ms > 0 then expire_later(number, expires_ms) end
   schedule(job, due_ms)
   rewrite(job)
   return true
+end
+
+-- Lets the end of a job be notified if these flags want that.
+local function await_end(job, flags)
+  if flags < AWAITED or job[FLAGS] >= AWAITED then return end
+  job[FLAGS] = job[FLAGS] + AWAITED
+  rewrite(job)
 end
 
 -- Publishes a job with a key that another job has; returns the outcome.
@@ -169,6 +177,7 @@ local function publish_existing(job, if_exists, version)
     wait_for_end(job, version)
     return RERUN
   elseif if_exists == 'keep' then
+    if job[STATE] ~= DONE then await_end(job, version.flags) end
     return EXISTS
   end
   replace(job, version)

@@ -70,7 +70,7 @@ fn measure(
     let _lock = state_folder::lock(&folder)?;
     state_folder::check_no_daemons(&folder)?;
     let binary = options.durability.obtain_server()?;
-    start::build(workspace, &[API, PUMP, LOADGEN], true, signals)?;
+    start::build(workspace, &[API, PUMP, LOADGEN], None, true, signals)?;
     let is_wanted = |scenario: &&BenchScenario| {
         options.scenarios.is_empty() || options.scenarios.iter().any(|name| name == scenario.name)
     };
@@ -152,6 +152,7 @@ impl BenchStack {
             redis: None,
             cluster: redis == BenchRedis::Cluster,
             pumps: PUMPS,
+            relay: None,
             release: true,
         };
         let mut stack = Self {

@@ -7,6 +7,7 @@ mod http;
 pub(crate) mod options;
 mod ports;
 pub(crate) mod process;
+mod relay;
 pub(crate) mod session;
 pub(crate) mod signals;
 pub(crate) mod start;

@@ -44,7 +44,7 @@ fn make_runs(
     options: &FaultsOptions,
     signals: &StopRequests,
 ) -> Result<bool, CommandError> {
-    start::build(workspace, &[API, PUMP, HARNESS], true, signals)?;
+    start::build(workspace, &[API, PUMP, HARNESS], None, true, signals)?;
     let mut command = Command::new(workspace.target().join("release").join(HARNESS));
     command.current_dir(workspace.root()).args(&options.flags);
     let child = command

@@ -75,6 +75,10 @@ const WAITING_SUITE: &str = "faults";
 const FAULT_RUNS: &str = "seeds";
 /// The suite that needs Python and PyPI.
 pub(crate) const GENERATED_REQUESTS: &str = "schemathesis";
+/// A feature that is off by default, since it has dependencies that few need.
+const KAFKA: &str = "--features=tidegate-relayd/kafka";
+/// Its tests: unit tests, and those with a real broker.
+const TESTS_OF_KAFKA: [&str; 5] = [KAFKA, "--lib", "--test=relay", "--", "kafka"];
 /// Tests of a quick check. It leaves out tests that kill processes, wait for failovers or run the fault harness.
 const QUICK: [&[&str]; 2] = [
     &["--lib", "--bins"],
@@ -99,15 +103,8 @@ pub(crate) fn run(workspace: &Workspace, options: &TestOptions) -> ExitCode {
         }
     });
     report.step("lints", || match has_subcommand(workspace, "clippy") {
-        true => run(&[
-            "clippy",
-            "--workspace",
-            "--all-targets",
-            "--locked",
-            "--",
-            "-D",
-            "warnings",
-        ]),
+        true if options.quick => lint(workspace, &[]),
+        true => lint(workspace, &[]).and(lint(workspace, &[KAFKA])),
         false => {
             StepOutcome::Skipped("this toolchain has no clippy; run: rustup component add clippy")
         }
@@ -150,6 +147,12 @@ pub(crate) fn run(workspace: &Workspace, options: &TestOptions) -> ExitCode {
     }
 }
 
+fn lint(workspace: &Workspace, features: &[&str]) -> StepOutcome {
+    let always = ["clippy", "--workspace", "--all-targets", "--locked"];
+    let strict = ["--", "-D", "warnings"];
+    cargo(workspace, &[&always, features, &strict].concat())
+}
+
 fn test_quickly(workspace: &Workspace) -> StepOutcome {
     QUICK
         .iter()
@@ -176,9 +179,10 @@ fn test_all(workspace: &Workspace) -> StepOutcome {
     if built == StepOutcome::Failed {
         return built;
     }
-    // Without examples in documentation: there are none (`tidy/text.rs`), and to look for them takes 23 s.
     test(workspace, &["--lib", "--bins", "--benches"])
+        .and(test(workspace, &["--doc"]))
         .and(test(workspace, &alone))
+        .and(test(workspace, &TESTS_OF_KAFKA))
         .and(test_beside_fault_runs(workspace))
 }
 
@@ -232,6 +236,7 @@ fn document(workspace: &Workspace) -> StepOutcome {
         "--no-deps",
         "--document-private-items",
         "--locked",
+        KAFKA,
     ];
     run_cargo(command, &arguments)
 }

@@ -1,6 +1,6 @@
 //! Checks that several requests share.
 
-use crate::limits::{DUE_MS_MAX, LEASE_MS_MAX, LEASE_MS_MIN};
+use crate::limits::{ConfigurableLimits, DUE_MS_MAX, LEASE_MS_MAX, LEASE_MS_MIN};
 use crate::problem::{InvalidRequest, ProblemCode};
 use crate::values::{DurationMs, TimestampMs};
 
@@ -71,4 +71,16 @@ pub(crate) fn check_count(field: &str, count: usize, most: usize) -> Result<(), 
     }
     let detail = format!("there must be 1 to {most} items, not {count}");
     Err(InvalidRequest::of_field(field, detail))
+}
+
+/// Checks the time for which a request may wait.
+pub(crate) fn check_wait(
+    wait: Option<DurationMs>,
+    limits: &ConfigurableLimits,
+) -> Result<(), InvalidRequest> {
+    if wait.is_none_or(|wait| wait.as_ms() <= limits.wait_ms) {
+        return Ok(());
+    }
+    let detail = format!("wait must be at most {} ms", limits.wait_ms);
+    Err(InvalidRequest::of_field("wait", detail))
 }

@@ -24,9 +24,9 @@ pub enum KeyScope {
     Publish,
     /// Reserve jobs, and ack, fail, touch and release them.
     Consume,
-    /// Show jobs, payloads, queues and lists.
+    /// Show jobs, payloads, queues, relays and lists.
     Read,
-    /// Change policies and API keys, act on many jobs, purge and delete queues.
+    /// Change policies, relays and API keys, act on many jobs, purge and delete queues.
     Admin,
 }
 

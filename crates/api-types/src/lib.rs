@@ -12,6 +12,7 @@ pub mod limits;
 pub mod problem;
 pub mod publish;
 pub mod queue;
+pub mod relay;
 pub mod retry;
 pub mod schemas;
 pub mod values;

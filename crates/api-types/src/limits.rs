@@ -73,6 +73,17 @@ pub const DESCRIPTION_BYTES_MAX: usize = 255;
 /// The most bytes of the name of a pool.
 pub const POOL_BYTES_MAX: usize = 255;
 
+/// The most bytes of the name of a relay.
+pub const RELAY_NAME_BYTES_MAX: usize = 64;
+/// The most bytes of a text of a relay: a URL, a subject, a user, a secret.
+pub const RELAY_TEXT_BYTES_MAX: usize = 2_048;
+/// The most networks that a webhook may allow besides public addresses.
+pub const RELAY_NETWORKS_MAX: usize = 64;
+/// The most bytes of the name of an exchange of RabbitMQ, and of a routing key.
+pub const AMQP_NAME_BYTES_MAX: usize = 255;
+/// The most bytes of the name of a topic of Kafka.
+pub const KAFKA_TOPIC_BYTES_MAX: usize = 249;
+
 /// The limits that a server may configure. [`Default`] has those of a server without such settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ConfigurableLimits {
@@ -84,6 +95,8 @@ pub struct ConfigurableLimits {
     pub wait_ms: u64,
     /// The longest `retain`, in ms.
     pub retain_ms: u64,
+    /// The most bytes of a result.
+    pub result_bytes: usize,
 }
 
 impl Default for ConfigurableLimits {
@@ -93,6 +106,7 @@ impl Default for ConfigurableLimits {
             batch_bytes: 8 << 20,
             wait_ms: 24 * 3_600_000,
             retain_ms: 7 * 24 * 3_600_000,
+            result_bytes: 256 << 10,
         }
     }
 }

@@ -4,7 +4,7 @@ use utoipa::OpenApi;
 
 use crate::consume::{AckAnswer, AckBody, FailAnswer, FailBody, ReleaseAnswer, ReleaseBody};
 use crate::consume::{ReserveAnswer, ReserveBody, TouchAnswer, TouchBody};
-use crate::job::{CancelAnswer, ChangeBody, ChangedJob, JobDetails, PromotedJob};
+use crate::job::{CancelAnswer, ChangeBody, ChangedJob, JobDetails, PromotedJob, UnfinishedJob};
 use crate::keys::{CreateKeyBody, CreatedKey, KeyPage, RevokedKey};
 use crate::problem::Problem;
 use crate::publish::{BatchAnswer, BatchBody, JobOptions};
@@ -12,6 +12,7 @@ use crate::queue::{
     DeletedQueue, PolicyBody, PolicyDetails, PurgeAnswer, PurgeBody, QueueListPage, RespawnAnswer,
     RespawnBody,
 };
+use crate::relay::{DeletedRelay, RelayConfig, RelayDetails, RelayListPage};
 use crate::values::{IfRunningOption, NamespaceText, PageSize};
 
 /// The schemas of all requests and answers, and of the types in them. Routes are added where they are served.
@@ -27,6 +28,7 @@ use crate::values::{IfRunningOption, NamespaceText, PageSize};
     CreateKeyBody,
     CreatedKey,
     DeletedQueue,
+    DeletedRelay,
     FailAnswer,
     FailBody,
     IfRunningOption,
@@ -42,6 +44,9 @@ use crate::values::{IfRunningOption, NamespaceText, PageSize};
     PurgeBody,
     QueueListPage,
     PolicyDetails,
+    RelayConfig,
+    RelayDetails,
+    RelayListPage,
     ReleaseAnswer,
     ReleaseBody,
     ReserveAnswer,
@@ -51,5 +56,6 @@ use crate::values::{IfRunningOption, NamespaceText, PageSize};
     RevokedKey,
     TouchAnswer,
     TouchBody,
+    UnfinishedJob,
 )))]
 pub struct ApiSchemas;

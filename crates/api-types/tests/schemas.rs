@@ -23,6 +23,7 @@ use tidegate_api_types::queue::{
     DeletedQueue, PolicyBody, PolicyDetails, PurgeAnswer, PurgeBody, QueueListPage, RespawnAnswer,
     RespawnBody,
 };
+use tidegate_api_types::relay::{DeletedRelay, RelayConfig, RelayDetails, RelayListPage};
 use tidegate_api_types::schemas::ApiSchemas;
 use utoipa::OpenApi;
 
@@ -108,6 +109,7 @@ fn read_request(name: &str, value: &Value) -> Result<Value, String> {
         "PolicyBody" => read::<PolicyBody>(value),
         "RespawnBody" => read::<RespawnBody>(value),
         "PurgeBody" => read::<PurgeBody>(value),
+        "RelayConfig" => read::<RelayConfig>(value),
         "ReleaseBody" => read::<ReleaseBody>(value),
         "ReserveBody" => read::<ReserveBody>(value),
         "TouchBody" => read::<TouchBody>(value),
@@ -126,6 +128,7 @@ fn rewrite_answer(name: &str, value: &Value) -> Value {
     match name {
         "AckAnswer" => rewrite::<AckAnswer>(value),
         "DeletedQueue" => rewrite::<DeletedQueue>(value),
+        "DeletedRelay" => rewrite::<DeletedRelay>(value),
         "BatchAnswer" => rewrite::<BatchAnswer>(value),
         "CancelAnswer" => rewrite::<CancelAnswer>(value),
         "ChangedJob" => rewrite::<ChangedJob>(value),
@@ -139,6 +142,8 @@ fn rewrite_answer(name: &str, value: &Value) -> Value {
         "PurgeAnswer" => rewrite::<PurgeAnswer>(value),
         "QueueListPage" => rewrite::<QueueListPage>(value),
         "PolicyDetails" => rewrite::<PolicyDetails>(value),
+        "RelayDetails" => rewrite::<RelayDetails>(value),
+        "RelayListPage" => rewrite::<RelayListPage>(value),
         "ReleaseAnswer" => rewrite::<ReleaseAnswer>(value),
         "ReserveAnswer" => rewrite::<ReserveAnswer>(value),
         "RevokedKey" => rewrite::<RevokedKey>(value),
@@ -333,15 +338,16 @@ fn an_item_of_a_batch_has_the_options_of_a_publish() {
     let item = validator.schema("BatchItem")["properties"]
         .as_object()
         .unwrap();
-    assert_eq!(options.len(), 11);
-    for (name, schema) in options {
+    assert_eq!(options.len(), 12);
+    // A batch does not wait for its jobs.
+    for (name, schema) in options.iter().filter(|(name, _)| *name != "wait") {
         assert_eq!(
             item.get(name).map(without_descriptions),
             Some(without_descriptions(schema)),
             "{name}"
         );
     }
-    assert_eq!(item.len(), options.len() + 4);
+    assert_eq!(item.len(), options.len() - 1 + 4);
 }
 
 fn without_descriptions(schema: &Value) -> Value {

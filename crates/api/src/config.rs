@@ -3,6 +3,7 @@
 mod bounds;
 mod durability;
 mod tables;
+mod youzan;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -18,6 +19,7 @@ use tidegate_store::StoreConfig;
 pub use durability::DurabilityConfig;
 pub use tables::{JobDefaults, MetricsConfig, Password, RequestLimits, WaiterConfig};
 pub use tidegate_engine::DEFAULT_POOL;
+pub use youzan::YouzanConfig;
 
 /// The built-in defaults: every key, with a comment.
 pub const DEFAULTS: &str = include_str!("../../../config/api.toml");
@@ -66,6 +68,8 @@ pub struct ApiConfig {
     pub hash_tokens: bool,
     /// The Redis that stores tokens, API keys and limits; `None` = that of the default pool.
     pub admin_store: Option<StoreConfig>,
+    /// The listener for Youzan's protocol.
+    pub youzan: YouzanConfig,
     /// The pools, by name. Each is one Redis deployment.
     pub pool: BTreeMap<String, StoreConfig>,
 }
@@ -101,6 +105,7 @@ impl Settings for ApiConfig {
         self.check_migrations()?;
         self.check_admin()?;
         self.requests.check(self.connections.header_bytes_max)?;
+        self.youzan.check(|name| self.pool.contains_key(name))?;
         let pools: BTreeSet<&str> = self.pool.keys().map(String::as_str).collect();
         self.durability.check(&pools, self.requests.timeout)
     }

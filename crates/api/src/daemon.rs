@@ -18,6 +18,7 @@ use crate::config::{ApiConfig, DEFAULT_POOL};
 use crate::front;
 use crate::metrics;
 use crate::open_files::files_needed;
+use crate::youzan::YouzanListener;
 
 /// The time that requests on the admin port have to finish after the public listener has stopped.
 const ADMIN_DRAIN: Duration = Duration::from_millis(500);
@@ -64,6 +65,7 @@ pub async fn run(config: ApiConfig, process: DaemonContext) -> Result<(), ApiSta
     let public = Listener::bind("public", "listen", config.listen, limits).await?;
     let headers = ByteBudget::new(config.requests.headers_bytes_max());
     let public = public.with_header_budget(headers.clone());
+    let youzan = YouzanListener::bind(&config, &headers).await?;
     let admin = Listener::bind(
         "admin",
         "admin_listen",
@@ -105,7 +107,8 @@ pub async fn run(config: ApiConfig, process: DaemonContext) -> Result<(), ApiSta
         accounts.replace(&config.accounts);
     });
     app.engine.read_tables().await;
-    serve(&app, public, stop.drain_begun, config.drain_timeout).await;
+    let ports = (public, youzan);
+    serve(&app, ports, stop.drain_begun, config.drain_timeout).await;
     admin_stop.cancel();
     // Requests on the admin port that take longer than ADMIN_DRAIN are cut; the public port does not depend on them.
     let _ = admin_served.await;
@@ -116,7 +119,12 @@ pub async fn run(config: ApiConfig, process: DaemonContext) -> Result<(), ApiSta
 /// Serves until `stop` is cancelled. Then waiting consumers are answered, other requests finish, and reserved jobs and
 /// units of rate limits that were not used are released. All of this takes at most `drain_timeout`, or [`SETTLE_MIN`]
 /// from the end of the last request, if that is later.
-async fn serve(app: &Arc<App>, public: Listener, stop: CancellationToken, drain_timeout: Duration) {
+async fn serve(
+    app: &Arc<App>,
+    (public, youzan): (Listener, YouzanListener),
+    stop: CancellationToken,
+    drain_timeout: Duration,
+) {
     let end = CancellationToken::new();
     let followed = Arc::clone(app);
     let ended = end.clone();
@@ -124,12 +132,17 @@ async fn serve(app: &Arc<App>, public: Listener, stop: CancellationToken, drain_
     let closing = tokio::spawn(close_waiters(Arc::clone(app), stop.clone()));
     let front = Arc::clone(app);
     let answer = move |request, peer| front::answer(&front, request, peer);
-    let drained = public.serve(answer, stop, drain_timeout).await;
-    if let DrainResult::ConnectionsCut(connections) = drained {
-        tracing::warn!(
-            connections,
-            "cut connections whose requests did not finish within drain_timeout"
-        );
+    let (drained, youzan_drained) = tokio::join!(
+        public.serve(answer, stop.clone(), drain_timeout),
+        youzan.serve(app, stop, drain_timeout),
+    );
+    for drained in [drained, youzan_drained] {
+        if let DrainResult::ConnectionsCut(connections) = drained {
+            tracing::warn!(
+                connections,
+                "cut connections whose requests did not finish within drain_timeout"
+            );
+        }
     }
     end.cancel();
     // The task does not panic.

@@ -5,6 +5,7 @@
 //!              (every     (all routes)    (one file      ▲
 //!               request)                   a verb)       │
 //!                                             └─► waiters┘   waiting consumers
+//!  listener ─► youzan/routes ─► youzan/VERB
 //!  listener ─► admin/router
 //! ```
 //!
@@ -22,12 +23,14 @@ mod http;
 mod lmstfy;
 mod metrics;
 mod open_files;
+mod relay_table;
 mod v1;
+mod youzan;
 
 pub use arguments::translate;
 pub use config::{
     ApiConfig, DEFAULT_POOL, DEFAULTS, DurabilityConfig, JobDefaults, MetricsConfig, Password,
-    RequestLimits, WaiterConfig,
+    RequestLimits, WaiterConfig, YouzanConfig,
 };
 pub use daemon::{ApiStartError, run};
 #[doc(hidden)]

@@ -1,7 +1,7 @@
 //! The number of open files that the API needs besides the connections of clients.
 //!
 //! ```text
-//!  public port │ admin port │ 128 for each Redis │ 64
+//!  public port │ admin port │ port for Youzan's protocol │ 128 for each Redis │ 64
 //! ```
 
 use tidegate_service::{ListenLimits, OPEN_FILES_OF_A_PROCESS, OpenFileBudget};
@@ -13,10 +13,12 @@ use crate::config::ApiConfig;
 pub(crate) fn files_needed(config: &ApiConfig) -> OpenFileBudget<'_> {
     let redis = config.pool.len() + usize::from(config.admin_store.is_some());
     let admin = ListenLimits::default().open_files();
+    let youzan = config.youzan.limits(&config.connections);
+    let youzan = youzan.map_or(0, |limits| limits.open_files());
     OpenFileBudget {
         listener: "public",
         limits: &config.connections,
-        others: admin + OPEN_FILES_OF_A_STORE * redis as u64 + OPEN_FILES_OF_A_PROCESS,
+        others: admin + youzan + OPEN_FILES_OF_A_STORE * redis as u64 + OPEN_FILES_OF_A_PROCESS,
     }
 }
 

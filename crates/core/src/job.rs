@@ -9,6 +9,11 @@ use crate::state::JobState;
 /// String attributes of a job, in the order in which they were given.
 pub type Attributes = Vec<(String, String)>;
 
+/// The attribute with the content type of a job of the native API. Names that begin with a colon cannot be used by clients.
+pub const CONTENT_TYPE_ATTRIBUTE: &str = ":t";
+/// The attribute with the text of a job's key; its record has the hash only.
+pub const KEY_ATTRIBUTE: &str = ":k";
+
 /// Maximum delay, time to live and time to run, in ms: about 557 years. The current time plus this fits into the
 /// 48 bits that a record has for an instant.
 pub const DURATION_MS_MAX: u64 = 1 << 44;
@@ -38,6 +43,8 @@ pub struct NewJob {
 pub struct NativeOptions {
     /// When the job is due, in ms since 1970, instead of the delay; the past means now.
     pub run_at_ms: Option<u64>,
+    /// Whether a client waits for the end of the job.
+    pub is_awaited: bool,
     /// Options that are stored with the job.
     pub extension: RecordExtension,
 }
@@ -101,9 +108,9 @@ pub struct Failures {
 pub struct Job {
     /// The job's id.
     pub id: JobId,
-    /// The bytes that were published.
+    /// The bytes that were published; of a job that is done, those of its result.
     pub body: Bytes,
-    /// The attributes that were published.
+    /// The attributes that were published; of a job that is done, those of its result.
     pub attributes: Attributes,
     /// The flag that the HTTP interface stored with the job.
     pub mark: bool,

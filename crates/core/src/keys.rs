@@ -37,6 +37,17 @@ pub const LANES: &str = "tg:lanes";
 /// `#<number>` = tag and queue of one of the last changes.
 pub const POLICIES: &str = "tg:policies";
 
+/// The hash of relays: field = `namespace/relay`, value = revision and settings, with secrets; field `#` = the last
+/// revision.
+pub const RELAYS: &str = "tg:relays";
+
+/// The string with the queues in which a namespace has a job with this key, for clients that name a job by its key alone.
+/// It is a hint with a TTL.
+#[must_use]
+pub fn directory(namespace: &str, key: &str) -> String {
+    format!("tg:directory:{namespace}/{key}")
+}
+
 /// The field of a token in the hash of rate limits. A pool name has no colon and a namespace no slash, so the field is
 /// unique.
 #[must_use]
@@ -179,8 +190,13 @@ impl BucketKeys {
 /// Whether a key outside of all buckets belongs to a deployment.
 #[must_use]
 pub fn is_of_deployment(key: &str) -> bool {
-    let families = ["tg:tokens:", "tg:units:read:", "tg:units:write:"];
-    [LAYOUT, LIMITS, LANES, API_KEYS, POLICIES].contains(&key)
+    let families = [
+        "tg:directory:",
+        "tg:tokens:",
+        "tg:units:read:",
+        "tg:units:write:",
+    ];
+    [LAYOUT, LIMITS, LANES, API_KEYS, POLICIES, RELAYS].contains(&key)
         || families.iter().any(|begin| key.starts_with(begin))
 }
 
@@ -224,6 +240,13 @@ mod tests {
             assert_eq!(buckets.split(nobodys), None, "{nobodys}");
         }
         assert_eq!(bucket_of_channel(&limit_units("read", "1:{2}/t")), None);
+        // A key may have any characters, those of hash tags too.
+        for key in [
+            directory("shop", "17:{13609}:c:1"),
+            limit_units("read", "t"),
+        ] {
+            assert!(buckets.split(&key).is_none() && is_of_deployment(&key));
+        }
     }
 
     #[test]

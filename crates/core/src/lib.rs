@@ -27,7 +27,10 @@ pub use api_key::{API_KEY_ID_BYTES, ApiKeyId, InvalidApiKeyId, NamespaceGrant, S
 pub use extension::{
     KEY_HASH_BYTES, RETRY_DELAY_MS_MAX, RETRY_DELAYS_MAX, RecordExtension, RetryDelays,
 };
-pub use job::{Attributes, DURATION_MS_MAX, Failures, InvalidJob, Job, NativeOptions, NewJob};
+pub use job::{
+    Attributes, CONTENT_TYPE_ATTRIBUTE, DURATION_MS_MAX, Failures, InvalidJob, Job, KEY_ATTRIBUTE,
+    NativeOptions, NewJob,
+};
 pub use job_id::{InvalidJobId, JobId};
 pub use key_hash::KeyHash;
 pub use lane::{LANES_SETTLE_INTERVAL, Lane, LaneCounts, LaneRow};

@@ -72,7 +72,7 @@ impl Engine {
                 let token = TokenKey::of_holder(holder);
                 self.limits.permit(token, action).await
             }
-            Credential::Key(_) => Ok(Permit::UNLIMITED),
+            Credential::Key(_) | Credential::Listener(_) => Ok(Permit::UNLIMITED),
         }
     }
 

@@ -5,13 +5,15 @@ use std::sync::Arc;
 use tidegate_core::ApiKeyId;
 use tidegate_store::LimitHolder;
 
-/// A token or an API key. Cheap to clone; it has the stored form of a token, and no secret of a key.
+/// A token, an API key, or the listener of the client. Cheap to clone; it has the stored form of a token, and no secret of a key.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Credential {
     /// A token of a namespace in a pool.
     Token(Arc<LimitHolder>),
     /// An API key.
     Key(ApiKeyId),
+    /// The clients of a listener, by its name, that checks them itself. They are never revoked, and have no rate limit.
+    Listener(&'static str),
 }
 
 impl From<LimitHolder> for Credential {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use tidegate_store::Store;
 
+use crate::job_ends::JobEnds;
 use crate::lanes::LaneTable;
 use crate::metrics::PoolMetrics;
 use crate::policies::PolicyTable;
@@ -20,6 +21,8 @@ pub(crate) struct RedisDeployment {
     pub(crate) policies: Arc<PolicyTable>,
     /// Publishes to these lanes.
     pub(crate) publisher: Arc<LanePublisher>,
+    /// The clients that wait for the ends of its jobs.
+    pub(crate) ends: Arc<JobEnds>,
     /// Its metrics.
     pub(crate) figures: Arc<PoolMetrics>,
 }
@@ -31,6 +34,7 @@ impl RedisDeployment {
         Self {
             publisher: Arc::new(LanePublisher::new(store.clone(), Arc::clone(&lanes))),
             lanes,
+            ends: Arc::default(),
             policies: Arc::new(PolicyTable::new(&store)),
             figures: Arc::new(PoolMetrics::new(pool, queues_max)),
             store,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tidegate_store::Store;
+use tidegate_store::{Relays, Store};
 use tokio_util::sync::CancellationToken;
 
 use crate::api_keys::ApiKeyCache;
@@ -55,6 +55,8 @@ pub struct Engine {
     pub tokens: TokenCache,
     /// The API keys, cached.
     pub keys: ApiKeyCache,
+    /// The relays that are set through the API.
+    pub relays: Relays,
     /// The rate limits of tokens.
     pub limits: RateLimiter,
     /// Whether requests are accepted with any token or none.
@@ -63,8 +65,8 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// Creates the engine. `stores` has one store for each pool; `admin_store` stores tokens, API keys
-    /// and limits. Must be called inside a runtime.
+    /// Creates the engine. `stores` has one store for each pool; `admin_store` stores tokens, API keys,
+    /// relays and limits. Must be called inside a runtime.
     #[must_use]
     pub fn new(
         settings: &EngineSettings,
@@ -83,6 +85,7 @@ impl Engine {
             pools: pools(deployments, settings),
             tokens: TokenCache::new(admin_store.tokens(), settings.token_form),
             keys: ApiKeyCache::new(admin_store.api_keys()),
+            relays: admin_store.relays(),
             limits: RateLimiter::new(admin_store.limits()),
             skip_token_checks: settings.skip_token_checks,
             queues_max: settings.queues_max,

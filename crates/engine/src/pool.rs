@@ -4,11 +4,13 @@
 //! own deployment until they are consumed, so every other verb uses both deployments, its own first, which has the
 //! older jobs. When its own deployment is empty, the pool can be removed from the settings.
 
+mod directory;
 mod jobs;
 pub(crate) mod keyed;
 mod keyed_move;
 mod leases;
 pub(crate) mod queue_list;
+mod result;
 mod whole_queue;
 
 use std::sync::Arc;
@@ -28,6 +30,7 @@ use crate::batcher::{
 use crate::deployment::RedisDeployment;
 use crate::durability::{DurabilityTarget, StoredJobs};
 use crate::error::EngineError;
+use crate::job_ends::JobEnds;
 use crate::lanes::LaneTable;
 use crate::metrics::{Collector, PoolMetrics};
 use crate::policies::PolicyTable;
@@ -52,6 +55,7 @@ pub struct Pool {
     /// The policies of the queues of its deployment.
     pub policies: Arc<PolicyTable>,
     store: Store,
+    ends: Arc<JobEnds>,
     publisher: Arc<LanePublisher>,
     backlog: PublishBacklog,
     publishing: Batcher<BatchedPublish>,
@@ -87,6 +91,7 @@ impl Pool {
             lanes: deployment.lanes,
             policies: deployment.policies,
             store: deployment.store,
+            ends: deployment.ends,
             publisher: deployment.publisher,
             confirms_disk: OnceCell::new(),
             target: moves_to,

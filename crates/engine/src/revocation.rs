@@ -75,6 +75,7 @@ fn rounds_by_server(engine: &Engine) -> HashMap<Option<Arc<str>>, CredentialLook
         match credential {
             Credential::Token(token) => tokens.push(token),
             Credential::Key(id) => keys.push(id),
+            Credential::Listener(_) => {}
         }
     }
     let mut rounds: HashMap<_, CredentialLookUps> = HashMap::new();
@@ -126,6 +127,7 @@ impl Engine {
             Credential::Key(id) => {
                 tracing::info!(key = %id, consumers, "ended the waits of consumers whose API key was revoked or has expired");
             }
+            Credential::Listener(_) => {}
         }
     }
 }

@@ -12,8 +12,9 @@ use serde::{Deserialize, Serialize};
 pub use episode::Episode;
 pub use job::{JobInAnswer, JobParameters};
 pub use native::{
-    CancelEffect, HeldJob, JobAddress, NativeAnswer, NativeCall, PublishMode, ReservedVersion,
-    RetryTimes, SettleAction, SettleResult, ShownVersion, VersionResult, VersionSpec,
+    CancelEffect, HeldJob, JobAddress, JobEndAnswer, NativeAnswer, NativeCall, PublishMode,
+    ReservedVersion, RetryTimes, RunResult, SettleAction, SettleResult, ShownVersion,
+    VersionResult, VersionSpec,
 };
 pub use operation::{ClientRequest, HUNG_UP, NOT_CONFIRMED, Operation, RequestOutcome};
 pub(crate) use reserve_call::{JOB_LEASES, ReserveCall};

@@ -1,4 +1,4 @@
-//! Command-line flags of both daemons.
+//! Command-line flags of the daemons.
 
 use std::path::PathBuf;
 
@@ -7,30 +7,17 @@ use clap::Args;
 /// A settings key as a dotted path, and the value that its flag gives it, if the flag is set.
 pub(crate) type Flag = (&'static str, Option<String>);
 
-/// Command-line flags of both daemons. They may hold secrets, so there is no `Debug`.
+/// Command-line flags of every daemon. They may hold secrets, so there is no `Debug`.
 #[expect(missing_debug_implementations, reason = "they may hold secrets")]
 #[derive(Clone, Args)]
-pub struct CommonFlags {
+pub struct ProcessFlags {
     /// TOML file with the settings that differ from the defaults
     #[arg(long, value_name = "FILE")]
-    pub(crate) config: Option<PathBuf>,
-
-    /// Also read settings from a configuration file of lmstfy; --config overrides them
-    #[arg(long, value_name = "FILE")]
-    pub(crate) lmstfy_config: Option<PathBuf>,
+    config: Option<PathBuf>,
 
     /// Print the effective settings and their sources as TOML, without secrets, and exit
     #[arg(long)]
-    pub(crate) print_config: bool,
-
-    /// URL of the Redis server of the default pool [default: redis://127.0.0.1:6379]
-    #[arg(long, value_name = "URL")]
-    redis: Option<String>,
-
-    /// Start even if the default pool's Redis may lose jobs: no append-only file, or an eviction
-    /// policy
-    #[arg(long)]
-    allow_unsafe_redis: bool,
+    print_config: bool,
 
     /// error, warn, info, debug, trace, or a filter such as info,tidegate_store=debug [default:
     /// info]
@@ -46,16 +33,61 @@ pub struct CommonFlags {
     pid_file: Option<String>,
 }
 
-impl CommonFlags {
-    /// Returns the settings that the flags give.
-    pub(crate) fn settings(&self) -> [Flag; 5] {
-        let unsafe_server = self.allow_unsafe_redis.then(|| "warn".to_owned());
-        [
-            ("pool.default.url", self.redis.clone()),
+/// Command-line flags of the daemons that have pools. They may hold secrets, so there is no `Debug`.
+#[expect(missing_debug_implementations, reason = "they may hold secrets")]
+#[derive(Clone, Args)]
+pub struct CommonFlags {
+    #[command(flatten)]
+    process: ProcessFlags,
+
+    /// Also read settings from a configuration file of lmstfy; --config overrides them
+    #[arg(long, value_name = "FILE")]
+    lmstfy_config: Option<PathBuf>,
+
+    /// URL of the Redis server of the default pool [default: redis://127.0.0.1:6379]
+    #[arg(long, value_name = "URL")]
+    redis: Option<String>,
+
+    /// Start even if the default pool's Redis may lose jobs: no append-only file, or an eviction
+    /// policy
+    #[arg(long)]
+    allow_unsafe_redis: bool,
+}
+
+/// What the flags of a daemon say.
+#[expect(missing_debug_implementations, reason = "they may hold secrets")]
+#[derive(Clone)]
+pub struct LaunchFlags {
+    pub(crate) config: Option<PathBuf>,
+    pub(crate) lmstfy_config: Option<PathBuf>,
+    pub(crate) print_config: bool,
+    pub(crate) settings: Vec<Flag>,
+}
+
+impl From<ProcessFlags> for LaunchFlags {
+    fn from(flags: ProcessFlags) -> Self {
+        Self {
+            config: flags.config,
+            lmstfy_config: None,
+            print_config: flags.print_config,
+            settings: vec![
+                ("log.level", flags.log_level),
+                ("log.format", flags.log_format),
+                ("pid_file", flags.pid_file),
+            ],
+        }
+    }
+}
+
+impl From<CommonFlags> for LaunchFlags {
+    fn from(flags: CommonFlags) -> Self {
+        let unsafe_server = flags.allow_unsafe_redis.then(|| "warn".to_owned());
+        let mut all = Self::from(flags.process);
+        all.lmstfy_config = flags.lmstfy_config;
+        all.settings.extend([
+            ("pool.default.url", flags.redis),
             ("pool.default.unsafe_server", unsafe_server),
-            ("log.level", self.log_level.clone()),
-            ("log.format", self.log_format.clone()),
-            ("pid_file", self.pid_file.clone()),
-        ]
+        ]);
+        all
     }
 }

@@ -1,4 +1,4 @@
-//! Startup, signals and settings of both daemons, and what they know about pools without touching a job.
+//! Startup, signals and settings of the daemons, and what they know about pools without touching a job.
 //!
 //! ```text
 //!  flags ─► settings ─► logs, pid file ─► runtime, signals ─► the daemon's own work
@@ -6,8 +6,8 @@
 //!             └───── read again ◄── SIGHUP ─┘
 //! ```
 //!
-//! * [`CommonFlags`] are the flags of both daemons. A daemon implements [`Settings`] for its own
-//!   settings.
+//! * [`ProcessFlags`] are the flags of every daemon, [`CommonFlags`] those of a daemon with pools. A daemon implements
+//!   [`Settings`] for its own settings.
 //! * [`schema()`] returns the type and bounds of each key, including those of pools.
 //! * [`launch`] runs a daemon and returns its exit status.
 //! * [`run_once`] runs a one-off command with the settings of a daemon.
@@ -23,7 +23,7 @@ mod settings;
 mod settings_loader;
 mod start;
 
-pub use flags::CommonFlags;
+pub use flags::{CommonFlags, LaunchFlags, ProcessFlags};
 pub use process::DaemonContext;
 pub use readiness::{public_reason, redis_check};
 pub use schema::schema;

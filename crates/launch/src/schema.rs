@@ -30,6 +30,9 @@ const BOUNDS: [(&str, Bound); 7] = [
 /// # Errors
 /// The built-in defaults are not TOML.
 pub fn schema<C: Settings>() -> Result<Schema, ConfigError> {
+    if !C::HAS_POOLS {
+        return Schema::new(C::DEFAULTS, C::OPTIONAL, C::BOUNDS);
+    }
     let optional = [C::OPTIONAL, OPTIONAL].concat();
     let mut schema = Schema::new(C::DEFAULTS, &optional, C::BOUNDS)?;
     for table in [&["pool.*"][..], C::DEPLOYMENTS].concat() {

@@ -15,6 +15,8 @@ pub trait Settings: DeserializeOwned + Clone + Send + Sync + 'static {
     /// The keys without a default: a TOML text with an example value of the right type for each. `*`
     /// stands for any name. The keys of pools are added by [`crate::schema()`].
     const OPTIONAL: &'static str = "";
+    /// Whether the daemon uses Redis: then the keys of pools are added.
+    const HAS_POOLS: bool = true;
     /// The bounds of every number and duration outside of pools.
     const BOUNDS: &'static [(&'static str, Bound)];
     /// Tables with the keys of a pool, besides those in `pool`.

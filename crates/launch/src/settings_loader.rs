@@ -9,7 +9,7 @@ use tidegate_service::{
     process_environment, read_file,
 };
 
-use crate::flags::{CommonFlags, Flag};
+use crate::flags::{Flag, LaunchFlags};
 use crate::lmstfy::{self, LmstfySettings};
 use crate::schema::schema;
 use crate::settings::Settings;
@@ -23,7 +23,7 @@ const OF_ONE_POOL: [&str; 3] = ["url", "sentinels", "cluster"];
 /// The sources of the settings of this process.
 #[derive(Clone)]
 pub(crate) struct SettingsLoader {
-    flags: CommonFlags,
+    flags: LaunchFlags,
     overrides: Vec<(&'static str, String)>,
     environment: Vec<(OsString, OsString)>,
 }
@@ -38,8 +38,9 @@ pub(crate) struct LoadedSettings<C> {
 
 impl SettingsLoader {
     /// `own` has the daemon's own flags.
-    pub(crate) fn new(flags: CommonFlags, own: impl IntoIterator<Item = Flag>) -> Self {
-        let given = flags.settings().into_iter().chain(own);
+    pub(crate) fn new(flags: impl Into<LaunchFlags>, own: impl IntoIterator<Item = Flag>) -> Self {
+        let flags = flags.into();
+        let given = flags.settings.iter().cloned().chain(own);
         let given = given.filter_map(|(key, value)| Some((key, value?)));
         Self {
             overrides: given.collect(),

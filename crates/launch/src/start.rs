@@ -12,7 +12,7 @@ use std::time::Duration;
 use tidegate_service::{LogConfig, Logs, PidFile, logs};
 use tokio::runtime::{Builder, Runtime};
 
-use crate::flags::{CommonFlags, Flag};
+use crate::flags::{Flag, LaunchFlags};
 use crate::process::{DaemonContext, ReloadSignals};
 use crate::settings::Settings;
 use crate::settings_loader::{LoadedSettings, SettingsLoader};
@@ -28,11 +28,11 @@ const LOG_FILES: [&str; 2] = ["access.log", "error.log"];
 ///
 /// An error is printed to standard error, and logged once the log files are open.
 pub fn launch<C: Settings, E: Display>(
-    flags: CommonFlags,
+    flags: impl Into<LaunchFlags>,
     own: impl IntoIterator<Item = Flag>,
     run: impl AsyncFnOnce(C, DaemonContext) -> Result<(), E>,
 ) -> ExitCode {
-    match start(flags, own, run) {
+    match start(flags.into(), own, run) {
         Ok(()) => ExitCode::SUCCESS,
         Err(problem) => {
             // Also to standard error: someone who starts the daemon by hand should not have to read log
@@ -49,7 +49,7 @@ pub fn launch<C: Settings, E: Display>(
 /// # Errors
 /// The settings are invalid, or the command fails.
 pub fn run_once<C: Settings, T>(
-    flags: CommonFlags,
+    flags: impl Into<LaunchFlags>,
     run: impl AsyncFnOnce(C) -> Result<T, String>,
 ) -> Result<T, String> {
     let made: LoadedSettings<C> = SettingsLoader::new(flags, []).load()?;
@@ -68,7 +68,7 @@ fn built(runtime: &mut Builder) -> Result<Runtime, String> {
 }
 
 fn start<C: Settings, E: Display>(
-    flags: CommonFlags,
+    flags: LaunchFlags,
     own: impl IntoIterator<Item = Flag>,
     run: impl AsyncFnOnce(C, DaemonContext) -> Result<(), E>,
 ) -> Result<(), String> {

@@ -178,7 +178,7 @@ async fn create_credential(
 }
 
 /// Resolves `http://host:port`.
-fn address(url: &str) -> Result<SocketAddr, LoadgenError> {
+pub(crate) fn address(url: &str) -> Result<SocketAddr, LoadgenError> {
     let bad = |why: &str| LoadgenError::Usage(format!("{url}: {why}; expected http://HOST:PORT"));
     let authority = url
         .strip_prefix("http://")

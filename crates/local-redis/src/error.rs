@@ -1,8 +1,9 @@
 //! Errors of finding, obtaining and running a server.
 
-use std::fmt;
 use std::io;
 use std::path::PathBuf;
+
+use tidegate_local_program::{FailedSource, failure_lines};
 
 /// A server could not be found, obtained or run.
 #[derive(Debug, thiserror::Error)]
@@ -64,39 +65,6 @@ impl LocalRedisError {
         let doing = doing.into();
         move |source| Self::Io { doing, source }
     }
-}
-
-/// A source that has no usable server.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FailedSource {
-    /// The source, such as "PATH".
-    pub source: String,
-    /// Why it failed, in one line.
-    pub reason: String,
-}
-
-impl FailedSource {
-    pub(crate) fn new(route: &str, reason: &str) -> Self {
-        let reason = reason.split_whitespace().collect::<Vec<_>>().join(" ");
-        Self {
-            source: route.to_owned(),
-            reason,
-        }
-    }
-}
-
-impl fmt::Display for FailedSource {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "{}: {}", self.source, self.reason)
-    }
-}
-
-fn failure_lines(tried: &[FailedSource]) -> String {
-    tried
-        .iter()
-        .map(|one| format!("  - {one}"))
-        .collect::<Vec<_>>()
-        .join("\n")
 }
 
 fn process_suffix(pid: Option<u32>) -> String {

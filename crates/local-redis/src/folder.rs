@@ -1,15 +1,13 @@
 //! The data folder of a server: configuration, log and data. One server at a time uses it.
 
 use std::fs::{self, File};
-use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use tempfile::TempDir;
+use tidegate_local_program::{log_tail, process_title, try_lock_for};
 
 use crate::error::LocalRedisError;
-use crate::file_lock::try_lock_for;
-use crate::title::process_title;
 
 /// The environment variable that, set to `1`, keeps temporary data folders.
 pub const KEEP_VARIABLE: &str = "TIDEGATE_KEEP";
@@ -17,9 +15,6 @@ pub const KEEP_VARIABLE: &str = "TIDEGATE_KEEP";
 /// Longest wait for the lock. A released lock may be held a moment longer by a child process that another thread is
 /// starting: between fork and exec the child has a copy of every open file.
 const LOCK_PATIENCE: Duration = Duration::from_secs(1);
-
-const LOG_LINES_TOLD: usize = 12;
-const LOG_BYTES_READ: u64 = 8192;
 
 #[derive(Debug)]
 pub(crate) struct DataFolder {
@@ -76,23 +71,9 @@ impl DataFolder {
         self.path.join("redis.log")
     }
 
-    /// Returns the last lines of the log (at most 12, from the last 8 KiB), starting at byte `since` at the earliest.
+    /// Returns the last lines of the log, starting at byte `since` at the earliest.
     pub(crate) fn log_tail(&self, since: u64) -> String {
-        let read = || -> std::io::Result<Vec<u8>> {
-            let mut file = File::open(self.log_path())?;
-            let from = since.max(file.metadata()?.len().saturating_sub(LOG_BYTES_READ));
-            file.seek(SeekFrom::Start(from))?;
-            let mut bytes = Vec::new();
-            file.read_to_end(&mut bytes)?;
-            Ok(bytes)
-        };
-        let bytes = read().unwrap_or_default();
-        let text = String::from_utf8_lossy(&bytes);
-        let lines: Vec<_> = text
-            .lines()
-            .filter(|line| !line.trim().is_empty())
-            .collect();
-        lines[lines.len().saturating_sub(LOG_LINES_TOLD)..].join("\n")
+        log_tail(&self.log_path(), since)
     }
 
     /// Records the process that uses this folder, for later users of the folder.
@@ -131,7 +112,9 @@ fn temporary_folder() -> std::io::Result<TempDir> {
 }
 
 fn lock(folder: &Path) -> Result<File, LocalRedisError> {
-    let locked = try_lock_for(&folder.join("lock"), LOCK_PATIENCE, || {})?;
+    let path = folder.join("lock");
+    let locked = try_lock_for(&path, LOCK_PATIENCE, || {})
+        .map_err(LocalRedisError::io(format!("locking {}", path.display())))?;
     locked.ok_or_else(|| LocalRedisError::FolderInUse {
         folder: folder.to_owned(),
         pid: None,
@@ -180,17 +163,5 @@ mod tests {
         let folder = DataFolder::open(Some(parent.path())).unwrap();
         folder.write_pid(std::process::id(), 1).unwrap();
         assert_eq!(folder.running_server(), None);
-    }
-
-    #[test]
-    fn the_log_tail_is_short_and_respects_the_start() {
-        let parent = tempfile::tempdir().unwrap();
-        let folder = DataFolder::open(Some(parent.path())).unwrap();
-        assert_eq!(folder.log_tail(0), "");
-        let text: String = (0..40).map(|number| format!("line {number}\n")).collect();
-        fs::write(folder.log_path(), &text).unwrap();
-        assert_eq!(folder.log_tail(0).lines().count(), LOG_LINES_TOLD);
-        assert!(folder.log_tail(0).ends_with("line 39"));
-        assert_eq!(folder.log_tail(text.len() as u64 - 8), "line 39");
     }
 }

@@ -20,28 +20,22 @@
 
 mod blocking_client;
 mod cluster;
-mod command;
 mod error;
-mod file_lock;
 mod folder;
 mod locate;
 mod obtain;
 mod options;
-mod port;
 mod probe;
 mod process;
 mod server;
-mod title;
 mod version;
-mod watchdog;
 
 pub use cluster::RedisCluster;
-pub use error::{FailedSource, LocalRedisError};
+pub use error::LocalRedisError;
 pub use folder::KEEP_VARIABLE;
 pub use locate::{OLDEST_MAJOR, SERVER_VARIABLE, ServerBinary, locate};
 pub use obtain::{obtain, obtain_old, obtain_valkey, workspace_cache};
 pub use options::LocalRedisOptions;
-pub use port::free_port;
 pub use server::RedisServer;
-pub use title::process_title;
+pub use tidegate_local_program::{FailedSource, free_port, process_title};
 pub use version::{ServerKind, Version};

@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use crate::command;
-use crate::error::{FailedSource, LocalRedisError};
+use tidegate_local_program::{FailedSource, command};
+
+use crate::error::LocalRedisError;
 use crate::version::{self, ServerKind, Version};
 
 /// The environment variable that names the server program to use.

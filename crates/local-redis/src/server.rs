@@ -4,13 +4,12 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rustix::process::Signal;
+use tidegate_local_program::free_port;
 
 use crate::error::LocalRedisError;
 use crate::folder::DataFolder;
 use crate::locate::ServerBinary;
 use crate::options::LocalRedisOptions;
-use crate::port::free_port;
 use crate::process::ServerProcess;
 
 const PORT_TRIES: usize = 5;
@@ -108,7 +107,7 @@ impl RedisServer {
     /// # Errors
     /// [`LocalRedisError::Io`] if it is not running.
     pub fn pause(&self) -> Result<(), LocalRedisError> {
-        self.signal(Signal::STOP, "pausing the server")
+        self.running("pausing the server", ServerProcess::pause)
     }
 
     /// Resumes a paused server (SIGCONT).
@@ -116,17 +115,19 @@ impl RedisServer {
     /// # Errors
     /// [`LocalRedisError::Io`] if it is not running.
     pub fn resume(&self) -> Result<(), LocalRedisError> {
-        self.signal(Signal::CONT, "resuming the server")
+        self.running("resuming the server", ServerProcess::resume)
     }
 
-    fn signal(&self, signal: Signal, doing: &str) -> Result<(), LocalRedisError> {
+    fn running(
+        &self,
+        doing: &str,
+        act: impl FnOnce(&ServerProcess) -> std::io::Result<()>,
+    ) -> Result<(), LocalRedisError> {
         let process = self
             .process
             .as_ref()
             .ok_or_else(|| std::io::Error::other("the server is not running"));
-        process
-            .and_then(|process| process.signal(signal))
-            .map_err(LocalRedisError::io(doing))
+        process.and_then(act).map_err(LocalRedisError::io(doing))
     }
 
     /// Whether the process is running. A paused process is running.

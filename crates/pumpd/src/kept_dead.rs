@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tidegate_core::QueueKey;
-use tidegate_store::{LaneRows, PolicyChanges, PolicyRevision, Store, StoreError, StoredPolicy};
+use tidegate_store::{LaneRows, PolicyChanges, Store, StoreError, StoredPolicy, TableRevision};
 use tokio::time::{MissedTickBehavior, interval};
 
 use crate::instance::Instance;
@@ -20,7 +20,7 @@ const INTERVAL: Duration = Duration::from_secs(10);
 #[derive(Debug, Default)]
 struct KeptDead {
     /// The revision up to which all policies are known; `None` = none is.
-    last: Option<PolicyRevision>,
+    last: Option<TableRevision>,
     by_queue: BTreeMap<QueueKey, Duration>,
 }
 
@@ -104,7 +104,7 @@ mod tests {
                 .map(|(name, kept_ms)| (queue(name), keeping(*kept_ms)))
                 .collect()
         };
-        let last = PolicyRevision::default();
+        let last = TableRevision::default();
         let mut kept = KeptDead::default();
         let entries = some(&[("n/a", Some(5)), ("n/b", None), ("n/c", Some(7))]);
         kept.apply(PolicyChanges::All { entries, last });

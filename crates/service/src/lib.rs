@@ -52,4 +52,5 @@ pub use listener::{DrainResult, Listener, Peer};
 pub use logs::{LogConfig, LogError, LogFormat, Logs};
 pub use open_files::{OPEN_FILES_OF_A_PROCESS, OpenFileBudget, OpenFileLimitError};
 pub use pid_file::{PidFile, PidFileError};
+pub use same_origin::cross_site_reason;
 pub use shutdown::{StopTokens, ignore_file_size_signal, stop_on_signals};

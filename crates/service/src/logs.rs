@@ -23,6 +23,7 @@ use std::time::{Duration, Instant};
 use serde::Deserialize;
 use tracing::level_filters::LevelFilter;
 use tracing::subscriber::Interest;
+use tracing::{Level, Metadata};
 use tracing_subscriber::filter::{FilterExt, ParseError, dynamic_filter_fn, filter_fn};
 use tracing_subscriber::fmt::writer::BoxMakeWriter;
 use tracing_subscriber::layer::SubscriberExt;
@@ -35,6 +36,10 @@ pub(crate) use queue::lines_lost;
 
 /// Longest wait at exit for lines that are not written yet.
 const CLOSE_LIMIT: Duration = Duration::from_secs(1);
+
+/// Libraries whose more detailed events than these have passwords.
+const LEVELS_WITHOUT_SECRETS: [(&str, Level); 2] =
+    [("async_nats", Level::INFO), ("hyper_util", Level::DEBUG)];
 
 /// Target of access log events, one per request.
 pub const ACCESS: &str = "access";
@@ -157,8 +162,8 @@ pub fn init(config: &LogConfig) -> Result<Logs, LogError> {
     };
     let errors = outputs.open(&config.directory, "error.log")?;
     // Without a hint the filter would check every event of every library.
-    let is_other =
-        filter_fn(|metadata| metadata.target() != ACCESS).with_max_level_hint(LevelFilter::TRACE);
+    let is_other = filter_fn(|metadata| metadata.target() != ACCESS && !is_with_secrets(metadata))
+        .with_max_level_hint(LevelFilter::TRACE);
     let main = line_layer(config, errors).with_filter(is_other.and(level_filter));
     let access = match config.access {
         Some(is_on) => {
@@ -174,6 +179,13 @@ pub fn init(config: &LogConfig) -> Result<Logs, LogError> {
         .try_init()?;
     std::panic::set_hook(Box::new(panics::log));
     Ok(Logs { level, outputs })
+}
+
+/// Whether an event may have a password: of a library that logs what it sends, or the URLs that it is given.
+fn is_with_secrets(metadata: &Metadata<'_>) -> bool {
+    let library = metadata.target().split("::").next().unwrap_or_default();
+    let mut limits = LEVELS_WITHOUT_SECRETS.iter();
+    limits.any(|(name, level)| *name == library && metadata.level() > level)
 }
 
 /// Writes a line to standard error for a process that is about to exit. Waits at most a second.

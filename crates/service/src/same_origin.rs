@@ -1,4 +1,4 @@
-//! Rejects cross-site browser requests to an admin port.
+//! Rejects cross-site browser requests to a port that may need no credential.
 //!
 //! A web page that an operator opens can make the browser send requests to any address that the operator's machine
 //! reaches, including its own ports. The browser marks such requests with `Sec-Fetch-Site`, and with `Origin` where
@@ -29,7 +29,7 @@ pub(crate) async fn same_origin(
     if OPEN.contains(&request.uri().path()) {
         return next.run(request).await;
     }
-    match rejection_reason(request.headers(), on_loopback) {
+    match cross_site_reason(request.headers(), on_loopback) {
         None => next.run(request).await,
         Some(why) => {
             // At level debug, and without the path: a page can send thousands of these, and paths may contain
@@ -40,7 +40,10 @@ pub(crate) async fn same_origin(
     }
 }
 
-fn rejection_reason(headers: &HeaderMap, on_loopback: bool) -> Option<&'static str> {
+/// Why a request with these headers is refused, since a page of another site may have made a browser send it; `None` if
+/// it is not. `on_loopback` is whether the port listens on a loopback address.
+#[must_use]
+pub fn cross_site_reason(headers: &HeaderMap, on_loopback: bool) -> Option<&'static str> {
     let text = |name: HeaderName| Some(headers.get(name)?.to_str().unwrap_or_default());
     let host = text(header::HOST);
     if text(FETCH_SITE).is_some_and(|site| site.eq_ignore_ascii_case("cross-site")) {
@@ -83,7 +86,7 @@ mod tests {
         for (name, value) in lines {
             headers.insert(*name, value.parse().unwrap());
         }
-        rejection_reason(&headers, on_loopback).is_some()
+        cross_site_reason(&headers, on_loopback).is_some()
     }
 
     #[test]

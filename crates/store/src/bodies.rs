@@ -148,6 +148,22 @@ impl Store {
         Ok(jobs)
     }
 
+    /// Fetches the payload of one job, and decodes it; `None` if it does not exist any more.
+    ///
+    /// # Errors
+    /// Redis is unavailable, or the job is damaged.
+    pub(crate) async fn fetch_job(
+        &self,
+        queue: &QueueKey,
+        record: StoredRecord,
+    ) -> Result<Option<Job>, StoreError> {
+        match self.fetch_bodies(queue, vec![record]).await?.pop() {
+            Some(Ok(job)) => Ok(Some(job)),
+            Some(Err(JobReadError::Corrupt(how))) => Err(StoreError::corrupt(how)),
+            Some(Err(JobReadError::Gone)) | None => Ok(None),
+        }
+    }
+
     /// Decodes a record whose body was fetched after it. If the body does not fit, both are read again in one step.
     async fn decode_fetched(
         &self,

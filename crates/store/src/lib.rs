@@ -16,6 +16,7 @@ mod clocks;
 mod config;
 mod connect;
 mod connect_error;
+mod directory;
 mod durability;
 mod error;
 mod history;
@@ -25,6 +26,7 @@ mod link;
 mod permissions;
 mod policies;
 mod pools;
+mod relays;
 mod reply;
 mod script;
 mod script_call;
@@ -34,6 +36,8 @@ mod server_figures;
 mod server_times;
 mod store;
 mod subscription;
+mod table_revision;
+mod table_set;
 mod tokens;
 mod until_durable;
 mod verbs;
@@ -46,6 +50,7 @@ pub use audit::{AuditEvent, AuditFinding, AuditOptions, AuditSummary, Inconsiste
 pub use bodies::SMALL_TRANSFER_BYTES_MAX;
 pub use config::{DEFAULT_URL, StoreConfig, UnsafeServer};
 pub use connect_error::{ConnectError, ServerCheckError};
+pub use directory::JobDirectory;
 pub use durability::{Durability, DurabilityError};
 pub use error::{StoreError, Unavailable};
 pub use history::{FailureEffect, LoggedFailure};
@@ -53,23 +58,24 @@ pub use lanes::{LaneRows, Lanes};
 pub use limits::{
     LimitCreated, LimitHolder, LimitSide, LimitUnit, RateLimit, RateLimits, UnitTaken,
 };
-pub use policies::{
-    InvalidRevision, Policies, PolicyChanges, PolicyRevision, PolicySetOutcome, StoredPolicy,
-};
+pub use policies::{Policies, PolicyChanges, PolicySetOutcome, StoredPolicy};
 pub use pools::{OPEN_FILES_OF_A_STORE, PoolError};
+pub use relays::{RELAYS_MAX, RelayKey, RelayRows, Relays, StoredRelay};
 pub use server_buckets::ServerBuckets;
 pub use server_figures::ServerFigures;
 pub use server_times::ServerTime;
 pub use store::Store;
 pub use subscription::{Alarm, Doorbell, Messages, PumpVerb};
+pub use table_revision::{InvalidRevision, TableRevision};
+pub use table_set::TableSetOutcome;
 pub use tokens::{TokenCreated, Tokens};
 pub use until_durable::Receipt;
 pub use verbs::{
     AckOutcome, AckRequest, AfterFailure, AllQueues, CancelOutcome, ChangeOutcome, Claim, DueTimes,
-    FailOutcome, FailRequest, IdempotencyKey, IfExists, IfRunning, JobChange, JobReference,
+    FailOutcome, FailRequest, IdempotencyKey, IfExists, IfRunning, JobChange, JobEnd, JobReference,
     KeyedJob, KeyedJobState, KeyedOutcome, KeyedPublish, KeyedResult, KeyedTerms, LOAD_HINTS_MAX,
     LeaseLength, LeaseOutcome, LeasedJob, ListedQueue, LoadSlotOutcome, MOVE_TIMERS_MAX,
-    MoveDueOutcome, NewDue, PUBLISH_JOBS_MAX, PeekedJob, PromoteOutcome, PublishOutcome,
+    MoveDueOutcome, NewDue, NewResult, PUBLISH_JOBS_MAX, PeekedJob, PromoteOutcome, PublishOutcome,
     PublishedJobs, QueuePage, ReleaseOutcome, ReservedJobs, Roster, SWEEP_CHUNKS_MAX, Stats,
     SweepOutcome, TouchOutcome,
 };

@@ -16,6 +16,7 @@ use crate::assembly;
 pub(crate) struct LazyScript {
     verb: &'static str,
     file: &'static str,
+    needs_memory: bool,
     /// The first width: nearly always the only one.
     first: OnceLock<(SlotWidth, Arc<VerbScript>)>,
     others: Mutex<BTreeMap<SlotWidth, Arc<VerbScript>>>,
@@ -43,19 +44,40 @@ macro_rules! script {
 }
 pub(crate) use script;
 
+/// The flag in the first line of scripts that a server executes although it has reached `maxmemory`.
+const ALLOW_OOM: &str = " flags=allow-oom";
+
 impl LazyScript {
     pub(crate) const fn new(verb: &'static str, file: &'static str) -> Self {
         Self {
             verb,
             file,
+            needs_memory: false,
             first: OnceLock::new(),
             others: Mutex::new(BTreeMap::new()),
         }
     }
 
+    /// Makes a server that has reached `maxmemory` refuse the script, whatever its file says.
+    pub(crate) const fn refused_without_memory(mut self) -> Self {
+        self.needs_memory = true;
+        self
+    }
+
     /// The script for a deployment with this slot width.
     pub(crate) fn of(&self, slots: SlotWidth) -> Arc<VerbScript> {
-        let assembled = || Arc::new(VerbScript::assemble(self.verb, self.file, slots));
+        let assembled = || {
+            let text = assembly::assemble(self.file, slots);
+            let text = match self.needs_memory {
+                true => text.replacen(ALLOW_OOM, "", 1),
+                false => text,
+            };
+            let script = Script::new(&text);
+            Arc::new(VerbScript {
+                verb: self.verb,
+                script,
+            })
+        };
         let (width, first) = self.first.get_or_init(|| (slots, assembled()));
         if *width == slots {
             return Arc::clone(first);
@@ -69,11 +91,6 @@ impl VerbScript {
     /// The hash with which the script is called.
     pub(crate) fn hash(&self) -> &str {
         self.script.get_hash()
-    }
-
-    fn assemble(verb: &'static str, file: &str, slots: SlotWidth) -> Self {
-        let script = Script::new(&assembly::assemble(file, slots));
-        Self { verb, script }
     }
 
     /// Runs a script without keys, which can run on any server.

@@ -37,6 +37,13 @@ pub enum Doorbell {
         /// The bucket of the lane.
         bucket: u16,
     },
+    /// A job that a client waits for has ended.
+    Ended {
+        /// Its bucket.
+        bucket: u16,
+        /// Its number.
+        number: u64,
+    },
     /// The subscription is new: earlier messages may be lost.
     Resubscribed,
 }
@@ -94,11 +101,14 @@ impl Store {
     pub fn doorbells(&self) -> Messages<Doorbell> {
         let channels = self.inner.buckets.all().map(BucketKeys::bell);
         self.subscribe(channels.collect(), Doorbell::Resubscribed, |message| {
-            let queue = message.get_payload::<String>().ok()?;
-            Some(Doorbell::Rang {
-                queue: QueueKey::try_from(queue.as_str()).ok()?,
-                bucket: keys::bucket_of_channel(message.get_channel_name())?,
-            })
+            let text = message.get_payload::<String>().ok()?;
+            let bucket = keys::bucket_of_channel(message.get_channel_name())?;
+            if let Some(number) = text.strip_prefix('#') {
+                let number = number.parse().ok()?;
+                return Some(Doorbell::Ended { bucket, number });
+            }
+            let queue = QueueKey::try_from(text.as_str()).ok()?;
+            Some(Doorbell::Rang { queue, bucket })
         })
     }
 

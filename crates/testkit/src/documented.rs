@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 /// Fields whose values differ from run to run. Only their kind is compared.
-const VARYING: [&str; 17] = [
+const VARYING: [&str; 18] = [
     "id",
     "job",
     "job_id",
@@ -11,6 +11,7 @@ const VARYING: [&str; 17] = [
     "now",
     "instance",
     "secret",
+    "revision",
     "next",
     "run_at",
     "lease_until",

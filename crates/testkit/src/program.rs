@@ -17,6 +17,8 @@ pub enum DaemonProgram {
     Api,
     /// `tidegate-pumpd`.
     Pumpd,
+    /// `tidegate-relayd`.
+    Relayd,
 }
 
 impl DaemonProgram {
@@ -26,6 +28,7 @@ impl DaemonProgram {
         match self {
             Self::Api => "tidegate-api",
             Self::Pumpd => "tidegate-pumpd",
+            Self::Relayd => "tidegate-relayd",
         }
     }
 

@@ -30,7 +30,7 @@ impl Workers {
     ) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let tasks = (0..count).map(|number| {
-            let worker = Worker {
+            let worker = FaultWorker {
                 queues: queues.to_vec(),
                 tracker: Arc::clone(tracker),
                 stop: Arc::clone(&stop),
@@ -53,14 +53,14 @@ impl Workers {
     }
 }
 
-struct Worker {
+struct FaultWorker {
     queues: Vec<QueueClient>,
     tracker: Arc<Ledger>,
     stop: Arc<AtomicBool>,
     random: StdRng,
 }
 
-impl Worker {
+impl FaultWorker {
     async fn run(mut self) {
         let any = self.queues[0].with_separate_connections();
         while !self.stop.load(Ordering::Relaxed) {

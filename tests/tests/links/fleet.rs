@@ -39,7 +39,7 @@ impl Fleet {
         let start = async |program, name: &str, arguments: &[String], folder: &Path| {
             let environment: &[_] = match program {
                 DaemonProgram::Api => &environment,
-                DaemonProgram::Pumpd => &[],
+                DaemonProgram::Pumpd | DaemonProgram::Relayd => &[],
             };
             Daemon::start_with(program, name, arguments, environment, folder).await
         };

@@ -55,6 +55,7 @@ async fn a_missing_right_is_named_at_the_start() {
         ((" +time ", " "), "TIME"),
         ((" +hsetnx ", " "), "HSETNX"),
         ((" +hscan ", " "), "HSCAN"),
+        ((" +hlen ", " "), "HLEN"),
         ((" +ssubscribe ", " "), "SSUBSCRIBE"),
         ((" +info ", " "), "info"),
         ((" +evalsha ", " "), "evalsha"),

@@ -216,10 +216,10 @@ async fn wrong_bodies_of_workers_have_their_codes() {
         ),
     ];
     expect_refusals(&client, requests).await;
-    // Longer than leases and error texts can be. Only a batch may be longer.
+    // Longer than leases and error texts can be. Only a batch, and an ack with results, may be longer.
     let long = format!("{{\"leases\":[{}\"x\"]}}", " ".repeat(4 * 1024 * 1024));
     let json = [("Content-Type", "application/json")];
-    let refused = client.send("POST", "/ack", &json, long.as_bytes()).await;
+    let refused = client.send("POST", "/touch", &json, long.as_bytes()).await;
     assert_eq!(refused.expect(413).json()["code"], "body_too_large");
     stack.finish().await;
 }

@@ -14,5 +14,7 @@ mod leases;
 mod queues;
 mod races;
 mod refusals;
+mod relays;
+mod results;
 mod runs;
 mod wires;

@@ -85,3 +85,28 @@ async fn lmstfy_sees_full_and_closed_queues_as_its_clients_expect() {
     }
     stack.finish().await;
 }
+
+/// The way of lmstfy clients to wait for a reply (docs/from-lmstfy.md): a queue that has the id of the job as its name.
+#[tokio::test]
+async fn a_reply_is_a_job_in_a_queue_named_by_the_id_of_the_job() {
+    let stack = Stack::builder().apis(2).start().await;
+    let work = stack.queue_in("shop", "work").await;
+    let id = work.publish("render").id().await;
+    let replies = stack.queue_in("shop", &id).await;
+    let answering = async {
+        let job = work.consume().ttr_s(10).timeout_s(10).job().await.unwrap();
+        stack
+            .queue_in("shop", &job.id)
+            .await
+            .publish("rendered")
+            .id()
+            .await;
+        work.ack(&job.id).await;
+    };
+    let waiting = async { replies.consume().ttr_s(10).timeout_s(20).job().await };
+    let (reply, ()) = tokio::join!(waiting, answering);
+    let reply = reply.unwrap();
+    assert_eq!(reply.text(), "rendered");
+    replies.ack(&reply.id).await;
+    stack.finish().await;
+}

@@ -39,7 +39,7 @@ async fn until_readyz(address: SocketAddr, status: u16) -> String {
 fn ports(program: DaemonProgram, daemon: &Daemon) -> Vec<SocketAddr> {
     match program {
         DaemonProgram::Api => vec![daemon.admin(), daemon.listen()],
-        DaemonProgram::Pumpd => vec![daemon.admin()],
+        DaemonProgram::Pumpd | DaemonProgram::Relayd => vec![daemon.admin()],
     }
 }
 

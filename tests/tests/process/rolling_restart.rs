@@ -22,7 +22,7 @@ const REQUEST: &[u8] = b"PUT /api/ns/q HTTP/1.1\r\nhost: x\r\ncontent-length: 1\
 const PROBE: &[u8] = b"GET /readyz HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n";
 
 /// A connection that is kept while the server keeps it.
-struct Client {
+struct RollingClient {
     address: SocketAddr,
     stream: Option<TcpStream>,
 }
@@ -36,7 +36,7 @@ enum RestartPublish {
     Lost(String),
 }
 
-impl Client {
+impl RollingClient {
     async fn publish(&mut self) -> RestartPublish {
         // A connection that was closed while it was idle is not used again.
         self.stream = self.stream.take().filter(is_open);
@@ -102,7 +102,7 @@ struct Load {
 impl Load {
     /// Publishes until the load is over. Returns what came instead of each answer that was lost.
     async fn run(self: Arc<Self>, addresses: [SocketAddr; 2], number: usize) -> Vec<String> {
-        let mut clients = addresses.map(|address| Client {
+        let mut clients = addresses.map(|address| RollingClient {
             address,
             stream: None,
         });

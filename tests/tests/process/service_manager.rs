@@ -145,7 +145,7 @@ async fn a_manager_that_does_not_read_delays_neither_work_nor_reload_nor_stop() 
         let environment = manager.watchdog("20000");
         let flags: &[&str] = match program {
             DaemonProgram::Api => &["-sv"],
-            DaemonProgram::Pumpd => &[],
+            DaemonProgram::Pumpd | DaemonProgram::Relayd => &[],
         };
         let daemon = fixture.start_with(program, flags, &environment).await;
         eventually("it is ready", LIMIT, async || {

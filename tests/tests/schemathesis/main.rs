@@ -27,7 +27,7 @@ const REQUESTS: u64 = 1_800;
 /// From so many requests on, every invalid boundary value of the document is sent too: about 1,900.
 const MANY_REQUESTS: u64 = 5_000;
 /// Examples are divided among so many operations. Some operations have fewer, so a long run takes several rounds.
-const OPERATIONS: u64 = 23;
+const OPERATIONS: u64 = 24;
 const ROUNDS_MAX: u64 = 10;
 /// Counts all answers of the API.
 const ANSWERED: &str = "infra_lmstfy_http_http_codes";

@@ -141,6 +141,7 @@ impl OrderRun {
         };
         let native = NativeOptions {
             run_at_ms: None,
+            is_awaited: false,
             extension,
         };
         let new = NewJob {

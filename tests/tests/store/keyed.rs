@@ -1,5 +1,6 @@
 //! Jobs with a key: one job for its whole life, whatever happens to a publish with the same key.
 
+mod results;
 mod runs;
 
 use tidegate_core::RecordExtension;
@@ -36,6 +37,7 @@ impl StoreFixture {
                 tries: 0,
                 native: Some(Box::new(NativeOptions {
                     run_at_ms: None,
+                    is_awaited: false,
                     extension,
                 })),
                 ..job(body)

@@ -41,6 +41,7 @@ async fn replace(f: &StoreFixture, text: &str, delay_ms: u64, body: Bytes) -> Ke
     };
     let native = NativeOptions {
         run_at_ms: None,
+        is_awaited: false,
         extension,
     };
     let new = KeyedJob {

@@ -2,10 +2,10 @@
 
 use super::http;
 
-const NAMESPACE: &str = "demo";
+pub(super) const NAMESPACE: &str = "demo";
 /// Fixed, so that the commands in the README work unchanged. They are for one namespace of a server that listens on
 /// loopback.
-const KEY: &str = "tg_DEMOKEY00000_FORDEVELOPMENTONLY00000000";
+pub(super) const KEY: &str = "tg_DEMOKEY00000_FORDEVELOPMENTONLY00000000";
 /// The same for the lmstfy wire.
 const TOKEN: &str = "demo-token-for-development";
 

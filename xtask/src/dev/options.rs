@@ -1,5 +1,36 @@
 //! The flags of `cargo xtask dev`.
 
+use tidegate_local_broker::BrokerKind;
+
+/// A broker for `--relay`.
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+pub(crate) enum RelayBroker {
+    /// NATS with JetStream.
+    Nats,
+    /// RabbitMQ; takes some seconds to start.
+    Rabbitmq,
+    /// Kafka; needs Java and Maven.
+    Kafka,
+}
+
+impl RelayBroker {
+    pub(crate) const fn kind(self) -> BrokerKind {
+        match self {
+            Self::Nats => BrokerKind::Nats,
+            Self::Rabbitmq => BrokerKind::RabbitMq,
+            Self::Kafka => BrokerKind::Kafka,
+        }
+    }
+
+    /// The feature of the relay daemon that the broker needs.
+    pub(crate) const fn feature(self) -> Option<&'static str> {
+        match self {
+            Self::Nats | Self::Rabbitmq => None,
+            Self::Kafka => Some("tidegate-relayd/kafka"),
+        }
+    }
+}
+
 /// The flags of `dev`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
@@ -19,6 +50,9 @@ pub(crate) struct Options {
     /// Number of pumps.
     #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u8).range(1..=16))]
     pub(crate) pumps: u8,
+    /// Also run a broker, and a relay that passes the jobs of the queue `relayed` on to it. Its data are deleted at the end.
+    #[arg(long, value_enum, value_name = "BROKER")]
+    pub(crate) relay: Option<RelayBroker>,
     /// Build with the release profile.
     #[arg(long)]
     pub(crate) release: bool,

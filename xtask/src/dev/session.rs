@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::time::{Duration, Instant};
 
+use tidegate_local_broker::LocalBroker;
 use tidegate_local_redis::{RedisCluster, RedisServer};
 
 use super::ending::CommandError;
@@ -16,6 +17,8 @@ pub(crate) struct DevSession {
     pub(crate) daemons: Vec<DevProcess>,
     pub(crate) redis: Option<RedisServer>,
     pub(crate) cluster: Option<RedisCluster>,
+    /// What jobs are relayed to, and the admin port of the relay.
+    pub(crate) broker: Option<(LocalBroker, u16)>,
     /// Locked until everything has ended.
     pub(crate) lock: Option<File>,
 }
@@ -57,6 +60,10 @@ impl DevSession {
         signals.clear();
         println!("\nstopping");
         self.stop_daemons(signals);
+        if let Some((mut broker, _)) = self.broker.take() {
+            broker.stop();
+            println!("  the broker is stopped; its data are deleted");
+        }
         if self.cluster.take().is_some() {
             println!("  the cluster is stopped; its data are deleted");
         }

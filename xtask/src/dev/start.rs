@@ -9,15 +9,16 @@ use tidegate_local_redis::{
 };
 
 use super::ending::CommandError;
-use super::options::Options;
+use super::options::{Options, RelayBroker};
 use super::process::DevProcess;
 use super::session::DevSession;
 use super::signals::StopRequests;
-use super::{cluster, demo, http, ports, state_folder, welcome};
+use super::{cluster, demo, http, ports, relay, state_folder, welcome};
 use crate::workspace::Workspace;
 
 pub(crate) const API: &str = "tidegate-api";
 pub(crate) const PUMP: &str = "tidegate-pumpd";
+const RELAY: &str = "tidegate-relayd";
 const READY_LIMIT: Duration = Duration::from_secs(30);
 
 pub(crate) fn start_all(
@@ -38,7 +39,10 @@ pub(crate) fn start_all(
         ),
     };
     signals.check_not_requested()?;
-    build(workspace, &[API, PUMP], options.release, signals)?;
+    let relay = options.relay.map(|_| RELAY);
+    let packages: Vec<&str> = [API, PUMP].into_iter().chain(relay).collect();
+    let feature = options.relay.and_then(RelayBroker::feature);
+    build(workspace, &packages, feature, options.release, signals)?;
     let (url, arguments) = match (&options.redis, redis) {
         (Some(url), _) => (url.clone(), arguments_for_redis(url)),
         (None, Some(binary)) if options.cluster => {
@@ -63,6 +67,9 @@ pub(crate) fn start_all(
     }
     start_pumps(&programs, options, &arguments, session, signals)?;
     demo::make_credentials(options.admin_port)?;
+    if let Some(broker) = options.relay {
+        start_relay(broker, &programs, options, session, signals)?;
+    }
     print!(
         "{}",
         welcome::welcome_text(options, session, workspace, &url)
@@ -70,10 +77,11 @@ pub(crate) fn start_all(
     Ok(())
 }
 
-/// Builds these packages.
+/// Builds these packages, with a feature if one is given.
 pub(crate) fn build(
     workspace: &Workspace,
     packages: &[&str],
+    feature: Option<&str>,
     release: bool,
     signals: &StopRequests,
 ) -> Result<(), CommandError> {
@@ -82,6 +90,9 @@ pub(crate) fn build(
     command.arg("build");
     for package in packages {
         command.args(["--package", package]);
+    }
+    if let Some(feature) = feature {
+        command.args(["--features", feature]);
     }
     if release {
         command.arg("--release");
@@ -205,6 +216,38 @@ pub(crate) fn start_pumps(
             .all(|pump| pump.has_logged("ready"))
     };
     wait_until(are_ready, PUMP, programs, session, signals)
+}
+
+/// Starts a broker, and a relay to it. The API must be running, with its credentials.
+fn start_relay(
+    broker: RelayBroker,
+    programs: &DaemonPrograms,
+    options: &Options,
+    session: &mut DevSession,
+    signals: &StopRequests,
+) -> Result<(), CommandError> {
+    let broker = relay::start_broker(broker, signals)?;
+    let file = programs.folder.join("relayd.toml");
+    relay::write_settings(&file, &broker, options.port)?;
+    let port = free_port().ok_or_else(|| "no free port".to_owned())?;
+    println!("starting {RELAY}");
+    let arguments = [
+        "--config".to_owned(),
+        file.display().to_string(),
+        "--admin-listen".to_owned(),
+        format!("127.0.0.1:{port}"),
+    ];
+    session
+        .daemons
+        .push(programs.start(RELAY, RELAY, &arguments)?);
+    session.broker = Some((broker, port));
+    let is_ready = |session: &DevSession| {
+        session
+            .daemons
+            .last()
+            .is_some_and(|relay| relay.has_logged("ready"))
+    };
+    wait_until(is_ready, RELAY, programs, session, signals)
 }
 
 /// For a Redis that the user named, unsafe settings only cause a warning.

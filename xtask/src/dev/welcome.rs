@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use super::demo;
 use super::options::Options;
+use super::relay;
 use super::session::DevSession;
 use crate::workspace::Workspace;
 
@@ -40,5 +41,8 @@ pub(crate) fn welcome_text(
     );
     text.push_str(&demo::session(options.port));
     text.push('\n');
+    if let Some((broker, admin_port)) = &session.broker {
+        text.push_str(&relay::session(broker, *admin_port, options.port));
+    }
     text
 }

@@ -5,14 +5,18 @@ use std::fmt;
 /// Begin of a test command. Its filter must end with the name of a function:
 /// `hints::far_jobs_become_due_and_cancelled_ones_do_not`.
 const TEST: &str = "cargo test -p ";
+const FEATURES: &str = "--features";
 const FAULTS: &str = "cargo xtask faults ";
 
 /// A command of the list, which can be pasted into a shell.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum MutantCheck {
-    /// `cargo test -p PACKAGE --test TARGET FILTER`, or with `--lib` instead of `--test TARGET`.
+    /// `cargo test -p PACKAGE --test TARGET FILTER`, or with `--lib` instead of `--test TARGET`; `--features FEATURE` may
+    /// follow the package.
     Test {
         package: String,
+        /// A feature of the package that is off by default.
+        feature: Option<String>,
         /// `None`: the unit tests of the library.
         target: Option<String>,
         filter: String,
@@ -33,13 +37,21 @@ impl MutantCheck {
             return Ok(Self::Faults { flags });
         }
         let rest = text.strip_prefix(TEST).ok_or_else(refused)?;
-        let (package, target, filter) = match rest.split(' ').collect::<Vec<_>>()[..] {
+        let words: Vec<&str> = rest.split(' ').collect();
+        let (feature, words) = match words[..] {
+            [package, FEATURES, feature, ref rest @ ..] => {
+                (Some(feature.to_owned()), [&[package], rest].concat())
+            }
+            _ => (None, words),
+        };
+        let (package, target, filter) = match words[..] {
             [package, "--test", target, filter] => (package, Some(target.to_owned()), filter),
             [package, "--lib", filter] => (package, None, filter),
             _ => return Err(refused()),
         };
         Ok(Self::Test {
             package: package.to_owned(),
+            feature,
             target,
             filter: filter.to_owned(),
         })
@@ -73,17 +85,18 @@ impl fmt::Display for MutantCheck {
         match self {
             Self::Test {
                 package,
-                target: Some(target),
+                feature,
+                target,
                 filter,
             } => {
-                write!(out, "{TEST}{package} --test {target} {filter}")
-            }
-            Self::Test {
-                package,
-                target: None,
-                filter,
-            } => {
-                write!(out, "{TEST}{package} --lib {filter}")
+                write!(out, "{TEST}{package} ")?;
+                if let Some(feature) = feature {
+                    write!(out, "{FEATURES} {feature} ")?;
+                }
+                match target {
+                    Some(target) => write!(out, "--test {target} {filter}"),
+                    None => write!(out, "--lib {filter}"),
+                }
             }
             Self::Faults { flags } => write!(out, "{FAULTS}{}", flags.join(" ")),
         }
@@ -99,6 +112,7 @@ mod tests {
         for text in [
             "cargo test -p tidegate-tests --test store hints::far_jobs",
             "cargo test -p tidegate-api --lib waiters::seat",
+            "cargo test -p tidegate-relayd --features kafka --test relay kafka::large",
             "cargo xtask faults --class pump-kill --seed 7 --seconds 10",
         ] {
             assert_eq!(MutantCheck::parse(text).unwrap().to_string(), text);
@@ -110,6 +124,7 @@ mod tests {
         for text in [
             "cargo test",
             "cargo test -p tidegate-tests --test store",
+            "cargo test -p tidegate-relayd --features kafka",
             "cargo build",
         ] {
             assert!(MutantCheck::parse(text).is_err(), "{text}");

@@ -166,6 +166,14 @@ impl<'a> Runner<'a> {
             } => command.args(["build", "--workspace", "--test", target]),
             MutantCheck::Faults { .. } => command.args(["build", "--workspace"]),
         };
+        if let MutantCheck::Test {
+            package,
+            feature: Some(feature),
+            ..
+        } = check
+        {
+            command.args(["--features", &format!("{package}/{feature}")]);
+        }
         command.args(["--locked", "--message-format", "json-render-diagnostics"]);
         for program in check.programs() {
             command.args(["--bin", program]);

@@ -4,11 +4,14 @@ use super::finding::TidyFinding;
 use super::tree::{SourceFile, SourceTree};
 
 const OURS: &str = "tidegate-";
+/// The package in `crates/client`.
+const CLIENT: &str = "tidegate";
 
 /// A package's folder, and the packages of the workspace that it may use. Tests of any package may
-/// also use the test kit.
-const LAYERS: [(&str, &[&str]); 15] = [
+/// also use the test kit and brokers.
+const LAYERS: [(&str, &[&str]); 20] = [
     ("crates/api-types", &[]),
+    ("crates/client", &["api-types"]),
     ("crates/core", &[]),
     ("crates/store", &["core"]),
     ("crates/service", &[]),
@@ -19,8 +22,12 @@ const LAYERS: [(&str, &[&str]); 15] = [
         &["api-types", "core", "engine", "launch", "service", "store"],
     ),
     ("crates/pumpd", &["core", "launch", "service", "store"]),
+    ("crates/wheel", &[]),
     ("crates/loadgen", &["core", "store"]),
-    ("crates/local-redis", &[]),
+    ("crates/relayd", &["client", "launch", "service"]),
+    ("crates/local-program", &[]),
+    ("crates/local-redis", &["local-program"]),
+    ("crates/local-broker", &["local-program"]),
     ("crates/faults", &["api-types", "core", "testkit"]),
     ("crates/testkit", &["core", "local-redis", "store"]),
     (
@@ -36,9 +43,9 @@ const LAYERS: [(&str, &[&str]); 15] = [
         ],
     ),
     ("fuzz", &["api", "core"]),
-    ("xtask", &["local-redis"]),
+    ("xtask", &["local-broker", "local-redis"]),
 ];
-const TEST_KIT: &str = "testkit";
+const FOR_TESTS: [&str; 2] = ["local-broker", "testkit"];
 
 /// An external dependency, the folders that may have it, and why others may not.
 const RESERVED: [(&str, &[&str], &str); 1] = [(
@@ -87,8 +94,12 @@ fn check_dependency(
     dependency: &str,
     is_for_tests: bool,
 ) -> Option<String> {
-    if let Some(ours) = dependency.strip_prefix(OURS) {
-        let may = allowed.contains(&ours) || (is_for_tests && ours == TEST_KIT);
+    let of_client = (dependency == CLIENT).then_some("client");
+    if let Some(ours) = dependency.strip_prefix(OURS).or(of_client) {
+        // A package may switch on its own features for its tests.
+        let is_itself = folder == format!("crates/{ours}");
+        let may =
+            allowed.contains(&ours) || (is_for_tests && (FOR_TESTS.contains(&ours) || is_itself));
         return (!may)
             .then(|| format!("{folder} may not use {dependency}; see docs/ARCHITECTURE.md"));
     }

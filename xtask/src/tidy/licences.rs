@@ -7,7 +7,7 @@ use spdx::{Expression, LicenseReq, ParseMode};
 use super::finding::TidyFinding;
 
 /// Permissive licences. deny.toml has the same list; a test compares them.
-const ALLOWED: [&str; 13] = [
+const ALLOWED: [&str; 14] = [
     "0BSD",
     "Apache-2.0",
     "Apache-2.0 WITH LLVM-exception",
@@ -15,6 +15,7 @@ const ALLOWED: [&str; 13] = [
     "BSD-3-Clause",
     "BSL-1.0",
     "CC0-1.0",
+    "CDLA-Permissive-2.0",
     "ISC",
     "MIT",
     "MIT-0",

@@ -10,8 +10,12 @@ use crate::values::{AnswerTimestamp, TimestampMs};
 #[serde(tag = "outcome", rename_all = "snake_case")]
 pub enum AckItemOutcome {
     /// It is done.
-    Done,
-    /// It runs again, since it was replaced while it ran.
+    Done {
+        /// Whether its result was dropped, since the server has no memory left.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        result_dropped: bool,
+    },
+    /// It runs again, since it was replaced while it ran. A result is dropped.
     Rerun,
     /// The lease has expired, and another worker holds the job.
     Lost,
@@ -129,6 +133,7 @@ mod tests {
     fn the_outcomes_of_each_call_are_a_closed_list() {
         let at = "2026-11-21T12:30:00.000Z";
         round_trip::<AckAnswer>(&outcomes("done rerun lost gone"));
+        round_trip::<AckAnswer>(&json!([{"outcome": "done", "result_dropped": true}]));
         round_trip::<FailAnswer>(&outcomes("dead cancelled rerun lost gone"));
         round_trip::<FailAnswer>(&json!([{"outcome": "retry", "run_at": at}]));
         round_trip::<TouchAnswer>(&outcomes("lost gone"));

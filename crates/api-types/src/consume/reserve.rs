@@ -9,7 +9,7 @@ use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{OneOfBuilder, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
-use crate::checks::{check_count, check_lease};
+use crate::checks::{check_count, check_lease, check_wait};
 use crate::input::CheckedRequest;
 use crate::limits::{ConfigurableLimits, RESERVE_QUEUES_MAX};
 use crate::problem::InvalidRequest;
@@ -76,10 +76,7 @@ impl CheckedRequest for ReserveBody {
                 ));
             }
         }
-        if self.wait.as_ms() > limits.wait_ms {
-            let detail = format!("wait must be at most {} ms", limits.wait_ms);
-            return Err(InvalidRequest::of_field("wait", detail));
-        }
+        check_wait(Some(self.wait), limits)?;
         if self.format == PayloadFormat::Raw && self.max_jobs != MaxJobs::MIN {
             let detail = "the format raw returns one job; set max_jobs to 1 or leave it out";
             return Err(InvalidRequest::of_field("format", detail));
@@ -197,6 +194,10 @@ pub struct LeasedJobView {
     pub attempt: u32,
     /// How many attempts have failed.
     pub failures: u32,
+    /// How many attempts have lost their worker.
+    #[serde(default)]
+    #[schema(required = true)]
+    pub losses: u32,
     /// When the job was due.
     #[schema(value_type = AnswerTimestamp)]
     pub run_at: TimestampMs,

@@ -12,8 +12,10 @@ use utoipa::{PartialSchema, ToSchema};
 use crate::checks::{check_count, check_delay, check_lease};
 use crate::input::{CheckedRequest, objects};
 use crate::limits::{ConfigurableLimits, SETTLE_LEASES_MAX};
-use crate::problem::InvalidRequest;
-use crate::values::{DurationMs, ErrorText, LeaseText};
+use crate::problem::{InvalidRequest, ProblemCode};
+use crate::values::{
+    Base64Bytes, ContentType, DurationMs, ErrorText, JobPayload, JsonText, LeaseText, even_null,
+};
 
 /// Jobs that are done.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -29,25 +31,59 @@ pub struct AckBody {
 pub struct AckItem {
     /// Its lease.
     pub lease: LeaseText,
+    /// Its result, if that is JSON. Excludes `result_base64`.
+    pub result: Option<JsonText>,
+    /// Its result as base64. Excludes `result`.
+    pub result_base64: Option<Base64Bytes>,
+    /// What the result is.
+    pub content_type: Option<ContentType>,
 }
 
 /// A job that is done.
-#[derive(Debug, Deserialize, ToSchema)]
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct AckedLease {
     /// The lease of the job.
     lease: LeaseText,
+    /// The result of the job, if it is JSON. Excludes `result_base64`.
+    #[serde(
+        default,
+        deserialize_with = "even_null",
+        skip_serializing_if = "Option::is_none"
+    )]
+    #[schema(value_type = JsonText, required = false)]
+    result: Option<JsonText>,
+    /// The result as base64. Excludes `result`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    result_base64: Option<Base64Bytes>,
+    /// By default `application/json` for `result`, else `application/octet-stream`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    content_type: Option<ContentType>,
 }
 
 impl From<LeaseText> for AckItem {
     fn from(lease: LeaseText) -> Self {
-        Self { lease }
+        Self {
+            lease,
+            result: None,
+            result_base64: None,
+            content_type: None,
+        }
     }
 }
 
 impl Serialize for AckItem {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.lease.serialize(serializer)
+        if self.result.is_none() && self.result_base64.is_none() {
+            return self.lease.serialize(serializer);
+        }
+        let item = AckedLease {
+            lease: self.lease.clone(),
+            result: self.result.clone(),
+            result_base64: self.result_base64.clone(),
+            content_type: self.content_type.clone(),
+        };
+        item.serialize(serializer)
     }
 }
 
@@ -63,7 +99,7 @@ impl<'de> Visitor<'de> for AckItemVisitor {
     type Value = AckItem;
 
     fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str("a lease, or {\"lease\":LEASE}")
+        out.write_str("a lease, or {\"lease\":LEASE,\"result\":JSON}")
     }
 
     fn visit_str<E: Error>(self, lease: &str) -> Result<AckItem, E> {
@@ -73,7 +109,12 @@ impl<'de> Visitor<'de> for AckItemVisitor {
 
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<AckItem, A::Error> {
         let read = AckedLease::deserialize(MapAccessDeserializer::new(map))?;
-        Ok(read.lease.into())
+        Ok(AckItem {
+            lease: read.lease,
+            result: read.result,
+            result_base64: read.result_base64,
+            content_type: read.content_type,
+        })
     }
 }
 
@@ -148,9 +189,60 @@ fn check_leases(count: usize) -> Result<(), InvalidRequest> {
     check_count("leases", count, SETTLE_LEASES_MAX)
 }
 
+impl AckItem {
+    /// The lease, and the result if there is one.
+    ///
+    /// # Errors
+    /// Two results, or a content type that the result does not have. None if the request has been checked.
+    pub fn into_parts(self) -> Result<(LeaseText, Option<JobPayload>), InvalidRequest> {
+        if self.result.is_none() && self.result_base64.is_none() {
+            return Ok((self.lease, None));
+        }
+        let result = JobPayload::from_fields(self.result, self.result_base64, self.content_type);
+        Ok((self.lease, Some(result.map_err(of_result)?)))
+    }
+
+    fn check(&self, limits: &ConfigurableLimits) -> Result<(), InvalidRequest> {
+        if self.result.is_none() && self.result_base64.is_none() {
+            if self.content_type.is_some() {
+                let detail = "content_type is that of result or result_base64; send one of them";
+                return Err(InvalidRequest::of_field("content_type", detail));
+            }
+            return Ok(());
+        }
+        let bytes = JobPayload::check_fields(
+            self.result.as_ref(),
+            self.result_base64.as_ref(),
+            self.content_type.as_ref(),
+        );
+        if bytes.map_err(of_result)? > limits.result_bytes {
+            let detail = format!(
+                "the result has more than {} bytes: store it elsewhere, and return its address",
+                limits.result_bytes
+            );
+            return Err(InvalidRequest::new(ProblemCode::PayloadTooLarge, detail).at("result"));
+        }
+        Ok(())
+    }
+}
+
+/// The same error for the fields of a result, which are like those of a payload.
+fn of_result(mut invalid: InvalidRequest) -> InvalidRequest {
+    invalid.detail = invalid.detail.replace("payload", "result");
+    invalid.field = invalid
+        .field
+        .map(|field| field.replace("payload", "result"));
+    invalid
+}
+
 impl CheckedRequest for AckBody {
-    fn check(&self, _: &ConfigurableLimits) -> Result<(), InvalidRequest> {
-        check_leases(self.leases.len())
+    fn check(&self, limits: &ConfigurableLimits) -> Result<(), InvalidRequest> {
+        check_leases(self.leases.len())?;
+        for (index, item) in self.leases.iter().enumerate() {
+            let checked = item.check(limits);
+            checked.map_err(|invalid| invalid.inside(&format!("leases[{index}]")))?;
+        }
+        Ok(())
     }
 }
 

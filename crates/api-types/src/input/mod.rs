@@ -9,6 +9,6 @@ mod text_value;
 
 pub use body::read_body;
 pub use checked::CheckedRequest;
-pub(crate) use object::{changed_object, objects, optional_object};
+pub(crate) use object::{changed_object, object, objects, optional_object};
 pub use options::{is_option_header, merge_option_headers};
 pub use query::{QueryPair, read_query};

@@ -23,8 +23,8 @@ struct OptionalObject<T>(PhantomData<T>);
 /// Structures in an array.
 struct Objects<T>(PhantomData<T>);
 
-/// Reads a structure from a JSON object.
-pub(super) fn object<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
+/// Reads a structure from a JSON object; also a field: `#[serde(deserialize_with = "object")]`.
+pub(crate) fn object<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
     deserializer: D,
 ) -> Result<T, D::Error> {
     deserializer.deserialize_map(Object(PhantomData))

@@ -84,6 +84,8 @@ problem_codes! {
         "The queue has no job with this id or key: it is done, cancelled or expired, or never existed."
     KeyNotFound "key_not_found" 404 No "API key not found":
         "No API key with this id can be managed with the key of the request."
+    RelayNotFound "relay_not_found" 404 No "Relay not found":
+        "The namespace has no relay with this name."
     RouteNotFound "route_not_found" 404 No "Route not found":
         "No route has this path."
     MethodNotAllowed "method_not_allowed" 405 No "Method not allowed":
@@ -102,8 +104,10 @@ problem_codes! {
         "Only a queue without jobs can be deleted. Purge it first."
     PolicyUnreadable "policy_unreadable" 409 No "Policy unreadable":
         "The stored policy of the queue is damaged; the defaults apply. Replace it with `PUT`."
+    RelayUnreadable "relay_unreadable" 409 No "Relay unreadable":
+        "The stored relay is damaged, or of a later release. Replace it with `PUT`, with its secrets."
     VersionMismatch "version_mismatch" 412 No "Version mismatch":
-        "The policy has changed since it was read. Read it again and repeat the change with its new `ETag`."
+        "The policy or relay is not as `If-Match` or `If-None-Match` requires. Read it again and repeat the change with its new `ETag`."
     PayloadTooLarge "payload_too_large" 413 No "Payload too large":
         "The payload is larger than the server allows. Store it elsewhere and publish a reference."
     BodyTooLarge "body_too_large" 413 No "Body too large":
@@ -208,12 +212,15 @@ mod tests {
             ),
             (401, "key_missing key_invalid"),
             (403, "scope_missing namespace_forbidden"),
-            (404, "job_not_found key_not_found route_not_found"),
+            (
+                404,
+                "job_not_found key_not_found relay_not_found route_not_found",
+            ),
             (405, "method_not_allowed"),
             (408, "request_timeout"),
             (
                 409,
-                "key_taken job_running job_dead queue_closed queue_not_empty policy_unreadable",
+                "key_taken job_running job_dead queue_closed queue_not_empty policy_unreadable relay_unreadable",
             ),
             (412, "version_mismatch"),
             (413, "payload_too_large body_too_large"),
@@ -229,7 +236,7 @@ mod tests {
             let listed: Vec<&str> = listed.map(|info| info.name).collect();
             assert_eq!(listed.join(" "), names);
         }
-        assert_eq!(ProblemCode::ALL.len(), 34);
+        assert_eq!(ProblemCode::ALL.len(), 36);
     }
 
     #[test]

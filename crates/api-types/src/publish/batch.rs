@@ -127,6 +127,7 @@ impl BatchItem {
             max_attempts: self.max_attempts,
             retry: self.retry.clone(),
             start_within: self.start_within,
+            wait: None,
         }
     }
 

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use crate::checks::{check_due, check_lease, check_start_within};
+use crate::checks::{check_due, check_lease, check_start_within, check_wait};
 use crate::input::{CheckedRequest, optional_object};
 use crate::limits::ConfigurableLimits;
 use crate::problem::InvalidRequest;
@@ -64,6 +64,9 @@ pub struct JobOptions {
     /// The job is dropped if no worker has started it so long after it was due.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start_within: Option<DurationMs>,
+    /// How long the answer waits for the end of the job: it is then the result of the job. By default it does not wait.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wait: Option<DurationMs>,
 }
 
 impl JobOptions {
@@ -98,6 +101,7 @@ impl CheckedRequest for JobOptions {
             let detail = format!("retain must be at most {} ms", limits.retain_ms);
             return Err(InvalidRequest::of_field("retain", detail));
         }
+        check_wait(self.wait, limits)?;
         check_lease(self.lease)?;
         check_start_within(self.start_within)?;
         let Some(retry) = &self.retry else {

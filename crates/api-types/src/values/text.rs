@@ -14,7 +14,7 @@ use utoipa::{PartialSchema, ToSchema};
 use super::value_schema::text_schema;
 use crate::limits::{
     CURSOR_BYTES_MAX, IDEMPOTENCY_KEY_BYTES_MAX, JOB_ID_BYTES, KEY_BYTES_MAX, LEASE_BYTES_MAX,
-    NAME_BYTES_MAX, POOL_BYTES_MAX,
+    NAME_BYTES_MAX, POOL_BYTES_MAX, RELAY_NAME_BYTES_MAX,
 };
 use crate::problem::{InvalidValue, ProblemCode};
 
@@ -177,6 +177,16 @@ text_type! {
     PoolText, schema "Pool", rule TextRule {
         what: "the name of a pool",
         bytes_max: POOL_BYTES_MAX,
+        code: ProblemCode::InvalidParameter,
+        ..NAME
+    }
+}
+
+text_type! {
+    /// The name of a relay: 1 to [`RELAY_NAME_BYTES_MAX`] bytes of letters, digits, `-` and `_`.
+    RelayNameText, schema "RelayName", rule TextRule {
+        what: "the name of a relay",
+        bytes_max: RELAY_NAME_BYTES_MAX,
         code: ProblemCode::InvalidParameter,
         ..NAME
     }

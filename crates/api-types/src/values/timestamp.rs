@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
+use std::time::SystemTime;
 
 use jiff::SignedDuration;
 use jiff::civil::DateTime;
@@ -175,6 +176,18 @@ impl FromStr for TimestampMs {
 
     fn from_str(text: &str) -> Result<Self, InvalidValue> {
         Self::from_text(text)
+    }
+}
+
+impl From<SystemTime> for TimestampMs {
+    /// Rounds up to whole milliseconds. What is before 1970 is the beginning of 1970.
+    fn from(time: SystemTime) -> Self {
+        let since_epoch = time.duration_since(SystemTime::UNIX_EPOCH);
+        let ms = since_epoch
+            .unwrap_or_default()
+            .as_nanos()
+            .div_ceil(1_000_000);
+        Self::saturating(u64::try_from(ms).unwrap_or(u64::MAX))
     }
 }
 

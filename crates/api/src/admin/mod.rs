@@ -1,5 +1,5 @@
-//! The routes of the admin port: tokens, API keys, rate limits, lanes, policies, the access log, metrics and information for
-//! operators.
+//! The routes of the admin port: tokens, API keys, rate limits, lanes, policies, relays, the access log, metrics and information
+//! for operators.
 //! Without accounts no credentials are required, so the port must be on a private address.
 
 mod access_log;
@@ -15,6 +15,7 @@ mod policies;
 mod policy_body;
 mod profiles;
 mod queue_path;
+mod relays;
 mod router;
 mod tokens;
 mod views;

@@ -14,7 +14,7 @@ use axum::http::{HeaderMap, Response, StatusCode};
 use serde::Serialize;
 use tidegate_core::{QueueKey, QueuePolicy};
 use tidegate_engine::PolicyTable;
-use tidegate_store::{PolicyRevision, PolicySetOutcome, StoredPolicy};
+use tidegate_store::{PolicySetOutcome, StoredPolicy, TableRevision};
 
 use super::error::AdminError;
 use super::policy_body::{BadPolicyBody, PolicyView, merge};
@@ -129,7 +129,7 @@ async fn replace(
     table: &PolicyTable,
     queue: &QueueKey,
     policy: &QueuePolicy,
-    expected: Option<PolicyRevision>,
+    expected: Option<TableRevision>,
 ) -> Result<Response<Body>, AdminError> {
     match table.set(queue, policy, expected).await? {
         PolicySetOutcome::Done(revision) => {
@@ -140,7 +140,7 @@ async fn replace(
     }
 }
 
-fn answer(policy: &QueuePolicy, revision: PolicyRevision) -> Response<Body> {
+fn answer(policy: &QueuePolicy, revision: TableRevision) -> Response<Body> {
     let mut response = json::answer(StatusCode::OK, &PolicyView::from(policy));
     etag::set(response.headers_mut(), revision);
     response

@@ -13,7 +13,7 @@ use tidegate_service::metrics::Metrics;
 use ulid::Ulid;
 
 use super::accounts::{Accounts, require_account};
-use super::{access_log, info, keys, lanes, limits, policies, profiles, tokens, views};
+use super::{access_log, info, keys, lanes, limits, policies, profiles, relays, tokens, views};
 use crate::app::App;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -48,6 +48,7 @@ pub(crate) fn router(
         .route("/lanes/{namespace}/{queue}", lanes_of_queue)
         .route("/policies", get(policies::list))
         .route("/policies/{namespace}/{queue}", policy_of_queue)
+        .route("/relays", get(relays::list))
         .route("/accesslog", post(access_log::set))
         .route_layer(guard)
         .route("/version", get(views::version))

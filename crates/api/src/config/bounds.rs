@@ -20,7 +20,7 @@ const MONTH: Duration = Duration::from_secs(30 * 24 * 3600);
 const U16: i64 = u16::MAX as i64;
 const U32: i64 = u32::MAX as i64;
 
-pub(super) const BOUNDS: [(&str, Bound); 32] = [
+pub(super) const BOUNDS: [(&str, Bound); 35] = [
     ("connect_patience", Bound::Duration(NONE, DAY)),
     ("drain_timeout", Bound::Duration(NONE, HOUR)),
     // Load balancers need seconds. A longer value is probably in the wrong unit.
@@ -36,6 +36,7 @@ pub(super) const BOUNDS: [(&str, Bound); 32] = [
         Bound::Number(1, NAME_BYTES_MAX as i64),
     ),
     ("requests.job_bytes_max", Bound::Number(1, 8 << 20)),
+    ("requests.result_bytes_max", Bound::Number(1, 8 << 20)),
     ("requests.bulk_bytes_max", Bound::Number(1, 1 << 30)),
     (
         "requests.bulk_jobs_max",
@@ -63,4 +64,6 @@ pub(super) const BOUNDS: [(&str, Bound); 32] = [
     ("job.ttr_seconds", Bound::Number(0, U32)),
     ("job.timeout_seconds", Bound::Number(0, U32)),
     ("durability.timeout", Bound::Duration(TEN_MS, HOUR)),
+    ("youzan.pop_wait", Bound::Duration(NONE, DAY)),
+    ("youzan.connections_max", Bound::Number(1, 1_000_000)),
 ];

@@ -39,6 +39,8 @@ pub struct RequestLimits {
     pub name_bytes_max: usize,
     /// The longest body of a job, in bytes; at most 8 MiB.
     pub job_bytes_max: usize,
+    /// The longest result of a job, in bytes; at most 8 MiB.
+    pub result_bytes_max: usize,
     /// The longest body of a bulk publish, in bytes; at most 1 GiB.
     pub bulk_bytes_max: usize,
     /// The most jobs in a bulk publish; 1 to 64.
@@ -170,6 +172,7 @@ impl RequestLimits {
         body_timeout: Duration::from_secs(30),
         name_bytes_max: 255,
         job_bytes_max: 1 << 20,
+        result_bytes_max: 256 << 10,
         bulk_bytes_max: 67_174_400,
         bulk_jobs_max: 64,
         consume_jobs_max: 100,

@@ -195,3 +195,26 @@ fn an_account_has_a_name_without_a_colon_and_a_password() {
         assert!(config.check().unwrap_err().contains("accounts"), "{name}");
     }
 }
+
+#[test]
+fn the_listener_of_youzan_needs_an_address_a_namespace_and_a_pool() {
+    let with_key = |key: &'static str, value: &str| with_flags(&[(key, value.to_owned())]);
+    let off = ApiConfig::defaults();
+    assert!(off.youzan.limits(&off.connections).is_none());
+    let on = with_key("youzan.listen", "127.0.0.1:7790");
+    assert_eq!(on.check(), Ok(()));
+    let limits = on.youzan.limits(&on.connections).unwrap();
+    assert_eq!(limits.connections_max, 10_000);
+    for (key, value) in [
+        ("youzan.listen", "localhost:7790"),
+        ("youzan.listen", "7790"),
+        ("youzan.namespace", ""),
+        ("youzan.namespace", "a.b"),
+        ("youzan.pool", "none"),
+    ] {
+        let problem = with_key(key, value).check().unwrap_err();
+        assert!(problem.contains(key), "{problem}");
+    }
+    let secret = with_key("youzan.token", "secret-7");
+    assert!(!format!("{secret:?}").contains("secret-7"));
+}

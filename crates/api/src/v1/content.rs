@@ -6,12 +6,12 @@ use std::collections::BTreeMap;
 use tidegate_api_types::values::{
     ContentType, JobAttributes, JobIdText, JobKey, JobPayload, QueueNameText, StateName,
 };
-use tidegate_core::{Attributes, Job, JobId, JobState, QueueKey};
+use tidegate_core::{
+    Attributes, CONTENT_TYPE_ATTRIBUTE, Job, JobId, JobState, KEY_ATTRIBUTE, QueueKey,
+};
 
-const CONTENT_TYPE: &str = ":t";
 /// What is stored for `application/json`: most jobs have it, and it would take 15 bytes more. It is no content type.
 const JSON_TYPE: &str = "j";
-const KEY: &str = ":k";
 
 /// The attributes that are stored for a job. The content type of bytes is left out.
 pub(super) fn stored_attributes(
@@ -25,10 +25,10 @@ pub(super) fn stored_attributes(
             true => JSON_TYPE,
             false => content_type.as_str(),
         };
-        stored.push((CONTENT_TYPE.to_owned(), text.to_owned()));
+        stored.push((CONTENT_TYPE_ATTRIBUTE.to_owned(), text.to_owned()));
     }
     if let Some(key) = key {
-        stored.push((KEY.to_owned(), key.to_string()));
+        stored.push((KEY_ATTRIBUTE.to_owned(), key.to_string()));
     }
     stored
 }
@@ -40,12 +40,12 @@ fn stored<'a>(job: &'a Job, name: &str) -> Option<&'a str> {
 
 /// The key of a job.
 pub(super) fn key_of(job: &Job) -> Option<JobKey> {
-    stored(job, KEY)?.parse().ok()
+    stored(job, KEY_ATTRIBUTE)?.parse().ok()
 }
 
 /// The content type of a job; that of bytes if it was published on another wire.
 pub(super) fn content_type_of(job: &Job) -> ContentType {
-    let Some(text) = stored(job, CONTENT_TYPE) else {
+    let Some(text) = stored(job, CONTENT_TYPE_ATTRIBUTE) else {
         return ContentType::BYTES;
     };
     match text {

@@ -51,6 +51,17 @@ impl NativeError {
         Self::of(ProblemCode::InternalError)
     }
 
+    /// The same for a request whose change was made.
+    pub(super) const fn after_change(mut self) -> Self {
+        self.applied = Some(AppliedState::Yes);
+        self
+    }
+
+    pub(super) fn of_job(mut self, id: JobId) -> Self {
+        self.job = Some(id);
+        self
+    }
+
     pub(super) fn at(mut self, field: impl Into<String>) -> Self {
         self.field = Some(field.into());
         self

@@ -1,7 +1,7 @@
 //! `/v1/NAMESPACE/queues/QUEUE/jobs/JOB`: shows, changes, promotes and cancels a job.
 
 use axum::body::Body;
-use axum::http::{HeaderValue, Response, StatusCode, header};
+use axum::http::{Response, StatusCode};
 use tidegate_api_types::FieldChange;
 use tidegate_api_types::job::{
     CancelAnswer, CancelQuery, ChangeBody, ChangeResult, ChangedJob, DeadReason, HistoryEntry,
@@ -16,7 +16,7 @@ use tidegate_store::{
     NewDue, PromoteOutcome,
 };
 
-use super::answer::json_answer;
+use super::answer::{bytes_answer, json_answer};
 use super::content::{attributes_of, content_type_of, id_text, key_of, queue_text, state_name};
 use super::error::NativeError;
 use super::native_request::{NativeRequest, not_found};
@@ -77,7 +77,10 @@ fn details(
         attributes: attributes_of(job),
         // The payload of a job that is done is not kept.
         content_type: (job.state != JobState::Done).then(|| content_type_of(job)),
-        payload_bytes: job.body.len() as u64,
+        payload_bytes: match job.state {
+            JobState::Done => 0,
+            _ => job.body.len() as u64,
+        },
         reason: (job.state == JobState::Dead).then(|| reason_of(job, failures)),
         history: failures.iter().map(entry).collect(),
     }
@@ -111,21 +114,7 @@ pub(super) async fn payload(request: NativeRequest) -> Result<Response<Body>, Na
         let detail = "the job is done; its payload is not kept";
         return Err(NativeError::new(ProblemCode::JobNotFound, detail));
     }
-    let content_type = content_type_of(&found).to_string();
-    let content_type = HeaderValue::try_from(content_type).map_err(|_| NativeError::internal())?;
-    let mut response = Response::new(Body::from(found.body));
-    let headers = response.headers_mut();
-    headers.insert(header::CONTENT_TYPE, content_type);
-    // A payload is shown as it is, and must not run as a page of this origin.
-    headers.insert(
-        header::X_CONTENT_TYPE_OPTIONS,
-        HeaderValue::from_static("nosniff"),
-    );
-    headers.insert(
-        header::CONTENT_SECURITY_POLICY,
-        HeaderValue::from_static("sandbox"),
-    );
-    Ok(response)
+    bytes_answer(&content_type_of(&found), found.body)
 }
 
 pub(super) async fn change(mut request: NativeRequest) -> Result<Response<Body>, NativeError> {

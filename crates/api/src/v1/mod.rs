@@ -14,7 +14,9 @@ mod openapi;
 mod policy;
 mod publish;
 mod queues;
+mod relays;
 mod reserve;
+mod result;
 mod routes;
 mod settle;
 

@@ -10,10 +10,10 @@ use tidegate_api_types::input::{
 };
 use tidegate_api_types::limits::ConfigurableLimits;
 use tidegate_api_types::problem::{InvalidRequest, ProblemCode};
-use tidegate_api_types::values::{JobAttributes, JobKey, JobPath, QueueNameText};
+use tidegate_api_types::values::{JobAttributes, JobKey, JobPath, QueueNameText, RelayNameText};
 use tidegate_core::{JobId, KeyHash, Namespace, QueueKey, QueueName, Scope};
 use tidegate_engine::{EngineError, LimitedAction, Permit, Pool, Principal};
-use tidegate_store::JobReference;
+use tidegate_store::{JobReference, RelayKey};
 
 use super::error::NativeError;
 use crate::app::App;
@@ -32,6 +32,7 @@ pub(super) struct PathParts {
     pub(super) queue: Option<String>,
     pub(super) job: Option<String>,
     pub(super) key: Option<String>,
+    pub(super) relay: Option<String>,
 }
 
 /// A request of an authenticated client.
@@ -173,6 +174,18 @@ impl NativeRequest {
         decoded(self.parts.key.as_deref().unwrap_or_default())
     }
 
+    /// The relay in the path.
+    pub(super) fn relay(&self) -> Result<RelayKey, NativeError> {
+        let name = decoded(self.parts.relay.as_deref().unwrap_or_default())?;
+        let name: RelayNameText = name
+            .parse()
+            .map_err(|invalid| NativeError::from(invalid).at("relay"))?;
+        Ok(RelayKey {
+            namespace: self.namespace.clone(),
+            name: name.into(),
+        })
+    }
+
     pub(super) fn query_pairs(&self) -> Result<Vec<QueryPair<'static>>, NativeError> {
         let pairs = self.query.split('&').filter(|pair| !pair.is_empty());
         pairs
@@ -204,6 +217,7 @@ impl NativeRequest {
             payload_bytes: self.app.job_body.bytes_max,
             batch_bytes: self.app.bulk_body.bytes_max,
             wait_ms: u64::try_from(self.app.wait_max.as_millis()).unwrap_or(u64::MAX),
+            result_bytes: self.app.request_limits.result_bytes_max,
             ..ConfigurableLimits::default()
         }
     }

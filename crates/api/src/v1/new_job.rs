@@ -71,6 +71,7 @@ fn new_job(
         mark: false,
         native: Some(Box::new(NativeOptions {
             run_at_ms,
+            is_awaited: options.wait.is_some_and(|wait| wait.as_ms() > 0),
             extension,
         })),
     }
@@ -91,7 +92,12 @@ fn retry_delays(retry: &RetryPolicyBody) -> Option<RetryDelays> {
 /// A hash of all that a request asks for, except for its idempotency key.
 fn request_hash(payload: &JobPayload, attributes: &JobAttributes, options: &JobOptions) -> u64 {
     let mut hash = Xxh3Default::new();
-    let parts = (attributes, &payload.content_type, options);
+    // A repeated request may wait for another time.
+    let options = JobOptions {
+        wait: None,
+        ..options.clone()
+    };
+    let parts = (attributes, &payload.content_type, &options);
     hash.update(&serde_json::to_vec(&parts).unwrap_or_default());
     hash.update(&payload.bytes);
     hash.digest()

@@ -9,7 +9,7 @@ use tidegate_api_types::values::{DurationMs, MaxAttempts, TimestampMs};
 use tidegate_core::RetryDelays;
 use tidegate_core::{Pause, QueuePolicy, RetryPolicy, Scope};
 use tidegate_engine::{EngineError, PolicyChangeError};
-use tidegate_store::{PolicyRevision, PolicySetOutcome};
+use tidegate_store::{PolicySetOutcome, TableRevision};
 
 use super::answer::json_answer;
 use super::error::NativeError;
@@ -72,7 +72,7 @@ fn unreadable(text: &str) -> NativeError {
     NativeError::new(ProblemCode::PolicyUnreadable, detail)
 }
 
-fn answer(policy: &QueuePolicy, revision: PolicyRevision) -> Response<Body> {
+fn answer(policy: &QueuePolicy, revision: TableRevision) -> Response<Body> {
     let mut response = json_answer(StatusCode::OK, &view(policy));
     etag::set(response.headers_mut(), revision);
     response

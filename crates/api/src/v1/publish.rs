@@ -18,15 +18,38 @@ use super::content::state_name;
 use super::error::NativeError;
 use super::native_request::NativeRequest;
 use super::new_job::{is_keyed, keyed_job};
+use super::result::EndWait;
 
 /// The header of an answer to a repeated request.
 const REPLAYED: &str = "tidegate-replayed";
 
-pub(super) async fn publish(mut request: NativeRequest) -> Result<Response<Body>, NativeError> {
+/// A publish that is stored.
+pub(super) struct StoredPublish {
+    job: PublishedJob,
+    id: JobId,
+    /// `None` if the client does not wait for the end of the job.
+    wait: Option<EndWait>,
+}
+
+impl StoredPublish {
+    /// The answer, once the job has ended if the client waits for that.
+    pub(super) async fn answer(self) -> Result<Response<Body>, NativeError> {
+        match self.wait {
+            None => Ok(answer_for(&self.job)),
+            Some(wait) => Box::pin(wait.answer(self.id, move || answer_for(&self.job))).await,
+        }
+    }
+}
+
+pub(super) async fn publish(mut request: NativeRequest) -> Result<StoredPublish, NativeError> {
     request.need(Scope::Publish)?;
     let permit = request.permit(LimitedAction::Produce).await?;
     let queue = request.queue()?;
     let options = read_options(&request)?;
+    if options.wait.is_some() {
+        // The answer is a result.
+        request.need(Scope::Read)?;
+    }
     let attributes = attributes_in(&request)?;
     let content_type = content_type_in(&request)?;
     let app = std::sync::Arc::clone(&request.app);
@@ -41,18 +64,25 @@ pub(super) async fn publish(mut request: NativeRequest) -> Result<Response<Body>
     };
     let job = keyed_job(&queue, payload, attributes, &options);
     let target = durability_target(&request, &options);
-    let published = publish_one(request.pool(), &queue, job, &options, target).await?;
+    let wait = options.wait.filter(|wait| wait.as_ms() > 0);
+    let wait = wait.map(|wait| EndWait::take_room(&request, queue.clone(), wait));
+    let wait = wait.transpose()?;
+    let (id, job) = publish_one(request.pool(), &queue, job, &options, target).await?;
     permit.keep();
+    Ok(StoredPublish { job, id, wait })
+}
+
+fn answer_for(published: &PublishedJob) -> Response<Body> {
     let status = match published.replayed {
         true => StatusCode::OK,
         false => StatusCode::from_u16(published.outcome.status()).unwrap_or(StatusCode::OK),
     };
-    let mut response = json_answer(status, &published);
+    let mut response = json_answer(status, published);
     if published.replayed {
         let replayed = header::HeaderValue::from_static("true");
         response.headers_mut().insert(REPLAYED, replayed);
     }
-    Ok(response)
+    response
 }
 
 /// Stores a job, and waits until it is as durable as requested.
@@ -62,13 +92,13 @@ async fn publish_one(
     job: KeyedJob,
     options: &JobOptions,
     target: DurabilityTarget,
-) -> Result<PublishedJob, NativeError> {
+) -> Result<(JobId, PublishedJob), NativeError> {
     if !is_keyed(options) {
         let stored = pool.publish(queue, vec![job.job], None, target).await?;
         let id = *stored.ids.first().ok_or_else(NativeError::internal)?;
         let durability = stored.durability;
         let reached = durability.map_err(|error| NativeError::not_durable(&error, Some(id)))?;
-        return Ok(created(queue, id, options, reached));
+        return Ok((id, created(queue, id, options, reached)));
     }
     match pool.publish_keyed(queue, vec![job], false, target).await? {
         StoredKeyed::Refused { outcome, .. } => Err(NativeError::of_refusal(outcome)),
@@ -82,7 +112,7 @@ async fn publish_one(
                 .ok_or_else(|| NativeError::of_refusal(result.outcome))?;
             let durability =
                 durability.map_err(|error| NativeError::not_durable(&error, Some(stored.id)))?;
-            keyed(queue, result, options, durability)
+            Ok((stored.id, keyed(queue, result, options, durability)?))
         }
     }
 }

@@ -169,6 +169,7 @@ fn view(queue: &QueueKey, job: &Job) -> LeasedJobView {
         lease_until: TimestampMs::saturating(job.due_at_ms),
         attempt: job.attempt,
         failures: job.failures.map_or(0, |it| it.failures.into()),
+        losses: job.failures.map_or(0, |it| it.losses.into()),
         run_at: TimestampMs::saturating(job.run_at_ms),
         created_at: TimestampMs::saturating(job.created_at_ms),
         key: key_of(job),

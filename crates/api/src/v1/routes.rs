@@ -10,7 +10,7 @@ use tidegate_api_types::problem::ProblemCode;
 
 use super::error::NativeError;
 use super::native_request::{NativeRequest, PathParts};
-use super::{batch, job, keys, policy, publish, queues, reserve, settle};
+use super::{batch, job, keys, policy, publish, queues, relays, reserve, result, settle};
 use crate::app::App;
 use crate::http::exchange::Answering;
 use crate::http::metrics::Endpoint;
@@ -24,6 +24,7 @@ enum Route {
     Batch,
     Job,
     Payload,
+    Result,
     Promote,
     Queues,
     Queue,
@@ -37,6 +38,8 @@ enum Route {
     Release,
     Keys,
     Key,
+    Relays,
+    Relay,
 }
 
 /// A row of the table.
@@ -56,7 +59,7 @@ const fn row(route: Route, path: &'static str, methods: &'static str) -> RouteRo
 }
 
 /// The table, in the order of [`Route`].
-const TABLE: [RouteRow; 17] = [
+const TABLE: [RouteRow; 20] = [
     row(Route::Jobs, "/v1/{namespace}/queues/{queue}/jobs", "POST"),
     row(
         Route::Batch,
@@ -71,6 +74,11 @@ const TABLE: [RouteRow; 17] = [
     row(
         Route::Payload,
         "/v1/{namespace}/queues/{queue}/jobs/{job}/payload",
+        "GET",
+    ),
+    row(
+        Route::Result,
+        "/v1/{namespace}/queues/{queue}/jobs/{job}/result",
         "GET",
     ),
     row(
@@ -102,6 +110,12 @@ const TABLE: [RouteRow; 17] = [
     row(Route::Release, "/v1/{namespace}/release", "POST"),
     row(Route::Keys, "/v1/{namespace}/keys", "GET, POST"),
     row(Route::Key, "/v1/{namespace}/keys/{key}", "DELETE"),
+    row(Route::Relays, "/v1/{namespace}/relays", "GET"),
+    row(
+        Route::Relay,
+        "/v1/{namespace}/relays/{relay}",
+        "GET, PUT, DELETE",
+    ),
 ];
 
 /// The first number of an endpoint of this front door; those of the lmstfy wire are below it.
@@ -154,6 +168,7 @@ pub(crate) fn handle(app: &Arc<App>, api_request: ApiRequest) -> (Endpoint, Answ
         queue: part("queue"),
         job: part("job"),
         key: part("key"),
+        relay: part("relay"),
     };
     let method = api_request.head.method.clone();
     match handler(row.route, &method, app, api_request, parts) {
@@ -199,9 +214,17 @@ fn handler(
         };
     }
     Some(match (route, method.as_str()) {
-        (Route::Jobs, "POST") => {
-            within_limit!(publish::publish, NativeRequest::open_with_options)
-        }
+        // The limit is that of storing the job.
+        (Route::Jobs, "POST") => answered!(async move {
+            let storing = pin!(async move {
+                let request = NativeRequest::open_with_options(app, api_request, parts);
+                publish::publish(request.await?).await
+            });
+            with_time_limit(storing, limit, wait_time)
+                .await?
+                .answer()
+                .await
+        }),
         (Route::Batch, "POST") => within_limit!(batch::publish_batch),
         (Route::Job, "GET") => within_limit!(job::show),
         (Route::Job, "PATCH") => within_limit!(job::change),
@@ -223,6 +246,14 @@ fn handler(
         (Route::Keys, "GET") => within_limit!(keys::list),
         (Route::Keys, "POST") => within_limit!(keys::create),
         (Route::Key, "DELETE") => within_limit!(keys::revoke),
+        (Route::Relays, "GET") => within_limit!(relays::list),
+        (Route::Relay, "GET") => within_limit!(relays::show),
+        (Route::Relay, "PUT") => within_limit!(relays::set),
+        (Route::Relay, "DELETE") => within_limit!(relays::delete),
+        // Each look at Redis has a time limit.
+        (Route::Result, "GET") => answered!(async move {
+            result::result(NativeRequest::open(app, api_request, parts).await?).await
+        }),
         // Enforces the time limit itself.
         (Route::Reserve, "POST") => answered!(async move {
             reserve::reserve(NativeRequest::open(app, api_request, parts).await?).await

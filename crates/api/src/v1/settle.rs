@@ -9,33 +9,50 @@ use tidegate_api_types::consume::{
     AckAnswer, AckBody, AckItemOutcome, FailAnswer, FailBody, FailItemOutcome, ReleaseAnswer,
     ReleaseBody, ReleaseItemOutcome, TouchAnswer, TouchBody, TouchItemOutcome,
 };
-use tidegate_api_types::values::{LeaseText, TimestampMs};
+use tidegate_api_types::values::{JobAttributes, JobPayload, LeaseText, TimestampMs};
 use tidegate_core::{QueueKey, Scope};
 use tidegate_store::{
-    AckOutcome, AfterFailure, FailOutcome, FailRequest, LeasedJob, ReleaseOutcome, TouchOutcome,
+    AckOutcome, AfterFailure, FailOutcome, FailRequest, LeasedJob, NewResult, ReleaseOutcome,
+    TouchOutcome,
 };
 
 use super::answer::json_answer;
+use super::content::stored_attributes;
 use super::error::NativeError;
 use super::lease_text::parse_lease;
 use super::native_request::NativeRequest;
 
 pub(super) async fn ack(mut request: NativeRequest) -> Result<Response<Body>, NativeError> {
-    let body: AckBody = open(&mut request).await?;
+    request.need(Scope::Consume)?;
+    request.without_query()?;
+    // Results may be large.
+    let body: AckBody = request.read_json_up_to(usize::MAX).await?;
     let pool = Arc::clone(request.pool());
-    let leases = body.leases.into_iter().map(|item| (item.lease, ()));
-    let leases = LeasesByQueue::of(&request, leases);
-    let mut outcomes = leases.outcomes(AckOutcome::AlreadyGone);
+    let mut leases = Vec::with_capacity(body.leases.len());
+    for item in body.leases {
+        let (lease, result) = item.into_parts()?;
+        leases.push((lease, result.map(new_result)));
+    }
+    let leases = LeasesByQueue::of(&request, leases.into_iter());
+    let mut outcomes = leases.outcomes((AckOutcome::AlreadyGone, false));
     for (queue, LeasesOfQueue { indexes, jobs }) in leases.queues {
-        let acked = pool.ack_leased(&queue, &leased(jobs)).await?;
+        let acked = match jobs.iter().any(|(_, result)| result.is_some()) {
+            true => pool.ack_with_results(&queue, &jobs).await?,
+            false => {
+                let acked = pool.ack_leased(&queue, &leased(jobs)).await?;
+                acked.into_iter().map(|outcome| (outcome, false)).collect()
+            }
+        };
         fill(&mut outcomes, indexes, acked);
     }
-    let results = outcomes.into_iter().map(|outcome| match outcome {
-        AckOutcome::Done { .. } => AckItemOutcome::Done,
-        AckOutcome::Rerun { .. } => AckItemOutcome::Rerun,
-        AckOutcome::Lost => AckItemOutcome::Lost,
-        AckOutcome::AlreadyGone => AckItemOutcome::Gone,
-    });
+    let results = outcomes
+        .into_iter()
+        .map(|(outcome, result_dropped)| match outcome {
+            AckOutcome::Done { .. } => AckItemOutcome::Done { result_dropped },
+            AckOutcome::Rerun { .. } => AckItemOutcome::Rerun,
+            AckOutcome::Lost => AckItemOutcome::Lost,
+            AckOutcome::AlreadyGone => AckItemOutcome::Gone,
+        });
     let results = results.collect();
     Ok(json_answer(StatusCode::OK, &AckAnswer { results }))
 }
@@ -129,8 +146,15 @@ async fn open<T: tidegate_api_types::input::CheckedRequest>(
     request.read_json().await
 }
 
-fn leased(jobs: Vec<(LeasedJob, ())>) -> Vec<LeasedJob> {
-    jobs.into_iter().map(|(job, ())| job).collect()
+fn leased<T>(jobs: Vec<(LeasedJob, T)>) -> Vec<LeasedJob> {
+    jobs.into_iter().map(|(job, _)| job).collect()
+}
+
+fn new_result(result: JobPayload) -> NewResult {
+    NewResult {
+        attributes: stored_attributes(JobAttributes::default(), &result.content_type, None),
+        body: result.bytes.into(),
+    }
 }
 
 /// The leases of a request by queue, with what the client wants of each. Leases that no server has made, and those of other

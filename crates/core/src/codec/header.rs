@@ -29,6 +29,8 @@ impl RecordFlags {
     pub const NEXT_WAITS: Self = Self(8192);
     /// The job has a history of failures in a separate key.
     pub const LOGGED: Self = Self(16384);
+    /// A client waits for the end of the job.
+    pub const AWAITED: Self = Self(32768);
     /// The payload is stored in a separate key, not behind the header.
     pub const BODY_OUTSIDE: Self = Self(256);
     /// The flag of the HTTP interface; see [`crate::NewJob::mark`].

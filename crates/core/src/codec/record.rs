@@ -5,6 +5,7 @@ use bytes::Bytes;
 use super::bad_record::InvalidRecord;
 use super::header::{HEADER_BYTES, RecordFlags, RecordHeader};
 use super::payload;
+use super::result::decode_result;
 use crate::extension::RecordExtension;
 use crate::{Failures, Job, JobState, KeyHash, NewJob};
 
@@ -36,10 +37,12 @@ pub fn encode_new_job(
     if let Some(native) = job.native.as_ref().filter(|it| !it.extension.is_empty()) {
         native.extension.encode(&mut extension);
     }
+    let is_awaited = job.native.as_ref().is_some_and(|native| native.is_awaited);
     let flags = RecordFlags::COMPRESSED.when(compressed)
         | RecordFlags::EXTENDED.when(!extension.is_empty())
         | RecordFlags::BODY_OUTSIDE.when(stored_bytes > inline_limit_bytes)
         | RecordFlags::COUNTS_FAILURES.when(job.native.is_some())
+        | RecordFlags::AWAITED.when(is_awaited)
         | RecordFlags::MARK.when(job.mark);
     payload::add_seal(&mut payload, &extension, flags, nonce);
     let run_at_ms = job.native.as_ref().and_then(|native| native.run_at_ms);
@@ -113,9 +116,12 @@ impl RecordParts {
             payload,
         } = self;
         let has = |flags| header.flags.has(flags);
-        // Of a job that is done only header and extension are kept.
-        let (attributes, body) = if header.state == JobState::Done && payload.is_empty() {
-            Default::default()
+        let (attributes, body) = if header.state == JobState::Done {
+            // Header and extension are kept, and the result if there is one.
+            match payload.is_empty() {
+                true => Default::default(),
+                false => decode_result(payload, header.nonce)?,
+            }
         } else {
             let encoded = payload::check_seal(payload, extension, header.flags, header.nonce)?;
             payload::decode(encoded, has(RecordFlags::COMPRESSED))?

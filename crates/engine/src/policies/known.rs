@@ -5,14 +5,14 @@ use std::ops::Bound;
 use std::time::Duration;
 
 use tidegate_core::{Pause, QueueKey, QueuePolicy};
-use tidegate_store::{PolicyChanges, PolicyRevision, StoredPolicy};
+use tidegate_store::{PolicyChanges, StoredPolicy, TableRevision};
 use tokio::time::Instant;
 
 /// The policies that were read, and the clock of Redis.
 #[derive(Debug, Default)]
 pub(super) struct KnownPolicies {
     /// The revision up to which all changes are known; `None` = the whole table must be read.
-    pub(super) last: Option<PolicyRevision>,
+    pub(super) last: Option<TableRevision>,
     /// Entries that are stored. Queues without one have the default policy.
     entries: HashMap<QueueKey, StoredPolicy>,
     /// The instants at which pauses end, in ms on the clock of Redis.
@@ -171,7 +171,7 @@ mod tests {
             entries: entries
                 .map(|(name, entry)| (queue(name), entry.clone()))
                 .collect(),
-            last: PolicyRevision::default(),
+            last: TableRevision::default(),
         }
     }
 

@@ -11,7 +11,7 @@ use std::time::Duration;
 use parking_lot::RwLock;
 use tidegate_core::{QueueKey, QueuePolicy};
 use tidegate_store::{
-    Policies, PolicyChanges, PolicyRevision, PolicySetOutcome, Store, StoreError, StoredPolicy,
+    Policies, PolicyChanges, PolicySetOutcome, Store, StoreError, StoredPolicy, TableRevision,
 };
 use tokio::sync::{Mutex, Notify};
 use tokio::time::{Instant, sleep};
@@ -117,7 +117,7 @@ impl PolicyTable {
         &self,
         queue: &QueueKey,
         policy: &QueuePolicy,
-        expected: Option<PolicyRevision>,
+        expected: Option<TableRevision>,
     ) -> Result<PolicySetOutcome, StoreError> {
         let outcome = self.policies.set(queue, policy, expected).await?;
         if let PolicySetOutcome::Done(_) = outcome
@@ -137,9 +137,9 @@ impl PolicyTable {
     pub async fn change<E>(
         &self,
         queue: &QueueKey,
-        expected: Option<PolicyRevision>,
+        expected: Option<TableRevision>,
         merge: impl Fn(QueuePolicy) -> Result<QueuePolicy, E>,
-    ) -> Result<(QueuePolicy, PolicyRevision), PolicyChangeError<E>> {
+    ) -> Result<(QueuePolicy, TableRevision), PolicyChangeError<E>> {
         for _ in 0..CHANGE_ATTEMPTS {
             let stored = self.get(queue).await?;
             if let Some(text) = stored.unreadable {

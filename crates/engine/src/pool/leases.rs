@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use tidegate_core::QueueKey;
 use tidegate_store::{
-    AckOutcome, AckRequest, FailOutcome, FailRequest, LeasedJob, ReleaseOutcome, StoreError,
-    TouchOutcome,
+    AckOutcome, AckRequest, FailOutcome, FailRequest, LeasedJob, NewResult, ReleaseOutcome,
+    StoreError, TouchOutcome,
 };
 
 use super::Pool;
@@ -37,10 +37,6 @@ impl Pool {
         queue: &QueueKey,
         jobs: &[LeasedJob],
     ) -> Result<Vec<AckOutcome>, StoreError> {
-        let done = |job: &LeasedJob| AckRequest {
-            id: job.id,
-            attempt: Some(job.attempt),
-        };
         let outcomes = match jobs {
             [job] => {
                 let key = (queue.clone(), job.id.bucket());
@@ -52,12 +48,51 @@ impl Pool {
                 self.store.ack_all(queue, &jobs, retain_ms).await?
             }
         };
-        for outcome in &outcomes {
-            if let AckOutcome::Done { age_ms, .. } | AckOutcome::Rerun { age_ms } = outcome {
-                self.metrics.acked(queue, Duration::from_millis(*age_ms));
+        self.count_acked(queue, outcomes.iter().copied());
+        Ok(outcomes)
+    }
+
+    /// Ends the runs of jobs that are done and may have results. Returns also whether the result was dropped, since Redis
+    /// has no memory left.
+    ///
+    /// # Errors
+    /// Redis gave no answer. Jobs may be done; a repeated call finds them gone, and their results are kept.
+    pub async fn ack_with_results(
+        &self,
+        queue: &QueueKey,
+        jobs: &[(LeasedJob, Option<NewResult>)],
+    ) -> Result<Vec<(AckOutcome, bool)>, EngineError> {
+        let mut outcomes = self.ack_results_here(queue, jobs).await?;
+        if let Some(target) = &self.target {
+            let gone = Gone::of(jobs, &outcomes, |(it, _)| *it == AckOutcome::AlreadyGone);
+            if !gone.items.is_empty() {
+                let acked = target.ack_results_here(queue, &gone.items).await?;
+                gone.fill(&mut outcomes, acked);
             }
         }
         Ok(outcomes)
+    }
+
+    async fn ack_results_here(
+        &self,
+        queue: &QueueKey,
+        jobs: &[(LeasedJob, Option<NewResult>)],
+    ) -> Result<Vec<(AckOutcome, bool)>, StoreError> {
+        let jobs = jobs.iter().map(|(job, result)| (done(job), result.clone()));
+        let jobs: Vec<(AckRequest, Option<NewResult>)> = jobs.collect();
+        let retain_ms = self.policies.policy(queue).retain_ms;
+        let acked = self.store.ack_with_results(queue, &jobs, retain_ms);
+        let acked = acked.await?;
+        self.count_acked(queue, acked.iter().map(|(outcome, _)| *outcome));
+        Ok(acked)
+    }
+
+    fn count_acked(&self, queue: &QueueKey, outcomes: impl IntoIterator<Item = AckOutcome>) {
+        for outcome in outcomes {
+            if let AckOutcome::Done { age_ms, .. } | AckOutcome::Rerun { age_ms } = outcome {
+                self.metrics.acked(queue, Duration::from_millis(age_ms));
+            }
+        }
     }
 
     /// Ends runs that failed: their jobs are retried as the policy of the queue says, or are dead.
@@ -152,6 +187,13 @@ impl Pool {
         let done = outcomes.iter().filter(|it| **it == ReleaseOutcome::Done);
         done.for_each(|_| self.metrics.released());
         Ok(outcomes)
+    }
+}
+
+const fn done(job: &LeasedJob) -> AckRequest {
+    AckRequest {
+        id: job.id,
+        attempt: Some(job.attempt),
     }
 }
 

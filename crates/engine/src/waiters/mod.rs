@@ -69,4 +69,4 @@ mod wake;
 pub use delivery::{Delivered, Delivery};
 pub use source::Source;
 pub use wait::Waiters;
-pub use wait_limits::WaitLimits;
+pub use wait_limits::{WaitLimits, WaitPermit};

@@ -139,7 +139,7 @@ impl Waiters {
         waiter.finish(news, is_unknown)
     }
 
-    /// Ends all waits, and those of all later consumers, without a job.
+    /// Ends all waits, and those of all later consumers, without a job. Also those for the ends of jobs.
     pub fn close(&self) {
         let mut wait_queues = self.0.wait_queues.lock();
         wait_queues.closed = true;
@@ -148,6 +148,9 @@ impl Waiters {
         }
         drop(wait_queues);
         self.0.closed.cancel();
+        for pool in self.0.pools.values() {
+            pool.deployment.ends.closed.cancel();
+        }
     }
 
     /// The number of waiting consumers of each source that has any.

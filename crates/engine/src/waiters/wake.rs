@@ -32,7 +32,9 @@ impl Shared {
                     let pool = Arc::clone(pool);
                     self.ring(&Source { pool, queue }, lane);
                 }
+                Doorbell::Ended { bucket, number } => deployment.ends.ended(bucket, number),
                 Doorbell::Resubscribed => {
+                    deployment.ends.check_all();
                     tracing::debug!(%pool, "listening for doorbells");
                     self.ring_all(|source, wait_queue| {
                         source.pool == *pool && wait_queue.ring(None)

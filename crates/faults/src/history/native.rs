@@ -27,6 +27,9 @@ pub struct VersionSpec {
     pub retain: u64,
     /// The number of the idempotency key of the request, which may be repeated.
     pub idempotency_key: Option<u64>,
+    /// How long the publisher waits for the end of the job, in µs.
+    #[serde(default)]
+    pub wait: u64,
 }
 
 /// The delays before the retries of a job. The last one repeats.
@@ -76,7 +79,7 @@ pub struct HeldJob {
 /// What a worker does with its deliveries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum SettleAction {
-    /// Reports that the jobs are done.
+    /// Reports that the jobs are done, with a [`RunResult`] of each.
     Ack,
     /// Reports failures. The jobs are retried as configured.
     Fail,
@@ -196,6 +199,39 @@ pub enum NativeAnswer {
     NotFound,
     /// The job is running or dead; nothing was done.
     Conflict,
+    /// The job for whose end the publisher waited has ended.
+    Ended {
+        /// Its id.
+        id: String,
+        /// How.
+        end: JobEndAnswer,
+    },
+}
+
+/// How a job has ended, as a publisher is answered that waits for that.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum JobEndAnswer {
+    /// It is done, with the result of this run.
+    Result(RunResult),
+    /// It is done, with a result that no worker returns.
+    Foreign,
+    /// It is done, without a result.
+    NoResult,
+    /// It is dead.
+    Dead,
+    /// It does not exist.
+    Gone,
+}
+
+/// The result that a worker returns: which run it was.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunResult {
+    /// The id of the job.
+    pub id: String,
+    /// The attempt.
+    pub attempt: u32,
+    /// The number of the delivered version.
+    pub number: u64,
 }
 
 /// The result of a published version.

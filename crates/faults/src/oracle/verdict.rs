@@ -37,6 +37,8 @@ pub enum Defect {
     OldVersion,
     /// A repeated request with the same idempotency key was carried out again.
     Repeated,
+    /// A publisher that waits got the result of another job or of another run, or an untrue answer about its end.
+    WrongResult,
     /// A worker could not settle a job whose lease lasted.
     LeaseBroken,
     /// A request failed although no fault affected it, or a rate limit rejected a request that was within it.
@@ -75,6 +77,7 @@ impl fmt::Display for Defect {
             Self::KeyShared => "key shared",
             Self::OldVersion => "old version",
             Self::Repeated => "repeated",
+            Self::WrongResult => "wrong result",
             Self::LeaseBroken => "lease broken",
             Self::Refused => "refused",
             Self::OverLimit => "over limit",

@@ -65,7 +65,7 @@ impl DaemonUnderTest {
         let daemon = Daemon::start_with(program, &name, &all, &environment, folder).await;
         let front = match program {
             DaemonProgram::Api => Some(FaultProxy::start(daemon.listen(), plan.seed).await),
-            DaemonProgram::Pumpd => None,
+            DaemonProgram::Pumpd | DaemonProgram::Relayd => None,
         };
         Self {
             name,

@@ -164,7 +164,7 @@ impl RedisBackend {
                     url(first)
                 ),
             ),
-            DaemonProgram::Pumpd => (String::new(), String::new()),
+            DaemonProgram::Pumpd | DaemonProgram::Relayd => (String::new(), String::new()),
         };
         format!(
             "{}{moves}{}{tokens}",

@@ -2,6 +2,7 @@
 
 mod bulk;
 mod burst;
+mod call;
 mod ceiling;
 mod consume;
 mod growth;
@@ -58,6 +59,8 @@ pub enum Scenario {
     Touch(touch::TouchOptions),
     /// Lateness of the retries of jobs that failed. Native wire
     Retry(retry::RetryOptions),
+    /// Time from a publish to the result of its job, which a worker returns. Native wire
+    Call(call::CallOptions),
     /// Publishes with idempotency keys over connections that break, repeated until they are answered: each job must be
     /// stored once. Native wire
     Idempotent(idempotent::IdempotentOptions),
@@ -84,6 +87,7 @@ impl Scenario {
             Self::Growth(_) => "growth",
             Self::Touch(_) => "touch",
             Self::Retry(_) => "retry",
+            Self::Call(_) => "call",
             Self::Idempotent(_) => "idempotent",
             Self::ReplyQueues(_) => "reply-queues",
         }
@@ -96,7 +100,7 @@ impl Scenario {
     /// The scenario cannot use the chosen wire.
     pub(crate) fn wire(&self, chosen: Option<Wire>) -> Result<Wire, LoadgenError> {
         let (needs_native, prefers_native) = match self {
-            Self::Touch(_) | Self::Retry(_) | Self::Idempotent(_) => (true, true),
+            Self::Touch(_) | Self::Retry(_) | Self::Call(_) | Self::Idempotent(_) => (true, true),
             Self::Memory(options) => (options.has_keys(), options.has_keys()),
             Self::Publish(options) => (false, options.keyed),
             Self::Bulk(options) => (options.keyed, options.keyed),
@@ -135,6 +139,7 @@ impl Scenario {
             Self::Growth(options) => options.run(&mut run).await?,
             Self::Touch(options) => Box::pin(options.run(&mut run)).await?,
             Self::Retry(options) => Box::pin(options.run(&mut run)).await?,
+            Self::Call(options) => Box::pin(options.run(&mut run)).await?,
             Self::Idempotent(options) => Box::pin(options.run(&mut run)).await?,
             Self::ReplyQueues(options) => Box::pin(options.run(&mut run)).await?,
         }

@@ -110,6 +110,11 @@ pub(crate) struct ReservedView<'a> {
 }
 
 impl ReservedView<'_> {
+    /// The payload, if it is JSON.
+    pub(crate) fn payload(&self) -> Option<&str> {
+        self.payload.map(RawValue::get)
+    }
+
     /// The label of the job; `None` if this program did not publish it.
     pub(crate) fn label(&self) -> Option<JobLabel> {
         JobLabel::parse(self.payload?.get().as_bytes())

@@ -1,6 +1,7 @@
 //! The command that installs a server, for the package manager of this machine.
 
-use crate::command::is_on_path;
+use tidegate_local_program::command::is_on_path;
+
 use crate::locate::SERVER_VARIABLE;
 
 /// Package manager, command, and whether the command needs root.

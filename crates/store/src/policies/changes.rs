@@ -8,10 +8,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use redis::Cmd;
 use tidegate_core::{QueueKey, keys};
 
-use super::revision::PolicyRevision;
 use super::stored::StoredPolicy;
 use super::table::{LAST_REVISION, PAGE, Policies};
 use crate::error::StoreError;
+use crate::table_revision::TableRevision;
 
 /// What has changed in the table since a revision.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,14 +23,14 @@ pub enum PolicyChanges {
         /// The entries of the queues, at least as new as `last`.
         entries: BTreeMap<QueueKey, StoredPolicy>,
         /// The last revision of the table.
-        last: PolicyRevision,
+        last: TableRevision,
     },
     /// Anything: this is the whole table.
     All {
         /// All entries, at least as new as `last`.
         entries: BTreeMap<QueueKey, StoredPolicy>,
         /// The last revision of the table; 0 if it cannot be read.
-        last: PolicyRevision,
+        last: TableRevision,
     },
 }
 
@@ -42,13 +42,13 @@ impl Policies {
     /// Redis is unavailable, or the table is not a hash.
     pub async fn changes_since(
         &self,
-        known: Option<PolicyRevision>,
+        known: Option<TableRevision>,
     ) -> Result<PolicyChanges, StoreError> {
         let last = Cmd::hget(keys::POLICIES, LAST_REVISION);
         let last: Option<String> = self.store.command(&last).await?;
         // A table without a readable last revision has one again after the next change.
         let last = last.and_then(|text| text.parse().ok());
-        let last: PolicyRevision = last.unwrap_or_default();
+        let last: TableRevision = last.unwrap_or_default();
         if let Some(known) = known {
             if known == last {
                 return Ok(PolicyChanges::None);
@@ -66,8 +66,8 @@ impl Policies {
     /// or `known` is not one of them.
     async fn changed_between(
         &self,
-        known: PolicyRevision,
-        last: PolicyRevision,
+        known: TableRevision,
+        last: TableRevision,
     ) -> Result<Option<BTreeSet<QueueKey>>, StoreError> {
         let is_listed = last.number.saturating_sub(known.number) < PAGE;
         if known.is_none() || known.number >= last.number || !is_listed {

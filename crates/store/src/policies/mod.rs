@@ -2,12 +2,10 @@
 
 mod changes;
 mod policy_set;
-mod revision;
 mod stored;
 mod table;
 
 pub use changes::PolicyChanges;
 pub use policy_set::PolicySetOutcome;
-pub use revision::{InvalidRevision, PolicyRevision};
 pub use stored::StoredPolicy;
 pub use table::Policies;

@@ -2,21 +2,25 @@
 
 use tidegate_core::{QueueKey, QueuePolicy, keys};
 
-use super::revision::PolicyRevision;
 use super::table::{PAGE, Policies};
 use crate::error::StoreError;
-use crate::script::{LazyScript, script};
+use crate::table_revision::TableRevision;
+use crate::table_set::{RevisionTable, TableSetOutcome};
 
-static POLICY_SET: LazyScript = script!("policy_set");
+const TABLE: RevisionTable = RevisionTable {
+    key: keys::POLICIES,
+    listed: PAGE,
+    most: 0,
+};
 
 /// The outcome of setting a policy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
 pub enum PolicySetOutcome {
     /// The policy is set. Its revision is 0 if it equals the defaults, which are not stored.
-    Done(PolicyRevision),
+    Done(TableRevision),
     /// The stored policy has another revision than the expected one; `None` if it cannot be read. Nothing changed.
-    VersionMismatch(Option<PolicyRevision>),
+    VersionMismatch(Option<TableRevision>),
 }
 
 impl Policies {
@@ -30,7 +34,7 @@ impl Policies {
         &self,
         queue: &QueueKey,
         policy: &QueuePolicy,
-        expected: Option<PolicyRevision>,
+        expected: Option<TableRevision>,
     ) -> Result<PolicySetOutcome, StoreError> {
         let invalid = |error| StoreError::corrupt(format!("invalid policy of {queue}: {error}"));
         policy.check().map_err(invalid)?;
@@ -38,20 +42,13 @@ impl Policies {
             true => String::new(),
             false => policy.to_string(),
         };
-        let call = self.store.call(&POLICY_SET, keys::POLICIES.to_owned());
-        let call = call.arg(queue.to_string());
-        let call = call.arg(expected.map_or_else(String::new, |revision| revision.to_string()));
-        let tag = format!("{:08x}", rand::random::<u32>());
-        let mut reply = call.arg(tag).arg(text).arg(PAGE).send().await?;
-        let revision = String::from_utf8_lossy(&reply.bytes()?).into_owned();
-        let revision = revision.parse::<PolicyRevision>();
-        match reply.token() {
-            "ok" => {
-                let revision = revision.map_err(|error| StoreError::corrupt(error.to_string()))?;
-                Ok(PolicySetOutcome::Done(revision))
+        let set = TABLE.set(&self.store, queue.to_string(), text, expected);
+        match set.await? {
+            TableSetOutcome::Done(revision) => Ok(PolicySetOutcome::Done(revision)),
+            TableSetOutcome::VersionMismatch(revision) => {
+                Ok(PolicySetOutcome::VersionMismatch(revision))
             }
-            "mismatch" => Ok(PolicySetOutcome::VersionMismatch(revision.ok())),
-            _ => reply.unknown(),
+            TableSetOutcome::Full => Err(StoreError::corrupt("the table of policies has no limit")),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use tidegate_core::QueuePolicy;
 
-use super::revision::PolicyRevision;
+use crate::table_revision::TableRevision;
 
 /// The policy of a queue as it is stored.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -10,7 +10,7 @@ pub struct StoredPolicy {
     /// The policy in effect: the defaults if none is stored, or if the stored one cannot be read.
     pub policy: QueuePolicy,
     /// The revision of the stored policy; 0 if none is stored, or if it cannot be read.
-    pub revision: PolicyRevision,
+    pub revision: TableRevision,
     /// The text of a stored policy that cannot be read.
     pub unreadable: Option<String>,
 }

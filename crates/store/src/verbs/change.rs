@@ -2,7 +2,7 @@ use tidegate_core::codec::INSTANT_MS;
 use tidegate_core::{DURATION_MS_MAX, Job, JobState, QueueKey};
 
 use super::job_reference::JobReference;
-use crate::bodies::{JobReadError, StoredRecord};
+use crate::bodies::StoredRecord;
 use crate::error::StoreError;
 use crate::script::{LazyScript, script};
 use crate::store::Store;
@@ -67,11 +67,10 @@ impl Store {
             "ok" => {
                 let _now_ms = reply.count()?;
                 let record = StoredRecord::read(bucket, reply.count()?, reply.bytes()?)?;
-                match self.fetch_bodies(queue, vec![record]).await?.pop() {
-                    Some(Ok(job)) => Ok(ChangeOutcome::Done(Box::new(job))),
-                    Some(Err(JobReadError::Corrupt(how))) => Err(StoreError::corrupt(how)),
-                    Some(Err(JobReadError::Gone)) | None => Ok(ChangeOutcome::AlreadyGone),
-                }
+                let job = self.fetch_job(queue, record).await?;
+                Ok(job.map_or(ChangeOutcome::AlreadyGone, |job| {
+                    ChangeOutcome::Done(Box::new(job))
+                }))
             }
             "gone" => Ok(ChangeOutcome::AlreadyGone),
             "held" => Ok(ChangeOutcome::NotWaiting(reply.state()?)),

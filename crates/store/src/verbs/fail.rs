@@ -52,11 +52,11 @@ pub enum FailOutcome {
     Lost,
 }
 
-struct Fail<'a> {
+struct FailVerb<'a> {
     policy: &'a RetryPolicy,
 }
 
-impl SettleVerb for Fail<'_> {
+impl SettleVerb for FailVerb<'_> {
     type Item = FailRequest;
     type Outcome = FailOutcome;
 
@@ -106,6 +106,7 @@ impl Store {
         failed: &[FailRequest],
         policy: &RetryPolicy,
     ) -> Result<Vec<FailOutcome>, StoreError> {
-        self.settle(&FAIL, queue, &Fail { policy }, failed).await
+        self.settle(&FAIL, queue, &FailVerb { policy }, failed)
+            .await
     }
 }

@@ -19,13 +19,14 @@ mod purge;
 mod release;
 mod reserve;
 mod respawn;
+mod result;
 mod roster;
 mod settle;
 mod stats;
 mod sweep;
 mod touch;
 
-pub use ack::{AckOutcome, AckRequest};
+pub use ack::{AckOutcome, AckRequest, NewResult};
 pub(crate) use audit::{CheckOutcome, IndexCheck, JobCheck};
 pub use cancel::{CancelOutcome, IfRunning};
 pub use change::{ChangeOutcome, JobChange, NewDue};
@@ -46,6 +47,7 @@ pub use publish_keyed::{
 pub use release::ReleaseOutcome;
 pub use reserve::{Claim, LeaseLength, ReservedJobs};
 pub use respawn::DueTimes;
+pub use result::JobEnd;
 pub use roster::Roster;
 pub use settle::LeasedJob;
 pub use stats::Stats;

@@ -3,7 +3,7 @@ use tidegate_core::{Job, JobId, JobState, Lane, QueueKey};
 
 use super::job_reference::JobReference;
 use super::reserve::HINTS_PER_CALL;
-use crate::bodies::{JobReadError, StoredRecord, carried_bytes};
+use crate::bodies::{StoredRecord, carried_bytes};
 use crate::error::StoreError;
 use crate::script::{LazyScript, script};
 use crate::script_call::Call;
@@ -128,11 +128,10 @@ impl Store {
             "ok" => {
                 let now_ms = reply.count()?;
                 let record = StoredRecord::read(bucket, reply.count()?, reply.bytes()?)?;
-                match self.fetch_bodies(queue, vec![record]).await?.pop() {
-                    Some(Ok(job)) => Ok(PeekReply::Found(PeekedJob { job, now_ms })),
-                    Some(Err(JobReadError::Corrupt(how))) => Err(StoreError::corrupt(how)),
-                    Some(Err(JobReadError::Gone)) | None => Ok(PeekReply::Again),
-                }
+                let job = self.fetch_job(queue, record).await?;
+                Ok(job.map_or(PeekReply::Again, |job| {
+                    PeekReply::Found(PeekedJob { job, now_ms })
+                }))
             }
             "none" => Ok(PeekReply::Nothing),
             "again" => Ok(PeekReply::Again),

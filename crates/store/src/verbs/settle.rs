@@ -77,6 +77,17 @@ pub(super) trait SettleVerb {
 }
 
 impl Store {
+    /// The indexes of jobs by their buckets. Jobs whose bucket does not exist are left out.
+    pub(super) fn by_bucket(&self, ids: impl Iterator<Item = JobId>) -> BTreeMap<u16, Vec<usize>> {
+        let mut by_bucket: BTreeMap<u16, Vec<usize>> = BTreeMap::new();
+        for (index, id) in ids.enumerate() {
+            if self.has_bucket_of(id) {
+                by_bucket.entry(id.bucket()).or_default().push(index);
+            }
+        }
+        by_bucket
+    }
+
     /// Calls the script of a verb for jobs of a queue, once for each bucket, and returns the outcome of each job, in order.
     pub(super) async fn settle<V: SettleVerb>(
         &self,
@@ -86,14 +97,7 @@ impl Store {
         items: &[V::Item],
     ) -> Result<Vec<V::Outcome>, StoreError> {
         let mut outcomes = vec![V::GONE; items.len()];
-        let mut by_bucket: BTreeMap<u16, Vec<usize>> = BTreeMap::new();
-        for (index, item) in items.iter().enumerate() {
-            let id = V::id(item);
-            if self.has_bucket_of(id) {
-                by_bucket.entry(id.bucket()).or_default().push(index);
-            }
-        }
-        for (bucket, indexes) in by_bucket {
+        for (bucket, indexes) in self.by_bucket(items.iter().map(V::id)) {
             let call = verb.add_options(self.call_on_queue(script, queue, bucket));
             let call = indexes.iter().fold(call, |call, index| {
                 let item = &items[*index];

@@ -1,15 +1,16 @@
 //! The verbs of consumers, and those on whole queues.
 
-use tidegate_core::RetryDelays;
-use tidegate_core::{JobId, JobState, RetryPolicy};
+use std::iter::repeat;
+
+use tidegate_core::{JobId, JobState, RetryDelays, RetryPolicy};
 use tidegate_store::{
-    AckRequest, AfterFailure, Claim, FailOutcome, FailRequest, LeaseLength, LeasedJob,
-    ReleaseOutcome,
+    AckOutcome, AckRequest, AfterFailure, Claim, FailOutcome, FailRequest, LeaseLength, LeasedJob,
+    NewResult, ReleaseOutcome,
 };
 
 use super::NativeRun;
 use super::oracle::{FailEffect, NotHeld};
-use super::steps::NativeStep;
+use super::steps::{NativeStep, ResultSpec};
 
 /// The length of leases of jobs that have none.
 const DEFAULT_LEASE_MS: u64 = 60_000;
@@ -48,7 +49,10 @@ impl NativeRun<'_> {
                 deliveries,
                 by_attempt,
                 retain_ms,
-            } => self.ack(deliveries, *by_attempt, *retain_ms).await,
+                results,
+            } => {
+                self.ack(deliveries, *by_attempt, *retain_ms, results).await;
+            }
             NativeStep::Fail { deliveries, then } => self.fail(deliveries, *then).await,
             NativeStep::Touch {
                 deliveries,
@@ -95,23 +99,65 @@ impl NativeRun<'_> {
         }
     }
 
-    async fn ack(&mut self, deliveries: &[usize], by_attempt: bool, retain_ms: u64) {
+    async fn ack(
+        &mut self,
+        deliveries: &[usize],
+        by_attempt: bool,
+        retain_ms: u64,
+        results: &[Option<ResultSpec>],
+    ) {
         let Some((queue, leased)) = self.chosen(deliveries) else {
             return;
         };
-        let requests = leased.into_iter().map(|leased| AckRequest {
+        let requests = leased.iter().map(|leased| AckRequest {
             id: leased.id,
             attempt: by_attempt.then_some(leased.attempt),
         });
-        let requests: Vec<AckRequest> = requests.collect();
-        let store = self.store();
-        let acked = store.ack_all(&self.queues[queue], &requests, retain_ms);
-        let acked = acked.await.unwrap();
-        acked.iter().for_each(|outcome| self.note("ack", outcome));
-        let expected = requests
-            .iter()
-            .map(|request| self.model.ack(queue, request, retain_ms));
-        assert_eq!(acked, expected.collect::<Vec<_>>());
+        let results = results.iter().map(|spec| self.new_result((*spec)?));
+        let results: Vec<_> = results.chain(repeat(None)).take(leased.len()).collect();
+        let jobs: Vec<_> = requests.zip(results).collect();
+        let acked = self.acknowledge(queue, &jobs, retain_ms).await;
+        for ((request, result), acked) in jobs.iter().zip(acked) {
+            let result = result.as_ref();
+            let expected = self.model.ack(queue, request, retain_ms, result);
+            assert_eq!(acked, expected, "{request:?} of {jobs:?}");
+        }
+    }
+
+    fn new_result(&mut self, spec: ResultSpec) -> Option<NewResult> {
+        self.versions += 1;
+        let attribute = (":t".to_owned(), "text/plain".to_owned());
+        Some(NewResult {
+            attributes: spec
+                .has_attributes
+                .then_some(attribute)
+                .into_iter()
+                .collect(),
+            body: spec.content.bytes(self.versions),
+        })
+    }
+
+    /// Calls the verb with results only if there are some.
+    async fn acknowledge(
+        &mut self,
+        queue: usize,
+        jobs: &[(AckRequest, Option<NewResult>)],
+        retain_ms: u64,
+    ) -> Vec<AckOutcome> {
+        let (store, key) = (self.store(), &self.queues[queue]);
+        if jobs.iter().all(|(_, result)| result.is_none()) {
+            let requests: Vec<AckRequest> = jobs.iter().map(|(request, _)| *request).collect();
+            let acked = store.ack_all(key, &requests, retain_ms).await.unwrap();
+            acked.iter().for_each(|outcome| self.note("ack", outcome));
+            return acked;
+        }
+        let acked = store.ack_with_results(key, jobs, retain_ms).await.unwrap();
+        let acked = acked.into_iter().map(|(outcome, is_dropped)| {
+            assert!(!is_dropped, "the server has memory");
+            self.note("ack with results", &outcome);
+            outcome
+        });
+        acked.collect()
     }
 
     async fn fail(&mut self, deliveries: &[usize], then: AfterFailure) {
@@ -216,9 +262,11 @@ impl NativeRun<'_> {
         let ready = self.numbers(queue, JobState::Ready);
         let purged = self.store().purge_ready(&self.queues[queue]).await;
         assert_eq!(purged.unwrap(), ready.len() as u64);
-        self.model
-            .jobs
-            .retain(|_, job| job.queue != queue || job.state != JobState::Ready);
+        for (id, job) in self.model.jobs.clone() {
+            if job.queue == queue && job.state == JobState::Ready {
+                self.model.delete(id);
+            }
+        }
     }
 
     async fn purge_dead(&mut self, queue: usize, limit: u64) {
@@ -226,7 +274,7 @@ impl NativeRun<'_> {
         let purged = self.store().purge_dead(&self.queues[queue], limit).await;
         assert_eq!(purged.unwrap(), limit.min(dead.len() as u64));
         for id in dead.into_iter().take(limit as usize) {
-            self.model.jobs.remove(&id);
+            self.model.delete(id);
         }
     }
 
@@ -237,7 +285,7 @@ impl NativeRun<'_> {
         let taken = self.deliveries.len() - begin;
         if taken > 0 {
             let all: Vec<usize> = (0..taken).collect();
-            self.ack(&all, true, 0).await;
+            self.ack(&all, true, 0, &[]).await;
         }
         self.purge_dead(queue, 1000).await;
         let before: Vec<_> = (0..self.queues.len())

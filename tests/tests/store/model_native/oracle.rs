@@ -1,18 +1,24 @@
 //! The jobs that must be in Redis, and the outcome of each verb on them. It knows the documented rules, and nothing of
 //! lists, timers and indexes.
 
+mod consuming;
+mod managing;
+mod publishing;
+
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use tidegate_core::RecordExtension;
-use tidegate_core::{JobId, JobState, KeyHash, RetryPolicy};
-use tidegate_store::{
-    AckOutcome, AckRequest, CancelOutcome, FailureEffect, IfRunning, JobChange, JobReference,
-    LeasedJob, LoggedFailure, NewDue, PromoteOutcome, ReleaseOutcome, TouchOutcome,
-};
+use tidegate_core::{JobId, JobState, KeyHash, RecordExtension};
+use tidegate_store::{FailureEffect, JobReference, LeasedJob, LoggedFailure, NewResult};
 
-use super::publishing::FirstRequest;
 use crate::fixture::LOSSES_MAX;
+
+use self::publishing::FirstRequest;
+pub(super) use self::{
+    consuming::FailEffect,
+    managing::ModelEnd,
+    publishing::{PlannedJob, WINDOW_MS},
+};
 
 /// The number of failures of which a job keeps the history.
 const HISTORY_MAX: usize = 10;
@@ -39,6 +45,12 @@ pub(super) struct ModelJob {
     pub(super) failures: u16,
     pub(super) losses: u16,
     pub(super) cancel_requested: bool,
+    /// Whether a client waits for its end, or has waited for it if it is done.
+    pub(super) is_awaited: bool,
+    /// Whether it is found by its key: another job may have got that of one that is done.
+    pub(super) has_key: bool,
+    /// The result of a job that is done.
+    pub(super) result: Option<NewResult>,
     pub(super) next: Option<JobVersion>,
     pub(super) history: Vec<LoggedFailure>,
 }
@@ -61,7 +73,20 @@ pub(super) enum NotHeld {
 
 impl ModelJob {
     pub(super) fn key(&self) -> Option<KeyHash> {
-        self.version.extension.key_hash.map(KeyHash)
+        let hash = self.version.extension.key_hash.map(KeyHash);
+        hash.filter(|_| self.has_key)
+    }
+
+    /// Its payload; once it is done, its result.
+    pub(super) fn body(&self) -> &Bytes {
+        let result = self.result.as_ref();
+        result.map_or(&self.version.body, |result| &result.body)
+    }
+
+    /// Those of its result. The payloads of the test have none.
+    pub(super) fn attributes(&self) -> &[(String, String)] {
+        let result = self.result.as_ref();
+        result.map_or(&[], |result| &result.attributes)
     }
 
     pub(super) const fn is_expired(&self, now_ms: u64) -> bool {
@@ -91,9 +116,10 @@ impl ModelJob {
         self.schedule(due_ms, now_ms);
     }
 
-    fn bury(&mut self, now_ms: u64) {
-        self.state = JobState::Dead;
-        (self.version.due_ms, self.version.expires_ms) = (now_ms, 0);
+    /// A client waits for the end of the job from now on, if it `waits` and the job has not ended.
+    fn await_end(&mut self, waits: bool) {
+        let has_ended = matches!(self.state, JobState::Dead | JobState::Done);
+        self.is_awaited |= waits && !has_ended;
     }
 
     fn log(&mut self, effect: FailureEffect, error: &str, now_ms: u64) {
@@ -115,6 +141,8 @@ pub(super) struct NativeModel {
     pub(super) now_ms: u64,
     /// Expired jobs stay until Redis has deleted them.
     pub(super) jobs: BTreeMap<JobId, ModelJob>,
+    /// The numbers of the jobs that have ended while a client waited for that.
+    pub(super) ended: Vec<u64>,
     /// By queue and idempotency key.
     pub(super) requests: BTreeMap<(usize, u8), FirstRequest>,
 }
@@ -148,6 +176,25 @@ impl NativeModel {
         }
     }
 
+    /// Deletes a job: its end, unless it is done already.
+    pub(super) fn delete(&mut self, id: JobId) {
+        let job = self.jobs.remove(&id);
+        if job.is_some_and(|job| job.is_awaited && job.state != JobState::Done) {
+            self.ended.push(id.number());
+        }
+    }
+
+    /// Makes a job dead. That is an end, so no client waits for a later one.
+    fn bury(&mut self, id: JobId) {
+        let now_ms = self.now_ms;
+        let job = self.jobs.get_mut(&id).expect("a job that dies");
+        job.state = JobState::Dead;
+        (job.version.due_ms, job.version.expires_ms) = (now_ms, 0);
+        if std::mem::take(&mut job.is_awaited) {
+            self.ended.push(id.number());
+        }
+    }
+
     /// Ends a run as its producer has requested meanwhile.
     fn end_run(&mut self, id: JobId) -> RunEnd {
         let now_ms = self.now_ms;
@@ -158,210 +205,11 @@ impl NativeModel {
             job.start(next, now_ms);
             RunEnd::Rerun
         } else if job.cancel_requested {
-            self.jobs.remove(&id);
+            self.delete(id);
             RunEnd::Cancelled
         } else {
             RunEnd::Plain
         }
-    }
-
-    pub(super) fn reserve(&mut self, id: JobId, lease_ms: u64) -> &ModelJob {
-        let now_ms = self.now_ms;
-        let job = self.jobs.get_mut(&id).expect("a ready job");
-        job.state = JobState::Leased;
-        job.attempt += 1;
-        if job.is_native {
-            job.version.expires_ms = 0;
-        } else {
-            job.tries -= 1;
-        }
-        job.version.due_ms = now_ms + lease_ms;
-        job
-    }
-
-    pub(super) fn ack(&mut self, queue: usize, request: &AckRequest, retain_ms: u64) -> AckOutcome {
-        let now_ms = self.now_ms;
-        let id = request.id;
-        let age_ms = now_ms - id.created_at_ms().min(now_ms);
-        let Some(id) = self.named(queue, id.into()) else {
-            return AckOutcome::AlreadyGone;
-        };
-        let job = self.jobs.get_mut(&id).expect("a named job");
-        if job.state == JobState::Done {
-            return AckOutcome::AlreadyGone;
-        }
-        if job.is_expired(now_ms) {
-            self.jobs.remove(&id);
-            return AckOutcome::AlreadyGone;
-        }
-        let is_leased = job.state == JobState::Leased;
-        let may_ack = match request.attempt {
-            Some(attempt) => is_leased && job.attempt == attempt,
-            None => is_leased || job.key().is_none(),
-        };
-        if !may_ack {
-            return AckOutcome::Lost;
-        }
-        let was = job.state;
-        if job.next.is_some() {
-            assert_eq!(self.end_run(id), RunEnd::Rerun);
-            return AckOutcome::Rerun { age_ms };
-        }
-        let own_ms = job.version.extension.retain_ms.map(u64::from);
-        let kept_ms = if job.is_native {
-            own_ms.unwrap_or(retain_ms)
-        } else {
-            0
-        };
-        if kept_ms > 0 && is_leased {
-            job.state = JobState::Done;
-            job.cancel_requested = false;
-            job.version.body = Bytes::new();
-            job.version.expires_ms = now_ms + kept_ms;
-        } else {
-            self.jobs.remove(&id);
-        }
-        AckOutcome::Done { was, age_ms }
-    }
-
-    pub(super) fn touch(
-        &mut self,
-        queue: usize,
-        leased: LeasedJob,
-        lease_ms: Option<u64>,
-        default_ms: u64,
-    ) -> TouchOutcome {
-        let now_ms = self.now_ms;
-        let job = match self.held(queue, leased) {
-            Ok(job) => job,
-            Err(NotHeld::Gone) => return TouchOutcome::AlreadyGone,
-            Err(NotHeld::Lost) => return TouchOutcome::Lost,
-        };
-        let own_ms = job.version.extension.lease_ms.map(u64::from);
-        let until_ms = now_ms + lease_ms.or(own_ms).unwrap_or(default_ms);
-        job.version.due_ms = job.version.due_ms.max(until_ms);
-        TouchOutcome::Extended {
-            until_ms: job.version.due_ms,
-            cancel_requested: job.cancel_requested,
-        }
-    }
-
-    pub(super) fn release(
-        &mut self,
-        queue: usize,
-        leased: LeasedJob,
-        delay_ms: u64,
-    ) -> ReleaseOutcome {
-        let now_ms = self.now_ms;
-        match self.held(queue, leased) {
-            Ok(_) => {}
-            Err(NotHeld::Gone) => return ReleaseOutcome::AlreadyGone,
-            Err(NotHeld::Lost) => return ReleaseOutcome::Lost,
-        }
-        match self.end_run(leased.id) {
-            RunEnd::Rerun => return ReleaseOutcome::Rerun,
-            RunEnd::Cancelled => return ReleaseOutcome::Cancelled,
-            RunEnd::Plain => {}
-        }
-        let job = self.jobs.get_mut(&leased.id).expect("a held job");
-        if !job.is_native {
-            job.tries += 1;
-        }
-        job.schedule(now_ms + delay_ms, now_ms);
-        ReleaseOutcome::Done
-    }
-
-    pub(super) fn cancel(
-        &mut self,
-        queue: usize,
-        job: JobReference,
-        if_running: IfRunning,
-    ) -> CancelOutcome {
-        let now_ms = self.now_ms;
-        let Some(id) = self.named(queue, job) else {
-            return CancelOutcome::AlreadyGone;
-        };
-        let job = self.jobs.get_mut(&id).expect("a named job");
-        if job.is_expired(now_ms) {
-            self.jobs.remove(&id);
-            return CancelOutcome::AlreadyGone;
-        }
-        match (job.state, if_running) {
-            (JobState::Done, _) => CancelOutcome::AlreadyDone(id),
-            (JobState::Leased, IfRunning::Refuse) => CancelOutcome::Leased,
-            (JobState::Leased, IfRunning::Ask) => {
-                (job.cancel_requested, job.next) = (true, None);
-                CancelOutcome::Requested(id)
-            }
-            (was, _) => {
-                self.jobs.remove(&id);
-                CancelOutcome::Done { id, was }
-            }
-        }
-    }
-
-    /// Returns the state of a job that does not wait.
-    pub(super) fn change(
-        &mut self,
-        queue: usize,
-        job: JobReference,
-        change: JobChange,
-    ) -> Option<Result<JobId, JobState>> {
-        let now_ms = self.now_ms;
-        let (id, job) = self.live(queue, job)?;
-        if !job.waits() {
-            return Some(Err(job.state));
-        }
-        let version = &job.version;
-        let own_ms =
-            (job.is_native && version.expires_ms > 0).then(|| version.expires_ms - version.due_ms);
-        let limit_ms = change.start_within_ms.or(own_ms).unwrap_or(0);
-        match change.due {
-            Some(NewDue::InMs(delay_ms)) => job.schedule(now_ms + delay_ms, now_ms),
-            Some(NewDue::AtMs(at_ms)) => job.schedule(at_ms, now_ms),
-            // A limit counts from now on if the job is due already.
-            None if change.start_within_ms.is_some() => {
-                job.version.due_ms = job.version.due_ms.max(now_ms);
-            }
-            None => {}
-        }
-        if change.start_within_ms.is_some() || change.due.is_some() && job.is_native {
-            let from_ms = job.version.due_ms;
-            job.version.expires_ms = if limit_ms > 0 { from_ms + limit_ms } else { 0 };
-        }
-        Some(Ok(id))
-    }
-
-    pub(super) fn promote(&mut self, queue: usize, job: JobReference) -> PromoteOutcome {
-        let now_ms = self.now_ms;
-        let Some((id, job)) = self.live(queue, job) else {
-            return PromoteOutcome::AlreadyGone;
-        };
-        if !job.waits() {
-            return PromoteOutcome::NotWaiting(job.state);
-        }
-        let was_delayed = job.state == JobState::Delayed;
-        if was_delayed {
-            let version = &mut job.version;
-            if job.is_native && version.expires_ms > 0 {
-                version.expires_ms = now_ms + version.expires_ms - version.due_ms;
-            }
-            job.schedule(now_ms, now_ms);
-        }
-        PromoteOutcome::Done {
-            id,
-            due_at_ms: job.version.due_ms,
-            was_delayed,
-        }
-    }
-
-    pub(super) fn respawn(&mut self, id: JobId, ttl_ms: u64) {
-        let now_ms = self.now_ms;
-        let job = self.jobs.get_mut(&id).expect("a dead job");
-        job.tries = u16::from(!job.is_native);
-        (job.failures, job.losses) = (0, 0);
-        job.schedule(now_ms, now_ms);
-        job.version.expires_ms = if ttl_ms > 0 { now_ms + ttl_ms } else { 0 };
     }
 
     /// Makes all due jobs ready or dead; returns how many became ready, and how many dead.
@@ -387,7 +235,7 @@ impl NativeModel {
                 false => job.tries == 0,
             };
             if is_dead {
-                job.bury(now_ms);
+                self.bury(id);
                 buried += 1;
             } else {
                 job.state = JobState::Ready;
@@ -395,79 +243,5 @@ impl NativeModel {
             }
         }
         [ready, buried]
-    }
-}
-
-/// The result of a failure.
-pub(super) enum FailEffect {
-    NotHeld(NotHeld),
-    Rerun,
-    Cancelled,
-    Dead,
-    /// The delay is this long, and may be longer by this part, in thousandths.
-    Retry {
-        delay_ms: u64,
-        jitter_permille: u64,
-    },
-}
-
-impl NativeModel {
-    /// A retry is scheduled with [`Self::retry`], since the delay may be random.
-    pub(super) fn fail(
-        &mut self,
-        queue: usize,
-        failed: &tidegate_store::FailRequest,
-        policy: &RetryPolicy,
-    ) -> FailEffect {
-        use tidegate_store::AfterFailure;
-        let now_ms = self.now_ms;
-        if let Err(why) = self.held(queue, failed.job) {
-            return FailEffect::NotHeld(why);
-        }
-        match self.end_run(failed.job.id) {
-            RunEnd::Rerun => return FailEffect::Rerun,
-            RunEnd::Cancelled => return FailEffect::Cancelled,
-            RunEnd::Plain => {}
-        }
-        let job = self.jobs.get_mut(&failed.job.id).expect("a held job");
-        let own = &job.version.extension;
-        let (failures, is_last) = if job.is_native {
-            job.failures += 1;
-            let most = own.max_attempts.unwrap_or(policy.max_attempts);
-            (u32::from(job.failures), job.failures >= most)
-        } else {
-            (job.attempt, job.tries == 0)
-        };
-        let is_for_good = failed.then == AfterFailure::Bury;
-        if is_for_good || is_last {
-            let effect = if is_for_good {
-                FailureEffect::DeadForGood
-            } else {
-                FailureEffect::Dead
-            };
-            job.log(effect, &failed.error, now_ms);
-            job.bury(now_ms);
-            return FailEffect::Dead;
-        }
-        let delays = own.retry.as_ref().unwrap_or(&policy.delays);
-        let step = (failures as usize).min(delays.steps_ms.len()) - 1;
-        match failed.then {
-            AfterFailure::RetryInMs(delay_ms) => FailEffect::Retry {
-                delay_ms,
-                jitter_permille: 0,
-            },
-            _ => FailEffect::Retry {
-                delay_ms: delays.steps_ms[step],
-                jitter_permille: delays.jitter_permille.into(),
-            },
-        }
-    }
-
-    /// Schedules the next attempt of a job that has failed.
-    pub(super) fn retry(&mut self, id: JobId, due_ms: u64, error: &str) {
-        let now_ms = self.now_ms;
-        let job = self.jobs.get_mut(&id).expect("a job that failed");
-        job.log(FailureEffect::Retried, error, now_ms);
-        job.schedule(due_ms, now_ms);
     }
 }

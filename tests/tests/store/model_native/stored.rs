@@ -126,11 +126,12 @@ impl Stored {
     /// Drops the expired jobs from the model that Redis has deleted, and compares all others.
     pub(super) fn compare(&self, model: &mut NativeModel, names: &[String]) {
         let now_ms = model.now_ms;
-        model.jobs.retain(|id, job| {
-            let is_stored = self.jobs.contains_key(id);
-            assert!(is_stored || job.is_expired(now_ms), "lost: {id} {job:?}");
-            is_stored
-        });
+        let ids: Vec<JobId> = model.jobs.keys().copied().collect();
+        for id in ids.into_iter().filter(|id| !self.jobs.contains_key(id)) {
+            let job = &model.jobs[&id];
+            assert!(job.is_expired(now_ms), "lost: {id} {job:?}");
+            model.delete(id);
+        }
         for (id, stored) in &self.jobs {
             let Some(job) = model.jobs.get(id) else {
                 panic!("{id} should be gone: {stored:?}")
@@ -166,9 +167,9 @@ impl StoredJob {
     fn compare(&self, id: JobId, job: &ModelJob) {
         let expected = Job {
             id,
-            attributes: Vec::new(),
+            attributes: job.attributes().to_vec(),
             mark: false,
-            body: job.version.body.clone(),
+            body: job.body().clone(),
             extension: extension(&job.version),
             failures: job.is_native.then_some(Failures {
                 failures: job.failures,
@@ -188,6 +189,12 @@ impl StoredJob {
         assert_eq!(stored.as_ref(), Ok(&expected));
         assert_eq!(self.failures_logged, job.history.len(), "history of {id}");
         let flags = self.parts.header.flags;
+        let is_awaited = flags.has(RecordFlags::AWAITED);
+        assert_eq!(is_awaited, job.is_awaited, "whether {id} is awaited");
+        if job.state == JobState::Done {
+            let has_result = flags.has(RecordFlags::BODY_OUTSIDE);
+            assert_eq!(has_result, job.result.is_some(), "result of {id}");
+        }
         let waits = flags.has(RecordFlags::NEXT_WAITS);
         assert_eq!((waits, self.next.is_some()), (job.next.is_some(), waits));
         if let (Some(stored), Some(next)) = (&self.next, &job.next) {

@@ -136,7 +136,7 @@ fn other_options_are_rejected() {
 fn answers_round_trip() {
     let json = json!({"now": "2026-11-21T12:30:00.000Z", "jobs": [{
         "id": "01KAJ0000000000000000000AB", "queue": "emails", "lease": "abc", "lease_until": "2026-11-21T12:31:00.000Z",
-        "attempt": 2, "failures": 1, "run_at": "2026-11-21T12:29:59.000Z", "created_at": "2026-11-21T11:30:00.000Z",
+        "attempt": 2, "failures": 1, "losses": 0, "run_at": "2026-11-21T12:29:59.000Z", "created_at": "2026-11-21T11:30:00.000Z",
         "key": "order-17", "attributes": {"Any": "name"}, "content_type": "application/json",
         "payload": null,
     }]});

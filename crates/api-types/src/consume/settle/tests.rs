@@ -34,8 +34,8 @@ fn acks_are_leases_or_objects() {
         "invalid_body: leases[0]: invalid type: integer `7`, expected a lease",
     );
     expect_error::<AckBody>(
-        &json!({"leases": [{"lease": "a", "result": 1}]}),
-        "invalid_body: leases[0].result: unknown field",
+        &json!({"leases": [{"lease": "a", "answer": 1}]}),
+        "invalid_body: leases[0].answer: unknown field",
     );
     expect_error::<AckBody>(
         &json!({"leases": [{}]}),
@@ -44,6 +44,49 @@ fn acks_are_leases_or_objects() {
     expect_error::<AckBody>(
         &json!({"leases": ["a", "b c"]}),
         "invalid_parameter: leases[1]: a lease must be",
+    );
+}
+
+#[test]
+fn a_done_job_may_have_a_result() {
+    let body: AckBody = round_trip(&json!({"leases": [
+        "a",
+        {"lease": "b", "result": {"total": 7}},
+        {"lease": "c", "result": null},
+        {"lease": "d", "result_base64": "YWJj", "content_type": "text/plain"},
+    ]}));
+    let results = body.leases.into_iter().map(|item| {
+        let (_, result) = item.into_parts().unwrap();
+        result.map(|it| {
+            (
+                String::from_utf8(it.bytes).unwrap(),
+                it.content_type.to_string(),
+            )
+        })
+    });
+    let expected =
+        |bytes: &str, content_type: &str| Some((bytes.to_owned(), content_type.to_owned()));
+    assert_eq!(
+        results.collect::<Vec<_>>(),
+        [
+            None,
+            expected(r#"{"total":7}"#, "application/json"),
+            expected("null", "application/json"),
+            expected("abc", "text/plain"),
+        ]
+    );
+    let item = |item: Value| json!({"leases": ["a", item]});
+    expect_error::<AckBody>(
+        &item(json!({"lease": "b", "result": 1, "result_base64": "YQ=="})),
+        "invalid_parameter: leases[1].result: result and result_base64 exclude each other",
+    );
+    expect_error::<AckBody>(
+        &item(json!({"lease": "b", "content_type": "text/plain"})),
+        "invalid_parameter: leases[1].content_type: content_type is that of result",
+    );
+    expect_error::<AckBody>(
+        &item(json!({"lease": "b", "result": "x".repeat(300_000)})),
+        "payload_too_large: leases[1].result: the result has more than 262144 bytes",
     );
 }
 

@@ -30,7 +30,7 @@ fn error(
     read(query, headers).unwrap_err().to_string()
 }
 
-const ALL: [(&str, &str); 11] = [
+const ALL: [(&str, &str); 12] = [
     ("run_at", "2026-11-21T12:30:00.000Z"),
     ("key", "order-17"),
     ("if_exists", "replace"),
@@ -43,13 +43,14 @@ const ALL: [(&str, &str); 11] = [
         r#"{"delays":["2m","10m"],"jitter":0.5,"max_attempts":4}"#,
     ),
     ("start_within", "PT5M"),
+    ("wait", "20s"),
     ("delay", "30m"),
     ("max_attempts", "4"),
 ];
 
 #[test]
 fn a_query_has_every_option() {
-    let options = read(&ALL[..9], &[]).unwrap();
+    let options = read(&ALL[..10], &[]).unwrap();
     let expected = json!({
         "run_at": "2026-11-21T12:30:00.000Z",
         "key": "order-17",
@@ -60,6 +61,7 @@ fn a_query_has_every_option() {
         "lease": 90_000,
         "retry": {"delays": [120_000, 600_000], "jitter": 0.5, "max_attempts": 4},
         "start_within": 300_000,
+        "wait": 20_000,
     });
     assert_eq!(serde_json::to_value(&options).unwrap(), expected);
     assert_eq!(
@@ -69,7 +71,7 @@ fn a_query_has_every_option() {
     assert_eq!(options.attempts().unwrap().get(), 4);
     let due = DueTime::At("2026-11-21T12:30:00Z".parse().unwrap());
     assert_eq!(options.due(), due);
-    let others = read(&ALL[9..], &[]).unwrap();
+    let others = read(&ALL[10..], &[]).unwrap();
     assert_eq!(others.due(), DueTime::After("30m".parse().unwrap()));
     assert_eq!(others.attempts().unwrap().get(), 4);
     let none = read(&[], &[]).unwrap();
@@ -122,7 +124,10 @@ fn unknown_options_and_invalid_values_are_rejected() {
             ("Delay", "5m"),
             "invalid_parameter: Delay: unknown parameter",
         ),
-        (("wait", "5s"), "invalid_parameter: wait: unknown parameter"),
+        (
+            ("wait", "25h"),
+            "invalid_parameter: wait: wait must be at most 86400000 ms",
+        ),
         (
             ("delay", ""),
             "invalid_parameter: delay: \"\" is not a duration",

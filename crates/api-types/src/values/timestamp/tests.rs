@@ -1,6 +1,8 @@
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
+use std::time::Duration;
+
 use super::*;
 
 fn read(value: Value) -> Result<u64, String> {
@@ -188,4 +190,12 @@ proptest! {
             prop_assert!(instant <= TimestampMs::MAX);
         }
     }
+}
+
+#[test]
+fn system_times_are_rounded_up() {
+    let after = |nanos| TimestampMs::from(SystemTime::UNIX_EPOCH + Duration::from_nanos(nanos));
+    assert_eq!((after(1_000_001).as_ms(), after(1_000_000).as_ms()), (2, 1));
+    let before = SystemTime::UNIX_EPOCH - Duration::from_secs(1);
+    assert_eq!(TimestampMs::from(before).as_ms(), 0);
 }

@@ -3,6 +3,7 @@
 use tidegate_api_types::problem::ProblemCode::{
     DelayAndRunAt, IdempotencyKeyReused, JobDead, JobNotFound, JobRunning, KeyTaken, NotDurable,
     PayloadNotJson, PayloadTooLarge, QueueClosed, QueueFull, RateLimited, RunAtOutOfRange,
+    TooManyWaiting,
 };
 use tidegate_core::Scope;
 use utoipa::openapi::HttpMethod::{Delete, Get, Patch, Post};
@@ -11,18 +12,20 @@ use super::headers::AnswerHeader;
 use super::operation::{
     AnswerBody, LinkShape, LinkTarget, OperationRow, RequestShape, json, operation,
 };
-use super::parameters::{of_cancel, of_job, of_publish};
+use super::parameters::{of_cancel, of_job, of_publish, of_result};
 
 const JOBS: &str = "/v1/{namespace}/queues/{queue}/jobs";
 const BATCH: &str = "/v1/{namespace}/queues/{queue}/jobs/batch";
 const JOB: &str = "/v1/{namespace}/queues/{queue}/jobs/{job}";
 const PAYLOAD: &str = "/v1/{namespace}/queues/{queue}/jobs/{job}/payload";
+const RESULT: &str = "/v1/{namespace}/queues/{queue}/jobs/{job}/result";
 const PROMOTE: &str = "/v1/{namespace}/queues/{queue}/jobs/{job}/promote";
 
 /// What a client can do with a job that it published.
 const LINKS_OF_A_JOB: &[LinkShape] = &[
     of_the_job("show_job"),
     of_the_job("show_payload"),
+    of_the_job("show_result"),
     of_the_job("change_job"),
     of_the_job("promote_job"),
     of_the_job("cancel_job"),
@@ -35,21 +38,25 @@ const fn of_the_job(operation: &'static str) -> LinkShape {
     }
 }
 
-pub(super) const OPERATIONS: [OperationRow; 7] = [
+pub(super) const OPERATIONS: [OperationRow; 8] = [
     operation(Post, JOBS, "publish", Scope::Publish)
         .about(
             "Publish a job",
             "The body is the payload, of any content type and up to 1 MiB (`requests.job_bytes_max`). Options are parameters of the query \
              or headers `Tidegate-…`; an option in both is an error. Each header `Job-Attr-NAME` is an attribute of the job.\n\nWithout a \
-             key every publish is a new job. With `key`, `if_exists` decides what happens to a job that has it.",
+             key every publish is a new job. With `key`, `if_exists` decides what happens to a job that has it.\n\nWith `wait` the answer is the \
+             result of the job, as soon as a worker has returned it. That needs the scope `read`, too.",
         )
         .parameters(of_publish)
         .body(RequestShape::Payload)
         .answers(&[
-            json(200, "PublishedJob", "A job has the key, or the request is a repetition. `outcome` says what was done.")
-                .headers(&[AnswerHeader::Replayed])
+            json(200, "PublishedJob", "A job has the key, or the request is a repetition: `outcome` says what was done. Or the result (`wait`).")
+                .body(AnswerBody::JsonOrPayload("PublishedJob"))
+                .headers(&[AnswerHeader::Replayed, AnswerHeader::JobId])
                 .links(LINKS_OF_A_JOB),
             json(201, "PublishedJob", "There is a new job.").links(LINKS_OF_A_JOB),
+            json(202, "PublishedJob", "`wait`: the job is stored, and has not ended.").links(LINKS_OF_A_JOB),
+            json(204, "", "`wait`: the job is done, without a result.").body(AnswerBody::Nothing),
         ])
         .problems(&[
             DelayAndRunAt,
@@ -57,8 +64,11 @@ pub(super) const OPERATIONS: [OperationRow; 7] = [
             KeyTaken,
             QueueClosed,
             IdempotencyKeyReused,
+            JobNotFound,
+            JobDead,
             RateLimited,
             QueueFull,
+            TooManyWaiting,
             NotDurable,
         ]),
     operation(Post, BATCH, "publish_batch", Scope::Publish)
@@ -112,6 +122,20 @@ pub(super) const OPERATIONS: [OperationRow; 7] = [
             .body(AnswerBody::Payload)
             .headers(&[AnswerHeader::NoSniff, AnswerHeader::Sandbox])])
         .problems(&[JobNotFound]),
+    operation(Get, RESULT, "show_result", Scope::Read)
+        .about(
+            "Fetch the result of a job",
+            "What a worker returned with its ack, kept as long as the job (`retain`). With `wait` the answer comes when the job has ended.",
+        )
+        .parameters(of_result)
+        .answers(&[
+            json(200, "", "The result, with its content type.")
+                .body(AnswerBody::Payload)
+                .headers(&[AnswerHeader::JobId, AnswerHeader::NoSniff, AnswerHeader::Sandbox]),
+            json(202, "UnfinishedJob", "The job has not ended."),
+            json(204, "", "The job is done, without a result.").body(AnswerBody::Nothing),
+        ])
+        .problems(&[JobNotFound, JobDead, TooManyWaiting]),
     operation(Post, PROMOTE, "promote_job", Scope::Publish)
         .about("Run a job now", "A delayed job becomes ready without waiting for its time.")
         .parameters(of_job)

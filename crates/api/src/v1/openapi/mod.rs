@@ -9,6 +9,7 @@ mod operation;
 mod parameters;
 mod queues;
 mod references;
+mod relays;
 mod responses;
 #[cfg(test)]
 mod tests;
@@ -36,7 +37,7 @@ const DESCRIPTION: &str = include_str!("description.md");
 const API_KEY: &str = "api_key";
 
 /// The operations by the tag under which they are shown, with its description.
-const TAGS: [(&str, &str, &[OperationRow]); 4] = [
+const TAGS: [(&str, &str, &[OperationRow]); 5] = [
     (
         "jobs",
         "Publishing, showing, changing and cancelling jobs.",
@@ -51,6 +52,11 @@ const TAGS: [(&str, &str, &[OperationRow]); 4] = [
         "queues",
         "What queues hold, and their policies.",
         &queues::OPERATIONS,
+    ),
+    (
+        "relays",
+        "Relays, which `tidegate-relayd` runs: they pass jobs on to webhooks, brokers and other queues.",
+        &relays::OPERATIONS,
     ),
     ("keys", "API keys.", &keys::OPERATIONS),
 ];

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use tidegate_api_types::job::{CancelQuery, JobQuery};
+use tidegate_api_types::job::{CancelQuery, JobQuery, ResultQuery};
 use tidegate_api_types::publish::JobOptions;
 use tidegate_api_types::queue::ListQuery;
 use utoipa::IntoParams;
@@ -40,6 +40,10 @@ fn of_path_segment(name: &str) -> Parameter {
                 .into(),
             "The job: its id, or `key:` and its key, percent-encoded. For a key with `/`: `-`, and the key in the query.",
         ),
+        "relay" => (
+            Ref::from_schema_name("RelayName").into(),
+            "The name of the relay, unique in its namespace.",
+        ),
         _ => (
             text().min_length(Some(1)).into(),
             "The id of the API key, which is a part of its secret.",
@@ -62,6 +66,10 @@ pub(super) fn of_job() -> Vec<Parameter> {
     in_query::<JobQuery>()
 }
 
+pub(super) fn of_result() -> Vec<Parameter> {
+    in_query::<ResultQuery>()
+}
+
 pub(super) fn of_cancel() -> Vec<Parameter> {
     in_query::<CancelQuery>()
 }
@@ -70,19 +78,34 @@ pub(super) fn of_list() -> Vec<Parameter> {
     in_query::<ListQuery>()
 }
 
-pub(super) fn of_policy_change() -> Vec<Parameter> {
+/// A header with an `ETag`, or `*`.
+fn condition(name: &str, pattern: &str, description: &str) -> Parameter {
     let schema = ObjectBuilder::new()
         .schema_type(Type::String)
-        .pattern(Some("^([*]|\"\\d{1,18}\")$"));
+        .pattern(Some(pattern));
+    ParameterBuilder::new()
+        .name(name)
+        .parameter_in(ParameterIn::Header)
+        .required(Required::False)
+        .schema(Some(schema))
+        .description(Some(description))
+        .build()
+}
+
+/// `*`, or the revision of an entry of a table in quotes.
+const ETAG_OR_ANY: &str = "^([*]|\"(0|[1-9][0-9]{0,17}[.][0-9a-f]{8})\")$";
+
+pub(super) fn of_policy_change() -> Vec<Parameter> {
     let description = "The `ETag` of the policy that the change is made for, or `*` for any. If the policy has another one, nothing is changed.";
+    vec![condition("If-Match", ETAG_OR_ANY, description)]
+}
+
+pub(super) fn of_relay_change() -> Vec<Parameter> {
+    let is = "The `ETag` of the relay that the change is made for, or `*` for any relay that exists. Otherwise nothing is changed.";
+    let is_none = "`*`: there must be no relay with this name. Otherwise nothing is changed.";
     vec![
-        ParameterBuilder::new()
-            .name("If-Match")
-            .parameter_in(ParameterIn::Header)
-            .required(Required::False)
-            .schema(Some(schema))
-            .description(Some(description))
-            .build(),
+        condition("If-Match", ETAG_OR_ANY, is),
+        condition("If-None-Match", "^[*]$", is_none),
     ]
 }
 
@@ -132,7 +155,7 @@ mod tests {
     #[test]
     fn the_header_of_an_option_is_read_as_that_option() {
         let options = in_query::<JobOptions>();
-        assert_eq!(options.len(), 11);
+        assert_eq!(options.len(), 12);
         for option in &options {
             let header = in_header(option).name;
             let read = merge_option_headers(Vec::new(), [(header.as_str(), &b"x"[..])]);

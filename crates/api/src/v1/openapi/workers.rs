@@ -1,6 +1,8 @@
 //! Operations of workers: reserving jobs, and what is done with their leases.
 
-use tidegate_api_types::problem::ProblemCode::{RateLimited, TooManyWaiting};
+use tidegate_api_types::problem::ProblemCode::{
+    PayloadNotJson, PayloadTooLarge, RateLimited, TooManyWaiting,
+};
 use tidegate_core::Scope;
 use utoipa::openapi::HttpMethod::Post;
 
@@ -55,9 +57,10 @@ pub(super) const OPERATIONS: [OperationRow; 5] = [
         ])
         .problems(&[RateLimited, TooManyWaiting]),
     operation(Post, "/v1/{namespace}/ack", "ack", Scope::Consume)
-        .about("Acknowledge jobs", "The jobs are done, and deleted unless they are retained. It is safe to repeat.")
+        .about("Acknowledge jobs", "The jobs are done, and deleted unless they are retained. Each may have a result, which is kept with it. It is safe to repeat.")
         .body(RequestShape::Json("AckBody"))
-        .answers(&[json(200, "AckAnswer", "An outcome for each lease, in the order of the request.")]),
+        .answers(&[json(200, "AckAnswer", "An outcome for each lease, in the order of the request.")])
+        .problems(&[PayloadTooLarge, PayloadNotJson]),
     operation(Post, "/v1/{namespace}/fail", "fail", Scope::Consume)
         .about("Report failed attempts", "The jobs are retried as their retry policies say, or dead after their last attempt.")
         .body(RequestShape::Json("FailBody"))

@@ -11,7 +11,7 @@ use crate::oracle::rules::RuleContext;
 use crate::oracle::verdict::{Defect, Verdict};
 
 /// Lost workers after which a job is dead: the default of the pumps.
-const LOSSES_MAX: u32 = 5;
+pub(super) const LOSSES_MAX: u32 = 5;
 
 pub(super) fn judge(
     job: &NativeJob,

@@ -12,6 +12,7 @@ mod keys;
 mod leases;
 mod native_history;
 mod repeats;
+mod results;
 mod retention;
 mod times;
 mod version;
@@ -40,6 +41,7 @@ pub(super) fn judge(history: &History, context: RuleContext<'_>, verdict: &mut V
     }
     keys::judge(history, &observed, context, verdict);
     repeats::rejected(history, verdict);
+    results::judge(history, &observed, context, verdict);
     count(history, &observed, verdict);
 }
 

@@ -12,6 +12,8 @@ use crate::oracle::verdict::{Defect, Verdict};
 
 /// Times count from the end of a millisecond.
 const SLACK: u64 = 3000;
+/// How long a job is retained at least if a client waits for its end.
+const AWAITED: u64 = 10_000_000;
 
 /// A job with a key that is done and retained.
 struct RetainedJob<'a> {
@@ -20,6 +22,8 @@ struct RetainedJob<'a> {
     /// The span of its ack.
     done: Span,
     retain: u64,
+    /// Longer than `retain` if a client may have waited for the end of the job.
+    retain_max: u64,
 }
 
 /// Checks a job whose times are reliable.
@@ -57,12 +61,18 @@ fn retained<'a>(job: &'a NativeJob, observed: &NativeHistory<'_>) -> Option<Reta
             number,
             action: SettleAction::Ack,
             result: Some(SettleResult::Done),
-        } => Some(RetainedJob {
-            job,
-            key,
-            done: event.span,
-            retain: observed.versions.get(&number)?.spec.retain,
-        }),
+        } => {
+            let mut versions = observed.versions_of_key(job.queue, key);
+            let may_be_awaited = versions.any(|it| it.spec.wait > 0);
+            let retain = observed.versions.get(&number)?.spec.retain;
+            Some(RetainedJob {
+                job,
+                key,
+                done: event.span,
+                retain,
+                retain_max: retain.max(if may_be_awaited { AWAITED } else { 0 }),
+            })
+        }
         _ => None,
     })
 }
@@ -125,7 +135,7 @@ impl RetainedJob<'_> {
         else {
             return None;
         };
-        let until = self.done.to + self.retain;
+        let until = self.done.to + self.retain_max;
         let over = publish.operation.span.from.checked_sub(until)?;
         (*id == self.job.id && over > SLACK).then_some(over)
     }

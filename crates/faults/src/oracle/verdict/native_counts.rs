@@ -4,7 +4,9 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::history::{ClientRequest, NativeAnswer, NativeCall, Operation, RequestOutcome};
+use crate::history::{
+    ClientRequest, JobEndAnswer, NativeAnswer, NativeCall, Operation, RequestOutcome,
+};
 
 /// The verbs of the native API, in the order in which they are shown.
 const VERBS: [&str; 9] = [
@@ -24,6 +26,8 @@ pub struct NativeCounts {
     requests: [usize; VERBS.len()],
     /// Jobs that were shown.
     shown: usize,
+    /// Results that publishers got which waited for them.
+    results: usize,
 }
 
 impl NativeCounts {
@@ -47,6 +51,15 @@ impl NativeCounts {
         if did_nothing {
             return;
         }
+        if matches!(
+            answer,
+            NativeAnswer::Ended {
+                end: JobEndAnswer::Result(_),
+                ..
+            }
+        ) {
+            self.results += 1;
+        }
         match VERBS.iter().position(|verb| *verb == call.verb()) {
             Some(place) => self.requests[place] += items,
             None => self.shown += 1,
@@ -61,11 +74,12 @@ impl fmt::Display for NativeCounts {
             versions,
             deliveries,
             shown,
+            results,
             ..
         } = self;
         write!(
             out,
-            "{jobs} jobs with {versions} versions, {deliveries} deliveries; {shown} show"
+            "{jobs} jobs with {versions} versions, {deliveries} deliveries; {results} results, {shown} show"
         )?;
         for (verb, count) in VERBS.iter().zip(self.requests) {
             write!(out, ", {count} {verb}")?;

@@ -14,8 +14,9 @@ use tidegate_testkit::Answer;
 use super::draw::job_lease;
 use super::key_text::key_number;
 use crate::history::{
-    CancelEffect, NativeAnswer, NativeCall, PublishMode, RequestOutcome, ReservedVersion,
-    SettleAction, SettleResult, ShownVersion, UnixMicros, VersionResult,
+    CancelEffect, JobEndAnswer, NativeAnswer, NativeCall, PublishMode, RequestOutcome,
+    ReservedVersion, SettleAction, SettleResult, ShownVersion, UnixMicros, VersionResult,
+    VersionSpec,
 };
 use crate::traffic::payload::number_in;
 use crate::traffic::shared::queue_number;
@@ -23,6 +24,8 @@ use crate::traffic::shared::queue_number;
 const MS: u64 = 1000;
 /// The status in a history of an answer that could not be read.
 const UNREADABLE: u16 = 599;
+const ACCEPTED: u16 = 202;
+const NO_CONTENT: u16 = 204;
 
 /// Returns the outcome of a call with this answer.
 pub(super) fn answer_to(call: &NativeCall, answer: &Answer) -> RequestOutcome {
@@ -39,6 +42,12 @@ fn parsed<T: DeserializeOwned>(answer: &Answer) -> Option<T> {
 
 fn success(call: &NativeCall, answer: &Answer) -> Option<RequestOutcome> {
     Some(RequestOutcome::Native(match call {
+        NativeCall::Publish { versions, .. } if answer.status != ACCEPTED && waits(versions) => {
+            NativeAnswer::Ended {
+                id: answer.header("tidegate-job-id")?.to_owned(),
+                end: end_of(answer),
+            }
+        }
         NativeCall::Publish {
             mode: PublishMode::Single,
             ..
@@ -98,6 +107,16 @@ fn failure(call: &NativeCall, answer: &Answer) -> Option<RequestOutcome> {
             let results = vec![VersionResult::Refused(status); versions.len()];
             RequestOutcome::Native(NativeAnswer::Published(results))
         }
+        (NativeCall::Publish { versions, .. }, ProblemCode::JobNotFound | ProblemCode::JobDead)
+            if waits(versions) =>
+        {
+            let end = match problem.code {
+                ProblemCode::JobDead => JobEndAnswer::Dead,
+                _ => JobEndAnswer::Gone,
+            };
+            let id = problem.job?;
+            RequestOutcome::Native(NativeAnswer::Ended { id, end })
+        }
         (_, ProblemCode::JobNotFound) => RequestOutcome::Native(NativeAnswer::NotFound),
         (_, ProblemCode::JobRunning | ProblemCode::JobDead) => {
             RequestOutcome::Native(NativeAnswer::Conflict)
@@ -105,6 +124,18 @@ fn failure(call: &NativeCall, answer: &Answer) -> Option<RequestOutcome> {
         _ if problem.applied == Some(AppliedState::No) => RequestOutcome::Refused(status),
         _ => RequestOutcome::Failed(status),
     })
+}
+
+fn waits(versions: &[VersionSpec]) -> bool {
+    versions.iter().any(|version| version.wait > 0)
+}
+
+/// Returns how a job has ended that is done.
+fn end_of(answer: &Answer) -> JobEndAnswer {
+    if answer.status == NO_CONTENT {
+        return JobEndAnswer::NoResult;
+    }
+    parsed(answer).map_or(JobEndAnswer::Foreign, JobEndAnswer::Result)
 }
 
 fn published(job: &PublishedJob) -> VersionResult {
@@ -150,7 +181,7 @@ fn settled(action: SettleAction, answer: &Answer) -> Option<Vec<SettleResult>> {
         SettleAction::Ack => {
             let answer: AckAnswer = parsed(answer)?;
             let results = answer.results.into_iter().map(|it| match it {
-                AckItemOutcome::Done => SettleResult::Done,
+                AckItemOutcome::Done { .. } => SettleResult::Done,
                 AckItemOutcome::Rerun => SettleResult::Rerun,
                 AckItemOutcome::Lost => SettleResult::Lost,
                 AckItemOutcome::Gone => SettleResult::Gone,

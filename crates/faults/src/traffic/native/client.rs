@@ -23,19 +23,21 @@ impl NativeFaultClient {
         Self { http }
     }
 
-    /// Publishes versions.
+    /// Publishes versions. If one has a time to wait, waits so long for the end of its job.
     pub(super) async fn publish(
         &mut self,
         queue: u16,
         mode: PublishMode,
         versions: Vec<VersionSpec>,
     ) -> RequestOutcome {
+        let waits = versions.iter().map(|version| version.wait);
+        let limit = PATIENCE + Duration::from_micros(waits.max().unwrap_or_default());
         let call = NativeCall::Publish {
             queue,
             mode,
             versions,
         };
-        self.call(call).await
+        self.send(call, Duration::ZERO, limit).await
     }
 
     /// Reserves jobs, and waits up to `wait` for them. Gives up after `hang_up`, if given.

@@ -13,6 +13,9 @@ const MS: u64 = 1000;
 const KEYS: u32 = 8;
 const DELAY_MAX_MS: u64 = 4000;
 const RETAIN_MS: std::ops::Range<u64> = 300..3000;
+/// The part of single publishes that wait.
+const WAITING: f64 = 0.08;
+const WAIT_MS: std::ops::Range<u64> = 200..3000;
 const RETRY_MS: std::ops::Range<u64> = 50..1200;
 /// One version in so many is not settled, so that it dies of lost workers.
 const DOOMED: u64 = 29;
@@ -26,6 +29,14 @@ pub(super) const fn job_lease(number: u64) -> u64 {
 /// Whether no worker settles the version with this number while faults are injected.
 pub(super) const fn is_doomed(number: u64) -> bool {
     number % DOOMED == 7
+}
+
+/// Draws how long a publisher waits for the end of its job, in µs. Most do not wait.
+pub(super) fn wait(random: &mut StdRng) -> u64 {
+    match random.random_bool(WAITING) {
+        true => random.random_range(WAIT_MS) * MS,
+        false => 0,
+    }
 }
 
 /// Draws the number of a key.
@@ -73,5 +84,6 @@ pub(super) fn version(random: &mut StdRng, shared: &ClientState) -> VersionSpec 
             false => 0,
         },
         idempotency_key: None,
+        wait: 0,
     }
 }

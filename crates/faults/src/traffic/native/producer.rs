@@ -55,11 +55,16 @@ impl NativeProducer {
             _ => self.random.random_range(2..=BATCH_MAX),
         };
         let is_repeatable = self.random.random_bool(0.35);
+        let wait = match mode {
+            PublishMode::Single => draw::wait(&mut self.random),
+            _ => 0,
+        };
         let shared = &self.client.http.shared;
         let versions = (0..count).map(|_| {
             let version = draw::version(&mut self.random, shared);
             VersionSpec {
                 idempotency_key: is_repeatable.then_some(version.terms.number),
+                wait,
                 ..version
             }
         });
@@ -72,6 +77,7 @@ impl NativeProducer {
             .all(|version| version.idempotency_key.is_some());
         for _ in 0..=REPEATS_MAX {
             let outcome = self.client.publish(queue, mode, versions.clone()).await;
+            let is_ended = matches!(outcome, RequestOutcome::Native(NativeAnswer::Ended { .. }));
             if let RequestOutcome::Native(NativeAnswer::Published(results)) = outcome {
                 self.remember(queue, &versions, &results);
                 if !may_repeat || self.random.random_bool(0.7) {
@@ -79,7 +85,7 @@ impl NativeProducer {
                 }
                 let pause = Duration::from_millis(self.random.random_range(0..600));
                 tokio::time::sleep(pause).await;
-            } else if !may_repeat {
+            } else if !may_repeat || is_ended {
                 return;
             }
         }

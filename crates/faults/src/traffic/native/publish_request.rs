@@ -82,6 +82,7 @@ fn options(version: &VersionSpec) -> JobOptions {
             text.parse().expect("an idempotency key")
         }),
         lease: unless_zero(version.lease),
+        wait: unless_zero(version.wait),
         max_attempts: attempts,
         retry: version.retry.as_ref().map(|retry| RetryPolicyBody {
             delays: Some(retry.delays.iter().copied().map(duration).collect()),

@@ -9,7 +9,7 @@ use tidegate_api_types::values::{DurationMs, IfRunningOption, PayloadFormat, Que
 use super::http_request::{HttpRequest, add_parameter, escaped};
 use super::key_text::key_text;
 use super::publish_request::publish;
-use crate::history::{HeldJob, JobAddress, NativeCall, SettleAction, UnixMicros};
+use crate::history::{HeldJob, JobAddress, NativeCall, RunResult, SettleAction, UnixMicros};
 use crate::traffic::shared::queue_name;
 
 const MS: u64 = 1000;
@@ -68,7 +68,17 @@ fn reserve(queues: &[u16], lease: Option<u64>, max_jobs: u64, wait: Duration) ->
 fn settle(action: SettleAction, jobs: &[HeldJob]) -> HttpRequest {
     let leases: Vec<&str> = jobs.iter().map(|job| job.lease.as_str()).collect();
     let body = match action {
-        SettleAction::Ack => json!({"leases": leases}),
+        SettleAction::Ack => {
+            let items = jobs.iter().map(|job| {
+                let result = RunResult {
+                    id: job.id.clone(),
+                    attempt: job.attempt,
+                    number: job.number,
+                };
+                json!({"lease": job.lease, "result": result})
+            });
+            json!({"leases": items.collect::<Vec<_>>()})
+        }
         SettleAction::Touch(lease) => json!({"leases": leases, "lease": lease / MS}),
         SettleAction::Release(delay) => json!({"leases": leases, "delay": delay / MS}),
         SettleAction::Fail | SettleAction::FailRetryIn(_) | SettleAction::FailDead => {

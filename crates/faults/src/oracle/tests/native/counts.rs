@@ -73,6 +73,24 @@ fn a_job_is_dead_after_its_last_failure() {
     failed(0, fail, SettleResult::Dead).expect(&[Defect::DiedEarly]);
 }
 
+/// A failover brings back the job as it was before its first delivery, and its attempts are counted again.
+#[test]
+fn a_failure_is_that_of_an_attempt_which_redis_may_have_lost() {
+    let fail = |history: NativeHistoryBuilder, at, attempt| {
+        let retry = SettleResult::Retry(T0 + at + MS + 5 * MS);
+        history.settle(at, (1, attempt), SettleAction::FailRetryIn(5 * MS), retry)
+    };
+    let begin = NativeHistoryBuilder::new().publish(0, limited(1, 2), PublishResult::Created);
+    let lost = begin.deliver(2 * MS, 1, 2);
+    let lost = fail(lost, 10 * MS, 2);
+    let again = fail(lost.deliver(S, 1, 1), S + 9 * MS, 1);
+    let again = again.deliver_with(2 * S, 1, 2, |got| got.failures = 1);
+    let again = again.ack(2 * S + 9 * MS, 1, 2);
+    again.clone().failover(0, S + 5 * MS).expect(&[]);
+    // Without a failover the order of the attempts, the count of failures, and the second end are defects.
+    again.expect(&[Defect::Doubled; 5]);
+}
+
 #[test]
 fn a_job_is_dead_after_five_lost_workers() {
     let lost = |times: u32| {

@@ -6,6 +6,7 @@ mod ends;
 mod keys;
 mod leases;
 mod repeats;
+mod results;
 mod times;
 
 use tidegate_api_types::publish::PublishResult;
@@ -14,9 +15,9 @@ use tidegate_api_types::values::{IfExistsOption, IfRunningOption, StateName};
 use super::{Defect, HistoryBuilder, MS, S, T0, TTR, judge, no_job, span};
 use crate::fault::Class;
 use crate::history::{
-    CancelEffect, ClientRequest, HeldJob, History, JobAddress, JobInAnswer, JobParameters,
-    NativeAnswer, NativeCall, PublishMode, RequestOutcome, ReservedVersion, RetryTimes,
-    SettleAction, SettleResult, ShownVersion, VersionResult, VersionSpec,
+    CancelEffect, ClientRequest, HeldJob, History, JobAddress, JobEndAnswer, JobInAnswer,
+    JobParameters, NativeAnswer, NativeCall, PublishMode, RequestOutcome, ReservedVersion,
+    RetryTimes, RunResult, SettleAction, SettleResult, ShownVersion, VersionResult, VersionSpec,
 };
 
 const QUEUE: u16 = 20;

@@ -1,0 +1,31 @@
+//! Relays: what passes the jobs of one queue on to a webhook, a broker or another queue.
+//!
+//! The same types are the bodies of `/v1/NAMESPACE/relays` and the tables of the settings of `tidegate-relayd`. A relay
+//! is written with its secrets; answers of `/v1` have it [without them](RelayConfig::without_secrets).
+
+mod address_guard;
+mod checks;
+mod config;
+mod field_checks;
+mod kafka;
+mod kept_secrets;
+mod kinds;
+mod secret;
+mod sink;
+mod source;
+mod text_list;
+mod url;
+mod view;
+
+pub use address_guard::AddressGuard;
+pub use checks::RELAY_BOUNDS;
+pub use config::RelayConfig;
+pub use kafka::{KafkaConfig, KafkaMechanism};
+pub use secret::SecretText;
+pub use sink::{NatsConfig, RabbitMqConfig, RelaySinkConfig, TidegateSinkConfig, WebhookConfig};
+pub use source::{LmstfySourceConfig, QueueSourceConfig, RelaySourceConfig, TidegateSourceConfig};
+pub use text_list::TextList;
+pub use view::{DeleteRelayResult, DeletedRelay, RelayDetails, RelayListPage};
+
+#[cfg(test)]
+mod tests;

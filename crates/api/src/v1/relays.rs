@@ -1,0 +1,171 @@
+//! `/v1/NAMESPACE/relays`: shows, sets and deletes the relays of a namespace. No answer has their secrets.
+
+use axum::body::Body;
+use axum::http::{Response, StatusCode, header};
+use tidegate_api_types::problem::{InvalidRequest, ProblemCode};
+use tidegate_api_types::queue::ListQuery;
+use tidegate_api_types::relay::{
+    DeleteRelayResult, DeletedRelay, RelayConfig, RelayDetails, RelayListPage,
+};
+use tidegate_core::Scope;
+use tidegate_engine::EngineError;
+use tidegate_store::{RELAYS_MAX, RelayKey, TableRevision, TableSetOutcome};
+
+use super::answer::json_answer;
+use super::error::NativeError;
+use super::native_request::NativeRequest;
+use crate::http::etag::{self, Precondition, precondition};
+use crate::relay_table::ReadRelay;
+
+/// The most bytes of the settings of a relay: more than all its texts have.
+const BODY_BYTES_MAX: usize = 256 * 1024;
+/// How often a change is applied to a relay that other clients change at the same time.
+const CHANGE_ATTEMPTS: u32 = 20;
+
+pub(super) async fn list(request: NativeRequest) -> Result<Response<Body>, NativeError> {
+    request.need(Scope::Read)?;
+    let query: ListQuery = request.read_query()?;
+    let after = query.cursor.as_ref().map(|cursor| cursor.as_str());
+    let rows = request.app.engine.relays.all().await;
+    let rows = rows.map_err(EngineError::from)?;
+    let own = rows.by_key.iter().filter(|(key, _)| {
+        key.namespace == request.namespace && after.is_none_or(|after| *key.name > *after)
+    });
+    let shown = own.filter_map(|(key, stored)| {
+        let read = ReadRelay::from(stored);
+        details(key, read.config.ok()?, read.revision?)
+    });
+    let limit = usize::from(query.limit.get());
+    // One more, to see whether it is the last page.
+    let mut items: Vec<RelayDetails> = shown.take(limit + 1).collect();
+    let has_more = items.len() > limit;
+    items.truncate(limit);
+    let last = items.last().filter(|_| has_more);
+    let next = last.map(|last| last.name.as_str().parse());
+    let answer = RelayListPage {
+        next: next.transpose().map_err(|_| NativeError::internal())?,
+        items,
+    };
+    Ok(json_answer(StatusCode::OK, &answer))
+}
+
+pub(super) async fn show(request: NativeRequest) -> Result<Response<Body>, NativeError> {
+    request.need(Scope::Read)?;
+    request.without_query()?;
+    let key = request.relay()?;
+    let found = ReadRelay::find(&request.app.engine, &key).await?;
+    let found = found.ok_or_else(not_found)?;
+    match (found.config, found.revision) {
+        (Ok(config), Some(revision)) => answer(StatusCode::OK, &key, config, revision),
+        _ => Err(NativeError::of(ProblemCode::RelayUnreadable)),
+    }
+}
+
+/// Creates the relay, or replaces it as a whole. Secrets that are absent stay.
+pub(super) async fn set(mut request: NativeRequest) -> Result<Response<Body>, NativeError> {
+    request.need(Scope::Admin)?;
+    request.without_query()?;
+    let key = request.relay()?;
+    let condition = condition(&request)?;
+    let body: RelayConfig = request.read_json_up_to(BODY_BYTES_MAX).await?;
+    let engine = &request.app.engine;
+    for _ in 0..CHANGE_ATTEMPTS {
+        let stored = ReadRelay::find(engine, &key).await?;
+        let expected = check(condition, stored.as_ref())?;
+        let mut config = body.clone();
+        if let Some(Ok(stored)) = stored.as_ref().map(|stored| &stored.config) {
+            config.keep_secrets_of(stored)?;
+        }
+        config.check_secrets()?;
+        config.drop_empty_secrets();
+        let value = serde_json::to_string(&config).map_err(|_| NativeError::internal())?;
+        let set = engine.relays.set(&key, value, expected).await;
+        match set.map_err(EngineError::from)? {
+            TableSetOutcome::Done(revision) => {
+                tracing::info!(relay = %key, %revision, "set a relay");
+                let status = match stored {
+                    None => StatusCode::CREATED,
+                    Some(_) => StatusCode::OK,
+                };
+                return answer(status, &key, config, revision);
+            }
+            TableSetOutcome::VersionMismatch(_) => {}
+            TableSetOutcome::Full => {
+                let detail = format!(
+                    "the server has {RELAYS_MAX} relays of all namespaces, which is the maximum; delete one first"
+                );
+                return Err(InvalidRequest::of_field("relay", detail).into());
+            }
+        }
+    }
+    Err(NativeError::of(ProblemCode::VersionMismatch))
+}
+
+pub(super) async fn delete(request: NativeRequest) -> Result<Response<Body>, NativeError> {
+    request.need(Scope::Admin)?;
+    request.without_query()?;
+    let key = request.relay()?;
+    let condition = condition(&request)?;
+    let engine = &request.app.engine;
+    for _ in 0..CHANGE_ATTEMPTS {
+        let stored = ReadRelay::find(engine, &key).await?;
+        let stored = stored.ok_or_else(not_found)?;
+        let expected = check(condition, Some(&stored))?;
+        let removed = engine.relays.set(&key, String::new(), expected).await;
+        if let TableSetOutcome::Done(_) = removed.map_err(EngineError::from)? {
+            tracing::info!(relay = %key, "deleted a relay");
+            let outcome = DeleteRelayResult::Deleted;
+            return Ok(json_answer(StatusCode::OK, &DeletedRelay { outcome }));
+        }
+    }
+    Err(NativeError::of(ProblemCode::VersionMismatch))
+}
+
+/// What the headers of a change require.
+fn condition(request: &NativeRequest) -> Result<Precondition<TableRevision>, NativeError> {
+    precondition(&request.headers).map_err(|_| {
+        let is_none = request.headers.contains_key(header::IF_NONE_MATCH);
+        let field = if is_none { "if-none-match" } else { "if-match" };
+        let detail = "If-Match should be the ETag of the relay, in quotes, or *; If-None-Match should be *; send one of them";
+        InvalidRequest::of_field(field, detail).into()
+    })
+}
+
+/// Checks the condition, and returns the revision that the stored relay must have still when it is changed; `None` = any, since
+/// the stored one is damaged.
+fn check(
+    condition: Precondition<TableRevision>,
+    stored: Option<&ReadRelay>,
+) -> Result<Option<TableRevision>, NativeError> {
+    let version = stored.map(|stored| stored.revision.unwrap_or_default());
+    match condition.holds(version.as_ref()) {
+        true => Ok(stored.map_or(Some(TableRevision::default()), |it| it.revision)),
+        false => Err(NativeError::of(ProblemCode::VersionMismatch)),
+    }
+}
+
+fn not_found() -> NativeError {
+    NativeError::of(ProblemCode::RelayNotFound)
+}
+
+/// A relay as it is shown; `None` if its name is not valid.
+fn details(key: &RelayKey, config: RelayConfig, revision: TableRevision) -> Option<RelayDetails> {
+    Some(RelayDetails {
+        name: key.name.parse().ok()?,
+        revision: revision.to_string(),
+        secrets: config.secret_names(),
+        config: config.without_secrets(),
+    })
+}
+
+fn answer(
+    status: StatusCode,
+    key: &RelayKey,
+    config: RelayConfig,
+    revision: TableRevision,
+) -> Result<Response<Body>, NativeError> {
+    let shown = details(key, config, revision).ok_or_else(NativeError::internal)?;
+    let mut response = json_answer(status, &shown);
+    etag::set(response.headers_mut(), revision);
+    Ok(response)
+}

@@ -1,0 +1,174 @@
+//! `GET /v1/NAMESPACE/queues/QUEUE/jobs/JOB/result`, and the `wait` of a publish: how a job has ended.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::http::{HeaderValue, Response, StatusCode};
+use tidegate_api_types::job::{ResultQuery, UnfinishedJob};
+use tidegate_api_types::problem::ProblemCode;
+use tidegate_api_types::values::DurationMs;
+use tidegate_core::{Job, JobId, QueueKey, Scope};
+use tidegate_engine::{EngineError, Pool, WaitPermit};
+use tidegate_service::DisconnectPolicy;
+use tidegate_store::{JobEnd, JobReference};
+use tokio::time::Instant;
+
+use super::answer::{bytes_answer, json_answer};
+use super::content::{content_type_of, id_text, state_name};
+use super::error::NativeError;
+use super::native_request::NativeRequest;
+
+/// The header of an answer that is the result of a job.
+const JOB_ID: &str = "tidegate-job-id";
+
+pub(super) async fn result(request: NativeRequest) -> Result<Response<Body>, NativeError> {
+    request.need(Scope::Read)?;
+    let queue = request.queue()?;
+    let query: ResultQuery = request.read_query()?;
+    let job = request.job(&queue, query.key.as_ref().map(|key| key.as_str()))?;
+    let wait = EndWait::take_room(&request, queue, query.wait.unwrap_or_default())?;
+    match wait.end_of(job).await? {
+        JobEnd::NotEnded { id, state } => {
+            let unfinished = UnfinishedJob {
+                id: id_text(id),
+                state: state_name(state),
+            };
+            Ok(json_answer(StatusCode::ACCEPTED, &unfinished))
+        }
+        JobEnd::Done(job) => answer_of(&job),
+        JobEnd::Dead(id) => Err(dead(id)),
+        JobEnd::AlreadyGone => Err(gone()),
+    }
+}
+
+/// Why a wait has failed.
+enum EndWaitError {
+    /// The credential of the client is not valid any more.
+    Revoked,
+    /// Redis gave no answer.
+    Failed(EngineError),
+}
+
+impl From<EngineError> for EndWaitError {
+    fn from(error: EngineError) -> Self {
+        Self::Failed(error)
+    }
+}
+
+impl From<EndWaitError> for NativeError {
+    fn from(error: EndWaitError) -> Self {
+        match error {
+            EndWaitError::Revoked => Self::of(ProblemCode::KeyInvalid),
+            EndWaitError::Failed(error) => error.into(),
+        }
+    }
+}
+
+/// A client that waits for the end of a job.
+pub(super) struct EndWait {
+    pool: Arc<Pool>,
+    queue: QueueKey,
+    /// `None` if it does not wait.
+    room: Option<WaitPermit>,
+    hang_up: DisconnectPolicy,
+    wait: Duration,
+}
+
+impl EndWait {
+    /// Takes room for a client that waits.
+    ///
+    /// # Errors
+    /// Too many clients wait.
+    pub(super) fn take_room(
+        request: &NativeRequest,
+        queue: QueueKey,
+        wait: DurationMs,
+    ) -> Result<Self, NativeError> {
+        let app = &request.app;
+        let wait = Duration::from_millis(wait.as_ms()).min(app.wait_max);
+        let principal = &request.principal;
+        let take = || {
+            let credential = principal.credential.clone();
+            app.engine.room.take(credential, principal.ends_at)
+        };
+        Ok(Self {
+            pool: Arc::clone(&principal.pool),
+            queue,
+            room: (!wait.is_zero()).then(take).transpose()?,
+            hang_up: request.hang_up.clone(),
+            wait,
+        })
+    }
+
+    /// Waits for the end of a job of the queue. If the client hangs up, the wait is dropped.
+    ///
+    /// # Errors
+    /// Redis gave no answer, or the credential was revoked.
+    async fn end_of(self, job: JobReference) -> Result<JobEnd, EndWaitError> {
+        let until = Instant::now() + self.wait;
+        let waiting = self.pool.result(&self.queue, job, until);
+        let Some(room) = &self.room else {
+            return Ok(waiting.await?);
+        };
+        self.hang_up.cancel_on_disconnect();
+        tokio::select! {
+            biased;
+            () = room.revoked() => Err(EndWaitError::Revoked),
+            end = waiting => Ok(end?),
+        }
+    }
+
+    /// Waits for the end of a job that was published; `published` is the answer if it has not ended.
+    ///
+    /// # Errors
+    /// The job is dead, or was deleted.
+    pub(super) async fn answer(
+        self,
+        id: JobId,
+        published: impl FnOnce() -> Response<Body>,
+    ) -> Result<Response<Body>, NativeError> {
+        match self.end_of(id.into()).await {
+            Ok(JobEnd::Done(job)) => answer_of(&job),
+            Ok(JobEnd::Dead(id)) => Err(dead(id).after_change()),
+            Ok(JobEnd::AlreadyGone) => Err(gone().of_job(id).after_change()),
+            Err(EndWaitError::Revoked) => {
+                let revoked = NativeError::of(ProblemCode::KeyInvalid);
+                Err(revoked.of_job(id).after_change())
+            }
+            // The job is stored: the client can ask again.
+            Ok(JobEnd::NotEnded { .. }) | Err(EndWaitError::Failed(_)) => {
+                let mut response = published();
+                *response.status_mut() = StatusCode::ACCEPTED;
+                Ok(response)
+            }
+        }
+    }
+}
+
+/// The answer for a job that is done: its result.
+fn answer_of(job: &Job) -> Result<Response<Body>, NativeError> {
+    let has_result = !job.body.is_empty() || !job.attributes.is_empty();
+    let mut response = match has_result {
+        true => bytes_answer(&content_type_of(job), job.body.clone())?,
+        false => {
+            let mut response = Response::new(Body::empty());
+            *response.status_mut() = StatusCode::NO_CONTENT;
+            response
+        }
+    };
+    if let Ok(id) = HeaderValue::try_from(job.id.to_string()) {
+        response.headers_mut().insert(JOB_ID, id);
+    }
+    Ok(response)
+}
+
+fn dead(id: JobId) -> NativeError {
+    let detail = "the job is dead; show it for its failures, or publish it again";
+    NativeError::new(ProblemCode::JobDead, detail).of_job(id)
+}
+
+fn gone() -> NativeError {
+    let detail = "there is no such job: it was cancelled or has expired, or it is done and was kept no longer (retain)";
+    NativeError::new(ProblemCode::JobNotFound, detail)
+}

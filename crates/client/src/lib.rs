@@ -1,0 +1,41 @@
+#![doc = include_str!("../README.md")]
+
+mod call;
+mod client;
+mod connections;
+mod error;
+mod job_handle;
+mod publish;
+mod queue;
+mod repeat;
+mod task;
+#[cfg(feature = "testing")]
+pub mod testing;
+#[cfg(feature = "opentelemetry")]
+mod traces;
+mod transport;
+mod worker;
+
+pub use call::{CallError, JobResult};
+pub use client::{Client, ClientBuilder};
+pub use error::{BoxError, Error, Rejection};
+pub use job_handle::{CancelResult, JobHandle, PublishedHandle};
+pub use publish::{BatchJob, BatchPublish, Publish};
+pub use queue::QueueHandle;
+pub use repeat::RepeatLimits;
+pub use task::Task;
+pub use worker::{
+    CancelReason, Data, Fail, FromJob, Handler, JobReply, JobService, MissingData, RawHandler,
+    RunningJob as Job, Worker, WorkerRun,
+};
+
+pub use tidegate_api_types as api;
+pub use tidegate_api_types::job::{ChangeBody as Change, JobDetails};
+pub use tidegate_api_types::problem::{AppliedState as Applied, Problem, ProblemCode};
+pub use tidegate_api_types::publish::PublishResult as Outcome;
+pub use tidegate_api_types::queue::{PolicyBody as Policy, PurgeState, RespawnBody as Respawn};
+pub use tidegate_api_types::retry::RetryPolicyBody as RetryPolicy;
+pub use tidegate_api_types::values::{
+    DurabilityLevel as Durability, DurationMs, IfExistsOption as IfExists,
+    IfRunningOption as IfRunning, StateName as State, TimestampMs as Timestamp,
+};

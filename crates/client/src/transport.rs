@@ -1,0 +1,224 @@
+//! Requests and answers over HTTP.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body_util::{BodyExt, Full};
+use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue, RETRY_AFTER};
+use hyper::{Method, Request, StatusCode};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use tidegate_api_types::problem::{AppliedState, Problem};
+
+use crate::connections::Connections;
+use crate::error::{Error, Rejection, RepeatSafety};
+use crate::repeat::RepeatLimits;
+
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
+/// How much of an unexpected answer an error shows.
+const SHOWN_BYTES: usize = 200;
+
+/// A request; the path follows the namespace.
+#[derive(Debug)]
+pub(crate) struct HttpCall {
+    pub(crate) method: Method,
+    pub(crate) path: String,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Bytes,
+    /// How long the server may wait before it answers.
+    pub(crate) wait: Duration,
+}
+
+impl HttpCall {
+    pub(crate) fn new(method: Method, path: impl Into<String>) -> Self {
+        Self {
+            method,
+            path: path.into(),
+            headers: HeaderMap::new(),
+            body: Bytes::new(),
+            wait: Duration::ZERO,
+        }
+    }
+
+    pub(crate) fn get(path: impl Into<String>) -> Self {
+        Self::new(Method::GET, path)
+    }
+
+    /// A request with a body of JSON.
+    pub(crate) fn json(
+        method: Method,
+        path: impl Into<String>,
+        body: &impl serde::Serialize,
+    ) -> Result<Self, Error> {
+        let body = serde_json::to_vec(body).map_err(Error::Encode)?;
+        let mut call = Self::new(method, path);
+        call.headers.insert(CONTENT_TYPE, JSON);
+        call.body = body.into();
+        Ok(call)
+    }
+
+    pub(crate) fn waiting(mut self, wait: Duration) -> Self {
+        self.wait = wait;
+        self
+    }
+}
+
+/// A success.
+#[derive(Debug)]
+pub(crate) struct HttpReply {
+    pub(crate) status: StatusCode,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Bytes,
+}
+
+impl HttpReply {
+    pub(crate) fn json<T: DeserializeOwned>(&self) -> Result<T, Error> {
+        serde_json::from_slice(&self.body)
+            .map_err(|error| Error::decode("the answer of the server", error))
+    }
+
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name)?.to_str().ok()
+    }
+}
+
+/// Connections to a server, kept open between requests.
+#[derive(Debug)]
+pub(crate) struct HttpTransport {
+    connections: Connections,
+    /// The URL up to the namespace.
+    base: String,
+    authorization: Option<HeaderValue>,
+    pub(crate) limits: RepeatLimits,
+    pub(crate) time_limit: Duration,
+}
+
+impl HttpTransport {
+    pub(crate) fn new(
+        base: String,
+        authorization: Option<HeaderValue>,
+        limits: RepeatLimits,
+        time_limit: Duration,
+    ) -> Result<Self, Error> {
+        Ok(Self {
+            connections: Connections::new(&base)?,
+            base,
+            authorization,
+            limits,
+            time_limit,
+        })
+    }
+
+    /// Sends a request, and repeats it after errors as the safety allows.
+    pub(crate) async fn send_repeated(
+        &self,
+        call: &HttpCall,
+        safety: RepeatSafety,
+    ) -> Result<HttpReply, Error> {
+        let mut delays = self.limits.delays();
+        loop {
+            let error = match self.send(call).await {
+                Ok(reply) => return Ok(reply),
+                Err(error) => error,
+            };
+            if !error.is_repeated(safety) {
+                return Err(error);
+            }
+            let Some(delay) = delays.next_after(&error) else {
+                return Err(error);
+            };
+            tracing::debug!(
+                path = call.path,
+                "request failed: {error}; repeating it in {delay:?}"
+            );
+            tokio::time::sleep(delay).await;
+        }
+    }
+
+    /// Sends a request once. Answers other than a success are errors.
+    pub(crate) async fn send(&self, call: &HttpCall) -> Result<HttpReply, Error> {
+        let limit = self.time_limit.saturating_add(call.wait);
+        let answering = tokio::time::timeout(limit, self.exchange(call)).await;
+        let reply = answering.map_err(|_| Error::NoAnswer(limit))??;
+        if reply.status.is_success() {
+            return Ok(reply);
+        }
+        Err(rejection(&reply))
+    }
+
+    async fn exchange(&self, call: &HttpCall) -> Result<HttpReply, Error> {
+        let mut request = Request::builder()
+            .method(call.method.clone())
+            .uri(format!("{}{}", self.base, call.path))
+            .body(Full::new(call.body.clone()))
+            .map_err(|error| Error::Setup(format!("the request cannot be sent: {error}")))?;
+        *request.headers_mut() = call.headers.clone();
+        if let Some(authorization) = &self.authorization {
+            request
+                .headers_mut()
+                .insert(AUTHORIZATION, authorization.clone());
+        }
+        let answer = self.connections.request(request).await.map_err(|error| {
+            if error.is_connect() {
+                Error::NotConnected(with_cause(&error).into())
+            } else {
+                Error::ConnectionBroken(with_cause(&error).into())
+            }
+        })?;
+        let (head, body) = answer.into_parts();
+        let body = body.collect().await;
+        let body = body.map_err(|error| Error::ConnectionBroken(error.into()))?;
+        Ok(HttpReply {
+            status: head.status,
+            headers: head.headers,
+            body: body.to_bytes(),
+        })
+    }
+}
+
+/// The errors of hyper name their causes only as sources.
+fn with_cause(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text = format!("{text}: {cause}");
+        source = cause.source();
+    }
+    text
+}
+
+fn rejection(reply: &HttpReply) -> Error {
+    let seconds = reply.header(RETRY_AFTER.as_str());
+    let retry_after = seconds
+        .and_then(|text| text.parse().ok())
+        .map(Duration::from_secs);
+    match serde_json::from_slice::<Problem>(&reply.body) {
+        Ok(problem) => Error::Rejected(Box::new(Rejection {
+            problem,
+            retry_after,
+        })),
+        Err(_) => unexpected_answer(reply, retry_after),
+    }
+}
+
+/// The fields of a problem document whose code this version does not know.
+#[derive(Deserialize)]
+struct LaterProblem {
+    detail: String,
+    applied: Option<AppliedState>,
+}
+
+fn unexpected_answer(reply: &HttpReply, retry_after: Option<Duration>) -> Error {
+    let beginning = &reply.body[..reply.body.len().min(SHOWN_BYTES)];
+    let later: Option<LaterProblem> = serde_json::from_slice(&reply.body).ok();
+    let (text, applied) = match later {
+        Some(problem) => (problem.detail, problem.applied),
+        None => (String::from_utf8_lossy(beginning).into_owned(), None),
+    };
+    Error::UnexpectedAnswer {
+        status: reply.status.as_u16(),
+        text,
+        applied,
+        retry_after,
+    }
+}

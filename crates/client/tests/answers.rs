@@ -1,0 +1,96 @@
+//! Answers of proxies, of later servers, and of servers of another kind.
+#![allow(
+    clippy::unwrap_used,
+    reason = "helpers of tests fail by panicking, as tests do"
+)]
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use tidegate::{Applied, Client, Error, RepeatLimits};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
+
+const LIMIT: Duration = Duration::from_secs(30);
+
+/// A server that answers each request with the same bytes.
+async fn server(answer: &'static str) -> SocketAddr {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        loop {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let mut request = [0; 64 * 1024];
+            let _ = stream.read(&mut request).await;
+            let _ = stream.write_all(answer.as_bytes()).await;
+        }
+    });
+    address
+}
+
+fn client(address: SocketAddr) -> Client {
+    let none = RepeatLimits {
+        repetitions: 0,
+        ..RepeatLimits::default()
+    };
+    let builder = Client::builder(format!("http://{address}"))
+        .key("k")
+        .namespace("n");
+    builder.repeat_limits(none).build().unwrap()
+}
+
+async fn error_of(answer: &'static str) -> Error {
+    let client = client(server(answer).await);
+    let publish = client.publish_raw("q", "x", "text/plain").into_future();
+    tokio::time::timeout(LIMIT, publish)
+        .await
+        .unwrap()
+        .unwrap_err()
+}
+
+#[tokio::test]
+async fn a_problem_with_an_unknown_code_says_what_a_known_one_says() {
+    let error = error_of(
+        "HTTP/1.1 503 Later\r\nretry-after: 7\r\nconnection: close\r\n\r\n{\"type\":\"urn:x\",\"title\":\"T\",\"status\":503,\
+         \"code\":\"moving\",\"detail\":\"the namespace moves\",\"instance\":\"1\",\"applied\":\"no\"}",
+    )
+    .await;
+    assert_eq!((error.status(), error.applied()), (Some(503), Applied::No));
+    assert_eq!(error.retry_after(), Some(Duration::from_secs(7)));
+    assert!(
+        error.to_string().ends_with("the namespace moves"),
+        "{error}"
+    );
+}
+
+#[tokio::test]
+async fn an_answer_of_a_proxy_keeps_its_retry_after() {
+    let error = error_of(
+        "HTTP/1.1 502 Bad Gateway\r\nRetry-After: 3\r\nconnection: close\r\n\r\n<html>down</html>",
+    )
+    .await;
+    assert_eq!(
+        (error.status(), error.applied()),
+        (Some(502), Applied::Unknown)
+    );
+    assert_eq!(error.retry_after(), Some(Duration::from_secs(3)));
+    assert!(error.to_string().contains("down"), "{error}");
+}
+
+#[test]
+fn a_url_with_more_than_a_server_is_refused_and_not_repeated() {
+    for url in [
+        "http://user:hunter2@localhost",
+        "http://localhost#hunter2",
+        "http://localhost?hunter2",
+        "ftp://localhost",
+        "localhost",
+    ] {
+        let error = Client::builder(url)
+            .key("k")
+            .namespace("n")
+            .build()
+            .unwrap_err();
+        assert!(!error.to_string().contains("hunter2"), "{error}");
+    }
+}

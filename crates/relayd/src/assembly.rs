@@ -1,0 +1,151 @@
+//! Makes relays of their settings.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tidegate::api::relay::{RelayConfig, RelaySinkConfig, RelaySourceConfig};
+use tidegate::api::values::RelayNameText;
+
+use crate::circuit_breaker::CircuitBreaker;
+use crate::relay::{Relay, RelayState};
+use crate::sinks::RelaySink;
+#[cfg(feature = "kafka")]
+use crate::sinks::kafka::KafkaSink;
+use crate::sinks::nats::NatsSink;
+use crate::sinks::rabbitmq::RabbitMqSink;
+use crate::sinks::tidegate::TidegateSink;
+use crate::sinks::webhook::WebhookSink;
+use crate::sources::RelaySource;
+use crate::sources::lmstfy::LmstfySource;
+use crate::sources::tidegate::TidegateSource;
+
+/// The error for a source that only relays of the API have.
+const QUEUE_IN_FILE: &str =
+    "kind = \"queue\" is for relays that are set through the API; use kind = \"tidegate\"";
+#[cfg(not(feature = "kafka"))]
+const WITHOUT_KAFKA: &str = "kind is \"kafka\", which this build does not have: build it with \
+    cargo build -p tidegate-relayd --features kafka";
+
+/// Makes a relay. Nothing is sent.
+///
+/// # Errors
+/// A setting is missing or not valid; the error names it.
+pub(crate) fn build_relay(name: &str, config: &RelayConfig) -> Result<Relay, String> {
+    let at = |part: &'static str| move |problem: String| format!("relay.{name}.{part}{problem}");
+    for checked in [config.check_settings(), config.check_secrets()] {
+        checked.map_err(|invalid| match invalid.field {
+            Some(field) => format!("relay.{name}.{field}: {}", invalid.detail),
+            None => format!("relay.{name}: {}", invalid.detail),
+        })?;
+    }
+    let source = build_source(config).map_err(at("source."))?;
+    let sink = build_sink(&config.sink).map_err(at("sink."))?;
+    let time_limit = Duration::from(config.sink.time_limit());
+    let breaker = CircuitBreaker::new(
+        config.breaker_failures,
+        config.breaker_pause.into(),
+        config.breaker_pause_max.into(),
+    );
+    let (from, to) = (describe_source(&config.source), describe_sink(&config.sink));
+    Ok(Relay {
+        source,
+        sink,
+        state: Arc::new(RelayState::new(name, from, to, breaker)),
+        concurrency: config.concurrency,
+        batch: config.batch,
+        time_limit,
+    })
+}
+
+/// Checks the settings of a relay.
+///
+/// # Errors
+/// Those of [`build_relay`], and a name that is not valid.
+pub(crate) fn check_relay(name: &str, config: &RelayConfig) -> Result<(), String> {
+    let checked = name.parse::<RelayNameText>();
+    checked.map_err(|invalid| format!("relay.{name}: {}", invalid.detail))?;
+    build_relay(name, config).map(drop)
+}
+
+fn build_source(config: &RelayConfig) -> Result<Arc<dyn RelaySource>, String> {
+    let lease = Duration::from(config.lease);
+    Ok(match &config.source {
+        RelaySourceConfig::Queue(_) => return Err(QUEUE_IN_FILE.to_owned()),
+        RelaySourceConfig::Tidegate(source) => Arc::new(TidegateSource::new(source, lease)?),
+        RelaySourceConfig::Lmstfy(source) => Arc::new(LmstfySource::new(source, lease)?),
+    })
+}
+
+fn build_sink(config: &RelaySinkConfig) -> Result<Arc<dyn RelaySink>, String> {
+    Ok(match config {
+        RelaySinkConfig::Webhook(sink) => Arc::new(WebhookSink::new(sink)?),
+        RelaySinkConfig::Nats(sink) => Arc::new(NatsSink::new(sink)?),
+        RelaySinkConfig::RabbitMq(sink) => Arc::new(RabbitMqSink::new(sink)?),
+        #[cfg(feature = "kafka")]
+        RelaySinkConfig::Kafka(sink) => Arc::new(KafkaSink::new(sink)?),
+        #[cfg(not(feature = "kafka"))]
+        RelaySinkConfig::Kafka(_) => return Err(WITHOUT_KAFKA.to_owned()),
+        RelaySinkConfig::Tidegate(sink) => Arc::new(TidegateSink::new(sink)?),
+    })
+}
+
+/// The host of a URL: its path and user may be secrets.
+fn host(url: &str) -> &str {
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    let rest = rest.split(['/', '?', '#', ',']).next().unwrap_or_default();
+    rest.rsplit('@').next().unwrap_or_default()
+}
+
+fn describe_source(config: &RelaySourceConfig) -> String {
+    match config {
+        RelaySourceConfig::Queue(queue) => format!("queue {}", queue.queue),
+        RelaySourceConfig::Tidegate(queue) => format!(
+            "tidegate {} {}/{}",
+            host(&queue.url),
+            queue.namespace,
+            queue.queue
+        ),
+        RelaySourceConfig::Lmstfy(queue) => format!(
+            "lmstfy {} {}/{}",
+            host(&queue.url),
+            queue.namespace,
+            queue.queue
+        ),
+    }
+}
+
+fn describe_sink(config: &RelaySinkConfig) -> String {
+    match config {
+        RelaySinkConfig::Webhook(webhook) => format!("webhook {}", host(&webhook.url)),
+        RelaySinkConfig::Nats(nats) => format!("nats {} {}", host(&nats.url), nats.subject),
+        RelaySinkConfig::RabbitMq(rabbit) => {
+            let names = [rabbit.exchange.as_str(), rabbit.routing_key.as_str()].join(" ");
+            format!("rabbitmq {} {}", host(&rabbit.url), names.trim())
+        }
+        RelaySinkConfig::Kafka(kafka) => format!("kafka {} {}", host(&kafka.url), kafka.topic),
+        RelaySinkConfig::Tidegate(queue) => format!(
+            "tidegate {} {}/{}",
+            host(&queue.url),
+            queue.namespace,
+            queue.queue
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_description_has_neither_users_nor_paths() {
+        for (url, expected) in [
+            ("https://a.example/secret?token=x", "a.example"),
+            ("amqp://user:pass@a:5672/vhost", "a:5672"),
+            ("nats://u:p@a:4222,nats://b:4222", "a:4222"),
+            ("a:9092,b:9092", "a:9092"),
+            ("a", "a"),
+        ] {
+            assert_eq!(host(url), expected, "{url}");
+        }
+    }
+}

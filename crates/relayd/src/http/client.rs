@@ -1,0 +1,249 @@
+//! An HTTP client that follows no redirects, and dials only addresses that its guard allows.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use http_body_util::{BodyExt, Full};
+use hyper::body::Incoming;
+use hyper::{HeaderMap, Method, Request, StatusCode, Uri};
+use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
+use hyper_util::client::legacy::connect::dns::Name;
+use hyper_util::client::legacy::connect::{HttpConnector, capture_connection};
+use hyper_util::client::legacy::{Client, Error};
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+use tidegate::api::relay::AddressGuard;
+use tokio::time::timeout;
+
+use super::connector::LimitedConnector;
+
+/// Shorter than the time after which servers usually close idle connections.
+const IDLE_LIMIT: Duration = Duration::from_secs(20);
+
+/// How much of a longer body is read and dropped, to see whether it breaks off.
+const READ_MAX: usize = 1 << 20;
+
+/// An answer. The body is cut off at the limit of the client.
+#[derive(Debug)]
+pub(crate) struct BoundedResponse {
+    pub(crate) status: StatusCode,
+    pub(crate) headers: HeaderMap,
+    /// The beginning of the body.
+    pub(crate) body: Bytes,
+    /// Whether the body was longer.
+    pub(crate) is_cut_off: bool,
+}
+
+impl BoundedResponse {
+    /// The body, for those who need all of it.
+    ///
+    /// # Errors
+    /// It is longer than the limit of the client.
+    pub(crate) fn whole_body(&self) -> Result<&[u8], String> {
+        match self.is_cut_off {
+            true => Err(format!(
+                "the answer is longer than {} bytes",
+                self.body.len()
+            )),
+            false => Ok(&self.body),
+        }
+    }
+}
+
+/// Why there is no answer.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum HttpError {
+    /// There is no connection: nothing was sent.
+    #[error("failed to connect: {0}")]
+    NotConnected(String),
+    /// The request may have arrived.
+    #[error("{0}")]
+    NoAnswer(String),
+}
+
+/// A client with a pool of connections.
+pub(crate) struct HttpClient {
+    pool: Client<LimitedConnector<HttpsConnector<HttpConnector<GuardedResolver>>>, Full<Bytes>>,
+    guard: Option<AddressGuard>,
+    body_max: usize,
+}
+
+impl HttpClient {
+    /// A client that keeps up to so many bytes of a body. With a guard, only addresses that it allows are dialled.
+    ///
+    /// # Errors
+    /// The certificate authorities of the system cannot be read.
+    pub(crate) fn new(guard: Option<AddressGuard>, body_max: usize) -> Result<Self, String> {
+        let mut http = HttpConnector::new_with_resolver(GuardedResolver(guard.clone()));
+        http.set_nodelay(true);
+        http.enforce_http(false);
+        let provider = rustls::crypto::ring::default_provider();
+        let builder = HttpsConnectorBuilder::new().with_provider_and_native_roots(provider);
+        let builder = builder.map_err(|error| {
+            format!("failed to read the certificate authorities of this system: {error}; install the package ca-certificates")
+        })?;
+        let connector = builder.https_or_http().enable_http1().wrap_connector(http);
+        let mut pool = Client::builder(TokioExecutor::new());
+        pool.pool_timer(TokioTimer::new())
+            .pool_idle_timeout(IDLE_LIMIT);
+        Ok(Self {
+            pool: pool.build(LimitedConnector(connector)),
+            guard,
+            body_max,
+        })
+    }
+
+    /// Sends a request, and returns its answer within the limit of time. A redirect is an answer.
+    pub(crate) async fn send(
+        &self,
+        method: Method,
+        uri: &Uri,
+        headers: HeaderMap,
+        body: Bytes,
+        limit: Duration,
+    ) -> Result<BoundedResponse, HttpError> {
+        // The connector does not resolve a host that is an address.
+        if let (Some(guard), Some(address)) = (&self.guard, host_address(uri))
+            && !guard.allows(address)
+        {
+            return Err(HttpError::NotConnected(refusal(address)));
+        }
+        let mut request = Request::new(Full::new(body));
+        *request.method_mut() = method;
+        *request.uri_mut() = uri.clone();
+        *request.headers_mut() = headers;
+        let connection = capture_connection(&mut request);
+        let answer = timeout(limit, self.answer(request)).await;
+        answer.unwrap_or_else(|_| {
+            let is_connected = connection.connection_metadata().is_some();
+            Err(match is_connected {
+                true => HttpError::NoAnswer(format!("no answer within {limit:?}")),
+                false => HttpError::NotConnected(format!("no connection within {limit:?}")),
+            })
+        })
+    }
+
+    async fn answer(&self, request: Request<Full<Bytes>>) -> Result<BoundedResponse, HttpError> {
+        let response = self.pool.request(request).await.map_err(http_error)?;
+        let (parts, body) = response.into_parts();
+        let (body, is_cut_off) = read_body(body, self.body_max).await?;
+        Ok(BoundedResponse {
+            status: parts.status,
+            headers: parts.headers,
+            body,
+            is_cut_off,
+        })
+    }
+}
+
+/// Up to so many bytes of a body, and whether it is longer.
+async fn read_body(mut body: Incoming, kept_max: usize) -> Result<(Bytes, bool), HttpError> {
+    let (mut kept, mut read) = (BytesMut::new(), 0);
+    while let Some(frame) = body.frame().await {
+        let frame =
+            frame.map_err(|error| HttpError::NoAnswer(format!("the answer broke off: {error}")))?;
+        let Some(data) = frame.data_ref() else {
+            continue;
+        };
+        let room = kept_max - kept.len();
+        kept.extend_from_slice(&data[..data.len().min(room)]);
+        read += data.len();
+        if read > kept_max.max(READ_MAX) {
+            break;
+        }
+    }
+    Ok((kept.freeze(), read > kept_max))
+}
+
+/// The address that is the host of a URL.
+pub(super) fn host_address(uri: &Uri) -> Option<IpAddr> {
+    let host = uri.host()?;
+    let host = host
+        .strip_prefix('[')
+        .and_then(|host| host.strip_suffix(']'))
+        .unwrap_or(host);
+    host.parse().ok()
+}
+
+fn refusal(address: IpAddr) -> String {
+    format!("the address {address} is not public; if it is meant, add it to allow_networks")
+}
+
+fn http_error(error: Error) -> HttpError {
+    let mut text = error.to_string();
+    let mut source = std::error::Error::source(&error);
+    while let Some(cause) = source {
+        text = cause.to_string();
+        source = cause.source();
+    }
+    match error.is_connect() {
+        true => HttpError::NotConnected(text),
+        false => HttpError::NoAnswer(format!("no answer: {text}")),
+    }
+}
+
+/// Resolves names, and returns only addresses that the guard allows. The connection is made to one of these: a name that
+/// resolves to another address a moment later has no effect.
+#[derive(Clone)]
+struct GuardedResolver(Option<AddressGuard>);
+
+impl tower::Service<Name> for GuardedResolver {
+    type Response = std::vec::IntoIter<SocketAddr>;
+    type Error = io::Error;
+    type Future = Pin<Box<dyn Future<Output = io::Result<Self::Response>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, name: Name) -> Self::Future {
+        let guard = self.0.clone();
+        Box::pin(async move {
+            let found: Vec<_> = tokio::net::lookup_host((name.as_str(), 0)).await?.collect();
+            let Some(guard) = guard else {
+                return Ok(found.into_iter());
+            };
+            let first = found.first().map(SocketAddr::ip);
+            let allowed: Vec<_> = found
+                .into_iter()
+                .filter(|address| guard.allows(address.ip()))
+                .collect();
+            match (allowed.is_empty(), first) {
+                (true, Some(first)) => Err(io::Error::new(
+                    io::ErrorKind::PermissionDenied,
+                    refusal(first),
+                )),
+                _ => Ok(allowed.into_iter()),
+            }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{Ipv4Addr, TcpListener};
+
+    use super::*;
+
+    const LIMIT: Duration = Duration::from_millis(300);
+
+    /// The kernel accepts connections, and no process reads from them.
+    #[tokio::test]
+    async fn only_a_request_that_was_sent_may_have_arrived() {
+        let silent = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let address = silent.local_addr().unwrap();
+        let client = HttpClient::new(None, 100).unwrap();
+        let send = async |uri: String| {
+            let uri = uri.parse().unwrap();
+            let sent = client.send(Method::POST, &uri, HeaderMap::new(), Bytes::new(), LIMIT);
+            sent.await.unwrap_err()
+        };
+        let error = send(format!("https://{address}")).await;
+        assert!(matches!(error, HttpError::NotConnected(_)), "{error:?}");
+        let error = send(format!("http://{address}")).await;
+        assert!(matches!(error, HttpError::NoAnswer(_)), "{error:?}");
+    }
+}

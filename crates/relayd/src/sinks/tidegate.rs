@@ -1,0 +1,150 @@
+//! A queue of a Tidegate. The id of a job becomes its key there, so a repetition finds the job that exists.
+
+use std::ops::Range;
+use std::time::Duration;
+
+use futures_util::future::{BoxFuture, join_all};
+use futures_util::stream::{self, StreamExt};
+use tidegate::api::relay::TidegateSinkConfig;
+use tidegate::api::values::QueueNameText;
+use tidegate::{BatchJob, Client, Error, IfExists, RepeatLimits};
+use tokio::time::timeout;
+
+use super::RelaySink;
+use crate::job::{DeliveryOutcome, RelayJob};
+
+/// Payloads of one request. Base64 makes them longer by a third, and a server takes 8 MiB.
+const REQUEST_BYTES_MAX: usize = 4 << 20;
+/// Requests with parts of a batch that are sent at the same time.
+const PARTS_AT_ONCE: usize = 2;
+
+/// A queue of a Tidegate.
+pub(crate) struct TidegateSink {
+    client: Client,
+    queue: QueueNameText,
+    retain: Duration,
+    time_limit: Duration,
+}
+
+impl TidegateSink {
+    /// Makes the sink. No request is sent.
+    ///
+    /// # Errors
+    /// A setting is missing or not valid; the error begins with its name.
+    pub(crate) fn new(config: &TidegateSinkConfig) -> Result<Self, String> {
+        let queue = config
+            .queue
+            .parse()
+            .map_err(|error| format!("queue: {error}"))?;
+        let builder = Client::builder(&config.url)
+            .key(config.api_key.as_str())
+            .namespace(&config.namespace);
+        // The circuit breaker repeats.
+        let none = RepeatLimits {
+            repetitions: 0,
+            ..RepeatLimits::default()
+        };
+        let client = builder
+            .repeat_limits(none)
+            .time_limit(config.time_limit.into())
+            .build();
+        Ok(Self {
+            client: client.map_err(|error| format!("url, namespace, api_key: {error}"))?,
+            queue,
+            retain: config.retain.into(),
+            time_limit: config.time_limit.into(),
+        })
+    }
+
+    fn batch_job(&self, job: &RelayJob) -> BatchJob {
+        let batch_job = BatchJob::raw(self.queue.as_str(), job.payload.to_vec(), &job.content_type)
+            .key(job.id.as_str())
+            .if_exists(IfExists::Keep)
+            .retain(self.retain);
+        let attributes = job.attributes.iter().filter(|(name, _)| !name.is_empty());
+        attributes.fold(batch_job, |batch_job, (name, value)| {
+            batch_job.attribute(name, value.trim_ascii())
+        })
+    }
+
+    /// Publishes jobs in one request. What is not stored when time ends counts as unavailable.
+    async fn publish(&self, jobs: &[RelayJob]) -> Vec<DeliveryOutcome> {
+        let late = DeliveryOutcome::Unavailable(format!("no answer within {:?}", self.time_limit));
+        let mut outcomes = vec![late; jobs.len()];
+        // The outcomes that have been reached stay.
+        let _ = timeout(self.time_limit, self.publish_parts(jobs, &mut outcomes)).await;
+        outcomes
+    }
+
+    /// Publishes jobs in one request. If the server rejects the request as invalid, one job may be the cause: halves the
+    /// request until that job is alone.
+    async fn publish_parts(&self, jobs: &[RelayJob], outcomes: &mut [DeliveryOutcome]) {
+        let mut parts: Vec<Range<usize>> = std::iter::once(0..jobs.len()).collect();
+        while !parts.is_empty() {
+            let published = parts
+                .drain(..)
+                .map(|part| async { (part.clone(), self.publish_part(&jobs[part]).await) });
+            let published: Vec<_> = published.collect();
+            let mut published = stream::iter(published).buffer_unordered(PARTS_AT_ONCE);
+            while let Some((part, result)) = published.next().await {
+                match result {
+                    Ok(reached) => {
+                        for (outcome, reached) in outcomes[part].iter_mut().zip(reached) {
+                            *outcome = reached;
+                        }
+                    }
+                    Err(error) if part.len() > 1 && is_invalid(&error) => {
+                        let middle = part.start.midpoint(part.end);
+                        parts.extend([part.start..middle, middle..part.end]);
+                    }
+                    Err(error) => outcomes[part].fill(outcome(Err(error))),
+                }
+            }
+        }
+    }
+
+    async fn publish_part(&self, jobs: &[RelayJob]) -> Result<Vec<DeliveryOutcome>, Error> {
+        let batch = jobs.iter().map(|job| self.batch_job(job));
+        let results = self.client.publish_batch(batch).await?;
+        let outcomes = results.into_iter().map(|result| outcome(result.map(drop)));
+        Ok(outcomes.collect())
+    }
+}
+
+/// Whether the request is at fault, and would be each time.
+fn is_invalid(error: &Error) -> bool {
+    matches!(error, Error::Invalid(_) | Error::Encode(_))
+        || matches!(error.status(), Some(400 | 413 | 415 | 422))
+}
+
+fn outcome(result: Result<(), Error>) -> DeliveryOutcome {
+    match result {
+        Ok(()) => DeliveryOutcome::Confirmed,
+        Err(error) if is_invalid(&error) => DeliveryOutcome::permanent(error.to_string()),
+        // Among others: the server is unavailable, the queue is full or closed, or the key was revoked.
+        Err(error) => DeliveryOutcome::Unavailable(error.to_string()),
+    }
+}
+
+/// Splits jobs into requests.
+fn requests(jobs: &[RelayJob]) -> Vec<&[RelayJob]> {
+    let (mut requests, mut begin, mut bytes) = (Vec::new(), 0, 0);
+    for (index, job) in jobs.iter().enumerate() {
+        if index > begin && bytes + job.payload.len() > REQUEST_BYTES_MAX {
+            requests.push(&jobs[begin..index]);
+            (begin, bytes) = (index, 0);
+        }
+        bytes += job.payload.len();
+    }
+    requests.push(&jobs[begin..]);
+    requests
+}
+
+impl RelaySink for TidegateSink {
+    fn deliver<'a>(&'a self, jobs: &'a [RelayJob]) -> BoxFuture<'a, Vec<DeliveryOutcome>> {
+        Box::pin(async {
+            let publishing = requests(jobs).into_iter().map(|jobs| self.publish(jobs));
+            join_all(publishing).await.concat()
+        })
+    }
+}

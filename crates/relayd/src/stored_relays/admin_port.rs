@@ -1,0 +1,110 @@
+//! `GET /relays` on the admin port of the API.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use hyper::header::{AUTHORIZATION, ETAG, HeaderValue, IF_NONE_MATCH};
+use hyper::{HeaderMap, Method, StatusCode, Uri};
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::name::full_name;
+use crate::config::AdminPortConfig;
+use crate::http::HttpClient;
+
+/// More than a thousand relays have.
+const BODY_BYTES_MAX: usize = 32 << 20;
+const TIME_LIMIT: Duration = Duration::from_secs(10);
+
+/// Definitions by `NAMESPACE/NAME`; `None` for a relay that the API cannot read.
+pub(super) type Definitions = BTreeMap<String, Option<Value>>;
+
+/// The admin port of an API.
+pub(super) struct AdminPort {
+    http: HttpClient,
+    uri: Uri,
+    credentials: Option<HeaderValue>,
+    /// Of the last relays that were read.
+    etag: Option<HeaderValue>,
+}
+
+#[derive(Deserialize)]
+struct StoredRelayList {
+    items: Vec<StoredRelayItem>,
+    #[serde(default)]
+    damaged: Vec<DamagedRelayItem>,
+}
+
+/// A relay that the API cannot read: it is damaged, or a later version has written it.
+#[derive(Deserialize)]
+struct DamagedRelayItem {
+    namespace: String,
+    name: String,
+}
+
+#[derive(Deserialize)]
+struct StoredRelayItem {
+    namespace: String,
+    name: String,
+    config: Value,
+}
+
+impl AdminPort {
+    pub(super) fn new(config: &AdminPortConfig) -> Result<Self, String> {
+        if config.url.contains(['?', '#', '@']) {
+            return Err("api.admin.url has a user, a query or a fragment; use api.admin.user and api.admin.password".to_owned());
+        }
+        let uri = format!("{}/relays", config.url.trim_end_matches('/'));
+        let uri = uri.parse().ok().filter(|uri: &Uri| {
+            matches!(uri.scheme_str(), Some("http" | "https")) && uri.host().is_some()
+        });
+        let uri = uri.ok_or("api.admin.url is missing, or is not like http://host:7778")?;
+        let account = format!("{}:{}", config.user, config.password.as_str());
+        let credentials = (!config.user.is_empty()).then(|| {
+            let mut value = HeaderValue::try_from(format!("Basic {}", STANDARD.encode(account)));
+            if let Ok(value) = &mut value {
+                value.set_sensitive(true);
+            }
+            value
+        });
+        Ok(Self {
+            http: HttpClient::new(None, BODY_BYTES_MAX)?,
+            uri,
+            credentials: credentials.transpose().map_err(|error| error.to_string())?,
+            etag: None,
+        })
+    }
+
+    /// The definitions of all relays, or `None` if they have not changed since the last call.
+    pub(super) async fn read(&mut self) -> Result<Option<Definitions>, String> {
+        let mut headers = HeaderMap::new();
+        headers.extend(self.credentials.clone().map(|value| (AUTHORIZATION, value)));
+        headers.extend(self.etag.clone().map(|value| (IF_NONE_MATCH, value)));
+        let sent = self
+            .http
+            .send(Method::GET, &self.uri, headers, Bytes::new(), TIME_LIMIT);
+        let answer = sent.await.map_err(|error| error.to_string())?;
+        match answer.status {
+            StatusCode::NOT_MODIFIED => return Ok(None),
+            StatusCode::OK => {}
+            status => return Err(format!("{}: status {status}", self.uri)),
+        }
+        let body = answer
+            .whole_body()
+            .map_err(|error| format!("{}: {error}", self.uri))?;
+        let list: StoredRelayList = serde_json::from_slice(body)
+            .map_err(|error| format!("{}: unexpected answer: {error}", self.uri))?;
+        let relays = list.items.into_iter().map(|item| {
+            let name = full_name(&item.namespace, &item.name);
+            (name, Some(item.config))
+        });
+        let damaged = list.damaged.into_iter();
+        let damaged = damaged.map(|item| (full_name(&item.namespace, &item.name), None));
+        let relays = relays.chain(damaged).collect();
+        self.etag = answer.headers.get(ETAG).cloned();
+        Ok(Some(relays))
+    }
+}

@@ -1,0 +1,59 @@
+//! Setting and removing entries of tables with revisions: policies and relays.
+
+use crate::error::StoreError;
+use crate::script::{LazyScript, script};
+use crate::store::Store;
+use crate::table_revision::TableRevision;
+
+static TABLE_SET: LazyScript = script!("table_set");
+
+/// The outcome of setting an entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[must_use]
+pub enum TableSetOutcome {
+    /// It is set. Its revision is 0 if it is removed.
+    Done(TableRevision),
+    /// The stored entry has another revision than the expected one; `None` if it cannot be read. Nothing changed.
+    VersionMismatch(Option<TableRevision>),
+    /// The table has as many entries as it may. Nothing changed.
+    Full,
+}
+
+/// A table: its key and its limits.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct RevisionTable {
+    pub(crate) key: &'static str,
+    /// How many changes it lists.
+    pub(crate) listed: u64,
+    /// How many entries it may have; 0 = any number.
+    pub(crate) most: usize,
+}
+
+impl RevisionTable {
+    /// Sets an entry, or removes it if the value is empty. With `expected`, only if that is the revision of the stored
+    /// entry.
+    pub(crate) async fn set(
+        self,
+        store: &Store,
+        name: String,
+        value: String,
+        expected: Option<TableRevision>,
+    ) -> Result<TableSetOutcome, StoreError> {
+        let call = store.call(&TABLE_SET, self.key.to_owned()).arg(name);
+        let call = call.arg(expected.map_or_else(String::new, |revision| revision.to_string()));
+        let tag = format!("{:08x}", rand::random::<u32>());
+        let call = call.arg(tag).arg(value).arg(self.listed).arg(self.most);
+        let mut reply = call.send().await?;
+        let revision = String::from_utf8_lossy(&reply.bytes()?).into_owned();
+        let revision = revision.parse::<TableRevision>();
+        match reply.token() {
+            "ok" => {
+                let revision = revision.map_err(|error| StoreError::corrupt(error.to_string()))?;
+                Ok(TableSetOutcome::Done(revision))
+            }
+            "mismatch" => Ok(TableSetOutcome::VersionMismatch(revision.ok())),
+            "full" => Ok(TableSetOutcome::Full),
+            _ => reply.unknown(),
+        }
+    }
+}

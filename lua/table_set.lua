@@ -1,0 +1,41 @@
+#!lua flags=allow-oom
+-- table_set: stores or removes an entry of a table (policies, relays), if the stored one has the expected revision.
+-- KEYS[1] table    hash: namespace/queue or namespace/relay → revision and value; field # = the last revision;
+--                  field #<number> = tag and name of a change, for the last changes. A revision is "<number>.<tag>"
+-- ARGV[1] prefix   unused
+-- ARGV[2] now      ms; unused
+-- ARGV[3] name     of the entry
+-- ARGV[4] expected revision of the stored entry; '0' = there is none; '' = any
+-- ARGV[5] tag      hexadecimal, random: after a failover two changes may have the same number
+-- ARGV[6] value    text; '' = remove the entry
+-- ARGV[7] listed   how many changes stay listed
+-- ARGV[8] most     how many entries the table may have, in a table without listed changes; 0 = any number
+-- Returns ok → the new revision of the entry, '0' = there is none
+-- Returns mismatch → the revision of the stored entry ('0' = none, '' = it cannot be read); nothing changed
+-- Returns full → '0'; the table has as many entries as it may, and nothing changed
+-- Changes: the entry, the last revision, the list of changes; removing what is not there changes nothing
+-- Errors: those of scripts that write (prelude.lua)
+-- Since layout 1
+
+local entries, name, expected, tag, value = KEYS[1], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
+
+local entry = call('HGET', entries, name)
+local revision = not entry and '0' or string.match(entry, '^(%d+%.%x+) ') or ''
+if expected ~= '' and expected ~= revision then return { 'mismatch', revision } end
+if value == '' and not entry then return { 'ok', '0' } end
+if not entry and ARGV[8] ~= '0' then
+  local count = call('HLEN', entries) - call('HEXISTS', entries, '#')
+  if count >= tonumber(ARGV[8]) then return { 'full', '0' } end
+end
+
+-- One sequence for the whole table: a reader asks for the changes after the last one that it knows.
+local number = (tonumber(string.match(call('HGET', entries, '#') or '', '^(%d+)%.')) or 0) + 1
+revision = text('%.0f.%s', number, tag)
+call('HSET', entries, '#', revision, text('#%.0f', number), tag .. ' ' .. name)
+call('HDEL', entries, text('#%.0f', number - ARGV[7]))
+if value == '' then
+  call('HDEL', entries, name)
+  return { 'ok', '0' }
+end
+call('HSET', entries, name, revision .. ' ' .. value)
+return { 'ok', revision }
