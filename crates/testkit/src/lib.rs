@@ -57,7 +57,7 @@ pub use certificates::CertificateAuthority;
 pub use cluster_group::{ClusterGroup, SlotMove};
 pub use daemon::Daemon;
 pub use documented::same_answer;
-pub use eventually::eventually;
+pub use eventually::{eventually, eventually_unless_stalled};
 pub use fault_proxy::FaultProxy;
 pub use full_disk::limit_file_size;
 pub use native_client::NativeClient;

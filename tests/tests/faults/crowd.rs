@@ -5,12 +5,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use tidegate_testkit::{QueueClient, ReceivedJob, eventually};
+use tidegate_testkit::{QueueClient, ReceivedJob, eventually_unless_stalled};
 use tokio::task::JoinHandle;
 
 use crate::jobs::names;
 
-const ACKED_LIMIT: Duration = Duration::from_secs(60);
+const ACK_STALL_LIMIT: Duration = Duration::from_secs(30);
 
 /// The jobs that were delivered and acked.
 #[derive(Debug, Default)]
@@ -76,7 +76,7 @@ impl Crowd {
             acked => Err(acked),
         };
         let what = format!("{count} jobs are acked");
-        eventually(&what, ACKED_LIMIT, acked).await;
+        eventually_unless_stalled(&what, ACK_STALL_LIMIT, acked).await;
     }
 
     /// Stops the consumers. Each one first acks the jobs that it has.

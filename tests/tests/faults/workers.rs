@@ -71,8 +71,9 @@ impl FaultWorker {
             let consume = consume
                 .count(self.random.random_range(1..=BATCH_MAX))
                 .ttr_s(self.random.random_range(1..=2));
-            for job in consume.jobs().await {
-                let number = self.tracker.delivered(&job);
+            let jobs = consume.jobs().await;
+            let numbers: Vec<usize> = jobs.iter().map(|job| self.tracker.delivered(job)).collect();
+            for (job, number) in jobs.iter().zip(numbers) {
                 if self.random.random_range(0..100) < ACKED_PERCENT {
                     any.sibling(&job.queue).ack(&job.id).await;
                     self.tracker.acked(number);
