@@ -80,14 +80,16 @@ impl RedisControl {
         let _: String = self.query(pause.arg("PAUSE").arg(time_ms).arg("ALL")).await;
     }
 
-    /// Sets `maxmemory` to the used memory plus `room_bytes`; `None` removes the limit.
+    /// Sets `maxmemory` to the used memory plus `room_bytes`; `None` removes the limit. Without room the server stays full:
+    /// the limit is below what any server uses, since the used memory also falls, such as when a buffer of a client shrinks.
     ///
     /// # Panics
     /// If it does not answer.
     pub async fn limit_memory(&mut self, room_bytes: Option<u64>) {
         let maximum = match room_bytes {
-            Some(room) => self.used_memory().await + room,
             None => 0,
+            Some(0) => 1,
+            Some(room) => self.used_memory().await + room,
         };
         let mut set = redis::cmd("CONFIG");
         let _: String = self

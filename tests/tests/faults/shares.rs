@@ -70,7 +70,7 @@ impl Pumps {
             BUCKETS.div_ceil(self.running.len()),
         );
         let look = async || {
-            let leaders = leaders(&self.urls).await;
+            let leaders = leaders_now(&self.urls).await;
             let mut sizes: BTreeMap<&str, usize> = BTreeMap::new();
             for (_, leader) in leaders.values() {
                 *sizes.entry(leader).or_default() += 1;
@@ -88,15 +88,17 @@ impl Pumps {
         let leaders = eventually("shares are even", STOP_MAX, look).await;
         let took = since.elapsed();
         for (name, pump) in &self.running {
-            let led = leaders
-                .values()
-                .filter(|(_, leader)| leader == name)
-                .count();
-            let told = async || match pump.metric("tidegate_pump_buckets_held").await {
-                held if held == led as f64 => Ok(()),
-                held => Err(format!("{held} of {led}")),
+            let known = async || {
+                // Read each time: on a busy machine a lock may expire, and its bucket change the pump.
+                let now = leaders_now(&self.urls).await;
+                let of_pump = now.values().filter(|(_, leader)| leader == name);
+                let led = of_pump.count();
+                match pump.metric("tidegate_pump_buckets_held").await {
+                    held if held == led as f64 => Ok(()),
+                    held => Err(format!("{held} of {led}")),
+                }
             };
-            eventually("a pump knows what it leads", STOP_MAX, told).await;
+            eventually("a pump knows what it leads", STOP_MAX, known).await;
         }
         let moved = leaders.iter().filter(|(bucket, (_, leader))| {
             let before = self.leaders.get(bucket);
@@ -125,7 +127,7 @@ impl Pumps {
 }
 
 /// Reads every lock.
-async fn leaders(urls: &[String]) -> Leaders {
+async fn leaders_now(urls: &[String]) -> Leaders {
     let buckets = DeploymentKeys::new(256);
     let mut leaders = Leaders::new();
     for (server, url) in urls.iter().enumerate() {
