@@ -12,6 +12,7 @@ mod faults;
 mod mutants;
 mod schemathesis;
 mod test;
+mod test_files;
 mod tidy;
 mod workspace;
 

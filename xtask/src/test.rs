@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use tidegate_local_redis::{obtain, workspace_cache};
 
+use crate::test_files::TestFiles;
 use crate::tidy;
 use crate::workspace::Workspace;
 
@@ -127,24 +128,29 @@ pub(crate) fn run(workspace: &Workspace, options: &TestOptions) -> ExitCode {
     }
     let is_built = report.step("build", || run(&["build", "--workspace", "--locked"]));
     let has_redis = report.step("redis", obtain_redis);
+    let files = TestFiles::new();
+    let suites = Suites {
+        workspace,
+        files: &files,
+    };
     report.step("tests", || match (is_built, has_redis) {
-        (true, true) if options.quick => test_quickly(workspace),
-        (true, true) => test_all(workspace),
+        (true, true) if options.quick => suites.test_quickly(),
+        (true, true) => suites.test_all(),
         (false, _) => StepOutcome::Skipped("the build failed"),
         (_, false) => StepOutcome::Skipped("no Redis is available"),
     });
     if !options.quick {
         report.step("generated requests", || match is_built && has_redis {
-            true => test(workspace, &[&format!("--test={GENERATED_REQUESTS}")]),
+            true => suites.test(&[&format!("--test={GENERATED_REQUESTS}")]),
             false => StepOutcome::Skipped("the build failed, or no Redis is available"),
         });
     }
     report.print();
     if report.has_failed() {
-        ExitCode::FAILURE
-    } else {
-        ExitCode::SUCCESS
+        return ExitCode::FAILURE;
     }
+    files.remove();
+    ExitCode::SUCCESS
 }
 
 fn lint(workspace: &Workspace, features: &[&str]) -> StepOutcome {
@@ -153,73 +159,88 @@ fn lint(workspace: &Workspace, features: &[&str]) -> StepOutcome {
     cargo(workspace, &[&always, features, &strict].concat())
 }
 
-fn test_quickly(workspace: &Workspace) -> StepOutcome {
-    QUICK
-        .iter()
-        .map(|which| test(workspace, which))
-        .fold(StepOutcome::Passed, StepOutcome::and)
+/// Runs suites of tests.
+#[derive(Clone, Copy)]
+struct Suites<'a> {
+    workspace: &'a Workspace,
+    files: &'a TestFiles,
 }
 
-/// Runs all tests. The fault runs need processors, and one suite waits most of its time, so these run beside each other,
-/// and nothing beside the others.
-fn test_all(workspace: &Workspace) -> StepOutcome {
-    let suites = match workspace.test_targets() {
-        Ok(suites) => suites,
-        Err(error) => {
-            println!("failed to read the names of the suites: {error}");
-            return StepOutcome::Failed;
-        }
-    };
-    let others = [WAITING_SUITE, FAULT_RUNS, GENERATED_REQUESTS];
-    let runs_alone = |suite: &String| !others.contains(&suite.as_str());
-    let alone = suites.into_iter().filter(runs_alone);
-    let alone: Vec<String> = alone.map(|suite| format!("--test={suite}")).collect();
-    let alone: Vec<&str> = alone.iter().map(String::as_str).collect();
-    let built = cargo(workspace, &["test", "--workspace", "--locked", "--no-run"]);
-    if built == StepOutcome::Failed {
-        return built;
+impl Suites<'_> {
+    fn test_quickly(self) -> StepOutcome {
+        QUICK
+            .iter()
+            .map(|which| self.test(which))
+            .fold(StepOutcome::Passed, StepOutcome::and)
     }
-    test(workspace, &["--lib", "--bins", "--benches"])
-        .and(test(workspace, &["--doc"]))
-        .and(test(workspace, &alone))
-        .and(test(workspace, &TESTS_OF_KAFKA))
-        .and(test_beside_fault_runs(workspace))
-}
 
-/// Prints what the fault runs print at the end.
-fn test_beside_fault_runs(workspace: &Workspace) -> StepOutcome {
-    let mut runs = test_command(workspace);
-    // More at a time would leave too little of the processors for the tests beside them.
-    runs.env(TEST_THREADS, processors().to_string());
-    runs.arg(format!("--test={FAULT_RUNS}"));
-    println!("the suite {FAULT_RUNS} runs beside the following");
-    let runs = std::thread::spawn(move || runs.output());
-    let waiting = test(workspace, &[&format!("--test={WAITING_SUITE}")]);
-    let runs = match runs.join() {
-        Ok(Ok(output)) => {
-            print!("{}", String::from_utf8_lossy(&output.stdout));
-            print!("{}", String::from_utf8_lossy(&output.stderr));
-            passed(output.status)
+    /// Runs all tests. The fault runs need processors, and one suite waits most of its time, so these run beside each other,
+    /// and nothing beside the others.
+    fn test_all(self) -> StepOutcome {
+        let suites = match self.workspace.test_targets() {
+            Ok(suites) => suites,
+            Err(error) => {
+                println!("failed to read the names of the suites: {error}");
+                return StepOutcome::Failed;
+            }
+        };
+        let others = [WAITING_SUITE, FAULT_RUNS, GENERATED_REQUESTS];
+        let runs_alone = |suite: &String| !others.contains(&suite.as_str());
+        let alone = suites.into_iter().filter(runs_alone);
+        let alone: Vec<String> = alone.map(|suite| format!("--test={suite}")).collect();
+        let alone: Vec<&str> = alone.iter().map(String::as_str).collect();
+        let built = cargo(
+            self.workspace,
+            &["test", "--workspace", "--locked", "--no-run"],
+        );
+        if built == StepOutcome::Failed {
+            return built;
         }
-        Ok(Err(error)) => failed_to_run(&error),
-        Err(panic) => std::panic::resume_unwind(panic),
-    };
-    waiting.and(runs)
-}
-
-fn test(workspace: &Workspace, which: &[&str]) -> StepOutcome {
-    run_cargo(test_command(workspace), which)
-}
-
-/// Tests run twice as many at a time as there are processors. All packages are selected, also where the tests of one are
-/// meant: for fewer of them cargo would choose other features of dependencies, and compile these again.
-fn test_command(workspace: &Workspace) -> Command {
-    let mut command = workspace.cargo();
-    if std::env::var_os(TEST_THREADS).is_none() {
-        command.env(TEST_THREADS, (2 * processors()).to_string());
+        self.test(&["--lib", "--bins", "--benches"])
+            .and(self.test(&["--doc"]))
+            .and(self.test(&alone))
+            .and(self.test(&TESTS_OF_KAFKA))
+            .and(self.test_beside_fault_runs())
     }
-    command.args(["test", "--workspace", "--locked", "--no-fail-fast"]);
-    command
+
+    /// Prints what the fault runs print at the end.
+    fn test_beside_fault_runs(self) -> StepOutcome {
+        let mut runs = self.command();
+        // More at a time would leave too little of the processors for the tests beside them.
+        runs.env(TEST_THREADS, processors().to_string());
+        runs.arg(format!("--test={FAULT_RUNS}"));
+        println!("the suite {FAULT_RUNS} runs beside the following");
+        let runs = std::thread::spawn(move || runs.output());
+        let waiting = self.test(&[&format!("--test={WAITING_SUITE}")]);
+        let runs = match runs.join() {
+            Ok(Ok(output)) => {
+                print!("{}", String::from_utf8_lossy(&output.stdout));
+                print!("{}", String::from_utf8_lossy(&output.stderr));
+                passed(output.status)
+            }
+            Ok(Err(error)) => failed_to_run(&error),
+            Err(panic) => std::panic::resume_unwind(panic),
+        };
+        waiting.and(runs)
+    }
+
+    fn test(self, which: &[&str]) -> StepOutcome {
+        run_cargo(self.command(), which)
+    }
+
+    /// Tests run twice as many at a time as there are processors. All packages are selected, also where the tests of one are
+    /// meant: for fewer of them cargo would choose other features of dependencies, and compile these again.
+    fn command(self) -> Command {
+        let mut command = self.workspace.cargo();
+        if std::env::var_os(TEST_THREADS).is_none() {
+            command.env(TEST_THREADS, (2 * processors()).to_string());
+        }
+        if let Some(folder) = self.files.folder() {
+            command.env("TMPDIR", folder);
+        }
+        command.args(["test", "--workspace", "--locked", "--no-fail-fast"]);
+        command
+    }
 }
 
 fn processors() -> usize {
