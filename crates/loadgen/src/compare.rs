@@ -6,6 +6,7 @@ use crate::error::LoadgenError;
 use crate::report::ScenarioReport;
 use crate::scenarios::Scenario;
 use crate::server::{ServerOptions, TargetServer};
+use crate::spread::Spread;
 
 /// Results of one call of this program.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -86,34 +87,18 @@ fn compare(pairs: &[(ScenarioReport, ScenarioReport)]) -> Vec<Comparison> {
             .iter()
             .filter_map(|(a, b)| a.value(&figure.name).zip(b.value(&figure.name)))
             .collect();
-        let ratios = sorted(
-            values
-                .iter()
-                .map(|(a, b)| b / a)
-                .filter(|ratio| ratio.is_finite()),
-        );
+        let ratio = Spread::of(values.iter().map(|(a, b)| b / a))?;
         Some(Comparison {
             name: figure.name.clone(),
             unit: figure.unit.clone(),
-            a: median(&sorted(values.iter().map(|(a, _)| *a)))?,
-            b: median(&sorted(values.iter().map(|(_, b)| *b)))?,
-            ratio: median(&ratios)?,
-            ratio_least: *ratios.first()?,
-            ratio_most: *ratios.last()?,
+            a: Spread::of(values.iter().map(|(a, _)| *a))?.median,
+            b: Spread::of(values.iter().map(|(_, b)| *b))?.median,
+            ratio: ratio.median,
+            ratio_least: ratio.least,
+            ratio_most: ratio.most,
         })
     });
     compared.collect()
-}
-
-fn sorted(values: impl Iterator<Item = f64>) -> Vec<f64> {
-    let mut values: Vec<f64> = values.collect();
-    values.sort_by(f64::total_cmp);
-    values
-}
-
-fn median(sorted: &[f64]) -> Option<f64> {
-    let last = sorted.len().checked_sub(1)?;
-    Some(f64::midpoint(sorted[last / 2], sorted[last.div_ceil(2)]))
 }
 
 #[cfg(test)]

@@ -43,7 +43,12 @@ impl MonitoredProcess {
     }
 }
 
-/// CPU seconds of a process (`self` is this process).
+/// CPU seconds of a thread of this process since its start.
+pub(crate) fn thread_cpu_seconds(thread: rustix::thread::Pid) -> Result<f64, LoadgenError> {
+    cpu_seconds(&format!("self/task/{}", thread.as_raw_nonzero()))
+}
+
+/// CPU seconds of a process (`self` is this process), or of a thread.
 fn cpu_seconds(process: &str) -> Result<f64, LoadgenError> {
     // Fields 14 and 15 of the line, counted from behind the name in field 2, which may contain spaces.
     const USER: usize = 11;

@@ -103,6 +103,11 @@ impl HttpConnection {
         self.answer().await
     }
 
+    /// The bytes of the last answer, with its head.
+    pub(crate) fn last_answer(&self) -> &[u8] {
+        &self.buffer[..self.used]
+    }
+
     /// Joins the chunks that begin at `at`. Returns where they end.
     async fn join_chunks(&mut self, mut at: usize) -> Result<usize, LoadgenError> {
         self.joined.clear();

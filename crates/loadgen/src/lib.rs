@@ -20,7 +20,9 @@ mod body;
 mod clock;
 mod compare;
 mod cpu;
+mod direct_calls;
 mod error;
+mod floor_server;
 mod http;
 mod job_stream;
 mod job_tracker;
@@ -32,6 +34,7 @@ mod request_schedule;
 mod run;
 mod scenarios;
 mod server;
+mod spread;
 mod table;
 mod wire;
 

@@ -116,6 +116,19 @@ async fn bulk_and_ceiling() {
 }
 
 #[tokio::test]
+async fn floor() {
+    let figures = [
+        "publish: API / floor",
+        "consume: Redis",
+        "ack: scripts alone",
+        "consume + ack: Redis",
+    ];
+    let flags = "floor --jobs 5000 --turns 1 --connections 8";
+    expect(flags, &figures).await;
+    expect_native(flags, &figures).await;
+}
+
+#[tokio::test]
 async fn lateness() {
     let figures = ["lateness at 100/s p50", "lateness at 200/s p99.9", "early"];
     expect(

@@ -42,12 +42,13 @@ const fn variant(
 
 const BOTH_WIRES: &str = "--wire lmstfy --vs-wire native";
 
-pub(crate) const SCENARIOS: [BenchScenario; 20] = [
+pub(crate) const SCENARIOS: [BenchScenario; 21] = [
     scenario("idle", "--seconds 3 --settle 2"),
     scenario("publish", "--seconds 2"),
     scenario("consume", "--jobs 20000"),
     scenario("bulk", "--jobs 20000"),
     scenario("ceiling", "--jobs 20000"),
+    scenario("floor", "--jobs 5000 --turns 1"),
     scenario("lateness", "--pending 20000 --rates 500 --seconds 3"),
     scenario("burst", "--jobs 20000 --queues 20"),
     scenario("memory", "--jobs 50000"),

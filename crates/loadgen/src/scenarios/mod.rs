@@ -5,6 +5,7 @@ mod burst;
 mod call;
 mod ceiling;
 mod consume;
+mod floor;
 mod growth;
 mod idempotent;
 mod idle;
@@ -38,6 +39,9 @@ pub enum Scenario {
     Bulk(bulk::BulkOptions),
     /// Throughput of Tidegate's scripts on Redis without HTTP: the upper bound for a server. Needs --redis
     Ceiling(ceiling::CeilingOptions),
+    /// CPU of publish, consume and ack, one job a request, relative to a server of hyper that does nothing, and to the scripts
+    /// alone. Needs --redis, and --pid api=PID and redis=PID
+    Floor(floor::FloorOptions),
     /// Time from due to received while very many other jobs are pending
     Lateness(lateness::LatenessOptions),
     /// Many jobs due in the same second: how fast they become ready, and the lateness of other queues
@@ -77,6 +81,7 @@ impl Scenario {
             Self::Consume(_) => "consume",
             Self::Bulk(_) => "bulk",
             Self::Ceiling(_) => "ceiling",
+            Self::Floor(_) => "floor",
             Self::Lateness(_) => "lateness",
             Self::Burst(_) => "burst",
             Self::Memory(_) => "memory",
@@ -129,6 +134,7 @@ impl Scenario {
             Self::Consume(options) => options.run(&mut run).await?,
             Self::Bulk(options) => options.run(&mut run).await?,
             Self::Ceiling(options) => options.run(&mut run).await?,
+            Self::Floor(options) => Box::pin(options.run(&mut run)).await?,
             Self::Lateness(options) => Box::pin(options.run(&mut run)).await?,
             Self::Burst(options) => Box::pin(options.run(&mut run)).await?,
             Self::Memory(options) => options.run(&mut run).await?,

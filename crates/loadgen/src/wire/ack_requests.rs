@@ -71,6 +71,11 @@ impl AckRequests {
         jobs
     }
 
+    /// Returns the bytes of all requests, instead of sending them.
+    pub(crate) fn into_bytes(self) -> Vec<u8> {
+        self.bytes
+    }
+
     /// Sends all requests, one answer after the other. Returns the number of jobs.
     pub(crate) async fn send(
         &mut self,
