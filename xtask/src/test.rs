@@ -69,9 +69,6 @@ impl StepReport {
 
 /// The variable of Rust's test harness for the number of tests that run at a time.
 const TEST_THREADS: &str = "RUST_TEST_THREADS";
-/// The suite that waits for outages and leases most of its time, and tolerates a busy machine. Those with failovers do
-/// not: sentinels and clusters that get no processor see failures that are none.
-const WAITING_SUITE: &str = "faults";
 /// The suite of the fault runs, which use all processors.
 const FAULT_RUNS: &str = "seeds";
 /// The suite that needs Python and PyPI.
@@ -174,8 +171,8 @@ impl Suites<'_> {
             .fold(StepOutcome::Passed, StepOutcome::and)
     }
 
-    /// Runs all tests. The fault runs need processors, and one suite waits most of its time, so these run beside each other,
-    /// and nothing beside the others.
+    /// Runs all tests. Suites run one after the other: tests that wait for leases and failovers see failures that are none
+    /// where others take the processors.
     fn test_all(self) -> StepOutcome {
         let suites = match self.workspace.test_targets() {
             Ok(suites) => suites,
@@ -184,11 +181,11 @@ impl Suites<'_> {
                 return StepOutcome::Failed;
             }
         };
-        let others = [WAITING_SUITE, FAULT_RUNS, GENERATED_REQUESTS];
-        let runs_alone = |suite: &String| !others.contains(&suite.as_str());
-        let alone = suites.into_iter().filter(runs_alone);
-        let alone: Vec<String> = alone.map(|suite| format!("--test={suite}")).collect();
-        let alone: Vec<&str> = alone.iter().map(String::as_str).collect();
+        let others = [FAULT_RUNS, GENERATED_REQUESTS];
+        let suites = suites.into_iter();
+        let suites = suites.filter(|suite| !others.contains(&suite.as_str()));
+        let suites: Vec<String> = suites.map(|suite| format!("--test={suite}")).collect();
+        let suites: Vec<&str> = suites.iter().map(String::as_str).collect();
         let built = cargo(
             self.workspace,
             &["test", "--workspace", "--locked", "--no-run"],
@@ -198,30 +195,16 @@ impl Suites<'_> {
         }
         self.test(&["--lib", "--bins", "--benches"])
             .and(self.test(&["--doc"]))
-            .and(self.test(&alone))
+            .and(self.test(&suites))
             .and(self.test(&TESTS_OF_KAFKA))
-            .and(self.test_beside_fault_runs())
+            .and(self.test_fault_runs())
     }
 
-    /// Prints what the fault runs print at the end.
-    fn test_beside_fault_runs(self) -> StepOutcome {
-        let mut runs = self.command();
-        // More at a time would leave too little of the processors for the tests beside them.
-        runs.env(TEST_THREADS, processors().to_string());
-        runs.arg(format!("--test={FAULT_RUNS}"));
-        println!("the suite {FAULT_RUNS} runs beside the following");
-        let runs = std::thread::spawn(move || runs.output());
-        let waiting = self.test(&[&format!("--test={WAITING_SUITE}")]);
-        let runs = match runs.join() {
-            Ok(Ok(output)) => {
-                print!("{}", String::from_utf8_lossy(&output.stdout));
-                print!("{}", String::from_utf8_lossy(&output.stderr));
-                passed(output.status)
-            }
-            Ok(Err(error)) => failed_to_run(&error),
-            Err(panic) => std::panic::resume_unwind(panic),
-        };
-        waiting.and(runs)
+    fn test_fault_runs(self) -> StepOutcome {
+        let mut command = self.command();
+        // Each run is a whole deployment under load.
+        command.env(TEST_THREADS, processors().to_string());
+        run_cargo(command, &[&format!("--test={FAULT_RUNS}")])
     }
 
     fn test(self, which: &[&str]) -> StepOutcome {
@@ -335,7 +318,7 @@ mod tests {
         let suites = Workspace::find().unwrap().test_targets().unwrap();
         let quick = QUICK.into_iter().flatten();
         let quick = quick.filter_map(|flag| flag.strip_prefix("--test="));
-        for name in quick.chain([WAITING_SUITE, FAULT_RUNS, GENERATED_REQUESTS]) {
+        for name in quick.chain([FAULT_RUNS, GENERATED_REQUESTS]) {
             assert!(
                 suites.iter().any(|suite| suite == name),
                 "{name}: {suites:?}"

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use tidegate_wheel::{
     Completion, File, Memory, ScheduleError, StartError, TimedTask, Wheel, WheelBuilder,
 };
-use tokio::sync::mpsc;
+use tokio::sync::{Barrier, mpsc};
 use tokio::time::{sleep, timeout};
 
 const MS: Duration = Duration::from_millis(1);
@@ -90,8 +90,8 @@ async fn a_task_runs_once_and_not_early() {
 async fn a_cancelled_task_does_not_run() {
     let (builder, mut ran) = sending();
     let wheel = builder.start().await.unwrap();
-    let first = wheel.schedule(remind(1), 30 * MS).await.unwrap();
-    wheel.schedule(remind(2), 60 * MS).await.unwrap();
+    let first = wheel.schedule(remind(1), 500 * MS).await.unwrap();
+    wheel.schedule(remind(2), 800 * MS).await.unwrap();
     assert!(wheel.cancel(first).await.unwrap());
     assert!(!wheel.cancel(first).await.unwrap());
     let task = timeout(LONG, ran.recv()).await.unwrap().unwrap();
@@ -176,17 +176,24 @@ async fn blocking_tasks_do_not_delay_the_clock() {
 
 #[tokio::test]
 async fn no_more_tasks_run_than_allowed() {
+    const ALLOWED: u32 = 3;
     let (running, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     let (counted, highest) = (Arc::clone(&running), Arc::clone(&most));
-    let executor = move |_: Remind| {
+    // The first tasks end once as many run as are allowed: all of them, however slow the machine is.
+    let all_places_taken = Arc::new(Barrier::new(ALLOWED as usize));
+    let executor = move |task: Remind| {
         let (running, most) = (Arc::clone(&counted), Arc::clone(&highest));
+        let all_places_taken = Arc::clone(&all_places_taken);
         async move {
             most.fetch_max(running.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+            if task.number < ALLOWED as usize {
+                all_places_taken.wait().await;
+            }
             sleep(10 * MS).await;
             running.fetch_sub(1, Ordering::SeqCst);
         }
     };
-    let builder = Wheel::builder().tick(MS).concurrency(3);
+    let builder = Wheel::builder().tick(MS).concurrency(ALLOWED);
     let wheel = builder.executor(executor).start().await.unwrap();
     for number in 0..20 {
         wheel
@@ -198,7 +205,7 @@ async fn no_more_tasks_run_than_allowed() {
         sleep(10 * MS).await;
     }
     wheel.shutdown().await.unwrap();
-    assert_eq!(most.load(Ordering::SeqCst), 3);
+    assert_eq!(most.load(Ordering::SeqCst), ALLOWED as usize);
 }
 
 #[tokio::test]
