@@ -9,7 +9,7 @@ use tidegate_testkit::{QueueClient, RedisOptions, Stack, eventually, print_figur
 use crate::crowd::Crowd;
 use crate::jobs::queues;
 
-const JOBS: usize = 20_000;
+const JOBS: usize = 10_000;
 const BULK: usize = 64;
 const QUEUES: usize = 8;
 const CONSUMERS: usize = 64;

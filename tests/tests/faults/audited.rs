@@ -10,7 +10,7 @@ use tidegate_testkit::{Stack, print_figure};
 
 use crate::pumps_disturbed::{LEASE, kill_at_random, pass};
 
-const JOBS: usize = 10_000;
+const JOBS: usize = 5_000;
 
 /// With few buckets each is large, so its lists and chunks take many calls.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -28,7 +28,7 @@ async fn killing_two_pumps_at_random_loses_and_duplicates_no_job() {
         .lease(LEASE)
         .start()
         .await;
-    pass("pumps killed", &stack, 12_000, kill_at_random).await;
+    pass("pumps killed", &stack, 8_000, kill_at_random).await;
     stack.finish().await;
 }
 
