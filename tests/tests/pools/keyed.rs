@@ -54,3 +54,52 @@ async fn a_key_has_one_job_while_its_pool_moves() {
     assert_eq!(held["jobs"]["ready"], json!(3), "{held}");
     stack.finish().await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_job_that_is_done_and_kept_does_not_hide_the_next_job_with_its_key() {
+    let stack = Stack::builder().pool("new").start().await;
+    let client = NativeClient::new(stack.api(0), "shop").await;
+    let publish = async |options: &str| {
+        let options = format!("key=order&delay=1h&if_exists={options}");
+        client.publish("q", &options, "x").await
+    };
+    let options = "key=order&retain=1h";
+    let first = client
+        .publish("q", options, "first")
+        .await
+        .expect(201)
+        .json();
+    let job = client.reserve("q", 1).await.remove(0);
+    let with_result = json!({"leases": [{"lease": job["lease"], "result": 1}]});
+    let acked = client.settle("ack", &with_result).await;
+    assert_eq!(acked, [json!({"outcome": "done"})]);
+    begin_the_move(&stack).await;
+
+    let of_key = |verb: &str| format!("/queues/q/jobs/key:order{verb}");
+    let shown = client.get(&of_key("")).await.expect(200).json();
+    assert_eq!(shown["state"], "done", "no other job has the key yet");
+    let kept = publish("keep").await.expect(200).json();
+    assert_eq!(kept["id"], first["id"]);
+
+    let second = publish("replace").await.expect(201).json();
+    let shown = client.get(&of_key("")).await.expect(200).json();
+    assert_eq!(
+        (&shown["id"], &shown["state"]),
+        (&second["id"], &json!("delayed"))
+    );
+    let kept = publish("keep").await.expect(200).json();
+    assert_eq!(kept["id"], second["id"]);
+    let waits = client.get(&of_key("/result")).await.expect(202).json();
+    assert_eq!(waits["id"], second["id"]);
+    let later = json!({"delay": "2h"});
+    let changed = client.call("PATCH", &of_key(""), &later).await;
+    assert_eq!(changed.expect(200).json()["id"], second["id"]);
+    let promoted = client.send("POST", &of_key("/promote"), &[], b"").await;
+    assert_eq!(promoted.expect(200).json()["id"], second["id"]);
+    let cancelled = client.send("DELETE", &of_key(""), &[], b"").await;
+    assert_eq!(cancelled.expect(200).json()["outcome"], "cancelled");
+
+    let shown = client.get(&of_key("")).await.expect(200).json();
+    assert_eq!(shown["id"], first["id"]);
+    stack.finish().await;
+}

@@ -1,7 +1,7 @@
 //! Verbs for single jobs, named by id or key. In a pool that moves, a job that its own deployment does not have is looked
-//! up in its target.
+//! up in its target. So is one that is done there: the target may have the next job with its key.
 
-use tidegate_core::{Job, QueueKey, QueuePolicy};
+use tidegate_core::{Job, JobState, QueueKey, QueuePolicy};
 use tidegate_store::{
     CancelOutcome, ChangeOutcome, IfRunning, JobChange, JobReference, LoggedFailure, PeekedJob,
     PromoteOutcome,
@@ -56,12 +56,15 @@ impl Pool {
         job: impl Into<JobReference>,
     ) -> Result<Option<PeekedJob>, EngineError> {
         let job = job.into();
-        for pool in self.with_target() {
-            if let Some(peeked) = pool.store.peek_job(queue, job).await? {
-                return Ok(pool.count_peeked(peeked));
-            }
+        let mut found = self.store.peek_job(queue, job).await?.map(|it| (self, it));
+        let is_gone_or_done = found
+            .as_ref()
+            .is_none_or(|(_, it)| it.job.state == JobState::Done);
+        if let (true, Some(target)) = (is_gone_or_done, self.target.as_deref()) {
+            let of_target = target.store.peek_job(queue, job).await?;
+            found = of_target.map(|it| (target, it)).or(found);
         }
-        Ok(None)
+        Ok(found.and_then(|(pool, it)| pool.count_peeked(it)))
     }
 
     /// The last failures of a job, oldest first.
@@ -88,9 +91,16 @@ impl Pool {
         job: JobReference,
         change: JobChange,
     ) -> Result<ChangeOutcome, EngineError> {
-        let mut outcome = self.store.change(queue, job, change).await?;
-        if let (ChangeOutcome::AlreadyGone, Some(target)) = (&outcome, &self.target) {
-            outcome = target.store.change(queue, job, change).await?;
+        let outcome = self.store.change(queue, job, change).await?;
+        let is_gone_or_done = matches!(
+            outcome,
+            ChangeOutcome::AlreadyGone | ChangeOutcome::NotWaiting(JobState::Done)
+        );
+        if let (true, Some(target)) = (is_gone_or_done, &self.target) {
+            return Ok(match target.store.change(queue, job, change).await? {
+                ChangeOutcome::AlreadyGone => outcome,
+                of_target => of_target,
+            });
         }
         Ok(outcome)
     }
@@ -104,9 +114,16 @@ impl Pool {
         queue: &QueueKey,
         job: JobReference,
     ) -> Result<PromoteOutcome, EngineError> {
-        let mut outcome = self.store.promote(queue, job).await?;
-        if let (PromoteOutcome::AlreadyGone, Some(target)) = (outcome, &self.target) {
-            outcome = target.store.promote(queue, job).await?;
+        let outcome = self.store.promote(queue, job).await?;
+        let is_gone_or_done = matches!(
+            outcome,
+            PromoteOutcome::AlreadyGone | PromoteOutcome::NotWaiting(JobState::Done)
+        );
+        if let (true, Some(target)) = (is_gone_or_done, &self.target) {
+            return Ok(match target.store.promote(queue, job).await? {
+                PromoteOutcome::AlreadyGone => outcome,
+                of_target => of_target,
+            });
         }
         Ok(outcome)
     }
@@ -121,9 +138,16 @@ impl Pool {
         job: JobReference,
         if_running: IfRunning,
     ) -> Result<CancelOutcome, EngineError> {
-        let mut outcome = self.store.cancel(queue, job, if_running).await?;
-        if let (CancelOutcome::AlreadyGone, Some(target)) = (outcome, &self.target) {
-            outcome = target.store.cancel(queue, job, if_running).await?;
+        let outcome = self.store.cancel(queue, job, if_running).await?;
+        let is_gone_or_done = matches!(
+            outcome,
+            CancelOutcome::AlreadyGone | CancelOutcome::AlreadyDone(_)
+        );
+        if let (true, Some(target)) = (is_gone_or_done, &self.target) {
+            return Ok(match target.store.cancel(queue, job, if_running).await? {
+                CancelOutcome::AlreadyGone => outcome,
+                of_target => of_target,
+            });
         }
         Ok(outcome)
     }

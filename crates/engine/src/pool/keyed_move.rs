@@ -1,7 +1,7 @@
 //! Publishing jobs with keys in a pool that moves: a key has one job in both deployments together.
 
-use tidegate_core::QueueKey;
-use tidegate_store::{KeyedJob, KeyedOutcome};
+use tidegate_core::{JobState, QueueKey};
+use tidegate_store::{KeyedJob, KeyedOutcome, KeyedResult};
 
 use super::Pool;
 use super::keyed::StoredKeyed;
@@ -43,7 +43,9 @@ impl Pool {
         };
         let mut absent = Vec::new();
         for (index, (job, result)) in jobs.into_iter().zip(&results).enumerate() {
-            if result.outcome == KeyedOutcome::QueueFull {
+            if result.outcome == KeyedOutcome::QueueFull
+                || target.has_newer(queue, &job, result).await?
+            {
                 absent.push((index, job));
             }
         }
@@ -76,6 +78,25 @@ impl Pool {
             results,
             durability,
         })
+    }
+
+    /// Whether this target of a move has a job with the key of `job`, for which the deployment before it has one that is
+    /// done.
+    async fn has_newer(
+        &self,
+        queue: &QueueKey,
+        job: &KeyedJob,
+        result: &KeyedResult,
+    ) -> Result<bool, EngineError> {
+        let is_done = result
+            .job
+            .is_some_and(|it| it.state == Some(JobState::Done));
+        match job.key() {
+            Some(key) if is_done && result.outcome == KeyedOutcome::Exists => {
+                Ok(self.store.peek_job(queue, key).await?.is_some())
+            }
+            _ => Ok(false),
+        }
     }
 
     /// While a pool moves, an atomic call uses its target alone.

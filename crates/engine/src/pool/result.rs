@@ -30,13 +30,14 @@ impl Pool {
         }
         let mut end = JobEnd::AlreadyGone;
         for pool in self.with_target() {
-            end = pool.store.result(queue, job).await?;
-            match end {
-                JobEnd::AlreadyGone => {}
+            match pool.store.result(queue, job).await? {
                 JobEnd::NotEnded { id, .. } if Instant::now() < until => {
                     return pool.wait_for_end(queue, id, until).await;
                 }
-                _ => break,
+                JobEnd::AlreadyGone => {}
+                // The target may have the next job with its key.
+                JobEnd::Done(job) => end = JobEnd::Done(job),
+                ended => return Ok(ended),
             }
         }
         Ok(end)
