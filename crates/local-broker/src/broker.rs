@@ -11,6 +11,7 @@ use tidegate_local_program::{ProgramProcess, log_tail};
 use crate::error::LocalBrokerError;
 use crate::obtain::{BrokerKind, BrokerProgram};
 use crate::ports::BrokerPorts;
+use crate::tls::BrokerCertificate;
 use crate::{kafka, nats, rabbitmq};
 
 /// Erlang and Java on a busy machine take long to start.
@@ -32,6 +33,7 @@ pub struct LocalBroker {
     folder: PathBuf,
     ports: BrokerPorts,
     queue: Option<String>,
+    certificate: Option<BrokerCertificate>,
 }
 
 impl LocalBroker {
@@ -41,7 +43,19 @@ impl LocalBroker {
     /// # Errors
     /// [`LocalBrokerError::NotStarted`] with the last lines of its log; [`LocalBrokerError::Io`] if a system call failed.
     pub fn start(program: BrokerProgram, folder: Option<&Path>) -> Result<Self, LocalBrokerError> {
-        Self::start_with_queue(program, folder, None)
+        Self::start_with(program, folder, None, None)
+    }
+
+    /// Like [`start`](Self::start) without a folder; the broker has a port for clients that use TLS, too
+    /// ([`tls_url`](Self::tls_url)). NATS serves no others then.
+    ///
+    /// # Errors
+    /// As for [`start`](Self::start).
+    pub fn start_with_tls(
+        program: BrokerProgram,
+        certificate: BrokerCertificate,
+    ) -> Result<Self, LocalBrokerError> {
+        Self::start_with(program, None, None, Some(certificate))
     }
 
     /// Like [`start`](Self::start), with a queue of this name: a durable queue of RabbitMQ, a stream of NATS with this
@@ -54,6 +68,15 @@ impl LocalBroker {
         program: BrokerProgram,
         folder: Option<&Path>,
         queue: Option<&str>,
+    ) -> Result<Self, LocalBrokerError> {
+        Self::start_with(program, folder, queue, None)
+    }
+
+    fn start_with(
+        program: BrokerProgram,
+        folder: Option<&Path>,
+        queue: Option<&str>,
+        certificate: Option<BrokerCertificate>,
     ) -> Result<Self, LocalBrokerError> {
         let is_kept = std::env::var_os("TIDEGATE_KEEP").is_some_and(|value| value == "1");
         let mut builder = tempfile::Builder::new();
@@ -80,6 +103,7 @@ impl LocalBroker {
             folder,
             ports: BrokerPorts::free().map_err(LocalBrokerError::io("choosing a port"))?,
             queue: queue.map(str::to_owned),
+            certificate,
         };
         broker._mapper = broker.start_mapper()?;
         broker.restart()?;
@@ -112,17 +136,15 @@ impl LocalBroker {
             return Ok(());
         }
         let (program, folder) = (&self.program.path, &self.folder);
-        let mut command = match self.program.kind {
-            BrokerKind::Nats => nats::command(program, folder, self.port()),
+        let (queue, certificate) = (self.queue.as_deref(), self.certificate.as_ref());
+        let command = match self.program.kind {
+            BrokerKind::Nats => Ok(nats::command(program, folder, self.port(), certificate)),
             BrokerKind::RabbitMq => {
-                let command = rabbitmq::command(program, folder, self.ports, self.queue.as_deref());
-                command.map_err(|reason| self.not_started(reason))?
+                rabbitmq::command(program, folder, self.ports, queue, certificate)
             }
-            BrokerKind::Kafka => {
-                let command = kafka::command(program, folder, self.ports);
-                command.map_err(|reason| self.not_started(reason))?
-            }
+            BrokerKind::Kafka => kafka::command(program, folder, self.ports, certificate),
         };
+        let mut command = command.map_err(|reason| self.not_started(reason))?;
         let doing = format!("starting {}", self.program);
         let started = ProgramProcess::start(&mut command, &self.log_path());
         let mut process = started.map_err(LocalBrokerError::io(doing))?;
@@ -249,6 +271,17 @@ impl LocalBroker {
             BrokerKind::Kafka => "",
         };
         format!("{scheme}{}", self.address())
+    }
+
+    /// The URL for clients that use TLS: `tls://127.0.0.1:PORT`, `amqps://127.0.0.1:PORT`, or of Kafka `127.0.0.1:PORT`.
+    #[must_use]
+    pub fn tls_url(&self) -> String {
+        let (scheme, port) = match self.program.kind {
+            BrokerKind::Nats => ("tls://", self.ports.clients),
+            BrokerKind::RabbitMq => ("amqps://", self.ports.tls),
+            BrokerKind::Kafka => ("", self.ports.tls),
+        };
+        format!("{scheme}127.0.0.1:{port}")
     }
 
     /// The path of the broker's log. Restarts append to it.

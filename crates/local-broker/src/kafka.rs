@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::fs;
+use std::io;
 use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -13,6 +14,7 @@ use crate::kafka_wire::{
     self, API_VERSIONS, CREATE_TOPICS, TOPIC_EXISTS, create_topic_request, topic_error,
 };
 use crate::ports::BrokerPorts;
+use crate::tls::BrokerCertificate;
 
 const JAVA_MIN: u32 = 17;
 const INSTALL: &str = "install Java 17 or later and Maven (Debian: openjdk-17-jre-headless maven)";
@@ -95,9 +97,16 @@ pub(crate) fn command(
     program: &Path,
     folder: &Path,
     ports: BrokerPorts,
+    certificate: Option<&BrokerCertificate>,
 ) -> Result<Command, String> {
     let settings = folder.join("server.properties");
-    fs::write(&settings, settings_of(folder, ports))
+    let mut text = settings_of(folder, ports, certificate.is_some());
+    let written = match certificate {
+        Some(certificate) => add_certificate(&mut text, folder, certificate),
+        None => Ok(()),
+    };
+    written
+        .and_then(|()| fs::write(&settings, text))
         .map_err(|error| format!("writing the settings: {error}"))?;
     if !folder.join("data/meta.properties").exists() {
         let mut format = java(program);
@@ -127,21 +136,49 @@ fn java(program: &Path) -> Command {
     command
 }
 
-fn settings_of(folder: &Path, ports: BrokerPorts) -> String {
-    let (data, clients, nodes) = (folder.join("data"), ports.clients, ports.nodes);
-    let data = data.display();
+fn settings_of(folder: &Path, ports: BrokerPorts, has_tls: bool) -> String {
+    let BrokerPorts {
+        clients,
+        tls,
+        nodes,
+        ..
+    } = ports;
+    let data = folder.join("data").display().to_string();
+    let mut listeners = format!("PLAINTEXT://127.0.0.1:{clients}");
+    if has_tls {
+        listeners.push_str(&format!(",SSL://127.0.0.1:{tls}"));
+    }
     format!(
         "process.roles=broker,controller\nnode.id=1\n\
          controller.quorum.voters=1@127.0.0.1:{nodes}\n\
          controller.listener.names=CONTROLLER\n\
-         listeners=PLAINTEXT://127.0.0.1:{clients},CONTROLLER://127.0.0.1:{nodes}\n\
-         advertised.listeners=PLAINTEXT://127.0.0.1:{clients}\n\
+         listener.security.protocol.map=PLAINTEXT:PLAINTEXT,SSL:SSL,CONTROLLER:PLAINTEXT\n\
+         listeners={listeners},CONTROLLER://127.0.0.1:{nodes}\n\
+         advertised.listeners={listeners}\n\
          log.dirs={data}\n\
          auto.create.topics.enable=false\n\
          num.network.threads=1\nnum.io.threads=2\nnum.recovery.threads.per.data.dir=1\n\
          offsets.topic.num.partitions=1\noffsets.topic.replication.factor=1\n\
          group.initial.rebalance.delay.ms=0\n"
     )
+}
+
+/// Adds the certificate to the settings. Kafka wants it in one file with its key.
+fn add_certificate(
+    settings: &mut String,
+    folder: &Path,
+    BrokerCertificate { certificate, key }: &BrokerCertificate,
+) -> io::Result<()> {
+    let both = folder.join("certificate.pem");
+    fs::write(
+        &both,
+        fs::read_to_string(key)? + &fs::read_to_string(certificate)?,
+    )?;
+    settings.push_str(&format!(
+        "ssl.keystore.type=PEM\nssl.keystore.location={}\n",
+        both.display()
+    ));
+    Ok(())
 }
 
 /// A broker that is up answers which versions of its requests it knows.

@@ -16,7 +16,9 @@ mod nats;
 mod obtain;
 mod ports;
 mod rabbitmq;
+mod tls;
 
 pub use broker::LocalBroker;
 pub use error::LocalBrokerError;
 pub use obtain::{BrokerKind, BrokerProgram, obtain, workspace_cache};
+pub use tls::BrokerCertificate;

@@ -8,6 +8,8 @@ use std::time::Duration;
 
 use tidegate_local_program::command;
 
+use crate::tls::BrokerCertificate;
+
 const VERSION_LIMIT: Duration = Duration::from_secs(10);
 const READ_LIMIT: Duration = Duration::from_secs(1);
 const ANSWER_LIMIT: Duration = Duration::from_secs(10);
@@ -19,7 +21,13 @@ pub(crate) fn program_in(folder: &Path) -> Result<PathBuf, String> {
     Ok(path)
 }
 
-pub(crate) fn command(program: &Path, folder: &Path, port: u16) -> Command {
+/// The command that runs the server. With a certificate, all clients must use TLS.
+pub(crate) fn command(
+    program: &Path,
+    folder: &Path,
+    port: u16,
+    certificate: Option<&BrokerCertificate>,
+) -> Command {
     let mut command = Command::new(program);
     command.args([
         "--addr",
@@ -30,6 +38,10 @@ pub(crate) fn command(program: &Path, folder: &Path, port: u16) -> Command {
         "--store_dir",
     ]);
     command.arg(folder.join("jetstream"));
+    if let Some(BrokerCertificate { certificate, key }) = certificate {
+        command.arg("--tls").arg("--tlscert").arg(certificate);
+        command.arg("--tlskey").arg(key);
+    }
     command
 }
 

@@ -9,6 +9,8 @@ use tidegate_local_program::free_port;
 pub(crate) struct BrokerPorts {
     /// For clients.
     pub(crate) clients: u16,
+    /// For clients that use TLS. NATS has one port for both.
+    pub(crate) tls: u16,
     /// For other nodes: those of Erlang, or the controllers of Kafka.
     pub(crate) nodes: u16,
     /// Erlang's port mapper.
@@ -20,6 +22,7 @@ impl BrokerPorts {
         let port = || free_port().ok_or(io::Error::from(io::ErrorKind::AddrNotAvailable));
         Ok(Self {
             clients: port()?,
+            tls: port()?,
             nodes: port()?,
             mapper: port()?,
         })

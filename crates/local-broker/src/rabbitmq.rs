@@ -11,6 +11,7 @@ use std::time::Duration;
 use tidegate_local_program::command;
 
 use crate::ports::BrokerPorts;
+use crate::tls::BrokerCertificate;
 
 /// Packages of Erlang that RabbitMQ needs, for machines on which some are installed.
 pub(crate) const PACKAGES: [&str; 16] = [
@@ -97,12 +98,21 @@ pub(crate) fn command(
     folder: &Path,
     ports: BrokerPorts,
     queue: Option<&str>,
+    certificate: Option<&BrokerCertificate>,
 ) -> Result<Command, String> {
     let text = |path: &Path| path.display().to_string();
     let mut settings = format!(
         "listeners.tcp.1 = 127.0.0.1:{}\nlog.console = true\nlog.console.level = info\nmax_message_size = {MESSAGE_BYTES_MAX}\n",
         ports.clients
     );
+    if let Some(BrokerCertificate { certificate, key }) = certificate {
+        settings.push_str(&format!(
+            "listeners.ssl.1 = 127.0.0.1:{}\nssl_options.certfile = {}\nssl_options.keyfile = {}\n",
+            ports.tls,
+            text(certificate),
+            text(key)
+        ));
+    }
     let definitions = folder.join("definitions.json");
     if let Some(queue) = queue {
         let written = fs::write(&definitions, definitions_with(queue));

@@ -134,6 +134,11 @@ pub(crate) const SHORT: &str = "[relay.r]\nlease = \"9s\"\nbreaker_failures = 2\
 impl RelayDaemon {
     /// Starts a daemon with these settings.
     pub(crate) async fn start(settings: &[&str]) -> Self {
+        Self::start_with(settings, &[]).await
+    }
+
+    /// Starts a daemon with these settings and environment variables.
+    pub(crate) async fn start_with(settings: &[&str], environment: &[(&str, &str)]) -> Self {
         let folder = tempfile::Builder::new()
             .prefix("tidegate-relay-")
             .tempdir()
@@ -141,8 +146,14 @@ impl RelayDaemon {
         let file = folder.path().join("relayd.toml");
         std::fs::write(&file, settings.concat()).unwrap();
         let arguments = ["--config".to_owned(), file.display().to_string()];
-        let daemon =
-            Daemon::start(DaemonProgram::Relayd, "relayd", &arguments, folder.path()).await;
+        let daemon = Daemon::start_with(
+            DaemonProgram::Relayd,
+            "relayd",
+            &arguments,
+            environment,
+            folder.path(),
+        )
+        .await;
         Self {
             daemon,
             _folder: folder,

@@ -16,4 +16,5 @@ mod rabbitmq;
 mod settings;
 mod stored;
 mod tidegate_sink;
+mod tls;
 mod webhook;
