@@ -48,7 +48,21 @@ pub(super) struct NativeRequest {
     parts: PathParts,
 }
 
+/// What a consumer that waits needs of its request.
+pub(super) struct WaitingClient {
+    pub(super) principal: Principal,
+    pub(super) hang_up: tidegate_service::DisconnectPolicy,
+}
+
 impl NativeRequest {
+    /// Keeps what a wait of minutes needs, and drops the rest.
+    pub(super) fn into_waiting_client(self) -> WaitingClient {
+        WaitingClient {
+            principal: self.principal,
+            hang_up: self.hang_up,
+        }
+    }
+
     /// Reads the names in the path and authenticates the client. Fails if a header has an option or an attribute of a job:
     /// this route would ignore it.
     pub(super) async fn open(

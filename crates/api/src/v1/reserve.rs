@@ -18,7 +18,7 @@ use super::answer::JSON;
 use super::content::{attributes_of, content_type_of, id_text, key_of, payload_of, queue_text};
 use super::error::NativeError;
 use super::lease_text::lease_text;
-use super::native_request::NativeRequest;
+use super::native_request::{NativeRequest, WaitingClient};
 use crate::app::App;
 use crate::http::delivery_body::delivery_body;
 use crate::http::off_runtime::off_runtime;
@@ -40,7 +40,8 @@ pub(super) async fn reserve(mut request: NativeRequest) -> Result<Response<Body>
             None => LeaseLength::AsConfigured,
         },
     };
-    let delivery = wait(request, &queues, claim, patience, ends_at).await?;
+    let client = request.into_waiting_client();
+    let delivery = wait(&app, client, &queues, claim, patience, ends_at).await?;
     let Some(mut delivery) = delivery else {
         return Ok(nothing(body.format));
     };
@@ -59,19 +60,14 @@ pub(super) async fn reserve(mut request: NativeRequest) -> Result<Response<Body>
 
 /// Waits for jobs; `None` if none has come in time.
 async fn wait(
-    request: NativeRequest,
+    app: &App,
+    client: WaitingClient,
     queues: &[QueueKey],
     claim: Claim,
     patience: Duration,
     ends_at: Instant,
 ) -> Result<Option<Delivery>, NativeError> {
-    let NativeRequest {
-        app,
-        principal,
-        hang_up,
-        ..
-    } = request;
-    let app: Arc<App> = app;
+    let WaitingClient { principal, hang_up } = client;
     let sources = principal.pool.sources(queues);
     let waits = !patience.is_zero();
     let take = || {

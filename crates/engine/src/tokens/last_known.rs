@@ -9,6 +9,7 @@
 use std::collections::HashSet;
 use std::fmt::Debug;
 use std::hash::Hash;
+use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
@@ -142,17 +143,20 @@ impl<L: LookUp> LastKnown<L> {
         }
     }
 
-    /// Looks up a name that is not cached.
-    async fn look_up_first(
+    /// Looks up a name that is not cached. Boxed, as it is rare: the future of each request, and of each consumer that
+    /// waits for minutes, has room for all that it may await.
+    fn look_up_first(
         &self,
         name: impl BorrowedName<L::Name>,
-    ) -> Result<Option<L::Answer>, StoreError> {
+    ) -> Pin<Box<impl Future<Output = Result<Option<L::Answer>, StoreError>>>> {
         let name = name.into();
-        let learning = self.0.learn(&name);
-        match timeout(FIRST_ANSWER_PATIENCE, learning).await {
-            Ok(answer) => answer,
-            Err(_) => Err(StoreError::timed_out(FIRST_ANSWER_PATIENCE)),
-        }
+        Box::pin(async move {
+            let learning = self.0.learn(&name);
+            match timeout(FIRST_ANSWER_PATIENCE, learning).await {
+                Ok(answer) => answer,
+                Err(_) => Err(StoreError::timed_out(FIRST_ANSWER_PATIENCE)),
+            }
+        })
     }
 
     /// Looks up a name in a task, unless there is a recent answer, so that later requests can use it as the last
