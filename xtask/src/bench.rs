@@ -3,6 +3,7 @@
 mod durability;
 mod scenarios;
 mod table;
+mod versus;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -19,6 +20,7 @@ use crate::dev::{self, CommandError, cluster, state_folder};
 use crate::workspace::Workspace;
 use durability::BenchDurability;
 use scenarios::{BenchScenario, SCENARIOS};
+use versus::VersusOptions;
 
 const LOADGEN: &str = "tidegate-loadgen";
 const PUMPS: u8 = 2;
@@ -35,7 +37,9 @@ pub(crate) struct BenchOptions {
     quick: bool,
     #[command(flatten)]
     durability: BenchDurability,
-    /// Draw the curves as SVG files into docs/benchmarks.
+    #[command(flatten)]
+    versus: VersusOptions,
+    /// Draw the curves, or with --vs the ratios, as SVG files into docs/benchmarks.
     #[arg(long)]
     plots: bool,
     /// Flags for the scenario, after `--`; see `tidegate-loadgen SCENARIO --help`.
@@ -66,13 +70,18 @@ fn measure(
     options: &BenchOptions,
     signals: &StopRequests,
 ) -> Result<bool, CommandError> {
+    let compared = options.versus.scenarios(&options.scenarios)?;
     let folder = workspace.target().join("bench");
     let _lock = state_folder::lock(&folder)?;
     state_folder::check_no_daemons(&folder)?;
     let binary = options.durability.obtain_server()?;
     start::build(workspace, &[API, PUMP, LOADGEN], None, true, signals)?;
-    let is_wanted = |scenario: &&BenchScenario| {
-        options.scenarios.is_empty() || options.scenarios.iter().any(|name| name == scenario.name)
+    let is_wanted = |scenario: &&BenchScenario| match &compared {
+        Some(compared) => compared.contains(&scenario.name),
+        None => {
+            options.scenarios.is_empty()
+                || options.scenarios.iter().any(|name| name == scenario.name)
+        }
     };
     let (mut reports, mut files) = (Vec::new(), Vec::new());
     for scenario in SCENARIOS.iter().filter(is_wanted) {
@@ -105,15 +114,17 @@ fn measure(
         stack.measure(versus.as_ref(), scenario, options, &file, signals)?;
         let outcome = read(&file)?;
         reports.extend(outcome["reports"].as_array().cloned().unwrap_or_default());
-        print!("{}", table::comparisons(scenario, &outcome));
+        let sides = options.versus.sides(scenario);
+        print!("{}", table::comparisons(scenario.name, sides, &outcome));
         files.push(file);
     }
-    print!("{}", table::table(&reports));
+    match compared {
+        Some(_) => print!("{}", table::problems(&reports)),
+        None => print!("{}", table::table(&reports)),
+    }
     let written = write(&folder, &binary, &reports)?;
     println!("\nall reports: {}", workspace.display(&written));
-    if options.plots {
-        plot(workspace, &files, signals)?;
-    }
+    draw(workspace, options, &files, signals)?;
     let counts = |report: &Value| report["problems"].as_array().is_some_and(Vec::is_empty);
     Ok(reports.iter().all(counts))
 }
@@ -199,9 +210,16 @@ impl BenchStack {
     ) -> Result<(), CommandError> {
         let _ = fs::remove_file(file);
         let mut command = Command::new(self.programs.path(LOADGEN));
-        command.args(self.address_flags(["--target", "--admin", "--redis", "--pid"]));
-        if let Some(versus) = versus {
-            command.args(versus.address_flags(["--vs", "--vs-admin", "--vs-redis", "--vs-pid"]));
+        let (first, second) = (
+            ["--target", "--admin", "--redis", "--pid"],
+            ["--vs", "--vs-admin", "--vs-redis", "--vs-pid"],
+        );
+        let other_server = options.versus.flags();
+        if other_server.is_empty() {
+            command.args(self.address_flags(first));
+            command.args(versus.map_or_else(Vec::new, |versus| versus.address_flags(second)));
+        } else {
+            command.args(other_server).args(self.address_flags(second));
         }
         command
             .arg("--json")
@@ -214,9 +232,8 @@ impl BenchStack {
             .spawn()
             .map_err(|error| format!("failed to run {LOADGEN}: {error}"))?;
         start::wait_for(child, signals)?;
-        // A report has its problems, so the exit status does not matter. Without one the load
-        // generator has printed
-        // // an error.
+        // A report has its problems, so the exit status does not matter. Without one the load generator has printed an
+        // error.
         match file.is_file() {
             true => Ok(()),
             false => Err(CommandError::Failed(format!(
@@ -271,24 +288,35 @@ fn write(folder: &Path, binary: &ServerBinary, reports: &[Value]) -> Result<Path
     Ok(path)
 }
 
-fn plot(
+/// Draws the ratios of two servers; of one server the curves, if they are wanted.
+fn draw(
     workspace: &Workspace,
+    options: &BenchOptions,
     files: &[PathBuf],
     signals: &StopRequests,
 ) -> Result<(), CommandError> {
+    let curves = workspace.root().join("docs/benchmarks");
     let mut command = Command::new(workspace.target().join("release").join(LOADGEN));
-    command
-        .arg("plot")
-        .args(files)
-        .arg("--folder")
-        .arg(workspace.root().join("docs/benchmarks"));
+    match options.versus.name() {
+        Some(name) => {
+            let folder = workspace.target().join("bench");
+            let folder = if options.plots { &curves } else { &folder };
+            let title = format!("Tidegate / {name}");
+            command.args(["plot-ratios", "--title", &title]).args(files);
+            command.arg("--svg").arg(folder.join("ratios.svg"));
+        }
+        None if options.plots => {
+            command.arg("plot").args(files).arg("--folder").arg(curves);
+        }
+        None => return Ok(()),
+    }
     let child = command
         .spawn()
         .map_err(|error| format!("failed to run {LOADGEN}: {error}"))?;
     match start::wait_for(child, signals)?.success() {
         true => Ok(()),
         false => Err(CommandError::Failed(
-            "failed to draw the curves; see above".to_owned(),
+            "failed to draw the results; see above".to_owned(),
         )),
     }
 }

@@ -10,7 +10,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
 use tidegate_loadgen::{
-    LoadgenError, LoadgenResults, Scenario, ServerOptions, Wire, plot, run, table,
+    LoadgenError, LoadgenResults, Scenario, ServerOptions, Wire, plot, ratio_chart, run, table,
 };
 
 /// Measures the performance of a server that speaks the lmstfy HTTP API, or the native API of Tidegate.
@@ -108,6 +108,18 @@ enum LoadgenCommand {
         #[arg(long, value_name = "FOLDER", default_value = "docs/benchmarks")]
         folder: PathBuf,
     },
+    /// Draw the ratios of reports of two servers as one SVG file
+    PlotRatios {
+        /// Files written by --json with --vs or --vs-wire
+        #[arg(required = true, value_name = "FILE")]
+        reports: Vec<PathBuf>,
+        /// The SVG file
+        #[arg(long, value_name = "FILE", default_value = "ratios.svg")]
+        svg: PathBuf,
+        /// The title of the chart
+        #[arg(long, value_name = "TEXT", default_value = "B / A")]
+        title: String,
+    },
 }
 
 const ROUNDS_OF_TWO: usize = 3;
@@ -158,6 +170,11 @@ fn main() -> ExitCode {
     let done = match &flags.command {
         LoadgenCommand::Scenario(scenario) => measure(&flags, scenario),
         LoadgenCommand::Plot { reports, folder } => draw(reports, folder).map(|()| true),
+        LoadgenCommand::PlotRatios {
+            reports,
+            svg,
+            title,
+        } => draw_ratios(reports, svg, title).map(|()| true),
     };
     match done {
         Ok(true) => ExitCode::SUCCESS,
@@ -190,21 +207,31 @@ fn measure(flags: &LoadgenFlags, scenario: &Scenario) -> Result<bool, LoadgenErr
 }
 
 fn draw(files: &[PathBuf], folder: &Path) -> Result<(), LoadgenError> {
-    let mut reports = Vec::new();
-    for file in files {
-        let text = std::fs::read(file).map_err(io_error(file.display()))?;
-        let outcome: LoadgenResults = serde_json::from_slice(&text).map_err(|error| {
-            LoadgenError::Usage(format!(
-                "{}: not a report of --json: {error}",
-                file.display()
-            ))
-        })?;
-        reports.extend(outcome.reports);
-    }
+    let results = read_results(files)?.into_iter();
+    let reports: Vec<_> = results.flat_map(|outcome| outcome.reports).collect();
     for file in plot(&reports, folder)? {
         println!("{}", file.display());
     }
     Ok(())
+}
+
+fn draw_ratios(files: &[PathBuf], svg: &Path, title: &str) -> Result<(), LoadgenError> {
+    ratio_chart(&read_results(files)?, title, svg)?;
+    println!("{}", svg.display());
+    Ok(())
+}
+
+fn read_results(files: &[PathBuf]) -> Result<Vec<LoadgenResults>, LoadgenError> {
+    let read = |file: &PathBuf| {
+        let text = std::fs::read(file).map_err(io_error(file.display()))?;
+        serde_json::from_slice(&text).map_err(|error| {
+            LoadgenError::Usage(format!(
+                "{}: not a report of --json: {error}",
+                file.display()
+            ))
+        })
+    };
+    files.iter().map(read).collect()
 }
 
 fn io_error(doing: impl ToString) -> impl FnOnce(std::io::Error) -> LoadgenError {

@@ -4,8 +4,6 @@ use std::fmt::Write;
 
 use serde_json::Value;
 
-use super::scenarios::BenchScenario;
-
 /// Goal for bulk work over HTTP, in percent of the rate of the scripts without HTTP.
 const SHARE_GOAL: f64 = 60.0;
 /// Figures that both `bulk` and `ceiling` have.
@@ -43,6 +41,12 @@ pub(crate) fn table(reports: &[Value]) -> String {
             "{scenario:13} {name:width$} {value:>12.3} {unit:12} {goal}"
         );
     }
+    text + &problems(reports)
+}
+
+/// What makes figures invalid.
+pub(crate) fn problems(reports: &[Value]) -> String {
+    let mut text = String::new();
     for report in reports {
         let scenario = report["scenario"].as_str().unwrap_or_default();
         for problem in report["problems"].as_array().into_iter().flatten() {
@@ -57,8 +61,7 @@ pub(crate) fn table(reports: &[Value]) -> String {
 }
 
 /// Compares the figures of the two sides of a scenario. Empty if only one was measured.
-pub(crate) fn comparisons(scenario: &BenchScenario, outcome: &Value) -> String {
-    let (name, [a, b]) = (scenario.name, scenario.sides());
+pub(crate) fn comparisons(name: &str, [a, b]: [&str; 2], outcome: &Value) -> String {
     let compared = outcome["comparisons"].as_array().into_iter().flatten();
     let line = |one: &Value| {
         let number = |name: &str| one[name].as_f64().unwrap_or(f64::NAN);

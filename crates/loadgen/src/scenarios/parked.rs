@@ -14,7 +14,7 @@ use crate::request_schedule::RequestSchedule;
 use crate::run::ScenarioRun;
 use crate::wire::publish_request::PublishRequest;
 
-const MEMORY_GOAL: Goal = Goal::AtMost(10.0);
+const MEMORY_GOAL: Goal = Goal::AtMost(8.0);
 const CONNECTIONS_GOAL: Goal = Goal::AtMost(8.0);
 const CPU_GOAL: Goal = Goal::AtMost(2.0);
 const WAKE_GOALS: [(f64, f64); 1] = [(0.99, 20.0)];

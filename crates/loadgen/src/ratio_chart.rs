@@ -1,0 +1,181 @@
+//! Draws the ratios of two servers as bars in an SVG file.
+
+use std::ops::Range;
+use std::path::Path;
+
+use plotters::prelude::*;
+
+use crate::compare::{Comparison, LoadgenResults};
+use crate::error::LoadgenError;
+
+const WIDTH: u32 = 900;
+const ROW_HEIGHT: u32 = 26;
+const LABEL_WIDTH: u32 = 300;
+const FRAME_HEIGHT: u32 = 100;
+const TITLE_FONT: (&str, u32) = ("sans-serif", 18);
+const TEXT_FONT: (&str, u32) = ("sans-serif", 13);
+const BETTER: RGBColor = RGBColor(46, 125, 50);
+const WORSE: RGBColor = RGBColor(198, 40, 40);
+/// Figures that are not drawn, by the ends of their names: single requests decide about them, or other figures say the
+/// same.
+const LEFT_OUT: [&str; 5] = [
+    " max",
+    " p99.9",
+    ": requests",
+    ": CPU of all",
+    ": own CPU per 1000 requests",
+];
+const AXIS_LABELS: usize = 8;
+/// Where the text of a bar begins, relative to its end.
+const TEXT_OFFSET: (i32, i32) = (6, -7);
+
+/// Draws the ratios of results with two servers: of each figure a bar from 1 to the median, a line from the least to the
+/// largest ratio. Rates should be large, all other figures small; a bar has one of two colours accordingly.
+///
+/// # Errors
+/// No result has a comparison, or the file cannot be written.
+pub fn ratio_chart(
+    results: &[LoadgenResults],
+    title: &str,
+    file: &Path,
+) -> Result<(), LoadgenError> {
+    let rows: Vec<(String, &Comparison)> = results.iter().flat_map(rows).collect();
+    if rows.is_empty() {
+        let reason = "no report compares two servers: measure with --vs".to_owned();
+        return Err(LoadgenError::Usage(reason));
+    }
+    draw(&rows, title, file).map_err(|error| LoadgenError::Io {
+        doing: file.display().to_string(),
+        source: std::io::Error::other(error.to_string()),
+    })
+}
+
+/// The figures of one scenario that have a ratio, with their labels.
+fn rows(results: &LoadgenResults) -> impl Iterator<Item = (String, &Comparison)> {
+    let scenario = results.reports.first();
+    let scenario = scenario.map_or("", |report| &report.scenario);
+    let drawable = |one: &&Comparison| {
+        let is_left_out = LEFT_OUT.iter().any(|end| one.name.ends_with(end));
+        one.ratio_least > 0.0 && one.ratio_most.is_finite() && !is_left_out
+    };
+    let label = move |one: &Comparison| match one.name.starts_with(scenario) {
+        true => format!("{} ({})", one.name, one.unit),
+        false => format!("{scenario}: {} ({})", one.name, one.unit),
+    };
+    let drawable = results.comparisons.iter().filter(drawable);
+    drawable.map(move |one| (label(one), one))
+}
+
+/// Whether a larger figure is better.
+fn is_rate(one: &Comparison) -> bool {
+    one.unit.ends_with("/s")
+}
+
+/// The axis: from 1 to beyond all ratios, with room for the text of the bars.
+fn axis(rows: &[(String, &Comparison)]) -> Range<f64> {
+    let least = rows.iter().map(|(_, one)| one.ratio_least);
+    let most = rows.iter().map(|(_, one)| one.ratio_most);
+    least.fold(1.0, f64::min) / 1.5..most.fold(1.0, f64::max) * 2.5
+}
+
+fn draw(
+    rows: &[(String, &Comparison)],
+    title: &str,
+    file: &Path,
+) -> Result<(), Box<dyn std::error::Error>> {
+    let count = u32::try_from(rows.len())?;
+    let size = (WIDTH, FRAME_HEIGHT + ROW_HEIGHT * count);
+    let area = SVGBackend::new(file, size).into_drawing_area();
+    area.fill(&WHITE)?;
+    // Rows are counted from below.
+    let last = f64::from(count) - 1.0;
+    let mut chart = ChartBuilder::on(&area)
+        .caption(title, TITLE_FONT)
+        .margin(12)
+        .x_label_area_size(30)
+        .margin_left(LABEL_WIDTH)
+        .build_cartesian_2d(axis(rows).log_scale(), -0.5..last + 0.5)?;
+    chart
+        .configure_mesh()
+        .disable_y_mesh()
+        .disable_y_axis()
+        .light_line_style(TRANSPARENT)
+        .x_labels(AXIS_LABELS)
+        .x_label_formatter(&|ratio| format!("{ratio:.1}"))
+        .draw()?;
+    for (row, (label, one)) in (0..count).zip(rows) {
+        let y = last - f64::from(row);
+        let color = match (one.ratio >= 1.0) == is_rate(one) {
+            true => BETTER,
+            false => WORSE,
+        };
+        let bar = [(1.0, y - 0.35), (one.ratio, y + 0.35)];
+        let spread = [(one.ratio_least, y), (one.ratio_most, y)];
+        let text = format!("{:.2}", one.ratio);
+        let end = (one.ratio_most.max(1.0), y);
+        chart.draw_series([Rectangle::new(bar, color.mix(0.6).filled())])?;
+        chart.draw_series([PathElement::new(spread, BLACK)])?;
+        chart.draw_series([EmptyElement::at(end) + Text::new(text, TEXT_OFFSET, TEXT_FONT)])?;
+        let (_, pixel) = chart.backend_coord(&(1.0, y));
+        area.draw(&Text::new(
+            label.clone(),
+            (12, pixel + TEXT_OFFSET.1),
+            TEXT_FONT,
+        ))?;
+    }
+    area.present()?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn comparison(name: &str, unit: &str, ratio: f64) -> Comparison {
+        Comparison {
+            name: name.to_owned(),
+            unit: unit.to_owned(),
+            a: 1.0,
+            b: ratio,
+            ratio,
+            ratio_least: ratio * 0.9,
+            ratio_most: ratio * 1.1,
+        }
+    }
+
+    fn results(comparisons: Vec<Comparison>) -> LoadgenResults {
+        LoadgenResults {
+            reports: Vec::new(),
+            comparisons,
+        }
+    }
+
+    #[test]
+    fn a_bar_shows_each_ratio_and_whether_it_is_better() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("ratios.svg");
+        let compared = results(vec![
+            comparison("publish", "jobs/s", 2.5),
+            comparison("publish latency p99", "ms", 0.25),
+            comparison("ack latency p99", "ms", 1.5),
+            comparison("never measured", "ms", f64::NAN),
+            comparison("publish latency max", "ms", 3.0),
+        ]);
+        ratio_chart(&[compared], "new / old", &file).unwrap();
+        let svg = std::fs::read_to_string(&file).unwrap();
+        for text in ["new / old", "publish (jobs/s)", "2.50", "0.25", "1.50"] {
+            assert!(svg.contains(text), "{text}: {svg}");
+        }
+        assert!(!svg.contains("never measured") && !svg.contains("max"));
+        let bars = |color: &str| svg.matches(color).count();
+        assert_eq!((bars("#2E7D32"), bars("#C62828")), (2, 1), "{svg}");
+    }
+
+    #[test]
+    fn results_of_one_server_have_no_ratios() {
+        let file = Path::new("unwritten.svg");
+        let error = ratio_chart(&[results(Vec::new())], "", file).unwrap_err();
+        assert!(error.to_string().contains("--vs"), "{error}");
+        assert!(!file.exists());
+    }
+}

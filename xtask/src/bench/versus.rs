@@ -1,0 +1,141 @@
+//! Comparing with another server: `cargo xtask bench --vs URL`.
+
+use super::scenarios::BenchScenario;
+
+/// The scenarios that every server of the lmstfy wire can be measured with.
+const COMPARABLE: [&str; 7] = [
+    "publish", "consume", "bulk", "burst", "lateness", "parked", "memory",
+];
+/// Those of them that take minutes, and leave no jobs behind.
+const BY_DEFAULT: [&str; 3] = ["publish", "consume", "burst"];
+
+/// The flags of a comparison.
+#[derive(Debug, clap::Args)]
+pub(crate) struct VersusOptions {
+    /// Compare with this server of the lmstfy wire, in turns. Ratios are Tidegate / this server; they are printed and
+    /// drawn [default scenarios: publish consume burst]
+    #[arg(long, value_name = "URL", requires = "vs_admin")]
+    vs: Option<String>,
+    /// Its admin port, where a token is created
+    #[arg(long, value_name = "URL", requires = "vs")]
+    vs_admin: Option<String>,
+    /// Its Redis, for the memory of jobs
+    #[arg(long, value_name = "URL", requires = "vs")]
+    vs_redis: Option<String>,
+    /// One of its processes on this machine, for CPU time; repeatable. Names are compared: api, redis
+    #[arg(long, value_name = "NAME=PID", requires = "vs")]
+    vs_pid: Vec<String>,
+    /// Its name in the table and the chart [default: its URL]
+    #[arg(long, value_name = "NAME", requires = "vs")]
+    vs_name: Option<String>,
+}
+
+impl VersusOptions {
+    /// Its name, if there is such a server.
+    pub(crate) fn name(&self) -> Option<&str> {
+        self.vs_name.as_deref().or(self.vs.as_deref())
+    }
+
+    /// The flags of the load generator for the server; empty if there is none.
+    pub(crate) fn flags(&self) -> Vec<String> {
+        let one = |flag: &'static str, value: &Option<String>| {
+            value
+                .iter()
+                .map(move |value| (flag, value.clone()))
+                .collect()
+        };
+        let addresses: [Vec<(&str, String)>; 3] = [
+            one("--target", &self.vs),
+            one("--admin", &self.vs_admin),
+            one("--redis", &self.vs_redis),
+        ];
+        let processes = self.vs_pid.iter().map(|process| ("--pid", process.clone()));
+        let all = addresses.into_iter().flatten().chain(processes);
+        all.flat_map(|(flag, value)| [flag.to_owned(), value])
+            .collect()
+    }
+
+    /// The scenarios to compare, of those that were named; `None` without a comparison.
+    ///
+    /// # Errors
+    /// A named one measures what other servers do not have.
+    pub(crate) fn scenarios<'a>(
+        &self,
+        named: &'a [String],
+    ) -> Result<Option<Vec<&'a str>>, String> {
+        if self.vs.is_none() {
+            return Ok(None);
+        }
+        if named.is_empty() {
+            return Ok(Some(BY_DEFAULT.to_vec()));
+        }
+        let named: Vec<&str> = named.iter().map(String::as_str).collect();
+        match named.iter().find(|name| !COMPARABLE.contains(name)) {
+            Some(name) => Err(format!(
+                "{name} cannot be compared with another server; with --vs there are {}",
+                COMPARABLE.join(", ")
+            )),
+            None => Ok(Some(named)),
+        }
+    }
+
+    /// The two sides of the comparison in the results of a scenario.
+    pub(crate) fn sides<'a>(&'a self, scenario: &BenchScenario) -> [&'a str; 2] {
+        match self.name() {
+            Some(name) => [name, "Tidegate"],
+            None => scenario.sides(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::{Args, FromArgMatches};
+
+    use super::*;
+
+    fn options(flags: &[&str]) -> Result<VersusOptions, clap::Error> {
+        let command = VersusOptions::augment_args(clap::Command::new("bench"));
+        let matches = command.try_get_matches_from([&["bench"], flags].concat())?;
+        VersusOptions::from_arg_matches(&matches)
+    }
+
+    #[test]
+    fn the_other_server_is_the_target_and_only_what_it_has_is_compared() {
+        let flags = [
+            "--vs",
+            "http://a",
+            "--vs-admin",
+            "http://b",
+            "--vs-pid",
+            "api=1",
+            "--vs-name",
+            "old",
+        ];
+        let options = options(&flags).unwrap();
+        let expected = [
+            "--target", "http://a", "--admin", "http://b", "--pid", "api=1",
+        ];
+        assert_eq!(options.flags(), expected);
+        assert_eq!(options.name(), Some("old"));
+        assert_eq!(options.scenarios(&[]), Ok(Some(BY_DEFAULT.to_vec())));
+        let named = ["lateness".to_owned(), "lanes".to_owned()];
+        assert_eq!(options.scenarios(&named[..1]), Ok(Some(vec!["lateness"])));
+        let error = options.scenarios(&named).unwrap_err();
+        assert!(
+            error.contains("lanes") && error.contains("parked"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn without_a_server_nothing_is_compared_and_its_flags_are_refused() {
+        let none = options(&[]).unwrap();
+        assert_eq!(none.scenarios(&["lanes".to_owned()]), Ok(None));
+        assert!(none.flags().is_empty());
+        for flags in [&["--vs-admin", "http://b"][..], &["--vs", "http://a"]] {
+            let error = options(flags).unwrap_err().to_string();
+            assert!(error.contains("--vs"), "{error}");
+        }
+    }
+}
