@@ -22,7 +22,7 @@ use clap::{Parser, Subcommand};
 
 use workspace::Workspace;
 
-/// Development commands. They need a Rust toolchain and a C compiler: a Redis or Valkey server is found on this
+/// Development commands. They need a Rust toolchain, a C compiler and make: a Redis or Valkey server is found on this
 /// machine, or downloaded into the target folder without being installed.
 #[derive(Debug, Parser)]
 #[command(name = "cargo xtask", bin_name = "cargo xtask", verbatim_doc_comment)]

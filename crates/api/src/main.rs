@@ -7,10 +7,9 @@ use clap::Parser;
 use tidegate_api::{ApiConfig, translate};
 use tidegate_launch::{CommonFlags, launch};
 
-/// hyper allocates two buffers of 8 KiB for each connection, and a waiting consumer hardly touches them. An
-/// allocator that writes metadata into or next to a block touches at least one page of each buffer; jemalloc
-/// stores its metadata elsewhere. Measured with 10 000 waiting consumers: 6 to 9 KiB each, against 13 to 15
-/// with the allocator of glibc.
+/// hyper allocates two buffers of 8 KiB for each connection, and a waiting consumer hardly touches them. An allocator that
+/// writes metadata into or next to a block touches at least one page of each buffer; jemalloc stores its metadata
+/// elsewhere. docs/decisions/0006-allocator.md has the figures.
 #[cfg(feature = "jemalloc")]
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;

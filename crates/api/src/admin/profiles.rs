@@ -13,7 +13,7 @@ Memory, without a restart:
   heaptrack --pid PID
 
 Memory, with the profiler of jemalloc:
-  cargo build --release -p tidegate-api --features jemalloc,tikv-jemallocator/profiling
+  cargo build --release -p tidegate-api --features tikv-jemallocator/profiling
   _RJEM_MALLOC_CONF=prof:true,prof_final:true tidegate-api ...
   When the process stops, it writes a file jeprof.*.heap for jeprof.
 ";
