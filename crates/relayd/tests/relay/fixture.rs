@@ -6,7 +6,9 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tidegate::{BatchJob, Client};
-use tidegate_local_broker::{BrokerKind, LocalBroker, obtain, workspace_cache};
+use tidegate_local_broker::{
+    BrokerKind, BrokerProgram, LocalBroker, LocalBrokerError, obtain, workspace_cache,
+};
 use tidegate_testkit::{
     Daemon, DaemonProgram, NativeClient, RawHttp, SharedStack, Stack, eventually,
 };
@@ -184,9 +186,17 @@ impl RelayDaemon {
 
 /// A private broker.
 pub(crate) async fn start_broker(kind: BrokerKind) -> LocalBroker {
+    start_broker_with(kind, |program| LocalBroker::start(program, None)).await
+}
+
+/// A private broker that `start` starts.
+pub(crate) async fn start_broker_with(
+    kind: BrokerKind,
+    start: impl FnOnce(BrokerProgram) -> Result<LocalBroker, LocalBrokerError> + Send + 'static,
+) -> LocalBroker {
     let started = tokio::task::spawn_blocking(move || {
         let program = obtain(kind, &workspace_cache(), &mut |_| {}).unwrap();
-        LocalBroker::start(program, None).unwrap()
+        start(program).unwrap()
     });
     started.await.unwrap()
 }

@@ -8,11 +8,11 @@ use lapin::options::QueueDeclareOptions;
 use lapin::types::FieldTable;
 use lapin::{Connection, ConnectionProperties};
 use tempfile::TempDir;
-use tidegate_local_broker::{BrokerCertificate, BrokerKind, LocalBroker, obtain, workspace_cache};
+use tidegate_local_broker::{BrokerCertificate, BrokerKind, LocalBroker};
 use tidegate_testkit::CertificateAuthority;
 use tidegate_testkit::certificates::write_text;
 
-use crate::fixture::{LIMIT, QUEUE, RelayDaemon, RelayedQueue, SERVER, SHORT};
+use crate::fixture::{LIMIT, QUEUE, RelayDaemon, RelayedQueue, SERVER, SHORT, start_broker_with};
 
 const JOBS: usize = 20;
 
@@ -33,12 +33,9 @@ impl TlsBroker {
             certificate: file("broker.pem", &signed.certificate),
             key: file("broker.key", &signed.key),
         };
-        let started = tokio::task::spawn_blocking(move || {
-            let program = obtain(kind, &workspace_cache(), &mut |_| {}).unwrap();
-            LocalBroker::start_with_tls(program, certificate).unwrap()
-        });
+        let start = |program| LocalBroker::start_with_tls(program, certificate);
         Self {
-            broker: started.await.unwrap(),
+            broker: start_broker_with(kind, start).await,
             authority: file("authority.pem", authority.pem()),
             _folder: folder,
         }
