@@ -70,19 +70,14 @@ fn measure(
     options: &BenchOptions,
     signals: &StopRequests,
 ) -> Result<bool, CommandError> {
-    let compared = options.versus.scenarios(&options.scenarios)?;
+    let wanted = options.versus.scenarios(&options.scenarios)?;
     let folder = workspace.target().join("bench");
     let _lock = state_folder::lock(&folder)?;
     state_folder::check_no_daemons(&folder)?;
     let binary = options.durability.obtain_server()?;
     start::build(workspace, &[API, PUMP, LOADGEN], None, true, signals)?;
-    let is_wanted = |scenario: &&BenchScenario| match &compared {
-        Some(compared) => compared.contains(&scenario.name),
-        None => {
-            options.scenarios.is_empty()
-                || options.scenarios.iter().any(|name| name == scenario.name)
-        }
-    };
+    let is_wanted =
+        |scenario: &&BenchScenario| wanted.is_empty() || wanted.contains(&scenario.name);
     let (mut reports, mut files) = (Vec::new(), Vec::new());
     for scenario in SCENARIOS.iter().filter(is_wanted) {
         let file = folder.join(format!("{}.json", scenario.name));
@@ -118,7 +113,7 @@ fn measure(
         print!("{}", table::comparisons(scenario.name, sides, &outcome));
         files.push(file);
     }
-    match compared {
+    match options.versus.name() {
         Some(_) => print!("{}", table::problems(&reports)),
         None => print!("{}", table::table(&reports)),
     }

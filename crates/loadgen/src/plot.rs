@@ -8,7 +8,7 @@ use crate::error::LoadgenError;
 use crate::report::{Curve, ScenarioReport};
 
 const SIZE: (u32, u32) = (720, 400);
-const FONT: (&str, u32) = ("sans-serif", 18);
+pub(crate) const FONT: (&str, u32) = ("sans-serif", 18);
 
 /// Draws every curve of the reports into `folder`, one file per curve name, and creates the folder
 /// if needed. Returns the files.
@@ -32,13 +32,18 @@ pub fn plot(reports: &[ScenarioReport], folder: &Path) -> Result<Vec<PathBuf>, L
             })
             .collect();
         let file = folder.join(format!("{name}.svg"));
-        draw(series, &file).map_err(|error| LoadgenError::Io {
-            doing: file.display().to_string(),
-            source: std::io::Error::other(error.to_string()),
-        })?;
+        draw(series, &file).map_err(drawing_failed(&file))?;
         files.push(file);
     }
     Ok(files)
+}
+
+/// The error for a file that cannot be drawn.
+pub(crate) fn drawing_failed(
+    file: &Path,
+) -> impl FnOnce(Box<dyn std::error::Error>) -> LoadgenError {
+    let failed = LoadgenError::io(file.display().to_string());
+    |error| failed(std::io::Error::other(error.to_string()))
 }
 
 fn draw(series: &Curve, file: &Path) -> Result<(), Box<dyn std::error::Error>> {

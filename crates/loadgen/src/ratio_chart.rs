@@ -7,12 +7,12 @@ use plotters::prelude::*;
 
 use crate::compare::{Comparison, LoadgenResults};
 use crate::error::LoadgenError;
+use crate::plot::{FONT, drawing_failed};
 
 const WIDTH: u32 = 900;
 const ROW_HEIGHT: u32 = 26;
 const LABEL_WIDTH: u32 = 300;
 const FRAME_HEIGHT: u32 = 100;
-const TITLE_FONT: (&str, u32) = ("sans-serif", 18);
 const TEXT_FONT: (&str, u32) = ("sans-serif", 13);
 const BETTER: RGBColor = RGBColor(46, 125, 50);
 const WORSE: RGBColor = RGBColor(198, 40, 40);
@@ -44,10 +44,7 @@ pub fn ratio_chart(
         let reason = "no report compares two servers: measure with --vs".to_owned();
         return Err(LoadgenError::Usage(reason));
     }
-    draw(&rows, title, file).map_err(|error| LoadgenError::Io {
-        doing: file.display().to_string(),
-        source: std::io::Error::other(error.to_string()),
-    })
+    draw(&rows, title, file).map_err(drawing_failed(file))
 }
 
 /// The figures of one scenario that have a ratio, with their labels.
@@ -90,7 +87,7 @@ fn draw(
     // Rows are counted from below.
     let last = f64::from(count) - 1.0;
     let mut chart = ChartBuilder::on(&area)
-        .caption(title, TITLE_FONT)
+        .caption(title, FONT)
         .margin(12)
         .x_label_area_size(30)
         .margin_left(LABEL_WIDTH)

@@ -38,44 +38,38 @@ impl VersusOptions {
 
     /// The flags of the load generator for the server; empty if there is none.
     pub(crate) fn flags(&self) -> Vec<String> {
-        let one = |flag: &'static str, value: &Option<String>| {
-            value
-                .iter()
-                .map(move |value| (flag, value.clone()))
-                .collect()
-        };
-        let addresses: [Vec<(&str, String)>; 3] = [
-            one("--target", &self.vs),
-            one("--admin", &self.vs_admin),
-            one("--redis", &self.vs_redis),
+        let addresses = [
+            ("--target", &self.vs),
+            ("--admin", &self.vs_admin),
+            ("--redis", &self.vs_redis),
         ];
-        let processes = self.vs_pid.iter().map(|process| ("--pid", process.clone()));
-        let all = addresses.into_iter().flatten().chain(processes);
-        all.flat_map(|(flag, value)| [flag.to_owned(), value])
+        let addresses = addresses
+            .into_iter()
+            .filter_map(|(flag, value)| Some((flag, value.as_ref()?)));
+        let processes = self.vs_pid.iter().map(|process| ("--pid", process));
+        let all = addresses.chain(processes);
+        all.flat_map(|(flag, value)| [flag.to_owned(), value.clone()])
             .collect()
     }
 
-    /// The scenarios to compare, of those that were named; `None` without a comparison.
+    /// The scenarios to run, of those that were named; empty = all.
     ///
     /// # Errors
     /// A named one measures what other servers do not have.
-    pub(crate) fn scenarios<'a>(
-        &self,
-        named: &'a [String],
-    ) -> Result<Option<Vec<&'a str>>, String> {
+    pub(crate) fn scenarios<'a>(&self, named: &'a [String]) -> Result<Vec<&'a str>, String> {
+        let named: Vec<&str> = named.iter().map(String::as_str).collect();
         if self.vs.is_none() {
-            return Ok(None);
+            return Ok(named);
         }
         if named.is_empty() {
-            return Ok(Some(BY_DEFAULT.to_vec()));
+            return Ok(BY_DEFAULT.to_vec());
         }
-        let named: Vec<&str> = named.iter().map(String::as_str).collect();
         match named.iter().find(|name| !COMPARABLE.contains(name)) {
             Some(name) => Err(format!(
                 "{name} cannot be compared with another server; with --vs there are {}",
                 COMPARABLE.join(", ")
             )),
-            None => Ok(Some(named)),
+            None => Ok(named),
         }
     }
 
@@ -118,9 +112,9 @@ mod tests {
         ];
         assert_eq!(options.flags(), expected);
         assert_eq!(options.name(), Some("old"));
-        assert_eq!(options.scenarios(&[]), Ok(Some(BY_DEFAULT.to_vec())));
+        assert_eq!(options.scenarios(&[]), Ok(BY_DEFAULT.to_vec()));
         let named = ["lateness".to_owned(), "lanes".to_owned()];
-        assert_eq!(options.scenarios(&named[..1]), Ok(Some(vec!["lateness"])));
+        assert_eq!(options.scenarios(&named[..1]), Ok(vec!["lateness"]));
         let error = options.scenarios(&named).unwrap_err();
         assert!(
             error.contains("lanes") && error.contains("parked"),
@@ -131,7 +125,8 @@ mod tests {
     #[test]
     fn without_a_server_nothing_is_compared_and_its_flags_are_refused() {
         let none = options(&[]).unwrap();
-        assert_eq!(none.scenarios(&["lanes".to_owned()]), Ok(None));
+        assert_eq!(none.scenarios(&["lanes".to_owned()]), Ok(vec!["lanes"]));
+        assert_eq!(none.scenarios(&[]), Ok(Vec::new()));
         assert!(none.flags().is_empty());
         for flags in [&["--vs-admin", "http://b"][..], &["--vs", "http://a"]] {
             let error = options(flags).unwrap_err().to_string();
