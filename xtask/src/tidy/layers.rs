@@ -35,6 +35,7 @@ const LAYERS: [(&str, &[&str]); 20] = [
         &[
             "api",
             "core",
+            "local-program",
             "local-redis",
             "pumpd",
             "service",
