@@ -24,6 +24,9 @@ use versus::VersusOptions;
 
 const LOADGEN: &str = "tidegate-loadgen";
 const PUMPS: u8 = 2;
+/// The folder of charts that are kept.
+const CURVES: &str = "docs/benchmarks";
+const RATIOS: &str = "ratios.svg";
 
 /// The flags of `bench`.
 #[derive(Debug, clap::Args)]
@@ -42,6 +45,10 @@ pub(crate) struct BenchOptions {
     /// Draw the curves, or with --vs the ratios, as SVG files into docs/benchmarks.
     #[arg(long)]
     plots: bool,
+    /// Measure nothing, and draw the ratios of this file into docs/benchmarks/ratios.svg. It has the format of
+    /// tidegate-loadgen --vs --json; its name is the name of the other server
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["scenarios", "vs", "plots", "quick"])]
+    ratios: Option<PathBuf>,
     /// Flags for the scenario, after `--`; see `tidegate-loadgen SCENARIO --help`.
     #[arg(last = true, value_name = "FLAGS")]
     further: Vec<String>,
@@ -52,7 +59,10 @@ pub(crate) fn run(workspace: &Workspace, options: &BenchOptions) -> ExitCode {
         .map_err(|error| {
             CommandError::Failed(format!("failed to install signal handlers: {error}"))
         })
-        .and_then(|signals| measure(workspace, options, &signals));
+        .and_then(|signals| match &options.ratios {
+            Some(file) => draw_kept(workspace, file, &signals).map(|()| true),
+            None => measure(workspace, options, &signals),
+        });
     match measured {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
@@ -283,28 +293,31 @@ fn write(folder: &Path, binary: &ServerBinary, reports: &[Value]) -> Result<Path
     Ok(path)
 }
 
-/// Draws the ratios of two servers; of one server the curves, if they are wanted.
-fn draw(
+/// Draws the ratios of results that were kept.
+fn draw_kept(
     workspace: &Workspace,
-    options: &BenchOptions,
-    files: &[PathBuf],
+    file: &Path,
     signals: &StopRequests,
 ) -> Result<(), CommandError> {
-    let curves = workspace.root().join("docs/benchmarks");
-    let mut command = Command::new(workspace.target().join("release").join(LOADGEN));
-    match options.versus.name() {
-        Some(name) => {
-            let folder = workspace.target().join("bench");
-            let folder = if options.plots { &curves } else { &folder };
-            let title = format!("Tidegate / {name}");
-            command.args(["plot-ratios", "--title", &title]).args(files);
-            command.arg("--svg").arg(folder.join("ratios.svg"));
-        }
-        None if options.plots => {
-            command.arg("plot").args(files).arg("--folder").arg(curves);
-        }
-        None => return Ok(()),
-    }
+    start::build(workspace, &[LOADGEN], None, true, signals)?;
+    let name = file.file_stem().unwrap_or_default().to_string_lossy();
+    let svg = workspace.root().join(CURVES).join(RATIOS);
+    let mut command = loadgen(workspace);
+    plot_ratios(&mut command, &name, &[file.to_owned()], &svg);
+    run_drawing(command, signals)
+}
+
+fn loadgen(workspace: &Workspace) -> Command {
+    Command::new(workspace.target().join("release").join(LOADGEN))
+}
+
+fn plot_ratios(command: &mut Command, other: &str, files: &[PathBuf], svg: &Path) {
+    let title = format!("Tidegate / {other}");
+    command.args(["plot-ratios", "--title", &title]).args(files);
+    command.arg("--svg").arg(svg);
+}
+
+fn run_drawing(mut command: Command, signals: &StopRequests) -> Result<(), CommandError> {
     let child = command
         .spawn()
         .map_err(|error| format!("failed to run {LOADGEN}: {error}"))?;
@@ -314,4 +327,27 @@ fn draw(
             "failed to draw the results; see above".to_owned(),
         )),
     }
+}
+
+/// Draws the ratios of two servers; of one server the curves, if they are wanted.
+fn draw(
+    workspace: &Workspace,
+    options: &BenchOptions,
+    files: &[PathBuf],
+    signals: &StopRequests,
+) -> Result<(), CommandError> {
+    let curves = workspace.root().join(CURVES);
+    let mut command = loadgen(workspace);
+    match options.versus.name() {
+        Some(name) => {
+            let folder = workspace.target().join("bench");
+            let folder = if options.plots { &curves } else { &folder };
+            plot_ratios(&mut command, name, files, &folder.join(RATIOS));
+        }
+        None if options.plots => {
+            command.arg("plot").args(files).arg("--folder").arg(curves);
+        }
+        None => return Ok(()),
+    }
+    run_drawing(command, signals)
 }

@@ -15,6 +15,9 @@ pub struct LoadgenResults {
     pub reports: Vec<ScenarioReport>,
     /// B relative to A, with two servers.
     pub comparisons: Vec<Comparison>,
+    /// When and how the figures were measured, in lines, for a file that is kept.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub source: Vec<String>,
 }
 
 /// One figure, compared between two servers.
@@ -67,6 +70,7 @@ pub async fn run(
     Ok(LoadgenResults {
         reports,
         comparisons: compare(&pairs),
+        source: Vec::new(),
     })
 }
 

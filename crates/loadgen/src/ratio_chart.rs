@@ -13,6 +13,8 @@ const WIDTH: u32 = 900;
 const ROW_HEIGHT: u32 = 26;
 const LABEL_WIDTH: u32 = 300;
 const FRAME_HEIGHT: u32 = 100;
+const MARGIN: u32 = 12;
+const SOURCE_LINE_HEIGHT: u32 = 17;
 const TEXT_FONT: (&str, u32) = ("sans-serif", 13);
 const BETTER: RGBColor = RGBColor(46, 125, 50);
 const WORSE: RGBColor = RGBColor(198, 40, 40);
@@ -31,6 +33,7 @@ const TEXT_OFFSET: (i32, i32) = (6, -7);
 
 /// Draws the ratios of results with two servers: of each figure a bar from 1 to the median, a line from the least to the
 /// largest ratio. Rates should be large, all other figures small; a bar has one of two colours accordingly.
+/// Below them is when and how the figures were measured, if the results say so.
 ///
 /// # Errors
 /// No result has a comparison, or the file cannot be written.
@@ -44,7 +47,12 @@ pub fn ratio_chart(
         let reason = "no report compares two servers: measure with --vs".to_owned();
         return Err(LoadgenError::Usage(reason));
     }
-    draw(&rows, title, file).map_err(drawing_failed(file))
+    let source: Vec<&str> = results
+        .iter()
+        .flat_map(|one| &one.source)
+        .map(String::as_str)
+        .collect();
+    draw(&rows, &source, title, file).map_err(drawing_failed(file))
 }
 
 /// The figures of one scenario that have a ratio, with their labels.
@@ -75,20 +83,39 @@ fn axis(rows: &[(String, &Comparison)]) -> Range<f64> {
     least.fold(1.0, f64::min) / 1.5..most.fold(1.0, f64::max) * 2.5
 }
 
+/// A ratio with three digits.
+fn digits(ratio: f64) -> String {
+    let whole_digits = (1..3).filter(|power| ratio >= 10_f64.powi(*power)).count();
+    let leading_zeros = (0..6).filter(|power| ratio < 10_f64.powi(-power)).count();
+    format!("{ratio:.0$}", 2 - whole_digits + leading_zeros)
+}
+
+/// The label of a position on the axis.
+fn axis_label(ratio: &f64) -> String {
+    digits(*ratio)
+        .trim_end_matches('0')
+        .trim_end_matches('.')
+        .to_owned()
+}
+
 fn draw(
     rows: &[(String, &Comparison)],
+    source: &[&str],
     title: &str,
     file: &Path,
 ) -> Result<(), Box<dyn std::error::Error>> {
     let count = u32::try_from(rows.len())?;
-    let size = (WIDTH, FRAME_HEIGHT + ROW_HEIGHT * count);
+    let source_height = SOURCE_LINE_HEIGHT * u32::try_from(source.len())?;
+    let height = FRAME_HEIGHT + ROW_HEIGHT * count + source_height;
+    let size = (WIDTH, height);
     let area = SVGBackend::new(file, size).into_drawing_area();
     area.fill(&WHITE)?;
     // Rows are counted from below.
     let last = f64::from(count) - 1.0;
     let mut chart = ChartBuilder::on(&area)
         .caption(title, FONT)
-        .margin(12)
+        .margin(MARGIN)
+        .margin_bottom(MARGIN + source_height)
         .x_label_area_size(30)
         .margin_left(LABEL_WIDTH)
         .build_cartesian_2d(axis(rows).log_scale(), -0.5..last + 0.5)?;
@@ -98,7 +125,7 @@ fn draw(
         .disable_y_axis()
         .light_line_style(TRANSPARENT)
         .x_labels(AXIS_LABELS)
-        .x_label_formatter(&|ratio| format!("{ratio:.1}"))
+        .x_label_formatter(&axis_label)
         .draw()?;
     for (row, (label, one)) in (0..count).zip(rows) {
         let y = last - f64::from(row);
@@ -108,7 +135,7 @@ fn draw(
         };
         let bar = [(1.0, y - 0.35), (one.ratio, y + 0.35)];
         let spread = [(one.ratio_least, y), (one.ratio_most, y)];
-        let text = format!("{:.2}", one.ratio);
+        let text = digits(one.ratio);
         let end = (one.ratio_most.max(1.0), y);
         chart.draw_series([Rectangle::new(bar, color.mix(0.6).filled())])?;
         chart.draw_series([PathElement::new(spread, BLACK)])?;
@@ -117,6 +144,16 @@ fn draw(
         area.draw(&Text::new(
             label.clone(),
             (12, pixel + TEXT_OFFSET.1),
+            TEXT_FONT,
+        ))?;
+    }
+    for (line, y) in source
+        .iter()
+        .zip((height - source_height - MARGIN / 2..).step_by(SOURCE_LINE_HEIGHT as usize))
+    {
+        area.draw(&Text::new(
+            (*line).to_owned(),
+            (12, i32::try_from(y)?),
             TEXT_FONT,
         ))?;
     }
@@ -144,6 +181,7 @@ mod tests {
         LoadgenResults {
             reports: Vec::new(),
             comparisons,
+            source: vec!["measured on Monday".to_owned()],
         }
     }
 
@@ -160,12 +198,29 @@ mod tests {
         ]);
         ratio_chart(&[compared], "new / old", &file).unwrap();
         let svg = std::fs::read_to_string(&file).unwrap();
-        for text in ["new / old", "publish (jobs/s)", "2.50", "0.25", "1.50"] {
+        for text in [
+            "new / old",
+            "publish (jobs/s)",
+            "2.50",
+            "0.250",
+            "1.50",
+            "measured on Monday",
+        ] {
             assert!(svg.contains(text), "{text}: {svg}");
         }
         assert!(!svg.contains("never measured") && !svg.contains("max"));
         let bars = |color: &str| svg.matches(color).count();
         assert_eq!((bars("#2E7D32"), bars("#C62828")), (2, 1), "{svg}");
+    }
+
+    #[test]
+    fn ratios_have_three_digits() {
+        let shown = [0.00105, 0.333, 1.0, 2.6, 10.3, 234.4].map(digits);
+        assert_eq!(shown, ["0.00105", "0.333", "1.00", "2.60", "10.3", "234"]);
+        assert_eq!(
+            [0.01, 1.0, 10.0].map(|at| axis_label(&at)),
+            ["0.01", "1", "10"]
+        );
     }
 
     #[test]
