@@ -34,7 +34,7 @@ fn what_services_mount_and_depend_on_exists() {
             assert!(services.contains_key(&name), "{}: {name}", service.name);
         }
     }
-    assert!(mounts >= 6, "{mounts}");
+    assert!(mounts >= 7, "{mounts}");
     let mounted: Vec<String> = services["redis"]
         .mounts()
         .into_iter()

@@ -18,12 +18,15 @@ pub(crate) fn read(name: &str) -> String {
     std::fs::read_to_string(path(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
-/// Returns the content of a YAML file.
+/// Returns the content of a YAML file, with its anchors and merges resolved.
 ///
 /// # Panics
 /// If the file is not valid.
 pub(crate) fn yaml(name: &str) -> Value {
-    serde_saphyr::from_str(&read(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
+    let parsed = serde_norway::from_str(&read(name));
+    let mut value: serde_norway::Value = parsed.unwrap_or_else(|error| panic!("{name}: {error}"));
+    value.apply_merge().unwrap();
+    serde_json::to_value(value).unwrap()
 }
 
 /// Returns the text with each `from` replaced by its `to`.

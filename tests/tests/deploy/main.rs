@@ -7,6 +7,7 @@
 mod compose;
 mod compose_file;
 mod container;
+mod dashboards;
 mod files;
 mod prometheus;
 mod settings;

@@ -10,9 +10,9 @@ use crate::compose_file::{services, strings};
 use crate::files::{path, read, replaced, yaml};
 use crate::tools::{PROMETHEUS, TOOL_LIMIT};
 
-const RULES: &str = "deploy/prometheus/rules.yml";
+pub(crate) const RULES: &str = "deploy/prometheus/rules.yml";
 const CASES: &str = "deploy/prometheus/rules_test.yml";
-const SCRAPES: &str = "deploy/compose/prometheus.yml";
+pub(crate) const SCRAPES: &str = "deploy/compose/prometheus.yml";
 
 fn promtool(arguments: &[&str], file: &Path) -> String {
     let mut command = PROMETHEUS.obtain().command("usr/bin/promtool");
@@ -21,7 +21,7 @@ fn promtool(arguments: &[&str], file: &Path) -> String {
 }
 
 /// Returns all rules.
-fn rules() -> Vec<Value> {
+pub(crate) fn rules() -> Vec<Value> {
     let file = yaml(RULES);
     let groups = file["groups"].as_array().unwrap().clone();
     let of_group = |group: Value| group["rules"].as_array().unwrap().clone();
