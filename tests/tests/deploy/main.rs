@@ -9,6 +9,8 @@ mod compose_file;
 mod container;
 mod dashboards;
 mod files;
+mod helm;
+mod kubernetes_tools;
 mod prometheus;
 mod settings;
 mod tools;
