@@ -9,7 +9,7 @@ const LIMIT: Duration = Duration::from_secs(30);
 /// Returns what `--print-config` prints.
 ///
 /// # Panics
-/// If the daemon rejects an argument or a variable.
+/// If the daemon rejects an argument or a variable, or ignores one.
 pub(crate) async fn in_effect(
     program: DaemonProgram,
     arguments: &[String],
@@ -29,7 +29,9 @@ pub(crate) async fn in_effect(
         program.name(),
         exit.log
     );
-    // Warnings, such as one of an unknown variable, are lines of the log, which are not TOML.
+    // A variable that is no setting is a warning, in a comment.
+    let is_ignored = exit.log.contains(" is ignored: ");
+    assert!(!is_ignored, "{} {borrowed:?}: {}", program.name(), exit.log);
     exit.log
         .parse()
         .unwrap_or_else(|error| panic!("{} {borrowed:?}: {error}\n{}", program.name(), exit.log))
