@@ -75,7 +75,7 @@ pub use verbs::{
     FailOutcome, FailRequest, IdempotencyKey, IfExists, IfRunning, JobChange, JobEnd, JobReference,
     KeyedJob, KeyedJobState, KeyedOutcome, KeyedPublish, KeyedResult, KeyedTerms, LOAD_HINTS_MAX,
     LeaseLength, LeaseOutcome, LeasedJob, ListedQueue, LoadSlotOutcome, MOVE_TIMERS_MAX,
-    MoveDueOutcome, NewDue, NewResult, PUBLISH_JOBS_MAX, PeekedJob, PromoteOutcome, PublishOutcome,
-    PublishedJobs, QueuePage, ReleaseOutcome, ReservedJobs, Roster, SWEEP_CHUNKS_MAX, Stats,
-    SweepOutcome, TouchOutcome,
+    MoveDueOutcome, NewDue, NewResult, POLL_QUEUES_MAX, PUBLISH_JOBS_MAX, PeekedJob,
+    PromoteOutcome, PublishOutcome, PublishedJobs, QueuePage, ReleaseOutcome, ReservedJobs, Roster,
+    SWEEP_CHUNKS_MAX, Stats, SweepOutcome, TouchOutcome,
 };

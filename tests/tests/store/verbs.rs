@@ -2,7 +2,9 @@
 
 use bytes::Bytes;
 use tidegate_core::{InvalidJob, JobId, JobState, NewJob, QueueKey};
-use tidegate_store::{AckOutcome, CancelOutcome, Claim, ReleaseOutcome, StoreError};
+use tidegate_store::{
+    AckOutcome, CancelOutcome, Claim, POLL_QUEUES_MAX, ReleaseOutcome, StoreError,
+};
 
 use crate::fixture::{START, delayed, fixture, job};
 
@@ -33,6 +35,27 @@ async fn jobs_are_delivered_in_order_and_deleted_when_acked() {
     }
     assert_eq!(f.counts().await, [0, 0, 0, 0]);
     assert_eq!(f.keys_of_jobs(), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn a_poll_finds_the_queues_with_ready_jobs() {
+    let f = fixture().await;
+    let poll = async |queues: &[&QueueKey]| {
+        let queues = queues.iter().copied();
+        f.store.poll(f.store.bucket_of(&f.queue), queues).await
+    };
+    let unknown = QueueKey::try_from("n/unknown").unwrap();
+    let queues = [&unknown, &f.queue];
+    assert_eq!(poll(&[]).await.unwrap(), Vec::<bool>::new());
+    assert_eq!(poll(&queues).await.unwrap(), [false, false]);
+    f.publish(START, delayed("later", 1_000)).await;
+    assert_eq!(poll(&queues).await.unwrap(), [false, false]);
+    f.publish(START, job("now")).await;
+    assert_eq!(poll(&queues).await.unwrap(), [false, true]);
+    f.expect(START, &["now"]).await;
+    assert_eq!(poll(&queues).await.unwrap(), [false, false]);
+    let many = vec![&f.queue; POLL_QUEUES_MAX];
+    assert_eq!(poll(&many).await.unwrap(), vec![false; POLL_QUEUES_MAX]);
 }
 
 #[tokio::test]

@@ -1,6 +1,6 @@
 //! Waiting consumers need little memory and no connections to Redis.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use tidegate_testkit::{QueueClient, RawHttp, Stack, connect_to_redis, print_figure};
 
@@ -13,7 +13,11 @@ const CONNECTIONS_MAX: usize = 8;
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn thousands_of_waiting_consumers_need_no_more_connections_to_redis() {
     let _alone = alone().await;
-    let stack = Stack::builder().pumps(0).start().await;
+    let stack = Stack::builder()
+        .pumps(0)
+        .api_config("waiters.poll_interval = \"1s\"")
+        .start()
+        .await;
     let queue = stack.queue("queue-0").await;
     let queues: Vec<QueueClient> = (0..QUEUES)
         .map(|number| queue.sibling(&format!("queue-{number}")))
@@ -42,6 +46,8 @@ async fn thousands_of_waiting_consumers_need_no_more_connections_to_redis() {
     ));
     assert_eq!(connections, connections_before);
     assert!(connections <= CONNECTIONS_MAX);
+
+    polls_do_not_grow_with_the_queues(&stack).await;
 
     let begin = Instant::now();
     let bodies: Vec<String> = (0..WAITERS / QUEUES)
@@ -81,4 +87,29 @@ async fn redis_connections(stack: &Stack) -> usize {
         .await
         .unwrap();
     list.lines().count() - 1
+}
+
+/// While all queues are empty, a poll interval has one call for each bucket at most, and no `reserve`.
+async fn polls_do_not_grow_with_the_queues(stack: &Stack) {
+    const INTERVALS: u32 = 3;
+    const BUCKETS: f64 = 256.0;
+    let calls = async |verb: &str| {
+        let label = format!("command=\"{verb}\"");
+        let api = stack.api(0);
+        api.metric_with_label("infra_lmstfy_redis_qps", &label)
+            .await
+    };
+    let (polls, reserves) = (calls("poll").await, calls("reserve").await);
+    let begin = Instant::now();
+    tokio::time::sleep(Duration::from_secs(INTERVALS.into())).await;
+    let (polls, reserves) = (
+        calls("poll").await - polls,
+        calls("reserve").await - reserves,
+    );
+    let intervals = begin.elapsed().as_secs_f64() + 1.0;
+    print_figure(&format!(
+        "{QUEUES} idle queues: {polls} polls and {reserves} reserves in {INTERVALS} poll intervals"
+    ));
+    assert!(reserves.abs() < 0.5, "{reserves} calls of reserve");
+    assert!((1.0..=BUCKETS * intervals).contains(&polls), "{polls}");
 }

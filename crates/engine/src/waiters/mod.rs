@@ -49,11 +49,12 @@
 //! **Paused queues.** A round for a queue whose policy pauses it finds nothing, without a call to Redis. Its consumers
 //! stay in the wait queue, which is rung when the pause ends.
 //!
-//! **Messages are hints.** [`wake`] rings wait queues when a doorbell arrives, and polls each at least once in
-//! `waiters.poll_interval`, in case the message was lost.
+//! **Messages are hints.** [`wake`] rings wait queues when a doorbell arrives. In case the message was lost, [`poll`] asks
+//! each bucket once in `waiters.poll_interval` which of the queues that are waited for there have jobs, and rings those.
 
 mod delivery;
 mod parked_waiter;
+mod poll;
 mod retry;
 mod retry_signal;
 mod round;

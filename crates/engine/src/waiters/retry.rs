@@ -44,11 +44,11 @@ impl Shared {
             .iter()
             .filter(|(source, wait_queue)| source.pool == *pool && wait_queue.needs_retry());
         let mut failed: Vec<(Option<Instant>, &Source)> = failed
-            .map(|(source, wait_queue)| (wait_queue.poll_at, source))
+            .map(|(source, wait_queue)| (wait_queue.served_at, source))
             .collect();
         let has_more = failed.len() > lines_max;
         if has_more {
-            failed.select_nth_unstable_by_key(lines_max, |(poll_at, _)| *poll_at);
+            failed.select_nth_unstable_by_key(lines_max, |(served_at, _)| *served_at);
             failed.truncate(lines_max);
         }
         let chosen: Vec<Source> = failed

@@ -59,7 +59,7 @@ impl ServedQueue for Rounds {
         let wait_queue = wait_queues.by_source.get_mut(&self.source)?;
         let round = wait_queue.next_round(lanes);
         if round.is_none() {
-            wait_queue.poll_at = Some(Instant::now() + self.shared.poll_pause());
+            wait_queue.served_at = Some(Instant::now());
         }
         if wait_queue.is_idle() {
             wait_queues.by_source.remove(&self.source);

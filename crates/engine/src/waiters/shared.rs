@@ -156,12 +156,4 @@ impl Shared {
         };
         self.tasks.spawn_on(giving_back, &self.runtime);
     }
-
-    /// The time from the end of a serve loop to the next poll: random, so that wait queues that were served at the same
-    /// moment are polled at different times. Together with the time between two searches it is less than
-    /// `waiters.poll_interval`.
-    pub(super) fn poll_pause(&self) -> Duration {
-        self.poll_interval
-            .mul_f64(0.6 + 0.25 * rand::random::<f64>())
-    }
 }

@@ -28,8 +28,8 @@ pub(super) struct WaitQueue {
     notified_below: u64,
     /// Whether a serve loop has the lead.
     serving: bool,
-    /// The time of the next poll; `None` until the first serve loop has ended. Set and read by the caller.
-    pub(super) poll_at: Option<Instant>,
+    /// When the last serve loop ended; `None` until the first one has. Set and read by the caller.
+    pub(super) served_at: Option<Instant>,
 }
 
 /// The state of one lane of the queue.
@@ -83,7 +83,7 @@ impl Default for WaitQueue {
             next_lane: usize::from(rand::random::<u16>()),
             notified_below: 0,
             serving: false,
-            poll_at: None,
+            served_at: None,
         }
     }
 }
@@ -112,20 +112,17 @@ impl WaitQueue {
         self.start()
     }
 
-    /// Requests another check of the lanes whose last call did not fail; [`Self::retry`] is for the others. Returns
-    /// whether the caller must start a serve loop.
-    pub(super) fn poll(&mut self) -> bool {
-        self.ring_lanes(|lane| !lane.has_failed)
+    /// The lanes to poll: those whose last call did not fail. [`Self::retry`] is for the others.
+    pub(super) fn polled_lanes(&self) -> impl Iterator<Item = u16> {
+        let lanes = (0..).zip(&self.lanes);
+        let polled = lanes.filter(|(_, lane)| !lane.has_failed);
+        polled.map(|(number, _)| number)
     }
 
     /// Requests another check of the lanes whose last call failed. Returns whether the caller must start a serve loop.
     pub(super) fn retry(&mut self) -> bool {
-        self.ring_lanes(|lane| lane.has_failed)
-    }
-
-    fn ring_lanes(&mut self, wanted: impl Fn(&LaneState) -> bool) -> bool {
         let mut is_rung = false;
-        for lane in self.lanes.iter_mut().filter(|lane| wanted(lane)) {
+        for lane in self.lanes.iter_mut().filter(|lane| lane.has_failed) {
             lane.check_requested = true;
             is_rung = true;
         }

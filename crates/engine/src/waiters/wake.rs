@@ -1,19 +1,15 @@
-//! Rings wait queues: on doorbells, when the lane table changes, when a pause ends, and by polling in case a message was
-//! lost.
+//! Rings wait queues: on doorbells, when the lane table changes, and when a pause ends. [`super::poll`] rings them in case
+//! a message was lost.
 
 use std::sync::Arc;
 
 use futures_util::future::join_all;
 use tidegate_store::Doorbell;
-use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use super::shared::Shared;
 use super::source::Source;
 use super::wait_queue::WaitQueue;
 use crate::deployment::RedisDeployment;
-
-/// The number of times in each poll interval that all wait queues are searched for those that are due.
-const LOOKS_PER_INTERVAL: u32 = 8;
 
 impl Shared {
     /// Rings wait queues on doorbells, until the runtime shuts down.
@@ -41,20 +37,6 @@ impl Shared {
                     });
                 }
             }
-        }
-    }
-
-    /// Polls the wait queues that are due. Never returns.
-    async fn poll_loop(self: &Arc<Self>) {
-        let mut looks = interval(self.poll_interval / LOOKS_PER_INTERVAL);
-        looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        loop {
-            looks.tick().await;
-            let now = Instant::now();
-            self.ring_all(|_, wait_queue| {
-                let is_due = wait_queue.poll_at.is_none_or(|at| at <= now);
-                wait_queue.is_parked() && is_due && wait_queue.poll()
-            });
         }
     }
 
