@@ -4,7 +4,7 @@
 -- ARGV[1] prefix of the bucket's keys
 -- ARGV[2] now    ms; '' = Redis's clock
 -- ARGV[3] cursor where to continue: a cursor of HSCAN, and how many of its entries were read; 0:0 = from the beginning
--- ARGV[4] limit  most entries of queues that one call reads
+-- ARGV[4] limit  most entries of queues and hints that one call reads, give or take the hints of one queue
 -- ARGV[5] hints  most hints that one call reads per queue to find its oldest ready job
 -- Returns ok → cursor to continue with, 0:0 = the list is complete; for how long the earliest timer of these queues or, at
 --   the beginning, the loading of the earliest far slot, is overdue, in ms; then for each queue its name, its number of
@@ -15,10 +15,13 @@
 -- Since layout 2
 
 local cursor, limit, hints = ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5])
+-- Entries and hints read so far.
+local work = 0
 
 -- Stale hints stay in the list: this script does not write.
 local function oldest_ready_ms(queue)
   for _, number in ipairs(call('LRANGE', prefix .. 'ready:' .. text('%d', queue), 0, hints - 1)) do
+    work = work + 1
     local job = hinted(number, READY, queue)
     if job and not expired(job) then return max(0, now_ms - job[DUE_MS]) end
   end
@@ -34,11 +37,10 @@ end
 -- A small hash is returned whole, whatever COUNT says, so a page may end within the entries of one HSCAN.
 local at, skipped = string.match(cursor, '^(%d+):(%d+)$')
 skipped = tonumber(skipped)
-local next_at, entries = unpack(call('HSCAN', KEYS[1], at, 'COUNT', limit))
-local stop = min(#entries, 2 * (skipped + limit))
-local next_cursor = stop < #entries and text('%s:%d', at, skipped + limit) or next_at .. ':0'
-local reply = { 'ok', next_cursor, cursor == '0:0' and overdue_ms('slots') or 0 }
-for i = 2 * skipped + 1, stop, 2 do
+local next_at, entries = unpack(call('HSCAN', KEYS[1], at, 'COUNT', limit / 2))
+local reply = { 'ok', '', cursor == '0:0' and overdue_ms('slots') or 0 }
+local i = 2 * skipped + 1
+while i < #entries and work < limit do
   local name, queue = entries[i], queue_in_bucket(entries[i + 1])
   if name ~= '#' and queue > 0 then
     local number = text('%d', queue)
@@ -50,5 +52,7 @@ for i = 2 * skipped + 1, stop, 2 do
     reply[#reply + 1] = oldest_ready_ms(queue)
     reply[3] = max(reply[3], overdue_ms('near:' .. number))
   end
+  i, work = i + 2, work + 1
 end
+reply[2] = i < #entries and text('%s:%d', at, (i - 1) / 2) or next_at .. ':0'
 return reply

@@ -41,6 +41,10 @@ pub const POLICIES: &str = "tg:policies";
 /// revision.
 pub const RELAYS: &str = "tg:relays";
 
+/// The hash of the sizes of all queues, as one process has collected them. The number is the version of its pages: processes
+/// of another version use another key.
+pub const SIZES: &str = "tg:sizes:1";
+
 /// The string with the queues in which a namespace has a job with this key, for clients that name a job by its key alone.
 /// It is a hint with a TTL.
 #[must_use]
@@ -196,7 +200,7 @@ pub fn is_of_deployment(key: &str) -> bool {
         "tg:units:read:",
         "tg:units:write:",
     ];
-    [LAYOUT, LIMITS, LANES, API_KEYS, POLICIES, RELAYS].contains(&key)
+    [LAYOUT, LIMITS, LANES, API_KEYS, POLICIES, RELAYS, SIZES].contains(&key)
         || families.iter().any(|begin| key.starts_with(begin))
 }
 

@@ -10,3 +10,4 @@ mod exposition;
 mod figures;
 mod golden;
 mod lint;
+mod shared_sizes;

@@ -37,6 +37,7 @@ mod pump_verbs;
 mod random_cases;
 mod refused_connections;
 mod replaced_bodies;
+mod shared_sizes;
 mod slot_width;
 mod stale_hints;
 mod stalled_transfers;

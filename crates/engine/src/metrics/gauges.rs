@@ -18,7 +18,7 @@ use super::{OF_QUEUE, queue_labels};
 type Family<T> = (&'static str, &'static str, fn(&T) -> Option<f64>);
 
 /// The families with one value for each pool.
-const OF_POOLS: [Family<PoolGauges>; 11] = [
+const OF_POOLS: [Family<PoolGauges>; 12] = [
     (
         "tidegate_collection_up",
         "1 if the sizes of all queues could be read from Redis, else 0.",
@@ -32,6 +32,11 @@ const OF_POOLS: [Family<PoolGauges>; 11] = [
         "tidegate_collection_missing_buckets",
         "Number of buckets whose queues could not be read from Redis. The other metrics of queues do not include them.",
         |pool| Some(pool.collected.as_ref()?.listed.missing_buckets as f64),
+    ),
+    (
+        "tidegate_collection_age_seconds",
+        "Time since the collection of the sizes of queues began, in seconds.",
+        |pool| Some(pool.collected.as_ref()?.began_at.elapsed().as_secs_f64()),
     ),
     (
         "tidegate_oldest_overdue_seconds",
@@ -238,6 +243,7 @@ fn made<'a, T: 'a, const LABELS: usize>(
 #[cfg(test)]
 mod tests {
     use tidegate_store::AllQueues;
+    use tokio::time::Instant;
 
     use super::*;
 
@@ -279,7 +285,8 @@ mod tests {
             error: None,
         };
         let collected = Collected {
-            listed,
+            listed: Arc::new(listed),
+            began_at: Instant::now(),
             server: None,
         };
         let waiting = vec![(key("n/a"), 1), (key("n/b"), 3), (key("n/c"), 1)];

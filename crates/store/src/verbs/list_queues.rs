@@ -15,8 +15,8 @@ use tokio::time::timeout;
 
 static LIST_QUEUES: LazyScript = script!("list_queues");
 
-/// Maximum number of queues that one call reads: it blocks Redis for about 1 ms.
-const QUEUES_PER_CALL: u64 = 50;
+/// Maximum number of queues and hints that one call reads: it blocks Redis for less than 1 ms.
+const READS_PER_CALL: u64 = 100;
 /// The cursor with which a list begins, and which is returned at its end.
 const BEGIN: &str = "0:0";
 /// Maximum number of hints that one call reads to find the oldest ready job of a queue.
@@ -77,7 +77,7 @@ impl Store {
         let call = self
             .call_on_bucket(&LIST_QUEUES, keys.queues(), keys)
             .arg(cursor.unwrap_or(BEGIN))
-            .arg(QUEUES_PER_CALL)
+            .arg(READS_PER_CALL)
             .arg(HINTS_PER_QUEUE);
         let mut reply = call.send().await?.ok()?;
         let next = String::from_utf8_lossy(&reply.bytes()?).into_owned();

@@ -21,7 +21,7 @@ pub(super) const OPERATIONS: [OperationRow; 8] = [
     operation(Get, "/v1/{namespace}/queues", "list_queues", Scope::Read)
         .about(
             "List queues",
-            "The queues of the namespace by name. The list is up to 5 s old (`metrics.refresh`).",
+            "The queues of the namespace by name. The list is up to 5 s old (`metrics.refresh`); with 3,000 queues or more up to 2.4 s for each 1,000.",
         )
         .parameters(of_list)
         .answers(&[json(200, "QueueListPage", "A page of queues.")]),
