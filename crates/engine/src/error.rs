@@ -1,14 +1,14 @@
 //! The errors of the engine.
 
 use tidegate_core::Scope;
-use tidegate_store::StoreError;
+use tidegate_store::{StoreError, Unavailable};
 
 use crate::storage_failure::record_store_error;
 
 /// Why a call of the engine failed. Each front door has its own messages for these errors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum EngineError {
-    /// The backlog of the pool is full. Nothing was sent to Redis.
+    /// The backlog of the pool is full, or a large upload waited too long for others. Nothing was sent to Redis.
     #[error("too many publishes are waiting")]
     BacklogFull,
     /// The policy of the queue has it closed. Nothing was sent to Redis.
@@ -70,9 +70,10 @@ pub enum AccessError {
 impl From<StoreError> for EngineError {
     fn from(error: StoreError) -> Self {
         record_store_error(&error);
-        match error.is_out_of_memory() {
-            true => Self::StorageFull,
-            false => Self::StorageFailed,
+        match error.reason() {
+            Some(Unavailable::OutOfMemory) => Self::StorageFull,
+            Some(Unavailable::TooManyUploads) => Self::BacklogFull,
+            _ => Self::StorageFailed,
         }
     }
 }

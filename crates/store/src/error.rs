@@ -42,6 +42,9 @@ pub enum Unavailable {
     /// The server has reached `maxmemory` (`OOM`).
     #[error("out of memory")]
     OutOfMemory,
+    /// Other uploads to the server took too long. Nothing was sent.
+    #[error("too many uploads")]
+    TooManyUploads,
     /// User or password are wrong, or the user lacks a right.
     #[error("forbidden")]
     Forbidden,
@@ -62,13 +65,20 @@ impl StoreError {
         Self::unavailable(Unavailable::NotReady, detail)
     }
 
+    /// The error of an upload that waited this long for others. Nothing was sent.
+    pub(crate) fn uploads_waiting(waited: Duration) -> Self {
+        let detail = format!("other uploads took {waited:?}; nothing was sent, retry later");
+        Self::unavailable(Unavailable::TooManyUploads, detail)
+    }
+
     pub(crate) fn unavailable(reason: Unavailable, detail: impl Into<String>) -> Self {
         let detail = detail.into();
         Self::Unavailable { reason, detail }
     }
 
     /// Why Redis cannot serve the call, if that is the error.
-    pub(crate) const fn reason(&self) -> Option<Unavailable> {
+    #[must_use]
+    pub const fn reason(&self) -> Option<Unavailable> {
         match self {
             Self::Unavailable { reason, .. } => Some(*reason),
             Self::Corrupt(_) | Self::Invalid(_) => None,
@@ -78,6 +88,12 @@ impl StoreError {
     /// Whether there was no reply, so that the outcome of the call is unknown.
     pub(crate) fn is_unreachable(&self) -> bool {
         self.reason() == Some(Unavailable::Unreachable)
+    }
+
+    /// Whether the call was not sent because other uploads took too long.
+    #[must_use]
+    pub fn is_upload_limit(&self) -> bool {
+        self.reason() == Some(Unavailable::TooManyUploads)
     }
 
     /// Whether the server has reached `maxmemory`.

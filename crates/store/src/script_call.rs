@@ -127,11 +127,21 @@ impl Call<'_> {
 
     /// Sends `commands` and this call in one pipeline on the connection for large transfers, otherwise as
     /// [`Call::send_tracked`]. The script runs even if a command fails, so it must check for that; the result is then the
-    /// error of the command.
+    /// error of the command. The time limit begins when the call has its turn among the uploads to the server.
     pub(crate) async fn send_with_commands(
         self,
         commands: Vec<Cmd>,
     ) -> Result<(Reply, SentCall), StoreError> {
+        let bytes = commands
+            .iter()
+            .chain([&self.command])
+            .map(size_of_arguments)
+            .sum();
+        let _turn = match self.store.inner.link.server_of(&self.key) {
+            Some(server) => Some(server.upload_turn(bytes).await?),
+            None => None,
+        };
+        // The key may have moved to another server meanwhile.
         let destination = self.store.inner.link.destination(&self.key, self.patience);
         let (script, command) = (&self.script, &self.command);
         let query = async |to: &mut Destination| script.query_behind(commands, command, to).await;
@@ -148,4 +158,13 @@ impl Call<'_> {
         let (answer, written) = self.store.exchange(verb, destination, query).await?;
         Ok((Reply::new(answer)?, written))
     }
+}
+
+/// The size of the arguments of a command, in bytes.
+fn size_of_arguments(command: &Cmd) -> usize {
+    let sizes = command.args_iter().map(|argument| match argument {
+        redis::Arg::Simple(bytes) => bytes.len(),
+        _ => 0,
+    });
+    sizes.sum()
 }

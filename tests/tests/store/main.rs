@@ -39,6 +39,7 @@ mod refused_connections;
 mod replaced_bodies;
 mod shared_sizes;
 mod slot_width;
+mod slow_uploads;
 mod stale_hints;
 mod stalled_transfers;
 mod turns;

@@ -150,7 +150,9 @@ impl LanePublisher {
         }
         let publish = async {
             publish.await.inspect_err(|error| {
-                if matches!(error, StoreError::Unavailable { .. }) {
+                // A server with too many uploads is not down.
+                let is_down = matches!(error, StoreError::Unavailable { .. });
+                if is_down && !error.is_upload_limit() {
                     self.down.add(store, queue, lane, error);
                 }
             })

@@ -24,6 +24,7 @@ mod no_reply_timer;
 mod sentinel;
 pub(crate) mod server;
 mod tls;
+mod upload_turns;
 mod waits;
 
 pub(crate) use channel_groups::ChannelGroup;

@@ -9,6 +9,7 @@ use redis::{Client, FromRedisValue, ProtocolVersion};
 use super::barrier::Barriers;
 use super::connection::RedisConnection;
 use super::host_port::HostPort;
+use super::upload_turns::{UploadTurn, UploadTurns};
 use super::waits::{Timeouts, bounded};
 use crate::call_metrics::CallMetrics;
 use crate::clocks::Clock;
@@ -28,6 +29,7 @@ pub(crate) struct StoreServer {
     /// Large transfers use this connection, so that small calls do not wait behind them. It is opened when it is first
     /// used.
     large_transfers: RedisConnection,
+    upload_turns: UploadTurns,
     /// `WAIT` and `WAITAOF` use separate connections, since they block them.
     pub(crate) barriers: Barriers,
     pub(crate) measures: CallMetrics,
@@ -57,6 +59,7 @@ impl ServerEndpoint {
             measures: CallMetrics::new(node),
             connection: opening.await?,
             large_transfers,
+            upload_turns: UploadTurns::default(),
             barriers,
             clock: Clock::default(),
         })
@@ -75,6 +78,14 @@ impl StoreServer {
             true => &self.large_transfers,
             false => &self.connection,
         }
+    }
+
+    /// Waits until an upload of this size may be sent on the connection for large transfers.
+    ///
+    /// # Errors
+    /// Other uploads took too long. Nothing was sent.
+    pub(crate) async fn upload_turn(&self, bytes: usize) -> Result<UploadTurn, StoreError> {
+        self.upload_turns.wait(bytes).await
     }
 
     /// A client for subscriptions. It uses RESP3, in which messages are distinct from replies.
