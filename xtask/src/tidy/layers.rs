@@ -9,9 +9,10 @@ const CLIENT: &str = "tidegate";
 
 /// A package's folder, and the packages of the workspace that it may use. Tests of any package may
 /// also use the test kit and brokers.
-const LAYERS: [(&str, &[&str]); 20] = [
+const LAYERS: [(&str, &[&str]); 21] = [
     ("crates/api-types", &[]),
     ("crates/client", &["api-types"]),
+    ("crates/cli", &["client"]),
     ("crates/core", &[]),
     ("crates/store", &["core"]),
     ("crates/service", &[]),

@@ -2,6 +2,7 @@
 
 mod builder;
 mod consume;
+mod lists;
 
 use std::fmt;
 use std::sync::Arc;

@@ -1,0 +1,235 @@
+//! The arguments of the command line.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+use serde::de::DeserializeOwned;
+use tidegate::{DurationMs, IfExists, IfRunning, Timestamp};
+
+/// Publishes and manages jobs of a Tidegate server.
+///
+/// Exit codes: 0 success, 1 refused by the server or not done, 2 wrong usage, 3 the server is unreachable.
+#[derive(Debug, Parser)]
+#[command(
+    name = "tidegate",
+    version,
+    after_help = "Example:
+  export TIDEGATE_URL=http://127.0.0.1:7777 TIDEGATE_NAMESPACE=demo TIDEGATE_KEY=…
+  tidegate publish close-unpaid '{\"order\":17}' --key order-17 --delay 30m
+  tidegate job show close-unpaid key:order-17"
+)]
+pub(crate) struct CliArguments {
+    #[command(flatten)]
+    pub(crate) connection: ConnectionArguments,
+    /// Prints JSON for scripts.
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+    #[command(subcommand)]
+    pub(crate) command: CliCommand,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ConnectionArguments {
+    /// The server.
+    #[arg(
+        long,
+        global = true,
+        env = "TIDEGATE_URL",
+        default_value = "http://127.0.0.1:7777"
+    )]
+    pub(crate) url: String,
+    /// The namespace.
+    #[arg(
+        long,
+        global = true,
+        env = "TIDEGATE_NAMESPACE",
+        default_value = "default"
+    )]
+    pub(crate) namespace: String,
+    /// The API key. Other users of the machine can see flags, so prefer the variable TIDEGATE_KEY.
+    #[arg(
+        long = "api-key",
+        global = true,
+        env = "TIDEGATE_KEY",
+        hide_env_values = true,
+        default_value = "",
+        hide_default_value = true
+    )]
+    pub(crate) api_key: String,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum CliCommand {
+    /// Publishes a job.
+    Publish(PublishArguments),
+    /// Publishes a job, waits for its result, and prints the result. Needs the scopes publish and read.
+    Call {
+        #[command(flatten)]
+        job: PublishArguments,
+        /// How long to wait. The job stays in its queue if it is not done in time.
+        #[arg(long, default_value = "20s")]
+        wait: DurationMs,
+    },
+    /// Shows and changes one job.
+    #[command(subcommand)]
+    Job(JobCommand),
+    /// Shows and changes queues.
+    #[command(subcommand)]
+    Queue(QueueCommand),
+    /// Brings dead jobs back, or deletes them.
+    #[command(subcommand)]
+    Dead(DeadCommand),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct PublishArguments {
+    /// The queue.
+    pub(crate) queue: String,
+    /// The payload. Default: the standard input.
+    #[arg(conflicts_with = "file")]
+    pub(crate) payload: Option<String>,
+    /// Reads the payload from a file.
+    #[arg(long)]
+    pub(crate) file: Option<PathBuf>,
+    /// The content type of the payload.
+    #[arg(long, default_value = "application/json")]
+    pub(crate) content_type: String,
+    /// When the job is due, from now on: 500ms, 30m, 2h.
+    #[arg(long, conflicts_with = "run_at")]
+    pub(crate) delay: Option<DurationMs>,
+    /// When the job is due: 2027-01-01T00:00:00Z.
+    #[arg(long)]
+    pub(crate) run_at: Option<Timestamp>,
+    /// A name of the job that is unique in its queue.
+    #[arg(long)]
+    pub(crate) key: Option<String>,
+    /// What happens if a job has the key: keep, replace or reject.
+    #[arg(long, value_parser = choice::<IfExists>, requires = "key")]
+    pub(crate) if_exists: Option<IfExists>,
+    /// How long the finished job stays with its result.
+    #[arg(long)]
+    pub(crate) retain: Option<DurationMs>,
+    /// After how many failures the job is dead.
+    #[arg(long)]
+    pub(crate) max_attempts: Option<u16>,
+    /// An attribute of the job. May be repeated.
+    #[arg(long = "attr", value_name = "NAME=VALUE", value_parser = attribute)]
+    pub(crate) attributes: Vec<(String, String)>,
+}
+
+/// A job of a queue.
+#[derive(Debug, Args)]
+pub(crate) struct JobArguments {
+    /// The queue.
+    pub(crate) queue: String,
+    /// The id of the job, or key:KEY.
+    pub(crate) job: String,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum JobCommand {
+    /// Shows a job without its payload.
+    Show(JobArguments),
+    /// Writes the payload of a job to the standard output.
+    Payload(JobArguments),
+    /// Writes the result of a job to the standard output.
+    Result {
+        #[command(flatten)]
+        job: JobArguments,
+        /// How long to wait for the job to be done.
+        #[arg(long, default_value = "0s")]
+        wait: DurationMs,
+    },
+    /// Changes when a waiting job is due.
+    #[command(group = clap::ArgGroup::new("time").required(true).args(["delay", "run_at"]))]
+    Change {
+        #[command(flatten)]
+        job: JobArguments,
+        /// When the job is due, from now on.
+        #[arg(long)]
+        delay: Option<DurationMs>,
+        /// When the job is due: 2027-01-01T00:00:00Z.
+        #[arg(long)]
+        run_at: Option<Timestamp>,
+    },
+    /// Makes a delayed job ready now.
+    Promote(JobArguments),
+    /// Deletes a job.
+    Cancel {
+        #[command(flatten)]
+        job: JobArguments,
+        /// What happens if a worker holds the job: refuse, ask or revoke.
+        #[arg(long, default_value = "refuse", value_parser = choice::<IfRunning>)]
+        running: IfRunning,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum QueueCommand {
+    /// Lists the queues of the namespace with their numbers of jobs.
+    Ls,
+    /// Shows the numbers of jobs of a queue.
+    Show {
+        /// The queue.
+        queue: String,
+    },
+    /// Shows the policy of a queue.
+    Policy {
+        /// The queue.
+        queue: String,
+    },
+    /// Stops the delivery of jobs. Publishes are accepted.
+    Pause {
+        /// The queue.
+        queue: String,
+    },
+    /// Continues the delivery of jobs.
+    Resume {
+        /// The queue.
+        queue: String,
+    },
+    /// Rejects publishes. Jobs are delivered.
+    Close {
+        /// The queue.
+        queue: String,
+    },
+    /// Accepts publishes again.
+    Open {
+        /// The queue.
+        queue: String,
+    },
+    /// Deletes all ready jobs.
+    Purge {
+        /// The queue.
+        queue: String,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum DeadCommand {
+    /// Makes dead jobs ready again, oldest first, with all their attempts.
+    Respawn {
+        /// The queue.
+        queue: String,
+        /// How many at most. Default: all.
+        #[arg(long)]
+        limit: Option<u64>,
+    },
+    /// Deletes all dead jobs.
+    Rm {
+        /// The queue.
+        queue: String,
+    },
+}
+
+/// Reads a value as the API writes it.
+fn choice<T: DeserializeOwned>(text: &str) -> Result<T, String> {
+    serde_json::from_value(text.into()).map_err(|error| error.to_string())
+}
+
+fn attribute(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text
+        .split_once('=')
+        .ok_or("write the attribute as NAME=VALUE")?;
+    Ok((name.to_owned(), value.to_owned()))
+}

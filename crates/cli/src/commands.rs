@@ -1,0 +1,196 @@
+//! Executes commands: each is one call of the client.
+
+use std::io::Read;
+use std::time::Duration;
+
+use serde_json::json;
+use tidegate::api::values::DurationMs;
+use tidegate::{
+    CancelResult, Change, Client, IfRunning, JobHandle, JobResult, Policy, Publish, PurgeState,
+    QueueHandle, Respawn,
+};
+
+use crate::arguments::{
+    CliCommand, DeadCommand, JobArguments, JobCommand, PublishArguments, QueueCommand,
+};
+use crate::failure::CommandFailure;
+use crate::output::CommandOutput;
+
+type Executed = Result<CommandOutput, CommandFailure>;
+
+pub(crate) async fn execute(client: &Client, command: CliCommand) -> Executed {
+    match command {
+        CliCommand::Publish(job) => {
+            let published = new_job(client, job)?.await?;
+            Ok(CommandOutput::Answer(json!({
+                "id": published.id, "queue": published.queue(), "key": published.key,
+                "outcome": published.outcome, "state": published.state, "run_at": published.run_at,
+                "durability": published.durability,
+            })))
+        }
+        CliCommand::Call { job, wait } => {
+            let result = new_job(client, job)?.call_raw(duration(wait)).await?;
+            Ok(result_bytes(&result))
+        }
+        CliCommand::Job(command) => execute_on_job(client, command).await,
+        CliCommand::Queue(command) => execute_on_queue(client, command).await,
+        CliCommand::Dead(DeadCommand::Respawn { queue, limit }) => {
+            let which = Respawn {
+                limit,
+                ..Respawn::default()
+            };
+            let respawned = client.queue(&queue)?.respawn(which).await?;
+            Ok(CommandOutput::Answer(json!({"respawned": respawned})))
+        }
+        CliCommand::Dead(DeadCommand::Rm { queue }) => {
+            purge(&client.queue(&queue)?, PurgeState::Dead).await
+        }
+    }
+}
+
+fn new_job(client: &Client, job: PublishArguments) -> Result<Publish<()>, CommandFailure> {
+    let payload = match (job.payload, job.file) {
+        (Some(text), _) => text.into_bytes(),
+        (None, Some(path)) => std::fs::read(&path).map_err(|error| {
+            CommandFailure::Usage(format!("failed to read {}: {error}", path.display()))
+        })?,
+        (None, None) => {
+            let mut bytes = Vec::new();
+            let reading = std::io::stdin().read_to_end(&mut bytes);
+            reading.map_err(|error| {
+                CommandFailure::Usage(format!("failed to read the standard input: {error}"))
+            })?;
+            bytes
+        }
+    };
+    let mut publish = client.publish_raw(&job.queue, payload, &job.content_type);
+    if let Some(delay) = job.delay {
+        publish = publish.delay(duration(delay));
+    }
+    if let Some(at) = job.run_at {
+        publish = publish.run_at(at);
+    }
+    if let Some(key) = job.key {
+        publish = publish.key(key);
+    }
+    if let Some(if_exists) = job.if_exists {
+        publish = publish.if_exists(if_exists);
+    }
+    if let Some(retain) = job.retain {
+        publish = publish.retain(duration(retain));
+    }
+    if let Some(attempts) = job.max_attempts {
+        publish = publish.max_attempts(attempts);
+    }
+    for (name, value) in job.attributes {
+        publish = publish.attribute(name, value);
+    }
+    Ok(publish)
+}
+
+async fn execute_on_job(client: &Client, command: JobCommand) -> Executed {
+    let answer = match command {
+        JobCommand::Show(job) => CommandOutput::answer(&handle(client, &job)?.show().await?),
+        JobCommand::Payload(job) => {
+            let (payload, _) = handle(client, &job)?.payload().await?;
+            Ok(CommandOutput::Bytes(payload.into()))
+        }
+        JobCommand::Result { job, wait } => {
+            let result = handle(client, &job)?.result(duration(wait)).await?;
+            let result = result.ok_or_else(|| {
+                CommandFailure::NotDone("the job is not done; wait longer with --wait".to_owned())
+            })?;
+            Ok(result_bytes(&result))
+        }
+        JobCommand::Change { job, delay, run_at } => {
+            let change = Change {
+                delay,
+                run_at,
+                ..Change::default()
+            };
+            CommandOutput::answer(&handle(client, &job)?.change(&change).await?)
+        }
+        JobCommand::Promote(job) => CommandOutput::answer(&handle(client, &job)?.promote().await?),
+        JobCommand::Cancel { job, running } => {
+            return cancel(&handle(client, &job)?, running).await;
+        }
+    };
+    Ok(answer?)
+}
+
+async fn cancel(job: &JobHandle, running: IfRunning) -> Executed {
+    let outcome = match job.cancel_even_if_running(running).await? {
+        CancelResult::Cancelled { was } => json!({"outcome": "cancelled", "was": was}),
+        CancelResult::Requested => json!({"outcome": "cancel_requested"}),
+        CancelResult::Revoked => json!({"outcome": "revoked"}),
+        CancelResult::AlreadyDone => json!({"outcome": "already_done"}),
+        CancelResult::Running => {
+            let text = "a worker holds the job; cancel it with --running ask or --running revoke";
+            return Err(CommandFailure::NotDone(text.to_owned()));
+        }
+        CancelResult::NotFound => {
+            let text = "there is no such job; check the queue, and the id or key:KEY";
+            return Err(CommandFailure::NotDone(text.to_owned()));
+        }
+    };
+    Ok(CommandOutput::Answer(outcome))
+}
+
+async fn execute_on_queue(client: &Client, command: QueueCommand) -> Executed {
+    let mut change = Policy::default();
+    let queue = match command {
+        QueueCommand::Ls => return Ok(CommandOutput::answer(&client.queues().await?)?),
+        QueueCommand::Show { queue } => {
+            return Ok(CommandOutput::answer(
+                &client.queue(&queue)?.stats().await?,
+            )?);
+        }
+        QueueCommand::Purge { queue } => {
+            return purge(&client.queue(&queue)?, PurgeState::Ready).await;
+        }
+        QueueCommand::Policy { queue } => {
+            return Ok(CommandOutput::answer(
+                &client.queue(&queue)?.policy().await?,
+            )?);
+        }
+        QueueCommand::Pause { queue } => {
+            change.paused = true.into();
+            queue
+        }
+        QueueCommand::Resume { queue } => {
+            change.paused = false.into();
+            queue
+        }
+        QueueCommand::Close { queue } => {
+            change.closed = true.into();
+            queue
+        }
+        QueueCommand::Open { queue } => {
+            change.closed = false.into();
+            queue
+        }
+    };
+    let policy = client.queue(&queue)?.set_policy(&change).await?;
+    Ok(CommandOutput::answer(&policy)?)
+}
+
+async fn purge(queue: &QueueHandle, state: PurgeState) -> Executed {
+    let deleted = queue.purge(state).await?;
+    Ok(CommandOutput::Answer(json!({"deleted": deleted})))
+}
+
+fn handle(client: &Client, job: &JobArguments) -> Result<JobHandle, CommandFailure> {
+    let queue = client.queue(&job.queue)?;
+    Ok(match job.job.strip_prefix("key:") {
+        Some(key) => queue.job_with_key(key)?,
+        None => queue.job(&job.job)?,
+    })
+}
+
+fn result_bytes(result: &JobResult) -> CommandOutput {
+    CommandOutput::Bytes(result.bytes.to_vec())
+}
+
+const fn duration(value: DurationMs) -> Duration {
+    Duration::from_millis(value.as_ms())
+}

@@ -1,0 +1,156 @@
+//! What a command prints.
+
+use std::io::{self, Write};
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+use tidegate::Error;
+
+/// The fields that identify an object are printed first; the others in the order of their names.
+const FIRST_FIELDS: [&str; 3] = ["id", "queue", "key"];
+
+/// What a command prints to the standard output.
+#[derive(Debug)]
+pub(crate) enum CommandOutput {
+    /// Bytes as they are: payloads and results.
+    Bytes(Vec<u8>),
+    /// An answer of the API.
+    Answer(Value),
+}
+
+impl CommandOutput {
+    pub(crate) fn answer(answer: &impl Serialize) -> Result<Self, Error> {
+        let value = serde_json::to_value(answer).map_err(Error::Encode)?;
+        Ok(Self::Answer(value))
+    }
+
+    /// Prints it. A reader that closed the pipe has seen enough.
+    pub(crate) fn print(&self, as_json: bool) -> io::Result<()> {
+        let text;
+        let bytes = match self {
+            Self::Bytes(bytes) => bytes.as_slice(),
+            Self::Answer(value) => {
+                text = if as_json {
+                    format!("{value}\n")
+                } else {
+                    readable(value)
+                };
+                text.as_bytes()
+            }
+        };
+        let mut out = io::stdout().lock();
+        match out.write_all(bytes).and_then(|()| out.flush()) {
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+            other => other,
+        }
+    }
+}
+
+/// Objects are lines of names and values, lists are tables.
+fn readable(value: &Value) -> String {
+    match value {
+        Value::Object(fields) => columns(flat(fields).into_iter().map(Vec::from).collect()),
+        Value::Array(items) => table(items),
+        other => format!("{}\n", cell(other)),
+    }
+}
+
+fn table(items: &[Value]) -> String {
+    let rows: Vec<_> = items
+        .iter()
+        .filter_map(Value::as_object)
+        .map(flat)
+        .collect();
+    let mut names: Vec<String> = Vec::new();
+    for [name, _] in rows.iter().flatten() {
+        if !names.contains(name) {
+            names.push(name.clone());
+        }
+    }
+    let cells = rows.iter().map(|row| {
+        let value = |name| row.iter().find(|[known, _]| known == name);
+        let values = names
+            .iter()
+            .map(|name| value(name).map_or_else(String::new, |[_, value]| value.clone()));
+        values.collect()
+    });
+    let lines = std::iter::once(names.clone()).chain(cells).collect();
+    columns(lines)
+}
+
+/// The fields of an object; those of an object inside have its name in front.
+fn flat(fields: &Map<String, Value>) -> Vec<[String; 2]> {
+    let mut pairs = Vec::new();
+    for (name, value) in fields {
+        match value {
+            Value::Object(inner) => {
+                let inner = flat(inner).into_iter();
+                pairs.extend(inner.map(|[field, value]| [format!("{name}.{field}"), value]));
+            }
+            Value::Null => {}
+            other => pairs.push([name.clone(), cell(other)]),
+        }
+    }
+    pairs.sort_by_key(|[name, _]| {
+        let position = FIRST_FIELDS.iter().position(|first| first == name);
+        position.unwrap_or(FIRST_FIELDS.len())
+    });
+    pairs
+}
+
+/// Control characters, which a terminal would obey, are escaped.
+fn cell(value: &Value) -> String {
+    let text = match value {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    };
+    let escaped = text.chars().map(|character| match character {
+        control if control.is_control() => control.escape_default().to_string(),
+        other => other.to_string(),
+    });
+    escaped.collect()
+}
+
+fn columns(rows: Vec<Vec<String>>) -> String {
+    let count = rows.iter().map(Vec::len).max().unwrap_or_default();
+    let width = |column: usize| {
+        let cells = rows.iter().filter_map(|row| row.get(column));
+        cells
+            .map(|cell| cell.chars().count())
+            .max()
+            .unwrap_or_default()
+    };
+    let widths: Vec<_> = (0..count).map(width).collect();
+    let mut text = String::new();
+    for row in &rows {
+        let cells = row.iter().zip(&widths);
+        let line: Vec<_> = cells
+            .map(|(cell, width)| format!("{cell:width$}"))
+            .collect();
+        text.push_str(line.join("  ").trim_end());
+        text.push('\n');
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn lists_are_tables_and_control_characters_are_escaped() {
+        let queues = json!([
+            {"jobs": {"ready": 12}, "queue": "a", "until": null},
+            {"closed": true, "jobs": {"ready": 3}, "queue": "long\u{1b}[2J"},
+        ]);
+        let table = [
+            "queue          jobs.ready  closed",
+            "a              12",
+            "long\\u{1b}[2J  3           true",
+            "",
+        ];
+        assert_eq!(readable(&queues), table.join("\n"));
+    }
+}

@@ -1,0 +1,223 @@
+//! The command line as a process, against a real server.
+#![allow(
+    clippy::unwrap_used,
+    reason = "helpers of tests fail by panicking, as tests do"
+)]
+
+use std::io::Write;
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+use tidegate_testkit::{NativeClient, Stack};
+
+/// A command line that is connected to a server.
+struct CommandLine {
+    url: String,
+    key: String,
+}
+
+/// How a process ended.
+struct Ended {
+    code: i32,
+    out: String,
+    error: String,
+}
+
+impl CommandLine {
+    /// Runs a command, with this standard input.
+    fn run_with(&self, arguments: &[&str], input: &str) -> Ended {
+        let mut process = Command::new(env!("CARGO_BIN_EXE_tidegate"))
+            .args(arguments)
+            .env("TIDEGATE_URL", &self.url)
+            .env("TIDEGATE_KEY", &self.key)
+            .env("TIDEGATE_NAMESPACE", "cli")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        // A command that does not read its input may have ended.
+        drop(process.stdin.take().unwrap().write_all(input.as_bytes()));
+        let output = process.wait_with_output().unwrap();
+        Ended {
+            code: output.status.code().unwrap(),
+            out: String::from_utf8(output.stdout).unwrap(),
+            error: String::from_utf8(output.stderr).unwrap(),
+        }
+    }
+
+    /// The standard output of a command that succeeds.
+    fn out(&self, arguments: &[&str]) -> String {
+        let ended = self.run_with(arguments, "");
+        assert_eq!(ended.code, 0, "{arguments:?}: {}", ended.error);
+        ended.out
+    }
+
+    fn json(&self, arguments: &[&str]) -> Value {
+        let arguments = [arguments, &["--json"]].concat();
+        serde_json::from_str(&self.out(&arguments)).unwrap()
+    }
+
+    /// The error of a command that ends with this code. It never has the key.
+    fn error(&self, code: i32, arguments: &[&str]) -> String {
+        let ended = self.run_with(arguments, "");
+        assert_eq!(ended.code, code, "{arguments:?}: {}", ended.error);
+        assert_eq!(ended.out, "", "{arguments:?}");
+        assert!(!ended.error.contains(&self.key), "{}", ended.error);
+        ended.error
+    }
+}
+
+#[tokio::test]
+async fn each_command_does_what_it_says() {
+    let stack = Stack::builder().start().await;
+    let native = NativeClient::new(stack.api(0), "cli").await;
+    let cli = CommandLine {
+        url: stack.api(0).url(),
+        key: native.key().to_owned(),
+    };
+    publish_and_change_jobs(&cli);
+    change_queues(&cli);
+    refused_commands(&cli);
+    let reader = NativeClient::with_scopes(stack.api(0), "cli", &["publish"]).await;
+    let publisher = CommandLine {
+        url: cli.url,
+        key: reader.key().to_owned(),
+    };
+    assert!(publisher.error(1, &["queue", "ls"]).contains("scope"));
+}
+
+fn publish_and_change_jobs(cli: &CommandLine) {
+    let publish = ["publish", "orders", r#"{"order":17}"#, "--key", "order-17"];
+    let options = ["--delay", "1h", "--attr", "tenant=blue"];
+    let published = cli.json(&[publish.as_slice(), &options].concat());
+    assert_eq!(published["outcome"], "created");
+    assert_eq!(published["state"], "delayed");
+    let id = published["id"].as_str().unwrap();
+
+    let shown = cli.json(&["job", "show", "orders", "key:order-17"]);
+    assert_eq!(shown["id"], id);
+    assert_eq!(shown["attributes"]["tenant"], "blue");
+    let payload = cli.out(&["job", "payload", "orders", id]);
+    assert_eq!(payload, r#"{"order":17}"#);
+    cli.out(&["job", "change", "orders", id, "--delay", "2h"]);
+    let later = cli.json(&["job", "show", "orders", id]);
+    assert!(later["run_at"].as_str().unwrap() > shown["run_at"].as_str().unwrap());
+    assert!(
+        cli.error(1, &["job", "result", "orders", id])
+            .contains("--wait")
+    );
+    cli.out(&["job", "promote", "orders", id]);
+    let promoted = cli.json(&["job", "show", "orders", id]);
+    assert_eq!(promoted["state"], "ready");
+    let cancelled = cli.json(&["job", "cancel", "orders", "key:order-17"]);
+    assert_eq!(cancelled["outcome"], "cancelled");
+    let again = cli.error(1, &["job", "cancel", "orders", "key:order-17"]);
+    assert!(again.contains("no such job"), "{again}");
+
+    let text = [
+        "publish",
+        "orders",
+        "--content-type",
+        "text/plain",
+        "--json",
+    ];
+    let ended = cli.run_with(&text, "from a pipe");
+    let published: Value = serde_json::from_str(&ended.out).unwrap();
+    let id = published["id"].as_str().unwrap();
+    assert_eq!(cli.out(&["job", "payload", "orders", id]), "from a pipe");
+    let call = ["call", "orders", "{}", "--wait", "50ms"];
+    assert!(cli.error(1, &call).contains("tidegate job result orders"));
+}
+
+fn change_queues(cli: &CommandLine) {
+    let list = cli.out(&["queue", "ls"]);
+    assert!(list.starts_with("queue "), "{list}");
+    assert!(list.contains("\norders "), "{list}");
+    assert_eq!(cli.json(&["queue", "ls"])[0]["queue"], "orders");
+    for (command, field, value) in [
+        ("pause", "paused", true),
+        ("resume", "paused", false),
+        ("close", "closed", true),
+        ("open", "closed", false),
+    ] {
+        cli.out(&["queue", command, "orders"]);
+        // The policy is in effect within a second, and stored at once.
+        let policy = cli.json(&["queue", "policy", "orders"]);
+        assert_eq!(policy[field], value, "{command}: {policy}");
+    }
+    assert_eq!(cli.json(&["queue", "show", "orders"])["jobs"]["ready"], 2);
+    assert_eq!(cli.json(&["queue", "purge", "orders"])["deleted"], 2);
+    assert_eq!(cli.json(&["dead", "respawn", "orders"])["respawned"], 0);
+    assert_eq!(cli.json(&["dead", "rm", "orders"])["deleted"], 0);
+}
+
+fn refused_commands(cli: &CommandLine) {
+    let invalid = cli.error(1, &["publish", "orders", "{"]);
+    assert!(invalid.contains("JSON"), "{invalid}");
+    assert!(
+        cli.error(2, &["publish", "a b", "{}"])
+            .contains("name of a queue")
+    );
+    let if_exists = ["publish", "q", "{}", "--key", "k", "--if-exists", "ignore"];
+    assert!(cli.error(2, &if_exists).contains("replace"));
+    assert!(
+        cli.error(2, &["job", "change", "q", "x"])
+            .contains("--delay")
+    );
+    assert!(
+        cli.error(2, &["publish", "q", "--file", "/none"])
+            .contains("/none")
+    );
+    let unknown = CommandLine {
+        url: cli.url.clone(),
+        key: "tg_UNKNOWN".to_owned(),
+    };
+    unknown.error(1, &["queue", "ls"]);
+    // No server can listen on port 0.
+    let unreachable = CommandLine {
+        url: "http://127.0.0.1:0".to_owned(),
+        key: "k-of-no-server".to_owned(),
+    };
+    let error = unreachable.error(3, &["queue", "show", "q"]);
+    assert!(error.contains("TIDEGATE_URL"), "{error}");
+}
+
+#[test]
+fn each_command_has_a_help_text() {
+    let cli = CommandLine {
+        url: String::new(),
+        key: "a-key-that-no-help-shows".to_owned(),
+    };
+    for command in [
+        "",
+        "publish",
+        "call",
+        "job",
+        "job show",
+        "job payload",
+        "job result",
+        "job change",
+        "job promote",
+        "job cancel",
+        "queue",
+        "queue ls",
+        "queue show",
+        "queue policy",
+        "queue pause",
+        "queue resume",
+        "queue close",
+        "queue open",
+        "queue purge",
+        "dead",
+        "dead respawn",
+        "dead rm",
+    ] {
+        let mut arguments: Vec<_> = command.split_whitespace().collect();
+        arguments.push("--help");
+        let help = cli.out(&arguments);
+        assert!(help.contains("Usage: tidegate"), "{command}: {help}");
+        assert!(!help.starts_with("Usage"), "{command}: {help}");
+        assert!(!help.contains(&cli.key), "{command}: {help}");
+    }
+}
