@@ -39,13 +39,21 @@ impl RawHttp {
     /// # Panics
     /// If the connection is refused.
     pub async fn connect(address: SocketAddr) -> Self {
-        let stream = TcpStream::connect(address).await;
-        let stream = stream.unwrap_or_else(|error| panic!("{address}: {error}"));
-        stream.set_nodelay(true).expect("a socket option");
-        Self {
+        let connection = Self::try_connect(address).await;
+        connection.unwrap_or_else(|error| panic!("{address}: {error}"))
+    }
+
+    /// Connects.
+    ///
+    /// # Errors
+    /// The connection is refused.
+    pub async fn try_connect(address: SocketAddr) -> std::io::Result<Self> {
+        let stream = TcpStream::connect(address).await?;
+        stream.set_nodelay(true)?;
+        Ok(Self {
             stream,
             unread: Vec::new(),
-        }
+        })
     }
 
     /// Connects with a small receive buffer, so that the peer cannot send far ahead of what the test reads.

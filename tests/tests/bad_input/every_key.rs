@@ -152,7 +152,9 @@ impl KeyCase {
                 "PUT /api/n/q HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\n\r\nx",
                 "GET /api/n/q?timeout=1 HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n",
             ] {
-                let mut http = RawHttp::connect(daemon.listen()).await;
+                let connected = RawHttp::try_connect(daemon.listen()).await;
+                let mut http = connected
+                    .unwrap_or_else(|error| panic!("{key} = {value}: {error}: {}", daemon.log()));
                 http.send(line).await;
                 http.head().await;
             }
