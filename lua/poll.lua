@@ -1,5 +1,5 @@
 #!lua flags=no-writes
--- poll: tells which of the queues that consumers wait for have hints of ready jobs.
+-- poll: returns which of the queues that consumers wait for have hints of ready jobs.
 -- KEYS[1] queues hash: namespace/queue → queue number
 -- ARGV[1] prefix of the bucket's keys
 -- ARGV[2] now    ms; unused
