@@ -25,6 +25,9 @@ pub struct JobId(u128);
 #[error("not a job id: expected 26 characters of upper-case Crockford base 32")]
 pub struct InvalidJobId;
 
+/// The length of the text form.
+pub const JOB_ID_BYTES: usize = ulid::ULID_LEN;
+
 const U48_MAX: u64 = (1 << 48) - 1;
 
 impl JobId {
@@ -61,6 +64,11 @@ impl JobId {
     #[must_use]
     pub const fn nonce(self) -> u16 {
         self.0 as u16
+    }
+
+    /// Writes the text form into a buffer, without an allocation.
+    pub fn encode(self, buffer: &mut [u8; JOB_ID_BYTES]) -> &mut str {
+        Ulid(self.0).array_to_str(buffer)
     }
 }
 

@@ -56,7 +56,7 @@ pub fn directory(namespace: &str, key: &str) -> String {
 /// unique.
 #[must_use]
 pub fn limit_holder(pool: &str, namespace: &str, token: &str) -> String {
-    format!("{pool}:{namespace}/{token}")
+    [pool, ":", namespace, "/", token].concat()
 }
 
 /// The hash of units that a token has taken in the current window; `side` is `read` or `write`.

@@ -31,7 +31,7 @@ pub use job::{
     Attributes, CONTENT_TYPE_ATTRIBUTE, DURATION_MS_MAX, Failures, InvalidJob, Job, KEY_ATTRIBUTE,
     NativeOptions, NewJob,
 };
-pub use job_id::{InvalidJobId, JobId};
+pub use job_id::{InvalidJobId, JOB_ID_BYTES, JobId};
 pub use key_hash::KeyHash;
 pub use lane::{LANES_SETTLE_INTERVAL, Lane, LaneCounts, LaneRow};
 pub use name::{InvalidName, NAME_BYTES_MAX, Namespace, QueueKey, QueueName};

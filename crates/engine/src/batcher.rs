@@ -21,10 +21,10 @@
 mod batch_queue;
 mod verbs;
 
-use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::Arc;
 
+use foldhash::HashMap;
 use parking_lot::Mutex;
 use tidegate_store::{StoreError, Unavailable};
 use tokio::sync::oneshot;
@@ -116,7 +116,7 @@ impl<V: Verb> std::fmt::Debug for BatcherInner<V> {
 impl<V: Verb> Batcher<V> {
     pub(crate) fn new(to: RedisDeployment) -> Self {
         let batch_queues = Mutex::new(BatchQueues {
-            by_key: HashMap::new(),
+            by_key: HashMap::default(),
             next_ticket: 0,
         });
         Self(Arc::new(BatcherInner {

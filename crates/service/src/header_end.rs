@@ -1,5 +1,7 @@
 //! Finds the end of a request header.
 
+use memchr::memchr;
+
 /// Incremental search for the empty line that ends a header. Accepts the line ends that hyper accepts: LF or CRLF,
 /// and empty lines before the first line.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -15,14 +17,20 @@ pub(crate) enum HeaderEnd {
 impl HeaderEnd {
     /// Continues with these bytes. Returns how many of them belong to the header.
     pub(crate) fn feed(&mut self, bytes: &[u8]) -> usize {
-        for (at, byte) in bytes.iter().enumerate() {
+        let mut at = 0;
+        while let Some(byte) = bytes.get(at) {
+            at += 1;
             *self = match (*self, byte) {
-                (Self::Found, _) => return at,
+                (Self::Found, _) => return at - 1,
                 (Self::BeforeFirstLine, b'\r' | b'\n') => Self::BeforeFirstLine,
                 (Self::BehindLine, b'\r') => Self::BehindLine,
                 (Self::BehindLine, b'\n') => Self::Found,
                 (Self::InLine, b'\n') => Self::BehindLine,
-                _ => Self::InLine,
+                _ => {
+                    // Most bytes are inside of a line, and this search looks at many at a time.
+                    at += memchr(b'\n', &bytes[at..]).unwrap_or(bytes.len() - at);
+                    Self::InLine
+                }
             };
         }
         bytes.len()

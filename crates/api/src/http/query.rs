@@ -34,11 +34,12 @@ impl<'a> Query<'a> {
 
     /// The value of a parameter, if present. Invalid UTF-8 is replaced.
     pub(crate) fn get(&self, name: &str) -> Option<Cow<'_, str>> {
-        self.0.split('&').find_map(|pair| {
-            if pair.contains(';') {
+        pieces(&self.0, b'&').find_map(|pair| {
+            if pair.as_bytes().contains(&b';') {
                 return None;
             }
-            let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
+            let equals = pair.bytes().position(|byte| byte == b'=');
+            let (key, value) = equals.map_or((pair, ""), |at| (&pair[..at], &pair[at + 1..]));
             match is_plain(key) {
                 true if key != name => return None,
                 false if unescape(key, Plus::IsSpace)? != name.as_bytes() => return None,
@@ -66,6 +67,19 @@ impl<'a> Query<'a> {
             Some(text) => number(&text).ok_or(BadNumber(name)),
         }
     }
+}
+
+/// The parts of a text between ASCII separators. `str::split` calls a search function for each part, which costs more than
+/// to look at the few bytes of a path or a query.
+pub(crate) fn pieces(text: &str, separator: u8) -> impl Iterator<Item = &str> {
+    debug_assert!(separator.is_ascii(), "others are parts of characters");
+    let mut rest = Some(text);
+    std::iter::from_fn(move || {
+        let text = rest?;
+        let end = text.bytes().position(|byte| byte == separator);
+        rest = end.map(|end| &text[end + 1..]);
+        Some(&text[..end.unwrap_or(text.len())])
+    })
 }
 
 /// Whether a text has no escapes.

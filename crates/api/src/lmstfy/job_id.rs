@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use serde::{Serialize, Serializer};
-use tidegate_core::{InvalidJobId, JobId};
+use tidegate_core::{InvalidJobId, JOB_ID_BYTES, JobId};
 
 /// The version digit of jobs that were published with attributes enabled.
 const VERSION: char = '1';
@@ -43,7 +43,12 @@ impl FromStr for WireJobId {
 
 impl Serialize for WireJobId {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
+        let mut buffer = [0; JOB_ID_BYTES];
+        match self.versioned {
+            true => serializer.collect_str(self),
+            // Most ids; `collect_str` writes piece by piece.
+            false => serializer.serialize_str(self.id.encode(&mut buffer)),
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use base64::display::Base64Display;
+use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde::{Serialize, Serializer};
 use tidegate_core::{Attributes, Job, JobState, QueueKey};
@@ -46,6 +46,15 @@ impl<'a> JobView<'a> {
         }
     }
 
+    /// About the length of its JSON in bytes, and rarely less.
+    pub(super) fn json_bytes(&self) -> usize {
+        let attributes = self.attributes.iter();
+        let attributes = attributes.map(|(name, value)| name.len() + value.len() + 6);
+        let names = self.namespace.len() + self.queue.len();
+        // The field names, the id and numbers of a usual length take 200 bytes.
+        200 + names + attributes.sum::<usize>() + self.data.len().div_ceil(3) * 4
+    }
+
     /// Adds the message "new job" of a consume.
     pub(super) const fn with_new_job_message(mut self) -> Self {
         self.msg = Some("new job");
@@ -65,7 +74,7 @@ fn ttl_seconds(job: &Job, now_ms: u64) -> u64 {
 }
 
 fn base64_text<S: Serializer>(bytes: &[u8], serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.collect_str(&Base64Display::new(bytes, &STANDARD))
+    serializer.serialize_str(&STANDARD.encode(bytes))
 }
 
 fn sorted_or_null<S: Serializer>(list: &Attributes, serializer: S) -> Result<S::Ok, S::Error> {
@@ -138,6 +147,27 @@ mod tests {
             r#"{{"attributes":{{"":"\u003c","b":"2"}},"data":"","elapsed_ms":250,"job_id":"1{id}","#
         );
         assert!(text.starts_with(&begin), "{text}");
+    }
+
+    #[test]
+    fn the_expected_length_is_rarely_exceeded() {
+        let queue = QueueKey::try_from("ns/q").unwrap();
+        for bytes in [0, 1, 100, 4_000_000] {
+            let attributes = vec![("name".to_owned(), "value".to_owned())];
+            let body = Bytes::from(vec![b'x'; bytes]);
+            let job = Job {
+                body,
+                attributes,
+                ..job()
+            };
+            let view = JobView::new(&queue, &job, 1_763_700_000_123, 65_535).with_new_job_message();
+            let length = json::compact(&view).len();
+            let expected = view.json_bytes();
+            assert!(
+                (length..length + 100).contains(&expected),
+                "{length}, {expected}"
+            );
+        }
     }
 
     #[test]

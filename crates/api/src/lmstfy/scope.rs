@@ -17,7 +17,7 @@ use super::job_id::WireJobId;
 use crate::app::App;
 use crate::config::RequestLimits;
 use crate::http::context::RequestContext;
-use crate::http::query::{Plus, unescape};
+use crate::http::query::{Plus, pieces, unescape};
 use crate::http::request::ApiRequest;
 use tidegate_engine::{
     EngineError, LimitedAction, Permit, Pool, StoredJobs, TokenKey, split_token,
@@ -167,8 +167,8 @@ pub(super) const JOB_ID: usize = 5;
 /// A segment of the path, decoded; empty if there is none. Invalid UTF-8 is replaced by a character that names cannot
 /// have.
 pub(super) fn segment(path: &str, position: usize) -> Cow<'_, str> {
-    let raw = path.split('/').nth(position).unwrap_or_default();
-    if !raw.contains('%') {
+    let raw = pieces(path, b'/').nth(position).unwrap_or_default();
+    if !raw.as_bytes().contains(&b'%') {
         return Cow::Borrowed(raw);
     }
     let plain = unescape(raw, Plus::IsPlus).unwrap_or_default();

@@ -1,12 +1,12 @@
 //! Metrics by name, for a bounded number of names.
 
-use std::collections::HashMap;
 use std::fmt;
 use std::hash::Hash;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use foldhash::HashMap;
 use parking_lot::RwLock;
 
 /// The time without an event after which a name may be replaced by another one.
@@ -56,7 +56,7 @@ impl<K: Eq + Hash + Clone, V> SeriesTable<K, V> {
             make: Box::new(make),
             began_at: Instant::now(),
             inner: RwLock::new(SeriesTableInner {
-                entries: HashMap::new(),
+                entries: HashMap::default(),
                 looked_s: 0,
             }),
             others: Arc::new(others),

@@ -1,9 +1,10 @@
 //! The state that consumers, serve loops and wake-ups share: the wait queues of all pools.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
+use foldhash::HashMap;
 use parking_lot::Mutex;
 use prometheus::{IntGauge, IntGaugeVec};
 use tidegate_service::metrics::gauges;

@@ -113,9 +113,7 @@ async fn a_job_too_large_for_the_sink_is_dead_and_the_others_of_its_batch_arrive
     let relay = RelayDaemon::start(&[SHORT, &queue.as_end("source", QUEUE), &sink]).await;
     relay
         .status_has("all but one are confirmed, and each is settled", |status| {
-            status["confirmed"].as_u64() >= Some(600)
-                && status["dead"] == 1
-                && status["held"] == 0
+            status["confirmed"].as_u64() >= Some(600) && status["dead"] == 1 && status["held"] == 0
         })
         .await;
     let job = queue.job(large["id"].as_str().unwrap()).await;
