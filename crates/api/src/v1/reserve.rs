@@ -10,7 +10,7 @@ use tidegate_api_types::consume::{LeasedJobView, QueueChoice, ReserveAnswer, Res
 use tidegate_api_types::problem::ProblemCode;
 use tidegate_api_types::values::{JobAttributes, PayloadFormat, QueueOrder, TimestampMs};
 use tidegate_core::{Job, QueueKey, Scope};
-use tidegate_engine::{Delivery, LimitedAction};
+use tidegate_engine::{Delivery, LimitedAction, Permit, Source};
 use tidegate_store::{Claim, LeaseLength, LeasedJob};
 use tokio::time::{Instant, timeout_at};
 
@@ -18,13 +18,33 @@ use super::answer::JSON;
 use super::content::{attributes_of, content_type_of, id_text, key_of, payload_of, queue_text};
 use super::error::NativeError;
 use super::lease_text::lease_text;
-use super::native_request::{NativeRequest, WaitingClient};
+use super::native_request::{NativeRequest, PathParts, WaitingClient};
 use crate::app::App;
 use crate::http::delivery_body::delivery_body;
 use crate::http::off_runtime::off_runtime;
+use crate::http::request::ApiRequest;
 use crate::http::unread;
 
-pub(super) async fn reserve(mut request: NativeRequest) -> Result<Response<Body>, NativeError> {
+/// A reserve whose request was read: what it needs to wait for jobs. A wait may take minutes, so it keeps nothing else.
+pub(super) struct PendingReserve {
+    app: Arc<App>,
+    client: WaitingClient,
+    permit: Permit,
+    sources: Vec<Source>,
+    claim: Claim,
+    patience: Duration,
+    /// The deadline of the request, without the time of its wait for a job.
+    ends_at: Instant,
+    format: PayloadFormat,
+}
+
+/// Authenticates the client and reads its request.
+pub(super) async fn open(
+    app: Arc<App>,
+    api_request: ApiRequest,
+    parts: PathParts,
+) -> Result<Box<PendingReserve>, NativeError> {
+    let mut request = NativeRequest::open(app, api_request, parts).await?;
     let ends_at = Instant::now() + request.app.request_limits.timeout;
     request.need(Scope::Consume)?;
     let permit = request.permit(LimitedAction::Consume).await?;
@@ -32,53 +52,41 @@ pub(super) async fn reserve(mut request: NativeRequest) -> Result<Response<Body>
     let body: ReserveBody = request.read_json().await?;
     let queues = queues_in_order(&request, &body)?;
     let app = Arc::clone(&request.app);
-    let patience = Duration::from_millis(body.wait.as_ms()).min(app.wait_max);
-    let claim = Claim {
-        count: body.max_jobs.get(),
-        lease: match body.lease {
-            Some(lease) => LeaseLength::Ms(lease.as_ms()),
-            None => LeaseLength::AsConfigured,
-        },
-    };
     let client = request.into_waiting_client();
-    let delivery = wait(&app, client, &queues, claim, patience, ends_at).await?;
-    let Some(mut delivery) = delivery else {
-        return Ok(nothing(body.format));
-    };
-    permit.keep();
-    let share = unread::fit_to_budget(&mut delivery, &app.unread_budget);
-    if body.format == PayloadFormat::Raw {
-        return raw(delivery);
-    }
-    let bytes = delivery.body_bytes();
-    // If the client hangs up meanwhile, the delivery is dropped, which releases the jobs.
-    let showing = move || (show(&delivery), delivery);
-    let (shown, delivery) = off_runtime(&app.large_bodies, bytes, showing).await?;
-    let text = unread::into_counted(shown, share);
-    Ok(json_of(delivery_body(text, delivery.shown())))
+    Ok(Box::new(PendingReserve {
+        sources: client.principal.pool.sources(&queues),
+        patience: Duration::from_millis(body.wait.as_ms()).min(app.wait_max),
+        claim: Claim {
+            count: body.max_jobs.get(),
+            lease: match body.lease {
+                Some(lease) => LeaseLength::Ms(lease.as_ms()),
+                None => LeaseLength::AsConfigured,
+            },
+        },
+        format: body.format,
+        app,
+        client,
+        permit,
+        ends_at,
+    }))
 }
 
-/// Waits for jobs; `None` if none has come in time.
-async fn wait(
-    app: &App,
-    client: WaitingClient,
-    queues: &[QueueKey],
-    claim: Claim,
-    patience: Duration,
-    ends_at: Instant,
-) -> Result<Option<Delivery>, NativeError> {
-    let WaitingClient { principal, hang_up } = client;
-    let sources = principal.pool.sources(queues);
-    let waits = !patience.is_zero();
+/// Waits for jobs, and answers. `pending` is in a box, since a future keeps room for its arguments twice.
+pub(super) async fn reserve(pending: Box<PendingReserve>) -> Result<Response<Body>, NativeError> {
+    let engine = &pending.app.engine;
+    let principal = &pending.client.principal;
+    let waits = !pending.patience.is_zero();
     let take = || {
-        app.engine
-            .room
-            .take(principal.credential, principal.ends_at)
+        let credential = principal.credential.clone();
+        engine.room.take(credential, principal.ends_at)
     };
     let room = waits.then(take).transpose()?;
-    let parked = || hang_up.cancel_on_disconnect();
-    let waiting = app.engine.waiters.wait(&sources, claim, patience, &parked);
-    let waiting = timeout_at(ends_at + patience, waiting);
+    let parked = || pending.client.hang_up.cancel_on_disconnect();
+    let (claim, patience) = (pending.claim, pending.patience);
+    let waiting = engine
+        .waiters
+        .wait(&pending.sources, claim, patience, &parked);
+    let waiting = timeout_at(pending.ends_at + patience, waiting);
     let revoked = async {
         match &room {
             Some(room) => room.revoked().await,
@@ -92,7 +100,29 @@ async fn wait(
         waited = waiting => waited,
     };
     let waited = waited.map_err(|_| NativeError::of(ProblemCode::TimeLimitReached))?;
-    Ok(waited?)
+    let Some(delivery) = waited? else {
+        return Ok(nothing(pending.format));
+    };
+    pending.permit.keep();
+    answer(&pending.app, delivery, pending.format).await
+}
+
+/// The answer that shows the jobs.
+async fn answer(
+    app: &App,
+    mut delivery: Delivery,
+    format: PayloadFormat,
+) -> Result<Response<Body>, NativeError> {
+    let share = unread::fit_to_budget(&mut delivery, &app.unread_budget);
+    if format == PayloadFormat::Raw {
+        return raw(delivery);
+    }
+    let bytes = delivery.body_bytes();
+    // If the client hangs up meanwhile, the delivery is dropped, which releases the jobs.
+    let showing = move || (show(&delivery), delivery);
+    let (shown, delivery) = off_runtime(&app.large_bodies, bytes, showing).await?;
+    let text = unread::into_counted(shown, share);
+    Ok(json_of(delivery_body(text, delivery.shown())))
 }
 
 /// The queues in the order in which they are checked: as they are named, or at random by their weights.

@@ -254,10 +254,11 @@ fn handler(
         (Route::Result, "GET") => answered!(async move {
             result::result(NativeRequest::open(app, api_request, parts).await?).await
         }),
-        // Enforces the time limit itself.
-        (Route::Reserve, "POST") => answered!(async move {
-            reserve::reserve(NativeRequest::open(app, api_request, parts).await?).await
-        }),
+        // Enforces the time limit itself. What reads the request has a box of its own, which is freed before the wait.
+        (Route::Reserve, "POST") => {
+            let opening = Box::pin(reserve::open(app, api_request, parts));
+            answered!(async move { reserve::reserve(opening.await?).await })
+        }
         _ => return None,
     })
 }

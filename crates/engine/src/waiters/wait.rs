@@ -51,8 +51,9 @@ impl Waiters {
         patience: Duration,
         parked: &(dyn Fn() + Sync),
     ) -> Result<Option<Delivery>, EngineError> {
+        // Checks have a box of their own, so that a consumer that waits has no room for them.
         let first = match patience.is_zero() {
-            true => self.check_now(sources, claim, None).await?,
+            true => Box::pin(self.check_now(sources, claim, None)).await?,
             false => {
                 self.wait_for_first(sources, claim, patience, parked)
                     .await?
@@ -76,10 +77,8 @@ impl Waiters {
                     return Ok(Some(delivery));
                 };
                 let rest = Claim { count, ..claim };
-                match self
-                    .check_now(std::slice::from_ref(source), rest, Some(until))
-                    .await
-                {
+                let source = std::slice::from_ref(source);
+                match Box::pin(self.check_now(source, rest, Some(until))).await {
                     Ok(Some(more)) => delivery.append(more),
                     // The leases of the jobs are running, so they are delivered now.
                     _ if Instant::now() >= until => return Ok(Some(delivery)),
