@@ -1,17 +1,22 @@
-#!lua flags=no-writes
--- poll: returns which of the queues that consumers wait for have hints of ready jobs.
+#!lua flags=allow-oom
+-- poll: returns which queues that consumers wait for have ready jobs, and registers their process with the others.
 -- KEYS[1] queues hash: namespace/queue → queue number
 -- ARGV[1] prefix of the bucket's keys
--- ARGV[2] now    ms; unused
--- ARGV[3] name   namespace/queue of the first queue. Those of the others follow
--- Returns ok → the place of each queue in the arguments that has hints, from 0
--- Changes: nothing
--- Errors: those of every script (prelude.lua)
+-- ARGV[2] now    ms; '' = Redis's clock
+-- ARGV[3] waiter id of the process
+-- ARGV[4] name   namespace/queue of the first queue. Those of the others follow
+-- Returns ok → the place of each queue among these that has hints, from 0
+-- Changes: registers the process with the queues without hints
+-- Errors: those of scripts that write (prelude.lua)
 -- Since layout 2
 
 local reply = { 'ok' }
-for i, number in ipairs(call('HMGET', KEYS[1], unpack(ARGV, 3))) do
+for i, number in ipairs(call('HMGET', KEYS[1], unpack(ARGV, 4))) do
   local queue = tonumber(number)
-  if queue and call('EXISTS', prefix .. 'ready:' .. queue) == 1 then reply[#reply + 1] = i - 1 end
+  if queue and call('EXISTS', prefix .. 'ready:' .. queue) == 1 then
+    reply[#reply + 1] = i - 1
+  else
+    register(ARGV[i + 3], ARGV[3])
+  end
 end
 return reply

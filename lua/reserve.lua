@@ -7,26 +7,38 @@
 -- ARGV[4] limit  most hints that one call takes from the ready list
 -- ARGV[5] carry  largest body, in bytes, that is returned with its header; of a larger one only the header is returned
 -- ARGV[6] latest when the caller stops waiting for the reply, in ms; '' = unknown
--- ARGV[7] count  most jobs of the first claim
--- ARGV[8] lease  of the first claim, in ms; below 0: that of the job, or if it has none this one without its sign. Count
+-- ARGV[7] waiter id of the process to register if a claim is not filled; '' = none
+-- ARGV[8] count  most jobs of the first claim
+-- ARGV[9] lease  of the first claim, in ms; below 0: that of the job, or if it has none this one without its sign. Count
 --   and lease of each further claim follow
--- Returns ok → now_ms, 1 if the limit was reached (more may be ready: call again) else 0, number, record and former
---   due time (ms) of each job
+-- Returns ok → now_ms, 1 if the limit was reached (more may be ready: call again) else 0, 1 if the process is registered:
+--   no job is left, and a doorbell follows; else 0, number, record and former due time (ms) of each job
 -- Returns late → now_ms; nothing changed: the caller no longer waits, or the clock was set forward
 -- Changes: leases jobs (attempt + 1, a timer at the end of the lease; one try less, or if the job counts failures no limit
---   for its start any more); deletes expired jobs that it meets
+--   for its start any more); deletes expired jobs that it meets. If all claims are filled and jobs are left, rings the next
+--   process that is registered
 -- Errors: those of scripts that write (prelude.lua)
 -- Since layout 2
 -- Rarely calls: delete
 
-local name, limit, carry, first_claim = ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5]), 7
+local name, limit, carry, waiter, first_claim = ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5]), ARGV[7], 8
 
 -- A server that was paused executes calls that their callers have given up. A lease for one of them would cost a try.
 if ARGV[6] ~= '' and now_ms > tonumber(ARGV[6]) then return { 'late', now_ms } end
 
 local queue = tonumber(call('HGET', KEYS[1], name))
-local reply = { 'ok', now_ms, 0 }
-if not queue then return reply end
+local reply = { 'ok', now_ms, 0, 0 }
+
+local function register_waiter()
+  if waiter == '' then return end
+  register(name, waiter)
+  reply[4] = 1
+end
+
+if not queue then
+  register_waiter()
+  return reply
+end
 
 local wanted = 0
 for claim = first_claim, #ARGV, 2 do wanted = wanted + ARGV[claim] end
@@ -79,4 +91,9 @@ end
 local changes = changes_of(queue)
 changes[READY], changes[LEASED] = changes[READY] - #live, changes[LEASED] + #live
 settle()
+if #live < wanted then
+  if reply[3] == 0 then register_waiter() end
+elseif call('EXISTS', list) == 1 then
+  ring_next(name)
+end
 return reply

@@ -4,7 +4,7 @@
 -- Only a damaged record names a queue without a name. An error would fail the call for all other jobs too.
 local function ring(of_queue)
   local name = call('HGET', of_queue, 'name')
-  if name then call('SPUBLISH', prefix .. 'bell', name) end
+  if name then ring_next(name) end
 end
 
 -- Notifies the pump if at_ms is now the earliest time in the index of a verb. Message: verb, ms until then, and when it is

@@ -178,10 +178,16 @@ impl BucketKeys {
         format!("{}barrier", self.prefix)
     }
 
-    /// The channel of doorbells.
+    /// The channel of the ends of jobs that clients wait for.
     #[must_use]
     pub fn bell(&self) -> String {
         format!("{}bell", self.prefix)
+    }
+
+    /// The channel of the doorbells of one process.
+    #[must_use]
+    pub fn bell_of(&self, waiter: &str) -> String {
+        format!("{}bell:{waiter}", self.prefix)
     }
 
     /// The channel of alarms.

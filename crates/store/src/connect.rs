@@ -14,6 +14,7 @@ use crate::connect_error::{ConnectError, ServerCheckError};
 use crate::link::Link;
 use crate::server_check;
 use crate::store::{Store, StoreInner};
+use crate::waiter_id::WaiterId;
 
 /// Pause between two attempts to connect at the start.
 const CONNECT_PAUSE: Duration = Duration::from_secs(1);
@@ -38,6 +39,7 @@ impl Store {
         }
         let store = Self {
             inner: Arc::new(StoreInner {
+                waiter: WaiterId::random(),
                 config: config.clone(),
                 buckets: DeploymentKeys::new(config.buckets),
                 slot_width,

@@ -42,6 +42,7 @@ mod table_set;
 mod tokens;
 mod until_durable;
 mod verbs;
+mod waiter_id;
 
 pub use api_keys::{
     ApiKey, ApiKeyAnswer, ApiKeyCreated, ApiKeyEntry, ApiKeyPage, ApiKeys, DamagedApiKey,

@@ -11,6 +11,7 @@ use tidegate_core::{JobId, Lane, QueueKey, SlotWidth, placement};
 use crate::config::StoreConfig;
 use crate::error::StoreError;
 use crate::link::Link;
+use crate::waiter_id::WaiterId;
 
 /// A Redis deployment that stores jobs. Cheap to clone; clones share their connections.
 #[derive(Debug, Clone)]
@@ -26,6 +27,8 @@ pub(crate) struct StoreInner {
     pub(crate) buckets: DeploymentKeys,
     pub(crate) slot_width: SlotWidth,
     pub(crate) link: Link,
+    /// The id with which this process is registered as waiting for jobs.
+    pub(crate) waiter: WaiterId,
     /// Whether [`Store::until_durable`] will be called for publishes.
     pub(crate) expects_durable: AtomicBool,
 }

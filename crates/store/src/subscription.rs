@@ -30,7 +30,7 @@ const ROSTER: &str = "roster";
 /// A message to consumers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Doorbell {
-    /// A lane went from empty to not empty.
+    /// A lane for which this process was registered has jobs. It is not registered any more.
     Rang {
         /// The queue.
         queue: QueueKey,
@@ -96,10 +96,12 @@ impl PumpVerb {
 pub struct Messages<T>(mpsc::Receiver<T>);
 
 impl Store {
-    /// Subscribes to the doorbells of all buckets.
+    /// Subscribes to the doorbells of this process and to the ends of jobs, in all buckets.
     #[must_use]
     pub fn doorbells(&self) -> Messages<Doorbell> {
-        let channels = self.inner.buckets.all().map(BucketKeys::bell);
+        let waiter = self.inner.waiter.as_str();
+        let channels = self.inner.buckets.all();
+        let channels = channels.flat_map(|keys| [keys.bell(), keys.bell_of(waiter)]);
         self.subscribe(channels.collect(), Doorbell::Resubscribed, |message| {
             let text = message.get_payload::<String>().ok()?;
             let bucket = keys::bucket_of_channel(message.get_channel_name())?;

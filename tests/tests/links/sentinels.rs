@@ -232,9 +232,11 @@ async fn subscriptions_move_to_the_new_master() {
     timeout(LIMIT * 3, told).await.unwrap();
     assert_eq!(group.master_seen_by(0).await, 1);
     let queue = QueueKey::try_from("shop/orders").unwrap();
+    let bucket = store.bucket_of(&queue);
+    let registered = store.poll(bucket, [&queue].into_iter()).await.unwrap();
+    assert_eq!(registered, [false]);
     store.publish(&queue, &[new_job()], None).await.unwrap();
     let heard = timeout(LIMIT, doorbells.next()).await.unwrap();
-    let bucket = store.bucket_of(&queue);
     assert_eq!(heard, Some(Doorbell::Rang { queue, bucket }));
 }
 

@@ -7,6 +7,7 @@ use tidegate_store::{Alarm, Claim, Doorbell, PumpVerb, Store};
 use tokio::time::timeout;
 
 use crate::fixture::{LEAD_MS, START, delayed, fixture, job};
+use crate::waiting_process::WaitingProcess;
 
 /// Long enough for any message that is sent.
 const SOON: Duration = Duration::from_secs(5);
@@ -14,38 +15,41 @@ const SOON: Duration = Duration::from_secs(5);
 #[tokio::test]
 async fn the_doorbell_rings_when_a_queue_is_no_longer_empty() {
     let f = fixture().await;
-    let mut doorbells = f.store.doorbells();
-    let mut rang = async || timeout(SOON, doorbells.next()).await.unwrap().unwrap();
-    assert_eq!(rang().await, Doorbell::Resubscribed);
     let other = QueueKey::try_from("shop/other").unwrap();
-    let ring_of = |queue: &QueueKey| Doorbell::Rang {
-        queue: queue.clone(),
-        bucket: 0,
-    };
-    f.publish(START, job("a")).await;
-    f.publish(START, job("no ring: the queue has a job")).await;
-    f.store.publish(&other, &[job("b")], None).await.unwrap();
-    assert_eq!(rang().await, ring_of(&f.queue));
-    assert_eq!(rang().await, ring_of(&other));
-    // A release, and a job that becomes due.
+    let mut waiting = Vec::new();
+    for _ in 0..6 {
+        waiting.push(WaitingProcess::registered(&f, START, &f.queue).await);
+    }
+    waiting[1].register(START, &other).await;
+    let mut waiting = waiting.iter_mut();
+    let mut next = || waiting.next().unwrap();
     let store: Store = f.store.at(START);
+
+    f.publish(START, job("a")).await;
+    next().rang_for(&f.queue).await;
+    f.publish(START, job("no ring: the queue has a job")).await;
+    store.publish(&other, &[job("b")], None).await.unwrap();
+    let second = next();
+    second.rang_for(&other).await;
+    // A release, and a job that becomes due.
     let claims = [Claim::new(100, 10)];
     let reserved = store.reserve(&f.queue, &claims).await.unwrap();
     let _ = store
         .release(&f.queue, reserved.jobs[0][0].id, 1)
         .await
         .unwrap();
-    assert_eq!(rang().await, ring_of(&f.queue));
+    second.rang_for(&f.queue).await;
     f.reserve(START, 1, 10).await;
     f.publish(START, delayed("due", 10)).await;
     assert_eq!(f.move_due(START + 10).await.ready, 1);
-    assert_eq!(rang().await, ring_of(&f.queue));
+    next().rang_for(&f.queue).await;
     f.reserve(START + 10, 1, 1000).await;
     assert_eq!(store.respawn(&f.queue, 5, 0).await.unwrap(), 2);
-    assert_eq!(rang().await, ring_of(&f.queue));
+    next().rang_for(&f.queue).await;
     store.purge_ready(&f.queue).await.unwrap();
     f.publish(START, job("after a purge")).await;
-    assert_eq!(rang().await, ring_of(&f.queue));
+    next().rang_for(&f.queue).await;
+    assert!(next().is_quiet().await);
 }
 
 #[tokio::test]

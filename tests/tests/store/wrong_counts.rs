@@ -3,13 +3,12 @@
 use std::time::Duration;
 
 use tidegate_core::{JobState, NewJob, QueueKey};
-use tidegate_store::{AuditEvent, AuditOptions, Doorbell, ReleaseOutcome};
+use tidegate_store::{AuditEvent, AuditOptions, ReleaseOutcome};
 use tidegate_testkit::consistency;
-use tokio::time::timeout;
 
 use crate::fixture::{START, StoreFixture, TOKEN, all_queues, delayed, fixture, job};
+use crate::waiting_process::WaitingProcess;
 
-const SOON: Duration = Duration::from_secs(5);
 const HOUR_MS: u64 = 3_600_000;
 
 /// Sets a count of a queue, if the queue exists.
@@ -160,53 +159,47 @@ async fn an_empty_queue_is_removed_if_there_are_few_far_timers() {
 #[tokio::test]
 async fn the_doorbell_rings_if_the_list_was_empty_or_the_count_was_0() {
     let f = fixture().await;
-    let mut doorbells = f.store.doorbells();
-    let mut rang = async || timeout(SOON, doorbells.next()).await.unwrap().unwrap();
-    assert_eq!(rang().await, Doorbell::Resubscribed);
-    let ring = Doorbell::Rang {
-        queue: f.queue.clone(),
-        bucket: 0,
-    };
+    let mut waiting = Vec::new();
+    for _ in 0..9 {
+        waiting.push(WaitingProcess::registered(&f, START, &f.queue).await);
+    }
+    let mut waiting = waiting.iter_mut();
+    let mut next = || waiting.next().unwrap();
     // The list is empty and the count is too high.
     f.publish(START, job("a")).await;
-    assert_eq!(rang().await, ring);
+    next().rang_for(&f.queue).await;
     f.expect(START, &["a"]).await;
     miscount(&f, &f.queue, JobState::Ready, 5);
     f.publish(START, job("b")).await;
-    assert_eq!(rang().await, ring);
+    next().rang_for(&f.queue).await;
     // The count is 0 or less, and the list has hints that are, or seem, stale.
     let store = f.store.at(START);
     for count in [0, -4] {
         miscount(&f, &f.queue, JobState::Ready, count);
         f.publish(START, job("more")).await;
-        assert_eq!(rang().await, ring, "published");
+        next().rang_for(&f.queue).await;
     }
     miscount(&f, &f.queue, JobState::Leased, 7);
     let claims = [tidegate_store::Claim::new(1, 1000)];
     let reserved = store.reserve(&f.queue, &claims).await.unwrap();
+    // Jobs are left.
+    next().rang_for(&f.queue).await;
     miscount(&f, &f.queue, JobState::Ready, 0);
     let id = reserved.jobs[0][0].id;
     assert_eq!(
         store.release(&f.queue, id, 1).await.unwrap(),
         ReleaseOutcome::Done
     );
-    assert_eq!(rang().await, ring, "released");
+    next().rang_for(&f.queue).await;
     f.publish(START, delayed("due", 10)).await;
     miscount(&f, &f.queue, JobState::Ready, 0);
     assert_eq!(f.move_due(START + 10).await.ready, 1);
-    assert_eq!(rang().await, ring, "due");
+    next().rang_for(&f.queue).await;
     f.move_due(START + 1000).await;
     miscount(&f, &f.queue, JobState::Ready, 0);
     assert_eq!(store.respawn(&f.queue, 1, 0).await.unwrap(), 1);
-    assert_eq!(rang().await, ring, "respawned");
-    // Nothing else has rung.
-    let other = QueueKey::try_from("shop/other").unwrap();
-    store.publish(&other, &[job("x")], None).await.unwrap();
-    let ring_of_other = Doorbell::Rang {
-        queue: other,
-        bucket: 0,
-    };
-    assert_eq!(rang().await, ring_of_other);
+    next().rang_for(&f.queue).await;
+    assert!(next().is_quiet().await, "nothing else has rung");
 }
 
 #[tokio::test]

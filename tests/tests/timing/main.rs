@@ -10,6 +10,7 @@
 mod figures;
 mod idle;
 mod lateness;
+mod many_processes;
 mod many_waiters;
 mod wake_ups;
 

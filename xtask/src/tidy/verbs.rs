@@ -8,12 +8,13 @@ use super::tree::{SourceFile, SourceTree};
 
 const SCRIPTS: &str = "lua/";
 /// Files that all scripts share.
-const SHARED: [&str; 6] = [
+const SHARED: [&str; 7] = [
     "prelude",
     "records",
     "changes",
     "versions",
     "idempotency",
+    "waiting",
     "settle",
 ];
 const LAYOUT: &str = "docs/redis-layout.md";

@@ -53,6 +53,8 @@ pub enum BucketKey {
     Lock,
     /// The live pumps of the server, by the end of their membership.
     Roster,
+    /// The processes that wait for jobs, by queue; those that registered in this period.
+    Waiting(u64),
     /// Damaged records that an audit has set aside.
     Corrupt,
     /// The body of a job whose record was set aside.
@@ -144,6 +146,7 @@ impl BucketKey {
                 "ready" => Self::Ready(rest.parse().ok()?),
                 "dead" => Self::Dead(rest.parse().ok()?),
                 "q" => Self::Queue(rest.parse().ok()?),
+                "waiting" => Self::Waiting(rest.parse().ok()?),
                 "corrupt" => Self::CorruptBody(rest.parse().ok()?),
                 _ => return None,
             },
@@ -183,6 +186,7 @@ impl BucketKey {
             Self::Queue(queue) => ("q", Some(queue), KeyType::Hash),
             Self::Lock => ("lock", None, KeyType::String),
             Self::Roster => ("roster", None, KeyType::SortedSet),
+            Self::Waiting(period) => ("waiting", Some(period), KeyType::Hash),
             Self::Corrupt => ("corrupt", None, KeyType::Hash),
             Self::CorruptBody(number) => ("corrupt", Some(number), KeyType::String),
         }
@@ -227,6 +231,7 @@ mod tests {
             "q:4294967295",
             "lock",
             "roster",
+            "waiting:498776",
             "corrupt",
             "corrupt:1000001",
         ] {

@@ -26,8 +26,14 @@ pub(super) struct ParkedWaiter<'a> {
 }
 
 impl<'a> ParkedWaiter<'a> {
-    /// Creates a consumer in no wait queue. It counts as waiting for the pool of `first`, its first source.
-    pub(super) fn new(shared: &'a Arc<Shared>, claim: Claim, first: Option<&Source>) -> Self {
+    /// Creates a consumer in no wait queue. It counts as waiting for the pool of `first`, its first source. `waits`: for
+    /// jobs that come later.
+    pub(super) fn new(
+        shared: &'a Arc<Shared>,
+        claim: Claim,
+        waits: bool,
+        first: Option<&Source>,
+    ) -> Self {
         let pool = first.and_then(|source| shared.pools.get(&source.pool));
         let waiting = pool.map(|pool| &pool.waiting);
         if let Some(waiting) = waiting {
@@ -35,7 +41,7 @@ impl<'a> ParkedWaiter<'a> {
         }
         Self {
             shared,
-            seat: Arc::new(Seat::new(claim)),
+            seat: Arc::new(Seat::new(claim, waits)),
             wait_queues: Vec::with_capacity(1),
             has_answer: false,
             waiting,
@@ -127,9 +133,11 @@ impl<'a> ParkedWaiter<'a> {
                 continue;
             };
             wait_queue.leave(ticket);
+            let unserved = wait_queue.take_unserved();
             if wait_queue.is_idle() {
                 wait_queues.by_source.remove(&source);
             }
+            self.shared.pass_on(&source, &unserved);
         }
     }
 
@@ -211,16 +219,16 @@ mod tests {
             now_ms: 1,
         };
         for is_unknown in [false, true] {
-            let waiter = ParkedWaiter::new(&shared, claim, None);
+            let waiter = ParkedWaiter::new(&shared, claim, true, None);
             let seat = Arc::clone(&waiter.seat);
             seat.deliver(reservation()).unwrap();
             let found = waiter.finish(SeatOutcome::NothingYet, is_unknown);
             assert!(found.unwrap().is_some());
             assert!(seat.deliver(reservation()).is_err(), "the seat is left");
         }
-        let waiter = ParkedWaiter::new(&shared, claim, None);
+        let waiter = ParkedWaiter::new(&shared, claim, true, None);
         assert!(waiter.finish(SeatOutcome::NothingYet, true).is_err());
-        let waiter = ParkedWaiter::new(&shared, claim, None);
+        let waiter = ParkedWaiter::new(&shared, claim, true, None);
         let found = waiter.finish(SeatOutcome::NothingYet, false);
         assert!(found.unwrap().is_none());
     }

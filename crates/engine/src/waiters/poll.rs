@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use tidegate_store::{POLL_QUEUES_MAX, Store};
-use tokio::time::{MissedTickBehavior, interval};
+use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use super::shared::Shared;
 use super::source::Source;
@@ -14,8 +14,20 @@ use super::source::Source;
 /// The number of parts of a poll interval; in each of them a part of the buckets is polled.
 const TURNS: u16 = 8;
 
-/// The sources to poll, each with one of its lanes, by pool and bucket.
-type Polled = HashMap<(Arc<str>, u16), Vec<(Source, u16)>>;
+/// A lane to poll, and the number of its events before.
+type PolledLane = (Source, u16, u64);
+
+/// What a poll of one bucket does.
+#[derive(Default)]
+struct BucketPoll {
+    /// The lanes that consumers wait for.
+    awaited: Vec<PolledLane>,
+    /// Those for which the process is registered although no consumer has waited for a poll interval.
+    left: Vec<Source>,
+}
+
+/// By pool and bucket.
+type Polled = HashMap<(Arc<str>, u16), BucketPoll>;
 
 impl Shared {
     /// Polls each bucket with queues that are waited for once in a poll interval. Never returns.
@@ -30,7 +42,10 @@ impl Shared {
                 };
                 // Each call is a task: a server that does not answer must not hold up the others.
                 let (shared, store) = (Arc::clone(self), pool.deployment.store.clone());
-                let poll = async move { shared.poll(&store, bucket, &lanes).await };
+                let poll = async move {
+                    shared.withdraw(bucket, lanes.left).await;
+                    shared.poll(&store, bucket, &lanes.awaited).await;
+                };
                 self.tasks.spawn_on(poll, &self.runtime);
             }
         }
@@ -39,35 +54,50 @@ impl Shared {
     /// The lanes in the buckets of this turn whose wait queues have no serve loop.
     fn polled(&self, turn: u16) -> Polled {
         let mut polled = Polled::new();
-        let wait_queues = self.wait_queues.lock();
-        let parked = wait_queues.by_source.iter();
-        for (source, wait_queue) in parked.filter(|(_, wait_queue)| wait_queue.is_parked()) {
+        let left_since = Instant::now().checked_sub(self.poll_interval);
+        let mut wait_queues = self.wait_queues.lock();
+        wait_queues.by_source.retain(|source, wait_queue| {
             let Some(pool) = self.pools.get(&source.pool) else {
-                continue;
+                return true;
             };
-            for lane in wait_queue.polled_lanes() {
-                let bucket = pool.deployment.store.bucket_of(source.queue.lane(lane));
-                if bucket % TURNS == turn {
-                    let of_bucket = polled.entry((Arc::clone(&source.pool), bucket));
-                    of_bucket.or_default().push((source.clone(), lane));
+            let bucket_of = |lane| pool.deployment.store.bucket_of(source.queue.lane(lane));
+            let place_of = |bucket| (Arc::clone(&source.pool), bucket);
+            if wait_queue.is_parked() && wait_queue.len() > 0 {
+                for (lane, rings) in wait_queue.polled_lanes() {
+                    let bucket = bucket_of(lane);
+                    if bucket % TURNS == turn {
+                        let polled = polled.entry(place_of(bucket)).or_default();
+                        polled.awaited.push((source.clone(), lane, rings));
+                    }
+                }
+            } else if left_since.is_some_and(|since| wait_queue.is_left_since(since)) {
+                for lane in wait_queue.take_registrations() {
+                    let polled = polled.entry(place_of(bucket_of(lane))).or_default();
+                    polled.left.push(source.clone());
                 }
             }
-        }
+            !wait_queue.is_idle()
+        });
         polled
     }
 
     /// Asks a bucket which of these lanes may have jobs, and rings their wait queues. If the call fails it rings all: their
     /// own calls then fail too, and are repeated until they succeed ([`super::retry`]).
-    async fn poll(self: &Arc<Self>, store: &Store, bucket: u16, lanes: &[(Source, u16)]) {
+    async fn poll(self: &Arc<Self>, store: &Store, bucket: u16, lanes: &[PolledLane]) {
         for lanes in lanes.chunks(POLL_QUEUES_MAX) {
-            let queues = lanes.iter().map(|(source, _)| &source.queue);
+            let queues = lanes.iter().map(|(source, ..)| &source.queue);
             let may_have_jobs = match store.poll(bucket, queues).await {
                 Ok(may_have_jobs) => may_have_jobs,
                 Err(_) => vec![true; lanes.len()],
             };
-            for ((source, lane), may_have_jobs) in lanes.iter().zip(may_have_jobs) {
+            for ((source, lane, rings), may_have_jobs) in lanes.iter().zip(may_have_jobs) {
                 if may_have_jobs {
                     self.ring(source, Some(*lane));
+                    continue;
+                }
+                let mut wait_queues = self.wait_queues.lock();
+                if let Some(wait_queue) = wait_queues.by_source.get_mut(source) {
+                    wait_queue.registered(*lane, *rings);
                 }
             }
         }

@@ -4,7 +4,7 @@ use std::sync::{Arc, LazyLock};
 
 use prometheus::IntCounter;
 use tidegate_service::metrics::counter;
-use tidegate_store::{Claim, LeaseLength};
+use tidegate_store::{Claim, LeaseLength, ReservedJobs};
 use tokio::time::Instant;
 
 use super::retry_signal::RetrySignal;
@@ -60,6 +60,8 @@ impl ServedQueue for Rounds {
         let round = wait_queue.next_round(lanes);
         if round.is_none() {
             wait_queue.served_at = Some(Instant::now());
+            let unserved = wait_queue.take_unserved();
+            self.shared.pass_on(&self.source, &unserved);
         }
         if wait_queue.is_idle() {
             wait_queues.by_source.remove(&self.source);
@@ -84,7 +86,12 @@ impl ServedQueue for Rounds {
         ROUNDS.inc();
         let lane = self.source.queue.lane(round.lane);
         let claims = self.configured(&round.claims);
-        match self.deployment.store.reserve(lane, &claims).await {
+        let store = &self.deployment.store;
+        let reserved = match round.waits {
+            true => store.reserve_or_register(lane, &claims).await,
+            false => store.reserve(lane, &claims).await,
+        };
+        match reserved {
             Ok(reserved) => {
                 let jobs = reserved.jobs.iter().map(Vec::len).sum();
                 self.deployment.figures.reserved(jobs);
@@ -144,7 +151,7 @@ impl Rounds {
         self.with_queue(WaitQueue::start).unwrap_or(false)
     }
 
-    fn deliver(&self, round: Round, reserved: tidegate_store::ReservedJobs) -> Vec<Reservation> {
+    fn deliver(&self, round: Round, reserved: ReservedJobs) -> Vec<Reservation> {
         let mut wait_queues = self.shared.wait_queues.lock();
         // A wait queue with a round in flight is never removed.
         let wait_queue = wait_queues
@@ -154,13 +161,17 @@ impl Rounds {
         if wait_queue.has_failed(round.lane) {
             self.retry(RetrySignal::recovered);
         }
-        wait_queue.deliver(&self.source, round, reserved.jobs, reserved.now_ms)
+        wait_queue.deliver(&self.source, round, reserved)
     }
 
     /// Ends a round for a paused queue. The queue is rung when its pause ends.
     fn find_nothing(&self, round: Round) {
-        let no_jobs = vec![Vec::new(); round.claims.len()];
-        self.with_queue(|wait_queue| wait_queue.deliver(&self.source, round, no_jobs, 0));
+        let nothing = ReservedJobs {
+            jobs: vec![Vec::new(); round.claims.len()],
+            now_ms: 0,
+            is_registered: false,
+        };
+        self.with_queue(|wait_queue| wait_queue.deliver(&self.source, round, nothing));
     }
 
     fn fail(&self, round: &Round) {

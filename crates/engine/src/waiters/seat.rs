@@ -59,6 +59,8 @@ pub(super) enum SeatOutcome {
 #[derive(Debug)]
 pub(super) struct Seat {
     pub(super) claim: Claim,
+    /// Whether it waits for jobs that come later.
+    pub(super) waits: bool,
     state: Mutex<SeatState>,
     changed: Notify,
 }
@@ -78,9 +80,10 @@ enum SeatState {
 }
 
 impl Seat {
-    pub(super) fn new(claim: Claim) -> Self {
+    pub(super) fn new(claim: Claim, waits: bool) -> Self {
         Self {
             claim,
+            waits,
             state: Mutex::new(SeatState::Waiting {
                 over: Vec::new(),
                 failed: false,
@@ -197,7 +200,7 @@ mod tests {
     use super::*;
 
     fn seat() -> Seat {
-        Seat::new(Claim::new(1, 1000))
+        Seat::new(Claim::new(1, 1000), true)
     }
 
     fn reservation() -> Reservation {

@@ -8,7 +8,7 @@ use foldhash::HashMap;
 use parking_lot::Mutex;
 use prometheus::{IntGauge, IntGaugeVec};
 use tidegate_service::metrics::gauges;
-use tidegate_store::LeasedJob;
+use tidegate_store::{LeasedJob, POLL_QUEUES_MAX};
 use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -124,6 +124,43 @@ impl Shared {
         };
         if start {
             self.spawn_serve_loop(source.clone());
+        }
+    }
+
+    /// Passes the doorbells of lanes on to other processes, since no consumer of this one waits for the source any more.
+    pub(super) fn pass_on(self: &Arc<Self>, source: &Source, lanes: &[u16]) {
+        let Some(pool) = self.pools.get(&source.pool) else {
+            return;
+        };
+        for lane in lanes {
+            let bucket = pool.deployment.store.bucket_of(source.queue.lane(*lane));
+            self.pass_on_in(bucket, source.clone());
+        }
+    }
+
+    /// The same for the lane in a bucket.
+    pub(super) fn pass_on_in(self: &Arc<Self>, bucket: u16, source: Source) {
+        let shared = Arc::clone(self);
+        let passing_on = async move { shared.withdraw(bucket, vec![source]).await };
+        self.tasks.spawn_on(passing_on, &self.runtime);
+    }
+
+    /// Ends the registrations for lanes of these sources, which are of one pool, in a bucket. Consumers that have come
+    /// meanwhile check them again: their rounds may have registered the process before that.
+    pub(super) async fn withdraw(self: &Arc<Self>, bucket: u16, sources: Vec<Source>) {
+        let pool = sources
+            .first()
+            .and_then(|first| self.pools.get(&first.pool));
+        let Some(store) = pool.map(|pool| &pool.deployment.store) else {
+            return;
+        };
+        for sources in sources.chunks(POLL_QUEUES_MAX) {
+            let queues = sources.iter().map(|source| &source.queue);
+            // If it fails, the polls of other processes find the jobs, and the registrations end with their period.
+            let _ = store.withdraw(bucket, queues).await;
+            for source in sources {
+                self.ring(source, None);
+            }
         }
     }
 

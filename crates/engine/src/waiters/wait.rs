@@ -33,7 +33,7 @@ impl Waiters {
 
     /// Consumes jobs from the first source that has some. If none has, waits for `patience`, never less unless the wait
     /// queues are closed, and returns `None` if no job arrives. Each source is checked at least once after the call
-    /// began. A failed check ends no wait and is repeated. A check that takes longer than `patience` is not awaited if
+    /// began, unless the call waits and it is known that a doorbell announces the jobs of the source. A failed check ends no wait and is repeated. A check that takes longer than `patience` is not awaited if
     /// checks of other lanes or sources were answered. If the first source fills only a part of the claim, the sources
     /// behind it are checked for the rest, without waiting for jobs.
     ///
@@ -97,7 +97,7 @@ impl Waiters {
         claim: Claim,
         until: Option<Instant>,
     ) -> Result<Option<Delivery>, EngineError> {
-        let mut waiter = ParkedWaiter::new(&self.0, claim, sources.first());
+        let mut waiter = ParkedWaiter::new(&self.0, claim, false, sources.first());
         let looking = check_once(&mut waiter, sources);
         let (looked, is_unawaited) = match until {
             Some(until) => timeout_at(until, looking)
@@ -117,7 +117,7 @@ impl Waiters {
         parked: &(dyn Fn() + Sync),
     ) -> Result<Option<Delivery>, EngineError> {
         let deadline = Instant::now() + patience;
-        let mut waiter = ParkedWaiter::new(&self.0, claim, sources.first());
+        let mut waiter = ParkedWaiter::new(&self.0, claim, true, sources.first());
         match waiter.check_in_order(sources, Some(deadline)).await {
             SeatOutcome::NothingYet => {}
             news => return waiter.finish(news, false),

@@ -1,21 +1,18 @@
 //! The wait queue of one source: the seats in order of arrival, and the lane that the next round checks. Pure: it does
 //! no I/O and reads no clock.
 
+mod lane_state;
+mod registrations;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use tidegate_core::Job;
-use tidegate_store::Claim;
+use tidegate_store::{Claim, ReservedJobs};
 use tokio::time::Instant;
 
+use self::lane_state::{LaneState, REACH_MAX, REACH_MIN};
 use super::seat::{Reservation, Seat};
 use super::source::Source;
-
-/// The number of jobs that a call may claim. Most doorbells announce one job, and claims for a hundred seats would cost
-/// more than that job. So a call claims a few jobs, and the next one twice as many after all claims were filled. The
-/// first claim is never reduced.
-const REACH_MIN: usize = 8;
-const REACH_MAX: usize = 100;
 
 /// The seats that wait for jobs of one source, by ticket, which is the order of arrival.
 #[derive(Debug)]
@@ -32,23 +29,6 @@ pub(super) struct WaitQueue {
     pub(super) served_at: Option<Instant>,
 }
 
-/// The state of one lane of the queue.
-#[derive(Debug)]
-struct LaneState {
-    /// For seats with lower tickets this lane was checked by a round that began after their arrival.
-    checked_below: u64,
-    /// Whether the last call failed.
-    has_failed: bool,
-    /// Whether the last call was answered.
-    is_answered: bool,
-    /// Whether an event requires another round.
-    check_requested: bool,
-    /// Whether a round is in flight.
-    busy: bool,
-    /// The most jobs that the next round may claim.
-    claim_max: usize,
-}
-
 /// One reserve call on behalf of a wait queue.
 #[derive(Debug)]
 pub(super) struct Round {
@@ -59,19 +39,10 @@ pub(super) struct Round {
     seats: Vec<(u64, Arc<Seat>)>,
     /// Seats with lower tickets were waiting when the round began.
     below: u64,
-}
-
-impl Default for LaneState {
-    fn default() -> Self {
-        Self {
-            checked_below: 0,
-            has_failed: false,
-            is_answered: false,
-            check_requested: false,
-            busy: false,
-            claim_max: REACH_MIN,
-        }
-    }
+    /// The events of the lane before it.
+    rings: u64,
+    /// Whether some seats wait for jobs that come later. Seats that are not in the round count: it checks the lane for them.
+    pub(super) waits: bool,
 }
 
 /// Starts with a random lane: an empty wait queue is dropped, and its round-robin position with it.
@@ -89,10 +60,20 @@ impl Default for WaitQueue {
 }
 
 impl WaitQueue {
-    /// Adds a seat at the end. Returns whether the caller must start a serve loop.
+    /// Adds a seat at the end. Returns whether the caller must start a serve loop. A seat that waits needs no round while
+    /// the process is registered for all lanes and nothing has happened: they are empty, or their jobs have rung another
+    /// process, which takes them or passes the doorbell on.
     pub(super) fn enter(&mut self, ticket: u64, seat: Arc<Seat>) -> bool {
+        let is_checked = seat.waits && self.is_known_to_be_empty();
         self.seats.insert(ticket, seat);
-        self.start()
+        if !is_checked {
+            return self.start();
+        }
+        for lane in &mut self.lanes {
+            lane.checked_below = ticket + 1;
+        }
+        self.notify_checked();
+        false
     }
 
     /// Removes a seat.
@@ -108,15 +89,16 @@ impl WaitQueue {
             Some(lane) => all.get_mut(lane..=lane).unwrap_or_default(),
             None => all,
         };
-        rung.iter_mut().for_each(|lane| lane.check_requested = true);
+        rung.iter_mut().for_each(LaneState::ring);
         self.start()
     }
 
-    /// The lanes to poll: those whose last call did not fail. [`Self::retry`] is for the others.
-    pub(super) fn polled_lanes(&self) -> impl Iterator<Item = u16> {
+    /// The lanes to poll, and the number of their events so far: those whose last call did not fail. [`Self::retry`] is for
+    /// the others.
+    pub(super) fn polled_lanes(&self) -> impl Iterator<Item = (u16, u64)> {
         let lanes = (0..).zip(&self.lanes);
         let polled = lanes.filter(|(_, lane)| !lane.has_failed);
-        polled.map(|(number, _)| number)
+        polled.map(|(number, lane)| (number, lane.rings))
     }
 
     /// Requests another check of the lanes whose last call failed. Returns whether the caller must start a serve loop.
@@ -174,14 +156,22 @@ impl WaitQueue {
         self.seats.len()
     }
 
-    /// Whether there are no seats, no serve loop and no round in flight, so that the wait queue can be dropped.
+    /// Whether there are no seats, no serve loop, no round in flight and no registration, so that the wait queue can be
+    /// dropped.
     pub(super) fn is_idle(&self) -> bool {
-        self.seats.is_empty() && !self.serving && !self.lanes.iter().any(|lane| lane.busy)
+        let is_used = |lane: &LaneState| lane.busy || lane.is_registered;
+        self.seats.is_empty() && !self.serving && !self.lanes.iter().any(is_used)
     }
 
     /// Whether no serve loop has the lead.
     pub(super) const fn is_parked(&self) -> bool {
         !self.serving
+    }
+
+    /// Whether it has no seats, and its last serve loop ended before this time.
+    pub(super) fn is_left_since(&self, time: Instant) -> bool {
+        let is_before = |served_at| served_at <= time;
+        self.seats.is_empty() && !self.serving && self.served_at.is_some_and(is_before)
     }
 
     /// Notifies every seat that there will be no more rounds.
@@ -235,12 +225,16 @@ impl WaitQueue {
             return None;
         }
         lane.busy = true;
+        lane.is_rung = false;
+        let rings = lane.rings;
         self.next_lane = number + 1;
         Some(Round {
             lane: number as u16,
+            waits: seats.len() < self.seats.len() || seats.iter().any(|(_, seat)| seat.waits),
             claims,
             seats,
             below,
+            rings,
         })
     }
 
@@ -251,9 +245,13 @@ impl WaitQueue {
         &mut self,
         source: &Source,
         round: Round,
-        jobs: Vec<Vec<Job>>,
-        now_ms: u64,
+        reserved: ReservedJobs,
     ) -> Vec<Reservation> {
+        let ReservedJobs {
+            jobs,
+            now_ms,
+            is_registered,
+        } = reserved;
         let mut left = Vec::new();
         let mut all_satisfied = true;
         for ((ticket, seat), jobs) in round.seats.into_iter().zip(jobs) {
@@ -281,6 +279,7 @@ impl WaitQueue {
             lane.busy = !surplus.is_empty();
             lane.has_failed = false;
             lane.is_answered = true;
+            lane.is_registered = is_registered && lane.rings == round.rings;
             if all_satisfied {
                 // There may be more jobs, for the seats that were not in this round.
                 lane.check_requested = true;
@@ -338,6 +337,7 @@ impl WaitQueue {
     pub(super) fn fail(&mut self, round: &Round) {
         if let Some(lane) = self.lanes.get_mut(usize::from(round.lane)) {
             lane.busy = false;
+            lane.forget_registration();
             lane.is_answered = false;
             lane.checked_below = lane.checked_below.max(round.below);
             lane.has_failed = true;

@@ -22,11 +22,11 @@ impl Shared {
                     let used = lanes.used(&queue);
                     let lane = store.lane_in(bucket, &queue, used);
                     if lane.is_none() {
-                        // A lane that was opened since the table was read.
+                        // The table has changed since it was read.
                         lanes.request_read();
                     }
                     let pool = Arc::clone(pool);
-                    self.ring(&Source { pool, queue }, lane);
+                    self.doorbell(Source { pool, queue }, bucket, lane);
                 }
                 Doorbell::Ended { bucket, number } => deployment.ends.ended(bucket, number),
                 Doorbell::Resubscribed => {
@@ -37,6 +37,20 @@ impl Shared {
                     });
                 }
             }
+        }
+    }
+
+    /// Requests a check of the lane of a source in a bucket, or passes the doorbell on if no consumer waits for the source.
+    fn doorbell(self: &Arc<Self>, source: Source, bucket: u16, lane: Option<u16>) {
+        let rung = {
+            let mut wait_queues = self.wait_queues.lock();
+            let wait_queue = wait_queues.by_source.get_mut(&source);
+            wait_queue.map(|wait_queue| wait_queue.doorbell(lane))
+        };
+        match rung {
+            Some(true) => self.spawn_serve_loop(source),
+            Some(false) => {}
+            None => self.pass_on_in(bucket, source),
         }
     }
 

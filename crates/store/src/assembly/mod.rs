@@ -20,12 +20,13 @@ use tidegate_core::SlotWidth;
 use self::source::{SharedBlock, words_of};
 
 /// The files that scripts share. Each uses only those before it.
-const SHARED: [&str; 6] = [
+const SHARED: [&str; 7] = [
     include_str!("../../../../lua/prelude.lua"),
     include_str!("../../../../lua/records.lua"),
     include_str!("../../../../lua/changes.lua"),
     include_str!("../../../../lua/versions.lua"),
     include_str!("../../../../lua/idempotency.lua"),
+    include_str!("../../../../lua/waiting.lua"),
     include_str!("../../../../lua/settle.lua"),
 ];
 

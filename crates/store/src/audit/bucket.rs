@@ -12,6 +12,7 @@ use crate::bodies::UPLOAD_MS;
 use crate::error::StoreError;
 use crate::store::Store;
 use crate::verbs::{CheckOutcome, IDEMPOTENCY_MS_MAX, IndexCheck, JobCheck};
+use crate::waiter_id::REGISTERED_MS_MAX;
 
 /// Maximum of `pump.lease`, and so maximum time to live of a roster, in ms.
 const LEASE_MS_MAX: u64 = 3_600_000;
@@ -203,6 +204,7 @@ impl<'a> BucketAudit<'a> {
             BucketKey::Upload(_) => UPLOAD_MS,
             BucketKey::Roster => LEASE_MS_MAX,
             BucketKey::Idempotency(_) => IDEMPOTENCY_MS_MAX,
+            BucketKey::Waiting(_) => REGISTERED_MS_MAX,
             _ => 0,
         };
         let is_right = match u64::try_from(left_ms) {

@@ -26,6 +26,7 @@ mod settle;
 mod stats;
 mod sweep;
 mod touch;
+mod withdraw;
 
 pub use ack::{AckOutcome, AckRequest, NewResult};
 pub(crate) use audit::{CheckOutcome, IndexCheck, JobCheck};

@@ -6,6 +6,7 @@ use crate::call_metrics::CORRUPT;
 use crate::error::StoreError;
 use crate::script::{LazyScript, script};
 use crate::store::Store;
+use crate::waiter_id::WaiterId;
 
 /// Maximum number of list entries that one call reads: it blocks Redis for about 1 ms.
 pub(super) const HINTS_PER_CALL: u64 = 256;
@@ -77,6 +78,18 @@ pub struct ReservedJobs {
     pub jobs: Vec<Vec<Job>>,
     /// The time on the clock of Redis, in ms since 1970.
     pub now_ms: u64,
+    /// Whether the lane has no more jobs, and the process is registered: a doorbell follows when it has some.
+    pub is_registered: bool,
+}
+
+/// What one call has reserved.
+struct ReservedOnce {
+    /// Whether to call again.
+    has_more: bool,
+    is_registered: bool,
+    now_ms: u64,
+    /// In the order of the claims; `None` = deleted in between, or leased but corrupt.
+    jobs: Vec<Option<Job>>,
 }
 
 impl Store {
@@ -94,9 +107,31 @@ impl Store {
         lane: impl Into<Lane<'a>>,
         claims: &[Claim],
     ) -> Result<ReservedJobs, StoreError> {
-        let lane = lane.into();
+        self.reserve_as(None, lane.into(), claims).await
+    }
+
+    /// The same, and registers the process as waiting for the lane if a claim is not filled. Its next jobs then ring one of
+    /// the processes that are registered ([`Store::doorbells`]).
+    ///
+    /// # Errors
+    /// Those of [`Self::reserve`].
+    pub async fn reserve_or_register<'a>(
+        &self,
+        lane: impl Into<Lane<'a>>,
+        claims: &[Claim],
+    ) -> Result<ReservedJobs, StoreError> {
+        let waiter = Some(&self.inner.waiter);
+        self.reserve_as(waiter, lane.into(), claims).await
+    }
+
+    async fn reserve_as(
+        &self,
+        waiter: Option<&WaiterId>,
+        lane: Lane<'_>,
+        claims: &[Claim],
+    ) -> Result<ReservedJobs, StoreError> {
         let mut leases = Vec::new();
-        let reserved = self.reserve_all(lane, claims, &mut leases).await;
+        let reserved = self.reserve_all(waiter, lane, claims, &mut leases).await;
         if let Err(StoreError::Unavailable { .. }) = reserved {
             leases.reverse();
             // If this fails, the jobs are ready again when their leases expire.
@@ -108,6 +143,7 @@ impl Store {
     /// Adds each delivery to `leases`, also if a later step fails.
     async fn reserve_all(
         &self,
+        waiter: Option<&WaiterId>,
         lane: Lane<'_>,
         claims: &[Claim],
         leases: &mut Vec<LeasedJob>,
@@ -115,39 +151,44 @@ impl Store {
         let mut open: Vec<Claim> = claims.to_vec();
         let mut jobs: Vec<Vec<Job>> = vec![Vec::new(); claims.len()];
         loop {
-            let (mut more, now_ms, found) = self.reserve_once(lane, &open, leases).await?;
-            let mut found = found.into_iter();
+            let mut once = self.reserve_once(waiter, lane, &open, leases).await?;
+            let mut found = once.jobs.into_iter();
             for (claim, jobs) in open.iter_mut().zip(&mut jobs) {
                 for job in found.by_ref().take(usize::from(claim.count)) {
                     // Instead of a deleted or corrupt job another one is reserved.
                     let Some(job) = job else {
-                        more = true;
+                        once.has_more = true;
                         continue;
                     };
                     jobs.push(job);
                     claim.count -= 1;
                 }
             }
-            if !more {
-                return Ok(ReservedJobs { jobs, now_ms });
+            if !once.has_more {
+                return Ok(ReservedJobs {
+                    jobs,
+                    now_ms: once.now_ms,
+                    is_registered: once.is_registered,
+                });
             }
         }
     }
 
-    /// Makes one call. Returns whether to call again, the time, and the jobs in the order of the claims; `None` =
-    /// deleted in between, or leased but corrupt.
+    /// Makes one call.
     async fn reserve_once(
         &self,
+        waiter: Option<&WaiterId>,
         lane: Lane<'_>,
         claims: &[Claim],
         leases: &mut Vec<LeasedJob>,
-    ) -> Result<(bool, u64, Vec<Option<Job>>), StoreError> {
+    ) -> Result<ReservedOnce, StoreError> {
         let Lane { queue, .. } = lane;
         let bucket = self.bucket_of(lane);
         let wanted = claims.iter().map(|claim| usize::from(claim.count)).sum();
         let call = self.call_on_queue(&RESERVE, queue, bucket);
         let call = call.arg(HINTS_PER_CALL).arg(carried_bytes(wanted));
         let call = call.arg(self.call_deadline(self.keys(bucket).prefix()));
+        let call = call.arg(waiter.map_or("", WaiterId::as_str));
         let call = claims.iter().fold(call, |call, claim| {
             call.arg(claim.count).arg(claim.lease.argument())
         });
@@ -157,10 +198,15 @@ impl Store {
         written.note_clock(now_ms);
         if is_late {
             // The clock of Redis was set forward. The next call uses the time in this reply.
-            return Ok((true, now_ms, Vec::new()));
+            return Ok(ReservedOnce {
+                has_more: true,
+                is_registered: false,
+                now_ms,
+                jobs: Vec::new(),
+            });
         }
         reply = reply.ok()?;
-        let more = reply.flag()?;
+        let (has_more, is_registered) = (reply.flag()?, reply.flag()?);
         let mut records = Vec::new();
         let mut made = Vec::new();
         while reply.has_more() {
@@ -186,6 +232,11 @@ impl Store {
                 None
             }
         });
-        Ok((more, now_ms, jobs.collect()))
+        Ok(ReservedOnce {
+            has_more,
+            is_registered,
+            now_ms,
+            jobs: jobs.collect(),
+        })
     }
 }

@@ -1,9 +1,11 @@
 //! Tests of the wait queue of a source.
 
+mod interleavings;
 mod left_seats;
+mod registered;
 
 use bytes::Bytes;
-use tidegate_core::{JobId, JobState};
+use tidegate_core::{Job, JobId, JobState};
 
 use super::super::seat::SeatOutcome;
 use super::*;
@@ -13,6 +15,8 @@ struct TestQueue {
     wait_queue: WaitQueue,
     seats: Vec<Arc<Seat>>,
     jobs: u64,
+    /// Whether rounds register the process.
+    registers: bool,
 }
 
 impl TestQueue {
@@ -21,13 +25,14 @@ impl TestQueue {
             wait_queue: WaitQueue::default(),
             seats: vec![],
             jobs: 0,
+            registers: false,
         }
     }
 
     /// Adds a seat with a claim of `count` jobs.
     fn enter(&mut self, count: u16) -> bool {
         let claim = Claim::new(count, u64::from(count));
-        let seat = Arc::new(Seat::new(claim));
+        let seat = Arc::new(Seat::new(claim, true));
         self.seats.push(Arc::clone(&seat));
         self.wait_queue.enter(self.seats.len() as u64 - 1, seat)
     }
@@ -40,7 +45,12 @@ impl TestQueue {
     fn hand_out(&mut self, round: Round, jobs: &[usize]) -> usize {
         let jobs = jobs.iter().map(|count| self.jobs(*count)).collect();
         let source = Source::new("default", "ns/q");
-        let surplus = self.wait_queue.deliver(&source, round, jobs, 1);
+        let reserved = ReservedJobs {
+            is_registered: self.registers,
+            now_ms: 1,
+            jobs,
+        };
+        let surplus = self.wait_queue.deliver(&source, round, reserved);
         surplus
             .iter()
             .map(|reservation| reservation.jobs.len())
@@ -266,7 +276,13 @@ fn a_failed_lane_is_checked_again_by_a_retry_and_not_by_a_poll() {
     let other = 1 - failed.lane;
     assert_eq!(lanes_checked(&mut tested, 2), [other]);
     assert!(tested.wait_queue.is_answered());
-    assert!(tested.wait_queue.polled_lanes().eq([other]));
+    assert!(
+        tested
+            .wait_queue
+            .polled_lanes()
+            .map(|(lane, _)| lane)
+            .eq([other])
+    );
 
     assert!(tested.wait_queue.needs_retry());
     assert!(tested.wait_queue.retry());
@@ -283,7 +299,13 @@ fn a_failed_lane_is_checked_again_by_a_retry_and_not_by_a_poll() {
     assert!(!tested.wait_queue.needs_retry());
     assert!(!tested.wait_queue.has_failed(failed.lane));
     assert!(!tested.wait_queue.retry(), "there is nothing to retry");
-    assert!(tested.wait_queue.polled_lanes().eq([0, 1]));
+    assert!(
+        tested
+            .wait_queue
+            .polled_lanes()
+            .map(|(lane, _)| lane)
+            .eq([0, 1])
+    );
 }
 
 #[test]

@@ -6,7 +6,7 @@ use super::*;
 fn first_seat_left(claims: &[(u16, u64)]) -> (TestQueue, Round) {
     let mut tested = TestQueue::new();
     for (number, &(count, ttr_ms)) in claims.iter().enumerate() {
-        let seat = Arc::new(Seat::new(Claim::new(count, ttr_ms)));
+        let seat = Arc::new(Seat::new(Claim::new(count, ttr_ms), true));
         tested.seats.push(Arc::clone(&seat));
         tested.wait_queue.enter(number as u64, seat);
     }

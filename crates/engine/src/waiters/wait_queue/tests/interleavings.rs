@@ -1,0 +1,267 @@
+//! Random orders of everything that happens to the wait queues of three processes, beside a model of Redis: whatever the
+//! order, once nothing is on its way no job is ready while a consumer waits.
+
+use std::collections::VecDeque;
+
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
+
+use super::*;
+
+const PROCESSES: usize = 3;
+const SCHEDULES: u64 = 40_000;
+const STEPS: usize = 100;
+
+/// What Redis has of a queue with one lane.
+#[derive(Default)]
+struct ModelRedis {
+    ready: usize,
+    /// The processes that are registered, in the order in which they are rung.
+    registered: VecDeque<usize>,
+    /// Doorbells on their way, by process.
+    doorbells: [usize; PROCESSES],
+}
+
+impl ModelRedis {
+    fn ring_next(&mut self) {
+        if let Some(process) = self.registered.pop_front() {
+            self.doorbells[process] += 1;
+        }
+    }
+
+    fn publish(&mut self, jobs: usize) {
+        let was_empty = self.ready == 0;
+        self.ready += jobs;
+        if was_empty {
+            self.ring_next();
+        }
+    }
+
+    fn register(&mut self, process: usize) {
+        if !self.registered.contains(&process) {
+            self.registered.push_back(process);
+        }
+    }
+
+    /// Returns the number of jobs for each claim, and whether the process is registered.
+    fn reserve(&mut self, process: usize, waits: bool, claims: &[Claim]) -> (Vec<usize>, bool) {
+        let mut is_filled = true;
+        let taken = claims.iter().map(|claim| {
+            let taken = self.ready.min(usize::from(claim.count));
+            self.ready -= taken;
+            is_filled &= taken == usize::from(claim.count);
+            taken
+        });
+        let taken = taken.collect();
+        if is_filled && self.ready > 0 {
+            self.ring_next();
+        } else if !is_filled && waits {
+            self.register(process);
+        }
+        (taken, !is_filled && waits)
+    }
+
+    fn withdraw(&mut self, process: usize) {
+        self.registered.retain(|other| *other != process);
+        if self.ready > 0 {
+            self.ring_next();
+        }
+    }
+
+    /// Whether the queue may have jobs.
+    fn poll(&mut self, process: usize) -> bool {
+        if self.ready == 0 {
+            self.register(process);
+        }
+        self.ready > 0
+    }
+}
+
+/// A call that a process makes, and its answer once Redis has executed it.
+enum ModelCall {
+    Reserve(Round, Option<(Vec<usize>, bool)>),
+    Withdraw(bool),
+    Poll(u64, Option<bool>),
+}
+
+#[derive(Default)]
+struct ModelProcess {
+    tested: Option<TestQueue>,
+    calls: Vec<ModelCall>,
+    /// Whether a serve loop is about to ask for a round.
+    starts: bool,
+}
+
+impl ModelProcess {
+    fn queue(&mut self) -> &mut WaitQueue {
+        &mut self.tested.get_or_insert_with(TestQueue::new).wait_queue
+    }
+
+    fn pass_on(&mut self, lanes: &[u16]) {
+        for _ in lanes {
+            self.calls.push(ModelCall::Withdraw(false));
+        }
+    }
+
+    fn enter(&mut self, waits: bool, rng: &mut StdRng) {
+        let tested = self.tested.get_or_insert_with(TestQueue::new);
+        let seat = Arc::new(Seat::new(Claim::new(rng.random_range(1..5), 1), waits));
+        tested.seats.push(Arc::clone(&seat));
+        let ticket = tested.seats.len() as u64 - 1;
+        self.starts |= tested.wait_queue.enter(ticket, seat);
+    }
+
+    /// Consumers leave that have a job, do not wait, or (`any`) have lost their patience.
+    fn leave(&mut self, rng: &mut StdRng, any: bool) {
+        let seats = self.queue().seats.iter();
+        let leaving = |seat: &Seat| !seat.is_waiting() || !seat.waits || any;
+        let leaving: Vec<u64> = seats
+            .filter(|(_, seat)| leaving(seat) && rng.random_bool(0.5))
+            .map(|(ticket, _)| *ticket)
+            .collect();
+        for ticket in leaving {
+            let seat = Arc::clone(&self.queue().seats[&ticket]);
+            self.queue().leave(ticket);
+            let unserved = self.queue().take_unserved();
+            self.pass_on(&unserved);
+            assert_eq!(
+                seat.leave(),
+                None,
+                "jobs leave the wait queue with their seat"
+            );
+        }
+    }
+
+    fn doorbell(&mut self) {
+        self.starts |= self.queue().doorbell(Some(0));
+    }
+
+    fn serve(&mut self) {
+        self.starts = false;
+        match self.queue().next_round(1) {
+            Some(round) => self.calls.push(ModelCall::Reserve(round, None)),
+            None => {
+                let unserved = self.queue().take_unserved();
+                self.pass_on(&unserved);
+            }
+        }
+    }
+
+    fn poll(&mut self) {
+        if self.queue().is_parked() && self.queue().len() > 0 {
+            let polled = self.queue().polled_lanes().next();
+            let calls = polled.map(|(_, rings)| ModelCall::Poll(rings, None));
+            self.calls.extend(calls);
+        } else if self.queue().len() == 0 {
+            let left = self.queue().take_registrations();
+            self.pass_on(&left);
+        }
+    }
+
+    /// Redis executes a call, or its answer arrives. Returns whether there was a call.
+    fn advance(&mut self, own: usize, redis: &mut ModelRedis, rng: &mut StdRng) -> bool {
+        if self.calls.is_empty() {
+            return false;
+        }
+        let number = rng.random_range(0..self.calls.len());
+        match self.calls.swap_remove(number) {
+            ModelCall::Reserve(round, None) => {
+                let answer = redis.reserve(own, round.waits, &round.claims);
+                self.calls.push(ModelCall::Reserve(round, Some(answer)));
+            }
+            ModelCall::Reserve(round, Some((jobs, is_registered))) => {
+                let tested = self.tested.get_or_insert_with(TestQueue::new);
+                tested.registers = is_registered;
+                let surplus = tested.hand_out(round, &jobs);
+                if surplus > 0 {
+                    tested.wait_queue.free(0);
+                    self.starts |= tested.wait_queue.ring(None);
+                    redis.publish(surplus);
+                }
+                // The serve loop asks for its next round.
+                self.starts = true;
+            }
+            ModelCall::Withdraw(false) => {
+                redis.withdraw(own);
+                self.calls.push(ModelCall::Withdraw(true));
+            }
+            ModelCall::Withdraw(true) => self.starts |= self.queue().ring(None),
+            ModelCall::Poll(rings, None) => {
+                let answer = redis.poll(own);
+                self.calls.push(ModelCall::Poll(rings, Some(answer)));
+            }
+            ModelCall::Poll(_, Some(true)) => self.starts |= self.queue().ring(Some(0)),
+            ModelCall::Poll(rings, Some(false)) => self.queue().registered(0, rings),
+        }
+        true
+    }
+}
+
+/// What happens next; everything that is on its way arrives in the end.
+fn step(redis: &mut ModelRedis, all: &mut [ModelProcess], rng: &mut StdRng) {
+    let own = rng.random_range(0..PROCESSES);
+    let process = &mut all[own];
+    match rng.random_range(0..12) {
+        0 => redis.publish(rng.random_range(1..4)),
+        1 | 2 => process.enter(rng.random_bool(0.8), rng),
+        3 => process.leave(rng, true),
+        4 => process.leave(rng, false),
+        5 => process.poll(),
+        6 | 7 if redis.doorbells[own] > 0 => {
+            redis.doorbells[own] -= 1;
+            process.doorbell();
+        }
+        8 | 9 if process.starts => process.serve(),
+        _ => {
+            process.advance(own, redis, rng);
+        }
+    }
+}
+
+/// Lets all calls and messages arrive. No polls.
+fn settle(redis: &mut ModelRedis, all: &mut [ModelProcess], rng: &mut StdRng) {
+    loop {
+        let mut is_settled = true;
+        for (own, process) in all.iter_mut().enumerate() {
+            if redis.doorbells[own] > 0 {
+                redis.doorbells[own] -= 1;
+                process.doorbell();
+                is_settled = false;
+            }
+            if process.starts {
+                process.serve();
+                is_settled = false;
+            }
+            is_settled &= !process.advance(own, redis, rng);
+        }
+        if is_settled {
+            return;
+        }
+    }
+}
+
+#[test]
+fn no_job_stays_ready_while_a_consumer_waits() {
+    for seed in 0..SCHEDULES {
+        let mut rng = StdRng::seed_from_u64(seed);
+        let mut redis = ModelRedis::default();
+        let mut all: [ModelProcess; PROCESSES] = std::array::from_fn(|_| ModelProcess::default());
+        for _ in 0..STEPS {
+            step(&mut redis, &mut all, &mut rng);
+        }
+        settle(&mut redis, &mut all, &mut rng);
+        let waiting = |process: &ModelProcess| {
+            let seats = process
+                .tested
+                .iter()
+                .flat_map(|it| it.wait_queue.seats.values());
+            seats.filter(|seat| seat.waits && seat.is_waiting()).count()
+        };
+        let waiting: Vec<usize> = all.iter().map(waiting).collect();
+        assert!(
+            redis.ready == 0 || waiting.iter().all(|count| *count == 0),
+            "seed {seed}: {} ready jobs, waiting consumers {waiting:?}",
+            redis.ready
+        );
+    }
+}

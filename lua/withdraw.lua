@@ -1,0 +1,18 @@
+#!lua flags=allow-oom
+-- withdraw: ends the registrations of a process with queues, and passes its doorbells on to other processes.
+-- KEYS[1] queues hash: namespace/queue → queue number
+-- ARGV[1] prefix of the bucket's keys
+-- ARGV[2] now    ms; '' = Redis's clock
+-- ARGV[3] waiter id of the process
+-- ARGV[4] name   namespace/queue of the first queue. Those of the others follow
+-- Returns ok
+-- Changes: removes the registrations; for each queue with hints of ready jobs rings the next process that is registered
+-- Errors: those of scripts that write (prelude.lua)
+-- Since layout 2
+
+for i, number in ipairs(call('HMGET', KEYS[1], unpack(ARGV, 4))) do
+  local name, queue = ARGV[i + 3], tonumber(number)
+  unregister(name, ARGV[3])
+  if queue and call('EXISTS', prefix .. 'ready:' .. queue) == 1 then ring_next(name) end
+end
+return { 'ok' }
