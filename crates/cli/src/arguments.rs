@@ -3,8 +3,11 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
+use clap_complete::Shell;
 use serde::de::DeserializeOwned;
 use tidegate::{DurationMs, IfExists, IfRunning, Timestamp};
+
+use crate::work::WorkArguments;
 
 /// Publishes and manages jobs of a Tidegate server.
 ///
@@ -60,6 +63,25 @@ pub(crate) struct ConnectionArguments {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum CliCommand {
+    #[command(flatten)]
+    Api(ApiCommand),
+    /// Runs a program for each job.
+    Work(WorkArguments),
+    /// Prints the completions for a shell: source <(tidegate completions bash).
+    Completions {
+        /// The shell.
+        shell: Shell,
+    },
+    /// Writes a manual page for each command into a folder.
+    Man {
+        /// The folder, such as /usr/local/share/man/man1.
+        folder: PathBuf,
+    },
+}
+
+/// The commands that are one call of the API.
+#[derive(Debug, Subcommand)]
+pub(crate) enum ApiCommand {
     /// Publishes a job.
     Publish(PublishArguments),
     /// Publishes a job, waits for its result, and prints the result. Needs the scopes publish and read.

@@ -11,16 +11,16 @@ use tidegate::{
 };
 
 use crate::arguments::{
-    CliCommand, DeadCommand, JobArguments, JobCommand, PublishArguments, QueueCommand,
+    ApiCommand, DeadCommand, JobArguments, JobCommand, PublishArguments, QueueCommand,
 };
 use crate::failure::CommandFailure;
 use crate::output::CommandOutput;
 
 type Executed = Result<CommandOutput, CommandFailure>;
 
-pub(crate) async fn execute(client: &Client, command: CliCommand) -> Executed {
+pub(crate) async fn execute(client: &Client, command: ApiCommand) -> Executed {
     match command {
-        CliCommand::Publish(job) => {
+        ApiCommand::Publish(job) => {
             let published = new_job(client, job)?.await?;
             Ok(CommandOutput::Answer(json!({
                 "id": published.id, "queue": published.queue(), "key": published.key,
@@ -28,13 +28,13 @@ pub(crate) async fn execute(client: &Client, command: CliCommand) -> Executed {
                 "durability": published.durability,
             })))
         }
-        CliCommand::Call { job, wait } => {
+        ApiCommand::Call { job, wait } => {
             let result = new_job(client, job)?.call_raw(duration(wait)).await?;
             Ok(result_bytes(&result))
         }
-        CliCommand::Job(command) => execute_on_job(client, command).await,
-        CliCommand::Queue(command) => execute_on_queue(client, command).await,
-        CliCommand::Dead(DeadCommand::Respawn { queue, limit }) => {
+        ApiCommand::Job(command) => execute_on_job(client, command).await,
+        ApiCommand::Queue(command) => execute_on_queue(client, command).await,
+        ApiCommand::Dead(DeadCommand::Respawn { queue, limit }) => {
             let which = Respawn {
                 limit,
                 ..Respawn::default()
@@ -42,7 +42,7 @@ pub(crate) async fn execute(client: &Client, command: CliCommand) -> Executed {
             let respawned = client.queue(&queue)?.respawn(which).await?;
             Ok(CommandOutput::Answer(json!({"respawned": respawned})))
         }
-        CliCommand::Dead(DeadCommand::Rm { queue }) => {
+        ApiCommand::Dead(DeadCommand::Rm { queue }) => {
             purge(&client.queue(&queue)?, PurgeState::Dead).await
         }
     }

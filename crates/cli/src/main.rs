@@ -3,7 +3,9 @@
 mod arguments;
 mod commands;
 mod failure;
+mod manual;
 mod output;
+mod work;
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -11,8 +13,9 @@ use std::process::ExitCode;
 use clap::Parser;
 use tidegate::Client;
 
-use crate::arguments::CliArguments;
+use crate::arguments::{CliArguments, CliCommand, ConnectionArguments};
 use crate::failure::CommandFailure;
+use crate::output::CommandOutput;
 
 #[tokio::main]
 async fn main() -> ExitCode {
@@ -27,15 +30,24 @@ async fn main() -> ExitCode {
 }
 
 async fn run(arguments: CliArguments) -> Result<(), CommandFailure> {
-    let connection = arguments.connection;
+    let output = match arguments.command {
+        CliCommand::Completions { shell } => CommandOutput::Bytes(manual::completions(shell)),
+        CliCommand::Man { folder } => return manual::write_pages(&folder),
+        CliCommand::Work(work) => return work::work(connect(arguments.connection)?, work).await,
+        CliCommand::Api(command) => {
+            commands::execute(&connect(arguments.connection)?, command).await?
+        }
+    };
+    output.print(arguments.json).map_err(|error| {
+        CommandFailure::NotDone(format!("failed to write the standard output: {error}"))
+    })
+}
+
+fn connect(connection: ConnectionArguments) -> Result<Client, CommandFailure> {
     if connection.api_key.is_empty() {
         let text = "no API key is given; set TIDEGATE_KEY";
         return Err(CommandFailure::Usage(text.to_owned()));
     }
     let builder = Client::builder(connection.url).key(connection.api_key);
-    let client = builder.namespace(connection.namespace).build()?;
-    let output = commands::execute(&client, arguments.command).await?;
-    output.print(arguments.json).map_err(|error| {
-        CommandFailure::NotDone(format!("failed to write the standard output: {error}"))
-    })
+    Ok(builder.namespace(connection.namespace).build()?)
 }

@@ -5,10 +5,14 @@
 )]
 
 use std::io::Write;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
 use serde_json::Value;
-use tidegate_testkit::{NativeClient, Stack};
+use tidegate_testkit::{NativeClient, Stack, eventually};
+
+/// Longer than anything here takes.
+const LIMIT: Duration = Duration::from_secs(60);
 
 /// A command line that is connected to a server.
 struct CommandLine {
@@ -24,13 +28,20 @@ struct Ended {
 }
 
 impl CommandLine {
-    /// Runs a command, with this standard input.
-    fn run_with(&self, arguments: &[&str], input: &str) -> Ended {
-        let mut process = Command::new(env!("CARGO_BIN_EXE_tidegate"))
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tidegate"));
+        command
             .args(arguments)
             .env("TIDEGATE_URL", &self.url)
             .env("TIDEGATE_KEY", &self.key)
-            .env("TIDEGATE_NAMESPACE", "cli")
+            .env("TIDEGATE_NAMESPACE", "cli");
+        command
+    }
+
+    /// Runs a command, with this standard input.
+    fn run_with(&self, arguments: &[&str], input: &str) -> Ended {
+        let mut process = self
+            .command(arguments)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -63,7 +74,8 @@ impl CommandLine {
         let ended = self.run_with(arguments, "");
         assert_eq!(ended.code, code, "{arguments:?}: {}", ended.error);
         assert_eq!(ended.out, "", "{arguments:?}");
-        assert!(!ended.error.contains(&self.key), "{}", ended.error);
+        let shows_key = !self.key.is_empty() && ended.error.contains(&self.key);
+        assert!(!shows_key, "{}", ended.error);
         ended.error
     }
 }
@@ -85,6 +97,156 @@ async fn each_command_does_what_it_says() {
         key: reader.key().to_owned(),
     };
     assert!(publisher.error(1, &["queue", "ls"]).contains("scope"));
+}
+
+/// A worker; it gets SIGTERM when it is stopped.
+struct WorkProcess(Child);
+
+impl WorkProcess {
+    fn start(cli: &CommandLine, arguments: &[&str]) -> Self {
+        let mut command = cli.command(&[&["work"], arguments].concat());
+        Self(command.stdin(Stdio::null()).spawn().unwrap())
+    }
+
+    /// Returns its exit code.
+    fn stop(mut self) -> Option<i32> {
+        let pid = self.0.id().to_string();
+        let killed = Command::new("kill").args(["-TERM", &pid]).status();
+        assert!(killed.unwrap().success());
+        self.0.wait().unwrap().code()
+    }
+}
+
+#[tokio::test]
+async fn work_runs_a_program_for_each_job() {
+    let stack = Stack::builder().start().await;
+    let native = NativeClient::new(stack.api(0), "cli").await;
+    let cli = CommandLine {
+        url: stack.api(0).url(),
+        key: native.key().to_owned(),
+    };
+    let folder = tempfile::tempdir().unwrap();
+    for key in ["good", "bad", "dead"] {
+        let publish = ["publish", "w", r#"{"n":1}"#, "--attr", "trace-id=t1"];
+        cli.out(&[publish.as_slice(), &["--key", key, "--retain", "1h"]].concat());
+    }
+    let script = r#"
+        { cat; echo " $TIDEGATE_ATTR_TRACE_ID $TIDEGATE_JOB_QUEUE $TIDEGATE_JOB_ATTEMPT"; } > "$1/$TIDEGATE_JOB_KEY"
+        case $TIDEGATE_JOB_KEY in
+            bad) echo first >&2; echo "the shop is closed" >&2; exit 3 ;;
+            dead) exit 100 ;;
+        esac"#;
+    let path = folder.path().to_str().unwrap();
+    let program = [
+        "w",
+        "--concurrency",
+        "2",
+        "--",
+        "sh",
+        "-c",
+        script,
+        "sh",
+        path,
+    ];
+    let worker = WorkProcess::start(&cli, &program);
+    let states = || {
+        let shown = |key| cli.json(&["job", "show", "w", &format!("key:{key}")]);
+        ["good", "bad", "dead"].map(shown)
+    };
+    let [_, bad, dead] = eventually("all have run", LIMIT, async || {
+        let shown = states();
+        let is_over = |job: &Value| job["state"] == "done" || job["failures"] == 1;
+        match shown.iter().all(is_over) {
+            true => Ok(shown),
+            false => Err(format!("{shown:?}")),
+        }
+    })
+    .await;
+    assert_eq!(bad["state"], "delayed", "{bad}");
+    assert!(bad.to_string().contains("the shop is closed"), "{bad}");
+    assert_eq!(dead["state"], "dead", "{dead}");
+    assert!(dead.to_string().contains("100"), "{dead}");
+    let written = std::fs::read_to_string(folder.path().join("good")).unwrap();
+    assert_eq!(written, "{\"n\":1} t1 w 1\n");
+    assert_eq!(worker.stop(), Some(0));
+
+    let upper = ["r", "--result", "text/plain", "--", "tr", "a-z", "A-Z"];
+    let worker = WorkProcess::start(&cli, &upper);
+    assert_eq!(cli.out(&["call", "r", "\"abc\""]), "\"ABC\"");
+    assert_eq!(worker.stop(), Some(0));
+
+    let missing = ["m", "--", "/no/such/program"];
+    let worker = WorkProcess::start(&cli, &missing);
+    cli.out(&["publish", "m", "{}", "--key", "k"]);
+    eventually("the failure names the program", LIMIT, async || {
+        let job = cli.json(&["job", "show", "m", "key:k"]).to_string();
+        if job.contains("/no/such/program") {
+            Ok(())
+        } else {
+            Err(job)
+        }
+    })
+    .await;
+    assert_eq!(worker.stop(), Some(0));
+}
+
+/// The program of a job that is cancelled gets SIGTERM, and so do those that run when the worker is stopped are waited for.
+#[tokio::test]
+async fn programs_end_when_their_jobs_are_cancelled_and_a_stop_waits_for_them() {
+    let stack = Stack::builder().start().await;
+    let native = NativeClient::new(stack.api(0), "cli").await;
+    let cli = CommandLine {
+        url: stack.api(0).url(),
+        key: native.key().to_owned(),
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().to_str().unwrap();
+    let script = r#"
+        trap 'echo ended > "$1/$TIDEGATE_JOB_KEY"; exit 1' TERM
+        echo > "$1/$TIDEGATE_JOB_KEY.runs"
+        while [ ! -e "$1/go" ]; do sleep 0.05; done
+        echo done > "$1/$TIDEGATE_JOB_KEY""#;
+    let program = ["c", "--lease", "3s", "--", "sh", "-c", script, "sh", path];
+    let worker = WorkProcess::start(&cli, &program);
+    let has = async |name: &str| {
+        let file = folder.path().join(name);
+        eventually(name, LIMIT, async || {
+            std::fs::read_to_string(&file).map_err(|error| error.to_string())
+        })
+        .await
+    };
+    cli.out(&["publish", "c", "{}", "--key", "a"]);
+    has("a.runs").await;
+    cli.out(&["job", "cancel", "c", "key:a", "--running", "ask"]);
+    assert_eq!(has("a").await, "ended\n");
+    cli.out(&["publish", "c", "{}", "--key", "b", "--retain", "1h"]);
+    has("b.runs").await;
+    let stopping = tokio::task::spawn_blocking(|| worker.stop());
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    assert!(!stopping.is_finished(), "the program still runs");
+    std::fs::write(folder.path().join("go"), "").unwrap();
+    assert_eq!(stopping.await.unwrap(), Some(0));
+    assert_eq!(has("b").await, "done\n");
+    assert_eq!(cli.json(&["job", "show", "c", "key:b"])["state"], "done");
+}
+
+#[test]
+fn completions_and_manual_pages_need_no_server() {
+    let cli = CommandLine {
+        url: String::new(),
+        key: String::new(),
+    };
+    for shell in ["bash", "zsh", "fish"] {
+        assert!(
+            cli.out(&["completions", shell]).contains("respawn"),
+            "{shell}"
+        );
+    }
+    let folder = tempfile::tempdir().unwrap();
+    cli.out(&["man", folder.path().join("man1").to_str().unwrap()]);
+    let page = std::fs::read_to_string(folder.path().join("man1/tidegate-work.1")).unwrap();
+    assert!(page.contains("dead\\-exit\\-code"), "{page}");
+    assert!(cli.error(1, &["man", "/proc/none"]).contains("/proc/none"));
 }
 
 fn publish_and_change_jobs(cli: &CommandLine) {
@@ -191,6 +353,9 @@ fn each_command_has_a_help_text() {
     };
     for command in [
         "",
+        "work",
+        "completions",
+        "man",
         "publish",
         "call",
         "job",
