@@ -4,12 +4,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use tidegate_testkit::{QueueClient, RawHttp, Stack, print_figure};
+use tidegate_testkit::{QueueClient, RawHttp, Stack, eventually, print_figure};
 
 use crate::alone;
 
 const PROCESSES: usize = 10;
 const CONSUMERS_EACH: usize = 4;
+/// Queues that all processes wait for beside it. Nearly each of the 256 buckets has some of them.
+const IDLE_QUEUES: usize = 1000;
 const JOBS: usize = 400;
 /// Between two publishes.
 const PAUSE: Duration = Duration::from_millis(10);
@@ -38,14 +40,65 @@ async fn consume(
     }
 }
 
-async fn reserves(stack: &Stack) -> f64 {
+/// The number of calls of a script by all processes.
+async fn calls_of(stack: &Stack, script: &str) -> f64 {
+    let label = format!("command=\"{script}\"");
     let mut sum = 0.0;
     for process in 0..PROCESSES {
         let api = stack.api(process);
-        let label = "command=\"reserve\"";
-        sum += api.metric_with_label("infra_lmstfy_redis_qps", label).await;
+        let calls = api.metric_with_label("infra_lmstfy_redis_qps", &label);
+        sum += calls.await;
     }
     sum
+}
+
+/// One consumer at each process for each hundred idle queues.
+async fn wait_for_idle_queues(stack: &Stack, queue: &QueueClient) -> Vec<RawHttp> {
+    let token = [("X-Token".to_owned(), queue.token().to_owned())];
+    let mut waiting = Vec::new();
+    for process in 0..PROCESSES {
+        for hundred in 0..IDLE_QUEUES / 100 {
+            let names = (0..100).map(|number| format!("idle-{hundred}-{number}"));
+            let names = names.collect::<Vec<_>>().join(",");
+            let target = format!("/api/{}/{names}?timeout=600", queue.namespace());
+            let mut http = RawHttp::connect(stack.api(process).listen()).await;
+            http.request("GET", &target, &token, b"").await;
+            waiting.push(http);
+        }
+        let consumers = CONSUMERS_EACH + IDLE_QUEUES / 100;
+        stack
+            .api(process)
+            .wait_for_waiting_consumers(consumers)
+            .await;
+    }
+    waiting
+}
+
+/// Each process asks each bucket once in a poll interval, however many of its queues are waited for.
+async fn idle_queues_cost_a_poll_a_bucket(stack: &Stack) {
+    const POLLS_A_SECOND: f64 = 256.0 * PROCESSES as f64 / 5.0;
+    // Each consumer has checked all its queues once.
+    let mut before = f64::NAN;
+    eventually("no more reserves", Duration::from_secs(60), async || {
+        let reserves = calls_of(stack, "reserve").await;
+        let is_quiet = reserves == std::mem::replace(&mut before, reserves);
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        if is_quiet { Ok(()) } else { Err(reserves) }
+    })
+    .await;
+    let begin = Instant::now();
+    let polls = calls_of(stack, "poll").await;
+    let reserves = calls_of(stack, "reserve").await;
+    tokio::time::sleep(Duration::from_secs(6)).await;
+    let seconds = begin.elapsed().as_secs_f64();
+    let polls = (calls_of(stack, "poll").await - polls) / seconds;
+    let reserves = (calls_of(stack, "reserve").await - reserves) / seconds;
+    print_figure(&format!(
+        "{IDLE_QUEUES} idle queues at {PROCESSES} processes: {polls:.0} polls and {reserves:.1} reserves a second"
+    ));
+    // A part of the next interval may have begun.
+    assert!(polls <= POLLS_A_SECOND * 1.25, "{polls} polls a second");
+    assert!(reserves < 1.0, "{reserves} reserves a second");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -69,7 +122,9 @@ async fn each_job_wakes_one_process_and_all_have_their_turn() {
         api.wait_for_waiting_consumers(CONSUMERS_EACH).await;
         delivered.push(count);
     }
-    let before = reserves(&stack).await;
+    let _idle = wait_for_idle_queues(&stack, &queue).await;
+    idle_queues_cost_a_poll_a_bucket(&stack).await;
+    let before = calls_of(&stack, "reserve").await;
     let mut wakes = Vec::new();
     let all = || -> Vec<usize> {
         let counts = delivered.iter();
@@ -88,7 +143,7 @@ async fn each_job_wakes_one_process_and_all_have_their_turn() {
         wakes.push(begin.elapsed());
         tokio::time::sleep(PAUSE).await;
     }
-    let made = reserves(&stack).await - before;
+    let made = calls_of(&stack, "reserve").await - before;
     wakes.sort();
     let shares = all();
     print_figure(&format!(
