@@ -7,7 +7,7 @@
 -- ARGV[4] limit  most hints that one call takes from the ready list
 -- ARGV[5] carry  largest body, in bytes, that is returned with its header; of a larger one only the header is returned
 -- ARGV[6] latest when the caller stops waiting for the reply, in ms; '' = unknown
--- ARGV[7] waiter id of the process to register if a claim is not filled; '' = none
+-- ARGV[7] waiter id of the process to register if no job is left; '' = none
 -- ARGV[8] count  most jobs of the first claim
 -- ARGV[9] lease  of the first claim, in ms; below 0: that of the job, or if it has none this one without its sign. Count
 --   and lease of each further claim follow
@@ -95,5 +95,8 @@ if #live < wanted then
   if reply[3] == 0 then register_waiter() end
 elseif call('EXISTS', list) == 1 then
   ring_next(name)
+else
+  -- The consumers that come back after these jobs then need no call to register.
+  register_waiter()
 end
 return reply

@@ -54,11 +54,21 @@ async fn a_process_that_fills_its_claims_rings_the_next_if_jobs_are_left() {
     all[0].rang_for(&f.queue).await;
     assert_eq!(take(&f, &all[0], 1).await, (1, false));
     all[1].rang_for(&f.queue).await;
-    assert_eq!(take(&f, &all[1], 2).await, (2, false));
+    assert_eq!(take(&f, &all[1], 2).await, (2, true));
     assert!(all[2].is_quiet().await, "no job is left");
-    assert_eq!(take(&f, &all[1], 1).await, (0, true));
     f.publish(START, job("a")).await;
     all[2].rang_for(&f.queue).await;
+}
+
+#[tokio::test]
+async fn a_call_that_takes_the_last_job_registers_the_process_again() {
+    let f = fixture().await;
+    let mut all = processes(&f, 1).await;
+    for _ in 0..3 {
+        f.publish(START, job("a")).await;
+        all[0].rang_for(&f.queue).await;
+        assert_eq!(take(&f, &all[0], 1).await, (1, true));
+    }
 }
 
 #[tokio::test]

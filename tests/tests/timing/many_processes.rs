@@ -104,12 +104,23 @@ async fn idle_queues_cost_a_poll_a_bucket(stack: &Stack) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn each_job_wakes_one_process_and_all_have_their_turn() {
     let _alone = alone().await;
+    all_have_their_turn(CONSUMERS_EACH, true).await;
+}
+
+/// A consumer that is the only one of its process registers it with the call that takes a job.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn each_job_costs_one_reserve_where_processes_have_one_consumer_each() {
+    let _alone = alone().await;
+    all_have_their_turn(1, false).await;
+}
+
+async fn all_have_their_turn(consumers_each: usize, beside_idle_queues: bool) {
     let stack = Arc::new(Stack::builder().pumps(0).apis(PROCESSES).start().await);
     let queue = stack.queue("q").await;
     let mut delivered = Vec::new();
     for process in 0..PROCESSES {
         let count = Arc::new(AtomicUsize::new(0));
-        for _ in 0..CONSUMERS_EACH {
+        for _ in 0..consumers_each {
             let consuming = consume(
                 Arc::clone(&stack),
                 process,
@@ -119,11 +130,14 @@ async fn each_job_wakes_one_process_and_all_have_their_turn() {
             tokio::spawn(consuming);
         }
         let api = stack.api(process);
-        api.wait_for_waiting_consumers(CONSUMERS_EACH).await;
+        api.wait_for_waiting_consumers(consumers_each).await;
         delivered.push(count);
     }
-    let _idle = wait_for_idle_queues(&stack, &queue).await;
-    idle_queues_cost_a_poll_a_bucket(&stack).await;
+    let mut _idle = Vec::new();
+    if beside_idle_queues {
+        _idle = wait_for_idle_queues(&stack, &queue).await;
+        idle_queues_cost_a_poll_a_bucket(&stack).await;
+    }
     let before = calls_of(&stack, "reserve").await;
     let mut wakes = Vec::new();
     let all = || -> Vec<usize> {
@@ -147,7 +161,7 @@ async fn each_job_wakes_one_process_and_all_have_their_turn() {
     wakes.sort();
     let shares = all();
     print_figure(&format!(
-        "{JOBS} jobs to consumers at {PROCESSES} processes: {:.2} reserves a job, shares {shares:?}, from publish to received p50 {:?}, p99 {:?}",
+        "{JOBS} jobs to {consumers_each} consumers at each of {PROCESSES} processes: {:.2} reserves a job, shares {shares:?}, from publish to received p50 {:?}, p99 {:?}",
         made / JOBS as f64,
         wakes[JOBS / 2],
         wakes[JOBS * 99 / 100],

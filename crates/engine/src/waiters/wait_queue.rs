@@ -280,7 +280,7 @@ impl WaitQueue {
             lane.has_failed = false;
             lane.is_answered = true;
             lane.is_registered = is_registered && lane.rings == round.rings;
-            if all_satisfied {
+            if all_satisfied && !lane.is_registered {
                 // There may be more jobs, for the seats that were not in this round.
                 lane.check_requested = true;
                 lane.claim_max = (lane.claim_max * 2).min(REACH_MAX);

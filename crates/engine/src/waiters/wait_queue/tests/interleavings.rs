@@ -53,12 +53,13 @@ impl ModelRedis {
             taken
         });
         let taken = taken.collect();
-        if is_filled && self.ready > 0 {
+        let is_empty = !is_filled || self.ready == 0;
+        if !is_empty {
             self.ring_next();
-        } else if !is_filled && waits {
+        } else if waits {
             self.register(process);
         }
-        (taken, !is_filled && waits)
+        (taken, is_empty && waits)
     }
 
     fn withdraw(&mut self, process: usize) {

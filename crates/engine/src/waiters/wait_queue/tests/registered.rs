@@ -32,6 +32,18 @@ fn a_consumer_that_waits_needs_no_round_while_the_process_is_registered() {
 }
 
 #[test]
+fn the_only_consumer_comes_back_without_a_round_after_the_last_job() {
+    let mut tested = registered();
+    tested.wait_queue.doorbell(Some(0));
+    let round = tested.wait_queue.next_round(1).unwrap();
+    tested.hand_out(round, &[1]);
+    assert!(tested.wait_queue.next_round(1).is_none());
+    assert_eq!(tested.at_seat(0), Some(vec![0]));
+    assert!(!tested.enter(1), "no serve loop is started");
+    assert_eq!(tested.at_seat(1), Some(vec![]));
+}
+
+#[test]
 fn a_consumer_that_does_not_wait_is_given_a_round_and_so_are_those_behind_it() {
     let mut tested = registered();
     let now = Arc::new(Seat::new(Claim::new(1, 1), false));
