@@ -138,6 +138,38 @@ async fn a_poll_finds_the_job_whose_doorbell_was_lost() {
     stack.finish().await;
 }
 
+/// A process is paused between its doorbell and its call, as one that is killed there. Consumers of another process, which is
+/// registered and was not rung, get the jobs: of several queues those of the first one before the others, and of a single
+/// queue by a poll.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_doorbell_that_a_paused_process_does_not_follow_costs_a_poll_and_changes_no_order() {
+    let polls = "waiters.poll_interval = \"1s\"";
+    let stack = Stack::builder().apis(2).pumps(0).api_config(polls);
+    let stack = stack.start().await;
+    let first = stack.queue("a").await;
+    let (second, single) = (first.sibling("b"), first.sibling("c"));
+    for (number, queue) in [&first, &single].into_iter().enumerate() {
+        let there = queue.on_api(stack.api(1)).with_separate_connections();
+        tokio::spawn(there.consume().timeout_s(60).job());
+        stack.api(1).wait_for_waiting_consumers(number + 1).await;
+        // Its check registers the process before this one.
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        assert!(queue.consume().timeout_s(1).job().await.is_none());
+    }
+    stack.api(1).pause();
+    let id = first.publish("first").id().await;
+    let other = second.publish("second").id().await;
+    let both = async || first.consume_from(&["a", "b"]).timeout_s(20).job().await;
+    let in_order = [both().await, both().await];
+    assert_eq!(in_order.map(|job| job.unwrap().id), [id, other]);
+
+    let id = single.publish("x").id().await;
+    let job = single.consume().timeout_s(20).job().await;
+    assert_eq!(job.expect("a poll finds it").id, id);
+    stack.api(1).resume();
+    stack.finish().await;
+}
+
 /// The subscriptions are cut while calls are refused: the call that follows is refused, and neither a message nor a
 /// poll leads to the job later.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

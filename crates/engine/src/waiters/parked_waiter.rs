@@ -60,11 +60,13 @@ impl<'a> ParkedWaiter<'a> {
         for (number, source) in sources.iter().enumerate() {
             let is_waited_for =
                 !self.is_failing(source) && !slow.is_exhausted_for(self.shared, source);
-            let Some(ticket) = self.enter(source) else {
+            let is_last = number + 1 == sources.len();
+            // The next source is checked only if this one has no job at all.
+            let must_check = !is_last || !self.seat.waits;
+            let Some(ticket) = self.enter(source, must_check) else {
                 return SeatOutcome::Closed;
             };
             let tickets = [ticket];
-            let is_last = number + 1 == sources.len();
             let looked = if is_waited_for {
                 let first_round = self.seat.wait(&tickets);
                 match deadline {
@@ -101,7 +103,7 @@ impl<'a> ParkedWaiter<'a> {
     }
 
     /// Enters the wait queue of a source at the end. Returns the ticket, or `None` if the wait queues are closed.
-    fn enter(&mut self, source: &Source) -> Option<u64> {
+    fn enter(&mut self, source: &Source, must_check: bool) -> Option<u64> {
         let mut wait_queues = self.shared.wait_queues.lock();
         if wait_queues.closed {
             self.seat.close();
@@ -110,7 +112,7 @@ impl<'a> ParkedWaiter<'a> {
         let ticket = wait_queues.next_ticket;
         wait_queues.next_ticket += 1;
         let wait_queue = wait_queues.by_source.entry(source.clone()).or_default();
-        let start = wait_queue.enter(ticket, Arc::clone(&self.seat));
+        let start = wait_queue.enter(ticket, Arc::clone(&self.seat), must_check);
         drop(wait_queues);
         self.wait_queues.push((source.clone(), ticket));
         if start {

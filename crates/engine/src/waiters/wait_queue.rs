@@ -63,8 +63,11 @@ impl WaitQueue {
     /// Adds a seat at the end. Returns whether the caller must start a serve loop. A seat that waits needs no round while
     /// the process is registered for all lanes and nothing has happened: they are empty, or their jobs have rung another
     /// process, which takes them or passes the doorbell on.
-    pub(super) fn enter(&mut self, ticket: u64, seat: Arc<Seat>) -> bool {
-        let is_checked = seat.waits && self.is_known_to_be_empty();
+    ///
+    /// `must_check`: the seat needs a round nevertheless. Jobs that are on their way to another process count for the order of
+    /// queues.
+    pub(super) fn enter(&mut self, ticket: u64, seat: Arc<Seat>, must_check: bool) -> bool {
+        let is_checked = !must_check && self.is_known_to_be_empty();
         self.seats.insert(ticket, seat);
         if !is_checked {
             return self.start();

@@ -34,7 +34,8 @@ impl TestQueue {
         let claim = Claim::new(count, u64::from(count));
         let seat = Arc::new(Seat::new(claim, true));
         self.seats.push(Arc::clone(&seat));
-        self.wait_queue.enter(self.seats.len() as u64 - 1, seat)
+        self.wait_queue
+            .enter(self.seats.len() as u64 - 1, seat, false)
     }
 
     fn counts(round: &Round) -> Vec<u16> {

@@ -109,7 +109,7 @@ impl ModelProcess {
         let seat = Arc::new(Seat::new(Claim::new(rng.random_range(1..5), 1), waits));
         tested.seats.push(Arc::clone(&seat));
         let ticket = tested.seats.len() as u64 - 1;
-        self.starts |= tested.wait_queue.enter(ticket, seat);
+        self.starts |= tested.wait_queue.enter(ticket, seat, !waits);
     }
 
     /// Consumers leave that have a job, do not wait, or (`any`) have lost their patience.

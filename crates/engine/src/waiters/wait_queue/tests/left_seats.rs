@@ -8,7 +8,7 @@ fn first_seat_left(claims: &[(u16, u64)]) -> (TestQueue, Round) {
     for (number, &(count, ttr_ms)) in claims.iter().enumerate() {
         let seat = Arc::new(Seat::new(Claim::new(count, ttr_ms), true));
         tested.seats.push(Arc::clone(&seat));
-        tested.wait_queue.enter(number as u64, seat);
+        tested.wait_queue.enter(number as u64, seat, false);
     }
     let round = tested.wait_queue.next_round(1).unwrap();
     tested.wait_queue.leave(0);

@@ -47,7 +47,7 @@ fn the_only_consumer_comes_back_without_a_round_after_the_last_job() {
 fn a_consumer_that_does_not_wait_is_given_a_round_and_so_are_those_behind_it() {
     let mut tested = registered();
     let now = Arc::new(Seat::new(Claim::new(1, 1), false));
-    assert!(tested.wait_queue.enter(1, Arc::clone(&now)));
+    assert!(tested.wait_queue.enter(1, Arc::clone(&now), true));
     tested.seats.push(now);
     tested.enter(1);
     assert_eq!(tested.at_seat(1), None);
