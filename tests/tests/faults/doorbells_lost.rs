@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use tidegate_core::JobId;
 use tidegate_core::keys::DeploymentKeys;
-use tidegate_testkit::{RedisControl, Stack, eventually, print_figure};
+use tidegate_testkit::{QueueClient, RedisControl, Stack, eventually, print_figure};
 
 const BUCKETS: u32 = 256;
 const ROUNDS: usize = 8;
@@ -143,7 +143,8 @@ async fn a_poll_finds_the_job_whose_doorbell_was_lost() {
 /// queue by a poll.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_doorbell_that_a_paused_process_does_not_follow_costs_a_poll_and_changes_no_order() {
-    let polls = "waiters.poll_interval = \"1s\"";
+    // Longer than this process waits without consumers before it withdraws.
+    let polls = "waiters.poll_interval = \"4s\"";
     let stack = Stack::builder().apis(2).pumps(0).api_config(polls);
     let stack = stack.start().await;
     let first = stack.queue("a").await;
@@ -152,10 +153,13 @@ async fn a_doorbell_that_a_paused_process_does_not_follow_costs_a_poll_and_chang
         let there = queue.on_api(stack.api(1)).with_separate_connections();
         tokio::spawn(there.consume().timeout_s(60).job());
         stack.api(1).wait_for_waiting_consumers(number + 1).await;
-        // Its check registers the process before this one.
-        tokio::time::sleep(Duration::from_millis(300)).await;
-        assert!(queue.consume().timeout_s(1).job().await.is_none());
     }
+    // Its checks register the process before this one.
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    let registers_here = async |queue: &QueueClient| {
+        assert!(queue.consume().timeout_s(1).job().await.is_none());
+    };
+    registers_here(&first).await;
     stack.api(1).pause();
     let id = first.publish("first").id().await;
     let other = second.publish("second").id().await;
@@ -163,6 +167,7 @@ async fn a_doorbell_that_a_paused_process_does_not_follow_costs_a_poll_and_chang
     let in_order = [both().await, both().await];
     assert_eq!(in_order.map(|job| job.unwrap().id), [id, other]);
 
+    registers_here(&single).await;
     let id = single.publish("x").id().await;
     let job = single.consume().timeout_s(20).job().await;
     assert_eq!(job.expect("a poll finds it").id, id);
