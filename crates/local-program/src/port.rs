@@ -1,9 +1,10 @@
-//! Chooses a free port.
+//! Chooses and reserves a free port.
 
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
-use std::net::{Ipv4Addr, TcpListener};
+use std::net::{Ipv4Addr, TcpListener, UdpSocket};
 use std::ops::Range;
+use std::sync::{Mutex, PoisonError};
 
 /// Below the ephemeral ports. A port from that range could be taken by an outgoing connection while the server
 /// restarts, even by that of a client that tries to reach this server. The cluster bus of Redis uses the port plus
@@ -11,19 +12,32 @@ use std::ops::Range;
 const PORTS: Range<u16> = 12_000..22_000;
 const TRIES: usize = 200;
 
-/// Returns a port of 127.0.0.1 that nothing listens on, chosen at random so that concurrent callers rarely choose the
-/// same. Returns `None` if 200 attempts find none.
+/// The UDP sockets that reserve the ports of this process.
+static RESERVATIONS: Mutex<Vec<UdpSocket>> = Mutex::new(Vec::new());
+
+/// Returns a port of 127.0.0.1 that nothing listens on, chosen at random. Returns `None` if 200 attempts find none.
 ///
-/// The port is not reserved: another process may take it before it is used.
+/// The port is reserved until this process ends: no other call returns it, here or in another process, also while a server
+/// that had bound it restarts. The reservation is a UDP socket with the same number, which does not hinder a TCP server.
 #[must_use]
 pub fn free_port() -> Option<u16> {
     (0..TRIES)
         .map(|_| random_port())
-        .find(|port| is_free(*port))
+        .find(|port| reserve(*port))
 }
 
-fn is_free(port: u16) -> bool {
-    TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok()
+/// Reserves a port. Returns whether it was free.
+fn reserve(port: u16) -> bool {
+    let address = (Ipv4Addr::LOCALHOST, port);
+    let Ok(reservation) = UdpSocket::bind(address) else {
+        return false;
+    };
+    let is_free = TcpListener::bind(address).is_ok();
+    if is_free {
+        let mut reservations = RESERVATIONS.lock().unwrap_or_else(PoisonError::into_inner);
+        reservations.push(reservation);
+    }
+    is_free
 }
 
 fn random_port() -> u16 {
@@ -46,6 +60,14 @@ mod tests {
     #[test]
     fn a_taken_port_is_not_free() {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-        assert!(!is_free(listener.local_addr().unwrap().port()));
+        assert!(!reserve(listener.local_addr().unwrap().port()));
+    }
+
+    #[test]
+    fn a_port_stays_reserved_while_its_server_restarts() {
+        let port = free_port().unwrap();
+        drop(TcpListener::bind((Ipv4Addr::LOCALHOST, port)).unwrap());
+        assert!(!reserve(port));
+        assert!(TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok());
     }
 }
