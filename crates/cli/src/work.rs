@@ -19,8 +19,6 @@ use crate::failure::CommandFailure;
 const TERM_TIME: Duration = Duration::from_secs(5);
 /// How long the last lines of a program that has ended are waited for.
 const LINES_TIME: Duration = Duration::from_secs(1);
-/// The longest text of a failure that is reported, in bytes.
-const ERROR_BYTES_MAX: usize = 2000;
 
 #[derive(Debug, Args)]
 #[command(
@@ -212,11 +210,6 @@ async fn last_line(errors: Option<ChildStderr>) -> String {
             last = line;
         }
     }
-    let mut length = last.len().min(ERROR_BYTES_MAX);
-    while !last.is_char_boundary(length) {
-        length -= 1;
-    }
-    last.truncate(length);
     last
 }
 

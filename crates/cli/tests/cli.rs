@@ -9,14 +9,17 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use serde_json::Value;
-use tidegate_testkit::{NativeClient, Stack, eventually};
+use tidegate_testkit::{NativeClient, SharedStack, Stack, eventually};
 
 /// Longer than anything here takes.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// A command line that is connected to a server.
+static SERVER: SharedStack = SharedStack::new(Stack::builder);
+
+/// A command line with the settings of a connection.
 struct CommandLine {
     url: String,
+    namespace: &'static str,
     key: String,
 }
 
@@ -28,13 +31,40 @@ struct Ended {
 }
 
 impl CommandLine {
+    /// With a key that may do everything in a namespace.
+    async fn connected(stack: &Stack, namespace: &'static str) -> Self {
+        let native = NativeClient::new(stack.api(0), namespace).await;
+        Self {
+            url: stack.api(0).url(),
+            namespace,
+            key: native.key().to_owned(),
+        }
+    }
+
+    /// Without a server.
+    fn unconnected(url: &str, key: &str) -> Self {
+        Self {
+            url: url.to_owned(),
+            namespace: "none",
+            key: key.to_owned(),
+        }
+    }
+
+    fn with_key(&self, key: &str) -> Self {
+        Self {
+            url: self.url.clone(),
+            namespace: self.namespace,
+            key: key.to_owned(),
+        }
+    }
+
     fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_tidegate"));
         command
             .args(arguments)
             .env("TIDEGATE_URL", &self.url)
             .env("TIDEGATE_KEY", &self.key)
-            .env("TIDEGATE_NAMESPACE", "cli");
+            .env("TIDEGATE_NAMESPACE", self.namespace);
         command
     }
 
@@ -82,20 +112,13 @@ impl CommandLine {
 
 #[tokio::test]
 async fn each_command_does_what_it_says() {
-    let stack = Stack::builder().start().await;
-    let native = NativeClient::new(stack.api(0), "cli").await;
-    let cli = CommandLine {
-        url: stack.api(0).url(),
-        key: native.key().to_owned(),
-    };
+    let stack = SERVER.acquire().await;
+    let cli = CommandLine::connected(&stack, "commands").await;
     publish_and_change_jobs(&cli);
     change_queues(&cli);
     refused_commands(&cli);
-    let reader = NativeClient::with_scopes(stack.api(0), "cli", &["publish"]).await;
-    let publisher = CommandLine {
-        url: cli.url,
-        key: reader.key().to_owned(),
-    };
+    let native = NativeClient::with_scopes(stack.api(0), cli.namespace, &["publish"]).await;
+    let publisher = cli.with_key(native.key());
     assert!(publisher.error(1, &["queue", "ls"]).contains("scope"));
 }
 
@@ -119,12 +142,8 @@ impl WorkProcess {
 
 #[tokio::test]
 async fn work_runs_a_program_for_each_job() {
-    let stack = Stack::builder().start().await;
-    let native = NativeClient::new(stack.api(0), "cli").await;
-    let cli = CommandLine {
-        url: stack.api(0).url(),
-        key: native.key().to_owned(),
-    };
+    let stack = SERVER.acquire().await;
+    let cli = CommandLine::connected(&stack, "work").await;
     let folder = tempfile::tempdir().unwrap();
     for key in ["good", "bad", "dead"] {
         let publish = ["publish", "w", r#"{"n":1}"#, "--attr", "trace-id=t1"];
@@ -190,15 +209,11 @@ async fn work_runs_a_program_for_each_job() {
     assert_eq!(worker.stop(), Some(0));
 }
 
-/// The program of a job that is cancelled gets SIGTERM, and so do those that run when the worker is stopped are waited for.
+/// The program of a job that is cancelled gets SIGTERM. Those that run when the worker is stopped are waited for.
 #[tokio::test]
 async fn programs_end_when_their_jobs_are_cancelled_and_a_stop_waits_for_them() {
-    let stack = Stack::builder().start().await;
-    let native = NativeClient::new(stack.api(0), "cli").await;
-    let cli = CommandLine {
-        url: stack.api(0).url(),
-        key: native.key().to_owned(),
-    };
+    let stack = SERVER.acquire().await;
+    let cli = CommandLine::connected(&stack, "cancelled").await;
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().to_str().unwrap();
     let script = r#"
@@ -232,10 +247,7 @@ async fn programs_end_when_their_jobs_are_cancelled_and_a_stop_waits_for_them() 
 
 #[test]
 fn completions_and_manual_pages_need_no_server() {
-    let cli = CommandLine {
-        url: String::new(),
-        key: String::new(),
-    };
+    let cli = CommandLine::unconnected("", "");
     for shell in ["bash", "zsh", "fish"] {
         assert!(
             cli.out(&["completions", shell]).contains("respawn"),
@@ -331,26 +343,17 @@ fn refused_commands(cli: &CommandLine) {
         cli.error(2, &["publish", "q", "--file", "/none"])
             .contains("/none")
     );
-    let unknown = CommandLine {
-        url: cli.url.clone(),
-        key: "tg_UNKNOWN".to_owned(),
-    };
+    let unknown = cli.with_key("tg_UNKNOWN");
     unknown.error(1, &["queue", "ls"]);
     // No server can listen on port 0.
-    let unreachable = CommandLine {
-        url: "http://127.0.0.1:0".to_owned(),
-        key: "k-of-no-server".to_owned(),
-    };
+    let unreachable = CommandLine::unconnected("http://127.0.0.1:0", "k-of-no-server");
     let error = unreachable.error(3, &["queue", "show", "q"]);
     assert!(error.contains("TIDEGATE_URL"), "{error}");
 }
 
 #[test]
 fn each_command_has_a_help_text() {
-    let cli = CommandLine {
-        url: String::new(),
-        key: "a-key-that-no-help-shows".to_owned(),
-    };
+    let cli = CommandLine::unconnected("", "a-key-that-no-help-shows");
     for command in [
         "",
         "work",

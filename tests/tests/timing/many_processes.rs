@@ -133,9 +133,9 @@ async fn all_have_their_turn(consumers_each: usize, beside_idle_queues: bool) {
         api.wait_for_waiting_consumers(consumers_each).await;
         delivered.push(count);
     }
-    let mut _idle = Vec::new();
+    let mut idle = Vec::new();
     if beside_idle_queues {
-        _idle = wait_for_idle_queues(&stack, &queue).await;
+        idle.extend(wait_for_idle_queues(&stack, &queue).await);
         idle_queues_cost_a_poll_a_bucket(&stack).await;
     }
     let before = calls_of(&stack, "reserve").await;

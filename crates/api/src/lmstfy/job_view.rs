@@ -8,6 +8,7 @@ use serde::{Serialize, Serializer};
 use tidegate_core::{Attributes, Job, JobState, QueueKey};
 
 use super::job_id::WireJobId;
+use crate::http::json;
 
 /// A job in an answer. Its fields are in alphabetical order, as lmstfy writes them.
 #[derive(Serialize)]
@@ -55,6 +56,11 @@ impl<'a> JobView<'a> {
         200 + names + attributes.sum::<usize>() + self.data.len().div_ceil(3) * 4
     }
 
+    /// Its JSON.
+    pub(super) fn json(&self) -> Vec<u8> {
+        json::compact_sized(self, self.json_bytes())
+    }
+
     /// Adds the message "new job" of a consume.
     pub(super) const fn with_new_job_message(mut self) -> Self {
         self.msg = Some("new job");
@@ -92,7 +98,6 @@ mod tests {
     use tidegate_core::JobId;
 
     use super::*;
-    use crate::http::json;
 
     fn job() -> Job {
         Job {

@@ -30,10 +30,7 @@ pub(super) async fn peek_queue(
     let head = head.ok_or(ApiError::QueueEmpty)?;
     let (bytes, queue) = (head.job.body.len(), scope.queue);
     let tries = scope.pool.attempts_left(&queue, &head.job);
-    let show = move || {
-        let view = JobView::new(&queue, &head.job, head.now_ms, tries);
-        json::compact_sized(&view, view.json_bytes())
-    };
+    let show = move || JobView::new(&queue, &head.job, head.now_ms, tries).json();
     let shown = off_runtime(&app.large_bodies, bytes, show).await?;
     Ok(json::with_body(StatusCode::OK, shown.into()))
 }
@@ -49,10 +46,7 @@ pub(super) async fn peek_job(
     let found = found.ok_or(ApiError::JobNotFound)?;
     let (bytes, queue) = (found.job.body.len(), scope.queue);
     // lmstfy shows 0 tries when a job is read by its id.
-    let show = move || {
-        let view = JobView::new(&queue, &found.job, found.now_ms, 0);
-        json::compact_sized(&view, view.json_bytes())
-    };
+    let show = move || JobView::new(&queue, &found.job, found.now_ms, 0).json();
     let shown = off_runtime(&app.large_bodies, bytes, show).await?;
     Ok(json::with_body(StatusCode::OK, shown.into()))
 }

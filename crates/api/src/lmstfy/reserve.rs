@@ -108,10 +108,12 @@ fn show(pool: &Pool, delivery: &Delivery, list: bool) -> Vec<u8> {
         JobView::new(it.queue, it.job, it.leased_at_ms, tries).with_new_job_message()
     });
     let jobs: Vec<JobView<'_>> = shown.collect();
-    let bytes = jobs.iter().map(|job| job.json_bytes() + 1).sum();
     match &jobs[..] {
-        [job] if !list => json::compact_sized(job, bytes),
-        _ => json::compact_sized(&jobs, bytes),
+        [job] if !list => job.json(),
+        _ => {
+            let bytes = jobs.iter().map(|job| job.json_bytes() + 1).sum();
+            json::compact_sized(&jobs, bytes)
+        }
     }
 }
 

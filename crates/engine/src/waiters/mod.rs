@@ -49,6 +49,10 @@
 //! **Paused queues.** A round for a queue whose policy pauses it finds nothing, without a call to Redis. Its consumers
 //! stay in the wait queue, which is rung when the pause ends.
 //!
+//! **A doorbell rings one process.** A round that leaves no job registers the process for the lane, and the next job rings one
+//! of those that are registered. A consumer that arrives meanwhile needs no round for the last of its sources. A process without
+//! consumers passes its doorbell on (`docs/decisions/0057-addressed-doorbells.md`).
+//!
 //! **Messages are hints.** [`wake`] rings wait queues when a doorbell arrives. In case the message was lost, [`poll`] asks
 //! each bucket once in `waiters.poll_interval` which of the queues that are waited for there have jobs, and rings those.
 

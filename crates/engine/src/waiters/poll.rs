@@ -1,4 +1,5 @@
-//! Polls of the queues that consumers wait for, in case a doorbell was lost.
+//! Polls of the queues that consumers wait for, in case a doorbell was lost, and withdrawals from those that no consumer waits
+//! for any more.
 //!
 //! One call asks a bucket about all its queues, so the cost of waiting does not grow with the number of idle queues.
 
@@ -51,7 +52,8 @@ impl Shared {
         }
     }
 
-    /// The lanes in the buckets of this turn whose wait queues have no serve loop.
+    /// The lanes in the buckets of this turn whose wait queues have consumers and no serve loop, and in all buckets those to
+    /// withdraw from.
     fn polled(&self, turn: u16) -> Polled {
         let mut polled = Polled::new();
         let left_since = Instant::now().checked_sub(self.poll_interval);
@@ -63,11 +65,11 @@ impl Shared {
             let bucket_of = |lane| pool.deployment.store.bucket_of(source.queue.lane(lane));
             let place_of = |bucket| (Arc::clone(&source.pool), bucket);
             if wait_queue.is_parked() && wait_queue.len() > 0 {
-                for (lane, rings) in wait_queue.polled_lanes() {
+                for (lane, events) in wait_queue.polled_lanes() {
                     let bucket = bucket_of(lane);
                     if bucket % TURNS == turn {
                         let polled = polled.entry(place_of(bucket)).or_default();
-                        polled.awaited.push((source.clone(), lane, rings));
+                        polled.awaited.push((source.clone(), lane, events));
                     }
                 }
             } else if left_since.is_some_and(|since| wait_queue.is_left_since(since)) {
@@ -90,14 +92,14 @@ impl Shared {
                 Ok(may_have_jobs) => may_have_jobs,
                 Err(_) => vec![true; lanes.len()],
             };
-            for ((source, lane, rings), may_have_jobs) in lanes.iter().zip(may_have_jobs) {
+            for ((source, lane, events), may_have_jobs) in lanes.iter().zip(may_have_jobs) {
                 if may_have_jobs {
                     self.ring(source, Some(*lane));
                     continue;
                 }
                 let mut wait_queues = self.wait_queues.lock();
                 if let Some(wait_queue) = wait_queues.by_source.get_mut(source) {
-                    wait_queue.registered(*lane, *rings);
+                    wait_queue.registered(*lane, *events);
                 }
             }
         }

@@ -33,9 +33,10 @@ impl Waiters {
 
     /// Consumes jobs from the first source that has some. If none has, waits for `patience`, never less unless the wait
     /// queues are closed, and returns `None` if no job arrives. Each source is checked at least once after the call
-    /// began, unless the call waits and it is known that a doorbell announces the jobs of the source. A failed check ends no wait and is repeated. A check that takes longer than `patience` is not awaited if
-    /// checks of other lanes or sources were answered. If the first source fills only a part of the claim, the sources
-    /// behind it are checked for the rest, without waiting for jobs.
+    /// began, unless the call waits and it is known that a doorbell announces the jobs of the source. A failed check ends
+    /// no wait and is repeated. A check that takes longer than `patience` is not awaited if checks of other lanes or
+    /// sources were answered. If the first source fills only a part of the claim, the sources behind it are checked for
+    /// the rest, without waiting for jobs.
     ///
     /// `parked` is called when the first checks have found no job and the wait begins.
     ///

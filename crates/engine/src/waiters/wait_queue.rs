@@ -40,7 +40,7 @@ pub(super) struct Round {
     /// Seats with lower tickets were waiting when the round began.
     below: u64,
     /// The events of the lane before it.
-    rings: u64,
+    events: u64,
     /// Whether some seats wait for jobs that come later. Seats that are not in the round count: it checks the lane for them.
     pub(super) waits: bool,
 }
@@ -101,7 +101,7 @@ impl WaitQueue {
     pub(super) fn polled_lanes(&self) -> impl Iterator<Item = (u16, u64)> {
         let lanes = (0..).zip(&self.lanes);
         let polled = lanes.filter(|(_, lane)| !lane.has_failed);
-        polled.map(|(number, lane)| (number, lane.rings))
+        polled.map(|(number, lane)| (number, lane.events))
     }
 
     /// Requests another check of the lanes whose last call failed. Returns whether the caller must start a serve loop.
@@ -229,7 +229,7 @@ impl WaitQueue {
         }
         lane.busy = true;
         lane.is_rung = false;
-        let rings = lane.rings;
+        let events = lane.events;
         self.next_lane = number + 1;
         Some(Round {
             lane: number as u16,
@@ -237,7 +237,7 @@ impl WaitQueue {
             claims,
             seats,
             below,
-            rings,
+            events,
         })
     }
 
@@ -282,7 +282,7 @@ impl WaitQueue {
             lane.busy = !surplus.is_empty();
             lane.has_failed = false;
             lane.is_answered = true;
-            lane.is_registered = is_registered && lane.rings == round.rings;
+            lane.is_registered = is_registered && lane.events == round.events;
             if all_satisfied && !lane.is_registered {
                 // There may be more jobs, for the seats that were not in this round.
                 lane.check_requested = true;

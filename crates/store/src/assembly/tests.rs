@@ -117,3 +117,10 @@ fn scripts_that_change_no_job_get_no_code_for_it() {
     let publish = assemble(include_str!("../../../../lua/publish.lua"));
     assert!(publish.contains("function settle") && !publish.contains("function read_ahead"));
 }
+
+#[test]
+fn figures_of_registrations_are_those_of_the_store() {
+    use crate::waiter_id::{ID_BYTES, PERIOD_MS};
+    let line = format!("local ID_BYTES, PERIOD_MS = {ID_BYTES}, {PERIOD_MS}\n");
+    assert_eq!(SHARED.join("\n").matches(&line).count(), 1, "{line}");
+}

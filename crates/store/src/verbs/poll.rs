@@ -35,6 +35,7 @@ impl Store {
         }
         Ok(may_have_jobs)
     }
+
     /// Sends a script the id of the process and the names of queues in a bucket.
     pub(super) async fn send_names(
         &self,

@@ -22,7 +22,7 @@ pub(super) struct LaneState {
     /// Whether a doorbell has rung and no round has begun since.
     pub(super) is_rung: bool,
     /// The number of events after which an answer that is on its way says nothing about the registration.
-    pub(super) rings: u64,
+    pub(super) events: u64,
     /// Whether a round is in flight.
     pub(super) busy: bool,
     /// The most jobs that the next round may claim.
@@ -38,7 +38,7 @@ impl Default for LaneState {
             check_requested: false,
             is_registered: false,
             is_rung: false,
-            rings: 0,
+            events: 0,
             busy: false,
             claim_max: REACH_MIN,
         }
@@ -53,6 +53,6 @@ impl LaneState {
 
     pub(super) fn forget_registration(&mut self) {
         self.is_registered = false;
-        self.rings += 1;
+        self.events += 1;
     }
 }

@@ -39,10 +39,10 @@ impl WaitQueue {
         unserved.collect()
     }
 
-    /// Records that the process was registered for a lane by a poll, unless something has happened since `rings`.
-    pub(in crate::waiters) fn registered(&mut self, lane: u16, rings: u64) {
+    /// Records that the process was registered for a lane by a poll, unless something has happened since `events`.
+    pub(in crate::waiters) fn registered(&mut self, lane: u16, events: u64) {
         if let Some(lane) = self.lanes.get_mut(usize::from(lane)) {
-            lane.is_registered |= lane.rings == rings;
+            lane.is_registered |= lane.events == events;
         }
     }
 

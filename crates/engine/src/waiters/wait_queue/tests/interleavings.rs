@@ -151,7 +151,7 @@ impl ModelProcess {
     fn poll(&mut self) {
         if self.queue().is_parked() && self.queue().len() > 0 {
             let polled = self.queue().polled_lanes().next();
-            let calls = polled.map(|(_, rings)| ModelCall::Poll(rings, None));
+            let calls = polled.map(|(_, events)| ModelCall::Poll(events, None));
             self.calls.extend(calls);
         } else if self.queue().len() == 0 {
             let left = self.queue().take_registrations();
@@ -187,12 +187,12 @@ impl ModelProcess {
                 self.calls.push(ModelCall::Withdraw(true));
             }
             ModelCall::Withdraw(true) => self.starts |= self.queue().ring(None),
-            ModelCall::Poll(rings, None) => {
+            ModelCall::Poll(events, None) => {
                 let answer = redis.poll(own);
-                self.calls.push(ModelCall::Poll(rings, Some(answer)));
+                self.calls.push(ModelCall::Poll(events, Some(answer)));
             }
             ModelCall::Poll(_, Some(true)) => self.starts |= self.queue().ring(Some(0)),
-            ModelCall::Poll(rings, Some(false)) => self.queue().registered(0, rings),
+            ModelCall::Poll(events, Some(false)) => self.queue().registered(0, events),
         }
         true
     }

@@ -78,10 +78,10 @@ fn a_poll_counts_unless_something_has_happened_since_it_was_sent() {
     tested.registers = false;
     tested.hand_out(round, &[0]);
     let polled: Vec<_> = tested.wait_queue.polled_lanes().collect();
-    let (lane, rings) = polled[0];
-    tested.wait_queue.registered(lane, rings - 1);
+    let (lane, events) = polled[0];
+    tested.wait_queue.registered(lane, events - 1);
     assert!(!tested.wait_queue.is_known_to_be_empty());
-    tested.wait_queue.registered(lane, rings);
+    tested.wait_queue.registered(lane, events);
     assert!(tested.wait_queue.is_known_to_be_empty());
 }
 
