@@ -16,7 +16,7 @@ use tokio::time::timeout;
 static LIST_QUEUES: LazyScript = script!("list_queues");
 
 /// Maximum number of queues and hints that one call reads: it blocks Redis for less than 1 ms.
-const READS_PER_CALL: u64 = 100;
+const READS_PER_CALL: u64 = 50;
 /// The cursor with which a list begins, and which is returned at its end.
 const BEGIN: &str = "0:0";
 /// Maximum number of hints that one call reads to find the oldest ready job of a queue.
