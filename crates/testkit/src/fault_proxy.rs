@@ -1,6 +1,6 @@
 //! A TCP proxy that injects network faults.
 //!
-//! [`NetworkConditions`] applies to all connections until it is changed: delay, stall, dropped bytes, separately for each
+//! [`NetworkConditions`] applies to all connections until it is changed: delay, rate, stall, dropped bytes, separately for each
 //! direction. [`FaultProxy::cut`] and [`FaultProxy::make_half_open`] affect the connections that exist at that moment. The
 //! distance of the server is fixed at the start: unlike a delay of the weather, which also holds up all bytes behind,
 //! it is a pure latency and lets many pieces be in flight.
@@ -23,6 +23,8 @@ use tokio::time::Instant;
 const CHUNK_BYTES: usize = 16 * 1024;
 /// Largest number of pieces in flight in one direction of a connection. A faster sender blocks.
 const IN_FLIGHT_MAX: usize = 64;
+/// How much transfers that began late may catch up. Timers have a resolution of 1 ms, more than the time of a piece.
+const CATCH_UP_MAX: Duration = Duration::from_millis(20);
 
 /// What happens to bytes in one direction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -46,6 +48,8 @@ pub struct DirectionConditions {
     pub delay: Duration,
     /// Upper bound of a random addition to the delay.
     pub jitter: Duration,
+    /// The most bytes that each connection transfers in a second; `None` = no limit.
+    pub bytes_per_second: Option<u32>,
 }
 
 /// The state of the network, for all connections.
@@ -203,6 +207,8 @@ struct DirectionForwarder {
     distance: Duration,
     random: StdRng,
     is_half_open: bool,
+    /// When the last piece was transferred, with a limited number of bytes a second.
+    transferred_at: Instant,
 }
 
 /// Bytes in flight, with their arrival time.
@@ -222,6 +228,7 @@ impl DirectionForwarder {
             distance: shared.distance,
             random: StdRng::seed_from_u64(shared.seed ^ number),
             is_half_open: false,
+            transferred_at: Instant::now(),
         }
     }
 
@@ -239,7 +246,7 @@ impl DirectionForwarder {
         let mut buffer = vec![0; CHUNK_BYTES];
         loop {
             let read = from.read(&mut buffer).await?;
-            self.wait().await;
+            self.wait(read).await;
             match (self.is_half_open, read) {
                 (false, 0) => return Ok(()),
                 (false, _) => {
@@ -254,8 +261,8 @@ impl DirectionForwarder {
         }
     }
 
-    /// Waits for the stall and the delay of the weather.
-    async fn wait(&mut self) {
+    /// Waits for the stall and the delay of the weather, and for the transfer of this many bytes.
+    async fn wait(&mut self, bytes: usize) {
         let flowing = self
             .weather
             .wait_for(|weather| (self.way)(weather).mode != ForwardMode::Stalls);
@@ -265,6 +272,12 @@ impl DirectionForwarder {
         let pause = way.delay + way.jitter.mul_f64(self.random.random());
         if !pause.is_zero() {
             tokio::time::sleep(pause).await;
+        }
+        if let Some(bytes_per_second) = way.bytes_per_second {
+            let takes = Duration::from_secs_f64(bytes as f64 / f64::from(bytes_per_second));
+            let began_at = self.transferred_at.max(Instant::now() - CATCH_UP_MAX);
+            self.transferred_at = began_at + takes;
+            tokio::time::sleep_until(self.transferred_at).await;
         }
         self.is_half_open |=
             way.mode == ForwardMode::Vanishes || self.number < *self.mute_before.borrow();

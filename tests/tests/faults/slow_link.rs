@@ -2,11 +2,13 @@
 
 use std::time::{Duration, Instant};
 
+use futures_util::future::join_all;
+use rand::RngExt;
 use tidegate_core::JobId;
 use tidegate_testkit::fault_proxy::{DirectionConditions, NetworkConditions};
 use tidegate_testkit::{
     Daemon, DaemonProgram, FaultProxy, QueueClient, RawHttp, ReceivedJob, RedisServer, eventually,
-    seed, start_redis,
+    print_figure, seed, start_redis,
 };
 
 use crate::leases::shortest_membership_ms;
@@ -16,6 +18,11 @@ const DELAY: Duration = Duration::from_millis(20);
 
 /// More than one call of `reserve` reads.
 const STALE_HINTS: usize = 300;
+
+/// The rate of the link for large jobs, and how many of them are published together unless `TIDEGATE_UPLOADS` says otherwise:
+/// they take longer than a call may (`command_timeout`, 3 s).
+const BYTES_PER_SECOND: u32 = 20_000_000;
+const UPLOADS: usize = 80;
 
 /// An API whose calls become slow on request.
 struct SlowApi {
@@ -137,6 +144,42 @@ async fn elapsed_time_of_jobs_of_one_queue_ends_at_their_own_leases() {
     slow.slow_down();
     let jobs = queue.consume().count(2).jobs().await;
     assert_leased_in_two_calls(&jobs);
+}
+
+/// A body waits for its turn on the link, or its publish is refused, without an effect. None fails with an unknown outcome.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn large_jobs_that_are_published_together_are_stored_or_refused() {
+    let wanted = std::env::var("TIDEGATE_UPLOADS").ok();
+    let uploads = wanted.map_or(UPLOADS, |text| text.parse().unwrap());
+    let slow = SlowApi::start().await;
+    let queue = slow.queue("large").await.with_separate_connections();
+    let to_server = DirectionConditions {
+        bytes_per_second: Some(BYTES_PER_SECOND),
+        ..DirectionConditions::default()
+    };
+    slow.proxy.set(NetworkConditions {
+        to_server,
+        ..NetworkConditions::default()
+    });
+    // Random, since Tidegate compresses bodies.
+    let mut body = vec![0; 1_000_000];
+    rand::rng().fill(&mut body[..]);
+    let began = Instant::now();
+    let publishing = (0..uploads).map(|_| queue.publish(body.clone()).send());
+    let answers = join_all(publishing).await;
+    let took = began.elapsed();
+    let count = |status| {
+        let answers = answers.iter().map(|it| it.as_ref().unwrap().status);
+        answers.filter(|it| *it == status).count()
+    };
+    let (stored, refused) = (count(201), count(503));
+    print_figure(&format!(
+        "{uploads} publishes of 1 MB over 20 MB/s: {stored} stored, {refused} refused, after {:.1} s",
+        took.as_secs_f64()
+    ));
+    assert_eq!(stored + refused, uploads);
+    assert!(took > Duration::from_secs(3), "the link was fast: {took:?}");
+    assert_eq!(queue.size().await, stored as u64);
 }
 
 /// Taking all locks lasts longer than a membership here. If the membership expired, other pumps would take the buckets.

@@ -11,11 +11,13 @@ const STALLED: NetworkConditions = NetworkConditions {
         mode: ForwardMode::Stalls,
         delay: Duration::ZERO,
         jitter: Duration::ZERO,
+        bytes_per_second: None,
     },
     to_client: DirectionConditions {
         mode: ForwardMode::Passes,
         delay: Duration::ZERO,
         jitter: Duration::ZERO,
+        bytes_per_second: None,
     },
     resets_connections: false,
 };

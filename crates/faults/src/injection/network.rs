@@ -77,6 +77,7 @@ pub(super) async fn delay(test_cluster: &TestCluster, fault: &PlannedFault) -> V
         mode: ForwardMode::Passes,
         delay: Duration::from_millis(u64::from(ms % DELAY_MAX_MS)),
         jitter: Duration::from_millis(u64::from(ms / DELAY_MAX_MS % DELAY_MAX_MS)),
+        bytes_per_second: None,
     };
     let weather = NetworkConditions {
         to_server: way(fault.variant >> 4),

@@ -150,6 +150,25 @@ async fn a_delay_applies_to_each_piece() {
 }
 
 #[tokio::test]
+async fn a_limited_rate_delays_bytes_by_their_number() {
+    const BYTES: usize = 64 * 1024;
+    let (proxy, _) = proxy().await;
+    proxy.set(NetworkConditions {
+        to_server: DirectionConditions {
+            bytes_per_second: Some(4 * BYTES as u32),
+            ..DirectionConditions::default()
+        },
+        ..NetworkConditions::default()
+    });
+    let mut stream = client(&proxy).await;
+    let begin = Instant::now();
+    stream.write_all(&[0; BYTES]).await.unwrap();
+    stream.read_exact(&mut [0; BYTES]).await.unwrap();
+    let took = begin.elapsed() + CATCH_UP_MAX;
+    assert!(took >= Duration::from_millis(250), "{took:?}");
+}
+
+#[tokio::test]
 async fn a_distance_delays_each_byte_once_however_many_are_in_flight() {
     const BYTES: usize = 40;
     let (target, _) = echo().await;
