@@ -7,6 +7,7 @@ use clap_complete::Shell;
 use serde::de::DeserializeOwned;
 use tidegate::{DurationMs, IfExists, IfRunning, Timestamp};
 
+use crate::capacity::CapacityArguments;
 use crate::work::WorkArguments;
 
 /// Publishes and manages jobs of a Tidegate server.
@@ -67,6 +68,8 @@ pub(crate) enum CliCommand {
     Api(ApiCommand),
     /// Runs a program for each job.
     Work(WorkArguments),
+    /// Calculates how many cores, servers and bytes a load needs, from measured costs. Contacts no server.
+    Capacity(CapacityArguments),
     /// Prints the completions for a shell: source <(tidegate completions bash).
     Completions {
         /// The shell.

@@ -1,6 +1,7 @@
 //! `tidegate`: publishes and manages jobs from a terminal or a script. It speaks `/v1` only.
 
 mod arguments;
+mod capacity;
 mod commands;
 mod failure;
 mod manual;
@@ -31,6 +32,7 @@ async fn main() -> ExitCode {
 
 async fn run(arguments: CliArguments) -> Result<(), CommandFailure> {
     let output = match arguments.command {
+        CliCommand::Capacity(load) => capacity::capacity(&load, arguments.json)?,
         CliCommand::Completions { shell } => CommandOutput::Bytes(manual::completions(shell)),
         CliCommand::Man { folder } => return manual::write_pages(&folder),
         CliCommand::Work(work) => return work::work(connect(arguments.connection)?, work).await,
