@@ -60,10 +60,10 @@ async fn the_settings_of_each_daemon_are_accepted_and_its_stop_is_not_cut_off() 
             continue;
         };
         let environment = service.environment(&image);
-        let settings = in_effect(image.program, &service.command(), &environment).await;
+        let settings = in_effect(image.program(), &service.command(), &environment).await;
         let url = settings["pool"]["default"]["url"].as_str().unwrap();
         assert!(url.starts_with(REDIS_URL), "{url}");
-        let stop = match image.program {
+        let stop = match image.program() {
             DaemonProgram::Api => {
                 duration(&settings, "drain_delay") + duration(&settings, "drain_timeout")
             }
@@ -72,7 +72,7 @@ async fn the_settings_of_each_daemon_are_accepted_and_its_stop_is_not_cut_off() 
         };
         assert!(service.stop_grace() > stop, "{}: {stop:?}", service.name);
         assert!(text(&settings, "admin_listen").starts_with("0.0.0.0:"));
-        *daemons.entry(image.program.name()).or_insert(0) += 1;
+        *daemons.entry(image.program().name()).or_insert(0) += 1;
     }
     let expected = [("tidegate-api", 2), ("tidegate-pumpd", 2)];
     assert_eq!(daemons, expected.into());
@@ -83,7 +83,7 @@ async fn the_settings_of_each_daemon_are_accepted_and_its_stop_is_not_cut_off() 
 async fn the_balancer_notices_a_stop_within_the_drain_delay() {
     let service = &services()["api-1"];
     let image = service.daemon().unwrap();
-    let settings = in_effect(image.program, &[], &service.environment(&image)).await;
+    let settings = in_effect(image.program(), &[], &service.environment(&image)).await;
     let configured = read("deploy/compose/haproxy.cfg");
     let words: Vec<&str> = configured.split_whitespace().collect();
     let after = |name: &str| {
@@ -190,7 +190,16 @@ async fn start_daemon(
         .map(|(name, value)| (name.as_str(), value.as_str()))
         .collect();
     let arguments = service.command();
-    Some(Daemon::start_with(image.program, &service.name, &arguments, &borrowed, folder).await)
+    Some(
+        Daemon::start_with(
+            image.program(),
+            &service.name,
+            &arguments,
+            &borrowed,
+            folder,
+        )
+        .await,
+    )
 }
 
 /// Runs the balancer of the service, with the addresses of the daemons instead of the names of containers.

@@ -12,6 +12,19 @@ use crate::files::{path, read};
 use crate::settings::{in_effect, text};
 
 const DOCKERFILE: &str = "deploy/container/Dockerfile";
+/// The programs of the images, and the packages that build them.
+const PROGRAMS: [&str; 4] = [
+    "tidegate",
+    "tidegate-api",
+    "tidegate-pumpd",
+    "tidegate-relayd",
+];
+const PACKAGES: [&str; 4] = [
+    "tidegate-api",
+    "tidegate-cli",
+    "tidegate-pumpd",
+    "tidegate-relayd",
+];
 /// What the image of the runtime has.
 const LIBRARIES: [&str; 5] = [
     "libc.so",
@@ -21,15 +34,36 @@ const LIBRARIES: [&str; 5] = [
     "linux-vdso",
 ];
 
-/// An image of a daemon.
+/// An image of a daemon, or of the command line.
 pub(crate) struct ImageTarget {
-    pub(crate) program: DaemonProgram,
+    target: String,
     pub(crate) environment: Vec<(String, String)>,
     pub(crate) ports: BTreeSet<String>,
     entrypoint: Vec<String>,
     /// The copied files: where they are, and where they come from.
     copied: BTreeMap<String, String>,
     base: String,
+}
+
+impl ImageTarget {
+    /// Its daemon.
+    ///
+    /// # Panics
+    /// If it is not that of a daemon.
+    pub(crate) fn program(&self) -> DaemonProgram {
+        match self.target.as_str() {
+            "api" => DaemonProgram::Api,
+            "pumpd" => DaemonProgram::Pumpd,
+            "relayd" => DaemonProgram::Relayd,
+            other => panic!("no daemon is called {other}"),
+        }
+    }
+
+    fn assert_runs(&self, name: &str) {
+        assert_eq!(self.entrypoint, [format!("/usr/local/bin/{name}")]);
+        let built = self.copied.get(&self.entrypoint[0]);
+        assert_eq!(built, Some(&format!("/source/target/release/{name}")));
+    }
 }
 
 /// Returns the image of a target.
@@ -39,21 +73,15 @@ pub(crate) struct ImageTarget {
 pub(crate) fn image(target: &str) -> ImageTarget {
     let source = read(DOCKERFILE);
     let dockerfile = parse_dockerfile::parse(&source).unwrap_or_else(|error| panic!("{error}"));
-    let program = match target {
-        "api" => DaemonProgram::Api,
-        "pumpd" => DaemonProgram::Pumpd,
-        "relayd" => DaemonProgram::Relayd,
-        other => panic!("no daemon is called {other}"),
-    };
-    read_target(&dockerfile, target, program)
+    read_target(&dockerfile, target)
 }
 
-fn read_target(file: &Dockerfile<'_>, target: &str, program: DaemonProgram) -> ImageTarget {
+fn read_target(file: &Dockerfile<'_>, target: &str) -> ImageTarget {
     let stage = file
         .stage(target)
         .unwrap_or_else(|| panic!("no stage {target}"));
     let mut image = ImageTarget {
-        program,
+        target: target.to_owned(),
         environment: Vec::new(),
         ports: BTreeSet::new(),
         entrypoint: Vec::new(),
@@ -95,14 +123,11 @@ fn read_target(file: &Dockerfile<'_>, target: &str, program: DaemonProgram) -> I
 async fn each_image_runs_its_daemon_on_the_ports_that_it_exposes() {
     for target in ["api", "pumpd", "relayd"] {
         let image = image(target);
-        let name = image.program.name();
-        assert_eq!(image.entrypoint, [format!("/usr/local/bin/{name}")]);
-        let built = image.copied.get(&image.entrypoint[0]);
-        assert_eq!(built, Some(&format!("/source/target/release/{name}")));
+        image.assert_runs(image.program().name());
         let account = ("TIDEGATE_ACCOUNTS__ADMIN".to_owned(), "secret".to_owned());
         let environment = image.environment.iter().cloned();
         let environment = environment.chain((target == "api").then_some(account));
-        let settings = in_effect(image.program, &[], &environment.collect::<Vec<_>>()).await;
+        let settings = in_effect(image.program(), &[], &environment.collect::<Vec<_>>()).await;
         let keys: &[&str] = match target {
             "api" => &["listen", "admin_listen"],
             _ => &["admin_listen"],
@@ -113,6 +138,14 @@ async fn each_image_runs_its_daemon_on_the_ports_that_it_exposes() {
     }
 }
 
+#[test]
+fn the_image_of_the_command_line_needs_nothing_else() {
+    let image = image("cli");
+    image.assert_runs("tidegate");
+    assert!(image.environment.is_empty() && image.ports.is_empty());
+    assert_eq!(image.copied.len(), 1);
+}
+
 #[tokio::test]
 async fn the_image_of_the_api_does_not_start_without_an_account() {
     let image = image("api");
@@ -120,7 +153,7 @@ async fn the_image_of_the_api_does_not_start_without_an_account() {
     let variables: Vec<(&str, &str)> = variables
         .map(|(name, value)| (name.as_str(), value.as_str()))
         .collect();
-    let exit = run_until_exit_with(image.program, &[], &variables, Duration::from_secs(30)).await;
+    let exit = run_until_exit_with(image.program(), &[], &variables, Duration::from_secs(30)).await;
     assert_eq!(exit.code, Some(1), "{}", exit.log);
     assert!(exit.log.contains("[accounts]"), "{}", exit.log);
 }
@@ -129,7 +162,7 @@ async fn the_image_of_the_api_does_not_start_without_an_account() {
 fn images_run_as_a_user_that_is_not_root() {
     let source = read(DOCKERFILE);
     let dockerfile = parse_dockerfile::parse(&source).unwrap();
-    for target in ["api", "pumpd", "relayd"] {
+    for target in ["api", "pumpd", "relayd", "cli"] {
         let base = dockerfile.stage(&image(target).base).unwrap();
         let user = base.instructions.iter().find_map(|one| match one {
             Instruction::User(user) => Some(user.arguments.value.to_string()),
@@ -142,19 +175,17 @@ fn images_run_as_a_user_that_is_not_root() {
 }
 
 #[test]
-fn the_daemons_need_no_library_that_the_image_lacks() {
-    for program in [
-        DaemonProgram::Api,
-        DaemonProgram::Pumpd,
-        DaemonProgram::Relayd,
-    ] {
-        let output = Command::new("ldd").arg(program.path()).output().unwrap();
+fn programs_need_no_library_that_the_images_lack() {
+    let api = DaemonProgram::Api.path();
+    for name in PROGRAMS {
+        let program = api.with_file_name(name);
+        let output = Command::new("ldd").arg(program).output().unwrap();
         let listed = String::from_utf8(output.stdout).unwrap();
         assert!(listed.lines().count() > 1, "{listed}");
         let unknown = listed
             .lines()
             .find(|line| !LIBRARIES.iter().any(|library| line.contains(library)));
-        assert_eq!(unknown, None, "{}", program.name());
+        assert_eq!(unknown, None, "{name}");
     }
 }
 
@@ -177,8 +208,7 @@ fn the_commands_build_what_is_copied() {
         let words: Vec<&str> = command.split_whitespace().collect();
         let packages = words.windows(2).filter(|pair| pair[0] == "--package");
         let packages: BTreeSet<&str> = packages.map(|pair| pair[1]).collect();
-        let daemons = ["tidegate-api", "tidegate-pumpd", "tidegate-relayd"];
-        assert_eq!(packages, daemons.into(), "{command}");
+        assert_eq!(packages, PACKAGES.into(), "{command}");
         assert!(
             words.contains(&"--locked") && words.contains(&"--release"),
             "{command}"

@@ -110,7 +110,7 @@ async fn the_daemons_accept_the_settings_of_each_pod_and_listen_on_its_ports() {
             let container = &pod["containers"][0];
             let image = image(&name);
             let mut variables = environment(container, &name);
-            if image.program == DaemonProgram::Relayd {
+            if image.program() == DaemonProgram::Relayd {
                 let key = "TIDEGATE_RELAY__ORDERS__SOURCE__API_KEY".to_owned();
                 variables
                     .extend((values == "relay").then(|| (key, "tg_DEMOKEY00000_X".to_owned())));
@@ -119,7 +119,7 @@ async fn the_daemons_accept_the_settings_of_each_pod_and_listen_on_its_ports() {
                 .into_iter()
                 .map(|one| one.replace("/etc/tidegate/relayd.toml", &config))
                 .collect();
-            let settings = in_effect(image.program, &arguments, &variables).await;
+            let settings = in_effect(image.program(), &arguments, &variables).await;
             let ports = container["ports"].as_array().unwrap().iter();
             let ports: Vec<String> = ports
                 .map(|port| port["containerPort"].to_string())
@@ -129,7 +129,7 @@ async fn the_daemons_accept_the_settings_of_each_pod_and_listen_on_its_ports() {
                 image.ports.iter().cloned().collect::<Vec<_>>(),
                 "{name}"
             );
-            let stop = match image.program {
+            let stop = match image.program() {
                 DaemonProgram::Api => {
                     duration(&settings, "drain_delay") + duration(&settings, "drain_timeout")
                 }
@@ -141,7 +141,7 @@ async fn the_daemons_accept_the_settings_of_each_pod_and_listen_on_its_ports() {
                 Duration::from_secs(grace_s) > stop,
                 "{values} {name}: {stop:?}"
             );
-            if image.program != DaemonProgram::Relayd {
+            if image.program() != DaemonProgram::Relayd {
                 let startup = &container["startupProbe"];
                 let allowed_s = startup["periodSeconds"].as_u64().unwrap()
                     * startup["failureThreshold"].as_u64().unwrap();

@@ -113,7 +113,7 @@ fn prometheus_scrapes_the_admin_port_of_each_daemon() {
         for target in strings(&job["static_configs"][0]["targets"]) {
             let (name, port) = target.split_once(':').unwrap();
             let image = services[name].daemon().unwrap();
-            assert_eq!(job["job_name"], image.program.name());
+            assert_eq!(job["job_name"], image.program().name());
             assert_eq!(image.ports.last().unwrap(), port, "{target}");
             scraped.insert(name.to_owned());
         }
