@@ -22,11 +22,16 @@ pub(crate) async fn execute(client: &Client, command: ApiCommand) -> Executed {
     match command {
         ApiCommand::Publish(job) => {
             let published = new_job(client, job)?.await?;
-            Ok(CommandOutput::Answer(json!({
+            let mut answer = json!({
                 "id": published.id, "queue": published.queue(), "key": published.key,
                 "outcome": published.outcome, "state": published.state, "run_at": published.run_at,
                 "durability": published.durability,
-            })))
+            });
+            if let Some(fields) = answer.as_object_mut() {
+                // As in the answer of the API.
+                fields.retain(|_, value| !value.is_null());
+            }
+            Ok(CommandOutput::Answer(answer))
         }
         ApiCommand::Call { job, wait } => {
             let result = new_job(client, job)?.call_raw(duration(wait)).await?;
@@ -137,40 +142,43 @@ async fn cancel(job: &JobHandle, running: IfRunning) -> Executed {
 }
 
 async fn execute_on_queue(client: &Client, command: QueueCommand) -> Executed {
-    let mut change = Policy::default();
-    let queue = match command {
-        QueueCommand::Ls => return Ok(CommandOutput::answer(&client.queues().await?)?),
+    let answer = match command {
+        QueueCommand::Ls => CommandOutput::answer(&client.queues().await?),
         QueueCommand::Show { queue } => {
-            return Ok(CommandOutput::answer(
-                &client.queue(&queue)?.stats().await?,
-            )?);
+            CommandOutput::answer(&client.queue(&queue)?.stats().await?)
+        }
+        QueueCommand::Policy { queue } => {
+            CommandOutput::answer(&client.queue(&queue)?.policy().await?)
         }
         QueueCommand::Purge { queue } => {
             return purge(&client.queue(&queue)?, PurgeState::Ready).await;
         }
-        QueueCommand::Policy { queue } => {
-            return Ok(CommandOutput::answer(
-                &client.queue(&queue)?.policy().await?,
-            )?);
-        }
-        QueueCommand::Pause { queue } => {
-            change.paused = true.into();
-            queue
-        }
+        QueueCommand::Pause { queue } => return change_policy(client, &queue, pausing(true)).await,
         QueueCommand::Resume { queue } => {
-            change.paused = false.into();
-            queue
+            return change_policy(client, &queue, pausing(false)).await;
         }
-        QueueCommand::Close { queue } => {
-            change.closed = true.into();
-            queue
-        }
-        QueueCommand::Open { queue } => {
-            change.closed = false.into();
-            queue
-        }
+        QueueCommand::Close { queue } => return change_policy(client, &queue, closing(true)).await,
+        QueueCommand::Open { queue } => return change_policy(client, &queue, closing(false)).await,
     };
-    let policy = client.queue(&queue)?.set_policy(&change).await?;
+    Ok(answer?)
+}
+
+fn pausing(paused: bool) -> Policy {
+    Policy {
+        paused: paused.into(),
+        ..Policy::default()
+    }
+}
+
+fn closing(closed: bool) -> Policy {
+    Policy {
+        closed: closed.into(),
+        ..Policy::default()
+    }
+}
+
+async fn change_policy(client: &Client, queue: &str, change: Policy) -> Executed {
+    let policy = client.queue(queue)?.set_policy(&change).await?;
     Ok(CommandOutput::answer(&policy)?)
 }
 

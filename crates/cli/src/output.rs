@@ -2,6 +2,8 @@
 
 use std::io::{self, Write};
 
+use comfy_table::presets::NOTHING;
+use comfy_table::{ContentArrangement, Table};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use tidegate::Error;
@@ -111,25 +113,18 @@ fn cell(value: &Value) -> String {
     escaped.collect()
 }
 
+/// Columns of equal width without lines between them, also where a terminal is too narrow.
 fn columns(rows: Vec<Vec<String>>) -> String {
-    let count = rows.iter().map(Vec::len).max().unwrap_or_default();
-    let width = |column: usize| {
-        let cells = rows.iter().filter_map(|row| row.get(column));
-        cells
-            .map(|cell| cell.chars().count())
-            .max()
-            .unwrap_or_default()
-    };
-    let widths: Vec<_> = (0..count).map(width).collect();
-    let mut text = String::new();
-    for row in &rows {
-        let cells = row.iter().zip(&widths);
-        let line: Vec<_> = cells
-            .map(|(cell, width)| format!("{cell:width$}"))
-            .collect();
-        text.push_str(line.join("  ").trim_end());
-        text.push('\n');
+    let mut table = Table::new();
+    table
+        .load_style(NOTHING)
+        .set_content_arrangement(ContentArrangement::Disabled)
+        .add_rows(rows);
+    for column in table.column_iter_mut() {
+        column.set_padding((0, 2));
     }
+    let mut text = table.trim_fmt();
+    text.push('\n');
     text
 }
 
@@ -152,5 +147,8 @@ mod tests {
             "",
         ];
         assert_eq!(readable(&queues), table.join("\n"));
+        assert_eq!(readable(&json!([])), "\n");
+        let wide = json!([{"a": "二", "b": 1}, {"a": "x", "b": 2}]);
+        assert_eq!(readable(&wide), "a   b\n二  1\nx   2\n");
     }
 }
