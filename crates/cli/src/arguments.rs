@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 use serde::de::DeserializeOwned;
+use tidegate::api::keys::KeyScope;
 use tidegate::{DurationMs, IfExists, IfRunning, Timestamp};
 
 use crate::capacity::CapacityArguments;
@@ -104,6 +105,9 @@ pub(crate) enum ApiCommand {
     /// Brings dead jobs back, or deletes them.
     #[command(subcommand)]
     Dead(DeadCommand),
+    /// Creates, lists and revokes API keys. Needs the scope admin.
+    #[command(subcommand)]
+    Key(KeyCommand),
 }
 
 #[derive(Debug, Args)]
@@ -244,6 +248,28 @@ pub(crate) enum DeadCommand {
     Rm {
         /// The queue.
         queue: String,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum KeyCommand {
+    /// Creates an API key of the namespace, and prints its secret: only now, since the server stores a hash.
+    New {
+        /// What it is for, for people.
+        description: String,
+        /// What it allows: publish, consume, read or admin. May be repeated, or have several with commas.
+        #[arg(long = "scope", required = true, value_delimiter = ',', value_parser = choice::<KeyScope>)]
+        scopes: Vec<KeyScope>,
+        /// When it expires: 2027-01-01T00:00:00Z. Default: never.
+        #[arg(long)]
+        expires_at: Option<Timestamp>,
+    },
+    /// Lists the API keys of the namespace, without their secrets.
+    Ls,
+    /// Revokes an API key. Servers reject it within a second.
+    Revoke {
+        /// Its id, as in the list; the secret has it in the middle: tg_ID_….
+        id: String,
     },
 }
 

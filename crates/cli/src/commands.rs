@@ -4,6 +4,7 @@ use std::io::Read;
 use std::time::Duration;
 
 use serde_json::json;
+use tidegate::api::keys::CreateKeyBody;
 use tidegate::api::values::DurationMs;
 use tidegate::{
     CancelResult, Change, Client, IfRunning, JobHandle, JobResult, Policy, Publish, PurgeState,
@@ -11,7 +12,7 @@ use tidegate::{
 };
 
 use crate::arguments::{
-    ApiCommand, DeadCommand, JobArguments, JobCommand, PublishArguments, QueueCommand,
+    ApiCommand, DeadCommand, JobArguments, JobCommand, KeyCommand, PublishArguments, QueueCommand,
 };
 use crate::failure::CommandFailure;
 use crate::output::CommandOutput;
@@ -47,6 +48,7 @@ pub(crate) async fn execute(client: &Client, command: ApiCommand) -> Executed {
             let respawned = client.queue(&queue)?.respawn(which).await?;
             Ok(CommandOutput::Answer(json!({"respawned": respawned})))
         }
+        ApiCommand::Key(command) => execute_on_keys(client, command).await,
         ApiCommand::Dead(DeadCommand::Rm { queue }) => {
             purge(&client.queue(&queue)?, PurgeState::Dead).await
         }
@@ -180,6 +182,28 @@ fn closing(closed: bool) -> Policy {
 async fn change_policy(client: &Client, queue: &str, change: Policy) -> Executed {
     let policy = client.queue(queue)?.set_policy(&change).await?;
     Ok(CommandOutput::answer(&policy)?)
+}
+
+async fn execute_on_keys(client: &Client, command: KeyCommand) -> Executed {
+    let answer = match command {
+        KeyCommand::New {
+            description,
+            scopes,
+            expires_at,
+        } => {
+            let key = CreateKeyBody {
+                scopes,
+                description,
+                namespace: None,
+                pool: None,
+                expires_at,
+            };
+            CommandOutput::answer(&client.create_key(&key).await?)
+        }
+        KeyCommand::Ls => CommandOutput::answer(&client.keys().await?),
+        KeyCommand::Revoke { id } => CommandOutput::answer(&client.revoke_key(&id).await?),
+    };
+    Ok(answer?)
 }
 
 async fn purge(queue: &QueueHandle, state: PurgeState) -> Executed {

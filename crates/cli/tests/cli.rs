@@ -122,6 +122,56 @@ async fn each_command_does_what_it_says() {
     assert!(publisher.error(1, &["queue", "ls"]).contains("scope"));
 }
 
+#[tokio::test]
+async fn keys_are_created_listed_and_revoked() {
+    let stack = SERVER.acquire().await;
+    let cli = CommandLine::connected(&stack, "keys").await;
+    let created = cli.json(&[
+        "key",
+        "new",
+        "mailer",
+        "--scope",
+        "publish,read",
+        "--scope",
+        "consume",
+    ]);
+    assert_eq!(
+        created["key"]["scopes"],
+        serde_json::json!(["publish", "consume", "read"])
+    );
+    let mailer = cli.with_key(created["secret"].as_str().unwrap());
+    mailer.out(&["publish", "letters", "{}"]);
+    assert!(mailer.error(1, &["key", "ls"]).contains("scope"));
+    let listed = cli.out(&["key", "ls"]);
+    assert!(listed.contains("mailer"), "{listed}");
+    assert!(!listed.contains(&mailer.key), "{listed}");
+    let id = created["key"]["id"].as_str().unwrap();
+    assert_eq!(cli.json(&["key", "revoke", id])["outcome"], "revoked");
+    eventually("the key is rejected", LIMIT, async || {
+        match mailer.run_with(&["publish", "letters", "{}"], "") {
+            ended if ended.code == 1 && ended.error.contains("API key") => Ok(()),
+            ended => Err(ended.error),
+        }
+    })
+    .await;
+    assert!(cli.error(1, &["key", "revoke", id]).contains("key"));
+    assert!(cli.error(2, &["key", "new", "x"]).contains("--scope"));
+    assert!(
+        cli.error(2, &["key", "new", "x", "--scope", "write"])
+            .contains("write")
+    );
+    let past = [
+        "key",
+        "new",
+        "x",
+        "--scope",
+        "read",
+        "--expires-at",
+        "2001-01-01T00:00:00Z",
+    ];
+    assert!(cli.error(1, &past).contains("expires_at"));
+}
+
 /// A worker; it gets SIGTERM when it is stopped.
 struct WorkProcess(Child);
 

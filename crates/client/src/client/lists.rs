@@ -1,11 +1,22 @@
 //! Lists of what a namespace has.
 
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
-use tidegate_api_types::queue::{QueueListPage, QueueView};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use tidegate_api_types::keys::KeyView;
+use tidegate_api_types::queue::QueueView;
+use tidegate_api_types::values::CursorText;
 
 use super::Client;
 use crate::error::{Error, RepeatSafety};
 use crate::transport::HttpCall;
+
+/// A page of any list.
+#[derive(Deserialize)]
+struct ListPage<T> {
+    items: Vec<T>,
+    next: Option<CursorText>,
+}
 
 impl Client {
     /// All queues of the namespace with their numbers of jobs, in the order of their names. Takes one request per page.
@@ -14,20 +25,33 @@ impl Client {
     /// # Errors
     /// Those of requests.
     pub async fn queues(&self) -> Result<Vec<QueueView>, Error> {
-        let mut queues = Vec::new();
-        let mut path = "/queues".to_owned();
+        self.all_of("/queues").await
+    }
+
+    /// All API keys of the namespace, without their secrets. Takes one request per page. Needs the scope `admin`.
+    ///
+    /// # Errors
+    /// Those of requests.
+    pub async fn keys(&self) -> Result<Vec<KeyView>, Error> {
+        self.all_of("/keys").await
+    }
+
+    /// The items of all pages of a list.
+    async fn all_of<T: DeserializeOwned>(&self, list: &str) -> Result<Vec<T>, Error> {
+        let mut items = Vec::new();
+        let mut path = list.to_owned();
         loop {
             let call = HttpCall::get(path);
             let sending = self
                 .transport
                 .send_repeated(&call, RepeatSafety::Repeatable);
-            let page: QueueListPage = sending.await?.json()?;
-            queues.extend(page.items);
+            let page: ListPage<T> = sending.await?.json()?;
+            items.extend(page.items);
             let Some(next) = page.next else {
-                return Ok(queues);
+                return Ok(items);
             };
             let cursor = utf8_percent_encode(next.as_str(), NON_ALPHANUMERIC);
-            path = format!("/queues?cursor={cursor}");
+            path = format!("{list}?cursor={cursor}");
         }
     }
 }

@@ -2,6 +2,7 @@
 
 mod builder;
 mod consume;
+mod keys;
 mod lists;
 
 use std::fmt;
