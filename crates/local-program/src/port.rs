@@ -1,5 +1,6 @@
 //! Chooses and reserves a free port.
 
+use std::collections::VecDeque;
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
 use std::net::{Ipv4Addr, TcpListener, UdpSocket};
@@ -12,13 +13,17 @@ use std::sync::{Mutex, PoisonError};
 const PORTS: Range<u16> = 12_000..22_000;
 const TRIES: usize = 200;
 
-/// The UDP sockets that reserve the ports of this process.
-static RESERVATIONS: Mutex<Vec<UdpSocket>> = Mutex::new(Vec::new());
+/// The most ports that a process reserves at a time. Each takes a file, and 1024 is a usual limit.
+const RESERVED_MAX: usize = 400;
+
+/// The UDP sockets that reserve ports for this process, oldest first.
+static RESERVATIONS: Mutex<VecDeque<UdpSocket>> = Mutex::new(VecDeque::new());
 
 /// Returns a port of 127.0.0.1 that nothing listens on, chosen at random. Returns `None` if 200 attempts find none.
 ///
-/// The port is reserved until this process ends: no other call returns it, here or in another process, also while a server
-/// that had bound it restarts. The reservation is a UDP socket with the same number, which does not hinder a TCP server.
+/// The port is reserved until this process ends, or has taken 400 further ones: no other call returns it, here or in another
+/// process, also while a server that had bound it restarts. The reservation is a UDP socket with the same number, which does
+/// not hinder a TCP server.
 #[must_use]
 pub fn free_port() -> Option<u16> {
     (0..TRIES)
@@ -35,7 +40,10 @@ fn reserve(port: u16) -> bool {
     let is_free = TcpListener::bind(address).is_ok();
     if is_free {
         let mut reservations = RESERVATIONS.lock().unwrap_or_else(PoisonError::into_inner);
-        reservations.push(reservation);
+        if reservations.len() == RESERVED_MAX {
+            reservations.pop_front();
+        }
+        reservations.push_back(reservation);
     }
     is_free
 }
