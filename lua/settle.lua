@@ -1,10 +1,23 @@
 -- settle: shared by all scripts that change jobs; it follows versions.lua. Writes what a call has collected, and notifies.
--- Rarely calls: bound_stale_listed, bound_stale_far, settle_far
+-- Rarely calls: bound_stale_listed, bound_stale_far, settle_far, ring_if_lost
 
 -- Only a damaged record names a queue without a name. An error would fail the call for all other jobs too.
 local function ring(of_queue)
   local name = call('HGET', of_queue, 'name')
   if name then ring_next(name) end
+end
+
+-- A doorbell is lost with a process that is killed before it has followed it. Jobs that come later ring the next process if
+-- the oldest one has been ready for this long.
+local LOST_MS = 100
+-- Whether it is lost is checked below this number of ready jobs, and then each time that many have come.
+local CHECKED = 64
+
+local function ring_if_lost(queue, list, of_queue)
+  local name = call('HGET', of_queue, 'name')
+  if not name or not is_waited_for(name) then return end
+  local oldest = hinted(call('LINDEX', list, 0), READY, queue)
+  if not oldest or now_ms - oldest[DUE_MS] >= LOST_MS then ring_next(name) end
 end
 
 -- Notifies the pump if at_ms is now the earliest time in the index of a verb. Message: verb, ms until then, and when it is
@@ -137,10 +150,15 @@ local function settle()
     if changes.dead then send('RPUSH', prefix .. 'dead:' .. queue, changes.dead) end
     local ready, near = changes.ready, changes.near
     if ready then
-      local length = send(changes.at_head and 'LPUSH' or 'RPUSH', prefix .. 'ready:' .. queue, ready)
+      local list = prefix .. 'ready:' .. queue
+      local length = send(changes.at_head and 'LPUSH' or 'RPUSH', list, ready)
       -- Consumers may wait if no job was ready before. Both are checked: the list may hold stale hints, the count may
       -- be wrong.
-      if length == #ready or ready_before <= 0 then ring(of_queue) end
+      if length == #ready or ready_before <= 0 then
+        ring(of_queue)
+      elseif ready_before < CHECKED or ready_before % CHECKED + #ready >= CHECKED then
+        ring_if_lost(number, list, of_queue)
+      end
     end
     if changes.unlisted then bound_stale_listed(queue, of_queue) end
     if changes.untimed then send('ZREM', prefix .. 'near:' .. queue, changes.untimed) end

@@ -47,6 +47,11 @@ local function unregister(name, id)
   end
 end
 
+-- Whether a process is registered with a queue.
+local function is_waited_for(name)
+  return call('HGET', waiting_in(0), name) or call('HGET', waiting_in(1), name)
+end
+
 -- Rings the process that is registered first and listens. No subscriber: it has ended or lost its connection, and checks its
 -- queues when it has a new one.
 local function ring_next(name)

@@ -175,6 +175,36 @@ async fn a_doorbell_that_a_paused_process_does_not_follow_costs_a_poll_and_chang
     stack.finish().await;
 }
 
+/// The same without polls, with a second job: it rings the other process, since the first job has been ready for a while.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_later_job_rings_again_if_a_process_does_not_follow_its_doorbell() {
+    let polls = format!("waiters.poll_interval = \"{NO_POLL}\"");
+    let stack = Stack::builder().apis(2).pumps(0).api_config(&polls);
+    let stack = stack.start().await;
+    let queue = stack.queue("q").await.with_separate_connections();
+    for number in [1, 0] {
+        let there = queue.on_api(stack.api(number));
+        tokio::spawn(there.consume().timeout_s(60).count(2).jobs());
+        stack.api(number).wait_for_waiting_consumers(1).await;
+        // Its check registers the process before the next one.
+        tokio::time::sleep(Duration::from_millis(300)).await;
+    }
+    stack.api(1).pause();
+    queue.publish("1").id().await;
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    assert_eq!(stack.totals().await.ready, 1, "its doorbell is lost");
+    queue.publish("2").id().await;
+    eventually("both are delivered", BY_MESSAGE_MAX, async || {
+        match stack.totals().await {
+            totals if totals.leased == 2 => Ok(()),
+            totals => Err(format!("{totals:?}")),
+        }
+    })
+    .await;
+    stack.api(1).resume();
+    stack.finish().await;
+}
+
 /// The subscriptions are cut while calls are refused: the call that follows is refused, and neither a message nor a
 /// poll leads to the job later.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

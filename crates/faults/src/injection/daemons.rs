@@ -12,6 +12,8 @@ use crate::test_cluster::{DaemonUnderTest, TestCluster};
 const STOP_LIMIT: Duration = Duration::from_secs(20);
 /// How long an API that stops keeps idle connections, in microseconds (`docs/http-api.md`).
 const API_LINGER: u64 = 300 * MS;
+/// `waiters.poll_interval` by default, in microseconds.
+const POLL_INTERVAL: u64 = 5000 * MS;
 const HOUR_S: i64 = 3600;
 
 pub(super) fn choose_daemon<'a>(
@@ -21,14 +23,18 @@ pub(super) fn choose_daemon<'a>(
     &pods[fault.target % pods.len()]
 }
 
-/// Excuses no late jobs: the other APIs continue.
+/// Excuses late jobs until a poll: the doorbell of a job is lost if the process dies before it has followed it.
 pub(super) async fn kill_api(test_cluster: &TestCluster, fault: &PlannedFault) -> Vec<Episode> {
     let api = choose_daemon(&test_cluster.apis, fault);
     let open_episode = OpenEpisode::start(fault);
     api.daemon.kill();
+    let killed = now();
     tokio::time::sleep(fault.length()).await;
     api.daemon.restart().await;
-    vec![open_episode.end(format!("{} killed", api.name))]
+    vec![Episode {
+        excuses_until: killed + POLL_INTERVAL + MS * 1000,
+        ..open_episode.end(format!("{} killed", api.name))
+    }]
 }
 
 /// Jobs that it had reserved are not delivered before it resumes, which excuses late jobs until then.
