@@ -27,10 +27,10 @@ end
 for _, key in ipairs({ ARGV[3], ARGV[4] }) do
   for _, command in ipairs({ 'DEL', 'EXISTS', 'GET', 'HGETALL', 'HLEN', 'LLEN', 'LPOP', 'PERSIST', 'STRLEN' }) do need(command, key) end
   for _, command in ipairs({ 'HDEL', 'HEXISTS', 'HGET', 'HMGET', 'HSCAN', 'INCRBY', 'LINDEX', 'LPUSH', 'PEXPIRE', 'RPUSH', 'SET',
-    'ZREM' }) do
+    'ZRANK', 'ZREM', 'ZSCAN', 'ZSCORE' }) do
     need(command, key, '1')
   end
-  for _, command in ipairs({ 'HINCRBY', 'HSET', 'HSETNX', 'LRANGE', 'LREM', 'LSET', 'LTRIM', 'ZADD', 'ZRANGE', 'ZREMRANGEBYRANK',
+  for _, command in ipairs({ 'HINCRBY', 'HSET', 'HSETNX', 'LRANGE', 'LREM', 'LSET', 'LTRIM', 'ZADD', 'ZCOUNT', 'ZRANGE', 'ZREMRANGEBYRANK',
     'ZREMRANGEBYSCORE' }) do
     need(command, key, '1', '1')
   end

@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- purge: deletes the oldest ready or dead jobs of a queue; with ready, it also forgets a queue that has no job left.
+-- purge: deletes ready or dead jobs of a queue, the oldest or these; with ready, it also forgets a queue that has no job left.
 -- KEYS[1] queues hash: namespace/queue → queue number
 -- ARGV[1] prefix of the bucket's keys
 -- ARGV[2] now    ms; '' = Redis's clock
@@ -7,6 +7,7 @@
 -- ARGV[4] which  ready or dead
 -- ARGV[5] limit  most hints that one call takes from the list
 -- ARGV[6] dead_ms with dead: deletes only jobs that have been dead for this long; 0 = all
+-- ARGV[7…] number, nonce and created of each job, if they are named: those in another state stay
 -- Returns ok → number of jobs deleted, 1 if the list may have more such jobs (call again) else 0
 -- Changes: deletes jobs; deletes the queue's number, name and counts if the queue is forgotten
 -- Errors: those of scripts that write (prelude.lua)
@@ -17,6 +18,18 @@ local name, state, limit, dead_ms = ARGV[3], ARGV[4] == 'ready' and READY or DEA
 local queue = tonumber(call('HGET', KEYS[1], name))
 if not queue then return { 'ok', 0, 0 } end
 local list = prefix .. STATES[state] .. ':' .. queue
+if #ARGV > 6 then
+  local purged = 0
+  for i = 7, #ARGV, 3 do
+    local job = stored(queue, ARGV[i], ARGV[i + 1], ARGV[i + 2])
+    if job and job[STATE] == state then
+      delete(job)
+      purged = purged + 1
+    end
+  end
+  settle()
+  return { 'ok', purged, 0 }
+end
 local numbers = call('LRANGE', list, 0, limit - 1)
 read_ahead(numbers)
 local purged, taken, kept, passed = 0, 0, {}, 0

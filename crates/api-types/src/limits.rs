@@ -27,6 +27,9 @@ pub const CONTENT_TYPE_BYTES_MAX: usize = 255;
 /// The most bytes of the cursor of a list.
 pub const CURSOR_BYTES_MAX: usize = 512;
 
+/// The most bytes of a text that an error of a listed job contains.
+pub const FILTER_BYTES_MAX: usize = 255;
+
 /// The most attributes of a job.
 pub const ATTRIBUTES_MAX: usize = 32;
 /// The most bytes of the name of an attribute.

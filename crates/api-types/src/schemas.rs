@@ -4,7 +4,10 @@ use utoipa::OpenApi;
 
 use crate::consume::{AckAnswer, AckBody, FailAnswer, FailBody, ReleaseAnswer, ReleaseBody};
 use crate::consume::{ReserveAnswer, ReserveBody, TouchAnswer, TouchBody};
-use crate::job::{CancelAnswer, ChangeBody, ChangedJob, JobDetails, PromotedJob, UnfinishedJob};
+use crate::job::{
+    ActAnswer, ActBody, CancelAnswer, ChangeBody, ChangedJob, JobDetails, JobListPage, PromotedJob,
+    UnfinishedJob,
+};
 use crate::keys::{CreateKeyBody, CreatedKey, KeyPage, RevokedKey};
 use crate::problem::Problem;
 use crate::publish::{BatchAnswer, BatchBody, JobOptions};
@@ -20,6 +23,8 @@ use crate::values::{IfRunningOption, NamespaceText, PageSize};
 #[openapi(components(schemas(
     AckAnswer,
     AckBody,
+    ActAnswer,
+    ActBody,
     BatchAnswer,
     BatchBody,
     CancelAnswer,
@@ -33,6 +38,7 @@ use crate::values::{IfRunningOption, NamespaceText, PageSize};
     FailBody,
     IfRunningOption,
     JobDetails,
+    JobListPage,
     JobOptions,
     KeyPage,
     NamespaceText,

@@ -4,7 +4,10 @@
 //! own deployment until they are consumed, so every other verb uses both deployments, its own first, which has the
 //! older jobs. When its own deployment is empty, the pool can be removed from the settings.
 
+pub(crate) mod act;
 mod directory;
+pub(crate) mod job_criteria;
+pub(crate) mod job_list;
 mod jobs;
 pub(crate) mod keyed;
 mod keyed_move;

@@ -105,6 +105,12 @@ impl StoredRecord {
         self.parts.payload.is_empty() && self.header().flags.has(RecordFlags::BODY_OUTSIDE)
     }
 
+    /// The job without its attributes and body; `None` if its extension is damaged.
+    pub(crate) fn without_payload(&self) -> Option<Job> {
+        let (bucket, number) = (self.id.bucket(), self.id.number());
+        self.parts.decode_without_payload(bucket, number).ok()
+    }
+
     fn decode(&self) -> Result<Job, JobReadError> {
         let job = self.parts.decode(self.id.bucket(), self.id.number());
         job.map_err(|error| JobReadError::corrupt(self.id, error))

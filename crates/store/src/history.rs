@@ -35,7 +35,7 @@ pub struct LoggedFailure {
 
 impl LoggedFailure {
     /// Decodes an entry; `None` if it is damaged.
-    fn decode(entry: &[u8]) -> Option<Self> {
+    pub(crate) fn decode(entry: &[u8]) -> Option<Self> {
         let (fields, error) = entry.split_at_checked(FIELDS_BYTES)?;
         let number = |bytes: &[u8]| {
             bytes

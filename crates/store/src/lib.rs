@@ -75,9 +75,10 @@ pub use tokens::{TokenCreated, Tokens};
 pub use until_durable::Receipt;
 pub use verbs::{
     AckOutcome, AckRequest, AfterFailure, AllQueues, CancelOutcome, ChangeOutcome, Claim, DueTimes,
-    FailOutcome, FailRequest, IdempotencyKey, IfExists, IfRunning, JobChange, JobEnd, JobReference,
-    KeyedJob, KeyedJobState, KeyedOutcome, KeyedPublish, KeyedResult, KeyedTerms, LOAD_HINTS_MAX,
-    LeaseLength, LeaseOutcome, LeasedJob, ListedQueue, LoadSlotOutcome, MOVE_TIMERS_MAX,
+    FailOutcome, FailRequest, IdempotencyKey, IfExists, IfRunning, InvalidPosition, JobChange,
+    JobEnd, JobReference, JobSelection, KeyedJob, KeyedJobState, KeyedOutcome, KeyedPublish,
+    KeyedResult, KeyedTerms, LIST_HINTS_MAX, LOAD_HINTS_MAX, LeaseLength, LeaseOutcome, LeasedJob,
+    ListPosition, ListedJob, ListedJobs, ListedQueue, LoadSlotOutcome, MOVE_TIMERS_MAX,
     MoveDueOutcome, NewDue, NewResult, POLL_QUEUES_MAX, PUBLISH_JOBS_MAX, PeekedJob,
     PromoteOutcome, PublishOutcome, PublishedJobs, QueuePage, ReleaseOutcome, ReservedJobs, Roster,
     SWEEP_CHUNKS_MAX, Stats, SweepOutcome, TouchOutcome,

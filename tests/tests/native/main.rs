@@ -8,6 +8,7 @@ mod access;
 mod bad_requests;
 mod docs;
 mod guide;
+mod job_lists;
 mod jobs;
 mod keys;
 mod leases;

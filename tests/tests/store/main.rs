@@ -26,6 +26,7 @@ mod lanes;
 mod lanes_random;
 mod largest_calls;
 mod limits;
+mod list_jobs;
 mod list_queues;
 mod lost_answers;
 mod messages;

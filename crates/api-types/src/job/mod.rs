@@ -1,11 +1,17 @@
-//! Single jobs: show, change, promote, cancel, result.
+//! Jobs: show, list, change, promote, cancel, result, and actions on many.
 
+mod act;
 mod cancel;
 mod change;
 mod details;
+mod filter;
+mod list;
 mod result;
 
+pub use act::{ActAnswer, ActBody, ActName};
 pub use cancel::{CancelAnswer, CancelQuery};
 pub use change::{ChangeBody, ChangeResult, ChangedJob, PromoteResult, PromotedJob};
 pub use details::{DeadReason, HistoryEntry, JobDetails, JobQuery};
+pub use filter::JobFilter;
+pub use list::JobListPage;
 pub use result::{ResultQuery, UnfinishedJob};

@@ -23,6 +23,14 @@ pub struct ListQuery {
     pub limit: PageSize,
 }
 
+impl ListQuery {
+    /// Whether it has a parameter with this name. A list with a filter has others as well.
+    #[must_use]
+    pub fn has_parameter(name: &str) -> bool {
+        matches!(name, "cursor" | "limit")
+    }
+}
+
 impl CheckedRequest for ListQuery {
     fn check(&self, _: &ConfigurableLimits) -> Result<(), InvalidRequest> {
         Ok(())

@@ -27,8 +27,8 @@ pub(crate) use json_text::even_null;
 pub use numbers::{JobsPerSecond, MaxAttempts, MaxJobs, PageSize, QueueWeight};
 pub use payload::{JobPayload, check_json_payload};
 pub use text::{
-    CursorText, IdempotencyKey, JobIdText, JobKey, JobPath, LeaseText, NamespaceText, PoolText,
-    QueueNameText, RelayNameText,
+    AttributeText, CursorText, FilterText, IdempotencyKey, JobIdText, JobKey, JobPath, LeaseText,
+    NamespaceText, PoolText, QueueNameText, RelayNameText,
 };
 pub use timestamp::TimestampMs;
 pub(crate) use value_schema::{AnswerDuration, AnswerTimestamp};

@@ -13,8 +13,9 @@ use utoipa::{PartialSchema, ToSchema};
 
 use super::value_schema::text_schema;
 use crate::limits::{
-    CURSOR_BYTES_MAX, IDEMPOTENCY_KEY_BYTES_MAX, JOB_ID_BYTES, KEY_BYTES_MAX, LEASE_BYTES_MAX,
-    NAME_BYTES_MAX, POOL_BYTES_MAX, RELAY_NAME_BYTES_MAX,
+    ATTRIBUTE_NAME_BYTES_MAX, ATTRIBUTE_VALUE_BYTES_MAX, CURSOR_BYTES_MAX, FILTER_BYTES_MAX,
+    IDEMPOTENCY_KEY_BYTES_MAX, JOB_ID_BYTES, KEY_BYTES_MAX, LEASE_BYTES_MAX, NAME_BYTES_MAX,
+    POOL_BYTES_MAX, RELAY_NAME_BYTES_MAX,
 };
 use crate::problem::{InvalidValue, ProblemCode};
 
@@ -65,6 +66,11 @@ fn is_visible_ascii(text: &str) -> bool {
 
 fn has_no_control(text: &str) -> bool {
     !text.chars().any(char::is_control)
+}
+
+fn is_attribute(text: &str) -> bool {
+    let name = text.split_once('=').map_or("", |(name, _)| name);
+    !name.is_empty() && !name.starts_with(':') && has_no_control(text)
 }
 
 /// Crockford's base 32 in upper case, and at most 128 bits.
@@ -207,6 +213,31 @@ text_type! {
 text_type! {
     /// The key of a job, unique in its queue: 1 to [`KEY_BYTES_MAX`] bytes of UTF-8 without control characters.
     JobKey, schema "JobKey", rule TextRule { what: "the key of a job", ..FREE }
+}
+
+text_type! {
+    /// What a text contains: 1 to [`FILTER_BYTES_MAX`] bytes of UTF-8 without control characters.
+    FilterText, schema "FilterText", rule TextRule { what: "a part of a text", bytes_max: FILTER_BYTES_MAX, ..FREE }
+}
+
+text_type! {
+    /// An attribute, as `NAME=VALUE`.
+    AttributeText, schema "Attribute", rule TextRule {
+        what: "an attribute",
+        bytes_max: ATTRIBUTE_NAME_BYTES_MAX + 1 + ATTRIBUTE_VALUE_BYTES_MAX,
+        pattern: Some("^[^:=][^=]*="),
+        allows: is_attribute,
+        allowed: "UTF-8 without control characters, as NAME=VALUE",
+        code: ProblemCode::InvalidParameter,
+    }
+}
+
+impl AttributeText {
+    /// Its name and its value.
+    #[must_use]
+    pub fn parts(&self) -> (&str, &str) {
+        self.0.split_once('=').unwrap_or((&self.0, ""))
+    }
 }
 
 text_type! {

@@ -49,7 +49,8 @@ fn need_for_job(request: &NativeRequest, job: JobReference) -> Result<(), Native
     }
 }
 
-fn details(
+/// What is shown of a job.
+pub(super) fn details(
     queue: &QueueKey,
     job: &Job,
     max_attempts: u16,
@@ -123,17 +124,7 @@ pub(super) async fn change(mut request: NativeRequest) -> Result<Response<Body>,
     let query: JobQuery = request.read_query()?;
     let job = request.job(&queue, query.key.as_ref().map(|key| key.as_str()))?;
     let body: ChangeBody = request.read_json().await?;
-    let change = JobChange {
-        due: body.due().map(|due| match due {
-            DueTime::After(delay) => NewDue::InMs(delay.as_ms()),
-            DueTime::At(instant) => NewDue::AtMs(instant.as_ms()),
-        }),
-        start_within_ms: match body.start_within {
-            FieldChange::Keep => None,
-            FieldChange::Reset => Some(0),
-            FieldChange::Set(limit) => Some(limit.as_ms()),
-        },
-    };
+    let change = stored_change(&body);
     match request.pool().change(&queue, job, change).await? {
         ChangeOutcome::AlreadyGone => Err(not_found()),
         ChangeOutcome::NotWaiting(state) => Err(not_waiting(state)),
@@ -147,6 +138,21 @@ pub(super) async fn change(mut request: NativeRequest) -> Result<Response<Body>,
             };
             Ok(json_answer(StatusCode::OK, &answer))
         }
+    }
+}
+
+/// A change as the store takes it.
+pub(super) fn stored_change(body: &ChangeBody) -> JobChange {
+    JobChange {
+        due: body.due().map(|due| match due {
+            DueTime::After(delay) => NewDue::InMs(delay.as_ms()),
+            DueTime::At(instant) => NewDue::AtMs(instant.as_ms()),
+        }),
+        start_within_ms: match body.start_within {
+            FieldChange::Keep => None,
+            FieldChange::Reset => Some(0),
+            FieldChange::Set(limit) => Some(limit.as_ms()),
+        },
     }
 }
 
@@ -185,16 +191,20 @@ pub(super) async fn promote(request: NativeRequest) -> Result<Response<Body>, Na
     Ok(json_answer(StatusCode::OK, &answer))
 }
 
+pub(super) const fn stored_if_running(option: IfRunningOption) -> IfRunning {
+    match option {
+        IfRunningOption::Refuse => IfRunning::Refuse,
+        IfRunningOption::Ask => IfRunning::Ask,
+        IfRunningOption::Revoke => IfRunning::Revoke,
+    }
+}
+
 pub(super) async fn cancel(request: NativeRequest) -> Result<Response<Body>, NativeError> {
     request.need(Scope::Publish)?;
     let queue = request.queue()?;
     let query: CancelQuery = request.read_query()?;
     let job = request.job(&queue, query.key.as_ref().map(|key| key.as_str()))?;
-    let if_running = match query.running {
-        IfRunningOption::Refuse => IfRunning::Refuse,
-        IfRunningOption::Ask => IfRunning::Ask,
-        IfRunningOption::Revoke => IfRunning::Revoke,
-    };
+    let if_running = stored_if_running(query.running);
     let answer = match request.pool().cancel(&queue, job, if_running).await? {
         CancelOutcome::AlreadyGone => return Err(not_found()),
         CancelOutcome::Leased => return Err(NativeError::of(ProblemCode::JobRunning)),

@@ -6,6 +6,7 @@ mod batch;
 mod content;
 mod error;
 mod job;
+mod job_list;
 mod keys;
 mod lease_text;
 mod native_request;

@@ -10,6 +10,7 @@ use tidegate_api_types::input::{
 };
 use tidegate_api_types::limits::ConfigurableLimits;
 use tidegate_api_types::problem::{InvalidRequest, ProblemCode};
+use tidegate_api_types::queue::ListQuery;
 use tidegate_api_types::values::{JobAttributes, JobKey, JobPath, QueueNameText, RelayNameText};
 use tidegate_core::{JobId, KeyHash, Namespace, QueueKey, QueueName, Scope};
 use tidegate_engine::{EngineError, LimitedAction, Permit, Pool, Principal};
@@ -213,6 +214,18 @@ impl NativeRequest {
     /// The parameters of the query.
     pub(super) fn read_query<T: CheckedRequest>(&self) -> Result<T, NativeError> {
         Ok(read_query(&self.query_pairs()?, &self.limits())?)
+    }
+
+    /// The parameters of a list, and of its filter.
+    pub(super) fn read_filtered_list<T: CheckedRequest>(
+        &self,
+    ) -> Result<(ListQuery, T), NativeError> {
+        let pairs = self.query_pairs()?;
+        let (list, filter): (Vec<_>, Vec<_>) = pairs
+            .into_iter()
+            .partition(|(name, _)| ListQuery::has_parameter(name));
+        let limits = self.limits();
+        Ok((read_query(&list, &limits)?, read_query(&filter, &limits)?))
     }
 
     /// Fails if there is a query: the route has no parameters.

@@ -10,7 +10,7 @@ use tidegate_api_types::problem::ProblemCode;
 
 use super::error::NativeError;
 use super::native_request::{NativeRequest, PathParts};
-use super::{batch, job, keys, policy, publish, queues, relays, reserve, result, settle};
+use super::{batch, job, job_list, keys, policy, publish, queues, relays, reserve, result, settle};
 use crate::app::App;
 use crate::http::exchange::Answering;
 use crate::http::metrics::Endpoint;
@@ -21,6 +21,7 @@ use crate::http::time_limit::with_time_limit;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Route {
     Jobs,
+    Act,
     Batch,
     Job,
     Payload,
@@ -59,8 +60,17 @@ const fn row(route: Route, path: &'static str, methods: &'static str) -> RouteRo
 }
 
 /// The table, in the order of [`Route`].
-const TABLE: [RouteRow; 20] = [
-    row(Route::Jobs, "/v1/{namespace}/queues/{queue}/jobs", "POST"),
+const TABLE: [RouteRow; 21] = [
+    row(
+        Route::Jobs,
+        "/v1/{namespace}/queues/{queue}/jobs",
+        "GET, POST",
+    ),
+    row(
+        Route::Act,
+        "/v1/{namespace}/queues/{queue}/jobs/act",
+        "POST",
+    ),
     row(
         Route::Batch,
         "/v1/{namespace}/queues/{queue}/jobs/batch",
@@ -225,6 +235,8 @@ fn handler(
                 .answer()
                 .await
         }),
+        (Route::Jobs, "GET") => within_limit!(job_list::list),
+        (Route::Act, "POST") => within_limit!(job_list::act),
         (Route::Batch, "POST") => within_limit!(batch::publish_batch),
         (Route::Job, "GET") => within_limit!(job::show),
         (Route::Job, "PATCH") => within_limit!(job::change),
@@ -278,6 +290,7 @@ mod tests {
     fn fixed_paths_are_not_taken_for_names() {
         let of = |path: &str| ROUTER.at(path).unwrap().value.route;
         assert_eq!(of("/v1/shop/queues/q/jobs/batch"), Route::Batch);
+        assert_eq!(of("/v1/shop/queues/q/jobs/act"), Route::Act);
         assert_eq!(of("/v1/shop/queues/q/jobs/key:batch"), Route::Job);
         assert_eq!(of("/v1/shop/queues/q"), Route::Queue);
         assert_eq!(of("/v1/queues/reserve"), Route::Reserve);

@@ -115,7 +115,6 @@ impl RecordParts {
             extension,
             payload,
         } = self;
-        let has = |flags| header.flags.has(flags);
         let (attributes, body) = if header.state == JobState::Done {
             // Header and extension are kept, and the result if there is one.
             match payload.is_empty() {
@@ -124,18 +123,32 @@ impl RecordParts {
             }
         } else {
             let encoded = payload::check_seal(payload, extension, header.flags, header.nonce)?;
-            payload::decode(encoded, has(RecordFlags::COMPRESSED))?
+            payload::decode(encoded, header.flags.has(RecordFlags::COMPRESSED))?
         };
+        Ok(Job {
+            attributes,
+            body,
+            ..self.decode_without_payload(bucket, number)?
+        })
+    }
+
+    /// Decodes job `number` of `bucket` without its attributes and body, which are empty then.
+    ///
+    /// # Errors
+    /// The extension is damaged.
+    pub fn decode_without_payload(&self, bucket: u16, number: u64) -> Result<Job, InvalidRecord> {
+        let header = &self.header;
+        let has = |flags| header.flags.has(flags);
         let failures = has(RecordFlags::COUNTS_FAILURES).then_some(Failures {
             failures: header.tries_left >> 4,
             losses: header.tries_left & 15,
         });
         Ok(Job {
             id: header.id(bucket, number),
-            body,
-            attributes,
+            body: Bytes::new(),
+            attributes: Vec::new(),
             mark: has(RecordFlags::MARK),
-            extension: decode_extension(extension)?,
+            extension: decode_extension(&self.extension)?,
             state: header.state,
             failures,
             cancel_requested: has(RecordFlags::CANCEL_REQUESTED),

@@ -8,6 +8,7 @@ mod fail;
 mod job_reference;
 mod lane;
 mod lease;
+mod list_jobs;
 mod list_queues;
 mod load_slot;
 mod move_due;
@@ -35,6 +36,9 @@ pub use change::{ChangeOutcome, JobChange, NewDue};
 pub use fail::{AfterFailure, FailOutcome, FailRequest};
 pub use job_reference::JobReference;
 pub use lease::LeaseOutcome;
+pub use list_jobs::{
+    InvalidPosition, JobSelection, LIST_HINTS_MAX, ListPosition, ListedJob, ListedJobs,
+};
 pub use list_queues::{AllQueues, ListedQueue, QueuePage};
 pub use load_slot::{LOAD_HINTS_MAX, LoadSlotOutcome};
 pub use move_due::{MOVE_TIMERS_MAX, MoveDueOutcome};

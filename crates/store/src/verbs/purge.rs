@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use tidegate_core::{DURATION_MS_MAX, JobState, Lane};
+use tidegate_core::{DURATION_MS_MAX, JobId, JobState, Lane, QueueKey};
 
 use super::reserve::HINTS_PER_CALL;
 use crate::error::StoreError;
@@ -46,6 +46,26 @@ impl Store {
     ) -> Result<u64, StoreError> {
         self.purge(lane.into(), JobState::Dead, u64::MAX, dead_for)
             .await
+    }
+
+    /// Deletes those of these jobs of a queue which are in this state, ready or dead, and returns their number. The jobs must
+    /// be in the bucket of the first one; at most [`super::LIST_HINTS_MAX`].
+    ///
+    /// # Errors
+    /// Redis is unavailable. Jobs may have been deleted.
+    pub async fn purge_jobs(
+        &self,
+        queue: &QueueKey,
+        state: JobState,
+        jobs: &[JobId],
+    ) -> Result<u64, StoreError> {
+        let Some(first) = jobs.first() else {
+            return Ok(0);
+        };
+        let call = self.call_on_queue(&PURGE, queue, first.bucket());
+        let call = call.arg(state.as_str()).arg(0).arg(0);
+        let call = jobs.iter().fold(call, |call, job| call.job(Some(*job)));
+        call.send().await?.ok()?.count()
     }
 
     /// Ends when the list is empty. The count of jobs is not used: it may be wrong.

@@ -1,7 +1,8 @@
 use std::time::{Duration, Instant};
 
-use tidegate_core::{DURATION_MS_MAX, Lane};
+use tidegate_core::{DURATION_MS_MAX, Lane, QueueKey};
 
+use super::list_jobs::ListedJob;
 use super::reserve::HINTS_PER_CALL;
 use crate::error::StoreError;
 use crate::script::{LazyScript, script};
@@ -78,6 +79,32 @@ impl Store {
             }
         }
         Ok(respawned)
+    }
+
+    /// Makes those of these jobs of a queue ready, or delayed, which are dead, and returns their number. The jobs must be in
+    /// the bucket of the first one, as [`Self::list_jobs`] returned them; at most [`super::LIST_HINTS_MAX`]. They never expire.
+    ///
+    /// # Errors
+    /// Redis is unavailable. Jobs may have been respawned.
+    pub async fn respawn_jobs(
+        &self,
+        queue: &QueueKey,
+        jobs: &[ListedJob],
+        due: DueTimes,
+    ) -> Result<u64, StoreError> {
+        let Some(first) = jobs.first() else {
+            return Ok(0);
+        };
+        let mut call = self
+            .call_on_queue(&RESPAWN, queue, first.job.id.bucket())
+            .arg(0)
+            .arg(0)
+            .arg(micros(due.first))
+            .arg(micros(due.space));
+        for listed in jobs {
+            call = call.job(Some(listed.job.id)).arg(listed.index.unwrap_or(0));
+        }
+        call.send().await?.ok()?.count()
     }
 }
 

@@ -218,8 +218,12 @@ impl BucketSnapshot {
 
 fn entries(queue: &str, contents: Value) -> Vec<(u32, u64)> {
     let queue = number(queue) as u32;
-    let numbers: Vec<u64> = parsed(contents).expect("job numbers");
-    numbers.into_iter().map(|number| (queue, number)).collect()
+    let numbers: Vec<i64> = parsed(contents).expect("job numbers");
+    // A respawn crosses hints out with a sign.
+    let hints = numbers
+        .into_iter()
+        .filter_map(|number| u64::try_from(number).ok());
+    hints.map(|number| (queue, number)).collect()
 }
 
 fn pairs<A: redis::FromRedisValue, B: redis::FromRedisValue>(contents: Value) -> Vec<(A, B)> {

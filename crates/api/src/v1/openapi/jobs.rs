@@ -12,9 +12,10 @@ use super::headers::AnswerHeader;
 use super::operation::{
     AnswerBody, LinkShape, LinkTarget, OperationRow, RequestShape, json, operation,
 };
-use super::parameters::{of_cancel, of_job, of_publish, of_result};
+use super::parameters::{of_cancel, of_job, of_job_list, of_publish, of_result};
 
 const JOBS: &str = "/v1/{namespace}/queues/{queue}/jobs";
+const ACT: &str = "/v1/{namespace}/queues/{queue}/jobs/act";
 const BATCH: &str = "/v1/{namespace}/queues/{queue}/jobs/batch";
 const JOB: &str = "/v1/{namespace}/queues/{queue}/jobs/{job}";
 const PAYLOAD: &str = "/v1/{namespace}/queues/{queue}/jobs/{job}/payload";
@@ -38,7 +39,7 @@ const fn of_the_job(operation: &'static str) -> LinkShape {
     }
 }
 
-pub(super) const OPERATIONS: [OperationRow; 8] = [
+pub(super) const OPERATIONS: [OperationRow; 10] = [
     operation(Post, JOBS, "publish", Scope::Publish)
         .about(
             "Publish a job",
@@ -71,6 +72,26 @@ pub(super) const OPERATIONS: [OperationRow; 8] = [
             TooManyWaiting,
             NotDurable,
         ]),
+    operation(Get, JOBS, "list_jobs", Scope::Read)
+        .about(
+            "List the jobs of a queue",
+            "The jobs that match all parameters, in pages. Ready and dead jobs come in the order of their lists, others in no order. A job whose \
+             state and due time stay as they are during the whole list is in it, perhaps twice. There is no index: a page is sought among the \
+             jobs of the queue, 20,000 at most, so it may be empty and yet not the last one.",
+        )
+        .parameters(of_job_list)
+        .answers(&[json(200, "JobListPage", "A page of jobs.")]),
+    operation(Post, ACT, "act_on_jobs", Scope::Admin)
+        .about(
+            "Act on all jobs that match a filter",
+            "Cancels, promotes, respawns, purges or changes jobs, one page a call; with `dry_run` they are only counted. It is repeated with the \
+             cursor of its answer until that is `null`. A repeated call finds the jobs that are left; no job is changed twice. With \
+             `rate_per_second` dead jobs become due at even spaces, as far as 10 s ahead: `wait_ms` is how long to wait then. Jobs that die \
+             again in the meantime stay dead.",
+        )
+        .body(RequestShape::Json("ActBody"))
+        .answers(&[json(200, "ActAnswer", "How many jobs were found and changed.")])
+        .problems(&[DelayAndRunAt, RunAtOutOfRange]),
     operation(Post, BATCH, "publish_batch", Scope::Publish)
         .about(
             "Publish several jobs",

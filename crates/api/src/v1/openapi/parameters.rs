@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use tidegate_api_types::job::{CancelQuery, JobQuery, ResultQuery};
+use tidegate_api_types::job::{CancelQuery, JobFilter, JobQuery, ResultQuery};
 use tidegate_api_types::publish::JobOptions;
 use tidegate_api_types::queue::ListQuery;
 use utoipa::IntoParams;
@@ -76,6 +76,10 @@ pub(super) fn of_cancel() -> Vec<Parameter> {
 
 pub(super) fn of_list() -> Vec<Parameter> {
     in_query::<ListQuery>()
+}
+
+pub(super) fn of_job_list() -> Vec<Parameter> {
+    [in_query::<JobFilter>(), of_list()].concat()
 }
 
 /// A header with an `ETag`, or `*`.

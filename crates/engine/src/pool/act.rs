@@ -1,0 +1,242 @@
+//! Actions on all jobs of a queue that match a filter, one page after the other.
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use futures_util::{StreamExt, TryStreamExt, stream};
+use tidegate_core::{JobId, JobState, QueueKey};
+use tidegate_store::{
+    CancelOutcome, ChangeOutcome, DueTimes, IfRunning, InvalidPosition, JobChange, LIST_HINTS_MAX,
+    PromoteOutcome, StoreError,
+};
+
+use super::Pool;
+use super::job_criteria::JobCriteria;
+use super::job_list::{JobCursor, ListStep};
+use crate::error::EngineError;
+
+/// Calls to Redis that look for jobs, for one page.
+const STEPS_PER_PAGE: usize = 20;
+/// How far ahead of now a respawn at a rate schedules, in µs.
+const AHEAD_US: u64 = 10_000_000;
+/// Calls for single jobs that are in flight at a time.
+const CALLS_AT_ONCE: usize = 16;
+
+/// What is done with the jobs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum JobAct {
+    /// Deletes jobs that have not ended.
+    Cancel(IfRunning),
+    /// Makes delayed jobs ready.
+    Promote,
+    /// Brings dead jobs back, with this time between two of them.
+    Respawn(Duration),
+    /// Deletes ready or dead jobs.
+    Purge,
+    /// Changes when jobs that wait are due.
+    Change(JobChange),
+}
+
+/// Where an action continues.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ActCursor {
+    list: JobCursor,
+    /// When the action began on the clock of Redis, in ms since 1970; 0 = it has not. Jobs that die later stay dead.
+    began_ms: u64,
+    /// When the next job is due that a respawn brings back, in µs since 1970.
+    due_us: u64,
+}
+
+impl fmt::Display for ActCursor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}.{}", self.began_ms, self.due_us, self.list)
+    }
+}
+
+impl FromStr for ActCursor {
+    type Err = InvalidPosition;
+
+    fn from_str(text: &str) -> Result<Self, InvalidPosition> {
+        let mut parts = text.splitn(3, '.');
+        let mut number = || parts.next().and_then(|part| part.parse().ok());
+        let (began_ms, due_us) = (number(), number());
+        Ok(Self {
+            began_ms: began_ms.ok_or(InvalidPosition)?,
+            due_us: due_us.ok_or(InvalidPosition)?,
+            list: parts.next().ok_or(InvalidPosition)?.parse()?,
+        })
+    }
+}
+
+/// What one page of an action did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ActPage {
+    /// Jobs that matched the filter.
+    pub matched: u64,
+    /// Those of them that were changed. Others had moved on, or a consumer holds them.
+    pub changed: u64,
+    /// Where the action continues; `None` when it is complete.
+    pub next: Option<ActCursor>,
+    /// How long to wait until then: a respawn at a rate is far enough ahead.
+    pub wait: Duration,
+}
+
+impl Pool {
+    /// Looks for jobs that match the filter and acts on up to `limit` of them; with `dry_run` it only counts them. Repeated
+    /// with the same cursor it finds the jobs that are left. No job is changed twice.
+    ///
+    /// # Errors
+    /// Redis gave no answer. Jobs of this page may have been changed.
+    pub async fn act(
+        &self,
+        queue: &QueueKey,
+        act: JobAct,
+        criteria: &JobCriteria,
+        cursor: ActCursor,
+        limit: usize,
+        dry_run: bool,
+    ) -> Result<ActPage, EngineError> {
+        let mut page = ActPage {
+            matched: 0,
+            changed: 0,
+            next: Some(cursor),
+            wait: Duration::ZERO,
+        };
+        let mut criteria = criteria.clone();
+        for _ in 0..STEPS_PER_PAGE {
+            let left = limit - usize::try_from(page.matched).unwrap_or(limit).min(limit);
+            let Some(mut cursor) = page.next.take_if(|_| left > 0) else {
+                break;
+            };
+            // A time to live that is over, and a job that died again, are not part of what the filter selected.
+            if cursor.began_ms > 0 && matches!(act, JobAct::Respawn(_)) {
+                criteria.before_ms = criteria.before_ms.min(cursor.began_ms + 1);
+            }
+            let hints = left.min(LIST_HINTS_MAX).min(room_for(act, dry_run));
+            let step = self
+                .list_step(queue, &criteria, cursor.list.clone(), hints, false)
+                .await?;
+            if cursor.began_ms == 0 {
+                cursor.began_ms = step.now_ms;
+            }
+            let now_us = step.now_ms * 1000;
+            if let (JobAct::Respawn(_), false) = (act, dry_run)
+                && cursor.due_us > now_us + AHEAD_US
+            {
+                page.wait = Duration::from_micros(cursor.due_us - now_us - AHEAD_US / 2);
+                page.next = Some(cursor);
+                break;
+            }
+            page.matched += step.jobs.len() as u64;
+            if !dry_run {
+                cursor.due_us = cursor.due_us.max(now_us);
+                page.changed += act_on(queue, act, &step, &mut cursor.due_us).await?;
+            }
+            page.next = step.next.map(|list| ActCursor { list, ..cursor });
+        }
+        Ok(page)
+    }
+}
+
+/// How many jobs one step may schedule without being more than [`AHEAD_US`] ahead afterwards, twice that at most.
+fn room_for(act: JobAct, dry_run: bool) -> usize {
+    match act {
+        JobAct::Respawn(space) if !dry_run && !space.is_zero() => {
+            let jobs = u128::from(AHEAD_US) / space.as_micros().max(1);
+            usize::try_from(jobs).unwrap_or(usize::MAX).max(1)
+        }
+        _ => usize::MAX,
+    }
+}
+
+/// Acts on the jobs of a step, and returns how many were changed.
+async fn act_on(
+    queue: &QueueKey,
+    act: JobAct,
+    step: &ListStep<'_>,
+    due_us: &mut u64,
+) -> Result<u64, EngineError> {
+    let (pool, store) = (step.pool, &step.pool.store);
+    let jobs: Vec<JobId> = step.jobs.iter().map(|listed| listed.job.id).collect();
+    Ok(match act {
+        JobAct::Respawn(space) => {
+            let first = Duration::from_micros(*due_us - (step.now_ms * 1000).min(*due_us));
+            let respawned = store
+                .respawn_jobs(queue, &step.jobs, DueTimes { first, space })
+                .await?;
+            pool.metrics.respawned(respawned);
+            let spaces = u32::try_from(respawned).unwrap_or(u32::MAX);
+            *due_us += u64::try_from(space.saturating_mul(spaces).as_micros()).unwrap_or(0);
+            respawned
+        }
+        JobAct::Purge => {
+            let mut purged = 0;
+            for state in [JobState::Ready, JobState::Dead] {
+                let in_state = step.jobs.iter().filter(|listed| listed.job.state == state);
+                let jobs: Vec<JobId> = in_state.map(|listed| listed.job.id).collect();
+                purged += store.purge_jobs(queue, state, &jobs).await?;
+            }
+            pool.metrics.purged(purged);
+            purged
+        }
+        JobAct::Cancel(if_running) => {
+            count(jobs, async |job: JobId| {
+                let outcome = store.cancel(queue, job, if_running).await?;
+                Ok(matches!(
+                    outcome,
+                    CancelOutcome::Done { .. } | CancelOutcome::Requested(_)
+                ))
+            })
+            .await?
+        }
+        JobAct::Promote => {
+            count(jobs, async |job: JobId| {
+                let outcome = store.promote(queue, job).await?;
+                Ok(matches!(
+                    outcome,
+                    PromoteOutcome::Done {
+                        was_delayed: true,
+                        ..
+                    }
+                ))
+            })
+            .await?
+        }
+        JobAct::Change(change) => {
+            count(jobs, async |job: JobId| {
+                let outcome = store.change(queue, job, change).await?;
+                Ok(matches!(outcome, ChangeOutcome::Done(_)))
+            })
+            .await?
+        }
+    })
+}
+
+/// Calls a verb for each job, several at a time, and returns how many jobs it changed.
+async fn count<F: Future<Output = Result<bool, StoreError>>>(
+    jobs: Vec<JobId>,
+    verb: impl Fn(JobId) -> F,
+) -> Result<u64, EngineError> {
+    let calls = stream::iter(jobs).map(verb).buffer_unordered(CALLS_AT_ONCE);
+    let changed = calls.try_filter(|changed| std::future::ready(*changed));
+    let changed: Vec<bool> = changed.try_collect().await?;
+    Ok(changed.len() as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cursors_are_read_as_they_are_written() {
+        assert_eq!(ActCursor::default().to_string(), "0.0.0.0");
+        for text in ["0.0.0.0", "1764.1764000.1.7.dead:17:1000001:1764"] {
+            let cursor: ActCursor = text.parse().unwrap();
+            assert_eq!(cursor.to_string(), text);
+        }
+        for text in ["", "0.0", "0.0.0", "x.0.0.0", "0.-1.0.0", "0.0.0.0.all:"] {
+            assert_eq!(text.parse::<ActCursor>(), Err(InvalidPosition), "{text}");
+        }
+    }
+}

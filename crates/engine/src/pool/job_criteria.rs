@@ -1,0 +1,56 @@
+//! Which jobs of a queue a list has, or an action changes.
+
+use tidegate_core::{Job, JobState, KEY_ATTRIBUTE};
+use tidegate_store::{JobSelection, ListedJob};
+
+/// What all jobs of a list have in common. Scripts check states and times, this process the rest.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct JobCriteria {
+    /// Their states.
+    pub states: Vec<JobState>,
+    /// Not before this time, in ms since 1970, is a delayed or ready job due, does a lease end, or did a job die.
+    pub from_ms: u64,
+    /// The same before this time.
+    pub before_ms: u64,
+    /// How their keys begin.
+    pub key_prefix: Option<String>,
+    /// Name and value of an attribute that they have.
+    pub attribute: Option<(String, String)>,
+    /// A part of their last error.
+    pub error_contains: Option<String>,
+}
+
+impl JobCriteria {
+    /// What the store has to read. `with_payload` adds attributes and bodies to what the filter itself needs.
+    pub(super) fn selection(&self, with_payload: bool) -> JobSelection {
+        let needs_payload =
+            self.key_prefix.is_some() || self.attribute.is_some() || self.error_contains.is_some();
+        JobSelection {
+            states: self.states.clone(),
+            from_ms: self.from_ms,
+            before_ms: self.before_ms,
+            with_payload: with_payload || needs_payload,
+        }
+    }
+
+    /// Whether a job that the store has selected is one of these.
+    pub(super) fn matches(&self, listed: &ListedJob) -> bool {
+        let key = self.key_prefix.as_ref();
+        let error = self.error_contains.as_ref();
+        key.is_none_or(|prefix| {
+            attribute(&listed.job, KEY_ATTRIBUTE).is_some_and(|key| key.starts_with(prefix))
+        }) && self
+            .attribute
+            .as_ref()
+            .is_none_or(|(name, value)| attribute(&listed.job, name) == Some(value))
+            && error.is_none_or(|text| {
+                let last = listed.last_failure.as_ref();
+                last.is_some_and(|failure| failure.error.contains(text))
+            })
+    }
+}
+
+fn attribute<'a>(job: &'a Job, name: &str) -> Option<&'a str> {
+    let found = job.attributes.iter().find(|(other, _)| other == name);
+    found.map(|(_, value)| value.as_str())
+}
