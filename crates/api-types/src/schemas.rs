@@ -5,8 +5,8 @@ use utoipa::OpenApi;
 use crate::consume::{AckAnswer, AckBody, FailAnswer, FailBody, ReleaseAnswer, ReleaseBody};
 use crate::consume::{ReserveAnswer, ReserveBody, TouchAnswer, TouchBody};
 use crate::job::{
-    ActAnswer, ActBody, CancelAnswer, ChangeBody, ChangedJob, JobDetails, JobListPage, PromotedJob,
-    UnfinishedJob,
+    ActAnswer, ActBody, CancelAnswer, ChangeBody, ChangedJob, JobDetails, JobExplanation,
+    JobListPage, PromotedJob, UnfinishedJob,
 };
 use crate::keys::{CreateKeyBody, CreatedKey, KeyPage, RevokedKey};
 use crate::problem::Problem;
@@ -38,6 +38,7 @@ use crate::values::{IfRunningOption, NamespaceText, PageSize};
     FailBody,
     IfRunningOption,
     JobDetails,
+    JobExplanation,
     JobListPage,
     JobOptions,
     KeyPage,

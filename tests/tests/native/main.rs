@@ -7,6 +7,7 @@
 mod access;
 mod bad_requests;
 mod docs;
+mod explain;
 mod guide;
 mod job_lists;
 mod jobs;

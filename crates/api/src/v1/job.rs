@@ -88,7 +88,7 @@ pub(super) fn details(
 }
 
 /// Why a job is dead. If its last attempt was not reported as failed, its worker was lost.
-fn reason_of(job: &Job, failures: &[LoggedFailure]) -> DeadReason {
+pub(super) fn reason_of(job: &Job, failures: &[LoggedFailure]) -> DeadReason {
     match failures.last().filter(|last| last.attempt == job.attempt) {
         Some(last) if last.effect == FailureEffect::DeadForGood => DeadReason::Permanent,
         Some(_) => DeadReason::Failures,

@@ -5,6 +5,7 @@ mod answer;
 mod batch;
 mod content;
 mod error;
+mod explain;
 mod job;
 mod job_list;
 mod keys;

@@ -10,7 +10,9 @@ use tidegate_api_types::problem::ProblemCode;
 
 use super::error::NativeError;
 use super::native_request::{NativeRequest, PathParts};
-use super::{batch, job, job_list, keys, policy, publish, queues, relays, reserve, result, settle};
+use super::{
+    batch, explain, job, job_list, keys, policy, publish, queues, relays, reserve, result, settle,
+};
 use crate::app::App;
 use crate::http::exchange::Answering;
 use crate::http::metrics::Endpoint;
@@ -24,6 +26,7 @@ enum Route {
     Act,
     Batch,
     Job,
+    Explain,
     Payload,
     Result,
     Promote,
@@ -60,7 +63,7 @@ const fn row(route: Route, path: &'static str, methods: &'static str) -> RouteRo
 }
 
 /// The table, in the order of [`Route`].
-const TABLE: [RouteRow; 21] = [
+const TABLE: [RouteRow; 22] = [
     row(
         Route::Jobs,
         "/v1/{namespace}/queues/{queue}/jobs",
@@ -80,6 +83,11 @@ const TABLE: [RouteRow; 21] = [
         Route::Job,
         "/v1/{namespace}/queues/{queue}/jobs/{job}",
         "GET, PATCH, DELETE",
+    ),
+    row(
+        Route::Explain,
+        "/v1/{namespace}/queues/{queue}/jobs/{job}/explain",
+        "GET",
     ),
     row(
         Route::Payload,
@@ -181,7 +189,12 @@ pub(crate) fn handle(app: &Arc<App>, api_request: ApiRequest) -> (Endpoint, Answ
         relay: part("relay"),
     };
     let method = api_request.head.method.clone();
-    match handler(row.route, &method, app, api_request, parts) {
+    let incoming = Incoming {
+        app: Arc::clone(app),
+        api_request,
+        parts,
+    };
+    match handler(row.route, &method, incoming) {
         Some(answering) => (row.endpoint(), answering),
         None => (
             row.endpoint(),
@@ -190,87 +203,119 @@ pub(crate) fn handle(app: &Arc<App>, api_request: ApiRequest) -> (Endpoint, Answ
     }
 }
 
-/// The answer to a request; `None` if its route does not have the method.
-fn handler(
-    route: Route,
-    method: &Method,
-    app: &Arc<App>,
+/// A request with what answers it.
+struct Incoming {
+    app: Arc<App>,
     api_request: ApiRequest,
     parts: PathParts,
-) -> Option<Answering> {
-    let request_id = api_request.context.id;
-    let (app, changes) = (Arc::clone(app), *method != Method::GET);
-    let (limit, wait_time) = (app.request_limits.timeout, api_request.body.wait_time());
-    /// Boxes a handler. A macro, so that each box has the size of its own handler.
-    macro_rules! answered {
-        ($handling:expr) => {
-            Box::pin(async move {
-                let answer: Result<Response<Body>, NativeError> = $handling.await;
-                answer.unwrap_or_else(|error| error.answer(request_id, changes))
-            })
-        };
+}
+
+impl Incoming {
+    /// The request as a handler takes it.
+    async fn open(self) -> Result<NativeRequest, NativeError> {
+        NativeRequest::open(self.app, self.api_request, self.parts).await
     }
-    /// Boxes a handler with its time limit.
-    macro_rules! within_limit {
-        ($handler:path) => {
-            within_limit!($handler, NativeRequest::open)
-        };
-        ($handler:path, $open:path) => {
-            answered!(with_time_limit(
-                pin!(async move { $handler($open(app, api_request, parts).await?).await }),
+}
+
+/// Boxes a handler. A macro, so that each box has the size of its own handler.
+macro_rules! answered {
+    ($incoming:ident, $handling:expr) => {{
+        let request_id = $incoming.api_request.context.id;
+        let changes = $incoming.api_request.head.method != Method::GET;
+        Box::pin(async move {
+            let answer: Result<Response<Body>, NativeError> = $handling.await;
+            answer.unwrap_or_else(|error| error.answer(request_id, changes))
+        })
+    }};
+}
+
+/// Boxes a handler with its time limit.
+macro_rules! within_limit {
+    ($incoming:ident, $handler:path) => {{
+        let limit = $incoming.app.request_limits.timeout;
+        let wait_time = $incoming.api_request.body.wait_time();
+        answered!(
+            $incoming,
+            with_time_limit(
+                pin!(async move { $handler($incoming.open().await?).await }),
                 limit,
                 wait_time
-            ))
-        };
-    }
+            )
+        )
+    }};
+}
+
+/// The answer to a request; `None` if its route does not have the method.
+fn handler(route: Route, method: &Method, incoming: Incoming) -> Option<Answering> {
+    Some(match (route, method.as_str()) {
+        (Route::Queues, "GET") => within_limit!(incoming, queues::list),
+        (Route::Queue, "GET") => within_limit!(incoming, queues::show),
+        (Route::Queue, "DELETE") => within_limit!(incoming, queues::delete),
+        (Route::Policy, "GET") => within_limit!(incoming, policy::show),
+        (Route::Policy, "PUT") => within_limit!(incoming, policy::set),
+        (Route::Policy, "PATCH") => within_limit!(incoming, policy::patch),
+        (Route::Purge, "POST") => within_limit!(incoming, queues::purge),
+        (Route::Respawn, "POST") => within_limit!(incoming, queues::respawn),
+        (Route::Ack, "POST") => within_limit!(incoming, settle::ack),
+        (Route::Fail, "POST") => within_limit!(incoming, settle::fail),
+        (Route::Touch, "POST") => within_limit!(incoming, settle::touch),
+        (Route::Release, "POST") => within_limit!(incoming, settle::release),
+        (Route::Keys, "GET") => within_limit!(incoming, keys::list),
+        (Route::Keys, "POST") => within_limit!(incoming, keys::create),
+        (Route::Key, "DELETE") => within_limit!(incoming, keys::revoke),
+        (Route::Relays, "GET") => within_limit!(incoming, relays::list),
+        (Route::Relay, "GET") => within_limit!(incoming, relays::show),
+        (Route::Relay, "PUT") => within_limit!(incoming, relays::set),
+        (Route::Relay, "DELETE") => within_limit!(incoming, relays::delete),
+        // Enforces the time limit itself. What reads the request has a box of its own, which is freed before the wait.
+        (Route::Reserve, "POST") => answered!(incoming, {
+            let opening = Box::pin(reserve::open(
+                incoming.app,
+                incoming.api_request,
+                incoming.parts,
+            ));
+            async move { reserve::reserve(opening.await?).await }
+        }),
+        _ => return handler_of_jobs(route, method, incoming),
+    })
+}
+
+/// The same for the routes of jobs.
+fn handler_of_jobs(route: Route, method: &Method, incoming: Incoming) -> Option<Answering> {
     Some(match (route, method.as_str()) {
         // The limit is that of storing the job.
-        (Route::Jobs, "POST") => answered!(async move {
-            let storing = pin!(async move {
-                let request = NativeRequest::open_with_options(app, api_request, parts);
-                publish::publish(request.await?).await
-            });
-            with_time_limit(storing, limit, wait_time)
-                .await?
-                .answer()
-                .await
-        }),
-        (Route::Jobs, "GET") => within_limit!(job_list::list),
-        (Route::Act, "POST") => within_limit!(job_list::act),
-        (Route::Batch, "POST") => within_limit!(batch::publish_batch),
-        (Route::Job, "GET") => within_limit!(job::show),
-        (Route::Job, "PATCH") => within_limit!(job::change),
-        (Route::Job, "DELETE") => within_limit!(job::cancel),
-        (Route::Payload, "GET") => within_limit!(job::payload),
-        (Route::Promote, "POST") => within_limit!(job::promote),
-        (Route::Queues, "GET") => within_limit!(queues::list),
-        (Route::Queue, "GET") => within_limit!(queues::show),
-        (Route::Queue, "DELETE") => within_limit!(queues::delete),
-        (Route::Policy, "GET") => within_limit!(policy::show),
-        (Route::Policy, "PUT") => within_limit!(policy::set),
-        (Route::Policy, "PATCH") => within_limit!(policy::patch),
-        (Route::Purge, "POST") => within_limit!(queues::purge),
-        (Route::Respawn, "POST") => within_limit!(queues::respawn),
-        (Route::Ack, "POST") => within_limit!(settle::ack),
-        (Route::Fail, "POST") => within_limit!(settle::fail),
-        (Route::Touch, "POST") => within_limit!(settle::touch),
-        (Route::Release, "POST") => within_limit!(settle::release),
-        (Route::Keys, "GET") => within_limit!(keys::list),
-        (Route::Keys, "POST") => within_limit!(keys::create),
-        (Route::Key, "DELETE") => within_limit!(keys::revoke),
-        (Route::Relays, "GET") => within_limit!(relays::list),
-        (Route::Relay, "GET") => within_limit!(relays::show),
-        (Route::Relay, "PUT") => within_limit!(relays::set),
-        (Route::Relay, "DELETE") => within_limit!(relays::delete),
-        // Each look at Redis has a time limit.
-        (Route::Result, "GET") => answered!(async move {
-            result::result(NativeRequest::open(app, api_request, parts).await?).await
-        }),
-        // Enforces the time limit itself. What reads the request has a box of its own, which is freed before the wait.
-        (Route::Reserve, "POST") => {
-            let opening = Box::pin(reserve::open(app, api_request, parts));
-            answered!(async move { reserve::reserve(opening.await?).await })
+        (Route::Jobs, "POST") => {
+            let limit = incoming.app.request_limits.timeout;
+            let wait_time = incoming.api_request.body.wait_time();
+            answered!(incoming, async move {
+                let storing = pin!(async move {
+                    let Incoming {
+                        app,
+                        api_request,
+                        parts,
+                    } = incoming;
+                    let request = NativeRequest::open_with_options(app, api_request, parts);
+                    publish::publish(request.await?).await
+                });
+                with_time_limit(storing, limit, wait_time)
+                    .await?
+                    .answer()
+                    .await
+            })
         }
+        (Route::Jobs, "GET") => within_limit!(incoming, job_list::list),
+        (Route::Act, "POST") => within_limit!(incoming, job_list::act),
+        (Route::Batch, "POST") => within_limit!(incoming, batch::publish_batch),
+        (Route::Job, "GET") => within_limit!(incoming, job::show),
+        (Route::Job, "PATCH") => within_limit!(incoming, job::change),
+        (Route::Job, "DELETE") => within_limit!(incoming, job::cancel),
+        (Route::Explain, "GET") => within_limit!(incoming, explain::explain),
+        (Route::Payload, "GET") => within_limit!(incoming, job::payload),
+        (Route::Promote, "POST") => within_limit!(incoming, job::promote),
+        // Each look at Redis has a time limit.
+        (Route::Result, "GET") => answered!(incoming, async move {
+            result::result(incoming.open().await?).await
+        }),
         _ => return None,
     })
 }

@@ -3,8 +3,8 @@
 
 use tidegate_core::{Job, JobState, QueueKey, QueuePolicy};
 use tidegate_store::{
-    CancelOutcome, ChangeOutcome, IfRunning, JobChange, JobReference, LoggedFailure, PeekedJob,
-    PromoteOutcome,
+    CancelOutcome, ChangeOutcome, IfRunning, JobChange, JobReference, JobSurroundings,
+    LoggedFailure, PeekedJob, PromoteOutcome,
 };
 
 use super::Pool;
@@ -65,6 +65,25 @@ impl Pool {
             found = of_target.map(|it| (target, it)).or(found);
         }
         Ok(found.and_then(|(pool, it)| pool.count_peeked(it)))
+    }
+
+    /// A job, and what decides when it is delivered; `None` if the queue has no such job.
+    ///
+    /// # Errors
+    /// Redis gave no answer.
+    pub async fn explain(
+        &self,
+        queue: &QueueKey,
+        job: JobReference,
+    ) -> Result<Option<JobSurroundings>, EngineError> {
+        let found = self.store.explain(queue, job).await?;
+        let is_gone_or_done = found
+            .as_ref()
+            .is_none_or(|it| it.job.state == JobState::Done);
+        if let (true, Some(target)) = (is_gone_or_done, self.target.as_deref()) {
+            return Ok(target.store.explain(queue, job).await?.or(found));
+        }
+        Ok(found)
     }
 
     /// The last failures of a job, oldest first.

@@ -30,8 +30,6 @@ mod records;
 mod report;
 mod slot_distribution;
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::time::Duration;
 
 use redis::Cmd;
@@ -78,7 +76,6 @@ impl Store {
         }
         let mut found = key_walk::walk(self, options, &mut report).await?;
         let mut locks = Vec::new();
-        let rosters = self.rosters();
         for (bucket, first_sequence) in sequences {
             let keys = found.remove(&bucket).unwrap_or_default();
             let audit = BucketAudit {
@@ -90,7 +87,7 @@ impl Store {
                 report,
             };
             report = audit.run(first_sequence).await?;
-            let holder = self.orphaned_lock(bucket, &rosters).await?;
+            let holder = self.orphaned_lock(bucket).await?;
             locks.extend(holder.map(|holder| (bucket, holder)));
         }
         self.audit_locks(options, locks, &mut report).await?;
@@ -104,28 +101,14 @@ impl Store {
         Ok(last.unwrap_or(0))
     }
 
-    /// The bucket that stores the roster, by server.
-    fn rosters(&self) -> BTreeMap<Arc<str>, u16> {
-        let servers = self.buckets_by_server().into_iter();
-        servers.map(|it| (it.address, it.roster)).collect()
-    }
-
     /// The holder of the lock of a bucket, if it is not on the roster.
-    async fn orphaned_lock(
-        &self,
-        bucket: u16,
-        rosters: &BTreeMap<Arc<str>, u16>,
-    ) -> Result<Option<String>, StoreError> {
+    async fn orphaned_lock(&self, bucket: u16) -> Result<Option<String>, StoreError> {
         let get = Cmd::get(self.keys(bucket).lock());
         let Some(holder) = self.command::<Option<String>>(&get).await? else {
             return Ok(None);
         };
-        let server = self.server_of(bucket);
-        let roster = server.and_then(|server| rosters.get(&server).copied());
-        let roster = self.keys(roster.unwrap_or(bucket)).roster();
-        let membership = Cmd::zscore(roster, &holder);
-        let ends: Option<f64> = self.command(&membership).await?;
-        Ok(ends.is_none().then_some(holder))
+        let end_ms = self.membership_end_ms(bucket, &holder).await?;
+        Ok(end_ms.is_none().then_some(holder))
     }
 
     /// Checks these locks again for 10 s. A lock is reported if in all checks it had the same holder, and that was not
@@ -141,10 +124,9 @@ impl Store {
                 return Ok(());
             }
             sleep(LOCK_PAUSE).await;
-            let rosters = self.rosters();
             let mut still = Vec::new();
             for (bucket, holder) in doubtful {
-                if self.orphaned_lock(bucket, &rosters).await?.as_ref() == Some(&holder) {
+                if self.orphaned_lock(bucket).await?.as_ref() == Some(&holder) {
                     still.push((bucket, holder));
                 }
             }

@@ -1,3 +1,5 @@
+use redis::Cmd;
+
 use crate::error::StoreError;
 use crate::script::{LazyScript, script};
 use crate::store::Store;
@@ -37,6 +39,24 @@ impl Store {
     /// Redis is unavailable; the membership expires.
     pub async fn roster_leave(&self, bucket: u16, instance: &str) -> Result<(), StoreError> {
         self.roster(bucket, instance, 0).await.map(drop)
+    }
+
+    /// When the membership of a pump on the roster of the server of a bucket ends, in ms since 1970; `None` if it is not on
+    /// the roster.
+    ///
+    /// # Errors
+    /// Redis is unavailable.
+    pub(crate) async fn membership_end_ms(
+        &self,
+        bucket: u16,
+        instance: &str,
+    ) -> Result<Option<u64>, StoreError> {
+        let servers = self.buckets_by_server().into_iter();
+        let mut servers = servers.filter(|server| server.buckets.contains(&bucket));
+        let roster = servers.next().map_or(bucket, |server| server.roster);
+        let membership = Cmd::zscore(self.keys(roster).roster(), instance);
+        let end_ms: Option<f64> = self.command(&membership).await?;
+        Ok(end_ms.map(|end_ms| end_ms as u64))
     }
 
     async fn roster(&self, bucket: u16, instance: &str, ttl_ms: u64) -> Result<Roster, StoreError> {

@@ -19,12 +19,14 @@ const ACT: &str = "/v1/{namespace}/queues/{queue}/jobs/act";
 const BATCH: &str = "/v1/{namespace}/queues/{queue}/jobs/batch";
 const JOB: &str = "/v1/{namespace}/queues/{queue}/jobs/{job}";
 const PAYLOAD: &str = "/v1/{namespace}/queues/{queue}/jobs/{job}/payload";
+const EXPLAIN: &str = "/v1/{namespace}/queues/{queue}/jobs/{job}/explain";
 const RESULT: &str = "/v1/{namespace}/queues/{queue}/jobs/{job}/result";
 const PROMOTE: &str = "/v1/{namespace}/queues/{queue}/jobs/{job}/promote";
 
 /// What a client can do with a job that it published.
 const LINKS_OF_A_JOB: &[LinkShape] = &[
     of_the_job("show_job"),
+    of_the_job("explain_job"),
     of_the_job("show_payload"),
     of_the_job("show_result"),
     of_the_job("change_job"),
@@ -39,7 +41,7 @@ const fn of_the_job(operation: &'static str) -> LinkShape {
     }
 }
 
-pub(super) const OPERATIONS: [OperationRow; 10] = [
+pub(super) const OPERATIONS: [OperationRow; 11] = [
     operation(Post, JOBS, "publish", Scope::Publish)
         .about(
             "Publish a job",
@@ -136,6 +138,14 @@ pub(super) const OPERATIONS: [OperationRow; 10] = [
             json(202, "CancelAnswer", "The worker that holds the job is notified when it extends its lease."),
         ])
         .problems(&[JobNotFound, JobRunning]),
+    operation(Get, EXPLAIN, "explain_job", Scope::Read)
+        .about(
+            "Explain a job",
+            "Why it is not delivered now, or not any more: a cause, a sentence with what to do, and facts.",
+        )
+        .parameters(of_job)
+        .answers(&[json(200, "JobExplanation", "Why the job is where it is.")])
+        .problems(&[JobNotFound]),
     operation(Get, PAYLOAD, "show_payload", Scope::Read)
         .about("Show the payload of a job", "The body of the answer is the payload, with its content type.")
         .parameters(of_job)

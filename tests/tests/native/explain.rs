@@ -1,0 +1,324 @@
+//! Why a job is where it is: a situation is made, and its cause is named.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tidegate_testkit::{NativeClient, QueueClient, Stack, eventually};
+
+const ENOUGH: Duration = Duration::from_secs(20);
+
+/// A namespace in which situations are made, each in a queue of its own.
+struct Situations {
+    native: NativeClient,
+    lmstfy: QueueClient,
+}
+
+impl Situations {
+    async fn on(stack: &Stack) -> Self {
+        let lmstfy = stack.queue("lmstfy").await;
+        let native = NativeClient::new(stack.api(0), lmstfy.namespace()).await;
+        Self { native, lmstfy }
+    }
+
+    /// Publishes a job with the key `x`.
+    async fn publish(&self, queue: &str, options: &str) {
+        let options = format!("key=x&{options}");
+        let published = self.native.publish(queue, &options, "{}").await;
+        assert!(published.status < 300, "{published:?}");
+    }
+
+    /// Leases one job with a lease of a minute, unless another one is given.
+    async fn lease(&self, queue: &str, lease: &str) -> Value {
+        let body = json!({"queues": [queue], "wait": "10s", "lease": lease});
+        let answer = self.native.call("POST", "/reserve", &body).await;
+        answer.expect(200).json()["jobs"][0]["lease"].clone()
+    }
+
+    async fn fail(&self, queue: &str, failure: Value) {
+        let mut failed = failure;
+        failed["lease"] = self.lease(queue, "1m").await;
+        self.native
+            .settle("fail", &json!({"leases": [failed]}))
+            .await;
+    }
+
+    async fn policy(&self, queue: &str, policy: Value) {
+        let path = format!("/queues/{queue}/policy");
+        self.native.call("PATCH", &path, &policy).await.expect(200);
+    }
+
+    /// A consumer that waits for the queue for as long as the test may take, once it has found it empty.
+    async fn consumer(&self, queue: &str) {
+        let (native, queues) = (self.native.clone(), json!([queue]));
+        let body = json!({"queues": queues, "wait": "60s"});
+        tokio::spawn(async move { native.call("POST", "/reserve", &body).await });
+        tokio::time::sleep(Duration::from_millis(300)).await;
+    }
+
+    async fn explain(&self, queue: &str, job: &str) -> Value {
+        let path = format!("/queues/{queue}/jobs/{job}/explain");
+        self.native.get(&path).await.expect(200).json()
+    }
+
+    /// The job `x` of the queue has this cause and, in any order, these facts.
+    async fn expect(&self, queue: &str, cause: &str, facts: &[&str]) {
+        let last = async || {
+            let explained = self.explain(queue, "key:x").await;
+            let all = explained["facts"].as_array().unwrap();
+            let mut codes: Vec<&str> = all.iter().map(|it| it["code"].as_str().unwrap()).collect();
+            codes.sort_unstable();
+            let mut expected = facts.to_vec();
+            expected.sort_unstable();
+            match explained["cause"] == cause && codes == expected {
+                true => Ok(()),
+                false => Err(explained.clone()),
+            }
+        };
+        eventually(&format!("{queue} is explained"), ENOUGH, last).await;
+    }
+}
+
+const READY: [&str; 3] = ["due", "ahead", "running"];
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_cause_of_a_job_that_is_not_due_is_named() {
+    let stack = Stack::builder().start().await;
+    let all = Situations::on(&stack).await;
+
+    all.publish("delayed", "delay=1h").await;
+    all.expect("delayed", "not_due", &["due"]).await;
+    all.publish("at", "run_at=2099-01-01T00:00:00Z").await;
+    all.expect("at", "not_due", &["due"]).await;
+    all.publish("limited", "delay=1h&start_within=5m").await;
+    all.expect("limited", "not_due", &["due", "expires"]).await;
+    all.publish("closed", "delay=1h").await;
+    all.policy("closed", json!({"closed": true})).await;
+    all.expect("closed", "not_due", &["due", "queue_closed"])
+        .await;
+    all.publish("paused-later", "delay=1h").await;
+    all.policy("paused-later", json!({"paused": true})).await;
+    all.expect("paused-later", "not_due", &["due", "queue_paused"])
+        .await;
+    all.publish("released", "").await;
+    let lease = all.lease("released", "1m").await;
+    let release = json!({"leases": [lease], "delay": "1h"});
+    all.native.settle("release", &release).await;
+    all.expect("released", "not_due", &["due"]).await;
+
+    all.publish("retried", "").await;
+    all.fail("retried", json!({"error": "smtp: 421", "retry_in": "1h"}))
+        .await;
+    all.expect(
+        "retried",
+        "retry_not_due",
+        &["due", "failures", "last_error"],
+    )
+    .await;
+    let retried = all.explain("retried", "key:x").await;
+    let last = retried["facts"].as_array().unwrap().last().unwrap();
+    assert_eq!(last["text"], "The last error, of attempt 1: smtp: 421");
+    let summary = retried["summary"].as_str().unwrap();
+    assert!(
+        summary.starts_with("Attempt 1 has failed; the next one is due in 59m"),
+        "{summary}"
+    );
+
+    stack.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_cause_of_a_ready_job_is_named() {
+    let stack = Stack::builder().start().await;
+    let all = Situations::on(&stack).await;
+
+    all.publish("alone", "").await;
+    all.expect("alone", "no_worker", &READY).await;
+    all.publish("alone-in-time", "start_within=1h").await;
+    all.expect(
+        "alone-in-time",
+        "no_worker",
+        &[&READY[..], &["expires"]].concat(),
+    )
+    .await;
+    all.publish("paused", "").await;
+    all.policy("paused", json!({"paused": true})).await;
+    all.expect(
+        "paused",
+        "paused",
+        &[&READY[..], &["queue_paused"]].concat(),
+    )
+    .await;
+    all.publish("paused-until", "").await;
+    all.policy(
+        "paused-until",
+        json!({"paused_until": "2099-01-01T00:00:00Z"}),
+    )
+    .await;
+    all.expect(
+        "paused-until",
+        "paused",
+        &[&READY[..], &["queue_paused"]].concat(),
+    )
+    .await;
+
+    all.native.publish("busy", "", "first").await.expect(201);
+    all.native.publish("busy", "", "second").await.expect(201);
+    all.publish("busy", "").await;
+    all.lease("busy", "1m").await;
+    all.expect("busy", "behind_others", &READY).await;
+    assert_eq!(
+        all.explain("busy", "key:x").await["summary"],
+        "1 job is before it."
+    );
+    all.lease("busy", "1m").await;
+    all.expect("busy", "next", &READY).await;
+    for number in 0..210 {
+        all.native
+            .publish("long", "", &number.to_string())
+            .await
+            .expect(201);
+    }
+    all.publish("long", "").await;
+    all.lease("long", "1m").await;
+    all.expect("long", "behind_others", &READY).await;
+    let far = all.explain("long", "key:x").await;
+    assert_eq!(far["summary"], "More than 200 jobs are before it.");
+    // Its consumer is registered and the queue is paused for it, so that it gets nothing.
+    all.consumer("waited-for").await;
+    all.policy("waited-for", json!({"paused": true})).await;
+    all.publish("waited-for", "").await;
+    all.expect(
+        "waited-for",
+        "paused",
+        &[&READY[..], &["queue_paused"]].concat(),
+    )
+    .await;
+    stack.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_cause_of_a_job_that_runs_or_has_ended_is_named() {
+    let stack = Stack::builder().start().await;
+    let all = Situations::on(&stack).await;
+
+    all.publish("held", "").await;
+    all.lease("held", "1m").await;
+    all.expect("held", "held", &["lease_ends"]).await;
+    all.publish("asked", "").await;
+    all.lease("asked", "1m").await;
+    let path = "/queues/asked/jobs/key:x?running=ask";
+    all.native.send("DELETE", path, &[], b"").await.expect(202);
+    all.expect("asked", "held", &["lease_ends", "cancel_requested"])
+        .await;
+    all.publish("replaced", "").await;
+    all.lease("replaced", "1m").await;
+    all.publish("replaced", "if_exists=replace").await;
+    all.expect("replaced", "held", &["lease_ends"]).await;
+    all.publish("lost", "").await;
+    all.lease("lost", "100ms").await;
+    let once = [&READY[..], &["losses"]].concat();
+    all.expect("lost", "no_worker", &once).await;
+
+    all.publish("failed", "max_attempts=1").await;
+    all.fail("failed", json!({"error": "http: 502"})).await;
+    all.expect("failed", "dead_by_failures", &["failures", "last_error"])
+        .await;
+    all.publish("hopeless", "").await;
+    all.fail("hopeless", json!({"error": "http: 410", "dead": true}))
+        .await;
+    all.expect("hopeless", "dead_for_good", &["failures", "last_error"])
+        .await;
+    all.publish("crashing", "").await;
+    for _ in 0..5 {
+        all.lease("crashing", "100ms").await;
+    }
+    all.expect("crashing", "dead_by_losses", &["losses"]).await;
+    all.publish("done", "retain=1h").await;
+    let lease = all.lease("done", "1m").await;
+    all.native.settle("ack", &json!({"leases": [lease]})).await;
+    all.expect("done", "done", &["kept_until"]).await;
+    all.publish("again", "retain=1h").await;
+    all.fail("again", json!({"error": "http: 502", "retry_in": 1}))
+        .await;
+    let lease = all.lease("again", "1m").await;
+    all.native.settle("ack", &json!({"leases": [lease]})).await;
+    all.expect("again", "done", &["kept_until", "failures", "last_error"])
+        .await;
+
+    // On the lmstfy wire.
+    let delayed = all.lmstfy.publish("x").delay_s(3600).id().await;
+    assert_eq!(all.explain("lmstfy", &delayed).await["cause"], "not_due");
+    let dying = all.lmstfy.publish("x").tries(1).id().await;
+    assert_eq!(all.explain("lmstfy", &dying).await["cause"], "no_worker");
+    let job = all.lmstfy.consume().ttr_s(1).timeout_s(5).job().await;
+    assert_eq!(job.unwrap().id, dying);
+    assert_eq!(all.explain("lmstfy", &dying).await["cause"], "held");
+    eventually("its only try is lost", ENOUGH, async || {
+        let explained = all.explain("lmstfy", &dying).await;
+        match explained["cause"] == "dead_by_losses" {
+            true => Ok(()),
+            false => Err(explained),
+        }
+    })
+    .await;
+    let none = all.native.get("/queues/none/jobs/key:x/explain").await;
+    assert_eq!(none.expect(404).json()["code"], "job_not_found");
+    stack.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_missing_pump_is_named() {
+    let mut stack = Stack::builder().pumps(0).start().await;
+    let all = Situations::on(&stack).await;
+    all.publish("later", "delay=1h").await;
+    all.expect("later", "not_due", &["due", "pump_missing"])
+        .await;
+    all.publish("due", "delay=100ms").await;
+    all.expect("due", "no_pump", &["due", "pump_missing"]).await;
+    all.publish("expired", "").await;
+    all.lease("expired", "100ms").await;
+    all.expect("expired", "no_pump", &["lease_ends", "pump_missing"])
+        .await;
+    all.publish("ready", "").await;
+    all.expect(
+        "ready",
+        "no_worker",
+        &[&READY[..], &["pump_missing"]].concat(),
+    )
+    .await;
+    stack.finish().await;
+
+    stack = Stack::builder()
+        .pump_config("pump.lease = \"1s\"")
+        .start()
+        .await;
+    let all = Situations::on(&stack).await;
+    all.publish("due", "delay=1s").await;
+    all.expect("due", "not_due", &["due"]).await;
+    stack.pump(0).kill();
+    all.expect("due", "no_pump", &["due", "pump_missing"]).await;
+    stack.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_damaged_payload_is_named() {
+    let stack = Stack::builder().pumps(0).start().await;
+    let all = Situations::on(&stack).await;
+    // Too large for its record, also if it is compressed.
+    let large: String = (0..5000)
+        .map(|_| format!("{:08x}", rand::random::<u32>()))
+        .collect();
+    let published = all.native.publish("q", "key=x", &large).await.expect(201);
+    let id: tidegate_core::JobId = published.json()["id"].as_str().unwrap().parse().unwrap();
+    let keys = tidegate_core::keys::DeploymentKeys::new(256);
+    let mut redis = redis::Client::open(stack.redis.url()).unwrap();
+    redis::cmd("SET")
+        .arg(keys.keys(id.bucket()).body(id.number()))
+        .arg("rubbish")
+        .exec(&mut redis)
+        .unwrap();
+    all.expect("q", "unreadable", &[&READY[..], &["pump_missing"]].concat())
+        .await;
+    let listed = all.native.get("/queues/q/jobs").await.expect(200).json();
+    assert_eq!(listed["items"][0]["content_type"], Value::Null);
+}
