@@ -103,7 +103,8 @@ end
 
 function looks.ttl()
   local left_ms, longest_ms = call('PTTL', prefix .. item), tonumber(detail)
-  if left_ms == -2 or longest_ms == 0 and left_ms == -1 or left_ms >= 0 and left_ms <= longest_ms then return end
+  -- A clock that is set back lengthens it, so up to twice as long is right.
+  if left_ms == -2 or longest_ms == 0 and left_ms == -1 or left_ms >= 0 and left_ms <= 2 * longest_ms then return end
   return function()
     if longest_ms == 0 then call('PERSIST', prefix .. item) else call('PEXPIRE', prefix .. item, longest_ms) end
   end

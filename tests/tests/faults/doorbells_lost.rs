@@ -244,6 +244,71 @@ async fn a_failed_call_is_repeated_without_a_message() {
     stack.finish().await;
 }
 
+/// A process without consumers is rung, and cannot pass the doorbell on, since its calls are refused.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_doorbell_that_could_not_be_passed_on_is_passed_on_later() {
+    const ID_BYTES: usize = 8;
+    let polls = format!("waiters.poll_interval = \"{NO_POLL}\"");
+    let stack = Stack::builder().apis(2).pumps(0).api_config(&polls);
+    let stack = stack.start().await;
+    let queue = stack.queue("q").await.with_separate_connections();
+    let id = queue.publish("x").id().await;
+    let (mut redis, prefix) = (connection(&stack), prefix_of(&id));
+    let (ready, hidden) = (format!("{prefix}ready:1"), format!("{prefix}hidden"));
+    let rename = |from: &str, to: &str| redis::cmd("RENAME").arg(from).arg(to).to_owned();
+    let acl = |right: &str| {
+        let mut acl = redis::cmd("ACL");
+        acl.arg("SETUSER").arg("default").arg(right).to_owned()
+    };
+    rename(&ready, &hidden).exec(&mut redis).unwrap();
+    // Both are registered, this one first; only the other one has a consumer.
+    let left = queue
+        .on_api(stack.api(1))
+        .consume()
+        .timeout_s(1)
+        .job()
+        .await;
+    assert!(left.is_none());
+    let waiting = tokio::spawn(queue.consume().timeout_s(20).job());
+    stack.api(0).wait_for_waiting_consumers(1).await;
+    let name = format!("{}/{}", queue.namespace(), queue.name());
+    let mut keys = redis::cmd("KEYS");
+    let keys: Vec<String> = keys.arg("tg:*:waiting:*").query(&mut redis).unwrap();
+    let registered = eventually("both are registered", BY_MESSAGE_MAX, async || {
+        let mut get = redis::cmd("HGET");
+        let ids: Vec<u8> = get
+            .arg(&keys[0])
+            .arg(&name)
+            .query(&mut connection(&stack))
+            .unwrap();
+        match ids.len() {
+            length if length == 2 * ID_BYTES => Ok(ids),
+            length => Err(length),
+        }
+    });
+    let registered = registered.await;
+    let (rung, kept) = registered.split_at(ID_BYTES);
+    acl("-evalsha").exec(&mut redis).unwrap();
+    rename(&hidden, &ready).exec(&mut redis).unwrap();
+    // As a script rings it.
+    let mut keep = redis::cmd("HSET");
+    keep.arg(&keys[0])
+        .arg(&name)
+        .arg(kept)
+        .exec(&mut redis)
+        .unwrap();
+    let channel = [format!("{prefix}bell:").as_bytes(), rung].concat();
+    let mut ring = redis::cmd("SPUBLISH");
+    let listeners: u64 = ring.arg(channel).arg(&name).query(&mut redis).unwrap();
+    assert_eq!(listeners, 1);
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert!(!waiting.is_finished());
+    acl("+evalsha").exec(&mut redis).unwrap();
+    let job = tokio::time::timeout(BY_MESSAGE_MAX, waiting).await;
+    assert_eq!(job.expect("in time").unwrap().expect("a job").id, id);
+    stack.finish().await;
+}
+
 /// The timers of the queue are hidden until the pump has looked for them, and restored without a message.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_pump_finds_the_job_whose_alarm_was_lost() {

@@ -232,6 +232,17 @@ repaired! {
     an_upload_lives_too_long: ["SET b:upload:a0:0 x PX 1000000"] => ["time_to_live"];
 }
 
+/// Redis adds what its clock is set back by to the times to live of all keys.
+#[tokio::test]
+async fn a_clock_that_was_set_back_is_no_finding() {
+    let bucket = filled_bucket().await;
+    bucket.damage(&[
+        "HSET b:waiting:498784 shop/orders 12345678",
+        "PEXPIRE b:waiting:498784 7210000",
+    ]);
+    bucket.expect_clean().await;
+}
+
 #[tokio::test]
 async fn findings_name_jobs_by_the_ids_that_clients_know() {
     let bucket = filled_bucket().await;

@@ -44,7 +44,7 @@ impl Shared {
                 // Each call is a task: a server that does not answer must not hold up the others.
                 let (shared, store) = (Arc::clone(self), pool.deployment.store.clone());
                 let poll = async move {
-                    shared.withdraw(bucket, lanes.left).await;
+                    shared.withdraw(bucket, &lanes.left).await;
                     shared.poll(&store, bucket, &lanes.awaited).await;
                 };
                 self.tasks.spawn_on(poll, &self.runtime);

@@ -10,6 +10,7 @@ use prometheus::{IntGauge, IntGaugeVec};
 use tidegate_service::metrics::gauges;
 use tidegate_store::{LeasedJob, POLL_QUEUES_MAX};
 use tokio::runtime::Handle;
+use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -18,6 +19,9 @@ use super::source::Source;
 use super::wait_queue::WaitQueue;
 use crate::deployment::RedisDeployment;
 use crate::storage_failure::record_store_error;
+
+/// The pause between two attempts to pass a doorbell on.
+const PASS_ON_PAUSE: Duration = Duration::from_millis(200);
 
 static WAITING: LazyLock<IntGaugeVec> = LazyLock::new(|| {
     gauges(
@@ -141,27 +145,38 @@ impl Shared {
     /// The same for the lane in a bucket.
     pub(super) fn pass_on_in(self: &Arc<Self>, bucket: u16, source: Source) {
         let shared = Arc::clone(self);
-        let passing_on = async move { shared.withdraw(bucket, vec![source]).await };
+        let passing_on = async move {
+            let (source, until) = ([source], Instant::now() + shared.poll_interval);
+            // Until then consumers of other processes wait for a poll.
+            while !shared.withdraw(bucket, &source).await && Instant::now() < until {
+                tokio::select! {
+                    () = shared.closed.cancelled() => return,
+                    () = sleep(PASS_ON_PAUSE) => {}
+                }
+            }
+        };
         self.tasks.spawn_on(passing_on, &self.runtime);
     }
 
     /// Ends the registrations for lanes of these sources, which are of one pool, in a bucket. Consumers that have come
-    /// meanwhile check them again: their rounds may have registered the process before that.
-    pub(super) async fn withdraw(self: &Arc<Self>, bucket: u16, sources: Vec<Source>) {
+    /// meanwhile check them again: their rounds may have registered the process before that. Returns whether all calls
+    /// succeeded; otherwise the registrations end with their period.
+    pub(super) async fn withdraw(self: &Arc<Self>, bucket: u16, sources: &[Source]) -> bool {
         let pool = sources
             .first()
             .and_then(|first| self.pools.get(&first.pool));
         let Some(store) = pool.map(|pool| &pool.deployment.store) else {
-            return;
+            return true;
         };
+        let mut is_done = true;
         for sources in sources.chunks(POLL_QUEUES_MAX) {
             let queues = sources.iter().map(|source| &source.queue);
-            // If it fails, the polls of other processes find the jobs, and the registrations end with their period.
-            let _ = store.withdraw(bucket, queues).await;
+            is_done &= store.withdraw(bucket, queues).await.is_ok();
             for source in sources {
                 self.ring(source, None);
             }
         }
+        is_done
     }
 
     /// Releases undelivered jobs of one lane in one call, last reserved first, so that the oldest becomes the next one of

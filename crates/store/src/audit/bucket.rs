@@ -208,7 +208,8 @@ impl<'a> BucketAudit<'a> {
             _ => 0,
         };
         let is_right = match u64::try_from(left_ms) {
-            Ok(left_ms) => longest_ms > 0 && left_ms <= longest_ms,
+            // A clock that is set back lengthens it.
+            Ok(left_ms) => left_ms <= 2 * longest_ms && longest_ms > 0,
             Err(_) => left_ms == GONE || longest_ms == 0,
         };
         if is_right {
