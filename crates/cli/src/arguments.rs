@@ -5,8 +5,10 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
 use serde::de::DeserializeOwned;
+use tidegate::api::job::ActName;
 use tidegate::api::keys::KeyScope;
-use tidegate::{DurationMs, IfExists, IfRunning, Timestamp};
+use tidegate::api::values::{AttributeText, FilterText, JobKey, JobsPerSecond};
+use tidegate::{DurationMs, IfExists, IfRunning, JobFilter, State, Timestamp};
 
 use crate::capacity::CapacityArguments;
 use crate::work::WorkArguments;
@@ -96,13 +98,13 @@ pub(crate) enum ApiCommand {
         #[arg(long, default_value = "20s")]
         wait: DurationMs,
     },
-    /// Shows and changes one job.
+    /// Lists, shows and changes jobs.
     #[command(subcommand)]
     Job(JobCommand),
     /// Shows and changes queues.
     #[command(subcommand)]
     Queue(QueueCommand),
-    /// Brings dead jobs back, or deletes them.
+    /// Lists dead jobs, brings them back, or deletes them.
     #[command(subcommand)]
     Dead(DeadCommand),
     /// Creates, lists and revokes API keys. Needs the scope admin.
@@ -155,8 +157,85 @@ pub(crate) struct JobArguments {
     pub(crate) job: String,
 }
 
+/// Which jobs of a queue: those that match all flags.
+#[derive(Debug, Args)]
+pub(crate) struct FilterArguments {
+    /// Only jobs in this state: delayed, ready, leased, dead or done.
+    #[arg(long, value_parser = choice::<State>)]
+    pub(crate) state: Option<State>,
+    /// Only jobs that are due, whose lease ends, or that died not before this: 2027-01-01T00:00:00Z.
+    #[arg(long)]
+    pub(crate) due_from: Option<Timestamp>,
+    /// The same before this.
+    #[arg(long)]
+    pub(crate) due_before: Option<Timestamp>,
+    /// Only jobs whose keys begin so.
+    #[arg(long)]
+    pub(crate) key_prefix: Option<JobKey>,
+    /// Only jobs with this attribute.
+    #[arg(long = "attr", value_name = "NAME=VALUE")]
+    pub(crate) attribute: Option<AttributeText>,
+    /// Only jobs whose last error contains this, with the same upper and lower case.
+    #[arg(long)]
+    pub(crate) error: Option<FilterText>,
+}
+
+impl From<FilterArguments> for JobFilter {
+    fn from(arguments: FilterArguments) -> Self {
+        Self {
+            state: arguments.state,
+            due_from: arguments.due_from,
+            due_before: arguments.due_before,
+            key_prefix: arguments.key_prefix,
+            attribute: arguments.attribute,
+            error_contains: arguments.error,
+        }
+    }
+}
+
+/// What is done with many jobs.
+#[derive(Debug, Args)]
+pub(crate) struct ActArguments {
+    /// The queue.
+    pub(crate) queue: String,
+    /// What to do: cancel, promote, change, respawn or purge.
+    #[arg(value_parser = choice::<ActName>)]
+    pub(crate) act: ActName,
+    #[command(flatten)]
+    pub(crate) filter: FilterArguments,
+    /// Counts the jobs and changes none.
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// With respawn: how many jobs become due each second. Default: all at once.
+    #[arg(long, value_parser = rate)]
+    pub(crate) rate: Option<JobsPerSecond>,
+    /// With cancel: what happens to jobs that workers hold: refuse, ask or revoke.
+    #[arg(long, value_parser = choice::<IfRunning>)]
+    pub(crate) running: Option<IfRunning>,
+    /// With change: when the jobs are due, from now on.
+    #[arg(long, conflicts_with = "run_at")]
+    pub(crate) delay: Option<DurationMs>,
+    /// With change: when the jobs are due.
+    #[arg(long)]
+    pub(crate) run_at: Option<Timestamp>,
+}
+
 #[derive(Debug, Subcommand)]
 pub(crate) enum JobCommand {
+    /// Lists jobs of a queue.
+    Ls {
+        /// The queue.
+        queue: String,
+        #[command(flatten)]
+        filter: FilterArguments,
+        /// How many at most.
+        #[arg(long, default_value_t = 100)]
+        limit: usize,
+    },
+    /// Does something with all jobs that match the flags. It may be interrupted, and repeated: no job is changed twice.
+    Act(ActArguments),
+    /// Says why a job does not run.
+    Explain(JobArguments),
     /// Shows a job without its payload.
     Show(JobArguments),
     /// Writes the payload of a job to the standard output.
@@ -236,13 +315,27 @@ pub(crate) enum QueueCommand {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum DeadCommand {
+    /// Lists dead jobs, the oldest first, with their last errors.
+    Ls {
+        /// The queue.
+        queue: String,
+        /// Only those whose last error contains this.
+        #[arg(long)]
+        error: Option<FilterText>,
+        /// How many at most.
+        #[arg(long, default_value_t = 100)]
+        limit: usize,
+    },
     /// Makes dead jobs ready again, oldest first, with all their attempts.
     Respawn {
         /// The queue.
         queue: String,
-        /// How many at most. Default: all.
+        /// How many at most. Default: all. Those with a certain error: tidegate job act QUEUE respawn --error TEXT.
         #[arg(long)]
         limit: Option<u64>,
+        /// How many become due each second. Default: all at once.
+        #[arg(long, value_parser = rate)]
+        rate: Option<JobsPerSecond>,
     },
     /// Deletes all dead jobs.
     Rm {
@@ -276,6 +369,11 @@ pub(crate) enum KeyCommand {
 /// Reads a value as the API writes it.
 fn choice<T: DeserializeOwned>(text: &str) -> Result<T, String> {
     serde_json::from_value(text.into()).map_err(|error| error.to_string())
+}
+
+fn rate(text: &str) -> Result<JobsPerSecond, String> {
+    let number: u64 = text.parse().map_err(|_| "write a whole number")?;
+    JobsPerSecond::try_from(number).map_err(|invalid| invalid.detail)
 }
 
 fn attribute(text: &str) -> Result<(String, String), String> {

@@ -7,14 +7,15 @@ use serde_json::json;
 use tidegate::api::keys::CreateKeyBody;
 use tidegate::api::values::DurationMs;
 use tidegate::{
-    CancelResult, Change, Client, IfRunning, JobHandle, JobResult, Policy, Publish, PurgeState,
-    QueueHandle, Respawn,
+    CancelResult, Change, Client, IfRunning, JobFilter, JobHandle, JobResult, Policy, Publish,
+    PurgeState, QueueHandle, Respawn, State,
 };
 
 use crate::arguments::{
     ApiCommand, DeadCommand, JobArguments, JobCommand, KeyCommand, PublishArguments, QueueCommand,
 };
 use crate::failure::CommandFailure;
+use crate::many_jobs;
 use crate::output::CommandOutput;
 
 type Executed = Result<CommandOutput, CommandFailure>;
@@ -40,10 +41,22 @@ pub(crate) async fn execute(client: &Client, command: ApiCommand) -> Executed {
         }
         ApiCommand::Job(command) => execute_on_job(client, command).await,
         ApiCommand::Queue(command) => execute_on_queue(client, command).await,
-        ApiCommand::Dead(DeadCommand::Respawn { queue, limit }) => {
+        ApiCommand::Dead(DeadCommand::Ls {
+            queue,
+            error,
+            limit,
+        }) => {
+            let filter = JobFilter {
+                state: Some(State::Dead),
+                error_contains: error,
+                ..JobFilter::default()
+            };
+            many_jobs::list(client, &queue, filter, limit).await
+        }
+        ApiCommand::Dead(DeadCommand::Respawn { queue, limit, rate }) => {
             let which = Respawn {
                 limit,
-                ..Respawn::default()
+                rate_per_second: rate,
             };
             let respawned = client.queue(&queue)?.respawn(which).await?;
             Ok(CommandOutput::Answer(json!({"respawned": respawned})))
@@ -97,6 +110,15 @@ fn new_job(client: &Client, job: PublishArguments) -> Result<Publish<()>, Comman
 
 async fn execute_on_job(client: &Client, command: JobCommand) -> Executed {
     let answer = match command {
+        JobCommand::Ls {
+            queue,
+            filter,
+            limit,
+        } => return many_jobs::list(client, &queue, filter.into(), limit).await,
+        JobCommand::Act(arguments) => return many_jobs::act(client, arguments).await,
+        JobCommand::Explain(job) => {
+            return many_jobs::explanation(&handle(client, &job)?.explain().await?);
+        }
         JobCommand::Show(job) => CommandOutput::answer(&handle(client, &job)?.show().await?),
         JobCommand::Payload(job) => {
             let (payload, _) = handle(client, &job)?.payload().await?;

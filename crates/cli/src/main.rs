@@ -5,6 +5,7 @@ mod capacity;
 mod commands;
 mod failure;
 mod manual;
+mod many_jobs;
 mod output;
 mod work;
 

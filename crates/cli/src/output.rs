@@ -18,6 +18,8 @@ pub(crate) enum CommandOutput {
     Bytes(Vec<u8>),
     /// An answer of the API.
     Answer(Value),
+    /// An answer of the API, and what people read of it.
+    Shown { answer: Value, shown: Value },
 }
 
 impl CommandOutput {
@@ -32,11 +34,11 @@ impl CommandOutput {
         let bytes = match self {
             Self::Bytes(bytes) => bytes.as_slice(),
             Self::Answer(value) => {
-                text = if as_json {
-                    format!("{value}\n")
-                } else {
-                    readable(value)
-                };
+                text = text_of(value, value, as_json);
+                text.as_bytes()
+            }
+            Self::Shown { answer, shown } => {
+                text = text_of(answer, shown, as_json);
                 text.as_bytes()
             }
         };
@@ -45,6 +47,13 @@ impl CommandOutput {
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
             other => other,
         }
+    }
+}
+
+fn text_of(answer: &Value, shown: &Value, as_json: bool) -> String {
+    match as_json {
+        true => format!("{answer}\n"),
+        false => readable(shown),
     }
 }
 

@@ -123,6 +123,65 @@ async fn each_command_does_what_it_says() {
 }
 
 #[tokio::test]
+async fn jobs_are_listed_explained_and_acted_on() {
+    let stack = SERVER.acquire().await;
+    let cli = CommandLine::connected(&stack, "many").await;
+    for number in 0..3 {
+        let key = format!("order-{number}");
+        cli.out(&["publish", "q", "{}", "--key", &key, "--delay", "1h"]);
+    }
+    cli.out(&["publish", "q", "{}", "--attr", "tenant=blue"]);
+    let table = cli.out(&["job", "ls", "q", "--state", "delayed"]);
+    let lines: Vec<&str> = table.lines().collect();
+    assert_eq!(lines.len(), 4, "{table}");
+    assert!(
+        lines[0].starts_with("id ") && lines[0].contains("time"),
+        "{table}"
+    );
+    let blue = cli.json(&["job", "ls", "q", "--attr", "tenant=blue"]);
+    assert_eq!(blue[0]["attributes"]["tenant"], "blue");
+    let one = cli.json(&["job", "ls", "q", "--key-prefix", "order-", "--limit", "1"]);
+    assert_eq!(one.as_array().unwrap().len(), 1);
+
+    let explained = cli.out(&["job", "explain", "q", "key:order-1"]);
+    assert!(explained.contains("It is due in 59m"), "{explained}");
+    let explained = cli.json(&["job", "explain", "q", "key:order-1"]);
+    assert_eq!(explained["cause"], "not_due");
+
+    let act = |arguments: &[&str]| cli.json(&[&["job", "act", "q"], arguments].concat());
+    let dry = act(&["cancel", "--key-prefix", "order-", "--dry-run"]);
+    assert_eq!(dry, serde_json::json!({"matched": 3, "changed": 0}));
+    let changed = act(&["change", "--key-prefix", "order-", "--delay", "2h"]);
+    assert_eq!(changed["changed"], 3);
+    assert_eq!(act(&["promote", "--key-prefix", "order-2"])["changed"], 1);
+    assert_eq!(act(&["cancel", "--key-prefix", "order-"])["changed"], 3);
+    let native = NativeClient::new(stack.api(0), cli.namespace).await;
+    let job = native.reserve("q", 1).await.remove(0);
+    let failed = serde_json::json!({"lease": job["lease"], "error": "smtp: 550", "dead": true});
+    native
+        .settle("fail", &serde_json::json!({"leases": [failed]}))
+        .await;
+    assert!(cli.out(&["dead", "ls", "q"]).contains("smtp: 550"));
+    assert_eq!(
+        cli.json(&["dead", "ls", "q", "--error", "http"]),
+        serde_json::json!([])
+    );
+    assert_eq!(
+        act(&["respawn", "--error", "smtp", "--rate", "5"])["changed"],
+        1
+    );
+    assert!(
+        cli.error(2, &["job", "act", "q", "explode"])
+            .contains("unknown variant")
+    );
+    assert!(
+        cli.error(1, &["job", "act", "q", "purge"])
+            .contains("name the state")
+    );
+    cli.error(2, &["job", "ls", "q", "--attr", "tenant"]);
+}
+
+#[tokio::test]
 async fn keys_are_created_listed_and_revoked() {
     let stack = SERVER.acquire().await;
     let cli = CommandLine::connected(&stack, "keys").await;

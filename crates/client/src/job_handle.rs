@@ -7,7 +7,9 @@ use bytes::Bytes;
 use hyper::Method;
 use hyper::header::CONTENT_TYPE;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
-use tidegate_api_types::job::{CancelAnswer, ChangeBody, ChangedJob, JobDetails, PromotedJob};
+use tidegate_api_types::job::{
+    CancelAnswer, ChangeBody, ChangedJob, JobDetails, JobExplanation, PromotedJob,
+};
 use tidegate_api_types::problem::ProblemCode;
 use tidegate_api_types::publish::{PublishResult, PublishedJob};
 use tidegate_api_types::values::{
@@ -126,6 +128,15 @@ impl JobHandle {
     /// Those of requests: `job_not_found`.
     pub async fn show(&self) -> Result<JobDetails, Error> {
         self.send(HttpCall::get(self.job_path(""))).await?.json()
+    }
+
+    /// Why it is not delivered now, or not any more. Needs the scope `read`.
+    ///
+    /// # Errors
+    /// Those of requests: `job_not_found`.
+    pub async fn explain(&self) -> Result<JobExplanation, Error> {
+        let call = HttpCall::get(self.job_path("/explain"));
+        self.send(call).await?.json()
     }
 
     /// Its payload and the content type. Needs the scope `read`.

@@ -30,7 +30,7 @@ pub use worker::{
 };
 
 pub use tidegate_api_types as api;
-pub use tidegate_api_types::job::{ChangeBody as Change, JobDetails};
+pub use tidegate_api_types::job::{ChangeBody as Change, JobDetails, JobFilter};
 pub use tidegate_api_types::problem::{AppliedState as Applied, Problem, ProblemCode};
 pub use tidegate_api_types::publish::PublishResult as Outcome;
 pub use tidegate_api_types::queue::{PolicyBody as Policy, PurgeState, RespawnBody as Respawn};

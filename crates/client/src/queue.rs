@@ -1,6 +1,9 @@
 //! A queue as a whole.
 
 use hyper::Method;
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use tidegate_api_types::job::{ActAnswer, ActBody, JobDetails, JobFilter, JobListPage};
+use tidegate_api_types::limits::PAGE_ITEMS_MAX;
 use tidegate_api_types::problem::ProblemCode;
 use tidegate_api_types::queue::{
     PolicyBody, PolicyDetails, PurgeAnswer, PurgeBody, PurgeState, QueueView, RespawnAnswer,
@@ -114,6 +117,35 @@ impl QueueHandle {
         Ok(answer.respawned)
     }
 
+    /// The jobs that match a filter, at most `limit`. Takes several requests if they are many, or if few of the jobs of the queue
+    /// match. Needs the scope `read`.
+    ///
+    /// # Errors
+    /// Those of requests.
+    pub async fn jobs(&self, filter: &JobFilter, limit: usize) -> Result<Vec<JobDetails>, Error> {
+        let filter = query_of(filter)?;
+        let (mut jobs, mut cursor) = (Vec::new(), String::new());
+        while jobs.len() < limit {
+            let most = (limit - jobs.len()).min(PAGE_ITEMS_MAX.into());
+            let path = self.path(&format!("/jobs?limit={most}{filter}{cursor}"));
+            let page: JobListPage = self.send(HttpCall::get(path)).await?.json()?;
+            jobs.extend(page.items);
+            let Some(next) = page.next else { break };
+            cursor = format!("&cursor={}", encoded(next.as_str()));
+        }
+        Ok(jobs)
+    }
+
+    /// Does something with the jobs that match a filter, one page of them. Repeat it with `cursor` set to `next` of the answer,
+    /// after its `wait_ms`, until that is `None`. Needs the scope `admin`.
+    ///
+    /// # Errors
+    /// Those of requests. After an error some jobs may be changed; a repeated call finds the others.
+    pub async fn act(&self, what: &ActBody) -> Result<ActAnswer, Error> {
+        let call = HttpCall::json(Method::POST, self.path("/jobs/act"), what)?;
+        self.send_once(call).await?.json()
+    }
+
     /// Deletes the queue with its policy, if it has no jobs. Returns whether it had none.
     ///
     /// # Errors
@@ -147,4 +179,21 @@ impl QueueHandle {
             .send_repeated(&call, RepeatSafety::OnlyIfNotApplied)
             .await
     }
+}
+
+fn encoded(text: &str) -> String {
+    utf8_percent_encode(text, NON_ALPHANUMERIC).to_string()
+}
+
+/// The fields of a filter as parameters, each with `&` in front.
+fn query_of(filter: &JobFilter) -> Result<String, Error> {
+    let filter = serde_json::to_value(filter).map_err(Error::Encode)?;
+    let fields = filter.as_object().into_iter().flatten();
+    let parameters = fields.map(|(name, value)| {
+        let text = value
+            .as_str()
+            .map_or_else(|| value.to_string(), str::to_owned);
+        format!("&{name}={}", encoded(&text))
+    });
+    Ok(parameters.collect())
 }

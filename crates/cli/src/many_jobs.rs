@@ -1,0 +1,95 @@
+//! Lists of jobs, and actions on all that match.
+
+use std::io::Write;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use tidegate::api::job::{ActBody, JobExplanation};
+use tidegate::api::values::PageSize;
+use tidegate::{Change, Client, Error, JobDetails, JobFilter};
+
+use crate::arguments::ActArguments;
+use crate::failure::CommandFailure;
+use crate::output::CommandOutput;
+
+/// How often progress is printed.
+const PROGRESS: Duration = Duration::from_secs(2);
+
+pub(crate) async fn list(
+    client: &Client,
+    queue: &str,
+    filter: JobFilter,
+    limit: usize,
+) -> Result<CommandOutput, CommandFailure> {
+    let jobs = client.queue(queue)?.jobs(&filter, limit).await?;
+    let rows = jobs.iter().map(row).collect();
+    Ok(CommandOutput::Shown {
+        answer: serde_json::to_value(&jobs).map_err(Error::Encode)?,
+        shown: Value::Array(rows),
+    })
+}
+
+/// What fits into a line.
+fn row(job: &JobDetails) -> Value {
+    let last = job.history.last();
+    json!({
+        "id": job.id,
+        "key": job.key,
+        "state": job.state,
+        "time": job.lease_until.or(job.run_at),
+        "attempt": job.attempt,
+        "failures": job.failures,
+        "error": last.and_then(|entry| entry.error.as_ref()),
+    })
+}
+
+pub(crate) fn explanation(answer: &JobExplanation) -> Result<CommandOutput, CommandFailure> {
+    let facts = answer.facts.iter().map(|fact| json!({"why": fact.text}));
+    let summary = json!({"why": answer.summary});
+    Ok(CommandOutput::Shown {
+        answer: serde_json::to_value(answer).map_err(Error::Encode)?,
+        shown: std::iter::once(summary).chain(facts).collect(),
+    })
+}
+
+pub(crate) async fn act(
+    client: &Client,
+    arguments: ActArguments,
+) -> Result<CommandOutput, CommandFailure> {
+    let queue = client.queue(&arguments.queue)?;
+    let change = Change {
+        delay: arguments.delay,
+        run_at: arguments.run_at,
+        ..Change::default()
+    };
+    let mut body = ActBody {
+        act: arguments.act,
+        filter: arguments.filter.into(),
+        dry_run: arguments.dry_run,
+        cursor: None,
+        limit: PageSize::MAX,
+        rate_per_second: arguments.rate,
+        running: arguments.running,
+        change: (change != Change::default()).then_some(change),
+    };
+    let (mut matched, mut changed, mut printed_at) = (0, 0, Instant::now());
+    loop {
+        let answer = queue.act(&body).await?;
+        matched += answer.matched;
+        changed += answer.changed;
+        let Some(next) = answer.next else { break };
+        body.cursor = Some(next);
+        if printed_at.elapsed() >= PROGRESS {
+            // Nothing is left to do if the standard error is closed.
+            drop(writeln!(
+                std::io::stderr(),
+                "{matched} jobs matched, {changed} changed"
+            ));
+            printed_at = Instant::now();
+        }
+        tokio::time::sleep(Duration::from_millis(answer.wait_ms)).await;
+    }
+    Ok(CommandOutput::Answer(
+        json!({"matched": matched, "changed": changed}),
+    ))
+}
