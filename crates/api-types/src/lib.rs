@@ -16,6 +16,7 @@ pub mod relay;
 pub mod retry;
 pub mod schemas;
 pub mod values;
+pub mod workers;
 
 mod checks;
 mod field_change;

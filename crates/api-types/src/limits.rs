@@ -76,6 +76,9 @@ pub const DESCRIPTION_BYTES_MAX: usize = 255;
 /// The most bytes of the name of a pool.
 pub const POOL_BYTES_MAX: usize = 255;
 
+/// The most bytes of the name of a worker.
+pub const WORKER_NAME_BYTES_MAX: usize = 128;
+
 /// The most bytes of the name of a relay.
 pub const RELAY_NAME_BYTES_MAX: usize = 64;
 /// The most bytes of a text of a relay: a URL, a subject, a user, a secret.

@@ -17,6 +17,7 @@ use crate::queue::{
 };
 use crate::relay::{DeletedRelay, RelayConfig, RelayDetails, RelayListPage};
 use crate::values::{IfRunningOption, NamespaceText, PageSize};
+use crate::workers::WorkerListPage;
 
 /// The schemas of all requests and answers, and of the types in them. Routes are added where they are served.
 #[derive(Debug, OpenApi)]
@@ -64,5 +65,6 @@ use crate::values::{IfRunningOption, NamespaceText, PageSize};
     TouchAnswer,
     TouchBody,
     UnfinishedJob,
+    WorkerListPage,
 )))]
 pub struct ApiSchemas;

@@ -38,6 +38,9 @@ pub(crate) struct WorkArguments {
     /// The queues, in order of priority.
     #[arg(required = true)]
     queues: Vec<String>,
+    /// A name, with which the worker is listed together with the jobs that it holds.
+    #[arg(long)]
+    name: Option<String>,
     /// How many programs run at a time.
     #[arg(long, default_value_t = 1)]
     concurrency: usize,
@@ -62,6 +65,9 @@ pub(crate) struct WorkArguments {
 pub(crate) async fn work(client: Client, arguments: WorkArguments) -> Result<(), CommandFailure> {
     let grace = arguments.grace.into();
     let mut worker = Worker::new(client).concurrency(arguments.concurrency.max(1));
+    if let Some(name) = &arguments.name {
+        worker = worker.name(name);
+    }
     if let Some(lease) = arguments.lease {
         worker = worker.lease(lease.into());
     }

@@ -197,6 +197,12 @@ impl BucketKeys {
     }
 }
 
+/// The hash with the workers of a namespace: field = a process, value = until when it counts, and its workers.
+#[must_use]
+pub fn workers(namespace: &str) -> String {
+    format!("tg:workers:{namespace}")
+}
+
 /// Whether a key outside of all buckets belongs to a deployment.
 #[must_use]
 pub fn is_of_deployment(key: &str) -> bool {
@@ -205,6 +211,7 @@ pub fn is_of_deployment(key: &str) -> bool {
         "tg:tokens:",
         "tg:units:read:",
         "tg:units:write:",
+        "tg:workers:",
     ];
     [LAYOUT, LIMITS, LANES, API_KEYS, POLICIES, RELAYS, SIZES].contains(&key)
         || families.iter().any(|begin| key.starts_with(begin))

@@ -16,6 +16,7 @@ use crate::size::PublishSize;
 use crate::storage_failure::{self, record_store_error};
 use crate::tokens::{TokenCache, TokenForm};
 use crate::waiters::{WaitLimits, Waiters};
+use crate::workers::KnownWorkers;
 
 /// The required pool: that of requests whose token names no pool.
 pub const DEFAULT_POOL: &str = "default";
@@ -49,6 +50,8 @@ pub struct Engine {
     pools: BTreeMap<Arc<str>, Arc<Pool>>,
     /// The waiting consumers.
     pub waiters: Waiters,
+    /// The workers that have given their names.
+    pub workers: Arc<KnownWorkers>,
     /// The limits on the number of waiting consumers.
     pub room: WaitLimits,
     /// The tokens, cached.
@@ -81,6 +84,7 @@ impl Engine {
         let deployments = stores.into_iter().map(deployment).collect();
         Self {
             waiters: Waiters::new(&deployments, settings.poll_interval),
+            workers: Arc::default(),
             room: WaitLimits::new(settings.waiting_max, settings.waiting_per_token_max),
             pools: pools(deployments, settings),
             tokens: TokenCache::new(admin_store.tokens(), settings.token_form),
@@ -122,12 +126,17 @@ impl Engine {
         self.pools.values()
     }
 
-    /// Rings the wait queues when they may have jobs, keeps lanes and policies current, and ends the waits of consumers
+    /// Rings the wait queues when they may have jobs, keeps lanes and policies current, stores which workers there are, and ends the waits of consumers
     /// whose credential was revoked or has expired, until `stop` is cancelled.
     pub async fn follow(&self, stop: CancellationToken) {
+        let store_of = |pool: &str| self.pool(pool).map(|pool| pool.store().clone());
+        let following = stop
+            .clone()
+            .run_until_cancelled_owned(self.workers.follow(store_of));
         tokio::join!(
             self.waiters.wake(stop.clone()),
-            revocation::end_revoked_waits(self, stop)
+            revocation::end_revoked_waits(self, stop),
+            following
         );
     }
 }

@@ -37,6 +37,7 @@ mod storage_failure;
 mod table_reader;
 mod tokens;
 mod waiters;
+mod workers;
 
 pub use access::Principal;
 pub use api_keys::ApiKeyCache;
@@ -62,3 +63,4 @@ pub use storage_failure::record_store_error;
 pub use tokens::memory::TokenKey;
 pub use tokens::{TokenCache, TokenForm, generate, split_token};
 pub use waiters::{Delivered, Delivery, Source, WaitLimits, WaitPermit, Waiters};
+pub use workers::{ActiveWorker, KnownWorkers, ListedLease, ListedWorker};

@@ -101,6 +101,11 @@ impl Pool {
         }
     }
 
+    /// The store of its deployment.
+    pub(crate) const fn store(&self) -> &Store {
+        &self.store
+    }
+
     /// This pool, then the one that it moves to, if any.
     pub fn with_target(&self) -> impl Iterator<Item = &Self> {
         [self].into_iter().chain(self.target.as_deref())

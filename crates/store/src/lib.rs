@@ -43,6 +43,7 @@ mod tokens;
 mod until_durable;
 mod verbs;
 mod waiter_id;
+mod workers;
 
 pub use api_keys::{
     ApiKey, ApiKeyAnswer, ApiKeyCreated, ApiKeyEntry, ApiKeyPage, ApiKeys, DamagedApiKey,
@@ -83,3 +84,4 @@ pub use verbs::{
     PeekedJob, PromoteOutcome, PublishOutcome, PublishedJobs, QueuePage, ReleaseOutcome,
     ReservedJobs, Roster, SWEEP_CHUNKS_MAX, Stats, SweepOutcome, TouchOutcome,
 };
+pub use workers::StoredWorkers;

@@ -172,7 +172,7 @@ async fn the_cause_of_a_ready_job_is_named() {
     );
     all.lease("busy", "1m").await;
     all.expect("busy", "next", &READY).await;
-    for number in 0..210 {
+    for number in 0..110 {
         all.native
             .publish("long", "", &number.to_string())
             .await
@@ -182,7 +182,7 @@ async fn the_cause_of_a_ready_job_is_named() {
     all.lease("long", "1m").await;
     all.expect("long", "behind_others", &READY).await;
     let far = all.explain("long", "key:x").await;
-    assert_eq!(far["summary"], "More than 200 jobs are before it.");
+    assert_eq!(far["summary"], "More than 100 jobs are before it.");
     // Its consumer is registered and the queue is paused for it, so that it gets nothing.
     all.consumer("waited-for").await;
     all.policy("waited-for", json!({"paused": true})).await;

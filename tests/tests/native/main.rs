@@ -20,3 +20,4 @@ mod relays;
 mod results;
 mod runs;
 mod wires;
+mod workers;

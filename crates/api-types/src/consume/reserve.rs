@@ -16,7 +16,7 @@ use crate::problem::InvalidRequest;
 use crate::values::{
     AnswerTimestamp, Base64Bytes, ContentType, DurationMs, JobAttributes, JobIdText, JobKey,
     JsonText, LeaseText, MaxJobs, PayloadFormat, QueueNameText, QueueOrder, QueueWeight,
-    TimestampMs, even_null,
+    TimestampMs, WorkerNameText, even_null,
 };
 
 /// Asks for ready jobs, and waits for them.
@@ -41,6 +41,9 @@ pub struct ReserveBody {
     /// How payloads are returned; `raw` needs `max_jobs` 1.
     #[serde(default)]
     pub format: PayloadFormat,
+    /// A name of the worker, with which it is listed together with the jobs that it holds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worker: Option<WorkerNameText>,
 }
 
 impl ReserveBody {

@@ -28,7 +28,7 @@ pub use numbers::{JobsPerSecond, MaxAttempts, MaxJobs, PageSize, QueueWeight};
 pub use payload::{JobPayload, check_json_payload};
 pub use text::{
     AttributeText, CursorText, FilterText, IdempotencyKey, JobIdText, JobKey, JobPath, LeaseText,
-    NamespaceText, PoolText, QueueNameText, RelayNameText,
+    NamespaceText, PoolText, QueueNameText, RelayNameText, WorkerNameText,
 };
 pub use timestamp::TimestampMs;
 pub(crate) use value_schema::{AnswerDuration, AnswerTimestamp};

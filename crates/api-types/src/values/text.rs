@@ -15,7 +15,7 @@ use super::value_schema::text_schema;
 use crate::limits::{
     ATTRIBUTE_NAME_BYTES_MAX, ATTRIBUTE_VALUE_BYTES_MAX, CURSOR_BYTES_MAX, FILTER_BYTES_MAX,
     IDEMPOTENCY_KEY_BYTES_MAX, JOB_ID_BYTES, KEY_BYTES_MAX, LEASE_BYTES_MAX, NAME_BYTES_MAX,
-    POOL_BYTES_MAX, RELAY_NAME_BYTES_MAX,
+    POOL_BYTES_MAX, RELAY_NAME_BYTES_MAX, WORKER_NAME_BYTES_MAX,
 };
 use crate::problem::{InvalidValue, ProblemCode};
 
@@ -213,6 +213,11 @@ text_type! {
 text_type! {
     /// The key of a job, unique in its queue: 1 to [`KEY_BYTES_MAX`] bytes of UTF-8 without control characters.
     JobKey, schema "JobKey", rule TextRule { what: "the key of a job", ..FREE }
+}
+
+text_type! {
+    /// The name that a worker gives itself: 1 to [`WORKER_NAME_BYTES_MAX`] bytes of UTF-8 without control characters.
+    WorkerNameText, schema "WorkerName", rule TextRule { what: "the name of a worker", bytes_max: WORKER_NAME_BYTES_MAX, ..FREE }
 }
 
 text_type! {

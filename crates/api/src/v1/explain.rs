@@ -148,7 +148,7 @@ impl Situation {
             Some(0) => "No job is before it.".to_owned(),
             Some(1) => "1 job is before it.".to_owned(),
             Some(ahead) => format!("{ahead} jobs are before it."),
-            None => "More than 200 jobs are before it.".to_owned(),
+            None => "More than 100 jobs are before it.".to_owned(),
         }
     }
 

@@ -21,6 +21,7 @@ mod reserve;
 mod result;
 mod routes;
 mod settle;
+mod workers;
 
 pub(crate) use openapi::document;
 pub(crate) use routes::{handle, is_native};

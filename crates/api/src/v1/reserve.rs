@@ -10,7 +10,7 @@ use tidegate_api_types::consume::{LeasedJobView, QueueChoice, ReserveAnswer, Res
 use tidegate_api_types::problem::ProblemCode;
 use tidegate_api_types::values::{JobAttributes, PayloadFormat, QueueOrder, TimestampMs};
 use tidegate_core::{Job, QueueKey, Scope};
-use tidegate_engine::{Delivery, LimitedAction, Permit, Source};
+use tidegate_engine::{ActiveWorker, Delivery, LimitedAction, Permit, Source};
 use tidegate_store::{Claim, LeaseLength, LeasedJob};
 use tokio::time::{Instant, timeout_at};
 
@@ -36,6 +36,8 @@ pub(super) struct PendingReserve {
     /// The deadline of the request, without the time of its wait for a job.
     ends_at: Instant,
     format: PayloadFormat,
+    /// Present if the worker has a name.
+    worker: Option<ActiveWorker>,
 }
 
 /// Authenticates the client and reads its request.
@@ -52,6 +54,10 @@ pub(super) async fn open(
     let body: ReserveBody = request.read_json().await?;
     let queues = queues_in_order(&request, &body)?;
     let app = Arc::clone(&request.app);
+    let worker = body.worker.as_ref().map(|name| {
+        let (pool, known) = (&request.pool().name, &app.engine.workers);
+        known.enter(pool, &request.namespace, name.as_str(), &queues)
+    });
     let client = request.into_waiting_client();
     Ok(Box::new(PendingReserve {
         sources: client.principal.pool.sources(&queues),
@@ -64,6 +70,7 @@ pub(super) async fn open(
             },
         },
         format: body.format,
+        worker,
         app,
         client,
         permit,
@@ -104,6 +111,9 @@ pub(super) async fn reserve(pending: Box<PendingReserve>) -> Result<Response<Bod
         return Ok(nothing(pending.format));
     };
     pending.permit.keep();
+    if let Some(worker) = &pending.worker {
+        worker.holds(&delivery);
+    }
     answer(&pending.app, delivery, pending.format).await
 }
 

@@ -12,6 +12,7 @@ use super::error::NativeError;
 use super::native_request::{NativeRequest, PathParts};
 use super::{
     batch, explain, job, job_list, keys, policy, publish, queues, relays, reserve, result, settle,
+    workers,
 };
 use crate::app::App;
 use crate::http::exchange::Answering;
@@ -35,6 +36,7 @@ enum Route {
     Policy,
     Purge,
     Respawn,
+    Workers,
     Reserve,
     Ack,
     Fail,
@@ -63,7 +65,7 @@ const fn row(route: Route, path: &'static str, methods: &'static str) -> RouteRo
 }
 
 /// The table, in the order of [`Route`].
-const TABLE: [RouteRow; 22] = [
+const TABLE: [RouteRow; 23] = [
     row(
         Route::Jobs,
         "/v1/{namespace}/queues/{queue}/jobs",
@@ -121,6 +123,7 @@ const TABLE: [RouteRow; 22] = [
         "/v1/{namespace}/queues/{queue}/respawn",
         "POST",
     ),
+    row(Route::Workers, "/v1/{namespace}/workers", "GET"),
     row(Route::Reserve, "/v1/{namespace}/reserve", "POST"),
     row(Route::Ack, "/v1/{namespace}/ack", "POST"),
     row(Route::Fail, "/v1/{namespace}/fail", "POST"),
@@ -256,6 +259,7 @@ fn handler(route: Route, method: &Method, incoming: Incoming) -> Option<Answerin
         (Route::Policy, "PATCH") => within_limit!(incoming, policy::patch),
         (Route::Purge, "POST") => within_limit!(incoming, queues::purge),
         (Route::Respawn, "POST") => within_limit!(incoming, queues::respawn),
+        (Route::Workers, "GET") => within_limit!(incoming, workers::list),
         (Route::Ack, "POST") => within_limit!(incoming, settle::ack),
         (Route::Fail, "POST") => within_limit!(incoming, settle::fail),
         (Route::Touch, "POST") => within_limit!(incoming, settle::touch),

@@ -10,7 +10,7 @@ use tidegate_api_types::consume::{
     ReleaseBody, ReleaseItemOutcome, TouchAnswer, TouchBody, TouchItemOutcome,
 };
 use tidegate_api_types::values::{JobAttributes, JobPayload, LeaseText, TimestampMs};
-use tidegate_core::{QueueKey, Scope};
+use tidegate_core::{JobId, QueueKey, Scope};
 use tidegate_store::{
     AckOutcome, AfterFailure, FailOutcome, FailRequest, LeasedJob, NewResult, ReleaseOutcome,
     TouchOutcome,
@@ -36,6 +36,7 @@ pub(super) async fn ack(mut request: NativeRequest) -> Result<Response<Body>, Na
     let leases = LeasesByQueue::of(&request, leases.into_iter());
     let mut outcomes = leases.outcomes((AckOutcome::AlreadyGone, false));
     for (queue, LeasesOfQueue { indexes, jobs }) in leases.queues {
+        let ended: Vec<JobId> = jobs.iter().map(|(ack, _)| ack.id).collect();
         let acked = match jobs.iter().any(|(_, result)| result.is_some()) {
             true => pool.ack_with_results(&queue, &jobs).await?,
             false => {
@@ -43,6 +44,7 @@ pub(super) async fn ack(mut request: NativeRequest) -> Result<Response<Body>, Na
                 acked.into_iter().map(|outcome| (outcome, false)).collect()
             }
         };
+        request.app.engine.workers.ended(ended);
         fill(&mut outcomes, indexes, acked);
     }
     let results = outcomes
@@ -75,6 +77,8 @@ pub(super) async fn fail(mut request: NativeRequest) -> Result<Response<Body>, N
         let requests = jobs.map(|(job, (then, error))| FailRequest { job, then, error });
         let requests: Vec<FailRequest> = requests.collect();
         fill(&mut outcomes, indexes, pool.fail(&queue, &requests).await?);
+        let ended = requests.iter().map(|request| request.job.id);
+        request.app.engine.workers.ended(ended);
     }
     let results = outcomes.into_iter().map(|outcome| match outcome {
         FailOutcome::Retry { due_at_ms } => FailItemOutcome::Retry {
@@ -124,8 +128,14 @@ pub(super) async fn release(mut request: NativeRequest) -> Result<Response<Body>
     let leases = LeasesByQueue::of(&request, leases);
     let mut outcomes = leases.outcomes(ReleaseOutcome::AlreadyGone);
     for (queue, LeasesOfQueue { indexes, jobs }) in leases.queues {
-        let settled = pool.release(&queue, &leased(jobs), delay_ms).await?;
+        let jobs = leased(jobs);
+        let settled = pool.release(&queue, &jobs, delay_ms).await?;
         fill(&mut outcomes, indexes, settled);
+        request
+            .app
+            .engine
+            .workers
+            .ended(jobs.iter().map(|job| job.id));
     }
     let results = outcomes.into_iter().map(|outcome| match outcome {
         ReleaseOutcome::Done => ReleaseItemOutcome::Released,

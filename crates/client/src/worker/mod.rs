@@ -63,6 +63,7 @@ pub struct Worker {
     required: Vec<RequiredData>,
     data: DataMap,
     layers: Vec<WorkerLayer>,
+    name: Option<String>,
     concurrency: usize,
     prefetch: usize,
     wait: Duration,
@@ -91,6 +92,7 @@ impl Worker {
             required: Vec::new(),
             data: DataMap::default(),
             layers: Vec::new(),
+            name: None,
             concurrency: CONCURRENCY,
             prefetch: 0,
             wait: WAIT,
@@ -134,6 +136,12 @@ impl Worker {
     /// Adds data that handlers get as [`Data<T>`]. One value of each type.
     pub fn data<T: Send + Sync + 'static>(mut self, value: T) -> Self {
         self.data.insert(value);
+        self
+    }
+
+    /// Sets a name, with which the worker is listed together with the jobs that it holds. Up to 128 bytes. Default: none.
+    pub fn name(mut self, name: impl Into<String>) -> Self {
+        self.name = Some(name.into());
         self
     }
 

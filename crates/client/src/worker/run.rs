@@ -8,7 +8,7 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use tidegate_api_types::consume::ReserveBody;
 use tidegate_api_types::limits::RESERVE_QUEUES_MAX;
-use tidegate_api_types::values::{DurationMs, MaxJobs, PayloadFormat};
+use tidegate_api_types::values::{DurationMs, MaxJobs, PayloadFormat, WorkerNameText};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
@@ -71,6 +71,11 @@ impl WorkerRun {
             wait: DurationMs::try_from(worker.wait)?,
             lease: worker.lease,
             format: PayloadFormat::Json,
+            worker: worker
+                .name
+                .take()
+                .map(WorkerNameText::try_from)
+                .transpose()?,
         };
         let layers = worker.layers.into_iter().rev();
         let service = layers.fold(JobService::new(worker.handlers), |inner, layer| {

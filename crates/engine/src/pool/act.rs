@@ -17,7 +17,7 @@ use super::job_list::{JobCursor, ListStep};
 use crate::error::EngineError;
 
 /// Calls to Redis that look for jobs, for one page.
-const STEPS_PER_PAGE: usize = 20;
+const STEPS_PER_PAGE: usize = 40;
 /// How far ahead of now a respawn at a rate schedules, in µs.
 const AHEAD_US: u64 = 10_000_000;
 /// Calls for single jobs that are in flight at a time.

@@ -71,6 +71,7 @@ mod wait_limits;
 mod wait_queue;
 mod wake;
 
+pub(crate) use delivery::ReservedJob;
 pub use delivery::{Delivered, Delivery};
 pub use source::Source;
 pub use wait::Waiters;

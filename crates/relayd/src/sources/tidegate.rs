@@ -70,6 +70,7 @@ impl TidegateSource {
             wait: DurationMs::try_from(WAIT).unwrap_or_default(),
             lease: DurationMs::try_from(self.lease).ok(),
             format: PayloadFormat::default(),
+            worker: None,
         };
         let answer = self.client.reserve(&body).await?;
         // A second for the answer.

@@ -9,7 +9,7 @@ use crate::store::Store;
 static EXPLAIN: LazyScript = script!("explain");
 
 /// Maximum number of hints that are read to count the jobs before a ready one: they hold Redis for less than 1 ms.
-const AHEAD_MAX: usize = 200;
+const AHEAD_MAX: usize = 100;
 
 /// A job, and what decides when it is delivered.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,7 +20,7 @@ pub struct JobSurroundings {
     pub is_damaged: bool,
     /// The time on the clock of Redis, in ms since 1970.
     pub now_ms: u64,
-    /// The number of ready jobs before a ready one in its lane; `None` = more than 200.
+    /// The number of ready jobs before a ready one in its lane; `None` = more than 100.
     pub ahead: Option<u64>,
     /// Whether consumers wait for the queue. While there are ready jobs they need not: they are busy or get them.
     pub is_waited_for: bool,

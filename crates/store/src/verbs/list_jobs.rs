@@ -12,7 +12,7 @@ use crate::store::Store;
 static LIST_JOBS: LazyScript = script!("list_jobs");
 
 /// Maximum number of hints that one call of [`Store::list_jobs`] reads: it blocks Redis for less than 1 ms.
-pub const LIST_HINTS_MAX: usize = 200;
+pub const LIST_HINTS_MAX: usize = 100;
 
 /// Which jobs a list has, as far as scripts can decide it.
 #[derive(Debug, Clone, PartialEq, Eq)]

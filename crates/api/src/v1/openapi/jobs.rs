@@ -79,7 +79,7 @@ pub(super) const OPERATIONS: [OperationRow; 11] = [
             "List the jobs of a queue",
             "The jobs that match all parameters, in pages. Ready and dead jobs come in the order of their lists, others in no order. A job whose \
              state and due time stay as they are during the whole list is in it, perhaps twice. There is no index: a page is sought among the \
-             jobs of the queue, 20,000 at most, so it may be empty and yet not the last one.",
+             jobs of the queue, 10,000 at most, so it may be empty and yet not the last one.",
         )
         .parameters(of_job_list)
         .answers(&[json(200, "JobListPage", "A page of jobs.")]),

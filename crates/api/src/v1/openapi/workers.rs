@@ -4,7 +4,7 @@ use tidegate_api_types::problem::ProblemCode::{
     PayloadNotJson, PayloadTooLarge, RateLimited, TooManyWaiting,
 };
 use tidegate_core::Scope;
-use utoipa::openapi::HttpMethod::Post;
+use utoipa::openapi::HttpMethod::{Get, Post};
 
 use super::headers::AnswerHeader;
 use super::operation::{
@@ -24,7 +24,13 @@ const fn with_the_lease(operation: &'static str) -> LinkShape {
 const NO_JOB: super::operation::AnswerShape =
     json(204, "", "The format `raw`: there was no ready job.").body(AnswerBody::Nothing);
 
-pub(super) const OPERATIONS: [OperationRow; 5] = [
+pub(super) const OPERATIONS: [OperationRow; 6] = [
+    operation(Get, "/v1/{namespace}/workers", "list_workers", Scope::Read)
+        .about(
+            "List workers",
+            "The workers that have given their names in reserve calls within the last minute, or hold jobs, with these jobs.",
+        )
+        .answers(&[json(200, "WorkerListPage", "The workers, by name.")]),
     operation(Post, "/v1/{namespace}/reserve", "reserve", Scope::Consume)
         .about(
             "Reserve jobs",

@@ -61,6 +61,7 @@ fn reserve(queues: &[u16], lease: Option<u64>, max_jobs: u64, wait: Duration) ->
         wait: DurationMs::saturating(wait),
         lease: lease.map(|lease| DurationMs::saturating(lease / MS)),
         format: PayloadFormat::Json,
+        worker: None,
     };
     HttpRequest::json("POST", "/reserve".to_owned(), &body)
 }
