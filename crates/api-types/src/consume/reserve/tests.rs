@@ -116,8 +116,8 @@ fn other_options_are_rejected() {
             "invalid_parameter: lease: ",
         ),
         (
-            json!({"queues": ["a"], "worker": "mailer-7"}),
-            "invalid_body: worker: unknown field",
+            json!({"queues": ["a"], "worker": ""}),
+            "invalid_parameter: worker: the name of a worker",
         ),
         (
             json!({"queues": ["a"], "format": "raw", "max_jobs": 2}),
