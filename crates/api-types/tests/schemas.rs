@@ -14,7 +14,10 @@ use tidegate_api_types::consume::{
     ReserveBody, TouchAnswer, TouchBody,
 };
 use tidegate_api_types::input::{CheckedRequest, read_body};
-use tidegate_api_types::job::{CancelAnswer, ChangeBody, ChangedJob, JobDetails, PromotedJob};
+use tidegate_api_types::job::{
+    ActAnswer, ActBody, CancelAnswer, ChangeBody, ChangedJob, JobDetails, JobExplanation,
+    JobListPage, PromotedJob,
+};
 use tidegate_api_types::keys::{CreateKeyBody, CreatedKey, KeyPage, RevokedKey};
 use tidegate_api_types::limits::ConfigurableLimits;
 use tidegate_api_types::problem::Problem;
@@ -25,6 +28,7 @@ use tidegate_api_types::queue::{
 };
 use tidegate_api_types::relay::{DeletedRelay, RelayConfig, RelayDetails, RelayListPage};
 use tidegate_api_types::schemas::ApiSchemas;
+use tidegate_api_types::workers::WorkerListPage;
 use utoipa::OpenApi;
 
 type Examples = BTreeMap<String, Vec<Value>>;
@@ -100,6 +104,7 @@ fn read<T: CheckedRequest + Serialize>(value: &Value) -> Result<Value, String> {
 
 fn read_request(name: &str, value: &Value) -> Result<Value, String> {
     match name {
+        "ActBody" => read::<ActBody>(value),
         "AckBody" => read::<AckBody>(value),
         "BatchBody" => read::<BatchBody>(value),
         "ChangeBody" => read::<ChangeBody>(value),
@@ -126,6 +131,10 @@ fn rewrite<T: DeserializeOwned + Serialize>(value: &Value) -> Value {
 
 fn rewrite_answer(name: &str, value: &Value) -> Value {
     match name {
+        "ActAnswer" => rewrite::<ActAnswer>(value),
+        "JobListPage" => rewrite::<JobListPage>(value),
+        "JobExplanation" => rewrite::<JobExplanation>(value),
+        "WorkerListPage" => rewrite::<WorkerListPage>(value),
         "AckAnswer" => rewrite::<AckAnswer>(value),
         "DeletedQueue" => rewrite::<DeletedQueue>(value),
         "DeletedRelay" => rewrite::<DeletedRelay>(value),
