@@ -24,6 +24,7 @@ mod lmstfy;
 mod metrics;
 mod open_files;
 mod relay_table;
+mod shapes;
 mod v1;
 mod youzan;
 

@@ -139,6 +139,15 @@ pub struct Job {
     pub expires_at_ms: u64,
 }
 
+impl Job {
+    /// The value of an attribute.
+    #[must_use]
+    pub fn attribute(&self, name: &str) -> Option<&str> {
+        let found = self.attributes.iter().find(|(other, _)| other == name);
+        found.map(|(_, value)| value.as_str())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -2,24 +2,21 @@
 
 use axum::body::Body;
 use axum::http::{Response, StatusCode};
-use tidegate_api_types::FieldChange;
 use tidegate_api_types::job::{
-    CancelAnswer, CancelQuery, ChangeBody, ChangeResult, ChangedJob, DeadReason, HistoryEntry,
-    JobDetails, JobQuery, PromoteResult, PromotedJob,
+    CancelAnswer, CancelQuery, ChangeBody, ChangeResult, ChangedJob, JobQuery, PromoteResult,
+    PromotedJob,
 };
 use tidegate_api_types::problem::ProblemCode;
-use tidegate_api_types::publish::DueTime;
-use tidegate_api_types::values::{IfRunningOption, TimestampMs};
-use tidegate_core::{Job, JobState, QueueKey, Scope};
-use tidegate_store::{
-    CancelOutcome, ChangeOutcome, FailureEffect, IfRunning, JobChange, JobReference, LoggedFailure,
-    NewDue, PromoteOutcome,
-};
+use tidegate_api_types::values::TimestampMs;
+use tidegate_core::{JobState, Scope};
+use tidegate_store::{CancelOutcome, ChangeOutcome, JobReference, PromoteOutcome};
 
 use super::answer::{bytes_answer, json_answer};
-use super::content::{attributes_of, content_type_of, id_text, key_of, queue_text, state_name};
 use super::error::NativeError;
 use super::native_request::{NativeRequest, not_found};
+use crate::shapes::{
+    content_type_of, details, id_text, key_of, state_name, stored_change, stored_if_running,
+};
 
 pub(super) async fn show(request: NativeRequest) -> Result<Response<Body>, NativeError> {
     let queue = request.queue()?;
@@ -46,61 +43,6 @@ fn need_for_job(request: &NativeRequest, job: JobReference) -> Result<(), Native
     match (job, request.need(Scope::Read)) {
         (JobReference::Key(_), Err(_)) => request.need(Scope::Publish),
         (_, read) => read,
-    }
-}
-
-/// What is shown of a job.
-pub(super) fn details(
-    queue: &QueueKey,
-    job: &Job,
-    max_attempts: u16,
-    failures: &[LoggedFailure],
-) -> JobDetails {
-    let counts = job.failures.unwrap_or_default();
-    let max_attempts = match job.failures {
-        Some(_) => max_attempts.into(),
-        None => job.attempt + u32::from(job.tries_left),
-    };
-    JobDetails {
-        id: id_text(job.id),
-        queue: queue_text(queue),
-        key: key_of(job),
-        state: state_name(job.state),
-        created_at: TimestampMs::saturating(job.created_at_ms),
-        run_at: (!matches!(job.state, JobState::Leased | JobState::Done))
-            .then(|| TimestampMs::saturating(job.due_at_ms)),
-        lease_until: (job.state == JobState::Leased)
-            .then(|| TimestampMs::saturating(job.due_at_ms)),
-        attempt: job.attempt,
-        failures: counts.failures.into(),
-        losses: counts.losses.into(),
-        max_attempts,
-        attributes: attributes_of(job),
-        // The payload of a job that is done is not kept.
-        content_type: (job.state != JobState::Done).then(|| content_type_of(job)),
-        payload_bytes: match job.state {
-            JobState::Done => 0,
-            _ => job.body.len() as u64,
-        },
-        reason: (job.state == JobState::Dead).then(|| reason_of(job, failures)),
-        history: failures.iter().map(entry).collect(),
-    }
-}
-
-/// Why a job is dead. If its last attempt was not reported as failed, its worker was lost.
-pub(super) fn reason_of(job: &Job, failures: &[LoggedFailure]) -> DeadReason {
-    match failures.last().filter(|last| last.attempt == job.attempt) {
-        Some(last) if last.effect == FailureEffect::DeadForGood => DeadReason::Permanent,
-        Some(_) => DeadReason::Failures,
-        None => DeadReason::Losses,
-    }
-}
-
-fn entry(failure: &LoggedFailure) -> HistoryEntry {
-    HistoryEntry {
-        attempt: failure.attempt,
-        ended_at: TimestampMs::saturating(failure.at_ms),
-        error: Some(failure.error.as_str().into()),
     }
 }
 
@@ -141,21 +83,6 @@ pub(super) async fn change(mut request: NativeRequest) -> Result<Response<Body>,
     }
 }
 
-/// A change as the store takes it.
-pub(super) fn stored_change(body: &ChangeBody) -> JobChange {
-    JobChange {
-        due: body.due().map(|due| match due {
-            DueTime::After(delay) => NewDue::InMs(delay.as_ms()),
-            DueTime::At(instant) => NewDue::AtMs(instant.as_ms()),
-        }),
-        start_within_ms: match body.start_within {
-            FieldChange::Keep => None,
-            FieldChange::Reset => Some(0),
-            FieldChange::Set(limit) => Some(limit.as_ms()),
-        },
-    }
-}
-
 /// The error for a job that is neither delayed nor ready.
 fn not_waiting(state: JobState) -> NativeError {
     match state {
@@ -189,14 +116,6 @@ pub(super) async fn promote(request: NativeRequest) -> Result<Response<Body>, Na
         run_at: TimestampMs::saturating(due_at_ms),
     };
     Ok(json_answer(StatusCode::OK, &answer))
-}
-
-pub(super) const fn stored_if_running(option: IfRunningOption) -> IfRunning {
-    match option {
-        IfRunningOption::Refuse => IfRunning::Refuse,
-        IfRunningOption::Ask => IfRunning::Ask,
-        IfRunningOption::Revoke => IfRunning::Revoke,
-    }
 }
 
 pub(super) async fn cancel(request: NativeRequest) -> Result<Response<Body>, NativeError> {

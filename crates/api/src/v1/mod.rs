@@ -3,7 +3,6 @@
 
 mod answer;
 mod batch;
-mod content;
 mod error;
 mod explain;
 mod job;

@@ -10,7 +10,7 @@ use tidegate_core::{
 use tidegate_store::{IdempotencyKey, IfExists, KeyedJob};
 use xxhash_rust::xxh3::Xxh3Default;
 
-use super::content::stored_attributes;
+use crate::shapes::stored_attributes;
 
 /// What the checks of requests let through can be stored.
 const _: () = assert!(DUE_MS_MAX == DURATION_MS_MAX);

@@ -14,11 +14,11 @@ use tidegate_engine::{DurabilityTarget, LimitedAction, Pool, StoredKeyed};
 use tidegate_store::{Durability, KeyedJob, KeyedOutcome, KeyedResult};
 
 use super::answer::json_answer;
-use super::content::state_name;
 use super::error::NativeError;
 use super::native_request::NativeRequest;
 use super::new_job::{is_keyed, keyed_job};
 use super::result::EndWait;
+use crate::shapes::{id_text, queue_text, state_name};
 
 /// The header of an answer to a repeated request.
 const REPLAYED: &str = "tidegate-replayed";
@@ -180,8 +180,8 @@ fn answer(
     durability: Durability,
 ) -> PublishedJob {
     PublishedJob {
-        id: super::content::id_text(id),
-        queue: super::content::queue_text(queue),
+        id: id_text(id),
+        queue: queue_text(queue),
         key: options.key.clone(),
         outcome,
         state,

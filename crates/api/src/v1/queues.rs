@@ -8,18 +8,17 @@ use axum::body::Body;
 use axum::http::{Response, StatusCode};
 use tidegate_api_types::problem::{InvalidRequest, ProblemCode};
 use tidegate_api_types::queue::{
-    DeleteQueueResult, DeletedQueue, JobsByState, ListQuery, PurgeAnswer, PurgeBody, PurgeOutcome,
-    PurgeState, QueueListPage, QueueView, RespawnAnswer, RespawnBody, RespawnOutcome,
+    DeleteQueueResult, DeletedQueue, ListQuery, PurgeAnswer, PurgeBody, PurgeOutcome, PurgeState,
+    QueueListPage, RespawnAnswer, RespawnBody, RespawnOutcome,
 };
-use tidegate_api_types::values::TimestampMs;
-use tidegate_core::{Pause, QueueKey, QueueName, Scope};
+use tidegate_core::{QueueKey, QueueName, Scope};
 use tidegate_engine::DeleteQueueOutcome;
-use tidegate_store::{DueTimes, Stats};
+use tidegate_store::DueTimes;
 
 use super::answer::json_answer;
-use super::content::queue_text;
 use super::error::NativeError;
 use super::native_request::NativeRequest;
+use crate::shapes::queue_view;
 
 pub(super) async fn list(request: NativeRequest) -> Result<Response<Body>, NativeError> {
     request.need(Scope::Read)?;
@@ -43,7 +42,7 @@ pub(super) async fn list(request: NativeRequest) -> Result<Response<Body>, Nativ
             namespace: request.namespace.clone(),
             queue: (*name).clone(),
         };
-        view(&request, &queue, stats)
+        queue_view(request.pool(), &queue, stats)
     });
     let answer = QueueListPage {
         items: items.collect(),
@@ -57,7 +56,10 @@ pub(super) async fn show(request: NativeRequest) -> Result<Response<Body>, Nativ
     request.without_query()?;
     let queue = request.queue()?;
     let stats = request.pool().stats(&queue).await?;
-    Ok(json_answer(StatusCode::OK, &view(&request, &queue, &stats)))
+    Ok(json_answer(
+        StatusCode::OK,
+        &queue_view(request.pool(), &queue, &stats),
+    ))
 }
 
 pub(super) async fn delete(request: NativeRequest) -> Result<Response<Body>, NativeError> {
@@ -108,25 +110,4 @@ pub(super) async fn purge(mut request: NativeRequest) -> Result<Response<Body>, 
         deleted,
     };
     Ok(json_answer(StatusCode::OK, &answer))
-}
-
-fn view(request: &NativeRequest, queue: &QueueKey, stats: &Stats) -> QueueView {
-    let policy = request.pool().policy(queue);
-    let paused_until = match policy.pause {
-        Pause::Until(end_ms) => Some(TimestampMs::saturating(end_ms)),
-        Pause::No | Pause::UntilResumed => None,
-    };
-    QueueView {
-        queue: queue_text(queue),
-        jobs: JobsByState {
-            delayed: stats.delayed,
-            ready: stats.ready,
-            leased: stats.leased,
-            dead: stats.dead,
-            done: stats.done,
-        },
-        paused: request.pool().is_paused(queue),
-        paused_until,
-        closed: policy.closed,
-    }
 }

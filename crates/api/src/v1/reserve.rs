@@ -15,7 +15,6 @@ use tidegate_store::{Claim, LeaseLength, LeasedJob};
 use tokio::time::{Instant, timeout_at};
 
 use super::answer::JSON;
-use super::content::{attributes_of, content_type_of, id_text, key_of, payload_of, queue_text};
 use super::error::NativeError;
 use super::lease_text::lease_text;
 use super::native_request::{NativeRequest, PathParts, WaitingClient};
@@ -24,6 +23,7 @@ use crate::http::delivery_body::delivery_body;
 use crate::http::off_runtime::off_runtime;
 use crate::http::request::ApiRequest;
 use crate::http::unread;
+use crate::shapes::{attributes_of, content_type_of, id_text, key_of, payload_of, queue_text};
 
 /// A reserve whose request was read: what it needs to wait for jobs. A wait may take minutes, so it keeps nothing else.
 pub(super) struct PendingReserve {

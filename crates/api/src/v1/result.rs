@@ -15,9 +15,9 @@ use tidegate_store::{JobEnd, JobReference};
 use tokio::time::Instant;
 
 use super::answer::{bytes_answer, json_answer};
-use super::content::{content_type_of, id_text, state_name};
 use super::error::NativeError;
 use super::native_request::NativeRequest;
+use crate::shapes::{content_type_of, id_text, state_name};
 
 /// The header of an answer that is the result of a job.
 const JOB_ID: &str = "tidegate-job-id";

@@ -17,10 +17,10 @@ use tidegate_store::{
 };
 
 use super::answer::json_answer;
-use super::content::stored_attributes;
 use super::error::NativeError;
 use super::lease_text::parse_lease;
 use super::native_request::NativeRequest;
+use crate::shapes::stored_attributes;
 
 pub(super) async fn ack(mut request: NativeRequest) -> Result<Response<Body>, NativeError> {
     request.need(Scope::Consume)?;

@@ -8,9 +8,9 @@ use tidegate_core::Scope;
 use tidegate_engine::{ListedLease, ListedWorker};
 
 use super::answer::json_answer;
-use super::content::id_text;
 use super::error::NativeError;
 use super::native_request::NativeRequest;
+use crate::shapes::id_text;
 
 pub(super) async fn list(request: NativeRequest) -> Result<Response<Body>, NativeError> {
     request.need(Scope::Read)?;

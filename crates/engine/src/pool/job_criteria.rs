@@ -1,6 +1,6 @@
 //! Which jobs of a queue a list has, or an action changes.
 
-use tidegate_core::{Job, JobState, KEY_ATTRIBUTE};
+use tidegate_core::{JobState, KEY_ATTRIBUTE};
 use tidegate_store::{JobSelection, ListedJob};
 
 /// What all jobs of a list have in common. Scripts check states and times, this process the rest.
@@ -38,19 +38,17 @@ impl JobCriteria {
         let key = self.key_prefix.as_ref();
         let error = self.error_contains.as_ref();
         key.is_none_or(|prefix| {
-            attribute(&listed.job, KEY_ATTRIBUTE).is_some_and(|key| key.starts_with(prefix))
+            listed
+                .job
+                .attribute(KEY_ATTRIBUTE)
+                .is_some_and(|key| key.starts_with(prefix))
         }) && self
             .attribute
             .as_ref()
-            .is_none_or(|(name, value)| attribute(&listed.job, name) == Some(value))
+            .is_none_or(|(name, value)| listed.job.attribute(name) == Some(value))
             && error.is_none_or(|text| {
                 let last = listed.last_failure.as_ref();
                 last.is_some_and(|failure| failure.error.contains(text))
             })
     }
-}
-
-fn attribute<'a>(job: &'a Job, name: &str) -> Option<&'a str> {
-    let found = job.attributes.iter().find(|(other, _)| other == name);
-    found.map(|(_, value)| value.as_str())
 }

@@ -14,7 +14,7 @@ use tidegate_core::{
 const JSON_TYPE: &str = "j";
 
 /// The attributes that are stored for a job. The content type of bytes is left out.
-pub(super) fn stored_attributes(
+pub(crate) fn stored_attributes(
     attributes: JobAttributes,
     content_type: &ContentType,
     key: Option<&JobKey>,
@@ -33,19 +33,14 @@ pub(super) fn stored_attributes(
     stored
 }
 
-fn stored<'a>(job: &'a Job, name: &str) -> Option<&'a str> {
-    let found = job.attributes.iter().find(|(other, _)| other == name);
-    found.map(|(_, value)| value.as_str())
-}
-
 /// The key of a job.
-pub(super) fn key_of(job: &Job) -> Option<JobKey> {
-    stored(job, KEY_ATTRIBUTE)?.parse().ok()
+pub(crate) fn key_of(job: &Job) -> Option<JobKey> {
+    job.attribute(KEY_ATTRIBUTE)?.parse().ok()
 }
 
 /// The content type of a job; that of bytes if it was published on another wire.
-pub(super) fn content_type_of(job: &Job) -> ContentType {
-    let Some(text) = stored(job, CONTENT_TYPE_ATTRIBUTE) else {
+pub(crate) fn content_type_of(job: &Job) -> ContentType {
+    let Some(text) = job.attribute(CONTENT_TYPE_ATTRIBUTE) else {
         return ContentType::BYTES;
     };
     match text {
@@ -55,7 +50,7 @@ pub(super) fn content_type_of(job: &Job) -> ContentType {
 }
 
 /// The attributes that clients have given to a job.
-pub(super) fn attributes_of(job: &Job) -> JobAttributes {
+pub(crate) fn attributes_of(job: &Job) -> JobAttributes {
     let own = job
         .attributes
         .iter()
@@ -64,7 +59,7 @@ pub(super) fn attributes_of(job: &Job) -> JobAttributes {
 }
 
 /// The payload of a job with its content type.
-pub(super) fn payload_of(job: &Job) -> JobPayload {
+pub(crate) fn payload_of(job: &Job) -> JobPayload {
     JobPayload {
         bytes: job.body.to_vec(),
         content_type: content_type_of(job),
@@ -72,7 +67,7 @@ pub(super) fn payload_of(job: &Job) -> JobPayload {
 }
 
 /// The name of a state.
-pub(super) const fn state_name(state: JobState) -> StateName {
+pub(crate) const fn state_name(state: JobState) -> StateName {
     match state {
         JobState::Delayed => StateName::Delayed,
         JobState::Ready => StateName::Ready,
@@ -83,13 +78,13 @@ pub(super) const fn state_name(state: JobState) -> StateName {
 }
 
 /// The id of a job as text.
-pub(super) fn id_text(id: JobId) -> JobIdText {
+pub(crate) fn id_text(id: JobId) -> JobIdText {
     let text = id.to_string().parse();
     text.expect("ids are written as the native API reads them")
 }
 
 /// The name of a queue as text.
-pub(super) fn queue_text(queue: &QueueKey) -> QueueNameText {
+pub(crate) fn queue_text(queue: &QueueKey) -> QueueNameText {
     let text = queue.queue.as_str().parse();
     text.expect("names of queues have the same rule in the native API")
 }

@@ -1,0 +1,102 @@
+//! Jobs as they are shown, and what clients want of them as the store takes it.
+
+use tidegate_api_types::FieldChange;
+use tidegate_api_types::job::{ChangeBody, DeadReason, HistoryEntry, JobDetails};
+use tidegate_api_types::publish::DueTime;
+use tidegate_api_types::values::{IfRunningOption, TimestampMs};
+use tidegate_core::{Job, JobState, QueueKey};
+use tidegate_engine::Pool;
+use tidegate_store::{FailureEffect, IfRunning, JobChange, ListedJob, LoggedFailure, NewDue};
+
+use super::content::{attributes_of, content_type_of, id_text, key_of, queue_text, state_name};
+
+/// What is shown of a job.
+pub(crate) fn details(
+    queue: &QueueKey,
+    job: &Job,
+    max_attempts: u16,
+    failures: &[LoggedFailure],
+) -> JobDetails {
+    let counts = job.failures.unwrap_or_default();
+    let max_attempts = match job.failures {
+        Some(_) => max_attempts.into(),
+        None => job.attempt + u32::from(job.tries_left),
+    };
+    JobDetails {
+        id: id_text(job.id),
+        queue: queue_text(queue),
+        key: key_of(job),
+        state: state_name(job.state),
+        created_at: TimestampMs::saturating(job.created_at_ms),
+        run_at: (!matches!(job.state, JobState::Leased | JobState::Done))
+            .then(|| TimestampMs::saturating(job.due_at_ms)),
+        lease_until: (job.state == JobState::Leased)
+            .then(|| TimestampMs::saturating(job.due_at_ms)),
+        attempt: job.attempt,
+        failures: counts.failures.into(),
+        losses: counts.losses.into(),
+        max_attempts,
+        attributes: attributes_of(job),
+        // The payload of a job that is done is not kept.
+        content_type: (job.state != JobState::Done).then(|| content_type_of(job)),
+        payload_bytes: match job.state {
+            JobState::Done => 0,
+            _ => job.body.len() as u64,
+        },
+        reason: (job.state == JobState::Dead).then(|| reason_of(job, failures)),
+        history: failures.iter().map(entry).collect(),
+    }
+}
+
+/// Why a job is dead. If its last attempt was not reported as failed, its worker was lost.
+pub(super) fn reason_of(job: &Job, failures: &[LoggedFailure]) -> DeadReason {
+    match failures.last().filter(|last| last.attempt == job.attempt) {
+        Some(last) if last.effect == FailureEffect::DeadForGood => DeadReason::Permanent,
+        Some(_) => DeadReason::Failures,
+        None => DeadReason::Losses,
+    }
+}
+
+fn entry(failure: &LoggedFailure) -> HistoryEntry {
+    HistoryEntry {
+        attempt: failure.attempt,
+        ended_at: TimestampMs::saturating(failure.at_ms),
+        error: Some(failure.error.as_str().into()),
+    }
+}
+
+/// A job as it is listed: with the last entry of its history only.
+pub(crate) fn listed_details(pool: &Pool, queue: &QueueKey, listed: &ListedJob) -> JobDetails {
+    let max_attempts = pool.max_attempts(queue, &listed.job);
+    let failures = listed.last_failure.as_slice();
+    let mut details = details(queue, &listed.job, max_attempts, failures);
+    if listed.is_damaged {
+        details.content_type = None;
+        details.reason = details.reason.map(|_| DeadReason::Unreadable);
+    }
+    details
+}
+
+/// A change as the store takes it.
+pub(crate) fn stored_change(body: &ChangeBody) -> JobChange {
+    JobChange {
+        due: body.due().map(|due| match due {
+            DueTime::After(delay) => NewDue::InMs(delay.as_ms()),
+            DueTime::At(instant) => NewDue::AtMs(instant.as_ms()),
+        }),
+        start_within_ms: match body.start_within {
+            FieldChange::Keep => None,
+            FieldChange::Reset => Some(0),
+            FieldChange::Set(limit) => Some(limit.as_ms()),
+        },
+    }
+}
+
+/// What happens to a job that a worker holds, as the store takes it.
+pub(crate) const fn stored_if_running(option: IfRunningOption) -> IfRunning {
+    match option {
+        IfRunningOption::Refuse => IfRunning::Refuse,
+        IfRunningOption::Ask => IfRunning::Ask,
+        IfRunningOption::Revoke => IfRunning::Revoke,
+    }
+}

@@ -1,0 +1,18 @@
+//! What the engine returns, in the shapes of `tidegate-api-types`: shared by the native API and the dashboard.
+
+mod content;
+mod explanation;
+mod job;
+mod policy;
+mod queue;
+mod selection;
+
+pub(crate) use content::{
+    attributes_of, content_type_of, id_text, key_of, payload_of, queue_text, state_name,
+    stored_attributes,
+};
+pub(crate) use explanation::explain;
+pub(crate) use job::{details, listed_details, stored_change, stored_if_running};
+pub(crate) use policy::{policy_details, stored_policy};
+pub(crate) use queue::queue_view;
+pub(crate) use selection::{act_criteria, list_criteria, stored_act};

@@ -1,0 +1,31 @@
+//! Queues as they are shown.
+
+use tidegate_api_types::queue::{JobsByState, QueueView};
+use tidegate_api_types::values::TimestampMs;
+use tidegate_core::{Pause, QueueKey};
+use tidegate_engine::Pool;
+use tidegate_store::Stats;
+
+use super::content::queue_text;
+
+/// What is shown of a queue.
+pub(crate) fn queue_view(pool: &Pool, queue: &QueueKey, stats: &Stats) -> QueueView {
+    let policy = pool.policy(queue);
+    let paused_until = match policy.pause {
+        Pause::Until(end_ms) => Some(TimestampMs::saturating(end_ms)),
+        Pause::No | Pause::UntilResumed => None,
+    };
+    QueueView {
+        queue: queue_text(queue),
+        jobs: JobsByState {
+            delayed: stats.delayed,
+            ready: stats.ready,
+            leased: stats.leased,
+            dead: stats.dead,
+            done: stats.done,
+        },
+        paused: pool.is_paused(queue),
+        paused_until,
+        closed: policy.closed,
+    }
+}
