@@ -17,7 +17,7 @@ use tidegate_service::{Bound, ListenLimits, LogConfig};
 use tidegate_store::StoreConfig;
 
 pub use durability::DurabilityConfig;
-pub use tables::{JobDefaults, MetricsConfig, Password, RequestLimits, WaiterConfig};
+pub use tables::{JobDefaults, MetricsConfig, Password, RequestLimits, Role, WaiterConfig};
 pub use tidegate_engine::DEFAULT_POOL;
 pub use youzan::YouzanConfig;
 
@@ -64,6 +64,8 @@ pub struct ApiConfig {
     pub durability: DurabilityConfig,
     /// The accounts of the admin port: passwords by name. Empty = no credentials are required.
     pub accounts: BTreeMap<String, Password>,
+    /// What accounts may do, by name; an account without an entry may do everything.
+    pub account_roles: BTreeMap<String, Role>,
     /// Whether tokens are stored as hashes instead of plain text.
     pub hash_tokens: bool,
     /// The Redis that stores tokens, API keys and limits; `None` = that of the default pool.
@@ -77,11 +79,16 @@ pub struct ApiConfig {
 impl Settings for ApiConfig {
     const PROGRAM: &'static str = "tidegate-api";
     const DEFAULTS: &'static str = DEFAULTS;
-    const OPTIONAL: &'static str =
-        "[accounts]\n\"*\" = \"password\"\n[durability.namespaces]\n\"*\" = \"memory\"\n";
+    const OPTIONAL: &'static str = "[accounts]\n\"*\" = \"password\"\n[account_roles]\n\"*\" = \"view\"\n[durability.namespaces]\n\"*\" = \"memory\"\n";
     const BOUNDS: &'static [(&'static str, Bound)] = &bounds::BOUNDS;
     const DEPLOYMENTS: &'static [&'static str] = &["admin_store"];
-    const RELOADABLE: &'static [&'static str] = &["log.level", "log.access", "accounts", "job"];
+    const RELOADABLE: &'static [&'static str] = &[
+        "log.level",
+        "log.access",
+        "accounts",
+        "account_roles",
+        "job",
+    ];
     const SIBLING: &'static str = include_str!("../../../config/pumpd.toml");
     const FROM_LMSTFY: &'static [&'static str] = &[
         "listen",
@@ -148,6 +155,15 @@ impl ApiConfig {
                     "accounts, {name:?}: the name must not be empty or contain a colon, and the password must not be empty"
                 ));
             }
+        }
+        let roles = self.account_roles.keys();
+        if let Some(name) = roles
+            .filter(|name| !self.accounts.contains_key(*name))
+            .next()
+        {
+            return Err(format!(
+                "account_roles, {name:?}: there is no such account; add it to [accounts], or remove its role"
+            ));
         }
         let is_private = self.admin_listen.ip().to_canonical().is_loopback();
         if !is_private && self.accounts.is_empty() && !self.allow_open_admin {

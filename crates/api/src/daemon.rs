@@ -12,7 +12,8 @@ use tidegate_store::{ConnectError, PoolError, Store};
 use tokio::time::{Duration, Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
 
-use crate::admin::{self, Accounts};
+use crate::accounts::Accounts;
+use crate::admin;
 use crate::app::App;
 use crate::config::{ApiConfig, DEFAULT_POOL};
 use crate::front;
@@ -83,7 +84,7 @@ pub async fn run(config: ApiConfig, process: DaemonContext) -> Result<(), ApiSta
     let readiness = process.not_ready_until_started();
     readiness.mark_started(checks);
     let app = Arc::new(App::new(&config, stores, &admin_store, readiness));
-    let accounts = Accounts::new(&config.accounts);
+    let accounts = Accounts::new(&config.accounts, &config.account_roles);
     if config.skip_token_checks {
         tracing::warn!("skip_token_checks: any client can use every queue, with any token or none");
     }
@@ -104,7 +105,7 @@ pub async fn run(config: ApiConfig, process: DaemonContext) -> Result<(), ApiSta
     let reloaded = Arc::clone(&app);
     process.mark_started(move |config: &ApiConfig| {
         reloaded.set_job_defaults(config.job);
-        accounts.replace(&config.accounts);
+        accounts.replace(&config.accounts, &config.account_roles);
     });
     app.engine.read_tables().await;
     let ports = (public, youzan);

@@ -12,6 +12,7 @@
 //! A handler parses the request, calls a verb of its pool, and renders the answer. All durable state is in Redis, so
 //! any number of these processes may run behind a load balancer.
 
+mod accounts;
 mod admin;
 mod app;
 mod arguments;
@@ -31,7 +32,7 @@ mod youzan;
 pub use arguments::translate;
 pub use config::{
     ApiConfig, DEFAULT_POOL, DEFAULTS, DurabilityConfig, JobDefaults, MetricsConfig, Password,
-    RequestLimits, WaiterConfig, YouzanConfig,
+    RequestLimits, Role, WaiterConfig, YouzanConfig,
 };
 pub use daemon::{ApiStartError, run};
 #[doc(hidden)]

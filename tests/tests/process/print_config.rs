@@ -131,6 +131,11 @@ async fn error_messages_contain_no_secrets() {
     let fixture = DaemonFixture::new().await;
     for (text, key) in [
         ("accounts = \"hunter2\"", "accounts"),
+        ("[account_roles]\nops = \"view\"", "account_roles, \"ops\""),
+        (
+            "[accounts]\nops = \"hunter2\"\n[account_roles]\nops = \"root\"",
+            "account_roles.ops",
+        ),
         ("[accounts]\nops = \"hunter2", "line 2 (ops)"),
         ("[accounts]\n\"\" = \"hunter2\"", "accounts"),
         (

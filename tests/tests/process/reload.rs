@@ -45,6 +45,12 @@ async fn a_reload_changes_accounts_job_defaults_and_the_log_level() {
     ask(api.admin(), "GET", "/token/ns", &[]).await.expect(401);
     let ops = [("Authorization", "Basic b3BzOmh1bnRlcjI=")];
     ask(api.admin(), "GET", "/token/ns", &ops).await.expect(200);
+    // An account with a lower role may not see tokens.
+    let with_role = format!("{text}[account_roles]\nops = \"operate\"\n");
+    fixture.write("own.toml", &with_role);
+    let log = reload(&api, READ_AGAIN).await;
+    assert!(log.contains("account_roles.ops"), "{log}");
+    ask(api.admin(), "GET", "/token/ns", &ops).await.expect(403);
     ask(api.listen(), "PUT", "/api/ns/b", &[]).await.expect(201);
     let job = ask(api.listen(), "GET", "/api/ns/b", &[]).await.expect(200);
     assert_eq!(job.json()["remain_tries"], 4);

@@ -3,7 +3,6 @@
 //! Without accounts no credentials are required, so the port must be on a private address.
 
 mod access_log;
-mod accounts;
 mod error;
 mod info;
 mod instant;
@@ -20,5 +19,4 @@ mod router;
 mod tokens;
 mod views;
 
-pub(crate) use accounts::Accounts;
 pub(crate) use router::router;

@@ -5,15 +5,15 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
-use axum::middleware::{from_fn_with_state, map_response};
+use axum::middleware::{from_fn, from_fn_with_state, map_response};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{any, delete, get, post};
 use tidegate_service::admin_router;
 use tidegate_service::metrics::Metrics;
 use ulid::Ulid;
 
-use super::accounts::{Accounts, require_account};
 use super::{access_log, info, keys, lanes, limits, policies, profiles, relays, tokens, views};
+use crate::accounts::{Accounts, require_account, require_admin};
 use crate::app::App;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -36,7 +36,7 @@ pub(crate) fn router(
         .delete(policies::delete);
     let guard = from_fn_with_state(accounts, require_account);
     let readiness = app.exchange.readiness.clone();
-    // The routes above `route_layer` require credentials if there are accounts; those below it never do.
+    // The routes above `route_layer` require credentials of an admin if there are accounts; those below it never do.
     let own = Router::new()
         .route("/token/{namespace}", get(tokens::list).post(tokens::create))
         .route("/token/{namespace}/{token}", delete(tokens::delete))
@@ -50,6 +50,7 @@ pub(crate) fn router(
         .route("/policies/{namespace}/{queue}", policy_of_queue)
         .route("/relays", get(relays::list))
         .route("/accesslog", post(access_log::set))
+        .route_layer(from_fn(require_admin))
         .route_layer(guard)
         .route("/version", get(views::version))
         .route("/version/", get(async || moved("/version")))

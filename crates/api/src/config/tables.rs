@@ -28,6 +28,18 @@ impl fmt::Debug for Password {
     }
 }
 
+/// What an account of the admin port may do. Each role includes those before it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Role {
+    /// Look at the dashboard.
+    View,
+    /// Pause queues there, and act on jobs in every way that deletes none.
+    Operate,
+    /// Everything, also at the routes of the admin port: tokens, keys, limits, lanes, policies.
+    Admin,
+}
+
 /// The limits on size and duration of requests.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]

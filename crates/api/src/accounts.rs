@@ -1,4 +1,4 @@
-//! The accounts of the admin port, for HTTP basic authentication.
+//! The accounts of the admin port, for HTTP basic authentication, and what each may do.
 //!
 //! Logins are checked one after the other, and after a failed login the next one is checked a second later. So clients
 //! can try one password a second, however many connections and addresses they use. At most [`WAITING_MAX`] logins wait
@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
+use axum::Extension;
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, Response, StatusCode, header};
@@ -23,7 +24,7 @@ use tidegate_service::Peer;
 use tokio::sync::{Mutex, Semaphore};
 use tokio::time::{Instant, sleep_until};
 
-use crate::config::Password;
+use crate::config::{Password, Role};
 
 const CHALLENGE: &str = "Basic realm=\"Authorization Required\"";
 
@@ -32,6 +33,8 @@ const FAILURE_DELAY: Duration = Duration::from_secs(1);
 /// The most logins that wait or are checked at a time.
 const WAITING_MAX: usize = 16;
 
+const NOT_ADMIN: &str =
+    "403 forbidden: this needs an account with the role admin; others may use /ui only\n";
 const CROWDED: &str = "too many logins are waiting after a failed one, please retry later\n";
 
 /// Name and password, separated by a colon, as in HTTP basic authentication.
@@ -43,16 +46,31 @@ type Credentials = Box<[u8]>;
 pub(crate) struct Accounts(Arc<AccountsInner>);
 
 struct AccountsInner {
-    credentials: ArcSwap<Vec<Credentials>>,
+    known: ArcSwap<KnownAccounts>,
     waiting: Semaphore,
     /// Held while a login is checked. The time of the last failed login.
     check_lock: Mutex<Option<Instant>>,
 }
 
+#[derive(Default)]
+struct KnownAccounts {
+    credentials: Vec<Credentials>,
+    /// Roles by name; an account without one is an admin.
+    roles: BTreeMap<String, Role>,
+}
+
+/// Who sends a request to the admin port.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Operator {
+    /// The name of the account; `None` where no accounts are required.
+    pub(crate) account: Option<Arc<str>>,
+    pub(crate) role: Role,
+}
+
 /// The result of checking a request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 enum Admission {
-    Admitted,
+    Admitted(Operator),
     Refused,
     /// [`WAITING_MAX`] is reached.
     Crowded,
@@ -60,28 +78,38 @@ enum Admission {
 
 impl fmt::Debug for Accounts {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "Accounts({})", self.0.credentials.load().len())
+        write!(out, "Accounts({})", self.0.known.load().credentials.len())
     }
 }
 
 impl Accounts {
-    pub(crate) fn new(accounts: &BTreeMap<String, Password>) -> Self {
+    pub(crate) fn new(
+        accounts: &BTreeMap<String, Password>,
+        roles: &BTreeMap<String, Role>,
+    ) -> Self {
         Self(Arc::new(AccountsInner {
-            credentials: ArcSwap::from_pointee(credentials(accounts)),
+            known: ArcSwap::from_pointee(known(accounts, roles)),
             waiting: Semaphore::new(WAITING_MAX),
             check_lock: Mutex::default(),
         }))
     }
 
     /// Replaces all accounts, for all later logins.
-    pub(crate) fn replace(&self, accounts: &BTreeMap<String, Password>) {
-        self.0.credentials.store(Arc::new(credentials(accounts)));
+    pub(crate) fn replace(
+        &self,
+        accounts: &BTreeMap<String, Password>,
+        roles: &BTreeMap<String, Role>,
+    ) {
+        self.0.known.store(Arc::new(known(accounts, roles)));
     }
 
     /// Checks the credentials of a request. Waits for earlier logins, and for [`FAILURE_DELAY`] after a failed one.
     async fn admit(&self, headers: &HeaderMap, peer: Option<Peer>) -> Admission {
-        if self.0.credentials.load().is_empty() {
-            return Admission::Admitted;
+        if self.0.known.load().credentials.is_empty() {
+            return Admission::Admitted(Operator {
+                account: None,
+                role: Role::Admin,
+            });
         }
         let Some(presented) = basic_credentials(headers) else {
             return Admission::Refused;
@@ -93,8 +121,14 @@ impl Accounts {
         if let Some(failed_at) = *last_failed_at {
             sleep_until(failed_at + FAILURE_DELAY).await;
         }
-        if self.is_known(&presented) {
-            return Admission::Admitted;
+        if self.is_known(&presented)
+            && let Some(name) = self.account_of(&presented)
+        {
+            let role = self.0.known.load().roles.get(&name).copied();
+            return Admission::Admitted(Operator {
+                account: Some(name.into()),
+                role: role.unwrap_or(Role::Admin),
+            });
         }
         *last_failed_at = Some(Instant::now());
         let account = self.account_of(&presented);
@@ -108,7 +142,7 @@ impl Accounts {
     fn is_known(&self, presented: &[u8]) -> bool {
         // All accounts are compared, so that the time does not depend on which one matches.
         let mut is_known = false;
-        for account in self.0.credentials.load().iter() {
+        for account in &self.0.known.load().credentials {
             // In constant time, so that the time reveals no part of a password.
             is_known |= bool::from(presented.ct_eq(account));
         }
@@ -119,8 +153,9 @@ impl Accounts {
     /// that were typed into the wrong field.
     fn account_of(&self, presented: &[u8]) -> Option<String> {
         let name = name_of(presented)?;
-        let accounts = self.0.credentials.load();
-        let is_account = accounts
+        let known = self.0.known.load();
+        let is_account = known
+            .credentials
             .iter()
             .any(|account| name_of(account) == Some(name));
         is_account.then(|| String::from_utf8_lossy(name).into_owned())
@@ -132,23 +167,29 @@ fn name_of(credentials: &[u8]) -> Option<&[u8]> {
     credentials.get(..colon)
 }
 
-fn credentials(accounts: &BTreeMap<String, Password>) -> Vec<Credentials> {
+fn known(accounts: &BTreeMap<String, Password>, roles: &BTreeMap<String, Role>) -> KnownAccounts {
     let credentials = accounts.iter().map(|(name, password)| {
         let text = format!("{name}:{}", password.text());
         text.into_bytes().into_boxed_slice()
     });
-    credentials.collect()
+    KnownAccounts {
+        credentials: credentials.collect(),
+        roles: roles.clone(),
+    }
 }
 
-/// Middleware that requires the credentials of an account.
-pub(super) async fn require_account(
+/// Middleware that requires the credentials of an account. Handlers get the [`Operator`] as an extension.
+pub(crate) async fn require_account(
     State(accounts): State<Accounts>,
-    request: Request,
+    mut request: Request,
     next: Next,
 ) -> Response<Body> {
     let peer = request.extensions().get::<Peer>().cloned();
     match accounts.admit(request.headers(), peer).await {
-        Admission::Admitted => next.run(request).await,
+        Admission::Admitted(operator) => {
+            request.extensions_mut().insert(operator);
+            next.run(request).await
+        }
         Admission::Refused => {
             let challenge = [(header::WWW_AUTHENTICATE, CHALLENGE)];
             (StatusCode::UNAUTHORIZED, challenge).into_response()
@@ -157,6 +198,18 @@ pub(super) async fn require_account(
             let after = [(header::RETRY_AFTER, "1")];
             (StatusCode::TOO_MANY_REQUESTS, after, CROWDED).into_response()
         }
+    }
+}
+
+/// Middleware behind [`require_account`] that requires the role of an admin.
+pub(crate) async fn require_admin(
+    Extension(operator): Extension<Operator>,
+    request: Request,
+    next: Next,
+) -> Response<Body> {
+    match operator.role {
+        Role::Admin => next.run(request).await,
+        Role::View | Role::Operate => (StatusCode::FORBIDDEN, NOT_ADMIN).into_response(),
     }
 }
 
@@ -175,14 +228,17 @@ mod tests {
     use super::*;
 
     fn accounts() -> Accounts {
-        let password = Password::from("secret".to_owned());
-        Accounts::new(&BTreeMap::from([("ops".to_owned(), password)]))
+        let password = |text: &str| Password::from(text.to_owned());
+        let accounts = [("ops", "secret"), ("desk", "word")];
+        let accounts = accounts.map(|(name, text)| (name.to_owned(), password(text)));
+        let roles = BTreeMap::from([("desk".to_owned(), Role::View)]);
+        Accounts::new(&BTreeMap::from(accounts), &roles)
     }
 
     async fn admitted(accounts: &Accounts, value: &str) -> bool {
         let mut headers = HeaderMap::new();
         headers.insert(header::AUTHORIZATION, value.parse().unwrap());
-        accounts.admit(&headers, None).await == Admission::Admitted
+        matches!(accounts.admit(&headers, None).await, Admission::Admitted(_))
     }
 
     fn basic(text: &str) -> String {
@@ -216,9 +272,34 @@ mod tests {
         ] {
             assert!(!admitted(&accounts, value).await, "{value}");
         }
-        assert_eq!(format!("{accounts:?}"), "Accounts(1)");
-        accounts.replace(&BTreeMap::new());
-        assert_eq!(accounts.admit(&nothing, None).await, Admission::Admitted);
+        assert_eq!(format!("{accounts:?}"), "Accounts(2)");
+        accounts.replace(&BTreeMap::new(), &BTreeMap::new());
+        let operator = Operator {
+            account: None,
+            role: Role::Admin,
+        };
+        assert_eq!(
+            accounts.admit(&nothing, None).await,
+            Admission::Admitted(operator)
+        );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_account_has_its_role_and_is_an_admin_without_one() {
+        let accounts = accounts();
+        for (login, name, role) in [
+            ("ops:secret", "ops", Role::Admin),
+            ("desk:word", "desk", Role::View),
+        ] {
+            let mut headers = HeaderMap::new();
+            headers.insert(header::AUTHORIZATION, basic(login).parse().unwrap());
+            let operator = Operator {
+                account: Some(name.into()),
+                role,
+            };
+            let admission = accounts.admit(&headers, None).await;
+            assert_eq!(admission, Admission::Admitted(operator));
+        }
     }
 
     #[tokio::test(start_paused = true)]
