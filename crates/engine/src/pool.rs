@@ -12,6 +12,7 @@ mod jobs;
 pub(crate) mod keyed;
 mod keyed_move;
 mod leases;
+pub(crate) mod overview;
 pub(crate) mod queue_list;
 mod result;
 mod whole_queue;

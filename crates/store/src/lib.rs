@@ -82,6 +82,6 @@ pub use verbs::{
     LeaseOutcome, LeasedJob, ListPosition, ListedJob, ListedJobs, ListedQueue, LoadSlotOutcome,
     MOVE_TIMERS_MAX, MoveDueOutcome, NewDue, NewResult, POLL_QUEUES_MAX, PUBLISH_JOBS_MAX,
     PeekedJob, PromoteOutcome, PublishOutcome, PublishedJobs, QueuePage, ReleaseOutcome,
-    ReservedJobs, Roster, SWEEP_CHUNKS_MAX, Stats, SweepOutcome, TouchOutcome,
+    ReservedJobs, Roster, SWEEP_CHUNKS_MAX, ServerLeaders, Stats, SweepOutcome, TouchOutcome,
 };
 pub use workers::StoredWorkers;

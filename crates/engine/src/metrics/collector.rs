@@ -41,6 +41,14 @@ pub struct Collected {
     pub(super) server: Option<ServerFigures>,
 }
 
+impl Collected {
+    /// The figures of the servers that answered; `None` if no server did.
+    #[must_use]
+    pub const fn server(&self) -> Option<&ServerFigures> {
+        self.server.as_ref()
+    }
+}
+
 /// Reads the figures of one pool, one reader at a time, and caches them. The sizes of queues are collected by one process
 /// of the deployment, and stored for the others.
 #[derive(Debug)]

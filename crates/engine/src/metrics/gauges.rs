@@ -159,7 +159,7 @@ impl PoolGauges {
     }
 
     fn server(&self) -> Option<&ServerFigures> {
-        self.collected.as_ref()?.server.as_ref()
+        self.collected.as_ref()?.server()
     }
 }
 

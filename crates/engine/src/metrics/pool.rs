@@ -117,6 +117,17 @@ pub(crate) struct PoolMetrics {
     queues: SeriesTable<QueueKey, QueueMetrics>,
 }
 
+/// How many jobs went through this process since it started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct JobCounts {
+    /// Jobs that were stored.
+    pub published: u64,
+    /// Jobs that were written to consumers.
+    pub delivered: u64,
+    /// Jobs that were acknowledged, or deleted by a client.
+    pub ended: u64,
+}
+
 /// The metrics of a queue. A series exists from its first event on, and until this is dropped.
 #[derive(Debug)]
 struct QueueMetrics {
@@ -138,6 +149,15 @@ impl QueueMetrics {
             acked: OnceLock::new(),
             elapsed: OnceLock::new(),
             ack_elapsed: OnceLock::new(),
+        }
+    }
+
+    fn counts(&self) -> JobCounts {
+        let count = |counter: &OnceLock<IntCounter>| counter.get().map_or(0, IntCounter::get);
+        JobCounts {
+            published: count(&self.published),
+            delivered: count(&self.consumed),
+            ended: count(&self.acked),
         }
     }
 
@@ -190,6 +210,21 @@ impl PoolMetrics {
                 move |queue| QueueMetrics::new(&pool, Some(queue))
             }),
         }
+    }
+
+    /// What went through this process.
+    pub(crate) fn counts(&self) -> JobCounts {
+        let count = |count: Count| self.counters[count as usize].get();
+        JobCounts {
+            published: count(Count::Published),
+            delivered: count(Count::Delivered),
+            ended: count(Count::Deleted),
+        }
+    }
+
+    /// What went through this process of one queue; `None` if it has no metrics of its own.
+    pub(crate) fn counts_of(&self, queue: &QueueKey) -> Option<JobCounts> {
+        Some(self.queues.known(queue)?.counts())
     }
 
     fn count(&self, count: Count, jobs: u64) {

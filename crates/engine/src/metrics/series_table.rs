@@ -68,6 +68,12 @@ impl<K: Eq + Hash + Clone, V> SeriesTable<K, V> {
         self.of_at(key, self.began_at.elapsed().as_secs())
     }
 
+    /// The metrics of `key` if it has some of its own. This is no event of that name.
+    pub fn known(&self, key: &K) -> Option<Arc<V>> {
+        let inner = self.inner.read();
+        Some(Arc::clone(&inner.entries.get(key)?.figures))
+    }
+
     /// The metrics of all names for which there is no room.
     pub fn others(&self) -> Arc<V> {
         Arc::clone(&self.others)

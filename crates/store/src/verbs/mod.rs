@@ -8,6 +8,7 @@ mod explain;
 mod fail;
 mod job_reference;
 mod lane;
+mod leaders;
 mod lease;
 mod list_jobs;
 mod list_queues;
@@ -37,6 +38,7 @@ pub use change::{ChangeOutcome, JobChange, NewDue};
 pub use explain::JobSurroundings;
 pub use fail::{AfterFailure, FailOutcome, FailRequest};
 pub use job_reference::JobReference;
+pub use leaders::ServerLeaders;
 pub use lease::LeaseOutcome;
 pub use list_jobs::{
     InvalidPosition, JobSelection, LIST_HINTS_MAX, ListPosition, ListedJob, ListedJobs,

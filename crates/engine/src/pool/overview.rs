@@ -1,0 +1,100 @@
+//! What is known of a pool as a whole: for people who look at it.
+
+use std::collections::BTreeMap;
+
+use tidegate_core::QueueKey;
+use tidegate_store::{ListedQueue, ServerFigures, ServerLeaders, Stats};
+
+use super::Pool;
+use crate::error::EngineError;
+use crate::metrics::JobCounts;
+
+/// The queues of a pool, those of the pool that it moves to included.
+#[derive(Debug, Clone, Default)]
+pub struct PoolOverview {
+    /// The queues by name, with sums over both pools.
+    pub queues: BTreeMap<QueueKey, QueueFigures>,
+    /// Time for which the earliest timer is overdue, in ms.
+    pub overdue_ms: u64,
+    /// Buckets whose queues could not be read.
+    pub missing_buckets: usize,
+    /// The figures of the servers that answered, a sum for each deployment.
+    pub servers: Vec<ServerFigures>,
+}
+
+/// How many jobs a queue has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct QueueFigures {
+    /// By state.
+    pub stats: Stats,
+    /// Age of the oldest ready job, in ms since it became ready; `None` if no job is ready, or if it is not known.
+    pub oldest_ready_ms: Option<u64>,
+}
+
+impl PoolOverview {
+    /// All queues together.
+    #[must_use]
+    pub fn total(&self) -> QueueFigures {
+        let mut total = QueueFigures::default();
+        self.queues.values().for_each(|queue| total.add(*queue));
+        total
+    }
+}
+
+impl QueueFigures {
+    fn add(&mut self, other: Self) {
+        self.stats += other.stats;
+        self.oldest_ready_ms = self.oldest_ready_ms.max(other.oldest_ready_ms);
+    }
+}
+
+impl Pool {
+    /// The figures of the pool, as old as those of the metrics; `None` if Redis gave no answer.
+    pub async fn overview(&self) -> Option<PoolOverview> {
+        let mut overview = PoolOverview::default();
+        for pool in self.with_target() {
+            let collected = pool.collector.collect().await?;
+            let listed = &collected.listed;
+            for ListedQueue {
+                queue,
+                stats,
+                oldest_ready_ms,
+            } in &listed.queues
+            {
+                let figures = QueueFigures {
+                    stats: *stats,
+                    oldest_ready_ms: *oldest_ready_ms,
+                };
+                overview
+                    .queues
+                    .entry(queue.clone())
+                    .or_default()
+                    .add(figures);
+            }
+            overview.overdue_ms = overview.overdue_ms.max(listed.overdue_ms);
+            overview.missing_buckets += listed.missing_buckets;
+            overview.servers.extend(collected.server().copied());
+        }
+        Some(overview)
+    }
+
+    /// How many jobs went through this process since it started.
+    #[must_use]
+    pub fn job_counts(&self) -> JobCounts {
+        self.metrics.counts()
+    }
+
+    /// The same of one queue; `None` if it has no metrics of its own, or had no job here.
+    #[must_use]
+    pub fn queue_counts(&self, queue: &QueueKey) -> Option<JobCounts> {
+        self.metrics.counts_of(queue)
+    }
+
+    /// The pumps of its deployment and the buckets that they lead.
+    ///
+    /// # Errors
+    /// Redis gave no answer.
+    pub async fn leaders(&self) -> Result<Vec<ServerLeaders>, EngineError> {
+        Ok(self.store.leaders().await?)
+    }
+}
