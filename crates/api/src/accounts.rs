@@ -24,7 +24,7 @@ use tidegate_service::Peer;
 use tokio::sync::{Mutex, Semaphore};
 use tokio::time::{Instant, sleep_until};
 
-use crate::config::{Password, Role};
+use crate::config::{AccountRole, Password};
 
 const CHALLENGE: &str = "Basic realm=\"Authorization Required\"";
 
@@ -56,21 +56,21 @@ struct AccountsInner {
 struct KnownAccounts {
     credentials: Vec<Credentials>,
     /// Roles by name; an account without one is an admin.
-    roles: BTreeMap<String, Role>,
+    roles: BTreeMap<String, AccountRole>,
 }
 
 /// Who sends a request to the admin port.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Operator {
+pub(crate) struct AdminUser {
     /// The name of the account; `None` where no accounts are required.
     pub(crate) account: Option<Arc<str>>,
-    pub(crate) role: Role,
+    pub(crate) role: AccountRole,
 }
 
 /// The result of checking a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Admission {
-    Admitted(Operator),
+    Admitted(AdminUser),
     Refused,
     /// [`WAITING_MAX`] is reached.
     Crowded,
@@ -85,7 +85,7 @@ impl fmt::Debug for Accounts {
 impl Accounts {
     pub(crate) fn new(
         accounts: &BTreeMap<String, Password>,
-        roles: &BTreeMap<String, Role>,
+        roles: &BTreeMap<String, AccountRole>,
     ) -> Self {
         Self(Arc::new(AccountsInner {
             known: ArcSwap::from_pointee(known(accounts, roles)),
@@ -98,7 +98,7 @@ impl Accounts {
     pub(crate) fn replace(
         &self,
         accounts: &BTreeMap<String, Password>,
-        roles: &BTreeMap<String, Role>,
+        roles: &BTreeMap<String, AccountRole>,
     ) {
         self.0.known.store(Arc::new(known(accounts, roles)));
     }
@@ -106,9 +106,9 @@ impl Accounts {
     /// Checks the credentials of a request. Waits for earlier logins, and for [`FAILURE_DELAY`] after a failed one.
     async fn admit(&self, headers: &HeaderMap, peer: Option<Peer>) -> Admission {
         if self.0.known.load().credentials.is_empty() {
-            return Admission::Admitted(Operator {
+            return Admission::Admitted(AdminUser {
                 account: None,
-                role: Role::Admin,
+                role: AccountRole::Admin,
             });
         }
         let Some(presented) = basic_credentials(headers) else {
@@ -125,9 +125,9 @@ impl Accounts {
             && let Some(name) = self.account_of(&presented)
         {
             let role = self.0.known.load().roles.get(&name).copied();
-            return Admission::Admitted(Operator {
+            return Admission::Admitted(AdminUser {
                 account: Some(name.into()),
-                role: role.unwrap_or(Role::Admin),
+                role: role.unwrap_or(AccountRole::Admin),
             });
         }
         *last_failed_at = Some(Instant::now());
@@ -167,7 +167,10 @@ fn name_of(credentials: &[u8]) -> Option<&[u8]> {
     credentials.get(..colon)
 }
 
-fn known(accounts: &BTreeMap<String, Password>, roles: &BTreeMap<String, Role>) -> KnownAccounts {
+fn known(
+    accounts: &BTreeMap<String, Password>,
+    roles: &BTreeMap<String, AccountRole>,
+) -> KnownAccounts {
     let credentials = accounts.iter().map(|(name, password)| {
         let text = format!("{name}:{}", password.text());
         text.into_bytes().into_boxed_slice()
@@ -178,7 +181,7 @@ fn known(accounts: &BTreeMap<String, Password>, roles: &BTreeMap<String, Role>) 
     }
 }
 
-/// Middleware that requires the credentials of an account. Handlers get the [`Operator`] as an extension.
+/// Middleware that requires the credentials of an account. Handlers get the [`AdminUser`] as an extension.
 pub(crate) async fn require_account(
     State(accounts): State<Accounts>,
     mut request: Request,
@@ -186,8 +189,8 @@ pub(crate) async fn require_account(
 ) -> Response<Body> {
     let peer = request.extensions().get::<Peer>().cloned();
     match accounts.admit(request.headers(), peer).await {
-        Admission::Admitted(operator) => {
-            request.extensions_mut().insert(operator);
+        Admission::Admitted(user) => {
+            request.extensions_mut().insert(user);
             next.run(request).await
         }
         Admission::Refused => {
@@ -203,13 +206,15 @@ pub(crate) async fn require_account(
 
 /// Middleware behind [`require_account`] that requires the role of an admin.
 pub(crate) async fn require_admin(
-    Extension(operator): Extension<Operator>,
+    Extension(user): Extension<AdminUser>,
     request: Request,
     next: Next,
 ) -> Response<Body> {
-    match operator.role {
-        Role::Admin => next.run(request).await,
-        Role::View | Role::Operate => (StatusCode::FORBIDDEN, NOT_ADMIN).into_response(),
+    match user.role {
+        AccountRole::Admin => next.run(request).await,
+        AccountRole::View | AccountRole::Operate => {
+            (StatusCode::FORBIDDEN, NOT_ADMIN).into_response()
+        }
     }
 }
 
@@ -231,7 +236,7 @@ mod tests {
         let password = |text: &str| Password::from(text.to_owned());
         let accounts = [("ops", "secret"), ("desk", "word")];
         let accounts = accounts.map(|(name, text)| (name.to_owned(), password(text)));
-        let roles = BTreeMap::from([("desk".to_owned(), Role::View)]);
+        let roles = BTreeMap::from([("desk".to_owned(), AccountRole::View)]);
         Accounts::new(&BTreeMap::from(accounts), &roles)
     }
 
@@ -274,13 +279,13 @@ mod tests {
         }
         assert_eq!(format!("{accounts:?}"), "Accounts(2)");
         accounts.replace(&BTreeMap::new(), &BTreeMap::new());
-        let operator = Operator {
+        let user = AdminUser {
             account: None,
-            role: Role::Admin,
+            role: AccountRole::Admin,
         };
         assert_eq!(
             accounts.admit(&nothing, None).await,
-            Admission::Admitted(operator)
+            Admission::Admitted(user)
         );
     }
 
@@ -288,17 +293,17 @@ mod tests {
     async fn an_account_has_its_role_and_is_an_admin_without_one() {
         let accounts = accounts();
         for (login, name, role) in [
-            ("ops:secret", "ops", Role::Admin),
-            ("desk:word", "desk", Role::View),
+            ("ops:secret", "ops", AccountRole::Admin),
+            ("desk:word", "desk", AccountRole::View),
         ] {
             let mut headers = HeaderMap::new();
             headers.insert(header::AUTHORIZATION, basic(login).parse().unwrap());
-            let operator = Operator {
+            let user = AdminUser {
                 account: Some(name.into()),
                 role,
             };
             let admission = accounts.admit(&headers, None).await;
-            assert_eq!(admission, Admission::Admitted(operator));
+            assert_eq!(admission, Admission::Admitted(user));
         }
     }
 

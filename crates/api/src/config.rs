@@ -17,7 +17,7 @@ use tidegate_service::{Bound, ListenLimits, LogConfig};
 use tidegate_store::StoreConfig;
 
 pub use durability::DurabilityConfig;
-pub use tables::{JobDefaults, MetricsConfig, Password, RequestLimits, Role, WaiterConfig};
+pub use tables::{AccountRole, JobDefaults, MetricsConfig, Password, RequestLimits, WaiterConfig};
 pub use tidegate_engine::DEFAULT_POOL;
 pub use youzan::YouzanConfig;
 
@@ -65,7 +65,7 @@ pub struct ApiConfig {
     /// The accounts of the admin port: passwords by name. Empty = no credentials are required.
     pub accounts: BTreeMap<String, Password>,
     /// What accounts may do, by name; an account without an entry may do everything.
-    pub account_roles: BTreeMap<String, Role>,
+    pub account_roles: BTreeMap<String, AccountRole>,
     /// Whether tokens are stored as hashes instead of plain text.
     pub hash_tokens: bool,
     /// The Redis that stores tokens, API keys and limits; `None` = that of the default pool.
@@ -156,11 +156,8 @@ impl ApiConfig {
                 ));
             }
         }
-        let roles = self.account_roles.keys();
-        if let Some(name) = roles
-            .filter(|name| !self.accounts.contains_key(*name))
-            .next()
-        {
+        let mut roles = self.account_roles.keys();
+        if let Some(name) = roles.find(|name| !self.accounts.contains_key(*name)) {
             return Err(format!(
                 "account_roles, {name:?}: there is no such account; add it to [accounts], or remove its role"
             ));

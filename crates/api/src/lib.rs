@@ -6,7 +6,7 @@
 //!               request)                   a verb)       │
 //!                                             └─► waiters┘   waiting consumers
 //!  listener ─► youzan/routes ─► youzan/VERB
-//!  listener ─► admin/router
+//!  listener ─► admin/router, dashboard/routes
 //! ```
 //!
 //! A handler parses the request, calls a verb of its pool, and renders the answer. All durable state is in Redis, so
@@ -18,6 +18,7 @@ mod app;
 mod arguments;
 mod config;
 mod daemon;
+mod dashboard;
 mod docs;
 mod front;
 mod http;
@@ -31,8 +32,8 @@ mod youzan;
 
 pub use arguments::translate;
 pub use config::{
-    ApiConfig, DEFAULT_POOL, DEFAULTS, DurabilityConfig, JobDefaults, MetricsConfig, Password,
-    RequestLimits, Role, WaiterConfig, YouzanConfig,
+    AccountRole, ApiConfig, DEFAULT_POOL, DEFAULTS, DurabilityConfig, JobDefaults, MetricsConfig,
+    Password, RequestLimits, WaiterConfig, YouzanConfig,
 };
 pub use daemon::{ApiStartError, run};
 #[doc(hidden)]

@@ -50,7 +50,7 @@ pub use grant::{Grant, GrantError};
 pub use key_changes::{CreateKeyError, CreatedApiKey, DESCRIPTION_BYTES_MAX, NewApiKey};
 pub use lanes::LaneTable;
 pub use limits::{LimitedAction, Permit, RateLimiter};
-pub use metrics::{Collected, JobCounts, OTHER, SeriesTable};
+pub use metrics::{Collected, JobTraffic, OTHER, SeriesTable};
 pub use policies::{PolicyChangeError, PolicyTable};
 pub use pool::Pool;
 pub use pool::act::{ActCursor, ActPage, JobAct};

@@ -20,6 +20,7 @@ pub(crate) fn welcome_text(
         "  API    http://127.0.0.1:{}    admin  http://127.0.0.1:{}",
         options.port, options.admin_port
     );
+    let _ = writeln!(text, "  look   http://127.0.0.1:{}/ui", options.admin_port);
     let _ = writeln!(text, "  Redis  {redis}");
     for daemon in &session.daemons {
         let log = workspace.display(daemon.log());

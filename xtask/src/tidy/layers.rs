@@ -30,7 +30,10 @@ const LAYERS: [(&str, &[&str]); 21] = [
     ("crates/local-redis", &["local-program"]),
     ("crates/local-broker", &["local-program"]),
     ("crates/faults", &["api-types", "core", "testkit"]),
-    ("crates/testkit", &["core", "local-redis", "store"]),
+    (
+        "crates/testkit",
+        &["core", "local-program", "local-redis", "store"],
+    ),
     (
         "tests",
         &[

@@ -15,6 +15,7 @@ use ulid::Ulid;
 use super::{access_log, info, keys, lanes, limits, policies, profiles, relays, tokens, views};
 use crate::accounts::{Accounts, require_account, require_admin};
 use crate::app::App;
+use crate::dashboard;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
@@ -51,7 +52,7 @@ pub(crate) fn router(
         .route("/relays", get(relays::list))
         .route("/accesslog", post(access_log::set))
         .route_layer(from_fn(require_admin))
-        .route_layer(guard)
+        .route_layer(guard.clone())
         .route("/version", get(views::version))
         .route("/version/", get(async || moved("/version")))
         .route("/pools", get(views::pools))
@@ -62,7 +63,8 @@ pub(crate) fn router(
         .route("/debug/pprof", any(profiles::no_profiler))
         .route("/debug/pprof/", any(profiles::no_profiler))
         .route("/debug/pprof/{*profile}", any(profiles::no_profiler))
-        .with_state(app);
+        .with_state(Arc::clone(&app))
+        .merge(dashboard::router(app).route_layer(guard));
     admin_router(address, metrics, readiness, own).layer(map_response(with_request_id))
 }
 

@@ -31,13 +31,24 @@ impl fmt::Debug for Password {
 /// What an account of the admin port may do. Each role includes those before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Role {
+pub enum AccountRole {
     /// Look at the dashboard.
     View,
-    /// Pause queues there, and act on jobs in every way that deletes none.
+    /// Pause queues there, and respawn, promote, change and cancel jobs.
     Operate,
     /// Everything, also at the routes of the admin port: tokens, keys, limits, lanes, policies.
     Admin,
+}
+
+impl AccountRole {
+    /// Its name in the settings.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::View => "view",
+            Self::Operate => "operate",
+            Self::Admin => "admin",
+        }
+    }
 }
 
 /// The limits on size and duration of requests.

@@ -18,7 +18,7 @@ use tidegate_core::QueueKey;
 
 pub use collector::Collected;
 pub(crate) use collector::Collector;
-pub use pool::JobCounts;
+pub use pool::JobTraffic;
 pub(crate) use pool::PoolMetrics;
 pub use series_table::SeriesTable;
 

@@ -119,7 +119,7 @@ pub(crate) struct PoolMetrics {
 
 /// How many jobs went through this process since it started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct JobCounts {
+pub struct JobTraffic {
     /// Jobs that were stored.
     pub published: u64,
     /// Jobs that were written to consumers.
@@ -152,9 +152,9 @@ impl QueueMetrics {
         }
     }
 
-    fn counts(&self) -> JobCounts {
+    fn traffic(&self) -> JobTraffic {
         let count = |counter: &OnceLock<IntCounter>| counter.get().map_or(0, IntCounter::get);
-        JobCounts {
+        JobTraffic {
             published: count(&self.published),
             delivered: count(&self.consumed),
             ended: count(&self.acked),
@@ -213,9 +213,9 @@ impl PoolMetrics {
     }
 
     /// What went through this process.
-    pub(crate) fn counts(&self) -> JobCounts {
+    pub(crate) fn traffic(&self) -> JobTraffic {
         let count = |count: Count| self.counters[count as usize].get();
-        JobCounts {
+        JobTraffic {
             published: count(Count::Published),
             delivered: count(Count::Delivered),
             ended: count(Count::Deleted),
@@ -223,8 +223,8 @@ impl PoolMetrics {
     }
 
     /// What went through this process of one queue; `None` if it has no metrics of its own.
-    pub(crate) fn counts_of(&self, queue: &QueueKey) -> Option<JobCounts> {
-        Some(self.queues.known(queue)?.counts())
+    pub(crate) fn traffic_of(&self, queue: &QueueKey) -> Option<JobTraffic> {
+        Some(self.queues.known(queue)?.traffic())
     }
 
     fn count(&self, count: Count, jobs: u64) {

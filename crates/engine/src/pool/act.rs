@@ -8,7 +8,7 @@ use futures_util::{StreamExt, TryStreamExt, stream};
 use tidegate_core::{JobId, JobState, QueueKey};
 use tidegate_store::{
     CancelOutcome, ChangeOutcome, DueTimes, IfRunning, InvalidPosition, JobChange, LIST_HINTS_MAX,
-    PromoteOutcome, StoreError,
+    ListedJob, PromoteOutcome, StoreError,
 };
 
 use super::Pool;
@@ -136,6 +136,40 @@ impl Pool {
             page.next = step.next.map(|list| ActCursor { list, ..cursor });
         }
         Ok(page)
+    }
+}
+
+impl Pool {
+    /// Does the same with one job, and returns whether it was changed.
+    ///
+    /// # Errors
+    /// Redis gave no answer. The job may have been changed.
+    pub async fn act_on_job(
+        &self,
+        queue: &QueueKey,
+        job: JobId,
+        act: JobAct,
+    ) -> Result<bool, EngineError> {
+        for pool in self.with_target() {
+            let Some(peeked) = pool.store.peek_job(queue, job).await? else {
+                continue;
+            };
+            let step = ListStep {
+                pool,
+                jobs: vec![ListedJob {
+                    job: peeked.job,
+                    is_damaged: false,
+                    last_failure: None,
+                    index: None,
+                }],
+                next: None,
+                now_ms: 0,
+            };
+            if act_on(queue, act, &step, &mut 0).await? > 0 {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 }
 

@@ -7,7 +7,7 @@ use tidegate_store::{ListedQueue, ServerFigures, ServerLeaders, Stats};
 
 use super::Pool;
 use crate::error::EngineError;
-use crate::metrics::JobCounts;
+use crate::metrics::JobTraffic;
 
 /// The queues of a pool, those of the pool that it moves to included.
 #[derive(Debug, Clone, Default)]
@@ -80,14 +80,14 @@ impl Pool {
 
     /// How many jobs went through this process since it started.
     #[must_use]
-    pub fn job_counts(&self) -> JobCounts {
-        self.metrics.counts()
+    pub fn job_traffic(&self) -> JobTraffic {
+        self.metrics.traffic()
     }
 
     /// The same of one queue; `None` if it has no metrics of its own, or had no job here.
     #[must_use]
-    pub fn queue_counts(&self, queue: &QueueKey) -> Option<JobCounts> {
-        self.metrics.counts_of(queue)
+    pub fn queue_traffic(&self, queue: &QueueKey) -> Option<JobTraffic> {
+        self.metrics.traffic_of(queue)
     }
 
     /// The pumps of its deployment and the buckets that they lead.

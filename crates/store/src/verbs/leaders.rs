@@ -33,9 +33,10 @@ impl Store {
             // The member without a name is the clock of the roster.
             pumps.retain(|pump| !pump.is_empty());
             pumps.sort();
-            let calls = server.buckets.iter().map(|bucket| async move {
-                let lock = Cmd::get(self.keys(*bucket).lock());
-                Ok::<_, StoreError>((*bucket, self.command(&lock).await?))
+            let buckets: Vec<u16> = server.buckets.to_vec();
+            let calls = buckets.into_iter().map(|bucket| async move {
+                let lock = Cmd::get(self.keys(bucket).lock());
+                Ok::<_, StoreError>((bucket, self.command(&lock).await?))
             });
             let calls = stream::iter(calls).buffered(BUCKETS_AT_ONCE);
             servers.push(ServerLeaders {

@@ -1,0 +1,42 @@
+// Keeps a page up to date while it can be seen, and goes on with an action. Pages work without it.
+"use strict";
+(() => {
+  const main = document.querySelector("main[data-live]");
+  const state = document.getElementById("live-state");
+  let source = null;
+
+  const say = (text) => {
+    if (state && state.textContent !== text) state.textContent = text;
+  };
+
+  const replace = (event) => {
+    const { id, html } = JSON.parse(event.data);
+    const block = document.getElementById(id);
+    if (!block) return;
+    // The server has escaped all that is not its own.
+    block.innerHTML = html;
+  };
+
+  const open = () => {
+    if (source) return;
+    source = new EventSource(location.pathname + location.search);
+    source.addEventListener("block", replace);
+    source.addEventListener("up-to-date", () => say("Up to date, looked at once a second."));
+    source.addEventListener("trouble", (event) => say(event.data));
+    source.addEventListener("error", () => say("The connection is lost. Trying again."));
+  };
+
+  const close = () => {
+    if (source) source.close();
+    source = null;
+  };
+
+  if (main) {
+    document.addEventListener("visibilitychange", () => (document.hidden ? close() : open()));
+    addEventListener("pagehide", close);
+    if (!document.hidden) open();
+  }
+
+  const action = document.querySelector("form[data-continue-ms]");
+  if (action) setTimeout(() => action.requestSubmit(), Number(action.dataset.continueMs));
+})();

@@ -1,0 +1,65 @@
+//! The addresses of pages. Names of pools and queues and ids of jobs have no characters that need an escape.
+
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use tidegate_core::QueueKey;
+
+pub(super) const OVERVIEW: &str = "/ui";
+
+pub(super) fn queues(pool: &str) -> String {
+    format!("/ui/{pool}/queues")
+}
+
+pub(super) fn workers(pool: &str) -> String {
+    format!("/ui/{pool}/workers")
+}
+
+pub(super) fn system(pool: &str) -> String {
+    format!("/ui/{pool}/system")
+}
+
+pub(super) fn queue(pool: &str, queue: &QueueKey) -> String {
+    format!("/ui/{pool}/queues/{queue}")
+}
+
+pub(super) fn jobs(pool: &str, key: &QueueKey) -> String {
+    format!("{}/jobs", queue(pool, key))
+}
+
+pub(super) fn act(pool: &str, key: &QueueKey) -> String {
+    format!("{}/act", queue(pool, key))
+}
+
+pub(super) fn dead(pool: &str, key: &QueueKey) -> String {
+    format!("{}/dead", queue(pool, key))
+}
+
+pub(super) fn job(pool: &str, key: &QueueKey, id: &str) -> String {
+    format!("{}/jobs/{id}", queue(pool, key))
+}
+
+/// An address with a query.
+pub(super) fn with_query<'a>(
+    path: &str,
+    pairs: impl IntoIterator<Item = (&'a str, &'a str)>,
+) -> String {
+    let mut text = path.to_owned();
+    for (number, (name, value)) in pairs.into_iter().enumerate() {
+        text.push(if number == 0 { '?' } else { '&' });
+        text.push_str(name);
+        text.push('=');
+        text.extend(utf8_percent_encode(value, NON_ALPHANUMERIC));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_of_a_query_are_escaped() {
+        let text = with_query("/ui", [("a", "x&y=<é>"), ("b", "")]);
+        assert_eq!(text, "/ui?a=x%26y%3D%3C%C3%A9%3E&b=");
+        assert_eq!(with_query("/ui", []), "/ui");
+    }
+}

@@ -1,0 +1,227 @@
+//! `/ui/POOL/queues/NAMESPACE/QUEUE/act`: acts on all jobs that match a filter, counted first. Each request acts for about a
+//! second; its answer has the form that goes on. So it is interrupted by leaving the page, and repeated without doing anything twice.
+
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::response::{IntoResponse, Response};
+use maud::{Markup, html};
+use serde_json::{Map, Value, json};
+use tidegate_api_types::input::read_body;
+use tidegate_api_types::job::{ActBody, ActName};
+use tidegate_api_types::limits::ConfigurableLimits;
+use tidegate_core::QueueKey;
+use tidegate_engine::{ActCursor, Pool};
+use tokio::time::Instant;
+
+use super::super::error::PageError;
+use super::super::form::SubmittedForm;
+use super::super::page::{Page, PageBlock, Section};
+use super::super::visit::Visit;
+use super::super::{action, links, text};
+use super::jobs::FILTER_FIELDS;
+use super::queue::{named, trail};
+use crate::config::AccountRole;
+use crate::shapes::{act_criteria, stored_act};
+
+/// How long one request counts or acts.
+const TURN: Duration = Duration::from_secs(1);
+const JOBS_PER_CALL: usize = 1000;
+/// The fields that a form repeats when it goes on.
+const KEPT_FIELDS: [&str; 9] = [
+    "do",
+    "rate_per_second",
+    "delay",
+    FILTER_FIELDS[0],
+    FILTER_FIELDS[1],
+    FILTER_FIELDS[2],
+    FILTER_FIELDS[3],
+    FILTER_FIELDS[4],
+    FILTER_FIELDS[5],
+];
+
+type QueuePath = axum::extract::Path<(String, String, String)>;
+
+/// What has been done so far.
+#[derive(Debug, Default)]
+struct ActProgress {
+    matched: u64,
+    changed: u64,
+    /// Where it continues; `None` if it is complete.
+    next: Option<ActCursor>,
+    wait: Duration,
+}
+
+/// `GET`, which a browser sends when it comes back to the address: leads to the list.
+pub(in super::super) async fn back(visit: Visit, path: QueuePath) -> Result<Response, PageError> {
+    let (pool, queue) = named(&visit, path)?;
+    Ok(action::to(&links::jobs(&pool.name, &queue)).into_response())
+}
+
+/// `POST` counts the jobs first, then acts with `step=run`.
+pub(in super::super) async fn act(
+    visit: Visit,
+    path: QueuePath,
+    body: Body,
+) -> Result<Response, PageError> {
+    let (pool, queue) = named(&visit, path)?;
+    let form = visit.read_form(body).await?;
+    let wanted = wanted(&form)?;
+    visit.need(match wanted.act {
+        ActName::Purge => AccountRole::Admin,
+        _ => AccountRole::Operate,
+    })?;
+    let is_run = form.get("step") == Some("run");
+    let progress = turn(&pool, &queue, &wanted, &form, is_run).await?;
+    let kept = form.only(&KEPT_FIELDS);
+    if is_run {
+        let detail = format!(
+            "{} of {} changed; {}",
+            progress.changed,
+            progress.matched,
+            described(&kept)
+        );
+        visit.log("act", &pool.name, &queue, &detail);
+    }
+    let content = match is_run {
+        false => counted(&visit, &pool, &queue, &kept, &progress),
+        true => done(&visit, &pool, &queue, &kept, &progress),
+    };
+    Ok(visit.write(&Page {
+        title: format!("Act on jobs of {queue}"),
+        place: Some((pool.name.to_string(), Section::Queues)),
+        trail: trail(&pool.name, &queue),
+        blocks: vec![PageBlock::fixed("act", content)],
+    }))
+}
+
+/// The action of a form, checked as the native API checks it.
+fn wanted(form: &SubmittedForm) -> Result<ActBody, PageError> {
+    let filter: Map<String, Value> = form
+        .only(&FILTER_FIELDS)
+        .into_iter()
+        .map(|(name, value)| (name, value.into()))
+        .collect();
+    let mut body = json!({"do": form.get("do"), "filter": filter});
+    if let Some(rate) = form.get("rate_per_second") {
+        // What is no number is refused as such.
+        body["rate_per_second"] = rate
+            .parse::<u64>()
+            .map_or_else(|_| rate.into(), Value::from);
+    }
+    if let Some(delay) = form.get("delay") {
+        body["change"] = json!({"delay": delay});
+    }
+    let read = read_body(body.to_string().as_bytes(), &ConfigurableLimits::default());
+    read.map_err(|invalid| {
+        let field = invalid.field.as_deref().map(|field| format!("{field}: "));
+        PageError::Invalid(format!("{}{}", field.unwrap_or_default(), invalid.detail))
+    })
+}
+
+/// Counts or acts for [`TURN`], on top of what the form says is done.
+async fn turn(
+    pool: &Pool,
+    queue: &QueueKey,
+    wanted: &ActBody,
+    form: &SubmittedForm,
+    is_run: bool,
+) -> Result<ActProgress, PageError> {
+    let number = |name| {
+        form.get(name)
+            .and_then(|text| text.parse().ok())
+            .unwrap_or(0)
+    };
+    let cursor = form.get("cursor").map(str::parse).transpose();
+    let cursor = cursor.map_err(|_| {
+        PageError::Invalid("The action cannot go on here: begin it again.".to_owned())
+    })?;
+    let mut progress = ActProgress {
+        matched: number("matched"),
+        changed: number("changed"),
+        next: Some(cursor.unwrap_or_default()),
+        wait: Duration::ZERO,
+    };
+    let (act, criteria) = (stored_act(wanted), act_criteria(wanted));
+    let ends_at = Instant::now() + TURN;
+    while let Some(cursor) = progress.next.take_if(|_| Instant::now() < ends_at) {
+        let page = pool
+            .act(queue, act, &criteria, cursor, JOBS_PER_CALL, !is_run)
+            .await?;
+        progress.matched += page.matched;
+        progress.changed += page.changed;
+        progress.next = page.next;
+        progress.wait = page.wait;
+        if !page.wait.is_zero() {
+            break;
+        }
+    }
+    Ok(progress)
+}
+
+/// The action and the filter in words.
+fn described(kept: &[(String, String)]) -> String {
+    let pairs = kept.iter().map(|(name, value)| format!("{name} = {value}"));
+    pairs.collect::<Vec<_>>().join(", ")
+}
+
+/// The hidden fields of a form that goes on.
+fn hidden(visit: &Visit, kept: &[(String, String)]) -> Markup {
+    html! {
+        (visit.token.field())
+        @for (name, value) in kept { input type="hidden" name=(name) value=(value); }
+        input type="hidden" name="step" value="run";
+    }
+}
+
+fn counted(
+    visit: &Visit,
+    pool: &Pool,
+    queue: &QueueKey,
+    kept: &[(String, String)],
+    progress: &ActProgress,
+) -> Markup {
+    html! {
+        p { code { (described(kept)) } }
+        p #count {
+            @if progress.next.is_some() { "At least " }
+            strong { (text::jobs(progress.matched)) }
+            @if progress.matched == 1 { " matches." } @else { " match." }
+        }
+        form.row method="post" action=(links::act(&pool.name, queue)) {
+            (hidden(visit, kept))
+            button.danger disabled[progress.matched == 0 && progress.next.is_none()] { "Do it" }
+            a.button href=(links::jobs(&pool.name, queue)) { "Leave it" }
+        }
+    }
+}
+
+fn done(
+    visit: &Visit,
+    pool: &Pool,
+    queue: &QueueKey,
+    kept: &[(String, String)],
+    progress: &ActProgress,
+) -> Markup {
+    html! {
+        p { code { (described(kept)) } }
+        p #progress role="status" {
+            strong { (text::jobs(progress.changed)) " changed" }
+            " of " (text::number(progress.matched)) " that matched"
+            @if progress.next.is_some() { " so far." } @else { ". That is all." }
+        }
+        @if let Some(next) = &progress.next {
+            form.row method="post" action=(links::act(&pool.name, queue))
+                data-continue-ms=(progress.wait.as_millis()) {
+                (hidden(visit, kept))
+                input type="hidden" name="cursor" value=(next.to_string());
+                input type="hidden" name="matched" value=(progress.matched);
+                input type="hidden" name="changed" value=(progress.changed);
+                button { "Go on" }
+                a.button href=(links::jobs(&pool.name, queue)) { "Stop here" }
+            }
+        } @else {
+            p { a.button href=(links::queue(&pool.name, queue)) { "Back to the queue" } }
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! `/ui/POOL/queues/NAMESPACE/QUEUE/dead`: the dead jobs of a queue, grouped by their last error.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use axum::response::{IntoResponse, Response};
+use maud::{Markup, html};
+use tidegate_api_types::job::JobFilter;
+use tidegate_api_types::values::{StateName, TimestampMs};
+use tidegate_core::QueueKey;
+use tidegate_engine::{JobCursor, Pool};
+
+use super::super::error::PageError;
+use super::super::page::{Page, PageBlock, Section};
+use super::super::visit::Visit;
+use super::super::{links, text};
+use super::jobs::act_form;
+use super::queue::{named, trail};
+use crate::shapes::list_criteria;
+
+/// How many dead jobs are grouped: those that died first.
+const GROUPED_MAX: usize = 1000;
+const GROUPS_MAX: usize = 50;
+/// How much of an error a filter may have, in bytes.
+const FILTER_BYTES_MAX: usize = 200;
+
+/// Dead jobs with the same last error.
+#[derive(Debug, Default)]
+struct ErrorGroup {
+    jobs: u64,
+    last_died_ms: u64,
+}
+
+pub(in super::super) async fn show(
+    visit: Visit,
+    path: axum::extract::Path<(String, String, String)>,
+) -> Response {
+    match named(&visit, path) {
+        Ok((pool, queue)) => {
+            let render = move |visit| page(visit, Arc::clone(&pool), queue.clone());
+            visit.show(render).await
+        }
+        Err(error) => error.into_response(),
+    }
+}
+
+async fn page(visit: Arc<Visit>, pool: Arc<Pool>, queue: QueueKey) -> Result<Page, PageError> {
+    let stats = pool.stats(&queue).await?;
+    let (groups, is_whole) = groups(&pool, &queue).await?;
+    let filter = [("state".to_owned(), "dead".to_owned())];
+    let content = html! {
+        p { strong { (text::jobs(stats.dead)) } " in the dead letter." }
+        @if !is_whole { p.hint { "Grouped are the " (text::number(GROUPED_MAX as u64)) " that died first." } }
+        @if !groups.is_empty() { (group_table(&pool, &queue, &groups)) }
+        p { a.button href=(links::with_query(&links::jobs(&pool.name, &queue), [("state", "dead")])) { "List them" } }
+    };
+    let act = match stats.dead {
+        0 => html! {},
+        _ => act_form(&visit, &pool, &queue, &filter),
+    };
+    Ok(Page {
+        title: format!("Dead jobs of {queue}"),
+        place: Some((pool.name.to_string(), Section::Queues)),
+        trail: trail(&pool.name, &queue),
+        blocks: vec![
+            PageBlock::fixed("groups", content),
+            PageBlock::fixed("actions", act),
+        ],
+    })
+}
+
+/// The groups, the largest first, and whether all dead jobs are in them.
+async fn groups(
+    pool: &Pool,
+    queue: &QueueKey,
+) -> Result<(Vec<(Option<String>, ErrorGroup)>, bool), PageError> {
+    let criteria = list_criteria(&JobFilter {
+        state: Some(StateName::Dead),
+        ..JobFilter::default()
+    });
+    let page = pool
+        .list_jobs(queue, &criteria, JobCursor::default(), GROUPED_MAX)
+        .await?;
+    let mut groups: BTreeMap<Option<String>, ErrorGroup> = BTreeMap::new();
+    for listed in &page.jobs {
+        let error = listed.last_failure.as_ref();
+        let error = error.map(|failure| failure.error.to_string());
+        let group = groups.entry(error).or_default();
+        group.jobs += 1;
+        group.last_died_ms = group.last_died_ms.max(listed.job.due_at_ms);
+    }
+    let mut groups: Vec<_> = groups.into_iter().collect();
+    groups.sort_by_key(|(_, group)| std::cmp::Reverse(group.jobs));
+    groups.truncate(GROUPS_MAX);
+    Ok((groups, page.next.is_none()))
+}
+
+fn group_table(pool: &Pool, queue: &QueueKey, groups: &[(Option<String>, ErrorGroup)]) -> Markup {
+    let link = |error: &str| {
+        let pairs = [("state", "dead"), ("error_contains", part_of(error))];
+        links::with_query(&links::jobs(&pool.name, queue), pairs)
+    };
+    html! {
+        div.wide { table {
+            thead { tr {
+                th scope="col" { "Last error" } th.number scope="col" { "Jobs" } th scope="col" { "Last one died" }
+            } }
+            tbody {
+                @for (error, group) in groups {
+                    tr {
+                        td {
+                            @match error {
+                                Some(error) => a href=(link(error)) title=(error) { (text::shortened(error, 120)) },
+                                None => "no error is known: workers were lost"
+                            }
+                        }
+                        td.number { (text::number(group.jobs)) }
+                        td { (text::time(TimestampMs::saturating(group.last_died_ms))) }
+                    }
+                }
+            }
+        } }
+    }
+}
+
+/// The part of an error that finds it: a filter has no line breaks, and is not longer than this.
+fn part_of(error: &str) -> &str {
+    let line = error.lines().map(str::trim).find(|line| !line.is_empty());
+    let line = line.unwrap_or_default();
+    let end = line.char_indices().map(|(index, it)| index + it.len_utf8());
+    let end = end.take_while(|end| *end <= FILTER_BYTES_MAX).last();
+    &line[..end.unwrap_or(0)]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_of_an_error_is_a_valid_filter() {
+        assert_eq!(part_of("\n smtp: 550 \nmore"), "smtp: 550");
+        assert_eq!(part_of(""), "");
+        let long = "ä".repeat(FILTER_BYTES_MAX);
+        assert_eq!(part_of(&long).len(), FILTER_BYTES_MAX);
+        let pairs = [("error_contains".to_owned(), part_of(&long).to_owned())];
+        assert!(super::super::jobs::read_filter(&pairs).is_ok());
+    }
+}

@@ -1,0 +1,188 @@
+//! `/ui/POOL/queues/NAMESPACE/QUEUE/jobs`: the jobs of a queue that match a filter, and what can be done with all of them.
+
+use std::sync::Arc;
+
+use axum::response::{IntoResponse, Response};
+use maud::{Markup, html};
+use tidegate_api_types::input::{QueryPair, read_query};
+use tidegate_api_types::job::JobFilter;
+use tidegate_api_types::limits::ConfigurableLimits;
+use tidegate_api_types::problem::InvalidRequest;
+use tidegate_core::QueueKey;
+use tidegate_engine::{JobCursor, Pool};
+
+use super::super::error::PageError;
+use super::super::page::{Page, PageBlock, Section};
+use super::super::visit::{Visit, job_id};
+use super::super::{action, links};
+use super::parts::{STATES, job_table, state_text};
+use super::queue::{named, trail};
+use crate::config::AccountRole;
+use crate::shapes::{list_criteria, listed_details};
+
+const JOBS_PER_PAGE: usize = 50;
+
+/// The names of the fields of a filter, as in the native API.
+pub(super) const FILTER_FIELDS: [&str; 6] = [
+    "state",
+    "key_prefix",
+    "attribute",
+    "error_contains",
+    "due_from",
+    "due_before",
+];
+
+pub(in super::super) async fn show(
+    visit: Visit,
+    path: axum::extract::Path<(String, String, String)>,
+) -> Response {
+    let (pool, queue) = match named(&visit, path) {
+        Ok(named) => named,
+        Err(error) => return error.into_response(),
+    };
+    // A search for an id leads to the job.
+    if let Some(id) = visit.parameter("id") {
+        return match job_id(id) {
+            Ok(id) => action::to(&links::job(&pool.name, &queue, &id.to_string())).into_response(),
+            Err(error) => error.into_response(),
+        };
+    }
+    let render = move |visit| page(visit, Arc::clone(&pool), queue.clone());
+    visit.show(render).await
+}
+
+async fn page(visit: Arc<Visit>, pool: Arc<Pool>, queue: QueueKey) -> Result<Page, PageError> {
+    let pairs: Vec<(String, String)> = FILTER_FIELDS
+        .iter()
+        .filter_map(|name| Some(((*name).to_owned(), visit.parameter(name)?.to_owned())))
+        .collect();
+    let list = match read_filter(&pairs) {
+        Ok(filter) => list(&visit, &pool, &queue, &filter, &pairs).await?,
+        Err(invalid) => html! { p.problem role="alert" { (invalid.detail) } },
+    };
+    Ok(Page {
+        title: format!("Jobs of {queue}"),
+        place: Some((pool.name.to_string(), Section::Queues)),
+        trail: trail(&pool.name, &queue),
+        blocks: vec![
+            PageBlock::fixed("filter", filter_form(&visit, &pool, &queue)),
+            PageBlock::fixed("jobs", list),
+            PageBlock::fixed("actions", act_form(&visit, &pool, &queue, &pairs)),
+        ],
+    })
+}
+
+/// A filter from the fields that were filled in.
+pub(super) fn read_filter(pairs: &[(String, String)]) -> Result<JobFilter, InvalidRequest> {
+    let pairs: Vec<QueryPair<'_>> = pairs
+        .iter()
+        .map(|(name, value)| (name.as_str().into(), value.as_str().into()))
+        .collect();
+    read_query(&pairs, &ConfigurableLimits::default())
+}
+
+async fn list(
+    visit: &Visit,
+    pool: &Pool,
+    queue: &QueueKey,
+    filter: &JobFilter,
+    pairs: &[(String, String)],
+) -> Result<Markup, PageError> {
+    let cursor = visit.parameter("cursor").map(str::parse).transpose();
+    let cursor: Option<JobCursor> = cursor
+        .map_err(|_| PageError::Invalid("This page of the list does not exist.".to_owned()))?;
+    let is_first = cursor.is_none();
+    let criteria = list_criteria(filter);
+    let found = pool
+        .list_jobs(queue, &criteria, cursor.unwrap_or_default(), JOBS_PER_PAGE)
+        .await?;
+    let jobs: Vec<_> = found
+        .jobs
+        .iter()
+        .map(|listed| listed_details(pool, queue, listed))
+        .collect();
+    let link = links::jobs(&pool.name, queue);
+    let filled: Vec<_> = pairs
+        .iter()
+        .map(|(name, value)| (name.as_str(), value.as_str()))
+        .collect();
+    let next = found.next.map(|next| next.to_string());
+    let next = next.map(|next| {
+        let pairs = filled.iter().copied().chain([("cursor", next.as_str())]);
+        links::with_query(&link, pairs)
+    });
+    Ok(html! {
+        @if jobs.is_empty() {
+            p.hint {
+                @if next.is_some() { "None in this part of the queue: go on with the next page." }
+                @else if is_first { "No job matches." }
+                @else { "No further job matches." }
+            }
+        } @else { (job_table(&pool.name, queue, &jobs)) }
+        nav.pages aria-label="Pages of the list" {
+            @if !is_first { a href=(links::with_query(&link, filled.iter().copied())) { "First page" } }
+            @if let Some(next) = next { a rel="next" href=(next) { "Next page" } }
+        }
+    })
+}
+
+fn filter_form(visit: &Visit, pool: &Pool, queue: &QueueKey) -> Markup {
+    let value = |name: &str| visit.parameter(name).unwrap_or_default();
+    let field = |name: &str, label: &str, example: &str| {
+        html! { label { (label) ", as " (example) input name=(name) value=(value(name)); } }
+    };
+    html! {
+        form.row method="get" action=(links::jobs(&pool.name, queue)) {
+            label { "State"
+                select name="state" {
+                    option value="" { "any" }
+                    @for state in STATES {
+                        @let name = state_text(state);
+                        option value=(name) selected[value("state") == name] { (name) }
+                    }
+                }
+            }
+            (field("key_prefix", "Key begins with", "order-"))
+            (field("attribute", "Attribute", "tenant=a"))
+            (field("error_contains", "Last error contains", "smtp: 550"))
+            (field("due_from", "Due from", "2026-11-21T12:00:00Z"))
+            (field("due_before", "Due before", "2026-11-21T13:00:00Z"))
+            button { "Filter" }
+        }
+        form.row method="get" action=(links::jobs(&pool.name, queue)) {
+            label { "Id of a job" input name="id" required; }
+            button { "Show" }
+        }
+    }
+}
+
+/// What can be done with all jobs that match.
+pub(super) fn act_form(
+    visit: &Visit,
+    pool: &Pool,
+    queue: &QueueKey,
+    filter: &[(String, String)],
+) -> Markup {
+    if !visit.may(AccountRole::Operate) {
+        return html! {};
+    }
+    html! {
+        h2 { "Act on all jobs that match" }
+        form.row method="post" action=(links::act(&pool.name, queue)) {
+            (visit.token.field())
+            @for (name, value) in filter { input type="hidden" name=(name) value=(value); }
+            label { "Action"
+                select name="do" {
+                    option value="respawn" { "respawn: dead jobs are ready again" }
+                    option value="promote" { "promote: delayed jobs are ready now" }
+                    option value="change" { "change: delayed and ready jobs are due later" }
+                    option value="cancel" { "cancel: jobs that wait are deleted" }
+                    @if visit.may(AccountRole::Admin) { option value="purge" { "purge: ready or dead jobs are deleted" } }
+                }
+            }
+            label { "Respawn: jobs per second" input name="rate_per_second" inputmode="numeric"; }
+            label { "Change: due in, as 5m" input name="delay"; }
+            button { "Count them first" }
+        }
+    }
+}

@@ -1,0 +1,12 @@
+//! The pages: one file each, with its `show`, and its `act` if it has forms.
+
+pub(super) mod act;
+pub(super) mod dead;
+pub(super) mod job;
+pub(super) mod jobs;
+pub(super) mod overview;
+mod parts;
+pub(super) mod queue;
+pub(super) mod queues;
+pub(super) mod system;
+pub(super) mod workers;

@@ -1,0 +1,216 @@
+//! `/ui/POOL/queues/NAMESPACE/QUEUE`: one queue, what holds it, and its policy.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::Path;
+use axum::response::{IntoResponse, Response};
+use maud::{Markup, html};
+use tidegate_api_types::job::JobFilter;
+use tidegate_api_types::values::StateName;
+use tidegate_core::{Pause, QueueKey, QueuePolicy};
+use tidegate_engine::{EngineError, JobCursor, PolicyChangeError, Pool, QueueFigures};
+
+use super::super::action::{Done, then};
+use super::super::error::PageError;
+use super::super::page::{Page, PageBlock, Section};
+use super::super::visit::{Visit, queue_key};
+use super::super::{links, text};
+use super::parts::{charts, state_text, tiles};
+use crate::config::AccountRole;
+use crate::shapes::{explain, list_criteria, policy_details};
+
+type QueuePath = Path<(String, String, String)>;
+
+pub(in super::super) async fn show(visit: Visit, path: QueuePath) -> Response {
+    match named(&visit, path) {
+        Ok((pool, queue)) => {
+            let render = move |visit| page(visit, Arc::clone(&pool), queue.clone());
+            visit.show(render).await
+        }
+        Err(error) => error.into_response(),
+    }
+}
+
+/// The pool and the queue of an address.
+pub(super) fn named(
+    visit: &Visit,
+    Path((pool, namespace, queue)): QueuePath,
+) -> Result<(Arc<Pool>, QueueKey), PageError> {
+    Ok((visit.pool(&pool)?, queue_key(&namespace, &queue)?))
+}
+
+/// The pages above one that is about a queue.
+pub(super) fn trail(pool: &str, queue: &QueueKey) -> Vec<(String, String)> {
+    let queues = ("Queues".to_owned(), links::queues(pool));
+    vec![queues, (queue.to_string(), links::queue(pool, queue))]
+}
+
+async fn page(visit: Arc<Visit>, pool: Arc<Pool>, queue: QueueKey) -> Result<Page, PageError> {
+    let overview = pool.overview().await.unwrap_or_default();
+    let known = overview.queues.get(&queue).copied().unwrap_or_default();
+    let figures = QueueFigures {
+        stats: pool.stats(&queue).await?,
+        ..known
+    };
+    let jobs = links::jobs(&pool.name, &queue);
+    let of_state = |state| match state {
+        StateName::Dead => Some(links::dead(&pool.name, &queue)),
+        state => Some(links::with_query(&jobs, [("state", state_text(state))])),
+    };
+    let holds = what_holds(&pool, &queue, &figures).await?;
+    let live = html! {
+        (tiles(&figures, of_state))
+        h2 { "Why jobs wait" }
+        p { (holds) }
+        (charts(&visit, &pool, Some(&queue), figures, &overview))
+    };
+    Ok(Page {
+        title: queue.to_string(),
+        place: Some((pool.name.to_string(), Section::Queues)),
+        trail: vec![("Queues".to_owned(), links::queues(&pool.name))],
+        blocks: vec![
+            PageBlock::live("figures", live),
+            PageBlock::fixed("actions", actions(&visit, &pool, &queue)),
+            PageBlock::live("policy", policy(&pool, &queue)),
+        ],
+    })
+}
+
+/// Why the oldest ready job is not delivered, or why there is none.
+async fn what_holds(
+    pool: &Pool,
+    queue: &QueueKey,
+    figures: &QueueFigures,
+) -> Result<String, PageError> {
+    let criteria = list_criteria(&JobFilter {
+        state: Some(StateName::Ready),
+        ..JobFilter::default()
+    });
+    let first = pool
+        .list_jobs(queue, &criteria, JobCursor::default(), 1)
+        .await?;
+    let explained = match first.jobs.first() {
+        Some(listed) => explain(pool, queue, listed.job.id.into()).await?,
+        None => None,
+    };
+    let stats = &figures.stats;
+    Ok(match explained {
+        Some(job) => format!("The oldest ready job: {}", job.summary),
+        None if stats.delayed > 0 => format!(
+            "No job is ready. {} not due yet.",
+            match stats.delayed {
+                1 => "1 is".to_owned(),
+                delayed => format!("{} are", text::number(delayed)),
+            }
+        ),
+        None if stats.leased > 0 => "No job is ready: workers hold all that are due.".to_owned(),
+        None => "No job waits.".to_owned(),
+    })
+}
+
+fn actions(visit: &Visit, pool: &Pool, queue: &QueueKey) -> Markup {
+    let policy = pool.policy(queue);
+    let (pause, pause_text) = match pool.is_paused(queue) {
+        true => ("resume", "Resume deliveries"),
+        false => ("pause", "Pause deliveries"),
+    };
+    let (close, close_text) = match policy.closed {
+        true => ("open", "Accept new jobs"),
+        false => ("close", "Refuse new jobs"),
+    };
+    let button = |name: &str, title: &str| {
+        html! { button name="do" value=(name) { (title) } }
+    };
+    html! {
+        h2 { "Actions" }
+        p.row {
+            a.button href=(links::jobs(&pool.name, queue)) { "Jobs" }
+            a.button href=(links::dead(&pool.name, queue)) { "Dead jobs" }
+        }
+        @if visit.may(AccountRole::Operate) {
+            form.row method="post" action=(links::queue(&pool.name, queue)) {
+                (visit.token.field())
+                (button(pause, pause_text))
+                @if visit.may(AccountRole::Admin) { (button(close, close_text)) }
+            }
+        }
+    }
+}
+
+fn policy(pool: &Pool, queue: &QueueKey) -> Markup {
+    let policy = policy_details(&pool.policy(queue));
+    let delays = policy
+        .retry
+        .delays
+        .iter()
+        .map(|delay| text::duration(delay.as_ms()));
+    let delays: Vec<String> = delays.collect();
+    let yes_no = |value| if value { "yes" } else { "no" };
+    html! {
+        h2 { "Policy" }
+        dl {
+            dt { "Paused" } dd {
+                (yes_no(policy.paused))
+                @if let Some(end) = policy.paused_until { ", until " (text::time(end)) }
+            }
+            dt { "Closed" } dd { (yes_no(policy.closed)) }
+            dt { "Lanes" } dd { (pool.lanes.open(queue)) }
+            dt { "Lease" } dd { (text::duration(policy.lease.as_ms())) }
+            dt { "Attempts" } dd { (policy.retry.max_attempts.get()) }
+            dt { "Retry delays" } dd { (delays.join(", ")) }
+            dt { "Jobs at most" } dd { @match policy.max_jobs { Some(jobs) => (text::number(jobs)), None => "not limited" } }
+            dt { "Done jobs are kept" } dd { (text::duration(policy.retain.as_ms())) }
+            dt { "Dead jobs are kept" } dd { @match policy.keep_dead { Some(kept) => (text::duration(kept.as_ms())), None => "for ever" } }
+        }
+    }
+}
+
+/// `POST`: pauses, resumes, closes or opens the queue.
+pub(in super::super) async fn act(
+    visit: Visit,
+    path: QueuePath,
+    body: Body,
+) -> Result<Response, PageError> {
+    let (pool, queue) = named(&visit, path)?;
+    let form = visit.read_form(body).await?;
+    let verb = form.get("do").unwrap_or_default();
+    let (role, done): (AccountRole, Done) = match verb {
+        "pause" => (AccountRole::Operate, Done::Paused),
+        "resume" => (AccountRole::Operate, Done::Resumed),
+        "close" => (AccountRole::Admin, Done::Closed),
+        "open" => (AccountRole::Admin, Done::Opened),
+        _ => {
+            return Err(PageError::Invalid(
+                "There is no such action for a queue.".to_owned(),
+            ));
+        }
+    };
+    visit.need(role)?;
+    let merge = |policy: QueuePolicy| {
+        Ok::<_, PageError>(match done {
+            Done::Paused => QueuePolicy {
+                pause: Pause::UntilResumed,
+                ..policy
+            },
+            Done::Resumed => QueuePolicy {
+                pause: Pause::No,
+                ..policy
+            },
+            done => QueuePolicy {
+                closed: done == Done::Closed,
+                ..policy
+            },
+        })
+    };
+    let changed = pool.policies.change(&queue, None, merge).await;
+    changed.map_err(|error| match error {
+        PolicyChangeError::Rejected(error) => error,
+        PolicyChangeError::Store(error) => EngineError::from(error).into(),
+        error @ (PolicyChangeError::VersionMismatch | PolicyChangeError::Unreadable { .. }) => {
+            PageError::Invalid(error.to_string())
+        }
+    })?;
+    visit.log(verb, &pool.name, &queue, "");
+    Ok(then(&links::queue(&pool.name, &queue), done).into_response())
+}

@@ -1,0 +1,150 @@
+//! `/ui/POOL/system`: pumps and the buckets that they lead, lanes, servers, and how to audit.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use axum::extract::Path;
+use axum::response::{IntoResponse, Response};
+use maud::{Markup, html};
+use tidegate_engine::{Pool, PoolOverview};
+use tidegate_store::ServerLeaders;
+
+use super::super::error::PageError;
+use super::super::page::{Page, PageBlock, Section};
+use super::super::visit::Visit;
+use super::super::{links, text};
+
+pub(in super::super) async fn show(visit: Visit, Path(pool): Path<String>) -> Response {
+    match visit.pool(&pool) {
+        Ok(pool) => {
+            visit
+                .show(move |visit| page(visit, Arc::clone(&pool)))
+                .await
+        }
+        Err(error) => error.into_response(),
+    }
+}
+
+async fn page(_: Arc<Visit>, pool: Arc<Pool>) -> Result<Page, PageError> {
+    let servers = pool.leaders().await?;
+    let overview = pool.overview().await;
+    let live = html! {
+        h2 { "Pumps" }
+        @for server in &servers { (pumps(server)) }
+        @if let Some(overview) = &overview { (figures(overview)) }
+        (lanes(&pool))
+        h2 { "Audit" }
+        p {
+            "An audit compares all that is stored, and can repair it while everything runs: "
+            code { "tidegate-pumpd audit" }
+        }
+        p.hint { "This is tidegate-api " (env!("CARGO_PKG_VERSION")) "." }
+    };
+    Ok(Page {
+        title: format!("System of {}", pool.name),
+        place: Some((pool.name.to_string(), Section::System)),
+        trail: vec![],
+        blocks: vec![PageBlock::live("system", live)],
+    })
+}
+
+/// The pumps of a server, each with the number of its buckets.
+fn pumps(server: &ServerLeaders) -> Markup {
+    let mut buckets: BTreeMap<&str, Vec<u16>> = BTreeMap::new();
+    for pump in &server.pumps {
+        buckets.entry(pump).or_default();
+    }
+    let mut without = 0;
+    for (bucket, leader) in &server.leaders {
+        match leader {
+            Some(leader) => buckets.entry(leader).or_default().push(*bucket),
+            None => without += 1,
+        }
+    }
+    html! {
+        h3 { "Redis at " (server.address) }
+        @if without > 0 {
+            p.problem role="alert" {
+                (without) " of " (server.leaders.len())
+                " buckets have no pump: their delayed jobs do not become ready. Start tidegate-pumpd, or look into its log."
+            }
+        }
+        @if !buckets.is_empty() {
+            div.wide { table {
+                thead { tr { th scope="col" { "Pump" } th.number scope="col" { "Leads" } th scope="col" { "Buckets" } } }
+                tbody {
+                    @for (pump, led) in &buckets {
+                        tr {
+                            td { (pump) @if !server.pumps.iter().any(|live| live == pump) { " " span.badge.warn { "gone" } } }
+                            td.number { (led.len()) }
+                            td { (ranges(led)) }
+                        }
+                    }
+                }
+            } }
+        }
+    }
+}
+
+/// Numbers in their order, as in `0–3, 7`.
+fn ranges(numbers: &[u16]) -> String {
+    let runs = numbers.chunk_by(|one, next| one + 1 == *next);
+    let runs = runs.map(|run| match run {
+        [] => String::new(),
+        [only] => only.to_string(),
+        [first, .., last] => format!("{first}–{last}"),
+    });
+    runs.collect::<Vec<_>>().join(", ")
+}
+
+fn figures(overview: &PoolOverview) -> Markup {
+    html! {
+        h2 { "Servers" }
+        dl {
+            dt { "Earliest timer is overdue for" } dd { (text::duration(overview.overdue_ms)) }
+            dt { "Buckets that could not be read" } dd { (overview.missing_buckets) }
+            @for server in &overview.servers {
+                dt { "Memory" } dd {
+                    (text::bytes(server.used_mem_bytes))
+                    @if server.max_mem_bytes > 0 { " of " (text::bytes(server.max_mem_bytes)) } @else { ", not limited" }
+                }
+                dt { "Connections" } dd { (text::number(server.connections)) }
+                dt { "Keys" } dd { (text::number(server.total_keys)) }
+            }
+        }
+    }
+}
+
+fn lanes(pool: &Pool) -> Markup {
+    let queues = pool.lanes.queues();
+    html! {
+        h2 { "Lanes" }
+        @if queues.is_empty() { p.hint { "All queues have one lane." } } @else {
+            div.wide { table {
+                thead { tr {
+                    th scope="col" { "Queue" } th.number scope="col" { "Open" } th.number scope="col" { "In use" }
+                } }
+                tbody {
+                    @for queue in &queues {
+                        tr {
+                            td { a href=(links::queue(&pool.name, queue)) { (queue) } }
+                            td.number { (pool.lanes.open(queue)) }
+                            td.number { (pool.lanes.used(queue)) }
+                        }
+                    }
+                }
+            } }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buckets_are_written_as_ranges() {
+        assert_eq!(ranges(&[]), "");
+        assert_eq!(ranges(&[0, 1, 2, 3, 7, 9, 10]), "0–3, 7, 9–10");
+    }
+}

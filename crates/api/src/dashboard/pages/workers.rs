@@ -1,0 +1,129 @@
+//! `/ui/POOL/workers`: who holds what since when, in one namespace.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use axum::extract::Path;
+use axum::response::{IntoResponse, Response};
+use maud::{Markup, html};
+use tidegate_api_types::values::TimestampMs;
+use tidegate_core::{Namespace, QueueKey, QueueName};
+use tidegate_engine::{EngineError, ListedLease, ListedWorker, Pool};
+
+use super::super::error::PageError;
+use super::super::page::{Page, PageBlock, Section};
+use super::super::visit::Visit;
+use super::super::{links, text};
+
+/// How many of the jobs of a worker are shown.
+const JOBS_SHOWN: usize = 10;
+
+pub(in super::super) async fn show(visit: Visit, Path(pool): Path<String>) -> Response {
+    match visit.pool(&pool) {
+        Ok(pool) => {
+            visit
+                .show(move |visit| page(visit, Arc::clone(&pool)))
+                .await
+        }
+        Err(error) => error.into_response(),
+    }
+}
+
+async fn page(visit: Arc<Visit>, pool: Arc<Pool>) -> Result<Page, PageError> {
+    let overview = pool.overview().await.ok_or(EngineError::StorageFailed)?;
+    let namespaces: BTreeSet<Namespace> = overview
+        .queues
+        .into_keys()
+        .map(|queue| queue.namespace)
+        .collect();
+    let wanted = match visit.parameter("namespace") {
+        Some(text) => {
+            Some(Namespace::try_from(text).map_err(|error| PageError::Invalid(error.to_string()))?)
+        }
+        None => namespaces.first().cloned(),
+    };
+    let workers = match &wanted {
+        Some(namespace) => pool.workers(namespace).await?,
+        None => vec![],
+    };
+    let table = html! {
+        @match &wanted {
+            None => p.hint { "There are no queues." },
+            Some(_) if workers.is_empty() => p.hint {
+                "No worker of this namespace has given its name in the last minute, or holds a job. Workers give it as "
+                code { "worker" } " in a reserve call."
+            },
+            Some(namespace) => (worker_table(&pool, namespace, &workers))
+        }
+    };
+    let choice = html! {
+        form.row method="get" action=(links::workers(&pool.name)) {
+            label { "Namespace"
+                select name="namespace" {
+                    @for namespace in &namespaces {
+                        option value=(namespace) selected[wanted.as_ref() == Some(namespace)] { (namespace) }
+                    }
+                }
+            }
+            button { "Show" }
+        }
+    };
+    Ok(Page {
+        title: format!("Workers of {}", pool.name),
+        place: Some((pool.name.to_string(), Section::Workers)),
+        trail: vec![],
+        blocks: vec![
+            PageBlock::fixed("choice", choice),
+            PageBlock::live("workers", table),
+        ],
+    })
+}
+
+fn worker_table(pool: &Pool, namespace: &Namespace, workers: &[ListedWorker]) -> Markup {
+    html! {
+        div.wide { table {
+            thead { tr {
+                th scope="col" { "Worker" } th scope="col" { "Queues" } th scope="col" { "Seen" }
+                th scope="col" { "Holds" }
+            } }
+            tbody {
+                @for worker in workers {
+                    tr {
+                        td { (worker.name) }
+                        td { (text::shortened(&worker.queues.join(", "), 200)) }
+                        td {
+                            @if worker.waits { "waits for jobs" }
+                            @else { (text::time(TimestampMs::saturating(worker.seen_at_ms))) }
+                        }
+                        td { (leases(pool, namespace, &worker.leases)) }
+                    }
+                }
+            }
+        } }
+    }
+}
+
+fn leases(pool: &Pool, namespace: &Namespace, leases: &[ListedLease]) -> Markup {
+    let link = |lease: &ListedLease| {
+        let queue = QueueName::try_from(lease.queue.as_str()).ok()?;
+        let queue = QueueKey {
+            namespace: namespace.clone(),
+            queue,
+        };
+        Some(links::job(&pool.name, &queue, &lease.id.to_string()))
+    };
+    html! {
+        @if leases.is_empty() { "nothing" } @else {
+            (text::jobs(leases.len() as u64))
+            ul {
+                @for lease in leases.iter().take(JOBS_SHOWN) {
+                    li {
+                        a href=[link(lease)] { code { (lease.id.to_string()) } }
+                        " of " (lease.queue) ", since " (text::time(TimestampMs::saturating(lease.since_ms)))
+                    }
+                }
+                @if leases.len() > JOBS_SHOWN { li { "and others, the longest first" } }
+            }
+        }
+    }
+}

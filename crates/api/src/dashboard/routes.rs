@@ -1,0 +1,60 @@
+//! All routes of the dashboard.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::http::{HeaderName, HeaderValue, header};
+use axum::middleware::map_response;
+use axum::response::{Redirect, Response};
+use axum::routing::get;
+
+use super::assets;
+use super::pages::{act, dead, job, jobs, overview, queue, queues, system, workers};
+use super::visit::Dashboard;
+use crate::app::App;
+
+/// What pages may load: nothing of other sites, and no script or style in the page itself.
+const POLICY: &str = "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; object-src 'none'";
+
+/// The routes. They need [`crate::accounts::require_account`].
+pub(crate) fn router(app: Arc<App>) -> Router {
+    const QUEUE: &str = "/ui/{pool}/queues/{namespace}/{queue}";
+    Router::new()
+        .route("/ui", get(overview::show))
+        .route("/ui/", get(async || Redirect::permanent("/ui")))
+        .route("/ui/assets/{version}/{name}", get(assets::show))
+        .route("/ui/{pool}/queues", get(queues::show))
+        .route(QUEUE, get(queue::show).post(queue::act))
+        .route(&format!("{QUEUE}/jobs"), get(jobs::show))
+        .route(&format!("{QUEUE}/act"), get(act::back).post(act::act))
+        .route(&format!("{QUEUE}/dead"), get(dead::show))
+        .route(
+            &format!("{QUEUE}/jobs/{{job}}"),
+            get(job::show).post(job::act),
+        )
+        .route(&format!("{QUEUE}/jobs/{{job}}/payload"), get(job::payload))
+        .route("/ui/{pool}/workers", get(workers::show))
+        .route("/ui/{pool}/system", get(system::show))
+        .layer(map_response(with_headers))
+        .with_state(Arc::new(Dashboard::new(app)))
+}
+
+async fn with_headers(mut response: Response) -> Response {
+    let headers = response.headers_mut();
+    for (name, value) in [
+        (header::CONTENT_SECURITY_POLICY, POLICY),
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (header::REFERRER_POLICY, "same-origin"),
+        (
+            HeaderName::from_static("cross-origin-opener-policy"),
+            "same-origin",
+        ),
+    ] {
+        headers.insert(name, HeaderValue::from_static(value));
+    }
+    // What the pages show may be secret. Files have a header of their own.
+    headers
+        .entry(header::CACHE_CONTROL)
+        .or_insert(HeaderValue::from_static("no-store"));
+    response
+}

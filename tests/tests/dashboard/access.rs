@@ -1,0 +1,216 @@
+//! Who may do what, and that no other site can.
+
+use serde_json::json;
+use tidegate_testkit::{Answer, NativeClient, RawHttp, Stack};
+
+use crate::browser::walk;
+use crate::fixture::{DashboardFixture, publish};
+
+const ACCOUNTS: &str = "[accounts]\nlook = \"a\"\ndesk = \"b\"\nboss = \"c\"\n[account_roles]\nlook = \"view\"\ndesk = \"operate\"\n";
+
+/// The address of the admin port with a login.
+fn base_of(stack: &Stack, login: &str) -> String {
+    format!("http://{login}@{}", stack.api(0).admin())
+}
+
+/// A deployment with accounts, and a client of the namespace `shop`, whose key was made before there were accounts.
+async fn with_accounts() -> (Stack, NativeClient) {
+    let stack = Stack::builder().start().await;
+    let client = NativeClient::new(stack.api(0), "shop").await;
+    stack.change_api_config(ACCOUNTS);
+    stack.api(0).restart().await;
+    let client = NativeClient::with_key(stack.api(0), "shop", client.key());
+    (stack, client)
+}
+
+/// Sends a form with these headers to the queue `q` of `shop`.
+async fn post(stack: &Stack, headers: &[(&str, &str)], form: &str) -> Answer {
+    let mut http = RawHttp::connect(stack.api(0).admin()).await;
+    let mut all: Vec<(String, String)> = headers
+        .iter()
+        .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+        .collect();
+    all.push((
+        "Content-Type".to_owned(),
+        "application/x-www-form-urlencoded".to_owned(),
+    ));
+    http.request("POST", "/ui/default/queues/shop/q", &all, form.as_bytes())
+        .await;
+    http.answer().await.expect("an answer")
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn roles_decide_which_buttons_there_are_and_what_is_done() {
+    let (stack, client) = with_accounts().await;
+    publish(&client, &json!({"delay": "1h"})).await;
+    for (login, operates, administers) in [
+        ("look:a", false, false),
+        ("desk:b", true, false),
+        ("boss:c", true, true),
+    ] {
+        let name = login.split(':').next().unwrap();
+        walk(
+            &format!("role-{name}"),
+            &base_of(&stack, login),
+            async |browser| {
+                browser.open_page("/ui/default/queues/shop/q").await;
+                browser.shows(name).await;
+                assert_eq!(browser.offers("Pause deliveries").await, operates);
+                assert_eq!(browser.offers("Refuse new jobs").await, administers);
+                // It is kept up to date with the same login.
+                browser.shows("Up to date").await;
+                browser.open_page("/ui/default/queues/shop/q/jobs").await;
+                assert_eq!(browser.offers("Count them first").await, operates);
+            },
+        )
+        .await;
+    }
+    stack.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_form_without_its_cookie_or_of_a_lower_role_is_refused() {
+    let (stack, client) = with_accounts().await;
+    publish(&client, &json!({"delay": "1h"})).await;
+    let token = "t".repeat(32);
+    let cookie = format!("tidegate_form={token}");
+    let paused = format!("do=pause&form_token={token}");
+    let look = ("Authorization", "Basic bG9vazph");
+    let desk = ("Authorization", "Basic ZGVzazpi");
+    let with_cookie = ("Cookie", cookie.as_str());
+    let is_paused = async || {
+        let policy = client.get("/queues/q/policy").await.expect(200).json();
+        policy["paused"] == true
+    };
+    for (headers, form, status) in [
+        (vec![with_cookie], paused.as_str(), 401),
+        (vec![look, with_cookie], &paused, 403),
+        (vec![desk], &paused, 403),
+        (vec![desk, with_cookie], "do=pause", 403),
+        (vec![desk, with_cookie], "do=pause&form_token=other", 403),
+        (
+            vec![desk, with_cookie, ("Origin", "http://other.example")],
+            &paused,
+            403,
+        ),
+        (
+            vec![desk, with_cookie, ("Sec-Fetch-Site", "cross-site")],
+            &paused,
+            403,
+        ),
+        (
+            vec![desk, with_cookie],
+            &paused.replace("pause", "close"),
+            403,
+        ),
+        (
+            vec![desk, with_cookie],
+            &paused.replace("pause", "explode"),
+            400,
+        ),
+        (
+            vec![desk, with_cookie],
+            &format!("{paused}&more={}", "x".repeat(70_000)),
+            400,
+        ),
+    ] {
+        let answer = post(&stack, &headers, form).await;
+        assert_eq!(answer.status, status, "{headers:?} {form:.80}");
+        assert!(!is_paused().await, "{headers:?} {form:.80}");
+    }
+    post(&stack, &[desk, with_cookie], &paused)
+        .await
+        .expect(303);
+    assert!(is_paused().await);
+    // Who did it is in the log.
+    let log = stack.api(0).log();
+    let line = log.lines().find(|line| line.contains("an operator acted"));
+    let line = line.unwrap_or_else(|| panic!("{log}"));
+    for part in [
+        "account=\"desk\"",
+        "action=\"pause\"",
+        "shop/q",
+        "peer=\"127.0.0.1",
+    ] {
+        assert!(line.contains(part), "{part} is not in {line}");
+    }
+    stack.finish().await;
+}
+
+#[tokio::test]
+async fn pages_forbid_frames_foreign_content_and_caches() {
+    let fixture = DashboardFixture::new().await;
+    let answer = reqwest::get(format!("{}/ui", fixture.base()))
+        .await
+        .unwrap();
+    let headers = answer.headers();
+    let policy = headers["content-security-policy"].to_str().unwrap();
+    for part in [
+        "default-src 'self'",
+        "frame-ancestors 'none'",
+        "form-action 'self'",
+        "base-uri 'none'",
+    ] {
+        assert!(policy.contains(part), "{policy}");
+    }
+    assert!(!policy.contains("unsafe"), "{policy}");
+    assert_eq!(headers["cache-control"], "no-store");
+    assert_eq!(headers["x-content-type-options"], "nosniff");
+    let cookie = headers["set-cookie"].to_str().unwrap();
+    assert!(
+        cookie.contains("HttpOnly") && cookie.contains("SameSite=Strict"),
+        "{cookie}"
+    );
+    let page = answer.text().await.unwrap();
+    // All that a page loads is its own.
+    let foreign = page
+        .split(['"', '\''])
+        .find(|part| part.starts_with("http") || part.starts_with("//"));
+    assert_eq!(foreign, None);
+}
+
+/// More pages than are kept up to date: the others can still be loaded.
+#[tokio::test]
+async fn too_many_open_pages_do_not_fill_the_port() {
+    let stack = Stack::builder().start().await;
+    let url = format!("{}/ui/default/queues", stack.api(0).admin_url());
+    let client = reqwest::Client::new();
+    let mut streams = Vec::new();
+    let mut refused = 0;
+    for _ in 0..70 {
+        let answer = client
+            .get(&url)
+            .header("Accept", "text/event-stream")
+            .send()
+            .await
+            .unwrap();
+        match answer.status().as_u16() {
+            200 => streams.push(answer),
+            503 => refused += 1,
+            other => panic!("{other}"),
+        }
+    }
+    assert_eq!((streams.len(), refused), (64, 6));
+    assert_eq!(client.get(&url).send().await.unwrap().status(), 200);
+    // Pages that are closed make room.
+    drop(streams);
+    tidegate_testkit::eventually(
+        "there is room again",
+        std::time::Duration::from_secs(20),
+        async || {
+            let answer = client
+                .get(&url)
+                .header("Accept", "text/event-stream")
+                .send()
+                .await
+                .unwrap();
+            if answer.status() == 200 {
+                Ok(())
+            } else {
+                Err(answer.status())
+            }
+        },
+    )
+    .await;
+    stack.finish().await;
+}

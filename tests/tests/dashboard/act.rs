@@ -1,0 +1,134 @@
+//! Actions on all jobs that match a filter: counted first, then done.
+
+use serde_json::json;
+
+use crate::browser::{Browser, walk};
+use crate::fixture::DashboardFixture;
+
+/// Opens the list with a filter, and counts what an action would change.
+async fn count(browser: &Browser, fixture: &DashboardFixture, query: &str, action: &str) {
+    browser
+        .open_page(&format!("{}/jobs?{query}", fixture.queue()))
+        .await;
+    browser.choose("do", action).await;
+    browser.press("Count them first").await;
+}
+
+#[tokio::test]
+async fn dead_jobs_with_an_error_are_brought_back() {
+    let fixture = DashboardFixture::new().await;
+    for error in ["smtp: 550", "smtp: 550", "timeout"] {
+        fixture.dead_job(error).await;
+    }
+    walk("act-respawn", &fixture.base(), async |browser| {
+        count(browser, &fixture, "error_contains=550", "respawn").await;
+        browser.shows("2 jobs match.").await;
+        // Counting changes nothing.
+        assert_eq!(fixture.count("dead").await, 3);
+        browser.press("Do it").await;
+        browser
+            .shows("2 jobs changed of 2 that matched. That is all.")
+            .await;
+        assert_eq!(
+            (fixture.count("dead").await, fixture.count("ready").await),
+            (1, 2)
+        );
+        browser.press("Back to the queue").await;
+        assert_eq!(browser.address().await, fixture.queue());
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn dead_jobs_are_brought_back_at_a_rate_by_a_page_that_goes_on_by_itself() {
+    let fixture = DashboardFixture::new().await;
+    fixture.dead_jobs(60).await;
+    walk("act-rate", &fixture.base(), async |browser| {
+        browser
+            .open_page(&format!("{}/dead", fixture.queue()))
+            .await;
+        browser.choose("do", "respawn").await;
+        browser.fill("rate_per_second", "2").await;
+        browser.press("Count them first").await;
+        browser.shows("60 jobs match.").await;
+        browser.press("Do it").await;
+        // At two a second 30 s are needed, and up to 20 s are scheduled ahead.
+        browser.shows("so far").await;
+        browser
+            .shows("60 jobs changed of 60 that matched. That is all.")
+            .await;
+        assert_eq!(fixture.count("dead").await, 0);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn jobs_are_promoted_changed_and_cancelled_together() {
+    let fixture = DashboardFixture::new().await;
+    let jobs = [("order-1", "1h"), ("order-2", "1h"), ("other", "1h")];
+    for (key, delay) in jobs {
+        fixture.publish(&json!({"key": key, "delay": delay})).await;
+    }
+    walk("act-others", &fixture.base(), async |browser| {
+        count(browser, &fixture, "key_prefix=order-", "promote").await;
+        browser.shows("2 jobs match.").await;
+        browser.press("Do it").await;
+        browser.shows("2 jobs changed").await;
+        assert_eq!(fixture.count("ready").await, 2);
+        browser
+            .open_page(&format!("{}/jobs?state=ready", fixture.queue()))
+            .await;
+        browser.choose("do", "change").await;
+        browser.fill("delay", "30m").await;
+        browser.press("Count them first").await;
+        browser.press("Do it").await;
+        browser.shows("2 jobs changed").await;
+        assert_eq!(
+            (fixture.count("ready").await, fixture.count("delayed").await),
+            (0, 3)
+        );
+        count(browser, &fixture, "key_prefix=order-", "cancel").await;
+        browser.press("Do it").await;
+        browser.shows("2 jobs changed").await;
+        assert_eq!(fixture.count("delayed").await, 1);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn dead_jobs_are_purged_and_a_purge_needs_a_state() {
+    let fixture = DashboardFixture::new().await;
+    fixture.dead_job("x").await;
+    fixture.publish(&json!({})).await;
+    walk("act-purge", &fixture.base(), async |browser| {
+        count(browser, &fixture, "", "purge").await;
+        browser.shows("name the state of the jobs to delete").await;
+        count(browser, &fixture, "state=dead", "purge").await;
+        browser.shows("1 job matches.").await;
+        browser.press("Do it").await;
+        browser.shows("1 job changed").await;
+        assert_eq!(
+            (fixture.count("dead").await, fixture.count("ready").await),
+            (0, 1)
+        );
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn an_action_that_is_left_changes_nothing() {
+    let fixture = DashboardFixture::new().await;
+    fixture.publish(&json!({"delay": "1h"})).await;
+    walk("act-leave", &fixture.base(), async |browser| {
+        count(browser, &fixture, "state=delayed", "cancel").await;
+        browser.press("Leave it").await;
+        assert_eq!(browser.texts("tbody tr").await.len(), 1);
+        assert_eq!(fixture.count("delayed").await, 1);
+        // An option of another action is refused.
+        browser.choose("do", "cancel").await;
+        browser.fill("rate_per_second", "5").await;
+        browser.press("Count them first").await;
+        browser.shows("rate_per_second is for `respawn` only").await;
+    })
+    .await;
+}

@@ -1,0 +1,104 @@
+//! What clients store is shown as text, wherever it is: it neither runs nor changes a page.
+
+use serde_json::json;
+
+use crate::browser::walk;
+use crate::fixture::DashboardFixture;
+
+const ATTACKS: [&str; 6] = [
+    "<script>window.attacked = 1</script>",
+    "<img src=x onerror=\"window.attacked = 1\">",
+    "\"><svg onload=window.attacked=1>",
+    "' onmouseover='window.attacked=1",
+    "</pre></section><h1 id=planted>planted</h1>",
+    "javascript:window.attacked=1",
+];
+
+#[tokio::test]
+async fn keys_attributes_payloads_and_errors_are_only_text() {
+    let fixture = DashboardFixture::new().await;
+    let mut ids = Vec::new();
+    for attack in ATTACKS {
+        let job = json!({"key": attack, "attributes": {"a": attack}, "payload": {"text": attack}, "delay": "1h"});
+        ids.push(fixture.publish(&job).await);
+        ids.push(fixture.dead_job(attack).await);
+    }
+    let queue = fixture.queue();
+    let mut pages = vec![
+        "/ui".to_owned(),
+        format!("{queue}/jobs"),
+        format!("{queue}/dead"),
+        queue.clone(),
+    ];
+    for id in &ids {
+        pages.push(format!("{queue}/jobs/{id}"));
+        pages.push(format!("{queue}/jobs/{id}/payload"));
+    }
+    walk("injection", &fixture.base(), async |browser| {
+        for page in &pages {
+            browser.open_page(page).await;
+            assert!(
+                browser.run("return window.attacked === undefined").await == true,
+                "{page}"
+            );
+            assert!(
+                browser
+                    .run("return document.getElementById('planted') === null")
+                    .await
+                    == true,
+                "{page}"
+            );
+            assert_eq!(
+                browser
+                    .run("return document.querySelectorAll('h1').length")
+                    .await,
+                1,
+                "{page}"
+            );
+        }
+        browser.open_page(&format!("{queue}/dead")).await;
+        browser.shows(ATTACKS[0]).await;
+        // Blocks that are sent later are text as well.
+        browser.open_page(&format!("{queue}/jobs/{}", ids[0])).await;
+        browser.shows("Up to date").await;
+        browser.shows(ATTACKS[0]).await;
+        assert!(browser.run("return window.attacked === undefined").await == true);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn parameters_of_an_address_are_only_text() {
+    let fixture = DashboardFixture::new().await;
+    fixture.publish(&json!({})).await;
+    walk("injection-address", &fixture.base(), async |browser| {
+        for attack in ATTACKS {
+            let encoded: String = attack.bytes().map(|byte| format!("%{byte:02X}")).collect();
+            for page in [
+                format!("{}/jobs?key_prefix={encoded}", fixture.queue()),
+                format!(
+                    "{}/jobs?error_contains={encoded}&cursor={encoded}",
+                    fixture.queue()
+                ),
+                format!("{}?done={encoded}", fixture.queue()),
+                format!("/ui/default/queues?contains={encoded}&sort={encoded}&page={encoded}"),
+                format!("/ui/default/workers?namespace={encoded}"),
+                format!("/ui/{encoded}/queues"),
+            ] {
+                browser.open_page(&page).await;
+                assert!(
+                    browser.run("return window.attacked === undefined").await == true,
+                    "{page}"
+                );
+                assert!(
+                    browser
+                        .run("return document.getElementById('planted') === null")
+                        .await
+                        == true,
+                    "{page}"
+                );
+            }
+        }
+    })
+    .await;
+}

@@ -1,0 +1,244 @@
+//! What pages show, and how to get from one to the next.
+
+use serde_json::json;
+
+use crate::browser::walk;
+use crate::fixture::DashboardFixture;
+
+#[tokio::test]
+async fn the_overview_counts_jobs_and_leads_to_the_queue() {
+    let fixture = DashboardFixture::new().await;
+    for _ in 0..30 {
+        fixture.publish(&json!({})).await;
+    }
+    walk("overview", &fixture.base(), async |browser| {
+        browser.open_page("/ui").await;
+        let queue = format!("{}/q", fixture.namespace);
+        browser.shows(&queue).await;
+        browser.press(&queue).await;
+        assert_eq!(browser.address().await, fixture.queue());
+        browser.shows("30\nready").await;
+        browser.press("Queues").await;
+        browser.press("Workers").await;
+        browser.press("System").await;
+        browser.press("Overview").await;
+        assert_eq!(browser.address().await, "/ui");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn queues_are_searched_sorted_and_paged() {
+    let fixture = DashboardFixture::new().await;
+    let name = format!("list-{}", fixture.namespace);
+    for number in 0..120 {
+        let path = format!("/queues/{name}-{number:03}/jobs");
+        fixture
+            .client
+            .call("POST", &path, &json!(1))
+            .await
+            .expect(201);
+    }
+    let last = format!("/queues/{name}-119/jobs");
+    fixture
+        .client
+        .call("POST", &last, &json!(1))
+        .await
+        .expect(201);
+    walk("queues", &fixture.base(), async |browser| {
+        browser.open_page("/ui/default/queues").await;
+        // The figures are up to five seconds old.
+        browser.shows("Queues of default").await;
+        browser.fill("contains", &name).await;
+        browser.press("Search").await;
+        browser.shows("120 queues, page 1 of 2").await;
+        let names = browser.texts("tbody td:first-child").await;
+        assert_eq!(names.len(), 100);
+        assert!(names[0].ends_with("-000"), "{names:?}");
+        browser.press("Next page").await;
+        browser.shows("page 2 of 2").await;
+        assert_eq!(browser.texts("tbody td:first-child").await.len(), 20);
+        browser.press("Ready").await;
+        browser.shows("page 1 of 2").await;
+        let names = browser.texts("tbody td:first-child").await;
+        assert!(names[0].ends_with("-119"), "{names:?}");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_job_shows_why_it_waits_its_attempts_and_its_payload() {
+    let fixture = DashboardFixture::new().await;
+    let options = json!({"key": "order-17", "attributes": {"tenant": "a"}, "payload": {"order": [1, 2]}, "retry": {"delays": ["1h"]}});
+    let id = fixture.publish(&options).await;
+    let lease = fixture.reserve().await["lease"].clone();
+    let body = json!({"leases": [{"lease": lease, "error": "smtp: 550 mailbox full"}]});
+    fixture
+        .client
+        .call("POST", "/fail", &body)
+        .await
+        .expect(200);
+    walk("job", &fixture.base(), async |browser| {
+        browser
+            .open_page(&format!("{}/jobs/{id}", fixture.queue()))
+            .await;
+        for text in [
+            "delayed",
+            "Attempt 1 has failed",
+            "order-17",
+            "tenant",
+            "smtp: 550 mailbox full",
+        ] {
+            browser.shows(text).await;
+        }
+        assert!(
+            !browser.text().await.contains("[1"),
+            "the payload is shown on request"
+        );
+        browser
+            .find("a[href$='/payload']")
+            .await
+            .click()
+            .await
+            .unwrap();
+        browser.shows("\"order\": [\n    1,").await;
+        browser.press(&format!("Job {id}")).await;
+        browser.shows("Attempts that ended").await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_payload_that_is_no_text_is_shown_as_bytes() {
+    let fixture = DashboardFixture::new().await;
+    let id = fixture
+        .publish(&json!({"payload_base64": "AP8=", "content_type": "image/png"}))
+        .await;
+    walk("payload", &fixture.base(), async |browser| {
+        browser
+            .open_page(&format!("{}/jobs/{id}/payload", fixture.queue()))
+            .await;
+        browser.shows("image/png, 2 bytes").await;
+        browser.shows("00 ff").await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn dead_jobs_are_grouped_by_error() {
+    let fixture = DashboardFixture::new().await;
+    for error in ["smtp: 550", "smtp: 550", "smtp: 550", "timeout"] {
+        fixture.dead_job(error).await;
+    }
+    walk("dead", &fixture.base(), async |browser| {
+        browser.open_page(&fixture.queue()).await;
+        browser.press("Dead jobs").await;
+        browser.shows("4 jobs in the dead letter").await;
+        assert_eq!(browser.texts("td.number").await, ["3", "1"]);
+        browser.press("timeout").await;
+        assert_eq!(browser.texts("tbody tr").await.len(), 1);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn workers_are_shown_with_what_they_hold() {
+    let fixture = DashboardFixture::new().await;
+    let id = fixture.publish(&json!({})).await;
+    fixture.reserve().await;
+    walk("workers", &fixture.base(), async |browser| {
+        browser
+            .open_page(&format!(
+                "/ui/default/workers?namespace={}",
+                fixture.namespace
+            ))
+            .await;
+        browser.shows("walker").await;
+        browser.shows("1 job").await;
+        browser.press(&id).await;
+        browser.shows("A worker has attempt 1").await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn the_system_page_shows_pumps_buckets_and_servers() {
+    let fixture = DashboardFixture::new().await;
+    walk("system", &fixture.base(), async |browser| {
+        browser.open_page("/ui/default/system").await;
+        browser.shows("Redis at 127.0.0.1").await;
+        // One pump leads all buckets.
+        browser.shows("256").await;
+        browser.shows("0–255").await;
+        browser.shows("All queues have one lane").await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn what_does_not_exist_is_said() {
+    let fixture = DashboardFixture::new().await;
+    let queue = fixture.queue();
+    walk("not-found", &fixture.base(), async |browser| {
+        for (path, text) in [
+            ("/ui/other/queues".to_owned(), "no pool with this name"),
+            (format!("{queue}/jobs/x"), "no id of a job"),
+            (
+                format!("{queue}/jobs/01KAJ0000000000000000000AB"),
+                "There is no such job",
+            ),
+            (
+                "/ui/default/queues/a%3Cb/q".to_owned(),
+                "no name of a queue",
+            ),
+        ] {
+            browser.open_page(&path).await;
+            browser.shows(text).await;
+        }
+        // A queue that never had a job is empty.
+        browser.open_page("/ui/default/queues/none/none").await;
+        browser.shows("No job waits.").await;
+    })
+    .await;
+}
+
+/// 10,000 queues: the page is quick and small.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_page_of_many_queues_is_small() {
+    const QUEUES: usize = 10_000;
+    let stack = tidegate_testkit::Stack::builder().start().await;
+    let client = tidegate_testkit::NativeClient::new(stack.api(0), "many").await;
+    let publish_some = async |begin: usize| {
+        for number in (begin..QUEUES).step_by(16) {
+            let path = format!("/queues/queue-with-a-long-name-{number}/jobs");
+            client.call("POST", &path, &json!(1)).await.expect(201);
+        }
+    };
+    futures_util::future::join_all((0..16).map(publish_some)).await;
+    let page = async || {
+        let began_at = std::time::Instant::now();
+        let answer = reqwest::get(format!("{}/ui/default/queues", stack.api(0).admin_url())).await;
+        let page = answer.unwrap().text().await.unwrap();
+        (page, began_at.elapsed())
+    };
+    tidegate_testkit::eventually(
+        "all queues are listed",
+        std::time::Duration::from_secs(60),
+        async || {
+            let (page, _) = page().await;
+            if page.contains("10,000 queues") {
+                Ok(())
+            } else {
+                Err("not yet")
+            }
+        },
+    )
+    .await;
+    let (html, took) = page().await;
+    tidegate_testkit::print_figure(&format!(
+        "a page of {QUEUES} queues: {} bytes, {took:?}",
+        html.len()
+    ));
+    assert!(html.len() < 200 * 1024, "{}", html.len());
+    stack.finish().await;
+}

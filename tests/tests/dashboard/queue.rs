@@ -1,0 +1,97 @@
+//! Each button of the page of a queue.
+
+use serde_json::json;
+
+use crate::browser::walk;
+use crate::fixture::DashboardFixture;
+
+#[tokio::test]
+async fn a_queue_is_paused_and_resumed() {
+    let fixture = DashboardFixture::new().await;
+    fixture.publish(&json!({})).await;
+    let policy = async || {
+        fixture
+            .client
+            .get("/queues/q/policy")
+            .await
+            .expect(200)
+            .json()
+    };
+    walk("pause", &fixture.base(), async |browser| {
+        browser.open_page(&fixture.queue()).await;
+        browser.press("Pause deliveries").await;
+        browser
+            .shows("The queue is paused: its jobs are not delivered.")
+            .await;
+        assert_eq!(policy().await["paused"], true);
+        assert!(fixture.reserve().await.is_null());
+        browser
+            .shows("Its queue is paused: resume it in its policy.")
+            .await;
+        browser.press("Resume deliveries").await;
+        browser.shows("The queue is delivered from again.").await;
+        assert_eq!(policy().await["paused"], false);
+        assert!(fixture.reserve().await["lease"].is_string());
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_queue_is_closed_and_opened() {
+    let fixture = DashboardFixture::new().await;
+    let publish = async || {
+        fixture
+            .client
+            .call("POST", "/queues/q/jobs", &json!(1))
+            .await
+            .status
+    };
+    walk("close", &fixture.base(), async |browser| {
+        browser.open_page(&fixture.queue()).await;
+        browser.press("Refuse new jobs").await;
+        browser.shows("The queue takes no new jobs.").await;
+        assert_eq!(publish().await, 409);
+        browser.press("Accept new jobs").await;
+        browser.shows("The queue takes new jobs again.").await;
+        assert_eq!(publish().await, 201);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_queue_says_what_holds_its_jobs() {
+    let fixture = DashboardFixture::new().await;
+    walk("holds", &fixture.base(), async |browser| {
+        browser.open_page(&fixture.queue()).await;
+        browser.shows("No job waits.").await;
+        fixture.publish(&json!({"delay": "1h"})).await;
+        browser.shows("No job is ready. 1 is not due yet.").await;
+        fixture.publish(&json!({})).await;
+        browser.shows("no worker waits for its queue").await;
+        fixture.reserve().await;
+        fixture.publish(&json!({})).await;
+        browser.shows("It is the next job of its queue").await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn the_numbers_of_a_queue_lead_to_its_jobs() {
+    let fixture = DashboardFixture::new().await;
+    let id = fixture.publish(&json!({"delay": "1h"})).await;
+    fixture.publish(&json!({})).await;
+    walk("tiles", &fixture.base(), async |browser| {
+        browser.open_page(&fixture.queue()).await;
+        browser
+            .find(".tile a[href$='state=delayed']")
+            .await
+            .click()
+            .await
+            .unwrap();
+        assert_eq!(
+            browser.texts("tbody td:first-child").await,
+            std::slice::from_ref(&id)
+        );
+    })
+    .await;
+}
