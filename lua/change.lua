@@ -41,11 +41,9 @@ if state == READY and job[STATE] == DELAYED then
 elseif state == DELAYED and job[STATE] == READY then
   changes_of(queue).unlisted = true
   schedule(job, due_ms)
+elseif state == DELAYED then
+  postpone(job, due_ms)
 else
-  if due_ms < job[DUE_MS] then
-    drop_timer(job)
-    hint(queue, job[NUMBER], due_ms)
-  end
   job[DUE_MS] = due_ms
 end
 if start_within or due and has(job, COUNTS_FAILURES) then

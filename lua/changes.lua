@@ -5,8 +5,7 @@
 -- Changes by queue number; by chunk: fields to set, fields to delete, earliest expiry; by far slot: hints to add, with
 -- load_at_ms.
 local queues, written, deleted, expiries, slots = {}, {}, {}, {}, nil
--- Number of far hints that have become stale. The hints of leases are not counted: they are never far ahead.
-local stale_far = 0
+local stale_far = 0  -- far hints that have become stale, without those of leases, which are never far ahead
 
 -- Changes of a queue. [state]: difference of its count. Lists of job numbers: ready (at_head: pushed at the head),
 -- dead, untimed (timers to delete). near: scores and numbers of timers to set; earliest_ms: the first of them.
@@ -62,11 +61,11 @@ local function delete_keys_of(job)
   if hash and call('HGET', key_index(hash), hash) == number then call('HDEL', key_index(hash), hash) end
 end
 
--- Removes the timer that a job has for its due time. A far hint stays, and is stale.
+-- Removes the timer that a job has for its due time. A far hint stays, and is stale. That of a long lease may be near.
 local function drop_timer(job)
-  if job[DUE_MS] < near_until_ms then
+  if job[DUE_MS] < near_until_ms or job[STATE] == LEASED then
     add(changes_of(job[QUEUE]), 'untimed', job[NUMBER])
-  elseif job[STATE] == DELAYED then
+  else
     stale_far = stale_far + 1
   end
 end
@@ -113,9 +112,7 @@ local function hint_far(number, due_ms)
   hints[#hints + 1] = number
 end
 
--- The timer rule: a script that changes a due time adds a hint, to near if its slot may be loaded already, else to far.
-local function hint(queue, number, due_ms)
-  if due_ms >= near_until_ms then return hint_far(number, due_ms) end
+local function hint_near(queue, number, due_ms)
   local changes = changes_of(queue)
   local near = changes.near
   if not near then
@@ -127,12 +124,37 @@ local function hint(queue, number, due_ms)
   if due_ms < changes.earliest_ms then changes.earliest_ms = due_ms end
 end
 
+-- The timer rule: a script that changes a due time adds a hint, to near if its slot may be loaded already, else to far.
+local function hint(queue, number, due_ms)
+  if due_ms >= near_until_ms then return hint_far(number, due_ms) end
+  hint_near(queue, number, due_ms)
+end
+
 -- How far ahead the hint of a lease may be. Most leases end early, by an ack, and their hints stay until they are loaded.
 local LEASE_HINT_MS = 4 * SLOT_MS
 
--- Adds a hint for the due time of a job. That of a long lease is too early, and is set again when it is loaded.
+-- Adds a hint for the due time of a job. That of a long lease is too early, and is set again when it comes up.
 local function hint_for(job)
   hint(job[QUEUE], job[NUMBER], job[STATE] == LEASED and min(job[DUE_MS], now_ms + LEASE_HINT_MS) or job[DUE_MS])
+end
+
+-- The same for a job whose hint comes up, or is loaded. That of a lease stays near from then on: a walk through far slots,
+-- and then near timers, would not meet a hint that goes back.
+local function hint_again(job)
+  if job[STATE] ~= LEASED then return hint_for(job) end
+  hint_near(job[QUEUE], job[NUMBER], min(job[DUE_MS], now_ms + LEASE_HINT_MS))
+end
+
+-- Gives a delayed job another due time. Its hint is set again unless both are in the same far slot: one that is too early
+-- would go back when it comes up. The caller writes the record.
+local function postpone(job, due_ms)
+  local was_ms = job[DUE_MS]
+  local is_in_place = min(was_ms, due_ms) >= near_until_ms and floor(was_ms / SLOT_MS) == floor(due_ms / SLOT_MS)
+  if due_ms ~= was_ms and not is_in_place then
+    drop_timer(job)
+    hint(job[QUEUE], job[NUMBER], due_ms)
+  end
+  job[DUE_MS] = due_ms
 end
 
 -- Makes the sweep read the job's chunk at this time, or earlier.

@@ -33,7 +33,7 @@ local function load(numbers)
     local job = read(number)
     if job and (job[STATE] == DELAYED or job[STATE] == LEASED) and not has_hint[number] then
       has_hint[number] = true
-      hint_for(job)
+      hint_again(job)
       loaded = loaded + 1
     end
   end

@@ -78,7 +78,7 @@ local function serve(queue, share)
       delete(job)
       expirations = expirations + 1
     elseif job[DUE_MS] > now_ms then
-      hint_for(job)
+      hint_again(job)
     else
       move(job)
     end

@@ -115,13 +115,12 @@ end
 local function replace(job, version)
   local was = job[STATE]
   if was == DEAD then changes_of(job[QUEUE]).unlisted = true end
-  if was == DELAYED and (version.state == READY or version.due_ms < job[DUE_MS]) then drop_timer(job) end
+  if was == DELAYED and version.state == READY then drop_timer(job) end
   set_content(job, version)
   if was == READY and version.state == READY then
     job[DUE_MS] = now_ms
   elseif was == DELAYED and version.state == DELAYED then
-    if version.due_ms < job[DUE_MS] then hint(job[QUEUE], job[NUMBER], version.due_ms) end
-    job[DUE_MS] = version.due_ms
+    postpone(job, version.due_ms)
   else
     if was == READY then changes_of(job[QUEUE]).unlisted = true end
     schedule(job, version.due_ms)

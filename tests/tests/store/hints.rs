@@ -163,7 +163,9 @@ async fn a_stale_far_hint_does_not_change_a_newer_timer() {
     // The second one expires in ten minutes. The stale hint is loaded first, and its job is not due.
     assert_eq!(f.reserve(START, 1, 600_000).await, ["a"]);
     let moved = f.move_due(START + 300_000).await;
-    assert_eq!((moved.ready, moved.next_in), (0, None), "back to far");
+    // Its timer stays near, at most four slots ahead.
+    let next_in = Some(Duration::from_millis(4 * 65_536));
+    assert_eq!((moved.ready, moved.next_in), (0, next_in));
     assert_eq!(f.move_due(START + 599_999).await.ready, 0);
     assert_eq!(f.move_due(START + 600_000).await.ready, 1);
     // A lease that expires before a stale far hint keeps its time when that hint is loaded.
@@ -249,7 +251,7 @@ async fn a_job_leased_many_times_keeps_one_far_hint_per_loaded_slot() {
     let last_ms = 20 * 65_536;
     assert_eq!(f.reserve(START, 1, last_ms).await, ["a"]);
     assert_eq!(far_hints(&f), 2 * CYCLES as usize + 1);
-    for (ttr_ms, expected) in slots_ms.into_iter().zip([CYCLES as usize + 2, 2]) {
+    for (ttr_ms, expected) in slots_ms.into_iter().zip([CYCLES as usize + 1, 0]) {
         let store = f.store.at(START + ttr_ms - LEAD_MS);
         let loaded = store.load_slot(0, TOKEN, 512).await.unwrap();
         assert!(matches!(loaded, LoadSlotOutcome::Done { loaded: 1, .. }));
