@@ -45,7 +45,7 @@ while wait_ms == 0 and limit > 0 do
   local numbers = call('LPOP', far, limit) or {}
   load(numbers)
   limit = limit - #numbers
-  if call('EXISTS', far) == 1 then break end
+  if taken_from(slot, #numbers) then break end
   call('ZREM', prefix .. 'slots', slot)
   slot, wait_ms = first_slot()
 end

@@ -48,7 +48,11 @@ for i, number in ipairs(numbers) do
   end
 end
 if taken > 0 then call('LPOP', list, taken) end
-if passed > 0 then call('RPUSH', list, unpack(kept, 1, passed)) end
+if passed > 0 then
+  call('RPUSH', list, unpack(kept, 1, passed))
+  -- A walk through the list begins again.
+  call('HINCRBY', prefix .. 'q:' .. queue, 'turned', 1)
+end
 settle()
 
 -- Whether no record names the queue. Counts may be wrong, so hints decide: each job has one. Far hints are shared by

@@ -111,6 +111,14 @@ local function settle_records()
   written = {}
 end
 
+-- Counts hints that were taken from the head of a far slot: a walk through it finds its place by their number. Returns
+-- whether hints are left.
+local function taken_from(slot, hints)
+  local field = 'taken:' .. slot
+  if call('EXISTS', prefix .. 'far:' .. slot) == 1 then return count(prefix .. 'stale', field, hints) end
+  call('HDEL', prefix .. 'stale', field)
+end
+
 -- Writes the collected far hints.
 local function settle_far()
   local load_at_ms

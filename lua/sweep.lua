@@ -131,7 +131,7 @@ local function turn_slot(slot, hints)
     if job and (job[STATE] == DELAYED or job[STATE] == LEASED) then live[#live + 1] = numbers[i] end
   end
   if #live > 0 then call('RPUSH', far, unpack(live)) end
-  if call('EXISTS', far) == 0 then call('ZREM', prefix .. 'slots', slot) end
+  if not taken_from(slot, #numbers) then call('ZREM', prefix .. 'slots', slot) end
 end
 
 -- Walks through all far slots, some hints in each call.

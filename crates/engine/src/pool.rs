@@ -6,6 +6,7 @@
 
 pub(crate) mod act;
 mod directory;
+pub(crate) mod job_act;
 pub(crate) mod job_criteria;
 pub(crate) mod job_list;
 mod jobs;

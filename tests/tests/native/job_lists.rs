@@ -10,7 +10,7 @@ use tidegate_testkit::{NativeClient, SharedStack, Stack};
 static STACK: SharedStack = SharedStack::new(|| Stack::builder().pumps(0));
 
 /// The ids of all pages of a list.
-async fn list(client: &NativeClient, query: &str, limit: usize) -> Vec<String> {
+pub(crate) async fn list(client: &NativeClient, query: &str, limit: usize) -> Vec<String> {
     let (mut ids, mut cursor) = (Vec::new(), String::new());
     loop {
         let path = format!("/queues/q/jobs?limit={limit}&{query}{cursor}");
@@ -25,16 +25,15 @@ async fn list(client: &NativeClient, query: &str, limit: usize) -> Vec<String> {
     }
 }
 
-fn id_of(job: &Value) -> String {
+pub(crate) fn id_of(job: &Value) -> String {
     job["id"].as_str().unwrap().to_owned()
 }
 
 /// Calls an action until it is complete, and returns how many jobs matched and were changed.
-async fn act(client: &NativeClient, body: &Value) -> (u64, u64) {
+pub(crate) async fn act(client: &NativeClient, body: &Value) -> (u64, u64) {
     let (mut body, mut sums) = (body.clone(), (0, 0));
-    loop {
-        let answer = client.call("POST", "/queues/q/jobs/act", &body).await;
-        let answer = answer.expect(200).json();
+    for _ in 0..1000 {
+        let answer = act_once(client, &body).await;
         sums.0 += answer["matched"].as_u64().unwrap();
         sums.1 += answer["changed"].as_u64().unwrap();
         if answer["next"].is_null() {
@@ -44,9 +43,16 @@ async fn act(client: &NativeClient, body: &Value) -> (u64, u64) {
         let wait_ms = answer["wait_ms"].as_u64().unwrap();
         tokio::time::sleep(Duration::from_millis(wait_ms)).await;
     }
+    panic!("the action does not end: {sums:?}");
 }
 
-async fn publish(client: &NativeClient, options: &str) -> String {
+/// Calls an action once.
+pub(crate) async fn act_once(client: &NativeClient, body: &Value) -> Value {
+    let answer = client.call("POST", "/queues/q/jobs/act", body).await;
+    answer.expect(200).json()
+}
+
+pub(crate) async fn publish(client: &NativeClient, options: &str) -> String {
     let published = client.publish("q", options, "{}").await;
     id_of(&published.expect(201).json())
 }
@@ -66,7 +72,7 @@ async fn bury(client: &NativeClient, jobs: usize, error: &str) {
     }
 }
 
-async fn counts(client: &NativeClient) -> Value {
+pub(crate) async fn counts(client: &NativeClient) -> Value {
     let shown = client.get("/queues/q").await;
     shown.expect(200).json()["jobs"].clone()
 }
@@ -223,8 +229,7 @@ async fn dead_jobs_that_match_come_back_at_a_rate_up_to_ten_seconds_ahead() {
     body["rate_per_second"] = json!(50);
     let mut came_back = 0;
     loop {
-        let answer = client.call("POST", "/queues/q/jobs/act", &body).await;
-        let answer = answer.expect(200).json();
+        let answer = act_once(&client, &body).await;
         came_back += answer["changed"].as_u64().unwrap();
         if answer["wait_ms"] != 0 {
             break;
@@ -265,8 +270,7 @@ async fn a_job_that_dies_again_during_a_respawn_stays_dead() {
     let mut body = json!({"do": "respawn", "filter": {}, "limit": 1});
     let mut came_back = 0;
     loop {
-        let answer = client.call("POST", "/queues/q/jobs/act", &body).await;
-        let answer = answer.expect(200).json();
+        let answer = act_once(&client, &body).await;
         came_back += answer["changed"].as_u64().unwrap();
         if answer["next"].is_null() {
             break;

@@ -9,6 +9,7 @@ mod bad_requests;
 mod docs;
 mod explain;
 mod guide;
+mod job_actions;
 mod job_lists;
 mod jobs;
 mod keys;

@@ -1,15 +1,21 @@
 //! Listing the jobs of a queue, while others come and go.
 
+mod places;
+mod random_walk;
+mod timers;
+
 use std::collections::{BTreeMap, BTreeSet};
 
-use rand::RngExt;
-use rand::rngs::StdRng;
-use tidegate_core::{JobId, JobState, NativeOptions, NewJob, QueueKey, RecordExtension};
+use tidegate_core::{
+    JobId, JobState, KeyHash, NativeOptions, NewJob, QueueKey, RecordExtension, RetryDelays,
+    RetryPolicy,
+};
 use tidegate_store::{
-    AckRequest, Claim, DueTimes, IfRunning, JobChange, JobSelection, LIST_HINTS_MAX, LeasedJob,
+    AckRequest, AfterFailure, Claim, DueTimes, FailOutcome, FailRequest, IfExists, IfRunning,
+    JobChange, JobSelection, KeyedJob, KeyedPublish, KeyedTerms, LIST_HINTS_MAX, LeasedJob,
     ListPosition, ListedJob, NewDue, PUBLISH_JOBS_MAX, ReleaseOutcome, Store,
 };
-use tidegate_testkit::{print_figure, random};
+use tidegate_testkit::print_figure;
 
 use crate::fixture::{START, StoreFixture, delayed, fixture, job};
 use crate::outside_bodies::sized;
@@ -23,6 +29,7 @@ fn in_states(states: &[JobState]) -> JobSelection {
         from_ms: 0,
         before_ms: u64::MAX >> 11,
         with_payload: false,
+        with_failures: false,
     }
 }
 
@@ -33,7 +40,18 @@ async fn walk(
     jobs: &JobSelection,
     hints: usize,
 ) -> Vec<ListedJob> {
-    let (mut listed, mut position) = (Vec::new(), None);
+    walk_from(None, f, store, jobs, hints).await
+}
+
+/// The same from a position on.
+async fn walk_from(
+    position: Option<&ListPosition>,
+    f: &StoreFixture,
+    store: &Store,
+    jobs: &JobSelection,
+    hints: usize,
+) -> Vec<ListedJob> {
+    let (mut listed, mut position) = (Vec::new(), position.cloned());
     loop {
         let page = store.list_jobs(&f.queue, jobs, position.as_ref(), hints);
         let page = page.await.unwrap();
@@ -80,6 +98,65 @@ async fn lease(f: &StoreFixture, now_ms: u64, lease_ms: u64) -> (JobId, u32) {
     let reserved = f.store.at(now_ms).reserve(&f.queue, &claims).await.unwrap();
     let job = reserved.jobs.into_iter().flatten().next().unwrap();
     (job.id, job.attempt)
+}
+
+/// Dies for good.
+async fn bury(f: &StoreFixture, now_ms: u64) -> JobId {
+    let (id, attempt) = lease(f, now_ms, 1000).await;
+    let failed = [FailRequest {
+        job: LeasedJob { id, attempt },
+        then: AfterFailure::Bury,
+        error: "x".to_owned(),
+    }];
+    let policy = RetryPolicy {
+        max_attempts: 3,
+        delays: RetryDelays {
+            steps_ms: vec![1000],
+            jitter_permille: 0,
+        },
+    };
+    let store = f.store.at(now_ms);
+    let outcomes = store.fail_all(&f.queue, &failed, &policy).await.unwrap();
+    assert_eq!(outcomes, [FailOutcome::Dead]);
+    id
+}
+
+/// Publishes a ready job with a key, or brings it back if it is dead.
+async fn publish_keyed(f: &StoreFixture, now_ms: u64, key: &str) {
+    let mut job = native(key);
+    let options = job.native.as_mut().unwrap();
+    options.extension.key_hash = Some(KeyHash::of_job(&f.queue, key).0);
+    let job = KeyedJob {
+        job,
+        if_exists: IfExists::Keep,
+        idempotency: None,
+    };
+    let terms = KeyedTerms {
+        max_jobs: None,
+        is_closed: false,
+        idempotency_window_ms: 600_000,
+        atomic: false,
+    };
+    let store = f.store.at(now_ms);
+    let published = store.publish_keyed(&f.queue, vec![job], terms).await;
+    assert!(
+        matches!(published, Ok(KeyedPublish::Done { .. })),
+        "{published:?}"
+    );
+}
+
+/// Sets when a job that waits is due.
+async fn change(f: &StoreFixture, now_ms: u64, id: JobId, delay_ms: u64) {
+    let change = JobChange {
+        due: Some(NewDue::InMs(delay_ms)),
+        start_within_ms: None,
+    };
+    let _ = f
+        .store
+        .at(now_ms)
+        .change(&f.queue, id, change)
+        .await
+        .unwrap();
 }
 
 async fn finish(f: &StoreFixture, now_ms: u64) -> JobId {
@@ -184,11 +261,7 @@ async fn hints_that_do_not_count_show_no_jobs() {
     // It has a hint in a far slot for each of its due times.
     let moved = f.publish(START, delayed("moved", 30 * DAY_MS)).await;
     for days in [20, 2] {
-        let change = JobChange {
-            due: Some(NewDue::InMs(days * DAY_MS)),
-            start_within_ms: None,
-        };
-        let _ = store.change(&f.queue, moved, change).await.unwrap();
+        change(&f, START, moved, days * DAY_MS).await;
     }
     let store = f.store.at(START + 200);
     let all = walk(&f, &store, &in_states(&JobState::ALL), 5).await;
@@ -200,173 +273,6 @@ async fn hints_that_do_not_count_show_no_jobs() {
     );
     let none = store.list_jobs(&unused, &all, None, 5).await.unwrap();
     assert!(none.jobs.is_empty());
-}
-
-/// What happens between two calls of a list to the jobs that need not be in it.
-async fn disturb(f: &StoreFixture, now_ms: u64, random: &mut StdRng) {
-    for _ in 0..random.random_range(0..4) {
-        match random.random_range(0..6) {
-            0 => drop(f.reserve(now_ms, random.random_range(1..40), 300).await),
-            1 => {
-                let jobs: Vec<_> = (0..20).map(|_| job("new")).collect();
-                let store = f.store.at(now_ms);
-                store.publish(&f.queue, &jobs, None).await.unwrap();
-            }
-            2 => {
-                let (id, attempt) = lease(f, now_ms, 60_000).await;
-                let store = f.store.at(now_ms);
-                let _ = store.release(&f.queue, id, attempt).await.unwrap();
-            }
-            3 => drop(
-                f.publish(now_ms, delayed("new", random.random_range(1..DAY_MS)))
-                    .await,
-            ),
-            4 => {
-                let _ = f.move_due(now_ms).await;
-            }
-            _ => drop(f.sweep(now_ms).await),
-        }
-    }
-}
-
-/// Ready jobs are taken from the head and given back there, far slots are loaded, the sweep drops stale hints: what stays in
-/// its state is in the list.
-#[tokio::test]
-async fn jobs_that_stay_are_listed_while_others_come_and_go() {
-    let mut random = random("jobs_that_stay_are_listed_while_others_come_and_go");
-    for round in 0..6 {
-        let f = fixture().await;
-        let jobs: Vec<_> = (0..2000).map(|_| job("first")).collect();
-        publish_all(&f.store.at(START), &f.queue, &jobs).await;
-        let mut stay = BTreeSet::new();
-        for _ in 0..150 {
-            let delay_ms = 10 * HOUR_MS + random.random_range(0..400 * DAY_MS);
-            stay.insert(f.publish(START, delayed("stays", delay_ms)).await);
-        }
-        for _ in 0..100 {
-            stay.insert(f.publish(START, job("stays")).await);
-        }
-        let hints = random.random_range(5..60);
-        let (mut now_ms, mut position) = (START, None::<ListPosition>);
-        let states = in_states(&[JobState::Delayed, JobState::Ready]);
-        let (mut listed, mut calls) = (BTreeSet::new(), 0);
-        loop {
-            let store = f.store.at(now_ms);
-            let page = store.list_jobs(&f.queue, &states, position.as_ref(), hints);
-            let page = page.await.unwrap();
-            listed.extend(ids(&page.jobs));
-            position = page.next;
-            calls += 1;
-            if position.is_none() {
-                break;
-            }
-            // Few enough that no job that stays is taken or due.
-            if calls < 40 {
-                now_ms += random.random_range(0..10 * 60_000);
-                disturb(&f, now_ms, &mut random).await;
-            }
-        }
-        let missing: Vec<_> = stay.difference(&listed).collect();
-        assert!(
-            missing.is_empty(),
-            "round {round}: {missing:?} of {} in {calls} calls",
-            stay.len()
-        );
-    }
-}
-
-#[tokio::test]
-async fn a_list_finds_its_place_again_after_many_jobs_were_taken() {
-    let f = fixture().await;
-    let jobs: Vec<_> = (0..9000).map(|_| job("x")).collect();
-    publish_all(&f.store.at(START), &f.queue, &jobs).await;
-    let (store, ready) = (f.store.at(START), in_states(&[JobState::Ready]));
-    let expected = ids(&walk(&f, &store, &ready, LIST_HINTS_MAX).await);
-    assert_eq!(expected.len(), 9000);
-    let (mut seen, mut position) = (Vec::new(), None);
-    while seen.len() < 8000 {
-        let page = store.list_jobs(&f.queue, &ready, position.as_ref(), LIST_HINTS_MAX);
-        let page = page.await.unwrap();
-        seen.extend(ids(&page.jobs));
-        position = page.next;
-    }
-    // More than one call searches.
-    for _ in 0..50 {
-        f.reserve(START, 100, 60_000).await;
-    }
-    while position.is_some() {
-        let page = store.list_jobs(&f.queue, &ready, position.as_ref(), LIST_HINTS_MAX);
-        let page = page.await.unwrap();
-        seen.extend(ids(&page.jobs));
-        position = page.next;
-    }
-    assert_eq!(seen, expected);
-}
-
-#[tokio::test]
-async fn a_timer_that_moves_to_a_lower_level_is_listed() {
-    const SLOT_MS: u64 = 65_536;
-    let f = fixture().await;
-    f.publish(START, delayed("x", 70 * SLOT_MS)).await;
-    let moved = f.publish(START, delayed("moved", 200 * SLOT_MS)).await;
-    let (store, states) = (f.store.at(START), in_states(&[JobState::Delayed]));
-    let first = store.list_jobs(&f.queue, &states, None, 1).await.unwrap();
-    assert_eq!(first.jobs.len(), 1);
-    let now_ms = START + 150 * SLOT_MS;
-    f.move_due(now_ms).await;
-    let store = f.store.at(now_ms);
-    let rest = store.list_jobs(&f.queue, &states, first.next.as_ref(), 10);
-    assert_eq!(ids(&rest.await.unwrap().jobs), [moved]);
-}
-
-/// The job behind which a list continues was taken, and has come back to the tail: the jobs before it are not left out.
-#[tokio::test]
-async fn a_job_that_comes_back_is_no_place_in_a_list() {
-    let f = fixture().await;
-    let mut published = Vec::new();
-    for _ in 0..10 {
-        published.push(f.publish(START, job("x")).await);
-    }
-    let (store, ready) = (f.store.at(START), in_states(&[JobState::Ready]));
-    let first = store.list_jobs(&f.queue, &ready, None, 3).await.unwrap();
-    for _ in 0..3 {
-        let (id, attempt) = lease(&f, START, 60_000).await;
-        let leased = LeasedJob { id, attempt };
-        let released = store.release_all(&f.queue, &[leased], 1000).await;
-        assert_eq!(released.unwrap(), [ReleaseOutcome::Done]);
-    }
-    f.move_due(START + 5000).await;
-    let store = f.store.at(START + 5000);
-    let rest = store.list_jobs(&f.queue, &ready, first.next.as_ref(), 100);
-    let rest = ids(&rest.await.unwrap().jobs);
-    assert_eq!(rest, [&published[3..], &published[..3]].concat());
-}
-
-/// A job that was brought back and died again has one hint, and a list with the first one finds its place.
-#[tokio::test]
-async fn a_job_that_dies_again_is_listed_once() {
-    let f = fixture().await;
-    for _ in 0..10 {
-        f.publish(START, job("x")).await;
-    }
-    f.reserve(START, 10, 100).await;
-    f.move_due(START + 200).await;
-    let (store, dead) = (f.store.at(START + 200), in_states(&[JobState::Dead]));
-    let all = walk(&f, &store, &dead, 10).await;
-    // In the middle of the list, so that its hint stays there.
-    let five = store.list_jobs(&f.queue, &dead, None, 5).await.unwrap();
-    let due = DueTimes::default();
-    let respawned = store.respawn_jobs(&f.queue, &five.jobs[3..], due).await;
-    assert_eq!(respawned.unwrap(), 2);
-    let again = store.respawn_jobs(&f.queue, &five.jobs[3..], due).await;
-    assert_eq!(again.unwrap(), 0);
-    f.reserve(START + 300, 10, 100).await;
-    f.move_due(START + 500).await;
-    let expected = [&ids(&all)[..3], &ids(&all)[5..], &ids(&all)[3..5]].concat();
-    assert_eq!(ids(&walk(&f, &store, &dead, 3).await), expected);
-    let rest = store.list_jobs(&f.queue, &dead, five.next.as_ref(), 10);
-    assert_eq!(ids(&rest.await.unwrap().jobs), expected[3..]);
-    tidegate_testkit::consistency::check(&f.redis.url()).await;
 }
 
 #[tokio::test]

@@ -15,5 +15,7 @@ mod result;
 pub use bad_record::{InvalidRecord, LAYOUT_VERSION};
 pub use header::{HEADER_BYTES, RecordFlags, RecordHeader};
 pub use payload::PAYLOAD_BYTES_MAX;
-pub use record::{INSTANT_MS, NewRecord, RecordParts, decode_job, encode_new_job};
+pub use record::{
+    INSTANT_MS, NewRecord, RecordParts, decode_header_only, decode_job, encode_new_job,
+};
 pub use result::encode_result;

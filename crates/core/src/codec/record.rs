@@ -137,29 +137,35 @@ impl RecordParts {
     /// # Errors
     /// The extension is damaged.
     pub fn decode_without_payload(&self, bucket: u16, number: u64) -> Result<Job, InvalidRecord> {
-        let header = &self.header;
-        let has = |flags| header.flags.has(flags);
-        let failures = has(RecordFlags::COUNTS_FAILURES).then_some(Failures {
-            failures: header.tries_left >> 4,
-            losses: header.tries_left & 15,
-        });
         Ok(Job {
-            id: header.id(bucket, number),
-            body: Bytes::new(),
-            attributes: Vec::new(),
-            mark: has(RecordFlags::MARK),
             extension: decode_extension(&self.extension)?,
-            state: header.state,
-            failures,
-            cancel_requested: has(RecordFlags::CANCEL_REQUESTED),
-            has_history: has(RecordFlags::LOGGED),
-            tries_left: failures.map_or(header.tries_left, |_| 0),
-            attempt: header.attempt,
-            created_at_ms: header.created_at_ms,
-            due_at_ms: header.due_at_ms,
-            run_at_ms: header.due_at_ms,
-            expires_at_ms: header.expires_at_ms,
+            ..job_of_header(&self.header, bucket, number)
         })
+    }
+}
+
+fn job_of_header(header: &RecordHeader, bucket: u16, number: u64) -> Job {
+    let has = |flags| header.flags.has(flags);
+    let failures = has(RecordFlags::COUNTS_FAILURES).then_some(Failures {
+        failures: header.tries_left >> 4,
+        losses: header.tries_left & 15,
+    });
+    Job {
+        id: header.id(bucket, number),
+        body: Bytes::new(),
+        attributes: Vec::new(),
+        mark: has(RecordFlags::MARK),
+        extension: None,
+        state: header.state,
+        failures,
+        cancel_requested: has(RecordFlags::CANCEL_REQUESTED),
+        has_history: has(RecordFlags::LOGGED),
+        tries_left: failures.map_or(header.tries_left, |_| 0),
+        attempt: header.attempt,
+        created_at_ms: header.created_at_ms,
+        due_at_ms: header.due_at_ms,
+        run_at_ms: header.due_at_ms,
+        expires_at_ms: header.expires_at_ms,
     }
 }
 
@@ -169,6 +175,16 @@ fn decode_extension(bytes: &[u8]) -> Result<Option<Box<RecordExtension>>, Invali
     }
     let (extension, _) = RecordExtension::decode(bytes)?;
     Ok(Some(Box::new(extension)))
+}
+
+/// Decodes only the header of the record of job `number` of `bucket`: what is known of a job whose other parts are damaged. It
+/// has no attributes, no body and no extension.
+///
+/// # Errors
+/// The header is damaged, or this build does not support its version.
+pub fn decode_header_only(bucket: u16, number: u64, record: &[u8]) -> Result<Job, InvalidRecord> {
+    let header = RecordHeader::decode(record)?;
+    Ok(job_of_header(&header, bucket, number))
 }
 
 /// Decodes the record of job `number` of `bucket`. `record` is the header, the extension and the payload, even if the

@@ -1,5 +1,6 @@
 //! Actions on all jobs of a queue that match a filter, one page after the other.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
@@ -7,13 +8,14 @@ use std::time::Duration;
 use futures_util::{StreamExt, TryStreamExt, stream};
 use tidegate_core::{JobId, JobState, QueueKey};
 use tidegate_store::{
-    CancelOutcome, ChangeOutcome, DueTimes, IfRunning, InvalidPosition, JobChange, LIST_HINTS_MAX,
-    ListedJob, PromoteOutcome, StoreError,
+    CancelOutcome, ChangeOutcome, DueTimes, InvalidPosition, LIST_HINTS_MAX, ListedJob,
+    PromoteOutcome, StoreError,
 };
 
 use super::Pool;
+use super::job_act::JobAct;
 use super::job_criteria::JobCriteria;
-use super::job_list::{JobCursor, ListStep};
+use super::job_list::{JobCursor, ListStep, read_number};
 use crate::error::EngineError;
 
 /// Calls to Redis that look for jobs, for one page.
@@ -23,26 +25,11 @@ const AHEAD_US: u64 = 10_000_000;
 /// Calls for single jobs that are in flight at a time.
 const CALLS_AT_ONCE: usize = 16;
 
-/// What is done with the jobs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum JobAct {
-    /// Deletes jobs that have not ended.
-    Cancel(IfRunning),
-    /// Makes delayed jobs ready.
-    Promote,
-    /// Brings dead jobs back, with this time between two of them.
-    Respawn(Duration),
-    /// Deletes ready or dead jobs.
-    Purge,
-    /// Changes when jobs that wait are due.
-    Change(JobChange),
-}
-
 /// Where an action continues.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ActCursor {
     list: JobCursor,
-    /// When the action began on the clock of Redis, in ms since 1970; 0 = it has not. Jobs that die later stay dead.
+    /// When the action began in the lane, on the clock of its Redis, in ms since 1970; 0 = it has not.
     began_ms: u64,
     /// When the next job is due that a respawn brings back, in µs since 1970.
     due_us: u64,
@@ -58,12 +45,12 @@ impl FromStr for ActCursor {
     type Err = InvalidPosition;
 
     fn from_str(text: &str) -> Result<Self, InvalidPosition> {
+        // What six bytes of a record hold.
+        const MS_MAX: u64 = (1 << 48) - 1;
         let mut parts = text.splitn(3, '.');
-        let mut number = || parts.next().and_then(|part| part.parse().ok());
-        let (began_ms, due_us) = (number(), number());
         Ok(Self {
-            began_ms: began_ms.ok_or(InvalidPosition)?,
-            due_us: due_us.ok_or(InvalidPosition)?,
+            began_ms: read_number(parts.next(), MS_MAX)?,
+            due_us: read_number(parts.next(), MS_MAX * 1000)?,
             list: parts.next().ok_or(InvalidPosition)?.parse()?,
         })
     }
@@ -72,7 +59,7 @@ impl FromStr for ActCursor {
 /// What one page of an action did.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ActPage {
-    /// Jobs that matched the filter.
+    /// Jobs that matched the filter when the action began, and are not yet as it makes them.
     pub matched: u64,
     /// Those of them that were changed. Others had moved on, or a consumer holds them.
     pub changed: u64,
@@ -83,8 +70,9 @@ pub struct ActPage {
 }
 
 impl Pool {
-    /// Looks for jobs that match the filter and acts on up to `limit` of them; with `dry_run` it only counts them. Repeated
-    /// with the same cursor it finds the jobs that are left. No job is changed twice.
+    /// Looks for jobs that match the filter and acts on up to `limit` of them; with `dry_run` it only counts them. With the
+    /// cursor of each page for the next one, it ends, reaches all jobs that matched at its begin and keep their state and due
+    /// time until then, and changes none twice. Repeated with the same cursor it finds the jobs that are left.
     ///
     /// # Errors
     /// Redis gave no answer. Jobs of this page may have been changed.
@@ -103,24 +91,18 @@ impl Pool {
             next: Some(cursor),
             wait: Duration::ZERO,
         };
-        let mut criteria = criteria.clone();
+        let mut selection = criteria.selection();
+        selection.with_failures |= matches!(act, JobAct::Promote | JobAct::Change(_));
         for _ in 0..STEPS_PER_PAGE {
             let left = limit - usize::try_from(page.matched).unwrap_or(limit).min(limit);
             let Some(mut cursor) = page.next.take_if(|_| left > 0) else {
                 break;
             };
-            // A time to live that is over, and a job that died again, are not part of what the filter selected.
-            if cursor.began_ms > 0 && matches!(act, JobAct::Respawn(_)) {
-                criteria.before_ms = criteria.before_ms.min(cursor.began_ms + 1);
-            }
             let hints = left.min(LIST_HINTS_MAX).min(room_for(act, dry_run));
-            let step = self
-                .list_step(queue, &criteria, cursor.list.clone(), hints, false)
-                .await?;
-            if cursor.began_ms == 0 {
-                cursor.began_ms = step.now_ms;
-            }
+            let list = cursor.list.clone();
+            let mut step = self.list_step(queue, &selection, list, hints).await?;
             let now_us = step.now_ms * 1000;
+            cursor.due_us = cursor.due_us.min(now_us + 2 * AHEAD_US);
             if let (JobAct::Respawn(_), false) = (act, dry_run)
                 && cursor.due_us > now_us + AHEAD_US
             {
@@ -128,12 +110,25 @@ impl Pool {
                 page.next = Some(cursor);
                 break;
             }
+            if step.begins_lane || cursor.began_ms == 0 {
+                cursor.began_ms = step.now_ms;
+            }
+            let act = act.since(cursor.began_ms);
+            // A hint that moved may be read twice in one step.
+            let mut seen = BTreeSet::new();
+            step.jobs.retain(|job| {
+                criteria.matches(job)
+                    && act.is_for(job, cursor.began_ms, step.now_ms)
+                    && seen.insert(job.job.id)
+            });
             page.matched += step.jobs.len() as u64;
-            if !dry_run {
+            let mut next = step.next.take();
+            if !dry_run && !step.jobs.is_empty() {
                 cursor.due_us = cursor.due_us.max(now_us);
                 page.changed += act_on(queue, act, &step, &mut cursor.due_us).await?;
+                next = next.map(JobCursor::behind_changed_jobs);
             }
-            page.next = step.next.map(|list| ActCursor { list, ..cursor });
+            page.next = next.map(|list| ActCursor { list, ..cursor });
         }
         Ok(page)
     }
@@ -239,8 +234,12 @@ async fn act_on(
         }
         JobAct::Change(change) => {
             count(jobs, async |job: JobId| {
-                let outcome = store.change(queue, job, change).await?;
-                Ok(matches!(outcome, ChangeOutcome::Done(_)))
+                match store.change(queue, job, change).await {
+                    Ok(outcome) => Ok(matches!(outcome, ChangeOutcome::Done(_))),
+                    // It is changed, and damaged.
+                    Err(StoreError::Corrupt(_)) => Ok(true),
+                    Err(error) => Err(error),
+                }
             })
             .await?
         }
@@ -265,11 +264,20 @@ mod tests {
     #[test]
     fn cursors_are_read_as_they_are_written() {
         assert_eq!(ActCursor::default().to_string(), "0.0.0.0");
-        for text in ["0.0.0.0", "1764.1764000.1.7.dead:17:1000001:1764"] {
+        for text in ["0.0.0.0", "1764.1764000.1.7.dead:17:1000001:0:1:0"] {
             let cursor: ActCursor = text.parse().unwrap();
             assert_eq!(cursor.to_string(), text);
         }
-        for text in ["", "0.0", "0.0.0", "x.0.0.0", "0.-1.0.0", "0.0.0.0.all:"] {
+        for text in [
+            "",
+            "0.0",
+            "0.0.0",
+            "x.0.0.0",
+            "0.-1.0.0",
+            "0.0.0.0.all:",
+            "18446744073709551615.0.0.0",
+            "0.18446744073709551615.0.0",
+        ] {
             assert_eq!(text.parse::<ActCursor>(), Err(InvalidPosition), "{text}");
         }
     }

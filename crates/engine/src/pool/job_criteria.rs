@@ -12,7 +12,7 @@ pub struct JobCriteria {
     pub from_ms: u64,
     /// The same before this time.
     pub before_ms: u64,
-    /// How their keys begin.
+    /// How their keys begin. Jobs that are done have no attributes, so no list with a key or attribute has them.
     pub key_prefix: Option<String>,
     /// Name and value of an attribute that they have.
     pub attribute: Option<(String, String)>,
@@ -21,15 +21,14 @@ pub struct JobCriteria {
 }
 
 impl JobCriteria {
-    /// What the store has to read. `with_payload` adds attributes and bodies to what the filter itself needs.
-    pub(super) fn selection(&self, with_payload: bool) -> JobSelection {
-        let needs_payload =
-            self.key_prefix.is_some() || self.attribute.is_some() || self.error_contains.is_some();
+    /// What the store has to read for the filter itself.
+    pub(super) fn selection(&self) -> JobSelection {
         JobSelection {
             states: self.states.clone(),
             from_ms: self.from_ms,
             before_ms: self.before_ms,
-            with_payload: with_payload || needs_payload,
+            with_payload: self.key_prefix.is_some() || self.attribute.is_some(),
+            with_failures: self.error_contains.is_some(),
         }
     }
 

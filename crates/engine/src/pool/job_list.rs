@@ -3,8 +3,9 @@
 use std::fmt;
 use std::str::FromStr;
 
+use tidegate_core::placement::LANES_MAX;
 use tidegate_core::{Lane, QueueKey};
-use tidegate_store::{InvalidPosition, LIST_HINTS_MAX, ListPosition, ListedJob};
+use tidegate_store::{InvalidPosition, JobSelection, LIST_HINTS_MAX, ListPosition, ListedJob};
 
 use super::Pool;
 use super::job_criteria::JobCriteria;
@@ -23,6 +24,23 @@ pub struct JobCursor {
     position: Option<ListPosition>,
 }
 
+impl JobCursor {
+    /// The same cursor after the caller has changed the jobs before it.
+    pub(super) fn behind_changed_jobs(self) -> Self {
+        let position = self.position.map(ListPosition::behind_changed_jobs);
+        Self { position, ..self }
+    }
+}
+
+/// Reads a number of a cursor: up to `most`, digits only.
+pub(super) fn read_number(text: Option<&str>, most: u64) -> Result<u64, InvalidPosition> {
+    let digits = text.filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()));
+    let number = digits.and_then(|digits| digits.parse().ok());
+    number
+        .filter(|number| *number <= most)
+        .ok_or(InvalidPosition)
+}
+
 impl fmt::Display for JobCursor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}.{}", self.deployment, self.lane)?;
@@ -38,11 +56,11 @@ impl FromStr for JobCursor {
 
     fn from_str(text: &str) -> Result<Self, InvalidPosition> {
         let mut parts = text.splitn(3, '.');
-        let deployment = parts.next().and_then(|part| part.parse().ok());
-        let lane = parts.next().and_then(|part| part.parse().ok());
+        let deployment = read_number(parts.next(), 1)? as usize;
+        let lane = read_number(parts.next(), u64::from(LANES_MAX) - 1)? as u16;
         Ok(Self {
-            deployment: deployment.ok_or(InvalidPosition)?,
-            lane: lane.ok_or(InvalidPosition)?,
+            deployment,
+            lane,
             position: parts.next().map(str::parse).transpose()?,
         })
     }
@@ -66,6 +84,8 @@ pub(super) struct ListStep<'a> {
     pub(super) next: Option<JobCursor>,
     /// The time on the clock of that deployment, in ms since 1970.
     pub(super) now_ms: u64,
+    /// Whether these are the first jobs of a lane.
+    pub(super) begins_lane: bool,
 }
 
 impl Pool {
@@ -83,26 +103,30 @@ impl Pool {
         limit: usize,
     ) -> Result<JobPage, EngineError> {
         let (mut jobs, mut next) = (Vec::new(), Some(cursor));
+        let selection = JobSelection {
+            with_payload: true,
+            with_failures: true,
+            ..criteria.selection()
+        };
         for _ in 0..CALLS_PER_PAGE {
             let Some(cursor) = next.take_if(|_| jobs.len() < limit) else {
                 break;
             };
             let hints = limit - jobs.len();
-            let step = self.list_step(queue, criteria, cursor, hints, true).await?;
-            jobs.extend(step.jobs);
+            let step = self.list_step(queue, &selection, cursor, hints).await?;
+            jobs.extend(step.jobs.into_iter().filter(|job| criteria.matches(job)));
             next = step.next;
         }
         Ok(JobPage { jobs, next })
     }
 
-    /// Reads up to `hints` hints.
+    /// Reads up to `hints` hints, and returns the selected jobs.
     pub(super) async fn list_step(
         &self,
         queue: &QueueKey,
-        criteria: &JobCriteria,
+        selection: &JobSelection,
         cursor: JobCursor,
         hints: usize,
-        with_payload: bool,
     ) -> Result<ListStep<'_>, EngineError> {
         let JobCursor {
             deployment,
@@ -125,19 +149,14 @@ impl Pool {
                 jobs: Vec::new(),
                 next: None,
                 now_ms: 0,
+                begins_lane: true,
             });
         };
         let position = position.filter(|_| place == begin);
         let lane: Lane<'_> = queue.lane(place.1);
-        let selection = criteria.selection(with_payload);
-        let listing = pool.store.list_jobs(
-            lane,
-            &selection,
-            position.as_ref(),
-            hints.min(LIST_HINTS_MAX),
-        );
-        let mut listed = listing.await?;
-        listed.jobs.retain(|job| criteria.matches(job));
+        let (store, hints) = (&pool.store, hints.min(LIST_HINTS_MAX));
+        let listing = store.list_jobs(lane, selection, position.as_ref(), hints);
+        let listed = listing.await?;
         let behind = |position| {
             move |(deployment, lane)| JobCursor {
                 deployment,
@@ -154,6 +173,7 @@ impl Pool {
             jobs: listed.jobs,
             next,
             now_ms: listed.now_ms,
+            begins_lane: position.is_none(),
         })
     }
 }
@@ -165,7 +185,7 @@ mod tests {
     #[test]
     fn cursors_are_read_as_they_are_written() {
         assert_eq!(JobCursor::default().to_string(), "0.0");
-        for text in ["0.0", "1.63", "0.7.far:", "1.0.ready:17:1000001:1764"] {
+        for text in ["0.0", "1.63", "0.7.far:", "1.0.near:1764:1000001"] {
             let cursor: JobCursor = text.parse().unwrap();
             assert_eq!(cursor.to_string(), text);
         }
@@ -174,7 +194,10 @@ mod tests {
             "0",
             "0.x",
             "-1.0",
-            "0.65536",
+            "0.64",
+            "2.0",
+            "+0.0",
+            "0.+0",
             "0.0.",
             "0.0.ready",
             "0.0.ready:1.2",

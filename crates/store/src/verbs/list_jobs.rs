@@ -1,12 +1,13 @@
-use std::fmt;
-use std::str::FromStr;
-
+use tidegate_core::codec::decode_header_only;
 use tidegate_core::{Job, JobState, Lane, QueueKey};
 
+use super::list_position::{ListPart, ListPosition};
 use crate::bodies::{JobReadError, StoredRecord, carried_bytes};
 use crate::error::StoreError;
 use crate::history::LoggedFailure;
+use crate::reply::Reply;
 use crate::script::{LazyScript, script};
+use crate::script_call::Call;
 use crate::store::Store;
 
 static LIST_JOBS: LazyScript = script!("list_jobs");
@@ -24,110 +25,18 @@ pub struct JobSelection {
     pub from_ms: u64,
     /// The same before this time.
     pub before_ms: u64,
-    /// Whether attributes, bodies and failures are read, too. Without them a list costs less.
+    /// Whether attributes and bodies are read, too. Without them a list costs less.
     pub with_payload: bool,
+    /// Whether the last failure of each job is read, too.
+    pub with_failures: bool,
 }
-
-/// A part of a lane that is read from its begin to its end. They are in the order in which jobs pass through them, so that
-/// none is missed which moves on during a walk.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum ListPart {
-    /// Delayed and leased jobs whose timers are in far slots, among those of all queues of the bucket.
-    Far,
-    /// The other delayed and leased jobs.
-    Near,
-    Ready,
-    Dead,
-    /// Jobs that are done, among all jobs of the bucket with an expiry.
-    Done,
-}
-
-impl ListPart {
-    const ALL: [Self; 5] = [Self::Far, Self::Near, Self::Ready, Self::Dead, Self::Done];
-
-    const fn as_str(self) -> &'static str {
-        match self {
-            Self::Far => "far",
-            Self::Near => "near",
-            Self::Ready => "ready",
-            Self::Dead => "dead",
-            Self::Done => "done",
-        }
-    }
-
-    fn has_any(self, states: &[JobState]) -> bool {
-        let of_part: &[JobState] = match self {
-            Self::Far | Self::Near => &[JobState::Delayed, JobState::Leased],
-            Self::Ready => &[JobState::Ready],
-            Self::Dead => &[JobState::Dead],
-            Self::Done => &[JobState::Done],
-        };
-        states.iter().any(|state| of_part.contains(state))
-    }
-}
-
-/// Where in a lane a list of jobs continues. Its text is digits, colons and the name of a part.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ListPosition {
-    part: ListPart,
-    /// Where in the part; empty = at its begin.
-    at: String,
-}
-
-impl ListPosition {
-    /// The begin of a list of these jobs; `None` if no state is selected.
-    fn first(selection: &JobSelection) -> Option<Self> {
-        Self::behind(None, selection)
-    }
-
-    /// The begin of the next part that may have jobs of the selection.
-    fn behind(part: Option<ListPart>, selection: &JobSelection) -> Option<Self> {
-        let mut parts = ListPart::ALL.into_iter();
-        let next = parts
-            .find(|next| part.is_none_or(|part| *next > part) && next.has_any(&selection.states));
-        next.map(|part| Self {
-            part,
-            at: String::new(),
-        })
-    }
-}
-
-impl fmt::Display for ListPosition {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}", self.part.as_str(), self.at)
-    }
-}
-
-impl FromStr for ListPosition {
-    type Err = InvalidPosition;
-
-    fn from_str(text: &str) -> Result<Self, InvalidPosition> {
-        const BYTES_MAX: usize = 100;
-        let (part, at) = text.split_once(':').ok_or(InvalidPosition)?;
-        let part = ListPart::ALL.into_iter().find(|it| it.as_str() == part);
-        let is_number =
-            |number: &str| number.len() <= 20 && number.bytes().all(|byte| byte.is_ascii_digit());
-        if at.len() > BYTES_MAX || !at.split(':').all(is_number) {
-            return Err(InvalidPosition);
-        }
-        Ok(Self {
-            part: part.ok_or(InvalidPosition)?,
-            at: at.to_owned(),
-        })
-    }
-}
-
-/// A text is not the position of a list of jobs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("not the position of a list of jobs")]
-pub struct InvalidPosition;
 
 /// A job in a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ListedJob {
     /// The job. Its attributes and body are empty if they were not requested, or are damaged, and if it is done.
     pub job: Job,
-    /// Whether its payload is damaged.
+    /// Whether its payload or its extension is damaged. Then it has neither.
     pub is_damaged: bool,
     /// Its last failure, if it is known and was requested.
     pub last_failure: Option<LoggedFailure>,
@@ -146,6 +55,33 @@ pub struct ListedJobs {
     pub now_ms: u64,
 }
 
+/// Reads the jobs of a reply, with their records. A job whose extension is damaged is marked, and has no record to read
+/// further; without a readable header nothing is known of a job, and it is left out.
+fn read_jobs(
+    bucket: u16,
+    reply: &mut Reply,
+) -> Result<Vec<(Option<StoredRecord>, ListedJob)>, StoreError> {
+    let mut found = Vec::new();
+    while reply.has_more() {
+        let (number, record) = (reply.count()?, reply.bytes()?);
+        let last_failure = LoggedFailure::decode(&reply.bytes()?);
+        let index = reply.optional()?;
+        let Ok(header_only) = decode_header_only(bucket, number, &record) else {
+            continue;
+        };
+        let record = StoredRecord::read(bucket, number, record).ok();
+        let whole = record.as_ref().and_then(StoredRecord::without_payload);
+        let listed = ListedJob {
+            is_damaged: whole.is_none(),
+            job: whole.unwrap_or(header_only),
+            last_failure,
+            index,
+        };
+        found.push((record.filter(|_| !listed.is_damaged), listed));
+    }
+    Ok(found)
+}
+
 impl Store {
     /// Reads up to `hints` hints of a lane, at most [`LIST_HINTS_MAX`], from a position on (`None` = from the begin), and
     /// returns those of their jobs that are selected. A job whose state and due time stay as they are during the whole list
@@ -161,45 +97,29 @@ impl Store {
         hints: usize,
     ) -> Result<ListedJobs, StoreError> {
         let lane = lane.into();
-        let Some(position) = position.cloned().or_else(|| ListPosition::first(selection)) else {
+        let position = position
+            .cloned()
+            .or_else(|| ListPosition::first(&selection.states));
+        let Some(position) = position else {
             return Err(StoreError::corrupt("a list without a state"));
         };
         let bucket = self.bucket_of(lane);
-        let states = selection.states.iter().map(|state| *state as u8);
-        let states: String = states.map(|number| number.to_string()).collect();
-        let carry = carried_bytes(LIST_HINTS_MAX).to_string();
-        let call = self
-            .call_on_queue(&LIST_JOBS, lane.queue, bucket)
-            .arg(position.part.as_str())
-            .arg(&position.at)
-            .arg(hints.clamp(1, LIST_HINTS_MAX))
-            .arg(states)
-            .arg(selection.from_ms)
-            .arg(selection.before_ms)
-            .arg(if selection.with_payload { &carry } else { "" });
+        let hints = hints.clamp(1, LIST_HINTS_MAX);
+        let call = match position.part {
+            ListPart::Done => self.list_done(lane, selection, &position.place(), hints),
+            _ => self.list_part(lane, selection, &position, hints),
+        };
         let mut reply = call.send().await?.ok()?;
-        let at = String::from_utf8_lossy(&reply.bytes()?).into_owned();
+        let place = reply.bytes()?;
         let now_ms = reply.count()?;
-        let mut found = Vec::new();
-        while reply.has_more() {
-            let (number, record) = (reply.count()?, reply.bytes()?);
-            let last_failure = LoggedFailure::decode(&reply.bytes()?);
-            let index = reply.optional()?;
-            let record = StoredRecord::read(bucket, number, record)?;
-            // Without a readable extension nothing is known of the job.
-            if let Some(job) = record.without_payload() {
-                let listed = ListedJob {
-                    job,
-                    is_damaged: false,
-                    last_failure,
-                    index,
-                };
-                found.push((record, listed));
+        let found = read_jobs(bucket, &mut reply)?;
+        let next = match place.is_empty() {
+            true => ListPosition::behind(Some(position.part), &selection.states),
+            false => {
+                let place = String::from_utf8_lossy(&place);
+                let next = ListPosition::in_part(position.part, &place);
+                Some(next.map_err(|error| StoreError::corrupt(error.to_string()))?)
             }
-        }
-        let next = match at.is_empty() {
-            true => ListPosition::behind(Some(position.part), selection),
-            false => Some(ListPosition { at, ..position }),
         };
         let jobs = match selection.with_payload {
             true => self.with_payloads(lane.queue, found, selection).await?,
@@ -208,25 +128,52 @@ impl Store {
         Ok(ListedJobs { jobs, next, now_ms })
     }
 
+    fn list_part(
+        &self,
+        lane: Lane<'_>,
+        selection: &JobSelection,
+        position: &ListPosition,
+        hints: usize,
+    ) -> Call<'_> {
+        let states = selection.states.iter().map(|state| *state as u8);
+        let states: String = states.map(|number| number.to_string()).collect();
+        let carry = carried_bytes(LIST_HINTS_MAX).to_string();
+        self.call_on_queue(&LIST_JOBS, lane.queue, self.bucket_of(lane))
+            .arg(position.part.as_str())
+            .arg(position.place())
+            .arg(hints)
+            .arg(states)
+            .arg(selection.from_ms)
+            .arg(selection.before_ms)
+            .arg(if selection.with_payload { &carry } else { "" })
+            .arg(u8::from(selection.with_failures))
+    }
+
     /// Adds attributes and bodies. Those that are stored outside of their records are fetched.
     async fn with_payloads(
         &self,
         queue: &QueueKey,
-        found: Vec<(StoredRecord, ListedJob)>,
+        found: Vec<(Option<StoredRecord>, ListedJob)>,
         selection: &JobSelection,
     ) -> Result<Vec<ListedJob>, StoreError> {
-        // The result of a job that is done is not part of a list.
-        let (done, others): (Vec<_>, Vec<_>) = found
+        let mut records = Vec::new();
+        let listed: Vec<(bool, ListedJob)> = found
             .into_iter()
-            .partition(|(_, listed)| listed.job.state == JobState::Done);
-        let (records, others): (Vec<_>, Vec<_>) = others.into_iter().unzip();
-        let decoded = self.fetch_bodies(queue, records).await?;
-        let others = others.into_iter().zip(decoded);
-        let others = others.filter_map(|(mut listed, decoded)| {
-            match decoded {
-                Ok(whole) => listed.job = whole,
-                Err(JobReadError::Corrupt(_)) => listed.is_damaged = true,
-                Err(JobReadError::Gone) => return None,
+            .map(|(record, listed)| {
+                // The result of a job that is done is not part of a list.
+                let record = record.filter(|_| listed.job.state != JobState::Done);
+                let is_read = record.is_some();
+                records.extend(record);
+                (is_read, listed)
+            })
+            .collect();
+        let mut decoded = self.fetch_bodies(queue, records).await?.into_iter();
+        let listed = listed.into_iter().filter_map(|(is_read, mut listed)| {
+            match is_read.then(|| decoded.next()).flatten() {
+                None => {}
+                Some(Ok(whole)) => listed.job = whole,
+                Some(Err(JobReadError::Corrupt(_))) => listed.is_damaged = true,
+                Some(Err(JobReadError::Gone)) => return None,
             }
             // Another version of the job may have been read with its body.
             selection
@@ -234,66 +181,6 @@ impl Store {
                 .contains(&listed.job.state)
                 .then_some(listed)
         });
-        Ok(others
-            .chain(done.into_iter().map(|(_, listed)| listed))
-            .collect())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn positions_are_read_as_they_are_written() {
-        for text in [
-            "far:",
-            "far:1099511627776:17:1000001:1764",
-            "near:1764:1000002",
-            "done:0:0:99",
-        ] {
-            let position: ListPosition = text.parse().unwrap();
-            assert_eq!(position.to_string(), text);
-        }
-        let long = format!("dead:{}", "1:".repeat(60));
-        for text in [
-            "",
-            "far",
-            "all:",
-            "ready:1;2",
-            "ready:a",
-            "ready:-1",
-            "ready:1e5",
-            "dead:111111111111111111111",
-            &long,
-        ] {
-            assert_eq!(text.parse::<ListPosition>(), Err(InvalidPosition), "{text}");
-        }
-    }
-
-    #[test]
-    fn a_list_reads_only_parts_with_the_selected_states() {
-        let parts = |states: &[JobState]| {
-            let selection = JobSelection {
-                states: states.to_vec(),
-                from_ms: 0,
-                before_ms: u64::MAX,
-                with_payload: false,
-            };
-            let mut parts = Vec::new();
-            let mut position = ListPosition::first(&selection);
-            while let Some(at) = position {
-                parts.push(at.part.as_str());
-                position = ListPosition::behind(Some(at.part), &selection);
-            }
-            parts
-        };
-        assert_eq!(
-            parts(&JobState::ALL),
-            ["far", "near", "ready", "dead", "done"]
-        );
-        assert_eq!(parts(&[JobState::Leased]), ["far", "near"]);
-        assert_eq!(parts(&[JobState::Dead]), ["dead"]);
-        assert!(parts(&[]).is_empty());
+        Ok(listed.collect())
     }
 }

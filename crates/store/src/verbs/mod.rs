@@ -10,7 +10,9 @@ mod job_reference;
 mod lane;
 mod leaders;
 mod lease;
+mod list_done;
 mod list_jobs;
+mod list_position;
 mod list_queues;
 mod load_slot;
 mod move_due;
@@ -40,9 +42,8 @@ pub use fail::{AfterFailure, FailOutcome, FailRequest};
 pub use job_reference::JobReference;
 pub use leaders::ServerLeaders;
 pub use lease::LeaseOutcome;
-pub use list_jobs::{
-    InvalidPosition, JobSelection, LIST_HINTS_MAX, ListPosition, ListedJob, ListedJobs,
-};
+pub use list_jobs::{JobSelection, LIST_HINTS_MAX, ListedJob, ListedJobs};
+pub use list_position::{InvalidPosition, ListPosition};
 pub use list_queues::{AllQueues, ListedQueue, QueuePage};
 pub use load_slot::{LOAD_HINTS_MAX, LoadSlotOutcome};
 pub use move_due::{MOVE_TIMERS_MAX, MoveDueOutcome};
