@@ -1,21 +1,14 @@
-#!lua flags=allow-oom
--- workers_list: returns which workers of a namespace are known.
--- KEYS[1] workers hash: process → until when the entry counts, in ms, a space, and its workers as JSON
--- ARGV[1] prefix  unused
--- ARGV[2] now     ms; '' = Redis's clock
--- Returns ok → now_ms; then for each process for how many ms its entry still counts, and its workers
--- Changes: removes entries that count no longer
--- Errors: those of scripts that write (prelude.lua)
+#!lua flags=no-writes
+-- workers_list: returns workers of a namespace, in the order of their names, as processes know them.
+-- KEYS[1] workers sorted set in the order of names: as in workers_set
+-- ARGV[1] prefix unused
+-- ARGV[2] now    ms; '' = Redis's clock
+-- ARGV[3] after  a name, or a name, \0 and a process: only entries behind it; '' = all
+-- ARGV[4] limit  most entries that are returned
+-- Returns ok → now_ms; then the entries, also those that count no longer
+-- Changes: nothing
+-- Errors: those of every script (prelude.lua)
 -- Since layout 2
 
-local entries, reply = call('HGETALL', KEYS[1]), { 'ok', now_ms }
-for i = 1, #entries, 2 do
-  local end_ms, value = string.match(entries[i + 1], '^(%d+) (.*)$')
-  local left_ms = end_ms and end_ms - now_ms or 0
-  if left_ms > 0 then
-    reply[#reply + 1], reply[#reply + 2] = left_ms, value
-  else
-    call('HDEL', KEYS[1], entries[i])
-  end
-end
-return reply
+local from = ARGV[3] == '' and '-' or '(' .. ARGV[3] .. '\1'
+return { 'ok', now_ms, unpack(call('ZRANGE', KEYS[1], from, '+', 'BYLEX', 'LIMIT', 0, ARGV[4])) }

@@ -36,16 +36,16 @@ pub struct WorkerView {
     /// When its last reserve call ended; now while one waits.
     #[schema(value_type = AnswerTimestamp)]
     pub seen_at: TimestampMs,
-    /// The jobs that it holds, the longest first, up to 100 for each server that it talks to.
+    /// The jobs that it holds, longest first: up to 100 for each server that it talks to, those that it holds for the longest time.
     pub jobs: Vec<WorkerJob>,
 }
 
-/// The workers of a namespace.
+/// A page of the workers of a namespace.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct WorkerListPage {
     /// The workers, by name.
     pub items: Vec<WorkerView>,
-    /// The cursor of the next page; `null`, since there is one page.
+    /// The cursor of the next page; `null` at the end of the list.
     #[schema(required = true)]
     pub next: Option<CursorText>,
 }

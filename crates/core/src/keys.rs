@@ -197,7 +197,8 @@ impl BucketKeys {
     }
 }
 
-/// The hash with the workers of a namespace: field = a process, value = until when it counts, and its workers.
+/// The sorted set with the workers of a namespace, in the order of their names: for each process that knows a worker its name, that of the
+/// process, until when this counts, and the worker.
 #[must_use]
 pub fn workers(namespace: &str) -> String {
     format!("tg:workers:{namespace}")

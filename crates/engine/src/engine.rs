@@ -129,10 +129,10 @@ impl Engine {
     /// Rings the wait queues when they may have jobs, keeps lanes and policies current, stores which workers there are, and ends the waits of consumers
     /// whose credential was revoked or has expired, until `stop` is cancelled.
     pub async fn follow(&self, stop: CancellationToken) {
-        let store_of = |pool: &str| self.pool(pool).map(|pool| pool.store().clone());
+        let pool_of = |pool: &str| self.pool(pool).cloned();
         let following = stop
             .clone()
-            .run_until_cancelled_owned(self.workers.follow(store_of));
+            .run_until_cancelled_owned(self.workers.follow(pool_of));
         tokio::join!(
             self.waiters.wake(stop.clone()),
             revocation::end_revoked_waits(self, stop),

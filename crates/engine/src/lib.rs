@@ -65,4 +65,4 @@ pub use storage_failure::record_store_error;
 pub use tokens::memory::TokenKey;
 pub use tokens::{TokenCache, TokenForm, generate, split_token};
 pub use waiters::{Delivered, Delivery, Source, WaitLimits, WaitPermit, Waiters};
-pub use workers::{ActiveWorker, KnownWorkers, ListedLease, ListedWorker};
+pub use workers::{ActiveWorker, JobHolder, KnownWorkers, ListedLease, ListedWorker, WorkerPage};

@@ -84,4 +84,4 @@ pub use verbs::{
     PeekedJob, PromoteOutcome, PublishOutcome, PublishedJobs, QueuePage, ReleaseOutcome,
     ReservedJobs, Roster, SWEEP_CHUNKS_MAX, ServerLeaders, Stats, SweepOutcome, TouchOutcome,
 };
-pub use workers::StoredWorkers;
+pub use workers::{StoredWorkers, WorkerEntry};

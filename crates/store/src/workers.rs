@@ -1,5 +1,6 @@
 //! The workers of a namespace, as the processes to which they talk know them. Hints for people: no job depends on them.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::try_join_all;
@@ -16,17 +17,47 @@ use crate::verbs::LeasedJob;
 static WORKERS_SET: LazyScript = script!("workers_set");
 static WORKERS_LIST: LazyScript = script!("workers_list");
 
-/// What all processes know of the workers of a namespace.
+/// Maximum number of entries that one call reads: with 100 leases each they hold Redis for less than 0.5 ms.
+const ENTRIES_MAX: usize = 25;
+
+/// What a process knows of a worker.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WorkerEntry {
+    /// The name of the worker.
+    pub name: String,
+    /// For how much longer the entry counts.
+    pub left: Duration,
+    /// The worker.
+    pub value: String,
+}
+
+impl WorkerEntry {
+    /// Reads until when it counts, a space, and the worker; `None` if it counts no longer.
+    fn read(name: &str, rest: &str, now_ms: u64) -> Option<Self> {
+        let (end_ms, value) = rest.split_once(' ')?;
+        let left_ms = end_ms.parse::<u64>().ok()?.checked_sub(now_ms + 1)? + 1;
+        Some(Self {
+            name: name.to_owned(),
+            left: Duration::from_millis(left_ms),
+            value: value.to_owned(),
+        })
+    }
+}
+
+/// Workers of a namespace as all processes know them, in the order of their names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredWorkers {
     /// The time on the clock of Redis, in ms since 1970.
     pub now_ms: u64,
-    /// For each process for how much longer its entry counts, and the entry.
-    pub entries: Vec<(Duration, String)>,
+    /// The entries. Those of a worker are adjacent, and may continue in the next page.
+    pub entries: Vec<WorkerEntry>,
+    /// Where the next page begins; `None` at the end.
+    pub next: Option<String>,
 }
 
 impl Store {
-    /// Stores what a process knows of the workers of a namespace, for the time `kept`. Empty = it knows none.
+    /// Stores what a process knows of these workers of a namespace, at least one, for the time `kept`: their names and entries.
+    /// The caller bounds their number and size, as all are stored in one call.
     ///
     /// # Errors
     /// Redis is unavailable.
@@ -34,31 +65,50 @@ impl Store {
         &self,
         namespace: &Namespace,
         process: &str,
-        value: &str,
+        workers: &[(Arc<str>, String)],
         kept: Duration,
     ) -> Result<(), StoreError> {
         let key = keys::workers(namespace.as_str());
-        let call = self.call(&WORKERS_SET, key).arg(process).arg(value);
         let kept_ms = u64::try_from(kept.as_millis()).unwrap_or(u64::MAX);
-        call.arg(kept_ms).send().await?.ok()?;
+        let mut call = self.call(&WORKERS_SET, key).arg(process).arg(kept_ms);
+        call = call.arg(rand::random::<u32>());
+        for (name, value) in workers {
+            call = call.arg(&**name).arg(value);
+        }
+        call.send().await?.ok()?;
         Ok(())
     }
 
-    /// What all processes know of the workers of a namespace.
+    /// A page of the workers of a namespace, behind a name or the end of another page; from the first one if `after` is empty.
     ///
     /// # Errors
     /// Redis is unavailable.
-    pub async fn workers_list(&self, namespace: &Namespace) -> Result<StoredWorkers, StoreError> {
-        let key = keys::workers(namespace.as_str());
-        let mut reply = self.call(&WORKERS_LIST, key).send().await?.ok()?;
+    pub async fn workers_list(
+        &self,
+        namespace: &Namespace,
+        after: &str,
+    ) -> Result<StoredWorkers, StoreError> {
+        let call = self.call(&WORKERS_LIST, keys::workers(namespace.as_str()));
+        let call = call.arg(after).arg(ENTRIES_MAX);
+        let mut reply = call.send().await?.ok()?;
         let now_ms = reply.count()?;
-        let mut entries = Vec::new();
+        let (mut entries, mut read, mut last) = (Vec::new(), 0, None);
         while reply.has_more() {
-            let left = Duration::from_millis(reply.count()?);
-            let value = String::from_utf8_lossy(&reply.bytes()?).into_owned();
-            entries.push((left, value));
+            read += 1;
+            let text = String::from_utf8_lossy(&reply.bytes()?).into_owned();
+            let mut parts = text.splitn(3, '\0');
+            if let (Some(name), Some(process), Some(rest)) =
+                (parts.next(), parts.next(), parts.next())
+            {
+                last = Some(format!("{name}\0{process}"));
+                entries.extend(WorkerEntry::read(name, rest, now_ms));
+            }
         }
-        Ok(StoredWorkers { now_ms, entries })
+        Ok(StoredWorkers {
+            now_ms,
+            entries,
+            next: last.filter(|_| read == ENTRIES_MAX),
+        })
     }
 
     /// For each delivery until when its lease lasts, in ms since 1970; `None` if it does not hold the job any more.

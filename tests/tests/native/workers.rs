@@ -106,3 +106,140 @@ async fn workers_are_listed_with_the_jobs_that_they_hold() {
     }
     stack.finish().await;
 }
+
+/// Reserves one job of `q` for a worker.
+async fn lease(client: &NativeClient, worker: &str, lease: &str) -> Value {
+    let body = json!({"queues": ["q"], "worker": worker, "wait": "10s", "lease": lease});
+    let answer = client.call("POST", "/reserve", &body).await.expect(200);
+    answer.json()["jobs"][0].clone()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn leases_that_end_at_another_server_make_room() {
+    let stack = Stack::builder().apis(2).start().await;
+    let client = NativeClient::new(stack.api(0), "shop").await;
+    let there = NativeClient::with_key(stack.api(1), "shop", client.key());
+    let jobs: Vec<Value> = (0..231).map(|number| json!({"payload": number})).collect();
+    let batch = json!({"jobs": jobs});
+    client
+        .call("POST", "/queues/q/jobs/batch", &batch)
+        .await
+        .expect(200);
+    for _ in 0..23 {
+        let held = reserve(&client, "mailer", "0s").await;
+        let leases: Vec<&Value> = held.iter().map(|it| &it["lease"]).collect();
+        there.settle("ack", &json!({"leases": leases})).await;
+    }
+    let last = lease(&client, "mailer", "1m").await;
+    eventually("the lease is listed", ENOUGH, async || {
+        let page = client.get("/workers").await.expect(200).json();
+        let jobs = page["items"][0]["jobs"].as_array();
+        match jobs.is_some_and(|jobs| jobs.len() == 1 && jobs[0]["id"] == last["id"]) {
+            true => Ok(()),
+            false => Err(page),
+        }
+    })
+    .await;
+    stack.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_lease_that_is_touched_stays_listed() {
+    let stack = Stack::builder().apis(2).start().await;
+    let client = NativeClient::new(stack.api(0), "shop").await;
+    let there = NativeClient::with_key(stack.api(1), "shop", client.key());
+    for (payload, touching) in [("here", &client), ("there", &there)] {
+        client.publish("q", "", payload).await.expect(201);
+        let held = lease(&client, payload, "2s").await;
+        let touch = json!({"leases": [held["lease"]], "lease": "10m"});
+        let touched = touching.settle("touch", &touch).await;
+        assert_eq!(touched[0]["outcome"], "extended");
+    }
+    // The leases would have ended, and this server has compared them with their records.
+    tokio::time::sleep(Duration::from_secs(7)).await;
+    assert_eq!(
+        workers(&client).await,
+        [("here".to_owned(), 1), ("there".to_owned(), 1)]
+    );
+    stack.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_worker_that_is_gone_is_listed_for_a_minute() {
+    let stack = Stack::builder().apis(2).start().await;
+    let client = NativeClient::new(stack.api(0), "shop").await;
+    let there = NativeClient::with_key(stack.api(1), "shop", client.key());
+    // Its lease ends at another server, long before its end.
+    client.publish("q", "", "x").await.expect(201);
+    let held = lease(&client, "gone", "30m").await;
+    there
+        .settle("ack", &json!({"leases": [held["lease"]]}))
+        .await;
+    client.publish("q", "", "y").await.expect(201);
+    lease(&client, "busy", "30m").await;
+    expect(&client, &[("busy", 1), ("gone", 0)]).await;
+    tokio::time::sleep(Duration::from_secs(62)).await;
+    assert_eq!(workers(&client).await, [("busy".to_owned(), 1)]);
+    stack.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn many_workers_are_listed_in_pages() {
+    const WORKERS: usize = 30;
+    let stack = Stack::builder().start().await;
+    let client = NativeClient::new(stack.api(0), "shop").await;
+    let name = |number: usize| format!("worker é {number:02}");
+    let jobs: Vec<Value> = (0..100).map(|number| json!({"payload": number})).collect();
+    let batch = json!({"jobs": jobs});
+    for number in 0..WORKERS {
+        client
+            .call("POST", "/queues/q/jobs/batch", &batch)
+            .await
+            .expect(200);
+        let body =
+            json!({"queues": ["q"], "worker": name(number), "lease": "10m", "max_jobs": 100});
+        let held = client
+            .call("POST", "/reserve", &body)
+            .await
+            .expect(200)
+            .json();
+        assert_eq!(held["jobs"].as_array().unwrap().len(), 100);
+    }
+    let all = async |limit: &str| {
+        let (mut items, mut pages, mut query) = (Vec::new(), 0, limit.to_owned());
+        loop {
+            let page = client
+                .get(&format!("/workers?{query}"))
+                .await
+                .expect(200)
+                .json();
+            items.extend(page["items"].as_array().unwrap().clone());
+            pages += 1;
+            match page["next"].as_str() {
+                Some(next) => query = format!("{limit}&cursor={next}"),
+                None => return (items, pages),
+            }
+        }
+    };
+    for (limit, pages_expected) in [("limit=1000", 3), ("limit=7", 5)] {
+        eventually("all are listed", ENOUGH, async || {
+            let (items, pages) = all(limit).await;
+            let held = |it: &Value| it["jobs"].as_array().unwrap().len();
+            let found = items
+                .iter()
+                .map(|it| (it["worker"].as_str().unwrap().to_owned(), held(it)));
+            let found: Vec<(String, usize)> = found.collect();
+            let expected = (0..WORKERS).map(|number| (name(number), 100));
+            match found == expected.collect::<Vec<_>>() && pages == pages_expected {
+                true => Ok(()),
+                false => Err(format!("{pages} pages: {found:?}")),
+            }
+        })
+        .await;
+    }
+    for cursor in ["a!", "AAAA", "_w"] {
+        let refused = client.get(&format!("/workers?cursor={cursor}")).await;
+        assert_eq!(refused.expect(400).json()["field"], "cursor");
+    }
+    stack.finish().await;
+}

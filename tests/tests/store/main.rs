@@ -47,4 +47,5 @@ mod stalled_transfers;
 mod turns;
 mod verbs;
 mod waiting_process;
+mod workers;
 mod wrong_counts;

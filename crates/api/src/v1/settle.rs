@@ -10,7 +10,8 @@ use tidegate_api_types::consume::{
     ReleaseBody, ReleaseItemOutcome, TouchAnswer, TouchBody, TouchItemOutcome,
 };
 use tidegate_api_types::values::{JobAttributes, JobPayload, LeaseText, TimestampMs};
-use tidegate_core::{JobId, QueueKey, Scope};
+use tidegate_core::{QueueKey, Scope};
+use tidegate_engine::{EngineError, Pool};
 use tidegate_store::{
     AckOutcome, AfterFailure, FailOutcome, FailRequest, LeasedJob, NewResult, ReleaseOutcome,
     TouchOutcome,
@@ -27,27 +28,22 @@ pub(super) async fn ack(mut request: NativeRequest) -> Result<Response<Body>, Na
     request.without_query()?;
     // Results may be large.
     let body: AckBody = request.read_json_up_to(usize::MAX).await?;
-    let pool = Arc::clone(request.pool());
     let mut leases = Vec::with_capacity(body.leases.len());
     for item in body.leases {
         let (lease, result) = item.into_parts()?;
         leases.push((lease, result.map(new_result)));
     }
     let leases = LeasesByQueue::of(&request, leases.into_iter());
-    let mut outcomes = leases.outcomes((AckOutcome::AlreadyGone, false));
-    for (queue, LeasesOfQueue { indexes, jobs }) in leases.queues {
-        let ended: Vec<JobId> = jobs.iter().map(|(ack, _)| ack.id).collect();
-        let acked = match jobs.iter().any(|(_, result)| result.is_some()) {
-            true => pool.ack_with_results(&queue, &jobs).await?,
-            false => {
-                let acked = pool.ack_leased(&queue, &leased(jobs)).await?;
-                acked.into_iter().map(|outcome| (outcome, false)).collect()
-            }
-        };
-        request.app.engine.workers.ended(ended);
-        fill(&mut outcomes, indexes, acked);
-    }
+    let gone = (AckOutcome::AlreadyGone, false);
+    let outcomes = leases.end(&request, gone, |pool, queue, jobs| async move {
+        if jobs.iter().any(|(_, result)| result.is_some()) {
+            return pool.ack_with_results(&queue, &jobs).await;
+        }
+        let acked = pool.ack_leased(&queue, &leased(jobs)).await?;
+        Ok(acked.into_iter().map(|outcome| (outcome, false)).collect())
+    });
     let results = outcomes
+        .await?
         .into_iter()
         .map(|(outcome, result_dropped)| match outcome {
             AckOutcome::Done { .. } => AckItemOutcome::Done { result_dropped },
@@ -61,7 +57,6 @@ pub(super) async fn ack(mut request: NativeRequest) -> Result<Response<Body>, Na
 
 pub(super) async fn fail(mut request: NativeRequest) -> Result<Response<Body>, NativeError> {
     let body: FailBody = open(&mut request).await?;
-    let pool = Arc::clone(request.pool());
     let items = body.leases.into_iter().map(|item| {
         let then = match (item.dead, item.retry_in) {
             (true, _) => AfterFailure::Bury,
@@ -71,16 +66,14 @@ pub(super) async fn fail(mut request: NativeRequest) -> Result<Response<Body>, N
         (item.lease, (then, item.error.to_string()))
     });
     let leases = LeasesByQueue::of(&request, items);
-    let mut outcomes = leases.outcomes(FailOutcome::AlreadyGone);
-    for (queue, LeasesOfQueue { indexes, jobs }) in leases.queues {
+    let gone = FailOutcome::AlreadyGone;
+    let outcomes = leases.end(&request, gone, |pool, queue, jobs| async move {
         let jobs = jobs.into_iter();
         let requests = jobs.map(|(job, (then, error))| FailRequest { job, then, error });
         let requests: Vec<FailRequest> = requests.collect();
-        fill(&mut outcomes, indexes, pool.fail(&queue, &requests).await?);
-        let ended = requests.iter().map(|request| request.job.id);
-        request.app.engine.workers.ended(ended);
-    }
-    let results = outcomes.into_iter().map(|outcome| match outcome {
+        pool.fail(&queue, &requests).await
+    });
+    let results = outcomes.await?.into_iter().map(|outcome| match outcome {
         FailOutcome::Retry { due_at_ms } => FailItemOutcome::Retry {
             run_at: TimestampMs::saturating(due_at_ms),
         },
@@ -102,8 +95,16 @@ pub(super) async fn touch(mut request: NativeRequest) -> Result<Response<Body>, 
     let leases = LeasesByQueue::of(&request, leases);
     let mut outcomes = leases.outcomes(TouchOutcome::AlreadyGone);
     for (queue, LeasesOfQueue { indexes, jobs }) in leases.queues {
-        let settled = pool.touch(&queue, &leased(jobs), lease_ms).await?;
-        fill(&mut outcomes, indexes, settled);
+        let jobs = leased(jobs);
+        let touched = pool.touch(&queue, &jobs, lease_ms).await?;
+        let extended = jobs.iter().zip(&touched).filter_map(|(job, outcome)| {
+            let TouchOutcome::Extended { until_ms, .. } = outcome else {
+                return None;
+            };
+            Some((*job, *until_ms))
+        });
+        request.app.engine.workers.extended(extended);
+        fill(&mut outcomes, indexes, touched);
     }
     let results = outcomes.into_iter().map(|outcome| match outcome {
         TouchOutcome::Extended {
@@ -122,22 +123,14 @@ pub(super) async fn touch(mut request: NativeRequest) -> Result<Response<Body>, 
 
 pub(super) async fn release(mut request: NativeRequest) -> Result<Response<Body>, NativeError> {
     let body: ReleaseBody = open(&mut request).await?;
-    let pool = Arc::clone(request.pool());
     let delay_ms = body.delay.map_or(0, |delay| delay.as_ms());
     let leases = body.leases.into_iter().map(|lease| (lease, ()));
     let leases = LeasesByQueue::of(&request, leases);
-    let mut outcomes = leases.outcomes(ReleaseOutcome::AlreadyGone);
-    for (queue, LeasesOfQueue { indexes, jobs }) in leases.queues {
-        let jobs = leased(jobs);
-        let settled = pool.release(&queue, &jobs, delay_ms).await?;
-        fill(&mut outcomes, indexes, settled);
-        request
-            .app
-            .engine
-            .workers
-            .ended(jobs.iter().map(|job| job.id));
-    }
-    let results = outcomes.into_iter().map(|outcome| match outcome {
+    let gone = ReleaseOutcome::AlreadyGone;
+    let outcomes = leases.end(&request, gone, |pool, queue, jobs| async move {
+        pool.release(&queue, &leased(jobs), delay_ms).await
+    });
+    let results = outcomes.await?.into_iter().map(|outcome| match outcome {
         ReleaseOutcome::Done => ReleaseItemOutcome::Released,
         ReleaseOutcome::Cancelled => ReleaseItemOutcome::Cancelled,
         ReleaseOutcome::Rerun => ReleaseItemOutcome::Rerun,
@@ -194,6 +187,23 @@ impl<T> LeasesByQueue<T> {
             }
         }
         Self { queues, count }
+    }
+
+    /// Ends the leases of each queue with `end`. Returns the outcomes, in the order of the request.
+    async fn end<O: Clone, F: Future<Output = Result<Vec<O>, EngineError>>>(
+        self,
+        request: &NativeRequest,
+        gone: O,
+        end: impl Fn(Arc<Pool>, QueueKey, Vec<(LeasedJob, T)>) -> F,
+    ) -> Result<Vec<O>, NativeError> {
+        let mut outcomes = self.outcomes(gone);
+        for (queue, LeasesOfQueue { indexes, jobs }) in self.queues {
+            let ended: Vec<LeasedJob> = jobs.iter().map(|(job, _)| *job).collect();
+            let pool = Arc::clone(request.pool());
+            fill(&mut outcomes, indexes, end(pool, queue, jobs).await?);
+            request.app.engine.workers.ended(ended);
+        }
+        Ok(outcomes)
     }
 
     /// An outcome for each lease, before any call.

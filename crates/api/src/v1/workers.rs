@@ -2,7 +2,11 @@
 
 use axum::body::Body;
 use axum::http::{Response, StatusCode};
-use tidegate_api_types::values::TimestampMs;
+use base64::Engine;
+use base64::prelude::BASE64_URL_SAFE_NO_PAD;
+use tidegate_api_types::problem::InvalidRequest;
+use tidegate_api_types::queue::ListQuery;
+use tidegate_api_types::values::{CursorText, TimestampMs, WorkerNameText};
 use tidegate_api_types::workers::{WorkerJob, WorkerListPage, WorkerView};
 use tidegate_core::Scope;
 use tidegate_engine::{ListedLease, ListedWorker};
@@ -14,12 +18,28 @@ use crate::shapes::id_text;
 
 pub(super) async fn list(request: NativeRequest) -> Result<Response<Body>, NativeError> {
     request.need(Scope::Read)?;
-    request.without_query()?;
-    let workers = request.pool().workers(&request.namespace).await?;
+    let query: ListQuery = request.read_query()?;
+    let after = match &query.cursor {
+        None => String::new(),
+        Some(cursor) => name_of(cursor).ok_or_else(|| {
+            InvalidRequest::of_field("cursor", "send the cursor as `next` of the page before")
+        })?,
+    };
+    let (pool, limit) = (request.pool(), usize::from(query.limit.get()));
+    let page = pool.workers(&request.namespace, &after, limit).await?;
     // Names that another version of this program has stored may be invalid.
-    let items = workers.into_iter().filter_map(view).collect();
-    let answer = WorkerListPage { items, next: None };
-    Ok(json_answer(StatusCode::OK, &answer))
+    let items = page.workers.into_iter().filter_map(view).collect();
+    let next = page.next.map(|name| BASE64_URL_SAFE_NO_PAD.encode(name));
+    let next = next.map(CursorText::try_from).transpose();
+    let next = next.map_err(|_| NativeError::internal())?;
+    Ok(json_answer(StatusCode::OK, &WorkerListPage { items, next }))
+}
+
+/// The name after which a page begins. Names may have characters that a cursor cannot have.
+fn name_of(cursor: &CursorText) -> Option<String> {
+    let name = BASE64_URL_SAFE_NO_PAD.decode(cursor.as_str()).ok()?;
+    let name: WorkerNameText = String::from_utf8(name).ok()?.try_into().ok()?;
+    Some(name.as_str().to_owned())
 }
 
 fn view(worker: ListedWorker) -> Option<WorkerView> {

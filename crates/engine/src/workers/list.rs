@@ -1,16 +1,19 @@
 //! The workers of a namespace, from the entries of all processes.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use tidegate_core::{JobId, Namespace};
-use tidegate_store::LeasedJob;
+use tidegate_store::{LeasedJob, StoreError, WorkerEntry};
 
-use super::stored::{KEPT, StoredWorker};
+use super::stored::{KEPT, StoredLease, StoredWorker};
 use crate::error::EngineError;
 use crate::pool::Pool;
 
-/// The most leases of one list that are compared with the records of their jobs; others are left out.
+/// A page of workers ends when it has at least as many leases: each is compared with the record of its job.
 const CHECKED_MAX: usize = 1_000;
+/// How long a worker that holds nothing is listed after its last request.
+const LISTED: Duration = KEPT;
 
 /// A worker.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,85 +45,175 @@ pub struct ListedLease {
     pub until_ms: u64,
 }
 
+/// A part of the workers of a namespace.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WorkerPage {
+    /// The workers, by name.
+    pub workers: Vec<ListedWorker>,
+    /// The name after which the next page begins; `None` at the end.
+    pub next: Option<String>,
+}
+
+/// The worker that holds a job.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct JobHolder {
+    /// Its name.
+    pub name: String,
+    /// When the lease began, in ms since 1970.
+    pub since_ms: u64,
+}
+
 impl Pool {
-    /// The workers of a namespace that have given their name within the last minute or hold jobs, by name. Each process
-    /// knows up to 1,000, and 100 jobs of each.
+    /// A page of the workers of a namespace that have given their name within the last minute or hold jobs, behind the name
+    /// `after`. It ends after `limit` workers, or when they have 1,000 jobs, and may have fewer. Each process knows up to
+    /// 1,000 workers of a namespace, and lists up to 100 jobs of each, those that it holds for the longest time.
     ///
     /// # Errors
     /// Redis gave no answer.
-    pub async fn workers(&self, namespace: &Namespace) -> Result<Vec<ListedWorker>, EngineError> {
-        let stored = self.store().workers_list(namespace).await?;
+    pub async fn workers(
+        &self,
+        namespace: &Namespace,
+        after: &str,
+        limit: usize,
+    ) -> Result<WorkerPage, EngineError> {
+        let mut position = after.to_owned();
         let mut workers: BTreeMap<String, ListedWorker> = BTreeMap::new();
-        let mut leases = Vec::new();
-        for (left, entry) in &stored.entries {
-            let age_ms = KEPT.saturating_sub(*left).as_millis() as u64;
-            // An entry of another version of this program may have another form.
-            let of_process: Vec<StoredWorker> = serde_json::from_str(entry).unwrap_or_default();
-            for worker in of_process {
-                let idle_ms = match worker.waits {
-                    true => 0,
-                    false => worker.idle_ms + age_ms,
-                };
-                let seen_at_ms = stored.now_ms.saturating_sub(idle_ms);
-                let held = worker.leases.into_iter().filter_map(|lease| {
-                    let id: JobId = lease.id.parse().ok()?;
-                    Some(ListedLease {
-                        id,
-                        queue: lease.queue,
-                        attempt: lease.attempt,
-                        since_ms: lease.since_ms,
-                        until_ms: 0,
-                    })
-                });
-                leases.extend(held.map(|lease| (worker.name.clone(), lease)));
-                let merged = workers.entry(worker.name.clone());
-                let merged = merged.or_insert_with(|| ListedWorker {
-                    name: worker.name,
-                    queues: Vec::new(),
-                    seen_at_ms: 0,
-                    waits: false,
-                    leases: Vec::new(),
-                });
-                merged.queues.extend(worker.queues);
-                merged.seen_at_ms = merged.seen_at_ms.max(seen_at_ms);
-                merged.waits |= worker.waits;
+        let (mut leases, mut now_ms) = (0, 0);
+        let next = 'read: loop {
+            let page = self.store().workers_list(namespace, &position).await?;
+            now_ms = page.now_ms.max(now_ms);
+            for entry in page.entries {
+                let is_full = workers.len() >= limit || leases >= CHECKED_MAX;
+                if is_full && !workers.contains_key(&entry.name) {
+                    break 'read workers.last_key_value().map(|(name, _)| name.clone());
+                }
+                leases += merge(&mut workers, entry, page.now_ms);
             }
-        }
-        leases.truncate(CHECKED_MAX);
-        for (name, lease) in self.that_last(leases).await? {
-            if let Some(worker) = workers.get_mut(&name) {
-                worker.leases.push(lease);
+            match page.next {
+                Some(next) => position = next,
+                None => break None,
             }
-        }
-        for worker in workers.values_mut() {
+        };
+        self.keep_held(&mut workers).await?;
+        let mut workers: Vec<ListedWorker> = workers.into_values().collect();
+        let since_ms = now_ms.saturating_sub(LISTED.as_millis() as u64);
+        workers.retain(|it| it.waits || !it.leases.is_empty() || it.seen_at_ms > since_ms);
+        for worker in &mut workers {
             worker.queues.sort();
             worker.queues.dedup();
             worker
                 .leases
                 .sort_by_key(|lease| (lease.since_ms, lease.id));
         }
-        Ok(workers.into_values().collect())
+        Ok(WorkerPage { workers, next })
     }
 
-    /// Those leases that have not ended, with their ends.
-    async fn that_last(
+    /// The worker with a name that has this delivery of a job; `None` if none is known. It reads the entries of all workers of the
+    /// namespace.
+    ///
+    /// # Errors
+    /// Redis gave no answer.
+    pub async fn holder(
         &self,
-        mut leases: Vec<(String, ListedLease)>,
-    ) -> Result<Vec<(String, ListedLease)>, EngineError> {
-        let jobs: Vec<LeasedJob> = leases
-            .iter()
-            .map(|(_, lease)| LeasedJob {
-                id: lease.id,
-                attempt: lease.attempt,
-            })
-            .collect();
-        for pool in self.with_target() {
-            let until = pool.store().leases_until(&jobs).await?;
-            for ((_, lease), until_ms) in leases.iter_mut().zip(until) {
-                lease.until_ms = lease.until_ms.max(until_ms.unwrap_or(0));
+        namespace: &Namespace,
+        job: LeasedJob,
+    ) -> Result<Option<JobHolder>, EngineError> {
+        let (id, mut position) = (job.id.to_string(), String::new());
+        loop {
+            let page = self.store().workers_list(namespace, &position).await?;
+            let mut with_id = page.entries.iter().filter(|it| it.value.contains(&id));
+            let holder = with_id.find_map(|entry| {
+                let worker: StoredWorker = serde_json::from_str(&entry.value).ok()?;
+                let mut leases = worker.leases.into_values().flatten();
+                let lease = leases.find(|lease| lease.0 == id && lease.1 == job.attempt)?;
+                Some(JobHolder {
+                    name: entry.name.clone(),
+                    since_ms: lease.2,
+                })
+            });
+            match (holder, page.next) {
+                (Some(holder), _) => return Ok(Some(holder)),
+                (None, Some(next)) => position = next,
+                (None, None) => return Ok(None),
             }
         }
-        leases.retain(|(_, lease)| lease.until_ms > 0);
-        Ok(leases)
     }
+
+    /// For each delivery until when its lease lasts, in ms since 1970; `None` if it does not hold the job any more.
+    pub(crate) async fn leases_until(
+        &self,
+        jobs: &[LeasedJob],
+    ) -> Result<Vec<Option<u64>>, StoreError> {
+        let mut until = vec![None; jobs.len()];
+        for pool in self.with_target() {
+            let here = pool.store().leases_until(jobs).await?;
+            for (until, here) in until.iter_mut().zip(here) {
+                *until = here.max(*until);
+            }
+        }
+        Ok(until)
+    }
+
+    /// Removes leases that have ended, and sets the ends of the others.
+    async fn keep_held(
+        &self,
+        workers: &mut BTreeMap<String, ListedWorker>,
+    ) -> Result<(), EngineError> {
+        let leases = workers.values().flat_map(|worker| &worker.leases);
+        let jobs = leases.map(|lease| LeasedJob {
+            id: lease.id,
+            attempt: lease.attempt,
+        });
+        let jobs: Vec<LeasedJob> = jobs.collect();
+        let mut until = self.leases_until(&jobs).await?.into_iter();
+        for worker in workers.values_mut() {
+            worker.leases.retain_mut(|lease| {
+                let until_ms = until.next().flatten();
+                lease.until_ms = until_ms.unwrap_or(0);
+                until_ms.is_some()
+            });
+        }
+        Ok(())
+    }
+}
+
+/// Adds what a process knows of a worker. Returns the number of leases.
+fn merge(workers: &mut BTreeMap<String, ListedWorker>, entry: WorkerEntry, now_ms: u64) -> usize {
+    // An entry of another version of this program may have another form.
+    let Ok(stored) = serde_json::from_str::<StoredWorker>(&entry.value) else {
+        return 0;
+    };
+    let age_ms = KEPT.saturating_sub(entry.left).as_millis() as u64;
+    let idle_ms = match stored.waits {
+        true => 0,
+        false => stored.idle_ms.saturating_add(age_ms),
+    };
+    let worker = workers
+        .entry(entry.name.clone())
+        .or_insert_with(|| ListedWorker {
+            name: entry.name,
+            queues: Vec::new(),
+            seen_at_ms: 0,
+            waits: false,
+            leases: Vec::new(),
+        });
+    worker.queues.extend(stored.queues);
+    worker.seen_at_ms = worker.seen_at_ms.max(now_ms.saturating_sub(idle_ms));
+    worker.waits |= stored.waits;
+    let before = worker.leases.len();
+    for (queue, leases) in stored.leases {
+        let leases = leases
+            .into_iter()
+            .filter_map(|StoredLease(id, attempt, since_ms)| {
+                Some(ListedLease {
+                    id: id.parse().ok()?,
+                    queue: queue.clone(),
+                    attempt,
+                    since_ms,
+                    until_ms: 0,
+                })
+            });
+        worker.leases.extend(leases);
+    }
+    worker.leases.len() - before
 }

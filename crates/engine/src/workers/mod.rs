@@ -1,8 +1,10 @@
 //! Which workers ask for jobs, and which jobs they hold, for people who look for the worker of a job.
 //!
 //! ```text
-//!  reserve with a name ─► KnownWorkers ──every 2 s──► tg:workers:<namespace>      one entry for each process
-//!  ack, fail, release  ─►                             all entries ─► GET …/workers, checked with the records
+//!  reserve with a name  ─► KnownWorkers ──every 2 s, what changed──► tg:workers:<namespace>     an entry for each worker
+//!  ack, fail, release,  ─►   │    ▲                                    │                        and process
+//!  touch                     │    └── the record of a lease whose      └──► GET …/workers: a page, checked with the records
+//!                            └──────── end has passed                  └──► explain: who holds a job
 //! ```
 //!
 //! Workers without a name cost nothing. What is stored is a hint: a lease may have ended at another process, so a list
@@ -16,14 +18,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use tidegate_core::{JobId, Namespace, QueueKey};
-use tidegate_store::Store;
+use tidegate_core::{Namespace, QueueKey};
+use tidegate_store::LeasedJob;
 use tokio::time::{MissedTickBehavior, interval};
 
-pub use self::list::{ListedLease, ListedWorker};
+pub use self::list::{JobHolder, ListedLease, ListedWorker, WorkerPage};
 
 use self::known::{KnownNamespace, Registry};
 use self::stored::KEPT;
+use crate::pool::Pool;
 use crate::storage_failure::record_store_error;
 use crate::waiters::Delivery;
 
@@ -77,29 +80,71 @@ impl KnownWorkers {
         }
     }
 
-    /// The leases of these jobs have ended, if a worker with a name had them.
-    pub fn ended(&self, jobs: impl IntoIterator<Item = JobId>) {
+    /// These leases have ended, if a worker with a name had them.
+    pub fn ended(&self, leases: impl IntoIterator<Item = LeasedJob>) {
         let mut registry = self.registry.lock();
         if registry.has_leases() {
-            jobs.into_iter().for_each(|job| registry.ended(job));
+            leases.into_iter().for_each(|lease| registry.ended(lease));
         }
     }
 
-    /// Stores what has changed, until the future is dropped. `store_of` is the store of a pool.
-    pub(crate) async fn follow(&self, store_of: impl Fn(&str) -> Option<Store>) {
+    /// These leases end at this time, in ms since 1970 on the clock of Redis.
+    pub fn extended(&self, leases: impl IntoIterator<Item = (LeasedJob, u64)>) {
+        let mut registry = self.registry.lock();
+        if registry.has_leases() {
+            let leases = leases.into_iter();
+            leases.for_each(|(lease, until_ms)| registry.extended(lease, until_ms));
+        }
+    }
+
+    /// Stores what has changed, until the future is dropped. `pool_of` is the pool with a name.
+    pub(crate) async fn follow(&self, pool_of: impl Fn(&str) -> Option<Arc<Pool>>) {
         let mut ticks = interval(INTERVAL);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             ticks.tick().await;
-            let changed = self.registry.lock().take_changed();
-            for (of, value) in changed {
-                let Some(store) = store_of(&of.pool) else {
-                    continue;
-                };
-                let setting = store.workers_set(&of.namespace, &self.process, &value, KEPT);
-                if let Err(error) = setting.await {
+            self.check(&pool_of).await;
+            self.store(&pool_of).await;
+        }
+    }
+
+    /// Compares leases that may have ended elsewhere with the records of their jobs.
+    async fn check(&self, pool_of: impl Fn(&str) -> Option<Arc<Pool>>) {
+        let unchecked = self.registry.lock().unchecked();
+        for (pool, leases) in unchecked {
+            let Some(pool) = pool_of(&pool) else {
+                continue;
+            };
+            match pool.leases_until(&leases).await {
+                Ok(until) => {
+                    let mut registry = self.registry.lock();
+                    for (lease, until_ms) in leases.into_iter().zip(until) {
+                        registry.checked(lease, until_ms);
+                    }
+                }
+                Err(error) => record_store_error(&error),
+            }
+        }
+    }
+
+    async fn store(&self, pool_of: impl Fn(&str) -> Option<Arc<Pool>>) {
+        let changed = self.registry.lock().changed();
+        for (of, mut names) in changed {
+            let Some(pool) = pool_of(&of.pool) else {
+                continue;
+            };
+            loop {
+                let part = self.registry.lock().take_part(&of, &mut names);
+                if part.is_empty() {
+                    break;
+                }
+                let (namespace, store) = (&of.namespace, pool.store());
+                let storing = store.workers_set(namespace, &self.process, &part, KEPT);
+                if let Err(error) = storing.await {
                     record_store_error(&error);
-                    self.registry.lock().store_again(&of);
+                    let unstored = part.into_iter().map(|(name, _)| name);
+                    self.registry.lock().store_again(&of, unstored);
+                    break;
                 }
             }
         }
@@ -110,9 +155,7 @@ impl ActiveWorker {
     /// The worker gets these jobs.
     pub fn holds(&self, delivery: &Delivery) {
         let mut registry = self.known.registry.lock();
-        for reserved in delivery.jobs() {
-            registry.holds(&self.of, &self.name, &reserved);
-        }
+        registry.holds(&self.of, &self.name, delivery.jobs());
     }
 }
 

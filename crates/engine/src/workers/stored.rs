@@ -1,5 +1,6 @@
-//! The form in which a process stores what it knows.
+//! The form in which a process stores what it knows of a worker.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -10,22 +11,16 @@ pub(super) const KEPT: Duration = Duration::from_secs(60);
 /// A worker.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct StoredWorker {
-    pub(super) name: String,
     /// The queues of its last request.
     pub(super) queues: Vec<String>,
     /// The time since its last request, in ms; 0 while a request waits.
     pub(super) idle_ms: u64,
     /// Whether a request waits for jobs.
     pub(super) waits: bool,
-    /// Jobs that it holds, at most as many as are stored.
-    pub(super) leases: Vec<StoredLease>,
+    /// Jobs that it holds, by queue.
+    pub(super) leases: BTreeMap<String, Vec<StoredLease>>,
 }
 
-/// A job that a worker holds.
+/// A job that a worker holds: its id, the attempt, and when the lease began, in ms since 1970.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct StoredLease {
-    pub(super) id: String,
-    pub(super) queue: String,
-    pub(super) attempt: u32,
-    pub(super) since_ms: u64,
-}
+pub(super) struct StoredLease(pub(super) String, pub(super) u32, pub(super) u64);

@@ -10,6 +10,7 @@ use super::headers::AnswerHeader;
 use super::operation::{
     AnswerBody, LinkShape, LinkTarget, OperationRow, RequestShape, json, operation,
 };
+use super::parameters::of_list;
 
 const FIRST_LEASE: &str = "$response.body#/jobs/0/lease";
 
@@ -28,9 +29,11 @@ pub(super) const OPERATIONS: [OperationRow; 6] = [
     operation(Get, "/v1/{namespace}/workers", "list_workers", Scope::Read)
         .about(
             "List workers",
-            "The workers that have given their names in reserve calls within the last minute, or hold jobs, with these jobs.",
+            "The workers that have given their names in reserve calls within the last minute, or hold jobs, with these jobs. A page ends after \
+             `limit` workers, or when they have 1,000 jobs.",
         )
-        .answers(&[json(200, "WorkerListPage", "The workers, by name.")]),
+        .parameters(of_list)
+        .answers(&[json(200, "WorkerListPage", "A page of workers, by name.")]),
     operation(Post, "/v1/{namespace}/reserve", "reserve", Scope::Consume)
         .about(
             "Reserve jobs",
