@@ -96,12 +96,21 @@ impl StoredRecord {
         })
     }
 
+    /// The job of a record whose extension is damaged, without options and payload.
+    ///
+    /// # Errors
+    /// The header is damaged, too.
+    pub(crate) fn damaged_job(bucket: u16, number: u64, record: &Bytes) -> Result<Job, StoreError> {
+        let header = RecordParts::header_alone(record)?;
+        Ok(header.decode_without_payload(bucket, number)?)
+    }
+
     pub(crate) const fn header(&self) -> &RecordHeader {
         &self.parts.header
     }
 
     /// Whether the payload is to be fetched from its own key. A payload is never empty: it has a seal.
-    fn is_without_payload(&self) -> bool {
+    pub(crate) fn is_without_payload(&self) -> bool {
         self.parts.payload.is_empty() && self.header().flags.has(RecordFlags::BODY_OUTSIDE)
     }
 

@@ -77,11 +77,12 @@ pub use until_durable::Receipt;
 pub use verbs::{
     AckOutcome, AckRequest, AfterFailure, AllQueues, CancelOutcome, ChangeOutcome, Claim, DueTimes,
     FailOutcome, FailRequest, IdempotencyKey, IfExists, IfRunning, InvalidPosition, JobChange,
-    JobEnd, JobReference, JobSelection, JobSurroundings, KeyedJob, KeyedJobState, KeyedOutcome,
-    KeyedPublish, KeyedResult, KeyedTerms, LIST_HINTS_MAX, LOAD_HINTS_MAX, LeaseLength,
-    LeaseOutcome, LeasedJob, ListPosition, ListedJob, ListedJobs, ListedQueue, LoadSlotOutcome,
-    MOVE_TIMERS_MAX, MoveDueOutcome, NewDue, NewResult, POLL_QUEUES_MAX, PUBLISH_JOBS_MAX,
-    PeekedJob, PromoteOutcome, PublishOutcome, PublishedJobs, QueuePage, ReleaseOutcome,
-    ReservedJobs, Roster, SWEEP_CHUNKS_MAX, ServerLeaders, Stats, SweepOutcome, TouchOutcome,
+    JobEnd, JobReference, JobSelection, JobSurroundings, JobsBefore, KeyedJob, KeyedJobState,
+    KeyedOutcome, KeyedPublish, KeyedResult, KeyedTerms, LIST_HINTS_MAX, LOAD_HINTS_MAX,
+    LeaseLength, LeaseOutcome, LeasedJob, ListPosition, ListedJob, ListedJobs, ListedQueue,
+    LoadSlotOutcome, MOVE_TIMERS_MAX, MoveDueOutcome, NewDue, NewResult, POLL_QUEUES_MAX,
+    PUBLISH_JOBS_MAX, PeekedJob, PromoteOutcome, PublishOutcome, PublishedJobs, QueuePage,
+    ReleaseOutcome, ReservedJobs, Roster, SWEEP_CHUNKS_MAX, ServerLeaders, Stats, SweepOutcome,
+    TouchOutcome,
 };
 pub use workers::{StoredWorkers, WorkerEntry};

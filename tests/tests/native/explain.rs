@@ -42,6 +42,33 @@ impl Situations {
             .await;
     }
 
+    /// Publishes so many jobs without keys. Returns their ids.
+    async fn many(&self, queue: &str, count: usize) -> Vec<String> {
+        let jobs: Vec<Value> = (0..count)
+            .map(|number| json!({"payload": number}))
+            .collect();
+        let path = format!("/queues/{queue}/jobs/batch");
+        let mut ids = Vec::new();
+        for jobs in jobs.chunks(500) {
+            let body = json!({"jobs": jobs});
+            let answer = self.native.call("POST", &path, &body).await.expect(200);
+            let answer = answer.json();
+            let results = answer["results"].as_array().unwrap().iter();
+            ids.extend(results.map(|it| it["id"].as_str().unwrap().to_owned()));
+        }
+        ids
+    }
+
+    async fn cancel(&self, queue: &str, ids: &[String]) {
+        for id in ids {
+            let path = format!("/queues/{queue}/jobs/{id}");
+            self.native
+                .send("DELETE", &path, &[], b"")
+                .await
+                .expect(200);
+        }
+    }
+
     async fn policy(&self, queue: &str, policy: Value) {
         let path = format!("/queues/{queue}/policy");
         self.native.call("PATCH", &path, &policy).await.expect(200);
@@ -76,6 +103,19 @@ impl Situations {
         };
         eventually(&format!("{queue} is explained"), ENOUGH, last).await;
     }
+}
+
+/// The number of the fact about the jobs before a job.
+fn ahead_of(explained: &Value) -> Value {
+    let facts = explained["facts"].as_array().unwrap();
+    let ahead = facts.iter().find(|fact| fact["code"] == "ahead");
+    ahead.unwrap()["count"].clone()
+}
+
+fn text_of<'a>(explained: &'a Value, code: &str) -> &'a str {
+    let facts = explained["facts"].as_array().unwrap();
+    let fact = facts.iter().find(|fact| fact["code"] == code);
+    fact.unwrap()["text"].as_str().unwrap()
 }
 
 const READY: [&str; 3] = ["due", "ahead", "running"];
@@ -122,6 +162,10 @@ async fn the_cause_of_a_job_that_is_not_due_is_named() {
         summary.starts_with("Attempt 1 has failed; the next one is due in 59m"),
         "{summary}"
     );
+    // A version that replaces the one that failed has not failed.
+    all.publish("retried", "if_exists=replace&delay=1h").await;
+    all.expect("retried", "not_due", &["due", "last_error"])
+        .await;
 
     stack.finish().await;
 }
@@ -172,17 +216,13 @@ async fn the_cause_of_a_ready_job_is_named() {
     );
     all.lease("busy", "1m").await;
     all.expect("busy", "next", &READY).await;
-    for number in 0..110 {
-        all.native
-            .publish("long", "", &number.to_string())
-            .await
-            .expect(201);
-    }
+    all.many("long", 251).await;
     all.publish("long", "").await;
     all.lease("long", "1m").await;
     all.expect("long", "behind_others", &READY).await;
     let far = all.explain("long", "key:x").await;
-    assert_eq!(far["summary"], "More than 100 jobs are before it.");
+    assert_eq!(far["summary"], "At least 200 jobs are before it.");
+    assert_eq!(ahead_of(&far), Value::Null);
     // Its consumer is registered and the queue is paused for it, so that it gets nothing.
     all.consumer("waited-for").await;
     all.policy("waited-for", json!({"paused": true})).await;
@@ -204,6 +244,18 @@ async fn the_cause_of_a_job_that_runs_or_has_ended_is_named() {
     all.publish("held", "").await;
     all.lease("held", "1m").await;
     all.expect("held", "held", &["lease_ends"]).await;
+    all.publish("held-by", "").await;
+    let body = json!({"queues": ["held-by"], "worker": "mailer-7", "lease": "1m"});
+    all.native.call("POST", "/reserve", &body).await.expect(200);
+    all.expect("held-by", "held", &["lease_ends", "held_by"])
+        .await;
+    let held = all.explain("held-by", "key:x").await;
+    assert_eq!(held["facts"][1]["worker"], "mailer-7");
+    let summary = held["summary"].as_str().unwrap();
+    assert!(
+        summary.starts_with("Worker mailer-7 has attempt 1"),
+        "{summary}"
+    );
     all.publish("asked", "").await;
     all.lease("asked", "1m").await;
     let path = "/queues/asked/jobs/key:x?running=ask";
@@ -261,6 +313,16 @@ async fn the_cause_of_a_job_that_runs_or_has_ended_is_named() {
         }
     })
     .await;
+    // Such a job is dropped in any case.
+    let dropped = all.lmstfy.publish("x").ttl_s(600).id().await;
+    all.lmstfy.consume().ttr_s(60).timeout_s(5).job().await;
+    let leased = all.explain("lmstfy", &dropped).await;
+    let text = text_of(&leased, "expires");
+    assert!(text.ends_with("even if a worker holds it."), "{text}");
+    all.publish("in-time", "delay=1h&start_within=5m").await;
+    let text = all.explain("in-time", "key:x").await;
+    let text = text_of(&text, "expires");
+    assert!(text.ends_with("unless a worker has started it."), "{text}");
     let none = all.native.get("/queues/none/jobs/key:x/explain").await;
     assert_eq!(none.expect(404).json()["code"], "job_not_found");
     stack.finish().await;
@@ -275,10 +337,16 @@ async fn a_missing_pump_is_named() {
         .await;
     all.publish("due", "delay=100ms").await;
     all.expect("due", "no_pump", &["due", "pump_missing"]).await;
+    let due = all.explain("due", "key:x").await;
+    let text = text_of(&due, "due");
+    assert!(text.starts_with("It was due "), "{text}");
     all.publish("expired", "").await;
     all.lease("expired", "100ms").await;
     all.expect("expired", "no_pump", &["lease_ends", "pump_missing"])
         .await;
+    let expired = all.explain("expired", "key:x").await;
+    let text = text_of(&expired, "lease_ends");
+    assert!(text.starts_with("Its lease ended "), "{text}");
     all.publish("ready", "").await;
     all.expect(
         "ready",
@@ -321,4 +389,102 @@ async fn a_damaged_payload_is_named() {
         .await;
     let listed = all.native.get("/queues/q/jobs").await.expect(200).json();
     assert_eq!(listed["items"][0]["content_type"], Value::Null);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn jobs_that_were_cancelled_are_not_counted_as_jobs_before_another() {
+    let stack = Stack::builder().pumps(0).start().await;
+    let all = Situations::on(&stack).await;
+    for (queue, cancelled) in [("some", 120), ("more", 450)] {
+        all.many(queue, 1).await;
+        all.lease(queue, "10m").await;
+        let ids = all.many(queue, cancelled).await;
+        all.publish(queue, "").await;
+        all.many(queue, 3).await;
+        all.cancel(queue, &ids).await;
+        let next = [&READY[..], &["pump_missing"]].concat();
+        all.expect(queue, "next", &next).await;
+        assert_eq!(ahead_of(&all.explain(queue, "key:x").await), 0);
+    }
+    // Too many to read them all.
+    let ids = all.many("most", 2100).await;
+    all.publish("most", "").await;
+    all.many("most", 3).await;
+    all.lease("most", "10m").await;
+    all.cancel("most", &ids[1..]).await;
+    let most = all.explain("most", "key:x").await;
+    assert_eq!(most["cause"], "behind_others");
+    assert_eq!(most["summary"], "Up to 3 jobs are before it.");
+    assert_eq!(ahead_of(&most), Value::Null);
+    stack.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_damaged_record_is_named() {
+    let stack = Stack::builder().pumps(0).start().await;
+    let all = Situations::on(&stack).await;
+    let published = all.native.publish("q", "key=x", "{}").await.expect(201);
+    let id = published.json()["id"].as_str().unwrap().to_owned();
+    let job: tidegate_core::JobId = id.parse().unwrap();
+    let keys = tidegate_core::keys::DeploymentKeys::new(256);
+    let chunk = tidegate_core::keys::BucketKey::Chunk(job.number() / 100);
+    let chunk = keys.keys(job.bucket()).key(&chunk);
+    let field = format!("{:02}", job.number() % 100);
+    let mut redis = redis::Client::open(stack.redis.url()).unwrap();
+    let mut get = redis::cmd("HGET");
+    let record: Vec<u8> = get.arg(&chunk).arg(&field).query(&mut redis).unwrap();
+    // Only the header and the length of the extension are left; the first field of the extension has an unknown name; the
+    // payload has another byte.
+    let cut = record[..36].to_vec();
+    let (mut option, mut payload) = (record.clone(), record.clone());
+    option[35] = b'?';
+    *payload.last_mut().unwrap() ^= 1;
+    for damaged in [cut, option, payload] {
+        let mut set = redis::cmd("HSET");
+        let set = set.arg(&chunk).arg(&field).arg(&damaged);
+        set.exec(&mut redis).unwrap();
+        let explained = all.explain("q", &id).await;
+        assert_eq!(explained["cause"], "unreadable", "{damaged:?}");
+        assert_eq!(explained["state"], "ready");
+    }
+    stack.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_large_payload_is_not_read_and_named_if_it_is_missing() {
+    let stack = Stack::builder().pumps(0).start().await;
+    let all = Situations::on(&stack).await;
+    // It is not made smaller much by compression.
+    let large: String = (0..50_000)
+        .map(|_| format!("{:08x}", rand::random::<u32>()))
+        .collect();
+    let with_key = all.native.publish("q", "key=x", &large).await.expect(201);
+    let without = all.native.publish("q", "", &large).await.expect(201);
+    let mut redis = redis::Client::open(stack.redis.url()).unwrap();
+    let mut sent_bytes = || -> u64 {
+        let mut info = redis::cmd("INFO");
+        let info: String = info.arg("stats").query(&mut redis).unwrap();
+        let mut lines = info.lines();
+        let sent = lines.find_map(|line| line.strip_prefix("total_net_output_bytes:"));
+        sent.unwrap().parse().unwrap()
+    };
+    let before = sent_bytes();
+    all.expect("q", "no_worker", &[&READY[..], &["pump_missing"]].concat())
+        .await;
+    let read = sent_bytes() - before;
+    assert!(read < 100_000, "{read} bytes for a payload of 400,000");
+    for (published, key) in [(&with_key, json!("x")), (&without, Value::Null)] {
+        let id = published.json()["id"].as_str().unwrap().to_owned();
+        let explained = all.explain("q", &id).await;
+        assert_eq!(explained["key"], key);
+        let job: tidegate_core::JobId = id.parse().unwrap();
+        let keys = tidegate_core::keys::DeploymentKeys::new(256);
+        let body = keys.keys(job.bucket()).body(job.number());
+        let mut delete = redis::cmd("DEL");
+        let deleted: u64 = delete.arg(body).query(&mut redis).unwrap();
+        assert_eq!(deleted, 1);
+        assert_eq!(all.explain("q", &id).await["cause"], "unreadable");
+        all.cancel("q", &[id]).await;
+    }
+    stack.finish().await;
 }

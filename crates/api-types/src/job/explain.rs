@@ -3,7 +3,9 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::values::{AnswerTimestamp, JobIdText, JobKey, QueueNameText, StateName, TimestampMs};
+use crate::values::{
+    AnswerTimestamp, JobIdText, JobKey, QueueNameText, StateName, TimestampMs, WorkerNameText,
+};
 
 /// Why a job is not delivered now, or why it is not delivered any more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
@@ -21,7 +23,7 @@ pub enum JobCause {
     Paused,
     /// No worker waits for its queue, or holds a job of it.
     NoWorker,
-    /// Other jobs are before it.
+    /// Other jobs are before it, or may be.
     BehindOthers,
     /// It is the next job of its queue, or one of its lane.
     Next,
@@ -33,7 +35,7 @@ pub enum JobCause {
     DeadByLosses,
     /// A worker said that no attempt can succeed.
     DeadForGood,
-    /// Its payload is damaged.
+    /// Its record or its payload is damaged. A payload of more than 4 KiB is checked when the job is delivered.
     Unreadable,
     /// It is done.
     Done,
@@ -47,9 +49,11 @@ pub enum FactCode {
     Due,
     /// When its lease ends.
     LeaseEnds,
-    /// When it is dropped unless a worker has started it.
+    /// The worker that holds it, if it has given its name, and since when.
+    HeldBy,
+    /// When it is dropped: unless a worker has started it, or in any case if it was published on the lmstfy wire.
     Expires,
-    /// How many jobs are before it in its lane.
+    /// How many jobs are before it in its lane; without a number if not all of them were counted.
     Ahead,
     /// How many jobs of its queue workers hold, in its lane.
     Running,
@@ -82,6 +86,9 @@ pub struct JobFact {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<AnswerTimestamp>)]
     pub at: Option<TimestampMs>,
+    /// The worker in it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worker: Option<WorkerNameText>,
     /// The number in it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub count: Option<u64>,

@@ -4,8 +4,8 @@ use jiff::SignedDuration;
 use tidegate_api_types::job::{DeadReason, FactCode, JobCause, JobExplanation, JobFact};
 use tidegate_api_types::values::TimestampMs;
 use tidegate_core::{Job, JobState, Pause, QueueKey, QueuePolicy};
-use tidegate_engine::{EngineError, Pool};
-use tidegate_store::{JobReference, JobSurroundings, LoggedFailure};
+use tidegate_engine::{EngineError, JobHolder, Pool};
+use tidegate_store::{JobReference, JobSurroundings, JobsBefore, LeasedJob, LoggedFailure};
 
 use super::content::{id_text, key_of, queue_text, state_name};
 use super::job::reason_of;
@@ -25,7 +25,18 @@ pub(crate) async fn explain(
     let Some(found) = pool.explain(queue, job).await? else {
         return Ok(None);
     };
+    let holder = match found.job.state {
+        JobState::Leased => {
+            let lease = LeasedJob {
+                id: found.job.id,
+                attempt: found.job.attempt,
+            };
+            pool.holder(&queue.namespace, lease).await?
+        }
+        _ => None,
+    };
     let situation = Situation {
+        holder,
         failures: pool.history(&found.job).await?,
         policy: pool.policy(queue),
         is_paused: pool.is_paused(queue),
@@ -52,6 +63,7 @@ struct Situation {
     policy: QueuePolicy,
     is_paused: bool,
     attempts_left: u16,
+    holder: Option<JobHolder>,
 }
 
 impl Situation {
@@ -71,7 +83,7 @@ impl Situation {
             JobState::Leased => JobCause::Held,
             JobState::Ready if self.is_paused => JobCause::Paused,
             JobState::Ready if !found.is_waited_for && found.leased == 0 => JobCause::NoWorker,
-            JobState::Ready if found.ahead == Some(0) => JobCause::Next,
+            JobState::Ready if found.before.most == 0 => JobCause::Next,
             JobState::Ready => JobCause::BehindOthers,
             JobState::Dead => match reason_of(&found.job, &self.failures) {
                 DeadReason::Failures => JobCause::DeadByFailures,
@@ -83,9 +95,10 @@ impl Situation {
         }
     }
 
-    /// Whether the last attempt of a delayed job has failed.
+    /// Whether the last attempt of a delayed job has failed. A version that has replaced the one that failed counts no failures.
     fn waits_for_a_retry(&self) -> bool {
-        let last = self.failures.last();
+        let counts = self.found.job.failures.unwrap_or_default();
+        let last = self.failures.last().filter(|_| counts.failures > 0);
         last.is_some_and(|failure| failure.attempt == self.found.job.attempt)
     }
 
@@ -93,10 +106,11 @@ impl Situation {
         let job = &self.found.job;
         let due = || self.relative(job.due_at_ms);
         match cause {
-            JobCause::NotDue => format!("It is due {}.", due()),
+            JobCause::NotDue => self.due_text(),
             JobCause::RetryNotDue => format!(
-                "Attempt {} has failed; the next one is due {}, and {} are left.",
+                "Attempt {} has failed; the next one {} due {}, and {} are left.",
                 job.attempt,
+                self.is_or_was(job.due_at_ms),
                 due(),
                 self.attempts_left
             ),
@@ -109,7 +123,7 @@ impl Situation {
                 due()
             ),
             JobCause::Paused => match self.policy.pause {
-                Pause::Until(end_ms) => format!("Its queue is paused; that ends {}.", self.relative(end_ms)),
+                Pause::Until(end_ms) => format!("Its queue is paused; that {} {}.", self.ends_or_ended(end_ms), self.relative(end_ms)),
                 Pause::No | Pause::UntilResumed => "Its queue is paused: resume it in its policy.".to_owned(),
             },
             JobCause::NoWorker => format!(
@@ -119,8 +133,10 @@ impl Situation {
             JobCause::BehindOthers => self.jobs_ahead(),
             JobCause::Next => "It is the next job of its queue: a worker gets it as soon as it asks.".to_owned(),
             JobCause::Held => format!(
-                "A worker has attempt {} and holds it; its lease ends {}.",
+                "{} has attempt {} and holds it; its lease {} {}.",
+                self.holder.as_ref().map_or("A worker".to_owned(), |it| format!("Worker {}", it.name)),
                 job.attempt,
+                self.ends_or_ended(job.due_at_ms),
                 due()
             ),
             JobCause::DeadByFailures => format!(
@@ -136,18 +152,44 @@ impl Situation {
                 due()
             ),
             JobCause::Unreadable => {
-                "Its stored payload is damaged, so it is not delivered: publish it again, and run an audit.".to_owned()
+                "Its stored record or payload is damaged, so it is not delivered: publish it again, and run an audit.".to_owned()
             }
             JobCause::Done => "It is done.".to_owned(),
         }
     }
 
     fn jobs_ahead(&self) -> String {
-        match self.found.ahead {
-            Some(0) => "No job is before it.".to_owned(),
-            Some(1) => "1 job is before it.".to_owned(),
-            Some(ahead) => format!("{ahead} jobs are before it."),
-            None => "More than 100 jobs are before it.".to_owned(),
+        let JobsBefore { least, most } = self.found.before;
+        match (least, most) {
+            (_, 0) => "No job is before it.".to_owned(),
+            (0, 1) => "Up to 1 job is before it.".to_owned(),
+            (0, most) => format!("Up to {most} jobs are before it."),
+            (1, 1) => "1 job is before it.".to_owned(),
+            (least, most) if least == most => format!("{least} jobs are before it."),
+            (1, _) => "At least 1 job is before it.".to_owned(),
+            (least, _) => format!("At least {least} jobs are before it."),
+        }
+    }
+
+    fn due_text(&self) -> String {
+        let due_at_ms = self.found.job.due_at_ms;
+        let (verb, due) = (self.is_or_was(due_at_ms), self.relative(due_at_ms));
+        format!("It {verb} due {due}.")
+    }
+
+    const fn is_or_was(&self, at_ms: u64) -> &'static str {
+        if at_ms > self.found.now_ms {
+            "is"
+        } else {
+            "was"
+        }
+    }
+
+    const fn ends_or_ended(&self, at_ms: u64) -> &'static str {
+        if at_ms > self.found.now_ms {
+            "ends"
+        } else {
+            "ended"
         }
     }
 
@@ -198,35 +240,33 @@ impl Situation {
 
     fn times_of(&self, job: &Job) -> Vec<JobFact> {
         let mut facts = Vec::new();
-        let due = self.relative(job.due_at_ms);
         match job.state {
-            JobState::Delayed => {
-                facts.push(timed(
-                    FactCode::Due,
-                    format!("It is due {due}."),
-                    job.due_at_ms,
-                ));
-            }
-            JobState::Ready => {
-                facts.push(timed(
-                    FactCode::Due,
-                    format!("It was due {due}."),
-                    job.due_at_ms,
-                ));
+            JobState::Delayed | JobState::Ready => {
+                facts.push(timed(FactCode::Due, self.due_text(), job.due_at_ms));
             }
             JobState::Leased => {
-                let text = format!("Its lease ends {due}.");
+                let (verb, end) = (
+                    self.ends_or_ended(job.due_at_ms),
+                    self.relative(job.due_at_ms),
+                );
+                let text = format!("Its lease {verb} {end}.");
                 facts.push(timed(FactCode::LeaseEnds, text, job.due_at_ms));
+                facts.extend(self.holder.as_ref().and_then(|holder| self.held_by(holder)));
             }
             JobState::Dead | JobState::Done => {}
         }
         if job.expires_at_ms > 0 {
             let expires = self.relative(job.expires_at_ms);
-            let (code, text) = match job.state {
-                JobState::Done => (FactCode::KeptUntil, format!("It is forgotten {expires}.")),
-                _ => (
+            let (code, text) = match (job.state, job.failures) {
+                (JobState::Done, _) => (FactCode::KeptUntil, format!("It is forgotten {expires}.")),
+                (_, Some(_)) => (
                     FactCode::Expires,
                     format!("It is dropped {expires} unless a worker has started it."),
+                ),
+                // Of the lmstfy wire.
+                (_, None) => (
+                    FactCode::Expires,
+                    format!("It is dropped {expires}, even if a worker holds it."),
                 ),
             };
             facts.push(timed(code, text, job.expires_at_ms));
@@ -234,12 +274,23 @@ impl Situation {
         facts
     }
 
+    /// `None` if another version of this program has stored an invalid name.
+    fn held_by(&self, holder: &JobHolder) -> Option<JobFact> {
+        let since = self.relative(holder.since_ms);
+        let text = format!("Worker {} got it {since}.", holder.name);
+        Some(JobFact {
+            worker: Some(holder.name.parse().ok()?),
+            ..timed(FactCode::HeldBy, text, holder.since_ms)
+        })
+    }
+
     fn facts_of_the_queue(&self) -> Vec<JobFact> {
         let found = &self.found;
         let mut facts = Vec::new();
         if found.job.state == JobState::Ready {
+            let JobsBefore { least, most } = found.before;
             facts.push(JobFact {
-                count: found.ahead,
+                count: (least == most).then_some(most),
                 ..plain(FactCode::Ahead, &self.jobs_ahead())
             });
             let text = format!("Workers hold {} jobs of its queue.", found.leased);
@@ -267,6 +318,7 @@ fn plain(code: FactCode, text: &str) -> JobFact {
         code,
         text: text.to_owned(),
         at: None,
+        worker: None,
         count: None,
     }
 }

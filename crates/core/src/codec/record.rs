@@ -98,6 +98,18 @@ impl RecordParts {
         })
     }
 
+    /// The header of a record whose other parts are damaged: a job without options and payload.
+    ///
+    /// # Errors
+    /// The header is damaged, or this build does not support the version.
+    pub fn header_alone(record: &Bytes) -> Result<Self, InvalidRecord> {
+        Ok(Self {
+            header: RecordHeader::decode(record)?,
+            extension: Bytes::new(),
+            payload: Bytes::new(),
+        })
+    }
+
     /// The hash of the job's key, if it has one and the extension is not damaged.
     #[must_use]
     pub fn key_hash(&self) -> Option<KeyHash> {

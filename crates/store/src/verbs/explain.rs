@@ -1,4 +1,5 @@
-use tidegate_core::{Job, QueueKey};
+use bytes::Bytes;
+use tidegate_core::{Job, JobState, QueueKey};
 
 use super::job_reference::JobReference;
 use crate::bodies::{JobReadError, StoredRecord, carried_bytes};
@@ -8,20 +9,31 @@ use crate::store::Store;
 
 static EXPLAIN: LazyScript = script!("explain");
 
-/// Maximum number of hints that are read to count the jobs before a ready one: they hold Redis for less than 1 ms.
-const AHEAD_MAX: usize = 100;
+/// Maximum number of hints that one call reads to count the jobs before a ready one: they hold Redis for less than 1 ms.
+const HINTS_MAX: usize = 200;
+/// Maximum number of these calls. Another one follows if all hints of those before it were stale.
+const CALLS_MAX: usize = 10;
+
+/// How many ready jobs are before a ready one in its lane, at least and at most.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct JobsBefore {
+    /// So many were counted.
+    pub least: u64,
+    /// The same if all were counted, else all other ready jobs of the lane.
+    pub most: u64,
+}
 
 /// A job, and what decides when it is delivered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JobSurroundings {
-    /// The job. Its attributes and body are empty if they are damaged.
+    /// The job. Its attributes and body are empty if they are damaged, or were not read.
     pub job: Job,
-    /// Whether its payload is damaged.
+    /// Whether its record or payload is damaged. A payload of more than 4 KiB is not checked.
     pub is_damaged: bool,
     /// The time on the clock of Redis, in ms since 1970.
     pub now_ms: u64,
-    /// The number of ready jobs before a ready one in its lane; `None` = more than 100.
-    pub ahead: Option<u64>,
+    /// The number of ready jobs before a ready one.
+    pub before: JobsBefore,
     /// Whether consumers wait for the queue. While there are ready jobs they need not: they are busy or get them.
     pub is_waited_for: bool,
     /// The number of leased jobs of the queue in this lane.
@@ -30,8 +42,23 @@ pub struct JobSurroundings {
     pub has_pump: bool,
 }
 
+/// What one call returns.
+struct Explained {
+    now_ms: u64,
+    number: u64,
+    record: Bytes,
+    body_bytes: Option<u64>,
+    is_found: bool,
+    before: u64,
+    ready: u64,
+    leased: u64,
+    is_waited_for: bool,
+    pump: String,
+}
+
 impl Store {
-    /// A job by its id or key, and what decides when it is delivered; `None` if there is no such job.
+    /// A job by its id or key, and what decides when it is delivered; `None` if there is no such job. Large bodies are not
+    /// read, except for the attributes of a job with a key that is named by its id: the key is one of them.
     ///
     /// # Errors
     /// Redis is unavailable.
@@ -40,40 +67,119 @@ impl Store {
         queue: &QueueKey,
         job: impl Into<JobReference>,
     ) -> Result<Option<JobSurroundings>, StoreError> {
-        let job = job.into();
-        let Some(bucket) = self.bucket_of_job(queue, job) else {
+        let reference = job.into();
+        let Some(bucket) = self.bucket_of_job(queue, reference) else {
             return Ok(None);
         };
+        let Some((found, before)) = self.explained(queue, bucket, reference).await? else {
+            return Ok(None);
+        };
+        let read = self.explained_job(queue, bucket, reference, &found).await?;
+        let Some((job, is_damaged)) = read else {
+            return Ok(None);
+        };
+        let has_pump = match found.pump.is_empty() {
+            true => false,
+            false => self.membership_end_ms(bucket, &found.pump).await? > Some(found.now_ms),
+        };
+        Ok(Some(JobSurroundings {
+            job,
+            is_damaged,
+            now_ms: found.now_ms,
+            before,
+            is_waited_for: found.is_waited_for,
+            leased: found.leased,
+            has_pump,
+        }))
+    }
+
+    /// What the last call has returned, and how many jobs are before a ready one.
+    async fn explained(
+        &self,
+        queue: &QueueKey,
+        bucket: u16,
+        job: JobReference,
+    ) -> Result<Option<(Explained, JobsBefore)>, StoreError> {
+        let mut counted = 0;
+        for calls in 1.. {
+            let at = (calls - 1) * HINTS_MAX;
+            let Some(found) = self.explain_from(queue, bucket, job, at).await? else {
+                return Ok(None);
+            };
+            counted += found.before;
+            if found.is_found || counted > 0 || calls == CALLS_MAX || found.ready <= 1 {
+                let others = found.ready.saturating_sub(1);
+                let most = if found.is_found {
+                    counted
+                } else {
+                    counted.max(others)
+                };
+                let before = JobsBefore {
+                    least: counted,
+                    most,
+                };
+                return Ok(Some((found, before)));
+            }
+        }
+        Ok(None)
+    }
+
+    async fn explain_from(
+        &self,
+        queue: &QueueKey,
+        bucket: u16,
+        job: JobReference,
+        at: usize,
+    ) -> Result<Option<Explained>, StoreError> {
         let call = self.call_on_queue(&EXPLAIN, queue, bucket).reference(job);
-        let mut reply = call.arg(carried_bytes(1)).arg(AHEAD_MAX).send().await?;
+        let call = call.arg(carried_bytes(1)).arg(at).arg(HINTS_MAX);
+        let mut reply = call.send().await?;
         match reply.token() {
             "none" => return Ok(None),
             "ok" => {}
             _ => return reply.unknown(),
         }
-        let now_ms = reply.count()?;
-        let record = StoredRecord::read(bucket, reply.count()?, reply.bytes()?)?;
-        let (ahead, is_waited_for, leased) = (reply.optional()?, reply.flag()?, reply.integer()?);
-        let pump = String::from_utf8_lossy(&reply.bytes()?).into_owned();
-        let without_payload = record.without_payload();
-        let read = self.fetch_bodies(queue, vec![record]).await?.pop();
-        let (job, is_damaged) = match (read, without_payload) {
-            (Some(Ok(job)), _) => (job, false),
-            (Some(Err(JobReadError::Corrupt(_))), Some(job)) => (job, true),
-            _ => return Ok(None),
-        };
-        let has_pump = match pump.is_empty() {
-            true => false,
-            false => self.membership_end_ms(bucket, &pump).await? > Some(now_ms),
-        };
-        Ok(Some(JobSurroundings {
-            job,
-            is_damaged,
-            now_ms,
-            ahead,
-            is_waited_for,
-            leased: u64::try_from(leased).unwrap_or(0),
-            has_pump,
+        Ok(Some(Explained {
+            now_ms: reply.count()?,
+            number: reply.count()?,
+            record: reply.bytes()?,
+            body_bytes: reply.optional()?,
+            is_found: reply.flag()?,
+            before: reply.count()?,
+            ready: u64::try_from(reply.integer()?).unwrap_or(0),
+            leased: u64::try_from(reply.integer()?).unwrap_or(0),
+            is_waited_for: reply.flag()?,
+            pump: String::from_utf8_lossy(&reply.bytes()?).into_owned(),
         }))
+    }
+
+    /// The job, and whether it is damaged; `None` if it is gone by now.
+    async fn explained_job(
+        &self,
+        queue: &QueueKey,
+        bucket: u16,
+        reference: JobReference,
+        found: &Explained,
+    ) -> Result<Option<(Job, bool)>, StoreError> {
+        let damaged = || StoredRecord::damaged_job(bucket, found.number, &found.record);
+        let Ok(record) = StoredRecord::read(bucket, found.number, found.record.clone()) else {
+            return Ok(Some((damaged()?, true)));
+        };
+        let Some(without_payload) = record.without_payload() else {
+            return Ok(Some((damaged()?, true)));
+        };
+        let extension = without_payload.extension.as_deref();
+        let has_key = extension.is_some_and(|extension| extension.key_hash.is_some());
+        let is_key_known = !has_key || matches!(reference, JobReference::Key(_));
+        let is_damaged = found.body_bytes == Some(0) && without_payload.state != JobState::Done;
+        if record.is_without_payload() && (is_key_known || is_damaged) {
+            return Ok(Some((without_payload, is_damaged)));
+        }
+        let read = self.fetch_bodies(queue, vec![record]).await?.pop();
+        Ok(match read {
+            Some(Ok(job)) => Some((job, false)),
+            Some(Err(JobReadError::Corrupt(_))) => Some((without_payload, true)),
+            Some(Err(JobReadError::Gone)) | None => None,
+        })
     }
 }

@@ -37,7 +37,7 @@ pub use ack::{AckOutcome, AckRequest, NewResult};
 pub(crate) use audit::{CheckOutcome, IndexCheck, JobCheck};
 pub use cancel::{CancelOutcome, IfRunning};
 pub use change::{ChangeOutcome, JobChange, NewDue};
-pub use explain::JobSurroundings;
+pub use explain::{JobSurroundings, JobsBefore};
 pub use fail::{AfterFailure, FailOutcome, FailRequest};
 pub use job_reference::JobReference;
 pub use leaders::ServerLeaders;
