@@ -38,7 +38,7 @@ pub(crate) struct WorkArguments {
     /// The queues, in order of priority.
     #[arg(required = true)]
     queues: Vec<String>,
-    /// A name, with which the worker is listed together with the jobs that it holds.
+    /// The name with which the worker is listed together with the jobs that it holds. Default: HOST:PID.
     #[arg(long)]
     name: Option<String>,
     /// How many programs run at a time.

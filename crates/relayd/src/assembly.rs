@@ -38,7 +38,7 @@ pub(crate) fn build_relay(name: &str, config: &RelayConfig) -> Result<Relay, Str
             None => format!("relay.{name}: {}", invalid.detail),
         })?;
     }
-    let source = build_source(config).map_err(at("source."))?;
+    let source = build_source(name, config).map_err(at("source."))?;
     let sink = build_sink(&config.sink).map_err(at("sink."))?;
     let time_limit = Duration::from(config.sink.time_limit());
     let breaker = CircuitBreaker::new(
@@ -67,11 +67,11 @@ pub(crate) fn check_relay(name: &str, config: &RelayConfig) -> Result<(), String
     build_relay(name, config).map(drop)
 }
 
-fn build_source(config: &RelayConfig) -> Result<Arc<dyn RelaySource>, String> {
+fn build_source(name: &str, config: &RelayConfig) -> Result<Arc<dyn RelaySource>, String> {
     let lease = Duration::from(config.lease);
     Ok(match &config.source {
         RelaySourceConfig::Queue(_) => return Err(QUEUE_IN_FILE.to_owned()),
-        RelaySourceConfig::Tidegate(source) => Arc::new(TidegateSource::new(source, lease)?),
+        RelaySourceConfig::Tidegate(source) => Arc::new(TidegateSource::new(name, source, lease)?),
         RelaySourceConfig::Lmstfy(source) => Arc::new(LmstfySource::new(source, lease)?),
     })
 }

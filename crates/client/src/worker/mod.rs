@@ -139,7 +139,8 @@ impl Worker {
         self
     }
 
-    /// Sets a name, with which the worker is listed together with the jobs that it holds. Up to 128 bytes. Default: none.
+    /// Sets the name with which the worker is listed together with the jobs that it holds: 1 to 128 bytes of UTF-8 without
+    /// control characters. Default: `HOST:PID`, the name of the host and the id of the process.
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = Some(name.into());
         self

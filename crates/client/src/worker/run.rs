@@ -71,11 +71,10 @@ impl WorkerRun {
             wait: DurationMs::try_from(worker.wait)?,
             lease: worker.lease,
             format: PayloadFormat::Json,
-            worker: worker
-                .name
-                .take()
-                .map(WorkerNameText::try_from)
-                .transpose()?,
+            worker: match worker.name.take() {
+                Some(name) => Some(name.try_into()?),
+                None => default_name(),
+            },
         };
         let layers = worker.layers.into_iter().rev();
         let service = layers.fold(JobService::new(worker.handlers), |inner, layer| {
@@ -113,6 +112,13 @@ impl WorkerRun {
         }
         ended
     }
+}
+
+/// The name of a worker that was not given one. It is unique among processes, and says where to look for it.
+fn default_name() -> Option<WorkerNameText> {
+    let host = gethostname::gethostname();
+    let name = format!("{}:{}", host.to_string_lossy(), std::process::id());
+    name.parse().ok()
 }
 
 fn check(worker: &mut Worker) -> Result<(), Error> {

@@ -282,3 +282,28 @@ async fn a_worker_that_cannot_run_says_why() {
             .contains("key_invalid")
     );
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_is_listed_with_its_name_or_that_of_its_process() {
+    let stack = SERVER.acquire().await;
+    let (client, native) = clients(&stack, "named").await;
+    let worker = || Worker::new(client.clone()).handle_raw("q", raw);
+    let running = [worker(), worker().name("mailer-7")];
+    let running = running.map(|worker| RunningWorker::start(worker, HOUR));
+    let pid = format!(":{}", std::process::id());
+    eventually("both are listed", LIMIT, async || {
+        let page = native.get("/workers").await.expect(200).json();
+        let items = page["items"].as_array().unwrap().iter();
+        let names: Vec<&str> = items.map(|it| it["worker"].as_str().unwrap()).collect();
+        let of_process = |name: &&&str| name.ends_with(&pid) && name.len() > pid.len();
+        let is_listed = names.contains(&"mailer-7") && names.iter().filter(of_process).count() == 1;
+        match is_listed && names.len() == 2 {
+            true => Ok(()),
+            false => Err(page.clone()),
+        }
+    })
+    .await;
+    for worker in running {
+        worker.stop().await;
+    }
+}

@@ -6,7 +6,7 @@ use futures_util::future::BoxFuture;
 use tidegate::api::consume::{AckItem, FailItem, LeasedJobView, QueueChoice, ReserveBody};
 use tidegate::api::relay::TidegateSourceConfig;
 use tidegate::api::values::{
-    DurationMs, JobPayload, LeaseText, MaxJobs, PayloadFormat, QueueNameText,
+    DurationMs, JobPayload, LeaseText, MaxJobs, PayloadFormat, QueueNameText, WorkerNameText,
 };
 use tidegate::{Client, Error};
 use tokio::time::Instant;
@@ -25,6 +25,8 @@ pub(crate) struct TidegateSource {
     client: Client,
     queue: QueueNameText,
     lease: Duration,
+    /// The name with which the relay is listed among the workers of the namespace.
+    worker: Option<WorkerNameText>,
 }
 
 impl From<Error> for SourceError {
@@ -38,11 +40,16 @@ fn lease(receipt: SourceReceipt) -> Result<LeaseText, SourceError> {
 }
 
 impl TidegateSource {
-    /// The queue, whose jobs are held for this time.
+    /// The queue, whose jobs the relay `name` holds for this time. The name of a stored relay begins with its namespace.
     ///
     /// # Errors
     /// A setting is missing or not valid; the error begins with its name.
-    pub(crate) fn new(config: &TidegateSourceConfig, lease: Duration) -> Result<Self, String> {
+    pub(crate) fn new(
+        name: &str,
+        config: &TidegateSourceConfig,
+        lease: Duration,
+    ) -> Result<Self, String> {
+        let name = name.rsplit('/').next().unwrap_or_default();
         let queue = config
             .queue
             .parse()
@@ -56,6 +63,7 @@ impl TidegateSource {
             client,
             queue,
             lease,
+            worker: format!("relay:{name}").parse().ok(),
         })
     }
 
@@ -70,7 +78,7 @@ impl TidegateSource {
             wait: DurationMs::try_from(WAIT).unwrap_or_default(),
             lease: DurationMs::try_from(self.lease).ok(),
             format: PayloadFormat::default(),
-            worker: None,
+            worker: self.worker.clone(),
         };
         let answer = self.client.reserve(&body).await?;
         // A second for the answer.

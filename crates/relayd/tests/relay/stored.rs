@@ -66,6 +66,18 @@ async fn receives(endpoint: &WebhookEndpoint, count: usize) {
     .await;
 }
 
+/// The list of workers has one with this name.
+async fn is_listed(queue: &RelayedQueue, worker: &str) {
+    eventually("the relay is listed", LIMIT, async || {
+        let page = queue.native.get("/workers").await.expect(200).json();
+        match page["items"][0]["worker"] == worker {
+            true => Ok(()),
+            false => Err(page),
+        }
+    })
+    .await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn relays_of_the_api_run_change_and_end_without_a_restart() {
     let stack = Stack::builder().start().await;
@@ -81,6 +93,7 @@ async fn relays_of_the_api_run_change_and_end_without_a_restart() {
     queue.publish(0..20).await;
     receives(&first, 20).await;
     shows(&relay, &["stored/orders"], &[]).await;
+    is_listed(&queue, "relay:orders").await;
     assert!(!relay.all_status().await.to_string().contains("hunter2"));
 
     put(&queue, "orders", &webhook(&second)).await;
