@@ -132,9 +132,7 @@ impl Pool {
         }
         Ok(page)
     }
-}
 
-impl Pool {
     /// Does the same with one job, and returns whether it was changed.
     ///
     /// # Errors
@@ -159,6 +157,7 @@ impl Pool {
                 }],
                 next: None,
                 now_ms: 0,
+                begins_lane: true,
             };
             if act_on(queue, act, &step, &mut 0).await? > 0 {
                 return Ok(true);

@@ -8,13 +8,14 @@ use axum::response::{IntoResponse, Response};
 use maud::{Markup, html};
 use tidegate_api_types::values::TimestampMs;
 use tidegate_core::{Namespace, QueueKey, QueueName};
-use tidegate_engine::{EngineError, ListedLease, ListedWorker, Pool};
+use tidegate_engine::{EngineError, ListedLease, ListedWorker, Pool, WorkerPage};
 
 use super::super::error::PageError;
 use super::super::page::{Page, PageBlock, Section};
 use super::super::visit::Visit;
 use super::super::{links, text};
 
+const WORKERS_PER_PAGE: usize = 100;
 /// How many of the jobs of a worker are shown.
 const JOBS_SHOWN: usize = 10;
 
@@ -43,9 +44,16 @@ async fn page(visit: Arc<Visit>, pool: Arc<Pool>) -> Result<Page, PageError> {
         None => namespaces.first().cloned(),
     };
     let workers = match &wanted {
-        Some(namespace) => pool.workers(namespace).await?,
-        None => vec![],
+        Some(namespace) => {
+            let after = visit.parameter("after").unwrap_or_default();
+            pool.workers(namespace, after, WORKERS_PER_PAGE).await?
+        }
+        None => WorkerPage {
+            workers: vec![],
+            next: None,
+        },
     };
+    let WorkerPage { workers, next } = workers;
     let table = html! {
         @match &wanted {
             None => p.hint { "There are no queues." },
@@ -53,7 +61,14 @@ async fn page(visit: Arc<Visit>, pool: Arc<Pool>) -> Result<Page, PageError> {
                 "No worker of this namespace has given its name in the last minute, or holds a job. Workers give it as "
                 code { "worker" } " in a reserve call."
             },
-            Some(namespace) => (worker_table(&pool, namespace, &workers))
+            Some(namespace) => {
+                (worker_table(&pool, namespace, &workers))
+                @if let Some(next) = &next {
+                    nav.pages aria-label="Pages of the list" {
+                        a rel="next" href=(next_page(&pool, namespace, next)) { "Next page" }
+                    }
+                }
+            }
         }
     };
     let choice = html! {
@@ -77,6 +92,11 @@ async fn page(visit: Arc<Visit>, pool: Arc<Pool>) -> Result<Page, PageError> {
             PageBlock::live("workers", table),
         ],
     })
+}
+
+fn next_page(pool: &Pool, namespace: &Namespace, after: &str) -> String {
+    let pairs = [("namespace", namespace.as_str()), ("after", after)];
+    links::with_query(&links::workers(&pool.name), pairs)
 }
 
 fn worker_table(pool: &Pool, namespace: &Namespace, workers: &[ListedWorker]) -> Markup {
