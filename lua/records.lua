@@ -96,11 +96,12 @@ local function own_ms(job, letter, default_ms)
   return own and struct.unpack('>I4', own) or default_ms
 end
 
--- The hash of the key in a record, or in a header that is published; nil if there is none. It is the first field of an
--- extension.
+-- The hash of the key in a record, or in a header that is published; nil if there is none, or it is cut. It is the first
+-- field of an extension.
 local function key_hash(record, flags)
   if flags % (2 * EXTENDED) >= EXTENDED and sub(record, HEADER_BYTES + 2, HEADER_BYTES + 2) == 'K' then
-    return sub(record, HEADER_BYTES + 3, HEADER_BYTES + 14)
+    local hash = sub(record, HEADER_BYTES + 3, HEADER_BYTES + 14)
+    return #hash == 12 and hash or nil
   end
 end
 
