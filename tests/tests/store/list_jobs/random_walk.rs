@@ -115,7 +115,7 @@ impl DisturbedQueue {
                 20 * self.step_ms
             };
             let retain_ms = u32::try_from(retain_ms).unwrap();
-            done.native.as_mut().unwrap().extension.retain_ms = Some(retain_ms.into());
+            done.native.as_mut().unwrap().extension.retain_ms = Some(retain_ms);
             self.publish(done).await;
             let id = finish(&self.f, self.now_ms).await;
             if stays {
@@ -167,7 +167,9 @@ impl DisturbedQueue {
                     let id = self.publish(delayed("new", delay_ms)).await;
                     self.others.push(id);
                 }
-                4 => drop(self.f.move_due(now_ms).await),
+                4 => {
+                    let _ = self.f.move_due(now_ms).await;
+                }
                 5 => drop(self.f.sweep(now_ms).await),
                 6 => {
                     let calls = self.random.random_range(1..4);
