@@ -20,6 +20,7 @@ pub mod lifecycle;
 mod name;
 pub mod placement;
 mod policy;
+pub mod schedule;
 mod state;
 mod timer_slot;
 

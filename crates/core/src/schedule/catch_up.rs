@@ -1,0 +1,74 @@
+//! Which ticks are published if their time has passed.
+
+use super::rule::ScheduleRule;
+
+/// A tick that was not published for so long, in ms, is missed: no pump was running.
+pub const MISSED_AFTER_MS: u64 = 10_000;
+
+/// Which missed ticks are published.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum CatchUp {
+    /// The last one.
+    #[default]
+    One,
+    /// None.
+    None,
+    /// All of them, in their order.
+    All,
+}
+
+/// Which missed ticks are published, and for how long.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct CatchUpRule {
+    /// Which ones.
+    pub which: CatchUp,
+    /// No tick is published so long after its time, in ms; `None` = no limit.
+    pub window_ms: Option<u64>,
+}
+
+/// What happens to the tick of a schedule.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TickPlan {
+    /// The tick for which a job is published, in ms since 1970; `None` = none is.
+    pub publish_ms: Option<u64>,
+    /// The next tick; `None` = the schedule has ended.
+    pub next_ms: Option<u64>,
+}
+
+impl TickPlan {
+    /// What is to be done at `now_ms` if `due_ms`, which is not later, is the first tick that no job was published for.
+    #[must_use]
+    pub fn new(rule: &ScheduleRule, catch_up: CatchUpRule, due_ms: u64, now_ms: u64) -> Self {
+        let window_ms = catch_up.window_ms.unwrap_or(u64::MAX);
+        let (tick_ms, window_ms) = match catch_up.which {
+            CatchUp::All => {
+                let oldest_ms = now_ms.saturating_sub(window_ms);
+                let tick_ms = match due_ms >= oldest_ms {
+                    true => Some(due_ms),
+                    false => rule.next_after(oldest_ms - 1),
+                };
+                (tick_ms, window_ms)
+            }
+            CatchUp::One => (last_due(rule, due_ms, now_ms), window_ms),
+            CatchUp::None => {
+                let window_ms = window_ms.min(MISSED_AFTER_MS);
+                (last_due(rule, due_ms, now_ms), window_ms)
+            }
+        };
+        match tick_ms {
+            Some(tick_ms) if tick_ms <= now_ms && now_ms - tick_ms <= window_ms => Self {
+                publish_ms: Some(tick_ms),
+                next_ms: rule.next_after(tick_ms),
+            },
+            _ => Self {
+                publish_ms: None,
+                next_ms: rule.next_after(now_ms),
+            },
+        }
+    }
+}
+
+/// The last tick that is due.
+fn last_due(rule: &ScheduleRule, due_ms: u64, now_ms: u64) -> Option<u64> {
+    Some(rule.last_until(now_ms).unwrap_or(due_ms).max(due_ms))
+}

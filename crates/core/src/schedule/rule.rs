@@ -1,0 +1,181 @@
+//! The times of ticks.
+
+use std::fmt;
+
+use croner::Cron;
+use croner::parser::{CronParser, Seconds, Year};
+use jiff::tz::{TimeZone, TimeZoneDatabase};
+use jiff::{Timestamp, Zoned};
+
+use crate::job::DURATION_MS_MAX;
+
+/// The shortest time between two ticks of `every`, in ms.
+pub const EVERY_MS_MIN: u64 = 100;
+/// The most bytes of a cron pattern.
+const CRON_BYTES_MAX: usize = 255;
+
+/// Why a schedule has no ticks.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidSchedule {
+    /// The cron pattern cannot be read, or matches no time.
+    #[error("{0}")]
+    Cron(String),
+    /// There is no such time zone.
+    #[error("{0:?} is no time zone of the IANA database, such as Europe/Berlin or UTC")]
+    TimeZone(String),
+    /// The time between two ticks is too short or too long.
+    #[error("every must be at least {EVERY_MS_MIN} ms and at most {DURATION_MS_MAX} ms")]
+    Every,
+}
+
+/// When ticks are, without the begin and end of a schedule.
+#[derive(Clone)]
+pub enum TickTimes {
+    /// At multiples of this time since the begin of the schedule, or since 1970 if it has none; in ms.
+    Every(u64),
+    /// When the wall clock of a time zone matches a cron pattern.
+    Cron {
+        /// The pattern.
+        pattern: Box<Cron>,
+        /// The time zone.
+        zone: TimeZone,
+    },
+}
+
+/// The text of the pattern, not all that was parsed.
+impl fmt::Debug for TickTimes {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Every(ms) => write!(out, "Every({ms})"),
+            Self::Cron { pattern, zone } => {
+                write!(out, "Cron({} {:?})", pattern.as_str(), zone.iana_name())
+            }
+        }
+    }
+}
+
+impl TickTimes {
+    /// Ticks at a fixed distance, in ms.
+    ///
+    /// # Errors
+    /// It is below [`EVERY_MS_MIN`] or above [`DURATION_MS_MAX`].
+    pub const fn every(ms: u64) -> Result<Self, InvalidSchedule> {
+        match ms {
+            EVERY_MS_MIN..=DURATION_MS_MAX => Ok(Self::Every(ms)),
+            _ => Err(InvalidSchedule::Every),
+        }
+    }
+
+    /// Ticks by a cron pattern of five fields, or of six that begin with the seconds, in a time zone of the IANA database.
+    ///
+    /// Where a clock is set forward or back, `croner` has this rule. A pattern with fixed times runs right behind a gap in
+    /// which its time would be, and once where its time is repeated. A pattern with `*` or `/` in seconds, minutes or hours
+    /// skips what is in the gap, and runs in both passes of the repeated time.
+    ///
+    /// # Errors
+    /// There is no such time zone, or the pattern cannot be read or matches no time.
+    pub fn cron(pattern: &str, time_zone: &str) -> Result<Self, InvalidSchedule> {
+        let zone = TimeZoneDatabase::bundled().get(time_zone);
+        let zone = zone.map_err(|_| InvalidSchedule::TimeZone(time_zone.to_owned()))?;
+        let invalid = |detail: String| InvalidSchedule::Cron(detail);
+        if pattern.len() > CRON_BYTES_MAX {
+            let detail = format!("a cron pattern has at most {CRON_BYTES_MAX} bytes");
+            return Err(invalid(detail));
+        }
+        let parser = CronParser::builder()
+            .seconds(Seconds::Optional)
+            .year(Year::Disallowed)
+            .build();
+        let parsed = parser.parse(pattern).map_err(|error| {
+            invalid(format!(
+                "not a cron pattern such as 0 9 * * MON-FRI: {error}"
+            ))
+        })?;
+        let from = Zoned::new(Timestamp::UNIX_EPOCH, zone.clone());
+        if parsed.find_next_occurrence(&from, true).is_err() {
+            return Err(invalid("the pattern matches no time".to_owned()));
+        }
+        Ok(Self::Cron {
+            pattern: Box::new(parsed),
+            zone,
+        })
+    }
+
+    /// The first tick after this time; `None` if there is none. With `every`, ticks are counted from `anchor_ms`.
+    fn next_after(&self, after_ms: u64, anchor_ms: u64) -> Option<u64> {
+        match self {
+            Self::Every(ms) => match after_ms.checked_sub(anchor_ms) {
+                None => Some(anchor_ms),
+                Some(passed_ms) => anchor_ms.checked_add((passed_ms / ms + 1) * ms),
+            },
+            Self::Cron { pattern, zone } => {
+                let after = zoned(after_ms, zone)?;
+                in_ms(&pattern.find_next_occurrence(&after, false).ok()?)
+            }
+        }
+    }
+
+    /// The last tick at or before this time; `None` if there is none.
+    fn last_until(&self, until_ms: u64, anchor_ms: u64) -> Option<u64> {
+        match self {
+            Self::Every(ms) => {
+                let passed_ms = until_ms.checked_sub(anchor_ms)?;
+                Some(until_ms - passed_ms % ms)
+            }
+            Self::Cron { pattern, zone } => {
+                let until = zoned(until_ms, zone)?;
+                in_ms(&pattern.find_previous_occurrence(&until, true).ok()?)
+            }
+        }
+    }
+}
+
+/// An instant, rounded down to seconds: no tick of a pattern is between two seconds.
+fn zoned(ms: u64, zone: &TimeZone) -> Option<Zoned> {
+    let instant = Timestamp::from_second(i64::try_from(ms / 1000).ok()?).ok()?;
+    Some(Zoned::new(instant, zone.clone()))
+}
+
+fn in_ms(tick: &Zoned) -> Option<u64> {
+    u64::try_from(tick.timestamp().as_millisecond()).ok()
+}
+
+/// All ticks of a schedule.
+#[derive(Debug, Clone)]
+pub struct ScheduleRule {
+    /// When they are.
+    pub times: TickTimes,
+    /// No tick is before this time, in ms since 1970.
+    pub starts_at_ms: Option<u64>,
+    /// No tick is after this time, in ms since 1970.
+    pub ends_at_ms: Option<u64>,
+}
+
+impl ScheduleRule {
+    /// The first tick after this time, in ms since 1970; `None` if there is none.
+    #[must_use]
+    pub fn next_after(&self, after_ms: u64) -> Option<u64> {
+        let before_start_ms = self.anchor_ms().saturating_sub(1);
+        let after_ms = after_ms.max(before_start_ms);
+        let tick_ms = self.times.next_after(after_ms, self.anchor_ms())?;
+        self.ends_at_ms
+            .is_none_or(|ends_at_ms| tick_ms <= ends_at_ms)
+            .then_some(tick_ms)
+    }
+
+    /// The last tick at or before this time, in ms since 1970; `None` if there is none.
+    #[must_use]
+    pub fn last_until(&self, until_ms: u64) -> Option<u64> {
+        let until_ms = self
+            .ends_at_ms
+            .map_or(until_ms, |ends_at_ms| ends_at_ms.min(until_ms));
+        let tick_ms = self.times.last_until(until_ms, self.anchor_ms())?;
+        self.starts_at_ms
+            .is_none_or(|starts_at_ms| tick_ms >= starts_at_ms)
+            .then_some(tick_ms)
+    }
+
+    fn anchor_ms(&self) -> u64 {
+        self.starts_at_ms.unwrap_or(0)
+    }
+}
