@@ -6,7 +6,7 @@
 -- ARGV[3] token  of the calling pump
 -- ARGV[4] limit  most hints that one call takes
 -- Returns ok → number of jobs whose hints were moved, 1 if more hints are to be loaded (call again) else 0, ms until
---   the next slot is to be loaded or -1
+--   the next slot is to be loaded or -1, ms until the next tick of a schedule or -1
 -- Returns lost → the caller does not lead the bucket; nothing changed
 -- Changes: moves hints; drops hints whose job is gone, or neither delayed nor leased; sends alarms
 -- Errors: those of scripts that write (prelude.lua)
@@ -52,4 +52,5 @@ end
 settle()
 -- Hints may have gone to a slot that is loaded earlier than those before the call.
 slot, wait_ms = first_slot()
-return { 'ok', loaded, wait_ms == 0 and 1 or 0, wait_ms }
+local tick_ms = call('ZRANGE', prefix .. 'schedules', 0, 0, 'WITHSCORES')[2]
+return { 'ok', loaded, wait_ms == 0 and 1 or 0, wait_ms, tick_ms and max(0, tick_ms - now_ms) or -1 }

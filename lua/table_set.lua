@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
--- table_set: stores or removes an entry of a table (policies, relays), if the stored one has the expected revision.
--- KEYS[1] table    hash: namespace/queue or namespace/relay → revision and value; field # = the last revision;
+-- table_set: stores or removes an entry of a table (policies, relays, schedules), if the stored one has the expected revision.
+-- KEYS[1] table    hash: namespace/queue, namespace/relay or schedule → revision and value; field # = the last revision;
 --                  field #<number> = tag and name of a change, for the last changes. A revision is "<number>.<tag>"
 -- ARGV[1] prefix   unused
 -- ARGV[2] now      ms; unused

@@ -41,6 +41,12 @@ pub const POLICIES: &str = "tg:policies";
 /// revision.
 pub const RELAYS: &str = "tg:relays";
 
+/// The hash of the schedules of a namespace: field = name, value = revision and definition; field `#` = the last revision.
+#[must_use]
+pub fn schedules(namespace: &str) -> String {
+    format!("tg:schedules:{namespace}")
+}
+
 /// The hash of the sizes of all queues, as one process has collected them. The number is the version of its pages: processes
 /// of another version use another key.
 pub const SIZES: &str = "tg:sizes:1";
@@ -151,6 +157,18 @@ impl BucketKeys {
         format!("{}log:{number}", self.prefix)
     }
 
+    /// Sorted set: `namespace/schedule` → its next tick in ms, for the schedules of queues whose first lane is in this bucket.
+    #[must_use]
+    pub fn schedules(&self) -> String {
+        format!("{}schedules", self.prefix)
+    }
+
+    /// Hash: what the bucket knows of a schedule, whose name is `namespace/schedule`.
+    #[must_use]
+    pub fn schedule(&self, name: &str) -> String {
+        format!("{}sched:{name}", self.prefix)
+    }
+
     /// The token of the pump that leads the bucket.
     #[must_use]
     pub fn lock(&self) -> String {
@@ -209,6 +227,7 @@ pub fn workers(namespace: &str) -> String {
 pub fn is_of_deployment(key: &str) -> bool {
     let families = [
         "tg:directory:",
+        "tg:schedules:",
         "tg:tokens:",
         "tg:units:read:",
         "tg:units:write:",
@@ -238,6 +257,8 @@ mod tests {
         assert_eq!(&*keys.prefix, "tg:17:{13609}:");
         for (key, rest) in [
             (keys.queues(), "queues"),
+            (keys.schedules(), "schedules"),
+            (keys.schedule("shop/daily"), "sched:shop/daily"),
             (keys.lock(), "lock"),
             (keys.roster(), "roster"),
             (keys.body(1_000_001), "body:1000001"),

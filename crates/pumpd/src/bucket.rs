@@ -2,11 +2,14 @@
 
 use std::time::Duration;
 
-use tidegate_store::{LoadSlotOutcome, MoveDueOutcome, PumpVerb, StoreError, SweepOutcome};
+use tidegate_store::{
+    LoadSlotOutcome, MoveDueOutcome, PumpVerb, SCHEDULES_DUE_MAX, StoreError, SweepOutcome,
+};
 use tokio::time::Instant;
 
 use crate::config::PumpConfig;
 use crate::instance::Instance;
+use crate::schedules::{NextTick, publish_due};
 
 /// The times of the next calls for a bucket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -14,6 +17,8 @@ pub(crate) struct CallSchedule {
     load_at: Instant,
     move_at: Instant,
     sweep_at: Instant,
+    /// `None` = the bucket has no schedule, as far as is known. `load_slot` finds out.
+    publish_at: Option<Instant>,
 }
 
 /// The limits of the calls of one run.
@@ -25,6 +30,8 @@ pub(crate) struct RunLimits {
     pub(crate) loaded: u64,
     /// Maximum number of chunks that `sweep` reads.
     pub(crate) swept: u64,
+    /// Maximum number of schedules for which jobs are published.
+    pub(crate) published: u64,
 }
 
 impl RunLimits {
@@ -35,6 +42,7 @@ impl RunLimits {
             moved: config.move_limit,
             loaded: config.load_limit,
             swept: config.sweep_limit,
+            published: SCHEDULES_DUE_MAX,
         }
     }
 
@@ -45,6 +53,7 @@ impl RunLimits {
             moved: self.moved.min(other.moved),
             loaded: self.loaded.min(other.loaded),
             swept: self.swept.min(other.swept),
+            published: self.published.min(other.published),
         }
     }
 }
@@ -57,6 +66,7 @@ impl CallSchedule {
             load_at: now,
             move_at: now,
             sweep_at: now,
+            publish_at: None,
         }
     }
 
@@ -73,6 +83,7 @@ impl CallSchedule {
             PumpVerb::LoadSlot => &mut self.load_at,
             PumpVerb::MoveDue => &mut self.move_at,
             PumpVerb::Sweep => &mut self.sweep_at,
+            PumpVerb::Schedules => self.publish_at.get_or_insert(at),
         };
         *planned = at.min(*planned);
         self
@@ -85,18 +96,21 @@ impl CallSchedule {
             load_at: self.load_at.min(other.load_at),
             move_at: self.move_at.min(other.move_at),
             sweep_at: self.sweep_at.min(other.sweep_at),
+            publish_at: self.publish_at.into_iter().chain(other.publish_at).min(),
         }
     }
 
     /// When the bucket is due next.
     #[must_use]
     pub(crate) fn next(&self) -> Instant {
-        self.load_at.min(self.move_at).min(self.sweep_at)
+        let others = self.load_at.min(self.move_at).min(self.sweep_at);
+        self.publish_at.map_or(others, |at| at.min(others))
     }
 }
 
 /// Makes the due calls for a bucket: at most one call of each kind, with limits, so that a bucket with a long backlog
 /// does not block others. `move_due` is always called. `load_slot` comes first, since far slots may contain due timers.
+/// Jobs of schedules are published if a tick is due, by calls for each schedule.
 /// Returns when the next calls are due; `None` if this instance does not lead the bucket.
 ///
 /// # Errors
@@ -121,10 +135,13 @@ pub(crate) async fn run_once(
                 loaded,
                 more,
                 next_in_ms,
+                next_tick_in_ms,
             } => {
                 instance.measures.loaded(loaded);
                 let wait = next_in_ms.map(Duration::from_millis);
                 schedule.load_at = after(more, wait, sent_at, config);
+                let tick = next_tick_in_ms.map(Duration::from_millis);
+                schedule.publish_at = tick.map(|tick| after(false, Some(tick), sent_at, config));
             }
         }
     }
@@ -156,6 +173,15 @@ pub(crate) async fn run_once(
                 schedule.sweep_at = after(more, wait, sent_at, config);
             }
         }
+    }
+    if schedule.publish_at.is_some_and(|at| at <= Instant::now()) {
+        let sent_at = Instant::now();
+        schedule.publish_at = match publish_due(instance, bucket, limits.published).await? {
+            None => return Ok(None),
+            Some(NextTick::Never) => None,
+            Some(NextTick::Now) => Some(Instant::now()),
+            Some(NextTick::In(wait)) => Some(after(false, Some(wait), sent_at, config)),
+        };
     }
     Ok(Some(schedule))
 }

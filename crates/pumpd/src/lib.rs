@@ -32,6 +32,7 @@ mod readiness;
 mod roster;
 mod run_queue;
 mod scheduler;
+mod schedules;
 mod server_lease_keeper;
 mod server_queues;
 mod share;

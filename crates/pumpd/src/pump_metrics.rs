@@ -19,6 +19,14 @@ static MOVED: LazyLock<IntCounterVec> = LazyLock::new(|| {
     )
 });
 
+static TICKS: LazyLock<IntCounterVec> = LazyLock::new(|| {
+    counters(
+        "tidegate_pump_schedule_ticks_total",
+        "Number of ticks of schedules for which a job was published, the job of an earlier tick stays, or there is no job.",
+        &["pool", "outcome"],
+    )
+});
+
 /// The names and help texts of the counters of a pool, in the order of [`PumpMetrics::new`].
 const COUNTERS: [(&str, &str); 6] = [
     (
@@ -67,6 +75,17 @@ static LATENESS: LazyLock<HistogramVec> = LazyLock::new(|| {
     )
 });
 
+/// What became of a tick, for metrics.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum TickResult {
+    /// A job was stored or replaced.
+    Published,
+    /// The job of an earlier tick stays.
+    Kept,
+    /// No job: the tick was missed, or the queue is closed or full.
+    LeftOut,
+}
+
 /// The metrics of the pump of one pool.
 #[derive(Debug)]
 pub(crate) struct PumpMetrics {
@@ -79,6 +98,9 @@ pub(crate) struct PumpMetrics {
     due: IntCounter,
     full: IntCounter,
     deleted_dead: IntCounter,
+    ticks_published: IntCounter,
+    ticks_kept: IntCounter,
+    ticks_left_out: IntCounter,
     lateness: Histogram,
     held: IntGauge,
 }
@@ -86,6 +108,9 @@ pub(crate) struct PumpMetrics {
 impl PumpMetrics {
     pub(crate) fn new(pool: &str) -> Self {
         let moved = |to: &str| MOVED.with_label_values(&[pool, to]);
+        let ticks = |outcome: &str| TICKS.with_label_values(&[pool, outcome]);
+        let (ticks_published, ticks_kept) = (ticks("published"), ticks("kept"));
+        let ticks_left_out = ticks("left_out");
         let pool = &[pool];
         let [stale, loaded, failed, due, full, deleted_dead] = OF_POOL
             .each_ref()
@@ -100,6 +125,9 @@ impl PumpMetrics {
             due,
             full,
             deleted_dead,
+            ticks_published,
+            ticks_kept,
+            ticks_left_out,
             lateness: LATENESS.with_label_values(pool),
             held: HELD.with_label_values(pool),
         }
@@ -138,6 +166,14 @@ impl PumpMetrics {
 
     pub(crate) fn deleted_dead(&self, jobs: u64) {
         self.deleted_dead.inc_by(jobs);
+    }
+
+    pub(crate) fn tick(&self, result: TickResult) {
+        match result {
+            TickResult::Published => self.ticks_published.inc(),
+            TickResult::Kept => self.ticks_kept.inc(),
+            TickResult::LeftOut => self.ticks_left_out.inc(),
+        }
     }
 
     pub(crate) fn failed(&self) {

@@ -34,6 +34,7 @@ const TIMELY_LIMITS: RunLimits = RunLimits {
     moved: 32,
     loaded: 64,
     swept: 1,
+    published: 4,
 };
 
 enum BucketState {

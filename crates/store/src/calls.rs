@@ -44,6 +44,19 @@ impl Store {
         self.run(command, Destination::for_large_transfers).await
     }
 
+    /// The time on the clock of the server that has a key, in ms since 1970, at some moment of this call.
+    pub(crate) async fn server_now_ms(&self, key: &str) -> Result<u64, StoreError> {
+        let link = &self.inner.link;
+        let server = link.server_of(key);
+        let server = server.ok_or_else(|| StoreError::not_ready("no server has the key"))?;
+        let session = server.session(self.inner.config.command_timeout);
+        let (time, sent_at) = (redis::cmd("TIME"), Instant::now());
+        let answer = session.command::<(u64, u64)>(&time).await;
+        server.measures.record_call("TIME", sent_at, answer.is_ok());
+        let (seconds, micros) = answer.inspect_err(|error| link.report_failure(error))?;
+        Ok(seconds * 1000 + micros / 1000)
+    }
+
     /// Runs read-only commands on keys that share their slot with `key`. On a cluster they may be sent several times.
     /// Their replies may be large.
     pub(crate) async fn read<T: FromRedisValue>(

@@ -28,6 +28,7 @@ mod policies;
 mod pools;
 mod relays;
 mod reply;
+mod schedules;
 mod script;
 mod script_call;
 mod server_buckets;
@@ -64,6 +65,10 @@ pub use limits::{
 pub use policies::{Policies, PolicyChanges, PolicySetOutcome, StoredPolicy};
 pub use pools::{OPEN_FILES_OF_A_STORE, PoolError};
 pub use relays::{RELAYS_MAX, RelayKey, RelayRows, Relays, StoredRelay};
+pub use schedules::{
+    BadDefinition, SCHEDULES_MAX, ScheduleDefinition, ScheduleKey, ScheduleOverlap, ScheduleTimes,
+    ScheduledJob, Schedules, StoredSchedule,
+};
 pub use server_buckets::ServerBuckets;
 pub use server_figures::ServerFigures;
 pub use server_times::ServerTime;
@@ -82,7 +87,7 @@ pub use verbs::{
     LeaseLength, LeaseOutcome, LeasedJob, ListPosition, ListedJob, ListedJobs, ListedQueue,
     LoadSlotOutcome, MOVE_TIMERS_MAX, MoveDueOutcome, NewDue, NewResult, POLL_QUEUES_MAX,
     PUBLISH_JOBS_MAX, PeekedJob, PromoteOutcome, PublishOutcome, PublishedJobs, QueuePage,
-    ReleaseOutcome, ReservedJobs, Roster, SWEEP_CHUNKS_MAX, ServerLeaders, Stats, SweepOutcome,
-    TouchOutcome,
+    ReleaseOutcome, ReservedJobs, Roster, SCHEDULES_DUE_MAX, SWEEP_CHUNKS_MAX, ScheduleTick,
+    SchedulesDue, ServerLeaders, Stats, SweepOutcome, TickOutcome, TickPublish, TouchOutcome,
 };
 pub use workers::{StoredWorkers, WorkerEntry};

@@ -18,7 +18,7 @@ pub const RELAYS_MAX: usize = 1_000;
 /// The field with the last revision.
 const LAST_REVISION: &str = "#";
 
-const TABLE: RevisionTable = RevisionTable {
+const TABLE: RevisionTable<'static> = RevisionTable {
     key: keys::RELAYS,
     listed: 0,
     most: RELAYS_MAX,

@@ -78,6 +78,8 @@ pub enum PumpVerb {
     MoveDue,
     /// Deletes expired jobs.
     Sweep,
+    /// Publishes the jobs of schedules.
+    Schedules,
 }
 
 impl PumpVerb {
@@ -86,6 +88,7 @@ impl PumpVerb {
             "load_slot" => Some(Self::LoadSlot),
             "move_due" => Some(Self::MoveDue),
             "sweep" => Some(Self::Sweep),
+            "schedule_due" => Some(Self::Schedules),
             _ => None,
         }
     }

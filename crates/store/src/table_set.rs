@@ -1,4 +1,4 @@
-//! Setting and removing entries of tables with revisions: policies and relays.
+//! Setting and removing entries of tables with revisions: policies, relays and schedules.
 
 use crate::error::StoreError;
 use crate::script::{LazyScript, script};
@@ -21,15 +21,15 @@ pub enum TableSetOutcome {
 
 /// A table: its key and its limits.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct RevisionTable {
-    pub(crate) key: &'static str,
+pub(crate) struct RevisionTable<'a> {
+    pub(crate) key: &'a str,
     /// How many changes it lists.
     pub(crate) listed: u64,
     /// How many entries it may have; 0 = any number.
     pub(crate) most: usize,
 }
 
-impl RevisionTable {
+impl RevisionTable<'_> {
     /// Sets an entry, or removes it if the value is empty. With `expected`, only if that is the revision of the stored
     /// entry.
     pub(crate) async fn set(

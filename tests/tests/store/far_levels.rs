@@ -45,6 +45,7 @@ async fn load(f: &StoreFixture, now_ms: u64) -> (u64, Option<u64>) {
             loaded,
             more: false,
             next_in_ms,
+            ..
         } => (loaded, next_in_ms.map(|wait_ms| now_ms + wait_ms)),
         other => panic!("{other:?}"),
     }

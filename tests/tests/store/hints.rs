@@ -92,6 +92,7 @@ async fn a_slot_is_loaded_in_bounded_steps_ahead_of_its_time() {
         loaded: 0,
         more: false,
         next_in_ms,
+        next_tick_in_ms: None,
     };
     assert_eq!(load(START).await, nothing);
     let early = START + in_ten_slots - LEAD_MS - 1;
@@ -100,7 +101,8 @@ async fn a_slot_is_loaded_in_bounded_steps_ahead_of_its_time() {
         LoadSlotOutcome::Done {
             loaded: 0,
             more: false,
-            next_in_ms: Some(1)
+            next_in_ms: Some(1),
+            next_tick_in_ms: None,
         }
     );
     assert_eq!(
@@ -108,7 +110,8 @@ async fn a_slot_is_loaded_in_bounded_steps_ahead_of_its_time() {
         LoadSlotOutcome::Done {
             loaded: 100,
             more: true,
-            next_in_ms: Some(0)
+            next_in_ms: Some(0),
+            next_tick_in_ms: None,
         }
     );
     assert_eq!(
@@ -116,7 +119,8 @@ async fn a_slot_is_loaded_in_bounded_steps_ahead_of_its_time() {
         LoadSlotOutcome::Done {
             loaded: 50,
             more: false,
-            next_in_ms: None
+            next_in_ms: None,
+            next_tick_in_ms: None,
         }
     );
     assert_eq!(f.move_due(START + in_ten_slots).await.ready, 150);

@@ -165,6 +165,7 @@ async fn the_largest_calls_load_and_move_timers_of_all_kinds() {
         loaded: LOAD_HINTS_MAX,
         more: false,
         next_in_ms: None,
+        next_tick_in_ms: None,
     };
     assert_eq!(short(&f, "load", loaded).await.unwrap(), expected);
     let now_ms = START + HOUR_MS;

@@ -39,6 +39,7 @@ mod random_cases;
 mod refused_connections;
 mod registrations;
 mod replaced_bodies;
+mod schedules;
 mod shared_sizes;
 mod slot_width;
 mod slow_uploads;

@@ -15,6 +15,7 @@ async fn loaded_at(f: &StoreFixture, due_at_ms: u64) -> u64 {
         loaded: 0,
         more: false,
         next_in_ms: Some(wait_ms),
+        ..
     } = load(START).await
     else {
         panic!("the job is in a far slot");

@@ -107,6 +107,7 @@ async fn far_timers_are_loaded_into_their_own_queues() {
         loaded: 71,
         more: false,
         next_in_ms: None,
+        next_tick_in_ms: None,
     };
     assert_eq!(loaded.unwrap(), expected);
     consistency::check(&f.redis.url()).await;

@@ -49,6 +49,10 @@ pub enum BucketKey {
     Queues,
     /// Name and counts of this queue.
     Queue(u32),
+    /// Schedules by their next tick.
+    Schedules,
+    /// The tick of this schedule, and what it was calculated from.
+    Schedule(String),
     /// The token of the pump that leads the bucket.
     Lock,
     /// The live pumps of the server, by the end of their membership.
@@ -127,12 +131,14 @@ impl BucketKey {
                 "cleanup" => Self::Cleanup,
                 "stale" => Self::Stale,
                 "queues" => Self::Queues,
+                "schedules" => Self::Schedules,
                 "lock" => Self::Lock,
                 "roster" => Self::Roster,
                 "corrupt" => Self::Corrupt,
                 _ => return None,
             },
             Some(("upload", rest)) => Self::Upload(rest.to_owned()),
+            Some(("sched", rest)) => Self::Schedule(rest.to_owned()),
             Some((family, rest)) => match family {
                 "c" => Self::Chunk(rest.parse().ok()?),
                 "body" => Self::Body(rest.parse().ok()?),
@@ -184,6 +190,8 @@ impl BucketKey {
             Self::Stale => ("stale", None, KeyType::Hash),
             Self::Queues => ("queues", None, KeyType::Hash),
             Self::Queue(queue) => ("q", Some(queue), KeyType::Hash),
+            Self::Schedules => ("schedules", None, KeyType::SortedSet),
+            Self::Schedule(name) => ("sched", Some(name), KeyType::Hash),
             Self::Lock => ("lock", None, KeyType::String),
             Self::Roster => ("roster", None, KeyType::SortedSet),
             Self::Waiting(period) => ("waiting", Some(period), KeyType::Hash),
@@ -229,6 +237,8 @@ mod tests {
             "stale",
             "queues",
             "q:4294967295",
+            "schedules",
+            "sched:shop/daily",
             "lock",
             "roster",
             "waiting:498776",

@@ -7,7 +7,7 @@ use crate::error::StoreError;
 use crate::table_revision::TableRevision;
 use crate::table_set::{RevisionTable, TableSetOutcome};
 
-const TABLE: RevisionTable = RevisionTable {
+const TABLE: RevisionTable<'static> = RevisionTable {
     key: keys::POLICIES,
     listed: PAGE,
     most: 0,

@@ -1,7 +1,5 @@
 //! The table of policies of a deployment.
 
-use std::time::Instant;
-
 use redis::Cmd;
 use tidegate_core::{QueueKey, keys};
 
@@ -37,15 +35,7 @@ impl Policies {
     /// # Errors
     /// Redis is unavailable.
     pub async fn now_ms(&self) -> Result<u64, StoreError> {
-        let inner = &self.store.inner;
-        let server = inner.link.server_of(keys::POLICIES);
-        let server = server.ok_or_else(|| StoreError::not_ready("no server has the policies"))?;
-        let session = server.session(inner.config.command_timeout);
-        let (time, sent_at) = (redis::cmd("TIME"), Instant::now());
-        let answer = session.command::<(u64, u64)>(&time).await;
-        server.measures.record_call("TIME", sent_at, answer.is_ok());
-        let (seconds, micros) = answer.inspect_err(|error| inner.link.report_failure(error))?;
-        Ok(seconds * 1000 + micros / 1000)
+        self.store.server_now_ms(keys::POLICIES).await
     }
 }
 

@@ -19,6 +19,8 @@ pub enum LoadSlotOutcome {
         more: bool,
         /// Time until the next slot is to be loaded, in ms, if there is one.
         next_in_ms: Option<u64>,
+        /// Time until the next tick of a schedule, in ms, if there is one.
+        next_tick_in_ms: Option<u64>,
     },
     /// The caller does not lead the bucket; nothing changed.
     NotLeading,
@@ -44,6 +46,7 @@ impl Store {
                 loaded: reply.count()?,
                 more: reply.flag()?,
                 next_in_ms: reply.optional()?,
+                next_tick_in_ms: reply.optional()?,
             }),
             "lost" => Ok(LoadSlotOutcome::NotLeading),
             _ => reply.unknown(),

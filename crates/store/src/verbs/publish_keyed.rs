@@ -27,7 +27,8 @@ pub enum IfExists {
 }
 
 impl IfExists {
-    const fn word(self) -> &'static str {
+    /// Its name in the contracts of scripts.
+    pub(super) const fn word(self) -> &'static str {
         match self {
             Self::Keep => "keep",
             Self::Replace => "replace",
@@ -92,7 +93,7 @@ pub enum KeyedOutcome {
 
 impl KeyedOutcome {
     /// The outcome with this number in the contract of the script.
-    fn from_number(number: u64) -> Result<Self, StoreError> {
+    pub(super) fn from_number(number: u64) -> Result<Self, StoreError> {
         Ok(match number {
             1 => Self::Created,
             2 => Self::Exists,

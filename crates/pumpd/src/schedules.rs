@@ -1,0 +1,124 @@
+//! Publishes the jobs of schedules whose ticks are due.
+
+use std::time::Duration;
+
+use tidegate_core::schedule::TickPlan;
+use tidegate_store::{
+    KeyedOutcome, ScheduleTick, SchedulesDue, StoreError, TickOutcome, TickPublish,
+};
+
+use crate::instance::Instance;
+use crate::pump_metrics::TickResult;
+
+/// When the next tick of a bucket is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum NextTick {
+    /// More ticks are due, or have changed.
+    Now,
+    /// After this time.
+    In(Duration),
+    /// There is none.
+    Never,
+}
+
+/// Publishes a job for one due tick of each of up to `limit` schedules of a bucket; `None` if this instance does not lead it.
+///
+/// # Errors
+/// Redis is unavailable. The bucket has to be run again; no tick is published twice, since it is compared when it is published.
+pub(crate) async fn publish_due(
+    instance: &Instance,
+    bucket: u16,
+    limit: u64,
+) -> Result<Option<NextTick>, StoreError> {
+    let due = instance
+        .store
+        .schedules_due(bucket, &instance.token, limit)
+        .await?;
+    let SchedulesDue::Some {
+        now_ms,
+        next_in_ms,
+        ticks,
+    } = due
+    else {
+        return Ok(None);
+    };
+    let (mut is_more, mut next_in_ms) = (ticks.len() as u64 >= limit, next_in_ms);
+    for tick in ticks {
+        match publish(instance, bucket, &tick, now_ms).await? {
+            Handled::Next(next_ms) if next_ms <= now_ms => is_more = true,
+            Handled::Next(next_ms) => {
+                let in_ms = next_ms - now_ms;
+                next_in_ms = Some(next_in_ms.map_or(in_ms, |known_ms| known_ms.min(in_ms)));
+            }
+            Handled::LookAgain => is_more = true,
+            Handled::Ended => {}
+        }
+    }
+    Ok(Some(match next_in_ms {
+        _ if is_more => NextTick::Now,
+        Some(ms) => NextTick::In(Duration::from_millis(ms)),
+        None => NextTick::Never,
+    }))
+}
+
+/// What is known about a schedule after its tick was handled.
+enum Handled {
+    /// Its next tick, in ms since 1970.
+    Next(u64),
+    /// It has no tick any more.
+    Ended,
+    /// The bucket has another tick now.
+    LookAgain,
+}
+
+async fn publish(
+    instance: &Instance,
+    bucket: u16,
+    tick: &ScheduleTick,
+    now_ms: u64,
+) -> Result<Handled, StoreError> {
+    let store = &instance.store;
+    let key = &tick.key;
+    let stored = store.schedules().get(key).await?;
+    let queue = stored.as_ref().and_then(|it| it.queue(&key.namespace));
+    let queue = queue.filter(|queue| store.bucket_of(queue) == bucket);
+    let definition = stored.as_ref().map(|it| it.definition.as_ref());
+    if let Some(Err(error)) = definition {
+        tracing::warn!(schedule = %key, %error, "a schedule publishes nothing until it is set again");
+    }
+    let revision = stored.as_ref().and_then(|it| it.revision);
+    let (Some(Ok(definition)), Some(queue), Some(revision)) = (definition, queue, revision) else {
+        store.schedule_forget(bucket, tick).await?;
+        return Ok(Handled::Ended);
+    };
+    let (Some(tick_ms), true) = (tick.tick_ms, tick.revision == revision.to_string()) else {
+        // The process that has set the schedule did not set its tick.
+        let known = Some(tick.revision.as_str());
+        let setting = store.schedule_set(key, &queue, definition, revision, known);
+        setting.await?;
+        return Ok(Handled::LookAgain);
+    };
+    let Ok(rule) = definition.times.rule() else {
+        tracing::warn!(schedule = %key, "a schedule has times that this release cannot read; it publishes nothing");
+        store.schedule_forget(bucket, tick).await?;
+        return Ok(Handled::Ended);
+    };
+    let plan = TickPlan::new(&rule, definition.catch_up(), tick_ms, now_ms);
+    let policy = store.policies().get(&queue).await?.policy;
+    let publish = TickPublish {
+        definition,
+        publish_ms: plan.publish_ms.filter(|_| !policy.closed),
+        next_ms: plan.next_ms,
+        max_jobs: policy.max_jobs,
+    };
+    let outcome = store.schedule_publish(&queue, tick, publish).await?;
+    instance.measures.tick(match outcome {
+        TickOutcome::Moved => return Ok(Handled::LookAgain),
+        TickOutcome::LeftOut | TickOutcome::Published(KeyedOutcome::QueueFull) => {
+            TickResult::LeftOut
+        }
+        TickOutcome::Published(KeyedOutcome::Exists) => TickResult::Kept,
+        TickOutcome::Published(_) => TickResult::Published,
+    });
+    Ok(plan.next_ms.map_or(Handled::Ended, Handled::Next))
+}

@@ -1,0 +1,241 @@
+//! What a schedule does, as it is stored: JSON with everything that a pump needs, and what the API shows.
+
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::value::RawValue;
+use tidegate_core::schedule::{CatchUp, CatchUpRule, InvalidSchedule, ScheduleRule, TickTimes};
+use tidegate_core::{KeyHash, NativeOptions, NewJob, QueueKey, RecordExtension, RetryDelays};
+
+use super::ScheduleKey;
+use crate::verbs::IfExists;
+
+/// The attribute with the name of the schedule that has published a job.
+const NAME_ATTRIBUTE: &str = "tidegate-schedule";
+/// The attribute with the time of the tick, in ms since 1970.
+const TICK_ATTRIBUTE: &str = "tidegate-tick-ms";
+
+/// What happens at a tick if the job of an earlier one is not done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ScheduleOverlap {
+    /// It stays, and there is no other one.
+    Keep,
+    /// It gets the content of the new one; if a consumer holds it, it runs again.
+    Replace,
+    /// There are two.
+    Allow,
+}
+
+/// When the ticks are, and which are caught up.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ScheduleTimes {
+    /// A cron pattern.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cron: Option<String>,
+    /// Its time zone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time_zone: Option<String>,
+    /// The time between two ticks, in ms, if there is no pattern.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub every_ms: Option<u64>,
+    /// No tick is before this time, in ms since 1970.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub starts_at_ms: Option<u64>,
+    /// No tick is after this time, in ms since 1970.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ends_at_ms: Option<u64>,
+    /// Whether there are no ticks.
+    pub paused: bool,
+}
+
+impl ScheduleTimes {
+    /// The rule of the ticks, pauses aside.
+    ///
+    /// # Errors
+    /// The pattern, the time zone or the distance of two ticks is not valid.
+    pub fn rule(&self) -> Result<ScheduleRule, InvalidSchedule> {
+        let times = match &self.cron {
+            Some(pattern) => TickTimes::cron(pattern, self.time_zone.as_deref().unwrap_or("UTC")),
+            None => TickTimes::every(self.every_ms.unwrap_or_default()),
+        };
+        Ok(ScheduleRule {
+            times: times?,
+            starts_at_ms: self.starts_at_ms,
+            ends_at_ms: self.ends_at_ms,
+        })
+    }
+
+    /// The first tick after this time, in ms since 1970, if there is one.
+    ///
+    /// # Errors
+    /// Those of [`Self::rule`].
+    pub fn next_after(&self, after_ms: u64) -> Result<Option<u64>, InvalidSchedule> {
+        let rule = self.rule()?;
+        Ok((!self.paused).then(|| rule.next_after(after_ms)).flatten())
+    }
+}
+
+/// The bytes of a payload, as base64.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct BodyText(Vec<u8>);
+
+impl Serialize for BodyText {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&BASE64_STANDARD.encode(&self.0))
+    }
+}
+
+impl<'de> Deserialize<'de> for BodyText {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        let bytes = BASE64_STANDARD.decode(text);
+        bytes.map(Self).map_err(serde::de::Error::custom)
+    }
+}
+
+/// The job that a schedule publishes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ScheduledJob {
+    body: BodyText,
+    attributes: Vec<(String, String)>,
+    delay_ms: u64,
+    ttl_ms: u64,
+    lease_ms: Option<u32>,
+    max_attempts: Option<u16>,
+    retry_ms: Option<Vec<u64>>,
+    jitter_permille: Option<u16>,
+    retain_ms: Option<u32>,
+}
+
+impl ScheduledJob {
+    /// The content and options of a job of the native API. A due time, a key and a waiting client are not part of it.
+    #[must_use]
+    pub fn new(job: &NewJob) -> Self {
+        let options = job.native.as_deref().cloned().unwrap_or_default().extension;
+        Self {
+            body: BodyText(job.body.to_vec()),
+            attributes: job.attributes.clone(),
+            delay_ms: job.delay_ms,
+            ttl_ms: job.ttl_ms,
+            lease_ms: options.lease_ms,
+            max_attempts: options.max_attempts,
+            retry_ms: options.retry.as_ref().map(|retry| retry.steps_ms.clone()),
+            jitter_permille: options.retry.map(|retry| retry.jitter_permille),
+            retain_ms: options.retain_ms,
+        }
+    }
+
+    /// The job of a tick.
+    fn at(&self, schedule: &ScheduleKey, key: Option<KeyHash>, tick_ms: u64) -> NewJob {
+        let mut attributes = self.attributes.clone();
+        attributes.push((NAME_ATTRIBUTE.to_owned(), schedule.name.clone()));
+        attributes.push((TICK_ATTRIBUTE.to_owned(), tick_ms.to_string()));
+        let retry = self.retry_ms.clone().map(|steps_ms| RetryDelays {
+            steps_ms,
+            jitter_permille: self.jitter_permille.unwrap_or_default(),
+        });
+        NewJob {
+            body: self.body.0.clone().into(),
+            attributes,
+            delay_ms: self.delay_ms,
+            ttl_ms: self.ttl_ms,
+            tries: 0,
+            mark: false,
+            native: Some(Box::new(NativeOptions {
+                run_at_ms: None,
+                is_awaited: false,
+                extension: RecordExtension {
+                    key_hash: key.map(|key| key.0),
+                    group_hash: None,
+                    lease_ms: self.lease_ms,
+                    max_attempts: self.max_attempts,
+                    retry,
+                    retain_ms: self.retain_ms,
+                },
+            })),
+        }
+    }
+}
+
+/// What a schedule does.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct ScheduleDefinition {
+    /// The name of its queue.
+    pub queue: String,
+    /// Its ticks.
+    pub times: ScheduleTimes,
+    /// What happens if the job of an earlier tick is not done.
+    pub overlap: ScheduleOverlap,
+    /// Which missed ticks are published: `one`, `none` or `all`.
+    catch_up: String,
+    /// No tick is published so long after its time, in ms.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    catch_up_window_ms: Option<u64>,
+    /// The job.
+    pub job: ScheduledJob,
+    /// The definition as the API shows it, as JSON that this crate does not read.
+    pub shown: Box<RawValue>,
+}
+
+impl ScheduleDefinition {
+    /// A definition.
+    #[must_use]
+    pub fn new(
+        queue: &QueueKey,
+        times: ScheduleTimes,
+        overlap: ScheduleOverlap,
+        catch_up: CatchUpRule,
+        job: &NewJob,
+        shown: Box<RawValue>,
+    ) -> Self {
+        let which = match catch_up.which {
+            CatchUp::One => "one",
+            CatchUp::None => "none",
+            CatchUp::All => "all",
+        };
+        Self {
+            queue: queue.queue.as_str().to_owned(),
+            times,
+            overlap,
+            catch_up: which.to_owned(),
+            catch_up_window_ms: catch_up.window_ms,
+            job: ScheduledJob::new(job),
+            shown,
+        }
+    }
+
+    /// Which missed ticks are published.
+    #[must_use]
+    pub fn catch_up(&self) -> CatchUpRule {
+        CatchUpRule {
+            which: match self.catch_up.as_str() {
+                "none" => CatchUp::None,
+                "all" => CatchUp::All,
+                _ => CatchUp::One,
+            },
+            window_ms: self.catch_up_window_ms,
+        }
+    }
+
+    /// What its ticks depend on, as text.
+    pub(crate) fn rule_text(&self) -> String {
+        serde_json::to_string(&self.times).unwrap_or_default()
+    }
+
+    /// The job of a tick, and what happens to a job with its key; `None` if it has no key.
+    pub(crate) fn job_at(
+        &self,
+        schedule: &ScheduleKey,
+        queue: &QueueKey,
+        tick_ms: u64,
+    ) -> (NewJob, Option<IfExists>) {
+        let if_exists = match self.overlap {
+            ScheduleOverlap::Keep => Some(IfExists::Keep),
+            ScheduleOverlap::Replace => Some(IfExists::Replace),
+            ScheduleOverlap::Allow => None,
+        };
+        let key = if_exists.map(|_| KeyHash::of_job(queue, &schedule.job_key()));
+        (self.job.at(schedule, key, tick_ms), if_exists)
+    }
+}

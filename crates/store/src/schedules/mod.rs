@@ -1,0 +1,219 @@
+//! Schedules. Their definitions are in a table with revisions for each namespace, as relays are: the table is the truth.
+//! The bucket of the queue of a schedule has its next tick, with the revision that it was calculated for: a hint to look at the
+//! table. `docs/decisions/0063-schedules.md`.
+
+mod definition;
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use redis::Cmd;
+use tidegate_core::{Namespace, QueueKey, QueueName, keys};
+
+pub use self::definition::{ScheduleDefinition, ScheduleOverlap, ScheduleTimes, ScheduledJob};
+use crate::error::StoreError;
+use crate::store::Store;
+use crate::table_revision::TableRevision;
+use crate::table_set::{RevisionTable, TableSetOutcome};
+
+/// The most schedules of a namespace.
+pub const SCHEDULES_MAX: usize = 1_000;
+
+/// The field with the last revision.
+const LAST_REVISION: &str = "#";
+
+/// The name of a schedule in its namespace.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ScheduleKey {
+    /// The namespace.
+    pub namespace: Namespace,
+    /// The name. It has no slash.
+    pub name: String,
+}
+
+impl fmt::Display for ScheduleKey {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{}/{}", self.namespace, self.name)
+    }
+}
+
+impl ScheduleKey {
+    /// The key of a name as it is in a bucket; `None` if it is none.
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        let (namespace, name) = text.split_once('/')?;
+        Some(Self {
+            namespace: Namespace::try_from(namespace).ok()?,
+            name: name.to_owned(),
+        })
+    }
+
+    /// The key of its jobs, unless they may overlap.
+    #[must_use]
+    pub fn job_key(&self) -> String {
+        format!("schedule:{}", self.name)
+    }
+}
+
+/// The stored definition is damaged, or of a later release.
+#[derive(Debug, thiserror::Error)]
+#[error("the stored schedule cannot be read: {0}")]
+pub struct BadDefinition(String);
+
+/// A schedule as it is stored.
+#[derive(Debug)]
+pub struct StoredSchedule {
+    /// Its revision; `None` if it cannot be read.
+    pub revision: Option<TableRevision>,
+    /// What it does.
+    pub definition: Result<ScheduleDefinition, BadDefinition>,
+}
+
+impl StoredSchedule {
+    fn read(text: &[u8]) -> Self {
+        let text = String::from_utf8_lossy(text);
+        let (revision, value) = text.split_once(' ').unwrap_or_default();
+        let definition = serde_json::from_str(value);
+        Self {
+            revision: revision.parse().ok(),
+            definition: definition.map_err(|error| BadDefinition(error.to_string())),
+        }
+    }
+
+    /// The queue; `None` if the definition is damaged.
+    #[must_use]
+    pub fn queue(&self, namespace: &Namespace) -> Option<QueueKey> {
+        let definition = self.definition.as_ref().ok()?;
+        Some(QueueKey {
+            namespace: namespace.clone(),
+            queue: QueueName::try_from(definition.queue.as_str()).ok()?,
+        })
+    }
+}
+
+/// The schedules of one deployment.
+#[derive(Debug, Clone)]
+pub struct Schedules {
+    store: Store,
+}
+
+impl Schedules {
+    /// A schedule, if there is one with this name.
+    ///
+    /// # Errors
+    /// Redis is unavailable.
+    pub async fn get(&self, key: &ScheduleKey) -> Result<Option<StoredSchedule>, StoreError> {
+        let field = Cmd::hget(keys::schedules(key.namespace.as_str()), &key.name);
+        let text: Option<Vec<u8>> = self.store.command(&field).await?;
+        Ok(text.map(|text| StoredSchedule::read(&text)))
+    }
+
+    /// All schedules of a namespace, by name.
+    ///
+    /// # Errors
+    /// Redis is unavailable.
+    pub async fn all(
+        &self,
+        namespace: &Namespace,
+    ) -> Result<BTreeMap<String, StoredSchedule>, StoreError> {
+        let all = Cmd::hgetall(keys::schedules(namespace.as_str()));
+        let fields: Vec<(String, Vec<u8>)> = self.store.large_command(&all).await?;
+        let schedules = fields
+            .into_iter()
+            .filter(|(name, _)| !name.starts_with(LAST_REVISION));
+        Ok(schedules
+            .map(|(name, text)| (name, StoredSchedule::read(&text)))
+            .collect())
+    }
+
+    /// Sets a schedule. With `expected`, only if that is its revision; revision 0 = there is none. Its queue must be that of
+    /// the stored one, if there is one. A pump gets an alarm. A tick that is due stays due, if the times of the ticks stay.
+    ///
+    /// # Errors
+    /// Redis is unavailable; the change may be executed nevertheless, even later.
+    pub async fn set(
+        &self,
+        key: &ScheduleKey,
+        queue: &QueueKey,
+        definition: &ScheduleDefinition,
+        expected: Option<TableRevision>,
+    ) -> Result<TableSetOutcome, StoreError> {
+        let value = serde_json::to_string(definition);
+        let value = value.map_err(|error| StoreError::corrupt(error.to_string()))?;
+        // If this process dies behind the next step, a pump finds the definition.
+        self.store.schedule_check(key, queue).await?;
+        let outcome = self.set_entry(key, value, expected).await?;
+        if let TableSetOutcome::Done(revision) = outcome {
+            let calls = self
+                .store
+                .schedule_set(key, queue, definition, revision, None);
+            calls.await?;
+        }
+        Ok(outcome)
+    }
+
+    /// Removes a schedule, if it has this revision; `None` = any, since that cannot be read. Once this has returned, no job
+    /// is published for it.
+    ///
+    /// # Errors
+    /// Redis is unavailable; the change may be executed nevertheless, even later.
+    pub async fn remove(
+        &self,
+        key: &ScheduleKey,
+        queue: Option<&QueueKey>,
+        expected: Option<TableRevision>,
+    ) -> Result<TableSetOutcome, StoreError> {
+        let outcome = self.set_entry(key, String::new(), expected).await?;
+        if let (TableSetOutcome::Done(_), Some(queue)) = (outcome, queue) {
+            let expected = expected.unwrap_or_default();
+            self.store.schedule_remove(key, queue, expected).await?;
+        }
+        Ok(outcome)
+    }
+
+    /// The next tick of a schedule, in ms since 1970, as it is stored; `None` = it has none.
+    ///
+    /// # Errors
+    /// Redis is unavailable.
+    pub async fn next_ms(
+        &self,
+        key: &ScheduleKey,
+        queue: &QueueKey,
+    ) -> Result<Option<u64>, StoreError> {
+        let keys = self.store.keys(self.store.bucket_of(queue));
+        let tick = Cmd::hget(keys.schedule(&key.to_string()), "tick");
+        self.store.command(&tick).await
+    }
+
+    /// The time on the clock that decides about the ticks of a queue, in ms since 1970.
+    ///
+    /// # Errors
+    /// Redis is unavailable.
+    pub async fn now_ms(&self, queue: &QueueKey) -> Result<u64, StoreError> {
+        self.store.schedule_now_ms(queue).await
+    }
+
+    async fn set_entry(
+        &self,
+        key: &ScheduleKey,
+        value: String,
+        expected: Option<TableRevision>,
+    ) -> Result<TableSetOutcome, StoreError> {
+        let table = RevisionTable {
+            key: &keys::schedules(key.namespace.as_str()),
+            listed: 0,
+            most: SCHEDULES_MAX,
+        };
+        table
+            .set(&self.store, key.name.clone(), value, expected)
+            .await
+    }
+}
+
+impl Store {
+    /// The schedules of this deployment.
+    #[must_use]
+    pub fn schedules(&self) -> Schedules {
+        let store = self.clone();
+        Schedules { store }
+    }
+}

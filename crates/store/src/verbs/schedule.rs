@@ -1,0 +1,267 @@
+//! Ticks of schedules, in the bucket of their queues: `schedule_set`, `schedule_due`, `schedule_publish`.
+
+use redis::Cmd;
+use tidegate_core::codec::encode_new_job;
+use tidegate_core::{KeyHash, QueueKey};
+
+use super::publish_keyed::KeyedOutcome;
+use crate::error::StoreError;
+use crate::schedules::{ScheduleDefinition, ScheduleKey};
+use crate::script::{LazyScript, script};
+use crate::store::Store;
+use crate::table_revision::TableRevision;
+
+static SCHEDULE_SET: LazyScript = script!("schedule_set");
+static SCHEDULE_DUE: LazyScript = script!("schedule_due");
+static SCHEDULE_PUBLISH: LazyScript = script!("schedule_publish");
+
+/// Maximum number of schedules that one call returns.
+pub const SCHEDULES_DUE_MAX: u64 = 32;
+
+/// When a pump looks at a schedule whose revision the bucket does not know, in ms: a change takes less time.
+const CHECK_MS: u64 = 10_000;
+
+/// The tick of a schedule, as it is in a bucket.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ScheduleTick {
+    /// The schedule.
+    pub key: ScheduleKey,
+    /// The revision of the definition that the tick was calculated for; empty = not known.
+    pub revision: String,
+    /// The tick, in ms since 1970; `None` = not known.
+    pub tick_ms: Option<u64>,
+}
+
+/// The schedules of a bucket whose ticks are due.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[must_use]
+pub enum SchedulesDue {
+    /// The caller leads the bucket.
+    Some {
+        /// The time on the clock of Redis, in ms since 1970.
+        now_ms: u64,
+        /// The time until the next tick that is not due, in ms, if there is one.
+        next_in_ms: Option<u64>,
+        /// The schedules, up to [`SCHEDULES_DUE_MAX`].
+        ticks: Vec<ScheduleTick>,
+    },
+    /// The caller does not lead the bucket.
+    NotLeading,
+}
+
+/// What is to be published for a tick.
+#[derive(Debug, Clone, Copy)]
+pub struct TickPublish<'a> {
+    /// The definition with the revision that the bucket knows.
+    pub definition: &'a ScheduleDefinition,
+    /// The tick for which a job is published, in ms since 1970; `None` = the ticks that are due are left out.
+    pub publish_ms: Option<u64>,
+    /// The next tick; `None` = there is none.
+    pub next_ms: Option<u64>,
+    /// How many jobs the queue may have; `None` = any number.
+    pub max_jobs: Option<u64>,
+}
+
+/// What became of a tick.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[must_use]
+pub enum TickOutcome {
+    /// A job was published, or the one with its key stays.
+    Published(KeyedOutcome),
+    /// No job was published.
+    LeftOut,
+    /// The tick or the definition have changed. Nothing changed.
+    Moved,
+}
+
+impl Store {
+    /// Makes a pump look at a schedule soon, if the bucket does not know it.
+    pub(crate) async fn schedule_check(
+        &self,
+        key: &ScheduleKey,
+        queue: &QueueKey,
+    ) -> Result<(), StoreError> {
+        let none = TableRevision::default();
+        let rule = ("", String::new(), None);
+        self.set_tick(key, queue, none, rule, None).await.map(drop)
+    }
+
+    /// Sets the tick of a schedule: the first one from now on, or the stored one if that was calculated with the same rule.
+    /// Only if the bucket knows this revision: empty = it must know none. `None` = unless it knows a later one. Returns whether
+    /// it is set.
+    ///
+    /// # Errors
+    /// Redis is unavailable.
+    pub async fn schedule_set(
+        &self,
+        key: &ScheduleKey,
+        queue: &QueueKey,
+        definition: &ScheduleDefinition,
+        revision: TableRevision,
+        known: Option<&str>,
+    ) -> Result<bool, StoreError> {
+        let now_ms = self.schedule_now_ms(queue).await?;
+        // A rule that cannot be read has no ticks.
+        let tick_ms = definition.times.next_after(now_ms).ok().flatten();
+        let text = revision.to_string();
+        let rule = (text.as_str(), definition.rule_text(), tick_ms);
+        self.set_tick(key, queue, revision, rule, known).await
+    }
+
+    /// Removes the tick of a schedule that had this revision, unless the bucket knows a later one.
+    pub(crate) async fn schedule_remove(
+        &self,
+        key: &ScheduleKey,
+        queue: &QueueKey,
+        revision: TableRevision,
+    ) -> Result<bool, StoreError> {
+        let rule = ("removed", String::new(), None);
+        self.set_tick(key, queue, revision, rule, None).await
+    }
+
+    /// Removes the tick of a schedule that the table does not have, if the bucket knows this revision.
+    ///
+    /// # Errors
+    /// Redis is unavailable.
+    pub async fn schedule_forget(
+        &self,
+        bucket: u16,
+        tick: &ScheduleTick,
+    ) -> Result<(), StoreError> {
+        let rule = ("removed", String::new(), None);
+        let none = TableRevision::default();
+        let known = Some(tick.revision.as_str());
+        let call = self.set_tick_in(bucket, &tick.key, none, rule, known);
+        call.await.map(drop)
+    }
+
+    async fn set_tick(
+        &self,
+        key: &ScheduleKey,
+        queue: &QueueKey,
+        revision: TableRevision,
+        rule: (&str, String, Option<u64>),
+        known: Option<&str>,
+    ) -> Result<bool, StoreError> {
+        let bucket = self.bucket_of(queue);
+        self.set_tick_in(bucket, key, revision, rule, known).await
+    }
+
+    async fn set_tick_in(
+        &self,
+        bucket: u16,
+        key: &ScheduleKey,
+        revision: TableRevision,
+        (text, rule, tick_ms): (&str, String, Option<u64>),
+        known: Option<&str>,
+    ) -> Result<bool, StoreError> {
+        let keys = self.keys(bucket);
+        let call = self
+            .call_on_bucket(&SCHEDULE_SET, keys.schedules(), keys)
+            .arg(key.to_string())
+            .arg(text)
+            .arg(revision.number)
+            .arg(rule)
+            .arg(tick_ms.map_or_else(String::new, |ms| ms.to_string()))
+            .arg(CHECK_MS)
+            .arg(known.unwrap_or("*"));
+        call.send().await?.ok()?.flag()
+    }
+
+    /// The time on the clock of the server of a queue, in ms since 1970.
+    pub(crate) async fn schedule_now_ms(&self, queue: &QueueKey) -> Result<u64, StoreError> {
+        match self.now_ms {
+            Some(now_ms) => Ok(now_ms),
+            None => {
+                self.server_now_ms(&self.keys(self.bucket_of(queue)).schedules())
+                    .await
+            }
+        }
+    }
+
+    /// The schedules of a bucket whose ticks are due, at most `limit` of them.
+    ///
+    /// # Errors
+    /// Redis is unavailable.
+    pub async fn schedules_due(
+        &self,
+        bucket: u16,
+        token: &str,
+        limit: u64,
+    ) -> Result<SchedulesDue, StoreError> {
+        let call = self
+            .call_on_lock(&SCHEDULE_DUE, bucket, token)
+            .arg(limit.min(SCHEDULES_DUE_MAX));
+        let mut reply = call.send().await?;
+        if reply.token() == "lost" {
+            return Ok(SchedulesDue::NotLeading);
+        }
+        reply = reply.ok()?;
+        let (now_ms, next_in_ms) = (reply.count()?, reply.optional()?);
+        let mut ticks = Vec::new();
+        while reply.has_more() {
+            let name = String::from_utf8_lossy(&reply.bytes()?).into_owned();
+            let revision = String::from_utf8_lossy(&reply.bytes()?).into_owned();
+            let tick_ms = String::from_utf8_lossy(&reply.bytes()?).parse().ok();
+            let Some(key) = ScheduleKey::parse(&name) else {
+                // A damaged name must not keep the bucket from its other schedules.
+                let dropped = Cmd::zrem(self.keys(bucket).schedules(), name);
+                self.command::<u64>(&dropped).await?;
+                continue;
+            };
+            ticks.push(ScheduleTick {
+                key,
+                revision,
+                tick_ms,
+            });
+        }
+        Ok(SchedulesDue::Some {
+            now_ms,
+            next_in_ms,
+            ticks,
+        })
+    }
+
+    /// Publishes the job of a tick, and sets the next tick, if the tick is as it was read.
+    ///
+    /// # Errors
+    /// Redis is unavailable; the call may have been executed. It is safe to repeat it: the tick has moved then.
+    pub async fn schedule_publish(
+        &self,
+        queue: &QueueKey,
+        tick: &ScheduleTick,
+        publish: TickPublish<'_>,
+    ) -> Result<TickOutcome, StoreError> {
+        let text = |ms: Option<u64>| ms.map_or_else(String::new, |ms| ms.to_string());
+        let call = self
+            .call_on_queue(&SCHEDULE_PUBLISH, queue, self.bucket_of(queue))
+            .of_pump()
+            .arg(tick.key.to_string())
+            .arg(&tick.revision)
+            .arg(text(tick.tick_ms))
+            .arg(text(publish.next_ms))
+            .arg(text(publish.publish_ms))
+            .arg(text(publish.max_jobs));
+        let tick_ms = publish.publish_ms.unwrap_or_default();
+        let (job, if_exists) = publish.definition.job_at(&tick.key, queue, tick_ms);
+        job.check()?;
+        let key = job.native.as_ref().and_then(|it| it.extension.key_hash);
+        let nonce = key.map_or_else(rand::random, |hash| KeyHash(hash).nonce());
+        let config = &self.inner.config;
+        let (inline, compress_from) = (config.inline_limit_bytes, config.compress_from_bytes);
+        let record = encode_new_job(&job, nonce, inline, compress_from);
+        let call = call
+            .arg(if_exists.map_or("", |it| it.word()))
+            .arg(&record.header)
+            .arg(&record.payload);
+        let mut reply = call.send().await?;
+        if reply.token() == "moved" {
+            return Ok(TickOutcome::Moved);
+        }
+        reply = reply.ok()?;
+        match reply.count()? {
+            0 => Ok(TickOutcome::LeftOut),
+            outcome => Ok(TickOutcome::Published(KeyedOutcome::from_number(outcome)?)),
+        }
+    }
+}

@@ -1,0 +1,47 @@
+#!lua flags=allow-oom
+-- schedule_set: sets or removes the next tick of a schedule in the bucket of its queue.
+-- KEYS[1] schedules sorted set: namespace/schedule → its next tick, in ms
+-- ARGV[1] prefix   of the bucket's keys
+-- ARGV[2] now      ms; '' = Redis's clock
+-- ARGV[3] schedule namespace/schedule
+-- ARGV[4] revision of its definition; '' = not known yet: a pump looks at the definition in check_ms, unless it does anyway;
+--   removed = there is none any more
+-- ARGV[5] number   of the revision
+-- ARGV[6] rule     what its ticks depend on, as text
+-- ARGV[7] tick     ms; '' = it has none
+-- ARGV[8] check_ms see revision
+-- ARGV[9] expected the revision that is known in the bucket ('' = none); '*' = any, unless it has a higher number
+-- Returns ok → 1 if changed, 0 if another revision is known: nothing changed
+-- Changes: the next tick, the revision and the rule. A tick of the same rule stays: it may be due. Sends an alarm
+-- Errors: those of scripts that write (prelude.lua)
+-- Since layout 2
+
+local schedules, name, revision, number, rule, tick = KEYS[1], ARGV[3], ARGV[4], tonumber(ARGV[5]), ARGV[6], ARGV[7]
+local of_schedule = prefix .. 'sched:' .. name
+
+if revision == '' then
+  local check_at_ms = now_ms + ARGV[8]
+  if call('ZADD', schedules, 'NX', text('%d', check_at_ms), name) == 1 then alarm('schedule_due', 'schedules', check_at_ms) end
+  return { 'ok', 1 }
+end
+local known, known_number, known_rule, known_tick = unpack(call('HMGET', of_schedule, 'revision', 'number', 'rule', 'tick'))
+if ARGV[9] == '*' then
+  if known and (tonumber(known_number) or 0) > number then return { 'ok', 0 } end
+elseif (known or '') ~= ARGV[9] then
+  return { 'ok', 0 }
+end
+if revision == 'removed' then
+  call('DEL', of_schedule)
+  call('ZREM', schedules, name)
+  return { 'ok', 1 }
+end
+if known_rule == rule then tick = known_tick or '' else call('HDEL', of_schedule, 'tick') end
+call('HSET', of_schedule, 'revision', revision, 'number', text('%d', number), 'rule', rule)
+if tick == '' then
+  call('ZREM', schedules, name)
+else
+  call('HSET', of_schedule, 'tick', tick)
+  call('ZADD', schedules, tick, name)
+  alarm('schedule_due', 'schedules', tonumber(tick))
+end
+return { 'ok', 1 }
