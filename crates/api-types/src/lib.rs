@@ -14,6 +14,7 @@ pub mod publish;
 pub mod queue;
 pub mod relay;
 pub mod retry;
+pub mod schedule;
 pub mod schemas;
 pub mod values;
 pub mod workers;

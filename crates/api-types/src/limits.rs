@@ -79,6 +79,12 @@ pub const POOL_BYTES_MAX: usize = 255;
 /// The most bytes of the name of a worker.
 pub const WORKER_NAME_BYTES_MAX: usize = 128;
 
+/// The most bytes of the name of a schedule.
+pub const SCHEDULE_NAME_BYTES_MAX: usize = 64;
+/// The most bytes of the payload of a schedule.
+pub const SCHEDULE_PAYLOAD_BYTES_MAX: usize = 16 * 1024;
+/// The most next runs of a schedule in an answer.
+pub const SCHEDULE_RUNS_MAX: u16 = 100;
 /// The most bytes of the name of a relay.
 pub const RELAY_NAME_BYTES_MAX: usize = 64;
 /// The most bytes of a text of a relay: a URL, a subject, a user, a secret.

@@ -16,7 +16,10 @@ use crate::queue::{
     RespawnBody,
 };
 use crate::relay::{DeletedRelay, RelayConfig, RelayDetails, RelayListPage};
-use crate::values::{IfRunningOption, NamespaceText, PageSize};
+use crate::schedule::{
+    DeletedSchedule, ScheduleConfig, ScheduleDetails, ScheduleListPage, ScheduleRuns,
+};
+use crate::values::{IfRunningOption, NamespaceText, PageSize, RunCount};
 use crate::workers::WorkerListPage;
 
 /// The schemas of all requests and answers, and of the types in them. Routes are added where they are served.
@@ -35,6 +38,7 @@ use crate::workers::WorkerListPage;
     CreatedKey,
     DeletedQueue,
     DeletedRelay,
+    DeletedSchedule,
     FailAnswer,
     FailBody,
     IfRunningOption,
@@ -62,6 +66,11 @@ use crate::workers::WorkerListPage;
     RespawnAnswer,
     RespawnBody,
     RevokedKey,
+    RunCount,
+    ScheduleConfig,
+    ScheduleDetails,
+    ScheduleListPage,
+    ScheduleRuns,
     TouchAnswer,
     TouchBody,
     UnfinishedJob,

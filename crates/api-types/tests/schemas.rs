@@ -27,6 +27,9 @@ use tidegate_api_types::queue::{
     RespawnBody,
 };
 use tidegate_api_types::relay::{DeletedRelay, RelayConfig, RelayDetails, RelayListPage};
+use tidegate_api_types::schedule::{
+    DeletedSchedule, ScheduleConfig, ScheduleDetails, ScheduleListPage, ScheduleRuns,
+};
 use tidegate_api_types::schemas::ApiSchemas;
 use tidegate_api_types::workers::WorkerListPage;
 use utoipa::OpenApi;
@@ -117,6 +120,7 @@ fn read_request(name: &str, value: &Value) -> Result<Value, String> {
         "RelayConfig" => read::<RelayConfig>(value),
         "ReleaseBody" => read::<ReleaseBody>(value),
         "ReserveBody" => read::<ReserveBody>(value),
+        "ScheduleConfig" => read::<ScheduleConfig>(value),
         "TouchBody" => read::<TouchBody>(value),
         _ => panic!("the request {name} is not read here"),
     }
@@ -156,6 +160,10 @@ fn rewrite_answer(name: &str, value: &Value) -> Value {
         "ReleaseAnswer" => rewrite::<ReleaseAnswer>(value),
         "ReserveAnswer" => rewrite::<ReserveAnswer>(value),
         "RevokedKey" => rewrite::<RevokedKey>(value),
+        "DeletedSchedule" => rewrite::<DeletedSchedule>(value),
+        "ScheduleDetails" => rewrite::<ScheduleDetails>(value),
+        "ScheduleListPage" => rewrite::<ScheduleListPage>(value),
+        "ScheduleRuns" => rewrite::<ScheduleRuns>(value),
         "TouchAnswer" => rewrite::<TouchAnswer>(value),
         _ => panic!("the answer {name} is not read here"),
     }

@@ -23,7 +23,8 @@ use std::time::Duration;
 
 use tidegate_core::{JobId, NewJob, QueueKey};
 use tidegate_store::{
-    AckOutcome, ConnectError, Durability, PeekedJob, PublishOutcome, PublishedJobs, Store,
+    AckOutcome, ConnectError, Durability, PeekedJob, PublishOutcome, PublishedJobs, Schedules,
+    Store,
 };
 use tokio::sync::OnceCell;
 
@@ -59,6 +60,8 @@ pub struct Pool {
     pub lanes: Arc<LaneTable>,
     /// The policies of the queues of its deployment.
     pub policies: Arc<PolicyTable>,
+    /// The schedules of its deployment. A pool that moves has those of its own deployment.
+    pub schedules: Schedules,
     store: Store,
     ends: Arc<JobEnds>,
     publisher: Arc<LanePublisher>,
@@ -95,6 +98,7 @@ impl Pool {
             metrics: deployment.figures,
             lanes: deployment.lanes,
             policies: deployment.policies,
+            schedules: deployment.store.schedules(),
             store: deployment.store,
             ends: deployment.ends,
             publisher: deployment.publisher,

@@ -20,5 +20,6 @@ mod refusals;
 mod relays;
 mod results;
 mod runs;
+mod schedules;
 mod wires;
 mod workers;

@@ -34,6 +34,8 @@ def before_call(context, case, **kwargs):
         choose_options(case)
     if "wait" in (case.query or {}):
         case.query["wait"] = "20ms"
+    if case.operation.definition.raw["operationId"] == "set_schedule" and isinstance(case.body, dict):
+        change_schedule(case.body)
     if isinstance(case.body, dict):
         change_body(case.body)
 
@@ -60,6 +62,16 @@ def choose_options(case):
 
 def header_name(option):
     return "Tidegate-" + "-".join(word.capitalize() for word in option.split("_"))
+
+
+def change_schedule(schedule):
+    """Times that exist and have few ticks, a queue as in paths, and a job without options that exclude each other."""
+    schedule["queue"] = QUEUES[0]
+    schedule["every"] = "1h"
+    for name in ("cron", "time_zone", "ends_at"):
+        schedule.pop(name, None)
+    if isinstance(schedule.get("job"), dict):
+        change_body(schedule["job"])
 
 
 def change_body(body):

@@ -86,6 +86,8 @@ problem_codes! {
         "No API key with this id can be managed with the key of the request."
     RelayNotFound "relay_not_found" 404 No "Relay not found":
         "The namespace has no relay with this name."
+    ScheduleNotFound "schedule_not_found" 404 No "Schedule not found":
+        "The namespace has no schedule with this name."
     RouteNotFound "route_not_found" 404 No "Route not found":
         "No route has this path."
     MethodNotAllowed "method_not_allowed" 405 No "Method not allowed":
@@ -106,8 +108,10 @@ problem_codes! {
         "The stored policy of the queue is damaged; the defaults apply. Replace it with `PUT`."
     RelayUnreadable "relay_unreadable" 409 No "Relay unreadable":
         "The stored relay is damaged, or of a later release. Replace it with `PUT`, with its secrets."
+    ScheduleUnreadable "schedule_unreadable" 409 No "Schedule unreadable":
+        "The stored schedule is damaged, or of a later release. Replace it with `PUT`."
     VersionMismatch "version_mismatch" 412 No "Version mismatch":
-        "The policy or relay is not as `If-Match` or `If-None-Match` requires. Read it again and repeat the change with its new `ETag`."
+        "The policy, relay or schedule is not as `If-Match` or `If-None-Match` requires. Read it again and repeat the change with its new `ETag`."
     PayloadTooLarge "payload_too_large" 413 No "Payload too large":
         "The payload is larger than the server allows. Store it elsewhere and publish a reference."
     BodyTooLarge "body_too_large" 413 No "Body too large":
@@ -214,13 +218,13 @@ mod tests {
             (403, "scope_missing namespace_forbidden"),
             (
                 404,
-                "job_not_found key_not_found relay_not_found route_not_found",
+                "job_not_found key_not_found relay_not_found schedule_not_found route_not_found",
             ),
             (405, "method_not_allowed"),
             (408, "request_timeout"),
             (
                 409,
-                "key_taken job_running job_dead queue_closed queue_not_empty policy_unreadable relay_unreadable",
+                "key_taken job_running job_dead queue_closed queue_not_empty policy_unreadable relay_unreadable schedule_unreadable",
             ),
             (412, "version_mismatch"),
             (413, "payload_too_large body_too_large"),
@@ -236,7 +240,7 @@ mod tests {
             let listed: Vec<&str> = listed.map(|info| info.name).collect();
             assert_eq!(listed.join(" "), names);
         }
-        assert_eq!(ProblemCode::ALL.len(), 36);
+        assert_eq!(ProblemCode::ALL.len(), 38);
     }
 
     #[test]

@@ -24,11 +24,11 @@ pub use duration::DurationMs;
 pub use error_text::ErrorText;
 pub use json_text::JsonText;
 pub(crate) use json_text::even_null;
-pub use numbers::{JobsPerSecond, MaxAttempts, MaxJobs, PageSize, QueueWeight};
+pub use numbers::{JobsPerSecond, MaxAttempts, MaxJobs, PageSize, QueueWeight, RunCount};
 pub use payload::{JobPayload, check_json_payload};
 pub use text::{
     AttributeText, CursorText, FilterText, IdempotencyKey, JobIdText, JobKey, JobPath, LeaseText,
-    NamespaceText, PoolText, QueueNameText, RelayNameText, WorkerNameText,
+    NamespaceText, PoolText, QueueNameText, RelayNameText, ScheduleNameText, WorkerNameText,
 };
 pub use timestamp::TimestampMs;
 pub(crate) use value_schema::{AnswerDuration, AnswerTimestamp};

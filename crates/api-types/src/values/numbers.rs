@@ -9,7 +9,7 @@ use utoipa::{PartialSchema, ToSchema};
 
 use crate::limits::{
     ATTEMPTS_MAX, PAGE_ITEMS_DEFAULT, PAGE_ITEMS_MAX, QUEUE_WEIGHT_MAX, RESERVE_JOBS_MAX,
-    RESPAWN_RATE_MAX,
+    RESPAWN_RATE_MAX, SCHEDULE_RUNS_MAX,
 };
 use crate::problem::InvalidValue;
 
@@ -90,6 +90,11 @@ number_type! {
 number_type! {
     /// How many items a page of a list has at most. The default is 100.
     PageSize(u16), "the number of items of a page", 1..=PAGE_ITEMS_MAX, default PAGE_ITEMS_DEFAULT
+}
+
+number_type! {
+    /// How many next runs of a schedule are returned at most. The default is 10.
+    RunCount(u16), "the number of runs", 1..=SCHEDULE_RUNS_MAX, default 10
 }
 
 number_type! {

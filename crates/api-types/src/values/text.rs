@@ -15,7 +15,7 @@ use super::value_schema::text_schema;
 use crate::limits::{
     ATTRIBUTE_NAME_BYTES_MAX, ATTRIBUTE_VALUE_BYTES_MAX, CURSOR_BYTES_MAX, FILTER_BYTES_MAX,
     IDEMPOTENCY_KEY_BYTES_MAX, JOB_ID_BYTES, KEY_BYTES_MAX, LEASE_BYTES_MAX, NAME_BYTES_MAX,
-    POOL_BYTES_MAX, RELAY_NAME_BYTES_MAX, WORKER_NAME_BYTES_MAX,
+    POOL_BYTES_MAX, RELAY_NAME_BYTES_MAX, SCHEDULE_NAME_BYTES_MAX, WORKER_NAME_BYTES_MAX,
 };
 use crate::problem::{InvalidValue, ProblemCode};
 
@@ -193,6 +193,16 @@ text_type! {
     RelayNameText, schema "RelayName", rule TextRule {
         what: "the name of a relay",
         bytes_max: RELAY_NAME_BYTES_MAX,
+        code: ProblemCode::InvalidParameter,
+        ..NAME
+    }
+}
+
+text_type! {
+    /// The name of a schedule: 1 to [`SCHEDULE_NAME_BYTES_MAX`] bytes of letters, digits, `-` and `_`.
+    ScheduleNameText, schema "ScheduleName", rule TextRule {
+        what: "the name of a schedule",
+        bytes_max: SCHEDULE_NAME_BYTES_MAX,
         code: ProblemCode::InvalidParameter,
         ..NAME
     }

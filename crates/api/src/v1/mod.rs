@@ -19,6 +19,7 @@ mod relays;
 mod reserve;
 mod result;
 mod routes;
+mod schedules;
 mod settle;
 mod workers;
 

@@ -11,10 +11,12 @@ use tidegate_api_types::input::{
 use tidegate_api_types::limits::ConfigurableLimits;
 use tidegate_api_types::problem::{InvalidRequest, ProblemCode};
 use tidegate_api_types::queue::ListQuery;
-use tidegate_api_types::values::{JobAttributes, JobKey, JobPath, QueueNameText, RelayNameText};
+use tidegate_api_types::values::{
+    JobAttributes, JobKey, JobPath, QueueNameText, RelayNameText, ScheduleNameText,
+};
 use tidegate_core::{JobId, KeyHash, Namespace, QueueKey, QueueName, Scope};
 use tidegate_engine::{EngineError, LimitedAction, Permit, Pool, Principal};
-use tidegate_store::{JobReference, RelayKey};
+use tidegate_store::{JobReference, RelayKey, ScheduleKey};
 
 use super::error::NativeError;
 use crate::app::App;
@@ -34,6 +36,7 @@ pub(super) struct PathParts {
     pub(super) job: Option<String>,
     pub(super) key: Option<String>,
     pub(super) relay: Option<String>,
+    pub(super) schedule: Option<String>,
 }
 
 /// A request of an authenticated client.
@@ -196,6 +199,18 @@ impl NativeRequest {
             .parse()
             .map_err(|invalid| NativeError::from(invalid).at("relay"))?;
         Ok(RelayKey {
+            namespace: self.namespace.clone(),
+            name: name.into(),
+        })
+    }
+
+    /// The schedule in the path.
+    pub(super) fn schedule(&self) -> Result<ScheduleKey, NativeError> {
+        let name = decoded(self.parts.schedule.as_deref().unwrap_or_default())?;
+        let name: ScheduleNameText = name
+            .parse()
+            .map_err(|invalid| NativeError::from(invalid).at("schedule"))?;
+        Ok(ScheduleKey {
             namespace: self.namespace.clone(),
             name: name.into(),
         })

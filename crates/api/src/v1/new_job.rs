@@ -42,7 +42,7 @@ pub(super) fn keyed_job(
     }
 }
 
-fn new_job(
+pub(super) fn new_job(
     queue: &QueueKey,
     payload: JobPayload,
     attributes: JobAttributes,

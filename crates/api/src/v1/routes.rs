@@ -11,8 +11,8 @@ use tidegate_api_types::problem::ProblemCode;
 use super::error::NativeError;
 use super::native_request::{NativeRequest, PathParts};
 use super::{
-    batch, explain, job, job_list, keys, policy, publish, queues, relays, reserve, result, settle,
-    workers,
+    batch, explain, job, job_list, keys, policy, publish, queues, relays, reserve, result,
+    schedules, settle, workers,
 };
 use crate::app::App;
 use crate::http::exchange::Answering;
@@ -46,6 +46,9 @@ enum Route {
     Key,
     Relays,
     Relay,
+    Schedules,
+    Schedule,
+    NextRuns,
 }
 
 /// A row of the table.
@@ -65,7 +68,7 @@ const fn row(route: Route, path: &'static str, methods: &'static str) -> RouteRo
 }
 
 /// The table, in the order of [`Route`].
-const TABLE: [RouteRow; 23] = [
+const TABLE: [RouteRow; 26] = [
     row(
         Route::Jobs,
         "/v1/{namespace}/queues/{queue}/jobs",
@@ -137,6 +140,17 @@ const TABLE: [RouteRow; 23] = [
         "/v1/{namespace}/relays/{relay}",
         "GET, PUT, DELETE",
     ),
+    row(Route::Schedules, "/v1/{namespace}/schedules", "GET"),
+    row(
+        Route::Schedule,
+        "/v1/{namespace}/schedules/{schedule}",
+        "GET, PUT, DELETE",
+    ),
+    row(
+        Route::NextRuns,
+        "/v1/{namespace}/schedules/{schedule}/next",
+        "GET",
+    ),
 ];
 
 /// The first number of an endpoint of this front door; those of the lmstfy wire are below it.
@@ -190,6 +204,7 @@ pub(crate) fn handle(app: &Arc<App>, api_request: ApiRequest) -> (Endpoint, Answ
         job: part("job"),
         key: part("key"),
         relay: part("relay"),
+        schedule: part("schedule"),
     };
     let method = api_request.head.method.clone();
     let incoming = Incoming {
@@ -271,6 +286,11 @@ fn handler(route: Route, method: &Method, incoming: Incoming) -> Option<Answerin
         (Route::Relay, "GET") => within_limit!(incoming, relays::show),
         (Route::Relay, "PUT") => within_limit!(incoming, relays::set),
         (Route::Relay, "DELETE") => within_limit!(incoming, relays::delete),
+        (Route::Schedules, "GET") => within_limit!(incoming, schedules::list),
+        (Route::Schedule, "GET") => within_limit!(incoming, schedules::show),
+        (Route::Schedule, "PUT") => within_limit!(incoming, schedules::set),
+        (Route::Schedule, "DELETE") => within_limit!(incoming, schedules::delete),
+        (Route::NextRuns, "GET") => within_limit!(incoming, schedules::next),
         // Enforces the time limit itself. What reads the request has a box of its own, which is freed before the wait.
         (Route::Reserve, "POST") => answered!(incoming, {
             let opening = Box::pin(reserve::open(

@@ -11,6 +11,7 @@ mod queues;
 mod references;
 mod relays;
 mod responses;
+mod schedules;
 #[cfg(test)]
 mod tests;
 mod workers;
@@ -37,7 +38,7 @@ const DESCRIPTION: &str = include_str!("description.md");
 const API_KEY: &str = "api_key";
 
 /// The operations by the tag under which they are shown, with its description.
-const TAGS: [(&str, &str, &[OperationRow]); 5] = [
+const TAGS: [(&str, &str, &[OperationRow]); 6] = [
     (
         "jobs",
         "Publishing, showing, changing and cancelling jobs.",
@@ -57,6 +58,11 @@ const TAGS: [(&str, &str, &[OperationRow]); 5] = [
         "relays",
         "Relays, which `tidegate-relayd` runs: they pass jobs on to webhooks, brokers and other queues.",
         &relays::OPERATIONS,
+    ),
+    (
+        "schedules",
+        "Jobs that are published again and again, at the times of a cron pattern or at a fixed distance.",
+        &schedules::OPERATIONS,
     ),
     ("keys", "API keys.", &keys::OPERATIONS),
 ];

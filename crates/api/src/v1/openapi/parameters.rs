@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use tidegate_api_types::job::{CancelQuery, JobFilter, JobQuery, ResultQuery};
 use tidegate_api_types::publish::JobOptions;
 use tidegate_api_types::queue::ListQuery;
+use tidegate_api_types::schedule::NextRunsQuery;
 use utoipa::IntoParams;
 use utoipa::openapi::path::{Parameter, ParameterBuilder, ParameterIn};
 use utoipa::openapi::schema::{ObjectBuilder, Ref, Schema, Type};
@@ -43,6 +44,10 @@ fn of_path_segment(name: &str) -> Parameter {
         "relay" => (
             Ref::from_schema_name("RelayName").into(),
             "The name of the relay, unique in its namespace.",
+        ),
+        "schedule" => (
+            Ref::from_schema_name("ScheduleName").into(),
+            "The name of the schedule, unique in its namespace.",
         ),
         _ => (
             text().min_length(Some(1)).into(),
@@ -105,11 +110,26 @@ pub(super) fn of_policy_change() -> Vec<Parameter> {
 }
 
 pub(super) fn of_relay_change() -> Vec<Parameter> {
-    let is = "The `ETag` of the relay that the change is made for, or `*` for any relay that exists. Otherwise nothing is changed.";
-    let is_none = "`*`: there must be no relay with this name. Otherwise nothing is changed.";
+    of_change("relay")
+}
+
+pub(super) fn of_schedule_change() -> Vec<Parameter> {
+    of_change("schedule")
+}
+
+pub(super) fn of_next_runs() -> Vec<Parameter> {
+    in_query::<NextRunsQuery>()
+}
+
+fn of_change(what: &str) -> Vec<Parameter> {
+    let is = format!(
+        "The `ETag` of the {what} that the change is made for, or `*` for any {what} that exists. Otherwise nothing is changed."
+    );
+    let is_none =
+        format!("`*`: there must be no {what} with this name. Otherwise nothing is changed.");
     vec![
-        condition("If-Match", ETAG_OR_ANY, is),
-        condition("If-None-Match", "^[*]$", is_none),
+        condition("If-Match", ETAG_OR_ANY, &is),
+        condition("If-None-Match", "^[*]$", &is_none),
     ]
 }
 

@@ -1,0 +1,255 @@
+//! What a schedule does.
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::input::{CheckedRequest, object, optional_object};
+use crate::limits::{ConfigurableLimits, SCHEDULE_PAYLOAD_BYTES_MAX};
+use crate::problem::{InvalidRequest, ProblemCode};
+use crate::publish::{BatchItem, JobOptions};
+use crate::retry::RetryPolicyBody;
+use crate::values::{
+    Base64Bytes, ContentType, DurationMs, JobAttributes, JobPayload, JsonText, MaxAttempts,
+    QueueNameText, TimestampMs, even_null,
+};
+
+/// What happens at a tick if the job of an earlier tick is not done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum OverlapOption {
+    /// That job stays as it is, and no other one is published.
+    #[default]
+    Keep,
+    /// It is replaced. A running job runs again afterwards.
+    Replace,
+    /// There are two jobs.
+    Allow,
+}
+
+/// Which ticks are published that were missed while no pump was running.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum CatchUpOption {
+    /// The last one.
+    #[default]
+    One,
+    /// None: a tick is published up to 10 s late.
+    None,
+    /// All, in their order.
+    All,
+}
+
+/// The job that a schedule publishes: payload, attributes and options as of a publish. Jobs also have the attributes
+/// `tidegate-schedule` (the name of the schedule) and `tidegate-tick-ms` (the time of the tick, in ms since 1970).
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ScheduleJob {
+    /// The payload, if it is JSON. Excludes `payload_base64`. At most 16 KiB.
+    #[serde(
+        default,
+        deserialize_with = "even_null",
+        skip_serializing_if = "Option::is_none"
+    )]
+    #[schema(value_type = JsonText, required = false)]
+    pub payload: Option<JsonText>,
+    /// The payload as base64. Excludes `payload`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub payload_base64: Option<Base64Bytes>,
+    /// By default `application/json` for `payload`, else `application/octet-stream`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub content_type: Option<ContentType>,
+    /// Names and values that travel with the job.
+    #[serde(default, skip_serializing_if = "JobAttributes::is_empty")]
+    pub attributes: JobAttributes,
+    /// How long the job is delayed after the tick.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delay: Option<DurationMs>,
+    /// How long the finished job stays. By default as in the policy of the queue.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retain: Option<DurationMs>,
+    /// How long a worker may hold the job without extending its lease, unless the reserve call says something else.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lease: Option<DurationMs>,
+    /// After how many failed attempts the job is dead. Excludes `retry.max_attempts`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_attempts: Option<MaxAttempts>,
+    /// When failed attempts are repeated.
+    #[serde(
+        default,
+        deserialize_with = "optional_object",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub retry: Option<RetryPolicyBody>,
+    /// The job is dropped if no worker has started it so long after it was due.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub start_within: Option<DurationMs>,
+}
+
+impl ScheduleJob {
+    /// The payload, attributes and options of the job.
+    ///
+    /// # Errors
+    /// Those of [`JobPayload::from_fields`]. None if the schedule has been checked.
+    pub fn into_parts(self) -> Result<(JobPayload, JobAttributes, JobOptions), InvalidRequest> {
+        self.into_item().into_parts()
+    }
+
+    fn into_item(self) -> BatchItem {
+        BatchItem {
+            payload: self.payload,
+            payload_base64: self.payload_base64,
+            content_type: self.content_type,
+            attributes: self.attributes,
+            delay: self.delay,
+            retain: self.retain,
+            lease: self.lease,
+            max_attempts: self.max_attempts,
+            retry: self.retry,
+            start_within: self.start_within,
+            ..BatchItem::default()
+        }
+    }
+}
+
+/// A schedule: a job is published to a queue at each tick, at the times of a cron pattern or at a fixed distance.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ScheduleConfig {
+    /// The queue of the jobs. It cannot be changed: delete the schedule, and set it again.
+    pub queue: QueueNameText,
+    /// A cron pattern of five fields, such as `0 9 * * MON-FRI`, or of six that begin with the seconds. Excludes `every`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(min_length = 1, max_length = 255)]
+    pub cron: Option<String>,
+    /// The time zone of the pattern, such as `Europe/Berlin`. By default `UTC`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(min_length = 1, max_length = 64)]
+    pub time_zone: Option<String>,
+    /// The time between two ticks, at least 100 ms. They are at multiples of it since `starts_at`, or since 1970. Excludes `cron`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub every: Option<DurationMs>,
+    /// The job.
+    #[serde(deserialize_with = "object")]
+    pub job: ScheduleJob,
+    /// What happens if the job of an earlier tick is not done. With `keep` and `replace` the key of the job is `schedule:` and
+    /// the name of the schedule.
+    #[serde(default)]
+    pub overlap: OverlapOption,
+    /// Which missed ticks are published.
+    #[serde(default)]
+    pub catch_up: CatchUpOption,
+    /// No tick is published later than so long after its time. By default there is no limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub catch_up_window: Option<DurationMs>,
+    /// No tick is before this time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub starts_at: Option<TimestampMs>,
+    /// No tick is after this time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ends_at: Option<TimestampMs>,
+    /// Whether there are no ticks. Those of a pause are not caught up.
+    #[serde(default)]
+    pub paused: bool,
+}
+
+impl CheckedRequest for ScheduleConfig {
+    fn check(&self, limits: &ConfigurableLimits) -> Result<(), InvalidRequest> {
+        match (&self.cron, self.every) {
+            (Some(_), Some(_)) => return Err(InvalidRequest::of_both("every", "cron")),
+            (None, None) => {
+                let detail =
+                    "a schedule needs cron, such as \"0 9 * * MON-FRI\", or every, such as \"15m\"";
+                return Err(InvalidRequest::of_field("cron", detail));
+            }
+            (None, Some(_)) if self.time_zone.is_some() => {
+                let detail = "time_zone needs cron: ticks of every do not depend on a wall clock";
+                return Err(InvalidRequest::of_field("time_zone", detail));
+            }
+            _ => {}
+        }
+        if matches!((self.starts_at, self.ends_at), (Some(starts), Some(ends)) if ends < starts) {
+            let detail = "ends_at must not be before starts_at";
+            return Err(InvalidRequest::of_field("ends_at", detail));
+        }
+        let reserved = self.job.attributes.0.keys();
+        if let Some(name) = reserved.into_iter().find(|it| it.starts_with("tidegate-")) {
+            let detail = format!("the attribute {name:?} is set by the schedule; use another name");
+            return Err(InvalidRequest::of_field("job.attributes", detail));
+        }
+        let item = self.job.clone().into_item();
+        let bytes = JobPayload::check_fields(
+            item.payload.as_ref(),
+            item.payload_base64.as_ref(),
+            item.content_type.as_ref(),
+        );
+        let bytes = bytes.map_err(|invalid| invalid.inside("job"))?;
+        if bytes > SCHEDULE_PAYLOAD_BYTES_MAX {
+            let detail = format!(
+                "the payload of a schedule has at most {SCHEDULE_PAYLOAD_BYTES_MAX} bytes; store it elsewhere"
+            );
+            return Err(InvalidRequest::new(ProblemCode::PayloadTooLarge, detail).at("job.payload"));
+        }
+        let attributes = item.attributes.check();
+        attributes.map_err(|invalid| InvalidRequest::from(invalid).at("job.attributes"))?;
+        let options = item.options().check(limits);
+        options.map_err(|invalid| invalid.inside("job"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn check(change: &Value) -> Result<(), InvalidRequest> {
+        let mut config = json!({"queue": "mails", "cron": "0 9 * * *", "job": {"payload": 1}});
+        for (name, value) in change.as_object().unwrap() {
+            config[name] = value.clone();
+        }
+        let text = config.to_string();
+        let read = crate::input::read_body::<ScheduleConfig>(
+            text.as_bytes(),
+            &ConfigurableLimits::default(),
+        );
+        read.map(drop)
+    }
+
+    #[test]
+    fn what_excludes_each_other_is_refused_and_the_field_is_named() {
+        assert_eq!(check(&json!({})), Ok(()));
+        assert_eq!(check(&json!({"cron": null, "every": "15m"})), Ok(()));
+        for (change, field) in [
+            (json!({"every": "15m"}), "every"),
+            (json!({"cron": null}), "cron"),
+            (
+                json!({"cron": null, "every": "15m", "time_zone": "UTC"}),
+                "time_zone",
+            ),
+            (
+                json!({"starts_at": "2026-01-02T00:00:00Z", "ends_at": "2026-01-01T00:00:00Z"}),
+                "ends_at",
+            ),
+            (json!({"job": {}}), "job.payload"),
+            (
+                json!({"job": {"payload": 1, "attributes": {"tidegate-x": ""}}}),
+                "job.attributes",
+            ),
+            (
+                json!({"job": {"payload": "a".repeat(20_000)}}),
+                "job.payload",
+            ),
+            (json!({"job": {"payload": 1, "lease": "1ms"}}), "job.lease"),
+            (json!({"job": {"payload": 1, "key": "k"}}), "job.key"),
+            (json!({"overlap": "skip"}), "overlap"),
+            (json!({"every": "soon"}), "every"),
+        ] {
+            let refused = check(&change).unwrap_err();
+            assert_eq!(
+                refused.field.as_deref(),
+                Some(field),
+                "{change} {refused:?}"
+            );
+        }
+    }
+}

@@ -1,0 +1,10 @@
+//! Schedules: jobs that are published again and again.
+
+mod config;
+mod view;
+
+pub use config::{CatchUpOption, OverlapOption, ScheduleConfig, ScheduleJob};
+pub use view::{
+    DeleteScheduleResult, DeletedSchedule, NextRunsQuery, ScheduleDetails, ScheduleListPage,
+    ScheduleRuns,
+};

@@ -1,0 +1,289 @@
+//! `/v1/NAMESPACE/schedules`: shows, sets and deletes the schedules of a namespace.
+
+use axum::body::Body;
+use axum::http::{Response, StatusCode, header};
+use tidegate_api_types::problem::{InvalidRequest, ProblemCode};
+use tidegate_api_types::queue::ListQuery;
+use tidegate_api_types::schedule::{
+    CatchUpOption, DeleteScheduleResult, DeletedSchedule, NextRunsQuery, OverlapOption,
+    ScheduleConfig, ScheduleDetails, ScheduleListPage, ScheduleRuns,
+};
+use tidegate_api_types::values::{JobKey, TimestampMs};
+use tidegate_core::schedule::{CatchUp, CatchUpRule, InvalidSchedule};
+use tidegate_core::{QueueKey, Scope};
+use tidegate_engine::EngineError;
+use tidegate_store::{
+    SCHEDULES_MAX, ScheduleDefinition, ScheduleKey, ScheduleOverlap, ScheduleTimes, Schedules,
+    StoredSchedule, TableRevision, TableSetOutcome,
+};
+
+use super::answer::json_answer;
+use super::error::NativeError;
+use super::native_request::NativeRequest;
+use super::new_job::new_job;
+use crate::http::etag::{self, Precondition, precondition};
+
+/// The most bytes of a schedule: more than all its texts have.
+const BODY_BYTES_MAX: usize = 256 * 1024;
+/// How often a change is applied to a schedule that other clients change at the same time.
+const CHANGE_ATTEMPTS: u32 = 20;
+
+pub(super) async fn list(request: NativeRequest) -> Result<Response<Body>, NativeError> {
+    request.need(Scope::Read)?;
+    let query: ListQuery = request.read_query()?;
+    let schedules = &request.pool().schedules;
+    let all = schedules.all(&request.namespace).await;
+    let all = all.map_err(EngineError::from)?;
+    let after = query.cursor.as_ref().map(|cursor| cursor.as_str());
+    let mut following = all
+        .into_iter()
+        .filter(|(name, _)| after.is_none_or(|after| name.as_str() > after))
+        .peekable();
+    let mut items = Vec::new();
+    while items.len() < usize::from(query.limit.get()) {
+        let Some((name, stored)) = following.next() else {
+            break;
+        };
+        let key = ScheduleKey {
+            namespace: request.namespace.clone(),
+            name,
+        };
+        match details(schedules, &key, &stored).await {
+            Ok((shown, _)) => items.push(shown),
+            Err(error) if error.code() == ProblemCode::ScheduleUnreadable => {}
+            Err(error) => return Err(error),
+        }
+    }
+    let has_more = following.peek().is_some();
+    let last = items.last().filter(|_| has_more);
+    let next = last.map(|last| last.name.as_str().parse()).transpose();
+    let next = next.map_err(|_| NativeError::internal())?;
+    Ok(json_answer(
+        StatusCode::OK,
+        &ScheduleListPage { items, next },
+    ))
+}
+
+pub(super) async fn show(request: NativeRequest) -> Result<Response<Body>, NativeError> {
+    request.need(Scope::Read)?;
+    request.without_query()?;
+    let key = request.schedule()?;
+    let stored = find(&request, &key).await?.ok_or_else(not_found)?;
+    answer(&request, StatusCode::OK, &key, &stored).await
+}
+
+pub(super) async fn next(request: NativeRequest) -> Result<Response<Body>, NativeError> {
+    request.need(Scope::Read)?;
+    let query: NextRunsQuery = request.read_query()?;
+    let key = request.schedule()?;
+    let stored = find(&request, &key).await?.ok_or_else(not_found)?;
+    let (definition, queue) = readable(&key, &stored)?;
+    let now_ms = request.pool().schedules.now_ms(&queue).await;
+    let mut at_ms = now_ms.map_err(EngineError::from)?;
+    let rule = definition.times.rule().map_err(|_| unreadable())?;
+    let mut runs = Vec::new();
+    while runs.len() < usize::from(query.count.get()) && !definition.times.paused {
+        let Some(tick_ms) = rule.next_after(at_ms) else {
+            break;
+        };
+        runs.push(TimestampMs::saturating(tick_ms));
+        at_ms = tick_ms;
+    }
+    Ok(json_answer(StatusCode::OK, &ScheduleRuns { runs }))
+}
+
+/// Creates the schedule, or replaces it as a whole.
+pub(super) async fn set(mut request: NativeRequest) -> Result<Response<Body>, NativeError> {
+    request.need(Scope::Admin)?;
+    request.without_query()?;
+    let key = request.schedule()?;
+    let condition = condition(&request)?;
+    let config: ScheduleConfig = request.read_json_up_to(BODY_BYTES_MAX).await?;
+    let queue = request.queue_named(config.queue.as_str())?;
+    let definition = definition(&key, &queue, config)?;
+    for _ in 0..CHANGE_ATTEMPTS {
+        let stored = find(&request, &key).await?;
+        let expected = check(condition, stored.as_ref())?;
+        let known = stored.as_ref().and_then(|it| it.queue(&key.namespace));
+        if let Some(known) = known.filter(|known| *known != queue) {
+            let detail = format!(
+                "the schedule is one of the queue {}; delete it first, and set it again",
+                known.queue.as_str()
+            );
+            return Err(InvalidRequest::of_field("queue", detail).into());
+        }
+        let schedules = &request.pool().schedules;
+        let set = schedules.set(&key, &queue, &definition, expected).await;
+        match set.map_err(EngineError::from)? {
+            TableSetOutcome::Done(revision) => {
+                tracing::info!(schedule = %key, %revision, "set a schedule");
+                let status = match stored {
+                    None => StatusCode::CREATED,
+                    Some(_) => StatusCode::OK,
+                };
+                let stored = StoredSchedule {
+                    revision: Some(revision),
+                    definition: Ok(definition),
+                };
+                return answer(&request, status, &key, &stored).await;
+            }
+            TableSetOutcome::VersionMismatch(_) => {}
+            TableSetOutcome::Full => {
+                let detail = format!(
+                    "the namespace has {SCHEDULES_MAX} schedules, which is the maximum; delete one first"
+                );
+                return Err(InvalidRequest::of_field("schedule", detail).into());
+            }
+        }
+    }
+    Err(NativeError::of(ProblemCode::VersionMismatch))
+}
+
+pub(super) async fn delete(request: NativeRequest) -> Result<Response<Body>, NativeError> {
+    request.need(Scope::Admin)?;
+    request.without_query()?;
+    let key = request.schedule()?;
+    let condition = condition(&request)?;
+    for _ in 0..CHANGE_ATTEMPTS {
+        let stored = find(&request, &key).await?.ok_or_else(not_found)?;
+        let expected = check(condition, Some(&stored))?;
+        let queue = stored.queue(&key.namespace);
+        let schedules = &request.pool().schedules;
+        let removed = schedules.remove(&key, queue.as_ref(), expected).await;
+        if let TableSetOutcome::Done(_) = removed.map_err(EngineError::from)? {
+            tracing::info!(schedule = %key, "deleted a schedule");
+            let outcome = DeleteScheduleResult::Deleted;
+            return Ok(json_answer(StatusCode::OK, &DeletedSchedule { outcome }));
+        }
+    }
+    Err(NativeError::of(ProblemCode::VersionMismatch))
+}
+
+async fn find(
+    request: &NativeRequest,
+    key: &ScheduleKey,
+) -> Result<Option<StoredSchedule>, NativeError> {
+    let stored = request.pool().schedules.get(key).await;
+    Ok(stored.map_err(EngineError::from)?)
+}
+
+/// What a pump needs, made from what a client sends. Fails if there is no such time zone, or the pattern cannot be read.
+fn definition(
+    key: &ScheduleKey,
+    queue: &QueueKey,
+    config: ScheduleConfig,
+) -> Result<ScheduleDefinition, NativeError> {
+    let shown = serde_json::value::to_raw_value(&config).map_err(|_| NativeError::internal())?;
+    let times = ScheduleTimes {
+        cron: config.cron,
+        time_zone: config.time_zone,
+        every_ms: config.every.map(|every| every.as_ms()),
+        starts_at_ms: config.starts_at.map(TimestampMs::as_ms),
+        ends_at_ms: config.ends_at.map(TimestampMs::as_ms),
+        paused: config.paused,
+    };
+    times.rule().map_err(|invalid| {
+        let field = match invalid {
+            InvalidSchedule::Cron(_) => "cron",
+            InvalidSchedule::TimeZone(_) => "time_zone",
+            InvalidSchedule::Every => "every",
+        };
+        InvalidRequest::of_field(field, invalid.to_string())
+    })?;
+    let overlap = match config.overlap {
+        OverlapOption::Keep => ScheduleOverlap::Keep,
+        OverlapOption::Replace => ScheduleOverlap::Replace,
+        OverlapOption::Allow => ScheduleOverlap::Allow,
+    };
+    let catch_up = CatchUpRule {
+        which: match config.catch_up {
+            CatchUpOption::One => CatchUp::One,
+            CatchUpOption::None => CatchUp::None,
+            CatchUpOption::All => CatchUp::All,
+        },
+        window_ms: config.catch_up_window.map(|window| window.as_ms()),
+    };
+    let (payload, attributes, mut options) = config.job.into_parts()?;
+    if overlap != ScheduleOverlap::Allow {
+        let job_key: Result<JobKey, _> = key.job_key().parse();
+        options.key = Some(job_key.map_err(|_| NativeError::internal())?);
+    }
+    let job = new_job(queue, payload, attributes, &options);
+    Ok(ScheduleDefinition::new(
+        queue, times, overlap, catch_up, &job, shown,
+    ))
+}
+
+/// What the headers of a change require.
+fn condition(request: &NativeRequest) -> Result<Precondition<TableRevision>, NativeError> {
+    precondition(&request.headers).map_err(|_| {
+        let is_none = request.headers.contains_key(header::IF_NONE_MATCH);
+        let field = if is_none { "if-none-match" } else { "if-match" };
+        let detail = "If-Match should be the ETag of the schedule, in quotes, or *; If-None-Match should be *; send one of them";
+        InvalidRequest::of_field(field, detail).into()
+    })
+}
+
+/// Checks the condition, and returns the revision that the stored schedule must have still when it is changed; `None` = any,
+/// since the stored one is damaged.
+fn check(
+    condition: Precondition<TableRevision>,
+    stored: Option<&StoredSchedule>,
+) -> Result<Option<TableRevision>, NativeError> {
+    let version = stored.map(|stored| stored.revision.unwrap_or_default());
+    match condition.holds(version.as_ref()) {
+        true => Ok(stored.map_or(Some(TableRevision::default()), |it| it.revision)),
+        false => Err(NativeError::of(ProblemCode::VersionMismatch)),
+    }
+}
+
+fn not_found() -> NativeError {
+    NativeError::of(ProblemCode::ScheduleNotFound)
+}
+
+fn unreadable() -> NativeError {
+    NativeError::of(ProblemCode::ScheduleUnreadable)
+}
+
+/// The definition and the queue of a stored schedule.
+fn readable<'a>(
+    key: &ScheduleKey,
+    stored: &'a StoredSchedule,
+) -> Result<(&'a ScheduleDefinition, QueueKey), NativeError> {
+    let definition = stored.definition.as_ref().map_err(|_| unreadable())?;
+    let queue = stored.queue(&key.namespace).ok_or_else(unreadable)?;
+    Ok((definition, queue))
+}
+
+/// A schedule as it is shown, and its revision.
+async fn details(
+    schedules: &Schedules,
+    key: &ScheduleKey,
+    stored: &StoredSchedule,
+) -> Result<(ScheduleDetails, TableRevision), NativeError> {
+    let (definition, queue) = readable(key, stored)?;
+    let config = serde_json::from_str(definition.shown.get()).map_err(|_| unreadable())?;
+    let revision = stored.revision.ok_or_else(unreadable)?;
+    let next_ms = schedules.next_ms(key, &queue).await;
+    let shown = ScheduleDetails {
+        name: key.name.parse().map_err(|_| unreadable())?,
+        revision: revision.to_string(),
+        config,
+        next_run: next_ms
+            .map_err(EngineError::from)?
+            .map(TimestampMs::saturating),
+    };
+    Ok((shown, revision))
+}
+
+async fn answer(
+    request: &NativeRequest,
+    status: StatusCode,
+    key: &ScheduleKey,
+    stored: &StoredSchedule,
+) -> Result<Response<Body>, NativeError> {
+    let (shown, revision) = details(&request.pool().schedules, key, stored).await?;
+    let mut response = json_answer(status, &shown);
+    etag::set(response.headers_mut(), revision);
+    Ok(response)
+}
