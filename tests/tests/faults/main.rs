@@ -25,6 +25,7 @@ mod pumps_disturbed;
 mod redis_silent;
 mod redis_unavailable;
 mod revoked_tokens;
+mod schedules;
 mod seats_kept;
 mod shares;
 mod slow_link;

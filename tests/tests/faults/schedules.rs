@@ -1,0 +1,84 @@
+//! Pumps are killed while schedules publish: each tick has one job.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use rand::RngExt;
+use serde_json::{Value, json};
+use tidegate_testkit::{NativeClient, Stack, print_figure, random};
+
+use crate::pumps_disturbed::LEASE;
+
+const PUMPS: usize = 3;
+const KILLS: usize = 100;
+const EVERY_MS: u64 = 200;
+/// Bounds the time in which all ticks must be caught up after the last kill.
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// Reserves and acknowledges the jobs of a queue until the job of a tick at or after `until_ms` has come, counting the jobs of each tick.
+async fn count_jobs(client: &NativeClient, ticks: &mut BTreeMap<u64, u32>, until_ms: u64) {
+    let begin = Instant::now();
+    while ticks
+        .last_key_value()
+        .is_none_or(|(tick, _)| *tick < until_ms)
+    {
+        assert!(
+            begin.elapsed() < LIMIT,
+            "no job of a tick after {until_ms}: {ticks:?}"
+        );
+        let jobs = client.reserve("polls", 256).await;
+        let leases: Vec<&Value> = jobs.iter().map(|job| &job["lease"]).collect();
+        for job in &jobs {
+            let tick = job["attributes"]["tidegate-tick-ms"].as_str().unwrap();
+            *ticks.entry(tick.parse().unwrap()).or_default() += 1;
+        }
+        if !leases.is_empty() {
+            client.settle("ack", &json!({"leases": leases})).await;
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn each_tick_has_one_job_while_pumps_are_killed_a_hundred_times() {
+    let stack = Stack::builder().pumps(PUMPS).lease(LEASE).start().await;
+    let client = NativeClient::new(stack.api(0), "shop").await;
+    let schedule = json!({
+        "queue": "polls", "every": EVERY_MS, "job": {"payload": 1}, "overlap": "allow", "catch_up": "all",
+    });
+    client
+        .call("PUT", "/schedules/polls", &schedule)
+        .await
+        .expect(201);
+    let mut random = random("schedules");
+    let mut ticks = BTreeMap::new();
+    count_jobs(&client, &mut ticks, 1).await;
+    let begin = Instant::now();
+    for _ in 0..KILLS {
+        let pump = stack.pump(random.random_range(0..PUMPS));
+        pump.kill();
+        let pause = random.random_range(0..300);
+        tokio::time::sleep(Duration::from_millis(pause)).await;
+        pump.restart().await;
+    }
+    let killed_for = begin.elapsed();
+    let (first_ms, _) = ticks.first_key_value().unwrap();
+    let first_ms = *first_ms;
+    let until_ms = first_ms + u64::try_from(killed_for.as_millis()).unwrap() / EVERY_MS * EVERY_MS;
+    count_jobs(&client, &mut ticks, until_ms).await;
+    client
+        .send("DELETE", "/schedules/polls", &[], b"")
+        .await
+        .expect(200);
+    let last_ms = *ticks.last_key_value().unwrap().0;
+    let expected: Vec<(u64, u32)> = (first_ms..=last_ms)
+        .step_by(usize::try_from(EVERY_MS).unwrap())
+        .map(|tick| (tick, 1))
+        .collect();
+    let found: Vec<(u64, u32)> = ticks.into_iter().collect();
+    print_figure(&format!(
+        "{KILLS} kills of {PUMPS} pumps in {killed_for:?}: {} ticks, each with one job",
+        found.len()
+    ));
+    assert_eq!(found, expected);
+    stack.finish().await;
+}
