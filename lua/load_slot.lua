@@ -40,17 +40,19 @@ local function load(numbers)
 end
 
 local slot, wait_ms = first_slot()
-while wait_ms == 0 and limit > 0 do
-  local far = prefix .. 'far:' .. slot
-  local numbers = call('LPOP', far, limit) or {}
-  load(numbers)
-  limit = limit - #numbers
-  if taken_from(slot, #numbers) then break end
-  call('ZREM', prefix .. 'slots', slot)
+if wait_ms == 0 then
+  while wait_ms == 0 and limit > 0 do
+    local far = prefix .. 'far:' .. slot
+    local numbers = call('LPOP', far, limit) or {}
+    load(numbers)
+    limit = limit - #numbers
+    if taken_from(slot, #numbers) then break end
+    call('ZREM', prefix .. 'slots', slot)
+    slot, wait_ms = first_slot()
+  end
+  settle()
+  -- Hints may have gone to a slot that is loaded earlier than those before the call.
   slot, wait_ms = first_slot()
 end
-settle()
--- Hints may have gone to a slot that is loaded earlier than those before the call.
-slot, wait_ms = first_slot()
 local tick_ms = call('ZRANGE', prefix .. 'schedules', 0, 0, 'WITHSCORES')[2]
 return { 'ok', loaded, wait_ms == 0 and 1 or 0, wait_ms, tick_ms and max(0, tick_ms - now_ms) or -1 }

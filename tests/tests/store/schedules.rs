@@ -417,7 +417,7 @@ async fn an_audit_knows_the_keys_of_schedules_and_a_damaged_name_is_dropped() {
     f.store.lease_release(0, TOKEN).await.unwrap();
     let (_, found) = crate::audit::audit(&f, false).await;
     assert_eq!(found, []);
-    f.store.lease_acquire(0, TOKEN, &[]).await.unwrap();
+    let _ = f.store.lease_acquire(0, TOKEN, &[]).await.unwrap();
     let schedules = format!("{PREFIX}schedules");
     assert_eq!(f.query::<u64>(&["ZADD", &schedules, "1", "no name"]), 1);
     let (ticks, next_ms) = f.ticks(START + MINUTE).await;
