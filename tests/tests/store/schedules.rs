@@ -364,7 +364,7 @@ async fn a_large_payload_is_stored_outside_of_the_record() {
     let daily = each_minute(ScheduleOverlap::Replace, &body);
     f.set_schedule(START + 1, &daily).await;
     for tick in 1..4 {
-        f.run_tick(START + tick * MINUTE, &daily).await;
+        let _ = f.run_tick(START + tick * MINUTE, &daily).await;
     }
     consistency::check(&f.redis.url()).await;
     f.expect(START + 3 * MINUTE, &[&body]).await;
@@ -413,7 +413,7 @@ async fn an_audit_knows_the_keys_of_schedules_and_a_damaged_name_is_dropped() {
     let f = fixture().await;
     let daily = each_minute(ScheduleOverlap::Keep, "a");
     f.set_schedule(START + 1, &daily).await;
-    f.run_tick(START + MINUTE, &daily).await;
+    let _ = f.run_tick(START + MINUTE, &daily).await;
     f.store.lease_release(0, TOKEN).await.unwrap();
     let (_, found) = crate::audit::audit(&f, false).await;
     assert_eq!(found, []);

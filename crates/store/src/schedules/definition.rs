@@ -8,7 +8,6 @@ use tidegate_core::schedule::{CatchUp, CatchUpRule, InvalidSchedule, ScheduleRul
 use tidegate_core::{KeyHash, NativeOptions, NewJob, QueueKey, RecordExtension, RetryDelays};
 
 use super::ScheduleKey;
-use crate::verbs::IfExists;
 
 /// The attribute with the name of the schedule that has published a job.
 const NAME_ATTRIBUTE: &str = "tidegate-schedule";
@@ -27,7 +26,18 @@ pub enum ScheduleOverlap {
     Allow,
 }
 
-/// When the ticks are, and which are caught up.
+impl ScheduleOverlap {
+    /// Its name in the contract of the script; empty if jobs have no key.
+    pub(crate) const fn word(self) -> &'static str {
+        match self {
+            Self::Keep => "keep",
+            Self::Replace => "replace",
+            Self::Allow => "",
+        }
+    }
+}
+
+/// When the ticks are.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ScheduleTimes {
     /// A cron pattern.
@@ -223,19 +233,10 @@ impl ScheduleDefinition {
         serde_json::to_string(&self.times).unwrap_or_default()
     }
 
-    /// The job of a tick, and what happens to a job with its key; `None` if it has no key.
-    pub(crate) fn job_at(
-        &self,
-        schedule: &ScheduleKey,
-        queue: &QueueKey,
-        tick_ms: u64,
-    ) -> (NewJob, Option<IfExists>) {
-        let if_exists = match self.overlap {
-            ScheduleOverlap::Keep => Some(IfExists::Keep),
-            ScheduleOverlap::Replace => Some(IfExists::Replace),
-            ScheduleOverlap::Allow => None,
-        };
-        let key = if_exists.map(|_| KeyHash::of_job(queue, &schedule.job_key()));
-        (self.job.at(schedule, key, tick_ms), if_exists)
+    /// The job of a tick.
+    pub(crate) fn job_at(&self, schedule: &ScheduleKey, queue: &QueueKey, tick_ms: u64) -> NewJob {
+        let has_key = self.overlap != ScheduleOverlap::Allow;
+        let key = has_key.then(|| KeyHash::of_job(queue, &schedule.job_key()));
+        self.job.at(schedule, key, tick_ms)
     }
 }

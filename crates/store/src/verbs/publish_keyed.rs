@@ -27,8 +27,7 @@ pub enum IfExists {
 }
 
 impl IfExists {
-    /// Its name in the contracts of scripts.
-    pub(super) const fn word(self) -> &'static str {
+    const fn word(self) -> &'static str {
         match self {
             Self::Keep => "keep",
             Self::Replace => "replace",

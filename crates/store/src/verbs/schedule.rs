@@ -243,7 +243,7 @@ impl Store {
             .arg(text(publish.publish_ms))
             .arg(text(publish.max_jobs));
         let tick_ms = publish.publish_ms.unwrap_or_default();
-        let (job, if_exists) = publish.definition.job_at(&tick.key, queue, tick_ms);
+        let job = publish.definition.job_at(&tick.key, queue, tick_ms);
         job.check()?;
         let key = job.native.as_ref().and_then(|it| it.extension.key_hash);
         let nonce = key.map_or_else(rand::random, |hash| KeyHash(hash).nonce());
@@ -251,7 +251,7 @@ impl Store {
         let (inline, compress_from) = (config.inline_limit_bytes, config.compress_from_bytes);
         let record = encode_new_job(&job, nonce, inline, compress_from);
         let call = call
-            .arg(if_exists.map_or("", |it| it.word()))
+            .arg(publish.definition.overlap.word())
             .arg(&record.header)
             .arg(&record.payload);
         let mut reply = call.send().await?;
