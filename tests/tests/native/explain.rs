@@ -297,7 +297,13 @@ async fn the_cause_of_a_job_that_runs_or_has_ended_is_named() {
     all.expect("again", "done", &["kept_until", "failures", "last_error"])
         .await;
 
-    // On the lmstfy wire.
+    stack.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_cause_of_a_job_of_the_lmstfy_wire_is_named() {
+    let stack = Stack::builder().start().await;
+    let all = Situations::on(&stack).await;
     let delayed = all.lmstfy.publish("x").delay_s(3600).id().await;
     assert_eq!(all.explain("lmstfy", &delayed).await["cause"], "not_due");
     let dying = all.lmstfy.publish("x").tries(1).id().await;
