@@ -7,7 +7,7 @@ use serde_json::json;
 use tidegate::api::keys::CreateKeyBody;
 use tidegate::api::values::DurationMs;
 use tidegate::{
-    CancelResult, Change, Client, IfRunning, JobFilter, JobHandle, JobResult, Policy, Publish,
+    Change, Client, IfRunning, JobFilter, JobHandle, JobResult, Policy, ProblemCode, Publish,
     PurgeState, QueueHandle, Respawn, State,
 };
 
@@ -148,21 +148,21 @@ async fn execute_on_job(client: &Client, command: JobCommand) -> Executed {
 }
 
 async fn cancel(job: &JobHandle, running: IfRunning) -> Executed {
-    let outcome = match job.cancel_even_if_running(running).await? {
-        CancelResult::Cancelled { was } => json!({"outcome": "cancelled", "was": was}),
-        CancelResult::Requested => json!({"outcome": "cancel_requested"}),
-        CancelResult::Revoked => json!({"outcome": "revoked"}),
-        CancelResult::AlreadyDone => json!({"outcome": "already_done"}),
-        CancelResult::Running => {
-            let text = "a worker holds the job; cancel it with --running ask or --running revoke";
-            return Err(CommandFailure::NotDone(text.to_owned()));
-        }
-        CancelResult::NotFound => {
-            let text = "there is no such job; check the queue, and the id or key:KEY";
-            return Err(CommandFailure::NotDone(text.to_owned()));
-        }
-    };
-    Ok(CommandOutput::Answer(outcome))
+    match job.cancel_outcome(running).await {
+        Ok(answer) => Ok(CommandOutput::answer(&answer)?),
+        Err(error) => Err(match error.code() {
+            Some(ProblemCode::JobRunning) => {
+                let text =
+                    "a worker holds the job; cancel it with --running ask or --running revoke";
+                CommandFailure::NotDone(text.to_owned())
+            }
+            Some(ProblemCode::JobNotFound) => {
+                let text = "there is no such job; check the queue, and the id or key:KEY";
+                CommandFailure::NotDone(text.to_owned())
+            }
+            _ => error.into(),
+        }),
+    }
 }
 
 async fn execute_on_queue(client: &Client, command: QueueCommand) -> Executed {

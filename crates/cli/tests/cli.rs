@@ -394,7 +394,10 @@ fn publish_and_change_jobs(cli: &CommandLine) {
     let promoted = cli.json(&["job", "show", "orders", id]);
     assert_eq!(promoted["state"], "ready");
     let cancelled = cli.json(&["job", "cancel", "orders", "key:order-17"]);
-    assert_eq!(cancelled["outcome"], "cancelled");
+    assert_eq!(
+        cancelled,
+        serde_json::json!({"outcome": "cancelled", "id": id, "was": "ready"})
+    );
     let again = cli.error(1, &["job", "cancel", "orders", "key:order-17"]);
     assert!(again.contains("no such job"), "{again}");
 

@@ -79,15 +79,8 @@ impl JobHandle {
         &self,
         if_running: IfRunningOption,
     ) -> Result<CancelResult, Error> {
-        let mut path = self.job_path("");
-        path.push(if path.contains('?') { '&' } else { '?' });
-        path.push_str(match if_running {
-            IfRunningOption::Refuse => "running=refuse",
-            IfRunningOption::Ask => "running=ask",
-            IfRunningOption::Revoke => "running=revoke",
-        });
-        let reply = match self.send(HttpCall::new(Method::DELETE, path)).await {
-            Ok(reply) => reply,
+        let answer = match self.cancel_outcome(if_running).await {
+            Ok(answer) => answer,
             Err(error) => {
                 return match error.code() {
                     Some(ProblemCode::JobRunning) => Ok(CancelResult::Running),
@@ -96,12 +89,29 @@ impl JobHandle {
                 };
             }
         };
-        Ok(match reply.json()? {
+        Ok(match answer {
             CancelAnswer::Cancelled { was, .. } => CancelResult::Cancelled { was },
             CancelAnswer::CancelRequested { .. } => CancelResult::Requested,
             CancelAnswer::Revoked { .. } => CancelResult::Revoked,
             CancelAnswer::AlreadyDone { .. } => CancelResult::AlreadyDone,
         })
+    }
+
+    /// Deletes the job, and returns the answer of the server with the id of the job. `if_running` says what happens if a worker
+    /// holds it.
+    ///
+    /// # Errors
+    /// Those of requests: `job_not_found`, `job_running`.
+    pub async fn cancel_outcome(&self, if_running: IfRunningOption) -> Result<CancelAnswer, Error> {
+        let mut path = self.job_path("");
+        path.push(if path.contains('?') { '&' } else { '?' });
+        path.push_str(match if_running {
+            IfRunningOption::Refuse => "running=refuse",
+            IfRunningOption::Ask => "running=ask",
+            IfRunningOption::Revoke => "running=revoke",
+        });
+        let call = HttpCall::new(Method::DELETE, path);
+        self.send(call).await?.json()
     }
 
     /// Makes a delayed job ready now.
