@@ -1,5 +1,7 @@
 //! The arguments of the command line.
 
+mod filter;
+
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
@@ -7,11 +9,13 @@ use clap_complete::Shell;
 use serde::de::DeserializeOwned;
 use tidegate::api::job::ActName;
 use tidegate::api::keys::KeyScope;
-use tidegate::api::values::{AttributeText, FilterText, JobKey, JobsPerSecond};
-use tidegate::{DurationMs, IfExists, IfRunning, JobFilter, State, Timestamp};
+use tidegate::api::values::{FilterText, JobsPerSecond};
+use tidegate::{DurationMs, IfExists, IfRunning, Timestamp};
 
 use crate::capacity::CapacityArguments;
+use crate::doctor::DoctorArguments;
 use crate::work::WorkArguments;
+pub(crate) use filter::FilterArguments;
 
 /// Publishes and manages jobs of a Tidegate server.
 ///
@@ -71,6 +75,8 @@ pub(crate) enum CliCommand {
     Api(ApiCommand),
     /// Runs a program for each job.
     Work(WorkArguments),
+    /// Checks a deployment, and names a remedy for each problem. Exit code 1: there are problems.
+    Doctor(DoctorArguments),
     /// Calculates how many cores, servers and bytes a load needs, from measured costs. Contacts no server.
     Capacity(CapacityArguments),
     /// Prints the completions for a shell: source <(tidegate completions bash).
@@ -155,42 +161,6 @@ pub(crate) struct JobArguments {
     pub(crate) queue: String,
     /// The id of the job, or key:KEY.
     pub(crate) job: String,
-}
-
-/// Which jobs of a queue: those that match all flags.
-#[derive(Debug, Args)]
-pub(crate) struct FilterArguments {
-    /// Only jobs in this state: delayed, ready, leased, dead or done.
-    #[arg(long, value_parser = choice::<State>)]
-    pub(crate) state: Option<State>,
-    /// Only jobs that are due, whose lease ends, or that died not before this: 2027-01-01T00:00:00Z.
-    #[arg(long)]
-    pub(crate) due_from: Option<Timestamp>,
-    /// The same before this.
-    #[arg(long)]
-    pub(crate) due_before: Option<Timestamp>,
-    /// Only jobs whose keys begin so.
-    #[arg(long)]
-    pub(crate) key_prefix: Option<JobKey>,
-    /// Only jobs with this attribute.
-    #[arg(long = "attr", value_name = "NAME=VALUE")]
-    pub(crate) attribute: Option<AttributeText>,
-    /// Only jobs whose last error contains this, with the same upper and lower case.
-    #[arg(long)]
-    pub(crate) error: Option<FilterText>,
-}
-
-impl From<FilterArguments> for JobFilter {
-    fn from(arguments: FilterArguments) -> Self {
-        Self {
-            state: arguments.state,
-            due_from: arguments.due_from,
-            due_before: arguments.due_before,
-            key_prefix: arguments.key_prefix,
-            attribute: arguments.attribute,
-            error_contains: arguments.error,
-        }
-    }
 }
 
 /// What is done with many jobs.
@@ -367,7 +337,7 @@ pub(crate) enum KeyCommand {
 }
 
 /// Reads a value as the API writes it.
-fn choice<T: DeserializeOwned>(text: &str) -> Result<T, String> {
+pub(crate) fn choice<T: DeserializeOwned>(text: &str) -> Result<T, String> {
     serde_json::from_value(text.into()).map_err(|error| error.to_string())
 }
 

@@ -3,6 +3,7 @@
 mod arguments;
 mod capacity;
 mod commands;
+mod doctor;
 mod failure;
 mod manual;
 mod many_jobs;
@@ -22,7 +23,7 @@ use crate::output::CommandOutput;
 #[tokio::main]
 async fn main() -> ExitCode {
     match run(CliArguments::parse()).await {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(failure) => {
             // Nothing is left to do if the standard error is closed.
             drop(writeln!(std::io::stderr(), "error: {failure}"));
@@ -31,19 +32,34 @@ async fn main() -> ExitCode {
     }
 }
 
-async fn run(arguments: CliArguments) -> Result<(), CommandFailure> {
+async fn run(arguments: CliArguments) -> Result<ExitCode, CommandFailure> {
+    let mut code = ExitCode::SUCCESS;
     let output = match arguments.command {
         CliCommand::Capacity(load) => capacity::capacity(&load, arguments.json)?,
         CliCommand::Completions { shell } => CommandOutput::Bytes(manual::completions(shell)),
-        CliCommand::Man { folder } => return manual::write_pages(&folder),
-        CliCommand::Work(work) => return work::work(connect(arguments.connection)?, work).await,
+        CliCommand::Man { folder } => {
+            manual::write_pages(&folder)?;
+            return Ok(code);
+        }
+        CliCommand::Work(work) => {
+            work::work(connect(arguments.connection)?, work).await?;
+            return Ok(code);
+        }
+        CliCommand::Doctor(doctor) => {
+            let report = doctor::check(&arguments.connection, &doctor).await?;
+            if report.problems > 0 {
+                code = ExitCode::FAILURE;
+            }
+            report.output(arguments.json)?
+        }
         CliCommand::Api(command) => {
             commands::execute(&connect(arguments.connection)?, command).await?
         }
     };
     output.print(arguments.json).map_err(|error| {
         CommandFailure::NotDone(format!("failed to write the standard output: {error}"))
-    })
+    })?;
+    Ok(code)
 }
 
 fn connect(connection: ConnectionArguments) -> Result<Client, CommandFailure> {

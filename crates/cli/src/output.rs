@@ -42,12 +42,20 @@ impl CommandOutput {
                 text.as_bytes()
             }
         };
-        let mut out = io::stdout().lock();
-        match out.write_all(bytes).and_then(|()| out.flush()) {
+        match write_out(bytes) {
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
             other => other,
         }
     }
+}
+
+/// Writes to the standard output.
+///
+/// # Errors
+/// It is not possible; `BrokenPipe` if the reader has closed it.
+pub(crate) fn write_out(bytes: &[u8]) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    out.write_all(bytes).and_then(|()| out.flush())
 }
 
 fn text_of(answer: &Value, shown: &Value, as_json: bool) -> String {
@@ -109,12 +117,15 @@ fn flat(fields: &Map<String, Value>) -> Vec<[String; 2]> {
     pairs
 }
 
-/// Control characters, which a terminal would obey, are escaped.
 fn cell(value: &Value) -> String {
-    let text = match value {
-        Value::String(text) => text.clone(),
-        other => other.to_string(),
-    };
+    match value {
+        Value::String(text) => escaped(text),
+        other => escaped(&other.to_string()),
+    }
+}
+
+/// Escapes control characters, which a terminal would obey.
+pub(crate) fn escaped(text: &str) -> String {
     let escaped = text.chars().map(|character| match character {
         control if control.is_control() => control.escape_default().to_string(),
         other => other.to_string(),

@@ -4,111 +4,21 @@
     reason = "helpers of tests fail by panicking, as tests do"
 )]
 
-use std::io::Write;
+mod command_line;
+mod doctor;
+
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use serde_json::Value;
 use tidegate_testkit::{NativeClient, SharedStack, Stack, eventually};
 
+use command_line::CommandLine;
+
 /// Longer than anything here takes.
 const LIMIT: Duration = Duration::from_secs(60);
 
 static SERVER: SharedStack = SharedStack::new(Stack::builder);
-
-/// A command line with the settings of a connection.
-struct CommandLine {
-    url: String,
-    namespace: &'static str,
-    key: String,
-}
-
-/// How a process ended.
-struct Ended {
-    code: i32,
-    out: String,
-    error: String,
-}
-
-impl CommandLine {
-    /// With a key that may do everything in a namespace.
-    async fn connected(stack: &Stack, namespace: &'static str) -> Self {
-        let native = NativeClient::new(stack.api(0), namespace).await;
-        Self {
-            url: stack.api(0).url(),
-            namespace,
-            key: native.key().to_owned(),
-        }
-    }
-
-    /// Without a server.
-    fn unconnected(url: &str, key: &str) -> Self {
-        Self {
-            url: url.to_owned(),
-            namespace: "none",
-            key: key.to_owned(),
-        }
-    }
-
-    fn with_key(&self, key: &str) -> Self {
-        Self {
-            url: self.url.clone(),
-            namespace: self.namespace,
-            key: key.to_owned(),
-        }
-    }
-
-    fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_tidegate"));
-        command
-            .args(arguments)
-            .env("TIDEGATE_URL", &self.url)
-            .env("TIDEGATE_KEY", &self.key)
-            .env("TIDEGATE_NAMESPACE", self.namespace);
-        command
-    }
-
-    /// Runs a command, with this standard input.
-    fn run_with(&self, arguments: &[&str], input: &str) -> Ended {
-        let mut process = self
-            .command(arguments)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        // A command that does not read its input may have ended.
-        drop(process.stdin.take().unwrap().write_all(input.as_bytes()));
-        let output = process.wait_with_output().unwrap();
-        Ended {
-            code: output.status.code().unwrap(),
-            out: String::from_utf8(output.stdout).unwrap(),
-            error: String::from_utf8(output.stderr).unwrap(),
-        }
-    }
-
-    /// The standard output of a command that succeeds.
-    fn out(&self, arguments: &[&str]) -> String {
-        let ended = self.run_with(arguments, "");
-        assert_eq!(ended.code, 0, "{arguments:?}: {}", ended.error);
-        ended.out
-    }
-
-    fn json(&self, arguments: &[&str]) -> Value {
-        let arguments = [arguments, &["--json"]].concat();
-        serde_json::from_str(&self.out(&arguments)).unwrap()
-    }
-
-    /// The error of a command that ends with this code. It never has the key.
-    fn error(&self, code: i32, arguments: &[&str]) -> String {
-        let ended = self.run_with(arguments, "");
-        assert_eq!(ended.code, code, "{arguments:?}: {}", ended.error);
-        assert_eq!(ended.out, "", "{arguments:?}");
-        let shows_key = !self.key.is_empty() && ended.error.contains(&self.key);
-        assert!(!shows_key, "{}", ended.error);
-        ended.error
-    }
-}
 
 #[tokio::test]
 async fn each_command_does_what_it_says() {
@@ -469,6 +379,7 @@ fn each_command_has_a_help_text() {
     for command in [
         "",
         "work",
+        "doctor",
         "completions",
         "man",
         "publish",

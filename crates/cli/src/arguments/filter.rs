@@ -1,0 +1,43 @@
+//! Which jobs of a queue a command is about.
+
+use clap::Args;
+use tidegate::api::values::{AttributeText, FilterText, JobKey};
+use tidegate::{JobFilter, State, Timestamp};
+
+use super::choice;
+
+/// Which jobs of a queue: those that match all flags.
+#[derive(Debug, Args)]
+pub(crate) struct FilterArguments {
+    /// Only jobs in this state: delayed, ready, leased, dead or done.
+    #[arg(long, value_parser = choice::<State>)]
+    pub(crate) state: Option<State>,
+    /// Only jobs that are due, whose lease ends, or that died not before this: 2027-01-01T00:00:00Z.
+    #[arg(long)]
+    pub(crate) due_from: Option<Timestamp>,
+    /// The same before this.
+    #[arg(long)]
+    pub(crate) due_before: Option<Timestamp>,
+    /// Only jobs whose keys begin so.
+    #[arg(long)]
+    pub(crate) key_prefix: Option<JobKey>,
+    /// Only jobs with this attribute.
+    #[arg(long = "attr", value_name = "NAME=VALUE")]
+    pub(crate) attribute: Option<AttributeText>,
+    /// Only jobs whose last error contains this, with the same upper and lower case.
+    #[arg(long)]
+    pub(crate) error: Option<FilterText>,
+}
+
+impl From<FilterArguments> for JobFilter {
+    fn from(arguments: FilterArguments) -> Self {
+        Self {
+            state: arguments.state,
+            due_from: arguments.due_from,
+            due_before: arguments.due_before,
+            key_prefix: arguments.key_prefix,
+            attribute: arguments.attribute,
+            error_contains: arguments.error,
+        }
+    }
+}

@@ -1,0 +1,253 @@
+//! What the admin port of an API shows: version, accounts, pools, Redis, timers; and the port of a pump.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use hyper::header::{AUTHORIZATION, HeaderValue};
+use serde::Deserialize;
+
+use super::http::ProbeRequest;
+use super::metrics::{MetricSample, of_pool, samples, sum};
+use super::reach::{ReachedServer, reach};
+use super::report::DoctorReport;
+use crate::failure::CommandFailure;
+
+/// The environment variable with the password of the account.
+const PASSWORD: &str = "TIDEGATE_ADMIN_PASSWORD";
+/// As in the alerts of docs/operating.md.
+const OVERDUE_SECONDS: f64 = 5.0;
+const MEMORY_SHARE: f64 = 0.8;
+
+#[derive(Deserialize)]
+struct VersionAnswer {
+    version: String,
+}
+
+/// Checks the admin port of an API.
+///
+/// # Errors
+/// An account was named, and its password was not given.
+pub(super) async fn check_admin(
+    report: &mut DoctorReport,
+    url: &str,
+    user: Option<&str>,
+) -> Result<(), CommandFailure> {
+    let login = user.map(login).transpose()?;
+    let Some(server) = reach(report, "admin", url).await else {
+        return Ok(());
+    };
+    let Ok(answer) = server.probe.get(&format!("{}/version", server.url)).await else {
+        report.problem(
+            "version",
+            "/version is not answered",
+            "check the log of the server",
+        );
+        return Ok(());
+    };
+    let Some(version) = answer.json::<VersionAnswer>() else {
+        report.problem(
+            "admin",
+            format!("{} is not the admin port of an API", server.url),
+            "use the port of `admin_listen` of tidegate-api with --admin, 7778 by default",
+        );
+        return Ok(());
+    };
+    check_version(report, &version.version);
+    check_accounts(report, &server, login).await;
+    check_pools(report, &server).await;
+    report.skipped(
+        "redis",
+        "the admin port does not show whether Redis has an append-only file and evicts nothing. Daemons check both when they \
+         start, and refuse other settings unless allow_unsafe_redis is set: redis-cli config get appendonly maxmemory-policy",
+    );
+    Ok(())
+}
+
+fn login(user: &str) -> Result<HeaderValue, CommandFailure> {
+    let password = std::env::var(PASSWORD).map_err(|_| {
+        CommandFailure::Usage(format!(
+            "no password for the account {user}; set {PASSWORD}"
+        ))
+    })?;
+    let text = format!("Basic {}", STANDARD.encode(format!("{user}:{password}")));
+    let mut value = HeaderValue::from_str(&text)
+        .map_err(|_| CommandFailure::Usage("the account has invalid characters".to_owned()))?;
+    value.set_sensitive(true);
+    Ok(value)
+}
+
+fn check_version(report: &mut DoctorReport, server: &str) {
+    let own = env!("CARGO_PKG_VERSION");
+    match server == own {
+        true => report.ok("version", format!("the server and this program are {own}")),
+        false => report.problem(
+            "version",
+            format!("the server is {server}, this program is {own}"),
+            "install the command line of the same release as the server",
+        ),
+    }
+}
+
+/// Looks at a list that needs an account, if there are accounts.
+async fn check_accounts(
+    report: &mut DoctorReport,
+    server: &ReachedServer,
+    login: Option<HeaderValue>,
+) {
+    const CHECK: &str = "accounts";
+    let has_login = login.is_some();
+    let url = format!("{}/limits", server.url);
+    let login = login.map(|login| (AUTHORIZATION, login));
+    let request = ProbeRequest {
+        headers: login.into_iter().collect(),
+        ..ProbeRequest::default()
+    };
+    let status = match server.probe.send(&url, request).await {
+        Ok(answer) => answer.status,
+        Err(error) => return report.problem(CHECK, error, "check the log of the server"),
+    };
+    match (status, has_login) {
+        (401, true) => report.problem(
+            CHECK,
+            "the admin port rejects the account or its password",
+            format!(
+                "check --admin-user and {PASSWORD}; accounts are in the settings of tidegate-api"
+            ),
+        ),
+        (401, false) => report.ok(CHECK, "the admin port needs an account"),
+        (403, true) => report.ok(
+            CHECK,
+            "the account is valid, and may use the dashboard only",
+        ),
+        (_, true) => report.ok(CHECK, "the admin port accepts the account"),
+        _ if is_loopback(&server.url) => {
+            report.ok(
+                CHECK,
+                "the admin port has no accounts, and was reached on a loopback address",
+            );
+        }
+        _ => report.problem(
+            CHECK,
+            "every client that reaches the admin port has access to it",
+            "set [accounts] in the settings of tidegate-api, or listen on a loopback address",
+        ),
+    }
+}
+
+fn is_loopback(url: &str) -> bool {
+    let uri: Option<hyper::Uri> = url.parse().ok();
+    let host = uri.as_ref().and_then(hyper::Uri::host).unwrap_or_default();
+    let address = host.trim_matches(['[', ']']).parse::<std::net::IpAddr>();
+    host == "localhost" || address.is_ok_and(|address| address.is_loopback())
+}
+
+async fn check_pools(report: &mut DoctorReport, server: &ReachedServer) {
+    let pools = server.probe.get(&format!("{}/pools", server.url)).await;
+    let pools: Option<Vec<String>> = pools.ok().and_then(|answer| answer.json());
+    let page = server.probe.get(&format!("{}/metrics", server.url)).await;
+    let (Some(pools), Ok(page)) = (pools, page) else {
+        let remedy = "check the log of the server";
+        return report.problem("pools", "/pools or /metrics is not answered", remedy);
+    };
+    let page = page.text();
+    let samples = samples(&page);
+    for pool in pools {
+        check_pool(report, &samples, &pool);
+    }
+}
+
+fn check_pool(report: &mut DoctorReport, samples: &[MetricSample<'_>], pool: &str) {
+    let value = |name| of_pool(samples, name, pool);
+    if value("tidegate_collection_up") != Some(1.0) {
+        report.problem(
+            "pool",
+            format!("pool {pool}: the server cannot read the sizes of its queues from Redis"),
+            "check that Redis runs, answers within 3 s, and that the server reaches it; the log of the server has the reason",
+        );
+        return report.skipped("timers", format!("pool {pool}: Redis is not read"));
+    }
+    let buckets = value("tidegate_collection_missing_buckets").unwrap_or_default();
+    match buckets > 0.0 {
+        true => report.problem(
+            "pool",
+            format!("pool {pool}: {buckets} buckets cannot be read"),
+            "check all primaries of the cluster",
+        ),
+        false => report.ok("pool", format!("pool {pool}: Redis answers")),
+    }
+    check_memory(report, samples, pool);
+    let overdue = value("tidegate_oldest_overdue_seconds").unwrap_or_default();
+    match overdue > OVERDUE_SECONDS {
+        true => report.problem(
+            "timers",
+            format!("pool {pool}: the earliest timer is overdue for {overdue:.0} s; delayed jobs do not become ready"),
+            "start tidegate-pumpd with the same pools, or see its log; more than one pump is safer",
+        ),
+        false => report.ok(
+            "timers",
+            format!("pool {pool}: no timer is overdue. While no job is delayed or leased this does not show a missing pump: use --pump"),
+        ),
+    }
+}
+
+fn check_memory(report: &mut DoctorReport, samples: &[MetricSample<'_>], pool: &str) {
+    let value = |name| of_pool(samples, name, pool);
+    let max = value("infra_lmstfy_redis_max_mem_bytes");
+    let used = value("infra_lmstfy_redis_used_mem_bytes");
+    let (Some(max), Some(used)) = (max, used) else {
+        return report.skipped(
+            "memory",
+            format!("pool {pool}: the memory of Redis is unknown"),
+        );
+    };
+    if max == 0.0 {
+        return report.problem(
+            "memory",
+            format!("pool {pool}: Redis has no memory limit, so the system may kill it"),
+            "set maxmemory in the configuration of Redis, with a fifth of the machine's memory left (docs/operating.md)",
+        );
+    }
+    let percent = used / max * 100.0;
+    let detail = format!("pool {pool}: Redis uses {percent:.0} % of its memory limit");
+    match used > max * MEMORY_SHARE {
+        true => report.problem(
+            "memory",
+            format!("{detail}; at 100 % publishes are rejected"),
+            "raise maxmemory, take jobs out of queues (tidegate top), or add a pool",
+        ),
+        false => report.ok("memory", detail),
+    }
+}
+
+/// Checks the ports of pumps.
+pub(super) async fn check_pumps(report: &mut DoctorReport, urls: &[String]) {
+    let mut held = 0.0;
+    let mut reached = 0_usize;
+    for url in urls {
+        let Some(server) = reach(report, "pump", url).await else {
+            continue;
+        };
+        server.check_ready(report, "pump").await;
+        let page = server.probe.get(&format!("{}/metrics", server.url)).await;
+        let page = page.map(|answer| answer.text()).unwrap_or_default();
+        match sum(&samples(&page), "tidegate_pump_buckets_held") {
+            Some(buckets) => {
+                held += buckets;
+                reached += 1;
+            }
+            None => report.problem(
+                "pump",
+                format!("{} is not the port of a pump", server.url),
+                "use the port of `admin_listen` of tidegate-pumpd with --pump, 7779 by default",
+            ),
+        }
+    }
+    match held > 0.0 {
+        _ if reached == 0 => {}
+        true => report.ok("pump", format!("the pumps lead {held} buckets")),
+        false => report.problem(
+            "pump",
+            "the pumps lead no bucket, so they move no jobs",
+            "see the logs of the pumps, and check that they use the same Redis as the API",
+        ),
+    }
+}
