@@ -14,6 +14,7 @@ use tidegate::{DurationMs, IfExists, IfRunning, Timestamp};
 
 use crate::capacity::CapacityArguments;
 use crate::doctor::DoctorArguments;
+use crate::tail::TailArguments;
 use crate::work::WorkArguments;
 pub(crate) use filter::FilterArguments;
 
@@ -75,6 +76,8 @@ pub(crate) enum CliCommand {
     Api(ApiCommand),
     /// Runs a program for each job.
     Work(WorkArguments),
+    /// Follows the jobs of a queue: prints each job when it appears, and when its state changes.
+    Tail(TailArguments),
     /// Checks a deployment, and names a remedy for each problem. Exit code 1: there are problems.
     Doctor(DoctorArguments),
     /// Calculates how many cores, servers and bytes a load needs, from measured costs. Contacts no server.

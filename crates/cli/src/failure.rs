@@ -11,6 +11,9 @@ pub(crate) enum CommandFailure {
     NotDone(String),
     #[error("{0}")]
     Usage(String),
+    /// The reader of the standard output has seen enough.
+    #[error("the standard output is closed")]
+    OutputClosed,
 }
 
 impl CommandFailure {
@@ -20,7 +23,7 @@ impl CommandFailure {
                 Error::NotConnected(_) | Error::ConnectionBroken(_) | Error::NoAnswer(_),
             ) => 3,
             Self::Usage(_) | Self::Request(Error::Invalid(_) | Error::Setup(_)) => 2,
-            Self::Request(_) | Self::NotDone(_) => 1,
+            Self::Request(_) | Self::NotDone(_) | Self::OutputClosed => 1,
         }
     }
 }

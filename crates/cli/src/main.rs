@@ -8,6 +8,8 @@ mod failure;
 mod manual;
 mod many_jobs;
 mod output;
+mod signals;
+mod tail;
 mod work;
 
 use std::io::Write;
@@ -43,6 +45,10 @@ async fn run(arguments: CliArguments) -> Result<ExitCode, CommandFailure> {
         }
         CliCommand::Work(work) => {
             work::work(connect(arguments.connection)?, work).await?;
+            return Ok(code);
+        }
+        CliCommand::Tail(tail) => {
+            tail::tail(&connect(arguments.connection)?, tail, arguments.json).await?;
             return Ok(code);
         }
         CliCommand::Doctor(doctor) => {

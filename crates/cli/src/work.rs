@@ -10,10 +10,10 @@ use rustix::process::{Pid, Signal, kill_process};
 use tidegate::{Client, DurationMs, Fail, Job, JobReply, Worker};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::process::{Child, ChildStderr, Command};
-use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::timeout;
 
 use crate::failure::CommandFailure;
+use crate::signals::stopped;
 
 /// How long a program has to end after SIGTERM, until it is killed.
 const TERM_TIME: Duration = Duration::from_secs(5);
@@ -80,23 +80,8 @@ pub(crate) async fn work(client: Client, arguments: WorkArguments) -> Result<(),
             async move { run(&arguments, job).await }
         });
     }
-    let stopped = stopped().map_err(|error| {
-        CommandFailure::NotDone(format!("failed to listen for signals: {error}"))
-    })?;
-    worker.run_until(stopped).grace(grace).await?;
+    worker.run_until(stopped()?).grace(grace).await?;
     Ok(())
-}
-
-/// Completes on SIGTERM or SIGINT.
-fn stopped() -> std::io::Result<impl Future<Output = ()> + Send + 'static> {
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    Ok(async move {
-        tokio::select! {
-            _ = terminate.recv() => {}
-            _ = interrupt.recv() => {}
-        }
-    })
 }
 
 /// Runs the program for one job.

@@ -9,7 +9,7 @@ use tidegate_api_types::queue::{
     PolicyBody, PolicyDetails, PurgeAnswer, PurgeBody, PurgeState, QueueView, RespawnAnswer,
     RespawnBody,
 };
-use tidegate_api_types::values::{JobIdText, JobKey, JobPath, QueueNameText};
+use tidegate_api_types::values::{CursorText, JobIdText, JobKey, JobPath, PageSize, QueueNameText};
 
 use crate::client::Client;
 use crate::error::{Error, RepeatSafety};
@@ -123,17 +123,36 @@ impl QueueHandle {
     /// # Errors
     /// Those of requests.
     pub async fn jobs(&self, filter: &JobFilter, limit: usize) -> Result<Vec<JobDetails>, Error> {
-        let filter = query_of(filter)?;
-        let (mut jobs, mut cursor) = (Vec::new(), String::new());
+        let (mut jobs, mut cursor) = (Vec::new(), None);
         while jobs.len() < limit {
             let most = (limit - jobs.len()).min(PAGE_ITEMS_MAX.into());
-            let path = self.path(&format!("/jobs?limit={most}{filter}{cursor}"));
-            let page: JobListPage = self.send(HttpCall::get(path)).await?.json()?;
+            let most = PageSize::try_from(most as u64)?;
+            let page = self.jobs_page(filter, cursor.as_ref(), most).await?;
             jobs.extend(page.items);
-            let Some(next) = page.next else { break };
-            cursor = format!("&cursor={}", encoded(next.as_str()));
+            if page.next.is_none() {
+                break;
+            }
+            cursor = page.next;
         }
         Ok(jobs)
+    }
+
+    /// One page of the jobs that match a filter, which takes one request. `cursor` is `next` of the page before; the list
+    /// ends where that is `None`. A page may be empty and not be the last one. Needs the scope `read`.
+    ///
+    /// # Errors
+    /// Those of requests.
+    pub async fn jobs_page(
+        &self,
+        filter: &JobFilter,
+        cursor: Option<&CursorText>,
+        most: PageSize,
+    ) -> Result<JobListPage, Error> {
+        let filter = query_of(filter)?;
+        let cursor = cursor.map(|cursor| format!("&cursor={}", encoded(cursor.as_str())));
+        let cursor = cursor.unwrap_or_default();
+        let path = self.path(&format!("/jobs?limit={}{filter}{cursor}", most.get()));
+        self.send(HttpCall::get(path)).await?.json()
     }
 
     /// Does something with the jobs that match a filter, one page of them. Repeat it with `cursor` set to `next` of the answer,

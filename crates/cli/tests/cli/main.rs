@@ -6,6 +6,8 @@
 
 mod command_line;
 mod doctor;
+mod running;
+mod tail;
 
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -380,6 +382,7 @@ fn each_command_has_a_help_text() {
         "",
         "work",
         "doctor",
+        "tail",
         "completions",
         "man",
         "publish",

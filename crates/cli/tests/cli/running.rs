@@ -1,0 +1,81 @@
+//! A command that runs on, and the lines that it prints.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
+
+use tokio::sync::mpsc;
+use tokio::time::timeout;
+
+use super::LIMIT;
+
+/// A running process. It is killed when this is dropped.
+pub(crate) struct RunningCommand {
+    child: Child,
+    lines: mpsc::Receiver<String>,
+}
+
+impl RunningCommand {
+    pub(crate) fn start(mut command: Command) -> Self {
+        let mut child = command
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let out = BufReader::new(child.stdout.take().unwrap());
+        let (sender, lines) = mpsc::channel(1_000);
+        std::thread::spawn(move || {
+            for line in out.lines().map_while(Result::ok) {
+                if sender.blocking_send(line).is_err() {
+                    return;
+                }
+            }
+        });
+        Self { child, lines }
+    }
+
+    /// The next line; `None` at the end of the output.
+    pub(crate) async fn line(&mut self) -> Option<String> {
+        let line = timeout(LIMIT, self.lines.recv()).await;
+        line.expect("a line is printed in time")
+    }
+
+    /// All lines that have been printed until now.
+    pub(crate) fn printed(&mut self) -> Vec<String> {
+        std::iter::from_fn(|| self.lines.try_recv().ok()).collect()
+    }
+
+    /// The lines up to the first one that contains this text.
+    pub(crate) async fn lines_until(&mut self, text: &str) -> Vec<String> {
+        let mut lines = Vec::new();
+        loop {
+            let line = self.line().await;
+            let line = line.unwrap_or_else(|| panic!("no line with {text:?}: {lines:?}"));
+            let is_last = line.contains(text);
+            lines.push(line);
+            if is_last {
+                return lines;
+            }
+        }
+    }
+
+    /// Sends a signal, such as `INT`.
+    pub(crate) fn signal(&self, name: &str) {
+        let pid = self.child.id().to_string();
+        let killed = Command::new("kill")
+            .args([&format!("-{name}"), &pid])
+            .status();
+        assert!(killed.unwrap().success());
+    }
+
+    /// Waits for its end. Returns the exit code; `None` if a signal ended it.
+    pub(crate) fn end(&mut self) -> Option<i32> {
+        self.child.wait().unwrap().code()
+    }
+}
+
+impl Drop for RunningCommand {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

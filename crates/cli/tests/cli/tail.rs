@@ -1,0 +1,109 @@
+//! `tidegate tail`: which lines it prints, and how it ends.
+
+use serde_json::{Value, json};
+use tidegate_testkit::NativeClient;
+
+use super::SERVER;
+use super::command_line::CommandLine;
+use super::running::RunningCommand;
+
+fn tail(cli: &CommandLine, arguments: &[&str]) -> RunningCommand {
+    let arguments = [&["tail", "t", "--interval", "20ms"], arguments].concat();
+    RunningCommand::start(cli.command(&arguments))
+}
+
+#[tokio::test]
+async fn new_jobs_and_new_states_are_printed_once() {
+    let stack = SERVER.acquire().await;
+    let cli = CommandLine::connected(&stack, "tail").await;
+    let native = NativeClient::new(stack.api(0), cli.namespace).await;
+    cli.out(&["publish", "t", "{}", "--key", "old", "--delay", "1h"]);
+    let mut all = tail(&cli, &["--all", "--json"]);
+    let line: Value = serde_json::from_str(&all.line().await.unwrap()).unwrap();
+    assert_eq!(
+        (&line["key"], &line["state"]),
+        (&json!("old"), &json!("delayed"))
+    );
+
+    let mut new = tail(&cli, &[]);
+    // Until its first look is over, jobs are taken for old ones.
+    let first = async {
+        for number in 0.. {
+            cli.out(&[
+                "publish",
+                "t",
+                "{}",
+                "--key",
+                &format!("new-{number}"),
+                "--delay",
+                "1h",
+            ]);
+            if let Some(line) = new.printed().first() {
+                return line.clone();
+            }
+        }
+        unreachable!("the numbers do not end")
+    };
+    let first = first.await;
+    assert!(
+        first.contains("  delayed  ") && first.contains("  new-"),
+        "{first}"
+    );
+
+    cli.out(&["publish", "t", "{}", "--key", "fails"]);
+    let lines = new.lines_until("  ready    ").await;
+    assert!(lines.last().unwrap().ends_with("  fails"), "{lines:?}");
+    let job = native.reserve("t", 1).await.remove(0);
+    new.lines_until("  leased   ").await;
+    let failed = json!({"lease": job["lease"], "error": "smtp: \u{1b}[2J550", "dead": true});
+    native.settle("fail", &json!({"leases": [failed]})).await;
+    let mut lines = new.lines_until("  dead     ").await;
+    let dead = lines.pop().unwrap();
+    assert!(dead.ends_with("  fails  smtp: \\u{1b}[2J550"), "{dead}");
+    assert!(
+        !lines.iter().any(|line| line.contains("  old")),
+        "{lines:?}"
+    );
+    all.lines_until("\"state\":\"dead\"").await;
+    cli.out(&["publish", "t", "{}", "--key", "last"]);
+    // Nothing was printed twice.
+    assert_eq!(new.lines_until("last").await.len(), 1);
+
+    new.signal("INT");
+    all.signal("TERM");
+    assert_eq!((new.end(), all.end()), (Some(0), Some(0)));
+}
+
+#[tokio::test]
+async fn only_jobs_that_match_are_printed_and_errors_end_it() {
+    let stack = SERVER.acquire().await;
+    let cli = CommandLine::connected(&stack, "filtered").await;
+    let mut red = tail(&cli, &["--all", "--attr", "colour=red", "--state", "ready"]);
+    for (key, colour) in [("a", "blue"), ("b", "red"), ("c", "blue"), ("d", "red")] {
+        cli.out(&[
+            "publish",
+            "t",
+            "{}",
+            "--key",
+            key,
+            "--attr",
+            &format!("colour={colour}"),
+        ]);
+    }
+    let lines = red.lines_until("  d").await;
+    assert_eq!(lines.len(), 2, "{lines:?}");
+    assert!(lines[0].ends_with("  b"), "{lines:?}");
+    // The reader of the pipe is gone.
+    let mut command = cli.command(&["tail", "t", "--all", "--interval", "20ms"]);
+    let mut child = command
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    let native = NativeClient::with_scopes(stack.api(0), cli.namespace, &["publish"]).await;
+    let publisher = cli.with_key(native.key());
+    assert!(publisher.error(1, &["tail", "t"]).contains("scope"));
+    let unreachable = CommandLine::unconnected("http://127.0.0.1:0", "k-of-no-server");
+    unreachable.error(3, &["tail", "t"]);
+}
