@@ -15,6 +15,7 @@ use tidegate::{DurationMs, IfExists, IfRunning, Timestamp};
 use crate::capacity::CapacityArguments;
 use crate::doctor::DoctorArguments;
 use crate::tail::TailArguments;
+use crate::top::TopArguments;
 use crate::work::WorkArguments;
 pub(crate) use filter::FilterArguments;
 
@@ -76,6 +77,8 @@ pub(crate) enum CliCommand {
     Api(ApiCommand),
     /// Runs a program for each job.
     Work(WorkArguments),
+    /// Shows the queues of the namespace with their numbers of jobs, live.
+    Top(TopArguments),
     /// Follows the jobs of a queue: prints each job when it appears, and when its state changes.
     Tail(TailArguments),
     /// Checks a deployment, and names a remedy for each problem. Exit code 1: there are problems.

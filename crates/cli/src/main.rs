@@ -10,6 +10,7 @@ mod many_jobs;
 mod output;
 mod signals;
 mod tail;
+mod top;
 mod work;
 
 use std::io::Write;
@@ -50,6 +51,11 @@ async fn run(arguments: CliArguments) -> Result<ExitCode, CommandFailure> {
         CliCommand::Tail(tail) => {
             tail::tail(&connect(arguments.connection)?, tail, arguments.json).await?;
             return Ok(code);
+        }
+        CliCommand::Top(top) => {
+            let ConnectionArguments { url, namespace, .. } = &arguments.connection;
+            let title = format!("{namespace} at {url}");
+            top::top(connect(arguments.connection)?, title, &top, arguments.json).await?
         }
         CliCommand::Doctor(doctor) => {
             let report = doctor::check(&arguments.connection, &doctor).await?;

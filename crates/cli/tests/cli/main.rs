@@ -8,6 +8,7 @@ mod command_line;
 mod doctor;
 mod running;
 mod tail;
+mod top;
 
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -383,6 +384,7 @@ fn each_command_has_a_help_text() {
         "work",
         "doctor",
         "tail",
+        "top",
         "completions",
         "man",
         "publish",
