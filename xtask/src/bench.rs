@@ -11,12 +11,11 @@ use std::process::{Command, ExitCode, Stdio};
 use std::time::SystemTime;
 
 use serde_json::{Value, json};
+use tidegate_local_deployment::start::{API, PUMP, start_api, start_pumps};
+use tidegate_local_deployment::{CommandError, DevSession, StopRequests, state_folder};
 use tidegate_local_redis::{RedisServer, ServerBinary, free_port};
 
-use crate::dev::session::DevSession;
-use crate::dev::signals::StopRequests;
-use crate::dev::start::{self, API, DaemonPrograms, PUMP};
-use crate::dev::{self, CommandError, cluster, state_folder};
+use crate::dev::{self, cluster, start};
 use crate::workspace::Workspace;
 use durability::BenchDurability;
 use scenarios::{BenchScenario, SCENARIOS};
@@ -148,7 +147,7 @@ struct BenchStack {
     options: dev::Options,
     /// The Redis URL for the load generator; `None` for a cluster, whose memory is not measured.
     redis_url: Option<String>,
-    programs: DaemonPrograms,
+    loadgen: PathBuf,
     replicas: Vec<RedisServer>,
 }
 
@@ -172,7 +171,7 @@ impl BenchStack {
             release: true,
         };
         let mut stack = Self {
-            programs: DaemonPrograms::new(workspace, &options, folder),
+            loadgen: options.built(workspace).join(LOADGEN),
             redis_url: None,
             session: DevSession::default(),
             options,
@@ -182,9 +181,10 @@ impl BenchStack {
             session,
             options,
             redis_url,
-            programs,
             replicas,
+            ..
         } = &mut stack;
+        let programs = options.programs(workspace, folder);
         let (arguments, of_api) = match redis {
             BenchRedis::One => {
                 let redis = wanted.durability.server(binary)?;
@@ -200,8 +200,8 @@ impl BenchStack {
             }
         };
         let of_api = [&arguments[..], &of_api].concat();
-        start::start_api(programs, options, &of_api, session, signals)?;
-        start::start_pumps(programs, options, &arguments, session, signals)?;
+        start_api(&programs, options.ports(), &of_api, session, signals)?;
+        start_pumps(&programs, options.pumps, &arguments, session, signals)?;
         Ok(stack)
     }
 
@@ -214,7 +214,7 @@ impl BenchStack {
         signals: &StopRequests,
     ) -> Result<(), CommandError> {
         let _ = fs::remove_file(file);
-        let mut command = Command::new(self.programs.path(LOADGEN));
+        let mut command = Command::new(&self.loadgen);
         let (first, second) = (
             ["--target", "--admin", "--redis", "--pid"],
             ["--vs", "--vs-admin", "--vs-redis", "--vs-pid"],

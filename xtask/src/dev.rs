@@ -2,25 +2,26 @@
 
 pub(crate) mod cluster;
 mod demo;
-pub(crate) mod ending;
-mod http;
 pub(crate) mod options;
-mod ports;
-pub(crate) mod process;
 mod relay;
-pub(crate) mod session;
-pub(crate) mod signals;
 pub(crate) mod start;
-pub(crate) mod state_folder;
 mod welcome;
 
 use std::process::ExitCode;
 
+use tidegate_local_broker::LocalBroker;
+use tidegate_local_deployment::{CommandError, DevSession, StopRequests};
+
 use crate::workspace::Workspace;
-pub(crate) use ending::CommandError;
 pub(crate) use options::Options;
-use session::DevSession;
-use signals::StopRequests;
+
+/// What `dev` has started.
+#[derive(Debug, Default)]
+struct DevRun {
+    session: DevSession,
+    /// What jobs are relayed to, and the admin port of the relay.
+    broker: Option<(LocalBroker, u16)>,
+}
 
 pub(crate) fn run(workspace: &Workspace, options: &Options) -> ExitCode {
     let signals = match StopRequests::install() {
@@ -30,12 +31,12 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    let mut session = DevSession::default();
-    let ending = start_and_watch(workspace, options, &mut session, &signals);
+    let mut run = DevRun::default();
+    let ending = start_and_watch(workspace, options, &mut run, &signals);
     if let CommandError::Failed(reason) = &ending {
         eprintln!("\nerror: {reason}");
     }
-    session.stop(&signals);
+    run.stop(&signals);
     match ending {
         CommandError::Interrupted => ExitCode::SUCCESS,
         CommandError::Failed(_) => ExitCode::FAILURE,
@@ -45,11 +46,26 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> ExitCode {
 fn start_and_watch(
     workspace: &Workspace,
     options: &Options,
-    session: &mut DevSession,
+    run: &mut DevRun,
     signals: &StopRequests,
 ) -> CommandError {
-    match start::start_all(workspace, options, session, signals) {
-        Ok(()) => session.watch(signals),
+    match start::start_all(workspace, options, run, signals) {
+        Ok(()) => run.session.watch(signals),
         Err(ending) => ending,
+    }
+}
+
+impl DevRun {
+    /// Stops everything: the daemons first, which need the broker and Redis to finish.
+    fn stop(&mut self, signals: &StopRequests) {
+        if self.session.is_empty() {
+            return;
+        }
+        self.session.stop_daemons(signals);
+        if let Some((mut broker, _)) = self.broker.take() {
+            broker.stop();
+            println!("  the broker is stopped; its data are deleted");
+        }
+        self.session.stop_redis();
     }
 }

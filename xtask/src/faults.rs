@@ -2,9 +2,10 @@
 
 use std::process::{Command, ExitCode};
 
-use crate::dev::CommandError;
-use crate::dev::signals::StopRequests;
-use crate::dev::start::{self, API, PUMP};
+use tidegate_local_deployment::start::{API, PUMP};
+use tidegate_local_deployment::{CommandError, StopRequests};
+
+use crate::dev::start;
 use crate::workspace::Workspace;
 
 const HARNESS: &str = "tidegate-faults";

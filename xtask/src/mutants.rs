@@ -21,13 +21,12 @@ use std::time::Instant;
 use clap::Args;
 use tidegate_local_redis::{obtain, workspace_cache};
 
-use crate::dev::CommandError;
-use crate::dev::signals::StopRequests;
 use crate::workspace::Workspace;
 pub(crate) use list::{FOLDER, Mutant, MutantList};
 use report::{CheckOfMutant, MutantResult};
 use runner::{CheckResult, Runner};
 use source_copy::SourceCopy;
+use tidegate_local_deployment::{CommandError, StopRequests};
 
 /// The flags of `mutants`.
 #[derive(Debug, Args)]

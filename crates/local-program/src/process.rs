@@ -101,6 +101,11 @@ impl ProgramProcess {
         Ok(kill_process(Pid::from_child(&self.child), signal)?)
     }
 
+    /// Sends SIGTERM, without waiting for the end. Does nothing if the process has ended.
+    pub fn terminate(&self) {
+        let _ = self.signal(Signal::TERM);
+    }
+
     /// Sends SIGTERM, and SIGKILL if the process has not ended within `limit`. Returns whether SIGTERM was
     /// enough; true if the process had ended before.
     pub fn stop(&mut self, limit: Duration) -> bool {

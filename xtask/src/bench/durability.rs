@@ -9,8 +9,7 @@ use tidegate_local_redis::{
     self as local_redis, RedisServer, ServerBinary, obtain, obtain_valkey, workspace_cache,
 };
 
-use crate::dev::CommandError;
-use crate::dev::signals::StopRequests;
+use tidegate_local_deployment::{CommandError, StopRequests};
 
 /// Time limit of the first sync of a replica.
 const FOLLOW_LIMIT: Duration = Duration::from_secs(20);

@@ -1,44 +1,8 @@
-//! What `dev` creates for the first commands of a reader, and those commands.
+//! The commands of a first session.
 
-use super::http;
+use tidegate_local_deployment::credentials::{KEY, NAMESPACE};
 
-pub(super) const NAMESPACE: &str = "demo";
-/// Fixed, so that the commands in the README work unchanged. They are for one namespace of a server that listens on
-/// loopback.
-pub(super) const KEY: &str = "tg_DEMOKEY00000_FORDEVELOPMENTONLY00000000";
-/// The same for the lmstfy wire.
-const TOKEN: &str = "demo-token-for-development";
-
-/// Creates the API key and the token of the demo namespace, unless an earlier run has done so.
-pub(super) fn make_credentials(admin_port: u16) -> Result<(), String> {
-    make_key(admin_port)?;
-    make_token(admin_port)
-}
-
-fn make_key(admin_port: u16) -> Result<(), String> {
-    let body = format!(
-        r#"{{"secret":"{KEY}","namespace":"{NAMESPACE}","scopes":["publish","consume","read","admin"],"description":"cargo xtask dev"}}"#
-    );
-    match http::request("POST", admin_port, "/keys", &body)? {
-        (201 | 409, _) => Ok(()),
-        (status, answer) => Err(format!(
-            "failed to create an API key: the API answered {status} {answer}"
-        )),
-    }
-}
-
-fn make_token(admin_port: u16) -> Result<(), String> {
-    let path = format!("/token/{NAMESPACE}?description=cargo-xtask-dev&token={TOKEN}");
-    match http::request("POST", admin_port, &path, "")? {
-        (201, _) => Ok(()),
-        (400, answer) if answer.contains("already existed") => Ok(()),
-        (status, answer) => Err(format!(
-            "failed to create a token: the API answered {status} {answer}"
-        )),
-    }
-}
-
-/// The commands of a first session, for a shell.
+/// The commands, for a shell.
 pub(super) fn session(port: u16) -> String {
     let publish = |payload: &str, options: &str| {
         format!(

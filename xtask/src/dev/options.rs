@@ -1,6 +1,11 @@
 //! The flags of `cargo xtask dev`.
 
+use std::path::{Path, PathBuf};
+
 use tidegate_local_broker::BrokerKind;
+use tidegate_local_deployment::start::{ApiPorts, DaemonPrograms};
+
+use crate::workspace::Workspace;
 
 /// A broker for `--relay`.
 #[derive(Debug, Clone, Copy, clap::ValueEnum)]
@@ -56,4 +61,24 @@ pub(crate) struct Options {
     /// Build with the release profile.
     #[arg(long)]
     pub(crate) release: bool,
+}
+
+impl Options {
+    pub(crate) const fn ports(&self) -> ApiPorts {
+        ApiPorts {
+            port: self.port,
+            admin_port: self.admin_port,
+        }
+    }
+
+    /// The folder of the programs of the requested profile.
+    pub(crate) fn built(&self, workspace: &Workspace) -> PathBuf {
+        let profile = if self.release { "release" } else { "debug" };
+        workspace.target().join(profile)
+    }
+
+    /// The daemons of the requested profile, with their logs in `logs`.
+    pub(crate) fn programs(&self, workspace: &Workspace, logs: &Path) -> DaemonPrograms {
+        DaemonPrograms::in_folder(&self.built(workspace), logs)
+    }
 }

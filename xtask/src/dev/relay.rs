@@ -4,11 +4,10 @@ use std::fs;
 use std::path::Path;
 
 use tidegate_local_broker::{BrokerKind, LocalBroker, obtain, workspace_cache};
+use tidegate_local_deployment::credentials::{KEY, NAMESPACE};
+use tidegate_local_deployment::{CommandError, StopRequests};
 
-use super::demo::{KEY, NAMESPACE};
-use super::ending::CommandError;
 use super::options::RelayBroker;
-use super::signals::StopRequests;
 
 /// The queue whose jobs are relayed, and where they go in the broker.
 const QUEUE: &str = "relayed";

@@ -2,18 +2,17 @@
 
 use std::fmt::Write;
 
-use super::demo;
 use super::options::Options;
-use super::relay;
-use super::session::DevSession;
+use super::{DevRun, demo, relay};
 use crate::workspace::Workspace;
 
 pub(crate) fn welcome_text(
     options: &Options,
-    session: &DevSession,
+    run: &DevRun,
     workspace: &Workspace,
     redis: &str,
 ) -> String {
+    let session = &run.session;
     let mut text = String::from("\nTidegate is running. Ctrl-C stops it.\n\n");
     let _ = writeln!(
         text,
@@ -42,7 +41,7 @@ pub(crate) fn welcome_text(
     );
     text.push_str(&demo::session(options.port));
     text.push('\n');
-    if let Some((broker, admin_port)) = &session.broker {
+    if let Some((broker, admin_port)) = &run.broker {
         text.push_str(&relay::session(broker, *admin_port, options.port));
     }
     text

@@ -12,8 +12,7 @@ use serde_json::Value;
 
 use super::check::MutantCheck;
 use super::source_copy::SourceCopy;
-use crate::dev::CommandError;
-use crate::dev::signals::StopRequests;
+use tidegate_local_deployment::{CommandError, StopRequests};
 
 /// Time limit of a build; the first one compiles all dependencies.
 const BUILD_LIMIT: Duration = Duration::from_secs(30 * 60);

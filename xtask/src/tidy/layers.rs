@@ -9,7 +9,7 @@ const CLIENT: &str = "tidegate";
 
 /// A package's folder, and the packages of the workspace that it may use. Tests of any package may
 /// also use the test kit and brokers.
-const LAYERS: [(&str, &[&str]); 21] = [
+const LAYERS: [(&str, &[&str]); 22] = [
     ("crates/api-types", &[]),
     ("crates/client", &["api-types"]),
     ("crates/cli", &["client"]),
@@ -28,6 +28,7 @@ const LAYERS: [(&str, &[&str]); 21] = [
     ("crates/relayd", &["client", "launch", "service"]),
     ("crates/local-program", &[]),
     ("crates/local-redis", &["local-program"]),
+    ("crates/local-deployment", &["local-program", "local-redis"]),
     ("crates/local-broker", &["local-program"]),
     ("crates/faults", &["api-types", "core", "testkit"]),
     (
@@ -48,7 +49,10 @@ const LAYERS: [(&str, &[&str]); 21] = [
         ],
     ),
     ("fuzz", &["api", "core"]),
-    ("xtask", &["local-broker", "local-redis"]),
+    (
+        "xtask",
+        &["local-broker", "local-deployment", "local-redis"],
+    ),
 ];
 const FOR_TESTS: [&str; 2] = ["local-broker", "testkit"];
 

@@ -3,9 +3,10 @@
 use std::process::Command;
 
 use serde_json::Value;
+use tidegate_local_deployment::credentials::make_credentials;
 use tidegate_testkit::{Stack, same_answer};
 
-use super::{make_credentials, session};
+use super::session;
 
 const README: &str = include_str!("../../../../README.md");
 const FROM_LMSTFY: &str = include_str!("../../../../docs/from-lmstfy.md");

@@ -1,77 +1,82 @@
 //! A running daemon.
 
-use std::fs::{self, File};
-use std::os::unix::process::CommandExt;
+use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Command, ExitStatus};
 
-use rustix::process::{Pid, Signal, kill_process};
+use tidegate_local_program::ProgramProcess;
 
-use super::state_folder;
+use crate::state_folder;
 
-const LOG_LINES_TOLD: usize = 15;
+const LOG_LINES_SHOWN: usize = 15;
+/// Settings of the command line, which daemons would warn of.
+const NOT_FOR_DAEMONS: [&str; 3] = ["TIDEGATE_URL", "TIDEGATE_NAMESPACE", "TIDEGATE_KEY"];
 
+/// A daemon with a log and a pid file. It ends when this is dropped, and when this process is killed.
 #[derive(Debug)]
-pub(crate) struct DevProcess {
+pub struct DevProcess {
     name: String,
-    child: Child,
+    process: ProgramProcess,
     log: PathBuf,
     pid_file: PathBuf,
 }
 
 impl DevProcess {
     /// Starts a program in a separate process group: Ctrl-C in the terminal reaches only this process, which then
-    /// stops the others in order.
-    pub(crate) fn start(
+    /// stops the others in order. The log and the pid file are in `folder`.
+    ///
+    /// # Errors
+    /// A message for the user.
+    pub fn start(
         name: &str,
         program: &Path,
         arguments: &[String],
         folder: &Path,
     ) -> Result<Self, String> {
         let log = folder.join(format!("{name}.log"));
-        let output = File::create(&log).map_err(|error| format!("{}: {error}", log.display()))?;
-        let errors = output
-            .try_clone()
-            .map_err(|error| format!("{}: {error}", log.display()))?;
+        fs::write(&log, "").map_err(|error| format!("{}: {error}", log.display()))?;
         let mut command = Command::new(program);
-        command
-            .args(arguments)
-            .process_group(0)
-            .stdin(Stdio::null())
-            .stdout(output)
-            .stderr(errors);
-        let child = command
-            .spawn()
+        command.args(arguments);
+        for variable in NOT_FOR_DAEMONS {
+            command.env_remove(variable);
+        }
+        let process = ProgramProcess::start(&mut command, &log)
             .map_err(|error| format!("failed to run {}: {error}", program.display()))?;
         let daemon = Self {
             name: name.to_owned(),
-            child,
+            process,
             log,
             pid_file: state_folder::pid_path(folder, name),
         };
-        state_folder::write_pid(folder, name, daemon.child.id(), program)?;
+        state_folder::write_pid(folder, name, daemon.pid(), program)?;
         Ok(daemon)
     }
 
-    pub(crate) fn name(&self) -> &str {
+    /// Its name, as in its log.
+    #[must_use]
+    pub fn name(&self) -> &str {
         &self.name
     }
 
-    pub(crate) fn log(&self) -> &Path {
+    /// The path of its log.
+    #[must_use]
+    pub fn log(&self) -> &Path {
         &self.log
     }
 
-    pub(crate) fn pid(&self) -> u32 {
-        self.child.id()
+    /// Its process id.
+    #[must_use]
+    pub fn pid(&self) -> u32 {
+        self.process.pid()
     }
 
     /// Returns the exit status if it has ended.
-    pub(crate) fn exit_status(&mut self) -> Option<ExitStatus> {
-        self.child.try_wait().ok().flatten()
+    pub fn exit_status(&mut self) -> Option<ExitStatus> {
+        self.process.exit_status()
     }
 
     /// Returns a message with the last log lines if it has ended.
-    pub(crate) fn exit_report(&mut self) -> Option<String> {
+    pub fn exit_report(&mut self) -> Option<String> {
         let status = self.exit_status()?;
         let log = log_tail(&self.log);
         Some(format!(
@@ -82,7 +87,8 @@ impl DevProcess {
     }
 
     /// Returns the warnings in its log, without time and module.
-    pub(crate) fn warnings(&self) -> Vec<String> {
+    #[must_use]
+    pub fn warnings(&self) -> Vec<String> {
         let text = fs::read_to_string(&self.log).unwrap_or_default();
         let warned = text.lines().filter_map(|line| line.split_once(" WARN "));
         // The module path ends with ": ".
@@ -96,25 +102,23 @@ impl DevProcess {
     }
 
     /// Whether its log contains this word.
-    pub(crate) fn has_logged(&self, word: &str) -> bool {
+    #[must_use]
+    pub fn has_logged(&self, word: &str) -> bool {
         let text = fs::read(&self.log).unwrap_or_default();
         let text = String::from_utf8_lossy(&text);
         text.split(|letter: char| !letter.is_ascii_alphanumeric())
             .any(|said| said == word)
     }
 
-    pub(crate) fn terminate(&mut self) {
-        // Before it is reaped, its process id cannot have been reused.
-        if self.exit_status().is_none() {
-            let _ = kill_process(Pid::from_child(&self.child), Signal::TERM);
-        }
+    /// Sends SIGTERM, without waiting for the end.
+    pub fn terminate(&self) {
+        self.process.terminate();
     }
 }
 
 impl Drop for DevProcess {
     fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        self.process.kill();
         let _ = fs::remove_file(&self.pid_file);
     }
 }
@@ -123,7 +127,7 @@ fn log_tail(path: &Path) -> String {
     let bytes = fs::read(path).unwrap_or_default();
     let text = String::from_utf8_lossy(&bytes);
     let lines: Vec<_> = text.lines().map(|line| format!("  {line}")).collect();
-    lines[lines.len().saturating_sub(LOG_LINES_TOLD)..].join("\n")
+    lines[lines.len().saturating_sub(LOG_LINES_SHOWN)..].join("\n")
 }
 
 #[cfg(test)]
@@ -144,7 +148,9 @@ mod tests {
     fn an_end_is_reported_with_the_last_log_lines() {
         let folder = tempfile::tempdir().unwrap();
         let mut daemon = shell(folder.path(), "echo already; echo 'it is ready'; exit 3");
-        daemon.child.wait().unwrap();
+        while daemon.exit_status().is_none() {
+            std::thread::yield_now();
+        }
         let words = daemon.exit_report().unwrap();
         assert!(
             words.starts_with("sample ended (exit status: 3); last lines of "),
@@ -159,7 +165,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let script = "echo '2026-11-21T06:18:37Z  WARN a::b: jobs may be lost: no file'; echo '…  INFO a: ready'";
         let mut daemon = shell(folder.path(), script);
-        daemon.child.wait().unwrap();
+        while daemon.exit_status().is_none() {
+            std::thread::yield_now();
+        }
         assert_eq!(daemon.warnings(), ["jobs may be lost: no file"]);
     }
 
@@ -172,6 +180,6 @@ mod tests {
         assert!(note.is_file());
         drop(daemon);
         assert!(!note.exists());
-        assert_eq!(tidegate_local_redis::process_title(pid), None);
+        assert_eq!(tidegate_local_program::process_title(pid), None);
     }
 }

@@ -9,17 +9,22 @@ use std::time::Duration;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
 
-use super::ending::CommandError;
+use crate::ending::CommandError;
 
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
+/// Whether the process should stop, because of a signal.
 #[derive(Debug)]
-pub(crate) struct StopRequests {
+pub struct StopRequests {
     requested: Arc<AtomicBool>,
 }
 
 impl StopRequests {
-    pub(crate) fn install() -> io::Result<Self> {
+    /// Handles the signals from now on: they do not end the process.
+    ///
+    /// # Errors
+    /// The system does not allow it.
+    pub fn install() -> io::Result<Self> {
         let asked = Arc::new(AtomicBool::new(false));
         for signal in [SIGINT, SIGTERM, SIGHUP] {
             flag::register(signal, Arc::clone(&asked))?;
@@ -28,17 +33,21 @@ impl StopRequests {
     }
 
     /// Whether a stop was requested.
-    pub(crate) fn is_requested(&self) -> bool {
+    #[must_use]
+    pub fn is_requested(&self) -> bool {
         self.requested.load(Ordering::Relaxed)
     }
 
     /// Clears the request, so that a second one can be detected.
-    pub(crate) fn clear(&self) {
+    pub fn clear(&self) {
         self.requested.store(false, Ordering::Relaxed);
     }
 
     /// Fails if a stop was requested.
-    pub(crate) fn check_not_requested(&self) -> Result<(), CommandError> {
+    ///
+    /// # Errors
+    /// [`CommandError::Interrupted`].
+    pub fn check_not_requested(&self) -> Result<(), CommandError> {
         if self.is_requested() {
             Err(CommandError::Interrupted)
         } else {
@@ -47,7 +56,7 @@ impl StopRequests {
     }
 
     /// Sleeps for one polling interval.
-    pub(crate) fn pause(&self) {
+    pub fn pause(&self) {
         sleep(POLL_INTERVAL);
     }
 }

@@ -1,8 +1,8 @@
-//! Why `dev` or `bench` ends early.
+//! Why a command ends early.
 
 /// Why a command ends early.
 #[derive(Debug)]
-pub(crate) enum CommandError {
+pub enum CommandError {
     /// The user requested it: Ctrl-C, SIGTERM or SIGHUP.
     Interrupted,
     /// An error.

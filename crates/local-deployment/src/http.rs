@@ -1,4 +1,4 @@
-//! A minimal HTTP/1.0 client for the few requests of `dev`: one request per connection.
+//! A minimal HTTP/1.0 client for the few requests to daemons of this machine: one request per connection.
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};

@@ -3,22 +3,22 @@
 use std::net::{Ipv4Addr, TcpListener, TcpStream, ToSocketAddrs};
 use std::time::Duration;
 
-use super::options::Options;
-
 const CONNECT_LIMIT: Duration = Duration::from_secs(3);
 const REDIS_PORT: u16 = 6379;
 
-/// Runs before the build. The error names the port and the flag to choose another one.
-pub(crate) fn check(options: &Options) -> Result<(), String> {
-    check_free(options.port, "--port")?;
-    check_free(options.admin_port, "--admin-port")?;
-    if options.port == options.admin_port {
+/// Checks that two different ports are free. The error names the port and the flag to choose another one.
+///
+/// # Errors
+/// A message for the user.
+pub fn check_ports(port: u16, admin_port: u16) -> Result<(), String> {
+    check_free(port, "--port")?;
+    check_free(admin_port, "--admin-port")?;
+    if port == admin_port {
         return Err(format!(
-            "--port and --admin-port are both {}; choose two",
-            options.port
+            "--port and --admin-port are both {port}; choose two"
         ));
     }
-    options.redis.as_deref().map_or(Ok(()), check_redis)
+    Ok(())
 }
 
 fn check_free(port: u16, flag: &str) -> Result<(), String> {
@@ -30,7 +30,11 @@ fn check_free(port: u16, flag: &str) -> Result<(), String> {
     }
 }
 
-fn check_redis(url: &str) -> Result<(), String> {
+/// Checks that a Redis with this URL, the value of `--redis`, accepts connections.
+///
+/// # Errors
+/// A message for the user.
+pub fn check_redis(url: &str) -> Result<(), String> {
     let address = address(url)
         .ok_or_else(|| format!("--redis {url}: not a URL such as redis://HOST:PORT"))?;
     let unreachable =

@@ -1,4 +1,4 @@
-//! Ensures that one `dev` (or `bench`) runs at a time, and detects processes that an earlier one left running.
+//! Ensures that one deployment at a time uses a folder, and detects processes that an earlier one left running.
 
 use std::fs::{self, File};
 use std::io::Read;
@@ -7,18 +7,11 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{FlockOperation, flock};
 use tidegate_local_redis::process_title;
 
-use crate::workspace::Workspace;
-
-/// Returns the folder of logs, process ids and data.
-pub(super) fn state_folder(workspace: &Workspace) -> PathBuf {
-    workspace.target().join("dev")
-}
-
 /// Locks the state folder. The lock is released when the returned file is dropped, or the process ends.
 ///
 /// # Errors
 /// Another process holds the lock; the message has its id.
-pub(crate) fn lock(folder: &Path) -> Result<File, String> {
+pub fn lock(folder: &Path) -> Result<File, String> {
     let path = folder.join("lock");
     let failed = |error: std::io::Error| format!("{}: {error}", path.display());
     fs::create_dir_all(folder).map_err(failed)?;
@@ -39,7 +32,7 @@ pub(crate) fn lock(folder: &Path) -> Result<File, String> {
             let mut pid = String::new();
             let _ = file.read_to_string(&mut pid);
             Err(format!(
-                "another `cargo xtask` command is running (process {pid}): {} is in use; stop it first",
+                "another command is running (process {pid}): {} is in use; stop it first",
                 folder.display()
             ))
         }
@@ -52,16 +45,19 @@ pub(crate) fn pid_path(folder: &Path, name: &str) -> PathBuf {
     folder.join(format!("{name}.pid"))
 }
 
-/// Writes the pid file of a daemon, with its program, for a later `dev`.
+/// Writes the pid file of a daemon, with its program, for a later command.
 pub(crate) fn write_pid(folder: &Path, name: &str, pid: u32, program: &Path) -> Result<(), String> {
     let path = pid_path(folder, name);
     fs::write(&path, format!("{pid} {}\n", program.display()))
         .map_err(|error| format!("{}: {error}", path.display()))
 }
 
-/// Fails if daemons of an earlier `dev` are still running: processes with a recorded id that run the recorded program.
+/// Fails if daemons of an earlier command are still running: processes with a recorded id that run the recorded program.
 /// Kills nothing, and removes other pid files.
-pub(crate) fn check_no_daemons(folder: &Path) -> Result<(), String> {
+///
+/// # Errors
+/// A message with their process ids.
+pub fn check_no_daemons(folder: &Path) -> Result<(), String> {
     let entries = fs::read_dir(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
     let notes = entries
         .flatten()
@@ -90,7 +86,7 @@ pub(crate) fn check_no_daemons(folder: &Path) -> Result<(), String> {
         .map(|(pid, name)| format!("{name} (process {pid})"))
         .collect();
     Err(format!(
-        "an earlier `cargo xtask` command was killed and left these running: {}\nstop them first: kill {}",
+        "an earlier command was killed and left these running: {}\nstop them first: kill {}",
         names.join(", "),
         pids.join(" ")
     ))
