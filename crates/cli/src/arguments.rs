@@ -13,6 +13,7 @@ use tidegate::api::values::{FilterText, JobsPerSecond};
 use tidegate::{DurationMs, IfExists, IfRunning, Timestamp};
 
 use crate::capacity::CapacityArguments;
+use crate::dev::DevArguments;
 use crate::doctor::DoctorArguments;
 use crate::tail::TailArguments;
 use crate::top::TopArguments;
@@ -81,6 +82,8 @@ pub(crate) enum CliCommand {
     Top(TopArguments),
     /// Follows the jobs of a queue: prints each job when it appears, and when its state changes.
     Tail(TailArguments),
+    /// Runs a deployment on this machine for development: a private Redis, the API, a pump.
+    Dev(DevArguments),
     /// Checks a deployment, and names a remedy for each problem. Exit code 1: there are problems.
     Doctor(DoctorArguments),
     /// Calculates how many cores, servers and bytes a load needs, from measured costs. Contacts no server.

@@ -3,6 +3,7 @@
 mod arguments;
 mod capacity;
 mod commands;
+mod dev;
 mod doctor;
 mod failure;
 mod manual;
@@ -46,6 +47,10 @@ async fn run(arguments: CliArguments) -> Result<ExitCode, CommandFailure> {
         }
         CliCommand::Work(work) => {
             work::work(connect(arguments.connection)?, work).await?;
+            return Ok(code);
+        }
+        CliCommand::Dev(dev) => {
+            dev::dev(dev, arguments.json).await?;
             return Ok(code);
         }
         CliCommand::Tail(tail) => {

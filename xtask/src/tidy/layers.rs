@@ -12,7 +12,7 @@ const CLIENT: &str = "tidegate";
 const LAYERS: [(&str, &[&str]); 22] = [
     ("crates/api-types", &[]),
     ("crates/client", &["api-types"]),
-    ("crates/cli", &["client"]),
+    ("crates/cli", &["client", "local-deployment"]),
     ("crates/core", &[]),
     ("crates/store", &["core"]),
     ("crates/service", &[]),

@@ -5,6 +5,7 @@
 )]
 
 mod command_line;
+mod dev;
 mod doctor;
 mod running;
 mod tail;
@@ -382,6 +383,7 @@ fn each_command_has_a_help_text() {
     for command in [
         "",
         "work",
+        "dev",
         "doctor",
         "tail",
         "top",
