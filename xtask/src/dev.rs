@@ -2,6 +2,7 @@
 
 pub(crate) mod cluster;
 mod demo;
+mod dev_run;
 pub(crate) mod options;
 mod relay;
 pub(crate) mod start;
@@ -9,19 +10,11 @@ mod welcome;
 
 use std::process::ExitCode;
 
-use tidegate_local_broker::LocalBroker;
-use tidegate_local_deployment::{CommandError, DevSession, StopRequests};
+use tidegate_local_deployment::{CommandError, StopRequests};
 
 use crate::workspace::Workspace;
+use dev_run::DevRun;
 pub(crate) use options::Options;
-
-/// What `dev` has started.
-#[derive(Debug, Default)]
-struct DevRun {
-    session: DevSession,
-    /// What jobs are relayed to, and the admin port of the relay.
-    broker: Option<(LocalBroker, u16)>,
-}
 
 pub(crate) fn run(workspace: &Workspace, options: &Options) -> ExitCode {
     let signals = match StopRequests::install() {
@@ -52,20 +45,5 @@ fn start_and_watch(
     match start::start_all(workspace, options, run, signals) {
         Ok(()) => run.session.watch(signals),
         Err(ending) => ending,
-    }
-}
-
-impl DevRun {
-    /// Stops everything: the daemons first, which need the broker and Redis to finish.
-    fn stop(&mut self, signals: &StopRequests) {
-        if self.session.is_empty() {
-            return;
-        }
-        self.session.stop_daemons(signals);
-        if let Some((mut broker, _)) = self.broker.take() {
-            broker.stop();
-            println!("  the broker is stopped; its data are deleted");
-        }
-        self.session.stop_redis();
     }
 }

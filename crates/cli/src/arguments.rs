@@ -1,12 +1,13 @@
 //! The arguments of the command line.
 
-mod filter;
+pub(crate) mod choice;
+pub(crate) mod connection;
+pub(crate) mod filter;
 
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 use clap_complete::Shell;
-use serde::de::DeserializeOwned;
 use tidegate::api::job::ActName;
 use tidegate::api::keys::KeyScope;
 use tidegate::api::values::{FilterText, JobsPerSecond};
@@ -18,7 +19,9 @@ use crate::doctor::DoctorArguments;
 use crate::tail::TailArguments;
 use crate::top::TopArguments;
 use crate::work::WorkArguments;
-pub(crate) use filter::FilterArguments;
+use choice::choice;
+use connection::ConnectionArguments;
+use filter::FilterArguments;
 
 /// Publishes and manages jobs of a Tidegate server.
 ///
@@ -40,36 +43,6 @@ pub(crate) struct CliArguments {
     pub(crate) json: bool,
     #[command(subcommand)]
     pub(crate) command: CliCommand,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct ConnectionArguments {
-    /// The server.
-    #[arg(
-        long,
-        global = true,
-        env = "TIDEGATE_URL",
-        default_value = "http://127.0.0.1:7777"
-    )]
-    pub(crate) url: String,
-    /// The namespace.
-    #[arg(
-        long,
-        global = true,
-        env = "TIDEGATE_NAMESPACE",
-        default_value = "default"
-    )]
-    pub(crate) namespace: String,
-    /// The API key. Other users of the machine can see flags, so prefer the variable TIDEGATE_KEY.
-    #[arg(
-        long = "api-key",
-        global = true,
-        env = "TIDEGATE_KEY",
-        hide_env_values = true,
-        default_value = "",
-        hide_default_value = true
-    )]
-    pub(crate) api_key: String,
 }
 
 #[derive(Debug, Subcommand)]
@@ -343,11 +316,6 @@ pub(crate) enum KeyCommand {
         /// Its id, as in the list; the secret has it in the middle: tg_ID_….
         id: String,
     },
-}
-
-/// Reads a value as the API writes it.
-pub(crate) fn choice<T: DeserializeOwned>(text: &str) -> Result<T, String> {
-    serde_json::from_value(text.into()).map_err(|error| error.to_string())
 }
 
 fn rate(text: &str) -> Result<JobsPerSecond, String> {

@@ -55,7 +55,7 @@ pub(crate) async fn dev(arguments: DevArguments, as_json: bool) -> Result<(), Co
 fn run(arguments: &DevArguments, as_json: bool) -> Result<(), CommandError> {
     let signals = StopRequests::install()
         .map_err(|error| format!("failed to install signal handlers: {error}"))?;
-    let (folder, _temporary) = folder(arguments)?;
+    let (folder, temporary) = folder(arguments)?;
     let mut session = DevSession {
         print: if as_json { |_| {} } else { print_line },
         ..DevSession::default()
@@ -74,6 +74,9 @@ fn run(arguments: &DevArguments, as_json: bool) -> Result<(), CommandError> {
     if !session.is_empty() {
         session.stop_daemons(&signals);
         session.stop_redis();
+        if temporary.is_some() {
+            (session.print)("  the folder is deleted");
+        }
     }
     Err(ending)
 }

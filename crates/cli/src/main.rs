@@ -20,7 +20,8 @@ use std::process::ExitCode;
 use clap::Parser;
 use tidegate::Client;
 
-use crate::arguments::{CliArguments, CliCommand, ConnectionArguments};
+use crate::arguments::connection::ConnectionArguments;
+use crate::arguments::{CliArguments, CliCommand};
 use crate::failure::CommandFailure;
 use crate::output::CommandOutput;
 

@@ -9,7 +9,7 @@ use clap::Args;
 use tidegate::api::values::{CursorText, PageSize};
 use tidegate::{Client, DurationMs, Error, JobDetails, JobFilter, QueueHandle, State};
 
-use crate::arguments::FilterArguments;
+use crate::arguments::filter::FilterArguments;
 use crate::failure::CommandFailure;
 use crate::output::{escaped, write_out};
 use crate::signals::stopped;

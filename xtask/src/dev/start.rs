@@ -11,8 +11,9 @@ use tidegate_local_deployment::{
 };
 use tidegate_local_redis::{self as local_redis, free_port, workspace_cache};
 
+use super::dev_run::DevRun;
 use super::options::{Options, RelayBroker};
-use super::{DevRun, cluster, relay, welcome};
+use super::{cluster, relay, welcome};
 use crate::workspace::Workspace;
 
 const RELAY: &str = "tidegate-relayd";

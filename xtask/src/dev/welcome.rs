@@ -2,8 +2,9 @@
 
 use std::fmt::Write;
 
+use super::dev_run::DevRun;
 use super::options::Options;
-use super::{DevRun, demo, relay};
+use super::{demo, relay};
 use crate::workspace::Workspace;
 
 pub(crate) fn welcome_text(

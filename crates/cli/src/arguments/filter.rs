@@ -4,7 +4,7 @@ use clap::Args;
 use tidegate::api::values::{AttributeText, FilterText, JobKey};
 use tidegate::{JobFilter, State, Timestamp};
 
-use super::choice;
+use super::choice::choice;
 
 /// Which jobs of a queue: those that match all flags.
 #[derive(Debug, Args)]

@@ -7,9 +7,9 @@ use tidegate::api::keys::KeyScope;
 use tidegate::{Problem, ProblemCode};
 
 use super::http::ProbeRequest;
-use super::reach::{ReachedServer, ServerKind};
+use super::reach::{ReachedKind, ReachedServer};
 use super::report::DoctorReport;
-use crate::arguments::ConnectionArguments;
+use crate::arguments::connection::ConnectionArguments;
 
 const CHECK: &str = "key";
 
@@ -149,15 +149,15 @@ async fn report_failure(
         KeyFailure::NotTheApi(status) => {
             let url = &server.url;
             let (detail, remedy) = match server.kind().await {
-                ServerKind::AdminPort => (
+                ReachedKind::AdminPort => (
                     format!("{url} is an admin port, not that of /v1"),
                     "use the port of `listen` in TIDEGATE_URL, 7777 by default, and this one with --admin",
                 ),
-                ServerKind::PumpOrRelay => (
+                ReachedKind::PumpOrRelay => (
                     format!("{url} is the port of a pump or a relay, not that of /v1"),
                     "use the port of `listen` of tidegate-api in TIDEGATE_URL, 7777 by default",
                 ),
-                ServerKind::Unknown => (
+                ReachedKind::Unknown => (
                     format!("{url} answers /v1 with {status}, and not as Tidegate does"),
                     "check the URL, and whether a proxy passes /v1 on",
                 ),

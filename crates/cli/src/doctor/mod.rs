@@ -12,7 +12,8 @@ use clap::Args;
 use jiff::Timestamp;
 use tidegate::api::keys::KeyScope;
 
-use crate::arguments::{ConnectionArguments, choice};
+use crate::arguments::choice::choice;
+use crate::arguments::connection::ConnectionArguments;
 use crate::failure::CommandFailure;
 pub(crate) use report::DoctorReport;
 

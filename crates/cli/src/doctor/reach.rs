@@ -24,7 +24,7 @@ pub(super) struct ReachedServer {
 
 /// What is at an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum ServerKind {
+pub(super) enum ReachedKind {
     AdminPort,
     PumpOrRelay,
     Unknown,
@@ -154,17 +154,17 @@ fn tls_failed(host: &str, port: u16, error: &str) -> Unreachable {
 
 impl ReachedServer {
     /// What answers instead of the port that was expected.
-    pub(super) async fn kind(&self) -> ServerKind {
+    pub(super) async fn kind(&self) -> ReachedKind {
         let version = self.probe.get(&format!("{}/version", self.url)).await;
         if version
             .is_ok_and(|answer| answer.status == 200 && answer.text().contains("build_commit"))
         {
-            return ServerKind::AdminPort;
+            return ReachedKind::AdminPort;
         }
         let metrics = self.probe.get(&format!("{}/metrics", self.url)).await;
         match metrics.is_ok_and(|answer| answer.text().contains("tidegate_")) {
-            true => ServerKind::PumpOrRelay,
-            false => ServerKind::Unknown,
+            true => ReachedKind::PumpOrRelay,
+            false => ReachedKind::Unknown,
         }
     }
 

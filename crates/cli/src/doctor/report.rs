@@ -10,7 +10,7 @@ use crate::output::{CommandOutput, escaped};
 /// The result of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum CheckResult {
+pub(super) enum DiagnosisResult {
     Ok,
     Problem,
     /// It needs something that was not given, or an earlier check has failed.
@@ -21,7 +21,7 @@ pub(super) enum CheckResult {
 #[derive(Debug, Serialize)]
 pub(super) struct CheckRow {
     pub(super) check: &'static str,
-    pub(super) result: CheckResult,
+    pub(super) result: DiagnosisResult,
     pub(super) detail: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) remedy: Option<String>,
@@ -37,11 +37,11 @@ pub(crate) struct DoctorReport {
 
 impl DoctorReport {
     pub(super) fn ok(&mut self, check: &'static str, detail: impl Into<String>) {
-        self.add(check, CheckResult::Ok, detail.into(), None);
+        self.add(check, DiagnosisResult::Ok, detail.into(), None);
     }
 
     pub(super) fn skipped(&mut self, check: &'static str, detail: impl Into<String>) {
-        self.add(check, CheckResult::Skipped, detail.into(), None);
+        self.add(check, DiagnosisResult::Skipped, detail.into(), None);
     }
 
     pub(super) fn problem(
@@ -52,13 +52,13 @@ impl DoctorReport {
     ) {
         self.problems += 1;
         let remedy = Some(remedy.into());
-        self.add(check, CheckResult::Problem, detail.into(), remedy);
+        self.add(check, DiagnosisResult::Problem, detail.into(), remedy);
     }
 
     fn add(
         &mut self,
         check: &'static str,
-        result: CheckResult,
+        result: DiagnosisResult,
         detail: String,
         remedy: Option<String>,
     ) {
@@ -85,9 +85,9 @@ impl DoctorReport {
         let mut text = String::new();
         for row in &self.checks {
             let result = match row.result {
-                CheckResult::Ok => "ok",
-                CheckResult::Problem => "PROBLEM",
-                CheckResult::Skipped => "skipped",
+                DiagnosisResult::Ok => "ok",
+                DiagnosisResult::Problem => "PROBLEM",
+                DiagnosisResult::Skipped => "skipped",
             };
             let _ = writeln!(
                 text,

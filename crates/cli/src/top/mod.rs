@@ -51,7 +51,7 @@ pub(crate) async fn top(
     if arguments.once || as_json || !std::io::stdout().is_terminal() {
         return once(queues, arguments.sort);
     }
-    let rows = rows::QueueRows::new(queues, arguments.sort);
+    let rows = rows::TopRows::new(queues, arguments.sort);
     let interval = arguments.interval.into();
     screen::run(client, title, rows, interval).await?;
     Ok(CommandOutput::Bytes(Vec::new()))

@@ -38,7 +38,7 @@ pub(super) struct QueueRow {
 
 /// All queues as they were at the last look.
 #[derive(Debug)]
-pub(super) struct QueueRows {
+pub(super) struct TopRows {
     rows: Vec<QueueRow>,
     at: Instant,
     sort: SortColumn,
@@ -99,7 +99,7 @@ impl QueueRow {
     }
 }
 
-impl QueueRows {
+impl TopRows {
     pub(super) fn new(queues: Vec<QueueView>, sort: SortColumn) -> Self {
         let mut rows: Vec<QueueRow> = queues.into_iter().map(QueueRow::new).collect();
         sort.sort(&mut rows);
@@ -198,14 +198,14 @@ mod tests {
         }
     }
 
-    fn names(rows: &QueueRows) -> Vec<&str> {
+    fn names(rows: &TopRows) -> Vec<&str> {
         let rows = rows.rows().iter();
         rows.map(|row| row.view.queue.as_str()).collect()
     }
 
     #[test]
     fn rows_are_sorted_and_changes_are_by_second() {
-        let mut rows = QueueRows::new(vec![queue("b", 5, 0), queue("a", 1, 9)], SortColumn::Name);
+        let mut rows = TopRows::new(vec![queue("b", 5, 0), queue("a", 1, 9)], SortColumn::Name);
         assert_eq!(names(&rows), ["a", "b"]);
         rows.sort_by(SortColumn::Ready);
         assert_eq!(names(&rows), ["b", "a"]);
@@ -224,7 +224,7 @@ mod tests {
 
     #[test]
     fn the_selection_stays_on_its_queue_and_inside_the_table() {
-        let mut rows = QueueRows::new(vec![queue("a", 1, 0), queue("b", 5, 0)], SortColumn::Name);
+        let mut rows = TopRows::new(vec![queue("a", 1, 0), queue("b", 5, 0)], SortColumn::Name);
         assert_eq!(rows.selected(), None);
         rows.select_by(isize::MAX);
         assert_eq!(rows.selected(), Some(1));

@@ -11,7 +11,7 @@ use tidegate::api::queue::QueueView;
 use tidegate::{Client, Error};
 use tokio::sync::mpsc;
 
-use super::rows::{QueueRows, SortColumn};
+use super::rows::{SortColumn, TopRows};
 use super::view::draw;
 use crate::failure::CommandFailure;
 use crate::signals::stopped;
@@ -49,7 +49,7 @@ enum AfterKey {
 pub(super) async fn run(
     client: Client,
     title: String,
-    mut rows: QueueRows,
+    mut rows: TopRows,
     interval: Duration,
 ) -> Result<(), CommandFailure> {
     let failed = |error: io::Error| {
@@ -115,7 +115,7 @@ fn read_events() -> mpsc::Receiver<Event> {
     receiver
 }
 
-fn handle(key: KeyEvent, rows: &mut QueueRows) -> AfterKey {
+fn handle(key: KeyEvent, rows: &mut TopRows) -> AfterKey {
     if key.kind == KeyEventKind::Release {
         return AfterKey::Draw;
     }

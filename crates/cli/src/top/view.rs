@@ -6,7 +6,7 @@ use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Text};
 use ratatui::widgets::{Cell, Row, Table, TableState};
 
-use super::rows::{QueueRow, QueueRows, SortColumn};
+use super::rows::{QueueRow, SortColumn, TopRows};
 
 const KEYS: &str =
     "q quit   ↑↓ select   sort: n name  r ready  d delayed  l leased  x dead  o done  c change";
@@ -28,7 +28,7 @@ const STATE_WIDTH: u16 = 14;
 pub(super) fn draw(
     frame: &mut Frame<'_>,
     title: &str,
-    rows: &QueueRows,
+    rows: &TopRows,
     error: Option<&str>,
     state: &mut TableState,
 ) {
@@ -50,7 +50,7 @@ pub(super) fn draw(
     frame.render_widget(last, bottom);
 }
 
-fn table(rows: &QueueRows) -> Table<'_> {
+fn table(rows: &TopRows) -> Table<'_> {
     let heading = |text: &'static str, sorted: bool| {
         let style = match sorted {
             true => Style::from(Modifier::BOLD | Modifier::UNDERLINED),
