@@ -13,6 +13,7 @@ use tidegate::api::keys::KeyScope;
 use tidegate::api::values::{FilterText, JobsPerSecond};
 use tidegate::{DurationMs, IfExists, IfRunning, Timestamp};
 
+use crate::bench::BenchArguments;
 use crate::capacity::CapacityArguments;
 use crate::dev::DevArguments;
 use crate::doctor::DoctorArguments;
@@ -59,6 +60,8 @@ pub(crate) enum CliCommand {
     Dev(DevArguments),
     /// Checks a deployment, and names a remedy for each problem. Exit code 1: there are problems.
     Doctor(DoctorArguments),
+    /// Publishes and consumes for a while on a queue of its own, and prints rates and latencies.
+    Bench(BenchArguments),
     /// Calculates how many cores, servers and bytes a load needs, from measured costs. Contacts no server.
     Capacity(CapacityArguments),
     /// Prints the completions for a shell: source <(tidegate completions bash).

@@ -1,6 +1,7 @@
 //! `tidegate`: publishes and manages jobs from a terminal or a script. It speaks `/v1` only.
 
 mod arguments;
+mod bench;
 mod capacity;
 mod commands;
 mod dev;
@@ -49,6 +50,9 @@ async fn run(arguments: CliArguments) -> Result<ExitCode, CommandFailure> {
         CliCommand::Work(work) => {
             work::work(connect(arguments.connection)?, work).await?;
             return Ok(code);
+        }
+        CliCommand::Bench(bench) => {
+            bench::bench(connect(arguments.connection)?, &bench, arguments.json).await?
         }
         CliCommand::Dev(dev) => {
             dev::dev(dev, arguments.json).await?;

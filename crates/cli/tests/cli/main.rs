@@ -4,6 +4,7 @@
     reason = "helpers of tests fail by panicking, as tests do"
 )]
 
+mod bench;
 mod command_line;
 mod dev;
 mod doctor;
@@ -383,6 +384,7 @@ fn each_command_has_a_help_text() {
     for command in [
         "",
         "work",
+        "bench",
         "dev",
         "doctor",
         "tail",

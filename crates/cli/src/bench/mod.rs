@@ -1,0 +1,101 @@
+//! `tidegate bench`: publishes and consumes for a while on a queue of its own, and prints rates and latencies.
+
+mod arguments;
+mod load;
+mod report;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tidegate::{Client, PurgeState, QueueHandle};
+use tokio::time::sleep;
+
+use crate::failure::CommandFailure;
+use crate::output::CommandOutput;
+use crate::signals::CommandSignals;
+pub(crate) use arguments::BenchArguments;
+use load::{BenchLoad, LoadCounts};
+use report::BenchReport;
+
+/// How long consumers have for the jobs that are left when the time is over.
+const DRAIN_TIME: Duration = Duration::from_secs(15);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
+
+/// Runs the load and deletes what is left. A signal ends the load early; another one ends the wait for the last jobs.
+///
+/// # Errors
+/// The queue has jobs; a request fails for another reason than a server that is unavailable for a while.
+pub(crate) async fn bench(
+    client: Client,
+    arguments: &BenchArguments,
+    as_json: bool,
+) -> Result<CommandOutput, CommandFailure> {
+    let random = || format!("bench-{}", ulid::Ulid::generate()).to_lowercase();
+    let name = arguments.queue.clone().unwrap_or_else(random);
+    let queue = client.queue(&name)?;
+    refuse_used(&queue).await?;
+    let load = Arc::new(BenchLoad::new(client, &name, arguments)?);
+    let measured = measure(&load, arguments).await;
+    let left = clean_up(&queue, arguments.queue.is_some()).await;
+    let (counts, seconds) = measured?;
+    let report = BenchReport::new(name, arguments, counts, seconds, left?);
+    report.output(as_json)
+}
+
+async fn refuse_used(queue: &QueueHandle) -> Result<(), CommandFailure> {
+    let jobs = queue.stats().await?.jobs;
+    match jobs.delayed + jobs.ready + jobs.leased + jobs.dead + jobs.done {
+        0 => Ok(()),
+        number => Err(CommandFailure::NotDone(format!(
+            "the queue {} has {number} jobs, which would be taken; use another queue",
+            queue.name()
+        ))),
+    }
+}
+
+/// Returns what happened, and for how many seconds jobs were published.
+async fn measure(
+    load: &Arc<BenchLoad>,
+    arguments: &BenchArguments,
+) -> Result<(LoadCounts, f64), CommandFailure> {
+    let mut signals = CommandSignals::new()?;
+    let tasks = load.start(arguments.connections);
+    tokio::select! {
+        () = sleep(arguments.time.into()) => {}
+        () = signals.next() => {}
+        () = load.failed() => {}
+    }
+    let seconds = load.stop_publishing();
+    let drained = async {
+        while !load.is_drained() {
+            sleep(POLL_INTERVAL).await;
+        }
+    };
+    tokio::select! {
+        () = drained => {}
+        () = sleep(DRAIN_TIME) => {}
+        () = signals.next() => {}
+        () = load.failed() => {}
+    }
+    load.stop_consuming();
+    let mut counts = LoadCounts::default();
+    for task in tasks {
+        let ended = task.await;
+        let part = ended.map_err(|error| CommandFailure::NotDone(error.to_string()))?;
+        counts.add(&part?);
+    }
+    load.complete(&mut counts);
+    Ok((counts, seconds))
+}
+
+/// Deletes ready and dead jobs, and the queue itself unless it was named. Returns how many jobs it still has.
+async fn clean_up(queue: &QueueHandle, is_named: bool) -> Result<u64, CommandFailure> {
+    for state in [PurgeState::Ready, PurgeState::Dead] {
+        queue.purge(state).await?;
+    }
+    if !is_named {
+        queue.delete_if_empty().await?;
+    }
+    let jobs = queue.stats().await?.jobs;
+    Ok(jobs.delayed + jobs.ready + jobs.leased + jobs.dead)
+}
