@@ -4,39 +4,24 @@
     reason = "helpers of tests fail by panicking, as tests do"
 )]
 
+mod sessions;
+
 use std::process::{Command, Output};
 
 use serde_json::Value;
 
+use sessions::sessions;
+
 const PAGE: &str = include_str!("../../../docs/capacity.md");
-const PROMPT: &str = "    $ tidegate ";
 
 fn tidegate(arguments: &str) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tidegate"));
     command.args(arguments.split(' ')).output().unwrap()
 }
 
-/// The commands of the page, each with the lines behind it.
-fn sessions() -> Vec<(&'static str, String)> {
-    let mut sessions: Vec<(&str, String)> = Vec::new();
-    let mut is_open = false;
-    for line in PAGE.lines() {
-        if let Some(arguments) = line.strip_prefix(PROMPT) {
-            sessions.push((arguments, String::new()));
-            is_open = true;
-        } else if !line.is_empty() && !line.starts_with("    ") {
-            is_open = false;
-        } else if let (true, Some((_, lines))) = (is_open, sessions.last_mut()) {
-            lines.push_str(line.strip_prefix("    ").unwrap_or(line));
-            lines.push('\n');
-        }
-    }
-    sessions
-}
-
 #[test]
 fn the_sessions_of_the_page_print_what_it_shows() {
-    let sessions = sessions();
+    let sessions = sessions(PAGE);
     assert!(sessions.len() >= 4, "{sessions:?}");
     for (arguments, shown) in sessions {
         let output = tidegate(arguments);

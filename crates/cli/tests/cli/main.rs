@@ -8,7 +8,10 @@ mod bench;
 mod command_line;
 mod dev;
 mod doctor;
+mod documented;
 mod running;
+#[path = "../sessions/mod.rs"]
+mod sessions;
 mod tail;
 mod top;
 
