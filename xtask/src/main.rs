@@ -1,4 +1,4 @@
-//! Development commands: `cargo xtask dev`, `test`, `tidy`, `bench`, `faults`, `mutants`, `schemathesis`.
+//! Development commands: `cargo xtask dev`, `test`, `tidy`, `bench`, `faults`, `mutants`, `schemathesis`, `release`.
 #![allow(
     clippy::print_stdout,
     clippy::print_stderr,
@@ -10,6 +10,7 @@ mod bench;
 mod dev;
 mod faults;
 mod mutants;
+mod release;
 mod schemathesis;
 mod test;
 mod test_files;
@@ -66,6 +67,12 @@ enum XtaskCommand {
     /// Installs Schemathesis from PyPI in target/schemathesis, for which it needs Python 3.10 or later with venv. `test` does
     /// the same with fewer requests. TIDEGATE_SEED=N repeats the requests of a run.
     Schemathesis(schemathesis::SchemathesisOptions),
+    /// Make what is published: an archive, Debian packages, an SBOM (CycloneDX) and SHA256SUMS.
+    ///
+    /// Builds tidegate, tidegate-api, tidegate-pumpd and tidegate-relayd for this machine, and writes the files into
+    /// target/packages. All files have the time of the commit, or SOURCE_DATE_EPOCH; the same programs give the same bytes.
+    /// Needs strip (binutils) and dpkg-deb. docs/releasing.md describes how to make a release.
+    Release(release::ReleaseOptions),
 }
 
 fn main() -> ExitCode {
@@ -85,5 +92,6 @@ fn main() -> ExitCode {
         XtaskCommand::Faults(options) => faults::run(&workspace, &options),
         XtaskCommand::Mutants(options) => mutants::run(&workspace, &options),
         XtaskCommand::Schemathesis(options) => schemathesis::run(&workspace, &options),
+        XtaskCommand::Release(options) => release::run(&workspace, &options),
     }
 }

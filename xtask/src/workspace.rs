@@ -65,6 +65,11 @@ impl Workspace {
     pub(crate) fn dependencies(&self) -> Result<Value, String> {
         metadata(&self.root, &["--locked"])
     }
+
+    /// Like [`Self::dependencies`], without those that other targets than this one have.
+    pub(crate) fn dependencies_for(&self, target: &str) -> Result<Value, String> {
+        metadata(&self.root, &["--locked", "--filter-platform", target])
+    }
 }
 
 fn cargo(root: &Path) -> Command {
