@@ -13,6 +13,7 @@ use std::time::Duration;
 use serde::Deserialize;
 use tidegate_api_types::limits::POOL_BYTES_MAX;
 use tidegate_launch::Settings;
+use tidegate_service::traces::TracesConfig;
 use tidegate_service::{Bound, ListenLimits, LogConfig};
 use tidegate_store::StoreConfig;
 
@@ -50,6 +51,8 @@ pub struct ApiConfig {
     pub pid_file: PathBuf,
     /// What is logged, in which format, and where.
     pub log: LogConfig,
+    /// Spans, and where they are sent.
+    pub traces: TracesConfig,
     /// The limits of the public listener.
     pub connections: ListenLimits,
     /// The limits on size and duration of requests.
@@ -119,6 +122,10 @@ impl Settings for ApiConfig {
 
     fn log(&self) -> &LogConfig {
         &self.log
+    }
+
+    fn traces(&self) -> &TracesConfig {
+        &self.traces
     }
 
     fn pid_file(&self) -> &Path {

@@ -4,6 +4,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tidegate_service::traces::Traces;
 use tidegate_service::{
     ConfigValues, Logs, Readiness, StopTokens, ignore_file_size_signal, logs::set_access_log,
     stop_on_signals, systemd,
@@ -28,8 +29,16 @@ const FILES_LIMIT: Duration = Duration::from_secs(5);
 pub struct DaemonContext {
     /// Tokens that are cancelled when the process must stop.
     pub stop: StopTokens,
+    /// Where spans go; `None` if there is no collector.
+    pub traces: Option<Traces>,
     signals: ReloadSignals,
     reloader: Reloader,
+}
+
+/// What the daemon shares with the code that starts and ends it.
+pub(crate) struct SharedParts {
+    pub(crate) logs: Arc<Logs>,
+    pub(crate) traces: Option<Traces>,
 }
 
 /// Streams of SIGHUP and SIGUSR1. Signals that arrive before the first receive are kept.
@@ -96,13 +105,14 @@ impl DaemonContext {
     pub(crate) fn new<C: Settings>(
         recipe: SettingsLoader,
         made: &LoadedSettings<C>,
-        logs: Arc<Logs>,
+        shared: SharedParts,
         signals: ReloadSignals,
     ) -> io::Result<Self> {
         Ok(Self {
             stop: stop_on_signals(made.settings.drain_delay())?,
+            traces: shared.traces,
             signals,
-            reloader: Reloader::new(recipe, made, logs),
+            reloader: Reloader::new(recipe, made, shared.logs),
         })
     }
 
@@ -221,6 +231,7 @@ mod tests {
 
     use clap::Parser;
     use serde::Deserialize;
+    use tidegate_service::traces::TracesConfig;
     use tidegate_service::{Bound, LogConfig, logs};
 
     use super::*;
@@ -233,6 +244,7 @@ mod tests {
         is_public: bool,
         password: String,
         log: LogConfig,
+        traces: TracesConfig,
         pid_file: PathBuf,
         #[expect(dead_code, reason = "every daemon has pools")]
         pool: toml::Table,
@@ -241,7 +253,7 @@ mod tests {
     impl Settings for GuardedSettings {
         const PROGRAM: &'static str = "guarded";
         const DEFAULTS: &'static str = "is_public = false\npassword = \"\"\npid_file = \"\"\n\
-            [log]\nlevel = \"info\"\nformat = \"text\"\ndirectory = \"\"\n[pool.default]\n";
+            [log]\nlevel = \"info\"\nformat = \"text\"\ndirectory = \"\"\n[traces]\nendpoint = \"\"\nsample_one_in = 0\n[pool.default]\n";
         const BOUNDS: &'static [(&'static str, Bound)] = &[];
         const RELOADABLE: &'static [&'static str] = &["password"];
         const SIBLING: &'static str = "";
@@ -256,6 +268,10 @@ mod tests {
 
         fn log(&self) -> &LogConfig {
             &self.log
+        }
+
+        fn traces(&self) -> &TracesConfig {
+            &self.traces
         }
 
         fn pid_file(&self) -> &Path {

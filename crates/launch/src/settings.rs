@@ -4,6 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use serde::de::DeserializeOwned;
+use tidegate_service::traces::TracesConfig;
 use tidegate_service::{Bound, LogConfig};
 
 /// The settings of a daemon.
@@ -40,6 +41,9 @@ pub trait Settings: DeserializeOwned + Clone + Send + Sync + 'static {
 
     /// The settings of the log.
     fn log(&self) -> &LogConfig;
+
+    /// The settings of traces.
+    fn traces(&self) -> &TracesConfig;
 
     /// Path of the pid file; empty = none.
     fn pid_file(&self) -> &Path;

@@ -101,11 +101,13 @@ impl SettingsLoader {
     }
 }
 
-/// Checks dependencies between settings, and the log level.
+/// Checks dependencies between settings, the log level, and the URL of the collector.
 pub(crate) fn check<C: Settings>(settings: &C) -> Result<(), String> {
     settings
         .check()
         .map_err(|problem| format!("configuration: {problem}"))?;
+    let traces = settings.traces().check();
+    traces.map_err(|problem| format!("configuration: {problem}"))?;
     settings.log().check().map_err(|problem| {
         let advice = match problem {
             LogError::InvalidRule(_) => {

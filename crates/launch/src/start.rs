@@ -9,11 +9,12 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tidegate_service::{LogConfig, Logs, PidFile, logs};
+use tidegate_service::traces::Traces;
+use tidegate_service::{LogConfig, PidFile, logs};
 use tokio::runtime::{Builder, Runtime};
 
 use crate::flags::{Flag, LaunchFlags};
-use crate::process::{DaemonContext, ReloadSignals};
+use crate::process::{DaemonContext, ReloadSignals, SharedParts};
 use crate::settings::Settings;
 use crate::settings_loader::{LoadedSettings, SettingsLoader};
 
@@ -89,7 +90,20 @@ fn start<C: Settings, E: Display>(
     let made: LoadedSettings<C> = recipe.load()?;
     let logs = Arc::new(logs::init(made.settings.log()).map_err(|error| error.to_string())?);
     let has_files = !made.settings.log().directory.as_os_str().is_empty();
-    let result = run_daemon(&runtime, signals, recipe, made, &logs, run);
+    let traces = Traces::start(made.settings.traces(), C::PROGRAM, runtime.handle());
+    let result = match traces {
+        Ok(traces) => {
+            let shared = SharedParts {
+                logs: Arc::clone(&logs),
+                traces: traces.clone(),
+            };
+            let result = run_daemon(&runtime, signals, recipe, made, shared, run);
+            // Before the runtime ends, which sends them.
+            traces.iter().for_each(Traces::close);
+            result
+        }
+        Err(error) => Err(error.to_string()),
+    };
     if let Err(problem) = &result
         && has_files
     {
@@ -106,7 +120,7 @@ fn run_daemon<C: Settings, E: Display>(
     signals: ReloadSignals,
     recipe: SettingsLoader,
     made: LoadedSettings<C>,
-    logs: &Arc<Logs>,
+    shared: SharedParts,
     run: impl AsyncFnOnce(C, DaemonContext) -> Result<(), E>,
 ) -> Result<(), String> {
     for remark in &made.remarks {
@@ -114,7 +128,7 @@ fn run_daemon<C: Settings, E: Display>(
     }
     let _pid_file = write_pid_file(&made.settings)?;
     runtime.block_on(async {
-        let process = DaemonContext::new(recipe, &made, Arc::clone(logs), signals)
+        let process = DaemonContext::new(recipe, &made, shared, signals)
             .map_err(|error| format!("failed to install signal handlers: {error}"))?;
         let running = run(made.settings, process);
         running.await.map_err(|error| error.to_string())

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 use tidegate_launch::Settings;
+use tidegate_service::traces::{SAMPLE_ONE_IN_BOUND, TracesConfig};
 use tidegate_service::{Bound, LogConfig};
 use tidegate_store::{LOAD_HINTS_MAX, MOVE_TIMERS_MAX, SWEEP_CHUNKS_MAX, StoreConfig};
 
@@ -22,7 +23,8 @@ const OF_THE_API: &str = concat!(
 const HOUR: Duration = Duration::from_secs(3600);
 
 /// Minimum and maximum of every number and duration.
-const BOUNDS: [(&str, Bound); 9] = [
+const BOUNDS: [(&str, Bound); 10] = [
+    SAMPLE_ONE_IN_BOUND,
     (
         "connect_patience",
         Bound::Duration(Duration::ZERO, Duration::from_secs(24 * 3600)),
@@ -62,6 +64,8 @@ pub struct PumpdConfig {
     pub connect_patience: Duration,
     /// Logging.
     pub log: LogConfig,
+    /// Spans, and where they are sent.
+    pub traces: TracesConfig,
     /// File for the process id; empty = none.
     pub pid_file: PathBuf,
     /// The Redis deployments, by name.
@@ -80,6 +84,10 @@ impl Settings for PumpdConfig {
 
     fn log(&self) -> &LogConfig {
         &self.log
+    }
+
+    fn traces(&self) -> &TracesConfig {
+        &self.traces
     }
 
     fn pid_file(&self) -> &Path {

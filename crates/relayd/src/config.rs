@@ -8,6 +8,7 @@ use std::time::Duration;
 use serde::Deserialize;
 use tidegate::api::relay::{RelayConfig, SecretText, TextList};
 use tidegate_launch::Settings;
+use tidegate_service::traces::{SAMPLE_ONE_IN_BOUND, TracesConfig};
 use tidegate_service::{Bound, LogConfig};
 
 use crate::assembly::check_relay;
@@ -59,7 +60,8 @@ const SECOND: Duration = Duration::from_secs(1);
 const HOUR: Duration = Duration::from_secs(3600);
 
 /// Minimum and maximum of every number and duration.
-const BOUNDS: [(&str, Bound); 9] = [
+const BOUNDS: [(&str, Bound); 10] = [
+    SAMPLE_ONE_IN_BOUND,
     ("stop_grace", Bound::Duration(Duration::ZERO, HOUR)),
     ("relay.*.concurrency", Bound::Number(1, 10_000)),
     // The most jobs that one call reserves.
@@ -95,6 +97,8 @@ pub struct RelaydConfig {
     pub stop_grace: Duration,
     /// Logging.
     pub log: LogConfig,
+    /// Spans, and where they are sent.
+    pub traces: TracesConfig,
     /// File for the process id; empty = none.
     pub pid_file: PathBuf,
     /// The API whose relays run here, too.
@@ -152,6 +156,10 @@ impl Settings for RelaydConfig {
 
     fn log(&self) -> &LogConfig {
         &self.log
+    }
+
+    fn traces(&self) -> &TracesConfig {
+        &self.traces
     }
 
     fn pid_file(&self) -> &Path {

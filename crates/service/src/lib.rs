@@ -2,6 +2,7 @@
 //!
 //! * [`load`] layers settings: built-in defaults, files, the environment, flags.
 //! * [`logs`] and [`metrics`] are set up once per process.
+//! * [`traces`] sends spans to a collector of OpenTelemetry, if one is configured.
 //! * [`PidFile`] and [`systemd`] let other programs start, signal and supervise the process.
 //! * [`OpenFileBudget`] raises the limit of open files, and limits connections to what it allows.
 //! * [`ByteBudget`] bounds the bytes of requests and answers in flight.
@@ -35,6 +36,7 @@ mod same_origin;
 mod shutdown;
 mod socket;
 pub mod systemd;
+pub mod traces;
 mod waiting_connections;
 mod watched_stream;
 

@@ -10,6 +10,7 @@
 //! itself, at any level, once writing works again. Panics go through the same queue. [`Logs::reopen`] reopens files
 //! after a rotation.
 
+mod context;
 mod escape;
 mod output;
 mod panics;
@@ -25,12 +26,15 @@ use tracing::level_filters::LevelFilter;
 use tracing::subscriber::Interest;
 use tracing::{Level, Metadata};
 use tracing_subscriber::filter::{FilterExt, ParseError, dynamic_filter_fn, filter_fn};
+use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::fmt::writer::BoxMakeWriter;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::{SubscriberInitExt, TryInitError};
 use tracing_subscriber::{EnvFilter, Layer, Registry, fmt, reload};
 
+use context::WithContext;
+pub use context::{LogContext, with_context};
 use output::{LogOutput, REPORT};
 pub(crate) use queue::lines_lost;
 
@@ -290,10 +294,26 @@ where
     // Colors only on a terminal.
     let is_terminal = config.directory.as_os_str().is_empty()
         && std::io::IsTerminal::is_terminal(&std::io::stderr());
-    let lines = fmt::layer().with_writer(output).with_ansi(is_terminal);
-    match config.format {
-        LogFormat::Text => lines.boxed(),
-        LogFormat::Json => lines.json().flatten_event(true).boxed(),
+    formatted(config.format == LogFormat::Json, is_terminal, output)
+}
+
+/// Lines in a format; with colors if `has_colors` and they are text.
+fn formatted<S, W>(is_json: bool, has_colors: bool, output: W) -> Box<dyn Layer<S> + Send + Sync>
+where
+    S: tracing::Subscriber + for<'a> LookupSpan<'a>,
+    W: for<'a> MakeWriter<'a> + Send + Sync + 'static,
+{
+    let lines = fmt::layer().with_writer(output).with_ansi(has_colors);
+    match is_json {
+        false => {
+            let format = fmt::format().with_ansi(has_colors);
+            lines.event_format(WithContext { format, is_json }).boxed()
+        }
+        true => {
+            let format = fmt::format().json().flatten_event(true);
+            let lines = lines.fmt_fields(fmt::format::JsonFields::new());
+            lines.event_format(WithContext { format, is_json }).boxed()
+        }
     }
 }
 

@@ -14,6 +14,7 @@
 //! | [`program`] | a run of a daemon that is expected to end |
 //! | [`queue`] | an HTTP client of one queue |
 //! | [`NativeClient`] | a client of the native API, which checks each answer against the OpenAPI document |
+//! | [`OtlpReceiver`] | a collector of the spans that daemons send |
 //! | [`raw`] | a client that sends exact bytes and may violate the protocol |
 //! | [`traffic`] | clients that continue during faults |
 //! | [`same_answer`] | the comparison of an answer with one that a document shows |
@@ -36,6 +37,7 @@ pub mod eventually;
 pub mod fault_proxy;
 pub mod full_disk;
 mod native_client;
+mod otlp_receiver;
 mod process;
 pub mod program;
 pub mod queue;
@@ -62,6 +64,7 @@ pub use eventually::{eventually, eventually_unless_stalled};
 pub use fault_proxy::FaultProxy;
 pub use full_disk::limit_file_size;
 pub use native_client::NativeClient;
+pub use otlp_receiver::{OtlpReceiver, ReceivedSpan};
 pub use process::full_pipe;
 pub use program::{
     DaemonProgram, ProgramExit, run_until_exit, run_until_exit_with, stop_when_logged,

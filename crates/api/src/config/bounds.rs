@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use tidegate_core::NAME_BYTES_MAX;
 use tidegate_service::Bound;
+use tidegate_service::traces::SAMPLE_ONE_IN_BOUND;
 use tidegate_store::PUBLISH_JOBS_MAX;
 
 const NONE: Duration = Duration::ZERO;
@@ -20,7 +21,8 @@ const MONTH: Duration = Duration::from_secs(30 * 24 * 3600);
 const U16: i64 = u16::MAX as i64;
 const U32: i64 = u32::MAX as i64;
 
-pub(super) const BOUNDS: [(&str, Bound); 35] = [
+pub(super) const BOUNDS: [(&str, Bound); 36] = [
+    SAMPLE_ONE_IN_BOUND,
     ("connect_patience", Bound::Duration(NONE, DAY)),
     ("drain_timeout", Bound::Duration(NONE, HOUR)),
     // Load balancers need seconds. A longer value is probably in the wrong unit.

@@ -1,0 +1,148 @@
+//! Traces: spans that are sent to a collector of OpenTelemetry, as OTLP over HTTP (protobuf).
+//!
+//! ```text
+//!  request ─► FinishedSpan ─► bounded queue ─► thread of the batch processor ─► collector
+//!             (only if the trace is sampled)   (batches of 512, or each second)
+//! ```
+//!
+//! Without `traces.endpoint` there is no [`Traces`], and callers check an `Option`. A span is made once it has ended, from
+//! values that its caller has anyway: no object exists while a request runs. Spans never wait: a full queue drops them.
+
+mod collector;
+mod settings;
+mod span;
+mod trace_parent;
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use opentelemetry::{InstrumentationScope, KeyValue};
+use opentelemetry_otlp::{Protocol, SpanExporter, WithExportConfig, WithHttpConfig};
+use opentelemetry_sdk::Resource;
+use opentelemetry_sdk::trace::{
+    BatchConfigBuilder, BatchSpanProcessor, IdGenerator, RandomIdGenerator, SpanProcessor,
+};
+use tokio::runtime::Handle;
+
+use collector::CollectorClient;
+pub use settings::{SAMPLE_ONE_IN_BOUND, TracesConfig, TracesError};
+pub use span::{FinishedSpan, SpanRole, wall_clock};
+pub use trace_parent::TraceParent;
+
+/// Spans that wait for the collector; about 1 KiB each.
+const WAITING_SPANS_MAX: usize = 8_192;
+/// Spans of one request to the collector.
+const BATCH_SPANS_MAX: usize = 512;
+/// The longest time until a span is sent.
+const SEND_INTERVAL: Duration = Duration::from_secs(1);
+/// Time limit of one request to the collector, with its repetitions.
+const SEND_LIMIT: Duration = Duration::from_secs(5);
+/// Longest wait at exit for spans that are not sent yet.
+const CLOSE_LIMIT: Duration = Duration::from_secs(2);
+
+/// Where finished spans go. Clones are the same.
+#[derive(Clone)]
+pub struct Traces(Arc<TracesState>);
+
+struct TracesState {
+    processor: BatchSpanProcessor,
+    scope: InstrumentationScope,
+    ids: RandomIdGenerator,
+    /// One in so many publishes without a trace parent starts a trace; 0 = none does.
+    sample_one_in: u64,
+}
+
+impl fmt::Debug for Traces {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let sample_one_in = &self.0.sample_one_in;
+        out.debug_struct("Traces")
+            .field("sample_one_in", sample_one_in)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Traces {
+    /// Starts the thread that sends spans of `program`; `None` without an endpoint. Nothing is sent yet. The requests run
+    /// in `runtime`.
+    ///
+    /// # Errors
+    /// The endpoint is not valid, or the certificates of the system cannot be read.
+    pub fn start(
+        config: &TracesConfig,
+        program: &'static str,
+        runtime: &Handle,
+    ) -> Result<Option<Self>, TracesError> {
+        let Some(endpoint) = config.spans_url() else {
+            return Ok(None);
+        };
+        let client = CollectorClient::new(runtime.clone(), SEND_LIMIT).map_err(TracesError)?;
+        let exporter = SpanExporter::builder()
+            .with_http()
+            .with_http_client(client)
+            .with_protocol(Protocol::HttpBinary)
+            .with_endpoint(endpoint)
+            .with_timeout(SEND_LIMIT)
+            .build();
+        let exporter = exporter.map_err(|error| TracesError(error.to_string()))?;
+        let batches = BatchConfigBuilder::default()
+            .with_max_queue_size(WAITING_SPANS_MAX)
+            .with_max_export_batch_size(BATCH_SPANS_MAX)
+            .with_scheduled_delay(SEND_INTERVAL)
+            .build();
+        let mut processor = BatchSpanProcessor::builder(exporter)
+            .with_batch_config(batches)
+            .build();
+        // With OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES, if they are set.
+        let resource =
+            Resource::builder().with_attribute(KeyValue::new("service.version", VERSION));
+        let resource = match std::env::var_os("OTEL_SERVICE_NAME") {
+            Some(_) => resource.build(),
+            None => resource.with_service_name(program).build(),
+        };
+        processor.set_resource(&resource);
+        let scope = InstrumentationScope::builder("tidegate").with_version(VERSION);
+        Ok(Some(Self(Arc::new(TracesState {
+            processor,
+            scope: scope.build(),
+            ids: RandomIdGenerator::default(),
+            sample_one_in: config.sample_one_in,
+        }))))
+    }
+
+    /// A new trace, if this one is to be sampled: one in `traces.sample_one_in` is, at random.
+    #[must_use]
+    pub fn sampled_root(&self) -> Option<TraceParent> {
+        let one_in = self.0.sample_one_in;
+        if one_in == 0 {
+            return None;
+        }
+        let trace_id = self.0.ids.new_trace_id();
+        let [.., a, b, c, d, e, f, g] = trace_id.to_bytes();
+        // The last seven bytes are random in ids of any origin: W3C Trace Context, level 2.
+        let random = u64::from_be_bytes([0, a, b, c, d, e, f, g]);
+        random
+            .is_multiple_of(one_in)
+            .then(|| TraceParent::sampled(trace_id, self.0.ids.new_span_id()))
+    }
+
+    /// A new span in the trace of `parent`.
+    #[must_use]
+    pub fn child_of(&self, parent: TraceParent) -> TraceParent {
+        parent.with_span(self.0.ids.new_span_id())
+    }
+
+    /// Queues a span for the collector. It is dropped if the queue is full. Does not block.
+    pub fn record(&self, span: FinishedSpan<'_>) {
+        let state = &self.0;
+        state.processor.on_end(span.into_data(&state.scope));
+    }
+
+    /// Sends the spans that wait, for at most 2 s. Later ones are dropped. Blocks; the runtime must be running.
+    pub fn close(&self) {
+        // Reported by the client, if a request failed.
+        let _ = self.0.processor.shutdown_with_timeout(CLOSE_LIMIT);
+    }
+}
+
+const VERSION: &str = env!("CARGO_PKG_VERSION");

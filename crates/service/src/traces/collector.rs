@@ -1,0 +1,130 @@
+//! Requests to the collector.
+
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use http_body_util::{BodyExt, Full, Limited};
+use hyper::{Request, Response};
+use hyper_rustls::HttpsConnector;
+use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::TokioExecutor;
+use opentelemetry_http::{HttpClient, HttpError};
+use parking_lot::Mutex;
+use tokio::runtime::Handle;
+use tokio::time::timeout;
+
+/// The most bytes of an answer that are read.
+const ANSWER_BYTES_MAX: usize = 64 * 1024;
+/// The shortest time between two log lines about a collector that does not answer.
+const REPORT_INTERVAL: Duration = Duration::from_secs(60);
+
+type SpansClient = Client<HttpsConnector<HttpConnector>, Full<Bytes>>;
+
+/// Sends requests in the runtime of the process: they are made by a thread that has none.
+pub(super) struct CollectorClient {
+    client: SpansClient,
+    runtime: Handle,
+    limit: Duration,
+    failures: Arc<FailureLog>,
+}
+
+impl fmt::Debug for CollectorClient {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("CollectorClient").finish_non_exhaustive()
+    }
+}
+
+impl CollectorClient {
+    /// A client whose requests take at most `limit`. It does not connect yet.
+    pub(super) fn new(runtime: Handle, limit: Duration) -> Result<Self, String> {
+        let connector = hyper_rustls::HttpsConnectorBuilder::new()
+            .with_provider_and_native_roots(rustls::crypto::ring::default_provider())
+            .map_err(|error| format!("failed to read the certificates of the system: {error}"))?
+            .https_or_http()
+            .enable_http1()
+            .build();
+        Ok(Self {
+            client: Client::builder(TokioExecutor::new()).build(connector),
+            runtime,
+            limit,
+            failures: Arc::default(),
+        })
+    }
+}
+
+impl HttpClient for CollectorClient {
+    fn send_bytes<'a, 'b>(
+        &'a self,
+        request: Request<Bytes>,
+    ) -> Pin<Box<dyn Future<Output = Result<Response<Bytes>, HttpError>> + Send + 'b>>
+    where
+        'a: 'b,
+        Self: 'b,
+    {
+        let (client, limit) = (self.client.clone(), self.limit);
+        let failures = Arc::clone(&self.failures);
+        let sending = self.runtime.spawn(async move {
+            let sent = timeout(limit, send(&client, request)).await;
+            let answer = sent.unwrap_or_else(|_| Err(format!("no answer within {limit:?}").into()));
+            match &answer {
+                Ok(answer) if answer.status().is_success() => failures.succeeded(),
+                Ok(answer) => failures.failed(&format!("status {}", answer.status())),
+                Err(error) => failures.failed(&with_causes(&**error)),
+            }
+            answer
+        });
+        Box::pin(async { sending.await? })
+    }
+}
+
+async fn send(client: &SpansClient, request: Request<Bytes>) -> Result<Response<Bytes>, HttpError> {
+    let (head, body) = client.request(request.map(Full::new)).await?.into_parts();
+    let body = Limited::new(body, ANSWER_BYTES_MAX).collect().await?;
+    Ok(Response::from_parts(head, body.to_bytes()))
+}
+
+fn with_causes(error: &(dyn std::error::Error + 'static)) -> String {
+    let causes = std::iter::successors(error.source(), |cause| cause.source());
+    causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
+}
+
+/// Logs failures, at most one a minute.
+#[derive(Debug, Default)]
+struct FailureLog(Mutex<FailureState>);
+
+#[derive(Debug, Default)]
+struct FailureState {
+    reported_at: Option<Instant>,
+    /// Whether the last line said that the collector does not answer.
+    is_reported: bool,
+}
+
+impl FailureLog {
+    fn failed(&self, error: &str) {
+        let mut state = self.0.lock();
+        let is_recent = |at: Instant| at.elapsed() < REPORT_INTERVAL;
+        if state.reported_at.is_some_and(is_recent) {
+            return;
+        }
+        state.reported_at = Some(Instant::now());
+        state.is_reported = true;
+        drop(state);
+        tracing::warn!(
+            error,
+            "failed to send spans to traces.endpoint; spans are dropped while it does not answer"
+        );
+    }
+
+    fn succeeded(&self) {
+        let mut state = self.0.lock();
+        if std::mem::take(&mut state.is_reported) {
+            drop(state);
+            tracing::info!("the collector at traces.endpoint answers again");
+        }
+    }
+}
