@@ -8,6 +8,7 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use tidegate_core::Namespace;
 use tidegate_engine::{DurabilityTarget, Engine, EngineSettings, Pool, PublishSize, TokenForm};
+use tidegate_service::traces::Traces;
 use tidegate_service::{ByteBudget, Readiness};
 use tidegate_store::Store;
 use tokio::sync::Semaphore;
@@ -39,6 +40,8 @@ pub(crate) struct App {
     pub(crate) bulk_body: BodyReader,
     /// The memory for answers to consumes that clients have not read yet (`requests.unread_bytes_max`).
     pub(crate) unread_budget: ByteBudget,
+    /// Where spans go; `None` = there are none.
+    pub(crate) traces: Option<Traces>,
     /// Permits for parsing and writing large JSON: one less than there are processors, at least one.
     pub(crate) large_bodies: Semaphore,
 }
@@ -71,9 +74,15 @@ impl App {
             job_body: reading(requests.job_bytes_max),
             bulk_body: reading(requests.bulk_bytes_max),
             unread_budget: ByteBudget::new(requests.unread_bytes_max),
+            traces: None,
             large_bodies: Semaphore::new(processors.saturating_sub(1).max(1)),
             request_limits: requests,
         }
+    }
+
+    /// The same state, which sends spans to `traces`.
+    pub(crate) fn with_traces(self, traces: Option<Traces>) -> Self {
+        Self { traces, ..self }
     }
 
     /// The current defaults of request parameters.

@@ -83,7 +83,8 @@ pub async fn run(config: ApiConfig, process: DaemonContext) -> Result<(), ApiSta
     }
     let readiness = process.not_ready_until_started();
     readiness.mark_started(checks);
-    let app = Arc::new(App::new(&config, stores, &admin_store, readiness));
+    let app = App::new(&config, stores, &admin_store, readiness);
+    let app = Arc::new(app.with_traces(process.traces.clone()));
     let accounts = Accounts::new(&config.accounts, &config.account_roles);
     if config.skip_token_checks {
         tracing::warn!("skip_token_checks: any client can use every queue, with any token or none");

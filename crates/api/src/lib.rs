@@ -27,6 +27,7 @@ mod metrics;
 mod open_files;
 mod relay_table;
 mod shapes;
+mod spans;
 mod v1;
 mod youzan;
 

@@ -13,6 +13,8 @@ pub type Attributes = Vec<(String, String)>;
 pub const CONTENT_TYPE_ATTRIBUTE: &str = ":t";
 /// The attribute with the text of a job's key; its record has the hash only.
 pub const KEY_ATTRIBUTE: &str = ":k";
+/// The attribute with the span of a publish that is traced, as in the header `traceparent`.
+pub const TRACE_PARENT_ATTRIBUTE: &str = ":p";
 
 /// Maximum delay, time to live and time to run, in ms: about 557 years. The current time plus this fits into the
 /// 48 bits that a record has for an instant.

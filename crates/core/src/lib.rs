@@ -30,7 +30,7 @@ pub use extension::{
 };
 pub use job::{
     Attributes, CONTENT_TYPE_ATTRIBUTE, DURATION_MS_MAX, Failures, InvalidJob, Job, KEY_ATTRIBUTE,
-    NativeOptions, NewJob,
+    NativeOptions, NewJob, TRACE_PARENT_ATTRIBUTE,
 };
 pub use job_id::{InvalidJobId, JOB_ID_BYTES, JobId};
 pub use key_hash::KeyHash;

@@ -21,5 +21,6 @@ mod relays;
 mod results;
 mod runs;
 mod schedules;
+mod traces;
 mod wires;
 mod workers;

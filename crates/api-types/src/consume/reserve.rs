@@ -213,6 +213,10 @@ pub struct LeasedJobView {
     /// Its attributes.
     #[serde(default, skip_serializing_if = "JobAttributes::is_empty")]
     pub attributes: JobAttributes,
+    /// The span of this delivery, as in the header `traceparent`, if the delivery is traced: the parent of the spans of the
+    /// worker.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub traceparent: Option<String>,
     /// What the payload is.
     pub content_type: ContentType,
     /// The payload, if the content type is JSON.

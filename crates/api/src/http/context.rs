@@ -1,10 +1,13 @@
 //! The pool and the namespace of a request, for its metrics and its access log line.
 
+use std::fmt::Display;
 use std::sync::{Arc, OnceLock};
 
 use tidegate_core::Namespace;
 
 use tidegate_engine::Pool;
+use tidegate_service::logs::LogContext;
+use tidegate_service::traces::TraceParent;
 use ulid::Ulid;
 
 /// Set while names and token are checked, read after the request is answered. Only the first value of each is kept.
@@ -17,6 +20,8 @@ pub(crate) struct RequestContext {
     pub(crate) pool: OnceLock<Arc<Pool>>,
     /// The namespace; unset unless a valid token for it was presented.
     pub(crate) namespace: OnceLock<Namespace>,
+    /// The first span of the request. In a box, since few requests have one.
+    trace: OnceLock<Box<TraceParent>>,
 }
 
 impl RequestContext {
@@ -26,6 +31,22 @@ impl RequestContext {
             id: Ulid::generate(),
             pool: OnceLock::new(),
             namespace: OnceLock::new(),
+            trace: OnceLock::new(),
+        }
+    }
+
+    /// Records a span of the request, whose trace its log lines name. Only the first one is kept.
+    pub(crate) fn set_trace(&self, span: TraceParent) {
+        let _ = self.trace.set(Box::new(span));
+    }
+}
+
+impl LogContext for RequestContext {
+    fn fields(&self, add: &mut dyn FnMut(&str, &dyn Display)) {
+        let mut text = [0; ulid::ULID_LEN];
+        add("request_id", &&*self.id.array_to_str(&mut text));
+        if let Some(span) = self.trace.get() {
+            add("trace_id", &span.trace_id());
         }
     }
 }

@@ -13,7 +13,7 @@ use std::time::Instant;
 use axum::body::Body;
 use axum::http::{HeaderName, HeaderValue, Method, Request, Response, header};
 use hyper::body::Incoming;
-use tidegate_service::{Peer, Readiness};
+use tidegate_service::{Peer, Readiness, logs};
 
 use super::access_log::{AccessLine, ResponseInfo};
 use super::body::{self, Lender, UnreadBody};
@@ -84,7 +84,8 @@ impl UnansweredRequest {
         answering: Answering,
     ) -> impl Future<Output = Response<Body>> + Send {
         self.endpoint = endpoint;
-        async move {
+        let context = Arc::clone(&self.context);
+        let answering = async move {
             let mut response = answering.await;
             if let Some(rest) = self.lender.take_unread() {
                 handle_unread_body(rest, self.expects_continue, &mut response);
@@ -95,7 +96,8 @@ impl UnansweredRequest {
             }
             self.finish(&exchange.metrics, &mut response);
             response
-        }
+        };
+        logs::with_context(context, answering)
     }
 
     /// Counts and logs the request, and adds its id to the answer.

@@ -15,6 +15,7 @@ use super::scope::PublishScope;
 use crate::app::App;
 use crate::http::body::BodyError;
 use crate::http::request::ApiRequest;
+use crate::spans::PublishSpan;
 
 pub(super) async fn publish(
     app: Arc<App>,
@@ -32,13 +33,26 @@ pub(super) async fn publish_one(
     replaces: Option<JobId>,
 ) -> Result<Response<Body>, ApiError> {
     let terms = PublishParams::read(&api_request.query(), &app.job_defaults())?;
-    let ApiRequest { head, body, .. } = api_request;
+    let ApiRequest {
+        head,
+        body,
+        context,
+        ..
+    } = api_request;
     // Its share is held until the answer, as the body is in memory until then.
     let body = app.job_body.read(body).await?;
-    let job = terms.job(body.bytes, &JobHeaders::read(&head.headers)?);
+    let mut job = terms.job(body.bytes, &JobHeaders::read(&head.headers)?);
+    let span = PublishSpan::begin(app, &head.headers, &context);
     drop(head);
     let versioned = job.mark;
-    let stored = scope.publish(app, vec![job], replaces).await?;
+    if let Some(span) = &span {
+        span.add_to(&mut job);
+    }
+    let stored = scope.publish(app, vec![job], replaces).await;
+    if let Some(span) = span {
+        scope.end_span(span, 1, &stored);
+    }
+    let stored = stored?;
     let id = *stored.ids.first().ok_or(ApiError::Internal)?;
     let id = StoredIds::JobId(WireJobId { id, versioned });
     let answer = publish_answer::answer(stored.durability, id)?;

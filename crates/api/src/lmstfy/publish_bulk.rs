@@ -24,6 +24,7 @@ use crate::app::App;
 use crate::config::RequestLimits;
 use crate::http::off_runtime::off_runtime;
 use crate::http::request::ApiRequest;
+use crate::spans::PublishSpan;
 
 pub(super) async fn publish_bulk(
     app: Arc<App>,
@@ -31,7 +32,12 @@ pub(super) async fn publish_bulk(
 ) -> Result<Response<Body>, ApiError> {
     let scope = PublishScope::open(&app, &api_request).await?;
     let terms = PublishParams::read(&api_request.query(), &app.job_defaults())?;
-    let ApiRequest { head, body, .. } = api_request;
+    let ApiRequest {
+        head,
+        body,
+        context,
+        ..
+    } = api_request;
     // Its share is held until the answer, as the body is in memory until then.
     let body = app.bulk_body.read(body).await?;
     let (bytes, limits) = (body.bytes, app.request_limits.clone());
@@ -39,12 +45,21 @@ pub(super) async fn publish_bulk(
     let parse = move || elements(&bytes, &limits);
     let elements = off_runtime(&app.large_bodies, length, parse).await??;
     let extras = JobHeaders::read(&head.headers)?;
+    let span = PublishSpan::begin(&app, &head.headers, &context);
     drop(head);
-    let jobs: Vec<NewJob> = elements
+    let mut jobs: Vec<NewJob> = elements
         .into_iter()
         .map(|one| terms.job(one, &extras))
         .collect();
-    let stored = scope.publish(&app, jobs, None).await?;
+    let count = jobs.len();
+    if let Some(span) = &span {
+        jobs.iter_mut().for_each(|job| span.add_to(job));
+    }
+    let stored = scope.publish(&app, jobs, None).await;
+    if let Some(span) = span {
+        scope.end_span(span, count, &stored);
+    }
+    let stored = stored?;
     let versioned = extras.versioned_id;
     let ids = stored.ids.into_iter();
     let ids = ids.map(|id| WireJobId { id, versioned }).collect();

@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Body;
-use axum::http::{Response, StatusCode};
+use axum::http::{HeaderValue, Response, StatusCode};
+use tidegate_service::traces::TraceParent;
 use tidegate_store::Claim;
 use tokio::time::timeout_at;
 
@@ -13,12 +14,14 @@ use super::job_view::JobView;
 use super::scope::ConsumeScope;
 use crate::app::App;
 use crate::config::JobDefaults;
+use crate::http::context::RequestContext;
 use crate::http::delivery_body::delivery_body;
 use crate::http::json;
 use crate::http::off_runtime::off_runtime;
 use crate::http::query::Query;
 use crate::http::request::ApiRequest;
 use crate::http::unread;
+use crate::spans::{TRACE_PARENT, record_delivery};
 use tidegate_engine::{Delivery, Pool};
 
 /// The parameters of a consume.
@@ -59,7 +62,10 @@ pub(super) async fn reserve(
         &app.job_defaults(),
         requests.consume_jobs_max,
     )?;
-    let hang_up = api_request.hang_up.clone();
+    let (hang_up, context) = (
+        api_request.hang_up.clone(),
+        Arc::clone(&api_request.context),
+    );
     drop(api_request);
     if !scope.has_name || scope.queues.len() > requests.consume_queues_max {
         return Err(ApiError::NoQueue);
@@ -89,15 +95,39 @@ pub(super) async fn reserve(
     let mut delivery = delivery.ok_or(ApiError::NoJob)?;
     let share = unread::fit_to_budget(&mut delivery, &app.unread_budget);
     let (bytes, list) = (delivery.body_bytes(), claim.count > 1);
+    let span = record_deliveries(&app, &context, &delivery);
     // If the client hangs up meanwhile, the delivery is dropped, which releases the jobs.
     let pool = Arc::clone(&scope.pool);
     let showing = move || (show(&pool, &delivery, list), delivery);
     let (shown, delivery) = off_runtime(&app.large_bodies, bytes, showing).await?;
     scope.permit.keep();
-    Ok(json::with_body(
+    let mut response = json::with_body(
         StatusCode::OK,
         delivery_body(unread::into_counted(shown, share), delivery.shown()),
-    ))
+    );
+    let header = span.and_then(|span| HeaderValue::try_from(span.to_string()).ok());
+    if let Some(header) = header {
+        response.headers_mut().insert(TRACE_PARENT, header);
+    }
+    Ok(response)
+}
+
+/// Records the deliveries that are traced, and returns the span of a single job.
+fn record_deliveries(
+    app: &App,
+    request: &RequestContext,
+    delivery: &Delivery,
+) -> Option<TraceParent> {
+    app.traces.as_ref()?;
+    let (mut single, now_ms) = (None, delivery.now_ms());
+    for (index, it) in delivery.jobs().enumerate() {
+        let span = record_delivery(app.traces.as_ref(), it.queue, it.job, now_ms);
+        if let Some(span) = span {
+            request.set_trace(span);
+        }
+        single = span.filter(|_| index == 0);
+    }
+    single
 }
 
 /// The JSON of the jobs: an object for one job, or an array if `list`.

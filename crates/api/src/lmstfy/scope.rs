@@ -19,6 +19,7 @@ use crate::config::RequestLimits;
 use crate::http::context::RequestContext;
 use crate::http::query::{Plus, pieces, unescape};
 use crate::http::request::ApiRequest;
+use crate::spans::PublishSpan;
 use tidegate_engine::{
     EngineError, LimitedAction, Permit, Pool, StoredJobs, TokenKey, split_token,
 };
@@ -116,6 +117,20 @@ impl PublishScope {
         let QueueScope { pool, queue, .. } = &self.queue;
         let target = app.durability_target(pool, &queue.namespace);
         pool.publish(queue, jobs, replaces, target).await
+    }
+
+    /// Ends the span of a publish of `count` jobs.
+    pub(super) fn end_span(
+        &self,
+        span: PublishSpan,
+        count: usize,
+        stored: &Result<StoredJobs, EngineError>,
+    ) {
+        let id = stored.as_ref().map(|stored| match &stored.ids[..] {
+            [id] => Some(*id),
+            _ => None,
+        });
+        span.end(&self.queue.queue, count, id.map_err(EngineError::to_string));
     }
 }
 

@@ -15,6 +15,7 @@ use super::error::NativeError;
 use super::native_request::NativeRequest;
 use super::new_job::{is_keyed, keyed_job};
 use super::publish::{created, durability_target, keyed};
+use crate::spans::PublishSpan;
 
 /// A job of a batch, with its options.
 type BatchJob = (KeyedJob, JobOptions);
@@ -34,18 +35,25 @@ pub(super) async fn publish_batch(
         let (payload, attributes, options) = item.into_parts()?;
         jobs.push((keyed_job(&queue, payload, attributes, &options), options));
     }
-    let results = match atomic {
-        true => {
-            let published = publish_run(&request, &queue, jobs, true).await?;
-            published
-                .into_iter()
-                .collect::<Result<Vec<_>, _>>()?
-                .into_iter()
-                .map(Ok)
-                .collect()
-        }
-        false => publish_all(&request, &queue, jobs).await,
+    let span = PublishSpan::begin(&request.app, &request.headers, &request.context);
+    let count = jobs.len();
+    if let Some(span) = &span {
+        jobs.iter_mut()
+            .for_each(|(job, _)| span.add_to(&mut job.job));
+    }
+    let published = match atomic {
+        true => publish_atomically(&request, &queue, jobs).await,
+        false => Ok(publish_all(&request, &queue, jobs).await),
     };
+    if let Some(span) = span {
+        let error = published.as_ref().err().or_else(|| {
+            let mut results = published.iter().flatten();
+            results.find_map(|result| result.as_ref().err())
+        });
+        let error = error.map_or(Ok(None), |error| Err(error.detail().to_owned()));
+        span.end(&queue, count, error);
+    }
+    let results = published?;
     let results = results.into_iter().map(|result| match result {
         Ok(published) => BatchItemResult::Published(published),
         Err(error) => BatchItemResult::Failed {
@@ -65,6 +73,17 @@ pub(super) async fn publish_batch(
 }
 
 type JobResult = Result<PublishedJob, NativeError>;
+
+/// Publishes all jobs or none.
+async fn publish_atomically(
+    request: &NativeRequest,
+    queue: &QueueKey,
+    jobs: Vec<BatchJob>,
+) -> Result<Vec<JobResult>, NativeError> {
+    let published = publish_run(request, queue, jobs, true).await?;
+    let published = published.into_iter().collect::<Result<Vec<_>, _>>()?;
+    Ok(published.into_iter().map(Ok).collect())
+}
 
 /// Publishes jobs in their order, as many in a call as can share one.
 async fn publish_all(

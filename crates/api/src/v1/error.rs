@@ -56,6 +56,11 @@ impl NativeError {
         Self::of(ProblemCode::InternalError)
     }
 
+    /// What the client did wrong, or what failed.
+    pub(super) fn detail(&self) -> &str {
+        &self.detail
+    }
+
     /// The same for a request whose change was made.
     pub(super) const fn after_change(mut self) -> Self {
         self.applied = Some(AppliedState::Yes);

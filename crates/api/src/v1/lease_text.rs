@@ -7,21 +7,36 @@ use tidegate_store::LeasedJob;
 
 /// Names of queues and ids do not have this character.
 const SEPARATOR: char = '.';
+/// Follows the attempt if the delivery is traced.
+const TRACED: char = 't';
 
-/// The text of a lease.
-pub(super) fn lease_text(queue: &QueueKey, job: LeasedJob) -> String {
-    let LeasedJob { id, attempt } = job;
-    format!("{id}{SEPARATOR}{attempt}{SEPARATOR}{}", queue.queue)
+/// What a lease says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct ParsedLease {
+    pub(super) queue: QueueKey,
+    pub(super) job: LeasedJob,
+    /// Whether its delivery has a span.
+    pub(super) is_traced: bool,
 }
 
-/// The queue and the job of a lease; `None` if no server has made this text. A lease of another namespace names no job
-/// of this one.
-pub(super) fn parse_lease(
-    namespace: &Namespace,
-    lease: &LeaseText,
-) -> Option<(QueueKey, LeasedJob)> {
+/// The text of a lease.
+pub(super) fn lease_text(queue: &QueueKey, job: LeasedJob, is_traced: bool) -> String {
+    let LeasedJob { id, attempt } = job;
+    let name = &queue.queue;
+    match is_traced {
+        true => format!("{id}{SEPARATOR}{attempt}{TRACED}{SEPARATOR}{name}"),
+        false => format!("{id}{SEPARATOR}{attempt}{SEPARATOR}{name}"),
+    }
+}
+
+/// What a lease says; `None` if no server has made this text. A lease of another namespace names no job of this one.
+pub(super) fn parse_lease(namespace: &Namespace, lease: &LeaseText) -> Option<ParsedLease> {
     let mut parts = lease.as_str().splitn(3, SEPARATOR);
     let (id, attempt, queue) = (parts.next()?, parts.next()?, parts.next()?);
+    let (attempt, is_traced) = match attempt.strip_suffix(TRACED) {
+        Some(attempt) => (attempt, true),
+        None => (attempt, false),
+    };
     let is_plain = attempt.bytes().all(|byte| byte.is_ascii_digit());
     let job = LeasedJob {
         id: id.parse().ok()?,
@@ -31,7 +46,11 @@ pub(super) fn parse_lease(
         namespace: namespace.clone(),
         queue: QueueName::try_from(queue).ok()?,
     };
-    Some((queue, job))
+    Some(ParsedLease {
+        queue,
+        job,
+        is_traced,
+    })
 }
 
 #[cfg(test)]
@@ -47,18 +66,24 @@ mod tests {
             id: JobId::new(1_770_000_000_000, 17, 1_000_001, 65_535),
             attempt: u32::MAX,
         };
-        let text = lease_text(&queue, job);
-        let lease = text.parse().unwrap();
-        assert_eq!(
-            parse_lease(&queue.namespace, &lease),
-            Some((queue.clone(), job))
-        );
+        for is_traced in [false, true] {
+            let lease = lease_text(&queue, job, is_traced).parse().unwrap();
+            let expected = ParsedLease {
+                queue: queue.clone(),
+                job,
+                is_traced,
+            };
+            assert_eq!(parse_lease(&queue.namespace, &lease), Some(expected));
+        }
+        let text = lease_text(&queue, job, false);
         let longest = QueueKey::try_from(format!("n/{}", "q".repeat(255)).as_str()).unwrap();
-        assert!(lease_text(&longest, job).parse::<LeaseText>().is_ok());
+        assert!(lease_text(&longest, job, true).parse::<LeaseText>().is_ok());
         for bad in [
             text.replace('.', "-"),
             text.replace("4294967295", "0"),
             text.replace("4294967295", "+1"),
+            text.replace("4294967295", "t"),
+            text.replace("4294967295", "1tt"),
             text.replace("4294967295", "4294967296"),
             text.to_lowercase().replace('0', "!"),
             text[1..].to_owned(),

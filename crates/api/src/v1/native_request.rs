@@ -55,6 +55,7 @@ pub(super) struct NativeRequest {
 /// What a consumer that waits needs of its request.
 pub(super) struct WaitingClient {
     pub(super) principal: Principal,
+    pub(super) context: Arc<RequestContext>,
     pub(super) hang_up: tidegate_service::DisconnectPolicy,
 }
 
@@ -63,6 +64,7 @@ impl NativeRequest {
     pub(super) fn into_waiting_client(self) -> WaitingClient {
         WaitingClient {
             principal: self.principal,
+            context: self.context,
             hang_up: self.hang_up,
         }
     }

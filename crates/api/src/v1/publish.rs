@@ -19,6 +19,7 @@ use super::native_request::NativeRequest;
 use super::new_job::{is_keyed, keyed_job};
 use super::result::EndWait;
 use crate::shapes::{id_text, queue_text, state_name};
+use crate::spans::PublishSpan;
 
 /// The header of an answer to a repeated request.
 const REPLAYED: &str = "tidegate-replayed";
@@ -62,12 +63,21 @@ pub(super) async fn publish(mut request: NativeRequest) -> Result<StoredPublish,
         bytes: body.bytes.to_vec(),
         content_type,
     };
-    let job = keyed_job(&queue, payload, attributes, &options);
+    let mut job = keyed_job(&queue, payload, attributes, &options);
     let target = durability_target(&request, &options);
     let wait = options.wait.filter(|wait| wait.as_ms() > 0);
     let wait = wait.map(|wait| EndWait::take_room(&request, queue.clone(), wait));
     let wait = wait.transpose()?;
-    let (id, job) = publish_one(request.pool(), &queue, job, &options, target).await?;
+    let span = PublishSpan::begin(&app, &request.headers, &request.context);
+    if let Some(span) = &span {
+        span.add_to(&mut job.job);
+    }
+    let published = publish_one(request.pool(), &queue, job, &options, target).await;
+    if let Some(span) = span {
+        let id = published.as_ref().map(|(id, _)| Some(*id));
+        span.end(&queue, 1, id.map_err(|error| error.detail().to_owned()));
+    }
+    let (id, job) = published?;
     permit.keep();
     Ok(StoredPublish { job, id, wait })
 }

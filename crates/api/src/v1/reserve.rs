@@ -11,6 +11,7 @@ use tidegate_api_types::problem::ProblemCode;
 use tidegate_api_types::values::{JobAttributes, PayloadFormat, QueueOrder, TimestampMs};
 use tidegate_core::{Job, QueueKey, Scope};
 use tidegate_engine::{ActiveWorker, Delivery, LimitedAction, Permit, Source};
+use tidegate_service::traces::TraceParent;
 use tidegate_store::{Claim, LeaseLength, LeasedJob};
 use tokio::time::{Instant, timeout_at};
 
@@ -19,11 +20,13 @@ use super::error::NativeError;
 use super::lease_text::lease_text;
 use super::native_request::{NativeRequest, PathParts, WaitingClient};
 use crate::app::App;
+use crate::http::context::RequestContext;
 use crate::http::delivery_body::delivery_body;
 use crate::http::off_runtime::off_runtime;
 use crate::http::request::ApiRequest;
 use crate::http::unread;
 use crate::shapes::{attributes_of, content_type_of, id_text, key_of, payload_of, queue_text};
+use crate::spans::{TRACE_PARENT, record_delivery};
 
 /// A reserve whose request was read: what it needs to wait for jobs. A wait may take minutes, so it keeps nothing else.
 pub(super) struct PendingReserve {
@@ -114,22 +117,30 @@ pub(super) async fn reserve(pending: Box<PendingReserve>) -> Result<Response<Bod
     if let Some(worker) = &pending.worker {
         worker.holds(&delivery);
     }
-    answer(&pending.app, delivery, pending.format).await
+    answer(
+        &pending.app,
+        &pending.client.context,
+        delivery,
+        pending.format,
+    )
+    .await
 }
 
 /// The answer that shows the jobs.
 async fn answer(
     app: &App,
+    request: &RequestContext,
     mut delivery: Delivery,
     format: PayloadFormat,
 ) -> Result<Response<Body>, NativeError> {
     let share = unread::fit_to_budget(&mut delivery, &app.unread_budget);
+    let spans = delivery_spans(app, request, &delivery);
     if format == PayloadFormat::Raw {
-        return raw(delivery);
+        return raw(delivery, spans.first().copied().flatten());
     }
     let bytes = delivery.body_bytes();
     // If the client hangs up meanwhile, the delivery is dropped, which releases the jobs.
-    let showing = move || (show(&delivery), delivery);
+    let showing = move || (show(&delivery, &spans), delivery);
     let (shown, delivery) = off_runtime(&app.large_bodies, bytes, showing).await?;
     let text = unread::into_counted(shown, share);
     Ok(json_of(delivery_body(text, delivery.shown())))
@@ -184,22 +195,45 @@ fn json_of(body: Body) -> Response<Body> {
     response
 }
 
+/// Records the deliveries that are traced, and returns their spans in the order of the jobs; none without a collector.
+fn delivery_spans(
+    app: &App,
+    request: &RequestContext,
+    delivery: &Delivery,
+) -> Vec<Option<TraceParent>> {
+    if app.traces.is_none() {
+        return Vec::new();
+    }
+    let now_ms = delivery.now_ms();
+    let spans = delivery.jobs().map(|it| {
+        let span = record_delivery(app.traces.as_ref(), it.queue, it.job, now_ms)?;
+        request.set_trace(span);
+        Some(span)
+    });
+    spans.collect()
+}
+
 /// The JSON of the jobs.
-fn show(delivery: &Delivery) -> Vec<u8> {
+fn show(delivery: &Delivery, spans: &[Option<TraceParent>]) -> Vec<u8> {
+    let span = |index: usize| spans.get(index).copied().flatten();
     let answer = ReserveAnswer {
         now: Some(TimestampMs::saturating(delivery.now_ms())),
-        jobs: delivery.jobs().map(|it| view(it.queue, it.job)).collect(),
+        jobs: delivery
+            .jobs()
+            .enumerate()
+            .map(|(index, it)| view(it.queue, it.job, span(index)))
+            .collect(),
     };
     serde_json::to_vec(&answer).unwrap_or_default()
 }
 
-fn view(queue: &QueueKey, job: &Job) -> LeasedJobView {
+fn view(queue: &QueueKey, job: &Job, span: Option<TraceParent>) -> LeasedJobView {
     let content_type = content_type_of(job);
     let (payload, payload_base64) = payload_of(job).into_fields();
     LeasedJobView {
         id: id_text(job.id),
         queue: queue_text(queue),
-        lease: lease_of(queue, job)
+        lease: lease_of(queue, job, span)
             .parse()
             .expect("leases are within their limit"),
         lease_until: TimestampMs::saturating(job.due_at_ms),
@@ -210,28 +244,29 @@ fn view(queue: &QueueKey, job: &Job) -> LeasedJobView {
         created_at: TimestampMs::saturating(job.created_at_ms),
         key: key_of(job),
         attributes: attributes_of(job),
+        traceparent: span.map(|span| span.to_string()),
         content_type,
         payload,
         payload_base64,
     }
 }
 
-fn lease_of(queue: &QueueKey, job: &Job) -> String {
+fn lease_of(queue: &QueueKey, job: &Job, span: Option<TraceParent>) -> String {
     let leased = LeasedJob {
         id: job.id,
         attempt: job.attempt,
     };
-    lease_text(queue, leased)
+    lease_text(queue, leased, span.is_some())
 }
 
 /// One job: its payload as the body, the rest in headers.
-fn raw(delivery: Delivery) -> Result<Response<Body>, NativeError> {
+fn raw(delivery: Delivery, span: Option<TraceParent>) -> Result<Response<Body>, NativeError> {
     let reserved = delivery.jobs().next().ok_or_else(NativeError::internal)?;
     let (queue, job) = (reserved.queue, reserved.job);
     let mut headers = vec![
         ("tidegate-job-id".to_owned(), job.id.to_string()),
         ("tidegate-queue".to_owned(), queue.queue.to_string()),
-        ("tidegate-lease".to_owned(), lease_of(queue, job)),
+        ("tidegate-lease".to_owned(), lease_of(queue, job, span)),
         (
             "tidegate-lease-until".to_owned(),
             TimestampMs::saturating(job.due_at_ms).to_string(),
@@ -241,6 +276,7 @@ fn raw(delivery: Delivery) -> Result<Response<Body>, NativeError> {
         ("x-content-type-options".to_owned(), "nosniff".to_owned()),
         ("content-security-policy".to_owned(), "sandbox".to_owned()),
     ];
+    headers.extend(span.map(|span| (TRACE_PARENT.to_owned(), span.to_string())));
     headers.extend(key_of(job).map(|key| ("tidegate-key".to_owned(), key.to_string())));
     let attributes = attributes_of(job).0.into_iter();
     headers.extend(

@@ -19,9 +19,10 @@ use tidegate_store::{
 
 use super::answer::json_answer;
 use super::error::NativeError;
-use super::lease_text::parse_lease;
+use super::lease_text::{ParsedLease, parse_lease};
 use super::native_request::NativeRequest;
 use crate::shapes::stored_attributes;
+use crate::spans::SettleSpans;
 
 pub(super) async fn ack(mut request: NativeRequest) -> Result<Response<Body>, NativeError> {
     request.need(Scope::Consume)?;
@@ -34,8 +35,12 @@ pub(super) async fn ack(mut request: NativeRequest) -> Result<Response<Body>, Na
         leases.push((lease, result.map(new_result)));
     }
     let leases = LeasesByQueue::of(&request, leases.into_iter());
-    let gone = (AckOutcome::AlreadyGone, false);
-    let outcomes = leases.end(&request, gone, |pool, queue, jobs| async move {
+    let verb = SettleVerb {
+        operation: "ack",
+        gone: (AckOutcome::AlreadyGone, false),
+        name: |(outcome, _)| ack_name(outcome),
+    };
+    let outcomes = leases.end(&request, verb, |pool, queue, jobs| async move {
         if jobs.iter().any(|(_, result)| result.is_some()) {
             return pool.ack_with_results(&queue, &jobs).await;
         }
@@ -66,8 +71,12 @@ pub(super) async fn fail(mut request: NativeRequest) -> Result<Response<Body>, N
         (item.lease, (then, item.error.to_string()))
     });
     let leases = LeasesByQueue::of(&request, items);
-    let gone = FailOutcome::AlreadyGone;
-    let outcomes = leases.end(&request, gone, |pool, queue, jobs| async move {
+    let verb = SettleVerb {
+        operation: "fail",
+        gone: FailOutcome::AlreadyGone,
+        name: fail_name,
+    };
+    let outcomes = leases.end(&request, verb, |pool, queue, jobs| async move {
         let jobs = jobs.into_iter();
         let requests = jobs.map(|(job, (then, error))| FailRequest { job, then, error });
         let requests: Vec<FailRequest> = requests.collect();
@@ -94,7 +103,7 @@ pub(super) async fn touch(mut request: NativeRequest) -> Result<Response<Body>, 
     let leases = body.leases.into_iter().map(|lease| (lease, ()));
     let leases = LeasesByQueue::of(&request, leases);
     let mut outcomes = leases.outcomes(TouchOutcome::AlreadyGone);
-    for (queue, LeasesOfQueue { indexes, jobs }) in leases.queues {
+    for (queue, LeasesOfQueue { indexes, jobs, .. }) in leases.queues {
         let jobs = leased(jobs);
         let touched = pool.touch(&queue, &jobs, lease_ms).await?;
         let extended = jobs.iter().zip(&touched).filter_map(|(job, outcome)| {
@@ -126,8 +135,12 @@ pub(super) async fn release(mut request: NativeRequest) -> Result<Response<Body>
     let delay_ms = body.delay.map_or(0, |delay| delay.as_ms());
     let leases = body.leases.into_iter().map(|lease| (lease, ()));
     let leases = LeasesByQueue::of(&request, leases);
-    let gone = ReleaseOutcome::AlreadyGone;
-    let outcomes = leases.end(&request, gone, |pool, queue, jobs| async move {
+    let verb = SettleVerb {
+        operation: "release",
+        gone: ReleaseOutcome::AlreadyGone,
+        name: release_name,
+    };
+    let outcomes = leases.end(&request, verb, |pool, queue, jobs| async move {
         pool.release(&queue, &leased(jobs), delay_ms).await
     });
     let results = outcomes.await?.into_iter().map(|outcome| match outcome {
@@ -149,6 +162,36 @@ async fn open<T: tidegate_api_types::input::CheckedRequest>(
     request.read_json().await
 }
 
+const fn ack_name(outcome: &AckOutcome) -> &'static str {
+    match outcome {
+        AckOutcome::Done { .. } => "done",
+        AckOutcome::Rerun { .. } => "rerun",
+        AckOutcome::Lost => "lost",
+        AckOutcome::AlreadyGone => "gone",
+    }
+}
+
+const fn fail_name(outcome: &FailOutcome) -> &'static str {
+    match outcome {
+        FailOutcome::Retry { .. } => "retry",
+        FailOutcome::Dead => "dead",
+        FailOutcome::Cancelled => "cancelled",
+        FailOutcome::Rerun => "rerun",
+        FailOutcome::Lost => "lost",
+        FailOutcome::AlreadyGone => "gone",
+    }
+}
+
+const fn release_name(outcome: &ReleaseOutcome) -> &'static str {
+    match outcome {
+        ReleaseOutcome::Done => "released",
+        ReleaseOutcome::Cancelled => "cancelled",
+        ReleaseOutcome::Rerun => "rerun",
+        ReleaseOutcome::Lost => "lost",
+        ReleaseOutcome::AlreadyGone => "gone",
+    }
+}
+
 fn leased<T>(jobs: Vec<(LeasedJob, T)>) -> Vec<LeasedJob> {
     jobs.into_iter().map(|(job, _)| job).collect()
 }
@@ -158,6 +201,16 @@ fn new_result(result: JobPayload) -> NewResult {
         attributes: stored_attributes(JobAttributes::default(), &result.content_type, None),
         body: result.bytes.into(),
     }
+}
+
+/// What ends leases.
+struct SettleVerb<O> {
+    /// The name of its spans.
+    operation: &'static str,
+    /// The outcome for a lease of no job.
+    gone: O,
+    /// The name of an outcome.
+    name: fn(&O) -> &'static str,
 }
 
 /// The leases of a request by queue, with what the client wants of each. Leases that no server has made, and those of other
@@ -171,6 +224,8 @@ struct LeasesByQueue<T> {
 struct LeasesOfQueue<T> {
     /// Their indexes in the request.
     indexes: Vec<usize>,
+    /// Those whose delivery has a span, and their positions in `jobs`.
+    traced: Vec<(usize, LeasedJob)>,
     jobs: Vec<(LeasedJob, T)>,
 }
 
@@ -180,9 +235,17 @@ impl<T> LeasesByQueue<T> {
         let mut count = 0;
         for (index, (lease, with)) in leases.enumerate() {
             count += 1;
-            if let Some((queue, job)) = parse_lease(&request.namespace, &lease) {
+            if let Some(lease) = parse_lease(&request.namespace, &lease) {
+                let ParsedLease {
+                    queue,
+                    job,
+                    is_traced,
+                } = lease;
                 let of_queue = queues.entry(queue).or_insert_with(LeasesOfQueue::empty);
                 of_queue.indexes.push(index);
+                if is_traced {
+                    of_queue.traced.push((of_queue.jobs.len(), job));
+                }
                 of_queue.jobs.push((job, with));
             }
         }
@@ -193,14 +256,27 @@ impl<T> LeasesByQueue<T> {
     async fn end<O: Clone, F: Future<Output = Result<Vec<O>, EngineError>>>(
         self,
         request: &NativeRequest,
-        gone: O,
+        verb: SettleVerb<O>,
         end: impl Fn(Arc<Pool>, QueueKey, Vec<(LeasedJob, T)>) -> F,
     ) -> Result<Vec<O>, NativeError> {
-        let mut outcomes = self.outcomes(gone);
-        for (queue, LeasesOfQueue { indexes, jobs }) in self.queues {
-            let ended: Vec<LeasedJob> = jobs.iter().map(|(job, _)| *job).collect();
+        let mut outcomes = self.outcomes(verb.gone);
+        let spans = SettleSpans::begin(
+            &request.app,
+            &request.headers,
+            &request.context,
+            verb.operation,
+        );
+        for (queue, leases) in self.queues {
+            let ended: Vec<LeasedJob> = leases.jobs.iter().map(|(job, _)| *job).collect();
             let pool = Arc::clone(request.pool());
-            fill(&mut outcomes, indexes, end(pool, queue, jobs).await?);
+            let settled = end(pool, queue.clone(), leases.jobs).await?;
+            for (at, job) in &leases.traced {
+                if let Some(spans) = &spans {
+                    let outcome = (verb.name)(&settled[*at]);
+                    spans.record(&request.context, &queue, *job, outcome);
+                }
+            }
+            fill(&mut outcomes, leases.indexes, settled);
             request.app.engine.workers.ended(ended);
         }
         Ok(outcomes)
@@ -216,6 +292,7 @@ impl<T> LeasesOfQueue<T> {
     const fn empty() -> Self {
         Self {
             indexes: Vec::new(),
+            traced: Vec::new(),
             jobs: Vec::new(),
         }
     }

@@ -20,6 +20,7 @@ pub(super) enum AnswerHeader {
     LeaseUntil,
     Attempt,
     Key,
+    TraceParent,
 }
 
 /// What the document says about a header.
@@ -84,7 +85,7 @@ impl HeaderRow {
 }
 
 /// The table, in the order of [`AnswerHeader`].
-const TABLE: [HeaderRow; 13] = [
+const TABLE: [HeaderRow; 14] = [
     row(
         AnswerHeader::RequestId,
         "X-Request-Id",
@@ -168,6 +169,13 @@ const TABLE: [HeaderRow; 13] = [
         "Tidegate-Key",
         text,
         "`raw`: the key of the job, if it has one.",
+    )
+    .optional(),
+    row(
+        AnswerHeader::TraceParent,
+        "Traceparent",
+        text,
+        "`raw`: the span of this delivery, if it is traced.",
     )
     .optional(),
 ];

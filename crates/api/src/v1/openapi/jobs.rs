@@ -46,7 +46,8 @@ pub(super) const OPERATIONS: [OperationRow; 11] = [
         .about(
             "Publish a job",
             "The body is the payload, of any content type and up to 1 MiB (`requests.job_bytes_max`). Options are parameters of the query \
-             or headers `Tidegate-…`; an option in both is an error. Each header `Job-Attr-NAME` is an attribute of the job.\n\nWithout a \
+             or headers `Tidegate-…`; an option in both is an error. Each header `Job-Attr-NAME` is an attribute of the job. \
+             A header `traceparent` continues the trace of the caller, if the server has a collector.\n\nWithout a \
              key every publish is a new job. With `key`, `if_exists` decides what happens to a job that has it.\n\nWith `wait` the answer is the \
              result of the job, as soon as a worker has returned it. That needs the scope `read`, too.",
         )

@@ -52,6 +52,7 @@ pub(super) const OPERATIONS: [OperationRow; 6] = [
                     AnswerHeader::LeaseUntil,
                     AnswerHeader::Attempt,
                     AnswerHeader::Key,
+                    AnswerHeader::TraceParent,
                 ])
                 .links(&[
                     with_the_lease("ack"),
