@@ -1,7 +1,8 @@
 //! A run of one bucket, and the times of its next calls.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
+use tidegate_service::traces::{FinishedSpan, SpanRole, Traces, wall_clock};
 use tidegate_store::{
     LoadSlotOutcome, MoveDueOutcome, PumpVerb, SCHEDULES_DUE_MAX, StoreError, SweepOutcome,
 };
@@ -145,11 +146,15 @@ pub(crate) async fn run_once(
             }
         }
     }
+    let began_at = instance.traces.as_ref().map(|_| wall_clock());
     let sent_at = Instant::now();
     let moved = store
         .move_due(bucket, token, limits.moved, config.losses_max)
         .await?;
     instance.measures.moved(&moved);
+    if let (Some(traces), Some(began_at)) = (&instance.traces, began_at) {
+        record_run(traces, bucket, began_at, &moved);
+    }
     match moved {
         MoveDueOutcome::NotLeading => return Ok(None),
         MoveDueOutcome::Done {
@@ -184,6 +189,37 @@ pub(crate) async fn run_once(
         };
     }
     Ok(Some(schedule))
+}
+
+/// Records a call that moved jobs, if it is sampled. Each is a separate trace: the spans of its jobs are not known here.
+fn record_run(traces: &Traces, bucket: u16, began_at: SystemTime, moved: &MoveDueOutcome) {
+    let MoveDueOutcome::Done {
+        more,
+        buried,
+        expired,
+        latenesses_ms,
+        ..
+    } = moved
+    else {
+        return;
+    };
+    if latenesses_ms.is_empty() && *buried == 0 && *expired == 0 {
+        return;
+    }
+    let Some(context) = traces.sampled_root() else {
+        return;
+    };
+    let count = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
+    let lateness_ms = latenesses_ms.iter().copied().max().unwrap_or_default();
+    let name = bucket.to_string();
+    traces.record(
+        FinishedSpan::new(SpanRole::Internal, context, "move_due", name, began_at)
+            .with("tidegate.ready", count(latenesses_ms.len() as u64))
+            .with("tidegate.dead", count(*buried))
+            .with("tidegate.expired", count(*expired))
+            .with("tidegate.lateness_ms", count(lateness_ms))
+            .with("tidegate.more", *more),
+    );
 }
 
 /// The time of the next call of a kind: at most `sleep_max` from now, which bounds the delay by a lost message. `wait` is

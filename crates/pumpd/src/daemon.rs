@@ -67,7 +67,8 @@ pub async fn run(config: PumpdConfig, process: DaemonContext) -> Result<(), Pump
             membership.check(&name),
         ]);
         let (config, stop) = (config.pump.clone(), stop.drain_begun.clone());
-        pumps.push(async move { pump::run(&name, store, config, membership, stop).await });
+        let traces = process.traces.clone();
+        pumps.push(async move { pump::run(&name, store, config, membership, traces, stop).await });
     }
     readiness.mark_started(checks);
     tracing::info!(%admin, "ready");

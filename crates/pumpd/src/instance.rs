@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use parking_lot::Mutex;
+use tidegate_service::traces::Traces;
 use tidegate_store::Store;
 use tokio::sync::{Notify, watch};
 
@@ -19,6 +20,8 @@ pub(crate) struct Instance {
     pub(crate) config: PumpConfig,
     pub(crate) measures: PumpMetrics,
     pub(crate) membership: PumpReadiness,
+    /// Where spans go, if there is a collector.
+    pub(crate) traces: Option<Traces>,
     /// Notifies that locks must be checked again.
     pub(crate) look_again: watch::Sender<()>,
     /// Notifies that a roster may have changed.
@@ -37,6 +40,7 @@ impl Instance {
         token: String,
         config: PumpConfig,
         membership: PumpReadiness,
+        traces: Option<Traces>,
     ) -> Self {
         Self {
             store,
@@ -44,6 +48,7 @@ impl Instance {
             config,
             measures: PumpMetrics::new(pool),
             membership,
+            traces,
             look_again: watch::Sender::new(()),
             roster_changed: watch::Sender::new(()),
             clock_jumped: Notify::new(),

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use tidegate_service::traces::Traces;
 use tidegate_store::Store;
 use tokio::sync::mpsc;
 use tokio::time::sleep;
@@ -31,6 +32,7 @@ pub(crate) async fn run(
     store: Store,
     config: PumpConfig,
     membership: PumpReadiness,
+    traces: Option<Traces>,
     stop: CancellationToken,
 ) {
     let token = match config.instance.as_str() {
@@ -44,7 +46,9 @@ pub(crate) async fn run(
         "pump started"
     );
     let alarms = store.alarms();
-    let instance = Arc::new(Instance::new(name, store, token, config, membership));
+    let instance = Arc::new(Instance::new(
+        name, store, token, config, membership, traces,
+    ));
     #[expect(
         clippy::disallowed_methods,
         reason = "bounded by the number of buckets"
