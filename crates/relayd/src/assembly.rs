@@ -54,6 +54,7 @@ pub(crate) fn build_relay(name: &str, config: &RelayConfig) -> Result<Relay, Str
         concurrency: config.concurrency,
         batch: config.batch,
         time_limit,
+        traces: None,
     })
 }
 

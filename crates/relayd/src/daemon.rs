@@ -97,7 +97,11 @@ pub async fn run(config: RelaydConfig, process: DaemonContext) -> Result<(), Rel
         .map_err(RelaydStartError::Relay)?;
     let stored = StoredRelays::new(&config.api).map_err(RelaydStartError::Relay)?;
     let stop = process.stop.drain_begun.clone();
-    let set = Arc::new(RelaySet::new(stop.clone(), config.stop_grace));
+    let set = Arc::new(RelaySet::new(
+        stop.clone(),
+        config.stop_grace,
+        process.traces.clone(),
+    ));
     let readiness = process.not_ready_until_started();
     let router = admin_router(
         admin,

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use bytes::Bytes;
+use tidegate_service::traces::TraceParent;
 use tokio::time::Instant;
 
 /// What the source needs to recognise the delivery of a job: a lease, or on the lmstfy wire the id of the job.
@@ -19,8 +20,20 @@ pub(crate) struct RelayJob {
     pub(crate) payload: Bytes,
     pub(crate) content_type: String,
     pub(crate) attributes: BTreeMap<String, String>,
+    /// The span of its delivery to this relay, if that is traced.
+    pub(crate) delivery: Option<TraceParent>,
+    /// The span of this relay, if the call to the sink is traced.
+    pub(crate) span: Option<TraceParent>,
     /// Its lease is valid until then.
     pub(crate) held_until: Instant,
+}
+
+impl RelayJob {
+    /// The value of the header `traceparent`: the span of the relay, or that of the delivery.
+    pub(crate) fn trace_parent(&self) -> Option<String> {
+        let span = self.span.or(self.delivery)?;
+        Some(span.to_string())
+    }
 }
 
 /// What became of a job in the sink.

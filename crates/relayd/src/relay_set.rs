@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use serde_json::Value;
+use tidegate_service::traces::Traces;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -16,6 +17,7 @@ use crate::relay_metrics::RelayMetrics;
 pub(crate) struct RelaySet {
     stop: CancellationToken,
     grace: Duration,
+    traces: Option<Traces>,
     table: Mutex<RelayTable>,
     tasks: TaskTracker,
 }
@@ -53,11 +55,12 @@ impl RelayTable {
 }
 
 impl RelaySet {
-    /// Relays that end when `stop` is cancelled, with a time of grace for deliveries in flight.
-    pub(crate) fn new(stop: CancellationToken, grace: Duration) -> Self {
+    /// Relays that end when `stop` is cancelled, with a time of grace for deliveries in flight. Their spans go to `traces`.
+    pub(crate) fn new(stop: CancellationToken, grace: Duration, traces: Option<Traces>) -> Self {
         Self {
             stop,
             grace,
+            traces,
             table: Mutex::default(),
             tasks: TaskTracker::new(),
         }
@@ -95,7 +98,8 @@ impl RelaySet {
         }
     }
 
-    fn replace(self: &Arc<Self>, name: &str, definition: Value, relay: Relay) {
+    fn replace(self: &Arc<Self>, name: &str, definition: Value, mut relay: Relay) {
+        relay.traces.clone_from(&self.traces);
         let (stop, ended) = (self.stop.child_token(), CancellationToken::new());
         let running = RunningRelay {
             definition,

@@ -3,12 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use tidegate_service::traces::Traces;
 use tokio::sync::{MutexGuard, mpsc};
 use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 use super::held_jobs::HeldJobs;
 use super::settler::{SettledDelivery, SettlementKind};
+use super::spans::RelaySpans;
 use super::state::RelayState;
 use crate::circuit_breaker::BreakerPermit;
 use crate::job::{DeliveryOutcome, RelayJob};
@@ -23,6 +25,7 @@ pub(super) struct DeliveryRun {
     pub(super) settlements: mpsc::Sender<SettledDelivery>,
     pub(super) stop: CancellationToken,
     pub(super) time_limit: Duration,
+    pub(super) traces: Option<Traces>,
 }
 
 impl DeliveryRun {
@@ -35,7 +38,11 @@ impl DeliveryRun {
                 Some(_) => jobs.split_off(1),
                 None => Vec::new(),
             };
+            let spans = RelaySpans::begin(self.traces.as_ref(), &mut jobs);
             let outcomes = self.deliver(&jobs).await;
+            if let Some(spans) = spans {
+                spans.end(&self.state, &jobs, &outcomes);
+            }
             drop(probing);
             let unavailable = self.settle(jobs, outcomes, &mut held).await;
             let pause = match unavailable.is_empty() {
@@ -280,6 +287,8 @@ mod tests {
             payload: bytes::Bytes::new(),
             content_type: String::new(),
             attributes: std::collections::BTreeMap::new(),
+            delivery: None,
+            span: None,
             held_until: Instant::now() + SECOND * 60,
         }
     }
@@ -323,6 +332,7 @@ mod tests {
                 settlements: self.settlements.clone(),
                 stop: CancellationToken::new(),
                 time_limit: SECOND,
+                traces: None,
             };
             tokio::spawn(run.run(jobs, held))
         }

@@ -9,12 +9,14 @@
 mod delivery;
 mod held_jobs;
 mod settler;
+mod spans;
 mod state;
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use tidegate_service::traces::Traces;
 use tokio::sync::{Semaphore, mpsc};
 use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
@@ -49,6 +51,8 @@ pub(crate) struct Relay {
     pub(crate) batch: usize,
     /// How long one call to the sink may take.
     pub(crate) time_limit: Duration,
+    /// Where spans go, if there is a collector.
+    pub(crate) traces: Option<Traces>,
 }
 
 impl Relay {
@@ -215,6 +219,7 @@ impl Relay {
                 settlements: settlements.clone(),
                 stop: stop.clone(),
                 time_limit: self.time_limit,
+                traces: self.traces.clone(),
             };
             started.push(deliveries.spawn(delivery.run(jobs, held)));
         }

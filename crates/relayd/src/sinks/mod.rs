@@ -16,6 +16,9 @@ pub(crate) const ID_HEADER: &str = "tidegate-id";
 /// The beginning of the headers with the attributes of a job, as in the API.
 pub(crate) const ATTRIBUTE_HEADER: &str = "Job-Attr-";
 
+/// The header with the span of the relay, or of the delivery to it: <https://www.w3.org/TR/trace-context/>.
+pub(crate) const TRACE_PARENT_HEADER: &str = "traceparent";
+
 /// A receiver of jobs.
 pub(crate) trait RelaySink: Send + Sync {
     /// The most jobs of one call.

@@ -11,7 +11,7 @@ use tidegate::api::relay::NatsConfig;
 use tokio::sync::Mutex;
 use tokio::time::timeout;
 
-use super::{ATTRIBUTE_HEADER, ID_HEADER, RelaySink, all_unavailable};
+use super::{ATTRIBUTE_HEADER, ID_HEADER, RelaySink, TRACE_PARENT_HEADER, all_unavailable};
 use crate::job::{DeliveryOutcome, RelayJob};
 
 /// A stream drops a message whose id it has seen within its window of duplicates.
@@ -133,6 +133,9 @@ fn headers(job: &RelayJob) -> HeaderMap {
     headers.insert(MESSAGE_ID, job.id.as_str());
     headers.insert(ID_HEADER, job.id.as_str());
     headers.insert("Content-Type", job.content_type.as_str());
+    if let Some(span) = job.trace_parent() {
+        headers.insert(TRACE_PARENT_HEADER, span);
+    }
     for (name, value) in &job.attributes {
         // A header is a line of text.
         if !name.is_empty()

@@ -10,7 +10,7 @@ use tidegate::api::values::QueueNameText;
 use tidegate::{BatchJob, Client, Error, IfExists, RepeatLimits};
 use tokio::time::timeout;
 
-use super::RelaySink;
+use super::{RelaySink, TRACE_PARENT_HEADER};
 use crate::job::{DeliveryOutcome, RelayJob};
 
 /// Payloads of one request. Base64 makes them longer by a third, and a server takes 8 MiB.
@@ -61,6 +61,12 @@ impl TidegateSink {
             .key(job.id.as_str())
             .if_exists(IfExists::Keep)
             .retain(self.retain);
+        let span = job.trace_parent();
+        // A request has one header for all its jobs; the worker at the other end links to this attribute.
+        let batch_job = match span.filter(|_| !job.attributes.contains_key(TRACE_PARENT_HEADER)) {
+            Some(span) => batch_job.attribute(TRACE_PARENT_HEADER, &span),
+            None => batch_job,
+        };
         let attributes = job.attributes.iter().filter(|(name, _)| !name.is_empty());
         attributes.fold(batch_job, |batch_job, (name, value)| {
             batch_job.attribute(name, value.trim_ascii())

@@ -12,7 +12,7 @@ use hyper::{HeaderMap, Method, StatusCode, Uri};
 use sha2::Sha256;
 use tidegate::api::relay::{AddressGuard, WebhookConfig};
 
-use super::{ATTRIBUTE_HEADER, RelaySink};
+use super::{ATTRIBUTE_HEADER, RelaySink, TRACE_PARENT_HEADER};
 use crate::http::{BoundedResponse, HttpClient, HttpError};
 use crate::job::{DeliveryOutcome, RelayJob};
 
@@ -76,6 +76,9 @@ impl WebhookSink {
                 HeaderName::from_static("webhook-signature"),
                 &signatures.join(" "),
             );
+        }
+        if let Some(span) = job.trace_parent() {
+            add(HeaderName::from_static(TRACE_PARENT_HEADER), &span);
         }
         for (name, value) in &job.attributes {
             let name = format!("{ATTRIBUTE_HEADER}{name}").to_ascii_lowercase();

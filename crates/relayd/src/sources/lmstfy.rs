@@ -179,6 +179,8 @@ fn relay_job(job: Value, held_until: Instant) -> Result<RelayJob, SourceError> {
         payload: payload.into(),
         content_type: CONTENT_TYPE.to_owned(),
         attributes: job.attributes.unwrap_or_default(),
+        delivery: None,
+        span: None,
         held_until,
     })
 }

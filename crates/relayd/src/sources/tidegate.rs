@@ -9,6 +9,7 @@ use tidegate::api::values::{
     DurationMs, JobPayload, LeaseText, MaxJobs, PayloadFormat, QueueNameText, WorkerNameText,
 };
 use tidegate::{Client, Error};
+use tidegate_service::traces::TraceParent;
 use tokio::time::Instant;
 
 use super::{FailedDelivery, RelaySource, SourceError, SourceJobs};
@@ -112,6 +113,10 @@ fn relay_job(job: LeasedJobView, held_until: Instant) -> Result<RelayJob, Source
         payload: payload.bytes.into(),
         content_type: payload.content_type.as_str().to_owned(),
         attributes: job.attributes.0,
+        delivery: job
+            .traceparent
+            .and_then(|text| TraceParent::read_sampled(&text)),
+        span: None,
         held_until,
     })
 }

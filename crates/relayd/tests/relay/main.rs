@@ -17,4 +17,5 @@ mod settings;
 mod stored;
 mod tidegate_sink;
 mod tls;
+mod traces;
 mod webhook;

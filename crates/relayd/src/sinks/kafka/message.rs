@@ -7,7 +7,7 @@ use rskafka::chrono::{DateTime, Utc};
 use rskafka::record::Record;
 use tidegate::api::relay::KafkaConfig;
 
-use super::super::{ATTRIBUTE_HEADER, ID_HEADER};
+use super::super::{ATTRIBUTE_HEADER, ID_HEADER, TRACE_PARENT_HEADER};
 use crate::job::RelayJob;
 
 /// The bytes of one batch: a topic takes 1,048,588 (`max.message.bytes`) unless it is set otherwise. A larger job is alone.
@@ -89,6 +89,9 @@ pub(super) fn record(keyed: &OutgoingMessage<'_>) -> Record {
             job.content_type.clone().into_bytes(),
         ),
     ]);
+    if let Some(span) = job.trace_parent() {
+        headers.insert(TRACE_PARENT_HEADER.to_owned(), span.into_bytes());
+    }
     let attributes = job.attributes.iter().filter(|(name, _)| !name.is_empty());
     headers.extend(attributes.map(|(name, value)| {
         let header = format!("{ATTRIBUTE_HEADER}{name}");

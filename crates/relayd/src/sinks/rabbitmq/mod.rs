@@ -17,7 +17,7 @@ use tokio::sync::{MappedMutexGuard, Mutex, MutexGuard};
 use tokio::time::timeout;
 
 use self::session::RabbitMqSession;
-use super::{ATTRIBUTE_HEADER, ID_HEADER, RelaySink, all_unavailable};
+use super::{ATTRIBUTE_HEADER, ID_HEADER, RelaySink, TRACE_PARENT_HEADER, all_unavailable};
 use crate::job::{DeliveryOutcome, RelayJob};
 
 /// Stored on disk, if the queue is durable.
@@ -214,7 +214,9 @@ fn header_frame_bytes(job: &RelayJob) -> usize {
     let attributes = attributes.filter(|(name, _)| *name <= AMQP_NAME_BYTES_MAX);
     let attributes: usize = attributes.map(|(name, it)| header(name, it.len())).sum();
     let id = header(ID_HEADER.len(), job.id.len()) + 1 + job.id.len();
-    fixed + id + attributes + 1 + job.content_type.len()
+    let span = job.trace_parent();
+    let span = span.map_or(0, |span| header(TRACE_PARENT_HEADER.len(), span.len()));
+    fixed + id + span + attributes + 1 + job.content_type.len()
 }
 
 fn properties(job: &RelayJob) -> BasicProperties {
@@ -225,6 +227,9 @@ fn properties(job: &RelayJob) -> BasicProperties {
         }
     };
     add(ID_HEADER.to_owned(), &job.id);
+    if let Some(span) = job.trace_parent() {
+        add(TRACE_PARENT_HEADER.to_owned(), &span);
+    }
     for (name, value) in &job.attributes {
         add(format!("{ATTRIBUTE_HEADER}{name}"), value);
     }
