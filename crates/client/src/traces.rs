@@ -25,6 +25,15 @@ pub(crate) fn link(span: &Span, trace_parent: &str) {
     }
 }
 
+/// Makes a span the child of the one with this trace parent, which the server has made.
+pub(crate) fn set_parent(span: &Span, trace_parent: &str) {
+    if let Some(context) = parse(trace_parent) {
+        let parent = opentelemetry::Context::new().with_remote_span_context(context);
+        // Fails without a layer for OpenTelemetry.
+        let _ = span.set_parent(parent);
+    }
+}
+
 fn parse(text: &str) -> Option<SpanContext> {
     let mut parts = text.split('-');
     let (version, trace, id, flags) = (parts.next()?, parts.next()?, parts.next()?, parts.next()?);

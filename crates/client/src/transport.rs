@@ -15,6 +15,7 @@ use crate::error::{Error, Rejection, RepeatSafety};
 use crate::repeat::RepeatLimits;
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
+const TRACE_PARENT: &str = "traceparent";
 /// How much of an unexpected answer an error shows.
 const SHOWN_BYTES: usize = 200;
 
@@ -55,6 +56,14 @@ impl HttpCall {
         call.headers.insert(CONTENT_TYPE, JSON);
         call.body = body.into();
         Ok(call)
+    }
+
+    /// Sets the span of the caller, which the server continues if it has a collector.
+    pub(crate) fn set_trace_parent(&mut self, trace_parent: Option<&str>) {
+        let value = trace_parent.and_then(|text| HeaderValue::from_str(text).ok());
+        if let Some(value) = value {
+            self.headers.insert(TRACE_PARENT, value);
+        }
     }
 
     pub(crate) fn waiting(mut self, wait: Duration) -> Self {

@@ -92,7 +92,9 @@ impl BatchPublish {
             jobs: items,
             atomic: self.is_atomic,
         };
-        let call = HttpCall::json(Method::POST, format!("/queues/{queue}/jobs/batch"), &body)?;
+        let path = format!("/queues/{queue}/jobs/batch");
+        let mut call = HttpCall::json(Method::POST, path, &body)?;
+        call.set_trace_parent(trace_parent.as_deref());
         Ok(Some((call, safety)))
     }
 

@@ -75,11 +75,13 @@ impl<T> Publish<T> {
         wait: Option<Duration>,
     ) -> Result<(Client, PublishHttpCall), Error> {
         let mut job = self.job.into_job()?;
-        job.complete(self.client.trace_parent.as_ref().and_then(|hook| hook()))?;
-        let call = PublishHttpCall {
+        let trace_parent = self.client.trace_parent.as_ref().and_then(|hook| hook());
+        job.complete(trace_parent.clone())?;
+        let mut call = PublishHttpCall {
             safety: job.repeat_safety(),
             http: http_call(job, wait)?,
         };
+        call.http.set_trace_parent(trace_parent.as_deref());
         Ok((self.client, call))
     }
 
@@ -198,6 +200,7 @@ mod tests {
         );
         assert_eq!(call.http.headers["job-attr-tenant"], "blue");
         assert_eq!(call.http.headers["job-attr-traceparent"], "00-1-2-01");
+        assert_eq!(call.http.headers["traceparent"], "00-1-2-01");
         assert_eq!(call.http.headers["content-type"], "text/plain");
         // A repetition that finds the job of the first request must not be rejected.
         assert_eq!(call.http.headers[IDEMPOTENCY_KEY].len(), 26);

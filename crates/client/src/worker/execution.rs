@@ -105,8 +105,14 @@ fn job_span(job: &RunningJob) -> tracing::Span {
         messaging.destination.name = job.queue(),
         messaging.message.id = job.id(),
         messaging.message.delivery_attempt = job.attempt(),
+        parent.traceparent = Empty,
         link.traceparent = Empty,
     );
+    if let Some(delivery) = job.delivery_span() {
+        span.record("parent.traceparent", delivery);
+        #[cfg(feature = "opentelemetry")]
+        crate::traces::set_parent(&span, delivery);
+    }
     if let Some(trace_parent) = job.trace_parent() {
         span.record("link.traceparent", trace_parent);
         #[cfg(feature = "opentelemetry")]

@@ -146,6 +146,13 @@ impl RunningJob {
         self.0.reason.get().copied()
     }
 
+    /// The span of this delivery, as in the header `traceparent`, if the server traces it: the parent of the span in which
+    /// the handler runs.
+    #[must_use]
+    pub fn delivery_span(&self) -> Option<&str> {
+        self.0.view.traceparent.as_deref()
+    }
+
     pub(super) fn cancel(&self, reason: CancelReason) {
         let _ = self.0.reason.set(reason);
         self.0.token.cancel();
