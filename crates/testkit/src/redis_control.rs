@@ -1,5 +1,6 @@
 //! Causes faults of a running Redis by its own commands.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use redis::aio::MultiplexedConnection;
@@ -133,12 +134,22 @@ impl RedisControl {
         let _: String = self.query(set.arg("SET").arg("timeout").arg(idle_s)).await;
     }
 
+    /// Returns the fields of `INFO`, such as `used_memory` and `connected_clients`.
+    ///
+    /// # Panics
+    /// If it does not answer.
+    pub async fn info(&mut self) -> HashMap<String, String> {
+        let info: String = self.query(&redis::cmd("INFO")).await;
+        let fields = info.lines().filter_map(|line| line.split_once(':'));
+        fields
+            .map(|(name, value)| (name.to_owned(), value.trim().to_owned()))
+            .collect()
+    }
+
     async fn used_memory(&mut self) -> u64 {
-        let info: String = self.query(redis::cmd("INFO").arg("memory")).await;
-        let lines = &mut info.lines();
-        let used = lines.find_map(|line| line.strip_prefix("used_memory:"));
-        used.and_then(|used| used.trim().parse().ok())
-            .expect("redis reports its memory")
+        let info = self.info().await;
+        let used = info.get("used_memory").and_then(|used| used.parse().ok());
+        used.expect("redis reports its memory")
     }
 
     async fn query<T: FromRedisValue>(&mut self, command: &Cmd) -> T {
