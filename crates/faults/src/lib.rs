@@ -28,6 +28,7 @@ pub mod plan;
 mod recorder;
 pub mod report;
 mod run;
+pub mod soak;
 mod test_cluster;
 mod traffic;
 mod unexpected_failover;
