@@ -1,4 +1,4 @@
-//! Development commands: `cargo xtask dev`, `test`, `tidy`, `bench`, `faults`, `mutants`, `schemathesis`, `release`.
+//! Development commands: `cargo xtask dev`, `test`, `tidy`, `bench`, `faults`, `soak`, `mutants`, `schemathesis`, `release`.
 #![allow(
     clippy::print_stdout,
     clippy::print_stderr,
@@ -8,7 +8,7 @@
 
 mod bench;
 mod dev;
-mod faults;
+mod harness;
 mod mutants;
 mod release;
 mod schemathesis;
@@ -21,6 +21,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+use harness::{Harness, HarnessOptions};
 use workspace::Workspace;
 
 /// Development commands. They need a Rust toolchain, a C compiler and make: a Redis or Valkey server is found on this
@@ -56,7 +57,11 @@ enum XtaskCommand {
     ///
     /// Faults are kills, pauses, network faults and others. Seeds determine the runs, so they can be repeated.
     /// docs/faults.md describes the faults and the checks.
-    Faults(faults::FaultsOptions),
+    Faults(HarnessOptions),
+    /// Run a mixed load at half of the capacity for an hour, with restarts, and check that nothing grows.
+    ///
+    /// Checks jobs, memory, lateness and open files. docs/soak.md describes the load and the checks.
+    Soak(HarnessOptions),
     /// Plant known defects one at a time, and show which test or fault run catches each.
     ///
     /// The list of defects is in tests/mutants; tests/mutants/README.md describes it. Works on a copy of the sources in
@@ -89,7 +94,8 @@ fn main() -> ExitCode {
         XtaskCommand::Test(options) => test::run(&workspace, &options),
         XtaskCommand::Tidy => tidy::run(&workspace),
         XtaskCommand::Bench(options) => bench::run(&workspace, &options),
-        XtaskCommand::Faults(options) => faults::run(&workspace, &options),
+        XtaskCommand::Faults(options) => Harness::Faults.run(&workspace, &options),
+        XtaskCommand::Soak(options) => Harness::Soak.run(&workspace, &options),
         XtaskCommand::Mutants(options) => mutants::run(&workspace, &options),
         XtaskCommand::Schemathesis(options) => schemathesis::run(&workspace, &options),
         XtaskCommand::Release(options) => release::run(&workspace, &options),
