@@ -1,10 +1,16 @@
 //! A short soak against real daemons. Its memory and lateness are not judged: the machine of a test is not quiet, and a
 //! minute is too short. `cargo xtask soak` does.
 
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use tidegate_faults::soak::{PROCESSES, RESTARTED, SoakOptions, SoakSample, run_soak, soak_checks};
-use tidegate_testkit::print_figure;
+use serde_json::json;
+use tidegate_faults::soak::{
+    PROCESSES, RESTARTED, SoakOptions, SoakProgress, SoakSample, run_soak, soak_checks,
+};
+use tidegate_testkit::{RawHttp, print_figure};
 
 /// Far below what any machine can do, so that the load is the planned one.
 const RATE: f64 = 150.0;
@@ -45,5 +51,61 @@ async fn a_mixed_load_with_restarts_and_audits_loses_nothing() {
     for file in files {
         let bytes = std::fs::metadata(&file).expect("a file").len();
         assert!(bytes > 500, "{}", file.display());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn jobs_that_another_client_takes_are_lost_and_fail_the_run() {
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let options = SoakOptions {
+        length: Duration::from_secs(6),
+        rate: Some(RATE),
+    };
+    let taken = Arc::new(AtomicU64::new(0));
+    let report = run_soak(options, folder.path(), |step| {
+        if let SoakProgress::Running { api, api_key, .. } = step {
+            tokio::spawn(take_jobs(api, api_key.to_owned(), Arc::clone(&taken)));
+        }
+    })
+    .await;
+    let taken = taken.load(Ordering::Relaxed);
+    print_figure(&report.table());
+    // A job whose publish had no answer is unknown, not lost.
+    assert!(taken > 0 && report.jobs.lost > 0);
+    assert!(report.jobs.lost + report.jobs.unknown >= taken);
+    assert!(
+        report.defects[0].contains("is lost"),
+        "{:?}",
+        report.defects
+    );
+    assert!(!report.is_good());
+}
+
+/// Reserves jobs of a queue of the load, and acknowledges them, until the run ends.
+async fn take_jobs(api: SocketAddr, api_key: String, taken: Arc<AtomicU64>) {
+    let mut http = RawHttp::connect(api).await;
+    let headers = [
+        ("Authorization".to_owned(), format!("Bearer {api_key}")),
+        ("Content-Type".to_owned(), "application/json".to_owned()),
+    ];
+    loop {
+        let body = json!({"queues": ["reports"], "wait": "5s"}).to_string();
+        http.request("POST", "/v1/soak/reserve", &headers, body.as_bytes())
+            .await;
+        let Some(answer) = http.answer().await else {
+            return;
+        };
+        for job in answer.expect(200).json()["jobs"]
+            .as_array()
+            .into_iter()
+            .flatten()
+        {
+            let body = json!({"leases": [job["lease"]]}).to_string();
+            http.request("POST", "/v1/soak/ack", &headers, body.as_bytes())
+                .await;
+            let ended = http.answer().await.expect("an answer").expect(200).json();
+            assert_eq!(ended["results"][0]["outcome"], "done");
+            taken.fetch_add(1, Ordering::Relaxed);
+        }
     }
 }

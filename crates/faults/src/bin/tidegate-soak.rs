@@ -88,7 +88,7 @@ fn show(step: SoakProgress<'_>, begin: Instant) {
         SoakProgress::Calibrating(time) => {
             println!("measuring the capacity for {} s", time.as_secs());
         }
-        SoakProgress::Running { rate, capacity } => {
+        SoakProgress::Running { rate, capacity, .. } => {
             let of = capacity.map_or_else(String::new, |all| format!(" of {all:.0} possible"));
             print!("{rate:.0} jobs/s{of}\n{}", heading());
         }

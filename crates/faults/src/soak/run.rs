@@ -1,5 +1,6 @@
 //! A soak, from its start to its report.
 
+use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -52,6 +53,10 @@ pub enum SoakProgress<'a> {
         rate: f64,
         /// The measured capacity, in jobs per second.
         capacity: Option<f64>,
+        /// The address of the first API.
+        api: SocketAddr,
+        /// An API key of the namespace `soak`, with all scopes.
+        api_key: &'a str,
     },
     /// A sample, about once a minute.
     Sample(&'a SoakSample),
@@ -85,7 +90,12 @@ pub async fn run_soak(
     };
     let rate = options.rate.or(capacity.map(|all| all * LOAD_PART));
     let rate = rate.unwrap_or_default().max(RATE_MIN);
-    report_progress(SoakProgress::Running { rate, capacity });
+    report_progress(SoakProgress::Running {
+        rate,
+        capacity,
+        api: state.addresses[0],
+        api_key: &state.credentials.api_key,
+    });
     let mut measured = measure(&deployment, &state, rate, &report_progress).await;
     report_progress(SoakProgress::Draining(state.judge().pending()));
     drain(&state).await;
