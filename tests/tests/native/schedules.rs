@@ -1,6 +1,6 @@
 //! Schedules: `/v1/NAMESPACE/schedules`, and what pumps do with them.
 
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use tidegate_testkit::{Answer, NativeClient, Stack, eventually};
@@ -75,8 +75,7 @@ async fn next_run(client: &NativeClient, name: &str) -> Value {
 }
 
 fn now_ms() -> u64 {
-    let passed = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-    u64::try_from(passed.unwrap().as_millis()).unwrap()
+    u64::try_from(jiff::Timestamp::now().as_millisecond()).unwrap()
 }
 
 #[tokio::test]

@@ -35,7 +35,7 @@ pub(super) async fn ack(mut request: NativeRequest) -> Result<Response<Body>, Na
         leases.push((lease, result.map(new_result)));
     }
     let leases = LeasesByQueue::of(&request, leases.into_iter());
-    let verb = SettleVerb {
+    let verb = LeaseEnd {
         operation: "ack",
         gone: (AckOutcome::AlreadyGone, false),
         name: |(outcome, _)| ack_name(outcome),
@@ -71,7 +71,7 @@ pub(super) async fn fail(mut request: NativeRequest) -> Result<Response<Body>, N
         (item.lease, (then, item.error.to_string()))
     });
     let leases = LeasesByQueue::of(&request, items);
-    let verb = SettleVerb {
+    let verb = LeaseEnd {
         operation: "fail",
         gone: FailOutcome::AlreadyGone,
         name: fail_name,
@@ -135,7 +135,7 @@ pub(super) async fn release(mut request: NativeRequest) -> Result<Response<Body>
     let delay_ms = body.delay.map_or(0, |delay| delay.as_ms());
     let leases = body.leases.into_iter().map(|lease| (lease, ()));
     let leases = LeasesByQueue::of(&request, leases);
-    let verb = SettleVerb {
+    let verb = LeaseEnd {
         operation: "release",
         gone: ReleaseOutcome::AlreadyGone,
         name: release_name,
@@ -204,7 +204,7 @@ fn new_result(result: JobPayload) -> NewResult {
 }
 
 /// What ends leases.
-struct SettleVerb<O> {
+struct LeaseEnd<O> {
     /// The name of its spans.
     operation: &'static str,
     /// The outcome for a lease of no job.
@@ -256,7 +256,7 @@ impl<T> LeasesByQueue<T> {
     async fn end<O: Clone, F: Future<Output = Result<Vec<O>, EngineError>>>(
         self,
         request: &NativeRequest,
-        verb: SettleVerb<O>,
+        verb: LeaseEnd<O>,
         end: impl Fn(Arc<Pool>, QueueKey, Vec<(LeasedJob, T)>) -> F,
     ) -> Result<Vec<O>, NativeError> {
         let mut outcomes = self.outcomes(verb.gone);
