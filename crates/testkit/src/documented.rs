@@ -3,12 +3,13 @@
 use serde_json::Value;
 
 /// Fields whose values differ from run to run. Only their kind is compared.
-const VARYING: [&str; 19] = [
+const VARYING: &[&str] = &[
     "at",
     "id",
     "job",
     "job_id",
     "lease",
+    "next_run",
     "now",
     "instance",
     "secret",

@@ -34,6 +34,7 @@ async fn dead_jobs_with_an_error_are_brought_back() {
             (1, 2)
         );
         browser.press("Back to the queue").await;
+        browser.shows("Why jobs wait").await;
         assert_eq!(browser.address().await, fixture.queue());
     })
     .await;
@@ -122,6 +123,7 @@ async fn an_action_that_is_left_changes_nothing() {
     walk("act-leave", &fixture.base(), async |browser| {
         count(browser, &fixture, "state=delayed", "cancel").await;
         browser.press("Leave it").await;
+        browser.shows("Jobs of").await;
         assert_eq!(browser.texts("tbody tr").await.len(), 1);
         assert_eq!(fixture.count("delayed").await, 1);
         // An option of another action is refused.

@@ -1,13 +1,17 @@
 //! Chromium and its driver, from Debian's packages, and what a walk does with them.
 
 use std::panic::{AssertUnwindSafe, resume_unwind};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::LazyLock;
 use std::time::Duration;
 
+use fantoccini::elements::Element;
+use fantoccini::wd::WebDriverCompatibleCommand;
+use fantoccini::{Client, ClientBuilder, Locator};
 use futures_util::FutureExt;
+use hyper_util::client::legacy::connect::HttpConnector;
+use reqwest::{Method, Url};
 use serde_json::{Value, json};
-use thirtyfour::prelude::*;
 use tidegate_local_program::{ProgramProcess, free_port, workspace_cache};
 use tidegate_testkit::{ToolPackage, eventually};
 use tokio::sync::Semaphore;
@@ -16,7 +20,7 @@ const START_LIMIT: Duration = Duration::from_secs(30);
 /// How long a walk waits for what a page should show.
 const SHOWN_LIMIT: Duration = Duration::from_secs(30);
 /// Browsers that run at a time.
-static BROWSERS: Semaphore = Semaphore::const_new(2);
+static BROWSERS: Semaphore = Semaphore::const_new(3);
 
 /// The program that starts browsers for all walks of this process, and ends with it.
 struct ChromeDriver {
@@ -63,7 +67,7 @@ pub(crate) struct BrowserOptions {
 
 /// A browser with one window.
 pub(crate) struct Browser {
-    driver: WebDriver,
+    driver: Client,
     /// Where pages are.
     base: String,
 }
@@ -84,7 +88,7 @@ pub(crate) async fn walk_with(
     let browser = Browser::open(options, base).await;
     let walked = AssertUnwindSafe(steps(&browser)).catch_unwind().await;
     browser.screenshot(name).await;
-    browser.driver.quit().await.unwrap();
+    browser.driver.close().await.unwrap();
     if let Err(panic) = walked {
         resume_unwind(panic);
     }
@@ -97,28 +101,27 @@ fn pressable(text: &str) -> String {
 impl Browser {
     async fn open(options: BrowserOptions, base: &str) -> Self {
         let driver = tokio::task::spawn_blocking(|| &*DRIVER).await.unwrap();
-        let mut capabilities = DesiredCapabilities::chrome();
-        capabilities
-            .set_binary(driver.browser.to_str().unwrap())
-            .unwrap();
-        for flag in [
-            "--headless=new",
-            // Tests may run as root, which Chromium's sandbox refuses; the pages are our own.
-            "--no-sandbox",
-            "--disable-gpu",
-            "--disable-dev-shm-usage",
-            "--window-size=1200,1000",
-            "--lang=en",
-        ] {
-            capabilities.add_arg(flag).unwrap();
-        }
+        let mut chrome = json!({
+            "binary": driver.browser,
+            "args": [
+                "--headless=new",
+                // Tests may run as root, which Chromium's sandbox refuses; the pages are our own.
+                "--no-sandbox",
+                "--disable-gpu",
+                "--disable-dev-shm-usage",
+                "--window-size=1200,1000",
+                "--lang=en",
+            ],
+        });
         if options.without_script {
-            let prefs = json!({"profile.managed_default_content_settings.javascript": 2});
-            capabilities
-                .add_experimental_option("prefs", prefs)
-                .unwrap();
+            chrome["prefs"] = json!({"profile.managed_default_content_settings.javascript": 2});
         }
-        let session = WebDriver::new(&driver.url, capabilities).await.unwrap();
+        let wanted = [("goog:chromeOptions".to_owned(), chrome)];
+        let connecting = ClientBuilder::new(HttpConnector::new())
+            .capabilities(wanted.into_iter().collect())
+            .connect(&driver.url)
+            .await;
+        let session = connecting.unwrap();
         Self {
             driver: session,
             base: base.to_owned(),
@@ -128,7 +131,7 @@ impl Browser {
     /// Opens a page of the dashboard.
     pub(crate) async fn open_page(&self, path: &str) {
         let url = format!("{}{path}", self.base);
-        self.driver.goto(url).await.unwrap();
+        self.driver.goto(&url).await.unwrap();
     }
 
     /// Opens the page again.
@@ -145,8 +148,8 @@ impl Browser {
         }
     }
 
-    pub(crate) async fn find(&self, css: &str) -> WebElement {
-        let found = self.driver.find(By::Css(css)).await;
+    pub(crate) async fn find(&self, css: &str) -> Element {
+        let found = self.driver.find(Locator::Css(css)).await;
         found.unwrap_or_else(|error| panic!("{css}: {error}"))
     }
 
@@ -165,14 +168,14 @@ impl Browser {
 
     /// The text of all that is shown; empty while the next page is loaded.
     pub(crate) async fn text(&self) -> String {
-        let text = async { self.driver.find(By::Css("body")).await?.text().await };
+        let text = async { self.driver.find(Locator::Css("body")).await?.text().await };
         text.await.unwrap_or_default()
     }
 
     /// Presses the button or the link with this text. A block may be replaced between the search and the click.
     pub(crate) async fn press(&self, text: &str) {
         let press = async || {
-            let found = self.driver.find(By::XPath(pressable(text))).await?;
+            let found = self.driver.find(Locator::XPath(&pressable(text))).await?;
             found.click().await
         };
         eventually(&format!("{text:?} is pressed"), SHOWN_LIMIT, press).await;
@@ -180,7 +183,7 @@ impl Browser {
 
     /// Whether there is a button or a link with this text.
     pub(crate) async fn offers(&self, text: &str) -> bool {
-        let found = self.driver.find_all(By::XPath(pressable(text))).await;
+        let found = self.driver.find_all(Locator::XPath(&pressable(text))).await;
         !found.unwrap().is_empty()
     }
 
@@ -227,8 +230,6 @@ impl Browser {
     pub(crate) async fn run(&self, script: &str) -> Value {
         let ran = self.driver.execute(script, vec![]).await;
         ran.unwrap_or_else(|error| panic!("{script}: {error}"))
-            .json()
-            .clone()
     }
 
     /// Dark or light.
@@ -246,14 +247,39 @@ impl Browser {
             .await;
     }
 
-    async fn command(&self, command: &str, parameters: Value) {
-        let tools = self.driver.cdp();
-        tools.send_raw(command, parameters).await.unwrap();
+    async fn command(&self, command: &'static str, parameters: Value) {
+        let command = DevToolsCommand {
+            command,
+            parameters,
+        };
+        self.driver.issue_cmd(command).await.unwrap();
     }
 
     /// Keeps a picture of the page.
     pub(crate) async fn screenshot(&self, name: &str) {
         let file = screenshots().join(format!("{name}.png"));
-        self.driver.screenshot(Path::new(&file)).await.unwrap();
+        let picture = self.driver.screenshot().await.unwrap();
+        std::fs::write(file, picture).unwrap();
+    }
+}
+
+/// A command of Chromium's own protocol, which its driver passes on.
+#[derive(Debug)]
+struct DevToolsCommand {
+    command: &'static str,
+    parameters: Value,
+}
+
+impl WebDriverCompatibleCommand for DevToolsCommand {
+    fn endpoint(&self, base: &Url, session: Option<&str>) -> Result<Url, url::ParseError> {
+        base.join(&format!(
+            "session/{}/goog/cdp/execute",
+            session.unwrap_or_default()
+        ))
+    }
+
+    fn method_and_body(&self, _: &Url) -> (Method, Option<String>) {
+        let body = json!({"cmd": self.command, "params": self.parameters});
+        (Method::POST, Some(body.to_string()))
     }
 }

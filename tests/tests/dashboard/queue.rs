@@ -88,6 +88,7 @@ async fn the_numbers_of_a_queue_lead_to_its_jobs() {
             .click()
             .await
             .unwrap();
+        browser.shows("Jobs of").await;
         assert_eq!(
             browser.texts("tbody td:first-child").await,
             std::slice::from_ref(&id)

@@ -22,9 +22,9 @@ pub(super) fn number(value: u64) -> String {
 /// A duration such as `350ms` or `2m 5s`.
 pub(super) fn duration(ms: u64) -> String {
     let ms = i64::try_from(ms).unwrap_or(i64::MAX);
-    // Milliseconds matter only below ten seconds.
+    // Milliseconds matter only below a second.
     let duration = match ms {
-        ..10_000 => SignedDuration::from_millis(ms),
+        ..1000 => SignedDuration::from_millis(ms),
         _ => SignedDuration::from_secs(ms / 1000),
     };
     format!("{duration:#}")

@@ -214,14 +214,21 @@ impl Situation {
         facts.extend(self.facts_of_the_queue());
         let counts = job.failures.unwrap_or_default();
         if counts.failures > 0 {
-            let text = format!(
-                "{} attempts have failed; {} are left.",
-                counts.failures, self.attempts_left
-            );
+            let failed = match counts.failures {
+                1 => "1 attempt has failed".to_owned(),
+                failures => format!("{failures} attempts have failed"),
+            };
+            let text = match job.state {
+                JobState::Dead => format!("{failed}."),
+                _ => format!("{failed}; {} are left.", self.attempts_left),
+            };
             facts.push(counted(FactCode::Failures, text, counts.failures.into()));
         }
         if counts.losses > 0 {
-            let text = format!("{} workers were lost while they held it.", counts.losses);
+            let text = match counts.losses {
+                1 => "1 worker was lost while it held it.".to_owned(),
+                losses => format!("{losses} workers were lost while they held it."),
+            };
             facts.push(counted(FactCode::Losses, text, counts.losses.into()));
         }
         if let Some(last) = self.failures.last() {

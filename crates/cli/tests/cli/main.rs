@@ -33,6 +33,16 @@ async fn each_command_does_what_it_says() {
     let stack = SERVER.acquire().await;
     let cli = CommandLine::connected(&stack, "commands").await;
     publish_and_change_jobs(&cli);
+    // The numbers of a list may be a few seconds old.
+    eventually("the queue is listed", LIMIT, async || {
+        let list = cli.out(&["queue", "ls"]);
+        if list.contains("\norders ") {
+            Ok(())
+        } else {
+            Err(list)
+        }
+    })
+    .await;
     change_queues(&cli);
     refused_commands(&cli);
     let native = NativeClient::with_scopes(stack.api(0), cli.namespace, &["publish"]).await;

@@ -140,7 +140,7 @@ impl SoakReport {
     }
 }
 
-/// The heading of [`line`].
+/// The heading of [`line()`].
 #[must_use]
 pub fn heading() -> String {
     format!(

@@ -1,7 +1,8 @@
 //! Operations on schedules.
 
 use tidegate_api_types::problem::ProblemCode::{
-    PayloadTooLarge, ScheduleNotFound, ScheduleUnreadable, VersionMismatch,
+    PayloadNotJson, PayloadTooLarge, RunAtOutOfRange, ScheduleNotFound, ScheduleUnreadable,
+    VersionMismatch,
 };
 use tidegate_core::Scope;
 use utoipa::openapi::HttpMethod::{Delete, Get, Put};
@@ -42,7 +43,12 @@ pub(super) const OPERATIONS: [OperationRow; 5] = [
             schedule(200, "The schedule, replaced."),
             schedule(201, "The schedule, created."),
         ])
-        .problems(&[PayloadTooLarge, VersionMismatch]),
+        .problems(&[
+            PayloadNotJson,
+            PayloadTooLarge,
+            RunAtOutOfRange,
+            VersionMismatch,
+        ]),
     operation(Delete, SCHEDULE, "delete_schedule", Scope::Admin)
         .about(
             "Delete a schedule",
