@@ -1,7 +1,9 @@
 //! Who may do what, and that no other site can.
 
+use std::time::Duration;
+
 use serde_json::json;
-use tidegate_testkit::{Answer, NativeClient, RawHttp, Stack};
+use tidegate_testkit::{Answer, NativeClient, RawHttp, Stack, eventually};
 
 use crate::browser::walk;
 use crate::fixture::{DashboardFixture, publish};
@@ -37,6 +39,20 @@ async fn post(stack: &Stack, headers: &[(&str, &str)], form: &str) -> Answer {
     http.request("POST", "/ui/default/queues/shop/q", &all, form.as_bytes())
         .await;
     http.answer().await.expect("an answer")
+}
+
+/// The line of the log that says who did what.
+async fn logged_action(stack: &Stack) -> String {
+    eventually(
+        "the action is logged",
+        Duration::from_secs(20),
+        async || {
+            let log = stack.api(0).log();
+            let line = log.lines().find(|line| line.contains("an operator acted"));
+            line.map(str::to_owned).ok_or(log)
+        },
+    )
+    .await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -123,9 +139,7 @@ async fn a_form_without_its_cookie_or_of_a_lower_role_is_refused() {
         .expect(303);
     assert!(is_paused().await);
     // Who did it is in the log.
-    let log = stack.api(0).log();
-    let line = log.lines().find(|line| line.contains("an operator acted"));
-    let line = line.unwrap_or_else(|| panic!("{log}"));
+    let line = logged_action(&stack).await;
     for part in [
         "account=\"desk\"",
         "action=\"pause\"",
@@ -194,23 +208,19 @@ async fn too_many_open_pages_do_not_fill_the_port() {
     assert_eq!(client.get(&url).send().await.unwrap().status(), 200);
     // Pages that are closed make room.
     drop(streams);
-    tidegate_testkit::eventually(
-        "there is room again",
-        std::time::Duration::from_secs(20),
-        async || {
-            let answer = client
-                .get(&url)
-                .header("Accept", "text/event-stream")
-                .send()
-                .await
-                .unwrap();
-            if answer.status() == 200 {
-                Ok(())
-            } else {
-                Err(answer.status())
-            }
-        },
-    )
+    eventually("there is room again", Duration::from_secs(20), async || {
+        let answer = client
+            .get(&url)
+            .header("Accept", "text/event-stream")
+            .send()
+            .await
+            .unwrap();
+        if answer.status() == 200 {
+            Ok(())
+        } else {
+            Err(answer.status())
+        }
+    })
     .await;
     stack.finish().await;
 }

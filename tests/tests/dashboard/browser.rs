@@ -5,16 +5,14 @@ use std::path::PathBuf;
 use std::sync::LazyLock;
 use std::time::Duration;
 
-use fantoccini::elements::Element;
-use fantoccini::wd::WebDriverCompatibleCommand;
-use fantoccini::{Client, ClientBuilder, Locator};
 use futures_util::FutureExt;
-use hyper_util::client::legacy::connect::HttpConnector;
-use reqwest::{Method, Url};
+use reqwest::Url;
 use serde_json::{Value, json};
 use tidegate_local_program::{ProgramProcess, free_port, workspace_cache};
 use tidegate_testkit::{ToolPackage, eventually};
 use tokio::sync::Semaphore;
+
+use crate::webdriver::{Element, Locator, WebDriver};
 
 const START_LIMIT: Duration = Duration::from_secs(30);
 /// How long a walk waits for what a page should show.
@@ -67,7 +65,7 @@ pub(crate) struct BrowserOptions {
 
 /// A browser with one window.
 pub(crate) struct Browser {
-    driver: Client,
+    driver: WebDriver,
     /// Where pages are.
     base: String,
 }
@@ -88,7 +86,7 @@ pub(crate) async fn walk_with(
     let browser = Browser::open(options, base).await;
     let walked = AssertUnwindSafe(steps(&browser)).catch_unwind().await;
     browser.screenshot(name).await;
-    browser.driver.close().await.unwrap();
+    browser.driver.quit().await.unwrap();
     if let Err(panic) = walked {
         resume_unwind(panic);
     }
@@ -116,12 +114,7 @@ impl Browser {
         if options.without_script {
             chrome["prefs"] = json!({"profile.managed_default_content_settings.javascript": 2});
         }
-        let wanted = [("goog:chromeOptions".to_owned(), chrome)];
-        let connecting = ClientBuilder::new(HttpConnector::new())
-            .capabilities(wanted.into_iter().collect())
-            .connect(&driver.url)
-            .await;
-        let session = connecting.unwrap();
+        let session = WebDriver::start(&driver.url, chrome).await.unwrap();
         Self {
             driver: session,
             base: base.to_owned(),
@@ -131,24 +124,24 @@ impl Browser {
     /// Opens a page of the dashboard.
     pub(crate) async fn open_page(&self, path: &str) {
         let url = format!("{}{path}", self.base);
-        self.driver.goto(&url).await.unwrap();
+        self.driver.open(&url).await.unwrap();
     }
 
     /// Opens the page again.
     pub(crate) async fn reload(&self) {
-        self.driver.refresh().await.unwrap();
+        self.driver.reload().await.unwrap();
     }
 
     /// The path and query of the page.
     pub(crate) async fn address(&self) -> String {
-        let url = self.driver.current_url().await.unwrap();
+        let url = Url::parse(&self.driver.url().await.unwrap()).unwrap();
         match url.query() {
             Some(query) => format!("{}?{query}", url.path()),
             None => url.path().to_owned(),
         }
     }
 
-    pub(crate) async fn find(&self, css: &str) -> Element {
+    pub(crate) async fn find(&self, css: &str) -> Element<'_> {
         let found = self.driver.find(Locator::Css(css)).await;
         found.unwrap_or_else(|error| panic!("{css}: {error}"))
     }
@@ -199,8 +192,7 @@ impl Browser {
     /// Types into the field of this name, instead of what it has.
     pub(crate) async fn fill(&self, name: &str, text: &str) {
         let field = self.find(&format!("input[name='{name}']")).await;
-        field.clear().await.unwrap();
-        field.send_keys(text).await.unwrap();
+        field.fill(text).await.unwrap();
     }
 
     /// Chooses an option of the list of this name.
@@ -228,7 +220,7 @@ impl Browser {
 
     /// Runs a script in the page, and returns what it returns.
     pub(crate) async fn run(&self, script: &str) -> Value {
-        let ran = self.driver.execute(script, vec![]).await;
+        let ran = self.driver.run(script).await;
         ran.unwrap_or_else(|error| panic!("{script}: {error}"))
     }
 
@@ -247,12 +239,9 @@ impl Browser {
             .await;
     }
 
-    async fn command(&self, command: &'static str, parameters: Value) {
-        let command = DevToolsCommand {
-            command,
-            parameters,
-        };
-        self.driver.issue_cmd(command).await.unwrap();
+    async fn command(&self, command: &str, parameters: Value) {
+        let sent = self.driver.devtools(command, parameters);
+        sent.await.unwrap();
     }
 
     /// Keeps a picture of the page.
@@ -260,26 +249,5 @@ impl Browser {
         let file = screenshots().join(format!("{name}.png"));
         let picture = self.driver.screenshot().await.unwrap();
         std::fs::write(file, picture).unwrap();
-    }
-}
-
-/// A command of Chromium's own protocol, which its driver passes on.
-#[derive(Debug)]
-struct DevToolsCommand {
-    command: &'static str,
-    parameters: Value,
-}
-
-impl WebDriverCompatibleCommand for DevToolsCommand {
-    fn endpoint(&self, base: &Url, session: Option<&str>) -> Result<Url, url::ParseError> {
-        base.join(&format!(
-            "session/{}/goog/cdp/execute",
-            session.unwrap_or_default()
-        ))
-    }
-
-    fn method_and_body(&self, _: &Url) -> (Method, Option<String>) {
-        let body = json!({"cmd": self.command, "params": self.parameters});
-        (Method::POST, Some(body.to_string()))
     }
 }

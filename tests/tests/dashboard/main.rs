@@ -3,6 +3,7 @@
 //! | file | content |
 //! |---|---|
 //! | `browser` | Chromium and its driver, from Debian's packages, and what a walk does with them |
+//! | `webdriver` | the protocol of the driver |
 //! | `axe` | axe-core, from PyPI, which finds faults of accessibility |
 //! | `fixture` | one deployment for all walks, with a namespace for each |
 //!
@@ -24,3 +25,4 @@ mod live;
 mod look;
 mod pages;
 mod queue;
+mod webdriver;
