@@ -18,6 +18,12 @@ async fn pages(fixture: &DashboardFixture) -> Vec<(&'static str, String)> {
         fixture.publish(&json!({})).await;
     }
     fixture.reserve().await;
+    let schedule = json!({"queue": "q", "every": "15m", "job": {"payload": 1}});
+    let set = fixture
+        .client
+        .call("PUT", "/schedules/often", &schedule)
+        .await;
+    set.expect(201);
     vec![
         ("overview", "/ui".to_owned()),
         ("queues", "/ui/default/queues".to_owned()),
@@ -31,6 +37,10 @@ async fn pages(fixture: &DashboardFixture) -> Vec<(&'static str, String)> {
         (
             "workers",
             format!("/ui/default/workers?namespace={}", fixture.namespace),
+        ),
+        (
+            "schedules",
+            format!("/ui/default/schedules?namespace={}", fixture.namespace),
         ),
         ("system", "/ui/default/system".to_owned()),
         ("not-found", "/ui/none/queues".to_owned()),

@@ -25,6 +25,7 @@ async fn the_overview_counts_jobs_and_leads_to_the_queue() {
         assert_eq!(browser.address().await, fixture.queue());
         for (entry, title) in [
             ("Queues", "Queues of default"),
+            ("Schedules", "Schedules of default"),
             ("Workers", "Workers of default"),
             ("System", "System of default"),
             ("Overview", "Pool default"),
@@ -168,6 +169,39 @@ async fn workers_are_shown_with_what_they_hold() {
         browser.shows("1 job").await;
         browser.press(&id).await;
         browser.shows("Worker walker has attempt 1").await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn schedules_are_shown_with_their_next_ticks() {
+    let fixture = DashboardFixture::new().await;
+    let digest = json!({"queue": "q", "cron": "0 9 * * MON-FRI", "time_zone": "Europe/Berlin", "job": {"payload": 1}});
+    let tick = json!({"queue": "q", "every": "15m", "paused": true, "job": {"payload": 1}});
+    for (name, schedule) in [("digest", digest), ("tick", tick)] {
+        let path = format!("/schedules/{name}");
+        fixture
+            .client
+            .call("PUT", &path, &schedule)
+            .await
+            .expect(201);
+    }
+    walk("schedules", &fixture.base(), async |browser| {
+        let page = format!("/ui/default/schedules?namespace={}", fixture.namespace);
+        browser.open_page(&page).await;
+        browser.shows("0 9 * * MON-FRI Europe/Berlin").await;
+        browser.shows("every 15m").await;
+        let rows = browser.texts("tbody tr").await;
+        assert!(
+            rows[0].contains("digest") && rows[0].contains("(in "),
+            "{rows:?}"
+        );
+        assert!(
+            rows[1].contains("paused") && rows[1].ends_with("none"),
+            "{rows:?}"
+        );
+        browser.press(&format!("{}/q", fixture.namespace)).await;
+        browser.shows("Why jobs wait").await;
     })
     .await;
 }

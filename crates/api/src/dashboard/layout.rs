@@ -90,6 +90,7 @@ fn menu(page: &Page) -> Markup {
         nav.menu aria-label="Menu" {
             (entry("Overview", links::OVERVIEW, section.is_none()))
             (entry("Queues", &links::queues(pool), section == Some(Section::Queues)))
+            (entry("Schedules", &links::schedules(pool), section == Some(Section::Schedules)))
             (entry("Workers", &links::workers(pool), section == Some(Section::Workers)))
             (entry("System", &links::system(pool), section == Some(Section::System)))
             @if pool != DEFAULT_POOL { span.pool { "pool " (pool) } }

@@ -9,6 +9,10 @@ pub(super) fn queues(pool: &str) -> String {
     format!("/ui/{pool}/queues")
 }
 
+pub(super) fn schedules(pool: &str) -> String {
+    format!("/ui/{pool}/schedules")
+}
+
 pub(super) fn workers(pool: &str) -> String {
     format!("/ui/{pool}/workers")
 }

@@ -16,6 +16,7 @@ pub(super) struct Page {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Section {
     Queues,
+    Schedules,
     Workers,
     System,
 }

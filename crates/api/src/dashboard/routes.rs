@@ -9,7 +9,7 @@ use axum::response::{Redirect, Response};
 use axum::routing::get;
 
 use super::assets;
-use super::pages::{act, dead, job, jobs, overview, queue, queues, system, workers};
+use super::pages::{act, dead, job, jobs, overview, queue, queues, schedules, system, workers};
 use super::visit::Dashboard;
 use crate::app::App;
 
@@ -33,6 +33,7 @@ pub(crate) fn router(app: Arc<App>) -> Router {
             get(job::show).post(job::act),
         )
         .route(&format!("{QUEUE}/jobs/{{job}}/payload"), get(job::payload))
+        .route("/ui/{pool}/schedules", get(schedules::show))
         .route("/ui/{pool}/workers", get(workers::show))
         .route("/ui/{pool}/system", get(system::show))
         .layer(map_response(with_headers))

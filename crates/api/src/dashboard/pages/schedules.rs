@@ -1,0 +1,149 @@
+//! `/ui/POOL/schedules`: the schedules of a namespace, with their next ticks.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use axum::extract::Path;
+use axum::response::{IntoResponse, Response};
+use maud::{Markup, html};
+use tidegate_api_types::values::TimestampMs;
+use tidegate_core::{Namespace, QueueKey};
+use tidegate_engine::{EngineError, Pool};
+use tidegate_store::{ScheduleKey, ScheduleTimes, StoredSchedule};
+
+use super::super::error::PageError;
+use super::super::page::{Page, PageBlock, Section};
+use super::super::visit::Visit;
+use super::super::{links, text};
+
+pub(in super::super) async fn show(visit: Visit, Path(pool): Path<String>) -> Response {
+    match visit.pool(&pool) {
+        Ok(pool) => {
+            let render = move |visit| page(visit, Arc::clone(&pool));
+            visit.show(render).await
+        }
+        Err(error) => error.into_response(),
+    }
+}
+
+/// A schedule, the queue of its jobs, and its next tick if it has one.
+struct ShownSchedule {
+    name: String,
+    queue: Option<QueueKey>,
+    stored: StoredSchedule,
+    next_ms: Option<u64>,
+}
+
+async fn page(visit: Arc<Visit>, pool: Arc<Pool>) -> Result<Page, PageError> {
+    let overview = pool.overview().await.ok_or(EngineError::StorageFailed)?;
+    let namespaces: BTreeSet<Namespace> = overview
+        .queues
+        .into_keys()
+        .map(|queue| queue.namespace)
+        .collect();
+    let wanted = match visit.parameter("namespace") {
+        Some(text) => {
+            Some(Namespace::try_from(text).map_err(|error| PageError::Invalid(error.to_string()))?)
+        }
+        None => namespaces.first().cloned(),
+    };
+    let schedules = match &wanted {
+        Some(namespace) => schedules_of(&pool, namespace).await?,
+        None => vec![],
+    };
+    let table = html! {
+        @if schedules.is_empty() {
+            p.hint { "This namespace has no schedule. A schedule is set through the API: " code { "PUT /v1/NAMESPACE/schedules/NAME" } }
+        } @else { (schedule_table(&pool, &schedules)) }
+    };
+    let choice = html! {
+        form.row method="get" action=(links::schedules(&pool.name)) {
+            label { "Namespace"
+                input name="namespace" list="namespaces" value=[wanted.as_ref()];
+            }
+            datalist #namespaces {
+                @for namespace in &namespaces { option value=(namespace) {} }
+            }
+            button { "Show" }
+        }
+    };
+    Ok(Page {
+        title: format!("Schedules of {}", pool.name),
+        place: Some((pool.name.to_string(), Section::Schedules)),
+        trail: vec![],
+        blocks: vec![
+            PageBlock::fixed("choice", choice),
+            PageBlock::live("schedules", table),
+        ],
+    })
+}
+
+async fn schedules_of(
+    pool: &Pool,
+    namespace: &Namespace,
+) -> Result<Vec<ShownSchedule>, EngineError> {
+    let mut shown = Vec::new();
+    for (name, stored) in pool.schedules.all(namespace).await? {
+        let key = ScheduleKey {
+            namespace: namespace.clone(),
+            name: name.clone(),
+        };
+        let queue = stored.queue(namespace);
+        let next_ms = match &queue {
+            Some(queue) => pool.schedules.next_ms(&key, queue).await?,
+            None => None,
+        };
+        shown.push(ShownSchedule {
+            name,
+            queue,
+            stored,
+            next_ms,
+        });
+    }
+    Ok(shown)
+}
+
+fn schedule_table(pool: &Pool, schedules: &[ShownSchedule]) -> Markup {
+    html! {
+        div.wide { table {
+            thead { tr {
+                th scope="col" { "Schedule" } th scope="col" { "Queue" } th scope="col" { "Times" }
+                th scope="col" { "Next tick" }
+            } }
+            tbody {
+                @for schedule in schedules {
+                    tr {
+                        td { (schedule.name) }
+                        td {
+                            @if let Some(queue) = &schedule.queue {
+                                a href=(links::queue(&pool.name, queue)) { (queue) }
+                            }
+                        }
+                        @match &schedule.stored.definition {
+                            Ok(definition) => td { (times(&definition.times)) },
+                            Err(_) => td { span.badge.warn { "cannot be read" } " set it again" }
+                        }
+                        td {
+                            @match schedule.next_ms {
+                                Some(next_ms) => (text::time(TimestampMs::saturating(next_ms))),
+                                None => "none"
+                            }
+                        }
+                    }
+                }
+            }
+        } }
+    }
+}
+
+fn times(times: &ScheduleTimes) -> Markup {
+    html! {
+        @if let Some(cron) = &times.cron {
+            code { (cron) } " " (times.time_zone.as_deref().unwrap_or("UTC"))
+        }
+        @if let Some(every_ms) = times.every_ms { "every " (text::duration(every_ms)) }
+        @if times.paused { " " span.badge.warn { "paused" } }
+        @if let Some(at) = times.starts_at_ms { br; "from " (text::time(TimestampMs::saturating(at))) }
+        @if let Some(at) = times.ends_at_ms { br; "until " (text::time(TimestampMs::saturating(at))) }
+    }
+}
