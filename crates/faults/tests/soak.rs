@@ -19,7 +19,7 @@ const RATE: f64 = 150.0;
 async fn a_mixed_load_with_restarts_and_audits_loses_nothing() {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     let options = SoakOptions {
-        length: Duration::from_secs(30),
+        length: Duration::from_secs(20),
         rate: Some(RATE),
     };
     let report = run_soak(options, folder.path(), |_| {}).await;
