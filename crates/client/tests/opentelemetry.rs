@@ -12,10 +12,41 @@ use tidegate::{Client, Fail, Job, Worker};
 use tidegate_testkit::{NativeClient, OtlpReceiver, Stack};
 use tokio::sync::oneshot;
 use tracing::Instrument;
+use tracing::subscriber::DefaultGuard;
 use tracing_subscriber::layer::SubscriberExt;
 
 const NAMESPACE: &str = "traces";
 const LIMIT: Duration = Duration::from_secs(30);
+
+/// A client in a thread whose spans are kept.
+struct TracedClient {
+    client: Client,
+    exporter: InMemorySpanExporter,
+    guard: DefaultGuard,
+    _provider: SdkTracerProvider,
+}
+
+impl TracedClient {
+    async fn new(stack: &Stack) -> Self {
+        let native = NativeClient::new(stack.api(0), NAMESPACE).await;
+        let exporter = InMemorySpanExporter::default();
+        let provider = SdkTracerProvider::builder()
+            .with_simple_exporter(exporter.clone())
+            .build();
+        let layer = tracing_opentelemetry::layer().with_tracer(provider.tracer("test"));
+        let guard = tracing::subscriber::set_default(tracing_subscriber::registry().with(layer));
+        let client = Client::builder(stack.api(0).url())
+            .key(native.key())
+            .namespace(NAMESPACE)
+            .build();
+        Self {
+            client: client.unwrap(),
+            exporter,
+            guard,
+            _provider: provider,
+        }
+    }
+}
 
 fn span<'a>(spans: &'a [SpanData], name: &str) -> &'a SpanData {
     let mut named = spans.iter().filter(|span| span.name == name);
@@ -30,18 +61,12 @@ fn span<'a>(spans: &'a [SpanData], name: &str) -> &'a SpanData {
 #[tokio::test]
 async fn the_span_of_a_worker_links_to_that_of_the_producer() {
     let stack = Stack::builder().start().await;
-    let native = NativeClient::new(stack.api(0), NAMESPACE).await;
-    let exporter = InMemorySpanExporter::default();
-    let provider = SdkTracerProvider::builder()
-        .with_simple_exporter(exporter.clone())
-        .build();
-    let layer = tracing_opentelemetry::layer().with_tracer(provider.tracer("test"));
-    let guard = tracing::subscriber::set_default(tracing_subscriber::registry().with(layer));
-    let client = Client::builder(stack.api(0).url())
-        .key(native.key())
-        .namespace(NAMESPACE)
-        .build()
-        .unwrap();
+    let TracedClient {
+        client,
+        exporter,
+        guard,
+        _provider,
+    } = TracedClient::new(&stack).await;
     let producing = async {
         client.publish_raw("q", "x", "text/plain").await.unwrap();
         // Outside of the wire format: the job runs, without a link.
@@ -93,18 +118,12 @@ async fn with_a_collector_the_trace_goes_through_the_server() {
         .api_config(&collector.settings(0))
         .start()
         .await;
-    let native = NativeClient::new(stack.api(0), NAMESPACE).await;
-    let exporter = InMemorySpanExporter::default();
-    let provider = SdkTracerProvider::builder()
-        .with_simple_exporter(exporter.clone())
-        .build();
-    let layer = tracing_opentelemetry::layer().with_tracer(provider.tracer("test"));
-    let guard = tracing::subscriber::set_default(tracing_subscriber::registry().with(layer));
-    let client = Client::builder(stack.api(0).url())
-        .key(native.key())
-        .namespace(NAMESPACE)
-        .build()
-        .unwrap();
+    let TracedClient {
+        client,
+        exporter,
+        guard,
+        _provider,
+    } = TracedClient::new(&stack).await;
     let publishing = async { client.publish_raw("q", "x", "text/plain").await.unwrap() };
     publishing.instrument(tracing::info_span!("order")).await;
     let (sender, receiver) = oneshot::channel();

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::browser::walk;
+use crate::browser::{Browser, walk};
 use crate::fixture::DashboardFixture;
 
 const ATTACKS: [&str; 6] = [
@@ -13,6 +13,16 @@ const ATTACKS: [&str; 6] = [
     "</pre></section><h1 id=planted>planted</h1>",
     "javascript:window.attacked=1",
 ];
+
+/// No attack has run in the page, or added an element to it.
+async fn is_unharmed(browser: &Browser, page: &str) {
+    for script in [
+        "return window.attacked === undefined",
+        "return document.getElementById('planted') === null",
+    ] {
+        assert_eq!(browser.run(script).await, true, "{page}: {script}");
+    }
+}
 
 #[tokio::test]
 async fn keys_attributes_payloads_and_errors_are_only_text() {
@@ -37,17 +47,7 @@ async fn keys_attributes_payloads_and_errors_are_only_text() {
     walk("injection", &fixture.base(), async |browser| {
         for page in &pages {
             browser.open_page(page).await;
-            assert!(
-                browser.run("return window.attacked === undefined").await == true,
-                "{page}"
-            );
-            assert!(
-                browser
-                    .run("return document.getElementById('planted') === null")
-                    .await
-                    == true,
-                "{page}"
-            );
+            is_unharmed(browser, page).await;
             assert_eq!(
                 browser
                     .run("return document.querySelectorAll('h1').length")
@@ -86,17 +86,7 @@ async fn parameters_of_an_address_are_only_text() {
                 format!("/ui/{encoded}/queues"),
             ] {
                 browser.open_page(&page).await;
-                assert!(
-                    browser.run("return window.attacked === undefined").await == true,
-                    "{page}"
-                );
-                assert!(
-                    browser
-                        .run("return document.getElementById('planted') === null")
-                        .await
-                        == true,
-                    "{page}"
-                );
+                is_unharmed(browser, &page).await;
             }
         }
     })

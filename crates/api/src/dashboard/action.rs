@@ -61,14 +61,9 @@ pub(super) fn done_text(code: &str) -> Option<&'static str> {
     found.map(|(_, _, text)| *text)
 }
 
-/// Leads to another page.
-pub(super) fn to(link: &str) -> Redirect {
-    Redirect::to(link)
-}
-
 /// Leads to a page that says what was done.
 pub(super) fn then(link: &str, done: Done) -> Redirect {
     let code = TEXTS.iter().find(|(other, _, _)| *other == done);
     let code = code.map_or("", |(_, code, _)| code);
-    to(&links::with_query(link, [("done", code)]))
+    Redirect::to(&links::with_query(link, [("done", code)]))
 }

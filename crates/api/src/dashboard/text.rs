@@ -2,9 +2,10 @@
 
 use std::time::SystemTime;
 
-use jiff::SignedDuration;
 use maud::{Markup, html};
 use tidegate_api_types::values::TimestampMs;
+
+pub(super) use crate::shapes::duration_text as duration;
 
 /// A number with a comma before each three digits.
 pub(super) fn number(value: u64) -> String {
@@ -17,17 +18,6 @@ pub(super) fn number(value: u64) -> String {
         text.push(digit);
     }
     text
-}
-
-/// A duration such as `350ms` or `2m 5s`.
-pub(super) fn duration(ms: u64) -> String {
-    let ms = i64::try_from(ms).unwrap_or(i64::MAX);
-    // Milliseconds matter only below a second.
-    let duration = match ms {
-        ..1000 => SignedDuration::from_millis(ms),
-        _ => SignedDuration::from_secs(ms / 1000),
-    };
-    format!("{duration:#}")
 }
 
 /// A time in UTC, and how far it is from now on the clock of this process.
@@ -84,9 +74,6 @@ mod tests {
         assert_eq!(number(0), "0");
         assert_eq!(number(999), "999");
         assert_eq!(number(1_234_567), "1,234,567");
-        assert_eq!(duration(0), "0s");
-        assert_eq!(duration(350), "350ms");
-        assert_eq!(duration(125_900), "2m 5s");
         assert_eq!(bytes(1023), "1023 bytes");
         assert_eq!(bytes(1536), "1.5 KiB");
         assert_eq!(bytes(u64::MAX), "16384.0 PiB");

@@ -100,6 +100,21 @@ impl Visit {
         }
     }
 
+    /// The same for a page about a pool.
+    pub(super) async fn show_pool<R>(
+        self,
+        name: &str,
+        page: impl Fn(Arc<Self>, Arc<Pool>) -> R + Send + 'static,
+    ) -> Response
+    where
+        R: Future<Output = Result<Page, PageError>> + Send + 'static,
+    {
+        match self.pool(name) {
+            Ok(pool) => self.show(move |visit| page(visit, Arc::clone(&pool))).await,
+            Err(error) => error.into_response(),
+        }
+    }
+
     /// The answer with a page.
     pub(super) fn write(&self, page: &Page) -> Response {
         let frame = Frame {

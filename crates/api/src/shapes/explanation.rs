@@ -1,6 +1,5 @@
 //! Why a job is where it is, in one sentence and in facts.
 
-use jiff::SignedDuration;
 use tidegate_api_types::job::{DeadReason, FactCode, JobCause, JobExplanation, JobFact};
 use tidegate_api_types::values::TimestampMs;
 use tidegate_core::{Job, JobState, Pause, QueueKey, QueuePolicy};
@@ -8,6 +7,7 @@ use tidegate_engine::{EngineError, JobHolder, Pool};
 use tidegate_store::{JobReference, JobSurroundings, JobsBefore, LeasedJob, LoggedFailure};
 
 use super::content::{id_text, key_of, queue_text, state_name};
+use super::duration::duration_text;
 use super::job::reason_of;
 
 /// How late a timer is before it counts as overdue, in ms.
@@ -196,15 +196,10 @@ impl Situation {
     /// A time as it is seen from now, such as "in 2m 5s".
     fn relative(&self, at_ms: u64) -> String {
         let now_ms = self.found.now_ms;
-        let distance = i64::try_from(at_ms.abs_diff(now_ms)).unwrap_or(i64::MAX);
-        // Milliseconds matter only below a second.
-        let distance = match distance < 1000 {
-            true => SignedDuration::from_millis(distance),
-            false => SignedDuration::from_secs(distance / 1000),
-        };
+        let distance = duration_text(at_ms.abs_diff(now_ms));
         match at_ms > now_ms {
-            true => format!("in {distance:#}"),
-            false => format!("{distance:#} ago"),
+            true => format!("in {distance}"),
+            false => format!("{distance} ago"),
         }
     }
 

@@ -1,6 +1,7 @@
 //! What the engine returns, in the shapes of `tidegate-api-types`: shared by the native API and the dashboard.
 
 mod content;
+mod duration;
 mod explanation;
 mod job;
 mod policy;
@@ -11,6 +12,7 @@ pub(crate) use content::{
     attributes_of, content_type_of, id_text, key_of, payload_of, queue_text, state_name,
     stored_attributes,
 };
+pub(crate) use duration::duration_text;
 pub(crate) use explanation::explain;
 pub(crate) use job::{details, listed_details, stored_change, stored_if_running};
 pub(crate) use policy::{policy_details, stored_policy};

@@ -21,6 +21,7 @@ mod result;
 mod routes;
 mod schedules;
 mod settle;
+mod table_change;
 mod workers;
 
 pub(crate) use openapi::document;

@@ -1,7 +1,7 @@
 //! `/v1/NAMESPACE/relays`: shows, sets and deletes the relays of a namespace. No answer has their secrets.
 
 use axum::body::Body;
-use axum::http::{Response, StatusCode, header};
+use axum::http::{Response, StatusCode};
 use tidegate_api_types::problem::{InvalidRequest, ProblemCode};
 use tidegate_api_types::queue::ListQuery;
 use tidegate_api_types::relay::{
@@ -14,13 +14,12 @@ use tidegate_store::{RELAYS_MAX, RelayKey, TableRevision, TableSetOutcome};
 use super::answer::json_answer;
 use super::error::NativeError;
 use super::native_request::NativeRequest;
-use crate::http::etag::{self, Precondition, precondition};
+use super::table_change::{CHANGE_ATTEMPTS, condition, expected_revision};
+use crate::http::etag;
 use crate::relay_table::ReadRelay;
 
 /// The most bytes of the settings of a relay: more than all its texts have.
 const BODY_BYTES_MAX: usize = 256 * 1024;
-/// How often a change is applied to a relay that other clients change at the same time.
-const CHANGE_ATTEMPTS: u32 = 20;
 
 pub(super) async fn list(request: NativeRequest) -> Result<Response<Body>, NativeError> {
     request.need(Scope::Read)?;
@@ -66,12 +65,12 @@ pub(super) async fn set(mut request: NativeRequest) -> Result<Response<Body>, Na
     request.need(Scope::Admin)?;
     request.without_query()?;
     let key = request.relay()?;
-    let condition = condition(&request)?;
+    let condition = condition(&request, "relay")?;
     let body: RelayConfig = request.read_json_up_to(BODY_BYTES_MAX).await?;
     let engine = &request.app.engine;
     for _ in 0..CHANGE_ATTEMPTS {
         let stored = ReadRelay::find(engine, &key).await?;
-        let expected = check(condition, stored.as_ref())?;
+        let expected = expected_revision(condition, stored.as_ref().map(|it| it.revision))?;
         let mut config = body.clone();
         if let Some(Ok(stored)) = stored.as_ref().map(|stored| &stored.config) {
             config.keep_secrets_of(stored)?;
@@ -105,12 +104,12 @@ pub(super) async fn delete(request: NativeRequest) -> Result<Response<Body>, Nat
     request.need(Scope::Admin)?;
     request.without_query()?;
     let key = request.relay()?;
-    let condition = condition(&request)?;
+    let condition = condition(&request, "relay")?;
     let engine = &request.app.engine;
     for _ in 0..CHANGE_ATTEMPTS {
         let stored = ReadRelay::find(engine, &key).await?;
         let stored = stored.ok_or_else(not_found)?;
-        let expected = check(condition, Some(&stored))?;
+        let expected = expected_revision(condition, Some(stored.revision))?;
         let removed = engine.relays.set(&key, String::new(), expected).await;
         if let TableSetOutcome::Done(_) = removed.map_err(EngineError::from)? {
             tracing::info!(relay = %key, "deleted a relay");
@@ -119,29 +118,6 @@ pub(super) async fn delete(request: NativeRequest) -> Result<Response<Body>, Nat
         }
     }
     Err(NativeError::of(ProblemCode::VersionMismatch))
-}
-
-/// What the headers of a change require.
-fn condition(request: &NativeRequest) -> Result<Precondition<TableRevision>, NativeError> {
-    precondition(&request.headers).map_err(|_| {
-        let is_none = request.headers.contains_key(header::IF_NONE_MATCH);
-        let field = if is_none { "if-none-match" } else { "if-match" };
-        let detail = "If-Match should be the ETag of the relay, in quotes, or *; If-None-Match should be *; send one of them";
-        InvalidRequest::of_field(field, detail).into()
-    })
-}
-
-/// Checks the condition, and returns the revision that the stored relay must have still when it is changed; `None` = any, since
-/// the stored one is damaged.
-fn check(
-    condition: Precondition<TableRevision>,
-    stored: Option<&ReadRelay>,
-) -> Result<Option<TableRevision>, NativeError> {
-    let version = stored.map(|stored| stored.revision.unwrap_or_default());
-    match condition.holds(version.as_ref()) {
-        true => Ok(stored.map_or(Some(TableRevision::default()), |it| it.revision)),
-        false => Err(NativeError::of(ProblemCode::VersionMismatch)),
-    }
 }
 
 fn not_found() -> NativeError {

@@ -1,7 +1,7 @@
 //! `/v1/NAMESPACE/schedules`: shows, sets and deletes the schedules of a namespace.
 
 use axum::body::Body;
-use axum::http::{Response, StatusCode, header};
+use axum::http::{Response, StatusCode};
 use tidegate_api_types::problem::{InvalidRequest, ProblemCode};
 use tidegate_api_types::queue::ListQuery;
 use tidegate_api_types::schedule::{
@@ -21,12 +21,11 @@ use super::answer::json_answer;
 use super::error::NativeError;
 use super::native_request::NativeRequest;
 use super::new_job::new_job;
-use crate::http::etag::{self, Precondition, precondition};
+use super::table_change::{CHANGE_ATTEMPTS, condition, expected_revision};
+use crate::http::etag;
 
 /// The most bytes of a schedule: more than all its texts have.
 const BODY_BYTES_MAX: usize = 256 * 1024;
-/// How often a change is applied to a schedule that other clients change at the same time.
-const CHANGE_ATTEMPTS: u32 = 20;
 
 pub(super) async fn list(request: NativeRequest) -> Result<Response<Body>, NativeError> {
     request.need(Scope::Read)?;
@@ -97,13 +96,13 @@ pub(super) async fn set(mut request: NativeRequest) -> Result<Response<Body>, Na
     request.need(Scope::Admin)?;
     request.without_query()?;
     let key = request.schedule()?;
-    let condition = condition(&request)?;
+    let condition = condition(&request, "schedule")?;
     let config: ScheduleConfig = request.read_json_up_to(BODY_BYTES_MAX).await?;
     let queue = request.queue_named(config.queue.as_str())?;
     let definition = definition(&key, &queue, config)?;
     for _ in 0..CHANGE_ATTEMPTS {
         let stored = find(&request, &key).await?;
-        let expected = check(condition, stored.as_ref())?;
+        let expected = expected_revision(condition, stored.as_ref().map(|it| it.revision))?;
         let known = stored.as_ref().and_then(|it| it.queue(&key.namespace));
         if let Some(known) = known.filter(|known| *known != queue) {
             let detail = format!(
@@ -143,10 +142,10 @@ pub(super) async fn delete(request: NativeRequest) -> Result<Response<Body>, Nat
     request.need(Scope::Admin)?;
     request.without_query()?;
     let key = request.schedule()?;
-    let condition = condition(&request)?;
+    let condition = condition(&request, "schedule")?;
     for _ in 0..CHANGE_ATTEMPTS {
         let stored = find(&request, &key).await?.ok_or_else(not_found)?;
-        let expected = check(condition, Some(&stored))?;
+        let expected = expected_revision(condition, Some(stored.revision))?;
         let queue = stored.queue(&key.namespace);
         let schedules = &request.pool().schedules;
         let removed = schedules.remove(&key, queue.as_ref(), expected).await;
@@ -212,29 +211,6 @@ fn definition(
     Ok(ScheduleDefinition::new(
         queue, times, overlap, catch_up, &job, shown,
     ))
-}
-
-/// What the headers of a change require.
-fn condition(request: &NativeRequest) -> Result<Precondition<TableRevision>, NativeError> {
-    precondition(&request.headers).map_err(|_| {
-        let is_none = request.headers.contains_key(header::IF_NONE_MATCH);
-        let field = if is_none { "if-none-match" } else { "if-match" };
-        let detail = "If-Match should be the ETag of the schedule, in quotes, or *; If-None-Match should be *; send one of them";
-        InvalidRequest::of_field(field, detail).into()
-    })
-}
-
-/// Checks the condition, and returns the revision that the stored schedule must have still when it is changed; `None` = any,
-/// since the stored one is damaged.
-fn check(
-    condition: Precondition<TableRevision>,
-    stored: Option<&StoredSchedule>,
-) -> Result<Option<TableRevision>, NativeError> {
-    let version = stored.map(|stored| stored.revision.unwrap_or_default());
-    match condition.holds(version.as_ref()) {
-        true => Ok(stored.map_or(Some(TableRevision::default()), |it| it.revision)),
-        false => Err(NativeError::of(ProblemCode::VersionMismatch)),
-    }
 }
 
 fn not_found() -> NativeError {

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use axum::body::Body;
-use axum::response::{IntoResponse, Response};
+use axum::response::{IntoResponse, Redirect, Response};
 use maud::{Markup, html};
 use serde_json::{Map, Value, json};
 use tidegate_api_types::input::read_body;
@@ -18,9 +18,9 @@ use super::super::error::PageError;
 use super::super::form::SubmittedForm;
 use super::super::page::{Page, PageBlock, Section};
 use super::super::visit::Visit;
-use super::super::{action, links, text};
+use super::super::{links, text};
 use super::jobs::FILTER_FIELDS;
-use super::queue::{named, trail};
+use super::queue::{QueuePath, named, trail};
 use crate::config::AccountRole;
 use crate::shapes::{act_criteria, stored_act};
 
@@ -40,8 +40,6 @@ const KEPT_FIELDS: [&str; 9] = [
     FILTER_FIELDS[5],
 ];
 
-type QueuePath = axum::extract::Path<(String, String, String)>;
-
 /// What has been done so far.
 #[derive(Debug, Default)]
 struct ActProgress {
@@ -55,7 +53,7 @@ struct ActProgress {
 /// `GET`, which a browser sends when it comes back to the address: leads to the list.
 pub(in super::super) async fn back(visit: Visit, path: QueuePath) -> Result<Response, PageError> {
     let (pool, queue) = named(&visit, path)?;
-    Ok(action::to(&links::jobs(&pool.name, &queue)).into_response())
+    Ok(Redirect::to(&links::jobs(&pool.name, &queue)).into_response())
 }
 
 /// `POST` counts the jobs first, then acts with `step=run`.

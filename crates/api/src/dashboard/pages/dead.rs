@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use maud::{Markup, html};
 use tidegate_api_types::job::JobFilter;
 use tidegate_api_types::values::{StateName, TimestampMs};
@@ -15,7 +15,7 @@ use super::super::page::{Page, PageBlock, Section};
 use super::super::visit::Visit;
 use super::super::{links, text};
 use super::jobs::act_form;
-use super::queue::{named, trail};
+use super::queue::{QueuePath, show_queue, trail};
 use crate::shapes::list_criteria;
 
 /// How many dead jobs are grouped: those that died first.
@@ -31,17 +31,8 @@ struct ErrorGroup {
     last_died_ms: u64,
 }
 
-pub(in super::super) async fn show(
-    visit: Visit,
-    path: axum::extract::Path<(String, String, String)>,
-) -> Response {
-    match named(&visit, path) {
-        Ok((pool, queue)) => {
-            let render = move |visit| page(visit, Arc::clone(&pool), queue.clone());
-            visit.show(render).await
-        }
-        Err(error) => error.into_response(),
-    }
+pub(in super::super) async fn show(visit: Visit, path: QueuePath) -> Response {
+    show_queue(visit, path, page).await
 }
 
 async fn page(visit: Arc<Visit>, pool: Arc<Pool>, queue: QueueKey) -> Result<Page, PageError> {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use axum::response::{IntoResponse, Response};
+use axum::response::{IntoResponse, Redirect, Response};
 use maud::{Markup, html};
 use tidegate_api_types::input::{QueryPair, read_query};
 use tidegate_api_types::job::JobFilter;
@@ -12,11 +12,11 @@ use tidegate_core::QueueKey;
 use tidegate_engine::{JobCursor, Pool};
 
 use super::super::error::PageError;
+use super::super::links;
 use super::super::page::{Page, PageBlock, Section};
 use super::super::visit::{Visit, job_id};
-use super::super::{action, links};
 use super::parts::{STATES, job_table, state_text};
-use super::queue::{named, trail};
+use super::queue::{QueuePath, named, show_queue, trail};
 use crate::config::AccountRole;
 use crate::shapes::{list_criteria, listed_details};
 
@@ -32,23 +32,18 @@ pub(super) const FILTER_FIELDS: [&str; 6] = [
     "due_before",
 ];
 
-pub(in super::super) async fn show(
-    visit: Visit,
-    path: axum::extract::Path<(String, String, String)>,
-) -> Response {
-    let (pool, queue) = match named(&visit, path) {
-        Ok(named) => named,
-        Err(error) => return error.into_response(),
-    };
-    // A search for an id leads to the job.
-    if let Some(id) = visit.parameter("id") {
-        return match job_id(id) {
-            Ok(id) => action::to(&links::job(&pool.name, &queue, &id.to_string())).into_response(),
-            Err(error) => error.into_response(),
-        };
+pub(in super::super) async fn show(visit: Visit, path: QueuePath) -> Response {
+    match visit.parameter("id").map(str::to_owned) {
+        Some(id) => to_job(&visit, path, &id).into_response(),
+        None => show_queue(visit, path, page).await,
     }
-    let render = move |visit| page(visit, Arc::clone(&pool), queue.clone());
-    visit.show(render).await
+}
+
+/// A search for an id leads to the job.
+fn to_job(visit: &Visit, path: QueuePath, id: &str) -> Result<Redirect, PageError> {
+    let (pool, queue) = named(visit, path)?;
+    let id = job_id(id)?.to_string();
+    Ok(Redirect::to(&links::job(&pool.name, &queue, &id)))
 }
 
 async fn page(visit: Arc<Visit>, pool: Arc<Pool>, queue: QueueKey) -> Result<Page, PageError> {

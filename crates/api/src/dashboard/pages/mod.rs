@@ -4,6 +4,7 @@ pub(super) mod act;
 pub(super) mod dead;
 pub(super) mod job;
 pub(super) mod jobs;
+mod namespaces;
 pub(super) mod overview;
 mod parts;
 pub(super) mod queue;

@@ -20,9 +20,22 @@ use super::parts::{charts, state_text, tiles};
 use crate::config::AccountRole;
 use crate::shapes::{explain, list_criteria, policy_details};
 
-type QueuePath = Path<(String, String, String)>;
+/// The parts of an address that name a queue.
+pub(in super::super) type QueuePath = Path<(String, String, String)>;
 
 pub(in super::super) async fn show(visit: Visit, path: QueuePath) -> Response {
+    show_queue(visit, path, page).await
+}
+
+/// Answers with a page about a queue.
+pub(super) async fn show_queue<R>(
+    visit: Visit,
+    path: QueuePath,
+    page: impl Fn(Arc<Visit>, Arc<Pool>, QueueKey) -> R + Send + 'static,
+) -> Response
+where
+    R: Future<Output = Result<Page, PageError>> + Send + 'static,
+{
     match named(&visit, path) {
         Ok((pool, queue)) => {
             let render = move |visit| page(visit, Arc::clone(&pool), queue.clone());

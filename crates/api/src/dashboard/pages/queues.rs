@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::sync::Arc;
 
 use axum::extract::Path;
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use maud::{Markup, html};
 use tidegate_core::QueueKey;
 use tidegate_engine::{Pool, QueueFigures};
@@ -28,14 +28,7 @@ const COLUMNS: [(&str, &str); 6] = [
 ];
 
 pub(in super::super) async fn show(visit: Visit, Path(pool): Path<String>) -> Response {
-    match visit.pool(&pool) {
-        Ok(pool) => {
-            visit
-                .show(move |visit| page(visit, Arc::clone(&pool)))
-                .await
-        }
-        Err(error) => error.into_response(),
-    }
+    visit.show_pool(&pool, page).await
 }
 
 async fn page(visit: Arc<Visit>, pool: Arc<Pool>) -> Result<Page, PageError> {

@@ -1,10 +1,10 @@
 //! `/ui/POOL/schedules`: the schedules of a namespace, with their next ticks.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use axum::extract::Path;
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
+use futures_util::future::try_join_all;
 use maud::{Markup, html};
 use tidegate_api_types::values::TimestampMs;
 use tidegate_core::{Namespace, QueueKey};
@@ -15,15 +15,10 @@ use super::super::error::PageError;
 use super::super::page::{Page, PageBlock, Section};
 use super::super::visit::Visit;
 use super::super::{links, text};
+use super::namespaces::NamespaceChoice;
 
 pub(in super::super) async fn show(visit: Visit, Path(pool): Path<String>) -> Response {
-    match visit.pool(&pool) {
-        Ok(pool) => {
-            let render = move |visit| page(visit, Arc::clone(&pool));
-            visit.show(render).await
-        }
-        Err(error) => error.into_response(),
-    }
+    visit.show_pool(&pool, page).await
 }
 
 /// A schedule, the queue of its jobs, and its next tick if it has one.
@@ -35,18 +30,10 @@ struct ShownSchedule {
 }
 
 async fn page(visit: Arc<Visit>, pool: Arc<Pool>) -> Result<Page, PageError> {
-    let overview = pool.overview().await.ok_or(EngineError::StorageFailed)?;
-    let namespaces: BTreeSet<Namespace> = overview
-        .queues
-        .into_keys()
-        .map(|queue| queue.namespace)
-        .collect();
-    let wanted = match visit.parameter("namespace") {
-        Some(text) => {
-            Some(Namespace::try_from(text).map_err(|error| PageError::Invalid(error.to_string()))?)
-        }
-        None => namespaces.first().cloned(),
-    };
+    let NamespaceChoice {
+        known,
+        chosen: wanted,
+    } = NamespaceChoice::of(&visit, &pool).await?;
     let schedules = match &wanted {
         Some(namespace) => schedules_of(&pool, namespace).await?,
         None => vec![],
@@ -62,7 +49,7 @@ async fn page(visit: Arc<Visit>, pool: Arc<Pool>) -> Result<Page, PageError> {
                 input name="namespace" list="namespaces" value=[wanted.as_ref()];
             }
             datalist #namespaces {
-                @for namespace in &namespaces { option value=(namespace) {} }
+                @for namespace in &known { option value=(namespace) {} }
             }
             button { "Show" }
         }
@@ -82,25 +69,26 @@ async fn schedules_of(
     pool: &Pool,
     namespace: &Namespace,
 ) -> Result<Vec<ShownSchedule>, EngineError> {
-    let mut shown = Vec::new();
-    for (name, stored) in pool.schedules.all(namespace).await? {
+    let stored = pool.schedules.all(namespace).await?;
+    // The ticks are read together: there may be a thousand, each second.
+    let shown = stored.into_iter().map(async |(name, stored)| {
         let key = ScheduleKey {
             namespace: namespace.clone(),
-            name: name.clone(),
+            name,
         };
         let queue = stored.queue(namespace);
         let next_ms = match &queue {
             Some(queue) => pool.schedules.next_ms(&key, queue).await?,
             None => None,
         };
-        shown.push(ShownSchedule {
-            name,
+        Ok(ShownSchedule {
+            name: key.name,
             queue,
             stored,
             next_ms,
-        });
-    }
-    Ok(shown)
+        })
+    });
+    try_join_all(shown).await
 }
 
 fn schedule_table(pool: &Pool, schedules: &[ShownSchedule]) -> Markup {

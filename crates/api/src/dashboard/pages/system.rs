@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use axum::extract::Path;
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use maud::{Markup, html};
 use tidegate_engine::{Pool, PoolOverview};
 use tidegate_store::ServerLeaders;
@@ -15,14 +15,7 @@ use super::super::visit::Visit;
 use super::super::{links, text};
 
 pub(in super::super) async fn show(visit: Visit, Path(pool): Path<String>) -> Response {
-    match visit.pool(&pool) {
-        Ok(pool) => {
-            visit
-                .show(move |visit| page(visit, Arc::clone(&pool)))
-                .await
-        }
-        Err(error) => error.into_response(),
-    }
+    visit.show_pool(&pool, page).await
 }
 
 async fn page(_: Arc<Visit>, pool: Arc<Pool>) -> Result<Page, PageError> {

@@ -1,48 +1,33 @@
 //! `/ui/POOL/workers`: who holds what since when, in one namespace.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use axum::extract::Path;
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use maud::{Markup, html};
 use tidegate_api_types::values::TimestampMs;
 use tidegate_core::{Namespace, QueueKey, QueueName};
-use tidegate_engine::{EngineError, ListedLease, ListedWorker, Pool, WorkerPage};
+use tidegate_engine::{ListedLease, ListedWorker, Pool, WorkerPage};
 
 use super::super::error::PageError;
 use super::super::page::{Page, PageBlock, Section};
 use super::super::visit::Visit;
 use super::super::{links, text};
+use super::namespaces::NamespaceChoice;
 
 const WORKERS_PER_PAGE: usize = 100;
 /// How many of the jobs of a worker are shown.
 const JOBS_SHOWN: usize = 10;
 
 pub(in super::super) async fn show(visit: Visit, Path(pool): Path<String>) -> Response {
-    match visit.pool(&pool) {
-        Ok(pool) => {
-            visit
-                .show(move |visit| page(visit, Arc::clone(&pool)))
-                .await
-        }
-        Err(error) => error.into_response(),
-    }
+    visit.show_pool(&pool, page).await
 }
 
 async fn page(visit: Arc<Visit>, pool: Arc<Pool>) -> Result<Page, PageError> {
-    let overview = pool.overview().await.ok_or(EngineError::StorageFailed)?;
-    let namespaces: BTreeSet<Namespace> = overview
-        .queues
-        .into_keys()
-        .map(|queue| queue.namespace)
-        .collect();
-    let wanted = match visit.parameter("namespace") {
-        Some(text) => {
-            Some(Namespace::try_from(text).map_err(|error| PageError::Invalid(error.to_string()))?)
-        }
-        None => namespaces.first().cloned(),
-    };
+    let NamespaceChoice {
+        known,
+        chosen: wanted,
+    } = NamespaceChoice::of(&visit, &pool).await?;
     let workers = match &wanted {
         Some(namespace) => {
             let after = visit.parameter("after").unwrap_or_default();
@@ -75,7 +60,7 @@ async fn page(visit: Arc<Visit>, pool: Arc<Pool>) -> Result<Page, PageError> {
         form.row method="get" action=(links::workers(&pool.name)) {
             label { "Namespace"
                 select name="namespace" {
-                    @for namespace in &namespaces {
+                    @for namespace in &known {
                         option value=(namespace) selected[wanted.as_ref() == Some(namespace)] { (namespace) }
                     }
                 }

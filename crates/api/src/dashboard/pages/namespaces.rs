@@ -1,0 +1,31 @@
+//! The choice of a namespace, for pages about one.
+
+use std::collections::BTreeSet;
+
+use tidegate_core::Namespace;
+use tidegate_engine::{EngineError, Pool};
+
+use super::super::error::PageError;
+use super::super::visit::Visit;
+
+/// The namespaces that have queues, and the one that a page is about.
+pub(super) struct NamespaceChoice {
+    pub(super) known: BTreeSet<Namespace>,
+    /// The one in the address, else the first; `None` if there is none.
+    pub(super) chosen: Option<Namespace>,
+}
+
+impl NamespaceChoice {
+    pub(super) async fn of(visit: &Visit, pool: &Pool) -> Result<Self, PageError> {
+        let overview = pool.overview().await.ok_or(EngineError::StorageFailed)?;
+        let queues = overview.queues.into_keys();
+        let known: BTreeSet<Namespace> = queues.map(|queue| queue.namespace).collect();
+        let chosen = match visit.parameter("namespace") {
+            Some(text) => Some(
+                Namespace::try_from(text).map_err(|error| PageError::Invalid(error.to_string()))?,
+            ),
+            None => known.first().cloned(),
+        };
+        Ok(Self { known, chosen })
+    }
+}
