@@ -18,7 +18,7 @@ use tidegate_loadgen::{
 /// Every job has a unique body and must be delivered exactly once and not before its due time. If a job is lost,
 /// delivered twice or early, the report lists the problems, its figures do not count, and the exit status is 1.
 ///
-/// Each run uses queues with new names. Delayed jobs of lateness, memory, growth and reply-queues stay in the server,
+/// Each run uses queues with new names. Jobs of lateness, memory, growth, reply-queues and list stay in the server,
 /// for two days or longer: use a server whose data can be deleted.
 ///
 /// One run on the wire of lmstfy, two servers in turns, and the two wires of one server in turns:
@@ -51,7 +51,7 @@ struct TargetFlags {
     /// URL of the server to measure
     #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:7777")]
     target: String,
-    /// Token of the namespace. On the native wire an API key with the scopes publish, consume and read
+    /// Token of the namespace. On the native wire an API key with the scopes publish, consume and read, for respawn also admin
     #[arg(long, value_name = "T", requires = "namespace")]
     token: Option<String>,
     /// URL of the admin port. Creates a token or an API key there if --token is not given; lanes needs it too

@@ -15,7 +15,8 @@ use crate::wire::protocol::Wire;
 pub struct ServerOptions {
     /// `http://host:port`.
     pub url: String,
-    /// A token of the namespace. On the native wire also an API key with the scopes publish, consume and read.
+    /// A token of the namespace. On the native wire also an API key with the scopes publish, consume and read,
+    /// for respawn also admin.
     pub token: Option<String>,
     /// `http://host:port` of the admin port, to create a token and set lanes.
     pub admin: Option<String>,
@@ -159,7 +160,7 @@ async fn create_credential(
         Wire::Native => (
             "/keys".to_owned(),
             format!(
-                r#"{{"namespace":"{namespace}","scopes":["publish","consume","read"],"description":"load"}}"#
+                r#"{{"namespace":"{namespace}","scopes":["publish","consume","read","admin"],"description":"load"}}"#
             ),
         ),
     };

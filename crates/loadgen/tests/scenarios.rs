@@ -326,6 +326,35 @@ async fn retry() {
     );
 }
 
+#[tokio::test]
+async fn list() {
+    let figures = [
+        "first page of delayed jobs p99",
+        "first page of dead jobs max",
+        "filter: all jobs",
+        "filter: mean call",
+        "alone: lateness p99",
+        "beside a list: pages",
+    ];
+    let outcome = expect("list --jobs 3000 --reads 3 --rate 50 --seconds 1", &figures).await;
+    assert!(
+        outcome.reports[0]
+            .value("filter: calls of scripts")
+            .unwrap()
+            >= 30.0
+    );
+}
+
+#[tokio::test]
+async fn respawn() {
+    let figures = ["respawn", "respawn: off the rate", "respawned behind it"];
+    let outcome = expect("respawn --jobs 3000 --rate 500", &figures).await;
+    assert_eq!(
+        outcome.reports[0].remarks[0],
+        "3000 jobs published, 3000 delivered, 0 too early"
+    );
+}
+
 /// Each job is stored once, although a third of all requests are repeated.
 #[tokio::test]
 async fn idempotent() {

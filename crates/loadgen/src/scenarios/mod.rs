@@ -5,18 +5,21 @@ mod burst;
 mod call;
 mod ceiling;
 mod consume;
+mod dead_jobs;
 mod floor;
 mod growth;
 mod idempotent;
 mod idle;
 mod lanes;
 mod lateness;
+mod list;
 mod memory;
 mod neighbours;
 mod parked;
 mod pending_jobs;
 mod publish;
 mod reply_queues;
+mod respawn;
 mod retry;
 mod touch;
 
@@ -70,6 +73,11 @@ pub enum Scenario {
     Idempotent(idempotent::IdempotentOptions),
     /// Redis memory after very many queues were used for one job each. Needs --redis
     ReplyQueues(reply_queues::ReplyQueuesOptions),
+    /// First pages of lists, a filter over all jobs of a queue, and the lateness of another queue meanwhile. Native wire;
+    /// needs --redis
+    List(list::ListOptions),
+    /// How exactly dead jobs come back at a rate, with an interruption. Native wire
+    Respawn(respawn::RespawnOptions),
 }
 
 impl Scenario {
@@ -95,6 +103,8 @@ impl Scenario {
             Self::Call(_) => "call",
             Self::Idempotent(_) => "idempotent",
             Self::ReplyQueues(_) => "reply-queues",
+            Self::List(_) => "list",
+            Self::Respawn(_) => "respawn",
         }
     }
 
@@ -105,7 +115,12 @@ impl Scenario {
     /// The scenario cannot use the chosen wire.
     pub(crate) fn wire(&self, chosen: Option<Wire>) -> Result<Wire, LoadgenError> {
         let (needs_native, prefers_native) = match self {
-            Self::Touch(_) | Self::Retry(_) | Self::Call(_) | Self::Idempotent(_) => (true, true),
+            Self::Touch(_)
+            | Self::Retry(_)
+            | Self::Call(_)
+            | Self::Idempotent(_)
+            | Self::List(_)
+            | Self::Respawn(_) => (true, true),
             Self::Memory(options) => (options.has_keys(), options.has_keys()),
             Self::Publish(options) => (false, options.keyed),
             Self::Bulk(options) => (options.keyed, options.keyed),
@@ -148,6 +163,8 @@ impl Scenario {
             Self::Call(options) => Box::pin(options.run(&mut run)).await?,
             Self::Idempotent(options) => Box::pin(options.run(&mut run)).await?,
             Self::ReplyQueues(options) => Box::pin(options.run(&mut run)).await?,
+            Self::List(options) => Box::pin(options.run(&mut run)).await?,
+            Self::Respawn(options) => Box::pin(options.run(&mut run)).await?,
         }
         run.finish().await
     }

@@ -40,6 +40,14 @@ impl Default for PendingKind {
     }
 }
 
+impl PendingKind {
+    /// Returns what chooses the delay of each job, in seconds.
+    pub(super) fn random_delay(&self) -> impl Fn() -> u32 {
+        let delays = self.delays.clone();
+        move || rand::random_range(delays.clone())
+    }
+}
+
 impl PendingJobs {
     /// No jobs yet, of this kind, spread over `queues` queues.
     pub(super) fn new(run: &ScenarioRun<'_>, kind: PendingKind, queues: usize) -> Self {
@@ -73,8 +81,7 @@ impl PendingJobs {
             keys: self.kind.keys,
             ..FillOptions::new(&self.queues, jobs)
         };
-        let delays = &self.kind.delays;
-        self.samples = fill(run, filling, || rand::random_range(delays.clone())).await?;
+        self.samples = fill(run, filling, self.kind.random_delay()).await?;
         Ok(())
     }
 

@@ -39,7 +39,7 @@ pub(super) fn write_json_headers(out: &mut Vec<u8>, bytes: usize) {
 }
 
 /// A request that reserves up to `count` jobs under leases of an hour.
-pub(super) fn reserve(
+pub(crate) fn reserve(
     requests: &RequestBuilder,
     queue: &str,
     count: usize,
@@ -147,6 +147,19 @@ struct QueueAnswer {
 }
 
 #[derive(Deserialize)]
+struct PageAnswer {
+    next: Option<String>,
+}
+
+/// The answer to an action on jobs that match a filter.
+#[derive(Debug, Deserialize)]
+pub(crate) struct ActedPage {
+    pub(crate) changed: u64,
+    pub(crate) next: Option<String>,
+    pub(crate) wait_ms: u64,
+}
+
+#[derive(Deserialize)]
 struct ReadyCount {
     ready: u64,
 }
@@ -166,6 +179,16 @@ pub(super) fn published_batch(body: &[u8]) -> Result<(u64, Cow<'_, str>), Loadge
 
 pub(super) fn size(body: &[u8]) -> Result<u64, LoadgenError> {
     parse::<QueueAnswer>("size", body).map(|answer| answer.jobs.ready)
+}
+
+/// Parses a page of a list: the cursor of the next one.
+pub(crate) fn next_page(body: &[u8]) -> Result<Option<String>, LoadgenError> {
+    parse::<PageAnswer>("list", body).map(|answer| answer.next)
+}
+
+/// Parses the answer to an action on jobs that match a filter.
+pub(crate) fn acted(body: &[u8]) -> Result<ActedPage, LoadgenError> {
+    parse("act", body)
 }
 
 /// Parses the answer to a reserve.
