@@ -71,6 +71,9 @@ impl StepReport {
 const TEST_THREADS: &str = "RUST_TEST_THREADS";
 /// The suite of the fault runs, which use all processors.
 const FAULT_RUNS: &str = "seeds";
+/// Suites that mostly wait, for failovers and for processes that start again: the processors are idle for more than half of
+/// their time.
+const WAITING_SUITES: [&str; 2] = ["faults", "links"];
 /// The suite that needs Python and PyPI.
 pub(crate) const GENERATED_REQUESTS: &str = "schemathesis";
 /// A feature that is off by default, since it has dependencies that few need.
@@ -181,7 +184,7 @@ impl Suites<'_> {
                 return StepOutcome::Failed;
             }
         };
-        let others = [FAULT_RUNS, GENERATED_REQUESTS];
+        let others = [&WAITING_SUITES[..], &[FAULT_RUNS, GENERATED_REQUESTS]].concat();
         let suites = suites.into_iter();
         let suites = suites.filter(|suite| !others.contains(&suite.as_str()));
         let suites: Vec<String> = suites.map(|suite| format!("--test={suite}")).collect();
@@ -196,27 +199,34 @@ impl Suites<'_> {
         self.test(&["--lib", "--bins", "--benches"])
             .and(self.test(&["--doc"]))
             .and(self.test(&suites))
+            .and(self.test_waiting_suites())
             .and(self.test(&TESTS_OF_KAFKA))
             .and(self.test_fault_runs())
     }
 
+    /// More tests of these run at a time.
+    fn test_waiting_suites(self) -> StepOutcome {
+        let suites = WAITING_SUITES.map(|suite| format!("--test={suite}"));
+        let suites: Vec<&str> = suites.iter().map(String::as_str).collect();
+        run_cargo(self.command(3), &suites)
+    }
+
+    /// Each run is a whole deployment under load.
     fn test_fault_runs(self) -> StepOutcome {
-        let mut command = self.command();
-        // Each run is a whole deployment under load.
-        command.env(TEST_THREADS, processors().to_string());
-        run_cargo(command, &[&format!("--test={FAULT_RUNS}")])
+        run_cargo(self.command(1), &[&format!("--test={FAULT_RUNS}")])
     }
 
     fn test(self, which: &[&str]) -> StepOutcome {
-        run_cargo(self.command(), which)
+        run_cargo(self.command(2), which)
     }
 
-    /// Tests run twice as many at a time as there are processors. All packages are selected, also where the tests of one are
-    /// meant: for fewer of them cargo would choose other features of dependencies, and compile these again.
-    fn command(self) -> Command {
+    /// So many tests run at a time for each processor. All packages are selected, also where the tests of one are meant: for
+    /// fewer of them cargo would choose other features of dependencies, and compile these again.
+    fn command(self, tests_per_processor: usize) -> Command {
         let mut command = self.workspace.cargo();
         if std::env::var_os(TEST_THREADS).is_none() {
-            command.env(TEST_THREADS, (2 * processors()).to_string());
+            let threads = tests_per_processor * processors();
+            command.env(TEST_THREADS, threads.to_string());
         }
         if let Some(folder) = self.files.folder() {
             command.env("TMPDIR", folder);
@@ -318,7 +328,8 @@ mod tests {
         let suites = Workspace::find().unwrap().test_targets().unwrap();
         let quick = QUICK.into_iter().flatten();
         let quick = quick.filter_map(|flag| flag.strip_prefix("--test="));
-        for name in quick.chain([FAULT_RUNS, GENERATED_REQUESTS]) {
+        let named = quick.chain(WAITING_SUITES);
+        for name in named.chain([FAULT_RUNS, GENERATED_REQUESTS]) {
             assert!(
                 suites.iter().any(|suite| suite == name),
                 "{name}: {suites:?}"
