@@ -8,6 +8,7 @@ mod job_handle;
 mod publish;
 mod queue;
 mod repeat;
+mod schedule_handle;
 mod task;
 #[cfg(feature = "testing")]
 pub mod testing;
@@ -23,6 +24,7 @@ pub use job_handle::{CancelResult, JobHandle, PublishedHandle};
 pub use publish::{BatchJob, BatchPublish, Publish};
 pub use queue::QueueHandle;
 pub use repeat::RepeatLimits;
+pub use schedule_handle::{ChangeCondition, ScheduleHandle};
 pub use task::Task;
 pub use worker::{
     CancelReason, Data, Fail, FromJob, Handler, JobReply, JobService, MissingData, RawHandler,
@@ -35,6 +37,10 @@ pub use tidegate_api_types::problem::{AppliedState as Applied, Problem, ProblemC
 pub use tidegate_api_types::publish::PublishResult as Outcome;
 pub use tidegate_api_types::queue::{PolicyBody as Policy, PurgeState, RespawnBody as Respawn};
 pub use tidegate_api_types::retry::RetryPolicyBody as RetryPolicy;
+pub use tidegate_api_types::schedule::{
+    CatchUpOption as CatchUp, OverlapOption as Overlap, ScheduleConfig as Schedule,
+    ScheduleDetails, ScheduleJob,
+};
 pub use tidegate_api_types::values::{
     DurabilityLevel as Durability, DurationMs, IfExistsOption as IfExists,
     IfRunningOption as IfRunning, StateName as State, TimestampMs as Timestamp,

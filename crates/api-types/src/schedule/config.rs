@@ -86,6 +86,61 @@ pub struct ScheduleJob {
 }
 
 impl ScheduleJob {
+    /// A job with a payload, attributes and options.
+    ///
+    /// # Errors
+    /// There is an option that the job of a schedule does not have, such as a key.
+    pub fn new(
+        payload: JobPayload,
+        attributes: JobAttributes,
+        options: JobOptions,
+    ) -> Result<Self, InvalidRequest> {
+        let JobOptions {
+            delay,
+            run_at,
+            key,
+            if_exists,
+            retain,
+            idempotency_key,
+            durability,
+            lease,
+            max_attempts,
+            retry,
+            start_within,
+            wait,
+        } = options;
+        let others = [
+            ("run_at", run_at.is_some()),
+            ("key", key.is_some()),
+            ("if_exists", if_exists.is_some()),
+            ("idempotency_key", idempotency_key.is_some()),
+            ("durability", durability.is_some()),
+            ("wait", wait.is_some()),
+        ];
+        if let Some((name, _)) = others.into_iter().find(|(_, is_set)| *is_set) {
+            let detail = format!("the job of a schedule has no {name}");
+            return Err(InvalidRequest::of_field(name, detail).inside("job"));
+        }
+        let content_type = payload.content_type.clone();
+        let (payload, payload_base64) = payload.into_fields();
+        let default = match payload {
+            Some(_) => ContentType::JSON,
+            None => ContentType::BYTES,
+        };
+        Ok(Self {
+            payload,
+            payload_base64,
+            content_type: (content_type != default).then_some(content_type),
+            attributes,
+            delay,
+            retain,
+            lease,
+            max_attempts,
+            retry,
+            start_within,
+        })
+    }
+
     /// The payload, attributes and options of the job.
     ///
     /// # Errors
@@ -150,6 +205,26 @@ pub struct ScheduleConfig {
     /// Whether there are no ticks. Those of a pause are not caught up.
     #[serde(default)]
     pub paused: bool,
+}
+
+impl ScheduleConfig {
+    /// A schedule of this job without times: set `cron` or `every`. Everything else has its default.
+    #[must_use]
+    pub const fn new(queue: QueueNameText, job: ScheduleJob) -> Self {
+        Self {
+            queue,
+            cron: None,
+            time_zone: None,
+            every: None,
+            job,
+            overlap: OverlapOption::Keep,
+            catch_up: CatchUpOption::One,
+            catch_up_window: None,
+            starts_at: None,
+            ends_at: None,
+            paused: false,
+        }
+    }
 }
 
 impl CheckedRequest for ScheduleConfig {

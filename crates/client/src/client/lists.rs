@@ -5,6 +5,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use tidegate_api_types::keys::KeyView;
 use tidegate_api_types::queue::QueueView;
+use tidegate_api_types::schedule::ScheduleDetails;
 use tidegate_api_types::values::CursorText;
 
 use super::Client;
@@ -34,6 +35,15 @@ impl Client {
     /// Those of requests.
     pub async fn keys(&self) -> Result<Vec<KeyView>, Error> {
         self.all_of("/keys").await
+    }
+
+    /// All schedules of the namespace with their next runs, in the order of their names. One that cannot be read is
+    /// left out. Takes one request per page. Needs the scope `read`.
+    ///
+    /// # Errors
+    /// Those of requests.
+    pub async fn schedules(&self) -> Result<Vec<ScheduleDetails>, Error> {
+        self.all_of("/schedules").await
     }
 
     /// The items of all pages of a list.

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use tidegate_api_types::problem::InvalidRequest;
 use tidegate_api_types::publish::JobOptions;
+use tidegate_api_types::schedule::{ScheduleConfig, ScheduleJob};
 use tidegate_api_types::values::{
     ContentType, DurationMs, IdempotencyKey, IfExistsOption, JobAttributes, JobPayload,
     QueueNameText,
@@ -83,6 +84,22 @@ impl BatchJob {
 
     pub(super) fn set_option(self, set: impl FnOnce(&mut JobOptions) -> Result<(), Error>) -> Self {
         self.set(|job| set(&mut job.options))
+    }
+
+    /// A schedule that publishes this job, without times: set `cron` or `every`.
+    ///
+    /// # Errors
+    /// The job is not valid, or has an option that the job of a schedule does not have: `run_at`, `key`, `if_exists`,
+    /// `durability` or `idempotent`.
+    pub fn into_schedule(self) -> Result<ScheduleConfig, Error> {
+        let JobToSend {
+            queue,
+            payload,
+            attributes,
+            options,
+        } = self.0?;
+        let job = ScheduleJob::new(payload, attributes, options)?;
+        Ok(ScheduleConfig::new(queue, job))
     }
 
     /// The valid job, or what is invalid.

@@ -51,7 +51,12 @@ impl Client {
         payload: impl Into<Vec<u8>>,
         content_type: &str,
     ) -> Publish<()> {
-        Publish::new(self.clone(), BatchJob::raw(queue, payload, content_type))
+        self.publish_job(BatchJob::raw(queue, payload, content_type))
+    }
+
+    /// Publishes a job that may have options already. Nothing happens until this is awaited.
+    pub fn publish_job(&self, job: impl Into<BatchJob>) -> Publish<()> {
+        Publish::new(self.clone(), job.into())
     }
 }
 

@@ -9,3 +9,4 @@ mod fixture;
 mod handlers;
 mod leases;
 mod publish;
+mod schedules;

@@ -1,0 +1,184 @@
+//! A schedule of the namespace.
+
+use hyper::Method;
+use hyper::header::{HeaderValue, IF_MATCH, IF_NONE_MATCH};
+use tidegate_api_types::problem::{InvalidRequest, ProblemCode};
+use tidegate_api_types::schedule::{
+    DeletedSchedule, ScheduleConfig, ScheduleDetails, ScheduleRuns,
+};
+use tidegate_api_types::values::{RunCount, ScheduleNameText, TimestampMs};
+
+use crate::client::Client;
+use crate::error::{Error, RepeatSafety};
+use crate::transport::{HttpCall, HttpReply};
+
+/// How often a change is made again because other clients change the same schedule.
+const CHANGE_ATTEMPTS: u32 = 20;
+
+/// What a change of a schedule requires of it. If it is not so the change fails with `version_mismatch`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ChangeCondition<'a> {
+    /// Nothing.
+    #[default]
+    None,
+    /// It exists: `If-Match: *`.
+    Exists,
+    /// It does not exist: `If-None-Match: *`.
+    Missing,
+    /// It has this revision: `If-Match`.
+    Revision(&'a str),
+}
+
+impl ChangeCondition<'_> {
+    fn add_to(self, call: &mut HttpCall) -> Result<(), Error> {
+        let any = HeaderValue::from_static("*");
+        let (name, value) = match self {
+            Self::None => return Ok(()),
+            Self::Exists => (IF_MATCH, any),
+            Self::Missing => (IF_NONE_MATCH, any),
+            Self::Revision(revision) => {
+                let etag = HeaderValue::from_str(&format!("\"{revision}\""));
+                let etag = etag.map_err(|_| {
+                    let detail = "has characters that no revision has";
+                    InvalidRequest::of_field("revision", detail)
+                })?;
+                (IF_MATCH, etag)
+            }
+        };
+        call.headers.insert(name, value);
+        Ok(())
+    }
+
+    /// A repetition of a change that was made would find it made, and fail.
+    const fn repeat_safety(self) -> RepeatSafety {
+        match self {
+            Self::None | Self::Exists => RepeatSafety::Repeatable,
+            Self::Missing | Self::Revision(_) => RepeatSafety::OnlyIfNotApplied,
+        }
+    }
+}
+
+/// A schedule of the namespace: it publishes a job again and again. Needs the scope `read`, and `admin` for changes.
+#[derive(Debug, Clone)]
+pub struct ScheduleHandle {
+    client: Client,
+    name: ScheduleNameText,
+}
+
+impl Client {
+    /// The schedule with this name. No request is sent.
+    ///
+    /// # Errors
+    /// The name is not valid.
+    pub fn schedule(&self, name: &str) -> Result<ScheduleHandle, Error> {
+        Ok(ScheduleHandle {
+            client: self.clone(),
+            name: name.parse()?,
+        })
+    }
+}
+
+impl ScheduleHandle {
+    /// The name of the schedule.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        self.name.as_str()
+    }
+
+    /// What it does, and its next run.
+    ///
+    /// # Errors
+    /// Those of requests: `schedule_not_found`.
+    pub async fn show(&self) -> Result<ScheduleDetails, Error> {
+        let call = HttpCall::get(self.path(""));
+        self.send(&call, RepeatSafety::Repeatable).await?.json()
+    }
+
+    /// The times of its next runs, the first one first, at most so many. None if it is paused or has ended.
+    ///
+    /// # Errors
+    /// Those of requests: `schedule_not_found`.
+    pub async fn next_runs(&self, most: RunCount) -> Result<Vec<TimestampMs>, Error> {
+        let call = HttpCall::get(self.path(&format!("/next?count={}", most.get())));
+        let answer: ScheduleRuns = self.send(&call, RepeatSafety::Repeatable).await?.json()?;
+        Ok(answer.runs)
+    }
+
+    /// Creates the schedule, or replaces it as a whole. The queue of one that exists cannot be changed.
+    ///
+    /// # Errors
+    /// Those of requests. The field of an invalid request names what is not valid, such as `cron` or `time_zone`.
+    pub async fn set(&self, config: &ScheduleConfig) -> Result<ScheduleDetails, Error> {
+        self.set_if(ChangeCondition::None, config).await
+    }
+
+    /// The same if the schedule is as the condition requires.
+    ///
+    /// # Errors
+    /// Those of requests; `version_mismatch` if it is not.
+    pub async fn set_if(
+        &self,
+        condition: ChangeCondition<'_>,
+        config: &ScheduleConfig,
+    ) -> Result<ScheduleDetails, Error> {
+        let mut call = HttpCall::json(Method::PUT, self.path(""), config)?;
+        condition.add_to(&mut call)?;
+        self.send(&call, condition.repeat_safety()).await?.json()
+    }
+
+    /// Pauses the schedule, or resumes it; the rest of it stays as it is, also if other clients change it at the same
+    /// time. Runs of a pause are not caught up.
+    ///
+    /// # Errors
+    /// Those of requests: `schedule_not_found`; `version_mismatch` if other clients change it all the time.
+    pub async fn set_paused(&self, paused: bool) -> Result<ScheduleDetails, Error> {
+        let mut attempts = 1;
+        loop {
+            let mut shown = self.show().await?;
+            if shown.config.paused == paused {
+                return Ok(shown);
+            }
+            shown.config.paused = paused;
+            let condition = ChangeCondition::Revision(&shown.revision);
+            match self.set_if(condition, &shown.config).await {
+                Err(error)
+                    if error.code() == Some(ProblemCode::VersionMismatch)
+                        && attempts < CHANGE_ATTEMPTS =>
+                {
+                    attempts += 1;
+                }
+                other => return other,
+            }
+        }
+    }
+
+    /// Deletes the schedule. Jobs that it has published stay.
+    ///
+    /// # Errors
+    /// Those of requests; `schedule_not_found` if there is none, also after a repetition of a request whose answer was
+    /// lost.
+    pub async fn delete(&self) -> Result<DeletedSchedule, Error> {
+        self.delete_if(ChangeCondition::None).await
+    }
+
+    /// The same if the schedule is as the condition requires.
+    ///
+    /// # Errors
+    /// Those of requests; `version_mismatch` if it is not.
+    pub async fn delete_if(
+        &self,
+        condition: ChangeCondition<'_>,
+    ) -> Result<DeletedSchedule, Error> {
+        let mut call = HttpCall::new(Method::DELETE, self.path(""));
+        condition.add_to(&mut call)?;
+        self.send(&call, condition.repeat_safety()).await?.json()
+    }
+
+    fn path(&self, rest: &str) -> String {
+        format!("/schedules/{}{rest}", self.name)
+    }
+
+    async fn send(&self, call: &HttpCall, safety: RepeatSafety) -> Result<HttpReply, Error> {
+        self.client.transport.send_repeated(call, safety).await
+    }
+}
