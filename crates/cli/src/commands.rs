@@ -1,22 +1,22 @@
 //! Executes commands: each is one call of the client.
 
-use std::io::Read;
-use std::time::Duration;
+mod new_job;
 
 use serde_json::json;
 use tidegate::api::keys::CreateKeyBody;
-use tidegate::api::values::DurationMs;
 use tidegate::{
-    Change, Client, IfRunning, JobFilter, JobHandle, JobResult, Policy, ProblemCode, Publish,
-    PurgeState, QueueHandle, Respawn, State,
+    Change, Client, IfRunning, JobFilter, JobHandle, JobResult, Policy, ProblemCode, PurgeState,
+    QueueHandle, Respawn, State,
 };
 
-use crate::arguments::{
-    ApiCommand, DeadCommand, JobArguments, JobCommand, KeyCommand, PublishArguments, QueueCommand,
-};
+use crate::arguments::ApiCommand;
+use crate::arguments::job::{DeadCommand, JobArguments, JobCommand};
+use crate::arguments::key::KeyCommand;
+use crate::arguments::queue::QueueCommand;
 use crate::failure::CommandFailure;
 use crate::many_jobs;
 use crate::output::CommandOutput;
+use new_job::{duration, new_job};
 
 type Executed = Result<CommandOutput, CommandFailure>;
 
@@ -66,46 +66,6 @@ pub(crate) async fn execute(client: &Client, command: ApiCommand) -> Executed {
             purge(&client.queue(&queue)?, PurgeState::Dead).await
         }
     }
-}
-
-fn new_job(client: &Client, job: PublishArguments) -> Result<Publish<()>, CommandFailure> {
-    let payload = match (job.payload, job.file) {
-        (Some(text), _) => text.into_bytes(),
-        (None, Some(path)) => std::fs::read(&path).map_err(|error| {
-            CommandFailure::Usage(format!("failed to read {}: {error}", path.display()))
-        })?,
-        (None, None) => {
-            let mut bytes = Vec::new();
-            let reading = std::io::stdin().read_to_end(&mut bytes);
-            reading.map_err(|error| {
-                CommandFailure::Usage(format!("failed to read the standard input: {error}"))
-            })?;
-            bytes
-        }
-    };
-    let mut publish = client.publish_raw(&job.queue, payload, &job.content_type);
-    if let Some(delay) = job.delay {
-        publish = publish.delay(duration(delay));
-    }
-    if let Some(at) = job.run_at {
-        publish = publish.run_at(at);
-    }
-    if let Some(key) = job.key {
-        publish = publish.key(key);
-    }
-    if let Some(if_exists) = job.if_exists {
-        publish = publish.if_exists(if_exists);
-    }
-    if let Some(retain) = job.retain {
-        publish = publish.retain(duration(retain));
-    }
-    if let Some(attempts) = job.max_attempts {
-        publish = publish.max_attempts(attempts);
-    }
-    for (name, value) in job.attributes {
-        publish = publish.attribute(name, value);
-    }
-    Ok(publish)
 }
 
 async fn execute_on_job(client: &Client, command: JobCommand) -> Executed {
@@ -243,8 +203,4 @@ fn handle(client: &Client, job: &JobArguments) -> Result<JobHandle, CommandFailu
 
 fn result_bytes(result: &JobResult) -> CommandOutput {
     CommandOutput::Bytes(result.bytes.to_vec())
-}
-
-const fn duration(value: DurationMs) -> Duration {
-    Duration::from_millis(value.as_ms())
 }

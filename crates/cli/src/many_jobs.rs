@@ -8,7 +8,7 @@ use tidegate::api::job::{ActBody, JobExplanation};
 use tidegate::api::values::PageSize;
 use tidegate::{Change, Client, Error, JobDetails, JobFilter};
 
-use crate::arguments::ActArguments;
+use crate::arguments::job::ActArguments;
 use crate::failure::CommandFailure;
 use crate::output::CommandOutput;
 

@@ -1,0 +1,133 @@
+//! Jobs of a queue: one, all that match, those that are dead.
+
+use clap::{Args, Subcommand};
+use tidegate::api::job::ActName;
+use tidegate::api::values::{FilterText, JobsPerSecond};
+use tidegate::{DurationMs, IfRunning, Timestamp};
+
+use super::choice::choice;
+use super::filter::FilterArguments;
+
+/// A job of a queue.
+#[derive(Debug, Args)]
+pub(crate) struct JobArguments {
+    /// The queue.
+    pub(crate) queue: String,
+    /// The id of the job, or key:KEY.
+    pub(crate) job: String,
+}
+
+/// What is done with many jobs.
+#[derive(Debug, Args)]
+pub(crate) struct ActArguments {
+    /// The queue.
+    pub(crate) queue: String,
+    /// What to do: cancel, promote, change, respawn or purge.
+    #[arg(value_parser = choice::<ActName>)]
+    pub(crate) act: ActName,
+    #[command(flatten)]
+    pub(crate) filter: FilterArguments,
+    /// Counts the jobs and changes none.
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// With respawn: how many jobs become due each second. Default: all at once.
+    #[arg(long, value_parser = rate)]
+    pub(crate) rate: Option<JobsPerSecond>,
+    /// With cancel: what happens to jobs that workers hold: refuse, ask or revoke.
+    #[arg(long, value_parser = choice::<IfRunning>)]
+    pub(crate) running: Option<IfRunning>,
+    /// With change: when the jobs are due, from now on.
+    #[arg(long, conflicts_with = "run_at")]
+    pub(crate) delay: Option<DurationMs>,
+    /// With change: when the jobs are due.
+    #[arg(long)]
+    pub(crate) run_at: Option<Timestamp>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum JobCommand {
+    /// Lists jobs of a queue.
+    Ls {
+        /// The queue.
+        queue: String,
+        #[command(flatten)]
+        filter: FilterArguments,
+        /// How many at most.
+        #[arg(long, default_value_t = 100)]
+        limit: usize,
+    },
+    /// Does something with all jobs that match the flags. It may be interrupted, and repeated: no job is changed twice.
+    Act(ActArguments),
+    /// Says why a job does not run.
+    Explain(JobArguments),
+    /// Shows a job without its payload.
+    Show(JobArguments),
+    /// Writes the payload of a job to the standard output.
+    Payload(JobArguments),
+    /// Writes the result of a job to the standard output.
+    Result {
+        #[command(flatten)]
+        job: JobArguments,
+        /// How long to wait for the job to be done.
+        #[arg(long, default_value = "0s")]
+        wait: DurationMs,
+    },
+    /// Changes when a waiting job is due.
+    #[command(group = clap::ArgGroup::new("time").required(true).args(["delay", "run_at"]))]
+    Change {
+        #[command(flatten)]
+        job: JobArguments,
+        /// When the job is due, from now on.
+        #[arg(long)]
+        delay: Option<DurationMs>,
+        /// When the job is due: 2027-01-01T00:00:00Z.
+        #[arg(long)]
+        run_at: Option<Timestamp>,
+    },
+    /// Makes a delayed job ready now.
+    Promote(JobArguments),
+    /// Deletes a job.
+    Cancel {
+        #[command(flatten)]
+        job: JobArguments,
+        /// What happens if a worker holds the job: refuse, ask or revoke.
+        #[arg(long, default_value = "refuse", value_parser = choice::<IfRunning>)]
+        running: IfRunning,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum DeadCommand {
+    /// Lists dead jobs, the oldest first, with their last errors.
+    Ls {
+        /// The queue.
+        queue: String,
+        /// Only those whose last error contains this.
+        #[arg(long)]
+        error: Option<FilterText>,
+        /// How many at most.
+        #[arg(long, default_value_t = 100)]
+        limit: usize,
+    },
+    /// Makes dead jobs ready again, oldest first, with all their attempts.
+    Respawn {
+        /// The queue.
+        queue: String,
+        /// How many at most. Default: all. Those with a certain error: tidegate job act QUEUE respawn --error TEXT.
+        #[arg(long)]
+        limit: Option<u64>,
+        /// How many become due each second. Default: all at once.
+        #[arg(long, value_parser = rate)]
+        rate: Option<JobsPerSecond>,
+    },
+    /// Deletes all dead jobs.
+    Rm {
+        /// The queue.
+        queue: String,
+    },
+}
+
+fn rate(text: &str) -> Result<JobsPerSecond, String> {
+    let number: u64 = text.parse().map_err(|_| "write a whole number")?;
+    JobsPerSecond::try_from(number).map_err(|invalid| invalid.detail)
+}

@@ -1,0 +1,29 @@
+//! API keys.
+
+use clap::Subcommand;
+use tidegate::Timestamp;
+use tidegate::api::keys::KeyScope;
+
+use super::choice::choice;
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum KeyCommand {
+    /// Creates an API key of the namespace, and prints its secret: only now, since the server stores a hash.
+    New {
+        /// What it is for, for people.
+        description: String,
+        /// What it allows: publish, consume, read or admin. May be repeated, or have several with commas.
+        #[arg(long = "scope", required = true, value_delimiter = ',', value_parser = choice::<KeyScope>)]
+        scopes: Vec<KeyScope>,
+        /// When it expires: 2027-01-01T00:00:00Z. Default: never.
+        #[arg(long)]
+        expires_at: Option<Timestamp>,
+    },
+    /// Lists the API keys of the namespace, without their secrets.
+    Ls,
+    /// Revokes an API key. Servers reject it within a second.
+    Revoke {
+        /// Its id, as in the list; the secret has it in the middle: tg_ID_….
+        id: String,
+    },
+}
