@@ -7,6 +7,7 @@ pub(crate) mod job;
 pub(crate) mod key;
 pub(crate) mod publish;
 pub(crate) mod queue;
+pub(crate) mod schedule;
 
 use std::path::PathBuf;
 
@@ -26,6 +27,7 @@ use job::{DeadCommand, JobCommand};
 use key::KeyCommand;
 use publish::PublishArguments;
 use queue::QueueCommand;
+use schedule::ScheduleCommand;
 
 /// Publishes and manages jobs of a Tidegate server.
 ///
@@ -101,6 +103,15 @@ pub(crate) enum ApiCommand {
     /// Lists dead jobs, brings them back, or deletes them.
     #[command(subcommand)]
     Dead(DeadCommand),
+    /// Shows and sets schedules, which publish a job again and again.
+    #[command(
+        subcommand,
+        after_help = "Example:
+  tidegate schedule set digest mails '{\"kind\":\"digest\"}' --cron '0 9 * * MON-FRI' --time-zone Europe/Berlin
+  tidegate schedule show digest
+  tidegate schedule pause digest"
+    )]
+    Schedule(ScheduleCommand),
     /// Creates, lists and revokes API keys. Needs the scope admin.
     #[command(subcommand)]
     Key(KeyCommand),

@@ -1,6 +1,7 @@
 //! Executes commands: each is one call of the client.
 
 mod new_job;
+mod schedules;
 
 use serde_json::json;
 use tidegate::api::keys::CreateKeyBody;
@@ -61,6 +62,7 @@ pub(crate) async fn execute(client: &Client, command: ApiCommand) -> Executed {
             let respawned = client.queue(&queue)?.respawn(which).await?;
             Ok(CommandOutput::Answer(json!({"respawned": respawned})))
         }
+        ApiCommand::Schedule(command) => schedules::execute(client, command).await,
         ApiCommand::Key(command) => execute_on_keys(client, command).await,
         ApiCommand::Dead(DeadCommand::Rm { queue }) => {
             purge(&client.queue(&queue)?, PurgeState::Dead).await

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use tidegate::Error;
 
 /// The fields that identify an object are printed first; the others in the order of their names.
-const FIRST_FIELDS: [&str; 3] = ["id", "queue", "key"];
+const FIRST_FIELDS: [&str; 4] = ["name", "id", "queue", "key"];
 
 /// What a command prints to the standard output.
 #[derive(Debug)]

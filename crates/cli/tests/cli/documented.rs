@@ -13,7 +13,7 @@ const PAGE: &str = include_str!("../../../../docs/cli.md");
 /// The addresses in the page.
 const ADMIN: &str = "http://127.0.0.1:7778";
 
-/// The words of a text, with a sign instead of what differs from run to run: ids, secrets, times, addresses. Durations are left
+/// The words of a text, with a sign instead of what differs from run to run: ids, secrets, times, revisions, addresses. Durations are left
 /// out: "59m 59s" may be "1h".
 fn words(text: &str) -> Vec<String> {
     let is_of = |word: &str, length: usize| {
@@ -23,7 +23,11 @@ fn words(text: &str) -> Vec<String> {
     let sign = |word: &str| {
         let bare = word.trim_matches(|letter: char| letter.is_ascii_punctuation());
         let is_time = word.len() == 24 && word.ends_with('Z') && word.contains('T');
+        let is_revision = word.split_once('.').is_some_and(|(number, tag)| {
+            number.parse::<u64>().is_ok() && tag.len() == 8 && u32::from_str_radix(tag, 16).is_ok()
+        });
         match word {
+            _ if is_revision => "REVISION".to_owned(),
             _ if is_of(bare, 26) || is_of(bare, 12) => "ID".to_owned(),
             _ if is_time => "TIME".to_owned(),
             _ if word.starts_with("tg_") => "SECRET".to_owned(),

@@ -10,6 +10,7 @@ mod dev;
 mod doctor;
 mod documented;
 mod running;
+mod schedules;
 #[path = "../sessions/mod.rs"]
 mod sessions;
 mod tail;
@@ -425,6 +426,13 @@ fn each_command_has_a_help_text() {
         "dead",
         "dead respawn",
         "dead rm",
+        "schedule",
+        "schedule ls",
+        "schedule show",
+        "schedule set",
+        "schedule pause",
+        "schedule resume",
+        "schedule rm",
     ] {
         let mut arguments: Vec<_> = command.split_whitespace().collect();
         arguments.push("--help");
