@@ -4,11 +4,12 @@ use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
 use rand::RngExt;
+use serde_json::json;
 use tidegate_core::JobId;
 use tidegate_testkit::fault_proxy::{DirectionConditions, NetworkConditions};
 use tidegate_testkit::{
-    Daemon, DaemonProgram, FaultProxy, QueueClient, RawHttp, ReceivedJob, RedisServer, eventually,
-    print_figure, seed, start_redis,
+    Daemon, DaemonProgram, FaultProxy, NativeClient, QueueClient, RawHttp, ReceivedJob,
+    RedisServer, eventually, print_figure, seed, start_redis,
 };
 
 use crate::leases::shortest_membership_ms;
@@ -18,6 +19,9 @@ const DELAY: Duration = Duration::from_millis(20);
 
 /// More than one call of `reserve` reads.
 const STALE_HINTS: usize = 300;
+
+/// Read one after the other, their ticks take 4 s with this delay.
+const SCHEDULES: usize = 200;
 
 /// The rate of the link for large jobs, and how many of them are published together unless `TIDEGATE_UPLOADS` says otherwise:
 /// they take longer than a call may (`command_timeout`, 3 s).
@@ -66,6 +70,29 @@ fn delay_calls(proxy: &FaultProxy, delay: Duration) {
         to_server,
         ..NetworkConditions::default()
     });
+}
+
+/// The ticks of a page are read together.
+#[tokio::test]
+async fn a_page_of_schedules_takes_no_call_after_the_other_for_each() {
+    let slow = SlowApi::start().await;
+    let client = NativeClient::new(&slow.api, "slow-schedules").await;
+    let hourly = json!({"queue": "q", "every": "1h", "job": {"payload": 1}});
+    for number in 0..SCHEDULES {
+        let path = format!("/schedules/s{number:03}");
+        client.call("PUT", &path, &hourly).await.expect(201);
+    }
+    slow.slow_down();
+    let asked_at = Instant::now();
+    let page = client.get("/schedules?limit=1000").await.expect(200).json();
+    let took = asked_at.elapsed();
+    print_figure(&format!(
+        "a page of {SCHEDULES} schedules takes {took:.0?}, each call to Redis {DELAY:?}"
+    ));
+    let items = page["items"].as_array().unwrap();
+    assert_eq!(items.len(), SCHEDULES);
+    assert!(items.iter().all(|item| item["next_run"].is_string()));
+    assert!(took < Duration::from_secs(2), "{took:?}");
 }
 
 /// A pump whose calls are slow from its start on.

@@ -46,11 +46,6 @@ impl NativeError {
         Self::new(code, code.info().description)
     }
 
-    /// Its code.
-    pub(super) const fn code(&self) -> ProblemCode {
-        self.code
-    }
-
     /// A defect of this program.
     pub(super) fn internal() -> Self {
         Self::of(ProblemCode::InternalError)

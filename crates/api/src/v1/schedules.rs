@@ -8,7 +8,7 @@ use tidegate_api_types::schedule::{
     CatchUpOption, DeleteScheduleResult, DeletedSchedule, NextRunsQuery, OverlapOption,
     ScheduleConfig, ScheduleDetails, ScheduleListPage, ScheduleRuns,
 };
-use tidegate_api_types::values::{JobKey, TimestampMs};
+use tidegate_api_types::values::{JobKey, ScheduleNameText, TimestampMs};
 use tidegate_core::schedule::{CatchUp, CatchUpRule, InvalidSchedule};
 use tidegate_core::{QueueKey, Scope};
 use tidegate_engine::EngineError;
@@ -38,8 +38,8 @@ pub(super) async fn list(request: NativeRequest) -> Result<Response<Body>, Nativ
         .into_iter()
         .filter(|(name, _)| after.is_none_or(|after| name.as_str() > after))
         .peekable();
-    let mut items = Vec::new();
-    while items.len() < usize::from(query.limit.get()) {
+    let mut page = Vec::new();
+    while page.len() < usize::from(query.limit.get()) {
         let Some((name, stored)) = following.next() else {
             break;
         };
@@ -47,13 +47,11 @@ pub(super) async fn list(request: NativeRequest) -> Result<Response<Body>, Nativ
             namespace: request.namespace.clone(),
             name,
         };
-        match details(schedules, &key, &stored).await {
-            Ok((shown, _)) => items.push(shown),
-            Err(error) if error.code() == ProblemCode::ScheduleUnreadable => {}
-            Err(error) => return Err(error),
-        }
+        // One that cannot be read is left out.
+        page.extend(ReadSchedule::of(key, &stored));
     }
     let has_more = following.peek().is_some();
+    let items = with_next_runs(schedules, page).await?;
     let last = items.last().filter(|_| has_more);
     let next = last.map(|last| last.name.as_str().parse()).transpose();
     let next = next.map_err(|_| NativeError::internal())?;
@@ -231,25 +229,47 @@ fn readable<'a>(
     Ok((definition, queue))
 }
 
-/// A schedule as it is shown, and its revision.
-async fn details(
+/// A schedule that can be read.
+struct ReadSchedule {
+    key: ScheduleKey,
+    queue: QueueKey,
+    name: ScheduleNameText,
+    revision: TableRevision,
+    config: ScheduleConfig,
+}
+
+impl ReadSchedule {
+    fn of(key: ScheduleKey, stored: &StoredSchedule) -> Result<Self, NativeError> {
+        let (definition, queue) = readable(&key, stored)?;
+        let config = serde_json::from_str(definition.shown.get()).map_err(|_| unreadable())?;
+        Ok(Self {
+            name: key.name.parse().map_err(|_| unreadable())?,
+            revision: stored.revision.ok_or_else(unreadable)?,
+            key,
+            queue,
+            config,
+        })
+    }
+}
+
+/// Schedules as they are shown.
+async fn with_next_runs(
     schedules: &Schedules,
-    key: &ScheduleKey,
-    stored: &StoredSchedule,
-) -> Result<(ScheduleDetails, TableRevision), NativeError> {
-    let (definition, queue) = readable(key, stored)?;
-    let config = serde_json::from_str(definition.shown.get()).map_err(|_| unreadable())?;
-    let revision = stored.revision.ok_or_else(unreadable)?;
-    let next_ms = schedules.next_ms(key, &queue).await;
-    let shown = ScheduleDetails {
-        name: key.name.parse().map_err(|_| unreadable())?,
-        revision: revision.to_string(),
-        config,
-        next_run: next_ms
-            .map_err(EngineError::from)?
-            .map(TimestampMs::saturating),
-    };
-    Ok((shown, revision))
+    read: Vec<ReadSchedule>,
+) -> Result<Vec<ScheduleDetails>, NativeError> {
+    let keys: Vec<_> = read.iter().map(|it| (&it.key, &it.queue)).collect();
+    let ticks = schedules.all_next_ms(&keys).await;
+    let ticks = ticks.map_err(EngineError::from)?;
+    let shown = read
+        .into_iter()
+        .zip(ticks)
+        .map(|(read, next_ms)| ScheduleDetails {
+            name: read.name,
+            revision: read.revision.to_string(),
+            config: read.config,
+            next_run: next_ms.map(TimestampMs::saturating),
+        });
+    Ok(shown.collect())
 }
 
 async fn answer(
@@ -258,8 +278,11 @@ async fn answer(
     key: &ScheduleKey,
     stored: &StoredSchedule,
 ) -> Result<Response<Body>, NativeError> {
-    let (shown, revision) = details(&request.pool().schedules, key, stored).await?;
-    let mut response = json_answer(status, &shown);
+    let read = ReadSchedule::of(key.clone(), stored)?;
+    let revision = read.revision;
+    let shown = with_next_runs(&request.pool().schedules, vec![read]).await?;
+    let shown = shown.first().ok_or_else(NativeError::internal)?;
+    let mut response = json_answer(status, shown);
     etag::set(response.headers_mut(), revision);
     Ok(response)
 }

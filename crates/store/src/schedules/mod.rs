@@ -7,6 +7,7 @@ mod definition;
 use std::collections::BTreeMap;
 use std::fmt;
 
+use futures_util::future::try_join_all;
 use redis::Cmd;
 use tidegate_core::{Namespace, QueueKey, QueueName, keys};
 
@@ -182,6 +183,20 @@ impl Schedules {
         let keys = self.store.keys(self.store.bucket_of(queue));
         let tick = Cmd::hget(keys.schedule(&key.to_string()), "tick");
         self.store.command(&tick).await
+    }
+
+    /// The next ticks of several schedules, in their order. They are read together: it takes as long as reading one.
+    ///
+    /// # Errors
+    /// Redis is unavailable.
+    pub async fn all_next_ms(
+        &self,
+        schedules: &[(&ScheduleKey, &QueueKey)],
+    ) -> Result<Vec<Option<u64>>, StoreError> {
+        let reading = schedules
+            .iter()
+            .map(|(key, queue)| self.next_ms(key, queue));
+        try_join_all(reading).await
     }
 
     /// The time on the clock that decides about the ticks of a queue, in ms since 1970.

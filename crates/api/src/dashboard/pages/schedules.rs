@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use axum::extract::Path;
 use axum::response::Response;
-use futures_util::future::try_join_all;
 use maud::{Markup, html};
 use tidegate_api_types::values::TimestampMs;
 use tidegate_core::{Namespace, QueueKey};
@@ -23,7 +22,7 @@ pub(in super::super) async fn show(visit: Visit, Path(pool): Path<String>) -> Re
 
 /// A schedule, the queue of its jobs, and its next tick if it has one.
 struct ShownSchedule {
-    name: String,
+    key: ScheduleKey,
     queue: Option<QueueKey>,
     stored: StoredSchedule,
     next_ms: Option<u64>,
@@ -70,25 +69,27 @@ async fn schedules_of(
     namespace: &Namespace,
 ) -> Result<Vec<ShownSchedule>, EngineError> {
     let stored = pool.schedules.all(namespace).await?;
-    // The ticks are read together: there may be a thousand, each second.
-    let shown = stored.into_iter().map(async |(name, stored)| {
-        let key = ScheduleKey {
-            namespace: namespace.clone(),
-            name,
-        };
-        let queue = stored.queue(namespace);
-        let next_ms = match &queue {
-            Some(queue) => pool.schedules.next_ms(&key, queue).await?,
-            None => None,
-        };
-        Ok(ShownSchedule {
-            name: key.name,
-            queue,
+    let mut shown: Vec<ShownSchedule> = stored
+        .into_iter()
+        .map(|(name, stored)| ShownSchedule {
+            key: ScheduleKey {
+                namespace: namespace.clone(),
+                name,
+            },
+            queue: stored.queue(namespace),
             stored,
-            next_ms,
+            next_ms: None,
         })
-    });
-    try_join_all(shown).await
+        .collect();
+    let readable: Vec<_> = shown
+        .iter()
+        .filter_map(|it| Some((&it.key, it.queue.as_ref()?)))
+        .collect();
+    let mut next_ms = pool.schedules.all_next_ms(&readable).await?.into_iter();
+    for schedule in shown.iter_mut().filter(|it| it.queue.is_some()) {
+        schedule.next_ms = next_ms.next().flatten();
+    }
+    Ok(shown)
 }
 
 fn schedule_table(pool: &Pool, schedules: &[ShownSchedule]) -> Markup {
@@ -101,7 +102,7 @@ fn schedule_table(pool: &Pool, schedules: &[ShownSchedule]) -> Markup {
             tbody {
                 @for schedule in schedules {
                     tr {
-                        td { (schedule.name) }
+                        td { (schedule.key.name) }
                         td {
                             @if let Some(queue) = &schedule.queue {
                                 a href=(links::queue(&pool.name, queue)) { (queue) }
