@@ -3,7 +3,9 @@
 
 use std::str::from_utf8;
 
-use tidegate_core::codec::{HEADER_BYTES, RecordFlags, RecordHeader, decode_job, encode_new_job};
+use tidegate_core::codec::{
+    HEADER_BYTES, RecordFlags, RecordHeader, RecordParts, decode_job, encode_new_job,
+};
 use tidegate_core::{JobId, JobState, NewJob, QueueKey, QueueName};
 
 /// Byte ranges of the flags and the nonce in a header, which the seal covers.
@@ -14,6 +16,9 @@ const SEALED_FIELDS: [std::ops::Range<usize>; 2] = [3..4, 32..34];
 pub(crate) fn record(bytes: &[u8]) {
     if let Ok(header) = RecordHeader::decode(bytes) {
         assert_eq!(header.encode()[..], bytes[..HEADER_BYTES]);
+    }
+    if let Ok(parts) = RecordParts::split(&bytes.to_vec().into()) {
+        let _ = parts.decode_beginning(7, 1);
     }
     if let Ok(job) = decode_job(7, 1, bytes.to_vec().into()) {
         assert!(JobState::ALL.contains(&job.state));

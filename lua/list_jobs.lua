@@ -12,10 +12,10 @@
 -- ARGV[7] states numbers of the states, without separator
 -- ARGV[8] from   only jobs whose due time is not before this, in ms
 -- ARGV[9] before only jobs whose due time is before this, in ms
--- ARGV[10] carry largest body, in bytes, that is returned with its header; '' = no payloads
+-- ARGV[10] carry how many bytes of a body outside of its record are returned at most; '' = no payloads
 -- ARGV[11] failures 1 = with the last entry of the log of each job
--- Returns ok → where to continue, '' = the part is complete; now_ms; then for each job its number, its record, the last entry
---   of its log ('' = none or not requested), and the index of its hint in the list (with ready and dead; else -1). A job that
+-- Returns ok → where to continue, '' = the part is complete; now_ms; then for each job its number, its record, with the
+--   beginning of a body that is outside (without payloads the header and the extension), the last entry of its log ('' = none or not requested), and the index of its hint in the list (with ready and dead; else -1). A job that
 --   keeps its state and due time is returned by a walk through the parts far, near, ready, dead, perhaps twice
 -- Changes: nothing
 -- Errors: those of every script (prelude.lua)
@@ -25,7 +25,7 @@ local name, part, at, limit = ARGV[3], ARGV[4], ARGV[5], tonumber(ARGV[6])
 local due_from_ms, due_before_ms, carry = tonumber(ARGV[8]), tonumber(ARGV[9]), tonumber(ARGV[10])
 local with_failures = ARGV[11] == '1'
 
--- A reply ends at about this many bytes of records and bodies, so that it stays a small transfer.
+-- A reply ends at about this many bytes of records, so that it stays a small transfer.
 local BYTES_MAX = 65536
 -- A list of which a call continues may have lost this many hints at its head, or got that many there, without a search.
 local TAKEN, RETURNED = 1000, 200
@@ -57,12 +57,11 @@ local function show(job, hint_ms, index)
   if not job or job[QUEUE] ~= queue or not wanted[job[STATE]] or expired(job) then return end
   local due_ms = job[DUE_MS]
   if due_ms < hint_ms or due_ms < due_from_ms or due_ms >= due_before_ms then return end
-  local record = carry and whole(job, carry) or header_of(job)
-  bytes = bytes + #record
-  -- The caller fetches a body that is left out.
-  if carry and record == job[RECORD] and has(job, BODY_OUTSIDE) then
-    bytes = bytes + call('STRLEN', prefix .. 'body:' .. job[NUMBER])
+  local record = carry and job[RECORD] or header_of(job)
+  if carry and has(job, BODY_OUTSIDE) then
+    record = record .. call('GETRANGE', prefix .. 'body:' .. job[NUMBER], 0, carry - 1)
   end
+  bytes = bytes + #record
   local last = #reply
   reply[last + 1], reply[last + 2], reply[last + 3] = tonumber(job[NUMBER]), record, last_failure(job)
   reply[last + 4] = index or -1

@@ -30,7 +30,7 @@ for _, key in ipairs({ ARGV[3], ARGV[4] }) do
     'ZRANK', 'ZREM', 'ZSCAN', 'ZSCORE' }) do
     need(command, key, '1')
   end
-  for _, command in ipairs({ 'HINCRBY', 'HSET', 'HSETNX', 'LRANGE', 'LREM', 'LSET', 'LTRIM', 'ZADD', 'ZCOUNT', 'ZRANGE', 'ZREMRANGEBYRANK',
+  for _, command in ipairs({ 'GETRANGE', 'HINCRBY', 'HSET', 'HSETNX', 'LRANGE', 'LREM', 'LSET', 'LTRIM', 'ZADD', 'ZCOUNT', 'ZRANGE', 'ZREMRANGEBYRANK',
     'ZREMRANGEBYSCORE' }) do
     need(command, key, '1', '1')
   end

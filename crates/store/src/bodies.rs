@@ -7,6 +7,8 @@
 //!
 //!  reserve   reserve.lua ──► headers; payloads that are short enough
 //!            GET body:<n> …  ──► the others, up to 16 at a time, on the connection for large transfers
+//!
+//!  list      list_jobs.lua ──► records, and the beginnings of bodies: attributes, and how long the body is
 //! ```
 //!
 //! Lua copies each argument and each result, and Redis executes nothing else in this time. A long transfer would also
@@ -80,6 +82,25 @@ impl Uploads {
     }
 }
 
+/// Attributes have fewer bytes, also with the most and the longest ones of the native API.
+const BEGINNING_BYTES: usize = 64 * 1024;
+
+/// What is read of a payload outside of its record.
+#[derive(Debug, Clone, Copy)]
+enum BodyPart {
+    Whole,
+    /// Up to [`BEGINNING_BYTES`].
+    Beginning,
+}
+
+/// A job without its body, and how many bytes that has.
+pub(crate) type JobBeginning = (Job, u64);
+
+fn without_body(mut job: Job) -> JobBeginning {
+    let body = std::mem::take(&mut job.body);
+    (job, body.len() as u64)
+}
+
 /// A record as scripts return it.
 pub(crate) struct StoredRecord {
     pub(crate) id: JobId,
@@ -120,6 +141,19 @@ impl StoredRecord {
         self.parts.decode_without_payload(bucket, number).ok()
     }
 
+    /// The job, from a record whose payload has at most `most` bytes: those of a longer one are its beginning. The seal
+    /// of a whole payload is checked.
+    fn decode_beginning(&self, most: usize) -> Result<JobBeginning, JobReadError> {
+        let is_cut =
+            self.header().flags.has(RecordFlags::BODY_OUTSIDE) && self.parts.payload.len() >= most;
+        if is_cut {
+            let (bucket, number) = (self.id.bucket(), self.id.number());
+            let decoded = self.parts.decode_beginning(bucket, number);
+            return decoded.map_err(|error| JobReadError::corrupt(self.id, error));
+        }
+        Ok(without_body(self.decode()?))
+    }
+
     fn decode(&self) -> Result<Job, JobReadError> {
         let job = self.parts.decode(self.id.bucket(), self.id.number());
         job.map_err(|error| JobReadError::corrupt(self.id, error))
@@ -150,7 +184,7 @@ impl Store {
     ) -> Result<Vec<Result<Job, JobReadError>>, StoreError> {
         let left = records.iter().filter(|record| record.is_without_payload());
         let left: Vec<JobId> = left.map(|record| record.id).collect();
-        let mut fetched = self.fetch(&left).await?.into_iter();
+        let mut fetched = self.fetch(&left, BodyPart::Whole).await?.into_iter();
         let mut jobs = Vec::with_capacity(records.len());
         for mut record in records {
             if record.is_without_payload() {
@@ -159,6 +193,42 @@ impl Store {
             } else {
                 jobs.push(record.decode());
             }
+        }
+        Ok(jobs)
+    }
+
+    /// Decodes jobs of records whose payloads are cut behind `most` bytes, without their bodies. If the attributes are
+    /// not all there, more of the payload is read, and the whole one if that is damaged, too. Damage behind the
+    /// beginning is unnoticed.
+    pub(crate) async fn beginnings(
+        &self,
+        queue: &QueueKey,
+        records: Vec<StoredRecord>,
+        most: usize,
+    ) -> Result<Vec<Result<JobBeginning, JobReadError>>, StoreError> {
+        let is_outside =
+            |record: &StoredRecord| record.header().flags.has(RecordFlags::BODY_OUTSIDE);
+        let decoded: Vec<_> = records
+            .iter()
+            .map(|record| record.decode_beginning(most))
+            .collect();
+        let unknown = records
+            .iter()
+            .zip(&decoded)
+            .filter(|(record, decoded)| decoded.is_err() && is_outside(record));
+        let unknown: Vec<JobId> = unknown.map(|(record, _)| record.id).collect();
+        let mut fetched = self.fetch(&unknown, BodyPart::Beginning).await?.into_iter();
+        let mut jobs = Vec::with_capacity(records.len());
+        for (mut record, mut decoded) in records.into_iter().zip(decoded) {
+            if decoded.is_err() && is_outside(&record) {
+                record.parts.payload = fetched.next().flatten().unwrap_or_default();
+                decoded = record.decode_beginning(BEGINNING_BYTES);
+                if decoded.is_err() {
+                    let whole = self.decode_fetched(queue, record).await?;
+                    decoded = whole.map(without_body);
+                }
+            }
+            jobs.push(decoded);
         }
         Ok(jobs)
     }
@@ -197,17 +267,25 @@ impl Store {
         })
     }
 
-    async fn fetch(&self, ids: &[JobId]) -> Result<Vec<Option<Bytes>>, StoreError> {
+    async fn fetch(&self, ids: &[JobId], part: BodyPart) -> Result<Vec<Option<Bytes>>, StoreError> {
         let mut bodies = Vec::with_capacity(ids.len());
         for ids in ids.chunks(BODIES_PER_ROUND) {
-            bodies.extend(self.fetch_round(ids).await?);
+            bodies.extend(self.fetch_round(ids, part).await?);
         }
         Ok(bodies)
     }
 
-    async fn fetch_round(&self, ids: &[JobId]) -> Result<Vec<Option<Bytes>>, StoreError> {
+    async fn fetch_round(
+        &self,
+        ids: &[JobId],
+        part: BodyPart,
+    ) -> Result<Vec<Option<Bytes>>, StoreError> {
         let fetches = ids.iter().map(|id| async move {
-            let get = Cmd::get(self.keys(id.bucket()).body(id.number()));
+            let body = self.keys(id.bucket()).body(id.number());
+            let get = match part {
+                BodyPart::Whole => Cmd::get(body),
+                BodyPart::Beginning => Cmd::getrange(body, 0, BEGINNING_BYTES as isize - 1),
+            };
             self.large_command::<Value>(&get).await
         });
         let answers = try_join_all(fetches).await?;

@@ -1,5 +1,6 @@
 //! Listing the jobs of a queue, while others come and go.
 
+mod beginnings;
 mod places;
 mod random_walk;
 mod timers;
@@ -18,7 +19,6 @@ use tidegate_store::{
 use tidegate_testkit::print_figure;
 
 use crate::fixture::{START, StoreFixture, delayed, fixture, job};
-use crate::outside_bodies::sized;
 
 const HOUR_MS: u64 = 3_600_000;
 const DAY_MS: u64 = 24 * HOUR_MS;
@@ -28,7 +28,7 @@ fn in_states(states: &[JobState]) -> JobSelection {
         states: states.to_vec(),
         from_ms: 0,
         before_ms: u64::MAX >> 11,
-        with_payload: false,
+        with_attributes: false,
         with_failures: false,
     }
 }
@@ -275,45 +275,16 @@ async fn hints_that_do_not_count_show_no_jobs() {
     assert!(none.jobs.is_empty());
 }
 
-#[tokio::test]
-async fn payloads_are_read_if_requested_and_damaged_ones_are_marked() {
-    let f = fixture().await;
-    let bodies = [10, 3000, 40_000, 200_000];
-    let jobs: Vec<NewJob> = bodies.iter().map(|bytes| sized(*bytes)).collect();
-    f.store
-        .at(START)
-        .publish(&f.queue, &jobs, None)
-        .await
-        .unwrap();
-    let store = f.store.at(START);
-    let mut ready = in_states(&[JobState::Ready]);
-    let without = walk(&f, &store, &ready, LIST_HINTS_MAX).await;
-    assert!(without.iter().all(|listed| listed.job.body.is_empty()));
-    ready.with_payload = true;
-    let with = walk(&f, &store, &ready, LIST_HINTS_MAX).await;
-    let read: Vec<_> = with.iter().map(|listed| &listed.job.body).collect();
-    assert_eq!(read, jobs.iter().map(|job| &job.body).collect::<Vec<_>>());
-    // 20 MB in calls of at most 64 KiB and one body.
-    let many: Vec<NewJob> = (0..100).map(|_| sized(200_000)).collect();
-    for jobs in many.chunks(10) {
-        publish_all(&f.store.at(START), &f.queue, jobs).await;
-    }
-    let first = store.list_jobs(&f.queue, &ready, None, LIST_HINTS_MAX);
-    assert_eq!(first.await.unwrap().jobs.len(), 4);
-    assert_eq!(walk(&f, &store, &ready, LIST_HINTS_MAX).await.len(), 104);
-    let body = format!("tg:0:{{8209}}:body:{}", with[2].job.id.number());
-    redis::cmd("SET")
-        .arg(body)
-        .arg("rubbish")
-        .exec(&mut f.connection())
-        .unwrap();
-    let damaged = walk(&f, &store, &ready, 4).await;
-    let marks: Vec<_> = damaged
-        .iter()
-        .take(4)
-        .map(|listed| listed.is_damaged)
-        .collect();
-    assert_eq!(marks, [false, false, true, false]);
+/// How many scripts Redis has executed since `CONFIG RESETSTAT`, and how long each took, in µs.
+fn script_calls(f: &StoreFixture) -> (f64, f64) {
+    let mut info = redis::cmd("INFO");
+    let stats: String = info.arg("commandstats").query(&mut f.connection()).unwrap();
+    let line = stats
+        .lines()
+        .find(|line| line.starts_with("cmdstat_evalsha:"));
+    let part =
+        |name: &str| -> Option<f64> { line?.split(name).nth(1)?.split(',').next()?.parse().ok() };
+    (part("calls=").unwrap(), part("usec_per_call=").unwrap())
 }
 
 /// With `TIDEGATE_LISTED_JOBS` of them; the figures in docs are those of a million.
@@ -349,19 +320,12 @@ async fn a_call_holds_redis_for_less_than_a_millisecond() {
         redis("CONFIG RESETSTAT");
         redis("SLOWLOG RESET");
         let selection = JobSelection {
-            with_payload: true,
+            with_attributes: true,
             ..in_states(&[state])
         };
         let listed = walk(&f, &store, &selection, LIST_HINTS_MAX).await;
         assert_eq!(listed.len(), QUEUES / 4 * of_queue.len());
-        let stats: String = redis::from_redis_value(redis("INFO commandstats")).unwrap();
-        let line = stats
-            .lines()
-            .find(|line| line.starts_with("cmdstat_evalsha:"));
-        let part = |name: &str| -> Option<f64> {
-            line?.split(name).nth(1)?.split(',').next()?.parse().ok()
-        };
-        let (calls, spent_us) = (part("calls=").unwrap(), part("usec_per_call=").unwrap());
+        let (calls, spent_us) = script_calls(&f);
         let slow: u64 = redis::from_redis_value(redis("SLOWLOG LEN")).unwrap();
         print_figure(&format!(
             "list_jobs holds Redis for {spent_us:.0} µs a call that reads {name} jobs, {slow} of {calls} calls for more than 1 ms"

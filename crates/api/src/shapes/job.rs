@@ -70,6 +70,7 @@ pub(crate) fn listed_details(pool: &Pool, queue: &QueueKey, listed: &ListedJob) 
     let max_attempts = pool.max_attempts(queue, &listed.job);
     let failures = listed.last_failure.as_slice();
     let mut details = details(queue, &listed.job, max_attempts, failures);
+    details.payload_bytes = listed.body_bytes;
     if listed.is_damaged {
         details.content_type = None;
         details.reason = details.reason.map(|_| DeadReason::Unreadable);

@@ -6,6 +6,7 @@
 //! run side by side during a rolling upgrade, so a release must read a version before the next one writes it.
 
 mod bad_record;
+mod beginning;
 mod extension;
 mod header;
 mod payload;

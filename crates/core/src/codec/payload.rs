@@ -20,7 +20,7 @@ pub const PAYLOAD_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// Length of the seal, in bytes.
 pub(super) const SEAL_BYTES: usize = 2;
 
-const FORMAT: Configuration<LittleEndian, Varint, Limit<PAYLOAD_BYTES_MAX>> =
+pub(super) const FORMAT: Configuration<LittleEndian, Varint, Limit<PAYLOAD_BYTES_MAX>> =
     bincode::config::standard().with_limit::<PAYLOAD_BYTES_MAX>();
 
 #[derive(bincode::Encode, bincode::BorrowDecode)]

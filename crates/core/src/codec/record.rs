@@ -3,6 +3,7 @@
 use bytes::Bytes;
 
 use super::bad_record::InvalidRecord;
+use super::beginning;
 use super::header::{HEADER_BYTES, RecordFlags, RecordHeader};
 use super::payload;
 use super::result::decode_result;
@@ -142,6 +143,21 @@ impl RecordParts {
             body,
             ..self.decode_without_payload(bucket, number)?
         })
+    }
+
+    /// Decodes job `number` of `bucket`, which is not done, without its body, and returns how many bytes that has. Of
+    /// the payload the beginning suffices. Its seal is not checked, so damage may be unnoticed.
+    ///
+    /// # Errors
+    /// The extension or the beginning of the payload is damaged, or the attributes are not all there.
+    pub fn decode_beginning(&self, bucket: u16, number: u64) -> Result<(Job, u64), InvalidRecord> {
+        let compressed = self.header.flags.has(RecordFlags::COMPRESSED);
+        let (attributes, body_bytes) = beginning::decode(&self.payload, compressed)?;
+        let job = Job {
+            attributes,
+            ..self.decode_without_payload(bucket, number)?
+        };
+        Ok((job, body_bytes))
     }
 
     /// Decodes job `number` of `bucket` without its attributes and body, which are empty then.

@@ -150,6 +150,7 @@ impl Pool {
             let step = ListStep {
                 pool,
                 jobs: vec![ListedJob {
+                    body_bytes: peeked.job.body.len() as u64,
                     job: peeked.job,
                     is_damaged: false,
                     last_failure: None,

@@ -27,7 +27,7 @@ impl JobCriteria {
             states: self.states.clone(),
             from_ms: self.from_ms,
             before_ms: self.before_ms,
-            with_payload: self.key_prefix.is_some() || self.attribute.is_some(),
+            with_attributes: self.key_prefix.is_some() || self.attribute.is_some(),
             with_failures: self.error_contains.is_some(),
         }
     }

@@ -104,7 +104,7 @@ impl Pool {
     ) -> Result<JobPage, EngineError> {
         let (mut jobs, mut next) = (Vec::new(), Some(cursor));
         let selection = JobSelection {
-            with_payload: true,
+            with_attributes: true,
             with_failures: true,
             ..criteria.selection()
         };

@@ -12,6 +12,12 @@ use crate::store::Store;
 
 static LIST_JOBS: LazyScript = script!("list_jobs");
 
+/// How many bytes of a payload outside of its record are returned with it: together they stay a small transfer.
+/// Attributes of most jobs have fewer.
+fn listed_bytes() -> usize {
+    carried_bytes(LIST_HINTS_MAX)
+}
+
 /// Maximum number of hints that one call of [`Store::list_jobs`] reads: it blocks Redis for less than 1 ms.
 pub const LIST_HINTS_MAX: usize = 100;
 
@@ -25,8 +31,8 @@ pub struct JobSelection {
     pub from_ms: u64,
     /// The same before this time.
     pub before_ms: u64,
-    /// Whether attributes and bodies are read, too. Without them a list costs less.
-    pub with_payload: bool,
+    /// Whether attributes and the lengths of bodies are read, too. Without them a list costs less.
+    pub with_attributes: bool,
     /// Whether the last failure of each job is read, too.
     pub with_failures: bool,
 }
@@ -34,9 +40,12 @@ pub struct JobSelection {
 /// A job in a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ListedJob {
-    /// The job. Its attributes and body are empty if they were not requested, or are damaged, and if it is done.
+    /// The job without its body. It has no attributes if they were not requested, or are damaged, and if it is done.
     pub job: Job,
-    /// Whether its payload or its extension is damaged. Then it has neither.
+    /// The number of bytes of its body; 0 where it has no attributes for these reasons.
+    pub body_bytes: u64,
+    /// Whether its payload or its extension is damaged. Then it has neither. Of a large payload only the beginning is
+    /// read: damage behind it is not noticed.
     pub is_damaged: bool,
     /// Its last failure, if it is known and was requested.
     pub last_failure: Option<LoggedFailure>,
@@ -74,6 +83,7 @@ fn read_jobs(
         let listed = ListedJob {
             is_damaged: whole.is_none(),
             job: whole.unwrap_or(header_only),
+            body_bytes: 0,
             last_failure,
             index,
         };
@@ -121,8 +131,8 @@ impl Store {
                 Some(next.map_err(|error| StoreError::corrupt(error.to_string()))?)
             }
         };
-        let jobs = match selection.with_payload {
-            true => self.with_payloads(lane.queue, found, selection).await?,
+        let jobs = match selection.with_attributes {
+            true => self.with_attributes(lane.queue, found, selection).await?,
             false => found.into_iter().map(|(_, listed)| listed).collect(),
         };
         Ok(ListedJobs { jobs, next, now_ms })
@@ -137,7 +147,7 @@ impl Store {
     ) -> Call<'_> {
         let states = selection.states.iter().map(|state| *state as u8);
         let states: String = states.map(|number| number.to_string()).collect();
-        let carry = carried_bytes(LIST_HINTS_MAX).to_string();
+        let carry = listed_bytes().to_string();
         self.call_on_queue(&LIST_JOBS, lane.queue, self.bucket_of(lane))
             .arg(position.part.as_str())
             .arg(position.place())
@@ -145,12 +155,16 @@ impl Store {
             .arg(states)
             .arg(selection.from_ms)
             .arg(selection.before_ms)
-            .arg(if selection.with_payload { &carry } else { "" })
+            .arg(if selection.with_attributes {
+                &carry
+            } else {
+                ""
+            })
             .arg(u8::from(selection.with_failures))
     }
 
-    /// Adds attributes and bodies. Those that are stored outside of their records are fetched.
-    async fn with_payloads(
+    /// Adds attributes and the lengths of bodies.
+    async fn with_attributes(
         &self,
         queue: &QueueKey,
         found: Vec<(Option<StoredRecord>, ListedJob)>,
@@ -167,11 +181,15 @@ impl Store {
                 (is_read, listed)
             })
             .collect();
-        let mut decoded = self.fetch_bodies(queue, records).await?.into_iter();
+        let decoded = self.beginnings(queue, records, listed_bytes()).await?;
+        let mut decoded = decoded.into_iter();
         let listed = listed.into_iter().filter_map(|(is_read, mut listed)| {
             match is_read.then(|| decoded.next()).flatten() {
                 None => {}
-                Some(Ok(whole)) => listed.job = whole,
+                Some(Ok((job, body_bytes))) => {
+                    listed.job = job;
+                    listed.body_bytes = body_bytes;
+                }
                 Some(Err(JobReadError::Corrupt(_))) => listed.is_damaged = true,
                 Some(Err(JobReadError::Gone)) => return None,
             }
