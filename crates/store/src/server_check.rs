@@ -81,7 +81,8 @@ pub(crate) async fn info(session: &TimedConnection<'_>) -> Result<Info, StoreErr
     Ok(fields.collect())
 }
 
-fn risks(info: &Info) -> impl Iterator<Item = ServerCheckError> {
+/// What may lose jobs on this server.
+pub(crate) fn risks(info: &Info) -> impl Iterator<Item = ServerCheckError> {
     let unsafe_value = |key, safe| info.get(key).filter(|value| *value != safe);
     let no_file = unsafe_value("aof_enabled", "1").map(|_| ServerCheckError::NoAppendOnlyFile);
     let policy = unsafe_value("maxmemory_policy", "noeviction");

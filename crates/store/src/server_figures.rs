@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 
-use crate::server_check::{Info, info};
+use crate::connect_error::ServerCheckError;
+use crate::server_check::{Info, info, risks};
 use crate::store::Store;
 
 /// Sums of the figures of all Redis servers that have keys. A figure that a server does not report counts as 0.
@@ -22,6 +23,10 @@ pub struct ServerFigures {
     pub total_keys: u64,
     /// Keys with a time to live in the configured database.
     pub total_ttl_keys: u64,
+    /// Servers without an append-only file: if one restarts, it loses jobs.
+    pub without_append_only_file: u64,
+    /// Servers that may evict jobs: their `maxmemory-policy` is not `noeviction`.
+    pub evicting: u64,
 }
 
 impl Store {
@@ -49,6 +54,8 @@ fn sum(figures: Vec<ServerFigures>) -> ServerFigures {
         sum.blocking_connections += figures.blocking_connections;
         sum.total_keys += figures.total_keys;
         sum.total_ttl_keys += figures.total_ttl_keys;
+        sum.without_append_only_file += figures.without_append_only_file;
+        sum.evicting += figures.evicting;
     }
     // With one unlimited server the sum of the other limits is meaningless.
     if !has_limit {
@@ -69,6 +76,7 @@ fn read(info: &Info, database: i64) -> ServerFigures {
         let value = pairs.find_map(|pair| pair.strip_prefix(key)?.strip_prefix('=')?.parse().ok());
         value.unwrap_or_default()
     };
+    let has_risk = |is_it: fn(&ServerCheckError) -> bool| risks(info).any(|risk| is_it(&risk));
     ServerFigures {
         max_mem_bytes: number("maxmemory"),
         used_mem_bytes: number("used_memory"),
@@ -76,6 +84,9 @@ fn read(info: &Info, database: i64) -> ServerFigures {
         blocking_connections: number("blocked_clients"),
         total_keys: of_keyspace("keys"),
         total_ttl_keys: of_keyspace("expires"),
+        without_append_only_file: has_risk(|it| matches!(it, ServerCheckError::NoAppendOnlyFile))
+            .into(),
+        evicting: has_risk(|it| matches!(it, ServerCheckError::Evicts(_))).into(),
     }
 }
 
@@ -90,6 +101,8 @@ mod tests {
             ("used_memory", "512"),
             ("connected_clients", "3"),
             ("blocked_clients", "1"),
+            ("aof_enabled", "0"),
+            ("maxmemory_policy", "allkeys-lru"),
             ("db1", "keys=50,expires=10,avg_ttl=0"),
             ("db11", "keys=6,expires=2,avg_ttl=0,subexpiry=0"),
         ];
@@ -102,6 +115,8 @@ mod tests {
             blocking_connections: 1,
             total_keys: 6,
             total_ttl_keys: 2,
+            without_append_only_file: 1,
+            evicting: 1,
         };
         assert_eq!(figures, expected);
         assert_eq!(read(&Info::new(), 0), ServerFigures::default());

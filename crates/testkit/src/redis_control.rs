@@ -98,6 +98,15 @@ impl RedisControl {
             .await;
     }
 
+    /// Changes a setting while it runs (`CONFIG SET`).
+    ///
+    /// # Panics
+    /// If it does not answer, or has no such setting.
+    pub async fn configure(&mut self, setting: &str, value: &str) {
+        let mut set = redis::cmd("CONFIG");
+        let _: String = self.query(set.arg("SET").arg(setting).arg(value)).await;
+    }
+
     /// Disables these users (`ACL SETUSER … off`), and closes their connections.
     ///
     /// # Panics

@@ -54,10 +54,6 @@ pub(super) async fn check_admin(
     check_version(report, &version.version);
     check_accounts(report, &server, login).await;
     check_pools(report, &server).await;
-    report.skipped(
-        "redis",
-        "appendonly and maxmemory-policy are not shown by the admin port; daemons refuse unsafe ones when they start (allow_unsafe_redis)",
-    );
     Ok(())
 }
 
@@ -174,6 +170,7 @@ fn check_pool(report: &mut DoctorReport, samples: &[MetricSample<'_>], pool: &st
         false => report.ok("pool", format!("pool {pool}: Redis answers")),
     }
     check_memory(report, samples, pool);
+    check_settings(report, samples, pool);
     let overdue = value("tidegate_oldest_overdue_seconds").unwrap_or_default();
     match overdue > OVERDUE_SECONDS {
         true => report.problem(
@@ -214,6 +211,38 @@ fn check_memory(report: &mut DoctorReport, samples: &[MetricSample<'_>], pool: &
             "raise maxmemory, take jobs out of queues (tidegate top), or add a pool",
         ),
         false => report.ok("memory", detail),
+    }
+}
+
+/// Checks the settings of Redis with which it may lose jobs. The daemons check them only when they connect.
+fn check_settings(report: &mut DoctorReport, samples: &[MetricSample<'_>], pool: &str) {
+    const CHECK: &str = "redis";
+    let value = |name| of_pool(samples, name, pool);
+    let without_file = value("tidegate_redis_without_append_only_file");
+    let evicting = value("tidegate_redis_evicting");
+    let (Some(without_file), Some(evicting)) = (without_file, evicting) else {
+        let detail = format!("pool {pool}: appendonly and maxmemory-policy of Redis are unknown");
+        return report.skipped(CHECK, detail);
+    };
+    if without_file > 0.0 {
+        report.problem(
+            CHECK,
+            format!("pool {pool}: Redis servers without an append-only file: {without_file}. A restart loses jobs"),
+            "set `appendonly yes` in the configuration of Redis, and with CONFIG SET where it runs",
+        );
+    }
+    if evicting > 0.0 {
+        report.problem(
+            CHECK,
+            format!("pool {pool}: Redis servers that delete jobs when they reach their memory limit: {evicting}"),
+            "set `maxmemory-policy noeviction` in the configuration of Redis, and with CONFIG SET where it runs",
+        );
+    }
+    if without_file == 0.0 && evicting == 0.0 {
+        report.ok(
+            CHECK,
+            format!("pool {pool}: Redis has an append-only file, and evicts no jobs"),
+        );
     }
 }
 

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use serde_json::Value;
 use tidegate_testkit::{
-    CertificateAuthority, NativeClient, RedisOptions, Stack, TlsProxy, WallClock, eventually,
+    CertificateAuthority, NativeClient, RedisControl, RedisOptions, Stack, TlsProxy, WallClock,
+    eventually,
 };
 
 use super::command_line::CommandLine;
@@ -93,8 +94,8 @@ async fn a_deployment_without_problems_passes_and_is_not_changed() {
             .ends_with("publish, consume, read, admin")
     );
     for check in [
-        "server", "clock", "ready", "admin", "version", "accounts", "pool", "memory", "timers",
-        "pump",
+        "server", "clock", "ready", "admin", "version", "accounts", "pool", "memory", "redis",
+        "timers", "pump",
     ] {
         assert!(!found.detail(check).is_empty());
     }
@@ -336,4 +337,45 @@ async fn missing_pumps_and_an_unavailable_redis_are_found() {
     })
     .await;
     stack.redis.resume().unwrap();
+}
+
+/// Daemons refuse such a server when they start, unless they are allowed to use it, and do not notice a later change.
+#[tokio::test]
+async fn settings_of_redis_that_lose_jobs_are_found() {
+    let redis = RedisOptions::new()
+        .setting("maxmemory", "1gb")
+        .setting("maxmemory-policy", "allkeys-lru")
+        .without_append_only_file();
+    let stack = Stack::builder()
+        .redis(redis)
+        .allow_unsafe_redis()
+        .api_config("[metrics]\nrefresh = \"200ms\"")
+        .start()
+        .await;
+    let cli = CommandLine::connected(&stack, "unsafe").await;
+    let admin = stack.api(0).admin_url();
+    let mut control = RedisControl::connect(&stack.redis.url()).await;
+    let found = async |remedies: &[&str]| {
+        eventually("the settings are found", LIMIT, async || {
+            let found = Findings::of(&cli, &["--admin", &admin]);
+            let problems = found.rows("problem");
+            let are_expected = problems.len() == remedies.len()
+                && problems.iter().zip(remedies).all(|(problem, remedy)| {
+                    let text = problem["remedy"].as_str().unwrap();
+                    problem["check"] == "redis" && text.contains(remedy)
+                });
+            match are_expected {
+                true => Ok(()),
+                false => Err(found.report.to_string()),
+            }
+        })
+        .await;
+    };
+    found(&["appendonly yes", "maxmemory-policy noeviction"]).await;
+    control.configure("appendonly", "yes").await;
+    found(&["maxmemory-policy noeviction"]).await;
+    control.configure("maxmemory-policy", "noeviction").await;
+    found(&[]).await;
+    control.configure("maxmemory-policy", "volatile-ttl").await;
+    found(&["maxmemory-policy noeviction"]).await;
 }

@@ -18,7 +18,7 @@ use super::{OF_QUEUE, queue_labels};
 type Family<T> = (&'static str, &'static str, fn(&T) -> Option<f64>);
 
 /// The families with one value for each pool.
-const OF_POOLS: [Family<PoolGauges>; 12] = [
+const OF_POOLS: [Family<PoolGauges>; 14] = [
     (
         "tidegate_collection_up",
         "1 if the sizes of all queues could be read from Redis, else 0.",
@@ -84,6 +84,16 @@ const OF_POOLS: [Family<PoolGauges>; 12] = [
         "infra_lmstfy_redis_total_ttl_keys",
         "Number of keys with a time to live in the Redis database. Jobs have none.",
         |pool| Some(pool.server()?.total_ttl_keys as f64),
+    ),
+    (
+        "tidegate_redis_without_append_only_file",
+        "Number of Redis servers without an append-only file (appendonly). If one restarts, it loses jobs.",
+        |pool| Some(pool.server()?.without_append_only_file as f64),
+    ),
+    (
+        "tidegate_redis_evicting",
+        "Number of Redis servers that may evict jobs: maxmemory-policy is not noeviction.",
+        |pool| Some(pool.server()?.evicting as f64),
     ),
 ];
 

@@ -101,6 +101,14 @@ fn figures(overview: &PoolOverview) -> Markup {
                     (text::bytes(server.used_mem_bytes))
                     @if server.max_mem_bytes > 0 { " of " (text::bytes(server.max_mem_bytes)) } @else { ", not limited" }
                 }
+                @if server.without_append_only_file > 0 {
+                    dt { "Append-only file" }
+                    dd { span.badge.warn { "off" } " A restart of Redis loses jobs. Set appendonly yes." }
+                }
+                @if server.evicting > 0 {
+                    dt { "Eviction" }
+                    dd { span.badge.warn { "on" } " Redis may delete jobs at its memory limit. Set maxmemory-policy noeviction." }
+                }
                 dt { "Connections" } dd { (text::number(server.connections)) }
                 dt { "Keys" } dd { (text::number(server.total_keys)) }
             }
