@@ -2,10 +2,11 @@
 
 use std::fmt;
 
-use croner::Cron;
 use croner::parser::{CronParser, Seconds, Year};
+use croner::{Cron, Weekday};
+use jiff::civil::date;
 use jiff::tz::{TimeZone, TimeZoneDatabase};
-use jiff::{Timestamp, Zoned};
+use jiff::{Timestamp, ToSpan, Zoned};
 
 use crate::job::DURATION_MS_MAX;
 
@@ -92,7 +93,7 @@ impl TickTimes {
             ))
         })?;
         let from = Zoned::new(Timestamp::UNIX_EPOCH, zone.clone());
-        if parsed.find_next_occurrence(&from, true).is_err() {
+        if !matches_a_day(&parsed) || parsed.find_next_occurrence(&from, true).is_err() {
             return Err(invalid("the pattern matches no time".to_owned()));
         }
         Ok(Self::Cron {
@@ -128,6 +129,23 @@ impl TickTimes {
             }
         }
     }
+}
+
+/// Whether a pattern matches any day. A search for the next tick would look at all days until the year 5000, which takes
+/// seconds; weekdays and leap years repeat after 28 years.
+fn matches_a_day(pattern: &Cron) -> bool {
+    let days = date(1972, 1, 1).series(1.day());
+    days.take_while(|day| day.year() < 2000).any(|day| {
+        let (year, month) = (i32::from(day.year()), day.month().unsigned_abs().into());
+        let weekday = u32::from(day.weekday().to_sunday_zero_offset().unsigned_abs());
+        let weekday = Weekday::from_days_from_sunday(weekday);
+        let day = day.day().unsigned_abs().into();
+        pattern.pattern.month_match(month).unwrap_or_default()
+            && pattern
+                .pattern
+                .day_match(year, month, day, weekday)
+                .unwrap_or_default()
+    })
 }
 
 /// An instant, rounded down to seconds: no tick of a pattern is between two seconds.

@@ -1,3 +1,5 @@
+use std::time::{Duration, Instant};
+
 use jiff::Timestamp;
 use proptest::prelude::*;
 
@@ -134,6 +136,39 @@ fn what_is_no_schedule_is_refused() {
     assert!(TickTimes::every(EVERY_MS_MIN - 1).is_err());
     assert!(TickTimes::every(u64::MAX).is_err());
     assert!(TickTimes::every(EVERY_MS_MIN).is_ok());
+}
+
+#[test]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the time that the refusal takes is tested"
+)]
+fn a_pattern_without_a_day_is_refused_at_once() {
+    let begin = Instant::now();
+    for pattern in [
+        "0 0 30 2 *",
+        "*/5 * 31 4,6,9,11 *",
+        "0 0 31 1 +SUN#1",
+        "0 0 29 2 +MON#1",
+    ] {
+        let refused = TickTimes::cron(pattern, "Europe/Berlin");
+        assert!(
+            matches!(refused, Err(InvalidSchedule::Cron(_))),
+            "{pattern} {refused:?}"
+        );
+    }
+    // A search up to the year 5000 takes a hundred times as long as all days of 28 years.
+    let elapsed = begin.elapsed();
+    assert!(elapsed < Duration::from_secs(2), "{elapsed:?}");
+    for pattern in [
+        "0 0 29 2 *",
+        "0 0 29 2 +MON#5",
+        "0 0 L 2 *",
+        "0 0 31W * *",
+        "0 0 * * SUN#5",
+    ] {
+        assert!(TickTimes::cron(pattern, "UTC").is_ok(), "{pattern}");
+    }
 }
 
 #[test]
