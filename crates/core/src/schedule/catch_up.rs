@@ -8,7 +8,7 @@ pub const MISSED_AFTER_MS: u64 = 10_000;
 /// Which missed ticks are published.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum CatchUp {
-    /// The last one.
+    /// The last one. Ticks between the first one that is missed and now count as missed.
     #[default]
     One,
     /// None.
@@ -40,20 +40,15 @@ impl TickPlan {
     #[must_use]
     pub fn new(rule: &ScheduleRule, catch_up: CatchUpRule, due_ms: u64, now_ms: u64) -> Self {
         let window_ms = catch_up.window_ms.unwrap_or(u64::MAX);
-        let (tick_ms, window_ms) = match catch_up.which {
-            CatchUp::All => {
-                let oldest_ms = now_ms.saturating_sub(window_ms);
-                let tick_ms = match due_ms >= oldest_ms {
-                    true => Some(due_ms),
-                    false => rule.next_after(oldest_ms - 1),
-                };
-                (tick_ms, window_ms)
-            }
-            CatchUp::One => (last_due(rule, due_ms, now_ms), window_ms),
-            CatchUp::None => {
-                let window_ms = window_ms.min(MISSED_AFTER_MS);
-                (last_due(rule, due_ms, now_ms), window_ms)
-            }
+        let window_ms = match catch_up.which {
+            CatchUp::None => window_ms.min(MISSED_AFTER_MS),
+            CatchUp::One | CatchUp::All => window_ms,
+        };
+        let is_missed = now_ms.saturating_sub(due_ms) > MISSED_AFTER_MS;
+        let tick_ms = match catch_up.which {
+            CatchUp::One if is_missed => last_due(rule, due_ms, now_ms),
+            // One after the other: those that are not missed are published, however many there are.
+            _ => first_since(rule, due_ms, now_ms.saturating_sub(window_ms)),
         };
         match tick_ms {
             Some(tick_ms) if tick_ms <= now_ms && now_ms - tick_ms <= window_ms => Self {
@@ -65,6 +60,14 @@ impl TickPlan {
                 next_ms: rule.next_after(now_ms),
             },
         }
+    }
+}
+
+/// The first tick at or after `oldest_ms` that no job was published for.
+fn first_since(rule: &ScheduleRule, due_ms: u64, oldest_ms: u64) -> Option<u64> {
+    match due_ms >= oldest_ms {
+        true => Some(due_ms),
+        false => rule.next_after(oldest_ms - 1),
     }
 }
 

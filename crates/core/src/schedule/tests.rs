@@ -250,6 +250,27 @@ fn missed_ticks_are_caught_up_as_the_rule_says() {
 }
 
 #[test]
+fn each_tick_that_is_not_missed_is_published() {
+    let rule = rule(TickTimes::every(1000).unwrap());
+    for (which, window_ms, first_s) in [
+        (CatchUp::One, None, 100),
+        (CatchUp::None, None, 100),
+        (CatchUp::All, None, 100),
+        (CatchUp::One, Some(4000), 106),
+        (CatchUp::None, Some(4000), 106),
+    ] {
+        let (mut due_ms, now_ms, mut published) = (100_000, 100_000 + MISSED_AFTER_MS, vec![]);
+        while due_ms <= now_ms {
+            let plan = TickPlan::new(&rule, CatchUpRule { which, window_ms }, due_ms, now_ms);
+            published.extend(plan.publish_ms.map(|tick| tick / 1000));
+            due_ms = plan.next_ms.unwrap();
+        }
+        let expected: Vec<u64> = (first_s..=110).collect();
+        assert_eq!(published, expected, "{which:?} {window_ms:?}");
+    }
+}
+
+#[test]
 fn without_catch_up_a_tick_of_long_ago_is_left_out() {
     let hourly = cron("0 * * * *", "UTC");
     let tick_ms = ms("2026-01-01T10:00:00Z");
