@@ -4,8 +4,8 @@
 -- ARGV[1] prefix   of the bucket's keys
 -- ARGV[2] now      ms; '' = Redis's clock
 -- ARGV[3] schedule namespace/schedule
--- ARGV[4] revision of its definition; '' = not known yet: a pump looks at the definition in check_ms, unless it does anyway;
---   removed = there is none any more
+-- ARGV[4] revision of its definition; '' = it is about to change: a pump looks at the definition in check_ms, unless it does
+--   earlier; removed = there is none any more
 -- ARGV[5] number   of the revision
 -- ARGV[6] rule     what its ticks depend on, as text
 -- ARGV[7] tick     ms; '' = it has none
@@ -21,7 +21,8 @@ local of_schedule = prefix .. 'sched:' .. name
 
 if revision == '' then
   local check_at_ms = now_ms + ARGV[8]
-  if call('ZADD', schedules, 'NX', text('%d', check_at_ms), name) == 1 then alarm('schedule_due', 'schedules', check_at_ms) end
+  -- A later tick must not keep a pump from a definition whose ticks are earlier.
+  if call('ZADD', schedules, 'LT', 'CH', text('%d', check_at_ms), name) == 1 then alarm('schedule_due', 'schedules', check_at_ms) end
   return { 'ok', 1 }
 end
 local known, known_number, known_rule, known_tick = unpack(call('HMGET', of_schedule, 'revision', 'number', 'rule', 'tick'))

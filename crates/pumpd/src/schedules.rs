@@ -91,8 +91,10 @@ async fn publish(
         store.schedule_forget(bucket, tick).await?;
         return Ok(Handled::Ended);
     };
-    let (Some(tick_ms), true) = (tick.tick_ms, tick.revision == revision.to_string()) else {
-        // The process that has set the schedule did not set its tick.
+    let due_ms = tick.tick_ms.filter(|tick_ms| *tick_ms <= now_ms);
+    let (Some(tick_ms), true) = (due_ms, tick.revision == revision.to_string()) else {
+        // The process that was about to set the schedule did not set its tick: it is that of another definition, not known, or
+        // not due yet.
         let known = Some(tick.revision.as_str());
         let setting = store.schedule_set(key, &queue, definition, revision, known);
         setting.await?;

@@ -339,6 +339,40 @@ async fn a_process_that_died_between_its_two_steps_leaves_a_hint_that_leads_to_t
     assert_eq!(f.ticks(START + 2 * MINUTE).await, (vec![], None));
 }
 
+/// The process that changes a schedule may die before the last step, and the new ticks may be earlier.
+#[tokio::test]
+async fn a_change_leaves_a_hint_even_if_the_next_tick_is_late() {
+    let (f, key) = (fixture().await, key());
+    let hourly = definition(
+        every(60 * MINUTE),
+        ScheduleOverlap::Keep,
+        &native("a", None),
+    );
+    let revision = f.set_schedule(START + 1, &hourly).await;
+    let next_ms = START + 60 * MINUTE;
+    assert_eq!(f.ticks(START + MINUTE).await, (vec![], Some(next_ms)));
+    // The first step only: the table has another revision.
+    let none = Some(TableRevision::default());
+    let schedules = f.store.at(START + MINUTE).schedules();
+    let refused = schedules.set(&key, &f.queue, &hourly, none).await.unwrap();
+    assert_eq!(refused, TableSetOutcome::VersionMismatch(Some(revision)));
+    let looked_at_ms = START + MINUTE + 10_000;
+    let (ticks, _) = f.ticks(looked_at_ms).await;
+    assert_eq!(ticks.len(), 1, "a pump looks at the definition");
+    assert_eq!(ticks[0].tick_ms, Some(next_ms), "its tick stays");
+    // What the pump does if the definition is as the bucket knows it.
+    let known = Some(ticks[0].revision.as_str());
+    let store = f.store.at(looked_at_ms);
+    let set = store.schedule_set(&key, &f.queue, &hourly, revision, known);
+    assert!(set.await.unwrap());
+    assert_eq!(f.ticks(looked_at_ms).await, (vec![], Some(next_ms)));
+    // A hint is never later than the tick.
+    let schedules = f.store.at(next_ms - 5).schedules();
+    let refused = schedules.set(&key, &f.queue, &hourly, none).await.unwrap();
+    assert_eq!(refused, TableSetOutcome::VersionMismatch(Some(revision)));
+    assert_eq!(f.ticks(next_ms).await.0.len(), 1);
+}
+
 #[tokio::test]
 async fn a_full_queue_leaves_a_tick_out() {
     let f = fixture().await;
