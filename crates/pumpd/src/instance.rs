@@ -10,6 +10,7 @@ use tokio::sync::{Notify, watch};
 use crate::config::PumpConfig;
 use crate::pump_metrics::PumpMetrics;
 use crate::readiness::PumpReadiness;
+use crate::table_reads::TableReads;
 
 /// An instance of the pump of one pool: the state that its tasks share.
 #[derive(Debug)]
@@ -20,6 +21,8 @@ pub(crate) struct Instance {
     pub(crate) config: PumpConfig,
     pub(crate) measures: PumpMetrics,
     pub(crate) membership: PumpReadiness,
+    /// Reads of tables that may be on other servers than the buckets.
+    pub(crate) tables: TableReads,
     /// Where spans go, if there is a collector.
     pub(crate) traces: Option<Traces>,
     /// Notifies that locks must be checked again.
@@ -48,6 +51,7 @@ impl Instance {
             config,
             measures: PumpMetrics::new(pool),
             membership,
+            tables: TableReads::default(),
             traces,
             look_again: watch::Sender::new(()),
             roster_changed: watch::Sender::new(()),

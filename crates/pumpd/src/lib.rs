@@ -36,6 +36,7 @@ mod schedules;
 mod server_lease_keeper;
 mod server_queues;
 mod share;
+mod table_reads;
 
 pub use audit::AuditFlags;
 pub use config::{DEFAULTS, PumpConfig, PumpdConfig};

@@ -39,7 +39,7 @@ const COUNTERS: [(&str, &str); 6] = [
     ),
     (
         "tidegate_pump_failed_runs_total",
-        "Number of runs of a bucket that failed.",
+        "Number of runs of a bucket that failed, or that left ticks of schedules for later since a call failed.",
     ),
     (
         "infra_lmstfy_redis_timer_due_jobs",

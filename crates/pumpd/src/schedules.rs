@@ -2,13 +2,20 @@
 
 use std::time::Duration;
 
+use tidegate_core::keys;
 use tidegate_core::schedule::TickPlan;
 use tidegate_store::{
     KeyedOutcome, ScheduleTick, SchedulesDue, StoreError, TickOutcome, TickPublish,
 };
+use tokio::time::Instant;
 
 use crate::instance::Instance;
 use crate::pump_metrics::TickResult;
+
+/// A run stops at the first failure after this time.
+const FAILING_MAX: Duration = Duration::from_millis(500);
+/// The pause after a failure.
+const FAILED_PAUSE: Duration = Duration::from_secs(1);
 
 /// When the next tick of a bucket is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,8 +30,12 @@ pub(crate) enum NextTick {
 
 /// Publishes a job for one due tick of each of up to `limit` schedules of a bucket; `None` if this instance does not lead it.
 ///
+/// A tick whose job cannot be published stays due, and is tried again after a pause: Redis may be out of memory, or the table
+/// of definitions on another server, which is no reason to treat the server of the bucket as unavailable. No tick is published
+/// twice, since it is compared when it is published.
+///
 /// # Errors
-/// Redis is unavailable. The bucket has to be run again; no tick is published twice, since it is compared when it is published.
+/// The server of the bucket is unavailable. The bucket has to be run again.
 pub(crate) async fn publish_due(
     instance: &Instance,
     bucket: u16,
@@ -43,8 +54,21 @@ pub(crate) async fn publish_due(
         return Ok(None);
     };
     let (mut is_more, mut next_in_ms) = (ticks.len() as u64 >= limit, next_in_ms);
+    let (began_at, mut failed, mut handled) = (Instant::now(), 0_usize, 0_usize);
     for tick in ticks {
-        match publish(instance, bucket, &tick, now_ms).await? {
+        let outcome = publish(instance, bucket, &tick, now_ms).await;
+        let Ok(outcome) = outcome.inspect_err(|error| {
+            tracing::debug!(schedule = %tick.key, %error, "failed to publish for a schedule");
+        }) else {
+            failed += 1;
+            // The definitions of others may be on a server that answers.
+            if began_at.elapsed() < FAILING_MAX {
+                continue;
+            }
+            break;
+        };
+        handled += 1;
+        match outcome {
             Handled::Next(next_ms) if next_ms <= now_ms => is_more = true,
             Handled::Next(next_ms) => {
                 let in_ms = next_ms - now_ms;
@@ -53,6 +77,12 @@ pub(crate) async fn publish_due(
             Handled::LookAgain => is_more = true,
             Handled::Ended => {}
         }
+    }
+    if failed > 0 {
+        instance.measures.failed();
+        let pause_ms = u64::try_from(FAILED_PAUSE.as_millis()).unwrap_or(u64::MAX);
+        next_in_ms = Some(next_in_ms.map_or(pause_ms, |known_ms| known_ms.min(pause_ms)));
+        is_more &= handled > 0;
     }
     Ok(Some(match next_in_ms {
         _ if is_more => NextTick::Now,
@@ -79,7 +109,9 @@ async fn publish(
 ) -> Result<Handled, StoreError> {
     let store = &instance.store;
     let key = &tick.key;
-    let stored = store.schedules().get(key).await?;
+    let tables = &instance.tables;
+    let table = keys::schedules(key.namespace.as_str());
+    let stored = tables.read(&table, store.schedules().get(key)).await?;
     let queue = stored.as_ref().and_then(|it| it.queue(&key.namespace));
     let queue = queue.filter(|queue| store.bucket_of(queue) == bucket);
     let definition = stored.as_ref().map(|it| it.definition.as_ref());
@@ -106,7 +138,9 @@ async fn publish(
         return Ok(Handled::Ended);
     };
     let plan = TickPlan::new(&rule, definition.catch_up(), tick_ms, now_ms);
-    let policy = store.policies().get(&queue).await?.policy;
+    let policies = store.policies();
+    let policy = tables.read(keys::POLICIES, policies.get(&queue)).await?;
+    let policy = policy.policy;
     let publish = TickPublish {
         definition,
         publish_ms: plan.publish_ms.filter(|_| !policy.closed),

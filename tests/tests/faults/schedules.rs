@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use rand::RngExt;
 use serde_json::{Value, json};
-use tidegate_testkit::{NativeClient, Stack, print_figure, random};
+use tidegate_testkit::{NativeClient, RedisControl, Stack, eventually, print_figure, random};
 
 use crate::pumps_disturbed::LEASE;
 
@@ -14,6 +14,8 @@ const KILLS: usize = 100;
 const EVERY_MS: u64 = 200;
 /// Bounds the time in which all ticks must be caught up after the last kill.
 const LIMIT: Duration = Duration::from_secs(60);
+/// A run of a bucket takes milliseconds.
+const LATE_MAX: Duration = Duration::from_secs(10);
 
 /// Reserves and acknowledges the jobs of a queue until the job of a tick at or after `until_ms` has come, counting the jobs of each tick.
 async fn count_jobs(client: &NativeClient, ticks: &mut BTreeMap<u64, u32>, until_ms: u64) {
@@ -36,6 +38,63 @@ async fn count_jobs(client: &NativeClient, ticks: &mut BTreeMap<u64, u32>, until
             client.settle("ack", &json!({"leases": leases})).await;
         }
     }
+}
+
+/// At `maxmemory` Redis refuses the jobs of ticks, and accepts what other timers need.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ticks_that_redis_refuses_delay_no_other_job() {
+    const SCHEDULES: usize = 64;
+    const QUEUES: usize = 16;
+    const DELAY: Duration = Duration::from_secs(10);
+    let stack = Stack::builder().start().await;
+    let client = NativeClient::new(stack.api(0), "shop").await;
+    for number in 0..SCHEDULES {
+        let schedule = json!({"queue": format!("s{number}"), "every": "1s", "job": {"payload": 1}, "overlap": "allow"});
+        let path = format!("/schedules/s{number}");
+        client.call("PUT", &path, &schedule).await.expect(201);
+    }
+    let due_at = Instant::now() + DELAY;
+    let delay = format!("delay={}", DELAY.as_millis());
+    for number in 0..QUEUES {
+        let published = client.publish(&format!("q{number}"), &delay, "1").await;
+        published.expect(201);
+    }
+    let mut control = RedisControl::connect(&stack.redis.url()).await;
+    control.limit_memory(Some(0)).await;
+    let queues: Vec<Value> = (0..QUEUES)
+        .map(|it| json!({"name": format!("q{it}")}))
+        .collect();
+    let body = json!({"queues": queues, "max_jobs": QUEUES, "wait": "1s", "lease": "10m"});
+    let mut found = 0;
+    while found < QUEUES {
+        let late = Instant::now().saturating_duration_since(due_at);
+        assert!(late < LATE_MAX, "{found} of {QUEUES} jobs after {late:?}");
+        let reserved = client
+            .call("POST", "/reserve", &body)
+            .await
+            .expect(200)
+            .json();
+        found += reserved["jobs"].as_array().unwrap().len();
+    }
+    let late = Instant::now().saturating_duration_since(due_at);
+    let failed = stack
+        .pump(0)
+        .metric("tidegate_pump_failed_runs_total")
+        .await;
+    print_figure(&format!(
+        "beside {failed} refused ticks all jobs came within {late:?}"
+    ));
+    assert!(failed > 0.0, "no tick was refused");
+    // Ticks are published again once there is memory.
+    control.limit_memory(None).await;
+    client.reserve("s0", 256).await;
+    eventually("a tick is published", LIMIT, async || {
+        match client.reserve("s0", 1).await.len() {
+            0 => Err("none"),
+            _ => Ok(()),
+        }
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

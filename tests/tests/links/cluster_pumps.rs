@@ -2,10 +2,11 @@
 
 use std::time::{Duration, Instant};
 
+use serde_json::json;
 use tidegate_core::JobId;
 use tidegate_core::keys::LIMITS;
 use tidegate_testkit::{
-    ClusterGroup, QueueClient, RedisControl, RedisOptions, eventually, print_figure,
+    ClusterGroup, NativeClient, QueueClient, RedisControl, RedisOptions, eventually, print_figure,
 };
 
 use crate::cluster_consumers::{NO_FAILOVER_MS, primary_without};
@@ -176,6 +177,61 @@ async fn a_slow_silent_or_dead_primary_delays_no_job_of_the_others() {
         }
     }
     drop(fleet);
+}
+
+/// The definitions of the schedules of a namespace are on one primary, their ticks on all.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ticks_without_their_definitions_delay_no_other_job() {
+    const SCHEDULES: usize = 64;
+    const DELAY: Duration = Duration::from_secs(10);
+    /// A run waits for a table for up to 1 s.
+    const LATE_MAX: Duration = Duration::from_secs(10);
+    let _turn = turn().await;
+    let options = RedisOptions::new().setting("cluster-require-full-coverage", "no");
+    let mut group = ClusterGroup::start_with(options, NO_FAILOVER_MS).await;
+    let fleet = Fleet::start(1, 1, &group.settings()).await;
+    let sick = silent_one(&group).await;
+    let queues = queues_where(&group, &fleet, QUEUES, |primary| primary != sick).await;
+    let client = NativeClient::new(&fleet.apis[0], &namespace_on(&group, sick).await).await;
+    for number in 0..SCHEDULES {
+        let schedule = json!({"queue": format!("q{number}"), "every": "1s", "job": {"payload": 1}});
+        let path = format!("/schedules/s{number}");
+        client.call("PUT", &path, &schedule).await.expect(201);
+    }
+    for trouble in [Trouble::Silent, Trouble::Dead] {
+        for queue in &queues {
+            let publish = queue.publish("x").delay_s(DELAY.as_secs()).ttl_s(600);
+            publish.id().await;
+        }
+        let due_at = Instant::now() + DELAY;
+        make(trouble, &mut group, sick).await;
+        for queue in &queues {
+            let consume = queue.consume().timeout_s(120).ttr_s(60);
+            let job = consume.job().await.expect("the job becomes ready");
+            queue.ack(&job.id).await;
+        }
+        let late = Instant::now().saturating_duration_since(due_at);
+        print_figure(&format!(
+            "the table is on a primary that is {trouble:?}: all jobs within {late:?}"
+        ));
+        assert!(late < LATE_MAX, "{trouble:?}: {late:?}");
+        if let Trouble::Silent = trouble {
+            group.resume(sick);
+        }
+    }
+}
+
+/// A namespace whose table of schedules is on this primary.
+async fn namespace_on(group: &ClusterGroup, primary: usize) -> String {
+    let mut number = 0;
+    loop {
+        let namespace = format!("plan-{number}");
+        let slot = group.slot_of(&format!("tg:schedules:{namespace}")).await;
+        if group.owner_of(slot).await == primary {
+            return namespace;
+        }
+        number += 1;
+    }
 }
 
 /// A primary refuses one of two pumps, and accepts the other one.
