@@ -88,7 +88,8 @@ impl LoadCounts {
     }
 }
 
-type LoadTask = JoinHandle<Result<LoadCounts, CommandFailure>>;
+/// A publisher or a consumer.
+pub(super) type LoadTask = JoinHandle<Result<LoadCounts, CommandFailure>>;
 
 impl BenchLoad {
     pub(super) fn new(
@@ -124,6 +125,11 @@ impl BenchLoad {
             publishers: AtomicU64::new(0),
             failed: Notify::new(),
         })
+    }
+
+    /// The name of the queue.
+    pub(super) fn queue(&self) -> &str {
+        &self.queue
     }
 
     /// Starts a task for each connection: publishers and consumers in turn.

@@ -8,20 +8,22 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tidegate::{Client, PurgeState, QueueHandle};
+use tokio::task::{AbortHandle, JoinHandle};
 use tokio::time::sleep;
 
 use crate::failure::CommandFailure;
 use crate::output::CommandOutput;
 use crate::signals::CommandSignals;
 pub(crate) use arguments::BenchArguments;
-use load::{BenchLoad, LoadCounts};
+use load::{BenchLoad, LoadCounts, LoadTask};
 use report::BenchReport;
 
 /// How long consumers have for the jobs that are left when the time is over.
 const DRAIN_TIME: Duration = Duration::from_secs(15);
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// Runs the load and deletes what is left. A signal ends the load early; another one ends the wait for the last jobs.
+/// Runs the load and deletes what is left. A signal ends the load early; another one ends the wait for the last jobs, further
+/// ones that for requests in flight, and for the deletion: the server may not answer.
 ///
 /// # Errors
 /// The queue has jobs; a request fails for another reason than a server that is unavailable for a while.
@@ -35,8 +37,12 @@ pub(crate) async fn bench(
     let queue = client.queue(&name)?;
     refuse_used(&queue).await?;
     let load = Arc::new(BenchLoad::new(client, &name, arguments)?);
-    let measured = measure(&load, arguments).await;
-    let left = clean_up(&queue, arguments.queue.is_some()).await;
+    let mut signals = CommandSignals::new()?;
+    let measured = measure(&load, arguments, &mut signals).await;
+    let left = tokio::select! {
+        left = clean_up(&queue, arguments.queue.is_some()) => left,
+        () = signals.next() => Err(interrupted(&name)),
+    };
     let (counts, seconds) = measured?;
     let report = BenchReport::new(name, arguments, counts, seconds, left?);
     report.output(as_json)
@@ -57,8 +63,8 @@ async fn refuse_used(queue: &QueueHandle) -> Result<(), CommandFailure> {
 async fn measure(
     load: &Arc<BenchLoad>,
     arguments: &BenchArguments,
+    signals: &mut CommandSignals,
 ) -> Result<(LoadCounts, f64), CommandFailure> {
-    let mut signals = CommandSignals::new()?;
     let tasks = load.start(arguments.connections);
     tokio::select! {
         () = sleep(arguments.time.into()) => {}
@@ -78,14 +84,33 @@ async fn measure(
         () = load.failed() => {}
     }
     load.stop_consuming();
+    let aborts: Vec<AbortHandle> = tasks.iter().map(JoinHandle::abort_handle).collect();
+    let mut counts = tokio::select! {
+        counts = total(tasks) => counts?,
+        () = signals.next() => {
+            aborts.iter().for_each(AbortHandle::abort);
+            return Err(interrupted(load.queue()));
+        }
+    };
+    load.complete(&mut counts);
+    Ok((counts, seconds))
+}
+
+/// What all tasks have done, once they have ended.
+async fn total(tasks: Vec<LoadTask>) -> Result<LoadCounts, CommandFailure> {
     let mut counts = LoadCounts::default();
     for task in tasks {
         let ended = task.await;
         let part = ended.map_err(|error| CommandFailure::NotDone(error.to_string()))?;
         counts.add(&part?);
     }
-    load.complete(&mut counts);
-    Ok((counts, seconds))
+    Ok(counts)
+}
+
+fn interrupted(queue: &str) -> CommandFailure {
+    CommandFailure::NotDone(format!(
+        "interrupted before the server had answered; the queue {queue} may have jobs: tidegate queue purge {queue} deletes them"
+    ))
 }
 
 /// Deletes ready and dead jobs, and the queue itself unless it was named. Returns how many jobs it still has.

@@ -1,7 +1,7 @@
 //! `tidegate bench`: what it prints, and that it leaves nothing behind.
 
 use serde_json::{Value, json};
-use tidegate_testkit::{NativeClient, eventually, print_figure};
+use tidegate_testkit::{NativeClient, Stack, eventually, print_figure};
 
 use super::command_line::CommandLine;
 use super::running::RunningCommand;
@@ -103,4 +103,22 @@ async fn a_signal_ends_it_early_and_the_queue_is_cleaned() {
         }
     })
     .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn signals_end_it_while_the_server_does_not_answer() {
+    let stack = Stack::builder().start().await;
+    let cli = CommandLine::connected(&stack, "frozen").await;
+    let command = cli.command(&["bench", "--time", "10m", "--connections", "2"]);
+    let mut bench = RunningCommand::start(command);
+    while cli.json(&["queue", "ls"]) == json!([]) {}
+    stack.api(0).pause();
+    // One for each wait: for the load, the last jobs, requests in flight, and the deletion.
+    let exit_code = eventually("it has ended", LIMIT, async || {
+        bench.signal("INT");
+        bench.exit_code().ok_or("it runs")
+    })
+    .await;
+    assert_eq!(exit_code, 1);
+    stack.api(0).resume();
 }

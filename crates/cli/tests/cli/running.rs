@@ -67,6 +67,11 @@ impl RunningCommand {
         assert!(killed.unwrap().success());
     }
 
+    /// The exit code, if it has ended by itself.
+    pub(crate) fn exit_code(&mut self) -> Option<i32> {
+        self.child.try_wait().unwrap()?.code()
+    }
+
     /// Waits for its end. Returns the exit code; `None` if a signal ended it.
     pub(crate) fn end(&mut self) -> Option<i32> {
         self.child.wait().unwrap().code()
