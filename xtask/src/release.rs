@@ -42,7 +42,7 @@ pub(crate) struct ReleaseOptions {
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     revision: u32,
     /// The maintainer of the Debian packages
-    #[arg(long, value_name = "NAME <ADDRESS>", default_value = debian_control::MAINTAINER)]
+    #[arg(long, value_name = "NAME <ADDRESS>", default_value = debian_control::MAINTAINER, value_parser = debian_control::maintainer)]
     maintainer: String,
     /// How much the archive and the packages are compressed by gzip: 0 is fast, 9 is small
     #[arg(long, value_name = "LEVEL", default_value_t = 9, value_parser = clap::value_parser!(u32).range(0..=9))]

@@ -117,6 +117,26 @@ pub(crate) fn copyright(mit: &str) -> String {
     )
 }
 
+/// Checks the name and the address of a maintainer, which become lines of the files of a package.
+pub(crate) fn maintainer(text: &str) -> Result<String, String> {
+    let parts = text
+        .strip_suffix('>')
+        .and_then(|text| text.split_once(" <"));
+    let is_valid = parts.is_some_and(|(name, address)| {
+        let is_address = |byte: u8| byte.is_ascii_graphic() && !b"<>,".contains(&byte);
+        let has_parts = address
+            .split_once('@')
+            .is_some_and(|(user, host)| !user.is_empty() && !host.is_empty());
+        let is_name = !name.trim().is_empty()
+            && !name.contains(|it: char| it.is_control() || "<>,".contains(it));
+        is_name && has_parts && address.bytes().all(is_address)
+    });
+    match is_valid {
+        true => Ok(text.to_owned()),
+        false => Err("write it like 'Ann Example <ann@example.com>', on one line".to_owned()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -164,6 +184,30 @@ mod tests {
     fn a_version_before_a_release_sorts_before_it() {
         assert_eq!(debian_version("1.2.0", 3), "1.2.0-3");
         assert_eq!(debian_version("1.2.0-rc.1", 1), "1.2.0~rc.1-1");
+    }
+
+    #[test]
+    fn a_maintainer_is_a_name_and_an_address_on_one_line() {
+        for good in [
+            MAINTAINER,
+            "Zoë O'Neil-Smith (work) <zoe+debian@example.com>",
+        ] {
+            assert_eq!(maintainer(good).as_deref(), Ok(good));
+        }
+        for bad in [
+            "",
+            "Ann",
+            "ann@example.com",
+            "<ann@example.com>",
+            "Ann <>",
+            "Ann <ann>",
+            "Ann <@example.com>",
+            "Ann <ann@example.com>\nEssential: yes",
+            "Ann\nEssential: yes\nX: <ann@example.com>",
+            "Ann, Bob <ann@example.com>",
+        ] {
+            assert!(maintainer(bad).is_err(), "{bad:?}");
+        }
     }
 
     #[test]
