@@ -8,20 +8,21 @@
 -- ARGV[5] carry  largest body, in bytes, that is returned with its header; of a larger one only the header is returned
 -- ARGV[6] latest when the caller stops waiting for the reply, in ms; '' = unknown
 -- ARGV[7] waiter id of the process to register if no job is left; '' = none
--- ARGV[8] count  most jobs of the first claim
--- ARGV[9] lease  of the first claim, in ms; below 0: that of the job, or if it has none this one without its sign. Count
+-- ARGV[8] running most jobs of the queue that may be leased in this bucket at a time; '' = any number
+-- ARGV[9] count  most jobs of the first claim
+-- ARGV[10] lease of the first claim, in ms; below 0: that of the job, or if it has none this one without its sign. Count
 --   and lease of each further claim follow
 -- Returns ok → now_ms, 1 if the limit was reached (more may be ready: call again) else 0, 1 if the process is registered:
---   no job is left, and a doorbell follows; else 0, number, record and former due time (ms) of each job
+--   no job is left that may be leased, and a doorbell follows; else 0, number, record and former due time (ms) of each job
 -- Returns late → now_ms; nothing changed: the caller no longer waits, or the clock was set forward
 -- Changes: leases jobs (attempt + 1, a timer at the end of the lease; one try less, or if the job counts failures no limit
---   for its start any more); deletes expired jobs that it meets. If all claims are filled and jobs are left, rings the next
---   process that is registered
+--   for its start any more); deletes expired jobs that it meets. If all claims are filled and jobs are left that may be
+--   leased, rings the next process that is registered. Stores whether `running` holds jobs back
 -- Errors: those of scripts that write (prelude.lua)
 -- Since layout 2
 -- Rarely calls: delete
 
-local name, limit, carry, waiter, first_claim = ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5]), ARGV[7], 8
+local name, limit, carry, waiter, first_claim = ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5]), ARGV[7], 9
 
 -- A server that was paused executes calls that their callers have given up. A lease for one of them would cost a try.
 if ARGV[6] ~= '' and now_ms > tonumber(ARGV[6]) then return { 'late', now_ms } end
@@ -42,6 +43,14 @@ end
 
 local wanted = 0
 for claim = first_claim, #ARGV, 2 do wanted = wanted + ARGV[claim] end
+
+-- How many jobs may be leased, and whether the limit of running jobs has held back others so far.
+local of_queue, places, held = prefix .. 'q:' .. queue, math.huge, false
+if ARGV[8] ~= '' then
+  local counts = call('HMGET', of_queue, STATES[LEASED], 'held')
+  places, held = max(0, ARGV[8] - max(0, tonumber(counts[1]) or 0)), counts[2]
+  wanted = min(wanted, places)
+end
 
 local live, list = {}, prefix .. 'ready:' .. queue
 
@@ -91,12 +100,23 @@ end
 local changes = changes_of(queue)
 changes[READY], changes[LEASED] = changes[READY] - #live, changes[LEASED] + #live
 settle()
+local is_held = false
 if #live < wanted then
-  if reply[3] == 0 then register_waiter() end
-elseif call('EXISTS', list) == 1 then
-  ring_next(name)
-else
+  if reply[3] == 1 then return reply end
+  register_waiter()
+elseif call('EXISTS', list) == 0 then
   -- The consumers that come back after these jobs then need no call to register.
   register_waiter()
+elseif #live < places then
+  ring_next(name)
+else
+  -- Other processes would get no job either. The end of a lease rings.
+  is_held = true
+  register_waiter()
+end
+if is_held and held ~= ARGV[8] then
+  call('HSET', of_queue, 'held', ARGV[8])
+elseif held and not is_held then
+  call('HDEL', of_queue, 'held')
 end
 return reply

@@ -1,5 +1,5 @@
 -- settle: shared by all scripts that change jobs; it follows versions.lua. Writes what a call has collected, and notifies.
--- Rarely calls: bound_stale_listed, bound_stale_far, settle_far, ring_if_lost
+-- Rarely calls: bound_stale_listed, bound_stale_far, settle_far, ring_if_lost, ring_held
 
 -- Only a damaged record names a queue without a name. An error would fail the call for all other jobs too.
 local function ring(of_queue)
@@ -7,15 +7,13 @@ local function ring(of_queue)
   if name then ring_next(name) end
 end
 
--- A doorbell is lost with a process that is killed before it has followed it. Jobs that come later ring the next process if
--- the oldest one has been ready for this long.
-local LOST_MS = 100
--- Whether it is lost is checked below this number of ready jobs, and then each time that many have come.
+-- Whether a doorbell was lost is checked below this number of ready jobs, and then each time that many have come.
 local CHECKED = 64
 
+-- Jobs that come later ring the next process if the oldest one has been ready for too long, unless it is held back.
 local function ring_if_lost(queue, list, of_queue)
-  local name = call('HGET', of_queue, 'name')
-  if not name or not is_waited_for(name) then return end
+  local name, held, leased = unpack(call('HMGET', of_queue, 'name', 'held', STATES[LEASED]))
+  if not name or holds(held, leased) or not is_waited_for(name) then return end
   local oldest = hinted(call('LINDEX', list, 0), READY, queue)
   if not oldest or now_ms - oldest[DUE_MS] >= LOST_MS then ring_next(name) end
 end
@@ -157,6 +155,7 @@ local function settle()
     local ready_before = settle_counts(number, of_queue, changes)
     if changes.dead then send('RPUSH', prefix .. 'dead:' .. queue, changes.dead) end
     local ready, near = changes.ready, changes.near
+    local held = changes[LEASED] < 0 and call('HGET', of_queue, 'held')
     if ready then
       local list = prefix .. 'ready:' .. queue
       local length = send(changes.at_head and 'LPUSH' or 'RPUSH', list, ready)
@@ -164,10 +163,12 @@ local function settle()
       -- be wrong.
       if length == #ready or ready_before <= 0 then
         ring(of_queue)
+        held = false
       elseif ready_before < CHECKED or ready_before % CHECKED + #ready >= CHECKED then
         ring_if_lost(number, list, of_queue)
       end
     end
+    if held then ring_held(queue, of_queue, held) end
     if changes.unlisted then bound_stale_listed(queue, of_queue) end
     if changes.untimed then send('ZREM', prefix .. 'near:' .. queue, changes.untimed) end
     if near then

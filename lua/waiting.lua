@@ -66,3 +66,24 @@ local function ring_next(name)
     if is_rung then return end
   end
 end
+
+-- A doorbell is lost with a process that is killed before it has followed it. After this time another process is rung.
+local LOST_MS = 100
+
+-- Whether the limit of running jobs holds back jobs of a queue with these fields. `held` is the limit that a reserve met, and
+-- behind it when a process was rung since.
+local function holds(held, leased)
+  local limit = held and string.match(held, '^%d+')
+  return limit and (tonumber(leased) or 0) >= tonumber(limit)
+end
+
+-- Rings the next process if leases of a queue have ended that has this in its field `held`. One is enough: if it leaves jobs
+-- that may be leased, it rings another one. Its reserve writes the field again.
+local function ring_held(queue, of_queue, held)
+  local name, leased = unpack(call('HMGET', of_queue, 'name', STATES[LEASED]))
+  if not name or holds(held, leased) or call('EXISTS', prefix .. 'ready:' .. queue) == 0 then return end
+  local limit, rung_ms = string.match(held, '^(%d+) ?(%d*)$')
+  if not limit or rung_ms ~= '' and math.abs(now_ms - rung_ms) < LOST_MS then return end
+  call('HSET', of_queue, 'held', text('%s %d', limit, now_ms))
+  ring_next(name)
+end

@@ -87,7 +87,8 @@ pub use verbs::{
     LeaseLength, LeaseOutcome, LeasedJob, ListPosition, ListedJob, ListedJobs, ListedQueue,
     LoadSlotOutcome, MOVE_TIMERS_MAX, MoveDueOutcome, NewDue, NewResult, POLL_QUEUES_MAX,
     PUBLISH_JOBS_MAX, PeekedJob, PromoteOutcome, PublishOutcome, PublishedJobs, QueuePage,
-    ReleaseOutcome, ReservedJobs, Roster, SCHEDULES_DUE_MAX, SWEEP_CHUNKS_MAX, ScheduleTick,
-    SchedulesDue, ServerLeaders, Stats, SweepOutcome, TickOutcome, TickPublish, TouchOutcome,
+    ReleaseOutcome, ReserveOptions, ReservedJobs, Roster, SCHEDULES_DUE_MAX, SWEEP_CHUNKS_MAX,
+    ScheduleTick, SchedulesDue, ServerLeaders, Stats, SweepOutcome, TickOutcome, TickPublish,
+    TouchOutcome,
 };
 pub use workers::{StoredWorkers, WorkerEntry};

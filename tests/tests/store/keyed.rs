@@ -26,7 +26,13 @@ impl StoreFixture {
         KeyHash::of_job(&self.queue, key)
     }
 
-    fn keyed(&self, key: &str, if_exists: IfExists, body: &str, delay_ms: u64) -> KeyedJob {
+    pub(crate) fn keyed(
+        &self,
+        key: &str,
+        if_exists: IfExists,
+        body: &str,
+        delay_ms: u64,
+    ) -> KeyedJob {
         let extension = RecordExtension {
             key_hash: Some(self.key(key).0),
             ..RecordExtension::default()
@@ -57,7 +63,7 @@ impl StoreFixture {
         store.publish_keyed(&self.queue, jobs, terms).await.unwrap()
     }
 
-    async fn publish_keyed(&self, now_ms: u64, job: KeyedJob) -> KeyedResult {
+    pub(crate) async fn publish_keyed(&self, now_ms: u64, job: KeyedJob) -> KeyedResult {
         match self.publish_all(now_ms, vec![job], TERMS).await {
             KeyedPublish::Done { results, .. } => results[0],
             refused @ KeyedPublish::Refused { .. } => panic!("{refused:?}"),

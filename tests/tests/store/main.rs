@@ -29,6 +29,7 @@ mod limits;
 mod list_jobs;
 mod list_queues;
 mod lost_answers;
+mod max_running;
 mod messages;
 mod model;
 mod model_native;

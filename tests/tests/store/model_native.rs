@@ -31,7 +31,9 @@ use crate::random_cases::{cases_or, try_cases};
 
 const SEQUENCES: u32 = 250;
 /// Outcomes that any run has.
-const EXPECTED: [&str; 27] = [
+const EXPECTED: [&str; 29] = [
+    "reserve: held",
+    "reserve: not held",
     "publish_keyed: Created",
     "publish_keyed: Exists",
     "publish_keyed: Replaced",

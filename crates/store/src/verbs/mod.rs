@@ -58,7 +58,7 @@ pub use publish_keyed::{
     KeyedTerms,
 };
 pub use release::ReleaseOutcome;
-pub use reserve::{Claim, LeaseLength, ReservedJobs};
+pub use reserve::{Claim, LeaseLength, ReserveOptions, ReservedJobs};
 pub use respawn::DueTimes;
 pub use result::JobEnd;
 pub use roster::Roster;

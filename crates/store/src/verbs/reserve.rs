@@ -71,6 +71,17 @@ impl LeaseLength {
     }
 }
 
+/// What a reserve call does besides serving its claims.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ReserveOptions {
+    /// Whether the process is registered as waiting for the lane if a claim is not filled. Its next jobs then ring one of
+    /// the processes that are registered ([`Store::doorbells`]).
+    pub registers: bool,
+    /// The number of jobs of the lane that may be leased at a time, in all processes together; `None` = not limited. Leases
+    /// that exceed it already stay. Once leases end, one of the registered processes is rung.
+    pub max_running: Option<u64>,
+}
+
 /// Reserved jobs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReservedJobs {
@@ -78,7 +89,8 @@ pub struct ReservedJobs {
     pub jobs: Vec<Vec<Job>>,
     /// The time on the clock of Redis, in ms since 1970.
     pub now_ms: u64,
-    /// Whether the lane has no more jobs, and the process is registered: a doorbell follows when it has some.
+    /// Whether the lane has no more jobs that may be leased, and the process is registered: a doorbell follows when it has
+    /// some.
     pub is_registered: bool,
 }
 
@@ -107,11 +119,11 @@ impl Store {
         lane: impl Into<Lane<'a>>,
         claims: &[Claim],
     ) -> Result<ReservedJobs, StoreError> {
-        self.reserve_as(None, lane.into(), claims).await
+        let options = ReserveOptions::default();
+        self.reserve_with(lane, claims, options).await
     }
 
-    /// The same, and registers the process as waiting for the lane if a claim is not filled. Its next jobs then ring one of
-    /// the processes that are registered ([`Store::doorbells`]).
+    /// The same, and registers the process as waiting for the lane if a claim is not filled.
     ///
     /// # Errors
     /// Those of [`Self::reserve`].
@@ -120,18 +132,27 @@ impl Store {
         lane: impl Into<Lane<'a>>,
         claims: &[Claim],
     ) -> Result<ReservedJobs, StoreError> {
-        let waiter = Some(&self.inner.waiter);
-        self.reserve_as(waiter, lane.into(), claims).await
+        let options = ReserveOptions {
+            registers: true,
+            ..ReserveOptions::default()
+        };
+        self.reserve_with(lane, claims, options).await
     }
 
-    async fn reserve_as(
+    /// The same as [`Self::reserve`], with options. With a limit of running jobs claims may stay open although the lane has
+    /// ready jobs.
+    ///
+    /// # Errors
+    /// Those of [`Self::reserve`].
+    pub async fn reserve_with<'a>(
         &self,
-        waiter: Option<&WaiterId>,
-        lane: Lane<'_>,
+        lane: impl Into<Lane<'a>>,
         claims: &[Claim],
+        options: ReserveOptions,
     ) -> Result<ReservedJobs, StoreError> {
+        let lane = lane.into();
         let mut leases = Vec::new();
-        let reserved = self.reserve_all(waiter, lane, claims, &mut leases).await;
+        let reserved = self.reserve_all(options, lane, claims, &mut leases).await;
         if let Err(StoreError::Unavailable { .. }) = reserved {
             leases.reverse();
             // If this fails, the jobs are ready again when their leases expire.
@@ -143,7 +164,7 @@ impl Store {
     /// Adds each delivery to `leases`, also if a later step fails.
     async fn reserve_all(
         &self,
-        waiter: Option<&WaiterId>,
+        options: ReserveOptions,
         lane: Lane<'_>,
         claims: &[Claim],
         leases: &mut Vec<LeasedJob>,
@@ -151,7 +172,7 @@ impl Store {
         let mut open: Vec<Claim> = claims.to_vec();
         let mut jobs: Vec<Vec<Job>> = vec![Vec::new(); claims.len()];
         loop {
-            let mut once = self.reserve_once(waiter, lane, &open, leases).await?;
+            let mut once = self.reserve_once(options, lane, &open, leases).await?;
             let mut found = once.jobs.into_iter();
             for (claim, jobs) in open.iter_mut().zip(&mut jobs) {
                 for job in found.by_ref().take(usize::from(claim.count)) {
@@ -177,7 +198,7 @@ impl Store {
     /// Makes one call.
     async fn reserve_once(
         &self,
-        waiter: Option<&WaiterId>,
+        options: ReserveOptions,
         lane: Lane<'_>,
         claims: &[Claim],
         leases: &mut Vec<LeasedJob>,
@@ -188,7 +209,12 @@ impl Store {
         let call = self.call_on_queue(&RESERVE, queue, bucket);
         let call = call.arg(HINTS_PER_CALL).arg(carried_bytes(wanted));
         let call = call.arg(self.call_deadline(self.keys(bucket).prefix()));
+        let waiter = options.registers.then_some(&self.inner.waiter);
         let call = call.arg(waiter.map_or("", WaiterId::as_str));
+        let call = match options.max_running {
+            Some(max_running) => call.arg(max_running),
+            None => call.arg(""),
+        };
         let call = claims.iter().fold(call, |call, claim| {
             call.arg(claim.count).arg(claim.lease.argument())
         });

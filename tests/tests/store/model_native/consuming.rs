@@ -5,7 +5,7 @@ use std::iter::repeat;
 use tidegate_core::{JobId, JobState, RetryDelays, RetryPolicy};
 use tidegate_store::{
     AckOutcome, AckRequest, AfterFailure, Claim, FailOutcome, FailRequest, LeaseLength, LeasedJob,
-    NewResult, ReleaseOutcome,
+    NewResult, ReleaseOutcome, ReserveOptions,
 };
 
 use super::NativeRun;
@@ -43,8 +43,9 @@ impl NativeRun<'_> {
             NativeStep::Reserve {
                 queue,
                 count,
+                max_running,
                 lease,
-            } => self.reserve(*queue, *count, *lease).await,
+            } => self.reserve(*queue, *count, *max_running, *lease).await,
             NativeStep::Ack {
                 deliveries,
                 by_attempt,
@@ -74,12 +75,25 @@ impl NativeRun<'_> {
         }
     }
 
-    pub(super) async fn reserve(&mut self, queue: usize, count: u16, lease: LeaseLength) {
-        let expected = self.listed(queue, JobState::Ready);
-        let expected: Vec<JobId> = expected.into_iter().take(count.into()).collect();
+    pub(super) async fn reserve(
+        &mut self,
+        queue: usize,
+        count: u16,
+        max_running: Option<u64>,
+        lease: LeaseLength,
+    ) {
+        let leased = self.numbers(queue, JobState::Leased).len();
+        let places = max_running.map_or(usize::MAX, |most| (most as usize).saturating_sub(leased));
+        let expected = self.listed(queue, JobState::Ready).into_iter();
+        let expected: Vec<JobId> = expected.take(places.min(count.into())).collect();
         let claims = [Claim { count, lease }];
         let store = self.store();
-        let reserved = store.reserve(&self.queues[queue], &claims).await.unwrap();
+        let options = ReserveOptions {
+            registers: false,
+            max_running,
+        };
+        let reserved = store.reserve_with(&self.queues[queue], &claims, options);
+        let reserved = reserved.await.unwrap();
         let got = &reserved.jobs[0];
         let ids: Vec<JobId> = got.iter().map(|job| job.id).collect();
         assert_eq!(ids, expected, "not the oldest ready jobs");
@@ -97,6 +111,30 @@ impl NativeRun<'_> {
             };
             self.deliveries.push((queue, leased));
         }
+        if let Some(most) = max_running {
+            self.check_held(queue, most);
+        }
+    }
+
+    /// The limit of running jobs is stored if it is reached and hints of ready jobs are left.
+    fn check_held(&mut self, queue: usize, most: u64) {
+        let leased = self.numbers(queue, JobState::Leased).len() as u64;
+        let script = "local number = redis.call('HGET', KEYS[1] .. 'queues', ARGV[1])
+            if not number then return { 0, '' } end
+            return { redis.call('EXISTS', KEYS[1] .. 'ready:' .. number),
+                redis.call('HGET', KEYS[1] .. 'q:' .. number, 'held') or '' }";
+        let mut eval = redis::cmd("EVAL");
+        let eval = eval.arg(script).arg(1).arg("tg:0:{8209}:");
+        let eval = eval.arg(&self.names[queue]);
+        let (has_hints, held): (bool, String) = eval.query(&mut self.connection).unwrap();
+        let is_held = leased >= most && has_hints;
+        let expected = is_held.then(|| most.to_string());
+        assert_eq!(held, expected.unwrap_or_default(), "{leased} leased");
+        self.count(if is_held {
+            "reserve: held"
+        } else {
+            "reserve: not held"
+        });
     }
 
     async fn ack(
@@ -281,7 +319,7 @@ impl NativeRun<'_> {
     /// Consumes and acknowledges all jobs of a queue that are ready, and purges dead ones.
     pub(super) async fn consume_all(&mut self, queue: usize) {
         let begin = self.deliveries.len();
-        self.reserve(queue, 1000, LeaseLength::Ms(1000)).await;
+        self.reserve(queue, 1000, None, LeaseLength::Ms(1000)).await;
         let taken = self.deliveries.len() - begin;
         if taken > 0 {
             let all: Vec<usize> = (0..taken).collect();

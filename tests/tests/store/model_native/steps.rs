@@ -97,6 +97,7 @@ pub(super) enum NativeStep {
     Reserve {
         queue: usize,
         count: u16,
+        max_running: Option<u64>,
         lease: LeaseLength,
     },
     Ack {

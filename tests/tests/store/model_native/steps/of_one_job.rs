@@ -77,6 +77,7 @@ pub(super) fn steps_of_one_job() -> impl Strategy<Value = Vec<NativeStep>> {
         let reserve = NativeStep::Reserve {
             queue,
             count: 3,
+            max_running: None,
             lease: LeaseLength::Ms(60_000),
         };
         let parts = (

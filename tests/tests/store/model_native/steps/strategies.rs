@@ -155,8 +155,10 @@ fn consumes() -> impl Strategy<Value = NativeStep> {
     let extension = option::of(prop_oneof![1..5000_u64, 100_000..2_000_000_u64]);
     let pause = prop_oneof![2 => Just(0_u64), 1 => delay()];
     prop_oneof![
-        6 => (0..QUEUES, 0..5_u16, lease)
-            .prop_map(|(queue, count, lease)| NativeStep::Reserve { queue, count, lease }),
+        6 => (0..QUEUES, 0..5_u16, option::weighted(0.3, 1..5_u64), lease)
+            .prop_map(|(queue, count, max_running, lease)| NativeStep::Reserve {
+                queue, count, max_running, lease
+            }),
         3 => (deliveries.clone(), weighted(0.8), retain, results)
             .prop_map(|(deliveries, by_attempt, retain_ms, results)| NativeStep::Ack {
                 deliveries, by_attempt, retain_ms, results
