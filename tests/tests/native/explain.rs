@@ -494,3 +494,33 @@ async fn a_large_payload_is_not_read_and_named_if_it_is_missing() {
     }
     stack.finish().await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_job_that_the_limit_of_running_jobs_holds_back_is_explained() {
+    let stack = Stack::builder().start().await;
+    let all = Situations::on(&stack).await;
+    all.policy("q", json!({"max_running": 2})).await;
+    for payload in ["first", "second"] {
+        all.native.publish("q", "", payload).await.expect(201);
+    }
+    all.publish("q", "").await;
+    all.expect("q", "no_worker", &READY).await;
+    let lease = all.lease("q", "1m").await;
+    all.expect("q", "behind_others", &READY).await;
+    let explained = all.explain("q", "key:x").await;
+    let running = "Workers hold 1 of 2 jobs of its queue that may run at a time.";
+    assert_eq!(text_of(&explained, "running"), running);
+    all.lease("q", "1m").await;
+    all.consumer("q").await;
+    all.expect("q", "running_limit", &READY).await;
+    let explained = all.explain("q", "key:x").await;
+    assert_eq!(
+        explained["summary"],
+        "Its queue has 2 of 2 jobs running: it is delivered after one of them ends, or when max_running in its policy is \
+         raised."
+    );
+    // The consumer gets it when one of them ends.
+    all.native.settle("ack", &json!({"leases": [lease]})).await;
+    all.expect("q", "held", &["lease_ends"]).await;
+    stack.finish().await;
+}

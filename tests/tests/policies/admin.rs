@@ -18,6 +18,7 @@ fn defaults() -> Value {
         "paused_until": null,
         "closed": false,
         "max_jobs": null,
+        "max_running": null,
         "keep_dead_ms": null
     })
 }

@@ -9,4 +9,5 @@ mod admin;
 mod fixture;
 mod full;
 mod paused;
+mod running;
 mod unavailable;

@@ -21,6 +21,8 @@ pub enum JobCause {
     NoPump,
     /// Its queue is paused.
     Paused,
+    /// Workers hold as many jobs of its queue, or of its lane, as its policy allows at a time.
+    RunningLimit,
     /// No worker waits for its queue, or holds a job of it.
     NoWorker,
     /// Other jobs are before it, or may be.

@@ -31,6 +31,9 @@ pub struct PolicyDetails {
     /// The most jobs that are not done yet; beyond it publishes are rejected with `queue_full`. `null` for no limit.
     #[schema(required = true)]
     pub max_jobs: Option<u64>,
+    /// The most jobs that are leased at a time; others stay ready until one of these ends. `null` for no limit.
+    #[schema(required = true)]
+    pub max_running: Option<u64>,
     /// How long dead jobs are kept. `null` for ever.
     #[serde(rename = "keep_dead_ms")]
     #[schema(value_type = Option<AnswerDuration>, required = true)]
@@ -47,6 +50,7 @@ impl Default for PolicyDetails {
             paused_until: None,
             closed: false,
             max_jobs: None,
+            max_running: None,
             keep_dead: None,
         }
     }
@@ -83,6 +87,7 @@ mod tests {
             "paused_until": null,
             "closed": false,
             "max_jobs": null,
+            "max_running": null,
             "keep_dead_ms": null,
         });
         let policy = PolicyDetails::default();

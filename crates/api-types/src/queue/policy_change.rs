@@ -49,6 +49,10 @@ pub struct PolicyBody {
     #[serde(default, skip_serializing_if = "FieldChange::is_kept")]
     #[schema(value_type = Option<u64>, minimum = 1)]
     pub max_jobs: FieldChange<u64>,
+    /// The most jobs that are leased at a time; `null` for no limit.
+    #[serde(default, skip_serializing_if = "FieldChange::is_kept")]
+    #[schema(value_type = Option<u64>, minimum = 1)]
+    pub max_running: FieldChange<u64>,
     /// How long dead jobs are kept; `null` for ever.
     #[serde(default, skip_serializing_if = "FieldChange::is_kept")]
     #[schema(value_type = Option<DurationMs>)]
@@ -162,6 +166,7 @@ impl PolicyBody {
                 .filter(|_| paused),
             closed: self.closed.apply(current.closed, default.closed),
             max_jobs: self.max_jobs.apply_to_option(current.max_jobs),
+            max_running: self.max_running.apply_to_option(current.max_running),
             keep_dead: self.keep_dead.apply_to_option(current.keep_dead),
         })
     }
@@ -186,6 +191,11 @@ impl CheckedRequest for PolicyBody {
             let detail =
                 "max_jobs must be at least 1; use closed to stop a queue, null for no limit";
             return Err(InvalidRequest::of_field("max_jobs", detail));
+        }
+        if self.max_running.value() == Some(&0) {
+            let detail =
+                "max_running must be at least 1; use paused to stop deliveries, null for no limit";
+            return Err(InvalidRequest::of_field("max_running", detail));
         }
         Ok(())
     }

@@ -17,7 +17,7 @@ pub(super) enum BadPolicyBody {
     NotAnObject,
     /// A policy has no such field.
     #[error(
-        "unknown field {0:?}: the fields are lease_ms, retry (with delays_ms, jitter, max_attempts), retain_ms, paused, paused_until, closed, max_jobs, keep_dead_ms"
+        "unknown field {0:?}: the fields are lease_ms, retry (with delays_ms, jitter, max_attempts), retain_ms, paused, paused_until, closed, max_jobs, max_running, keep_dead_ms"
     )]
     UnknownField(String),
     /// The value of a field has the wrong type.
@@ -44,6 +44,7 @@ pub(super) struct PolicyView {
     paused_until: Option<String>,
     closed: bool,
     max_jobs: Option<u64>,
+    max_running: Option<u64>,
     keep_dead_ms: Option<u64>,
 }
 
@@ -72,6 +73,7 @@ impl From<&QueuePolicy> for PolicyView {
             },
             closed: policy.closed,
             max_jobs: policy.max_jobs,
+            max_running: policy.max_running,
             keep_dead_ms: policy.keep_dead_ms,
         }
     }
@@ -98,6 +100,7 @@ pub(super) fn merge(base: QueuePolicy, body: &[u8]) -> Result<QueuePolicy, BadPo
             "paused_until" => end = Some(instant_of("paused_until", value)?),
             "closed" => policy.closed = flag("closed", value)?,
             "max_jobs" => policy.max_jobs = integer("max_jobs", value)?,
+            "max_running" => policy.max_running = integer("max_running", value)?,
             "keep_dead_ms" => policy.keep_dead_ms = integer("keep_dead_ms", value)?,
             _ => return Err(unknown(name)),
         }
@@ -249,7 +252,7 @@ mod tests {
     fn an_answer_can_be_sent_back() {
         for body in [
             "{}",
-            r#"{"lease_ms":30000,"retry":{"delays_ms":[0,5],"jitter":0.333,"max_attempts":3},"retain_ms":1,"closed":true,"max_jobs":7,"keep_dead_ms":1000}"#,
+            r#"{"lease_ms":30000,"retry":{"delays_ms":[0,5],"jitter":0.333,"max_attempts":3},"retain_ms":1,"closed":true,"max_jobs":7,"max_running":5,"keep_dead_ms":1000}"#,
             r#"{"paused":true}"#,
             r#"{"paused_until":1795263000001}"#,
         ] {
@@ -314,6 +317,7 @@ mod tests {
                 "lease_ms should be from 100 to 86400000",
             ),
             (r#"{"max_jobs":0}"#, "max_jobs should be from 1"),
+            (r#"{"max_running":0}"#, "max_running should be from 1"),
             (
                 r#"{"retry":{"max_attempts":70000}}"#,
                 "retry.max_attempts should be from 1 to 4095",

@@ -40,6 +40,7 @@ pub(crate) async fn explain(
         failures: pool.history(&found.job).await?,
         policy: pool.policy(queue),
         is_paused: pool.is_paused(queue),
+        max_running: pool.max_running_beside(queue, found.job.id),
         attempts_left: pool.attempts_left(queue, &found.job),
         found,
     };
@@ -62,6 +63,8 @@ struct Situation {
     failures: Vec<LoggedFailure>,
     policy: QueuePolicy,
     is_paused: bool,
+    /// In its lane.
+    max_running: Option<u64>,
     attempts_left: u16,
     holder: Option<JobHolder>,
 }
@@ -82,6 +85,9 @@ impl Situation {
             JobState::Delayed => JobCause::NotDue,
             JobState::Leased => JobCause::Held,
             JobState::Ready if self.is_paused => JobCause::Paused,
+            JobState::Ready if self.max_running.is_some_and(|most| found.leased >= most) => {
+                JobCause::RunningLimit
+            }
             JobState::Ready if !found.is_waited_for && found.leased == 0 => JobCause::NoWorker,
             JobState::Ready if found.before.most == 0 => JobCause::Next,
             JobState::Ready => JobCause::BehindOthers,
@@ -126,6 +132,11 @@ impl Situation {
                 Pause::Until(end_ms) => format!("Its queue is paused; that {} {}.", self.ends_or_ended(end_ms), self.relative(end_ms)),
                 Pause::No | Pause::UntilResumed => "Its queue is paused: resume it in its policy.".to_owned(),
             },
+            JobCause::RunningLimit => format!(
+                "Its queue has {} of {} jobs running: it is delivered after one of them ends, or when max_running in its policy is raised.",
+                self.found.leased,
+                self.max_running.unwrap_or_default()
+            ),
             JobCause::NoWorker => format!(
                 "It became ready {}, and no worker waits for its queue: start one, and check the name of the queue.",
                 due()
@@ -295,7 +306,13 @@ impl Situation {
                 count: (least == most).then_some(most),
                 ..plain(FactCode::Ahead, &self.jobs_ahead())
             });
-            let text = format!("Workers hold {} jobs of its queue.", found.leased);
+            let text = match self.max_running {
+                Some(most) => format!(
+                    "Workers hold {} of {most} jobs of its queue that may run at a time.",
+                    found.leased
+                ),
+                None => format!("Workers hold {} jobs of its queue.", found.leased),
+            };
             facts.push(counted(FactCode::Running, text, found.leased));
         }
         if self.is_paused {

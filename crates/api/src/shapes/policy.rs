@@ -29,6 +29,7 @@ pub(crate) fn policy_details(policy: &QueuePolicy) -> PolicyDetails {
         },
         closed: policy.closed,
         max_jobs: policy.max_jobs,
+        max_running: policy.max_running,
         keep_dead: policy.keep_dead_ms.map(DurationMs::saturating),
     }
 }
@@ -60,6 +61,7 @@ pub(crate) fn stored_policy(wanted: &PolicyDetails) -> Result<QueuePolicy, Inval
         },
         closed: wanted.closed,
         max_jobs: wanted.max_jobs,
+        max_running: wanted.max_running,
         keep_dead_ms: wanted.keep_dead.map(|kept| kept.as_ms()),
     };
     let checked = policy.check();

@@ -12,6 +12,8 @@ pub(super) const LEASE_MS_MAX: u64 = 24 * 60 * 60 * 1000;
 pub(super) const RETAIN_MS_MAX: u64 = 7 * LEASE_MS_MAX;
 /// Maximum of [`QueuePolicy::max_jobs`].
 pub(super) const MAX_JOBS_MAX: u64 = 1_000_000_000_000;
+/// Maximum of [`QueuePolicy::max_running`].
+pub(super) const MAX_RUNNING_MAX: u64 = 1_000_000_000;
 /// Minimum of [`QueuePolicy::keep_dead_ms`].
 const KEEP_DEAD_MS_MIN: u64 = 1000;
 
@@ -32,6 +34,8 @@ pub struct QueuePolicy {
     pub closed: bool,
     /// The number of jobs that the queue may hold, in all states, dead ones included; `None` = not limited.
     pub max_jobs: Option<u64>,
+    /// The number of jobs of the queue that are leased at a time; `None` = not limited.
+    pub max_running: Option<u64>,
     /// How long dead jobs are kept, in ms; `None` = for ever.
     pub keep_dead_ms: Option<u64>,
 }
@@ -57,6 +61,7 @@ impl Default for QueuePolicy {
             pause: Pause::No,
             closed: false,
             max_jobs: None,
+            max_running: None,
             keep_dead_ms: None,
         }
     }
@@ -76,6 +81,9 @@ impl QueuePolicy {
         }
         if let Some(jobs) = self.max_jobs {
             within("max_jobs", jobs, 1, MAX_JOBS_MAX)?;
+        }
+        if let Some(jobs) = self.max_running {
+            within("max_running", jobs, 1, MAX_RUNNING_MAX)?;
         }
         match self.keep_dead_ms {
             Some(kept_ms) => within("keep_dead_ms", kept_ms, KEEP_DEAD_MS_MIN, DURATION_MS_MAX),
@@ -145,6 +153,14 @@ mod tests {
             rejected(|policy| policy.max_jobs = Some(u64::MAX)),
             Err("max_jobs")
         );
+        for jobs in [0, MAX_RUNNING_MAX + 1] {
+            let policy = QueuePolicy {
+                max_running: Some(jobs),
+                ..QueuePolicy::default()
+            };
+            let error = policy.check().unwrap_err();
+            assert_eq!(error.field, "max_running", "{jobs}");
+        }
         assert_eq!(
             rejected(|policy| policy.keep_dead_ms = Some(999)),
             Err("keep_dead_ms")

@@ -50,6 +50,9 @@ impl fmt::Display for QueuePolicy {
         if let Some(jobs) = self.max_jobs {
             write!(out, " max_jobs={jobs}")?;
         }
+        if let Some(jobs) = self.max_running {
+            write!(out, " max_running={jobs}")?;
+        }
         match self.keep_dead_ms {
             Some(kept_ms) => write!(out, " keep_dead_ms={kept_ms}"),
             None => Ok(()),
@@ -96,6 +99,7 @@ impl QueuePolicy {
             }
             Some(("paused_until", value)) => self.pause = Pause::Until(value.parse().ok()?),
             Some(("max_jobs", value)) => self.max_jobs = Some(value.parse().ok()?),
+            Some(("max_running", value)) => self.max_running = Some(value.parse().ok()?),
             Some(("keep_dead_ms", value)) => self.keep_dead_ms = Some(value.parse().ok()?),
             _ => return None,
         }
@@ -107,7 +111,7 @@ impl QueuePolicy {
 mod tests {
     use proptest::prelude::*;
 
-    use super::super::queue_policy::{LEASE_MS_MAX, MAX_JOBS_MAX, RETAIN_MS_MAX};
+    use super::super::queue_policy::{LEASE_MS_MAX, MAX_JOBS_MAX, MAX_RUNNING_MAX, RETAIN_MS_MAX};
     use super::super::retry::RetryPolicy;
     use super::*;
     use crate::extension::RetryDelays;
@@ -134,6 +138,7 @@ mod tests {
         let lease_ms = prop_oneof![Just(60_000), 100..=LEASE_MS_MAX];
         let retain_ms = prop_oneof![Just(0), 0..=RETAIN_MS_MAX];
         let max_jobs = prop::option::of(1..=MAX_JOBS_MAX);
+        let max_running = prop::option::of(1..=MAX_RUNNING_MAX);
         let keep_dead_ms = prop::option::of(1000..1u64 << 44);
         let all = (
             lease_ms,
@@ -141,18 +146,21 @@ mod tests {
             retain_ms,
             pause,
             any::<bool>(),
-            max_jobs,
+            (max_jobs, max_running),
             keep_dead_ms,
         );
         all.prop_map(
-            |(lease_ms, retry, retain_ms, pause, closed, max_jobs, keep_dead_ms)| QueuePolicy {
-                lease_ms,
-                retry,
-                retain_ms,
-                pause,
-                closed,
-                max_jobs,
-                keep_dead_ms,
+            |(lease_ms, retry, retain_ms, pause, closed, (max_jobs, max_running), keep_dead_ms)| {
+                QueuePolicy {
+                    lease_ms,
+                    retry,
+                    retain_ms,
+                    pause,
+                    closed,
+                    max_jobs,
+                    max_running,
+                    keep_dead_ms,
+                }
             },
         )
     }
@@ -202,7 +210,9 @@ mod tests {
             "1 lease_ms=-1",
             "1 max_jobs=0",
             "1 max_jobs=99999999999999999999999",
-            "1 max_running=5",
+            "1 max_running=0",
+            "1 max_running=5 max_jobs=5",
+            "1 unknown=5",
             "1 closed=1",
             "1 delays_ms=",
             "paused",

@@ -5,6 +5,7 @@
 //! goes to lane 0, which is never closed (`docs/decisions/0022-lanes.md`).
 
 mod set;
+mod share;
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -20,6 +21,7 @@ use tokio::time::sleep;
 use crate::storage_failure::record_store_error;
 use crate::table_reader::TableReader;
 pub(crate) use set::LaneSet;
+pub(crate) use share::{running_share_of, share_of};
 
 /// The lanes of the queues of one Redis deployment.
 #[derive(Debug)]

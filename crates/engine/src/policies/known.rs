@@ -17,8 +17,8 @@ pub(super) struct KnownPolicies {
     entries: HashMap<QueueKey, StoredPolicy>,
     /// The instants at which pauses end, in ms on the clock of Redis.
     pause_ends: BTreeSet<(u64, QueueKey)>,
-    /// Queues that are no longer paused, and have not been taken yet.
-    resumed: BTreeSet<QueueKey>,
+    /// Queues that are no longer paused, or that may have more running jobs than before, and have not been taken yet.
+    unblocked: BTreeSet<QueueKey>,
     /// When the clock of Redis was read, and its time in ms. The answer was received at that moment, so the time on the
     /// clock is that or later.
     clock: Option<(Instant, u64)>,
@@ -103,6 +103,8 @@ impl KnownPolicies {
     fn set(&mut self, queue: QueueKey, entry: StoredPolicy) {
         let was_paused = self.is_paused(&queue);
         let pause = entry.policy.pause;
+        let max_running = entry.policy.max_running;
+        let before_running = self.policy(&queue).and_then(|policy| policy.max_running);
         let before = match entry.is_none() {
             true => self.entries.remove(&queue),
             false => {
@@ -123,24 +125,27 @@ impl KnownPolicies {
         if let Pause::Until(end_ms) = pause {
             self.pause_ends.insert((end_ms, queue.clone()));
         }
-        if was_paused && !self.is_paused(&queue) {
-            self.resumed.insert(queue);
+        let is_raised = before_running
+            .is_some_and(|before| max_running.is_none_or(|max_running| max_running > before));
+        if was_paused && !self.is_paused(&queue) || is_raised {
+            self.unblocked.insert(queue);
         }
     }
 
-    /// Takes the queues whose pause has ended. Returns also the time until the next pause ends, if one does.
-    pub(super) fn take_resumed(&mut self) -> (BTreeSet<QueueKey>, Option<Duration>) {
+    /// Takes the queues whose pause has ended, or whose limit of running jobs is higher than before. Returns also the time
+    /// until the next pause ends, if one does.
+    pub(super) fn take_unblocked(&mut self) -> (BTreeSet<QueueKey>, Option<Duration>) {
         let now_ms = self.now_ms();
         while let Some((end_ms, queue)) = self.pause_ends.pop_first() {
             if end_ms > now_ms {
                 self.pause_ends.insert((end_ms, queue));
                 break;
             }
-            self.resumed.insert(queue);
+            self.unblocked.insert(queue);
         }
         let next_end = self.pause_ends.first().map(|(end_ms, _)| end_ms - now_ms);
         (
-            std::mem::take(&mut self.resumed),
+            std::mem::take(&mut self.unblocked),
             next_end.map(Duration::from_millis),
         )
     }
@@ -182,8 +187,8 @@ mod tests {
         PolicyChanges::All { entries, last }
     }
 
-    fn resumed(known: &mut KnownPolicies) -> Vec<String> {
-        let (queues, _) = known.take_resumed();
+    fn unblocked(known: &mut KnownPolicies) -> Vec<String> {
+        let (queues, _) = known.take_unblocked();
         queues.iter().map(QueueKey::to_string).collect()
     }
 
@@ -201,19 +206,45 @@ mod tests {
             ["n/a", "n/b", "n/c", "n/d", "n/e"].map(|name| known.is_paused(&queue(name)))
         };
         assert_eq!(is_paused(&known), [true, true, false, false, false]);
-        assert_eq!(resumed(&mut known), ["n/c"], "checked once, to be safe");
-        let (queues, next) = known.take_resumed();
+        assert_eq!(unblocked(&mut known), ["n/c"], "checked once, to be safe");
+        let (queues, next) = known.take_unblocked();
         assert!(queues.is_empty());
         assert_eq!(next, Some(Duration::from_secs(2)));
         tokio::time::advance(Duration::from_millis(1999)).await;
-        assert_eq!(resumed(&mut known), [""; 0]);
+        assert_eq!(unblocked(&mut known), [""; 0]);
         tokio::time::advance(Duration::from_millis(1)).await;
         assert_eq!(is_paused(&known), [true, false, false, false, false]);
-        assert_eq!(resumed(&mut known), ["n/b"]);
+        assert_eq!(unblocked(&mut known), ["n/b"]);
         known.apply(some(&[("n/a", StoredPolicy::default())]));
         assert_eq!(is_paused(&known), [false; 5]);
-        assert_eq!(resumed(&mut known), ["n/a"]);
+        assert_eq!(unblocked(&mut known), ["n/a"]);
         assert!(!known.has_pause_that_ends());
+    }
+
+    #[test]
+    fn queues_that_may_have_more_running_jobs_are_unblocked() {
+        let limited = |max_running| StoredPolicy {
+            policy: QueuePolicy {
+                max_running,
+                ..QueuePolicy::default()
+            },
+            ..paused(Pause::No)
+        };
+        let mut known = KnownPolicies::default();
+        for (max_running, is_unblocked) in [
+            (Some(5), false),
+            (Some(5), false),
+            (Some(3), false),
+            (Some(4), true),
+            (None, true),
+            (Some(9), false),
+        ] {
+            known.apply(some(&[("n/a", limited(max_running))]));
+            let expected: &[&str] = if is_unblocked { &["n/a"] } else { &[] };
+            assert_eq!(unblocked(&mut known), expected, "{max_running:?}");
+        }
+        known.apply(all(&[]));
+        assert_eq!(unblocked(&mut known), ["n/a"], "the policy was removed");
     }
 
     #[tokio::test(start_paused = true)]
@@ -225,7 +256,7 @@ mod tests {
             ("n/b", paused(Pause::Until(5000))),
         ]));
         known.apply(all(&[("n/c", paused(Pause::UntilResumed))]));
-        assert_eq!(resumed(&mut known), ["n/a", "n/b"]);
+        assert_eq!(unblocked(&mut known), ["n/a", "n/b"]);
         assert!(!known.has_pause_that_ends());
         let names: Vec<String> = known
             .list(None, 9)

@@ -95,6 +95,11 @@ impl PolicyTable {
         self.known.read().policy(queue)?.max_jobs
     }
 
+    /// The number of jobs of a queue that may be leased at a time; `None` = not limited.
+    pub fn max_running(&self, queue: &QueueKey) -> Option<u64> {
+        self.known.read().policy(queue)?.max_running
+    }
+
     /// Up to `limit` queues with a stored policy, in their order, from the first one behind `after`.
     pub fn list(&self, after: Option<&QueueKey>, limit: usize) -> Vec<(QueueKey, StoredPolicy)> {
         self.known.read().list(after, limit)
@@ -200,10 +205,10 @@ impl PolicyTable {
         }
     }
 
-    /// Waits until the pause of queues has ended, and returns these queues.
-    pub(crate) async fn resumed(&self) -> BTreeSet<QueueKey> {
+    /// Waits until the pause of queues has ended, or their limit of running jobs was raised, and returns these queues.
+    pub(crate) async fn unblocked(&self) -> BTreeSet<QueueKey> {
         loop {
-            let (queues, next_end) = self.known.write().take_resumed();
+            let (queues, next_end) = self.known.write().take_unblocked();
             if !queues.is_empty() {
                 return queues;
             }

@@ -1,7 +1,7 @@
 //! Verbs for single jobs, named by id or key. In a pool that moves, a job that its own deployment does not have is looked
 //! up in its target. So is one that is done there: the target may have the next job with its key.
 
-use tidegate_core::{Job, JobState, QueueKey, QueuePolicy};
+use tidegate_core::{Job, JobId, JobState, QueueKey, QueuePolicy};
 use tidegate_store::{
     CancelOutcome, ChangeOutcome, IfRunning, JobChange, JobReference, JobSurroundings,
     LoggedFailure, PeekedJob, PromoteOutcome,
@@ -9,6 +9,7 @@ use tidegate_store::{
 
 use super::Pool;
 use crate::error::EngineError;
+use crate::lanes::running_share_of;
 
 impl Pool {
     /// The policy of a queue, as this process knows it.
@@ -44,6 +45,15 @@ impl Pool {
     pub fn is_paused(&self, queue: &QueueKey) -> bool {
         self.with_target()
             .all(|pool| pool.policies.is_paused(queue))
+    }
+
+    /// The number of jobs that may be leased at a time in the lane of a job; `None` = not limited.
+    #[must_use]
+    pub fn max_running_beside(&self, queue: &QueueKey, job: JobId) -> Option<u64> {
+        let all = self.policy(queue).max_running?;
+        let lanes = self.lanes.used(queue);
+        let lane = self.store.lane_in(job.bucket(), queue, lanes).unwrap_or(0);
+        Some(running_share_of(lane, lanes, all))
     }
 
     /// Reads a job without changing it. Returns `None` if the queue has no such job.

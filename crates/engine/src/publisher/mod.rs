@@ -9,7 +9,7 @@ use std::sync::Arc;
 use tidegate_core::{JobId, NewJob, QueueKey};
 use tidegate_store::{PublishOutcome, SMALL_TRANSFER_BYTES_MAX, Store, StoreError, Unavailable};
 
-use crate::lanes::LaneTable;
+use crate::lanes::{LaneTable, share_of};
 use down::DownBuckets;
 use overdue::OverdueServers;
 
@@ -186,12 +186,6 @@ impl LanePublisher {
     }
 }
 
-/// The number of jobs that a lane may hold, if its queue with `lanes` lanes may hold `max_jobs`.
-fn share_of(lane: u16, lanes: u16, max_jobs: u64) -> u64 {
-    let (lane, lanes) = (u64::from(lane), u64::from(lanes));
-    max_jobs / lanes + u64::from(lane < max_jobs % lanes)
-}
-
 /// Whether a running server refused to write, so that nothing was stored and another lane can be tried. A server that
 /// is not ready does not count: the store has waited for it already, and the others may not be ready either.
 const fn is_refused_write(error: &StoreError) -> bool {
@@ -202,20 +196,4 @@ const fn is_refused_write(error: &StoreError) -> bool {
         reason,
         Unavailable::WritesRefused | Unavailable::OutOfMemory
     )
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_shares_of_the_lanes_are_even_and_add_up_to_the_limit() {
-        for (lanes, max_jobs) in [(1, 7), (2, 7), (3, 7), (8, 7), (64, 1_000_003)] {
-            let shares: Vec<u64> = (0..lanes)
-                .map(|lane| share_of(lane, lanes, max_jobs))
-                .collect();
-            assert_eq!(shares.iter().sum::<u64>(), max_jobs);
-            assert!(shares[0] - shares[shares.len() - 1] <= 1, "{shares:?}");
-        }
-    }
 }

@@ -4,7 +4,7 @@ use std::sync::{Arc, LazyLock};
 
 use prometheus::IntCounter;
 use tidegate_service::metrics::counter;
-use tidegate_store::{Claim, LeaseLength, ReservedJobs};
+use tidegate_store::{Claim, LeaseLength, ReserveOptions, ReservedJobs};
 use tokio::time::Instant;
 
 use super::retry_signal::RetrySignal;
@@ -13,6 +13,7 @@ use super::shared::Shared;
 use super::source::Source;
 use super::wait_queue::{Round, WaitQueue};
 use crate::deployment::RedisDeployment;
+use crate::lanes::running_share_of;
 use crate::serve_loop::{LaneCall, Role, ServedQueue, spawn_serve_loop};
 use crate::storage_failure::record_store_error;
 
@@ -86,12 +87,12 @@ impl ServedQueue for Rounds {
         ROUNDS.inc();
         let lane = self.source.queue.lane(round.lane);
         let claims = self.configured(&round.claims);
-        let store = &self.deployment.store;
-        let reserved = match round.waits {
-            true => store.reserve_or_register(lane, &claims).await,
-            false => store.reserve(lane, &claims).await,
+        let options = ReserveOptions {
+            registers: round.waits,
+            max_running: self.max_running(round.lane),
         };
-        match reserved {
+        let store = &self.deployment.store;
+        match store.reserve_with(lane, &claims, options).await {
             Ok(reserved) => {
                 let jobs = reserved.jobs.iter().map(Vec::len).sum();
                 self.deployment.figures.reserved(jobs);
@@ -138,6 +139,12 @@ impl Rounds {
             claim.lease = LeaseLength::OfJobOrMs(policy.lease_ms);
         }
         claims
+    }
+
+    /// The number of jobs of a lane that may be leased; `None` = not limited.
+    fn max_running(&self, lane: u16) -> Option<u64> {
+        let all = self.deployment.policies.max_running(&self.source.queue)?;
+        Some(running_share_of(lane, self.lanes(), all))
     }
 
     /// Calls `change` with the wait queue, if it exists.

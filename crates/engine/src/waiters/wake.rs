@@ -1,4 +1,4 @@
-//! Rings wait queues: on doorbells, when the lane table changes, and when a pause ends. [`super::poll`] rings them in case
+//! Rings wait queues: on doorbells, when the lane table changes, when a pause ends or more jobs may run. [`super::poll`] rings them in case
 //! a message was lost.
 
 use std::sync::Arc;
@@ -72,12 +72,13 @@ impl Shared {
         tokio::join!(ringing, lanes.follow(), publisher.probe());
     }
 
-    /// Keeps the policies current, and rings the wait queues of queues that are no longer paused. Never returns.
+    /// Keeps the policies current, and rings the wait queues of queues that are no longer paused or may have more running
+    /// jobs. Never returns.
     async fn follow_policies(self: &Arc<Self>, pool: &Arc<str>, deployment: &RedisDeployment) {
         let policies = &deployment.policies;
         let ringing = async {
             loop {
-                for queue in policies.resumed().await {
+                for queue in policies.unblocked().await {
                     let pool = Arc::clone(pool);
                     self.ring(&Source { pool, queue }, None);
                 }

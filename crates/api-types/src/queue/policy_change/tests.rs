@@ -30,6 +30,7 @@ fn full() -> Value {
     json!({
         "lease": "90s", "retry": {"max_attempts": 3, "delays": ["2m", "10m"], "jitter": 0}, "retain": "1d",
         "paused": true, "paused_until": "2026-11-21T12:30:00Z", "closed": true, "max_jobs": 1000,
+        "max_running": 8,
         "keep_dead": "30d",
     })
 }
@@ -49,7 +50,10 @@ fn a_put_sets_every_field() {
         policy.paused_until.unwrap().to_string(),
         "2026-11-21T12:30:00.000Z"
     );
-    assert_eq!(policy.max_jobs, Some(1_000));
+    assert_eq!(
+        (policy.max_jobs, policy.max_running),
+        (Some(1_000), Some(8))
+    );
     assert_eq!(policy.keep_dead.unwrap().as_ms(), 2_592_000_000);
     assert_eq!(put(&json!({})), PolicyDetails::default());
 }
@@ -148,6 +152,10 @@ fn other_policies_are_rejected() {
         ),
         (json!({"retain": "7d1ms"}), "invalid_parameter: retain: "),
         (json!({"max_jobs": 0}), "invalid_parameter: max_jobs: "),
+        (
+            json!({"max_running": 0}),
+            "invalid_parameter: max_running: ",
+        ),
         (json!({"max_jobs": -1}), "invalid_body: max_jobs: "),
         (json!({"paused": "yes"}), "invalid_body: paused: "),
         (

@@ -1,5 +1,5 @@
 //! Random orders of everything that happens to the wait queues of three processes, beside a model of Redis: whatever the
-//! order, once nothing is on its way no job is ready while a consumer waits.
+//! order, once nothing is on its way no job is ready while a consumer waits, unless as many are leased as may be.
 
 use std::collections::VecDeque;
 
@@ -20,6 +20,13 @@ struct ModelRedis {
     registered: VecDeque<usize>,
     /// Doorbells on their way, by process.
     doorbells: [usize; PROCESSES],
+    leased: usize,
+    /// The number of jobs that may be leased.
+    limit: usize,
+    /// Set while the limit holds jobs back: whether a process was rung since.
+    held: Option<bool>,
+    /// The leased jobs that consumers have got.
+    delivered: usize,
 }
 
 impl ModelRedis {
@@ -37,6 +44,24 @@ impl ModelRedis {
         }
     }
 
+    /// Leases end: the jobs are done, or are ready again.
+    fn end_leases(&mut self, jobs: usize, are_ready: bool) {
+        self.leased -= jobs;
+        if are_ready && self.ready == 0 {
+            return self.publish(jobs);
+        }
+        self.ready += if are_ready { jobs } else { 0 };
+        if self.held == Some(false) && self.leased < self.limit && self.ready > 0 {
+            self.held = Some(true);
+            self.ring_next();
+        }
+    }
+
+    fn ack(&mut self) {
+        self.delivered -= 1;
+        self.end_leases(1, false);
+    }
+
     fn register(&mut self, process: usize) {
         if !self.registered.contains(&process) {
             self.registered.push_back(process);
@@ -45,21 +70,27 @@ impl ModelRedis {
 
     /// Returns the number of jobs for each claim, and whether the process is registered.
     fn reserve(&mut self, process: usize, waits: bool, claims: &[Claim]) -> (Vec<usize>, bool) {
-        let mut is_filled = true;
+        let (mut is_filled, places) = (true, self.limit.saturating_sub(self.leased));
+        let mut left = places;
         let taken = claims.iter().map(|claim| {
-            let taken = self.ready.min(usize::from(claim.count));
+            let wanted = left.min(claim.count.into());
+            let taken = self.ready.min(wanted);
             self.ready -= taken;
-            is_filled &= taken == usize::from(claim.count);
+            left -= taken;
+            is_filled &= taken == wanted;
             taken
         });
         let taken = taken.collect();
+        self.leased += places - left;
         let is_empty = !is_filled || self.ready == 0;
-        if !is_empty {
+        let is_held = !is_empty && left == 0;
+        self.held = is_held.then_some(false);
+        if !is_empty && !is_held {
             self.ring_next();
         } else if waits {
             self.register(process);
         }
-        (taken, is_empty && waits)
+        (taken, (is_empty || is_held) && waits)
     }
 
     fn withdraw(&mut self, process: usize) {
@@ -174,10 +205,11 @@ impl ModelProcess {
                 let tested = self.tested.get_or_insert_with(TestQueue::new);
                 tested.registers = is_registered;
                 let surplus = tested.hand_out(round, &jobs);
+                redis.delivered += jobs.iter().sum::<usize>() - surplus;
                 if surplus > 0 {
                     tested.wait_queue.free(0);
                     self.starts |= tested.wait_queue.ring(None);
-                    redis.publish(surplus);
+                    redis.end_leases(surplus, true);
                 }
                 // The serve loop asks for its next round.
                 self.starts = true;
@@ -202,7 +234,7 @@ impl ModelProcess {
 fn step(redis: &mut ModelRedis, all: &mut [ModelProcess], rng: &mut StdRng) {
     let own = rng.random_range(0..PROCESSES);
     let process = &mut all[own];
-    match rng.random_range(0..12) {
+    match rng.random_range(0..14) {
         0 => redis.publish(rng.random_range(1..4)),
         1 | 2 => process.enter(rng.random_bool(0.8), rng),
         3 => process.leave(rng, true),
@@ -213,6 +245,7 @@ fn step(redis: &mut ModelRedis, all: &mut [ModelProcess], rng: &mut StdRng) {
             process.doorbell();
         }
         8 | 9 if process.starts => process.serve(),
+        12 | 13 if redis.delivered > 0 => redis.ack(),
         _ => {
             process.advance(own, redis, rng);
         }
@@ -241,28 +274,48 @@ fn settle(redis: &mut ModelRedis, all: &mut [ModelProcess], rng: &mut StdRng) {
     }
 }
 
+/// Fails if jobs that may be leased are ready while consumers wait.
+fn check(redis: &ModelRedis, all: &[ModelProcess], seed: u64) {
+    let waiting = |process: &ModelProcess| {
+        let seats = process
+            .tested
+            .iter()
+            .flat_map(|it| it.wait_queue.seats.values());
+        seats.filter(|seat| seat.waits && seat.is_waiting()).count()
+    };
+    let waiting: Vec<usize> = all.iter().map(waiting).collect();
+    let ModelRedis {
+        ready,
+        leased,
+        limit,
+        ..
+    } = redis;
+    assert!(leased <= limit, "seed {seed}: {leased} leased, not {limit}");
+    assert!(
+        *ready == 0 || leased == limit || waiting.iter().all(|count| *count == 0),
+        "seed {seed}: {ready} ready jobs, {leased} of {limit} leased, waiting consumers {waiting:?}",
+    );
+}
+
 #[test]
 fn no_job_stays_ready_while_a_consumer_waits() {
     for seed in 0..SCHEDULES {
         let mut rng = StdRng::seed_from_u64(seed);
-        let mut redis = ModelRedis::default();
+        let mut redis = ModelRedis {
+            limit: [usize::MAX, 1, 2, 5][(seed % 4) as usize],
+            ..ModelRedis::default()
+        };
         let mut all: [ModelProcess; PROCESSES] = std::array::from_fn(|_| ModelProcess::default());
         for _ in 0..STEPS {
             step(&mut redis, &mut all, &mut rng);
         }
         settle(&mut redis, &mut all, &mut rng);
-        let waiting = |process: &ModelProcess| {
-            let seats = process
-                .tested
-                .iter()
-                .flat_map(|it| it.wait_queue.seats.values());
-            seats.filter(|seat| seat.waits && seat.is_waiting()).count()
-        };
-        let waiting: Vec<usize> = all.iter().map(waiting).collect();
-        assert!(
-            redis.ready == 0 || waiting.iter().all(|count| *count == 0),
-            "seed {seed}: {} ready jobs, waiting consumers {waiting:?}",
-            redis.ready
-        );
+        check(&redis, &all, seed);
+        // Each place that becomes free is used.
+        while redis.delivered > 0 {
+            redis.ack();
+            settle(&mut redis, &mut all, &mut rng);
+            check(&redis, &all, seed);
+        }
     }
 }

@@ -1,0 +1,33 @@
+//! How the lanes of a queue share its limits. Counting all lanes would take a call to each, and would not be atomic.
+
+/// The number of jobs that a lane may hold, if its queue with `lanes` lanes may hold `max_jobs`.
+pub(crate) fn share_of(lane: u16, lanes: u16, max_jobs: u64) -> u64 {
+    let (lane, lanes) = (u64::from(lane), u64::from(lanes));
+    max_jobs / lanes + u64::from(lane < max_jobs % lanes)
+}
+
+/// The number of jobs of a lane that may be leased, if `max_running` may in its queue with `lanes` lanes. At least one: jobs
+/// of a lane without any would never be delivered.
+pub(crate) fn running_share_of(lane: u16, lanes: u16, max_running: u64) -> u64 {
+    share_of(lane, lanes, max_running).max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_shares_of_the_lanes_are_even_and_add_up_to_the_limit() {
+        for (lanes, limit) in [(1, 7), (2, 7), (3, 7), (8, 7), (64, 1_000_003)] {
+            let all = |share: fn(u16, u16, u64) -> u64| {
+                let shares = (0..lanes).map(move |lane| share(lane, lanes, limit));
+                shares.collect::<Vec<u64>>()
+            };
+            let shares = all(share_of);
+            assert_eq!(shares.iter().sum::<u64>(), limit);
+            assert!(shares[0] - shares[shares.len() - 1] <= 1, "{shares:?}");
+            let running = all(running_share_of);
+            assert_eq!(running.iter().sum::<u64>(), limit.max(lanes.into()));
+        }
+    }
+}
