@@ -145,6 +145,13 @@ async fn execute_on_queue(client: &Client, command: QueueCommand) -> Executed {
         }
         QueueCommand::Close { queue } => return change_policy(client, &queue, closing(true)).await,
         QueueCommand::Open { queue } => return change_policy(client, &queue, closing(false)).await,
+        QueueCommand::MaxRunning { queue, jobs } => {
+            let change = Policy {
+                max_running: jobs,
+                ..Policy::default()
+            };
+            return change_policy(client, &queue, change).await;
+        }
     };
     Ok(answer?)
 }

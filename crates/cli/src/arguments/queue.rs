@@ -1,6 +1,7 @@
 //! Whole queues.
 
 use clap::Subcommand;
+use tidegate::api::FieldChange;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum QueueCommand {
@@ -36,9 +37,27 @@ pub(crate) enum QueueCommand {
         /// The queue.
         queue: String,
     },
+    /// Limits how many jobs are leased at a time.
+    MaxRunning {
+        /// The queue.
+        queue: String,
+        /// The number of jobs, or `none` for no limit.
+        #[arg(value_name = "JOBS", value_parser = running_limit)]
+        jobs: FieldChange<u64>,
+    },
     /// Deletes all ready jobs.
     Purge {
         /// The queue.
         queue: String,
     },
+}
+
+fn running_limit(text: &str) -> Result<FieldChange<u64>, String> {
+    match text {
+        "none" => Ok(FieldChange::Reset),
+        number => match number.parse() {
+            Ok(jobs @ 1..) => Ok(FieldChange::Set(jobs)),
+            _ => Err("write a whole number from 1, or none".to_owned()),
+        },
+    }
 }

@@ -361,6 +361,15 @@ fn change_queues(cli: &CommandLine) {
         let policy = cli.json(&["queue", "policy", "orders"]);
         assert_eq!(policy[field], value, "{command}: {policy}");
     }
+    for (jobs, value) in [("3", serde_json::json!(3)), ("none", Value::Null)] {
+        cli.out(&["queue", "max-running", "orders", jobs]);
+        let policy = cli.json(&["queue", "policy", "orders"]);
+        assert_eq!(policy["max_running"], value, "{policy}");
+    }
+    for jobs in ["0", "-1", "x"] {
+        let refused = cli.error(2, &["queue", "max-running", "orders", "--", jobs]);
+        assert!(refused.contains("write a whole number from 1"), "{refused}");
+    }
     assert_eq!(cli.json(&["queue", "show", "orders"])["jobs"]["ready"], 2);
     assert_eq!(cli.json(&["queue", "purge", "orders"])["deleted"], 2);
     assert_eq!(cli.json(&["dead", "respawn", "orders"])["respawned"], 0);
@@ -422,6 +431,7 @@ fn each_command_has_a_help_text() {
         "queue resume",
         "queue close",
         "queue open",
+        "queue max-running",
         "queue purge",
         "dead",
         "dead respawn",
