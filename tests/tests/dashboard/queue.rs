@@ -59,6 +59,37 @@ async fn a_queue_is_closed_and_opened() {
 }
 
 #[tokio::test]
+async fn the_running_jobs_of_a_queue_are_limited() {
+    let fixture = DashboardFixture::new().await;
+    for _ in 0..2 {
+        fixture.publish(&json!({})).await;
+    }
+    let limit = async || {
+        let policy = fixture.client.get("/queues/q/policy").await;
+        policy.expect(200).json()["max_running"].clone()
+    };
+    walk("limit", &fixture.base(), async |browser| {
+        browser.open_page(&fixture.queue()).await;
+        browser.fill("max_running", "1").await;
+        browser.press("Set the limit").await;
+        browser.shows("The limit of running jobs is set.").await;
+        assert_eq!(limit().await, 1);
+        assert!(fixture.reserve().await["lease"].is_string());
+        browser.shows("Its queue has 1 of 1 jobs running").await;
+        browser.fill("max_running", "0").await;
+        browser.press("Set the limit").await;
+        browser.shows("max_running should be from 1").await;
+        browser.open_page(&fixture.queue()).await;
+        browser.fill("max_running", "").await;
+        browser.press("Set the limit").await;
+        browser.shows("The limit of running jobs is set.").await;
+        assert!(limit().await.is_null());
+        assert!(fixture.reserve().await["lease"].is_string());
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn a_queue_says_what_holds_its_jobs() {
     let fixture = DashboardFixture::new().await;
     walk("holds", &fixture.base(), async |browser| {

@@ -11,6 +11,7 @@ pub(super) enum Done {
     Resumed,
     Closed,
     Opened,
+    Limited,
     Cancelled,
     CancelRequested,
     Promoted,
@@ -21,7 +22,7 @@ pub(super) enum Done {
     Nothing,
 }
 
-const TEXTS: [(Done, &str, &str); 11] = [
+const TEXTS: [(Done, &str, &str); 12] = [
     (
         Done::Paused,
         "paused",
@@ -34,6 +35,11 @@ const TEXTS: [(Done, &str, &str); 11] = [
     ),
     (Done::Closed, "closed", "The queue takes no new jobs."),
     (Done::Opened, "opened", "The queue takes new jobs again."),
+    (
+        Done::Limited,
+        "limited",
+        "The limit of running jobs is set. Leases that exceed it stay.",
+    ),
     (Done::Cancelled, "cancelled", "The job is cancelled."),
     (
         Done::CancelRequested,

@@ -148,6 +148,15 @@ fn actions(visit: &Visit, pool: &Pool, queue: &QueueKey) -> Markup {
                 @if visit.may(AccountRole::Admin) { (button(close, close_text)) }
             }
         }
+        @if visit.may(AccountRole::Admin) {
+            form.row method="post" action=(links::queue(&pool.name, queue)) {
+                (visit.token.field())
+                label { "Running jobs at most, or nothing"
+                    input name="max_running" inputmode="numeric" value=[policy.max_running];
+                }
+                (button("limit", "Set the limit"))
+            }
+        }
     }
 }
 
@@ -173,13 +182,14 @@ fn policy(pool: &Pool, queue: &QueueKey) -> Markup {
             dt { "Attempts" } dd { (policy.retry.max_attempts.get()) }
             dt { "Retry delays" } dd { (delays.join(", ")) }
             dt { "Jobs at most" } dd { @match policy.max_jobs { Some(jobs) => (text::number(jobs)), None => "not limited" } }
+            dt { "Running at most" } dd { @match policy.max_running { Some(jobs) => (text::number(jobs)), None => "not limited" } }
             dt { "Done jobs are kept" } dd { (text::duration(policy.retain.as_ms())) }
             dt { "Dead jobs are kept" } dd { @match policy.keep_dead { Some(kept) => (text::duration(kept.as_ms())), None => "for ever" } }
         }
     }
 }
 
-/// `POST`: pauses, resumes, closes or opens the queue.
+/// `POST`: pauses, resumes, closes or opens the queue, or limits its running jobs.
 pub(in super::super) async fn act(
     visit: Visit,
     path: QueuePath,
@@ -193,6 +203,7 @@ pub(in super::super) async fn act(
         "resume" => (AccountRole::Operate, Done::Resumed),
         "close" => (AccountRole::Admin, Done::Closed),
         "open" => (AccountRole::Admin, Done::Opened),
+        "limit" => (AccountRole::Admin, Done::Limited),
         _ => {
             return Err(PageError::Invalid(
                 "There is no such action for a queue.".to_owned(),
@@ -200,22 +211,13 @@ pub(in super::super) async fn act(
         }
     };
     visit.need(role)?;
-    let merge = |policy: QueuePolicy| {
-        Ok::<_, PageError>(match done {
-            Done::Paused => QueuePolicy {
-                pause: Pause::UntilResumed,
-                ..policy
-            },
-            Done::Resumed => QueuePolicy {
-                pause: Pause::No,
-                ..policy
-            },
-            done => QueuePolicy {
-                closed: done == Done::Closed,
-                ..policy
-            },
-        })
+    let max_running = match form.get("max_running").map(str::trim) {
+        None | Some("") => None,
+        Some(text) => Some(text.parse().map_err(|_| {
+            PageError::Invalid("The limit of running jobs is a whole number.".to_owned())
+        })?),
     };
+    let merge = |policy| with_change(policy, done, max_running);
     let changed = pool.policies.change(&queue, None, merge).await;
     changed.map_err(|error| match error {
         PolicyChangeError::Rejected(error) => error,
@@ -226,4 +228,22 @@ pub(in super::super) async fn act(
     })?;
     visit.log(verb, &pool.name, &queue, "");
     Ok(then(&links::queue(&pool.name, &queue), done).into_response())
+}
+
+/// The policy after a change.
+fn with_change(
+    mut policy: QueuePolicy,
+    done: Done,
+    max_running: Option<u64>,
+) -> Result<QueuePolicy, PageError> {
+    match done {
+        Done::Paused => policy.pause = Pause::UntilResumed,
+        Done::Resumed => policy.pause = Pause::No,
+        Done::Limited => policy.max_running = max_running,
+        done => policy.closed = done == Done::Closed,
+    }
+    match policy.check() {
+        Ok(()) => Ok(policy),
+        Err(invalid) => Err(PageError::Invalid(invalid.to_string())),
+    }
 }
