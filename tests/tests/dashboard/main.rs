@@ -23,6 +23,7 @@ mod injection;
 mod job;
 mod live;
 mod look;
+mod many;
 mod pages;
 mod queue;
 mod webdriver;

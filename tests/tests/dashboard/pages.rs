@@ -1,10 +1,6 @@
 //! What pages show, and how to get from one to the next.
 
-use std::time::{Duration, Instant};
-
-use futures_util::future::join_all;
 use serde_json::json;
-use tidegate_testkit::{NativeClient, Stack, eventually, print_figure};
 
 use crate::browser::walk;
 use crate::fixture::DashboardFixture;
@@ -245,47 +241,4 @@ async fn what_does_not_exist_is_said() {
         browser.shows("No job waits.").await;
     })
     .await;
-}
-
-/// How many queues the page is measured with, such as 10000; 2,000 by default.
-const QUEUES_VARIABLE: &str = "TIDEGATE_QUEUES";
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_page_of_many_queues_is_small() {
-    let queues: usize = std::env::var(QUEUES_VARIABLE).map_or(2000, |text| text.parse().unwrap());
-    let stack = Stack::builder().start().await;
-    let client = NativeClient::new(stack.api(0), "many").await;
-    let publish_some = async |begin: usize| {
-        for number in (begin..queues).step_by(16) {
-            let path = format!("/queues/queue-with-a-long-name-{number}/jobs");
-            client.call("POST", &path, &json!(1)).await.expect(201);
-        }
-    };
-    join_all((0..16).map(publish_some)).await;
-    let url = format!("{}/ui/default/queues", stack.api(0).admin_url());
-    let load = async || {
-        let began_at = Instant::now();
-        let page = reqwest::get(&url).await.unwrap().text().await.unwrap();
-        (page, began_at.elapsed())
-    };
-    let pages = queues.div_ceil(100);
-    eventually(
-        "all queues are listed",
-        Duration::from_secs(60),
-        async || {
-            let (page, _) = load().await;
-            let is_whole = page.contains(&format!("page 1 of {pages}"));
-            if is_whole { Ok(()) } else { Err("not yet") }
-        },
-    )
-    .await;
-    let (page, took) = load().await;
-    print_figure(&format!(
-        "a page of {queues} queues: {} bytes, {took:?}",
-        page.len()
-    ));
-    assert!(page.len() < 200 * 1024, "{}", page.len());
-    // The goal is 100 ms.
-    assert!(took < Duration::from_secs(1), "{took:?}");
-    stack.finish().await;
 }
