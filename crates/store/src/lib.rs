@@ -66,8 +66,8 @@ pub use policies::{Policies, PolicyChanges, PolicySetOutcome, StoredPolicy};
 pub use pools::{OPEN_FILES_OF_A_STORE, PoolError};
 pub use relays::{RELAYS_MAX, RelayKey, RelayRows, Relays, StoredRelay};
 pub use schedules::{
-    BadDefinition, SCHEDULES_MAX, ScheduleDefinition, ScheduleKey, ScheduleOverlap, ScheduleTimes,
-    ScheduledJob, Schedules, StoredSchedule,
+    BadDefinition, SCHEDULE_ATTRIBUTE, SCHEDULES_MAX, ScheduleDefinition, ScheduleKey,
+    ScheduleOverlap, ScheduleTicks, ScheduleTimes, ScheduledJob, Schedules, StoredSchedule,
 };
 pub use server_buckets::ServerBuckets;
 pub use server_figures::ServerFigures;

@@ -33,8 +33,15 @@ async fn keys_attributes_payloads_and_errors_are_only_text() {
         ids.push(fixture.publish(&job).await);
         ids.push(fixture.dead_job(attack).await);
     }
+    let job = json!({"payload": ATTACKS, "attributes": {"a": ATTACKS[0], "b": ATTACKS[2]}});
+    let schedule = json!({"queue": "q", "every": "15m", "job": job});
+    let set = fixture.client.call("PUT", "/schedules/attack", &schedule);
+    set.await.expect(201);
     let queue = fixture.queue();
+    let schedules = format!("/ui/default/schedules/{}", fixture.namespace);
     let mut pages = vec![
+        format!("{schedules}/attack"),
+        format!("{schedules}/%3Cscript%3E"),
         "/ui".to_owned(),
         format!("{queue}/jobs"),
         format!("{queue}/dead"),

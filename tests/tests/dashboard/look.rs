@@ -42,6 +42,10 @@ async fn pages(fixture: &DashboardFixture) -> Vec<(&'static str, String)> {
             "schedules",
             format!("/ui/default/schedules?namespace={}", fixture.namespace),
         ),
+        (
+            "schedule",
+            format!("/ui/default/schedules/{}/often", fixture.namespace),
+        ),
         ("system", "/ui/default/system".to_owned()),
         ("not-found", "/ui/none/queues".to_owned()),
     ]
@@ -69,6 +73,11 @@ async fn every_page_is_accessible_in_light_and_dark() {
         browser.press("Count them first").await;
         browser.is_accessible("act").await;
         browser.screenshot("page-act").await;
+        let schedule = format!("/ui/default/schedules/{}/often", fixture.namespace);
+        browser.open_page(&schedule).await;
+        browser.press("Delete the schedule").await;
+        browser.shows("Its definition is lost.").await;
+        browser.is_accessible("schedule, delete").await;
     })
     .await;
 }

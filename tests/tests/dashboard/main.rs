@@ -26,4 +26,5 @@ mod look;
 mod many;
 mod pages;
 mod queue;
+mod schedule;
 mod webdriver;

@@ -34,7 +34,7 @@ impl fmt::Debug for Password {
 pub enum AccountRole {
     /// Look at the dashboard.
     View,
-    /// Pause queues there, and respawn, promote, change and cancel jobs.
+    /// Pause queues, schedules and relays there, and respawn, promote, change and cancel jobs.
     Operate,
     /// Everything, also at the routes of the admin port: tokens, keys, limits, lanes, policies.
     Admin,

@@ -1,8 +1,41 @@
-//! What was done, as the page says that follows.
+//! What was done, as the page says that follows, and as the log has it.
 
 use axum::response::Redirect;
+use tidegate_core::QueueKey;
+use tidegate_store::ScheduleKey;
 
 use super::links;
+
+/// What an action is about, for the log.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum ActionTarget<'a> {
+    /// A queue of a pool, or jobs of it.
+    Queue(&'a str, &'a QueueKey),
+    /// A schedule of a pool.
+    Schedule(&'a str, &'a ScheduleKey),
+}
+
+impl ActionTarget<'_> {
+    pub(super) const fn pool(&self) -> Option<&str> {
+        match self {
+            Self::Queue(pool, _) | Self::Schedule(pool, _) => Some(pool),
+        }
+    }
+
+    pub(super) const fn queue(&self) -> Option<&QueueKey> {
+        match self {
+            Self::Queue(_, queue) => Some(queue),
+            Self::Schedule(..) => None,
+        }
+    }
+
+    pub(super) const fn schedule(&self) -> Option<&ScheduleKey> {
+        match self {
+            Self::Schedule(_, schedule) => Some(schedule),
+            Self::Queue(..) => None,
+        }
+    }
+}
 
 /// What was done, as the page says that follows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,9 +53,14 @@ pub(super) enum Done {
     Purged,
     /// The job had moved on.
     Nothing,
+    SchedulePaused,
+    ScheduleResumed,
+    ScheduleDeleted,
+    /// The page from which the form was sent was out of date.
+    Stale,
 }
 
-const TEXTS: [(Done, &str, &str); 12] = [
+const TEXTS: [(Done, &str, &str); 16] = [
     (
         Done::Paused,
         "paused",
@@ -58,6 +96,26 @@ const TEXTS: [(Done, &str, &str); 12] = [
         Done::Nothing,
         "nothing",
         "Nothing was changed: the job had moved on. This is where it is now.",
+    ),
+    (
+        Done::SchedulePaused,
+        "schedule-paused",
+        "The schedule is paused: it publishes no jobs.",
+    ),
+    (
+        Done::ScheduleResumed,
+        "schedule-resumed",
+        "The schedule publishes jobs again, from its next tick on.",
+    ),
+    (
+        Done::ScheduleDeleted,
+        "schedule-deleted",
+        "The schedule is deleted.",
+    ),
+    (
+        Done::Stale,
+        "stale",
+        "Nothing was changed: your page was out of date. This is how it is now.",
     ),
 ];
 

@@ -17,9 +17,15 @@
     block.innerHTML = html;
   };
 
+  const address = () => {
+    const url = new URL(location.href);
+    if (main.dataset.seen) url.searchParams.set("seen", main.dataset.seen);
+    return url.pathname + url.search;
+  };
+
   const open = () => {
     if (source) return;
-    source = new EventSource(location.pathname + location.search);
+    source = new EventSource(address());
     source.addEventListener("block", replace);
     source.addEventListener("up-to-date", () => say("Up to date, looked at once a second."));
     source.addEventListener("trouble", (event) => say(event.data));

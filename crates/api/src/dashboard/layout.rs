@@ -23,7 +23,7 @@ pub(super) fn whole(frame: &Frame<'_>, page: &Page) -> Markup {
             (menu(page))
             span.who { (frame.account) }
         }
-        main #main data-live[is_live] {
+        main #main data-live[is_live] data-seen=[page.seen.as_ref()] {
             @if !page.trail.is_empty() {
                 nav.trail aria-label="Pages above this one" {
                     @for (text, link) in &page.trail { a href=(link) { (text) } " / " }
@@ -34,7 +34,7 @@ pub(super) fn whole(frame: &Frame<'_>, page: &Page) -> Markup {
                 p.notice role="status" { (text) }
             }
             @for block in &page.blocks {
-                section id=(block.id) { (block.html) }
+                section.news[block.is_news] id=(block.id) role=[block.is_news.then_some("status")] { (block.html) }
             }
         }
         footer {

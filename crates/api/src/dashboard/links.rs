@@ -2,6 +2,7 @@
 
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use tidegate_core::QueueKey;
+use tidegate_store::ScheduleKey;
 
 pub(super) const OVERVIEW: &str = "/ui";
 
@@ -11,6 +12,11 @@ pub(super) fn queues(pool: &str) -> String {
 
 pub(super) fn schedules(pool: &str) -> String {
     format!("/ui/{pool}/schedules")
+}
+
+pub(super) fn schedule(pool: &str, key: &ScheduleKey) -> String {
+    let name = utf8_percent_encode(&key.name, NON_ALPHANUMERIC);
+    format!("/ui/{pool}/schedules/{}/{name}", key.namespace)
 }
 
 pub(super) fn workers(pool: &str) -> String {
@@ -41,14 +47,14 @@ pub(super) fn job(pool: &str, key: &QueueKey, id: &str) -> String {
     format!("{}/jobs/{id}", queue(pool, key))
 }
 
-/// An address with a query.
+/// An address with a query, or with more of it.
 pub(super) fn with_query<'a>(
     path: &str,
     pairs: impl IntoIterator<Item = (&'a str, &'a str)>,
 ) -> String {
     let mut text = path.to_owned();
-    for (number, (name, value)) in pairs.into_iter().enumerate() {
-        text.push(if number == 0 { '?' } else { '&' });
+    for (name, value) in pairs {
+        text.push(if text.contains('?') { '&' } else { '?' });
         text.push_str(name);
         text.push('=');
         text.extend(utf8_percent_encode(value, NON_ALPHANUMERIC));
@@ -65,5 +71,6 @@ mod tests {
         let text = with_query("/ui", [("a", "x&y=<é>"), ("b", "")]);
         assert_eq!(text, "/ui?a=x%26y%3D%3C%C3%A9%3E&b=");
         assert_eq!(with_query("/ui", []), "/ui");
+        assert_eq!(with_query("/ui?a=1", [("b", "2")]), "/ui?a=1&b=2");
     }
 }

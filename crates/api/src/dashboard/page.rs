@@ -9,8 +9,13 @@ pub(super) struct Page {
     pub(super) place: Option<(String, Section)>,
     /// The pages above it: text and address.
     pub(super) trail: Vec<(String, String)>,
+    /// What the page shows in blocks that are not live, as a short text: its stream has it as the parameter [`SEEN`].
+    pub(super) seen: Option<String>,
     pub(super) blocks: Vec<PageBlock>,
 }
+
+/// The parameter of the address of a stream with what the page showed when it was loaded.
+pub(super) const SEEN: &str = "seen";
 
 /// The entries of the menu that are about a pool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,6 +31,8 @@ pub(super) struct PageBlock {
     pub(super) id: &'static str,
     /// Whether it is sent again when it has changed. Blocks with forms are not: they would lose what was typed.
     pub(super) is_live: bool,
+    /// Whether it stays in view, at the end of the window, and is read out when it changes.
+    pub(super) is_news: bool,
     pub(super) html: Markup,
 }
 
@@ -34,6 +41,17 @@ impl PageBlock {
         Self {
             id,
             is_live: true,
+            is_news: false,
+            html,
+        }
+    }
+
+    /// What has happened since the page was loaded. It must be the last block.
+    pub(super) const fn news(html: Markup) -> Self {
+        Self {
+            id: "news",
+            is_live: true,
+            is_news: true,
             html,
         }
     }
@@ -42,6 +60,7 @@ impl PageBlock {
         Self {
             id,
             is_live: false,
+            is_news: false,
             html,
         }
     }

@@ -9,7 +9,9 @@ use axum::response::{Redirect, Response};
 use axum::routing::get;
 
 use super::assets;
-use super::pages::{act, dead, job, jobs, overview, queue, queues, schedules, system, workers};
+use super::pages::{
+    act, dead, job, jobs, overview, queue, queues, schedule, schedules, system, workers,
+};
 use super::visit::Dashboard;
 use crate::app::App;
 
@@ -34,6 +36,10 @@ pub(crate) fn router(app: Arc<App>) -> Router {
         )
         .route(&format!("{QUEUE}/jobs/{{job}}/payload"), get(job::payload))
         .route("/ui/{pool}/schedules", get(schedules::show))
+        .route(
+            "/ui/{pool}/schedules/{namespace}/{schedule}",
+            get(schedule::show).post(schedule::act),
+        )
         .route("/ui/{pool}/workers", get(workers::show))
         .route("/ui/{pool}/system", get(system::show))
         .layer(map_response(with_headers))

@@ -12,8 +12,9 @@ use tidegate_core::{JobId, Namespace, QueueKey, QueueName};
 use tidegate_engine::Pool;
 use tidegate_service::Peer;
 use tokio::sync::Semaphore;
+use tracing::field::display;
 
-use super::action::done_text;
+use super::action::{ActionTarget, done_text};
 use super::error::PageError;
 use super::form::{FormToken, SubmittedForm, filled_in};
 use super::history::ChartHistory;
@@ -166,10 +167,12 @@ impl Visit {
     }
 
     /// Writes a line to the log: who did what. `detail` names the job, or the filter.
-    pub(super) fn log(&self, action: &str, pool: &str, queue: &QueueKey, detail: &str) {
+    pub(super) fn log(&self, action: &str, target: ActionTarget<'_>, detail: &str) {
         let account = self.user.account.as_deref().unwrap_or("-");
-        let peer = self.peer.as_str();
-        tracing::info!(target: "audit", account, peer, action, pool, %queue, detail, "an operator acted");
+        let (peer, pool) = (self.peer.as_str(), target.pool());
+        let queue = target.queue().map(display);
+        let schedule = target.schedule().map(display);
+        tracing::info!(target: "audit", account, peer, action, pool, queue, schedule, detail, "an operator acted");
     }
 }
 

@@ -10,7 +10,7 @@ use tidegate_core::{KeyHash, NativeOptions, NewJob, QueueKey, RecordExtension, R
 use super::ScheduleKey;
 
 /// The attribute with the name of the schedule that has published a job.
-const NAME_ATTRIBUTE: &str = "tidegate-schedule";
+pub const SCHEDULE_ATTRIBUTE: &str = "tidegate-schedule";
 /// The attribute with the time of the tick, in ms since 1970.
 const TICK_ATTRIBUTE: &str = "tidegate-tick-ms";
 
@@ -139,7 +139,7 @@ impl ScheduledJob {
     /// The job of a tick.
     fn at(&self, schedule: &ScheduleKey, key: Option<KeyHash>, tick_ms: u64) -> NewJob {
         let mut attributes = self.attributes.clone();
-        attributes.push((NAME_ATTRIBUTE.to_owned(), schedule.name.clone()));
+        attributes.push((SCHEDULE_ATTRIBUTE.to_owned(), schedule.name.clone()));
         attributes.push((TICK_ATTRIBUTE.to_owned(), tick_ms.to_string()));
         let retry = self.retry_ms.clone().map(|steps_ms| RetryDelays {
             steps_ms,

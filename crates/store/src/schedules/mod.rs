@@ -11,7 +11,9 @@ use futures_util::future::try_join_all;
 use redis::Cmd;
 use tidegate_core::{Namespace, QueueKey, QueueName, keys};
 
-pub use self::definition::{ScheduleDefinition, ScheduleOverlap, ScheduleTimes, ScheduledJob};
+pub use self::definition::{
+    SCHEDULE_ATTRIBUTE, ScheduleDefinition, ScheduleOverlap, ScheduleTimes, ScheduledJob,
+};
 use crate::error::StoreError;
 use crate::store::Store;
 use crate::table_revision::TableRevision;
@@ -89,6 +91,15 @@ impl StoredSchedule {
             queue: QueueName::try_from(definition.queue.as_str()).ok()?,
         })
     }
+}
+
+/// The ticks of a schedule, in ms since 1970.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ScheduleTicks {
+    /// The next one; `None` = it has none.
+    pub next_ms: Option<u64>,
+    /// The last one for which a job was published; `None` = none yet.
+    pub last_ms: Option<u64>,
 }
 
 /// The schedules of one deployment.
@@ -197,6 +208,23 @@ impl Schedules {
             .iter()
             .map(|(key, queue)| self.next_ms(key, queue));
         try_join_all(reading).await
+    }
+
+    /// The next and the last tick of a schedule, as they are stored.
+    ///
+    /// # Errors
+    /// Redis is unavailable.
+    pub async fn ticks(
+        &self,
+        key: &ScheduleKey,
+        queue: &QueueKey,
+    ) -> Result<ScheduleTicks, StoreError> {
+        let of_schedule = self.store.keys(self.store.bucket_of(queue));
+        let of_schedule = of_schedule.schedule(&key.to_string());
+        let mut ticks = redis::cmd("HMGET");
+        ticks.arg(of_schedule).arg("tick").arg("ran");
+        let (next_ms, last_ms) = self.store.command(&ticks).await?;
+        Ok(ScheduleTicks { next_ms, last_ms })
     }
 
     /// The time on the clock that decides about the ticks of a queue, in ms since 1970.

@@ -14,6 +14,7 @@ use tidegate_core::QueueKey;
 use tidegate_engine::{ActCursor, Pool};
 use tokio::time::Instant;
 
+use super::super::action::ActionTarget;
 use super::super::error::PageError;
 use super::super::form::SubmittedForm;
 use super::super::page::{Page, PageBlock, Section};
@@ -79,7 +80,7 @@ pub(in super::super) async fn act(
             progress.matched,
             described(&kept)
         );
-        visit.log("act", &pool.name, &queue, &detail);
+        visit.log("act", ActionTarget::Queue(&pool.name, &queue), &detail);
     }
     let content = match is_run {
         false => counted(&visit, &pool, &queue, &kept, &progress),
@@ -89,6 +90,7 @@ pub(in super::super) async fn act(
         title: format!("Act on jobs of {queue}"),
         place: Some((pool.name.to_string(), Section::Queues)),
         trail: trail(&pool.name, &queue),
+        seen: None,
         blocks: vec![PageBlock::fixed("act", content)],
     }))
 }

@@ -53,6 +53,7 @@ async fn page(visit: Arc<Visit>, pool: Arc<Pool>, queue: QueueKey) -> Result<Pag
         title: format!("Dead jobs of {queue}"),
         place: Some((pool.name.to_string(), Section::Queues)),
         trail: trail(&pool.name, &queue),
+        seen: None,
         blocks: vec![
             PageBlock::fixed("groups", content),
             PageBlock::fixed("actions", act),

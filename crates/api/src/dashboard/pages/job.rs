@@ -15,7 +15,7 @@ use tidegate_core::{Job, JobId, JobState, QueueKey};
 use tidegate_engine::{JobAct, Pool};
 use tidegate_store::{CancelOutcome, IfRunning, JobReference};
 
-use super::super::action::{Done, then};
+use super::super::action::{ActionTarget, Done, then};
 use super::super::error::PageError;
 use super::super::form::SubmittedForm;
 use super::super::page::{Page, PageBlock, Section};
@@ -79,6 +79,7 @@ async fn page(
         title: format!("Job {id}"),
         place: Some((pool.name.to_string(), Section::Queues)),
         trail: trail(&pool.name, &queue),
+        seen: None,
         blocks: vec![
             PageBlock::live("job", live),
             PageBlock::fixed("actions", actions(&visit, &pool, &queue, &job)),
@@ -203,7 +204,8 @@ pub(in super::super) async fn act(
         }
     };
     if done != Done::Nothing {
-        visit.log(verb, &pool.name, &queue, &id.to_string());
+        let target = ActionTarget::Queue(&pool.name, &queue);
+        visit.log(verb, target, &id.to_string());
     }
     // A job that is gone has no page.
     let link = match done {
@@ -257,6 +259,7 @@ pub(in super::super) async fn payload(visit: Visit, path: JobPath) -> Result<Res
         title: format!("Payload of {id}"),
         place: Some((pool.name.to_string(), Section::Queues)),
         trail,
+        seen: None,
         blocks: vec![PageBlock::fixed("payload", payload_block(&job))],
     }))
 }

@@ -59,6 +59,7 @@ async fn page(visit: Arc<Visit>, pool: Arc<Pool>, queue: QueueKey) -> Result<Pag
         title: format!("Jobs of {queue}"),
         place: Some((pool.name.to_string(), Section::Queues)),
         trail: trail(&pool.name, &queue),
+        seen: None,
         blocks: vec![
             PageBlock::fixed("filter", filter_form(&visit, &pool, &queue)),
             PageBlock::fixed("jobs", list),

@@ -9,6 +9,7 @@ pub(super) mod overview;
 mod parts;
 pub(super) mod queue;
 pub(super) mod queues;
+pub(super) mod schedule;
 pub(super) mod schedules;
 pub(super) mod system;
 pub(super) mod workers;

@@ -41,6 +41,7 @@ async fn page(visit: Arc<Visit>) -> Result<Page, PageError> {
         title: "Overview".to_owned(),
         place: None,
         trail: vec![],
+        seen: None,
         blocks: vec![PageBlock::live("pools", html)],
     })
 }

@@ -5,9 +5,11 @@ use tidegate_api_types::job::{DeadReason, JobDetails};
 use tidegate_api_types::values::StateName;
 use tidegate_core::QueueKey;
 use tidegate_engine::{Pool, PoolOverview, QueueFigures};
+use tidegate_store::TableRevision;
 
 use super::super::chart::{Line, Unit, chart, rates};
 use super::super::history::{ChartSample, Figures, Subject};
+use super::super::page::{PageBlock, SEEN};
 use super::super::visit::Visit;
 use super::super::{links, text};
 
@@ -147,6 +149,23 @@ pub(super) fn charts(
         }
         p.hint { "Charts have what was seen while a page of this pool or queue was open, in the last 5 minutes." }
     }
+}
+
+/// The revision of an entry of a table, for forms.
+pub(super) fn revision_text(revision: Option<TableRevision>) -> String {
+    revision.map_or_else(|| "damaged".to_owned(), |revision| revision.to_string())
+}
+
+/// Says that what a page shows is no longer so, with a link to the page. `now` is what [`Page::seen`] would be.
+///
+/// [`Page::seen`]: super::super::page::Page::seen
+pub(super) fn changed_news(visit: &Visit, what: &str, now: &str, link: &str) -> PageBlock {
+    let is_changed = visit.parameter(SEEN).is_some_and(|seen| seen != now);
+    PageBlock::news(html! {
+        @if is_changed {
+            p { (what) " has been changed since this page was loaded. " a href=(link) { "Load it again" } }
+        }
+    })
 }
 
 /// A table of jobs.

@@ -11,7 +11,7 @@ use tidegate_api_types::values::StateName;
 use tidegate_core::{Pause, QueueKey, QueuePolicy};
 use tidegate_engine::{EngineError, JobCursor, PolicyChangeError, Pool, QueueFigures};
 
-use super::super::action::{Done, then};
+use super::super::action::{ActionTarget, Done, then};
 use super::super::error::PageError;
 use super::super::page::{Page, PageBlock, Section};
 use super::super::visit::{Visit, queue_key};
@@ -82,6 +82,7 @@ async fn page(visit: Arc<Visit>, pool: Arc<Pool>, queue: QueueKey) -> Result<Pag
         title: queue.to_string(),
         place: Some((pool.name.to_string(), Section::Queues)),
         trail: vec![("Queues".to_owned(), links::queues(&pool.name))],
+        seen: None,
         blocks: vec![
             PageBlock::live("figures", live),
             PageBlock::fixed("actions", actions(&visit, &pool, &queue)),
@@ -226,7 +227,7 @@ pub(in super::super) async fn act(
             PageError::Invalid(error.to_string())
         }
     })?;
-    visit.log(verb, &pool.name, &queue, "");
+    visit.log(verb, ActionTarget::Queue(&pool.name, &queue), "");
     Ok(then(&links::queue(&pool.name, &queue), done).into_response())
 }
 

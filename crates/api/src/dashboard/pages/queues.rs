@@ -85,6 +85,7 @@ async fn page(visit: Arc<Visit>, pool: Arc<Pool>) -> Result<Page, PageError> {
         title: format!("Queues of {}", pool.name),
         place: Some((pool.name.to_string(), Section::Queues)),
         trail: vec![],
+        seen: None,
         blocks: vec![
             PageBlock::fixed("search", search),
             PageBlock::live("queues", table),

@@ -57,6 +57,7 @@ async fn page(visit: Arc<Visit>, pool: Arc<Pool>) -> Result<Page, PageError> {
         title: format!("Schedules of {}", pool.name),
         place: Some((pool.name.to_string(), Section::Schedules)),
         trail: vec![],
+        seen: None,
         blocks: vec![
             PageBlock::fixed("choice", choice),
             PageBlock::live("schedules", table),
@@ -102,7 +103,7 @@ fn schedule_table(pool: &Pool, schedules: &[ShownSchedule]) -> Markup {
             tbody {
                 @for schedule in schedules {
                     tr {
-                        td { (schedule.key.name) }
+                        td { a href=(links::schedule(&pool.name, &schedule.key)) { (schedule.key.name) } }
                         td {
                             @if let Some(queue) = &schedule.queue {
                                 a href=(links::queue(&pool.name, queue)) { (queue) }
@@ -125,7 +126,8 @@ fn schedule_table(pool: &Pool, schedules: &[ShownSchedule]) -> Markup {
     }
 }
 
-fn times(times: &ScheduleTimes) -> Markup {
+/// When the ticks of a schedule are.
+pub(super) fn times(times: &ScheduleTimes) -> Markup {
     html! {
         @if let Some(cron) = &times.cron {
             code { (cron) } " " (times.time_zone.as_deref().unwrap_or("UTC"))

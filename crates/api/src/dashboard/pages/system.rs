@@ -37,6 +37,7 @@ async fn page(_: Arc<Visit>, pool: Arc<Pool>) -> Result<Page, PageError> {
         title: format!("System of {}", pool.name),
         place: Some((pool.name.to_string(), Section::System)),
         trail: vec![],
+        seen: None,
         blocks: vec![PageBlock::live("system", live)],
     })
 }

@@ -72,6 +72,7 @@ async fn page(visit: Arc<Visit>, pool: Arc<Pool>) -> Result<Page, PageError> {
         title: format!("Workers of {}", pool.name),
         place: Some((pool.name.to_string(), Section::Workers)),
         trail: vec![],
+        seen: None,
         blocks: vec![
             PageBlock::fixed("choice", choice),
             PageBlock::live("workers", table),

@@ -1,0 +1,316 @@
+//! `/ui/POOL/schedules/NAMESPACE/SCHEDULE`: one schedule: its ticks, what it publishes, and what can be done.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::Path;
+use axum::response::{IntoResponse, Response};
+use maud::{Markup, html};
+use tidegate_api_types::job::JobFilter;
+use tidegate_api_types::schedule::ScheduleConfig;
+use tidegate_api_types::values::TimestampMs;
+use tidegate_core::{JobState, Namespace, QueueKey};
+use tidegate_engine::{ActCursor, EngineError, JobAct, Pool};
+use tidegate_store::{
+    IfRunning, SCHEDULE_ATTRIBUTE, ScheduleDefinition, ScheduleKey, ScheduleOverlap, ScheduleTicks,
+    StoredSchedule, TableSetOutcome,
+};
+
+use super::super::action::{ActionTarget, Done, then};
+use super::super::error::PageError;
+use super::super::page::{Page, PageBlock, Section};
+use super::super::visit::Visit;
+use super::super::{links, text};
+use super::parts::{changed_news, revision_text};
+use super::schedules::times;
+use crate::config::AccountRole;
+use crate::shapes::list_criteria;
+
+/// How many of the next ticks are shown.
+const TICKS_SHOWN: usize = 5;
+/// How many jobs are looked at to count those of a schedule.
+const COUNTED_MAX: usize = 1000;
+
+const GONE: PageError =
+    PageError::NotFound("There is no such schedule: it is deleted, or it was never set.");
+
+type SchedulePath = Path<(String, String, String)>;
+
+fn named(
+    visit: &Visit,
+    Path((pool, namespace, name)): SchedulePath,
+) -> Result<(Arc<Pool>, ScheduleKey), PageError> {
+    let namespace = Namespace::try_from(namespace.as_str());
+    let namespace =
+        namespace.map_err(|_| PageError::NotFound("This is no name of a namespace."))?;
+    Ok((visit.pool(&pool)?, ScheduleKey { namespace, name }))
+}
+
+async fn find(pool: &Pool, key: &ScheduleKey) -> Result<StoredSchedule, PageError> {
+    let stored = pool.schedules.get(key).await.map_err(EngineError::from)?;
+    stored.ok_or(GONE)
+}
+
+pub(in super::super) async fn show(visit: Visit, path: SchedulePath) -> Response {
+    match named(&visit, path) {
+        Ok((pool, key)) => {
+            let render = move |visit| page(visit, Arc::clone(&pool), key.clone());
+            visit.show(render).await
+        }
+        Err(error) => error.into_response(),
+    }
+}
+
+async fn page(visit: Arc<Visit>, pool: Arc<Pool>, key: ScheduleKey) -> Result<Page, PageError> {
+    let stored = find(&pool, &key).await?;
+    let queue = stored.queue(&key.namespace);
+    let ticks = match &queue {
+        Some(queue) => pool.schedules.ticks(&key, queue).await,
+        None => Ok(ScheduleTicks::default()),
+    };
+    let ticks = ticks.map_err(EngineError::from)?;
+    let address = links::schedule(&pool.name, &key);
+    let (live, fixed) = match (&stored.definition, &queue) {
+        (Ok(definition), Some(queue)) => (
+            tick_block(definition, ticks),
+            definition_block(&pool, &key, queue, definition),
+        ),
+        _ => (
+            html! { p.problem role="alert" {
+                "The stored schedule cannot be read: it is damaged, or of a later release. It publishes nothing. Set it again, or delete it."
+            } },
+            html! {},
+        ),
+    };
+    let revision = revision_text(stored.revision);
+    Ok(Page {
+        title: format!("Schedule {key}"),
+        place: Some((pool.name.to_string(), Section::Schedules)),
+        trail: trail(&pool, &key),
+        blocks: vec![
+            PageBlock::live("ticks", live),
+            PageBlock::fixed("definition", fixed),
+            PageBlock::fixed("actions", actions(&visit, &pool, &key, &stored)),
+            changed_news(&visit, "The schedule", &revision, &address),
+        ],
+        seen: Some(revision),
+    })
+}
+
+/// The pages above one that is about a schedule.
+fn trail(pool: &Pool, key: &ScheduleKey) -> Vec<(String, String)> {
+    vec![("Schedules".to_owned(), list_link(pool, key))]
+}
+
+fn list_link(pool: &Pool, key: &ScheduleKey) -> String {
+    let pairs = [("namespace", key.namespace.as_str())];
+    links::with_query(&links::schedules(&pool.name), pairs)
+}
+
+fn tick_block(definition: &ScheduleDefinition, ticks: ScheduleTicks) -> Markup {
+    let rule = definition.times.rule().ok();
+    let after = |tick_ms: &u64| rule.as_ref()?.next_after(*tick_ms);
+    let next = std::iter::successors(ticks.next_ms, after);
+    let next: Vec<u64> = next.take(TICKS_SHOWN).collect();
+    html! {
+        h2 { "Next ticks" }
+        @if next.is_empty() {
+            p { @if definition.times.paused { "None: it is paused." } @else { "None: it has ended." } }
+        } @else {
+            ol { @for tick in &next { li { (text::time(TimestampMs::saturating(*tick))) } } }
+        }
+        p {
+            "Last tick for which a job was published: "
+            @match ticks.last_ms {
+                Some(tick_ms) => (text::time(TimestampMs::saturating(tick_ms))),
+                None => "none yet"
+            }
+        }
+    }
+}
+
+fn definition_block(
+    pool: &Pool,
+    key: &ScheduleKey,
+    queue: &QueueKey,
+    definition: &ScheduleDefinition,
+) -> Markup {
+    let attribute = attribute_of(key);
+    let jobs = [("attribute", attribute.as_str())];
+    let jobs = links::with_query(&links::jobs(&pool.name, queue), jobs);
+    let shown: Result<serde_json::Value, _> = serde_json::from_str(definition.shown.get());
+    let shown = shown.and_then(|value| serde_json::to_string_pretty(&value));
+    html! {
+        h2 { "Definition" }
+        dl {
+            dt { "Times" } dd { (times(&definition.times)) }
+            dt { "Queue" } dd { a href=(links::queue(&pool.name, queue)) { (queue) } }
+            dt { "Its jobs" } dd {
+                a href=(jobs) { "List them" }
+                @if definition.overlap != ScheduleOverlap::Allow { ", with the key " code { (key.job_key()) } }
+            }
+        }
+        pre.definition tabindex="0" { (shown.as_deref().unwrap_or(definition.shown.get())) }
+    }
+}
+
+/// The attribute of its jobs, as a filter has it.
+fn attribute_of(key: &ScheduleKey) -> String {
+    format!("{SCHEDULE_ATTRIBUTE}={}", key.name)
+}
+
+fn actions(visit: &Visit, pool: &Pool, key: &ScheduleKey, stored: &StoredSchedule) -> Markup {
+    let pause = stored.definition.as_ref().ok();
+    let pause = pause.map(|definition| match definition.times.paused {
+        true => ("resume", "Resume the schedule"),
+        false => ("pause", "Pause the schedule"),
+    });
+    html! {
+        @if visit.may(AccountRole::Operate) {
+            h2 { "Actions" }
+            form.row method="post" action=(links::schedule(&pool.name, key)) {
+                (hidden(visit, stored))
+                @if let Some((name, title)) = pause { button name="do" value=(name) { (title) } }
+                @if visit.may(AccountRole::Admin) { button name="do" value="delete" { "Delete the schedule" } }
+            }
+        }
+    }
+}
+
+/// The hidden fields of a form: it changes the schedule that the page shows, and no newer one.
+fn hidden(visit: &Visit, stored: &StoredSchedule) -> Markup {
+    html! {
+        (visit.token.field())
+        input type="hidden" name="revision" value=(revision_text(stored.revision));
+    }
+}
+
+/// `POST`: pauses, resumes or deletes the schedule.
+pub(in super::super) async fn act(
+    visit: Visit,
+    path: SchedulePath,
+    body: Body,
+) -> Result<Response, PageError> {
+    let (pool, key) = named(&visit, path)?;
+    let form = visit.read_form(body).await?;
+    let verb = form.get("do").unwrap_or_default();
+    let (role, done) = match verb {
+        "pause" => (AccountRole::Operate, Done::SchedulePaused),
+        "resume" => (AccountRole::Operate, Done::ScheduleResumed),
+        "delete" => (AccountRole::Admin, Done::ScheduleDeleted),
+        _ => {
+            return Err(PageError::Invalid(
+                "There is no such action for a schedule.".to_owned(),
+            ));
+        }
+    };
+    visit.need(role)?;
+    let stored = find(&pool, &key).await?;
+    let address = links::schedule(&pool.name, &key);
+    if form.get("revision") != Some(revision_text(stored.revision).as_str()) {
+        return Ok(then(&address, Done::Stale).into_response());
+    }
+    if done == Done::ScheduleDeleted && form.get("step") != Some("run") {
+        return confirm(&visit, &pool, &key, &stored).await;
+    }
+    let outcome = match done {
+        Done::ScheduleDeleted => {
+            let queue = stored.queue(&key.namespace);
+            let removed = pool.schedules.remove(&key, queue.as_ref(), stored.revision);
+            removed.await.map_err(EngineError::from)?
+        }
+        done => set_paused(&pool, &key, stored, done == Done::SchedulePaused).await?,
+    };
+    if !matches!(outcome, TableSetOutcome::Done(_)) {
+        return Ok(then(&address, Done::Stale).into_response());
+    }
+    visit.log(verb, ActionTarget::Schedule(&pool.name, &key), "");
+    // One that is gone has no page.
+    let link = match done {
+        Done::ScheduleDeleted => list_link(&pool, &key),
+        _ => address,
+    };
+    Ok(then(&link, done).into_response())
+}
+
+/// Sets the same definition, paused or not, if it still has its revision.
+async fn set_paused(
+    pool: &Pool,
+    key: &ScheduleKey,
+    stored: StoredSchedule,
+    paused: bool,
+) -> Result<TableSetOutcome, PageError> {
+    let unreadable = || {
+        let detail = "The stored schedule cannot be read: set it again through the API.";
+        PageError::Invalid(detail.to_owned())
+    };
+    let queue = stored.queue(&key.namespace).ok_or_else(unreadable)?;
+    let revision = stored.revision.ok_or_else(unreadable)?;
+    let mut definition = stored.definition.map_err(|_| unreadable())?;
+    let shown: Result<ScheduleConfig, _> = serde_json::from_str(definition.shown.get());
+    let mut shown = shown.map_err(|_| unreadable())?;
+    shown.paused = paused;
+    definition.times.paused = paused;
+    definition.shown = serde_json::value::to_raw_value(&shown).map_err(|_| unreadable())?;
+    let set = pool
+        .schedules
+        .set(key, &queue, &definition, Some(revision))
+        .await;
+    Ok(set.map_err(EngineError::from)?)
+}
+
+/// Asks before a schedule is deleted, with the number of its jobs that wait.
+async fn confirm(
+    visit: &Visit,
+    pool: &Pool,
+    key: &ScheduleKey,
+    stored: &StoredSchedule,
+) -> Result<Response, PageError> {
+    let waiting = match stored.queue(&key.namespace) {
+        Some(queue) => Some(count_waiting(pool, key, &queue).await?),
+        None => None,
+    };
+    let address = links::schedule(&pool.name, key);
+    let content = html! {
+        p { "It publishes no more jobs then. Its definition is lost." }
+        @if let Some((jobs, is_whole)) = waiting {
+            p #count {
+                @if !is_whole { "At least " }
+                strong { (text::jobs(jobs)) } " that it has published "
+                @if jobs == 1 { "waits and stays." } @else { "wait and stay." }
+            }
+        }
+        form.row method="post" action=(address) {
+            (hidden(visit, stored))
+            input type="hidden" name="step" value="run";
+            button.danger name="do" value="delete" { "Delete it" }
+            a.button href=(address) { "Leave it" }
+        }
+    };
+    let mut trail = trail(pool, key);
+    trail.push((key.to_string(), address));
+    Ok(visit.write(&Page {
+        title: format!("Delete the schedule {key}"),
+        place: Some((pool.name.to_string(), Section::Schedules)),
+        trail,
+        seen: None,
+        blocks: vec![PageBlock::fixed("confirm", content)],
+    }))
+}
+
+/// The number of jobs of a schedule that are delayed or ready, and whether all were counted.
+async fn count_waiting(
+    pool: &Pool,
+    key: &ScheduleKey,
+    queue: &QueueKey,
+) -> Result<(u64, bool), PageError> {
+    let pairs = [("attribute".to_owned(), attribute_of(key))];
+    let filter: JobFilter =
+        super::jobs::read_filter(&pairs).map_err(|invalid| PageError::Invalid(invalid.detail))?;
+    let mut criteria = list_criteria(&filter);
+    criteria.states = vec![JobState::Delayed, JobState::Ready];
+    let (act, cursor) = (JobAct::Cancel(IfRunning::Refuse), ActCursor::default());
+    let counted = pool.act(queue, act, &criteria, cursor, COUNTED_MAX, true);
+    let counted = counted.await?;
+    Ok((counted.matched, counted.next.is_none()))
+}
