@@ -58,7 +58,7 @@ pub use pool::job_act::JobAct;
 pub use pool::job_criteria::JobCriteria;
 pub use pool::job_list::{JobCursor, JobPage};
 pub use pool::keyed::StoredKeyed;
-pub use pool::overview::{PoolOverview, QueueFigures};
+pub use pool::overview::{PoolOverview, PoolSizes, QueueFigures};
 pub use pool::queue_list::DeleteQueueOutcome;
 pub use size::PublishSize;
 pub use storage_failure::record_store_error;

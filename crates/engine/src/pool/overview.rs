@@ -1,15 +1,16 @@
 //! What is known of a pool as a whole: for people who look at it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
-use tidegate_core::QueueKey;
+use tidegate_core::{Namespace, QueueKey};
 use tidegate_store::{ListedQueue, ServerFigures, ServerLeaders, Stats};
 
 use super::Pool;
 use crate::error::EngineError;
-use crate::metrics::JobTraffic;
+use crate::metrics::{Collected, JobTraffic};
 
-/// The queues of a pool, those of the pool that it moves to included.
+/// Queues of a pool, those of the pool that it moves to included, and what is known of the pool itself.
 #[derive(Debug, Clone, Default)]
 pub struct PoolOverview {
     /// The queues by name, with sums over both pools.
@@ -48,18 +49,22 @@ impl QueueFigures {
     }
 }
 
-impl Pool {
-    /// The figures of the pool, as old as those of the metrics; `None` if Redis gave no answer.
-    pub async fn overview(&self) -> Option<PoolOverview> {
+/// What was collected of a pool and of the one that it moves to.
+#[derive(Debug, Clone)]
+pub struct PoolSizes(Vec<Arc<Collected>>);
+
+impl PoolSizes {
+    /// The figures of the pool and of these queues. It costs little besides a look at each name: there may be 100,000.
+    #[must_use]
+    pub fn overview_of(&self, wanted: impl Fn(&QueueKey) -> bool) -> PoolOverview {
         let mut overview = PoolOverview::default();
-        for pool in self.with_target() {
-            let collected = pool.collector.collect().await?;
+        for collected in &self.0 {
             let listed = &collected.listed;
             for ListedQueue {
                 queue,
                 stats,
                 oldest_ready_ms,
-            } in &listed.queues
+            } in listed.queues.iter().filter(|it| wanted(&it.queue))
             {
                 let figures = QueueFigures {
                     stats: *stats,
@@ -75,7 +80,26 @@ impl Pool {
             overview.missing_buckets += listed.missing_buckets;
             overview.servers.extend(collected.server().copied());
         }
-        Some(overview)
+        overview
+    }
+
+    /// The namespaces that have queues.
+    #[must_use]
+    pub fn namespaces(&self) -> BTreeSet<Namespace> {
+        let queues = self.0.iter().flat_map(|it| &it.listed.queues);
+        let known: BTreeSet<&Namespace> = queues.map(|it| &it.queue.namespace).collect();
+        known.into_iter().cloned().collect()
+    }
+}
+
+impl Pool {
+    /// The sizes of all queues, as old as those of the metrics; `None` if Redis gave no answer.
+    pub async fn sizes(&self) -> Option<PoolSizes> {
+        let mut all = Vec::new();
+        for pool in self.with_target() {
+            all.push(pool.collector.collect().await?);
+        }
+        Some(PoolSizes(all))
     }
 
     /// How many jobs went through this process since it started.

@@ -17,9 +17,8 @@ pub(super) struct NamespaceChoice {
 
 impl NamespaceChoice {
     pub(super) async fn of(visit: &Visit, pool: &Pool) -> Result<Self, PageError> {
-        let overview = pool.overview().await.ok_or(EngineError::StorageFailed)?;
-        let queues = overview.queues.into_keys();
-        let known: BTreeSet<Namespace> = queues.map(|queue| queue.namespace).collect();
+        let sizes = pool.sizes().await.ok_or(EngineError::StorageFailed)?;
+        let known = sizes.namespaces();
         let chosen = match visit.parameter("namespace") {
             Some(text) => Some(
                 Namespace::try_from(text).map_err(|error| PageError::Invalid(error.to_string()))?,

@@ -24,7 +24,9 @@ pub(in super::super) async fn show(visit: Visit) -> Response {
 async fn page(visit: Arc<Visit>) -> Result<Page, PageError> {
     let mut pools = Vec::new();
     for pool in visit.dashboard.app.engine.pools() {
-        pools.push((Arc::clone(pool), pool.overview().await));
+        let sizes = pool.sizes().await;
+        let overview = sizes.map(|sizes| sizes.overview_of(|_| true));
+        pools.push((Arc::clone(pool), overview));
     }
     let html = html! {
         @for (pool, overview) in &pools {
@@ -63,7 +65,7 @@ fn of_pool(visit: &Visit, pool: &Pool, overview: &PoolOverview) -> Markup {
                 (tile("memory of Redis", &text::bytes(server.used_mem_bytes), None))
             }
         }
-        (charts(visit, pool, None, total, overview))
+        (charts(visit, pool, None, total, overview.overdue_ms))
         div.columns {
             (table("Most ready jobs", &pool.name, &ready, |figures| figures.stats.ready))
             (table("Most dead jobs", &pool.name, &dead, |figures| figures.stats.dead))

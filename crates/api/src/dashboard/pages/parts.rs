@@ -4,7 +4,7 @@ use maud::{Markup, html};
 use tidegate_api_types::job::{DeadReason, JobDetails};
 use tidegate_api_types::values::StateName;
 use tidegate_core::QueueKey;
-use tidegate_engine::{Pool, PoolOverview, QueueFigures};
+use tidegate_engine::{Pool, QueueFigures};
 use tidegate_store::TableRevision;
 
 use super::super::chart::{Line, Unit, chart, rates};
@@ -93,7 +93,7 @@ pub(super) fn charts(
     pool: &Pool,
     queue: Option<&QueueKey>,
     sizes: QueueFigures,
-    overview: &PoolOverview,
+    overdue_ms: u64,
 ) -> Markup {
     let traffic = match queue {
         None => pool.job_traffic(),
@@ -105,7 +105,7 @@ pub(super) fn charts(
     };
     let figures = Figures {
         sizes,
-        overdue_ms: overview.overdue_ms,
+        overdue_ms,
         traffic,
     };
     let samples = visit.dashboard.history.note(subject, figures);

@@ -60,7 +60,9 @@ pub(super) fn trail(pool: &str, queue: &QueueKey) -> Vec<(String, String)> {
 }
 
 async fn page(visit: Arc<Visit>, pool: Arc<Pool>, queue: QueueKey) -> Result<Page, PageError> {
-    let overview = pool.overview().await.unwrap_or_default();
+    let sizes = pool.sizes().await;
+    let overview = sizes.map(|sizes| sizes.overview_of(|other| *other == queue));
+    let overview = overview.unwrap_or_default();
     let known = overview.queues.get(&queue).copied().unwrap_or_default();
     let figures = QueueFigures {
         stats: pool.stats(&queue).await?,
@@ -76,7 +78,7 @@ async fn page(visit: Arc<Visit>, pool: Arc<Pool>, queue: QueueKey) -> Result<Pag
         (tiles(&figures, of_state))
         h2 { "Why jobs wait" }
         p { (holds) }
-        (charts(&visit, &pool, Some(&queue), figures, &overview))
+        (charts(&visit, &pool, Some(&queue), figures, overview.overdue_ms))
     };
     Ok(Page {
         title: queue.to_string(),

@@ -7,7 +7,7 @@ use axum::extract::Path;
 use axum::response::Response;
 use maud::{Markup, html};
 use tidegate_core::QueueKey;
-use tidegate_engine::{Pool, QueueFigures};
+use tidegate_engine::{EngineError, Pool, QueueFigures};
 
 use super::super::error::PageError;
 use super::super::page::{Page, PageBlock, Section};
@@ -32,15 +32,11 @@ pub(in super::super) async fn show(visit: Visit, Path(pool): Path<String>) -> Re
 }
 
 async fn page(visit: Arc<Visit>, pool: Arc<Pool>) -> Result<Page, PageError> {
-    let overview = pool.overview().await;
-    let overview = overview.ok_or(tidegate_engine::EngineError::StorageFailed)?;
     let part = visit.parameter("contains").unwrap_or_default();
     let sort = visit.parameter("sort").unwrap_or(COLUMNS[0].0);
-    let mut queues: Vec<_> = overview
-        .queues
-        .into_iter()
-        .filter(|(queue, _)| part.is_empty() || queue.to_string().contains(part))
-        .collect();
+    let sizes = pool.sizes().await.ok_or(EngineError::StorageFailed)?;
+    let overview = sizes.overview_of(|queue| part.is_empty() || queue.to_string().contains(part));
+    let mut queues: Vec<_> = overview.queues.into_iter().collect();
     sort_by(&mut queues, sort);
     let pages = queues.len().div_ceil(QUEUES_PER_PAGE).max(1);
     let number = visit.parameter("page").and_then(|page| page.parse().ok());

@@ -20,7 +20,8 @@ pub(in super::super) async fn show(visit: Visit, Path(pool): Path<String>) -> Re
 
 async fn page(_: Arc<Visit>, pool: Arc<Pool>) -> Result<Page, PageError> {
     let servers = pool.leaders().await?;
-    let overview = pool.overview().await;
+    let sizes = pool.sizes().await;
+    let overview = sizes.map(|sizes| sizes.overview_of(|_| false));
     let live = html! {
         h2 { "Pumps" }
         @for server in &servers { (pumps(server)) }
