@@ -46,7 +46,7 @@ pub(crate) fn build_relay(name: &str, config: &RelayConfig) -> Result<Relay, Str
         config.breaker_pause.into(),
         config.breaker_pause_max.into(),
     );
-    let (from, to) = (describe_source(&config.source), describe_sink(&config.sink));
+    let (from, to) = (config.source.summary(), config.sink.summary());
     Ok(Relay {
         source,
         sink,
@@ -88,65 +88,4 @@ fn build_sink(config: &RelaySinkConfig) -> Result<Arc<dyn RelaySink>, String> {
         RelaySinkConfig::Kafka(_) => return Err(WITHOUT_KAFKA.to_owned()),
         RelaySinkConfig::Tidegate(sink) => Arc::new(TidegateSink::new(sink)?),
     })
-}
-
-/// The host of a URL: its path and user may be secrets.
-fn host(url: &str) -> &str {
-    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
-    let rest = rest.split(['/', '?', '#', ',']).next().unwrap_or_default();
-    rest.rsplit('@').next().unwrap_or_default()
-}
-
-fn describe_source(config: &RelaySourceConfig) -> String {
-    match config {
-        RelaySourceConfig::Queue(queue) => format!("queue {}", queue.queue),
-        RelaySourceConfig::Tidegate(queue) => format!(
-            "tidegate {} {}/{}",
-            host(&queue.url),
-            queue.namespace,
-            queue.queue
-        ),
-        RelaySourceConfig::Lmstfy(queue) => format!(
-            "lmstfy {} {}/{}",
-            host(&queue.url),
-            queue.namespace,
-            queue.queue
-        ),
-    }
-}
-
-fn describe_sink(config: &RelaySinkConfig) -> String {
-    match config {
-        RelaySinkConfig::Webhook(webhook) => format!("webhook {}", host(&webhook.url)),
-        RelaySinkConfig::Nats(nats) => format!("nats {} {}", host(&nats.url), nats.subject),
-        RelaySinkConfig::RabbitMq(rabbit) => {
-            let names = [rabbit.exchange.as_str(), rabbit.routing_key.as_str()].join(" ");
-            format!("rabbitmq {} {}", host(&rabbit.url), names.trim())
-        }
-        RelaySinkConfig::Kafka(kafka) => format!("kafka {} {}", host(&kafka.url), kafka.topic),
-        RelaySinkConfig::Tidegate(queue) => format!(
-            "tidegate {} {}/{}",
-            host(&queue.url),
-            queue.namespace,
-            queue.queue
-        ),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_description_has_neither_users_nor_paths() {
-        for (url, expected) in [
-            ("https://a.example/secret?token=x", "a.example"),
-            ("amqp://user:pass@a:5672/vhost", "a:5672"),
-            ("nats://u:p@a:4222,nats://b:4222", "a:4222"),
-            ("a:9092,b:9092", "a:9092"),
-            ("a", "a"),
-        ] {
-            assert_eq!(host(url), expected, "{url}");
-        }
-    }
 }

@@ -24,6 +24,27 @@ async fn is_unharmed(browser: &Browser, page: &str) {
     }
 }
 
+/// Stores entries whose names the API would refuse.
+async fn plant_names(fixture: &DashboardFixture) {
+    let client = redis::Client::open(fixture.stack.redis.url()).unwrap();
+    let mut redis = tidegate_testkit::connect_to_redis(&client).await.unwrap();
+    for attack in ATTACKS {
+        // A name of a relay or a schedule has no slash.
+        let name = attack.replace('/', "|");
+        for (key, field) in [
+            (format!("tg:schedules:{}", fixture.namespace), name.clone()),
+            (
+                "tg:relays".to_owned(),
+                format!("{}/{name}", fixture.namespace),
+            ),
+        ] {
+            let value = format!("1.00000001 {attack}");
+            let set = redis::cmd("HSET").arg(key).arg(field).arg(value).to_owned();
+            set.exec_async(&mut redis).await.unwrap();
+        }
+    }
+}
+
 #[tokio::test]
 async fn keys_attributes_payloads_and_errors_are_only_text() {
     let fixture = DashboardFixture::new().await;
@@ -37,11 +58,20 @@ async fn keys_attributes_payloads_and_errors_are_only_text() {
     let schedule = json!({"queue": "q", "every": "15m", "job": job});
     let set = fixture.client.call("PUT", "/schedules/attack", &schedule);
     set.await.expect(201);
+    let sink = json!({"kind": "rabbitmq", "url": "amqp://rabbit.example:5672", "exchange": ATTACKS[0],
+        "routing_key": ATTACKS[2]});
+    let relay = json!({"source": {"kind": "queue", "queue": "q"}, "sink": sink});
+    let set = fixture.client.call("PUT", "/relays/attack", &relay);
+    set.await.expect(201);
+    plant_names(&fixture).await;
     let queue = fixture.queue();
     let schedules = format!("/ui/default/schedules/{}", fixture.namespace);
     let mut pages = vec![
         format!("{schedules}/attack"),
         format!("{schedules}/%3Cscript%3E"),
+        format!("/ui/default/schedules?namespace={}", fixture.namespace),
+        "/ui/relays".to_owned(),
+        format!("/ui/relays/{}/attack", fixture.namespace),
         "/ui".to_owned(),
         format!("{queue}/jobs"),
         format!("{queue}/dead"),

@@ -24,6 +24,10 @@ async fn pages(fixture: &DashboardFixture) -> Vec<(&'static str, String)> {
         .call("PUT", "/schedules/often", &schedule)
         .await;
     set.expect(201);
+    let sink = json!({"kind": "nats", "url": "nats://nats.example:4222", "subject": "shop.orders", "token": "t"});
+    let relay = json!({"source": {"kind": "queue", "queue": "q"}, "sink": sink});
+    let set = fixture.client.call("PUT", "/relays/hook", &relay).await;
+    set.expect(201);
     vec![
         ("overview", "/ui".to_owned()),
         ("queues", "/ui/default/queues".to_owned()),
@@ -46,6 +50,8 @@ async fn pages(fixture: &DashboardFixture) -> Vec<(&'static str, String)> {
             "schedule",
             format!("/ui/default/schedules/{}/often", fixture.namespace),
         ),
+        ("relays", "/ui/relays".to_owned()),
+        ("relay", format!("/ui/relays/{}/hook", fixture.namespace)),
         ("system", "/ui/default/system".to_owned()),
         ("not-found", "/ui/none/queues".to_owned()),
     ]

@@ -26,5 +26,6 @@ mod look;
 mod many;
 mod pages;
 mod queue;
+mod relay;
 mod schedule;
 mod webdriver;

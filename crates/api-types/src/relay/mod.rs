@@ -13,6 +13,7 @@ mod kinds;
 mod secret;
 mod sink;
 mod source;
+mod summary;
 mod text_list;
 mod url;
 mod view;

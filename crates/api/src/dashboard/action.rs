@@ -2,7 +2,7 @@
 
 use axum::response::Redirect;
 use tidegate_core::QueueKey;
-use tidegate_store::ScheduleKey;
+use tidegate_store::{RelayKey, ScheduleKey};
 
 use super::links;
 
@@ -13,26 +13,36 @@ pub(super) enum ActionTarget<'a> {
     Queue(&'a str, &'a QueueKey),
     /// A schedule of a pool.
     Schedule(&'a str, &'a ScheduleKey),
+    /// A relay.
+    Relay(&'a RelayKey),
 }
 
 impl ActionTarget<'_> {
     pub(super) const fn pool(&self) -> Option<&str> {
         match self {
             Self::Queue(pool, _) | Self::Schedule(pool, _) => Some(pool),
+            Self::Relay(_) => None,
         }
     }
 
     pub(super) const fn queue(&self) -> Option<&QueueKey> {
         match self {
             Self::Queue(_, queue) => Some(queue),
-            Self::Schedule(..) => None,
+            Self::Schedule(..) | Self::Relay(_) => None,
         }
     }
 
     pub(super) const fn schedule(&self) -> Option<&ScheduleKey> {
         match self {
             Self::Schedule(_, schedule) => Some(schedule),
-            Self::Queue(..) => None,
+            Self::Queue(..) | Self::Relay(_) => None,
+        }
+    }
+
+    pub(super) const fn relay(&self) -> Option<&RelayKey> {
+        match self {
+            Self::Relay(relay) => Some(relay),
+            Self::Queue(..) | Self::Schedule(..) => None,
         }
     }
 }
@@ -56,11 +66,13 @@ pub(super) enum Done {
     SchedulePaused,
     ScheduleResumed,
     ScheduleDeleted,
+    RelayPaused,
+    RelayResumed,
     /// The page from which the form was sent was out of date.
     Stale,
 }
 
-const TEXTS: [(Done, &str, &str); 16] = [
+const TEXTS: [(Done, &str, &str); 18] = [
     (
         Done::Paused,
         "paused",
@@ -111,6 +123,16 @@ const TEXTS: [(Done, &str, &str); 16] = [
         Done::ScheduleDeleted,
         "schedule-deleted",
         "The schedule is deleted.",
+    ),
+    (
+        Done::RelayPaused,
+        "relay-paused",
+        "The relay is paused: its daemons take no more jobs within a second.",
+    ),
+    (
+        Done::RelayResumed,
+        "relay-resumed",
+        "The relay runs again: its daemons take jobs within a second.",
     ),
     (
         Done::Stale,

@@ -91,6 +91,7 @@ fn menu(page: &Page) -> Markup {
             (entry("Overview", links::OVERVIEW, section.is_none()))
             (entry("Queues", &links::queues(pool), section == Some(Section::Queues)))
             (entry("Schedules", &links::schedules(pool), section == Some(Section::Schedules)))
+            (entry("Relays", links::RELAYS, section == Some(Section::Relays)))
             (entry("Workers", &links::workers(pool), section == Some(Section::Workers)))
             (entry("System", &links::system(pool), section == Some(Section::System)))
             @if pool != DEFAULT_POOL { span.pool { "pool " (pool) } }

@@ -2,9 +2,10 @@
 
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use tidegate_core::QueueKey;
-use tidegate_store::ScheduleKey;
+use tidegate_store::{RelayKey, ScheduleKey};
 
 pub(super) const OVERVIEW: &str = "/ui";
+pub(super) const RELAYS: &str = "/ui/relays";
 
 pub(super) fn queues(pool: &str) -> String {
     format!("/ui/{pool}/queues")
@@ -17,6 +18,11 @@ pub(super) fn schedules(pool: &str) -> String {
 pub(super) fn schedule(pool: &str, key: &ScheduleKey) -> String {
     let name = utf8_percent_encode(&key.name, NON_ALPHANUMERIC);
     format!("/ui/{pool}/schedules/{}/{name}", key.namespace)
+}
+
+pub(super) fn relay(key: &RelayKey) -> String {
+    let name = utf8_percent_encode(&key.name, NON_ALPHANUMERIC);
+    format!("{RELAYS}/{}/{name}", key.namespace)
 }
 
 pub(super) fn workers(pool: &str) -> String {

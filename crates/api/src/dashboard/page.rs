@@ -17,11 +17,12 @@ pub(super) struct Page {
 /// The parameter of the address of a stream with what the page showed when it was loaded.
 pub(super) const SEEN: &str = "seen";
 
-/// The entries of the menu that are about a pool.
+/// The entries of the menu besides the overview. Relays are those of all pools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Section {
     Queues,
     Schedules,
+    Relays,
     Workers,
     System,
 }

@@ -10,7 +10,8 @@ use axum::routing::get;
 
 use super::assets;
 use super::pages::{
-    act, dead, job, jobs, overview, queue, queues, schedule, schedules, system, workers,
+    act, dead, job, jobs, overview, queue, queues, relay, relays, schedule, schedules, system,
+    workers,
 };
 use super::visit::Dashboard;
 use crate::app::App;
@@ -39,6 +40,11 @@ pub(crate) fn router(app: Arc<App>) -> Router {
         .route(
             "/ui/{pool}/schedules/{namespace}/{schedule}",
             get(schedule::show).post(schedule::act),
+        )
+        .route("/ui/relays", get(relays::show))
+        .route(
+            "/ui/relays/{namespace}/{relay}",
+            get(relay::show).post(relay::act),
         )
         .route("/ui/{pool}/workers", get(workers::show))
         .route("/ui/{pool}/system", get(system::show))

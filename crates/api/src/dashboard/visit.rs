@@ -172,7 +172,8 @@ impl Visit {
         let (peer, pool) = (self.peer.as_str(), target.pool());
         let queue = target.queue().map(display);
         let schedule = target.schedule().map(display);
-        tracing::info!(target: "audit", account, peer, action, pool, queue, schedule, detail, "an operator acted");
+        let relay = target.relay().map(display);
+        tracing::info!(target: "audit", account, peer, action, pool, queue, schedule, relay, detail, "an operator acted");
     }
 }
 

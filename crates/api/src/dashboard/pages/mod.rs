@@ -9,6 +9,8 @@ pub(super) mod overview;
 mod parts;
 pub(super) mod queue;
 pub(super) mod queues;
+pub(super) mod relay;
+pub(super) mod relays;
 pub(super) mod schedule;
 pub(super) mod schedules;
 pub(super) mod system;

@@ -1,0 +1,207 @@
+//! `/ui/relays/NAMESPACE/RELAY`: one relay: its queue, the daemons that run it, its settings without secrets, and a pause.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::Path;
+use axum::response::{IntoResponse, Response};
+use maud::{Markup, html};
+use tidegate_api_types::relay::RelayConfig;
+use tidegate_api_types::values::TimestampMs;
+use tidegate_core::Namespace;
+use tidegate_engine::{Engine, EngineError, ListedWorker};
+use tidegate_store::{RelayKey, TableSetOutcome};
+
+use super::super::action::{ActionTarget, Done, then};
+use super::super::error::PageError;
+use super::super::page::{Page, PageBlock, Section};
+use super::super::visit::Visit;
+use super::super::{links, text};
+use super::parts::{changed_news, oldest, revision_text};
+use super::relays::{find_queues, source_queue, source_text, state};
+use crate::config::{AccountRole, DEFAULT_POOL};
+use crate::relay_table::ReadRelay;
+
+const GONE: PageError =
+    PageError::NotFound("There is no such relay: it is deleted, or it was never set.");
+
+/// The prefix of the names under which relays are workers.
+const WORKER_PREFIX: &str = "relay:";
+/// How many workers with similar names are looked at.
+const WORKERS_MAX: usize = 100;
+
+type RelayPath = Path<(String, String)>;
+
+fn named(Path((namespace, name)): RelayPath) -> Result<RelayKey, PageError> {
+    let namespace = Namespace::try_from(namespace.as_str());
+    let namespace =
+        namespace.map_err(|_| PageError::NotFound("This is no name of a namespace."))?;
+    Ok(RelayKey { namespace, name })
+}
+
+async fn find(visit: &Visit, key: &RelayKey) -> Result<ReadRelay, PageError> {
+    let found = ReadRelay::find(&visit.dashboard.app.engine, key).await?;
+    found.ok_or(GONE)
+}
+
+pub(in super::super) async fn show(visit: Visit, path: RelayPath) -> Response {
+    match named(path) {
+        Ok(key) => {
+            let render = move |visit| page(visit, key.clone());
+            visit.show(render).await
+        }
+        Err(error) => error.into_response(),
+    }
+}
+
+async fn page(visit: Arc<Visit>, key: RelayKey) -> Result<Page, PageError> {
+    let relay = find(&visit, &key).await?;
+    let revision = revision_text(relay.revision);
+    let engine = &visit.dashboard.app.engine;
+    let (live, fixed) = match &relay.config {
+        Ok(config) => (
+            live_block(engine, &key, config).await?,
+            settings_block(config),
+        ),
+        Err(unreadable) => (html! { p.problem role="alert" { (unreadable) } }, html! {}),
+    };
+    Ok(Page {
+        title: format!("Relay {key}"),
+        place: Some((DEFAULT_POOL.to_owned(), Section::Relays)),
+        trail: vec![("Relays".to_owned(), links::RELAYS.to_owned())],
+        blocks: vec![
+            PageBlock::live("state", live),
+            PageBlock::fixed("settings", fixed),
+            PageBlock::fixed("actions", actions(&visit, &key, &relay, &revision)),
+            changed_news(&visit, "The relay", &revision, &links::relay(&key)),
+        ],
+        seen: Some(revision),
+    })
+}
+
+async fn live_block(
+    engine: &Engine,
+    key: &RelayKey,
+    config: &RelayConfig,
+) -> Result<Markup, PageError> {
+    let source = source_queue(key, config);
+    let mut queues = find_queues(engine, &source.iter().cloned().collect()).await;
+    let found = source.as_ref().and_then(|queue| queues.remove(queue));
+    let worker = worker_of(engine, key).await?;
+    Ok(html! {
+        dl {
+            dt { "State" } dd { (state(Some(config))) }
+            dt { "From" } dd { (source_text(config, source.as_ref(), found.as_ref())) }
+            dt { "To" } dd { (config.sink.summary()) }
+            @if let Some(found) = &found {
+                dt { "Jobs that wait" } dd {
+                    (text::number(found.figures.stats.ready)) " ready, the oldest for " (oldest(&found.figures)) ", "
+                    (text::number(found.figures.stats.dead)) " dead"
+                }
+            }
+            dt { "Daemons" } dd {
+                @match &worker {
+                    None => "none has asked for jobs of this relay in the last minute",
+                    Some(worker) => {
+                        @if worker.waits { "wait for jobs" }
+                        @else { "asked for jobs " (text::time(TimestampMs::saturating(worker.seen_at_ms))) }
+                        ", hold " (text::jobs(worker.leases.len() as u64))
+                    }
+                }
+            }
+        }
+        p.hint {
+            "Whether the receiver is available, and the last error, is known to tidegate-relayd only: "
+            code { "GET /relays" } " on its admin port. Figures of the queue are as old as those of the metrics."
+        }
+    })
+}
+
+/// The relay as a worker of its namespace. Jobs of other servers are not leased here.
+async fn worker_of(engine: &Engine, key: &RelayKey) -> Result<Option<ListedWorker>, PageError> {
+    let name = format!("{WORKER_PREFIX}{}", key.name);
+    // A list begins behind a name: this one is before that of the relay, with few others in between.
+    let mut before = name.clone();
+    before.pop();
+    for pool in engine.pools() {
+        let page = pool.workers(&key.namespace, &before, WORKERS_MAX).await?;
+        let found = page.workers.into_iter().find(|worker| worker.name == name);
+        if found.is_some() {
+            return Ok(found);
+        }
+    }
+    Ok(None)
+}
+
+/// The settings besides both ends. URLs and secrets are not among them.
+fn settings_block(config: &RelayConfig) -> Markup {
+    let secrets = config.secret_names();
+    html! {
+        h2 { "Settings" }
+        dl {
+            dt { "Secrets that are set" } dd { @if secrets.is_empty() { "none" } @else { (secrets.join(", ")) } }
+            dt { "Jobs held at a time" } dd { (text::number(config.concurrency as u64)) }
+            dt { "Jobs a call" } dd { (text::number(config.batch as u64)) }
+            dt { "Lease" } dd { (text::duration(config.lease.as_ms())) }
+            dt { "Time limit of a call" } dd { (text::duration(config.sink.time_limit().as_ms())) }
+            dt { "Pauses if the receiver is unavailable" } dd {
+                "after " (config.breaker_failures) " calls, for " (text::duration(config.breaker_pause.as_ms()))
+                " to " (text::duration(config.breaker_pause_max.as_ms()))
+            }
+        }
+    }
+}
+
+fn actions(visit: &Visit, key: &RelayKey, relay: &ReadRelay, revision: &str) -> Markup {
+    let verb = relay.config.as_ref().map(|config| match config.paused {
+        true => ("resume", "Resume the relay"),
+        false => ("pause", "Pause the relay"),
+    });
+    html! {
+        @if let (Ok((name, title)), true) = (verb, visit.may(AccountRole::Operate)) {
+            h2 { "Actions" }
+            form.row method="post" action=(links::relay(key)) {
+                (visit.token.field())
+                input type="hidden" name="revision" value=(revision);
+                button name="do" value=(name) { (title) }
+            }
+        }
+    }
+}
+
+/// `POST`: pauses or resumes the relay.
+pub(in super::super) async fn act(
+    visit: Visit,
+    path: RelayPath,
+    body: Body,
+) -> Result<Response, PageError> {
+    let key = named(path)?;
+    let form = visit.read_form(body).await?;
+    let verb = form.get("do").unwrap_or_default();
+    let done = match verb {
+        "pause" => Done::RelayPaused,
+        "resume" => Done::RelayResumed,
+        _ => {
+            return Err(PageError::Invalid(
+                "There is no such action for a relay.".to_owned(),
+            ));
+        }
+    };
+    visit.need(AccountRole::Operate)?;
+    let relay = find(&visit, &key).await?;
+    let address = links::relay(&key);
+    if form.get("revision") != Some(revision_text(relay.revision).as_str()) {
+        return Ok(then(&address, Done::Stale).into_response());
+    }
+    let unreadable = |error: &dyn std::fmt::Display| PageError::Invalid(error.to_string());
+    let mut config = relay.config.map_err(|error| unreadable(&error))?;
+    config.paused = done == Done::RelayPaused;
+    let value = serde_json::to_string(&config).map_err(|error| unreadable(&error))?;
+    let relays = &visit.dashboard.app.engine.relays;
+    let set = relays.set(&key, value, relay.revision).await;
+    if !matches!(set.map_err(EngineError::from)?, TableSetOutcome::Done(_)) {
+        return Ok(then(&address, Done::Stale).into_response());
+    }
+    visit.log(verb, ActionTarget::Relay(&key), "");
+    Ok(then(&address, done).into_response())
+}
