@@ -99,7 +99,10 @@ impl ApiKeyCache {
     }
 
     /// The time on the clock of the Redis that stores the keys, in ms since 1970.
-    pub(crate) async fn now_ms(&self) -> Result<u64, EngineError> {
+    ///
+    /// # Errors
+    /// Redis is unavailable.
+    pub async fn now_ms(&self) -> Result<u64, EngineError> {
         Ok(self.keys.now_ms().await?)
     }
 

@@ -16,7 +16,7 @@ fn base_of(stack: &Stack, login: &str) -> String {
 }
 
 /// A deployment with accounts, and a client of the namespace `shop`, whose key was made before there were accounts.
-async fn with_accounts() -> (Stack, NativeClient) {
+pub(crate) async fn with_accounts() -> (Stack, NativeClient) {
     let stack = Stack::builder().start().await;
     let client = NativeClient::new(stack.api(0), "shop").await;
     stack.change_api_config(ACCOUNTS);
@@ -59,6 +59,13 @@ async fn logged_action(stack: &Stack) -> String {
 async fn roles_decide_which_buttons_there_are_and_what_is_done() {
     let (stack, client) = with_accounts().await;
     publish(&client, &json!({"delay": "1h"})).await;
+    let schedule = json!({"queue": "q", "every": "1h", "job": {"payload": 1}});
+    let set = client.call("PUT", "/schedules/often", &schedule).await;
+    set.expect(201);
+    let sink = json!({"kind": "nats", "url": "nats://nats.example:4222", "subject": "shop.orders"});
+    let relay = json!({"source": {"kind": "queue", "queue": "q"}, "sink": sink});
+    let set = client.call("PUT", "/relays/hook", &relay).await;
+    set.expect(201);
     for (login, operates, administers) in [
         ("look:a", false, false),
         ("desk:b", true, false),
@@ -77,6 +84,17 @@ async fn roles_decide_which_buttons_there_are_and_what_is_done() {
                 browser.shows("Up to date").await;
                 browser.open_page("/ui/default/queues/shop/q/jobs").await;
                 assert_eq!(browser.offers("Count them first").await, operates);
+                browser.open_page("/ui/default/schedules/shop/often").await;
+                browser.shows("Next ticks").await;
+                assert_eq!(browser.offers("Pause the schedule").await, operates);
+                assert_eq!(browser.offers("Delete the schedule").await, administers);
+                browser.open_page("/ui/relays/shop/hook").await;
+                browser.shows("nats.example").await;
+                assert_eq!(browser.offers("Pause the relay").await, operates);
+                browser.open_page("/ui/keys").await;
+                browser.shows("Scopes").await;
+                assert_eq!(browser.offers("Revoke").await, administers);
+                assert_eq!(browser.offers("Create the key").await, administers);
             },
         )
         .await;

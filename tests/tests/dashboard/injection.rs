@@ -37,6 +37,7 @@ async fn plant_names(fixture: &DashboardFixture) {
                 "tg:relays".to_owned(),
                 format!("{}/{name}", fixture.namespace),
             ),
+            ("tg:keys".to_owned(), attack.to_owned()),
         ] {
             let value = format!("1.00000001 {attack}");
             let set = redis::cmd("HSET").arg(key).arg(field).arg(value).to_owned();
@@ -64,6 +65,10 @@ async fn keys_attributes_payloads_and_errors_are_only_text() {
     let set = fixture.client.call("PUT", "/relays/attack", &relay);
     set.await.expect(201);
     plant_names(&fixture).await;
+    let key = json!({"namespace": "*", "scopes": ["read"], "description": ATTACKS.concat()});
+    let http = reqwest::Client::new().post(format!("{}/keys", fixture.base()));
+    let created = http.body(key.to_string()).send().await.unwrap();
+    assert_eq!(created.status(), 201);
     let queue = fixture.queue();
     let schedules = format!("/ui/default/schedules/{}", fixture.namespace);
     let mut pages = vec![
@@ -71,6 +76,7 @@ async fn keys_attributes_payloads_and_errors_are_only_text() {
         format!("{schedules}/%3Cscript%3E"),
         format!("/ui/default/schedules?namespace={}", fixture.namespace),
         "/ui/relays".to_owned(),
+        "/ui/keys".to_owned(),
         format!("/ui/relays/{}/attack", fixture.namespace),
         "/ui".to_owned(),
         format!("{queue}/jobs"),

@@ -50,6 +50,7 @@ async fn pages(fixture: &DashboardFixture) -> Vec<(&'static str, String)> {
             "schedule",
             format!("/ui/default/schedules/{}/often", fixture.namespace),
         ),
+        ("keys", "/ui/keys".to_owned()),
         ("relays", "/ui/relays".to_owned()),
         ("relay", format!("/ui/relays/{}/hook", fixture.namespace)),
         ("system", "/ui/default/system".to_owned()),

@@ -15,34 +15,43 @@ pub(super) enum ActionTarget<'a> {
     Schedule(&'a str, &'a ScheduleKey),
     /// A relay.
     Relay(&'a RelayKey),
+    /// An API key, by its id.
+    ApiKey(&'a str),
 }
 
 impl ActionTarget<'_> {
     pub(super) const fn pool(&self) -> Option<&str> {
         match self {
             Self::Queue(pool, _) | Self::Schedule(pool, _) => Some(pool),
-            Self::Relay(_) => None,
+            Self::Relay(_) | Self::ApiKey(_) => None,
         }
     }
 
     pub(super) const fn queue(&self) -> Option<&QueueKey> {
         match self {
             Self::Queue(_, queue) => Some(queue),
-            Self::Schedule(..) | Self::Relay(_) => None,
+            Self::Schedule(..) | Self::Relay(_) | Self::ApiKey(_) => None,
         }
     }
 
     pub(super) const fn schedule(&self) -> Option<&ScheduleKey> {
         match self {
             Self::Schedule(_, schedule) => Some(schedule),
-            Self::Queue(..) | Self::Relay(_) => None,
+            Self::Queue(..) | Self::Relay(_) | Self::ApiKey(_) => None,
         }
     }
 
     pub(super) const fn relay(&self) -> Option<&RelayKey> {
         match self {
             Self::Relay(relay) => Some(relay),
-            Self::Queue(..) | Self::Schedule(..) => None,
+            Self::Queue(..) | Self::Schedule(..) | Self::ApiKey(_) => None,
+        }
+    }
+
+    pub(super) const fn api_key(&self) -> Option<&str> {
+        match self {
+            Self::ApiKey(id) => Some(id),
+            Self::Queue(..) | Self::Schedule(..) | Self::Relay(_) => None,
         }
     }
 }
@@ -68,11 +77,13 @@ pub(super) enum Done {
     ScheduleDeleted,
     RelayPaused,
     RelayResumed,
+    KeyRevoked,
+    KeyGone,
     /// The page from which the form was sent was out of date.
     Stale,
 }
 
-const TEXTS: [(Done, &str, &str); 18] = [
+const TEXTS: [(Done, &str, &str); 20] = [
     (
         Done::Paused,
         "paused",
@@ -133,6 +144,16 @@ const TEXTS: [(Done, &str, &str); 18] = [
         Done::RelayResumed,
         "relay-resumed",
         "The relay runs again: its daemons take jobs within a second.",
+    ),
+    (
+        Done::KeyRevoked,
+        "key-revoked",
+        "The key is revoked: it is refused within a second.",
+    ),
+    (
+        Done::KeyGone,
+        "key-gone",
+        "Nothing was changed: there is no such key any more.",
     ),
     (
         Done::Stale,

@@ -6,6 +6,7 @@ use tidegate_store::{RelayKey, ScheduleKey};
 
 pub(super) const OVERVIEW: &str = "/ui";
 pub(super) const RELAYS: &str = "/ui/relays";
+pub(super) const KEYS: &str = "/ui/keys";
 
 pub(super) fn queues(pool: &str) -> String {
     format!("/ui/{pool}/queues")

@@ -17,13 +17,14 @@ pub(super) struct Page {
 /// The parameter of the address of a stream with what the page showed when it was loaded.
 pub(super) const SEEN: &str = "seen";
 
-/// The entries of the menu besides the overview. Relays are those of all pools.
+/// The entries of the menu besides the overview. Relays and keys are those of all pools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Section {
     Queues,
     Schedules,
     Relays,
     Workers,
+    Keys,
     System,
 }
 

@@ -10,8 +10,8 @@ use axum::routing::get;
 
 use super::assets;
 use super::pages::{
-    act, dead, job, jobs, overview, queue, queues, relay, relays, schedule, schedules, system,
-    workers,
+    act, dead, job, jobs, keys, overview, queue, queues, relay, relays, schedule, schedules,
+    system, workers,
 };
 use super::visit::Dashboard;
 use crate::app::App;
@@ -41,6 +41,7 @@ pub(crate) fn router(app: Arc<App>) -> Router {
             "/ui/{pool}/schedules/{namespace}/{schedule}",
             get(schedule::show).post(schedule::act),
         )
+        .route("/ui/keys", get(keys::show).post(keys::act))
         .route("/ui/relays", get(relays::show))
         .route(
             "/ui/relays/{namespace}/{relay}",

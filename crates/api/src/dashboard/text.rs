@@ -20,13 +20,22 @@ pub(super) fn number(value: u64) -> String {
     text
 }
 
-/// A time in UTC, and how far it is from now on the clock of this process.
 #[expect(
     clippy::disallowed_methods,
     reason = "people are shown how far a time is, to the second"
 )]
+fn now() -> TimestampMs {
+    SystemTime::now().into()
+}
+
+/// Whether a time is past on the clock of this process.
+pub(super) fn is_past(at: TimestampMs) -> bool {
+    at.as_ms() <= now().as_ms()
+}
+
+/// A time in UTC, and how far it is from now on the clock of this process.
 pub(super) fn time(at: TimestampMs) -> Markup {
-    let (at_ms, now_ms) = (at.as_ms(), TimestampMs::from(SystemTime::now()).as_ms());
+    let (at_ms, now_ms) = (at.as_ms(), now().as_ms());
     // To the second: it may be off by the difference of two clocks.
     let distance = duration(at_ms.abs_diff(now_ms) / 1000 * 1000);
     html! {

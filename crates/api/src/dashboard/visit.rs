@@ -172,8 +172,8 @@ impl Visit {
         let (peer, pool) = (self.peer.as_str(), target.pool());
         let queue = target.queue().map(display);
         let schedule = target.schedule().map(display);
-        let relay = target.relay().map(display);
-        tracing::info!(target: "audit", account, peer, action, pool, queue, schedule, relay, detail, "an operator acted");
+        let (relay, api_key) = (target.relay().map(display), target.api_key());
+        tracing::info!(target: "audit", account, peer, action, pool, queue, schedule, relay, api_key, detail, "an operator acted");
     }
 }
 

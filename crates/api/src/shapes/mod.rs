@@ -6,6 +6,7 @@ mod explanation;
 mod job;
 mod policy;
 mod queue;
+mod scope;
 mod selection;
 
 pub(crate) use content::{
@@ -17,4 +18,5 @@ pub(crate) use explanation::explain;
 pub(crate) use job::{details, listed_details, stored_change, stored_if_running};
 pub(crate) use policy::{policy_details, stored_policy};
 pub(crate) use queue::queue_view;
+pub(crate) use scope::stored_scope;
 pub(crate) use selection::{act_criteria, list_criteria, stored_act};

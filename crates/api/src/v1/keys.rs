@@ -18,6 +18,7 @@ use tidegate_store::{ApiKey, ApiKeyEntry};
 use super::answer::json_answer;
 use super::error::NativeError;
 use super::native_request::NativeRequest;
+use crate::shapes::stored_scope;
 
 pub(super) async fn create(mut request: NativeRequest) -> Result<Response<Body>, NativeError> {
     request.need(Scope::Admin)?;
@@ -36,7 +37,7 @@ pub(super) async fn create(mut request: NativeRequest) -> Result<Response<Body>,
         scopes: body
             .scopes
             .iter()
-            .map(|scope| scope_of(*scope))
+            .map(|scope| stored_scope(*scope))
             .collect::<Scopes>(),
         expires_at_ms: body.expires_at.map(|end| end.as_ms()),
     };
@@ -123,15 +124,6 @@ fn view(id: &str, key: &ApiKey) -> Option<KeyView> {
         created_at: TimestampMs::saturating(key.created_at_ms),
         expires_at: key.expires_at_ms.map(TimestampMs::saturating),
     })
-}
-
-const fn scope_of(scope: KeyScope) -> Scope {
-    match scope {
-        KeyScope::Publish => Scope::Publish,
-        KeyScope::Consume => Scope::Consume,
-        KeyScope::Read => Scope::Read,
-        KeyScope::Admin => Scope::Admin,
-    }
 }
 
 const fn scope_name(scope: Scope) -> KeyScope {

@@ -1,0 +1,146 @@
+//! The form that creates an API key, and its answer: the only page with the secret.
+
+use std::sync::Arc;
+
+use axum::response::Response;
+use maud::{Markup, html};
+use serde_json::json;
+use tidegate_api_types::input::read_body;
+use tidegate_api_types::keys::CreateKeyBody;
+use tidegate_api_types::limits::{ConfigurableLimits, DESCRIPTION_BYTES_MAX};
+use tidegate_api_types::values::DurationMs;
+use tidegate_core::{NamespaceGrant, Scope, Scopes};
+use tidegate_engine::{CreateKeyError, CreatedApiKey, Engine, Grant, NewApiKey};
+
+use super::super::action::ActionTarget;
+use super::super::error::PageError;
+use super::super::form::SubmittedForm;
+use super::super::links;
+use super::super::page::PageBlock;
+use super::super::visit::Visit;
+use super::keys::{details, frame};
+use crate::config::DEFAULT_POOL;
+use crate::shapes::stored_scope;
+
+/// The scopes, with what each is for.
+const SCOPES: [(Scope, &str); 4] = [
+    (Scope::Publish, "publish jobs, change and cancel them"),
+    (Scope::Consume, "reserve jobs, and end them"),
+    (Scope::Read, "look at jobs, payloads and lists"),
+    (
+        Scope::Admin,
+        "set policies, relays, schedules and keys, purge and delete",
+    ),
+];
+
+pub(super) fn create_form(visit: &Visit) -> Markup {
+    let pools: Vec<&str> = visit
+        .dashboard
+        .app
+        .engine
+        .pools()
+        .map(|it| &*it.name)
+        .collect();
+    html! {
+        h2 { "Create an API key" }
+        form method="post" action=(links::KEYS) {
+            (visit.token.field())
+            input type="hidden" name="do" value="create";
+            div.row {
+                label { "What it is for" input name="description" required maxlength=(DESCRIPTION_BYTES_MAX); }
+                label { "Namespace, * = all" input name="namespace" required maxlength="255"; }
+                @if pools.len() > 1 {
+                    label { "Pool"
+                        select name="pool" { @for pool in pools { option value=(pool) selected[pool == DEFAULT_POOL] { (pool) } } }
+                    }
+                }
+                label { "Expires in, as 90d; empty = never" input name="expires_in"; }
+            }
+            fieldset {
+                legend { "Scopes" }
+                @for (scope, what) in SCOPES {
+                    label.check {
+                        input type="checkbox" name="scope" value=(scope.name());
+                        span { strong { (scope.name()) } ": " (what) }
+                    }
+                }
+            }
+            p.row { button { "Create the key" } }
+        }
+    }
+}
+
+/// Creates the key of a form.
+pub(super) async fn create(visit: &Visit, form: &SubmittedForm) -> Result<Response, PageError> {
+    let engine = &visit.dashboard.app.engine;
+    let new = new_key(engine, form).await?;
+    let created = engine.create_key(new).await.map_err(|error| match error {
+        CreateKeyError::Failed(error) => error.into(),
+        other => PageError::Invalid(other.to_string()),
+    })?;
+    let (id, key) = (created.id.as_str(), &created.key);
+    let detail = format!(
+        "namespace={} scopes={} description={}",
+        key.namespaces.as_str(),
+        key.scopes,
+        key.description
+    );
+    visit.log("create", ActionTarget::ApiKey(id), &detail);
+    let page = frame(
+        "API key created".to_owned(),
+        vec![PageBlock::fixed("created", created_block(&created))],
+    );
+    Ok(visit.write(&page))
+}
+
+fn created_block(created: &CreatedApiKey) -> Markup {
+    html! {
+        p.notice role="status" {
+            "This is the key with its secret. " strong { "It is not shown again" } ", since only its hash is stored: copy it now."
+        }
+        pre #secret tabindex="0" { (created.text) }
+        (details(created.id.as_str(), &created.key))
+        p { a.button href=(links::KEYS) { "Back to the keys" } }
+    }
+}
+
+/// The key that a form describes, checked as the native API checks it.
+async fn new_key(engine: &Engine, form: &SubmittedForm) -> Result<NewApiKey, PageError> {
+    let invalid = |field: &str, detail: &str| PageError::Invalid(format!("{field}: {detail}"));
+    let scopes = form.only(&["scope"]).into_iter().map(|(_, scope)| scope);
+    let mut body = json!({
+        "scopes": scopes.collect::<Vec<_>>(),
+        "description": form.get("description").unwrap_or_default(),
+        "namespace": form.get("namespace").unwrap_or_default(),
+    });
+    if let Some(pool) = form.get("pool") {
+        body["pool"] = pool.into();
+    }
+    if let Some(expires_in) = form.get("expires_in") {
+        let expires_in: Result<DurationMs, _> = expires_in.parse();
+        let expires_in = expires_in.map_err(|error| invalid("expires_in", &error.to_string()))?;
+        let now_ms = engine.keys.now_ms().await?;
+        body["expires_at"] = now_ms.saturating_add(expires_in.as_ms()).into();
+    }
+    let read = read_body(body.to_string().as_bytes(), &ConfigurableLimits::default());
+    let body: CreateKeyBody = read.map_err(|error| {
+        let field = error.field.as_deref().unwrap_or("form");
+        invalid(field, &error.detail)
+    })?;
+    let namespace = body.namespace.map(|it| it.to_string()).unwrap_or_default();
+    let namespaces = NamespaceGrant::try_from(namespace.as_str());
+    let pool = body
+        .pool
+        .as_ref()
+        .map_or(DEFAULT_POOL, |pool| pool.as_str());
+    let scopes: Scopes = body.scopes.into_iter().map(stored_scope).collect();
+    Ok(NewApiKey {
+        grant: Grant {
+            pool: Arc::from(pool),
+            namespaces: namespaces.map_err(|error| invalid("namespace", &error.to_string()))?,
+            scopes,
+            expires_at_ms: body.expires_at.map(|end| end.as_ms()),
+        },
+        description: body.description,
+    })
+}
