@@ -36,6 +36,9 @@ async fn charts_are_drawn_while_a_page_is_open() {
             tokio::time::sleep(Duration::from_millis(200)).await;
         }
         browser.shows("published").await;
+        browser
+            .shows("Rates count only the jobs that went through this process of tidegate-api")
+            .await;
         let points = browser
             .run(
                 "return document.querySelectorAll('.chart')[0].querySelectorAll('polyline').length",
@@ -152,9 +155,22 @@ async fn a_dashboard_that_is_not_watched_sends_nothing_to_redis() {
     })
     .await;
     let afterwards = during().await;
+    let mut with_list = 0;
+    walk("watched-list", &base, async |browser| {
+        browser.open_page("/ui/default/queues/shop/q/jobs").await;
+        browser.shows("Up to date").await;
+        with_list = during().await;
+    })
+    .await;
     print_figure(&format!(
-        "commands of Redis in {SECONDS} s: {unwatched} without a page, {watched} with one, {afterwards} when it was closed"
+        "commands of Redis in {SECONDS} s: {unwatched} without a page, {watched} with that of the system, \
+         {with_list} with a list of jobs, {afterwards} when it was closed"
     ));
+    // It takes at most ten calls a second.
+    assert!(
+        with_list < unwatched + 256 + 10 * SECONDS,
+        "{with_list} {unwatched}"
+    );
     // A page reads the locks of 256 buckets each second.
     assert!(watched > 256 * (SECONDS - 2), "{watched}");
     assert!(

@@ -26,6 +26,7 @@ mod key;
 mod live;
 mod look;
 mod many;
+mod news;
 mod pages;
 mod queue;
 mod relay;

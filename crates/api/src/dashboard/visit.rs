@@ -54,7 +54,8 @@ pub(super) struct Visit {
     pub(super) query: Vec<(String, String)>,
     /// The address of the client, for the log.
     pub(super) peer: String,
-    wants_stream: bool,
+    /// Whether it is for the stream of a page.
+    pub(super) wants_stream: bool,
 }
 
 impl FromRequestParts<Arc<Dashboard>> for Visit {

@@ -13,6 +13,8 @@ use crate::error::EngineError;
 
 /// Calls to Redis for one page. A page of a filter that few jobs match may be empty, and not be the last one.
 const CALLS_PER_PAGE: usize = 100;
+/// Calls to Redis for one page that is read again and again.
+const CALLS_PER_GLANCE: usize = 10;
 
 /// Where a list of jobs continues.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -102,18 +104,48 @@ impl Pool {
         cursor: JobCursor,
         limit: usize,
     ) -> Result<JobPage, EngineError> {
-        let (mut jobs, mut next) = (Vec::new(), Some(cursor));
         let selection = JobSelection {
             with_attributes: true,
             with_failures: true,
             ..criteria.selection()
         };
-        for _ in 0..CALLS_PER_PAGE {
+        let reader = (criteria, &selection);
+        self.read_page(queue, reader, cursor, limit, CALLS_PER_PAGE)
+            .await
+    }
+
+    /// The same page at little cost, to see whether it has changed: without payloads and failures that the filter does not
+    /// need, and after fewer calls. With a filter that few jobs match it is a part of that page.
+    ///
+    /// # Errors
+    /// Those of [`Self::list_jobs`].
+    pub async fn glance_at_jobs(
+        &self,
+        queue: &QueueKey,
+        criteria: &JobCriteria,
+        cursor: JobCursor,
+        limit: usize,
+    ) -> Result<JobPage, EngineError> {
+        let reader = (criteria, &criteria.selection());
+        self.read_page(queue, reader, cursor, limit, CALLS_PER_GLANCE)
+            .await
+    }
+
+    async fn read_page(
+        &self,
+        queue: &QueueKey,
+        (criteria, selection): (&JobCriteria, &JobSelection),
+        cursor: JobCursor,
+        limit: usize,
+        calls: usize,
+    ) -> Result<JobPage, EngineError> {
+        let (mut jobs, mut next) = (Vec::new(), Some(cursor));
+        for _ in 0..calls {
             let Some(cursor) = next.take_if(|_| jobs.len() < limit) else {
                 break;
             };
             let hints = limit - jobs.len();
-            let step = self.list_step(queue, &selection, cursor, hints).await?;
+            let step = self.list_step(queue, selection, cursor, hints).await?;
             jobs.extend(step.jobs.into_iter().filter(|job| criteria.matches(job)));
             next = step.next;
         }

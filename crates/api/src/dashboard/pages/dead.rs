@@ -11,7 +11,7 @@ use tidegate_core::QueueKey;
 use tidegate_engine::{JobCursor, Pool};
 
 use super::super::error::PageError;
-use super::super::page::{Page, PageBlock, Section};
+use super::super::page::{Page, PageBlock, SEEN, Section};
 use super::super::visit::Visit;
 use super::super::{links, text};
 use super::jobs::act_form;
@@ -37,6 +37,12 @@ pub(in super::super) async fn show(visit: Visit, path: QueuePath) -> Response {
 
 async fn page(visit: Arc<Visit>, pool: Arc<Pool>, queue: QueueKey) -> Result<Page, PageError> {
     let stats = pool.stats(&queue).await?;
+    let seen = stats.dead.to_string();
+    let news = news(&visit, &pool, &queue, stats.dead);
+    if visit.wants_stream {
+        // The groups are not looked at again.
+        return Ok(page_of(&pool, &queue, None, vec![news]));
+    }
     let (groups, is_whole) = groups(&pool, &queue).await?;
     let filter = [("state".to_owned(), "dead".to_owned())];
     let content = html! {
@@ -49,15 +55,35 @@ async fn page(visit: Arc<Visit>, pool: Arc<Pool>, queue: QueueKey) -> Result<Pag
         0 => html! {},
         _ => act_form(&visit, &pool, &queue, &filter),
     };
-    Ok(Page {
+    let blocks = vec![
+        PageBlock::fixed("groups", content),
+        PageBlock::fixed("actions", act),
+        news,
+    ];
+    Ok(page_of(&pool, &queue, Some(seen), blocks))
+}
+
+fn page_of(pool: &Pool, queue: &QueueKey, seen: Option<String>, blocks: Vec<PageBlock>) -> Page {
+    Page {
         title: format!("Dead jobs of {queue}"),
         place: Some((pool.name.to_string(), Section::Queues)),
-        trail: trail(&pool.name, &queue),
-        seen: None,
-        blocks: vec![
-            PageBlock::fixed("groups", content),
-            PageBlock::fixed("actions", act),
-        ],
+        trail: trail(&pool.name, queue),
+        seen,
+        blocks,
+    }
+}
+
+/// Says that there are more or fewer dead jobs than when the page was loaded.
+fn news(visit: &Visit, pool: &Pool, queue: &QueueKey, dead: u64) -> PageBlock {
+    let seen = visit.parameter(SEEN);
+    let seen: Option<u64> = seen.and_then(|seen| seen.parse().ok());
+    PageBlock::news(html! {
+        @if let Some(seen) = seen.filter(|seen| *seen != dead) {
+            p {
+                "Now " (text::jobs(dead)) ", " (text::number(seen)) " when this page was loaded. "
+                a href=(links::dead(&pool.name, queue)) { "Load it again" }
+            }
+        }
     })
 }
 

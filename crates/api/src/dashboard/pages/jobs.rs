@@ -13,8 +13,9 @@ use tidegate_engine::{JobCursor, Pool};
 
 use super::super::error::PageError;
 use super::super::links;
-use super::super::page::{Page, PageBlock, Section};
+use super::super::page::{Page, PageBlock, SEEN, Section};
 use super::super::visit::{Visit, job_id};
+use super::list_changes::{ListChanges, note_of};
 use super::parts::{STATES, job_table, state_text};
 use super::queue::{QueuePath, named, show_queue, trail};
 use crate::config::AccountRole;
@@ -51,20 +52,80 @@ async fn page(visit: Arc<Visit>, pool: Arc<Pool>, queue: QueueKey) -> Result<Pag
         .iter()
         .filter_map(|name| Some(((*name).to_owned(), visit.parameter(name)?.to_owned())))
         .collect();
-    let list = match read_filter(&pairs) {
-        Ok(filter) => list(&visit, &pool, &queue, &filter, &pairs).await?,
-        Err(invalid) => html! { p.problem role="alert" { (invalid.detail) } },
+    let filter = read_filter(&pairs);
+    let (blocks, seen) = match (&filter, visit.wants_stream) {
+        // The stream of the page has this alone.
+        (Ok(filter), true) => {
+            let news = news(&visit, &pool, &queue, filter, &pairs).await?;
+            (vec![PageBlock::news(news)], None)
+        }
+        (Ok(filter), false) => {
+            let (list, note) = list(&visit, &pool, &queue, filter, &pairs).await?;
+            let mut blocks = fixed_blocks(&visit, &pool, &queue, &pairs, list);
+            blocks.push(PageBlock::news(html! {}));
+            (blocks, Some(note))
+        }
+        (Err(invalid), _) => {
+            let problem = html! { p.problem role="alert" { (invalid.detail) } };
+            let blocks = fixed_blocks(&visit, &pool, &queue, &pairs, problem);
+            (blocks, None)
+        }
     };
     Ok(Page {
         title: format!("Jobs of {queue}"),
         place: Some((pool.name.to_string(), Section::Queues)),
         trail: trail(&pool.name, &queue),
-        seen: None,
-        blocks: vec![
-            PageBlock::fixed("filter", filter_form(&visit, &pool, &queue)),
-            PageBlock::fixed("jobs", list),
-            PageBlock::fixed("actions", act_form(&visit, &pool, &queue, &pairs)),
-        ],
+        seen,
+        blocks,
+    })
+}
+
+fn fixed_blocks(
+    visit: &Visit,
+    pool: &Pool,
+    queue: &QueueKey,
+    pairs: &[(String, String)],
+    list: Markup,
+) -> Vec<PageBlock> {
+    vec![
+        PageBlock::fixed("filter", filter_form(visit, pool, queue)),
+        PageBlock::fixed("jobs", list),
+        PageBlock::fixed("actions", act_form(visit, pool, queue, pairs)),
+    ]
+}
+
+/// Where the page of a list begins; `None` = at the begin of the list.
+fn cursor_of(visit: &Visit) -> Result<Option<JobCursor>, PageError> {
+    let cursor = visit.parameter("cursor").map(str::parse).transpose();
+    cursor.map_err(|_| PageError::Invalid("This page of the list does not exist.".to_owned()))
+}
+
+/// What has changed in the list since the page was loaded. The list itself stays as it was: what a person reads does not move.
+async fn news(
+    visit: &Visit,
+    pool: &Pool,
+    queue: &QueueKey,
+    filter: &JobFilter,
+    pairs: &[(String, String)],
+) -> Result<Markup, PageError> {
+    let cursor = cursor_of(visit)?;
+    let begin = cursor.clone().unwrap_or_default();
+    let now = pool
+        .glance_at_jobs(queue, &list_criteria(filter), begin, JOBS_PER_PAGE)
+        .await?;
+    let is_part = now.jobs.len() < JOBS_PER_PAGE && now.next.is_some();
+    let note = visit.parameter(SEEN).unwrap_or_default();
+    let changes = ListChanges::since(note, &now.jobs).text();
+    let cursor = cursor.map(|cursor| ("cursor".to_owned(), cursor.to_string()));
+    let address = pairs.iter().chain(&cursor);
+    let address = address.map(|(name, value)| (name.as_str(), value.as_str()));
+    let link = links::with_query(&links::jobs(&pool.name, queue), address);
+    Ok(html! {
+        @if is_part {
+            p { "Few jobs match, so this list is not compared with what there is now. " a href=(link) { "Load it again" } }
+        } @else if let Some(changes) = changes {
+            p { "Since this list was loaded: " (changes) ". " a href=(link) { "Load it again" } }
+        }
     })
 }
 
@@ -77,16 +138,15 @@ pub(super) fn read_filter(pairs: &[(String, String)]) -> Result<JobFilter, Inval
     read_query(&pairs, &ConfigurableLimits::default())
 }
 
+/// The list, and the note of what it shows.
 async fn list(
     visit: &Visit,
     pool: &Pool,
     queue: &QueueKey,
     filter: &JobFilter,
     pairs: &[(String, String)],
-) -> Result<Markup, PageError> {
-    let cursor = visit.parameter("cursor").map(str::parse).transpose();
-    let cursor: Option<JobCursor> = cursor
-        .map_err(|_| PageError::Invalid("This page of the list does not exist.".to_owned()))?;
+) -> Result<(Markup, String), PageError> {
+    let cursor = cursor_of(visit)?;
     let is_first = cursor.is_none();
     let criteria = list_criteria(filter);
     let found = pool
@@ -107,7 +167,7 @@ async fn list(
         let pairs = filled.iter().copied().chain([("cursor", next.as_str())]);
         links::with_query(&link, pairs)
     });
-    Ok(html! {
+    let list = html! {
         @if jobs.is_empty() {
             p.hint {
                 @if next.is_some() { "None in this part of the queue: go on with the next page." }
@@ -119,7 +179,8 @@ async fn list(
             @if !is_first { a href=(links::with_query(&link, filled.iter().copied())) { "First page" } }
             @if let Some(next) = next { a rel="next" href=(next) { "Next page" } }
         }
-    })
+    };
+    Ok((list, note_of(&found.jobs)))
 }
 
 fn filter_form(visit: &Visit, pool: &Pool, queue: &QueueKey) -> Markup {

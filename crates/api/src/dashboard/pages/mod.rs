@@ -5,6 +5,7 @@ pub(super) mod dead;
 pub(super) mod job;
 pub(super) mod jobs;
 pub(super) mod keys;
+mod list_changes;
 mod namespaces;
 mod new_key;
 pub(super) mod overview;
