@@ -120,6 +120,7 @@ mod tests {
                 run_at_ms: 0,
                 expires_at_ms: 0,
             },
+            body_bytes: 0,
             is_damaged: false,
             last_failure: None,
             index: None,
