@@ -2,7 +2,7 @@
 -- audit_counts: corrects the counts of a queue by given differences.
 -- KEYS[1] queue     hash of the queue
 -- ARGV[1] prefix    of the bucket's keys
--- ARGV[2] now       ms; unused
+-- ARGV[2] now       ms; '' = Redis's clock
 -- ARGV[3] number    of the queue
 -- ARGV[4] corrected value of this field when the caller compared the counts
 -- ARGV[5] delayed   difference to add to this count

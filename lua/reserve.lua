@@ -22,7 +22,8 @@
 -- Since layout 2
 -- Rarely calls: delete
 
-local name, limit, carry, waiter, first_claim = ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5]), ARGV[7], 9
+local name, limit, carry, waiter, running = ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5]), ARGV[7], ARGV[8]
+local first_claim = 9
 
 -- A server that was paused executes calls that their callers have given up. A lease for one of them would cost a try.
 if ARGV[6] ~= '' and now_ms > tonumber(ARGV[6]) then return { 'late', now_ms } end
@@ -44,11 +45,11 @@ end
 local wanted = 0
 for claim = first_claim, #ARGV, 2 do wanted = wanted + ARGV[claim] end
 
--- How many jobs may be leased, and whether the limit of running jobs has held back others so far.
-local of_queue, places, held = prefix .. 'q:' .. queue, math.huge, false
-if ARGV[8] ~= '' then
-  local counts = call('HMGET', of_queue, STATES[LEASED], 'held')
-  places, held = max(0, ARGV[8] - max(0, tonumber(counts[1]) or 0)), counts[2]
+-- How many jobs may be leased, and what the queue has of its limit.
+local of_queue, places, at_limit = prefix .. 'q:' .. queue, math.huge, false
+if running ~= '' then
+  local counts = call('HMGET', of_queue, STATES[LEASED], 'at_limit')
+  places, at_limit = max(0, running - leased_in(counts[1])), counts[2]
   wanted = min(wanted, places)
 end
 
@@ -100,7 +101,7 @@ end
 local changes = changes_of(queue)
 changes[READY], changes[LEASED] = changes[READY] - #live, changes[LEASED] + #live
 settle()
-local is_held = false
+local now_at_limit = false
 if #live < wanted then
   if reply[3] == 1 then return reply end
   register_waiter()
@@ -109,14 +110,15 @@ elseif call('EXISTS', list) == 0 then
   register_waiter()
 elseif #live < places then
   ring_next(name)
+  now_at_limit = at_limit and text('%s %d', running, now_ms)
 else
   -- Other processes would get no job either. The end of a lease rings.
-  is_held = true
+  now_at_limit = running
   register_waiter()
 end
-if is_held and held ~= ARGV[8] then
-  call('HSET', of_queue, 'held', ARGV[8])
-elseif held and not is_held then
-  call('HDEL', of_queue, 'held')
+if now_at_limit and now_at_limit ~= at_limit then
+  call('HSET', of_queue, 'at_limit', now_at_limit)
+elseif at_limit and not now_at_limit then
+  call('HDEL', of_queue, 'at_limit')
 end
 return reply

@@ -1,5 +1,5 @@
 -- settle: shared by all scripts that change jobs; it follows versions.lua. Writes what a call has collected, and notifies.
--- Rarely calls: bound_stale_listed, bound_stale_far, settle_far, ring_if_lost, ring_held
+-- Rarely calls: bound_stale_listed, bound_stale_far, settle_far, ring_if_lost, ring_at_limit
 
 -- Only a damaged record names a queue without a name. An error would fail the call for all other jobs too.
 local function ring(of_queue)
@@ -12,8 +12,8 @@ local CHECKED = 64
 
 -- Jobs that come later ring the next process if the oldest one has been ready for too long, unless it is held back.
 local function ring_if_lost(queue, list, of_queue)
-  local name, held, leased = unpack(call('HMGET', of_queue, 'name', 'held', STATES[LEASED]))
-  if not name or holds(held, leased) or not is_waited_for(name) then return end
+  local name, at_limit, leased = unpack(call('HMGET', of_queue, 'name', 'at_limit', STATES[LEASED]))
+  if not name or is_at_limit(at_limit, leased) or was_rung(at_limit) or not is_waited_for(name) then return end
   local oldest = hinted(call('LINDEX', list, 0), READY, queue)
   if not oldest or now_ms - oldest[DUE_MS] >= LOST_MS then ring_next(name) end
 end
@@ -155,7 +155,7 @@ local function settle()
     local ready_before = settle_counts(number, of_queue, changes)
     if changes.dead then send('RPUSH', prefix .. 'dead:' .. queue, changes.dead) end
     local ready, near = changes.ready, changes.near
-    local held = changes[LEASED] < 0 and call('HGET', of_queue, 'held')
+    local at_limit = changes[LEASED] < 0 and call('HGET', of_queue, 'at_limit')
     if ready then
       local list = prefix .. 'ready:' .. queue
       local length = send(changes.at_head and 'LPUSH' or 'RPUSH', list, ready)
@@ -163,12 +163,12 @@ local function settle()
       -- be wrong.
       if length == #ready or ready_before <= 0 then
         ring(of_queue)
-        held = false
-      elseif ready_before < CHECKED or ready_before % CHECKED + #ready >= CHECKED then
+        at_limit = false
+      elseif not at_limit and (ready_before < CHECKED or ready_before % CHECKED + #ready >= CHECKED) then
         ring_if_lost(number, list, of_queue)
       end
     end
-    if held then ring_held(queue, of_queue, held) end
+    if at_limit then ring_at_limit(queue, of_queue, at_limit) end
     if changes.unlisted then bound_stale_listed(queue, of_queue) end
     if changes.untimed then send('ZREM', prefix .. 'near:' .. queue, changes.untimed) end
     if near then

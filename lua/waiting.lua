@@ -70,20 +70,32 @@ end
 -- A doorbell is lost with a process that is killed before it has followed it. After this time another process is rung.
 local LOST_MS = 100
 
--- Whether the limit of running jobs holds back jobs of a queue with these fields. `held` is the limit that a reserve met, and
--- behind it when a process was rung since.
-local function holds(held, leased)
-  local limit = held and string.match(held, '^%d+')
-  return limit and (tonumber(leased) or 0) >= tonumber(limit)
+-- The number of leased jobs in a count of a queue. A damaged one is 0: a limit must not hold back jobs for ever.
+local function leased_in(count)
+  count = count or ''
+  return #count < 16 and tonumber(string.match(count, '^%d+$')) or 0
 end
 
--- Rings the next process if leases of a queue have ended that has this in its field `held`. One is enough: if it leaves jobs
--- that may be leased, it rings another one. Its reserve writes the field again.
-local function ring_held(queue, of_queue, held)
+-- Whether a queue with these fields has as many leased jobs as its limit allows. `at_limit` is the limit with which a reserve
+-- has left ready jobs, and behind it when a process was rung since.
+local function is_at_limit(at_limit, leased)
+  local limit = at_limit and string.match(at_limit, '^%d+')
+  return limit and leased_in(leased) >= tonumber(limit)
+end
+
+-- Whether a process was rung a moment ago, so that it may still take the jobs that a limit has held back.
+local function was_rung(at_limit)
+  local rung_ms = at_limit and string.match(at_limit, '^%d+ (%d+)$')
+  return rung_ms and math.abs(now_ms - rung_ms) < LOST_MS
+end
+
+-- Rings the next process if leases of a queue have ended that has this in its field `at_limit`. One is enough: if it leaves
+-- jobs that may be leased, it rings another one. Its reserve writes the field again.
+local function ring_at_limit(queue, of_queue, at_limit)
   local name, leased = unpack(call('HMGET', of_queue, 'name', STATES[LEASED]))
-  if not name or holds(held, leased) or call('EXISTS', prefix .. 'ready:' .. queue) == 0 then return end
-  local limit, rung_ms = string.match(held, '^(%d+) ?(%d*)$')
-  if not limit or rung_ms ~= '' and math.abs(now_ms - rung_ms) < LOST_MS then return end
-  call('HSET', of_queue, 'held', text('%s %d', limit, now_ms))
+  local limit = string.match(at_limit, '^%d+')
+  if not name or not limit or is_at_limit(at_limit, leased) or was_rung(at_limit) then return end
+  if call('EXISTS', prefix .. 'ready:' .. queue) == 0 then return end
+  call('HSET', of_queue, 'at_limit', text('%s %d', limit, now_ms))
   ring_next(name)
 end

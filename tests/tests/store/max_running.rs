@@ -61,9 +61,9 @@ async fn ack(f: &StoreFixture, now_ms: u64, jobs: &[&Job]) {
         .unwrap();
 }
 
-fn held(f: &StoreFixture) -> Option<String> {
+fn at_limit(f: &StoreFixture) -> Option<String> {
     let mut read = redis::cmd("HGET");
-    read.arg("tg:0:{8209}:q:1").arg("held");
+    read.arg("tg:0:{8209}:q:1").arg("at_limit");
     read.query(&mut f.connection()).unwrap()
 }
 
@@ -74,7 +74,7 @@ async fn no_more_jobs_than_the_limit_are_leased() {
         f.publish(START, job("x")).await;
     }
     let first = take_now(&f, START, 5, Some(3)).await;
-    assert_eq!((first.len(), held(&f).as_deref()), (3, Some("3")));
+    assert_eq!((first.len(), at_limit(&f).as_deref()), (3, Some("3")));
     assert!(take_now(&f, START, 1, Some(3)).await.is_empty());
     ack(&f, START, &[&first[0]]).await;
     assert_eq!(take_now(&f, START, 5, Some(3)).await.len(), 1);
@@ -84,7 +84,7 @@ async fn no_more_jobs_than_the_limit_are_leased() {
     assert_eq!(take_now(&f, START, 5, Some(4)).await.len(), 1);
     assert_eq!(take_now(&f, START, 2, None).await.len(), 2);
     assert_eq!(take_now(&f, START, 5, Some(9)).await.len(), 3);
-    assert_eq!((f.counts().await, held(&f)), ([0, 0, 9, 0], None));
+    assert_eq!((f.counts().await, at_limit(&f)), ([0, 0, 9, 0], None));
     consistency::check(&f.redis.url()).await;
 }
 
@@ -255,7 +255,7 @@ async fn every_end_of_a_lease_rings_a_process_whose_consumers_wait() {
         let first = take_now(&f, START, 1, Some(1)).await;
         let mut waiting = WaitingProcess::start(&f).await;
         assert_eq!(take(&f, &waiting, START, (1, 1)).await, (vec![], true));
-        assert_eq!(held(&f).as_deref(), Some("1"));
+        assert_eq!(at_limit(&f).as_deref(), Some("1"));
         let now_ms = end.happens(&f, &first[0]).await;
         waiting.rang_for(&f.queue).await;
         assert_eq!(take(&f, &waiting, now_ms, (1, 1)).await.0.len(), 1);
@@ -312,6 +312,57 @@ async fn a_process_that_was_rung_and_killed_is_replaced_at_the_next_end_of_a_lea
 }
 
 #[tokio::test]
+async fn a_process_that_was_rung_by_a_reserve_and_killed_is_replaced_too() {
+    let f = fixture().await;
+    let (leased, [mut first, mut second]) = held_queue(&f, 3, 4).await;
+    let mut third = WaitingProcess::start(&f).await;
+    assert_eq!(take(&f, &third, START, (1, 3)).await, (vec![], true));
+    ack(&f, START, &[&leased[0], &leased[1]]).await;
+    first.rang_for(&f.queue).await;
+    assert_eq!(take(&f, &first, START, (1, 3)).await.0.len(), 1);
+    second.rang_for(&f.queue).await;
+    // It does not follow its doorbell.
+    ack(&f, START + LOST_MS - 1, &[&leased[2]]).await;
+    assert!(third.is_quiet().await);
+    f.publish(START + LOST_MS, job("x")).await;
+    third.rang_for(&f.queue).await;
+}
+
+/// A lease that ends and makes its job ready behind older ones rings one process, not two.
+#[tokio::test]
+async fn a_job_that_is_ready_again_rings_one_process() {
+    let f = fixture().await;
+    let (leased, [mut first, mut second]) = held_queue(&f, 1, 3).await;
+    let leased = LeasedJob {
+        id: leased[0].id,
+        attempt: leased[0].attempt,
+    };
+    let store = f.store.at(START + 10 * LOST_MS);
+    drop(store.release_all(&f.queue, &[leased], 0).await.unwrap());
+    first.rang_for(&f.queue).await;
+    assert!(second.is_quiet().await);
+}
+
+/// The count of leased jobs is too high until an audit has corrected it.
+#[tokio::test]
+async fn an_audit_frees_the_place_of_a_leased_job_whose_record_is_lost() {
+    let f = fixture().await;
+    for _ in 0..2 {
+        f.publish(START, job("x")).await;
+    }
+    let leased = take_now(&f, START, 1, Some(1)).await;
+    let field = format!("{:02}", leased[0].id.number() % 100);
+    let mut damage = redis::cmd("HDEL");
+    let damage = damage.arg("tg:0:{8209}:c:10000").arg(field);
+    let removed: u32 = damage.query(&mut f.connection()).unwrap();
+    assert_eq!(removed, 1);
+    f.move_due(START + 1001).await;
+    assert!(take_now(&f, START + 1001, 1, Some(1)).await.is_empty());
+    audit(&f, true).await;
+    assert_eq!(take_now(&f, START + 1001, 1, Some(1)).await.len(), 1);
+}
+
+#[tokio::test]
 async fn jobs_that_come_to_a_held_queue_ring_no_process() {
     let f = fixture().await;
     let (leased, [mut first, mut second]) = held_queue(&f, 2, 1).await;
@@ -322,7 +373,9 @@ async fn jobs_that_come_to_a_held_queue_ring_no_process() {
     // A lost doorbell is found by the next job.
     ack(&f, START + 10_000, &[&leased[0]]).await;
     first.rang_for(&f.queue).await;
-    f.publish(START + 10_000, job("x")).await;
+    f.publish(START + 10_000 + LOST_MS - 1, job("x")).await;
+    assert!(second.is_quiet().await);
+    f.publish(START + 10_000 + LOST_MS, job("x")).await;
     second.rang_for(&f.queue).await;
 }
 
@@ -332,8 +385,17 @@ async fn damage_makes_the_limit_inexact_and_fails_no_call() {
     for _ in 0..9 {
         f.publish(START, job("x")).await;
     }
-    for (count, taken) in [("x", 2), ("-5", 2), ("1", 1), ("99999", 0)] {
-        for held in [
+    for (count, taken) in [
+        ("x", 2),
+        ("-5", 2),
+        ("1.5", 2),
+        ("inf", 2),
+        ("1e9", 2),
+        ("99999999999999999999", 2),
+        ("1", 1),
+        ("99999", 0),
+    ] {
+        for at_limit in [
             "",
             "x",
             "5 x",
@@ -344,14 +406,14 @@ async fn damage_makes_the_limit_inexact_and_fails_no_call() {
             let mut damage = redis::cmd("HSET");
             let damage = damage.arg("tg:0:{8209}:q:1").arg("leased").arg(count);
             damage
-                .arg("held")
-                .arg(held)
+                .arg("at_limit")
+                .arg(at_limit)
                 .exec(&mut f.connection())
                 .unwrap();
             let jobs = take_now(&f, START, 2, Some(2)).await;
-            assert_eq!(jobs.len(), taken, "{count} {held}");
+            assert_eq!(jobs.len(), taken, "{count} {at_limit}");
             let mut again = redis::cmd("HSET");
-            let again = again.arg("tg:0:{8209}:q:1").arg("held").arg(held);
+            let again = again.arg("tg:0:{8209}:q:1").arg("at_limit").arg(at_limit);
             again.exec(&mut f.connection()).unwrap();
             let leases = jobs.iter().rev().map(|job| LeasedJob {
                 id: job.id,

@@ -32,8 +32,8 @@ use crate::random_cases::{cases_or, try_cases};
 const SEQUENCES: u32 = 250;
 /// Outcomes that any run has.
 const EXPECTED: [&str; 29] = [
-    "reserve: held",
-    "reserve: not held",
+    "reserve: at its limit",
+    "reserve: below its limit",
     "publish_keyed: Created",
     "publish_keyed: Exists",
     "publish_keyed: Replaced",

@@ -1,4 +1,5 @@
-//! Counts are derived from records: a wrong count makes statistics wrong, and hides no job.
+//! Counts are derived from records: a wrong count makes statistics wrong, and hides no job. Limits of a policy
+//! are another matter: `max_running.rs`.
 
 use std::time::Duration;
 

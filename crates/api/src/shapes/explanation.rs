@@ -40,7 +40,7 @@ pub(crate) async fn explain(
         failures: pool.history(&found.job).await?,
         policy: pool.policy(queue),
         is_paused: pool.is_paused(queue),
-        max_running: pool.max_running_beside(queue, found.job.id),
+        max_running: pool.max_running_in_lane_of(queue, found.job.id),
         attempts_left: pool.attempts_left(queue, &found.job),
         found,
     };

@@ -6,10 +6,13 @@ pub(crate) fn share_of(lane: u16, lanes: u16, max_jobs: u64) -> u64 {
     max_jobs / lanes + u64::from(lane < max_jobs % lanes)
 }
 
-/// The number of jobs of a lane that may be leased, if `max_running` may in its queue with `lanes` lanes. At least one: jobs
-/// of a lane without any would never be delivered.
-pub(crate) fn running_share_of(lane: u16, lanes: u16, max_running: u64) -> u64 {
-    share_of(lane, lanes, max_running).max(1)
+/// The number of jobs of a lane that may be leased, if `max_running` may in its queue, whose first `open` lanes take new jobs.
+/// At least one, also in the lanes behind these: jobs of a lane without any would never be delivered.
+pub(crate) fn running_share_of(lane: u16, open: u16, max_running: u64) -> u64 {
+    match lane < open {
+        true => share_of(lane, open, max_running).max(1),
+        false => 1,
+    }
 }
 
 #[cfg(test)]
@@ -28,6 +31,9 @@ mod tests {
             assert!(shares[0] - shares[shares.len() - 1] <= 1, "{shares:?}");
             let running = all(running_share_of);
             assert_eq!(running.iter().sum::<u64>(), limit.max(lanes.into()));
+            // Lanes that take no new jobs leave their shares to the others.
+            assert_eq!(running_share_of(0, 1, limit), limit);
+            assert_eq!(running_share_of(lanes, lanes, limit), 1);
         }
     }
 }

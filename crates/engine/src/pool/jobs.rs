@@ -49,11 +49,11 @@ impl Pool {
 
     /// The number of jobs that may be leased at a time in the lane of a job; `None` = not limited.
     #[must_use]
-    pub fn max_running_beside(&self, queue: &QueueKey, job: JobId) -> Option<u64> {
+    pub fn max_running_in_lane_of(&self, queue: &QueueKey, job: JobId) -> Option<u64> {
         let all = self.policy(queue).max_running?;
         let lanes = self.lanes.used(queue);
         let lane = self.store.lane_in(job.bucket(), queue, lanes).unwrap_or(0);
-        Some(running_share_of(lane, lanes, all))
+        Some(running_share_of(lane, self.lanes.open(queue), all))
     }
 
     /// Reads a job without changing it. Returns `None` if the queue has no such job.

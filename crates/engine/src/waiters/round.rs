@@ -143,8 +143,11 @@ impl Rounds {
 
     /// The number of jobs of a lane that may be leased; `None` = not limited.
     fn max_running(&self, lane: u16) -> Option<u64> {
-        let all = self.deployment.policies.max_running(&self.source.queue)?;
-        Some(running_share_of(lane, self.lanes(), all))
+        let RedisDeployment {
+            policies, lanes, ..
+        } = &self.deployment;
+        let all = policies.max_running(&self.source.queue)?;
+        Some(running_share_of(lane, lanes.open(&self.source.queue), all))
     }
 
     /// Calls `change` with the wait queue, if it exists.

@@ -1,5 +1,5 @@
-//! Rings wait queues: on doorbells, when the lane table changes, when a pause ends or more jobs may run. [`super::poll`] rings them in case
-//! a message was lost.
+//! Rings wait queues: on doorbells, when the lane table changes, when a pause ends or more jobs may run. [`super::poll`] rings
+//! them in case a message was lost.
 
 use std::sync::Arc;
 
