@@ -1,6 +1,7 @@
 //! The times of ticks.
 
 use std::fmt;
+use std::ops::RangeInclusive;
 
 use croner::parser::{CronParser, Seconds, Year};
 use croner::{Cron, Weekday};
@@ -14,6 +15,11 @@ use crate::job::DURATION_MS_MAX;
 pub const EVERY_MS_MIN: u64 = 100;
 /// The most bytes of a cron pattern.
 const CRON_BYTES_MAX: usize = 255;
+
+/// A pattern must match a time in these years, unless it matches no day in them, such as a Monday that is 29 February.
+const CHECKED_YEARS: RangeInclusive<i16> = 2026..=2031;
+/// No tick is outside of these years: a search for the next one ends there, and not in the year 5000.
+const YEARS: RangeInclusive<i16> = 1970..=2199;
 
 /// Why a schedule has no ticks.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -92,10 +98,10 @@ impl TickTimes {
                 "not a cron pattern such as 0 9 * * MON-FRI: {error}"
             ))
         })?;
-        let from = Zoned::new(Timestamp::UNIX_EPOCH, zone.clone());
-        if !matches_a_day(&parsed) || parsed.find_next_occurrence(&from, true).is_err() {
+        if !matches_a_time(&parsed, pattern, &zone) {
             return Err(invalid("the pattern matches no time".to_owned()));
         }
+        let parsed = in_years(pattern, YEARS).unwrap_or(parsed);
         Ok(Self::Cron {
             pattern: Box::new(parsed),
             zone,
@@ -131,21 +137,53 @@ impl TickTimes {
     }
 }
 
-/// Whether a pattern matches any day. A search for the next tick would look at all days until the year 5000, which takes
-/// seconds; weekdays and leap years repeat after 28 years.
-fn matches_a_day(pattern: &Cron) -> bool {
-    let days = date(1972, 1, 1).series(1.day());
-    days.take_while(|day| day.year() < 2000).any(|day| {
-        let (year, month) = (i32::from(day.year()), day.month().unsigned_abs().into());
-        let weekday = u32::from(day.weekday().to_sunday_zero_offset().unsigned_abs());
-        let weekday = Weekday::from_days_from_sunday(weekday);
-        let day = day.day().unsigned_abs().into();
-        pattern.pattern.month_match(month).unwrap_or_default()
-            && pattern
-                .pattern
-                .day_match(year, month, day, weekday)
-                .unwrap_or_default()
-    })
+/// Whether a pattern matches any time. A search alone would not end for long: it looks at each day until the last year, and at
+/// each second of an hour that is left out when clocks are set forward.
+fn matches_a_time(parsed: &Cron, pattern: &str, zone: &TimeZone) -> bool {
+    // Weekdays and leap years repeat after 28 years.
+    if !matches_a_day(parsed, 1972..=1999) {
+        return false;
+    }
+    let first = date(*CHECKED_YEARS.start(), 1, 1).to_zoned(zone.clone());
+    match (in_years(pattern, CHECKED_YEARS), first) {
+        (Some(checked), Ok(first)) if matches_a_day(parsed, CHECKED_YEARS) => {
+            checked.find_next_occurrence(&first, true).is_ok()
+        }
+        _ => true,
+    }
+}
+
+/// The same pattern in these years only; `None` if it is a name such as `@daily`.
+fn in_years(pattern: &str, years: RangeInclusive<i16>) -> Option<Cron> {
+    let seconds = match pattern.split_whitespace().count() {
+        5 => "0 ",
+        6 => "",
+        _ => return None,
+    };
+    let parser = CronParser::builder()
+        .seconds(Seconds::Required)
+        .year(Year::Required)
+        .build();
+    let (first, last) = years.into_inner();
+    let pattern = format!("{seconds}{} {first}-{last}", pattern.trim());
+    parser.parse(&pattern).ok()
+}
+
+/// Whether a pattern matches a day in these years.
+fn matches_a_day(pattern: &Cron, years: RangeInclusive<i16>) -> bool {
+    let days = date(*years.start(), 1, 1).series(1.day());
+    days.take_while(|day| years.contains(&day.year()))
+        .any(|day| {
+            let (year, month) = (i32::from(day.year()), day.month().unsigned_abs().into());
+            let weekday = u32::from(day.weekday().to_sunday_zero_offset().unsigned_abs());
+            let weekday = Weekday::from_days_from_sunday(weekday);
+            let day = day.day().unsigned_abs().into();
+            pattern.pattern.month_match(month).unwrap_or_default()
+                && pattern
+                    .pattern
+                    .day_match(year, month, day, weekday)
+                    .unwrap_or_default()
+        })
 }
 
 /// An instant, rounded down to seconds: no tick of a pattern is between two seconds.

@@ -171,6 +171,25 @@ fn a_pattern_without_a_day_is_refused_at_once() {
     }
 }
 
+/// The hour from 2 to 3 on the second Sunday of March does not exist in New York, and croner looks at each of its seconds.
+#[test]
+fn a_pattern_that_matches_only_in_a_gap_is_refused() {
+    let gap = "* * 2 * 3 SUN#2";
+    let refused = TickTimes::cron(gap, "America/New_York");
+    assert!(
+        matches!(refused, Err(InvalidSchedule::Cron(_))),
+        "{refused:?}"
+    );
+    assert!(TickTimes::cron(gap, "UTC").is_ok());
+    // A fixed time runs behind the gap.
+    assert!(TickTimes::cron("30 2 * 3 SUN#2", "America/New_York").is_ok());
+    // It is rare, but no gap.
+    assert!(TickTimes::cron("0 0 29 2 +MON", "America/New_York").is_ok());
+    for name in ["@daily", " 0 9 * * * ", "30 0 9 * * MON"] {
+        assert!(TickTimes::cron(name, "Europe/Berlin").is_ok(), "{name}");
+    }
+}
+
 #[test]
 fn every_counts_from_the_begin_or_from_1970() {
     let mut quarters = rule(TickTimes::every(15 * 60_000).unwrap());
