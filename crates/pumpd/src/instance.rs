@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use parking_lot::Mutex;
 use tidegate_service::traces::Traces;
-use tidegate_store::Store;
+use tidegate_store::{Store, StoreError};
 use tokio::sync::{Notify, watch};
 
 use crate::config::PumpConfig;
@@ -58,6 +58,21 @@ impl Instance {
             clock_jumped: Notify::new(),
             doubted: Mutex::default(),
         }
+    }
+
+    /// Reads a table, for at most 1 s.
+    ///
+    /// # Errors
+    /// Those of `read`; its server does not answer in time, or did not answer a moment ago.
+    pub(crate) async fn read_table<T>(
+        &self,
+        table: &str,
+        read: impl Future<Output = Result<T, StoreError>>,
+    ) -> Result<T, StoreError> {
+        let server = self.store.server_of_key(table);
+        self.tables
+            .read(server.as_deref().unwrap_or(table), read)
+            .await
     }
 
     /// Makes the keeper check the lock of a bucket again.

@@ -109,9 +109,10 @@ async fn publish(
 ) -> Result<Handled, StoreError> {
     let store = &instance.store;
     let key = &tick.key;
-    let tables = &instance.tables;
     let table = keys::schedules(key.namespace.as_str());
-    let stored = tables.read(&table, store.schedules().get(key)).await?;
+    let stored = instance
+        .read_table(&table, store.schedules().get(key))
+        .await?;
     let queue = stored.as_ref().and_then(|it| it.queue(&key.namespace));
     let queue = queue.filter(|queue| store.bucket_of(queue) == bucket);
     let definition = stored.as_ref().map(|it| it.definition.as_ref());
@@ -139,7 +140,9 @@ async fn publish(
     };
     let plan = TickPlan::new(&rule, definition.catch_up(), tick_ms, now_ms);
     let policies = store.policies();
-    let policy = tables.read(keys::POLICIES, policies.get(&queue)).await?;
+    let policy = instance
+        .read_table(keys::POLICIES, policies.get(&queue))
+        .await?;
     let policy = policy.policy;
     let publish = TickPublish {
         definition,

@@ -9,43 +9,43 @@ use tokio::time::{Instant, timeout};
 
 /// The longest time for a read.
 const READ_MAX: Duration = Duration::from_secs(1);
-/// After a read of a table has failed, the next one begins after this pause.
+/// After a read has failed, the next one of the same server begins after this pause.
 const FAILED_PAUSE: Duration = Duration::from_secs(1);
 
 /// Limits reads of tables whose server does not answer. The runs of buckets that need such a table would occupy all runs of
-/// servers that do answer: so one read at a time waits for it, and the others fail at once.
+/// servers that do answer: so one read at a time waits for a server, and the others fail at once.
 #[derive(Debug, Default)]
 pub(crate) struct TableReads {
-    /// The tables whose last read failed, and when the next one may begin.
+    /// The servers of which the last read failed, and when the next one may begin.
     failed: Mutex<HashMap<String, Instant>>,
 }
 
 impl TableReads {
-    /// Reads a table, for at most 1 s.
+    /// Reads a table of a server, for at most 1 s.
     ///
     /// # Errors
     /// Those of `read`; there is no answer in time, or there was none to a read a moment ago.
     pub(crate) async fn read<T>(
         &self,
-        table: &str,
+        server: &str,
         read: impl Future<Output = Result<T, StoreError>>,
     ) -> Result<T, StoreError> {
-        if !self.may_begin(table) {
+        if !self.may_begin(server) {
             return Err(StoreError::timed_out(READ_MAX));
         }
         let read = timeout(READ_MAX, read).await;
         let read = read.unwrap_or_else(|_| Err(StoreError::timed_out(READ_MAX)));
         let mut failed = self.failed.lock();
         match &read {
-            Ok(_) => drop(failed.remove(table)),
-            Err(_) => drop(failed.insert(table.to_owned(), Instant::now() + FAILED_PAUSE)),
+            Ok(_) => drop(failed.remove(server)),
+            Err(_) => drop(failed.insert(server.to_owned(), Instant::now() + FAILED_PAUSE)),
         }
         read
     }
 
-    fn may_begin(&self, table: &str) -> bool {
+    fn may_begin(&self, server: &str) -> bool {
         let (mut failed, now) = (self.failed.lock(), Instant::now());
-        match failed.get_mut(table) {
+        match failed.get_mut(server) {
             None => true,
             Some(begins_at) if *begins_at <= now => {
                 *begins_at = now + READ_MAX + FAILED_PAUSE;
@@ -65,14 +65,14 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn one_read_at_a_time_waits_for_a_table_that_does_not_answer() {
+    async fn one_read_at_a_time_waits_for_a_server_that_does_not_answer() {
         let reads = TableReads::default();
         let begin = Instant::now();
         let silent = || reads.read("a", pending::<Result<(), _>>());
-        let answered = |table| reads.read(table, ready(Ok(())));
+        let answered = |server| reads.read(server, ready(Ok(())));
         assert!(silent().await.is_err());
         assert!(begin.elapsed() >= READ_MAX);
-        // Others fail at once, even if the server would answer. Other tables are read.
+        // Others fail at once, even if the server would answer. Tables of other servers are read.
         assert!(answered("a").await.is_err() && answered("b").await.is_ok());
         sleep(FAILED_PAUSE).await;
         let (waiting, other) = tokio::join!(silent(), answered("a"));

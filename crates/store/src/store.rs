@@ -71,7 +71,13 @@ impl Store {
     #[must_use]
     pub fn server_of(&self, bucket: u16) -> Option<Arc<str>> {
         // The prefix contains the hash tag.
-        let server = self.inner.link.server_of(self.keys(bucket).prefix())?;
+        self.server_of_key(self.keys(bucket).prefix())
+    }
+
+    /// The address of the server that has this key of the deployment, if known.
+    #[must_use]
+    pub fn server_of_key(&self, key: &str) -> Option<Arc<str>> {
+        let server = self.inner.link.server_of(key)?;
         Some(Arc::clone(&server.address))
     }
 

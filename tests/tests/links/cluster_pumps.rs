@@ -183,6 +183,8 @@ async fn a_slow_silent_or_dead_primary_delays_no_job_of_the_others() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn ticks_without_their_definitions_delay_no_other_job() {
     const SCHEDULES: usize = 64;
+    /// Each has a table of its own. All are on one primary.
+    const NAMESPACES: usize = 16;
     const DELAY: Duration = Duration::from_secs(10);
     /// A run waits for a table for up to 1 s.
     const LATE_MAX: Duration = Duration::from_secs(10);
@@ -192,11 +194,14 @@ async fn ticks_without_their_definitions_delay_no_other_job() {
     let fleet = Fleet::start(1, 1, &group.settings()).await;
     let sick = silent_one(&group).await;
     let queues = queues_where(&group, &fleet, QUEUES, |primary| primary != sick).await;
-    let client = NativeClient::new(&fleet.apis[0], &namespace_on(&group, sick).await).await;
-    for number in 0..SCHEDULES {
-        let schedule = json!({"queue": format!("q{number}"), "every": "1s", "job": {"payload": 1}});
-        let path = format!("/schedules/s{number}");
-        client.call("PUT", &path, &schedule).await.expect(201);
+    for namespace in namespaces_on(&group, sick, NAMESPACES).await {
+        let client = NativeClient::new(&fleet.apis[0], &namespace).await;
+        for number in 0..SCHEDULES / NAMESPACES {
+            let schedule =
+                json!({"queue": format!("q{number}"), "every": "1s", "job": {"payload": 1}});
+            let path = format!("/schedules/s{number}");
+            client.call("PUT", &path, &schedule).await.expect(201);
+        }
     }
     for trouble in [Trouble::Silent, Trouble::Dead] {
         for queue in &queues {
@@ -221,17 +226,20 @@ async fn ticks_without_their_definitions_delay_no_other_job() {
     }
 }
 
-/// A namespace whose table of schedules is on this primary.
-async fn namespace_on(group: &ClusterGroup, primary: usize) -> String {
-    let mut number = 0;
-    loop {
+/// Namespaces whose tables of schedules are on this primary.
+async fn namespaces_on(group: &ClusterGroup, primary: usize, count: usize) -> Vec<String> {
+    let mut found = Vec::new();
+    for number in 0.. {
         let namespace = format!("plan-{number}");
         let slot = group.slot_of(&format!("tg:schedules:{namespace}")).await;
         if group.owner_of(slot).await == primary {
-            return namespace;
+            found.push(namespace);
         }
-        number += 1;
+        if found.len() == count {
+            break;
+        }
     }
+    found
 }
 
 /// A primary refuses one of two pumps, and accepts the other one.
