@@ -34,6 +34,18 @@ pub(crate) const UPLOAD_MS: u64 = 60_000;
 /// Bodies that are read at the same time. Replies have a time limit, so their size must be bounded.
 const BODIES_PER_ROUND: usize = 16;
 
+/// How many bytes of a payload are read at most, in steps, until its attributes are all there. Those with the most and the
+/// longest attributes of the native API need the second step.
+const BEGINNING_BYTES: [usize; 2] = [4 * 1024, 64 * 1024];
+
+/// What is read of a payload outside of its record.
+#[derive(Debug, Clone, Copy)]
+enum BodyPart {
+    Whole,
+    /// Up to so many bytes.
+    Beginning(usize),
+}
+
 /// Maximum size of an outside payload that is returned with its record, in bytes, if `jobs` jobs are requested:
 /// together they stay a small transfer.
 pub(crate) fn carried_bytes(jobs: usize) -> usize {
@@ -80,17 +92,6 @@ impl Uploads {
             name,
         }
     }
-}
-
-/// Attributes have fewer bytes, also with the most and the longest ones of the native API.
-const BEGINNING_BYTES: usize = 64 * 1024;
-
-/// What is read of a payload outside of its record.
-#[derive(Debug, Clone, Copy)]
-enum BodyPart {
-    Whole,
-    /// Up to [`BEGINNING_BYTES`].
-    Beginning,
 }
 
 /// A job without its body, and how many bytes that has.
@@ -203,32 +204,31 @@ impl Store {
     pub(crate) async fn beginnings(
         &self,
         queue: &QueueKey,
-        records: Vec<StoredRecord>,
+        mut records: Vec<StoredRecord>,
         most: usize,
     ) -> Result<Vec<Result<JobBeginning, JobReadError>>, StoreError> {
         let is_outside =
             |record: &StoredRecord| record.header().flags.has(RecordFlags::BODY_OUTSIDE);
-        let decoded: Vec<_> = records
+        let mut decoded: Vec<_> = records
             .iter()
             .map(|record| record.decode_beginning(most))
             .collect();
-        let unknown = records
-            .iter()
-            .zip(&decoded)
-            .filter(|(record, decoded)| decoded.is_err() && is_outside(record));
-        let unknown: Vec<JobId> = unknown.map(|(record, _)| record.id).collect();
-        let mut fetched = self.fetch(&unknown, BodyPart::Beginning).await?.into_iter();
-        let mut jobs = Vec::with_capacity(records.len());
-        for (mut record, mut decoded) in records.into_iter().zip(decoded) {
-            if decoded.is_err() && is_outside(&record) {
-                record.parts.payload = fetched.next().flatten().unwrap_or_default();
-                decoded = record.decode_beginning(BEGINNING_BYTES);
-                if decoded.is_err() {
-                    let whole = self.decode_fetched(queue, record).await?;
-                    decoded = whole.map(without_body);
-                }
+        for most in BEGINNING_BYTES {
+            let is_unknown = |at: &usize| decoded[*at].is_err() && is_outside(&records[*at]);
+            let unknown: Vec<usize> = (0..records.len()).filter(is_unknown).collect();
+            let ids: Vec<JobId> = unknown.iter().map(|at| records[*at].id).collect();
+            let fetched = self.fetch(&ids, BodyPart::Beginning(most)).await?;
+            for (at, payload) in unknown.into_iter().zip(fetched) {
+                records[at].parts.payload = payload.unwrap_or_default();
+                decoded[at] = records[at].decode_beginning(most);
             }
-            jobs.push(decoded);
+        }
+        let mut jobs = Vec::with_capacity(records.len());
+        for (record, decoded) in records.into_iter().zip(decoded) {
+            jobs.push(match decoded.is_err() && is_outside(&record) {
+                true => self.decode_fetched(queue, record).await?.map(without_body),
+                false => decoded,
+            });
         }
         Ok(jobs)
     }
@@ -284,7 +284,7 @@ impl Store {
             let body = self.keys(id.bucket()).body(id.number());
             let get = match part {
                 BodyPart::Whole => Cmd::get(body),
-                BodyPart::Beginning => Cmd::getrange(body, 0, BEGINNING_BYTES as isize - 1),
+                BodyPart::Beginning(most) => Cmd::getrange(body, 0, most as isize - 1),
             };
             self.large_command::<Value>(&get).await
         });
