@@ -65,4 +65,6 @@ pub use storage_failure::record_store_error;
 pub use tokens::memory::TokenKey;
 pub use tokens::{TokenCache, TokenForm, generate, split_token};
 pub use waiters::{Delivered, Delivery, Source, WaitLimits, WaitPermit, Waiters};
-pub use workers::{ActiveWorker, JobHolder, KnownWorkers, ListedLease, ListedWorker, WorkerPage};
+pub use workers::{
+    ActiveWorker, JobHolder, KnownWorkers, LEASES_STORED_MAX, ListedLease, ListedWorker, WorkerPage,
+};

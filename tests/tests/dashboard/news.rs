@@ -35,7 +35,7 @@ async fn a_list_of_jobs_says_what_has_changed_and_does_not_move() {
         send("POST", &ids[0], "/promote").await;
         send("DELETE", &ids[1], "").await;
         send("DELETE", &ids[2], "").await;
-        browser.shows("1 new, 1 changed, 2 gone. ").await;
+        browser.shows("1 new, 1 changed, 2 no longer here. ").await;
         browser.is_accessible("news").await;
         assert_eq!(browser.texts("tbody tr").await.len(), 4);
         assert_eq!(browser.run(is_at).await, before);

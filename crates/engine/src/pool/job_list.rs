@@ -14,7 +14,9 @@ use crate::error::EngineError;
 /// Calls to Redis for one page. A page of a filter that few jobs match may be empty, and not be the last one.
 const CALLS_PER_PAGE: usize = 100;
 /// Calls to Redis for one page that is read again and again.
-const CALLS_PER_GLANCE: usize = 10;
+const CALLS_PER_RECHECK: usize = 10;
+/// Calls that a lane without jobs needs: one for each part of the list.
+const CALLS_PER_LANE: usize = 5;
 
 /// Where a list of jobs continues.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -119,7 +121,7 @@ impl Pool {
     ///
     /// # Errors
     /// Those of [`Self::list_jobs`].
-    pub async fn glance_at_jobs(
+    pub async fn recheck_jobs(
         &self,
         queue: &QueueKey,
         criteria: &JobCriteria,
@@ -127,8 +129,9 @@ impl Pool {
         limit: usize,
     ) -> Result<JobPage, EngineError> {
         let reader = (criteria, &criteria.selection());
-        self.read_page(queue, reader, cursor, limit, CALLS_PER_GLANCE)
-            .await
+        let calls = CALLS_PER_LANE * usize::from(self.lanes.used(queue));
+        let calls = calls.max(CALLS_PER_RECHECK);
+        self.read_page(queue, reader, cursor, limit, calls).await
     }
 
     async fn read_page(

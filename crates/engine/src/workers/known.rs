@@ -14,7 +14,7 @@ use crate::waiters::ReservedJob;
 /// The most workers of a namespace that a process knows; others are left out.
 const WORKERS_MAX: usize = 1_000;
 /// The most leases of a worker that are stored: those that it holds for the longest time.
-const LEASES_STORED_MAX: usize = 100;
+pub const LEASES_STORED_MAX: usize = 100;
 /// About how many bytes of leases of a worker are stored. 100 leases of one queue have 5 KiB.
 const LEASES_BYTES_MAX: usize = 10 * 1024;
 /// About how many bytes one of them has.

@@ -22,6 +22,7 @@ use tidegate_core::{Namespace, QueueKey};
 use tidegate_store::LeasedJob;
 use tokio::time::{MissedTickBehavior, interval};
 
+pub use self::known::LEASES_STORED_MAX;
 pub use self::list::{JobHolder, ListedLease, ListedWorker, WorkerPage};
 
 use self::known::{KnownNamespace, Registry};

@@ -111,18 +111,19 @@ async fn news(
     let cursor = cursor_of(visit)?;
     let begin = cursor.clone().unwrap_or_default();
     let now = pool
-        .glance_at_jobs(queue, &list_criteria(filter), begin, JOBS_PER_PAGE)
+        .recheck_jobs(queue, &list_criteria(filter), begin, JOBS_PER_PAGE)
         .await?;
-    let is_part = now.jobs.len() < JOBS_PER_PAGE && now.next.is_some();
+    let continues = now.next.is_some();
+    let is_part = now.jobs.len() < JOBS_PER_PAGE && continues;
     let note = visit.parameter(SEEN).unwrap_or_default();
-    let changes = ListChanges::since(note, &now.jobs).text();
+    let changes = ListChanges::since(note, &now.jobs, continues).text();
     let cursor = cursor.map(|cursor| ("cursor".to_owned(), cursor.to_string()));
     let address = pairs.iter().chain(&cursor);
     let address = address.map(|(name, value)| (name.as_str(), value.as_str()));
     let link = links::with_query(&links::jobs(&pool.name, queue), address);
     Ok(html! {
         @if is_part {
-            p { "Few jobs match, so this list is not compared with what there is now. " a href=(link) { "Load it again" } }
+            p { "To compare this list with what there is now would take too many calls. " a href=(link) { "Load it again" } }
         } @else if let Some(changes) = changes {
             p { "Since this list was loaded: " (changes) ". " a href=(link) { "Load it again" } }
         }

@@ -20,7 +20,7 @@ type NotedJob = (ShortHash, ShortHash);
 /// How a list differs from what a page shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct ListChanges {
-    /// Jobs that the page does not show.
+    /// Jobs that the page does not show. In a list that continues behind the page they are not counted: they have moved up.
     pub(super) new: usize,
     /// Jobs with another state, attempt or due time.
     pub(super) changed: usize,
@@ -64,13 +64,14 @@ fn read_note(note: &str) -> BTreeMap<ShortHash, ShortHash> {
 }
 
 impl ListChanges {
-    /// The changes between the jobs of a note and these.
-    pub(super) fn since(note: &str, jobs: &[ListedJob]) -> Self {
+    /// The changes between the jobs of a note and these, the same part of a list that continues behind it or does not.
+    pub(super) fn since(note: &str, jobs: &[ListedJob], continues: bool) -> Self {
         let mut before = read_note(note);
         let now: BTreeMap<ShortHash, ShortHash> = jobs.iter().map(noted).collect();
         let mut changes = Self::default();
         for (what, how) in now {
             match before.remove(&what) {
+                None if continues => {}
                 None => changes.new += 1,
                 Some(other) if other != how => changes.changed += 1,
                 Some(_) => {}
@@ -80,12 +81,12 @@ impl ListChanges {
         changes
     }
 
-    /// In words, such as `2 new, 1 gone`; `None` if nothing has changed.
+    /// In words, such as `2 new, 1 no longer here`; `None` if nothing has changed.
     pub(super) fn text(self) -> Option<String> {
         let counts = [
             (self.new, "new"),
             (self.changed, "changed"),
-            (self.gone, "gone"),
+            (self.gone, "no longer here"),
         ];
         let counts = counts.iter().filter(|(count, _)| *count > 0);
         let texts: Vec<String> = counts
@@ -135,26 +136,34 @@ mod tests {
         let shown = jobs(0..50, JobState::Ready);
         let note = note_of(&shown);
         assert_eq!(note.len(), 400);
-        assert_eq!(ListChanges::since(&note, &shown), ListChanges::default());
-        assert_eq!(ListChanges::since(&note, &shown).text(), None);
+        assert_eq!(
+            ListChanges::since(&note, &shown, false),
+            ListChanges::default()
+        );
+        assert_eq!(ListChanges::since(&note, &shown, false).text(), None);
         let mut now = jobs(3..48, JobState::Ready);
         now.extend(jobs(48..50, JobState::Leased));
         now.extend(jobs(60..61, JobState::Ready));
-        let changes = ListChanges::since(&note, &now);
+        let changes = ListChanges::since(&note, &now, false);
         let expected = ListChanges {
             new: 1,
             changed: 2,
             gone: 3,
         };
         assert_eq!(changes, expected);
-        assert_eq!(changes.text().unwrap(), "1 new, 2 changed, 3 gone");
+        assert_eq!(
+            changes.text().unwrap(),
+            "1 new, 2 changed, 3 no longer here"
+        );
+        let continued = ListChanges::since(&note, &now, true);
+        assert_eq!(continued, ListChanges { new: 0, ..expected });
     }
 
     #[test]
     fn an_extended_lease_is_no_change_and_a_due_time_is_one() {
         for (state, changed) in [(JobState::Leased, 0), (JobState::Delayed, 1)] {
             let note = note_of(&[listed(1, state, 5)]);
-            let changes = ListChanges::since(&note, &[listed(1, state, 6)]);
+            let changes = ListChanges::since(&note, &[listed(1, state, 6)], false);
             assert_eq!(changes.changed, changed, "{state:?}");
         }
     }
@@ -162,7 +171,7 @@ mod tests {
     #[test]
     fn a_note_may_be_anything() {
         for note in ["", "ä", "<script>", "AAAA", "AAAAAAAAA"] {
-            let _ = ListChanges::since(note, &[listed(1, JobState::Ready, 5)]);
+            let _ = ListChanges::since(note, &[listed(1, JobState::Ready, 5)], false);
         }
     }
 }

@@ -9,7 +9,7 @@ use maud::{Markup, html};
 use tidegate_api_types::relay::RelayConfig;
 use tidegate_api_types::values::TimestampMs;
 use tidegate_core::Namespace;
-use tidegate_engine::{Engine, EngineError, ListedWorker};
+use tidegate_engine::{Engine, EngineError, LEASES_STORED_MAX, ListedWorker};
 use tidegate_store::{RelayKey, TableSetOutcome};
 
 use super::super::action::{ActionTarget, Done, then};
@@ -87,7 +87,11 @@ async fn live_block(
     let source = source_queue(key, config);
     let mut queues = find_queues(engine, &source.iter().cloned().collect()).await;
     let found = source.as_ref().and_then(|queue| queues.remove(queue));
-    let worker = worker_of(engine, key).await?;
+    // Jobs of other servers are not leased here.
+    let worker = match source.is_some() {
+        true => worker_of(engine, key).await?,
+        false => None,
+    };
     Ok(html! {
         dl {
             dt { "State" } dd { (state(Some(config))) }
@@ -101,11 +105,12 @@ async fn live_block(
             }
             dt { "Daemons" } dd {
                 @match &worker {
+                    None if source.is_none() => "not known: its jobs are on another server",
                     None => "none has asked for jobs of this relay in the last minute",
                     Some(worker) => {
                         @if worker.waits { "wait for jobs" }
                         @else { "asked for jobs " (text::time(TimestampMs::saturating(worker.seen_at_ms))) }
-                        ", hold " (text::jobs(worker.leases.len() as u64))
+                        ", hold " @if worker.leases.len() >= LEASES_STORED_MAX { "at least " } (text::jobs(worker.leases.len() as u64))
                     }
                 }
             }
@@ -117,7 +122,7 @@ async fn live_block(
     })
 }
 
-/// The relay as a worker of its namespace. Jobs of other servers are not leased here.
+/// The relay as a worker of its namespace.
 async fn worker_of(engine: &Engine, key: &RelayKey) -> Result<Option<ListedWorker>, PageError> {
     let name = format!("{WORKER_PREFIX}{}", key.name);
     // A list begins behind a name: this one is before that of the relay, with few others in between.

@@ -108,8 +108,13 @@ fn list_link(pool: &Pool, key: &ScheduleKey) -> String {
 }
 
 fn tick_block(definition: &ScheduleDefinition, ticks: ScheduleTicks) -> Markup {
-    let rule = definition.times.rule().ok();
-    let after = |tick_ms: &u64| rule.as_ref()?.next_after(*tick_ms);
+    let rule = match definition.times.rule() {
+        Ok(rule) => rule,
+        Err(invalid) => {
+            return html! { p.problem role="alert" { "It has no ticks: " (invalid) ". Set it again, or delete it." } };
+        }
+    };
+    let after = |tick_ms: &u64| rule.next_after(*tick_ms);
     let next = std::iter::successors(ticks.next_ms, after);
     let next: Vec<u64> = next.take(TICKS_SHOWN).collect();
     html! {
@@ -214,23 +219,32 @@ pub(in super::super) async fn act(
         return confirm(&visit, &pool, &key, &stored).await;
     }
     let outcome = match done {
-        Done::ScheduleDeleted => {
-            let queue = stored.queue(&key.namespace);
-            let removed = pool.schedules.remove(&key, queue.as_ref(), stored.revision);
-            removed.await.map_err(EngineError::from)?
-        }
-        done => set_paused(&pool, &key, stored, done == Done::SchedulePaused).await?,
+        Done::ScheduleDeleted => remove(&pool, &key, &stored).await,
+        done => set_paused(&pool, &key, stored, done == Done::SchedulePaused).await,
     };
+    let target = ActionTarget::Schedule(&pool.name, &key);
+    // The definition may have been changed, although its tick could not be.
+    let outcome = outcome.inspect_err(|_| visit.log(verb, target, "result=unknown"))?;
     if !matches!(outcome, TableSetOutcome::Done(_)) {
         return Ok(then(&address, Done::Stale).into_response());
     }
-    visit.log(verb, ActionTarget::Schedule(&pool.name, &key), "");
+    visit.log(verb, target, "");
     // One that is gone has no page.
     let link = match done {
         Done::ScheduleDeleted => list_link(&pool, &key),
         _ => address,
     };
     Ok(then(&link, done).into_response())
+}
+
+async fn remove(
+    pool: &Pool,
+    key: &ScheduleKey,
+    stored: &StoredSchedule,
+) -> Result<TableSetOutcome, PageError> {
+    let queue = stored.queue(&key.namespace);
+    let removed = pool.schedules.remove(key, queue.as_ref(), stored.revision);
+    Ok(removed.await.map_err(EngineError::from)?)
 }
 
 /// Sets the same definition, paused or not, if it still has its revision.
