@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use futures_util::future::join_all;
 use serde_json::{Value, json};
 use tidegate_testkit::{Answer, NativeClient, Stack, eventually};
 
@@ -195,6 +196,7 @@ async fn what_is_no_schedule_is_refused_and_the_field_is_named() {
             "every",
         ),
         (json!({"every": "15m"}), "every"),
+        (json!({"catch_up_window": "999ms"}), "catch_up_window"),
         (json!({"queue": "a b"}), "queue"),
         (json!({"job": {"payload": 1, "lease": "1ms"}}), "job.lease"),
     ] {
@@ -217,6 +219,20 @@ async fn what_is_no_schedule_is_refused_and_the_field_is_named() {
     let reader = NativeClient::with_scopes(stack.api(0), "shop", &["read"]).await;
     refused(put(&reader, "digest", &daily()).await, 403, "scope_missing");
     reader.get("/schedules").await.expect(200);
+    stack.finish().await;
+}
+
+#[tokio::test]
+async fn changes_without_a_condition_all_succeed_beside_each_other() {
+    let stack = Stack::builder().pumps(0).start().await;
+    let client = &NativeClient::new(stack.api(0), "shop").await;
+    put(client, "digest", &daily()).await.expect(201);
+    let clients = (0..32).map(|_| async {
+        for _ in 0..4 {
+            put(client, "digest", &daily()).await.expect(200);
+        }
+    });
+    join_all(clients).await;
     stack.finish().await;
 }
 

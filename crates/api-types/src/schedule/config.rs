@@ -13,6 +13,9 @@ use crate::values::{
     QueueNameText, TimestampMs, even_null,
 };
 
+/// Shortest `catch_up_window`, in ms.
+const WINDOW_MS_MIN: u64 = 1000;
+
 /// What happens at a tick if the job of an earlier tick is not done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
@@ -193,7 +196,7 @@ pub struct ScheduleConfig {
     /// Which missed ticks are published.
     #[serde(default)]
     pub catch_up: CatchUpOption,
-    /// No tick is published later than so long after its time. By default there is no limit.
+    /// No tick is published later than so long after its time, at least 1 s. By default there is no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub catch_up_window: Option<DurationMs>,
     /// No tick is before this time.
@@ -245,6 +248,16 @@ impl CheckedRequest for ScheduleConfig {
         if matches!((self.starts_at, self.ends_at), (Some(starts), Some(ends)) if ends < starts) {
             let detail = "ends_at must not be before starts_at";
             return Err(InvalidRequest::of_field("ends_at", detail));
+        }
+        if let Some(window) = self
+            .catch_up_window
+            .filter(|window| window.as_ms() < WINDOW_MS_MIN)
+        {
+            let detail = format!(
+                "the window is {} ms, and should be at least {WINDOW_MS_MIN} ms: otherwise ticks are left out when a pump is busy for a moment",
+                window.as_ms()
+            );
+            return Err(InvalidRequest::of_field("catch_up_window", detail));
         }
         let reserved = self.job.attributes.0.keys();
         if let Some(name) = reserved.into_iter().find(|it| it.starts_with("tidegate-")) {

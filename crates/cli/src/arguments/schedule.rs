@@ -78,7 +78,7 @@ pub(crate) struct SetArguments {
     /// Which runs are caught up that were missed while no pump was running: one (the last one), none or all.
     #[arg(long, default_value = "one", value_parser = choice::<CatchUp>)]
     pub(crate) catch_up: CatchUp,
-    /// No run is caught up later than this.
+    /// No run is caught up later than this, at least 1s.
     #[arg(long, value_name = "TIME")]
     pub(crate) catch_up_window: Option<DurationMs>,
     /// No run is before this: 2027-01-01T00:00:00Z.
@@ -101,11 +101,25 @@ pub(crate) struct SetArguments {
 #[derive(Debug, Args)]
 pub(crate) struct SeenArguments {
     /// Only if the schedule has this revision, as show prints it.
-    #[arg(long)]
+    #[arg(long, value_parser = revision)]
     pub(crate) revision: Option<String>,
 }
 
 fn run_count(text: &str) -> Result<RunCount, String> {
     let number: u64 = text.parse().map_err(|_| "write a whole number")?;
     RunCount::try_from(number).map_err(|invalid| invalid.detail)
+}
+
+fn revision(text: &str) -> Result<String, String> {
+    let is_revision = text.split_once('.').is_some_and(|(number, tag)| {
+        let digits =
+            |part: &str, radix| !part.is_empty() && part.chars().all(|it| it.is_digit(radix));
+        digits(number, 10) && digits(tag, 16)
+    });
+    match is_revision {
+        true => Ok(text.to_owned()),
+        false => Err(
+            "write the revision as tidegate schedule show prints it, such as 3.9f3a61c2".to_owned(),
+        ),
+    }
 }

@@ -241,7 +241,9 @@ fn check_settings(report: &mut DoctorReport, samples: &[MetricSample<'_>], pool:
     if without_file == 0.0 && evicting == 0.0 {
         report.ok(
             CHECK,
-            format!("pool {pool}: Redis has an append-only file, and evicts no jobs"),
+            format!(
+                "pool {pool}: each Redis that answers has an append-only file, and evicts no jobs"
+            ),
         );
     }
 }
