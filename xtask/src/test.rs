@@ -71,9 +71,8 @@ impl StepReport {
 const TEST_THREADS: &str = "RUST_TEST_THREADS";
 /// The suite of the fault runs, which use all processors.
 const FAULT_RUNS: &str = "seeds";
-/// Suites that mostly wait, for failovers and for processes that start again: the processors are idle for more than half of
-/// their time.
-const WAITING_SUITES: [&str; 2] = ["faults", "links"];
+/// A suite that mostly waits, for failovers and for clusters that form: the processors are idle for more than half of its time.
+const WAITING_SUITE: &str = "links";
 /// The suite that needs Python and PyPI.
 pub(crate) const GENERATED_REQUESTS: &str = "schemathesis";
 /// A feature that is off by default, since it has dependencies that few need.
@@ -184,7 +183,7 @@ impl Suites<'_> {
                 return StepOutcome::Failed;
             }
         };
-        let others = [&WAITING_SUITES[..], &[FAULT_RUNS, GENERATED_REQUESTS]].concat();
+        let others = [WAITING_SUITE, FAULT_RUNS, GENERATED_REQUESTS];
         let suites = suites.into_iter();
         let suites = suites.filter(|suite| !others.contains(&suite.as_str()));
         let suites: Vec<String> = suites.map(|suite| format!("--test={suite}")).collect();
@@ -199,16 +198,14 @@ impl Suites<'_> {
         self.test(&["--lib", "--bins", "--benches"])
             .and(self.test(&["--doc"]))
             .and(self.test(&suites))
-            .and(self.test_waiting_suites())
+            .and(self.test_waiting_suite())
             .and(self.test(&TESTS_OF_KAFKA))
             .and(self.test_fault_runs())
     }
 
-    /// More tests of these run at a time.
-    fn test_waiting_suites(self) -> StepOutcome {
-        let suites = WAITING_SUITES.map(|suite| format!("--test={suite}"));
-        let suites: Vec<&str> = suites.iter().map(String::as_str).collect();
-        run_cargo(self.command(3), &suites)
+    /// More of its tests run at a time.
+    fn test_waiting_suite(self) -> StepOutcome {
+        run_cargo(self.command(3), &[&format!("--test={WAITING_SUITE}")])
     }
 
     /// Each run is a whole deployment under load.
@@ -328,8 +325,7 @@ mod tests {
         let suites = Workspace::find().unwrap().test_targets().unwrap();
         let quick = QUICK.into_iter().flatten();
         let quick = quick.filter_map(|flag| flag.strip_prefix("--test="));
-        let named = quick.chain(WAITING_SUITES);
-        for name in named.chain([FAULT_RUNS, GENERATED_REQUESTS]) {
+        for name in quick.chain([WAITING_SUITE, FAULT_RUNS, GENERATED_REQUESTS]) {
             assert!(
                 suites.iter().any(|suite| suite == name),
                 "{name}: {suites:?}"

@@ -10,8 +10,11 @@ use crate::alone;
 
 const PROCESSES: usize = 10;
 const CONSUMERS_EACH: usize = 4;
-/// Queues that all processes wait for beside it. Nearly each of the 256 buckets has some of them.
+/// Queues that all processes wait for beside it, unless `TIDEGATE_IDLE_QUEUES` says otherwise. Nearly each of the 256
+/// buckets has some of them.
 const IDLE_QUEUES: usize = 1000;
+/// Queues of one consumer.
+const QUEUES_EACH: usize = 100;
 const JOBS: usize = 400;
 /// Between two publishes.
 const PAUSE: Duration = Duration::from_millis(10);
@@ -52,20 +55,26 @@ async fn calls_of(stack: &Stack, script: &str) -> f64 {
     sum
 }
 
+fn idle_queues() -> usize {
+    let wanted = std::env::var("TIDEGATE_IDLE_QUEUES").ok();
+    wanted.map_or(IDLE_QUEUES, |number| number.parse().unwrap())
+}
+
 /// One consumer at each process for each hundred idle queues.
 async fn wait_for_idle_queues(stack: &Stack, queue: &QueueClient) -> Vec<RawHttp> {
+    let idle_consumers = idle_queues() / QUEUES_EACH;
     let token = [("X-Token".to_owned(), queue.token().to_owned())];
     let mut waiting = Vec::new();
     for process in 0..PROCESSES {
-        for hundred in 0..IDLE_QUEUES / 100 {
-            let names = (0..100).map(|number| format!("idle-{hundred}-{number}"));
+        for hundred in 0..idle_consumers {
+            let names = (0..QUEUES_EACH).map(|number| format!("idle-{hundred}-{number}"));
             let names = names.collect::<Vec<_>>().join(",");
             let target = format!("/api/{}/{names}?timeout=600", queue.namespace());
             let mut http = RawHttp::connect(stack.api(process).listen()).await;
             http.request("GET", &target, &token, b"").await;
             waiting.push(http);
         }
-        let consumers = CONSUMERS_EACH + IDLE_QUEUES / 100;
+        let consumers = CONSUMERS_EACH + idle_consumers;
         stack
             .api(process)
             .wait_for_waiting_consumers(consumers)
@@ -94,7 +103,8 @@ async fn idle_queues_cost_a_poll_a_bucket(stack: &Stack) {
     let polls = (calls_of(stack, "poll").await - polls) / seconds;
     let reserves = (calls_of(stack, "reserve").await - reserves) / seconds;
     print_figure(&format!(
-        "{IDLE_QUEUES} idle queues at {PROCESSES} processes: {polls:.0} polls and {reserves:.1} reserves a second"
+        "{} idle queues at {PROCESSES} processes: {polls:.0} polls and {reserves:.1} reserves a second",
+        idle_queues()
     ));
     // A part of the next interval may have begun.
     assert!(polls <= POLLS_A_SECOND * 1.25, "{polls} polls a second");
