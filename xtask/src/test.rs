@@ -71,8 +71,6 @@ impl StepReport {
 const TEST_THREADS: &str = "RUST_TEST_THREADS";
 /// The suite of the fault runs, which use all processors.
 const FAULT_RUNS: &str = "seeds";
-/// A suite that mostly waits, for failovers and for clusters that form: the processors are idle for more than half of its time.
-const WAITING_SUITE: &str = "links";
 /// The suite that needs Python and PyPI.
 pub(crate) const GENERATED_REQUESTS: &str = "schemathesis";
 /// A feature that is off by default, since it has dependencies that few need.
@@ -104,7 +102,7 @@ pub(crate) fn run(workspace: &Workspace, options: &TestOptions) -> ExitCode {
     });
     report.step("lints", || match has_subcommand(workspace, "clippy") {
         true if options.quick => lint(workspace, &[]),
-        true => lint(workspace, &[]).and(lint(workspace, &[KAFKA])),
+        true => lint(workspace, &[KAFKA]),
         false => {
             StepOutcome::Skipped("this toolchain has no clippy; run: rustup component add clippy")
         }
@@ -125,7 +123,12 @@ pub(crate) fn run(workspace: &Workspace, options: &TestOptions) -> ExitCode {
     if !options.quick {
         report.step("documentation", || document(workspace));
     }
-    let is_built = report.step("build", || run(&["build", "--workspace", "--locked"]));
+    // With all tests the daemons have the features of dependencies that tests switch on. Built without, they and most
+    // dependencies would be compiled twice.
+    let targets = if options.quick { "--bins" } else { "--all-targets" };
+    let is_built = report.step("build", || {
+        run(&["build", "--workspace", targets, "--locked"])
+    });
     let has_redis = report.step("redis", obtain_redis);
     let files = TestFiles::new();
     let suites = Suites {
@@ -183,47 +186,35 @@ impl Suites<'_> {
                 return StepOutcome::Failed;
             }
         };
-        let others = [WAITING_SUITE, FAULT_RUNS, GENERATED_REQUESTS];
+        let others = [FAULT_RUNS, GENERATED_REQUESTS];
         let suites = suites.into_iter();
         let suites = suites.filter(|suite| !others.contains(&suite.as_str()));
         let suites: Vec<String> = suites.map(|suite| format!("--test={suite}")).collect();
         let suites: Vec<&str> = suites.iter().map(String::as_str).collect();
-        let built = cargo(
-            self.workspace,
-            &["test", "--workspace", "--locked", "--no-run"],
-        );
-        if built == StepOutcome::Failed {
-            return built;
-        }
         self.test(&["--lib", "--bins", "--benches"])
             .and(self.test(&["--doc"]))
             .and(self.test(&suites))
-            .and(self.test_waiting_suite())
             .and(self.test(&TESTS_OF_KAFKA))
             .and(self.test_fault_runs())
     }
 
-    /// More of its tests run at a time.
-    fn test_waiting_suite(self) -> StepOutcome {
-        run_cargo(self.command(3), &[&format!("--test={WAITING_SUITE}")])
-    }
-
-    /// Each run is a whole deployment under load.
     fn test_fault_runs(self) -> StepOutcome {
-        run_cargo(self.command(1), &[&format!("--test={FAULT_RUNS}")])
+        let mut command = self.command();
+        // Each run is a whole deployment under load.
+        command.env(TEST_THREADS, processors().to_string());
+        run_cargo(command, &[&format!("--test={FAULT_RUNS}")])
     }
 
     fn test(self, which: &[&str]) -> StepOutcome {
-        run_cargo(self.command(2), which)
+        run_cargo(self.command(), which)
     }
 
-    /// So many tests run at a time for each processor. All packages are selected, also where the tests of one are meant: for
-    /// fewer of them cargo would choose other features of dependencies, and compile these again.
-    fn command(self, tests_per_processor: usize) -> Command {
+    /// Tests run twice as many at a time as there are processors. All packages are selected, also where the tests of one are
+    /// meant: for fewer of them cargo would choose other features of dependencies, and compile these again.
+    fn command(self) -> Command {
         let mut command = self.workspace.cargo();
         if std::env::var_os(TEST_THREADS).is_none() {
-            let threads = tests_per_processor * processors();
-            command.env(TEST_THREADS, threads.to_string());
+            command.env(TEST_THREADS, (2 * processors()).to_string());
         }
         if let Some(folder) = self.files.folder() {
             command.env("TMPDIR", folder);
@@ -325,7 +316,7 @@ mod tests {
         let suites = Workspace::find().unwrap().test_targets().unwrap();
         let quick = QUICK.into_iter().flatten();
         let quick = quick.filter_map(|flag| flag.strip_prefix("--test="));
-        for name in quick.chain([WAITING_SUITE, FAULT_RUNS, GENERATED_REQUESTS]) {
+        for name in quick.chain([FAULT_RUNS, GENERATED_REQUESTS]) {
             assert!(
                 suites.iter().any(|suite| suite == name),
                 "{name}: {suites:?}"
