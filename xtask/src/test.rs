@@ -123,12 +123,7 @@ pub(crate) fn run(workspace: &Workspace, options: &TestOptions) -> ExitCode {
     if !options.quick {
         report.step("documentation", || document(workspace));
     }
-    // With all tests the daemons have the features of dependencies that tests switch on. Built without, they and most
-    // dependencies would be compiled twice.
-    let targets = if options.quick { "--bins" } else { "--all-targets" };
-    let is_built = report.step("build", || {
-        run(&["build", "--workspace", targets, "--locked"])
-    });
+    let is_built = report.step("build", || build(workspace, options.quick));
     let has_redis = report.step("redis", obtain_redis);
     let files = TestFiles::new();
     let suites = Suites {
@@ -159,6 +154,16 @@ fn lint(workspace: &Workspace, features: &[&str]) -> StepOutcome {
     let always = ["clippy", "--workspace", "--all-targets", "--locked"];
     let strict = ["--", "-D", "warnings"];
     cargo(workspace, &[&always, features, &strict].concat())
+}
+
+/// With all tests the daemons have the features of dependencies that tests switch on. Built without, they and most
+/// dependencies would be compiled twice.
+fn build(workspace: &Workspace, quick: bool) -> StepOutcome {
+    let targets = match quick {
+        true => "--bins",
+        false => "--all-targets",
+    };
+    cargo(workspace, &["build", "--workspace", targets, "--locked"])
 }
 
 /// Runs suites of tests.
