@@ -3,7 +3,7 @@
 use super::super::job_history::JobHistory;
 use super::super::verdict::{Defect, Verdict};
 use super::context::RuleContext;
-use crate::history::{ClientRequest, Operation, RequestOutcome, UnixMicros};
+use crate::history::{ClientRequest, Operation, RequestOutcome, Span, UnixMicros};
 
 pub(super) fn never_after_its_end(
     job_history: &JobHistory<'_>,
@@ -119,5 +119,12 @@ fn may_have_expired(job_history: &JobHistory<'_>, context: RuleContext<'_>) -> b
     let deadline = context
         .excuses
         .deadline(job_history.queue, available, takes);
-    job_history.terms.ttl > 0 && (expires <= deadline || !job_history.has_reliable_times)
+    // The clock that decides may have been wrong only after the job was last seen.
+    let waited = Span {
+        from: job_history.created(),
+        to: deadline,
+    };
+    let has_reliable_times =
+        job_history.has_reliable_times && context.excuses.has_reliable_clock(waited);
+    job_history.terms.ttl > 0 && (expires <= deadline || !has_reliable_times)
 }

@@ -23,6 +23,17 @@ fn a_clock_that_is_temporarily_wrong_excuses_no_loss() {
     tale.cancel(4 * S).expect(&[]);
 }
 
+/// Seed 1648318008: by the clock that was set forward its time to live had ended with its lease.
+#[test]
+fn a_job_that_was_leased_when_the_clock_moved_may_have_expired() {
+    let leased = |ttl| {
+        let tale = history_with_wrong_clock().publish(terms(S, ttl, 2));
+        tale.deliver(1900 * MS, 1)
+    };
+    leased(14 * S).expect(&[]);
+    leased(0).expect(&[Defect::Lost]);
+}
+
 /// The lease of its last delivery ended when the clock was set forward.
 #[test]
 fn a_job_that_was_leased_when_the_clock_moved_may_have_been_purged() {
