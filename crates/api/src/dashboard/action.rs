@@ -19,43 +19,6 @@ pub(super) enum ActionTarget<'a> {
     ApiKey(&'a str),
 }
 
-impl ActionTarget<'_> {
-    pub(super) const fn pool(&self) -> Option<&str> {
-        match self {
-            Self::Queue(pool, _) | Self::Schedule(pool, _) => Some(pool),
-            Self::Relay(_) | Self::ApiKey(_) => None,
-        }
-    }
-
-    pub(super) const fn queue(&self) -> Option<&QueueKey> {
-        match self {
-            Self::Queue(_, queue) => Some(queue),
-            Self::Schedule(..) | Self::Relay(_) | Self::ApiKey(_) => None,
-        }
-    }
-
-    pub(super) const fn schedule(&self) -> Option<&ScheduleKey> {
-        match self {
-            Self::Schedule(_, schedule) => Some(schedule),
-            Self::Queue(..) | Self::Relay(_) | Self::ApiKey(_) => None,
-        }
-    }
-
-    pub(super) const fn relay(&self) -> Option<&RelayKey> {
-        match self {
-            Self::Relay(relay) => Some(relay),
-            Self::Queue(..) | Self::Schedule(..) | Self::ApiKey(_) => None,
-        }
-    }
-
-    pub(super) const fn api_key(&self) -> Option<&str> {
-        match self {
-            Self::ApiKey(id) => Some(id),
-            Self::Queue(..) | Self::Schedule(..) | Self::Relay(_) => None,
-        }
-    }
-}
-
 /// What was done, as the page says that follows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Done {

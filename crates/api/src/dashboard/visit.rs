@@ -170,12 +170,22 @@ impl Visit {
     /// Writes a line to the log: who did what. `detail` names the job, or the filter.
     pub(super) fn log(&self, action: &str, target: ActionTarget<'_>, detail: &str) {
         let account = self.user.account.as_deref().unwrap_or("-");
-        let (peer, pool) = (self.peer.as_str(), target.pool());
-        let queue = target.queue().map(display);
-        let schedule = target.schedule().map(display);
-        let (relay, api_key) = (target.relay().map(display), target.api_key());
+        let peer = self.peer.as_str();
+        let (mut pool, mut queue, mut schedule, mut relay, mut api_key) = Default::default();
+        match target {
+            ActionTarget::Queue(of, key) => (pool, queue) = (Some(of), Some(display(key))),
+            ActionTarget::Schedule(of, key) => (pool, schedule) = (Some(of), Some(display(key))),
+            ActionTarget::Relay(key) => relay = Some(display(key)),
+            ActionTarget::ApiKey(id) => api_key = Some(id),
+        }
         tracing::info!(target: "audit", account, peer, action, pool, queue, schedule, relay, api_key, detail, "an operator acted");
     }
+}
+
+/// The namespace that an address names.
+pub(super) fn namespace(text: &str) -> Result<Namespace, PageError> {
+    let namespace = Namespace::try_from(text);
+    namespace.map_err(|_| PageError::NotFound("This is no name of a namespace."))
 }
 
 /// The queue that an address names.

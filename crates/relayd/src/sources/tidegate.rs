@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use tidegate::api::consume::{AckItem, FailItem, LeasedJobView, QueueChoice, ReserveBody};
-use tidegate::api::relay::TidegateSourceConfig;
+use tidegate::api::relay::{TidegateSourceConfig, worker_name};
 use tidegate::api::values::{
     DurationMs, JobPayload, LeaseText, MaxJobs, PayloadFormat, QueueNameText, WorkerNameText,
 };
@@ -64,7 +64,7 @@ impl TidegateSource {
             client,
             queue,
             lease,
-            worker: format!("relay:{name}").parse().ok(),
+            worker: worker_name(name).parse().ok(),
         })
     }
 

@@ -94,7 +94,7 @@ fn fixed_blocks(
     ]
 }
 
-/// Where the page of a list begins; `None` = at the begin of the list.
+/// Where the page of a list begins; `None` = at its beginning.
 fn cursor_of(visit: &Visit) -> Result<Option<JobCursor>, PageError> {
     let cursor = visit.parameter("cursor").map(str::parse).transpose();
     cursor.map_err(|_| PageError::Invalid("This page of the list does not exist.".to_owned()))

@@ -8,6 +8,7 @@ use tidegate_engine::{Pool, QueueFigures};
 use tidegate_store::TableRevision;
 
 use super::super::chart::{Line, Unit, chart, rates};
+use super::super::form::SubmittedForm;
 use super::super::history::{ChartSample, Figures, Subject};
 use super::super::page::{PageBlock, SEEN};
 use super::super::visit::Visit;
@@ -158,6 +159,19 @@ pub(super) fn charts(
 /// The revision of an entry of a table, for forms.
 pub(super) fn revision_text(revision: Option<TableRevision>) -> String {
     revision.map_or_else(|| "damaged".to_owned(), |revision| revision.to_string())
+}
+
+/// The hidden fields of a form about an entry of a table: it changes what the page shows, and nothing newer.
+pub(super) fn revision_fields(visit: &Visit, revision: Option<TableRevision>) -> Markup {
+    html! {
+        (visit.token.field())
+        input type="hidden" name="revision" value=(revision_text(revision));
+    }
+}
+
+/// Whether a form with [`revision_fields`] was sent from a page that shows another revision than this one.
+pub(super) fn is_stale(form: &SubmittedForm, revision: Option<TableRevision>) -> bool {
+    form.get("revision") != Some(revision_text(revision).as_str())
 }
 
 /// Says that what a page shows is no longer so, with a link to the page. `now` is what [`Page::seen`] would be.

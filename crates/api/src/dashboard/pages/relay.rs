@@ -6,18 +6,17 @@ use axum::body::Body;
 use axum::extract::Path;
 use axum::response::{IntoResponse, Response};
 use maud::{Markup, html};
-use tidegate_api_types::relay::RelayConfig;
+use tidegate_api_types::relay::{RelayConfig, worker_name};
 use tidegate_api_types::values::TimestampMs;
-use tidegate_core::Namespace;
 use tidegate_engine::{Engine, EngineError, LEASES_STORED_MAX, ListedWorker};
 use tidegate_store::{RelayKey, TableSetOutcome};
 
 use super::super::action::{ActionTarget, Done, then};
 use super::super::error::PageError;
 use super::super::page::{Page, PageBlock, Section};
-use super::super::visit::Visit;
+use super::super::visit::{Visit, namespace as namespace_of};
 use super::super::{links, text};
-use super::parts::{changed_news, oldest, revision_text};
+use super::parts::{changed_news, is_stale, oldest, revision_fields, revision_text};
 use super::relays::{find_queues, source_queue, source_text, state};
 use crate::config::{AccountRole, DEFAULT_POOL};
 use crate::relay_table::ReadRelay;
@@ -25,17 +24,13 @@ use crate::relay_table::ReadRelay;
 const GONE: PageError =
     PageError::NotFound("There is no such relay: it is deleted, or it was never set.");
 
-/// The prefix of the names under which relays are workers.
-const WORKER_PREFIX: &str = "relay:";
 /// How many workers with similar names are looked at.
 const WORKERS_MAX: usize = 100;
 
 type RelayPath = Path<(String, String)>;
 
 fn named(Path((namespace, name)): RelayPath) -> Result<RelayKey, PageError> {
-    let namespace = Namespace::try_from(namespace.as_str());
-    let namespace =
-        namespace.map_err(|_| PageError::NotFound("This is no name of a namespace."))?;
+    let namespace = namespace_of(&namespace)?;
     Ok(RelayKey { namespace, name })
 }
 
@@ -72,7 +67,7 @@ async fn page(visit: Arc<Visit>, key: RelayKey) -> Result<Page, PageError> {
         blocks: vec![
             PageBlock::live("state", live),
             PageBlock::fixed("settings", fixed),
-            PageBlock::fixed("actions", actions(&visit, &key, &relay, &revision)),
+            PageBlock::fixed("actions", actions(&visit, &key, &relay)),
             changed_news(&visit, "The relay", &revision, &links::relay(&key)),
         ],
         seen: Some(revision),
@@ -124,7 +119,7 @@ async fn live_block(
 
 /// The relay as a worker of its namespace.
 async fn worker_of(engine: &Engine, key: &RelayKey) -> Result<Option<ListedWorker>, PageError> {
-    let name = format!("{WORKER_PREFIX}{}", key.name);
+    let name = worker_name(&key.name);
     // A list begins behind a name: this one is before that of the relay, with few others in between.
     let mut before = name.clone();
     before.pop();
@@ -157,7 +152,7 @@ fn settings_block(config: &RelayConfig) -> Markup {
     }
 }
 
-fn actions(visit: &Visit, key: &RelayKey, relay: &ReadRelay, revision: &str) -> Markup {
+fn actions(visit: &Visit, key: &RelayKey, relay: &ReadRelay) -> Markup {
     let verb = relay.config.as_ref().map(|config| match config.paused {
         true => ("resume", "Resume the relay"),
         false => ("pause", "Pause the relay"),
@@ -166,8 +161,7 @@ fn actions(visit: &Visit, key: &RelayKey, relay: &ReadRelay, revision: &str) -> 
         @if let (Ok((name, title)), true) = (verb, visit.may(AccountRole::Operate)) {
             h2 { "Actions" }
             form.row method="post" action=(links::relay(key)) {
-                (visit.token.field())
-                input type="hidden" name="revision" value=(revision);
+                (revision_fields(visit, relay.revision))
                 button name="do" value=(name) { (title) }
             }
         }
@@ -195,7 +189,7 @@ pub(in super::super) async fn act(
     visit.need(AccountRole::Operate)?;
     let relay = find(&visit, &key).await?;
     let address = links::relay(&key);
-    if form.get("revision") != Some(revision_text(relay.revision).as_str()) {
+    if is_stale(&form, relay.revision) {
         return Ok(then(&address, Done::Stale).into_response());
     }
     let unreadable = |error: &dyn std::fmt::Display| PageError::Invalid(error.to_string());

@@ -9,7 +9,7 @@ use maud::{Markup, html};
 use tidegate_api_types::job::JobFilter;
 use tidegate_api_types::schedule::ScheduleConfig;
 use tidegate_api_types::values::TimestampMs;
-use tidegate_core::{JobState, Namespace, QueueKey};
+use tidegate_core::{JobState, QueueKey};
 use tidegate_engine::{ActCursor, EngineError, JobAct, Pool};
 use tidegate_store::{
     IfRunning, SCHEDULE_ATTRIBUTE, ScheduleDefinition, ScheduleKey, ScheduleOverlap, ScheduleTicks,
@@ -19,9 +19,9 @@ use tidegate_store::{
 use super::super::action::{ActionTarget, Done, then};
 use super::super::error::PageError;
 use super::super::page::{Page, PageBlock, Section};
-use super::super::visit::Visit;
+use super::super::visit::{Visit, namespace as namespace_of};
 use super::super::{links, text};
-use super::parts::{changed_news, revision_text};
+use super::parts::{changed_news, is_stale, revision_fields, revision_text};
 use super::schedules::times;
 use crate::config::AccountRole;
 use crate::shapes::list_criteria;
@@ -40,9 +40,7 @@ fn named(
     visit: &Visit,
     Path((pool, namespace, name)): SchedulePath,
 ) -> Result<(Arc<Pool>, ScheduleKey), PageError> {
-    let namespace = Namespace::try_from(namespace.as_str());
-    let namespace =
-        namespace.map_err(|_| PageError::NotFound("This is no name of a namespace."))?;
+    let namespace = namespace_of(&namespace)?;
     Ok((visit.pool(&pool)?, ScheduleKey { namespace, name }))
 }
 
@@ -174,19 +172,11 @@ fn actions(visit: &Visit, pool: &Pool, key: &ScheduleKey, stored: &StoredSchedul
         @if visit.may(AccountRole::Operate) {
             h2 { "Actions" }
             form.row method="post" action=(links::schedule(&pool.name, key)) {
-                (hidden(visit, stored))
+                (revision_fields(visit, stored.revision))
                 @if let Some((name, title)) = pause { button name="do" value=(name) { (title) } }
                 @if visit.may(AccountRole::Admin) { button name="do" value="delete" { "Delete the schedule" } }
             }
         }
-    }
-}
-
-/// The hidden fields of a form: it changes the schedule that the page shows, and no newer one.
-fn hidden(visit: &Visit, stored: &StoredSchedule) -> Markup {
-    html! {
-        (visit.token.field())
-        input type="hidden" name="revision" value=(revision_text(stored.revision));
     }
 }
 
@@ -212,7 +202,7 @@ pub(in super::super) async fn act(
     visit.need(role)?;
     let stored = find(&pool, &key).await?;
     let address = links::schedule(&pool.name, &key);
-    if form.get("revision") != Some(revision_text(stored.revision).as_str()) {
+    if is_stale(&form, stored.revision) {
         return Ok(then(&address, Done::Stale).into_response());
     }
     if done == Done::ScheduleDeleted && form.get("step") != Some("run") {
@@ -295,7 +285,7 @@ async fn confirm(
             }
         }
         form.row method="post" action=(address) {
-            (hidden(visit, stored))
+            (revision_fields(visit, stored.revision))
             input type="hidden" name="step" value="run";
             button.danger name="do" value="delete" { "Delete it" }
             a.button href=(address) { "Leave it" }
