@@ -131,9 +131,14 @@ impl StoredRecord {
         &self.parts.header
     }
 
+    /// Whether the payload has a key of its own.
+    fn is_outside(&self) -> bool {
+        self.header().flags.has(RecordFlags::BODY_OUTSIDE)
+    }
+
     /// Whether the payload is to be fetched from its own key. A payload is never empty: it has a seal.
     pub(crate) fn is_without_payload(&self) -> bool {
-        self.parts.payload.is_empty() && self.header().flags.has(RecordFlags::BODY_OUTSIDE)
+        self.parts.payload.is_empty() && self.is_outside()
     }
 
     /// The job without its attributes and body; `None` if its extension is damaged.
@@ -145,9 +150,7 @@ impl StoredRecord {
     /// The job, from a record whose payload has at most `most` bytes: those of a longer one are its beginning. The seal
     /// of a whole payload is checked.
     fn decode_beginning(&self, most: usize) -> Result<JobBeginning, JobReadError> {
-        let is_cut =
-            self.header().flags.has(RecordFlags::BODY_OUTSIDE) && self.parts.payload.len() >= most;
-        if is_cut {
+        if self.is_outside() && self.parts.payload.len() >= most {
             let (bucket, number) = (self.id.bucket(), self.id.number());
             let decoded = self.parts.decode_beginning(bucket, number);
             return decoded.map_err(|error| JobReadError::corrupt(self.id, error));
@@ -207,14 +210,12 @@ impl Store {
         mut records: Vec<StoredRecord>,
         most: usize,
     ) -> Result<Vec<Result<JobBeginning, JobReadError>>, StoreError> {
-        let is_outside =
-            |record: &StoredRecord| record.header().flags.has(RecordFlags::BODY_OUTSIDE);
         let mut decoded: Vec<_> = records
             .iter()
             .map(|record| record.decode_beginning(most))
             .collect();
         for most in BEGINNING_BYTES {
-            let is_unknown = |at: &usize| decoded[*at].is_err() && is_outside(&records[*at]);
+            let is_unknown = |at: &usize| decoded[*at].is_err() && records[*at].is_outside();
             let unknown: Vec<usize> = (0..records.len()).filter(is_unknown).collect();
             let ids: Vec<JobId> = unknown.iter().map(|at| records[*at].id).collect();
             let fetched = self.fetch(&ids, BodyPart::Beginning(most)).await?;
@@ -225,7 +226,7 @@ impl Store {
         }
         let mut jobs = Vec::with_capacity(records.len());
         for (record, decoded) in records.into_iter().zip(decoded) {
-            jobs.push(match decoded.is_err() && is_outside(&record) {
+            jobs.push(match decoded.is_err() && record.is_outside() {
                 true => self.decode_fetched(queue, record).await?.map(without_body),
                 false => decoded,
             });

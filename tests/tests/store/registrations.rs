@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tidegate_core::QueueKey;
-use tidegate_store::Claim;
+use tidegate_store::{Claim, ReserveOptions};
 use tidegate_testkit::eventually;
 
 use crate::fixture::{LIMIT, START, StoreFixture, fixture, job};
@@ -11,6 +11,12 @@ use crate::waiting_process::WaitingProcess;
 
 /// The length of a period of registrations.
 const PERIOD_MS: u64 = 3_600_000;
+
+/// Consumers wait.
+const WAITS: ReserveOptions = ReserveOptions {
+    registers: true,
+    max_running: None,
+};
 
 async fn processes(f: &StoreFixture, count: usize) -> Vec<WaitingProcess> {
     let mut all = Vec::new();
@@ -24,7 +30,7 @@ async fn processes(f: &StoreFixture, count: usize) -> Vec<WaitingProcess> {
 async fn take(f: &StoreFixture, process: &WaitingProcess, claims: usize) -> (usize, bool) {
     let claims = vec![Claim::new(1, 60_000); claims];
     let store = process.store.at(START);
-    let reserved = store.reserve_or_register(&f.queue, &claims).await.unwrap();
+    let reserved = store.reserve_with(&f.queue, &claims, WAITS).await.unwrap();
     let jobs = reserved.jobs.iter().map(Vec::len).sum();
     (jobs, reserved.is_registered)
 }
@@ -151,7 +157,7 @@ async fn a_process_may_wait_for_a_queue_that_does_not_exist_yet() {
     let queue = QueueKey::try_from("shop/new").unwrap();
     let store = process.store.at(START);
     let claims = [Claim::new(1, 1000)];
-    let reserved = store.reserve_or_register(&queue, &claims).await.unwrap();
+    let reserved = store.reserve_with(&queue, &claims, WAITS).await.unwrap();
     assert!(reserved.is_registered);
     f.store
         .at(START)

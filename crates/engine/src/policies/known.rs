@@ -104,7 +104,6 @@ impl KnownPolicies {
         let was_paused = self.is_paused(&queue);
         let pause = entry.policy.pause;
         let max_running = entry.policy.max_running;
-        let before_running = self.policy(&queue).and_then(|policy| policy.max_running);
         let before = match entry.is_none() {
             true => self.entries.remove(&queue),
             false => {
@@ -119,13 +118,15 @@ impl KnownPolicies {
                 before
             }
         };
-        if let Some(Pause::Until(end_ms)) = before.map(|before| before.policy.pause) {
+        let before = before.unwrap_or_default().policy;
+        if let Pause::Until(end_ms) = before.pause {
             self.pause_ends.remove(&(end_ms, queue.clone()));
         }
         if let Pause::Until(end_ms) = pause {
             self.pause_ends.insert((end_ms, queue.clone()));
         }
-        let is_raised = before_running
+        let is_raised = before
+            .max_running
             .is_some_and(|before| max_running.is_none_or(|max_running| max_running > before));
         if was_paused && !self.is_paused(&queue) || is_raised {
             self.unblocked.insert(queue);

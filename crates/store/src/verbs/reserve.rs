@@ -123,22 +123,6 @@ impl Store {
         self.reserve_with(lane, claims, options).await
     }
 
-    /// The same, and registers the process as waiting for the lane if a claim is not filled.
-    ///
-    /// # Errors
-    /// Those of [`Self::reserve`].
-    pub async fn reserve_or_register<'a>(
-        &self,
-        lane: impl Into<Lane<'a>>,
-        claims: &[Claim],
-    ) -> Result<ReservedJobs, StoreError> {
-        let options = ReserveOptions {
-            registers: true,
-            ..ReserveOptions::default()
-        };
-        self.reserve_with(lane, claims, options).await
-    }
-
     /// The same as [`Self::reserve`], with options. With a limit of running jobs claims may stay open although the lane has
     /// ready jobs.
     ///

@@ -24,7 +24,7 @@ struct ModelRedis {
     /// The number of jobs that may be leased.
     limit: usize,
     /// Set while the limit holds jobs back: whether a process was rung since.
-    held: Option<bool>,
+    at_limit: Option<bool>,
     /// The leased jobs that consumers have got.
     delivered: usize,
 }
@@ -51,8 +51,8 @@ impl ModelRedis {
             return self.publish(jobs);
         }
         self.ready += if are_ready { jobs } else { 0 };
-        if self.held == Some(false) && self.leased < self.limit && self.ready > 0 {
-            self.held = Some(true);
+        if self.at_limit == Some(false) && self.leased < self.limit && self.ready > 0 {
+            self.at_limit = Some(true);
             self.ring_next();
         }
     }
@@ -83,14 +83,14 @@ impl ModelRedis {
         let taken = taken.collect();
         self.leased += places - left;
         let is_empty = !is_filled || self.ready == 0;
-        let is_held = !is_empty && left == 0;
-        self.held = is_held.then_some(false);
-        if !is_empty && !is_held {
+        let is_at_limit = !is_empty && left == 0;
+        self.at_limit = is_at_limit.then_some(false);
+        if !is_empty && !is_at_limit {
             self.ring_next();
         } else if waits {
             self.register(process);
         }
-        (taken, (is_empty || is_held) && waits)
+        (taken, (is_empty || is_at_limit) && waits)
     }
 
     fn withdraw(&mut self, process: usize) {
