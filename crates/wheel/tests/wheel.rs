@@ -177,12 +177,15 @@ async fn blocking_tasks_do_not_delay_the_clock() {
 #[tokio::test]
 async fn no_more_tasks_run_than_allowed() {
     const ALLOWED: u32 = 3;
+    const TASKS: usize = 20;
+    let (ended, mut ends) = mpsc::unbounded_channel();
     let (running, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     let (counted, highest) = (Arc::clone(&running), Arc::clone(&most));
     // The first tasks end once as many run as are allowed: all of them, however slow the machine is.
     let all_places_taken = Arc::new(Barrier::new(ALLOWED as usize));
     let executor = move |task: Remind| {
         let (running, most) = (Arc::clone(&counted), Arc::clone(&highest));
+        let ended = ended.clone();
         let all_places_taken = Arc::clone(&all_places_taken);
         async move {
             most.fetch_max(running.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
@@ -191,18 +194,20 @@ async fn no_more_tasks_run_than_allowed() {
             }
             sleep(10 * MS).await;
             running.fetch_sub(1, Ordering::SeqCst);
+            let _ = ended.send(());
         }
     };
     let builder = Wheel::builder().tick(MS).concurrency(ALLOWED);
     let wheel = builder.executor(executor).start().await.unwrap();
-    for number in 0..20 {
+    for number in 0..TASKS {
         wheel
             .schedule(remind(number), Duration::ZERO)
             .await
             .unwrap();
     }
-    while wheel.waiting() > 0 || wheel.running() > 0 {
-        sleep(10 * MS).await;
+    // Due tasks that have no place yet neither wait nor run, so the numbers of the wheel do not say that all have ended.
+    for _ in 0..TASKS {
+        timeout(LONG, ends.recv()).await.unwrap().unwrap();
     }
     wheel.shutdown().await.unwrap();
     assert_eq!(most.load(Ordering::SeqCst), ALLOWED as usize);

@@ -1,5 +1,6 @@
 //! A slow link between a daemon and Redis.
 
+use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
@@ -104,15 +105,28 @@ struct SlowPump {
 }
 
 impl SlowPump {
-    async fn start(delay: Duration, lease: &str) -> Self {
+    /// A pump that is this far from its server, in each direction.
+    async fn distant(distance: Duration, lease: &str) -> Self {
+        let redis = start_redis();
+        let free_port = (Ipv4Addr::LOCALHOST, 0).into();
+        let proxy = FaultProxy::start_at(free_port, redis.address(), distance, seed()).await;
+        Self::start(redis, proxy, lease).await
+    }
+
+    /// A pump whose link holds back each piece for this time, and all pieces behind it.
+    async fn held_back(delay: Duration, lease: &str) -> Self {
         let redis = start_redis();
         let proxy = FaultProxy::start(redis.address(), seed()).await;
+        delay_calls(&proxy, delay);
+        Self::start(redis, proxy, lease).await
+    }
+
+    async fn start(redis: RedisServer, proxy: FaultProxy, lease: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let arguments = [
             format!("--redis=redis://{}", proxy.address()),
             format!("--lease={lease}"),
         ];
-        delay_calls(&proxy, delay);
         let pump = Daemon::start(DaemonProgram::Pumpd, "pump", &arguments, folder.path()).await;
         Self {
             pump,
@@ -209,32 +223,36 @@ async fn large_jobs_that_are_published_together_are_stored_or_refused() {
     assert_eq!(queue.size().await, stored as u64);
 }
 
-/// Taking all locks lasts longer than a membership here. If the membership expired, other pumps would take the buckets.
+/// Taking all locks lasts longer than a membership here: 256 calls, 32 at a time, take 8 round trips of 0.5 s. If the
+/// membership expired, other pumps would take the buckets.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_pump_stays_a_member_while_it_takes_many_locks() {
-    let slow = SlowPump::start(Duration::from_millis(60), "1200ms").await;
+    const LEASE: Duration = Duration::from_secs(3);
+    let slow = SlowPump::distant(Duration::from_millis(250), "3s").await;
     let client = redis::Client::open(slow.redis.url()).unwrap();
     let mut connection = client.get_connection().unwrap();
-    let (mut shortest_ms, mut held, mut was_member) = (f64::MAX, 0.0, false);
-    let until = Instant::now() + Duration::from_secs(20);
+    let (mut shortest_ms, mut held, mut member_since) = (f64::MAX, 0.0, None);
+    let until = Instant::now() + Duration::from_secs(60);
     while held < 256.0 {
         assert!(Instant::now() < until, "{held} buckets are held");
         if let Some(left_ms) = shortest_membership_ms(&mut connection) {
-            was_member = true;
+            member_since.get_or_insert_with(Instant::now);
             shortest_ms = f64::min(shortest_ms, left_ms);
         } else {
-            assert!(!was_member, "the membership has ended");
+            assert!(member_since.is_none(), "the membership has ended");
         }
         held = slow.pump.metric("tidegate_pump_buckets_held").await;
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     assert!(shortest_ms > 0.0, "a membership ended {shortest_ms} ms ago");
+    let took = member_since.expect("the pump is a member").elapsed();
+    assert!(took > LEASE, "all locks were taken in {took:?}");
 }
 
 /// A call takes longer than a fifth of the lease here, and less than the lease.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_pump_on_a_slow_link_leads_its_buckets_and_becomes_ready() {
-    let slow = SlowPump::start(Duration::from_millis(300), "1s").await;
+    let slow = SlowPump::held_back(Duration::from_millis(300), "1s").await;
     eventually("the pump is ready", Duration::from_secs(30), async || {
         let mut http = RawHttp::connect(slow.pump.admin()).await;
         http.request("GET", "/readyz", &[], b"").await;

@@ -28,9 +28,9 @@ mod users;
 
 use tokio::sync::{Semaphore, SemaphorePermit};
 
-/// Two tests with a failover at a time: each has about ten processes, and sentinels that get no CPU time see failures
+/// Three tests with a failover at a time: each has about ten processes, and sentinels that get no CPU time see failures
 /// that are none.
 async fn turn() -> SemaphorePermit<'static> {
-    static TURNS: Semaphore = Semaphore::const_new(2);
+    static TURNS: Semaphore = Semaphore::const_new(3);
     TURNS.acquire().await.unwrap()
 }
