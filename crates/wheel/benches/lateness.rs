@@ -101,9 +101,14 @@ async fn run(load: TimerLoad, tick: Duration) -> Vec<u64> {
     }
     let took = started.elapsed();
     assert!(took < load.scheduling, "scheduling took {took:?}");
-    while wheel.waiting() + wheel.running() > 0 {
-        tokio::time::sleep(Duration::from_millis(100)).await;
-    }
+    let all_started = async {
+        while (lateness.lock().len() as u64) < load.tasks {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    };
+    let limit = load.scheduling + load.span + Duration::from_secs(60);
+    let all_started = tokio::time::timeout(limit, all_started).await;
+    all_started.expect("each task starts");
     wheel.shutdown().await.expect("the wheel stops");
     let lateness = std::mem::take(&mut *lateness.lock());
     assert_eq!(lateness.len() as u64, load.tasks);

@@ -90,8 +90,8 @@ async fn a_task_runs_once_and_not_early() {
 async fn a_cancelled_task_does_not_run() {
     let (builder, mut ran) = sending();
     let wheel = builder.start().await.unwrap();
-    let first = wheel.schedule(remind(1), 500 * MS).await.unwrap();
-    wheel.schedule(remind(2), 800 * MS).await.unwrap();
+    let first = wheel.schedule(remind(1), 3000 * MS).await.unwrap();
+    wheel.schedule(remind(2), 3200 * MS).await.unwrap();
     assert!(wheel.cancel(first).await.unwrap());
     assert!(!wheel.cancel(first).await.unwrap());
     let task = timeout(LONG, ran.recv()).await.unwrap().unwrap();
@@ -258,8 +258,10 @@ async fn tasks_survive_a_restart() {
         .unwrap();
     wheel.schedule(remind(1), Duration::ZERO).await.unwrap();
     let cancelled = wheel.schedule(remind(2), LONG).await.unwrap();
-    wheel.schedule(remind(3), 200 * MS).await.unwrap();
-    let due = SystemTime::now() + 200 * MS;
+    // Long enough for the restart, however slow the machine is.
+    let delay = Duration::from_secs(3);
+    wheel.schedule(remind(3), delay).await.unwrap();
+    let due = SystemTime::now() + delay;
     wheel.cancel(cancelled).await.unwrap();
     assert_eq!(timeout(LONG, ran.recv()).await.unwrap().unwrap().number, 1);
     wheel.shutdown().await.unwrap();
@@ -271,7 +273,7 @@ async fn tasks_survive_a_restart() {
         .start()
         .await
         .unwrap();
-    assert_eq!(wheel.waiting() + wheel.running(), 1);
+    assert_eq!(wheel.waiting(), 1);
     assert_eq!(timeout(LONG, ran.recv()).await.unwrap().unwrap().number, 3);
     assert!(SystemTime::now() >= due);
     wheel.shutdown().await.unwrap();

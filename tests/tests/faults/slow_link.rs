@@ -106,7 +106,7 @@ struct SlowPump {
 
 impl SlowPump {
     /// A pump that is this far from its server, in each direction.
-    async fn distant(distance: Duration, lease: &str) -> Self {
+    async fn distant(distance: Duration, lease: Duration) -> Self {
         let redis = start_redis();
         let free_port = (Ipv4Addr::LOCALHOST, 0).into();
         let proxy = FaultProxy::start_at(free_port, redis.address(), distance, seed()).await;
@@ -114,18 +114,18 @@ impl SlowPump {
     }
 
     /// A pump whose link holds back each piece for this time, and all pieces behind it.
-    async fn held_back(delay: Duration, lease: &str) -> Self {
+    async fn held_back(delay: Duration, lease: Duration) -> Self {
         let redis = start_redis();
         let proxy = FaultProxy::start(redis.address(), seed()).await;
         delay_calls(&proxy, delay);
         Self::start(redis, proxy, lease).await
     }
 
-    async fn start(redis: RedisServer, proxy: FaultProxy, lease: &str) -> Self {
+    async fn start(redis: RedisServer, proxy: FaultProxy, lease: Duration) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let arguments = [
             format!("--redis=redis://{}", proxy.address()),
-            format!("--lease={lease}"),
+            format!("--lease={}ms", lease.as_millis()),
         ];
         let pump = Daemon::start(DaemonProgram::Pumpd, "pump", &arguments, folder.path()).await;
         Self {
@@ -228,7 +228,7 @@ async fn large_jobs_that_are_published_together_are_stored_or_refused() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_pump_stays_a_member_while_it_takes_many_locks() {
     const LEASE: Duration = Duration::from_secs(3);
-    let slow = SlowPump::distant(Duration::from_millis(250), "3s").await;
+    let slow = SlowPump::distant(Duration::from_millis(250), LEASE).await;
     let client = redis::Client::open(slow.redis.url()).unwrap();
     let mut connection = client.get_connection().unwrap();
     let (mut shortest_ms, mut held, mut member_since) = (f64::MAX, 0.0, None);
@@ -252,7 +252,7 @@ async fn a_pump_stays_a_member_while_it_takes_many_locks() {
 /// A call takes longer than a fifth of the lease here, and less than the lease.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_pump_on_a_slow_link_leads_its_buckets_and_becomes_ready() {
-    let slow = SlowPump::held_back(Duration::from_millis(300), "1s").await;
+    let slow = SlowPump::held_back(Duration::from_millis(300), Duration::from_secs(1)).await;
     eventually("the pump is ready", Duration::from_secs(30), async || {
         let mut http = RawHttp::connect(slow.pump.admin()).await;
         http.request("GET", "/readyz", &[], b"").await;
