@@ -2,6 +2,7 @@
 
 use std::num::NonZero;
 use std::process::{Command, ExitCode, ExitStatus, Stdio};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use clap::Args;
@@ -73,10 +74,14 @@ const TEST_THREADS: &str = "RUST_TEST_THREADS";
 const FAULT_RUNS: &str = "seeds";
 /// The suite that needs Python and PyPI.
 pub(crate) const GENERATED_REQUESTS: &str = "schemathesis";
-/// A feature that is off by default, since it has dependencies that few need.
+/// A feature that is off by default, since it has dependencies that few need. All is built and tested with it, except by a
+/// quick check.
 const KAFKA: &str = "--features=tidegate-relayd/kafka";
-/// Its tests: unit tests, and those with a real broker.
-const TESTS_OF_KAFKA: [&str; 5] = [KAFKA, "--lib", "--test=relay", "--", "kafka"];
+/// What a build without it says: unit tests.
+const TESTS_WITHOUT_KAFKA: [&str; 3] = ["--lib", "--", "kafka"];
+/// A suite that waits most of the time and judges no times, and one that only calculates: they run beside each other.
+const SOAK: &str = "soak";
+const MODEL: &str = "model";
 /// Tests of a quick check. It leaves out tests that kill processes, wait for failovers or run the fault harness.
 const QUICK: [&[&str]; 2] = [
     &["--lib", "--bins"],
@@ -101,8 +106,7 @@ pub(crate) fn run(workspace: &Workspace, options: &TestOptions) -> ExitCode {
         }
     });
     report.step("lints", || match has_subcommand(workspace, "clippy") {
-        true if options.quick => lint(workspace, &[]),
-        true => lint(workspace, &[KAFKA]),
+        true => lint(workspace, features(options.quick)),
         false => {
             StepOutcome::Skipped("this toolchain has no clippy; run: rustup component add clippy")
         }
@@ -129,6 +133,7 @@ pub(crate) fn run(workspace: &Workspace, options: &TestOptions) -> ExitCode {
     let suites = Suites {
         workspace,
         files: &files,
+        features: features(options.quick),
     };
     report.step("tests", || match (is_built, has_redis) {
         (true, true) if options.quick => suites.test_quickly(),
@@ -138,7 +143,7 @@ pub(crate) fn run(workspace: &Workspace, options: &TestOptions) -> ExitCode {
     });
     if !options.quick {
         report.step("generated requests", || match is_built && has_redis {
-            true => suites.test(&[&format!("--test={GENERATED_REQUESTS}")]),
+            true => suites.test(&[&test_flag(GENERATED_REQUESTS)]),
             false => StepOutcome::Skipped("the build failed, or no Redis is available"),
         });
     }
@@ -148,6 +153,11 @@ pub(crate) fn run(workspace: &Workspace, options: &TestOptions) -> ExitCode {
     }
     files.remove();
     ExitCode::SUCCESS
+}
+
+/// The features that are switched on.
+fn features(is_quick: bool) -> &'static [&'static str] {
+    if is_quick { &[] } else { &[KAFKA] }
 }
 
 fn lint(workspace: &Workspace, features: &[&str]) -> StepOutcome {
@@ -163,7 +173,8 @@ fn build(workspace: &Workspace, quick: bool) -> StepOutcome {
         true => "--bins",
         false => "--all-targets",
     };
-    cargo(workspace, &["build", "--workspace", targets, "--locked"])
+    let always = ["build", "--workspace", targets, "--locked"];
+    cargo(workspace, &[&always, features(quick)].concat())
 }
 
 /// Runs suites of tests.
@@ -171,6 +182,7 @@ fn build(workspace: &Workspace, quick: bool) -> StepOutcome {
 struct Suites<'a> {
     workspace: &'a Workspace,
     files: &'a TestFiles,
+    features: &'static [&'static str],
 }
 
 impl Suites<'_> {
@@ -191,42 +203,79 @@ impl Suites<'_> {
                 return StepOutcome::Failed;
             }
         };
-        let others = [FAULT_RUNS, GENERATED_REQUESTS];
+        let others = [FAULT_RUNS, GENERATED_REQUESTS, SOAK, MODEL];
         let suites = suites.into_iter();
         let suites = suites.filter(|suite| !others.contains(&suite.as_str()));
-        let suites: Vec<String> = suites.map(|suite| format!("--test={suite}")).collect();
+        let suites: Vec<String> = suites.map(|suite| test_flag(&suite)).collect();
         let suites: Vec<&str> = suites.iter().map(String::as_str).collect();
         self.test(&["--lib", "--bins", "--benches"])
-            .and(self.test(&["--doc"]))
+            .and(self.test_soak_and_model())
             .and(self.test(&suites))
-            .and(self.test(&TESTS_OF_KAFKA))
+            .and(self.test_without_kafka())
             .and(self.test_fault_runs())
+    }
+
+    /// The examples of the documentation run there too. The output of the soak is printed when all have ended.
+    fn test_soak_and_model(self) -> StepOutcome {
+        thread::scope(|scope| {
+            let mut soak = self.command();
+            soak.arg(test_flag(SOAK));
+            print_arguments(&soak);
+            let soak = scope.spawn(move || soak.output());
+            let model = self.test(&["--doc"]).and(self.test(&[&test_flag(MODEL)]));
+            let soak = soak.join().expect("the thread does not panic");
+            let soak = soak.map_or_else(
+                |error| failed_to_run(&error),
+                |ended| {
+                    for printed in [&ended.stderr, &ended.stdout] {
+                        println!("{}", String::from_utf8_lossy(printed));
+                    }
+                    passed(ended.status)
+                },
+            );
+            model.and(soak)
+        })
+    }
+
+    fn test_without_kafka(self) -> StepOutcome {
+        let without = Self {
+            features: &[],
+            ..self
+        };
+        without.test(&TESTS_WITHOUT_KAFKA)
     }
 
     fn test_fault_runs(self) -> StepOutcome {
         let mut command = self.command();
         // Each run is a whole deployment under load.
         command.env(TEST_THREADS, processors().to_string());
-        run_cargo(command, &[&format!("--test={FAULT_RUNS}")])
+        run_cargo(command, &[&test_flag(FAULT_RUNS)])
     }
 
     fn test(self, which: &[&str]) -> StepOutcome {
         run_cargo(self.command(), which)
     }
 
-    /// Tests run twice as many at a time as there are processors. All packages are selected, also where the tests of one are
-    /// meant: for fewer of them cargo would choose other features of dependencies, and compile these again.
+    /// Tests run three times as many at a time as there are processors: they wait most of the time. All packages are selected,
+    /// also where the tests of one are meant: for fewer of them cargo would choose other features of dependencies, and
+    /// compile these again.
     fn command(self) -> Command {
         let mut command = self.workspace.cargo();
         if std::env::var_os(TEST_THREADS).is_none() {
-            command.env(TEST_THREADS, (2 * processors()).to_string());
+            command.env(TEST_THREADS, (3 * processors()).to_string());
         }
         if let Some(folder) = self.files.folder() {
             command.env("TMPDIR", folder);
         }
         command.args(["test", "--workspace", "--locked", "--no-fail-fast"]);
+        command.args(self.features);
         command
     }
+}
+
+/// The flag of cargo that selects a suite.
+fn test_flag(suite: &str) -> String {
+    format!("--test={suite}")
 }
 
 fn processors() -> usize {
@@ -254,11 +303,15 @@ fn cargo(workspace: &Workspace, arguments: &[&str]) -> StepOutcome {
 
 fn run_cargo(mut cargo: Command, arguments: &[&str]) -> StepOutcome {
     cargo.args(arguments);
-    let words = cargo.get_args().map(|word| word.to_string_lossy());
-    println!("cargo {}", words.collect::<Vec<_>>().join(" "));
+    print_arguments(&cargo);
     cargo
         .status()
         .map_or_else(|error| failed_to_run(&error), passed)
+}
+
+fn print_arguments(cargo: &Command) {
+    let words = cargo.get_args().map(|word| word.to_string_lossy());
+    println!("cargo {}", words.collect::<Vec<_>>().join(" "));
 }
 
 fn passed(status: ExitStatus) -> StepOutcome {
@@ -321,7 +374,7 @@ mod tests {
         let suites = Workspace::find().unwrap().test_targets().unwrap();
         let quick = QUICK.into_iter().flatten();
         let quick = quick.filter_map(|flag| flag.strip_prefix("--test="));
-        for name in quick.chain([FAULT_RUNS, GENERATED_REQUESTS]) {
+        for name in quick.chain([FAULT_RUNS, GENERATED_REQUESTS, SOAK, MODEL]) {
             assert!(
                 suites.iter().any(|suite| suite == name),
                 "{name}: {suites:?}"

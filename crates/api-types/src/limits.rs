@@ -32,6 +32,8 @@ pub const FILTER_BYTES_MAX: usize = 255;
 
 /// The most attributes of a job.
 pub const ATTRIBUTES_MAX: usize = 32;
+/// The most attributes of the job of a schedule, which adds two to each job.
+pub const SCHEDULE_ATTRIBUTES_MAX: usize = ATTRIBUTES_MAX - 2;
 /// The most bytes of the name of an attribute.
 pub const ATTRIBUTE_NAME_BYTES_MAX: usize = 64;
 /// The most bytes of the value of an attribute.

@@ -3,6 +3,7 @@
 pub(crate) mod choice;
 pub(crate) mod connection;
 pub(crate) mod filter;
+pub(crate) mod interval;
 pub(crate) mod job;
 pub(crate) mod key;
 pub(crate) mod publish;

@@ -189,7 +189,13 @@ async fn execute_on_keys(client: &Client, command: KeyCommand) -> Executed {
                 pool: None,
                 expires_at,
             };
-            CommandOutput::answer(&client.create_key(&key).await?)
+            let created = client.create_key(&key).await?;
+            let id = &created.key.id;
+            CommandOutput::answer(&created).map(|output| {
+                output.once(format!(
+                    "revoke the key, whose secret is lost: tidegate key revoke {id}"
+                ))
+            })
         }
         KeyCommand::Ls => CommandOutput::answer(&client.keys().await?),
         KeyCommand::Revoke { id } => CommandOutput::answer(&client.revoke_key(&id).await?),

@@ -28,7 +28,11 @@ use crate::output::CommandOutput;
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    match run(CliArguments::parse()).await {
+    let arguments = CliArguments::parse();
+    if !matches!(arguments.command, CliCommand::Top(_)) {
+        show_warnings();
+    }
+    match run(arguments).await {
         Ok(code) => code,
         Err(failure) => {
             // Nothing is left to do if the standard error is closed.
@@ -36,6 +40,16 @@ async fn main() -> ExitCode {
             ExitCode::from(failure.exit_code())
         }
     }
+}
+
+/// Prints the warnings of the client to the standard error: a worker goes on after them.
+fn show_warnings() {
+    tracing_subscriber::fmt()
+        .with_max_level(tracing_subscriber::filter::LevelFilter::WARN)
+        .with_writer(std::io::stderr)
+        .with_ansi(false)
+        .with_target(false)
+        .init();
 }
 
 async fn run(arguments: CliArguments) -> Result<ExitCode, CommandFailure> {
@@ -78,9 +92,7 @@ async fn run(arguments: CliArguments) -> Result<ExitCode, CommandFailure> {
             commands::execute(&connect(arguments.connection)?, command).await?
         }
     };
-    output.print(arguments.json).map_err(|error| {
-        CommandFailure::NotDone(format!("failed to write the standard output: {error}"))
-    })?;
+    output.print(arguments.json)?;
     Ok(code)
 }
 

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use tidegate::api::job::{ActBody, JobExplanation};
 use tidegate::api::values::PageSize;
-use tidegate::{Change, Client, Error, JobDetails, JobFilter};
+use tidegate::{Change, Client, JobDetails, JobFilter};
 
 use crate::arguments::job::ActArguments;
 use crate::failure::CommandFailure;
@@ -23,10 +23,7 @@ pub(crate) async fn list(
 ) -> Result<CommandOutput, CommandFailure> {
     let jobs = client.queue(queue)?.jobs(&filter, limit).await?;
     let rows = jobs.iter().map(row).collect();
-    Ok(CommandOutput::Shown {
-        answer: serde_json::to_value(&jobs).map_err(Error::Encode)?,
-        shown: Value::Array(rows),
-    })
+    Ok(CommandOutput::shown(&jobs, Value::Array(rows))?)
 }
 
 /// What fits into a line.
@@ -46,10 +43,8 @@ fn row(job: &JobDetails) -> Value {
 pub(crate) fn explanation(answer: &JobExplanation) -> Result<CommandOutput, CommandFailure> {
     let facts = answer.facts.iter().map(|fact| json!({"why": fact.text}));
     let summary = json!({"why": answer.summary});
-    Ok(CommandOutput::Shown {
-        answer: serde_json::to_value(answer).map_err(Error::Encode)?,
-        shown: std::iter::once(summary).chain(facts).collect(),
-    })
+    let shown = std::iter::once(summary).chain(facts).collect();
+    Ok(CommandOutput::shown(answer, shown)?)
 }
 
 pub(crate) async fn act(
@@ -72,19 +67,17 @@ pub(crate) async fn act(
         running: arguments.running,
         change: (change != Change::default()).then_some(change),
     };
-    let (mut matched, mut changed, mut printed_at) = (0, 0, Instant::now());
+    let (mut matched, mut changed, mut printed_at) = (0_u64, 0_u64, Instant::now());
     loop {
-        let answer = queue.act(&body).await?;
+        let answer = queue.act(&body).await.inspect_err(|_| {
+            progress(matched, changed);
+        })?;
         matched += answer.matched;
         changed += answer.changed;
         let Some(next) = answer.next else { break };
         body.cursor = Some(next);
         if printed_at.elapsed() >= PROGRESS {
-            // Nothing is left to do if the standard error is closed.
-            drop(writeln!(
-                std::io::stderr(),
-                "{matched} jobs matched, {changed} changed"
-            ));
+            progress(matched, changed);
             printed_at = Instant::now();
         }
         tokio::time::sleep(Duration::from_millis(answer.wait_ms)).await;
@@ -92,4 +85,12 @@ pub(crate) async fn act(
     Ok(CommandOutput::Answer(
         json!({"matched": matched, "changed": changed}),
     ))
+}
+
+fn progress(matched: u64, changed: u64) {
+    // Nothing is left to do if the standard error is closed.
+    drop(writeln!(
+        std::io::stderr(),
+        "{matched} jobs matched, {changed} changed"
+    ));
 }

@@ -1,5 +1,6 @@
 //! What a command prints.
 
+use std::fmt::Display;
 use std::io::{self, Write};
 
 use comfy_table::presets::NOTHING;
@@ -7,6 +8,8 @@ use comfy_table::{ContentArrangement, Table};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use tidegate::Error;
+
+use crate::failure::CommandFailure;
 
 /// The fields that identify an object are printed first; the others in the order of their names.
 const FIRST_FIELDS: [&str; 4] = ["name", "id", "queue", "key"];
@@ -18,8 +21,10 @@ pub(crate) enum CommandOutput {
     Bytes(Vec<u8>),
     /// An answer of the API.
     Answer(Value),
-    /// An answer of the API, and what people read of it.
-    Shown { answer: Value, shown: Value },
+    /// The JSON of an answer of the API, and what people read of it.
+    Shown { answer: String, shown: Value },
+    /// An answer that cannot be read again, and what to do if it was not written.
+    Once { answer: Value, if_lost: String },
 }
 
 impl CommandOutput {
@@ -28,12 +33,34 @@ impl CommandOutput {
         Ok(Self::Answer(value))
     }
 
-    /// Prints it. A reader that closed the pipe has seen enough.
-    pub(crate) fn print(&self, as_json: bool) -> io::Result<()> {
+    /// An answer of which people read this.
+    pub(crate) fn shown(answer: &impl Serialize, shown: Value) -> Result<Self, Error> {
+        // Not by way of a `Value`: numbers of payloads keep their digits, and those that no f64 holds are no error.
+        let answer = serde_json::to_string(answer).map_err(Error::Encode)?;
+        Ok(Self::Shown { answer, shown })
+    }
+
+    /// The same answer, which cannot be read again. `if_lost` says what to do if it was not written.
+    pub(crate) fn once(self, if_lost: String) -> Self {
+        match self {
+            Self::Answer(answer) => Self::Once { answer, if_lost },
+            other => other,
+        }
+    }
+
+    /// Prints it. A reader that closed the pipe has seen enough, except of an answer that cannot be read again.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub(crate) fn print(&self, as_json: bool) -> Result<(), CommandFailure> {
+        let failed = |error, then: &str| {
+            let text = format!("failed to write the standard output: {error}{then}");
+            Err(CommandFailure::NotDone(text))
+        };
         let text;
         let bytes = match self {
             Self::Bytes(bytes) => bytes.as_slice(),
-            Self::Answer(value) => {
+            Self::Answer(value) | Self::Once { answer: value, .. } => {
                 text = text_of(value, value, as_json);
                 text.as_bytes()
             }
@@ -42,9 +69,11 @@ impl CommandOutput {
                 text.as_bytes()
             }
         };
-        match write_out(bytes) {
-            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-            other => other,
+        match (write_out(bytes), self) {
+            (Ok(()), _) => Ok(()),
+            (Err(error), Self::Once { if_lost, .. }) => failed(error, &format!("; {if_lost}")),
+            (Err(error), _) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+            (Err(error), _) => failed(error, ""),
         }
     }
 }
@@ -58,7 +87,7 @@ pub(crate) fn write_out(bytes: &[u8]) -> io::Result<()> {
     out.write_all(bytes).and_then(|()| out.flush())
 }
 
-fn text_of(answer: &Value, shown: &Value, as_json: bool) -> String {
+fn text_of(answer: &impl Display, shown: &Value, as_json: bool) -> String {
     match as_json {
         true => format!("{answer}\n"),
         false => readable(shown),

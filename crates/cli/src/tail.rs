@@ -10,6 +10,7 @@ use tidegate::api::values::{CursorText, PageSize};
 use tidegate::{Client, DurationMs, Error, JobDetails, JobFilter, QueueHandle, State};
 
 use crate::arguments::filter::FilterArguments;
+use crate::arguments::interval::interval;
 use crate::failure::CommandFailure;
 use crate::output::{escaped, write_out};
 use crate::signals::stopped;
@@ -37,8 +38,8 @@ pub(crate) struct TailArguments {
     /// Also prints the jobs that match at the start.
     #[arg(long)]
     all: bool,
-    /// How long to wait between two looks.
-    #[arg(long, default_value = "1s")]
+    /// How long to wait between two looks, at least 20ms.
+    #[arg(long, default_value = "1s", value_parser = interval)]
     interval: DurationMs,
 }
 
@@ -73,6 +74,8 @@ struct ListWalks {
     now: HashSet<TailEntry>,
     /// Whether the jobs of this walk are not printed.
     is_silent: bool,
+    /// Jobs that are to be printed.
+    found: Vec<JobDetails>,
 }
 
 /// Prints until a signal ends it, or the reader of a pipe is gone.
@@ -93,6 +96,7 @@ pub(crate) async fn tail(
         before: HashSet::new(),
         now: HashSet::new(),
         is_silent: !arguments.all,
+        found: Vec::new(),
     };
     let interval: Duration = arguments.interval.into();
     let mut is_first = true;
@@ -101,20 +105,20 @@ pub(crate) async fn tail(
             look = walks.look() => look,
             () = &mut stopped => return Ok(()),
         };
-        let jobs = match look {
-            Ok(jobs) => jobs,
-            Err(CommandFailure::Request(error)) if error.is_temporary() && !is_first => {
-                // Nothing is left to do if the standard error is closed.
-                drop(writeln!(io::stderr(), "{error}; retrying"));
-                Vec::new()
-            }
-            Err(error) => return Err(error),
-        };
-        is_first = false;
-        match print(&jobs, as_json) {
+        // What a look has found before it failed is not found again.
+        match print(&std::mem::take(&mut walks.found), as_json) {
             Err(CommandFailure::OutputClosed) => return Ok(()),
             printed => printed?,
         }
+        match look {
+            Ok(()) => {}
+            Err(CommandFailure::Request(error)) if error.is_temporary() && !is_first => {
+                // Nothing is left to do if the standard error is closed.
+                drop(writeln!(io::stderr(), "{error}; retrying"));
+            }
+            Err(error) => return Err(error),
+        }
+        is_first = false;
         tokio::select! {
             () = tokio::time::sleep(interval) => {}
             () = &mut stopped => return Ok(()),
@@ -123,9 +127,8 @@ pub(crate) async fn tail(
 }
 
 impl ListWalks {
-    /// Reads up to [`PAGES`] pages, and returns the jobs that no walk has found before.
-    async fn look(&mut self) -> Result<Vec<JobDetails>, CommandFailure> {
-        let mut found = Vec::new();
+    /// Reads up to [`PAGES`] pages, and keeps the jobs that no walk has found before.
+    async fn look(&mut self) -> Result<(), CommandFailure> {
         for _ in 0..PAGES {
             let cursor = self.cursor.as_ref();
             let page = self.queue.jobs_page(&self.filter, cursor, PageSize::MAX);
@@ -134,7 +137,7 @@ impl ListWalks {
                 let entry = TailEntry::of(&job);
                 let is_known = self.before.contains(&entry);
                 if self.now.insert(entry) && !is_known && !self.is_silent {
-                    found.push(job);
+                    self.found.push(job);
                 }
             }
             if self.now.len() > ENTRIES_MAX {
@@ -148,7 +151,7 @@ impl ListWalks {
                 break;
             }
         }
-        Ok(found)
+        Ok(())
     }
 }
 

@@ -1,22 +1,22 @@
 //! `tidegate work`: runs a program for each job.
 
-use std::io::Write;
+mod program;
+
 use std::process::{ExitStatus, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
-use rustix::process::{Pid, Signal, kill_process};
+use tidegate::api::values::ContentType;
 use tidegate::{Client, DurationMs, Fail, Job, JobReply, Worker};
-use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
-use tokio::process::{Child, ChildStderr, Command};
+use tokio::process::Command;
+use tokio::sync::oneshot;
 use tokio::time::timeout;
 
+use self::program::RunningProgram;
 use crate::failure::CommandFailure;
-use crate::signals::stopped;
+use crate::signals::CommandSignals;
 
-/// How long a program has to end after SIGTERM, until it is killed.
-const TERM_TIME: Duration = Duration::from_secs(5);
 /// How long the last lines of a program that has ended are waited for.
 const LINES_TIME: Duration = Duration::from_secs(1);
 
@@ -28,14 +28,14 @@ const LINES_TIME: Duration = Duration::from_secs(1);
 
 Exit code 0: the job is done. Other codes: it is retried by the policy of its queue, with the last line of the standard
 error as the reason. The code of --dead-exit-code: it is dead. Leases are extended while the program runs. If the lease is
-lost or the job is cancelled, the program gets SIGTERM, and SIGKILL 5 s later. SIGTERM or Ctrl-C ends the worker: programs
-have --grace to end.
+lost or the job is cancelled, the program and all processes of its group get SIGTERM, and SIGKILL 5 s later. SIGTERM or
+Ctrl-C ends the worker: programs have --grace to end, then they are killed. A second one kills them at once.
 
 Example:
   tidegate work close-unpaid -- sh -c 'jq .order | xargs close-order'"
 )]
 pub(crate) struct WorkArguments {
-    /// The queues, in order of priority.
+    /// The queues, in order of priority: one is served while all before it are empty.
     #[arg(required = true)]
     queues: Vec<String>,
     /// The name with which the worker is listed together with the jobs that it holds. Default: HOST:PID.
@@ -52,7 +52,7 @@ pub(crate) struct WorkArguments {
     dead_exit_code: i32,
     /// Takes the standard output of the program as the result of the job, with this content type.
     #[arg(long, value_name = "CONTENT-TYPE")]
-    result: Option<String>,
+    result: Option<ContentType>,
     /// How long programs may run on after SIGTERM or Ctrl-C.
     #[arg(long, default_value = "25s")]
     grace: DurationMs,
@@ -64,7 +64,10 @@ pub(crate) struct WorkArguments {
 /// Works until SIGTERM or SIGINT.
 pub(crate) async fn work(client: Client, arguments: WorkArguments) -> Result<(), CommandFailure> {
     let grace = arguments.grace.into();
-    let mut worker = Worker::new(client).concurrency(arguments.concurrency.max(1));
+    program::find(&arguments.program[0])?;
+    let mut worker = Worker::new(client)
+        .concurrency(arguments.concurrency.max(1))
+        .strict_order();
     if let Some(name) = &arguments.name {
         worker = worker.name(name);
     }
@@ -80,35 +83,35 @@ pub(crate) async fn work(client: Client, arguments: WorkArguments) -> Result<(),
             async move { run(&arguments, job).await }
         });
     }
-    worker.run_until(stopped()?).grace(grace).await?;
-    Ok(())
+    let mut signals = CommandSignals::new()?;
+    let (begin_stop, stop) = oneshot::channel();
+    let running = worker.run_until(async { drop(stop.await) }).grace(grace);
+    let stopped_twice = async {
+        signals.next().await;
+        // The worker may have ended just now.
+        let _ = begin_stop.send(());
+        signals.next().await;
+    };
+    tokio::select! {
+        ended = running.into_future() => Ok(ended?),
+        // All programs are killed when the process ends.
+        () = stopped_twice => Err(CommandFailure::NotDone(
+            "stopped by a second signal: the jobs of programs that ran are delivered again when their leases end".to_owned(),
+        )),
+    }
 }
 
 /// Runs the program for one job.
 async fn run(arguments: &WorkArguments, job: Job) -> Result<JobReply, Fail> {
-    let mut child = start(arguments, &job).map_err(|error| {
+    let mut program = RunningProgram::start(command(arguments, &job)).map_err(|error| {
         Fail::retry(format!("failed to start {}: {error}", arguments.program[0]))
     })?;
-    let input = child.stdin.take();
-    let payload = job.payload().to_vec();
-    let feeding = tokio::spawn(async move {
-        if let Some(mut input) = input {
-            // A program need not read its input.
-            drop(input.write_all(&payload).await);
-        }
-    });
-    let output = child.stdout.take();
-    let reading = tokio::spawn(async move {
-        let mut bytes = Vec::new();
-        if let Some(mut output) = output {
-            output.read_to_end(&mut bytes).await?;
-        }
-        Ok::<_, std::io::Error>(bytes)
-    });
-    let errors = tokio::spawn(last_line(child.stderr.take()));
+    let feeding = program.feed(job.payload().to_vec());
+    let result = program.read_output();
+    let errors = program.pass_errors_on();
     let ended = tokio::select! {
-        ended = child.wait() => ended,
-        () = job.cancelled().cancelled() => end(&mut child).await,
+        ended = program.wait() => ended,
+        () = job.cancelled().cancelled() => program.end().await,
     };
     feeding.abort();
     // A process that the program has left behind may keep the standard error open.
@@ -116,9 +119,14 @@ async fn run(arguments: &WorkArguments, job: Job) -> Result<JobReply, Fail> {
     let last_line = last_line.map_or_else(|_| String::new(), Result::unwrap_or_default);
     let ended = ended.map_err(Fail::retry)?;
     if ended.success() {
-        let bytes = reading.await.map_err(Fail::retry)?.map_err(Fail::retry)?;
+        let Ok(read) = timeout(LINES_TIME, result).await else {
+            return Err(Fail::retry(
+                "the program ended, but a process that it left behind keeps its standard output open",
+            ));
+        };
+        let bytes = read.map_err(Fail::retry)?.map_err(Fail::retry)?;
         return match &arguments.result {
-            Some(content_type) => JobReply::bytes(bytes, content_type),
+            Some(content_type) => JobReply::bytes(bytes, content_type.as_str()),
             None => Ok(JobReply::default()),
         };
     }
@@ -136,7 +144,7 @@ fn failure(arguments: &WorkArguments, ended: ExitStatus, reason: String) -> Fail
     }
 }
 
-fn start(arguments: &WorkArguments, job: &Job) -> std::io::Result<Child> {
+fn command(arguments: &WorkArguments, job: &Job) -> Command {
     let mut command = Command::new(&arguments.program[0]);
     command
         .args(&arguments.program[1..])
@@ -150,16 +158,11 @@ fn start(arguments: &WorkArguments, job: &Job) -> std::io::Result<Child> {
             job.attributes()
                 .map(|(name, value)| (variable(name), value)),
         )
-        .stdin(Stdio::piped())
         .stdout(match arguments.result {
             Some(_) => Stdio::piped(),
             None => Stdio::inherit(),
-        })
-        .stderr(Stdio::piped())
-        // Ctrl-C reaches the worker only, which gives its programs time.
-        .process_group(0)
-        .kill_on_drop(true);
-    command.spawn()
+        });
+    command
 }
 
 /// The name of the variable of an attribute.
@@ -170,38 +173,6 @@ fn variable(attribute: &str) -> String {
     };
     let name: String = attribute.chars().map(known).collect();
     format!("TIDEGATE_ATTR_{name}")
-}
-
-/// Ends a program whose job is no longer its own.
-async fn end(child: &mut Child) -> std::io::Result<ExitStatus> {
-    let pid = child.id().and_then(|pid| Pid::from_raw(pid.cast_signed()));
-    if let Some(pid) = pid {
-        // It may have ended just now.
-        let _ = kill_process(pid, Signal::TERM);
-    }
-    if let Ok(ended) = timeout(TERM_TIME, child.wait()).await {
-        return ended;
-    }
-    child.kill().await?;
-    child.wait().await
-}
-
-/// Passes the standard error of a program on, and returns its last line that is not empty.
-async fn last_line(errors: Option<ChildStderr>) -> String {
-    let mut last = String::new();
-    let Some(errors) = errors else {
-        return last;
-    };
-    let mut lines = BufReader::new(errors).split(b'\n');
-    while let Ok(Some(line)) = lines.next_segment().await {
-        let line = String::from_utf8_lossy(&line).into_owned();
-        // Nothing is left to do if the standard error is closed.
-        drop(writeln!(std::io::stderr(), "{line}"));
-        if !line.trim().is_empty() {
-            last = line;
-        }
-    }
-    last
 }
 
 #[cfg(test)]

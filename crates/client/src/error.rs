@@ -114,10 +114,6 @@ impl Error {
             Self::NotConnected(_) | Self::Invalid(_) | Self::Encode(_) | Self::Setup(_) => {
                 AppliedState::No
             }
-            // The limit of connections is checked before the request is read.
-            Self::UnexpectedAnswer {
-                status: 503, text, ..
-            } if text.contains("too many connections") => AppliedState::No,
             Self::UnexpectedAnswer { applied, .. } => applied.unwrap_or(AppliedState::Unknown),
             Self::ConnectionBroken(_) | Self::NoAnswer(_) | Self::Decode { .. } => {
                 AppliedState::Unknown

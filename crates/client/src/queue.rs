@@ -159,10 +159,11 @@ impl QueueHandle {
     /// after its `wait_ms`, until that is `None`. Needs the scope `admin`.
     ///
     /// # Errors
-    /// Those of requests. After an error some jobs may be changed; a repeated call finds the others.
+    /// Those of requests. After an error some jobs may be changed; a repeated call finds the others. The client repeats it, too,
+    /// if the connection breaks: the answer does not count the jobs that were changed before.
     pub async fn act(&self, what: &ActBody) -> Result<ActAnswer, Error> {
         let call = HttpCall::json(Method::POST, self.path("/jobs/act"), what)?;
-        self.send_once(call).await?.json()
+        self.send(call).await?.json()
     }
 
     /// Deletes the queue with its policy, if it has no jobs. Returns whether it had none.

@@ -1,5 +1,7 @@
 //! A schedule of the namespace.
 
+use std::time::Duration;
+
 use hyper::Method;
 use hyper::header::{HeaderValue, IF_MATCH, IF_NONE_MATCH};
 use tidegate_api_types::problem::{InvalidRequest, ProblemCode};
@@ -7,13 +9,19 @@ use tidegate_api_types::schedule::{
     DeletedSchedule, ScheduleConfig, ScheduleDetails, ScheduleRuns,
 };
 use tidegate_api_types::values::{RunCount, ScheduleNameText, TimestampMs};
+use tokio::time::sleep;
 
 use crate::client::Client;
 use crate::error::{Error, RepeatSafety};
+use crate::repeat::RepeatLimits;
 use crate::transport::{HttpCall, HttpReply};
 
-/// How often a change is made again because other clients change the same schedule.
-const CHANGE_ATTEMPTS: u32 = 20;
+/// When a change is made again because other clients change the same schedule.
+const CHANGE_LIMITS: RepeatLimits = RepeatLimits {
+    repetitions: 19,
+    first_delay: Duration::from_millis(5),
+    longest_delay: Duration::from_millis(320),
+};
 
 /// What a change of a schedule requires of it. If it is not so the change fails with `version_mismatch`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -132,7 +140,7 @@ impl ScheduleHandle {
     /// # Errors
     /// Those of requests: `schedule_not_found`; `version_mismatch` if other clients change it all the time.
     pub async fn set_paused(&self, paused: bool) -> Result<ScheduleDetails, Error> {
-        let mut attempts = 1;
+        let mut delays = CHANGE_LIMITS.delays();
         loop {
             let mut shown = self.show().await?;
             if shown.config.paused == paused {
@@ -141,11 +149,11 @@ impl ScheduleHandle {
             shown.config.paused = paused;
             let condition = ChangeCondition::Revision(&shown.revision);
             match self.set_if(condition, &shown.config).await {
-                Err(error)
-                    if error.code() == Some(ProblemCode::VersionMismatch)
-                        && attempts < CHANGE_ATTEMPTS =>
-                {
-                    attempts += 1;
+                Err(error) if error.code() == Some(ProblemCode::VersionMismatch) => {
+                    match delays.next_after(&error) {
+                        Some(delay) => sleep(delay).await,
+                        None => return Err(error),
+                    }
                 }
                 other => return other,
             }

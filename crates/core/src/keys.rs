@@ -41,10 +41,19 @@ pub const POLICIES: &str = "tg:policies";
 /// revision.
 pub const RELAYS: &str = "tg:relays";
 
+/// How the keys of the schedules of namespaces begin.
+const SCHEDULES: &str = "tg:schedules:";
+
 /// The hash of the schedules of a namespace: field = name, value = revision and definition; field `#` = the last revision.
 #[must_use]
 pub fn schedules(namespace: &str) -> String {
-    format!("tg:schedules:{namespace}")
+    format!("{SCHEDULES}{namespace}")
+}
+
+/// The namespace whose schedules this key has, if it is such a key.
+#[must_use]
+pub fn namespace_of_schedules(key: &str) -> Option<&str> {
+    key.strip_prefix(SCHEDULES)
 }
 
 /// The hash of the sizes of all queues, as one process has collected them. The number is the version of its pages: processes
@@ -227,7 +236,7 @@ pub fn workers(namespace: &str) -> String {
 pub fn is_of_deployment(key: &str) -> bool {
     let families = [
         "tg:directory:",
-        "tg:schedules:",
+        SCHEDULES,
         "tg:tokens:",
         "tg:units:read:",
         "tg:units:write:",

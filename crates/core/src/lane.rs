@@ -63,3 +63,12 @@ pub struct LaneRow {
     /// Increases whenever `open` is set; unique among all rows of a deployment. 0 if the queue has no row.
     pub epoch: u64,
 }
+
+/// The number of jobs that a lane of a queue with so many lanes may hold, if the queue may hold `limit`. Counting all lanes would
+/// take a call to each, and would not be atomic.
+#[must_use]
+pub fn share_of(lane: u16, lanes: u16, limit: u64) -> u64 {
+    // A damaged row may have no lanes.
+    let (lane, lanes) = (u64::from(lane), u64::from(lanes.max(1)));
+    limit / lanes + u64::from(lane < limit % lanes)
+}

@@ -34,7 +34,7 @@ pub use job::{
 };
 pub use job_id::{InvalidJobId, JOB_ID_BYTES, JobId};
 pub use key_hash::KeyHash;
-pub use lane::{LANES_SETTLE_INTERVAL, Lane, LaneCounts, LaneRow};
+pub use lane::{LANES_SETTLE_INTERVAL, Lane, LaneCounts, LaneRow, share_of};
 pub use name::{InvalidName, NAME_BYTES_MAX, Namespace, QueueKey, QueueName};
 pub use policy::{InvalidPolicy, Pause, QueuePolicy, RetryPolicy, UnreadablePolicy};
 pub use state::JobState;

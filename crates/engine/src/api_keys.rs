@@ -6,15 +6,16 @@ use std::sync::Arc;
 
 use futures_util::{Stream, StreamExt};
 use tidegate_core::ApiKeyId;
+use tidegate_service::LogLimit;
 use tidegate_store::{
     ApiKey, ApiKeyAnswer, ApiKeyCreated, ApiKeyEntry, ApiKeyPage, ApiKeys, StoreError,
 };
 use tokio::time::{Duration, Instant};
 
-pub(crate) use key_text::{KeyText, generate_key};
+pub use key_text::generate_key_id;
+pub(crate) use key_text::{KeyText, generate_key, generate_key_with_id};
 
 use crate::error::EngineError;
-use crate::storage_failure::LogLimit;
 use crate::tokens::last_known::{LastKnown, LookUp};
 use crate::tokens::memory::CachedName;
 
@@ -138,12 +139,12 @@ impl ApiKeyCache {
 
 /// The key in an answer. A damaged one is logged and refused; nothing depends on what it was before.
 fn key_in(id: ApiKeyId, answer: ApiKeyAnswer) -> Option<ApiKey> {
-    static LOG_LIMIT: LogLimit = LogLimit::new();
+    static LOG_LIMIT: LogLimit = LogLimit::every(Duration::from_secs(1));
     match answer.entry? {
         ApiKeyEntry::Key(key) => Some(key),
         ApiKeyEntry::Damaged(damaged) => {
             // Each request with the key finds the damage again.
-            if LOG_LIMIT.is_first_within_second() {
+            if LOG_LIMIT.is_due() {
                 let reason = damaged.reason;
                 tracing::error!(key = %id, reason, "refused an API key whose stored entry is damaged: delete the key and create another one");
             }

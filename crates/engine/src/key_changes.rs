@@ -3,7 +3,7 @@
 use tidegate_core::ApiKeyId;
 use tidegate_store::{ApiKey, ApiKeyCreated};
 
-use crate::api_keys::{KeyText, generate_key};
+use crate::api_keys::{KeyText, generate_key, generate_key_with_id};
 use crate::engine::Engine;
 use crate::error::EngineError;
 use crate::grant::Grant;
@@ -77,6 +77,20 @@ impl Engine {
                 stored => return stored,
             }
         }
+    }
+
+    /// Creates a key with an id that the caller got from [`generate_key_id`](crate::generate_key_id), so that a request that
+    /// is sent twice creates one key. Otherwise as [`Self::create_key`].
+    ///
+    /// # Errors
+    /// Those of [`Self::create_key`]; there is a key with this id.
+    pub async fn create_key_once(
+        &self,
+        id: ApiKeyId,
+        new: NewApiKey,
+    ) -> Result<CreatedApiKey, CreateKeyError> {
+        self.create_chosen_key(generate_key_with_id(id.as_str()), new)
+            .await
     }
 
     /// Creates a key whose text the caller has chosen, so that a deployment that is set up again has the keys that its

@@ -14,6 +14,7 @@ mod backlog;
 mod batcher;
 #[doc(hidden)]
 pub mod bench;
+mod change_attempts;
 mod credential;
 mod deployment;
 mod durability;
@@ -40,7 +41,8 @@ mod waiters;
 mod workers;
 
 pub use access::Principal;
-pub use api_keys::ApiKeyCache;
+pub use api_keys::{ApiKeyCache, generate_key_id};
+pub use change_attempts::ChangeAttempts;
 pub use credential::Credential;
 pub use durability::{DurabilityTarget, StoredJobs};
 pub use engine::{DEFAULT_POOL, Engine, EngineSettings};

@@ -55,7 +55,7 @@ pub struct Pool {
     /// The metrics of its deployment.
     pub(crate) metrics: Arc<PoolMetrics>,
     /// Reads the sizes of all queues of its deployment.
-    pub collector: Collector,
+    pub collector: Arc<Collector>,
     /// The numbers of lanes of the queues of its deployment.
     pub lanes: Arc<LaneTable>,
     /// The policies of the queues of its deployment.
@@ -87,7 +87,7 @@ impl Pool {
         moves_to: Option<Arc<Self>>,
     ) -> Self {
         Self {
-            collector: Collector::new(&name, deployment.store.clone(), refresh),
+            collector: Arc::new(Collector::new(&name, deployment.store.clone(), refresh)),
             backlog: PublishBacklog::new(&name, backlog_max),
             name,
             publishing: Batcher::new(deployment.clone()),

@@ -1,10 +1,10 @@
 //! Counts and logs failed calls to Redis.
 
 use std::sync::LazyLock;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Instant;
+use std::time::Duration;
 
 use prometheus::IntCounter;
+use tidegate_service::LogLimit;
 use tidegate_service::metrics::counter;
 use tidegate_store::StoreError;
 
@@ -23,32 +23,11 @@ pub(crate) fn register() {
 /// Counts and logs a failed call to Redis. While Redis is unavailable thousands of calls fail, so at most one warning
 /// is logged each second; the others have level debug.
 pub fn record_store_error(error: &StoreError) {
-    static LOG_LIMIT: LogLimit = LogLimit::new();
+    static LOG_LIMIT: LogLimit = LogLimit::every(Duration::from_secs(1));
     STORAGE_FAILURES.inc();
-    if LOG_LIMIT.is_first_within_second() {
-        tracing::warn!(%error, "call to redis failed; further failures within this second are logged at level debug");
+    if LOG_LIMIT.is_due() {
+        tracing::warn!(%error, "call to redis failed; further failures within a second are logged at level debug");
     } else {
         tracing::debug!(%error, "call to redis failed");
-    }
-}
-
-/// Limits how often a message is logged that each of thousands of requests may cause.
-#[derive(Debug)]
-pub(crate) struct LogLimit {
-    /// The second of the last message, counted from the first use of any limit; 0 = no message yet.
-    last_s: AtomicU64,
-}
-
-impl LogLimit {
-    pub(crate) const fn new() -> Self {
-        let last_s = AtomicU64::new(0);
-        Self { last_s }
-    }
-
-    /// Whether this is the first call within the current second.
-    pub(crate) fn is_first_within_second(&self) -> bool {
-        static BEGAN_AT: LazyLock<Instant> = LazyLock::new(Instant::now);
-        let now_s = BEGAN_AT.elapsed().as_secs() + 1;
-        self.last_s.swap(now_s, Ordering::Relaxed) != now_s
     }
 }

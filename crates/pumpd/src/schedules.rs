@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use tidegate_core::keys;
 use tidegate_core::schedule::TickPlan;
+use tidegate_core::{QueueKey, keys, share_of};
 use tidegate_store::{
     KeyedOutcome, ScheduleTick, SchedulesDue, StoreError, TickOutcome, TickPublish,
 };
@@ -15,7 +15,9 @@ use crate::pump_metrics::TickResult;
 /// A run stops at the first failure after this time.
 const FAILING_MAX: Duration = Duration::from_millis(500);
 /// The pause after a failure.
-const FAILED_PAUSE: Duration = Duration::from_secs(1);
+const FAILED_PAUSE_MS: u64 = 1_000;
+/// The pause after a definition that cannot be read: another release may have written it, or set it again.
+const UNREADABLE_PAUSE_MS: u64 = 60_000;
 
 /// When the next tick of a bucket is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,9 +32,9 @@ pub(crate) enum NextTick {
 
 /// Publishes a job for one due tick of each of up to `limit` schedules of a bucket; `None` if this instance does not lead it.
 ///
-/// A tick whose job cannot be published stays due, and is tried again after a pause: Redis may be out of memory, or the table
-/// of definitions on another server, which is no reason to treat the server of the bucket as unavailable. No tick is published
-/// twice, since it is compared when it is published.
+/// A tick whose job cannot be published is tried again after a pause, in which the ticks behind it have their turns: Redis may be
+/// out of memory, or the table of definitions on another server, which is no reason to treat the server of the bucket as
+/// unavailable. No tick is published twice, since it is compared when it is published.
 ///
 /// # Errors
 /// The server of the bucket is unavailable. The bucket has to be run again.
@@ -54,20 +56,24 @@ pub(crate) async fn publish_due(
         return Ok(None);
     };
     let (mut is_more, mut next_in_ms) = (ticks.len() as u64 >= limit, next_in_ms);
-    let (began_at, mut failed, mut handled) = (Instant::now(), 0_usize, 0_usize);
+    let (began_at, mut has_failed) = (Instant::now(), false);
     for tick in ticks {
         let outcome = publish(instance, bucket, &tick, now_ms).await;
         let Ok(outcome) = outcome.inspect_err(|error| {
             tracing::debug!(schedule = %tick.key, %error, "failed to publish for a schedule");
         }) else {
-            failed += 1;
+            has_failed = true;
+            let deferred = instance
+                .store
+                .schedule_defer(bucket, &tick, FAILED_PAUSE_MS);
+            deferred.await?;
             // The definitions of others may be on a server that answers.
             if began_at.elapsed() < FAILING_MAX {
                 continue;
             }
+            is_more = true;
             break;
         };
-        handled += 1;
         match outcome {
             Handled::Next(next_ms) if next_ms <= now_ms => is_more = true,
             Handled::Next(next_ms) => {
@@ -78,11 +84,10 @@ pub(crate) async fn publish_due(
             Handled::Ended => {}
         }
     }
-    if failed > 0 {
+    if has_failed {
         instance.measures.failed();
-        let pause_ms = u64::try_from(FAILED_PAUSE.as_millis()).unwrap_or(u64::MAX);
-        next_in_ms = Some(next_in_ms.map_or(pause_ms, |known_ms| known_ms.min(pause_ms)));
-        is_more &= handled > 0;
+        next_in_ms =
+            Some(next_in_ms.map_or(FAILED_PAUSE_MS, |known_ms| known_ms.min(FAILED_PAUSE_MS)));
     }
     Ok(Some(match next_in_ms {
         _ if is_more => NextTick::Now,
@@ -117,7 +122,8 @@ async fn publish(
     let queue = queue.filter(|queue| store.bucket_of(queue) == bucket);
     let definition = stored.as_ref().map(|it| it.definition.as_ref());
     if let Some(Err(error)) = definition {
-        tracing::warn!(schedule = %key, %error, "a schedule publishes nothing until it is set again");
+        tracing::warn!(schedule = %key, %error, "the definition of a schedule cannot be read; it publishes nothing until it is set again, or read by another release");
+        return defer_unreadable(instance, bucket, tick, now_ms).await;
     }
     let revision = stored.as_ref().and_then(|it| it.revision);
     let (Some(Ok(definition)), Some(queue), Some(revision)) = (definition, queue, revision) else {
@@ -125,18 +131,17 @@ async fn publish(
         return Ok(Handled::Ended);
     };
     let due_ms = tick.tick_ms.filter(|tick_ms| *tick_ms <= now_ms);
-    let (Some(tick_ms), true) = (due_ms, tick.revision == revision.to_string()) else {
+    let (Some(tick_ms), true) = (due_ms, tick.revision == revision.to_string().as_bytes()) else {
         // The process that was about to set the schedule did not set its tick: it is that of another definition, not known, or
         // not due yet.
-        let known = Some(tick.revision.as_str());
+        let known = Some(tick.revision.as_slice());
         let setting = store.schedule_set(key, &queue, definition, revision, known);
         setting.await?;
         return Ok(Handled::LookAgain);
     };
     let Ok(rule) = definition.times.rule() else {
-        tracing::warn!(schedule = %key, "a schedule has times that this release cannot read; it publishes nothing");
-        store.schedule_forget(bucket, tick).await?;
-        return Ok(Handled::Ended);
+        tracing::warn!(schedule = %key, "the times of a schedule cannot be read; it publishes nothing until it is set again, or read by another release");
+        return defer_unreadable(instance, bucket, tick, now_ms).await;
     };
     let plan = TickPlan::new(&rule, definition.catch_up(), tick_ms, now_ms);
     let policies = store.policies();
@@ -144,11 +149,12 @@ async fn publish(
         .read_table(keys::POLICIES, policies.get(&queue))
         .await?;
     let policy = policy.policy;
+    let max_jobs = room_in_first_lane(instance, &queue, policy.max_jobs).await?;
     let publish = TickPublish {
         definition,
         publish_ms: plan.publish_ms.filter(|_| !policy.closed),
         next_ms: plan.next_ms,
-        max_jobs: policy.max_jobs,
+        max_jobs,
     };
     let outcome = store.schedule_publish(&queue, tick, publish).await?;
     instance.measures.tick(match outcome {
@@ -160,4 +166,32 @@ async fn publish(
         TickOutcome::Published(_) => TickResult::Published,
     });
     Ok(plan.next_ms.map_or(Handled::Ended, Handled::Next))
+}
+
+/// The number of jobs that the first lane of a queue may hold, if the queue may hold `max_jobs`.
+async fn room_in_first_lane(
+    instance: &Instance,
+    queue: &QueueKey,
+    max_jobs: Option<u64>,
+) -> Result<Option<u64>, StoreError> {
+    let Some(max_jobs) = max_jobs else {
+        return Ok(None);
+    };
+    let lanes = instance.store.lanes();
+    let row = instance.read_table(keys::LANES, lanes.row(queue)).await?;
+    Ok(Some(share_of(0, row.counts.used, max_jobs)))
+}
+
+/// Keeps the tick of a schedule that this release cannot read.
+async fn defer_unreadable(
+    instance: &Instance,
+    bucket: u16,
+    tick: &ScheduleTick,
+    now_ms: u64,
+) -> Result<Handled, StoreError> {
+    let store = &instance.store;
+    store
+        .schedule_defer(bucket, tick, UNREADABLE_PAUSE_MS)
+        .await?;
+    Ok(Handled::Next(now_ms.saturating_add(UNREADABLE_PAUSE_MS)))
 }

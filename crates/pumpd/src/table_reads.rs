@@ -37,8 +37,11 @@ impl TableReads {
         let read = read.unwrap_or_else(|_| Err(StoreError::timed_out(READ_MAX)));
         let mut failed = self.failed.lock();
         match &read {
-            Ok(_) => drop(failed.remove(server)),
-            Err(_) => drop(failed.insert(server.to_owned(), Instant::now() + FAILED_PAUSE)),
+            Err(error) if error.reason().is_some() => {
+                failed.insert(server.to_owned(), Instant::now() + FAILED_PAUSE);
+            }
+            // A table that is damaged is an answer: those of other namespaces are read.
+            _ => drop(failed.remove(server)),
         }
         read
     }

@@ -36,6 +36,40 @@ impl RelayJob {
     }
 }
 
+#[cfg(test)]
+impl RelayJob {
+    /// An empty job that is not traced.
+    pub(crate) fn of_test(id: &str) -> Self {
+        Self {
+            id: id.to_owned(),
+            receipt: SourceReceipt(id.to_owned()),
+            payload: Bytes::new(),
+            content_type: "text/plain".to_owned(),
+            attributes: BTreeMap::new(),
+            delivery: None,
+            span: None,
+            held_until: Instant::now() + Duration::from_secs(60),
+        }
+    }
+
+    /// A job of a relay that is traced, one whose delivery alone is, and one without a trace, each with the value of its
+    /// header `traceparent`.
+    pub(crate) fn of_test_with_traces() -> [(Self, Option<String>); 3] {
+        let [span, delivery] = [1, 2].map(|id| Some(TraceParent::from_ids(id, 3)));
+        let job = |span, delivery| Self {
+            span,
+            delivery,
+            ..Self::of_test("id")
+        };
+        let header = |trace: &str| Some(format!("00-{trace:0>32}-0000000000000003-01"));
+        [
+            (job(span, delivery), header("1")),
+            (job(None, delivery), header("2")),
+            (job(None, None), None),
+        ]
+    }
+}
+
 /// What became of a job in the sink.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum DeliveryOutcome {

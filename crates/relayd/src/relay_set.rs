@@ -25,6 +25,8 @@ pub(crate) struct RelaySet {
 #[derive(Default)]
 struct RelayTable {
     running: BTreeMap<String, RunningRelay>,
+    /// The ends of relays that were removed and still have deliveries in flight.
+    ending: BTreeMap<String, CancellationToken>,
     refused: BTreeMap<String, RefusedRelay>,
 }
 
@@ -67,9 +69,9 @@ impl RelaySet {
     }
 
     /// Starts a relay that stays until the process stops.
-    pub(crate) fn start(self: &Arc<Self>, relay: Relay) {
+    pub(crate) fn start(&self, relay: Relay) {
         let name = relay.state.name.clone();
-        self.replace(&name, Value::Null, relay);
+        self.replace(&mut self.table.lock(), &name, Value::Null, relay);
     }
 
     /// Makes the relays whose names satisfy `is_defined` those of `definitions`: starts new ones, stops those that are
@@ -81,24 +83,26 @@ impl RelaySet {
         definitions: &BTreeMap<String, Value>,
         build: impl Fn(&str, &Value) -> Result<Relay, String>,
     ) {
-        let names = self.table.lock().names();
-        for name in names {
+        // Held while relays are built: a relay has its metrics from then on, and the removal of those of a relay with the
+        // same name before it must not come in between.
+        let mut table = self.table.lock();
+        for name in table.names() {
             if is_defined(&name) && !definitions.contains_key(&name) {
-                self.remove(&name);
+                self.remove(&mut table, &name);
             }
         }
         for (name, definition) in definitions {
-            if self.table.lock().definition(name) == Some(definition) {
+            if table.definition(name) == Some(definition) {
                 continue;
             }
             match build(name, definition) {
-                Ok(relay) => self.replace(name, definition.clone(), relay),
-                Err(reason) => self.refuse(name, definition.clone(), reason),
+                Ok(relay) => self.replace(&mut table, name, definition.clone(), relay),
+                Err(reason) => self.refuse(&mut table, name, definition.clone(), reason),
             }
         }
     }
 
-    fn replace(self: &Arc<Self>, name: &str, definition: Value, mut relay: Relay) {
+    fn replace(&self, table: &mut RelayTable, name: &str, definition: Value, mut relay: Relay) {
         relay.traces.clone_from(&self.traces);
         let (stop, ended) = (self.stop.child_token(), CancellationToken::new());
         let running = RunningRelay {
@@ -107,15 +111,18 @@ impl RelaySet {
             stop: stop.clone(),
             ended: ended.clone(),
         };
-        let mut table = self.table.lock();
         table.refused.remove(name);
-        let before = table.running.insert(name.to_owned(), running);
-        drop(table);
+        let before = match table.running.insert(name.to_owned(), running) {
+            Some(before) => {
+                before.stop.cancel();
+                Some(before.ended)
+            }
+            None => table.ending.remove(name),
+        };
         let (process_stop, grace) = (self.stop.clone(), self.grace);
         self.tasks.spawn(async move {
             if let Some(before) = before {
-                before.stop.cancel();
-                before.ended.cancelled().await;
+                before.cancelled().await;
             }
             // It ends at once if it was stopped meanwhile.
             relay.run(stop, process_stop, grace).await;
@@ -123,25 +130,34 @@ impl RelaySet {
         });
     }
 
-    fn refuse(self: &Arc<Self>, name: &str, definition: Value, reason: String) {
+    fn refuse(
+        self: &Arc<Self>,
+        table: &mut RelayTable,
+        name: &str,
+        definition: Value,
+        reason: String,
+    ) {
         tracing::warn!(relay = name, reason, "a relay cannot run");
-        self.remove(name);
+        self.remove(table, name);
         let refused = RefusedRelay { definition, reason };
-        self.table.lock().refused.insert(name.to_owned(), refused);
+        table.refused.insert(name.to_owned(), refused);
     }
 
-    fn remove(self: &Arc<Self>, name: &str) {
-        let mut table = self.table.lock();
+    fn remove(self: &Arc<Self>, table: &mut RelayTable, name: &str) {
         table.refused.remove(name);
         let Some(removed) = table.running.remove(name) else {
             return;
         };
-        drop(table);
         removed.stop.cancel();
+        table.ending.insert(name.to_owned(), removed.ended.clone());
         let (set, name) = (Arc::clone(self), name.to_owned());
         self.tasks.spawn(async move {
             removed.ended.cancelled().await;
-            if !set.table.lock().running.contains_key(&name) {
+            let mut table = set.table.lock();
+            // A relay that was set since then uses the metrics, or has been removed again and has not ended.
+            let last = table.ending.get(&name);
+            if last.is_some_and(CancellationToken::is_cancelled) {
+                table.ending.remove(&name);
                 RelayMetrics::remove(&name);
             }
         });

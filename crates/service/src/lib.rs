@@ -9,6 +9,8 @@
 //! * [`Listener`] serves HTTP to untrusted clients with bounded resources, and drains on shutdown. [`BindError`]
 //!   explains why an address cannot be bound.
 //! * [`admin_router`] has the routes that the admin port of every daemon has.
+//! * [`mod@run_to_end`] finishes work whose caller is dropped.
+//! * [`LogLimit`] limits how often a message is logged.
 //! * [`health`] has the liveness and readiness checks.
 //! * [`stop_on_signals`] turns SIGTERM and SIGINT into cancellation tokens; [`ignore_file_size_signal`] keeps SIGXFSZ
 //!   from ending the process.
@@ -26,12 +28,14 @@ mod header_timer;
 pub mod health;
 mod listen_limits;
 mod listener;
+mod log_limit;
 pub mod logs;
 pub mod metrics;
 mod open_files;
 mod overload_response;
 mod pid_file;
 mod poll_on_wake;
+mod run_to_end;
 mod same_origin;
 mod shutdown;
 mod socket;
@@ -51,8 +55,10 @@ pub use disconnect_policy::DisconnectPolicy;
 pub use health::{HealthCheck, Readiness};
 pub use listen_limits::ListenLimits;
 pub use listener::{DrainResult, Listener, Peer};
+pub use log_limit::LogLimit;
 pub use logs::{LogConfig, LogError, LogFormat, Logs};
 pub use open_files::{OPEN_FILES_OF_A_PROCESS, OpenFileBudget, OpenFileLimitError};
 pub use pid_file::{PidFile, PidFileError};
+pub use run_to_end::run_to_end;
 pub use same_origin::cross_site_reason;
 pub use shutdown::{StopTokens, ignore_file_size_signal, stop_on_signals};

@@ -14,7 +14,7 @@ use hyper_util::rt::TokioIo;
 use prometheus::{IntCounterVec, IntGauge};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::bind_error::BindError;
@@ -23,6 +23,7 @@ use crate::connection_permits::{AdmissionDecision, ConnectionPermits};
 use crate::disconnect_policy::DisconnectPolicy;
 use crate::header_timer::ListenerState;
 use crate::listen_limits::ListenLimits;
+use crate::log_limit::LogLimit;
 use crate::metrics::{CONNECTIONS, counters};
 use crate::overload_response::respond_overloaded;
 use crate::poll_on_wake::PollOnWake;
@@ -35,7 +36,7 @@ use crate::watched_stream::wrap_connection;
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// Shortest time between two warnings about the same problem.
-const COMPLAINT_INTERVAL: Duration = Duration::from_secs(10);
+const WARNING_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Largest read buffer of a connection, unless headers may be larger. Applies before any token is checked; hyper's
 /// default is 400 KiB.
@@ -197,8 +198,8 @@ where
 {
     /// Accepts connections; never returns.
     async fn accept(&self, socket: &TcpListener) {
-        let mut crowded = LogRateLimit::default();
-        let mut failing = LogRateLimit::default();
+        let crowded = LogLimit::every(WARNING_INTERVAL);
+        let failing = LogLimit::every(WARNING_INTERVAL);
         // Never `None`: the semaphores are never closed.
         while let Some(place) = self.permits.next().await {
             match socket.accept().await {
@@ -336,21 +337,6 @@ where
         let left = self.permits.in_use();
         self.cut.cancel();
         DrainResult::ConnectionsCut(left)
-    }
-}
-
-/// Rate limit of a warning.
-#[derive(Default)]
-struct LogRateLimit(Option<Instant>);
-
-impl LogRateLimit {
-    fn is_due(&mut self) -> bool {
-        let is_fresh = |logged_at: Instant| logged_at.elapsed() < COMPLAINT_INTERVAL;
-        if self.0.is_some_and(is_fresh) {
-            return false;
-        }
-        self.0 = Some(Instant::now());
-        true
     }
 }
 

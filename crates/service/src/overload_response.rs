@@ -6,6 +6,7 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
+use ulid::Ulid;
 
 /// Time limit from the accept to the end of the connection.
 const TIME: Duration = Duration::from_secs(1);
@@ -13,14 +14,6 @@ const TIME: Duration = Duration::from_secs(1);
 /// the connection, and the client could lose the answer. Enough for a publish of usual size.
 const DISCARD_BYTES: usize = 2 * 1024 * 1024;
 const BUFFER_BYTES: usize = 4096;
-
-const ANSWER: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\n\
-    Content-Type: application/json; charset=utf-8\r\n\
-    Content-Length: 32\r\n\
-    Retry-After: 1\r\n\
-    Connection: close\r\n\
-    \r\n\
-    {\"error\":\"too many connections\"}";
 
 /// Answers any request with 503 and closes the connection, within a second.
 pub(crate) async fn respond_overloaded(stream: TcpStream) {
@@ -32,7 +25,8 @@ async fn write_response(mut stream: TcpStream) -> io::Result<()> {
     let mut buffer = [0; BUFFER_BYTES];
     // Clients treat an answer that precedes their request as a protocol error.
     let mut bytes_read = stream.read(&mut buffer).await?;
-    stream.write_all(ANSWER).await?;
+    let answer = answer(Ulid::generate());
+    stream.write_all(answer.as_bytes()).await?;
     stream.shutdown().await?;
     while bytes_read < DISCARD_BYTES {
         match stream.read(&mut buffer).await? {
@@ -43,14 +37,27 @@ async fn write_response(mut stream: TcpStream) -> io::Result<()> {
     Ok(())
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_content_length_is_correct() {
-        let text = std::str::from_utf8(ANSWER).unwrap();
-        let (head, body) = text.split_once("\r\n\r\n").unwrap();
-        assert!(head.contains(&format!("Content-Length: {}\r\n", body.len())));
-    }
+/// The request is not read, so its wire is not known: the body is a problem document of the native API, and has the member
+/// `error` of lmstfy.
+fn answer(request_id: Ulid) -> String {
+    let body = format!(
+        concat!(
+            r#"{{"applied":"no","code":"too_many_connections","#,
+            r#""detail":"the server has as many connections as its settings allow; repeat the request","#,
+            r#""error":"too many connections","instance":"{}","status":503,"#,
+            r#""title":"Too many connections","type":"urn:tidegate:problem:too_many_connections"}}"#
+        ),
+        request_id
+    );
+    let length = body.len();
+    format!(
+        "HTTP/1.1 503 Service Unavailable\r\n\
+        Content-Type: application/problem+json\r\n\
+        Content-Length: {length}\r\n\
+        Retry-After: 1\r\n\
+        X-Request-Id: {request_id}\r\n\
+        Connection: close\r\n\
+        \r\n\
+        {body}"
+    )
 }

@@ -6,22 +6,24 @@
 //! ```
 //!
 //! Without `traces.endpoint` there is no [`Traces`], and callers check an `Option`. A span is made once it has ended, from
-//! values that its caller has anyway: no object exists while a request runs. Spans never wait: a full queue drops them.
+//! values that its caller has anyway: no object exists while a request runs. Callers never wait: a full queue drops spans.
 
 mod collector;
+mod resource;
 mod settings;
 mod span;
 mod trace_parent;
+mod waiting_spans;
 
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use opentelemetry::{InstrumentationScope, KeyValue};
+use opentelemetry::InstrumentationScope;
 use opentelemetry_otlp::{Protocol, SpanExporter, WithExportConfig, WithHttpConfig};
-use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::trace::{
-    BatchConfigBuilder, BatchSpanProcessor, IdGenerator, RandomIdGenerator, SpanProcessor,
+    BatchConfigBuilder, BatchSpanProcessor, IdGenerator, RandomIdGenerator, SpanExporter as _,
+    SpanProcessor,
 };
 use tokio::runtime::Handle;
 
@@ -29,8 +31,9 @@ use collector::CollectorClient;
 pub use settings::{SAMPLE_ONE_IN_BOUND, TracesConfig, TracesError};
 pub use span::{FinishedSpan, SpanRole, wall_clock};
 pub use trace_parent::TraceParent;
+use waiting_spans::{CountedExporter, WaitingSpans};
 
-/// Spans that wait for the collector; about 1 KiB each.
+/// Spans that wait for the collector or are being sent; about 1 KiB each.
 const WAITING_SPANS_MAX: usize = 8_192;
 /// Spans of one request to the collector.
 const BATCH_SPANS_MAX: usize = 512;
@@ -47,6 +50,7 @@ pub struct Traces(Arc<TracesState>);
 
 struct TracesState {
     processor: BatchSpanProcessor,
+    waiting: Arc<WaitingSpans>,
     scope: InstrumentationScope,
     ids: RandomIdGenerator,
     /// One in so many publishes without a trace parent starts a trace; 0 = none does.
@@ -84,26 +88,22 @@ impl Traces {
             .with_endpoint(endpoint)
             .with_timeout(SEND_LIMIT)
             .build();
-        let exporter = exporter.map_err(|error| TracesError(error.to_string()))?;
+        let mut exporter = exporter.map_err(|error| TracesError(error.to_string()))?;
+        exporter.set_resource(&resource::resource(program));
+        let waiting = Arc::new(WaitingSpans::new(WAITING_SPANS_MAX));
+        let exporter = CountedExporter::new(exporter, Arc::clone(&waiting));
         let batches = BatchConfigBuilder::default()
             .with_max_queue_size(WAITING_SPANS_MAX)
             .with_max_export_batch_size(BATCH_SPANS_MAX)
             .with_scheduled_delay(SEND_INTERVAL)
             .build();
-        let mut processor = BatchSpanProcessor::builder(exporter)
+        let processor = BatchSpanProcessor::builder(exporter)
             .with_batch_config(batches)
             .build();
-        // With OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES, if they are set.
-        let resource =
-            Resource::builder().with_attribute(KeyValue::new("service.version", VERSION));
-        let resource = match std::env::var_os("OTEL_SERVICE_NAME") {
-            Some(_) => resource.build(),
-            None => resource.with_service_name(program).build(),
-        };
-        processor.set_resource(&resource);
         let scope = InstrumentationScope::builder("tidegate").with_version(VERSION);
         Ok(Some(Self(Arc::new(TracesState {
             processor,
+            waiting,
             scope: scope.build(),
             ids: RandomIdGenerator::default(),
             sample_one_in: config.sample_one_in,
@@ -132,16 +132,26 @@ impl Traces {
         parent.with_span(self.0.ids.new_span_id())
     }
 
-    /// Queues a span for the collector. It is dropped if the queue is full. Does not block.
+    /// Queues a span for the collector. If the queue is full, the span is dropped and counted. Does not block.
     pub fn record(&self, span: FinishedSpan<'_>) {
         let state = &self.0;
-        state.processor.on_end(span.into_data(&state.scope));
+        if state.waiting.admit() {
+            state.processor.on_end(span.into_data(&state.scope));
+        }
     }
 
-    /// Sends the spans that wait, for at most 2 s. Later ones are dropped. Blocks; the runtime must be running.
+    /// Sends the spans that wait, for at most 2 s, and logs how many are left. Later ones are dropped. Blocks; the runtime
+    /// must be running.
     pub fn close(&self) {
         // Reported by the client, if a request failed.
         let _ = self.0.processor.shutdown_with_timeout(CLOSE_LIMIT);
+        let spans = self.0.waiting.count();
+        if spans > 0 {
+            tracing::warn!(
+                spans,
+                "spans were not sent to traces.endpoint before the stop"
+            );
+        }
     }
 }
 

@@ -19,7 +19,7 @@ use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 const HEADER_TIMEOUT: Duration = Duration::from_millis(200);
-const IDLE_TIMEOUT: Duration = Duration::from_secs(1);
+const IDLE_TIMEOUT: Duration = Duration::from_secs(5);
 /// More than the socket buffers of a connection hold.
 const LARGE_BYTES: usize = 64 * 1024 * 1024;
 const REQUEST: &[u8] = b"GET /quick HTTP/1.1\r\nhost: x\r\n\r\n";
@@ -45,13 +45,20 @@ async fn run(connections_max: usize) -> TestListener {
 }
 
 async fn run_with(connections_max: usize, drain_timeout: Duration) -> TestListener {
-    let limits = ListenLimits {
+    run_limited(limits(connections_max), drain_timeout).await
+}
+
+fn limits(connections_max: usize) -> ListenLimits {
+    ListenLimits {
         connections_max,
         header_timeout: HEADER_TIMEOUT,
         idle_timeout: IDLE_TIMEOUT,
         write_timeout: HEADER_TIMEOUT,
         header_bytes_max: 8192,
-    };
+    }
+}
+
+async fn run_limited(limits: ListenLimits, drain_timeout: Duration) -> TestListener {
     let any = SocketAddr::from(([127, 0, 0, 1], 0));
     let listener = Listener::bind("test", "listen", any, limits).await.unwrap();
     let address = listener.address();
@@ -99,13 +106,14 @@ async fn an_idle_connection_outlives_the_header_timeout() {
         assert!(answer(&mut client).await.ends_with("done"));
         sleep(HEADER_TIMEOUT * 2).await;
     }
-    let idle_since = Instant::now();
+    let begin = Instant::now();
     assert_eq!(
         client.read(&mut [0; 16]).await.unwrap(),
         0,
         "closed when idle for long"
     );
-    assert!(idle_since.elapsed() < IDLE_TIMEOUT);
+    let lasted = begin.elapsed();
+    assert!(lasted < IDLE_TIMEOUT * 2, "{lasted:?}");
 }
 
 #[tokio::test]
@@ -191,20 +199,38 @@ async fn a_client_that_does_not_read_its_answer_is_cut() {
     let mut client = TcpStream::connect(running.address).await.unwrap();
     let request = b"GET /large HTTP/1.1\r\nhost: x\r\n\r\n";
     client.write_all(request).await.unwrap();
-    sleep(HEADER_TIMEOUT * 4).await;
+    // In steps: after a stall of the machine the listener, which is on the same thread, has its turn before the client.
+    for _ in 0..8 {
+        sleep(HEADER_TIMEOUT / 2).await;
+    }
     let mut received = Vec::new();
     // It may end with an error or without, but it ends early.
     let _ = client.read_to_end(&mut received).await;
     assert!(!received.is_empty() && received.len() < LARGE_BYTES);
+}
 
+/// It reads each MiB in time, and all of them in a longer time.
+#[tokio::test]
+async fn a_client_that_reads_its_answer_slowly_is_not_cut() {
+    /// Longer than a machine stalls.
+    const WRITE_TIMEOUT: Duration = Duration::from_secs(3);
+    const PIECE_BYTES: usize = 1024 * 1024;
+    const PAUSE: Duration = Duration::from_millis(75);
+    let limits = ListenLimits {
+        write_timeout: WRITE_TIMEOUT,
+        ..limits(10)
+    };
+    let running = run_limited(limits, HEADER_TIMEOUT).await;
     let mut reader = TcpStream::connect(running.address).await.unwrap();
+    let request = b"GET /large HTTP/1.1\r\nhost: x\r\n\r\n";
     reader.write_all(request).await.unwrap();
-    let mut buffer = vec![0; 1024 * 1024];
-    let mut length = 0;
-    while length < LARGE_BYTES {
-        length += reader.read(&mut buffer).await.unwrap();
-        sleep(HEADER_TIMEOUT / 100).await;
+    let begin = Instant::now();
+    let mut piece = vec![0; PIECE_BYTES];
+    for _ in 0..LARGE_BYTES / PIECE_BYTES {
+        reader.read_exact(&mut piece).await.unwrap();
+        sleep(PAUSE).await;
     }
+    assert!(begin.elapsed() > WRITE_TIMEOUT, "it was not slow");
 }
 
 #[tokio::test]
@@ -222,7 +248,9 @@ async fn a_connection_above_the_limit_is_answered_503_with_retry_after() {
         second.read_to_string(&mut received).await.unwrap();
         assert!(received.starts_with("HTTP/1.1 503 "), "{received}");
         assert!(received.contains("\r\nRetry-After: 1\r\n"), "{received}");
-        assert!(received.ends_with("\r\n\r\n{\"error\":\"too many connections\"}"));
+        let (head, body) = received.split_once("\r\n\r\n").unwrap();
+        let length = format!("\r\nContent-Length: {}\r\n", body.len());
+        assert!(head.contains(&length), "{received}");
     }
     // Served connections are not disturbed, and make room when they end.
     assert!(answer(&mut first).await.ends_with("done"));

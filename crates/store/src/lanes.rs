@@ -71,6 +71,20 @@ impl Lanes {
         Ok(rows)
     }
 
+    /// The row of a queue.
+    ///
+    /// # Errors
+    /// Redis is unavailable, or the row is invalid.
+    pub async fn row(&self, queue: &QueueKey) -> Result<LaneRow, StoreError> {
+        let name = queue.to_string();
+        let field = redis::Cmd::hget(keys::LANES, &name);
+        let Some(value): Option<String> = self.store.command(&field).await? else {
+            return Ok(LaneRow::default());
+        };
+        let row = parsed(&name, &value);
+        Ok(row.ok_or_else(|| corrupt(&name, &value))?.1)
+    }
+
     /// Sets how many lanes of a queue take new jobs: 1 to [`tidegate_core::placement::lanes_max`]. Lanes from that
     /// number on stay in use until they are closed. Closed lanes below it have to be opened ([`Store::open_lane`]) with
     /// the epoch of the returned row, which is later than all epochs before.

@@ -67,7 +67,8 @@ pub use native_client::NativeClient;
 pub use otlp_receiver::{OtlpReceiver, ReceivedSpan};
 pub use process::full_pipe;
 pub use program::{
-    DaemonProgram, ProgramExit, run_until_exit, run_until_exit_with, stop_when_logged,
+    DaemonProgram, ProgramExit, run_until_exit, run_until_exit_with, run_with_settings,
+    stop_when_logged,
 };
 pub use queue::{PublishBuilder, QueueClient, ReceivedJob};
 pub use raw::RawHttp;

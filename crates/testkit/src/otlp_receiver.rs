@@ -1,6 +1,7 @@
 //! A collector of spans: OTLP over HTTP, as protobuf.
 
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -94,13 +95,19 @@ fn pairs(attributes: Vec<KeyValue>) -> Vec<(String, String)> {
         .collect()
 }
 
-type ReceivedSpans = Arc<Mutex<Vec<ReceivedSpan>>>;
+/// What has arrived, and how requests are answered.
+#[derive(Debug, Default)]
+struct ReceiverState {
+    spans: Mutex<Vec<ReceivedSpan>>,
+    /// How long it takes to answer, in ms.
+    delay: AtomicU64,
+}
 
 /// A collector that keeps all spans. Dropping it ends it.
 #[derive(Debug)]
 pub struct OtlpReceiver {
     address: SocketAddr,
-    spans: ReceivedSpans,
+    state: Arc<ReceiverState>,
     serving: JoinHandle<()>,
 }
 
@@ -113,17 +120,17 @@ impl OtlpReceiver {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await;
         let listener = listener.expect("there is a free port");
         let address = listener.local_addr().expect("it is bound");
-        let spans = ReceivedSpans::default();
+        let state = Arc::<ReceiverState>::default();
         let router = Router::new()
             .route("/v1/traces", post(receive))
-            .with_state(Arc::clone(&spans));
+            .with_state(Arc::clone(&state));
         let serving = tokio::spawn(async move {
             // It does not end.
             let _ = axum::serve(listener, router).await;
         });
         Self {
             address,
-            spans,
+            state,
             serving,
         }
     }
@@ -137,10 +144,16 @@ impl OtlpReceiver {
         )
     }
 
+    /// Makes it take so long for each later request. Spans arrive at the end of that time.
+    pub fn set_delay(&self, delay: Duration) {
+        let milliseconds = delay.as_millis().try_into().unwrap_or(u64::MAX);
+        self.state.delay.store(milliseconds, Ordering::Relaxed);
+    }
+
     /// The spans that have arrived.
     #[must_use]
     pub fn spans(&self) -> Vec<ReceivedSpan> {
-        lock(&self.spans).clone()
+        lock(&self.state.spans).clone()
     }
 
     /// Waits until exactly `count` spans with this name have arrived, and returns them.
@@ -175,12 +188,12 @@ impl Drop for OtlpReceiver {
     }
 }
 
-fn lock(spans: &ReceivedSpans) -> MutexGuard<'_, Vec<ReceivedSpan>> {
+fn lock(spans: &Mutex<Vec<ReceivedSpan>>) -> MutexGuard<'_, Vec<ReceivedSpan>> {
     spans.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 async fn receive(
-    State(spans): State<ReceivedSpans>,
+    State(state): State<Arc<ReceiverState>>,
     headers: HeaderMap,
     body: Bytes,
 ) -> StatusCode {
@@ -193,6 +206,9 @@ async fn receive(
     let Ok(request) = ExportTraceServiceRequest::decode(body) else {
         return StatusCode::BAD_REQUEST;
     };
+    let delay = Duration::from_millis(state.delay.load(Ordering::Relaxed));
+    // Ends here if the sender does not wait for the answer.
+    tokio::time::sleep(delay).await;
     for of_resource in request.resource_spans {
         let resource = pairs(of_resource.resource.unwrap_or_default().attributes);
         let name = resource.iter().find(|(name, _)| name == "service.name");
@@ -201,7 +217,7 @@ async fn receive(
             let spans = of_scope.spans.into_iter();
             spans.map(|span| ReceivedSpan::new(service, span))
         });
-        lock(&spans).extend(received);
+        lock(&state.spans).extend(received);
     }
     StatusCode::OK
 }

@@ -1,5 +1,6 @@
 //! The programs of the daemons, and runs of them that are expected to end.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -76,6 +77,28 @@ pub async fn run_until_exit_with(
     ProgramRun::start(program, arguments, environment)
         .end(limit)
         .await
+}
+
+/// Like [`run_until_exit`], with this configuration file and on free ports, so that no other daemon has them.
+///
+/// # Panics
+/// If it has not ended within `limit`.
+pub async fn run_with_settings(
+    program: DaemonProgram,
+    settings: &str,
+    arguments: &[&str],
+    limit: Duration,
+) -> ProgramExit {
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let file = folder.path().join("settings.toml");
+    fs::write(&file, settings).expect("the settings can be written");
+    let file = file.to_str().expect("the path is valid UTF-8");
+    let mut all = vec!["--config", file, "--admin-listen", "127.0.0.1:0"];
+    if program == DaemonProgram::Api {
+        all.extend(["--listen", "127.0.0.1:0"]);
+    }
+    all.extend(arguments);
+    run_until_exit(program, &all, limit).await
 }
 
 /// Starts a daemon that cannot become ready, waits until its output contains `said`, and stops it

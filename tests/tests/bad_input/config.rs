@@ -2,29 +2,15 @@
 
 use std::time::Duration;
 
-use tidegate_testkit::{DaemonProgram, run_until_exit, start_redis};
+use tidegate_testkit::{DaemonProgram, run_until_exit, run_with_settings, start_redis};
 
 const LIMIT: Duration = Duration::from_secs(20);
 
 /// Starts a daemon with this configuration and returns its log. It must exit with an error.
 async fn refused(program: DaemonProgram, toml: &str) -> String {
     let redis = start_redis();
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("settings.toml");
-    std::fs::write(&file, toml).unwrap();
     let url = redis.url();
-    let mut arguments = vec![
-        "--redis",
-        &url,
-        "--admin-listen",
-        "127.0.0.1:0",
-        "--config",
-        file.to_str().unwrap(),
-    ];
-    if program == DaemonProgram::Api {
-        arguments.extend(["--listen", "127.0.0.1:0"]);
-    }
-    let ended = run_until_exit(program, &arguments, LIMIT).await;
+    let ended = run_with_settings(program, toml, &["--redis", &url], LIMIT).await;
     assert!(
         ended.code.is_some_and(|code| code != 0),
         "{toml}: {ended:?}"

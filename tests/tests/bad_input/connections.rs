@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use serde_json::json;
 use tidegate_testkit::{QueueClient, RawHttp, Stack, eventually, print_figure};
 
 const SOON: Duration = Duration::from_secs(20);
@@ -37,10 +38,24 @@ async fn a_connection_above_the_limit_is_answered_503() {
             .unwrap();
         assert_eq!(refused.header("retry-after"), Some("1"));
         assert_eq!(refused.header("connection"), Some("close"));
-        let json = Some("application/json; charset=utf-8");
-        assert_eq!(refused.header("content-type"), json);
-        let expected = r#"{"error":"too many connections"}"#;
-        assert_eq!(refused.expect(503).text(), expected);
+        let kind = Some("application/problem+json");
+        assert_eq!(refused.header("content-type"), kind);
+        let refused = refused.expect(503);
+        let mut problem = refused.json();
+        assert!(problem["detail"].is_string(), "{problem}");
+        problem["detail"] = json!(null);
+        let expected = json!({
+            // Of lmstfy.
+            "error": "too many connections",
+            "applied": "no",
+            "code": "too_many_connections",
+            "detail": null,
+            "instance": refused.header("x-request-id").unwrap(),
+            "status": 503,
+            "title": "Too many connections",
+            "type": "urn:tidegate:problem:too_many_connections",
+        });
+        assert_eq!(problem, expected);
     }
     let counted = stack
         .api(0)

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tidegate_testkit::{
-    DaemonProgram, ProgramExit, RedisOptions, RedisServer, Stack, run_until_exit, start_redis,
+    DaemonProgram, ProgramExit, RedisOptions, RedisServer, Stack, run_with_settings, start_redis,
 };
 
 const LIMIT: Duration = Duration::from_secs(20);
@@ -14,21 +14,7 @@ async fn refused(program: DaemonProgram, redis: &RedisServer, config: &str) -> P
 }
 
 async fn refused_at(program: DaemonProgram, url: &str, config: &str) -> ProgramExit {
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("settings.toml");
-    std::fs::write(&file, config).unwrap();
-    let mut arguments = vec![
-        "--redis",
-        url,
-        "--admin-listen",
-        "127.0.0.1:0",
-        "--config",
-        file.to_str().unwrap(),
-    ];
-    if program == DaemonProgram::Api {
-        arguments.extend(["--listen", "127.0.0.1:0"]);
-    }
-    let ended = run_until_exit(program, &arguments, LIMIT).await;
+    let ended = run_with_settings(program, config, &["--redis", url], LIMIT).await;
     assert!(ended.code.is_some_and(|code| code != 0), "{ended:?}");
     assert!(!ended.log.contains("panicked"), "{}", ended.log);
     ended

@@ -2,7 +2,7 @@
 
 use std::panic::{AssertUnwindSafe, resume_unwind};
 use std::path::PathBuf;
-use std::sync::LazyLock;
+use std::sync::{LazyLock, Mutex};
 use std::time::Duration;
 
 use futures_util::FutureExt;
@@ -19,6 +19,8 @@ const START_LIMIT: Duration = Duration::from_secs(30);
 const SHOWN_LIMIT: Duration = Duration::from_secs(30);
 /// Browsers that run at a time.
 static BROWSERS: Semaphore = Semaphore::const_new(3);
+/// The sessions of browsers that no walk uses. A browser takes as long to start as a walk lasts.
+static IDLE: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
 /// The program that starts browsers for all walks of this process, and ends with it.
 struct ChromeDriver {
@@ -70,7 +72,7 @@ pub(crate) struct Browser {
     base: String,
 }
 
-/// Runs a walk in a browser of its own, and keeps a screenshot of its end.
+/// Runs a walk in a browser that has no cookies, and keeps a screenshot of its end.
 pub(crate) async fn walk(name: &str, base: &str, steps: impl AsyncFnOnce(&Browser)) {
     walk_with(BrowserOptions::default(), name, base, steps).await;
 }
@@ -86,7 +88,11 @@ pub(crate) async fn walk_with(
     let browser = Browser::open(options, base).await;
     let walked = AssertUnwindSafe(steps(&browser)).catch_unwind().await;
     browser.screenshot(name).await;
-    browser.driver.quit().await.unwrap();
+    if options.without_script || walked.is_err() {
+        browser.driver.quit().await.unwrap();
+    } else {
+        browser.set_aside().await;
+    }
     if let Err(panic) = walked {
         resume_unwind(panic);
     }
@@ -98,11 +104,28 @@ fn pressable(text: &str) -> String {
 
 impl Browser {
     async fn open(options: BrowserOptions, base: &str) -> Self {
+        let driver = match options.without_script {
+            true => None,
+            false => IDLE.lock().unwrap().pop().map(WebDriver::of_session),
+        };
+        let driver = match driver {
+            Some(idle) => idle,
+            None => Self::start(options).await,
+        };
+        Self {
+            driver,
+            base: base.to_owned(),
+        }
+    }
+
+    async fn start(options: BrowserOptions) -> WebDriver {
         let driver = tokio::task::spawn_blocking(|| &*DRIVER).await.unwrap();
         let mut chrome = json!({
             "binary": driver.browser,
             "args": [
                 "--headless=new",
+                // It ends with its driver.
+                "--remote-debugging-pipe",
                 // Tests may run as root, which Chromium's sandbox refuses; the pages are our own.
                 "--no-sandbox",
                 "--disable-gpu",
@@ -114,11 +137,20 @@ impl Browser {
         if options.without_script {
             chrome["prefs"] = json!({"profile.managed_default_content_settings.javascript": 2});
         }
-        let session = WebDriver::start(&driver.url, chrome).await.unwrap();
-        Self {
-            driver: session,
-            base: base.to_owned(),
+        WebDriver::start(&driver.url, chrome).await.unwrap()
+    }
+
+    /// Leaves the browser to another walk, as if it had just been started.
+    async fn set_aside(self) {
+        self.driver.open("about:blank").await.unwrap();
+        for (command, parameters) in [
+            ("Network.clearBrowserCookies", json!({})),
+            ("Emulation.clearDeviceMetricsOverride", json!({})),
+            ("Emulation.setEmulatedMedia", json!({"features": []})),
+        ] {
+            self.command(command, parameters).await;
         }
+        IDLE.lock().unwrap().push(self.driver.into_session());
     }
 
     /// Opens a page of the dashboard.

@@ -75,8 +75,13 @@ impl DashboardFixture {
     /// Publishes a job that dies at once with an error, and returns its id.
     pub(crate) async fn dead_job(&self, error: &str) -> String {
         let id = self.publish(&json!({})).await;
-        kill_all(&self.client, error).await;
+        self.kill_all(error).await;
         id
+    }
+
+    /// Lets all jobs that are ready die, with an error.
+    pub(crate) async fn kill_all(&self, error: &str) {
+        kill_all(&self.client, error).await;
     }
 
     /// Publishes jobs that die at once.
@@ -84,7 +89,7 @@ impl DashboardFixture {
         for _ in 0..jobs {
             self.publish(&json!({})).await;
         }
-        kill_all(&self.client, "x").await;
+        self.kill_all("x").await;
     }
 }
 
@@ -112,4 +117,18 @@ async fn kill_all(client: &NativeClient, error: &str) {
         .collect();
     let body = json!({"leases": leases});
     client.call("POST", "/fail", &body).await.expect(200);
+}
+
+/// Sends a form, and returns the status and the page.
+pub(crate) async fn post_form(stack: &Stack, path: &str, form: &str) -> (u16, String) {
+    let token = "t".repeat(32);
+    let answer = reqwest::Client::new()
+        .post(format!("{}{path}", stack.api(0).admin_url()))
+        .header("Cookie", format!("tidegate_form={token}"))
+        .header("Content-Type", "application/x-www-form-urlencoded")
+        .body(format!("{form}&form_token={token}"))
+        .send()
+        .await
+        .unwrap();
+    (answer.status().as_u16(), answer.text().await.unwrap())
 }

@@ -49,7 +49,8 @@ async fn forms(client: &NativeClient) -> Vec<SignedForm> {
     let (schedule, relay) = (schedule.as_str().unwrap(), relay.as_str().unwrap());
     let id = key["key"]["id"].as_str().unwrap();
     let of_schedule = "/ui/default/schedules/shop/often";
-    let new_key = "do=create&description=y&namespace=shop&scope=admin".to_owned();
+    let new_key =
+        "do=create&new_id=0123456789AB&description=y&namespace=shop&scope=admin".to_owned();
     [
         (of_schedule, format!("do=pause&revision={schedule}"), false),
         (

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use crate::browser::walk;
-use crate::fixture::DashboardFixture;
+use crate::fixture::{DashboardFixture, post_form};
 
 fn page(fixture: &DashboardFixture, id: &str) -> String {
     format!("{}/jobs/{id}", fixture.queue())
@@ -102,9 +102,7 @@ async fn a_dead_job_is_brought_back() {
             .shows("its worker said that no attempt can succeed")
             .await;
         browser.press("Respawn").await;
-        browser
-            .shows("The job is ready again, with all its attempts.")
-            .await;
+        browser.shows("The job is ready again.").await;
         assert_eq!(fixture.job(&id).await["state"], "ready");
     })
     .await;
@@ -138,4 +136,19 @@ async fn an_action_that_comes_too_late_changes_nothing() {
         browser.shows("There is no such job").await;
     })
     .await;
+}
+
+/// Its entry in the list of dead jobs, where it stays, counts again when it dies again.
+#[tokio::test]
+async fn a_job_that_was_brought_back_and_died_again_is_listed_once() {
+    let fixture = DashboardFixture::new().await;
+    fixture.dead_job("x").await;
+    let id = fixture.dead_job("x").await;
+    let (status, _) = post_form(&fixture.stack, &page(&fixture, &id), "do=respawn").await;
+    assert_eq!(status, 200);
+    fixture.kill_all("x").await;
+    assert_eq!(fixture.count("dead").await, 2);
+    let list = fixture.client.get("/queues/q/jobs?state=dead").await;
+    let list = list.expect(200).json();
+    assert_eq!(list["items"].as_array().unwrap().len(), 2, "{list}");
 }

@@ -205,3 +205,26 @@ async fn a_page_says_when_redis_is_away_and_goes_on_when_it_is_back() {
     .await;
     stack.finish().await;
 }
+
+/// As many streams as the API keeps: a page gets no stream then, and the browser does not ask again by itself.
+#[tokio::test]
+async fn a_page_without_a_place_is_kept_up_to_date_when_one_is_free() {
+    const STREAMS: usize = 64;
+    let stack = Stack::builder().start().await;
+    let base = stack.api(0).admin_url();
+    let client = reqwest::Client::new();
+    let mut streams = Vec::new();
+    for _ in 0..STREAMS {
+        let page = client.get(format!("{base}/ui/default/queues"));
+        let answer = page.header("Accept", "text/event-stream").send().await;
+        streams.push(answer.unwrap());
+    }
+    walk("crowded", &base, async |browser| {
+        browser.open_page("/ui/default/queues").await;
+        browser.shows("Not kept up to date").await;
+        streams.clear();
+        browser.shows("Up to date").await;
+    })
+    .await;
+    stack.finish().await;
+}

@@ -27,6 +27,7 @@ mod live;
 mod look;
 mod many;
 mod news;
+mod outage;
 mod pages;
 mod queue;
 mod relay;

@@ -1,9 +1,12 @@
 //! Each button of the page of a queue.
 
+use std::time::Duration;
+
 use serde_json::json;
+use tidegate_testkit::{NativeClient, Stack, eventually};
 
 use crate::browser::walk;
-use crate::fixture::DashboardFixture;
+use crate::fixture::{DashboardFixture, publish};
 
 #[tokio::test]
 async fn a_queue_is_paused_and_resumed() {
@@ -126,4 +129,49 @@ async fn the_numbers_of_a_queue_lead_to_its_jobs() {
         );
     })
     .await;
+}
+
+/// The text of a page that needs no browser.
+async fn text_of(stack: &Stack, path: &str) -> String {
+    let answer = reqwest::get(format!("{}{path}", stack.api(0).admin_url())).await;
+    answer.unwrap().text().await.unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_queue_whose_jobs_are_overdue_names_the_missing_pump() {
+    let settings = "[metrics]\nrefresh = \"200ms\"";
+    let stack = Stack::builder().pumps(0).api_config(settings).start().await;
+    let client = NativeClient::new(stack.api(0), "shop").await;
+    publish(&client, &json!({"delay": "1s"})).await;
+    let limit = Duration::from_secs(30);
+    eventually("the pump is named", limit, async || {
+        let page = text_of(&stack, "/ui/default/queues/shop/q").await;
+        match page.contains("One that is due: It was due") && page.contains("no pump runs") {
+            true => Ok(()),
+            false => Err(page),
+        }
+    })
+    .await;
+    stack.finish().await;
+}
+
+/// The entries of jobs that were cancelled stay in the list for a while.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_oldest_ready_job_is_found_behind_entries_of_cancelled_ones() {
+    let stack = Stack::builder().start().await;
+    let client = NativeClient::new(stack.api(0), "shop").await;
+    let page = async || text_of(&stack, "/ui/default/queues/shop/q").await;
+    for (old, jobs) in [(true, 120), (false, 130)] {
+        let attributes = json!({"old": old.to_string()});
+        let jobs = vec![json!({"payload": 1, "attributes": attributes}); jobs];
+        let jobs = json!({"jobs": jobs});
+        let published = client.call("POST", "/queues/q/jobs/batch", &jobs).await;
+        published.expect(200);
+    }
+    let act = json!({"do": "cancel", "filter": {"attribute": "old=true"}, "limit": 1000});
+    let changed = client.call("POST", "/queues/q/jobs/act", &act).await;
+    assert_eq!(changed.expect(200).json()["changed"], 120);
+    let shown = page().await;
+    assert!(shown.contains("The oldest ready job: "), "{shown}");
+    stack.finish().await;
 }

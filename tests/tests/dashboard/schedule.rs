@@ -71,7 +71,7 @@ async fn a_schedule_leads_to_its_jobs_and_is_deleted_once_that_is_confirmed() {
     walk("schedule-delete", &fixture.base(), async |browser| {
         browser.open_page(&page(&fixture)).await;
         browser
-            .shows("Last tick for which a job was published: 2")
+            .shows("Last tick, whose job was published or left out: 2")
             .await;
         browser.press("List them").await;
         browser.shows("schedule:digest").await;

@@ -32,15 +32,25 @@ pub(crate) struct Element<'a> {
 impl WebDriver {
     /// Starts a browser with these options of Chromium.
     pub(crate) async fn start(driver: &str, chrome: Value) -> Result<Self, String> {
-        let mut started = Self {
-            http: reqwest::Client::new(),
-            session: format!("{driver}/session"),
-        };
+        let mut started = Self::of_session(format!("{driver}/session"));
         let wanted = json!({"alwaysMatch": {"goog:chromeOptions": chrome}});
         let session = started.post("", json!({"capabilities": wanted})).await?;
         let id = session["sessionId"].as_str().unwrap_or_default();
         started.session = format!("{}/{id}", started.session);
         Ok(started)
+    }
+
+    /// Controls a browser that runs, by the address of its session.
+    pub(crate) fn of_session(session: String) -> Self {
+        Self {
+            http: reqwest::Client::new(),
+            session,
+        }
+    }
+
+    /// The address of the session.
+    pub(crate) fn into_session(self) -> String {
+        self.session
     }
 
     /// Ends the browser.

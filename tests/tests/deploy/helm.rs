@@ -1,11 +1,11 @@
 //! The chart in `deploy/helm`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
 use std::time::Duration;
 
 use serde::Deserialize as _;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tidegate_local_program::command::run;
 use tidegate_testkit::DaemonProgram;
 
@@ -43,13 +43,17 @@ fn try_helm(action: &[&str], values: &str, settings: &[&str]) -> Result<String, 
     run(&mut command, TOOL_LIMIT)
 }
 
-fn rendered(values: &str) -> String {
-    try_helm(&["template", "tidegate"], values, &[])
-        .unwrap_or_else(|error| panic!("{values}: {error}"))
+fn rendered(values: &str, settings: &[&str]) -> String {
+    try_helm(&["template", "tidegate"], values, settings)
+        .unwrap_or_else(|error| panic!("{values} {settings:?}: {error}"))
 }
 
 fn objects(values: &str) -> Vec<Value> {
-    let text = rendered(values);
+    objects_with(values, &[])
+}
+
+fn objects_with(values: &str, settings: &[&str]) -> Vec<Value> {
+    let text = rendered(values, settings);
     let documents = serde_norway::Deserializer::from_str(&text);
     let objects = documents.map(|document| Value::deserialize(document).unwrap());
     objects.filter(|object| !object.is_null()).collect()
@@ -74,7 +78,7 @@ fn kubernetes_accepts_all_objects() {
     for values in VALUES {
         try_helm(&["lint", "--strict"], values, &[]).unwrap();
         let file = folder.path().join(format!("{values}.yaml"));
-        std::fs::write(&file, rendered(values)).unwrap();
+        std::fs::write(&file, rendered(values, &[])).unwrap();
         let mut check = Command::new(kubeconform());
         let location = schemas().join("{{.ResourceKind}}{{.KindSuffix}}.json");
         check.args(["-strict", "-skip", OPERATOR, "-schema-location"]);
@@ -110,6 +114,8 @@ async fn the_daemons_accept_the_settings_of_each_pod_and_listen_on_its_ports() {
             let container = &pod["containers"][0];
             let image = image(&name);
             let mut variables = environment(container, &name);
+            let names: BTreeSet<&String> = variables.iter().map(|(name, _)| name).collect();
+            assert_eq!(names.len(), variables.len(), "{name}: {variables:?}");
             if image.program() == DaemonProgram::Relayd {
                 let key = "TIDEGATE_RELAY__ORDERS__SOURCE__API_KEY".to_owned();
                 variables
@@ -141,6 +147,7 @@ async fn the_daemons_accept_the_settings_of_each_pod_and_listen_on_its_ports() {
                 Duration::from_secs(grace_s) > stop,
                 "{values} {name}: {stop:?}"
             );
+            expect_mounted_volumes(pod);
             if image.program() != DaemonProgram::Relayd {
                 let startup = &container["startupProbe"];
                 let allowed_s = startup["periodSeconds"].as_u64().unwrap()
@@ -156,7 +163,16 @@ async fn the_daemons_accept_the_settings_of_each_pod_and_listen_on_its_ports() {
 #[test]
 fn values_that_cannot_work_are_rejected_with_the_reason() {
     for (setting, reason) in [
-        ("api.drainDelaySeconds=25", "must be longer than"),
+        ("api.drainDelaySeconds=25", "so at least 39"),
+        ("api.terminationGracePeriodSeconds=23", "so at least 24"),
+        (
+            "api.settings.TIDEGATE_DRAIN_TIMEOUT=60s",
+            "TIDEGATE_DRAIN_TIMEOUT: the chart sets",
+        ),
+        (
+            "pumpd.settings.TIDEGATE_POOL__DEFAULT__URL=redis://a",
+            "pumpd.settings.TIDEGATE_POOL__DEFAULT__URL",
+        ),
         ("redis.mode=sentinel", "sentinels"),
         ("redis.mode=other", "redis.mode"),
         ("pumpd.replicas=0", "pumpd.replicas"),
@@ -200,6 +216,114 @@ fn the_chart_has_the_rules_and_the_names_of_the_jobs() {
             programs.iter().any(|program| program.name() == job),
             "{job}"
         );
+        // Otherwise the operator replaces the namespaces of queues by that of the pod.
+        let endpoints = monitor["spec"]["endpoints"].as_array().unwrap();
+        assert!(endpoints.iter().all(|one| one["honorLabels"] == true));
     }
     assert_eq!(kind("ServiceMonitor").count(), 3);
+}
+
+fn expect_mounted_volumes(pod: &Value) {
+    let names = |list: &Value| -> BTreeSet<String> {
+        let entries = list.as_array().into_iter().flatten();
+        let names = entries.map(|entry| entry["name"].as_str().unwrap().to_owned());
+        names.collect()
+    };
+    let mounted = names(&pod["containers"][0]["volumeMounts"]);
+    assert_eq!(mounted, names(&pod["volumes"]), "{pod}");
+}
+
+/// The labels of the pods of a daemon.
+fn labels_of_pods(objects: &[Value], daemon: &str) -> Value {
+    let mut all = objects
+        .iter()
+        .filter(|object| object["kind"] == "Deployment");
+    let one = all.find(|one| one["metadata"]["name"] == format!("tidegate-{daemon}"));
+    one.unwrap()["spec"]["template"]["metadata"]["labels"].clone()
+}
+
+/// Whether a rule of a policy of the API admits pods with these labels at a port.
+fn admits(objects: &[Value], port: &str, labels: &Value) -> bool {
+    let is_policy = |object: &&Value| {
+        object["kind"] == "NetworkPolicy" && object["metadata"]["name"] == "tidegate-api"
+    };
+    let policy = objects.iter().find(is_policy).unwrap();
+    let rules = policy["spec"]["ingress"].as_array().unwrap().iter();
+    let mut rules = rules.filter(|rule| rule["ports"][0]["port"] == port);
+    rules.any(|rule| {
+        let Some(sources) = rule["from"].as_array() else {
+            return true;
+        };
+        sources.iter().any(|source| {
+            let wanted = source["podSelector"]["matchLabels"].as_object();
+            wanted.is_some_and(|wanted| wanted.iter().all(|(name, value)| labels[name] == *value))
+        })
+    })
+}
+
+#[test]
+fn relays_reach_both_ports_of_the_api_and_other_pods_only_what_is_allowed() {
+    let clients = "networkPolicy.clients[0].podSelector.matchLabels.app=shop";
+    for values in ["relay", "monitored"] {
+        let objects = objects_with(values, &[clients]);
+        let relays = labels_of_pods(&objects, "relayd");
+        let pumps = labels_of_pods(&objects, "pumpd");
+        for port in ["http", "admin"] {
+            assert!(admits(&objects, port, &relays), "{values} {port}");
+            assert!(!admits(&objects, port, &pumps), "{values} {port}");
+        }
+        assert!(admits(&objects, "http", &json!({"app": "shop"})));
+        let mut services = objects.iter().filter(|object| object["kind"] == "Service");
+        let admin = services.find(|one| one["metadata"]["name"] == "tidegate-api-admin");
+        assert_eq!(admin.unwrap()["spec"]["ports"][0]["port"], 7778);
+    }
+}
+
+#[test]
+fn a_node_can_be_drained_while_no_pod_is_ready() {
+    let objects = objects("relay");
+    let budgets = objects
+        .iter()
+        .filter(|object| object["kind"] == "PodDisruptionBudget");
+    let budgets: Vec<&Value> = budgets.collect();
+    assert_eq!(budgets.len(), 3);
+    for budget in budgets {
+        assert_eq!(budget["spec"]["unhealthyPodEvictionPolicy"], "AlwaysAllow");
+    }
+}
+
+#[test]
+fn each_daemon_takes_settings_from_a_secret_and_files() {
+    let mut settings = Vec::new();
+    for daemon in ["api", "pumpd", "relayd"] {
+        settings.extend([
+            format!("{daemon}.settings.OTEL_SERVICE_NAME=orders"),
+            format!("{daemon}.settingsSecret=secrets-of-{daemon}"),
+            format!("{daemon}.volumes[0].name=ca"),
+            format!("{daemon}.volumes[0].secret.secretName=ca"),
+            format!("{daemon}.volumeMounts[0].name=ca"),
+            format!("{daemon}.volumeMounts[0].mountPath=/etc/ca"),
+        ]);
+    }
+    let settings: Vec<&str> = settings.iter().map(String::as_str).collect();
+    let objects = objects_with("relay", &settings);
+    let deployments = objects
+        .iter()
+        .filter(|object| object["kind"] == "Deployment");
+    let mut found = 0;
+    for deployment in deployments {
+        let pod = &deployment["spec"]["template"]["spec"];
+        let container = &pod["containers"][0];
+        let daemon = container["name"].as_str().unwrap();
+        let secret = &container["envFrom"][0]["secretRef"]["name"];
+        assert_eq!(*secret, format!("secrets-of-{daemon}"));
+        let variables = container["env"].as_array().unwrap().iter();
+        let mut named = variables.filter(|one| one["name"] == "OTEL_SERVICE_NAME");
+        assert_eq!(named.next().unwrap()["value"], "orders");
+        let mut mounts = container["volumeMounts"].as_array().unwrap().iter();
+        assert!(mounts.any(|mount| mount["mountPath"] == "/etc/ca"));
+        expect_mounted_volumes(pod);
+        found += 1;
+    }
+    assert_eq!(found, 3);
 }

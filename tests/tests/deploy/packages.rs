@@ -14,6 +14,7 @@ use tidegate_testkit::{
 };
 
 use crate::debian_machine::{DebianMachine, PACKAGES};
+use crate::files::read;
 
 const LIMIT: Duration = Duration::from_secs(60);
 const DAEMONS: [(&str, &str); 3] = [
@@ -89,6 +90,7 @@ async fn packages_are_the_same_twice_and_run_on_a_debian_machine() {
 
     install(&machine, "next", "0.2.0-1");
     check_settings_after_upgrade(&machine, &ports);
+    check_rights_of_settings(&machine);
     // Without systemd no daemon was restarted: those of before still serve.
     deployment.serve_job(&machine, "second").await;
     deployment.stop();
@@ -379,6 +381,44 @@ fn check_settings_after_upgrade(machine: &DebianMachine, ports: &InstalledPorts)
     for (_, settings) in DAEMONS {
         let rights = machine.rights(&settings_path(settings));
         assert_eq!(rights, "root tidegate 640", "{settings}");
+    }
+}
+
+/// Settings that were deleted come back if dpkg is asked for them, and the daemon can read them. An owner or a mode that
+/// the administrator chose stays.
+fn check_rights_of_settings(machine: &DebianMachine) {
+    let path = settings_path("relayd");
+    let reinstall = format!("dpkg --install --force-confmiss {PACKAGES}/next/tidegate-relayd*.deb");
+    machine.run(&["rm", &path]);
+    machine.run(&["sh", "-c", &reinstall]);
+    assert_eq!(machine.rights(&path), "root tidegate 640");
+    for (owner, mode, rights) in [
+        ("root:root", "600", "root root 600"),
+        ("root:adm", "640", "root adm 640"),
+        ("daemon:root", "640", "daemon root 640"),
+    ] {
+        machine.run(&["chown", owner, &path]);
+        machine.run(&["chmod", mode, &path]);
+        machine.run(&["sh", "-c", &reinstall]);
+        assert_eq!(machine.rights(&path), rights);
+    }
+}
+
+/// New log files have mode 0640, before the umask.
+#[test]
+fn the_units_let_their_group_read_logs_and_others_nothing() {
+    for (package, _) in DAEMONS {
+        let unit = read(&format!("deploy/systemd/{package}.service"));
+        let masks: Vec<u32> = unit
+            .lines()
+            .filter_map(|line| line.strip_prefix("UMask="))
+            .map(|mask| u32::from_str_radix(mask, 8).unwrap())
+            .collect();
+        let [mask] = masks[..] else {
+            panic!("{package}: {masks:?}");
+        };
+        assert_eq!(0o640 & !mask, 0o640, "{package}: {mask:o}");
+        assert_eq!(0o666 & !mask & 0o027, 0, "{package}: {mask:o}");
     }
 }
 

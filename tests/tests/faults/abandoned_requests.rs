@@ -18,12 +18,15 @@ use tokio::time::{sleep, timeout};
 
 /// The number of clients. Each of them publishes until one job is stored.
 const WANTED: u64 = 100;
-/// How long a client waits for an answer in the outage. Once Redis is back clients wait until they are answered: one
-/// that leaves then while its job is in a call stores another, and how many do depends on the speed of the machine.
+/// How long a client waits for an answer. From the end of the outage on clients wait until they are answered: one that
+/// leaves then while its job is in a call stores another, and how many do depends on the speed of the machine.
 const CLIENT_TIMEOUT: Duration = Duration::from_secs(2);
 /// Between an error and the next attempt.
 const RETRY_DELAY: Duration = Duration::from_millis(100);
-const OUTAGE: Duration = Duration::from_secs(8);
+/// How long clients leave.
+const LEAVING: Duration = Duration::from_secs(7);
+/// From then until Redis is back: an API that has no processor for a second knows by then who has left.
+const SETTLING: Duration = Duration::from_secs(2);
 /// The id of a job that does not exist.
 const OTHER_ID: &str = "01M7YAG1QB00PG00001X143D2D";
 /// Rounds of calls in an outage.
@@ -65,7 +68,10 @@ async fn a_paused_redis_stores_few_replacements_of_clients_that_left() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_ack_of_a_client_that_left_is_not_executed() {
-    let (stack, _tokens) = start().await;
+    /// Time to reach the batcher, and to leave it: no metric counts waiting acks.
+    const PAUSE: Duration = Duration::from_millis(1500);
+    // The call in flight waits for as long as Redis is paused.
+    let (stack, _tokens) = start_with("[pool.default]\ncommand_timeout = \"1m\"\n").await;
     let queue = stack.queue("q").await;
     let [first, second] = [queue.publish("a").id().await, queue.publish("b").id().await];
     let ack = async |id: &str| {
@@ -73,14 +79,13 @@ async fn an_ack_of_a_client_that_left_is_not_executed() {
         let token = [("X-Token".to_owned(), queue.token().to_owned())];
         let path = format!("{}/job/{id}", queue.path());
         http.request("DELETE", &path, &token, b"").await;
-        // No metric counts waiting acks, so this is time to reach the batcher.
-        sleep(Duration::from_millis(300)).await;
+        sleep(PAUSE).await;
         http
     };
     stack.redis.pause().unwrap();
     let mut in_call = ack(&first).await;
     drop(ack(&second).await);
-    sleep(Duration::from_millis(300)).await;
+    sleep(PAUSE).await;
     stack.redis.resume().unwrap();
     in_call.answer().await.unwrap().expect(204);
     queue.peek_job(&first).await.expect(404);
@@ -90,9 +95,14 @@ async fn an_ack_of_a_client_that_left_is_not_executed() {
 
 /// A stack whose tokens are in another Redis.
 async fn start() -> (Stack, RedisServer) {
+    start_with("").await
+}
+
+/// The same, with these lines in the configuration of the API.
+async fn start_with(lines: &str) -> (Stack, RedisServer) {
     let tokens = start_redis();
-    let admin_store = format!("[admin_store]\nurl = \"{}\"", tokens.url());
-    let builder = Stack::builder().pumps(0).api_config(&admin_store);
+    let config = format!("{lines}[admin_store]\nurl = \"{}\"", tokens.url());
+    let builder = Stack::builder().pumps(0).api_config(&config);
     (builder.start().await, tokens)
 }
 
@@ -104,18 +114,19 @@ async fn stored_after(outage: Outage, request: fn(&QueueClient) -> PublishBuilde
         Outage::Paused => stack.redis.pause().unwrap(),
         Outage::Killed => tokio::task::block_in_place(|| stack.redis.kill()),
     }
-    let is_over = Arc::new(AtomicBool::new(false));
+    let clients_stay = Arc::new(AtomicBool::new(false));
     let clients = (0..WANTED).map(|number| {
         let queue = queue.with_separate_connections();
-        let is_over = Arc::clone(&is_over);
+        let clients_stay = Arc::clone(&clients_stay);
         tokio::spawn(async move {
             sleep(CLIENT_TIMEOUT * number as u32 / WANTED as u32).await;
-            attempts_until_stored(&queue, request, &is_over).await
+            attempts_until_stored(&queue, request, &clients_stay).await
         })
     });
     let clients: Vec<_> = clients.collect();
-    sleep(OUTAGE).await;
-    is_over.store(true, Ordering::SeqCst);
+    sleep(LEAVING).await;
+    clients_stay.store(true, Ordering::SeqCst);
+    sleep(SETTLING).await;
     match outage {
         Outage::Paused => stack.redis.resume().unwrap(),
         Outage::Killed => tokio::task::block_in_place(|| stack.redis.restart().unwrap()),
@@ -134,12 +145,12 @@ async fn stored_after(outage: Outage, request: fn(&QueueClient) -> PublishBuilde
 async fn attempts_until_stored(
     queue: &QueueClient,
     request: fn(&QueueClient) -> PublishBuilder,
-    outage_is_over: &AtomicBool,
+    clients_stay: &AtomicBool,
 ) -> u64 {
     for attempt in 1.. {
         let mut sent = pin!(request(queue).send());
         let answer = match timeout(CLIENT_TIMEOUT, &mut sent).await {
-            Err(_) if outage_is_over.load(Ordering::SeqCst) => sent.await,
+            Err(_) if clients_stay.load(Ordering::SeqCst) => sent.await,
             Err(_) => continue,
             Ok(answer) => answer,
         };

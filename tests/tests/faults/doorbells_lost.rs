@@ -13,6 +13,8 @@ const ROUNDS: usize = 8;
 /// Only messages lead to a job within the time of a test.
 const NO_POLL: &str = "10m";
 const BY_MESSAGE_MAX: Duration = Duration::from_secs(5);
+/// The bytes of a process that is registered for a queue.
+const ID_BYTES: usize = 8;
 
 /// With polls each second. How long a consumer waits is the limit: without polls the job would not come at all.
 async fn stack() -> Stack {
@@ -186,8 +188,8 @@ async fn a_later_job_rings_again_if_a_process_does_not_follow_its_doorbell() {
         let there = queue.on_api(stack.api(number));
         tokio::spawn(there.consume().timeout_s(60).count(2).jobs());
         stack.api(number).wait_for_waiting_consumers(1).await;
-        // Its check registers the process before the next one.
-        tokio::time::sleep(Duration::from_millis(300)).await;
+        // The paused process is registered before the other one, so it is rung first.
+        until_registered(&stack, &queue, 2 - number).await;
     }
     stack.api(1).pause();
     queue.publish("1").id().await;
@@ -203,6 +205,28 @@ async fn a_later_job_rings_again_if_a_process_does_not_follow_its_doorbell() {
     .await;
     stack.api(1).resume();
     stack.finish().await;
+}
+
+/// Waits until this many processes are registered for the jobs of a queue.
+async fn until_registered(stack: &Stack, queue: &QueueClient, processes: usize) {
+    let name = format!("{}/{}", queue.namespace(), queue.name());
+    let mut redis = connection(stack);
+    let what = format!("{processes} processes are registered");
+    eventually(&what, BY_MESSAGE_MAX, async || {
+        let mut keys = redis::cmd("KEYS");
+        let keys: Vec<String> = keys.arg("tg:*:waiting:*").query(&mut redis).unwrap();
+        let mut ids = Vec::new();
+        for key in &keys {
+            let mut get = redis::cmd("HGET");
+            let found: Vec<u8> = get.arg(key).arg(&name).query(&mut redis).unwrap();
+            ids.extend(found);
+        }
+        match ids.len() / ID_BYTES {
+            registered if registered == processes => Ok(()),
+            registered => Err(registered),
+        }
+    })
+    .await;
 }
 
 /// The subscriptions are cut while calls are refused: the call that follows is refused, and neither a message nor a
@@ -247,7 +271,23 @@ async fn a_failed_call_is_repeated_without_a_message() {
 /// A process without consumers is rung, and cannot pass the doorbell on, since its calls are refused.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_doorbell_that_could_not_be_passed_on_is_passed_on_later() {
-    const ID_BYTES: usize = 8;
+    is_passed_on(Leaves::BeforeTheDoorbell).await;
+}
+
+/// A process is rung, its call is refused, and its consumer leaves before the call is repeated.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_doorbell_whose_call_failed_is_passed_on_when_its_consumer_leaves() {
+    is_passed_on(Leaves::AfterTheDoorbell).await;
+}
+
+/// When the consumer of the process leaves that is rung.
+#[derive(Clone, Copy, PartialEq)]
+enum Leaves {
+    BeforeTheDoorbell,
+    AfterTheDoorbell,
+}
+
+async fn is_passed_on(leaves: Leaves) {
     let polls = format!("waiters.poll_interval = \"{NO_POLL}\"");
     let stack = Stack::builder().apis(2).pumps(0).api_config(&polls);
     let stack = stack.start().await;
@@ -262,13 +302,18 @@ async fn a_doorbell_that_could_not_be_passed_on_is_passed_on_later() {
     };
     rename(&ready, &hidden).exec(&mut redis).unwrap();
     // Both are registered, this one first; only the other one has a consumer.
-    let left = queue
-        .on_api(stack.api(1))
-        .consume()
-        .timeout_s(1)
-        .job()
-        .await;
-    assert!(left.is_none());
+    let there = queue.on_api(stack.api(1)).with_separate_connections();
+    let leaving = match leaves {
+        Leaves::BeforeTheDoorbell => {
+            assert!(there.consume().timeout_s(1).job().await.is_none());
+            None
+        }
+        Leaves::AfterTheDoorbell => {
+            let leaving = tokio::spawn(there.consume().timeout_s(5).send());
+            stack.api(1).wait_for_waiting_consumers(1).await;
+            Some(leaving)
+        }
+    };
     let waiting = tokio::spawn(queue.consume().timeout_s(20).job());
     stack.api(0).wait_for_waiting_consumers(1).await;
     let name = format!("{}/{}", queue.namespace(), queue.name());
@@ -301,6 +346,11 @@ async fn a_doorbell_that_could_not_be_passed_on_is_passed_on_later() {
     let mut ring = redis::cmd("SPUBLISH");
     let listeners: u64 = ring.arg(channel).arg(&name).query(&mut redis).unwrap();
     assert_eq!(listeners, 1);
+    if let Some(leaving) = leaving {
+        // Its answer says that the call failed, or that there was no job.
+        let answer = leaving.await.unwrap().unwrap();
+        assert_ne!(answer.status, 200, "{answer}");
+    }
     tokio::time::sleep(Duration::from_secs(1)).await;
     assert!(!waiting.is_finished());
     acl("+evalsha").exec(&mut redis).unwrap();

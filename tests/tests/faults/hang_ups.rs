@@ -3,9 +3,7 @@
 use std::time::{Duration, Instant};
 
 use rand::RngExt;
-use tidegate_testkit::{
-    QueueClient, RawHttp, RedisControl, Stack, eventually, print_figure, random,
-};
+use tidegate_testkit::{QueueClient, RawHttp, Stack, eventually, print_figure, random};
 
 const ROUNDS: usize = 200;
 /// A hang-up this long before the publish is known to the server when the job comes.
@@ -92,29 +90,42 @@ async fn after_a_hang_up_the_next_consumer_gets_the_job_with_all_attempts() {
 /// Redis answers the reserve only after its client has hung up.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn jobs_of_a_consumer_that_hung_up_return_in_order() {
-    const PAUSE: Duration = Duration::from_millis(600);
-    let stack = Stack::builder().start().await;
-    let queue = stack.queue("q").await;
-    let mut redis = RedisControl::connect(&stack.redis.url()).await;
+    /// The call waits for as long as Redis is paused, and scrapes do not.
+    const CONFIG: &str = "[pool.default]\ncommand_timeout = \"1m\"\n[metrics]\nrefresh = \"1h\"";
+    const CALLS: &str = "tidegate_reserve_rounds_total";
+    const LIMIT: Duration = Duration::from_secs(20);
+    /// An end of the connection right after the request would count as a half-close.
+    const PAUSE: Duration = Duration::from_millis(300);
+    let stack = Stack::builder().api_config(CONFIG).start().await;
+    let (api, queue) = (stack.api(0), stack.queue("q").await);
     let mut ids = Vec::new();
     for body in ["a", "b", "c"] {
         ids.push(queue.publish(body).tries(3).id().await);
     }
-    redis.pause_clients(PAUSE).await;
-    let mut gone = RawHttp::connect(stack.api(0).listen()).await;
+    let calls_before = api.metric(CALLS).await;
+    stack.redis.pause().unwrap();
+    let mut gone = RawHttp::connect(api.listen()).await;
     let request = format!(
         "GET {}?timeout=60&ttr=600&count=3 HTTP/1.1\r\nHost: x\r\nX-Token: {}\r\n\r\n",
         queue.path(),
         queue.token()
     );
     assert!(gone.send(request).await);
-    tokio::time::sleep(PAUSE / 2).await;
+    api.wait_for_waiting_consumers(1).await;
+    let reserving = async || match api.metric(CALLS).await {
+        calls if calls > calls_before => Ok(()),
+        calls => Err(calls),
+    };
+    eventually("the call is in flight", LIMIT, reserving).await;
+    tokio::time::sleep(PAUSE).await;
     drop(gone);
-    let released = async || match stack.api(0).metric("tidegate_jobs_released_total").await {
+    api.wait_for_waiting_consumers(0).await;
+    stack.redis.resume().unwrap();
+    let released = async || match api.metric("tidegate_jobs_released_total").await {
         3.0 => Ok(()),
         released => Err(released),
     };
-    eventually("the jobs are released", Duration::from_secs(10), released).await;
+    eventually("the jobs are released", LIMIT, released).await;
     let jobs = queue.consume().count(3).ttr_s(60).jobs().await;
     let jobs: Vec<_> = jobs
         .into_iter()

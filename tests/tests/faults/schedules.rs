@@ -5,7 +5,9 @@ use std::time::{Duration, Instant};
 
 use rand::RngExt;
 use serde_json::{Value, json};
-use tidegate_testkit::{NativeClient, RedisControl, Stack, eventually, print_figure, random};
+use tidegate_testkit::{
+    NativeClient, RedisControl, Stack, connect_to_redis, eventually, print_figure, random,
+};
 
 use crate::pumps_disturbed::LEASE;
 
@@ -140,4 +142,63 @@ async fn each_tick_has_one_job_while_pumps_are_killed_a_hundred_times() {
     ));
     assert_eq!(found, expected);
     stack.finish().await;
+}
+
+/// What is due in one bucket and cannot be published is tried again each second, and must not hold up what can be.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn schedules_whose_table_is_damaged_delay_no_others_and_are_kept() {
+    /// More than a run publishes.
+    const DAMAGED: usize = 40;
+    let settings = "[pool.default]\nbuckets = 1\n";
+    let stack = Stack::builder().api_config(settings).pump_config(settings);
+    let stack = stack.start().await;
+    let client = NativeClient::new(stack.api(0), "*").await;
+    let of = |namespace| NativeClient::with_key(stack.api(0), namespace, client.key());
+    let (damaged, unreadable, good) = (of("damaged"), of("unreadable"), of("good"));
+    let put = async |client: &NativeClient, name: &str| {
+        let schedule = json!({"queue": name, "every": "1s", "job": {"payload": 1}});
+        let path = format!("/schedules/{name}");
+        client.call("PUT", &path, &schedule).await.expect(201);
+    };
+    for number in 0..DAMAGED {
+        put(&damaged, &format!("s{number:02}")).await;
+    }
+    put(&unreadable, "s").await;
+    put(&good, "s").await;
+    let redis = redis::Client::open(stack.redis.url()).unwrap();
+    let mut redis = connect_to_redis(&redis).await.unwrap();
+    let mut query = async |words: &[&str]| {
+        let command = redis::cmd(words[0]).arg(&words[1..]).to_owned();
+        let value: redis::Value = command.query_async(&mut redis).await.unwrap();
+        value
+    };
+    query(&["SET", "tg:schedules:damaged", "x"]).await;
+    query(&["HSET", "tg:schedules:unreadable", "s", "of another release"]).await;
+    let log = async || stack.pump(0).log();
+    eventually("the definition was looked at", LIMIT, async || {
+        match log().await.contains("cannot be read") {
+            true => Ok(()),
+            false => Err("not yet"),
+        }
+    })
+    .await;
+    for _ in 0..3 {
+        eventually(
+            "a tick of the others is published",
+            LIMIT,
+            async || match good.reserve("s", 1).await.pop() {
+                None => Err("none"),
+                Some(job) => {
+                    good.settle("ack", &json!({"leases": [job["lease"]]})).await;
+                    Ok(())
+                }
+            },
+        )
+        .await;
+    }
+    // Another release may read it.
+    let script =
+        "return redis.call('ZSCORE', redis.call('KEYS', 'tg:0:*:schedules')[1], 'unreadable/s')";
+    let kept = query(&["EVAL", script, "0"]).await;
+    assert_ne!(kept, redis::Value::Nil, "its tick is kept");
 }

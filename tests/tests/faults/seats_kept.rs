@@ -235,9 +235,11 @@ async fn failing_calls_are_bounded_with_many_queues() {
 /// A pool that moves reads from two servers. One of them does not answer.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_silent_server_does_not_block_jobs_of_another_server() {
+    /// Room for a busy machine, and less than a call to the old pool waits: 3 s, also if it needs a new connection.
+    const WAITED_MAX: Duration = Duration::from_millis(2500);
     let old = RedisOptions::new().start();
     let pool = format!(
-        "[pool.old]\nurl = \"{}\"\nmigrate_to = \"default\"",
+        "[pool.old]\nurl = \"{}\"\nmigrate_to = \"default\"\nconnect_timeout = \"10s\"",
         old.url()
     );
     let stack = Stack::builder().api_config(&pool).start().await;
@@ -254,11 +256,7 @@ async fn a_silent_server_does_not_block_jobs_of_another_server() {
     let outcome = late.outcome().await;
     outcome.answer.expect(200);
     // The consumer waits at most 0.27 s for the call to the old pool.
-    assert!(
-        outcome.waited < Duration::from_secs(1),
-        "{:?}",
-        outcome.waited
-    );
+    assert!(outcome.waited < WAITED_MAX, "{:?}", outcome.waited);
     queue.publish("3").id().await;
     queue.consume().send().await.unwrap().expect(200);
 

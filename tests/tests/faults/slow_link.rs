@@ -33,7 +33,7 @@ const UPLOADS: usize = 80;
 struct SlowApi {
     api: Daemon,
     proxy: FaultProxy,
-    _redis: RedisServer,
+    redis: RedisServer,
     _folder: tempfile::TempDir,
 }
 
@@ -47,7 +47,7 @@ impl SlowApi {
         Self {
             api,
             proxy,
-            _redis: redis,
+            redis,
             _folder: folder,
         }
     }
@@ -157,17 +157,27 @@ fn assert_leased_in_two_calls(jobs: &[ReceivedJob]) {
 /// One call reserves the job of the first queue and a later call that of the second.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn elapsed_time_of_each_job_ends_at_its_own_lease() {
+    /// The job of the first queue waits for a quarter of a second for that of the second one. If the machine stalls for
+    /// longer, it comes alone, and two other queues are used.
+    const ATTEMPTS: usize = 5;
     let slow = SlowApi::start().await;
-    let first = slow.queue("first").await;
-    let second = first.sibling("second");
-    first.publish("1").id().await;
-    second.publish("2").id().await;
+    let queue = slow.queue("first").await;
+    let names = |attempt: usize| [format!("first-{attempt}"), format!("second-{attempt}")];
+    for name in (0..ATTEMPTS).flat_map(names) {
+        queue.sibling(&name).publish("x").id().await;
+    }
     slow.slow_down();
-    let jobs = first
-        .consume_from(&["first", "second"])
-        .count(2)
-        .jobs()
-        .await;
+    let mut jobs = Vec::new();
+    for [first, second] in (0..ATTEMPTS).map(names) {
+        let consume = queue.consume_from(&[&first, &second]).count(2);
+        let answer = consume.send().await.unwrap();
+        if answer.status == 200 {
+            jobs = ReceivedJob::parse_all(&answer);
+        }
+        if jobs.len() == 2 {
+            break;
+        }
+    }
     assert_leased_in_two_calls(&jobs);
 }
 
@@ -263,4 +273,62 @@ async fn a_pump_on_a_slow_link_leads_its_buckets_and_becomes_ready() {
     })
     .await;
     assert_eq!(slow.pump.metric("tidegate_pump_buckets_held").await, 256.0);
+}
+
+/// The client hangs up before the answer to the reserve arrives, and Redis refuses to take the job back for a while. The lease is
+/// long, and the job has one try: nothing else would bring it back.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_job_without_a_taker_is_released_when_redis_executes_scripts_again() {
+    const ANSWER_DELAY: Duration = Duration::from_secs(2);
+    const LIMIT: Duration = Duration::from_secs(20);
+    let slow = SlowApi::start().await;
+    let queue = slow.queue("q").await;
+    let id = queue.publish("x").tries(1).id().await;
+    // The token is known from now on.
+    assert_eq!(queue.size().await, 1);
+    let client = redis::Client::open(slow.redis.url()).unwrap();
+    let mut redis = client.get_connection().unwrap();
+    let mut set_right = |right: &str| {
+        let mut acl = redis::cmd("ACL");
+        acl.arg("SETUSER").arg("default").arg(right);
+        acl.exec(&mut redis).unwrap();
+    };
+    let to_client = DirectionConditions {
+        delay: ANSWER_DELAY,
+        ..DirectionConditions::default()
+    };
+    slow.proxy.set(NetworkConditions {
+        to_client,
+        ..NetworkConditions::default()
+    });
+    let mut gone = RawHttp::connect(slow.api.listen()).await;
+    let (path, token) = (queue.path(), queue.token());
+    let request =
+        format!("GET {path}?timeout=60&ttr=3600 HTTP/1.1\r\nHost: x\r\nX-Token: {token}\r\n\r\n");
+    assert!(gone.send(request).await);
+    let mut reader = client.get_connection().unwrap();
+    let leased = async || {
+        let keys: Vec<String> = redis::cmd("KEYS")
+            .arg("tg:*:q:1")
+            .query(&mut reader)
+            .unwrap();
+        let mut get = redis::cmd("HGET");
+        let leased: Option<u64> = get.arg(&keys[0]).arg("leased").query(&mut reader).unwrap();
+        leased.filter(|jobs| *jobs == 1).ok_or("no job is leased")
+    };
+    eventually("the reserve is executed", LIMIT, leased).await;
+    set_right("-evalsha");
+    drop(gone);
+    let released = "tidegate_jobs_released_total";
+    tokio::time::sleep(2 * ANSWER_DELAY).await;
+    assert_eq!(slow.api.metric(released).await, 0.0);
+    slow.proxy.set(NetworkConditions::default());
+    set_right("+evalsha");
+    let is_released = async || match slow.api.metric(released).await {
+        1.0 => Ok(()),
+        other => Err(other),
+    };
+    eventually("the job is released", LIMIT, is_released).await;
+    let job = queue.consume().ttr_s(60).job().await.unwrap();
+    assert_eq!((job.id, job.remain_tries), (id, 0));
 }

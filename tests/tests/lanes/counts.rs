@@ -4,9 +4,9 @@ use std::collections::HashSet;
 
 use bytes::Bytes;
 use tidegate_core::NewJob;
-use tidegate_testkit::{Stack, connect_to_redis, eventually};
+use tidegate_testkit::{ReceivedJob, Stack, connect_to_redis, eventually};
 
-use crate::fixture::{PATIENCE, bucket, key, lanes, store, until_used};
+use crate::fixture::{PATIENCE, bucket, key, lanes, store, take, until_used};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn consumers_waiting_at_any_api_get_the_jobs_of_new_lanes() {
@@ -95,13 +95,7 @@ async fn closed_lanes_are_served_until_they_are_empty() {
         }
         ids
     };
-    let taken = other
-        .consume()
-        .count(40)
-        .timeout_s(10)
-        .ttr_s(600)
-        .jobs()
-        .await;
+    let taken = take(&other, 40).await.concat();
     let taken: HashSet<String> = taken.into_iter().map(|job| job.id).collect();
     assert_eq!(taken, ids);
     for id in &taken {
@@ -112,7 +106,20 @@ async fn closed_lanes_are_served_until_they_are_empty() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_api_that_starts_later_knows_the_lanes_from_its_first_request() {
+    /// A consume waits for further lanes for a quarter of a second. If the machine stalls for longer, it returns fewer
+    /// jobs, which shows nothing.
+    const ATTEMPTS: usize = 3;
     let stack = Stack::builder().start().await;
+    let mut taken = Vec::new();
+    while taken.len() < ATTEMPTS && !taken.contains(&20) {
+        taken.push(taken_by_an_api_that_starts(&stack).await);
+    }
+    assert!(taken.contains(&20), "{taken:?} of 20 jobs");
+    stack.finish().await;
+}
+
+/// Restarts the API while a new queue with 8 lanes has 20 jobs. Returns how many of them one consume takes.
+async fn taken_by_an_api_that_starts(stack: &Stack) -> usize {
     let queue = stack.queue("orders").await;
     queue.set_lanes(stack.api(0), 8).await;
     for _ in 0..20 {
@@ -121,9 +128,12 @@ async fn an_api_that_starts_later_knows_the_lanes_from_its_first_request() {
     stack.api(0).kill();
     stack.api(0).restart().await;
     assert_eq!(queue.size().await, 20);
-    let jobs = queue.consume().count(100).jobs().await;
-    assert_eq!(jobs.len(), 20);
-    stack.finish().await;
+    let answer = queue.consume().count(100).send().await.unwrap();
+    match answer.status {
+        // Some of the lanes did not answer in time, and the others have no jobs.
+        500 => 0,
+        _ => ReceivedJob::parse_all(&answer).len(),
+    }
 }
 
 /// A connection to the Redis of a stack.

@@ -6,7 +6,7 @@ use reqwest::Method;
 use serde_json::Value;
 use tidegate_core::{JobId, QueueKey};
 use tidegate_store::{Store, StoreConfig};
-use tidegate_testkit::{Daemon, QueueClient, Stack, eventually};
+use tidegate_testkit::{Daemon, QueueClient, ReceivedJob, Stack, eventually};
 
 /// Longer than any wait for a state, on any machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
@@ -51,6 +51,23 @@ pub(crate) async fn store(stack: &Stack) -> Store {
 /// The bucket of a job.
 pub(crate) fn bucket(id: &str) -> u16 {
     id.parse::<JobId>().unwrap().bucket()
+}
+
+/// Takes this many jobs, with one consume after the other, each of which took some: a consume waits for further lanes for
+/// a quarter of a second only, which is too short if the machine stalls.
+pub(crate) async fn take(queue: &QueueClient, count: usize) -> Vec<Vec<ReceivedJob>> {
+    /// Of one consume.
+    const COUNT_MAX: usize = 100;
+    let (mut taken, mut missing) = (Vec::new(), count);
+    while missing > 0 {
+        let at_most = missing.min(COUNT_MAX) as u64;
+        let consume = queue.consume().count(at_most).ttr_s(600).timeout_s(20);
+        let jobs = consume.jobs().await;
+        assert!(!jobs.is_empty(), "{missing} of {count} jobs did not come");
+        missing -= jobs.len();
+        taken.push(jobs);
+    }
+    taken
 }
 
 /// Waits until this many lanes of a queue are in use.

@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use tidegate_testkit::certificates::write_text;
 use tidegate_testkit::cluster_group::PASSWORD;
-use tidegate_testkit::{ClusterGroup, DaemonProgram, RedisOptions, run_until_exit};
+use tidegate_testkit::{
+    ClusterGroup, DaemonProgram, RedisOptions, run_until_exit, run_with_settings,
+};
 
 use crate::fleet::{Fleet, live_through};
 use crate::turn;
@@ -96,15 +98,8 @@ async fn the_wrong_kind_of_server_is_refused_with_the_remedy() {
 
 /// The log of an API that refuses these settings.
 async fn refused(pool: &str) -> String {
-    let folder = tempfile::tempdir().unwrap();
-    let text = format!("[pool.default]\n{pool}\n");
-    let config = write_text(folder.path(), "settings.toml", &text);
-    let ended = run_until_exit(
-        DaemonProgram::Api,
-        &["--config", config.to_str().unwrap()],
-        LIMIT,
-    )
-    .await;
+    let settings = format!("[pool.default]\n{pool}\n");
+    let ended = run_with_settings(DaemonProgram::Api, &settings, &[], LIMIT).await;
     assert_eq!(ended.code, Some(1), "{}", ended.log);
     assert!(!ended.log.contains("sesame"), "{}", ended.log);
     ended.log

@@ -21,14 +21,18 @@ const SECONDS: u64 = 6;
 const EACH_SECOND: u64 = 5;
 /// The delay of the first job.
 pub(crate) const FIRST_DUE: Duration = Duration::from_secs(5);
-/// Ten times the target.
-const LATE_MAX: Duration = Duration::from_millis(500);
+/// Ten times the target. Half of the jobs may be later: all those of a second are, if the machine stalls when they are
+/// due.
+const TYPICAL_MAX: Duration = Duration::from_millis(500);
+/// Less than the 3 s that a call waits for a primary that is silent. The rest is room for a busy machine.
+const LATEST_MAX: Duration = Duration::from_millis(2500);
 const SHARED_LIMIT: Duration = Duration::from_secs(20);
 /// A slow primary answers no client for most of the time.
 const SLOW_FOR: Duration = Duration::from_millis(250);
 const SLOW_PAUSE: Duration = Duration::from_millis(20);
-/// A pump that stops releases its buckets; those of a dead pump are free when its lease of 1 s expires.
-pub(crate) const LATE_WHEN_ONE_STOPS_MAX: Duration = Duration::from_secs(2);
+/// A pump that stops releases its buckets; those of a dead pump are free when its lease of 1 s expires. The rest is room
+/// for a busy machine.
+pub(crate) const LATE_WHEN_ONE_STOPS_MAX: Duration = Duration::from_millis(2900);
 
 /// A primary that has neither the tokens nor the limits.
 pub(crate) async fn silent_one(group: &ClusterGroup) -> usize {
@@ -162,7 +166,9 @@ async fn a_slow_silent_or_dead_primary_delays_no_job_of_the_others() {
         };
         let lateness = lateness(&queues, making).await;
         let latest = latest(&format!("beside a primary that is {trouble:?}"), &lateness);
-        assert!(latest < LATE_MAX, "{trouble:?}: {latest:?}");
+        assert!(latest < LATEST_MAX, "{trouble:?}: {latest:?}");
+        let typical = lateness[lateness.len() / 2];
+        assert!(typical < TYPICAL_MAX, "{trouble:?}: {typical:?}");
         if let Trouble::Silent = trouble {
             group.resume(sick);
             eventually(

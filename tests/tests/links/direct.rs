@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tidegate_testkit::certificates::write_text;
 use tidegate_testkit::{
-    CertificateAuthority, DaemonProgram, RedisOptions, TlsProxy, consistency, run_until_exit,
+    CertificateAuthority, DaemonProgram, RedisOptions, TlsProxy, consistency, run_with_settings,
     start_redis,
 };
 
@@ -97,13 +97,10 @@ async fn a_server_with_an_invalid_certificate_is_refused() {
 
 /// The logs of both daemons, which exit with an error.
 async fn given_up(pool: &str) -> String {
-    let folder = tempfile::tempdir().unwrap();
-    let config = format!("connect_patience = \"1s\"\n[pool.default]\n{pool}");
-    let config = write_text(folder.path(), "settings.toml", &config);
-    let config = config.to_str().unwrap();
+    let settings = format!("connect_patience = \"1s\"\n[pool.default]\n{pool}");
     let mut said = String::new();
     for program in [DaemonProgram::Api, DaemonProgram::Pumpd] {
-        let ended = run_until_exit(program, &["--config", config], LIMIT).await;
+        let ended = run_with_settings(program, &settings, &[], LIMIT).await;
         assert_eq!(ended.code, Some(1), "{}", ended.log);
         assert!(!ended.log.contains("panicked"), "{}", ended.log);
         said += &ended.log;

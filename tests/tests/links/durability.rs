@@ -3,11 +3,10 @@
 
 use std::time::{Duration, Instant};
 
-use tidegate_testkit::certificates::write_text;
 use tidegate_testkit::fault_proxy::{DirectionConditions, ForwardMode, NetworkConditions};
 use tidegate_testkit::{
     Answer, DaemonProgram, FaultProxy, QueueClient, RedisOptions, RedisServer, connect_to_redis,
-    eventually, run_until_exit, seed,
+    eventually, run_with_settings, seed,
 };
 
 use crate::fleet::Fleet;
@@ -226,15 +225,12 @@ async fn a_server_that_never_calls_fsync_never_confirms_the_disk() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_that_cannot_confirm_the_disk_is_refused_at_the_start() {
     let redis = RedisOptions::new().without_append_only_file().start();
-    let folder = tempfile::tempdir().unwrap();
-    let text = format!(
+    let settings = format!(
         "[pool.default]\nurl = \"{}\"\nunsafe_server = \"warn\"\n[durability.namespaces]\nsafe = \"fsync\"\n",
         redis.url()
     );
-    let config = write_text(folder.path(), "settings.toml", &text);
     let limit = Duration::from_secs(20);
-    let arguments = ["--config", config.to_str().unwrap()];
-    let ended = run_until_exit(DaemonProgram::Api, &arguments, limit).await;
+    let ended = run_with_settings(DaemonProgram::Api, &settings, &[], limit).await;
     assert_eq!(ended.code, Some(1), "{}", ended.log);
     let sentence = ended.log.lines().last().unwrap_or_default();
     for word in ["pool default: ", "WAITAOF", "appendonly yes"] {

@@ -4,17 +4,15 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 use tidegate_testkit::certificates::write_text;
-use tidegate_testkit::{CertificateAuthority, DaemonProgram, run_until_exit};
+use tidegate_testkit::{CertificateAuthority, DaemonProgram, run_with_settings};
 
 const LIMIT: Duration = Duration::from_secs(20);
 
 /// Both daemons refuse these settings with an error that names the pool and has these words.
 async fn refused(pool: &str, words: [&str; 2]) {
-    let folder = tempfile::tempdir().unwrap();
-    let text = format!("[pool.default]\n{pool}\n");
-    let config = write_text(folder.path(), "settings.toml", &text);
+    let settings = format!("[pool.default]\n{pool}\n");
     for program in [DaemonProgram::Api, DaemonProgram::Pumpd] {
-        let ended = run_until_exit(program, &["--config", config.to_str().unwrap()], LIMIT).await;
+        let ended = run_with_settings(program, &settings, &[], LIMIT).await;
         assert_eq!(ended.code, Some(1), "{pool}: {}", ended.log);
         let sentence = ended.log.lines().last().unwrap_or_default();
         assert!(sentence.contains("pool default: "), "{pool}: {sentence}");

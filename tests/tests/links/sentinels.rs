@@ -9,7 +9,7 @@ use tidegate_testkit::certificates::write_text;
 use tidegate_testkit::sentinel_group::{MASTER_NAME, PASSWORD, SENTINEL_PASSWORD};
 use tidegate_testkit::{
     CertificateAuthority, DaemonProgram, FaultProxy, RedisOptions, SentinelGroup, consistency,
-    eventually, free_port, print_figure, run_until_exit, seed, start_redis,
+    eventually, free_port, print_figure, run_with_settings, seed, start_redis,
 };
 use tokio::time::{sleep, timeout};
 
@@ -251,11 +251,8 @@ async fn until_all_say(fleet: &Fleet, words: &str) {
 }
 
 async fn given_up(pool: &str) -> String {
-    let folder = tempfile::tempdir().unwrap();
-    let config = format!("connect_patience = \"1s\"\n[pool.default]\n{pool}");
-    let config = write_text(folder.path(), "settings.toml", &config);
-    let arguments = ["--config", config.to_str().unwrap()];
-    let ended = run_until_exit(DaemonProgram::Api, &arguments, LIMIT).await;
+    let settings = format!("connect_patience = \"1s\"\n[pool.default]\n{pool}");
+    let ended = run_with_settings(DaemonProgram::Api, &settings, &[], LIMIT).await;
     assert_eq!(ended.code, Some(1), "{}", ended.log);
     assert!(!ended.log.contains("panicked"), "{}", ended.log);
     ended.log

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use tidegate_testkit::certificates::write_text;
-use tidegate_testkit::{DaemonProgram, RedisOptions, RedisServer, consistency, run_until_exit};
+use tidegate_testkit::{
+    DaemonProgram, RedisOptions, RedisServer, consistency, run_until_exit, run_with_settings,
+};
 
 use crate::fleet::{Fleet, live_through};
 
@@ -66,15 +68,12 @@ async fn a_missing_right_is_named_at_the_start() {
         let rule = EXAMPLE.replace(change.0, change.1);
         assert_ne!(rule, EXAMPLE, "{change:?}");
         let redis = redis_with(&rule);
-        let folder = tempfile::tempdir().unwrap();
         let pool = format!(
             "[pool.default]\nurl = \"redis://{}\"\nusername = \"tidegate\"\npassword = \"CHANGE-ME\"",
             redis.address()
         );
-        let config = write_text(folder.path(), "settings.toml", &pool);
         for program in [DaemonProgram::Api, DaemonProgram::Pumpd] {
-            let arguments = ["--config", config.to_str().unwrap()];
-            let said = run_until_exit(program, &arguments, LIMIT).await;
+            let said = run_with_settings(program, &pool, &[], LIMIT).await;
             assert_eq!(said.code, Some(1), "{}", said.log);
             let said = said.log;
             assert!(

@@ -3,7 +3,10 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use tidegate_testkit::{Daemon, QueueClient, RawHttp, Stack, eventually, start_redis};
+use serde_json::json;
+use tidegate_testkit::{
+    Daemon, NativeClient, QueueClient, RawHttp, Stack, eventually, start_redis,
+};
 
 use crate::exposition::{Family, by, parse};
 
@@ -19,6 +22,30 @@ fn of_queue(families: &[Family], name: &str, queue: &QueueClient) -> Option<f64>
     by(families, name, &["namespace", "queue"])
         .get(&key)
         .copied()
+}
+
+#[tokio::test]
+async fn jobs_that_die_by_the_report_of_a_worker_are_counted() {
+    let stack = Stack::builder().start().await;
+    let api = stack.api(0);
+    let client = NativeClient::new(api, "ns").await;
+    let jobs = json!({"jobs": [{"payload": 1}, {"payload": 2}, {"payload": 3}]});
+    let published = client.call("POST", "/queues/q/jobs/batch", &jobs).await;
+    published.expect(200);
+    let reserve = json!({"queues": ["q"], "max_jobs": 3});
+    let reserved = client.call("POST", "/reserve", &reserve).await.expect(200);
+    let leases = reserved.json();
+    let lease = |at: usize| leases["jobs"][at]["lease"].clone();
+    let dead = async || api.metric("tidegate_jobs_dead_total").await as u64;
+    assert_eq!(dead().await, 0);
+    let failed = json!({"leases": [
+        {"lease": lease(0), "error": "x", "dead": true},
+        {"lease": lease(1), "error": "x", "dead": true},
+        {"lease": lease(2), "error": "x"},
+    ]});
+    client.call("POST", "/fail", &failed).await.expect(200);
+    assert_eq!(dead().await, 2);
+    stack.finish().await;
 }
 
 #[tokio::test]

@@ -6,6 +6,7 @@
 
 mod access_log;
 mod bounds;
+mod documents;
 mod exposition;
 mod figures;
 mod golden;

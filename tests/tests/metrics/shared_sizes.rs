@@ -109,6 +109,24 @@ async fn a_collector_that_is_killed_delays_the_figures_by_seconds_only() {
     stack.finish().await;
 }
 
+/// The others wait for its collection.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_collection_is_finished_although_the_client_of_its_scrape_has_left() {
+    let stack = Stack::builder().apis(2).api_config(RARELY).start().await;
+    stack.queue("q").await.publish("x").id().await;
+    stack.redis.pause().unwrap();
+    let mut scrape = RawHttp::connect(stack.api(0).admin()).await;
+    scrape.request("GET", "/metrics", &[], b"").await;
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    drop(scrape);
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    stack.redis.resume().unwrap();
+    let stored = async || stored_id(&stack).ok_or("nothing is stored");
+    eventually("the process collects", LIMIT, stored).await;
+    assert_eq!(ready_and_reads(stack.api(1)).await, (1.0, 0.0));
+    stack.finish().await;
+}
+
 #[tokio::test]
 async fn each_deployment_of_a_pool_that_moves_has_stored_sizes() {
     let stack = Stack::builder().apis(2).pool("new").start().await;

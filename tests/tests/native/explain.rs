@@ -524,3 +524,30 @@ async fn a_job_that_the_limit_of_running_jobs_holds_back_is_explained() {
     all.expect("q", "held", &["lease_ends"]).await;
     stack.finish().await;
 }
+
+/// Workers that always find jobs do not wait, and hold jobs of few lanes at a time.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_queue_with_busy_workers_has_workers_in_each_of_its_lanes() {
+    let stack = Stack::builder().start().await;
+    let all = Situations::on(&stack).await;
+    all.lmstfy.set_lanes(stack.api(0), 4).await;
+    let queue = all.lmstfy.name();
+    let ids = all.many(queue, 40).await;
+    all.lease(queue, "1m").await;
+    let mut held = 0;
+    for id in ids {
+        let explained = all.explain(queue, &id).await;
+        if explained["state"] == "leased" {
+            held += 1;
+            continue;
+        }
+        assert!(
+            ["next", "behind_others"].contains(&explained["cause"].as_str().unwrap()),
+            "{explained}"
+        );
+        let running = text_of(&explained, "running");
+        assert_eq!(running, "Workers hold 1 jobs of its queue.");
+    }
+    assert_eq!(held, 1);
+    stack.finish().await;
+}

@@ -4,6 +4,7 @@
     reason = "helpers of tests fail by panicking, as tests do"
 )]
 
+mod absent_workers;
 mod access;
 mod bad_requests;
 mod docs;

@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use tidegate_testkit::{
-    Daemon, NativeClient, OtlpReceiver, ReceivedSpan, Stack, eventually, print_figure,
+    Daemon, DaemonProgram, NativeClient, OtlpReceiver, ReceivedSpan, Stack, eventually,
+    print_figure, start_redis,
 };
 use tokio::net::TcpListener;
 
@@ -15,6 +16,8 @@ const CALLER: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
 const CALLER_TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
 const CALLER_SPAN: &str = "b7ad6b7169203331";
 const UNSAMPLED: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00";
+/// Counts spans that do not reach the collector.
+const DROPPED: &str = "tidegate_spans_dropped_total";
 const JSON_LOG: &str = "[log]\nformat = \"json\"\naccess = true\n";
 
 async fn publish(native: &NativeClient, queue: &str, trace_parent: Option<&str>) -> Value {
@@ -297,6 +300,7 @@ async fn traces_are_off_by_default() {
     let outcomes = native.settle("ack", &json!({"leases": [traced]})).await;
     assert_eq!(outcomes[0]["outcome"], "done");
     assert!(!has_exporter(api), "{:?}", threads(api));
+    assert!(!api.metrics().await.contains(DROPPED));
     eventually("requests are logged", LIMIT, async || {
         let lines = lines(api, "target", "access");
         let has_id = |line: &Value| line["request_id"] == line["req_id"];
@@ -349,12 +353,23 @@ async fn a_silent_collector_delays_neither_requests_nor_the_stop() {
     })
     .await;
     assert_eq!(reports(), 1, "{}", api.log());
+    eventually(
+        "the spans of a batch are counted",
+        LIMIT,
+        async || match dropped(api, "not_sent").await {
+            0 => Err(0),
+            _ => Ok(()),
+        },
+    )
+    .await;
     let began_at = Instant::now();
     assert!(api.stop(LIMIT).await.success());
     print_figure(&format!(
         "stop with a silent collector: {:?}",
         began_at.elapsed()
     ));
+    let log = api.log();
+    assert!(log.contains("spans were not sent"), "{log}");
     stack.finish().await;
 }
 
@@ -373,4 +388,111 @@ async fn a_stop_sends_the_spans_that_wait() {
     let spans = collector.spans();
     assert_eq!(spans.iter().filter(|it| it.name == "publish q").count(), 20);
     stack.finish().await;
+}
+
+/// How many spans were dropped for this reason.
+async fn dropped(api: &Daemon, reason: &str) -> usize {
+    let begin = format!("{DROPPED}{{reason=\"{reason}\"}} ");
+    let metrics = api.metrics().await;
+    let mut values = metrics.lines().filter_map(|line| line.strip_prefix(&begin));
+    let value = values
+        .next()
+        .unwrap_or_else(|| panic!("no {begin}: {metrics}"));
+    value.parse().unwrap()
+}
+
+/// Publishes jobs in a batch and reserves them. Returns how many spans that makes.
+async fn make_spans(native: &NativeClient, jobs: u16) -> usize {
+    let batch: Vec<Value> = (0..jobs).map(|number| json!({"payload": number})).collect();
+    let path = "/queues/q/jobs/batch";
+    let published = native.call("POST", path, &json!({"jobs": batch})).await;
+    published.expect(200);
+    let mut delivered = 0;
+    while delivered < usize::from(jobs) {
+        delivered += native.reserve("q", 256).await.len();
+    }
+    1 + delivered
+}
+
+/// A collector that takes all it gets, but too slowly.
+#[tokio::test]
+async fn spans_that_a_slow_collector_does_not_get_are_counted() {
+    const BATCHES_MAX: usize = 1_000;
+    let collector = OtlpReceiver::start().await;
+    let stack = Stack::builder()
+        .api_config(&collector.settings(1))
+        .start()
+        .await;
+    let api = stack.api(0);
+    let native = NativeClient::new(api, "slow").await;
+    let mut made = make_spans(&native, 10).await;
+    eventually("all spans arrive", LIMIT, async || {
+        match collector.spans().len() {
+            arrived if arrived == made => Ok(()),
+            arrived => Err(arrived),
+        }
+    })
+    .await;
+    for reason in ["queue_full", "not_sent"] {
+        assert_eq!(dropped(api, reason).await, 0, "{reason}");
+    }
+    collector.set_delay(Duration::from_secs(2));
+    for _ in 0..BATCHES_MAX {
+        made += make_spans(&native, 512).await;
+        if dropped(api, "queue_full").await > 0 {
+            break;
+        }
+    }
+    assert!(dropped(api, "queue_full").await > 0, "{made} spans");
+    collector.set_delay(Duration::ZERO);
+    eventually("each span has arrived or is counted", LIMIT, async || {
+        let (full, failed) = (
+            dropped(api, "queue_full").await,
+            dropped(api, "not_sent").await,
+        );
+        match (collector.spans().len(), full, failed) {
+            (arrived, ..) if arrived + full + failed == made => Ok(()),
+            counts => Err(format!("{counts:?} of {made}")),
+        }
+    })
+    .await;
+    let log = api.log();
+    let reports = log
+        .matches("spans are dropped, since more are made")
+        .count();
+    assert_eq!(reports, 1, "{log}");
+    stack.finish().await;
+}
+
+#[tokio::test]
+async fn the_environment_names_the_service_as_opentelemetry_says() {
+    let collector = OtlpReceiver::start().await;
+    let redis = tokio::task::spawn_blocking(start_redis).await.unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("api.toml");
+    std::fs::write(&file, collector.settings(1)).unwrap();
+    let config = file.to_str().unwrap().to_owned();
+    let arguments = [
+        "--redis".to_owned(),
+        redis.url(),
+        "--config".to_owned(),
+        config,
+    ];
+    for (queue, attributes, name, service) in [
+        ("attribute", "a=b,service.name=shop", "", "shop"),
+        ("variable", "service.name=shop", "other", "other"),
+        ("neither", "service.name=", "", "tidegate-api"),
+    ] {
+        let environment = [
+            ("OTEL_RESOURCE_ATTRIBUTES", attributes),
+            ("OTEL_SERVICE_NAME", name),
+        ];
+        let program = DaemonProgram::Api;
+        let api = Daemon::start_with(program, queue, &arguments, &environment, folder.path()).await;
+        let native = NativeClient::new(&api, queue).await;
+        publish(&native, queue, None).await;
+        let span = collector.span(&format!("publish {queue}")).await;
+        assert_eq!(span.service, service, "{queue}");
+        assert!(api.stop(LIMIT).await.success());
+    }
 }

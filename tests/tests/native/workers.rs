@@ -14,7 +14,7 @@ async fn reserve(client: &NativeClient, worker: &str, wait: &str) -> Vec<Value> 
 }
 
 /// The names of the workers, and how many jobs each holds.
-async fn workers(client: &NativeClient) -> Vec<(String, usize)> {
+pub(crate) async fn workers(client: &NativeClient) -> Vec<(String, usize)> {
     let page = client.get("/workers").await.expect(200).json();
     let items = page["items"].as_array().unwrap().iter();
     let held = |worker: &Value| worker["jobs"].as_array().unwrap().len();
@@ -22,7 +22,7 @@ async fn workers(client: &NativeClient) -> Vec<(String, usize)> {
     items.collect()
 }
 
-async fn expect(client: &NativeClient, expected: &[(&str, usize)]) {
+pub(crate) async fn expect(client: &NativeClient, expected: &[(&str, usize)]) {
     eventually("the workers are known", ENOUGH, async || {
         let found = workers(client).await;
         let is_same = found.len() == expected.len()
@@ -108,7 +108,7 @@ async fn workers_are_listed_with_the_jobs_that_they_hold() {
 }
 
 /// Reserves one job of `q` for a worker.
-async fn lease(client: &NativeClient, worker: &str, lease: &str) -> Value {
+pub(crate) async fn lease(client: &NativeClient, worker: &str, lease: &str) -> Value {
     let body = json!({"queues": ["q"], "worker": worker, "wait": "10s", "lease": lease});
     let answer = client.call("POST", "/reserve", &body).await.expect(200);
     answer.json()["jobs"][0].clone()
@@ -161,25 +161,6 @@ async fn a_lease_that_is_touched_stays_listed() {
         workers(&client).await,
         [("here".to_owned(), 1), ("there".to_owned(), 1)]
     );
-    stack.finish().await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_worker_that_is_gone_is_listed_for_a_minute() {
-    let stack = Stack::builder().apis(2).start().await;
-    let client = NativeClient::new(stack.api(0), "shop").await;
-    let there = NativeClient::with_key(stack.api(1), "shop", client.key());
-    // Its lease ends at another server, long before its end.
-    client.publish("q", "", "x").await.expect(201);
-    let held = lease(&client, "gone", "30m").await;
-    there
-        .settle("ack", &json!({"leases": [held["lease"]]}))
-        .await;
-    client.publish("q", "", "y").await.expect(201);
-    lease(&client, "busy", "30m").await;
-    expect(&client, &[("busy", 1), ("gone", 0)]).await;
-    tokio::time::sleep(Duration::from_secs(62)).await;
-    assert_eq!(workers(&client).await, [("busy".to_owned(), 1)]);
     stack.finish().await;
 }
 

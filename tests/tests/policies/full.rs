@@ -1,6 +1,7 @@
 //! Queues that are closed, or full.
 
-use tidegate_testkit::{QueueClient, Stack, eventually, print_figure};
+use serde_json::{Value, json};
+use tidegate_testkit::{NativeClient, QueueClient, Stack, eventually, print_figure};
 
 use crate::fixture::{PATIENCE, publish_until, read_now};
 
@@ -184,6 +185,60 @@ async fn the_lanes_of_a_queue_share_its_limit() {
         }
     })
     .await;
+    stack.finish().await;
+}
+
+/// Jobs with keys and those of schedules are all in the first lane.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn jobs_with_keys_and_of_schedules_have_the_share_of_the_first_lane() {
+    const MAX_JOBS: u64 = 10;
+    const OF_FIRST_LANE: u64 = 3;
+    let stack = Stack::builder().start().await;
+    let (api, queue) = (stack.api(0), stack.queue_in("shop", "q").await);
+    let native = NativeClient::new(api, "shop").await;
+    queue.set_lanes(api, 4).await;
+    let policy = json!({"max_jobs": MAX_JOBS}).to_string();
+    queue.patch_policy(api, &policy).await;
+    let batch = async |atomic, first: u64, jobs: u64| {
+        let job = |number| json!({"payload": 1, "key": format!("b{number}")});
+        let jobs: Vec<Value> = (first..first + jobs).map(job).collect();
+        let body = json!({"atomic": atomic, "jobs": jobs});
+        native.call("POST", "/queues/q/jobs/batch", &body).await
+    };
+    batch(true, 0, OF_FIRST_LANE + 1).await.expect(429);
+    batch(true, 0, OF_FIRST_LANE - 1).await.expect(201);
+    native.publish("q", "key=a", "x").await.expect(201);
+    native.publish("q", "key=c", "x").await.expect(429);
+    let refused = batch(false, 9, 1).await.expect(200).json();
+    assert_eq!(refused["results"][0]["problem"]["code"], "queue_full");
+    // A tick needs a place in the same lane, and is left out without one.
+    let schedule = json!({"queue": "q", "every": "1s", "overlap": "allow", "job": {"payload": 1}});
+    let put = native.call("PUT", "/schedules/s", &schedule);
+    put.await.expect(201);
+    eventually("two ticks are left out", PATIENCE, async || {
+        let (name, label) = ("tidegate_pump_schedule_ticks_total", "outcome=\"left_out\"");
+        match stack.pump(0).metric_with_label(name, label).await {
+            left_out if left_out >= 2.0 => Ok(()),
+            left_out => Err(left_out),
+        }
+    })
+    .await;
+    assert_eq!(queue.size().await, OF_FIRST_LANE);
+    let job = native.reserve("q", 1).await.remove(0);
+    let leases = json!({"leases": [job["lease"]]});
+    native.settle("ack", &leases).await;
+    eventually("a tick is published", PATIENCE, async || {
+        match queue.size().await {
+            OF_FIRST_LANE => Ok(()),
+            size => Err(size),
+        }
+    })
+    .await;
+    for _ in OF_FIRST_LANE..MAX_JOBS {
+        queue.publish("x").send().await.unwrap().expect(201);
+    }
+    queue.publish("x").send().await.unwrap().expect(429);
+    assert_eq!(queue.size().await, MAX_JOBS);
     stack.finish().await;
 }
 

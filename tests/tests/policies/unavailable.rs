@@ -29,15 +29,16 @@ async fn the_last_known_policies_stay_in_effect_without_redis_and_after_its_rest
     // A pause needs no Redis.
     queue.consume().job().await.ok_or(()).unwrap_err();
     tokio::task::block_in_place(|| stack.redis.restart()).unwrap();
-    eventually("Redis is back", PATIENCE, async || {
-        match queue.peek().await {
-            answer if answer.status == 200 => Ok(()),
-            answer => Err(answer),
-        }
-    })
-    .await;
     for number in 0..2 {
         let queue = queue.on_api(stack.api(number));
+        // Each process connects again by itself.
+        eventually("Redis is back", PATIENCE, async || {
+            match queue.peek().await {
+                answer if answer.status == 200 => Ok(()),
+                answer => Err(answer),
+            }
+        })
+        .await;
         assert!(queue.consume().timeout_s(1).job().await.is_none());
         closed
             .on_api(stack.api(number))

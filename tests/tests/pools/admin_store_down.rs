@@ -11,6 +11,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// One request for each token waits for 0.5 s, the others do not wait.
 const FIRST_ANSWER_MAX: Duration = Duration::from_secs(5);
 const ANSWER_MAX: Duration = Duration::from_secs(2);
+/// A second, and room for a busy machine. An answer that is not read again is used for an hour.
+const REVOKED_WITHIN: Duration = Duration::from_secs(5);
 const UNCHECKED: &str = r#"{"error":"the token cannot be checked now, please retry later"}"#;
 const ANSWERS: &str = "tidegate_last_known_answers_total";
 
@@ -131,7 +133,7 @@ async fn expect_revocation(stack: &Stack, revoked: &QueueClient) {
     print_figure(&format!(
         "revoked in another process: refused after {took:?}"
     ));
-    assert!(took < Duration::from_millis(1900), "{took:?}");
+    assert!(took < REVOKED_WITHIN, "{took:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -248,6 +250,7 @@ async fn only_the_first_requests_wait_for_a_paused_admin_store() {
     for publishing in publishing.collect::<Vec<_>>() {
         slow += publishing.await.unwrap();
     }
-    assert!(slow <= CLIENTS, "{slow}");
+    // Each client may have a second one, if the machine stalls. If each request waited, a client would have three or more.
+    assert!(slow <= 2 * CLIENTS, "{slow}");
     fixture.admin.resume().unwrap();
 }

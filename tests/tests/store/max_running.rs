@@ -266,7 +266,12 @@ async fn every_end_of_a_lease_rings_a_process_whose_consumers_wait() {
 /// Two processes that wait for a queue with as many leased jobs as it may have, and so many ready ones.
 async fn held_queue(f: &StoreFixture, running: u16, ready: u16) -> (Vec<Job>, [WaitingProcess; 2]) {
     for _ in 0..running + ready {
-        f.publish(START, job("x")).await;
+        // One that is lost is ready again.
+        let job = NewJob {
+            tries: 2,
+            ..job("x")
+        };
+        f.publish(START, job).await;
     }
     let limit = u64::from(running);
     let leased = take_now(f, START, running, Some(limit)).await;
@@ -319,12 +324,13 @@ async fn a_process_that_was_rung_by_a_reserve_and_killed_is_replaced_too() {
     assert_eq!(take(&f, &third, START, (1, 3)).await, (vec![], true));
     ack(&f, START, &[&leased[0], &leased[1]]).await;
     first.rang_for(&f.queue).await;
-    assert_eq!(take(&f, &first, START, (1, 3)).await.0.len(), 1);
+    let (taken, _) = take(&f, &first, START, (1, 3)).await;
+    assert_eq!(taken.len(), 1);
     second.rang_for(&f.queue).await;
     // It does not follow its doorbell.
     ack(&f, START + LOST_MS - 1, &[&leased[2]]).await;
     assert!(third.is_quiet().await);
-    f.publish(START + LOST_MS, job("x")).await;
+    ack(&f, START + LOST_MS, &[&taken[0]]).await;
     third.rang_for(&f.queue).await;
 }
 
@@ -332,13 +338,9 @@ async fn a_process_that_was_rung_by_a_reserve_and_killed_is_replaced_too() {
 #[tokio::test]
 async fn a_job_that_is_ready_again_rings_one_process() {
     let f = fixture().await;
-    let (leased, [mut first, mut second]) = held_queue(&f, 1, 3).await;
-    let leased = LeasedJob {
-        id: leased[0].id,
-        attempt: leased[0].attempt,
-    };
-    let store = f.store.at(START + 10 * LOST_MS);
-    drop(store.release_all(&f.queue, &[leased], 0).await.unwrap());
+    let (_, [mut first, mut second]) = held_queue(&f, 1, 3).await;
+    // Its lease ends.
+    f.move_due(START + 1001).await;
     first.rang_for(&f.queue).await;
     assert!(second.is_quiet().await);
 }

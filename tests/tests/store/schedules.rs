@@ -24,7 +24,7 @@ fn key() -> ScheduleKey {
     }
 }
 
-fn every(every_ms: u64) -> ScheduleTimes {
+pub(crate) fn every(every_ms: u64) -> ScheduleTimes {
     ScheduleTimes {
         cron: None,
         time_zone: None,
@@ -35,7 +35,7 @@ fn every(every_ms: u64) -> ScheduleTimes {
     }
 }
 
-fn native(body: &str, retain_ms: Option<u32>) -> NewJob {
+pub(crate) fn native(body: &str, retain_ms: Option<u32>) -> NewJob {
     let extension = RecordExtension {
         retain_ms,
         ..RecordExtension::default()
@@ -50,7 +50,11 @@ fn native(body: &str, retain_ms: Option<u32>) -> NewJob {
     }
 }
 
-fn definition(times: ScheduleTimes, overlap: ScheduleOverlap, job: &NewJob) -> ScheduleDefinition {
+pub(crate) fn definition(
+    times: ScheduleTimes,
+    overlap: ScheduleOverlap,
+    job: &NewJob,
+) -> ScheduleDefinition {
     let queue = QueueKey::try_from("shop/orders").unwrap();
     let shown = RawValue::from_string("{}".to_owned()).unwrap();
     ScheduleDefinition::new(&queue, times, overlap, CatchUpRule::default(), job, shown)
@@ -240,7 +244,7 @@ async fn the_same_times_keep_a_tick_that_is_due_and_other_times_do_not() {
         Some(START + MINUTE),
         "the tick is still due"
     );
-    assert_eq!(ticks[0].revision, revision.to_string());
+    assert_eq!(ticks[0].revision, revision.to_string().into_bytes());
     let other = definition(every(2 * MINUTE), ScheduleOverlap::Keep, &native("c", None));
     f.set_schedule(late_ms, &other).await;
     assert_eq!(f.ticks(late_ms).await, (vec![], Some(START + 2 * MINUTE)));
@@ -314,10 +318,10 @@ async fn a_process_that_died_between_its_two_steps_leaves_a_hint_that_leads_to_t
         1
     );
     let (ticks, _) = f.ticks(START + MINUTE).await;
-    assert_eq!((ticks[0].tick_ms, &*ticks[0].revision), (None, ""));
+    assert_eq!((ticks[0].tick_ms, &*ticks[0].revision), (None, &b""[..]));
     let store = f.store.at(START + MINUTE + 1);
     let set = async |known: &str| {
-        let known = Some(known);
+        let known = Some(known.as_bytes());
         store
             .schedule_set(&key(), &f.queue, &daily, revision, known)
             .await
@@ -361,7 +365,7 @@ async fn a_change_leaves_a_hint_even_if_the_next_tick_is_late() {
     assert_eq!(ticks.len(), 1, "a pump looks at the definition");
     assert_eq!(ticks[0].tick_ms, Some(next_ms), "its tick stays");
     // What the pump does if the definition is as the bucket knows it.
-    let known = Some(ticks[0].revision.as_str());
+    let known = Some(ticks[0].revision.as_slice());
     let store = f.store.at(looked_at_ms);
     let set = store.schedule_set(&key, &f.queue, &hourly, revision, known);
     assert!(set.await.unwrap());
@@ -453,8 +457,69 @@ async fn an_audit_knows_the_keys_of_schedules_and_a_damaged_name_is_dropped() {
     assert_eq!(found, []);
     let _ = f.store.lease_acquire(0, TOKEN, &[]).await.unwrap();
     let schedules = format!("{PREFIX}schedules");
-    assert_eq!(f.query::<u64>(&["ZADD", &schedules, "1", "no name"]), 1);
+    for name in [&b"no name"[..], b"shop/\xff"] {
+        let mut damage = redis::cmd("ZADD");
+        damage.arg(&schedules).arg(1).arg(name);
+        damage.exec(&mut f.connection()).unwrap();
+    }
     let (ticks, next_ms) = f.ticks(START + MINUTE).await;
     assert_eq!((ticks, next_ms), (vec![], Some(START + 2 * MINUTE)));
     assert_eq!(f.query::<u64>(&["ZCARD", &schedules]), 1);
+}
+
+/// What a pump does with a damaged tick does not lead to the same tick again.
+#[tokio::test]
+async fn a_damaged_tick_is_replaced() {
+    let f = fixture().await;
+    let daily = each_minute(ScheduleOverlap::Keep, "a");
+    let of_schedule = format!("{PREFIX}sched:shop/daily");
+    for (field, value) in [
+        ("tick", &b"-5"[..]),
+        ("tick", b"1.5e12"),
+        ("tick", b"abc"),
+        ("tick", b"007"),
+        ("tick", b"18446744073709551616"),
+        ("revision", b"\xff\xfe"),
+    ] {
+        let revision = f.set_schedule(START + 1, &daily).await;
+        let mut damage = redis::cmd("HSET");
+        damage.arg(&of_schedule).arg(field).arg(value);
+        damage.exec(&mut f.connection()).unwrap();
+        let (ticks, _) = f.ticks(START + MINUTE).await;
+        assert_eq!(ticks.len(), 1);
+        let known = Some(ticks[0].revision.as_slice());
+        let store = f.store.at(START + MINUTE + 1);
+        let key = key();
+        let set = store.schedule_set(&key, &f.queue, &daily, revision, known);
+        assert!(set.await.unwrap(), "{field} {value:?}");
+        let (due, next_ms) = f.ticks(START + MINUTE + 1).await;
+        let due: Vec<_> = due.iter().map(|tick| tick.tick_ms).collect();
+        // The tick of the same rule is still due if the revision was damaged.
+        let expected = match field {
+            "revision" => (vec![Some(START + MINUTE)], None),
+            _ => (vec![], Some(START + 2 * MINUTE)),
+        };
+        assert_eq!((due, next_ms), expected, "{field} {value:?}");
+        assert_eq!(f.query::<u64>(&["DEL", &of_schedule]), 1);
+    }
+}
+
+#[tokio::test]
+async fn a_tick_that_is_deferred_stays_and_lets_others_pass() {
+    let f = fixture().await;
+    let daily = each_minute(ScheduleOverlap::Keep, "a");
+    f.set_schedule(START + 1, &daily).await;
+    let (ticks, _) = f.ticks(START + MINUTE).await;
+    let at = |ms| f.store.at(START + MINUTE + ms);
+    at(0).schedule_defer(0, &ticks[0], 1_000).await.unwrap();
+    assert_eq!(f.ticks(START + MINUTE + 999).await.0, []);
+    assert_eq!(f.ticks(START + MINUTE + 1_000).await.0, ticks);
+    // One that was set again meanwhile is not deferred, and one that is gone does not come back.
+    f.set_schedule(START + MINUTE + 1_000, &daily).await;
+    at(1_000).schedule_defer(0, &ticks[0], 1_000).await.unwrap();
+    assert_eq!(f.ticks(START + MINUTE + 1_000).await.0.len(), 1);
+    let (ticks, _) = f.ticks(START + MINUTE + 1_000).await;
+    at(1_000).schedule_forget(0, &ticks[0]).await.unwrap();
+    at(1_000).schedule_defer(0, &ticks[0], 1_000).await.unwrap();
+    assert_eq!(f.ticks(START + 9 * MINUTE).await, (vec![], None));
 }

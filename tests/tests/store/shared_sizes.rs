@@ -62,6 +62,30 @@ async fn one_claim_at_a_time_and_the_last_one_stores() {
     assert!((1..=70_000).contains(&ttl), "{ttl}");
 }
 
+/// Sizes of many queues are recent for longer, unless some are missing.
+#[tokio::test]
+async fn sizes_that_lack_some_queues_are_looked_for_again_after_the_interval() {
+    let f = fixture().await;
+    f.publish(START, job("x")).await;
+    let sizes = f.store.shared_sizes();
+    let mut all = f.store.all_queues(LIMIT).await;
+    let queue = all.queues[0].clone();
+    all.queues.resize(5_000, queue);
+    let refresh_ms = REFRESH.as_millis() as u64;
+    let mut now_ms = START;
+    for missing_buckets in [1, 0] {
+        all.missing_buckets = missing_buckets;
+        let claim_now = claimed(claim(&f, now_ms).await);
+        assert!(sizes.finish(&claim_now, &all, REFRESH).await.unwrap());
+        now_ms += refresh_ms;
+        let answer = claim(&f, now_ms).await;
+        let is_recent = matches!(answer, SizesAnswer::Recent(_));
+        assert_eq!(is_recent, missing_buckets == 0, "{answer:?}");
+        // The claim of the other case has ended by then.
+        now_ms += refresh_ms;
+    }
+}
+
 /// Milliseconds of CPU that the server has used.
 fn cpu_ms(connection: &mut redis::Connection) -> f64 {
     let info: String = redis::cmd("INFO").arg("cpu").query(connection).unwrap();

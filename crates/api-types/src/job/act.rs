@@ -18,7 +18,7 @@ pub enum ActName {
     Cancel,
     /// Makes delayed jobs ready.
     Promote,
-    /// Brings dead jobs back, with all their attempts.
+    /// Brings dead jobs back, with all their attempts; those of the lmstfy wire with one.
     Respawn,
     /// Deletes ready or dead jobs: the filter names the state.
     Purge,

@@ -132,6 +132,8 @@ problem_codes! {
         "A defect of the server. Its log has the details under the id in `instance`."
     StorageUnavailable "storage_unavailable" 503 Unknown "Storage unavailable":
         "Redis cannot be reached or refuses the operation. Repeat the request after `Retry-After`, if `applied` allows it."
+    TooManyConnections "too_many_connections" 503 No "Too many connections":
+        "The server has as many connections as its settings allow, and has not read the request. Repeat it after `Retry-After`."
     NotDurable "not_durable" 504 Yes "Not durable":
         "The job is stored, but the requested durability was not confirmed in time. `job` is its id."
     TimeLimitReached "time_limit_reached" 504 Unknown "Time limit reached":
@@ -232,7 +234,7 @@ mod tests {
             (422, "idempotency_key_reused"),
             (429, "rate_limited queue_full too_many_waiting"),
             (500, "internal_error"),
-            (503, "storage_unavailable"),
+            (503, "storage_unavailable too_many_connections"),
             (504, "not_durable time_limit_reached"),
             (507, "storage_full"),
         ] {
@@ -240,7 +242,7 @@ mod tests {
             let listed: Vec<&str> = listed.map(|info| info.name).collect();
             assert_eq!(listed.join(" "), names);
         }
-        assert_eq!(ProblemCode::ALL.len(), 38);
+        assert_eq!(ProblemCode::ALL.len(), 39);
     }
 
     #[test]

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::input::{CheckedRequest, object, optional_object};
-use crate::limits::{ConfigurableLimits, SCHEDULE_PAYLOAD_BYTES_MAX};
+use crate::limits::{ConfigurableLimits, SCHEDULE_ATTRIBUTES_MAX, SCHEDULE_PAYLOAD_BYTES_MAX};
 use crate::problem::{InvalidRequest, ProblemCode};
 use crate::publish::{BatchItem, JobOptions};
 use crate::retry::RetryPolicyBody;
@@ -61,7 +61,7 @@ pub struct ScheduleJob {
     /// By default `application/json` for `payload`, else `application/octet-stream`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub content_type: Option<ContentType>,
-    /// Names and values that travel with the job.
+    /// Names and values that travel with the job. At most 30: the schedule adds two.
     #[serde(default, skip_serializing_if = "JobAttributes::is_empty")]
     pub attributes: JobAttributes,
     /// How long the job is delayed after the tick.
@@ -150,6 +150,26 @@ impl ScheduleJob {
     /// Those of [`JobPayload::from_fields`]. None if the schedule has been checked.
     pub fn into_parts(self) -> Result<(JobPayload, JobAttributes, JobOptions), InvalidRequest> {
         self.into_item().into_parts()
+    }
+
+    fn check_attributes(&self) -> Result<(), InvalidRequest> {
+        const FIELD: &str = "job.attributes";
+        let attributes = &self.attributes;
+        let mut names = attributes.0.keys();
+        if let Some(name) = names.find(|it| it.starts_with("tidegate-")) {
+            let detail = format!("the attribute {name:?} is set by the schedule; use another name");
+            return Err(InvalidRequest::of_field(FIELD, detail));
+        }
+        // Each job must be one that a client can publish: a relay publishes it to another server.
+        let count = attributes.0.len();
+        if count > SCHEDULE_ATTRIBUTES_MAX {
+            let detail = format!(
+                "{count} attributes; the job of a schedule has at most {SCHEDULE_ATTRIBUTES_MAX}, since the schedule adds two"
+            );
+            return Err(InvalidRequest::of_field(FIELD, detail));
+        }
+        let checked = attributes.check();
+        checked.map_err(|invalid| InvalidRequest::from(invalid).at(FIELD))
     }
 
     fn into_item(self) -> BatchItem {
@@ -259,11 +279,7 @@ impl CheckedRequest for ScheduleConfig {
             );
             return Err(InvalidRequest::of_field("catch_up_window", detail));
         }
-        let reserved = self.job.attributes.0.keys();
-        if let Some(name) = reserved.into_iter().find(|it| it.starts_with("tidegate-")) {
-            let detail = format!("the attribute {name:?} is set by the schedule; use another name");
-            return Err(InvalidRequest::of_field("job.attributes", detail));
-        }
+        self.job.check_attributes()?;
         let item = self.job.clone().into_item();
         let bytes = JobPayload::check_fields(
             item.payload.as_ref(),
@@ -277,8 +293,6 @@ impl CheckedRequest for ScheduleConfig {
             );
             return Err(InvalidRequest::new(ProblemCode::PayloadTooLarge, detail).at("job.payload"));
         }
-        let attributes = item.attributes.check();
-        attributes.map_err(|invalid| InvalidRequest::from(invalid).at("job.attributes"))?;
         let options = item.options().check(limits);
         options.map_err(|invalid| invalid.inside("job"))
     }
@@ -339,5 +353,20 @@ mod tests {
                 "{change} {refused:?}"
             );
         }
+    }
+
+    #[test]
+    fn two_attributes_are_left_for_those_of_the_schedule() {
+        let job = |count: usize| {
+            let names = (0..count).map(|number| format!("n{number}"));
+            let attributes = JobAttributes(names.map(|it| (it, String::new())).collect());
+            json!({"job": {"payload": 1, "attributes": attributes}})
+        };
+        assert_eq!(check(&job(30)), Ok(()));
+        let refused = check(&job(31)).unwrap_err();
+        assert_eq!(refused.field.as_deref(), Some("job.attributes"));
+        let detail =
+            "31 attributes; the job of a schedule has at most 30, since the schedule adds two";
+        assert_eq!(refused.detail, detail);
     }
 }

@@ -72,11 +72,7 @@ const TEXTS: [(Done, &str, &str); 20] = [
     ),
     (Done::Promoted, "promoted", "The job is ready now."),
     (Done::Changed, "changed", "The job is due at the new time."),
-    (
-        Done::Respawned,
-        "respawned",
-        "The job is ready again, with all its attempts.",
-    ),
+    (Done::Respawned, "respawned", "The job is ready again."),
     (Done::Purged, "purged", "The job is deleted."),
     (
         Done::Nothing,

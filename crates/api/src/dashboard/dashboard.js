@@ -4,6 +4,7 @@
   const main = document.querySelector("main[data-live]");
   const state = document.getElementById("live-state");
   let source = null;
+  const retryMs = 10000;
 
   const say = (text) => {
     if (state && state.textContent !== text) state.textContent = text;
@@ -29,7 +30,16 @@
     source.addEventListener("block", replace);
     source.addEventListener("up-to-date", () => say("Up to date, looked at once a second."));
     source.addEventListener("trouble", (event) => say(event.data));
-    source.addEventListener("error", () => say("The connection is lost. Trying again."));
+    source.addEventListener("error", (event) => {
+      if (event.target.readyState !== EventSource.CLOSED) {
+        say("The connection is lost. Trying again.");
+        return;
+      }
+      // The answer was no stream: too many pages are open, or the server starts. The browser does not ask again then.
+      if (event.target === source) close();
+      say("Not kept up to date. Trying again in 10 seconds.");
+      setTimeout(() => { if (!document.hidden) open(); }, retryMs);
+    });
   };
 
   const close = () => {

@@ -3,10 +3,12 @@
 use std::sync::Arc;
 
 use axum::Router;
-use axum::http::{HeaderName, HeaderValue, header};
-use axum::middleware::map_response;
-use axum::response::{Redirect, Response};
+use axum::extract::Request;
+use axum::http::{HeaderName, HeaderValue, Method, StatusCode, header};
+use axum::middleware::{Next, from_fn, map_response};
+use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::get;
+use tidegate_service::run_to_end;
 
 use super::assets;
 use super::pages::{
@@ -49,8 +51,18 @@ pub(crate) fn router(app: Arc<App>) -> Router {
         )
         .route("/ui/{pool}/workers", get(workers::show))
         .route("/ui/{pool}/system", get(system::show))
+        .layer(from_fn(finish_action))
         .layer(map_response(with_headers))
         .with_state(Arc::new(Dashboard::new(app)))
+}
+
+/// An action that has begun is finished and logged, also if the client leaves, which ends the task of its connection.
+async fn finish_action(request: Request, next: Next) -> Response {
+    if request.method() != Method::POST {
+        return next.run(request).await;
+    }
+    let action = run_to_end(next.run(request)).await;
+    action.unwrap_or_else(|| StatusCode::SERVICE_UNAVAILABLE.into_response())
 }
 
 async fn with_headers(mut response: Response) -> Response {

@@ -24,7 +24,7 @@ pub(super) fn number(value: u64) -> String {
     clippy::disallowed_methods,
     reason = "people are shown how far a time is, to the second"
 )]
-fn now() -> TimestampMs {
+pub(super) fn now() -> TimestampMs {
     SystemTime::now().into()
 }
 

@@ -180,6 +180,12 @@ impl Visit {
         }
         tracing::info!(target: "audit", account, peer, action, pool, queue, schedule, relay, api_key, detail, "an operator acted");
     }
+
+    /// Writes a line for an action whose call gave no answer: it may have been done.
+    pub(super) fn log_unknown(&self, action: &str, target: ActionTarget<'_>, detail: &str) {
+        let detail = format!("result=unknown {detail}");
+        self.log(action, target, detail.trim_end());
+    }
 }
 
 /// The namespace that an address names.

@@ -11,7 +11,7 @@ use super::duration::duration_text;
 use super::job::reason_of;
 
 /// How late a timer is before it counts as overdue, in ms.
-const OVERDUE_MS: u64 = 1000;
+pub(crate) const OVERDUE_MS: u64 = 1000;
 
 /// Why a job is where it is; `None` if there is no such job.
 ///
@@ -35,8 +35,15 @@ pub(crate) async fn explain(
         }
         _ => None,
     };
+    let lanes = pool.lanes.used(queue);
+    let leased = match found.job.state {
+        JobState::Ready if lanes > 1 => pool.stats(queue).await?.leased,
+        _ => found.leased,
+    };
     let situation = Situation {
         holder,
+        lanes,
+        leased,
         failures: pool.history(&found.job).await?,
         policy: pool.policy(queue),
         is_paused: pool.is_paused(queue),
@@ -60,6 +67,10 @@ pub(crate) async fn explain(
 /// All that is known of a job.
 struct Situation {
     found: JobSurroundings,
+    /// Of its queue.
+    lanes: u16,
+    /// Jobs of its queue that workers hold. `found.leased` are those of its lane.
+    leased: u64,
     failures: Vec<LoggedFailure>,
     policy: QueuePolicy,
     is_paused: bool,
@@ -88,7 +99,7 @@ impl Situation {
             JobState::Ready if self.max_running.is_some_and(|most| found.leased >= most) => {
                 JobCause::RunningLimit
             }
-            JobState::Ready if !found.is_waited_for && found.leased == 0 => JobCause::NoWorker,
+            JobState::Ready if !found.is_waited_for && self.leased == 0 => JobCause::NoWorker,
             JobState::Ready if found.before.most == 0 => JobCause::Next,
             JobState::Ready => JobCause::BehindOthers,
             JobState::Dead => match reason_of(&found.job, &self.failures) {
@@ -133,7 +144,8 @@ impl Situation {
                 Pause::No | Pause::UntilResumed => "Its queue is paused: resume it in its policy.".to_owned(),
             },
             JobCause::RunningLimit => format!(
-                "Its queue has {} of {} jobs running: it is delivered after one of them ends, or when max_running in its policy is raised.",
+                "{} has {} of {} jobs running: it is delivered after one of them ends, or when max_running in its policy is raised.",
+                self.place(),
                 self.found.leased,
                 self.max_running.unwrap_or_default()
             ),
@@ -142,7 +154,7 @@ impl Situation {
                 due()
             ),
             JobCause::BehindOthers => self.jobs_ahead(),
-            JobCause::Next => "It is the next job of its queue: a worker gets it as soon as it asks.".to_owned(),
+            JobCause::Next => format!("It is the next job of {}: a worker gets it as soon as it asks.", self.place().to_lowercase()),
             JobCause::Held => format!(
                 "{} has attempt {} and holds it; its lease {} {}.",
                 self.holder.as_ref().map_or("A worker".to_owned(), |it| format!("Worker {}", it.name)),
@@ -166,6 +178,14 @@ impl Situation {
                 "Its stored record or payload is damaged, so it is not delivered: publish it again, and run an audit.".to_owned()
             }
             JobCause::Done => "It is done.".to_owned(),
+        }
+    }
+
+    /// What has its own order and its own share of `max_running`.
+    const fn place(&self) -> &'static str {
+        match self.lanes {
+            0 | 1 => "Its queue",
+            _ => "Its lane of the queue",
         }
     }
 
@@ -306,14 +326,20 @@ impl Situation {
                 count: (least == most).then_some(most),
                 ..plain(FactCode::Ahead, &self.jobs_ahead())
             });
-            let text = match self.max_running {
-                Some(most) => format!(
-                    "Workers hold {} of {most} jobs of its queue that may run at a time.",
-                    found.leased
-                ),
-                None => format!("Workers hold {} jobs of its queue.", found.leased),
+            let running = match self.max_running {
+                Some(most) => {
+                    let (leased, place) = (found.leased, self.place().to_lowercase());
+                    let text = format!(
+                        "Workers hold {leased} of {most} jobs of {place} that may run at a time."
+                    );
+                    counted(FactCode::Running, text, leased)
+                }
+                None => {
+                    let text = format!("Workers hold {} jobs of its queue.", self.leased);
+                    counted(FactCode::Running, text, self.leased)
+                }
             };
-            facts.push(counted(FactCode::Running, text, found.leased));
+            facts.push(running);
         }
         if self.is_paused {
             facts.push(plain(FactCode::QueuePaused, "Its queue is paused."));

@@ -14,7 +14,7 @@ pub(crate) use content::{
     stored_attributes,
 };
 pub(crate) use duration::duration_text;
-pub(crate) use explanation::explain;
+pub(crate) use explanation::{OVERDUE_MS, explain};
 pub(crate) use job::{details, listed_details, stored_change, stored_if_running};
 pub(crate) use policy::{policy_details, stored_policy};
 pub(crate) use queue::queue_view;

@@ -8,13 +8,13 @@ use tidegate_api_types::relay::{
     DeleteRelayResult, DeletedRelay, RelayConfig, RelayDetails, RelayListPage,
 };
 use tidegate_core::Scope;
-use tidegate_engine::EngineError;
+use tidegate_engine::{ChangeAttempts, EngineError};
 use tidegate_store::{RELAYS_MAX, RelayKey, TableRevision, TableSetOutcome};
 
 use super::answer::json_answer;
 use super::error::NativeError;
 use super::native_request::NativeRequest;
-use super::table_change::{CHANGE_ATTEMPTS, condition, expected_revision, pause_before};
+use super::table_change::{condition, expected_revision};
 use crate::http::etag;
 use crate::relay_table::ReadRelay;
 
@@ -68,8 +68,8 @@ pub(super) async fn set(mut request: NativeRequest) -> Result<Response<Body>, Na
     let condition = condition(&request, "relay")?;
     let body: RelayConfig = request.read_json_up_to(BODY_BYTES_MAX).await?;
     let engine = &request.app.engine;
-    for attempt in 0..CHANGE_ATTEMPTS {
-        pause_before(attempt).await;
+    let mut attempts = ChangeAttempts::default();
+    while attempts.next().await {
         let stored = ReadRelay::find(engine, &key).await?;
         let expected = expected_revision(condition, stored.as_ref().map(|it| it.revision))?;
         let mut config = body.clone();
@@ -107,8 +107,8 @@ pub(super) async fn delete(request: NativeRequest) -> Result<Response<Body>, Nat
     let key = request.relay()?;
     let condition = condition(&request, "relay")?;
     let engine = &request.app.engine;
-    for attempt in 0..CHANGE_ATTEMPTS {
-        pause_before(attempt).await;
+    let mut attempts = ChangeAttempts::default();
+    while attempts.next().await {
         let stored = ReadRelay::find(engine, &key).await?;
         let stored = stored.ok_or_else(not_found)?;
         let expected = expected_revision(condition, Some(stored.revision))?;

@@ -11,7 +11,7 @@ use tidegate_api_types::schedule::{
 use tidegate_api_types::values::{JobKey, ScheduleNameText, TimestampMs};
 use tidegate_core::schedule::{CatchUp, CatchUpRule, InvalidSchedule};
 use tidegate_core::{QueueKey, Scope};
-use tidegate_engine::EngineError;
+use tidegate_engine::{ChangeAttempts, EngineError};
 use tidegate_store::{
     SCHEDULES_MAX, ScheduleDefinition, ScheduleKey, ScheduleOverlap, ScheduleTimes, Schedules,
     StoredSchedule, TableRevision, TableSetOutcome,
@@ -21,7 +21,7 @@ use super::answer::json_answer;
 use super::error::NativeError;
 use super::native_request::NativeRequest;
 use super::new_job::new_job;
-use super::table_change::{CHANGE_ATTEMPTS, condition, expected_revision, pause_before};
+use super::table_change::{condition, expected_revision};
 use crate::http::etag;
 
 /// The most bytes of a schedule: more than all its texts have.
@@ -98,8 +98,8 @@ pub(super) async fn set(mut request: NativeRequest) -> Result<Response<Body>, Na
     let config: ScheduleConfig = request.read_json_up_to(BODY_BYTES_MAX).await?;
     let queue = request.queue_named(config.queue.as_str())?;
     let definition = definition(&key, &queue, config)?;
-    for attempt in 0..CHANGE_ATTEMPTS {
-        pause_before(attempt).await;
+    let mut attempts = ChangeAttempts::default();
+    while attempts.next().await {
         let stored = find(&request, &key).await?;
         let expected = expected_revision(condition, stored.as_ref().map(|it| it.revision))?;
         let known = stored.as_ref().and_then(|it| it.queue(&key.namespace));
@@ -142,8 +142,8 @@ pub(super) async fn delete(request: NativeRequest) -> Result<Response<Body>, Nat
     request.without_query()?;
     let key = request.schedule()?;
     let condition = condition(&request, "schedule")?;
-    for attempt in 0..CHANGE_ATTEMPTS {
-        pause_before(attempt).await;
+    let mut attempts = ChangeAttempts::default();
+    while attempts.next().await {
         let stored = find(&request, &key).await?.ok_or_else(not_found)?;
         let expected = expected_revision(condition, Some(stored.revision))?;
         let queue = stored.queue(&key.namespace);

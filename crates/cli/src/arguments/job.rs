@@ -109,7 +109,7 @@ pub(crate) enum DeadCommand {
         #[arg(long, default_value_t = 100)]
         limit: usize,
     },
-    /// Makes dead jobs ready again, oldest first, with all their attempts.
+    /// Makes dead jobs ready again, oldest first, with all their attempts (one, for jobs of the lmstfy wire).
     Respawn {
         /// The queue.
         queue: String,

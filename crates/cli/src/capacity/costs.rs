@@ -68,12 +68,18 @@ pub(super) const API_CORES_MAX: f64 = 8.0;
 pub(super) const API_CONSUMERS_MAX: u64 = 50_000;
 /// docs/benchmarks.md, `parked`.
 pub(super) const CONSUMER_BYTES: f64 = 8.0 * 1024.0;
-/// What an API may buffer with the default limits (docs/operating.md, Sizing).
-pub(super) const API_BUFFER_BYTES: f64 = 1.0 * 1024.0 * 1024.0 * 1024.0;
+const MIB: f64 = 1024.0 * 1024.0;
+/// What the defaults of config/api.toml let an API with one pool buffer: `in_flight_bytes_max` twice, `unread_bytes_max` and
+/// `backlog_bytes_max` (docs/operating.md, Sizing).
+const API_BUFFERS_BYTES: f64 = 1024.0 * MIB;
+/// The caches of tokens, of limits and of API keys, each of which is bounded to 64 MiB.
+const API_CACHES_BYTES: f64 = 3.0 * 64.0 * MIB;
+/// What an API may take beside its consumers.
+pub(super) const API_BUFFERS_AND_CACHES_BYTES: f64 = API_BUFFERS_BYTES + API_CACHES_BYTES;
 /// Cores of one pump in this plan.
 pub(super) const PUMP_CORES_MAX: f64 = 2.0;
 /// The memory of an idle pump is below this.
-pub(super) const PUMP_BYTES: f64 = 64.0 * 1024.0 * 1024.0;
+pub(super) const PUMP_BYTES: f64 = 64.0 * MIB;
 
 /// CPU of one job through its whole life, in µs, and its bytes on the network.
 #[derive(Debug, Clone, Copy)]
@@ -96,8 +102,7 @@ impl MeasuredJob {
 }
 
 impl CapacityCosts {
-    /// The costs of a job with `bytes` if one Redis has `rate` jobs a second: linear between the measured rates, and those of the
-    /// nearest one beyond them.
+    /// The costs of a job with `bytes` if one Redis has `rate` jobs a second.
     pub(super) fn of(requests: RequestSize, bytes: u64, rate: f64) -> Self {
         let job = match requests {
             RequestSize::Single => single(rate),
@@ -118,36 +123,95 @@ impl CapacityCosts {
 }
 
 fn single(rate: f64) -> MeasuredJob {
-    let above = SINGLE.partition_point(|measured| measured.rate <= rate);
-    let (Some(low), Some(high)) = (above.checked_sub(1).map(|at| SINGLE[at]), SINGLE.get(above))
-    else {
-        return SINGLE[above.min(SINGLE.len() - 1)];
-    };
-    let part = (rate - low.rate) / (high.rate - low.rate);
-    let between = |low: f64, high: f64| low + (high - low) * part;
     MeasuredJob::new(
         rate,
-        between(low.redis_us, high.redis_us),
-        between(low.api_us, high.api_us),
-        between(low.pump_us, high.pump_us),
+        single_us(rate, |it| it.redis_us),
+        single_us(rate, |it| it.api_us),
+        single_us(rate, |it| it.pump_us),
     )
+}
+
+/// CPU of a job at this rate, in µs: that of the nearest measured rate beyond all of them.
+///
+/// Between two of them the CPU in use is linear. If the cost of a job were, it would fall faster than the rate rises, and more
+/// jobs would use less CPU. Where less was measured at a higher rate, the CPU in use stays level, for the same reason.
+fn single_us(rate: f64, us: impl Fn(&MeasuredJob) -> f64) -> f64 {
+    let [first, .., last] = &SINGLE;
+    if rate <= first.rate {
+        return us(first);
+    }
+    let (mut low_rate, mut low_used) = (first.rate, first.rate * us(first));
+    for high in &SINGLE[1..] {
+        let used = low_used.max(high.rate * us(high));
+        if rate <= high.rate {
+            let part = (rate - low_rate) / (high.rate - low_rate);
+            return (low_used + (used - low_used) * part) / rate;
+        }
+        (low_rate, low_used) = (high.rate, used);
+    }
+    us(last).max(low_used / rate)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn assert_near(one: f64, other: f64) {
+        assert!((one - other).abs() < 1e-9, "{one} {other}");
+    }
+
     #[test]
     fn measured_rates_cost_what_was_measured() {
         for measured in SINGLE {
             let costs = CapacityCosts::of(RequestSize::Single, 100, measured.rate);
-            assert_eq!(costs.redis_us, measured.redis_us);
-            assert_eq!(costs.api_us, measured.api_us);
+            assert_near(costs.redis_us, measured.redis_us);
+            assert_near(costs.api_us, measured.api_us);
         }
         let costs = |rate| CapacityCosts::of(RequestSize::Single, 100, rate).redis_us;
-        assert_eq!(costs(0.0), 160.0);
-        assert_eq!(costs(7_500.0), 52.0);
-        assert_eq!(costs(1e9), 30.6);
+        assert_near(costs(0.0), 160.0);
+        // Half-way between 0.319 and 0.402 cores.
+        assert_near(costs(7_500.0) * 7_500.0, 360_500.0);
+        assert_near(costs(1e9), 30.6);
+    }
+
+    /// The pump used 0.081 cores at 5000/s, and less at 10 000/s and 15 000/s.
+    #[test]
+    fn cpu_stays_level_where_less_was_measured_at_a_higher_rate() {
+        let used = |rate| CapacityCosts::of(RequestSize::Single, 100, rate).pump_us * rate;
+        for (rate, expected) in [
+            (1e3, 57e3),
+            (3e3, 69e3),
+            (5e3, 81e3),
+            (7e3, 81e3),
+            (10e3, 81e3),
+            (15e3, 81e3),
+            (20e3, 81e3),
+            (30e3, 120e3),
+        ] {
+            assert_near(used(rate), expected);
+        }
+    }
+
+    /// The value of a key in the defaults of the API.
+    fn default_of_the_api(key: &str) -> f64 {
+        let settings = include_str!("../../../../config/api.toml");
+        let mut values = settings
+            .lines()
+            .filter_map(|line| line.strip_prefix(key)?.strip_prefix(" = "));
+        let value = values.next().expect("the key has a default");
+        value.parse().expect("the default is a number")
+    }
+
+    #[test]
+    fn the_memory_of_an_api_follows_from_its_defaults() {
+        let buffers = 2.0 * default_of_the_api("in_flight_bytes_max")
+            + default_of_the_api("unread_bytes_max")
+            + default_of_the_api("backlog_bytes_max");
+        // The bound of the caches is no setting.
+        let cache = include_str!("../../../engine/src/tokens/memory.rs");
+        assert!(cache.contains("const BYTES_MAX: u64 = 64 << 20;"));
+        let caches = 3.0 * f64::from(64 << 20);
+        assert_near(API_BUFFERS_AND_CACHES_BYTES, buffers + caches);
     }
 
     #[test]

@@ -122,7 +122,7 @@ fn api(load: &CapacityArguments, cores: f64) -> DaemonPlan {
     DaemonPlan {
         cores,
         processes,
-        process_gib: (costs::API_BUFFER_BYTES + waiting) / GIB,
+        process_gib: (costs::API_BUFFERS_AND_CACHES_BYTES + waiting) / GIB,
     }
 }
 

@@ -1,7 +1,10 @@
 //! Commands for schedules.
 
 use jiff::SignedDuration;
+use serde::Serialize;
 use serde_json::{Map, Value, json};
+use tidegate::api::schedule::ScheduleJob;
+use tidegate::api::values::JsonText;
 use tidegate::{
     ChangeCondition, Client, DurationMs, Error, ProblemCode, Schedule, ScheduleDetails, Timestamp,
 };
@@ -94,26 +97,36 @@ fn list(schedules: &[ScheduleDetails]) -> ScheduleOutput {
             "next_run": next_run(it),
         })
     });
-    Ok(CommandOutput::Shown {
-        answer: serde_json::to_value(schedules).map_err(Error::Encode)?,
-        shown: rows.collect(),
-    })
+    Ok(CommandOutput::shown(&schedules, rows.collect())?)
 }
 
-/// A schedule as the API shows it, with `runs` if they were requested.
+/// A schedule as the API shows it, with its next runs if they were requested.
+#[derive(Serialize)]
+struct ScheduleAnswer<'a> {
+    #[serde(flatten)]
+    details: &'a ScheduleDetails,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    runs: Option<&'a [Timestamp]>,
+}
+
 fn show(details: &ScheduleDetails, runs: Option<&[Timestamp]>) -> ScheduleOutput {
-    let mut answer = serde_json::to_value(details).map_err(Error::Encode)?;
-    if let (Some(fields), Some(runs)) = (answer.as_object_mut(), runs) {
-        fields.insert("runs".to_owned(), json!(runs));
-    }
     let shown = readable(details, runs.unwrap_or_default())?;
-    Ok(CommandOutput::Shown { answer, shown })
+    Ok(CommandOutput::shown(
+        &ScheduleAnswer { details, runs },
+        shown,
+    )?)
 }
 
 /// What people read of a schedule.
 fn readable(details: &ScheduleDetails, runs: &[Timestamp]) -> Result<Value, CommandFailure> {
     let config = &details.config;
-    let mut job = serde_json::to_value(&config.job).map_err(Error::Encode)?;
+    let payload = config.job.payload.as_ref().map(JsonText::as_str);
+    let without_payload = ScheduleJob {
+        payload: None,
+        ..config.job.clone()
+    };
+    let mut job = serde_json::to_value(&without_payload).map_err(Error::Encode)?;
+    job["payload"] = payload.into();
     for name in ["delay", "lease", "retain", "start_within"] {
         if let Some(value) = job.get_mut(name) {
             let ms = value.as_u64().map(DurationMs::saturating);

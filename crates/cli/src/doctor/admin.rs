@@ -82,49 +82,56 @@ fn check_version(report: &mut DoctorReport, server: &str) {
     }
 }
 
-/// Looks at a list that needs an account, if there are accounts.
+/// Looks at a list that needs an account, if there are accounts: first without one.
 async fn check_accounts(
     report: &mut DoctorReport,
     server: &ReachedServer,
     login: Option<HeaderValue>,
 ) {
     const CHECK: &str = "accounts";
-    let has_login = login.is_some();
+    const LOG: &str = "check the log of the server";
     let url = format!("{}/limits", server.url);
-    let login = login.map(|login| (AUTHORIZATION, login));
-    let request = ProbeRequest {
-        headers: login.into_iter().collect(),
-        ..ProbeRequest::default()
+    let status = async |login: Option<HeaderValue>| {
+        let login = login.map(|login| (AUTHORIZATION, login));
+        let request = ProbeRequest {
+            headers: login.into_iter().collect(),
+            ..ProbeRequest::default()
+        };
+        let answer = server.probe.send(&url, request).await;
+        answer.map(|answer| answer.status)
     };
-    let status = match server.probe.send(&url, request).await {
-        Ok(answer) => answer.status,
-        Err(error) => return report.problem(CHECK, error, "check the log of the server"),
+    let has_login = login.is_some();
+    let answered = match status(None).await {
+        Ok(401) if has_login => status(login).await,
+        Ok(401) => return report.ok(CHECK, "the admin port needs an account"),
+        Ok(200) if is_loopback(&server.url) => {
+            let text = "the admin port has no accounts, and was reached on a loopback address";
+            return report.ok(CHECK, text);
+        }
+        Ok(200) => {
+            return report.problem(
+                CHECK,
+                "every client that reaches the admin port has access to it",
+                "set [accounts] in the settings of tidegate-api, or listen on a loopback address",
+            );
+        }
+        other => other,
     };
-    match (status, has_login) {
-        (401, true) => report.problem(
+    match answered {
+        Ok(200) => report.ok(CHECK, "the admin port accepts the account"),
+        Ok(403) => report.ok(
+            CHECK,
+            "the account is valid, and may use the dashboard only",
+        ),
+        Ok(401) => report.problem(
             CHECK,
             "the admin port rejects the account or its password",
             format!(
                 "check --admin-user and {PASSWORD}; accounts are in the settings of tidegate-api"
             ),
         ),
-        (401, false) => report.ok(CHECK, "the admin port needs an account"),
-        (403, true) => report.ok(
-            CHECK,
-            "the account is valid, and may use the dashboard only",
-        ),
-        (_, true) => report.ok(CHECK, "the admin port accepts the account"),
-        _ if is_loopback(&server.url) => {
-            report.ok(
-                CHECK,
-                "the admin port has no accounts, and was reached on a loopback address",
-            );
-        }
-        _ => report.problem(
-            CHECK,
-            "every client that reaches the admin port has access to it",
-            "set [accounts] in the settings of tidegate-api, or listen on a loopback address",
-        ),
+        Ok(status) => report.problem(CHECK, format!("/limits is answered {status}"), LOG),
+        Err(error) => report.problem(CHECK, error, LOG),
     }
 }
 

@@ -126,8 +126,8 @@ async fn connect(host: &str, port: u16) -> Result<(), Unreachable> {
     Err(match last.kind() {
         io::ErrorKind::ConnectionRefused => Unreachable::new(
             format!("no process listens on {host}:{port}"),
-            "start the server, or correct the port: `listen` of tidegate-api is 127.0.0.1:7777 by default, and its \
-             `admin_listen` 127.0.0.1:7778",
+            "start the server; if it does not stay up, its log has the reason, such as data of another layout. Or correct the port: \
+             `listen` of tidegate-api is 127.0.0.1:7777 by default, and its `admin_listen` 127.0.0.1:7778",
         ),
         io::ErrorKind::TimedOut => Unreachable::new(
             format!("{host}:{port} did not accept a connection within {LIMIT:?}"),

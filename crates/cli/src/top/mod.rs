@@ -9,8 +9,9 @@ use std::io::IsTerminal;
 use clap::Args;
 use serde_json::{Value, json};
 use tidegate::api::queue::QueueView;
-use tidegate::{Client, DurationMs, Error};
+use tidegate::{Client, DurationMs};
 
+use crate::arguments::interval::interval;
 use crate::failure::CommandFailure;
 use crate::output::CommandOutput;
 use rows::{QueueRow, SortColumn};
@@ -26,8 +27,8 @@ Example:
   tidegate top --sort ready"
 )]
 pub(crate) struct TopArguments {
-    /// How long to wait between two looks. Each takes one request for every 100 queues.
-    #[arg(long, default_value = "2s")]
+    /// How long to wait between two looks, at least 20ms. Each takes one request for every 100 queues.
+    #[arg(long, default_value = "2s", value_parser = interval)]
     interval: DurationMs,
     /// The column to sort by; numbers in descending order.
     #[arg(long, value_enum, default_value = "name")]
@@ -61,10 +62,10 @@ fn once(queues: Vec<QueueView>, sort: SortColumn) -> Result<CommandOutput, Comma
     let mut rows: Vec<QueueRow> = queues.into_iter().map(QueueRow::new).collect();
     sort.sort(&mut rows);
     let views: Vec<&QueueView> = rows.iter().map(|row| &row.view).collect();
-    Ok(CommandOutput::Shown {
-        answer: serde_json::to_value(&views).map_err(Error::Encode)?,
-        shown: rows.iter().map(shown).collect(),
-    })
+    Ok(CommandOutput::shown(
+        &views,
+        rows.iter().map(shown).collect(),
+    )?)
 }
 
 fn shown(row: &QueueRow) -> Value {

@@ -304,6 +304,18 @@ async fn accounts_are_checked() {
     stack.finish().await;
 }
 
+/// A login says nothing about a port that asks for none.
+#[tokio::test]
+async fn an_admin_port_without_accounts_is_found_also_with_a_login() {
+    let stack = SERVER.acquire().await;
+    let cli = CommandLine::connected(&stack, "open-port").await;
+    let arguments = ["--admin", &stack.api(0).admin_url(), "--admin-user", "ops"];
+    let environment = [("TIDEGATE_ADMIN_PASSWORD", "any".to_owned())];
+    let found = Findings::with_environment(&cli, &arguments, &environment);
+    let accounts = found.detail("accounts");
+    assert!(accounts.contains("has no accounts"), "{}", found.report);
+}
+
 #[tokio::test]
 async fn missing_pumps_and_an_unavailable_redis_are_found() {
     let redis = RedisOptions::new().setting("maxmemory", "1gb");

@@ -5,6 +5,7 @@
 )]
 
 mod bench;
+mod broken_connections;
 mod command_line;
 mod dev;
 mod doctor;
@@ -15,8 +16,10 @@ mod schedules;
 mod sessions;
 mod tail;
 mod top;
+mod work;
+mod work_refused;
 
-use std::process::{Child, Command, Stdio};
+use std::process::Stdio;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -158,129 +161,16 @@ async fn keys_are_created_listed_and_revoked() {
         "2001-01-01T00:00:00Z",
     ];
     assert!(cli.error(1, &past).contains("expires_at"));
-}
-
-/// A worker; it gets SIGTERM when it is stopped.
-struct WorkProcess(Child);
-
-impl WorkProcess {
-    fn start(cli: &CommandLine, arguments: &[&str]) -> Self {
-        let mut command = cli.command(&[&["work"], arguments].concat());
-        Self(command.stdin(Stdio::null()).spawn().unwrap())
-    }
-
-    /// Returns its exit code.
-    fn stop(mut self) -> Option<i32> {
-        let pid = self.0.id().to_string();
-        let killed = Command::new("kill").args(["-TERM", &pid]).status();
-        assert!(killed.unwrap().success());
-        self.0.wait().unwrap().code()
-    }
-}
-
-#[tokio::test]
-async fn work_runs_a_program_for_each_job() {
-    let stack = SERVER.acquire().await;
-    let cli = CommandLine::connected(&stack, "work").await;
-    let folder = tempfile::tempdir().unwrap();
-    for key in ["good", "bad", "dead"] {
-        let publish = ["publish", "w", r#"{"n":1}"#, "--attr", "trace-id=t1"];
-        cli.out(&[publish.as_slice(), &["--key", key, "--retain", "1h"]].concat());
-    }
-    let script = r#"
-        { cat; echo " $TIDEGATE_ATTR_TRACE_ID $TIDEGATE_JOB_QUEUE $TIDEGATE_JOB_ATTEMPT"; } > "$1/$TIDEGATE_JOB_KEY"
-        case $TIDEGATE_JOB_KEY in
-            bad) echo first >&2; echo "the shop is closed" >&2; exit 3 ;;
-            dead) exit 100 ;;
-        esac"#;
-    let path = folder.path().to_str().unwrap();
-    let program = [
-        "w",
-        "--concurrency",
-        "2",
-        "--",
-        "sh",
-        "-c",
-        script,
-        "sh",
-        path,
-    ];
-    let worker = WorkProcess::start(&cli, &program);
-    let states = || {
-        let shown = |key| cli.json(&["job", "show", "w", &format!("key:{key}")]);
-        ["good", "bad", "dead"].map(shown)
-    };
-    let [_, bad, dead] = eventually("all have run", LIMIT, async || {
-        let shown = states();
-        let is_over = |job: &Value| job["state"] == "done" || job["failures"] == 1;
-        match shown.iter().all(is_over) {
-            true => Ok(shown),
-            false => Err(format!("{shown:?}")),
-        }
-    })
-    .await;
-    assert_eq!(bad["state"], "delayed", "{bad}");
-    assert!(bad.to_string().contains("the shop is closed"), "{bad}");
-    assert_eq!(dead["state"], "dead", "{dead}");
-    assert!(dead.to_string().contains("100"), "{dead}");
-    let written = std::fs::read_to_string(folder.path().join("good")).unwrap();
-    assert_eq!(written, "{\"n\":1} t1 w 1\n");
-    assert_eq!(worker.stop(), Some(0));
-
-    let upper = ["r", "--result", "text/plain", "--", "tr", "a-z", "A-Z"];
-    let worker = WorkProcess::start(&cli, &upper);
-    assert_eq!(cli.out(&["call", "r", "\"abc\""]), "\"ABC\"");
-    assert_eq!(worker.stop(), Some(0));
-
-    let missing = ["m", "--", "/no/such/program"];
-    let worker = WorkProcess::start(&cli, &missing);
-    cli.out(&["publish", "m", "{}", "--key", "k"]);
-    eventually("the failure names the program", LIMIT, async || {
-        let job = cli.json(&["job", "show", "m", "key:k"]).to_string();
-        if job.contains("/no/such/program") {
-            Ok(())
-        } else {
-            Err(job)
-        }
-    })
-    .await;
-    assert_eq!(worker.stop(), Some(0));
-}
-
-/// The program of a job that is cancelled gets SIGTERM. Those that run when the worker is stopped are waited for.
-#[tokio::test]
-async fn programs_end_when_their_jobs_are_cancelled_and_a_stop_waits_for_them() {
-    let stack = SERVER.acquire().await;
-    let cli = CommandLine::connected(&stack, "cancelled").await;
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().to_str().unwrap();
-    let script = r#"
-        trap 'echo ended > "$1/$TIDEGATE_JOB_KEY"; exit 1' TERM
-        echo > "$1/$TIDEGATE_JOB_KEY.runs"
-        while [ ! -e "$1/go" ]; do sleep 0.05; done
-        echo done > "$1/$TIDEGATE_JOB_KEY""#;
-    let program = ["c", "--lease", "3s", "--", "sh", "-c", script, "sh", path];
-    let worker = WorkProcess::start(&cli, &program);
-    let has = async |name: &str| {
-        let file = folder.path().join(name);
-        eventually(name, LIMIT, async || {
-            std::fs::read_to_string(&file).map_err(|error| error.to_string())
-        })
-        .await
-    };
-    cli.out(&["publish", "c", "{}", "--key", "a"]);
-    has("a.runs").await;
-    cli.out(&["job", "cancel", "c", "key:a", "--running", "ask"]);
-    assert_eq!(has("a").await, "ended\n");
-    cli.out(&["publish", "c", "{}", "--key", "b", "--retain", "1h"]);
-    has("b.runs").await;
-    let stopping = tokio::task::spawn_blocking(|| worker.stop());
-    tokio::time::sleep(Duration::from_millis(300)).await;
-    assert!(!stopping.is_finished(), "the program still runs");
-    std::fs::write(folder.path().join("go"), "").unwrap();
-    assert_eq!(stopping.await.unwrap(), Some(0));
-    assert_eq!(has("b").await, "done\n");
-    assert_eq!(cli.json(&["job", "show", "c", "key:b"])["state"], "done");
+    // A reader that is gone: the key is there, and its secret is lost.
+    let mut new = cli.command(&["key", "new", "unread", "--scope", "read"]);
+    new.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut new = new.spawn().unwrap();
+    drop(new.stdout.take());
+    let ended = new.wait_with_output().unwrap();
+    let error = String::from_utf8(ended.stderr).unwrap();
+    assert_eq!(ended.status.code(), Some(1), "{error}");
+    let (_, id) = error.trim().rsplit_once("tidegate key revoke ").unwrap();
+    cli.out(&["key", "revoke", id]);
 }
 
 #[test]

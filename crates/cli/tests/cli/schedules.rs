@@ -177,3 +177,34 @@ async fn errors_of_schedules_name_what_is_not_valid() {
     reader.out(&["schedule", "ls"]);
     assert!(reader.error(1, &["schedule", "rm", "s"]).contains("scope"));
 }
+
+/// JSON that the server keeps as it is, and that no number type of this program holds.
+#[tokio::test]
+async fn payloads_are_shown_as_they_were_given() {
+    let stack = SERVER.acquire().await;
+    let cli = CommandLine::connected(&stack, "payloads").await;
+    let deep = format!("{}{}", "[".repeat(200), "]".repeat(200));
+    let payloads = [
+        r#"{"limit":1e400}"#,
+        r#"{"id":12345678901234567890123}"#,
+        &deep,
+    ];
+    for (number, payload) in payloads.iter().enumerate() {
+        let name = format!("s{number}");
+        let set = ["schedule", "set", &name, "q", payload, "--every", "1h"];
+        cli.out(&set);
+        let lines = cli.out(&["schedule", "show", &name]);
+        assert_eq!(value(&lines, "job.payload"), Some(*payload));
+        for command in ["show", "pause", "resume"] {
+            let json = cli.out(&["schedule", command, &name, "--json"]);
+            assert!(json.contains(payload), "{command}: {json}");
+        }
+    }
+    let all = cli.out(&["schedule", "ls", "--json"]);
+    assert!(
+        payloads.iter().all(|payload| all.contains(payload)),
+        "{all}"
+    );
+    let table = cli.out(&["schedule", "ls"]);
+    assert_eq!(table.lines().count(), 1 + payloads.len(), "{table}");
+}

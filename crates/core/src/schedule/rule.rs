@@ -75,9 +75,9 @@ impl TickTimes {
 
     /// Ticks by a cron pattern of five fields, or of six that begin with the seconds, in a time zone of the IANA database.
     ///
-    /// Where a clock is set forward or back, `croner` has this rule. A pattern with fixed times runs right behind a gap in
-    /// which its time would be, and once where its time is repeated. A pattern with `*` or `/` in seconds, minutes or hours
-    /// skips what is in the gap, and runs in both passes of the repeated time.
+    /// Where a clock is set forward or back, `croner` has this rule. A pattern with one second, one minute and one
+    /// hour runs right behind a gap in which its time would be, if that is on the same day, and once where its time is
+    /// repeated. Others, also lists and ranges, skip what is in the gap, and run in both passes of the repeated time.
     ///
     /// # Errors
     /// There is no such time zone, or the pattern cannot be read or matches no time.

@@ -53,6 +53,26 @@ fn a_pattern_follows_the_wall_clock_of_its_zone() {
     );
 }
 
+/// Only one second, one minute and one hour are a fixed time.
+#[test]
+fn lists_and_ranges_of_hours_skip_a_gap_and_run_in_both_passes() {
+    for (pattern, in_gap) in [
+        ("30 2,14 * * *", vec!["2026-03-29T12:30:00Z"]),
+        ("30 1-2 * * *", vec!["2026-03-29T00:30:00Z"]),
+    ] {
+        let rule = cron(pattern, "Europe/Berlin");
+        let found = ticks(&rule, "2026-03-29T00:00:00Z", "2026-03-29T20:00:00Z");
+        assert_eq!(found, in_gap, "{pattern}");
+        let found = ticks(&rule, "2026-10-25T00:00:00Z", "2026-10-25T02:00:00Z");
+        let twice = ["2026-10-25T00:30:00Z", "2026-10-25T01:30:00Z"];
+        assert_eq!(found, twice, "{pattern}");
+    }
+    // The clock is set from 23:00 of Saturday to 00:00 of Sunday, which is another day.
+    let saturdays = cron("30 23 * * SAT", "America/Nuuk");
+    let found = ticks(&saturdays, "2026-03-28T00:00:00Z", "2026-04-02T00:00:00Z");
+    assert_eq!(found, [""; 0]);
+}
+
 #[test]
 fn a_fixed_time_in_a_gap_runs_behind_it() {
     // 02:00 to 03:00 does not exist on 29 March 2026: 02:30 runs at 03:00, which is 01:00 UTC.

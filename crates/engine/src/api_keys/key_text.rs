@@ -60,9 +60,17 @@ impl<'a> KeyText<'a> {
 
 /// Generates the text of a key. The id has 62 random bits, the secret 134.
 pub(crate) fn generate_key() -> String {
-    let id = random_text(API_KEY_ID_BYTES);
-    let secret = random_text(SECRET_BYTES);
-    format!("{PREFIX}{id}_{secret}")
+    generate_key_with_id(&generate_key_id())
+}
+
+/// Generates the id of a key: 62 random bits.
+pub fn generate_key_id() -> String {
+    random_text(API_KEY_ID_BYTES)
+}
+
+/// Generates the text of a key with this id. The secret has 134 random bits.
+pub(crate) fn generate_key_with_id(id: &str) -> String {
+    format!("{PREFIX}{id}_{}", random_text(SECRET_BYTES))
 }
 
 #[cfg(test)]

@@ -155,7 +155,8 @@ impl Verb for BatchedKeyedPublish {
         let (jobs, _rooms) = into_jobs_and_rooms(items);
         let counts: Vec<usize> = jobs.iter().map(Vec::len).collect();
         let jobs = jobs.into_iter().flatten().collect();
-        let terms = keyed_terms(to.policies.max_jobs(queue), false);
+        let max_jobs = to.policies.max_jobs(queue);
+        let terms = keyed_terms(to.lanes.share_of(queue, 0, max_jobs), false);
         match to.store.publish_keyed(queue, jobs, terms).await? {
             KeyedPublish::Done { results, receipt } => {
                 let mut results = results.into_iter();
@@ -169,7 +170,7 @@ impl Verb for BatchedKeyedPublish {
     }
 }
 
-/// How jobs with keys are published to a queue that may have `max_jobs`.
+/// How jobs with keys are published to a queue that may have `max_jobs` in its first lane.
 pub(crate) fn keyed_terms(max_jobs: Option<u64>, atomic: bool) -> KeyedTerms {
     KeyedTerms {
         max_jobs,

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use futures_util::future::join_all;
 use parking_lot::Mutex;
-use tidegate_core::{LANES_SETTLE_INTERVAL, LaneCounts, LaneRow, QueueKey, placement};
+use tidegate_core::{LANES_SETTLE_INTERVAL, LaneCounts, LaneRow, QueueKey, placement, share_of};
 use tidegate_store::{LaneRows, Store, StoreError};
 use tokio::sync::Notify;
 use tokio::time::sleep;
@@ -21,7 +21,7 @@ use tokio::time::sleep;
 use crate::storage_failure::record_store_error;
 use crate::table_reader::TableReader;
 pub(crate) use set::LaneSet;
-pub(crate) use share::{running_share_of, share_of};
+pub(crate) use share::running_share_of;
 
 /// The lanes of the queues of one Redis deployment.
 #[derive(Debug)]
@@ -50,6 +50,16 @@ impl LaneTable {
     /// The number of lanes that may hold jobs of a queue; at least 1.
     pub fn used(&self, queue: &QueueKey) -> u16 {
         self.known.load().row(queue).counts.used
+    }
+
+    /// The number of jobs that a lane may hold, if its queue may hold `max_jobs`.
+    pub(crate) fn share_of(
+        &self,
+        queue: &QueueKey,
+        lane: u16,
+        max_jobs: Option<u64>,
+    ) -> Option<u64> {
+        max_jobs.map(|jobs| share_of(lane, self.used(queue), jobs))
     }
 
     /// The number of lanes that take new jobs of a queue; at least 1.

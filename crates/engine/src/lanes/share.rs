@@ -1,10 +1,6 @@
-//! How the lanes of a queue share its limits. Counting all lanes would take a call to each, and would not be atomic.
+//! How the lanes of a queue share its limits.
 
-/// The number of jobs that a lane may hold, if its queue with `lanes` lanes may hold `max_jobs`.
-pub(crate) fn share_of(lane: u16, lanes: u16, max_jobs: u64) -> u64 {
-    let (lane, lanes) = (u64::from(lane), u64::from(lanes));
-    max_jobs / lanes + u64::from(lane < max_jobs % lanes)
-}
+use tidegate_core::share_of;
 
 /// The number of jobs of a lane that may be leased, if `max_running` may in its queue, whose first `open` lanes take new jobs.
 /// At least one, also in the lanes behind these: jobs of a lane without any would never be delivered.

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use prometheus::{IntCounter, IntCounterVec};
 use tidegate_service::metrics::counters;
+use tidegate_service::run_to_end;
 use tidegate_store::{
     AllQueues, ServerFigures, SharedSizes, SizesAnswer, SizesClaim, SizesVersion, Store, StoreError,
 };
@@ -92,7 +93,14 @@ impl Collector {
     /// The figures of the servers that answered; `None` if no server did. They are at most `refresh` old, those of queues
     /// also 2.4 s for each 1,000 queues. Takes a few seconds at most. A failure is cached as well, so that Redis is not asked
     /// more often while it is unavailable.
-    pub async fn collect(&self) -> Option<Arc<Collected>> {
+    pub async fn collect(self: &Arc<Self>) -> Option<Arc<Collected>> {
+        // A request ends when its client leaves. A collection that has begun must not: other processes wait for its end.
+        let collector = Arc::clone(self);
+        let collecting = run_to_end(async move { collector.collect_in_turn().await });
+        collecting.await.flatten()
+    }
+
+    async fn collect_in_turn(&self) -> Option<Arc<Collected>> {
         let mut last = self.last.lock().await;
         if last.valid_until.is_none_or(|until| Instant::now() >= until) {
             let known = last.sizes.take();

@@ -11,7 +11,7 @@ use super::series_table::SeriesTable;
 use super::{OF_QUEUE, queue_labels};
 
 /// The names and help texts of the counters of a pool, in the order of [`Count`]. The last one is never incremented.
-const COUNTERS: [(&str, &str); 11] = [
+const COUNTERS: [(&str, &str); 12] = [
     ("infra_lmstfy_redis_publish_jobs", "Number of jobs stored."),
     (
         "infra_lmstfy_redis_consume_multi_jobs",
@@ -47,6 +47,10 @@ const COUNTERS: [(&str, &str); 11] = [
         "Number of reserved jobs released instead of delivered. A release does not use up an attempt.",
     ),
     (
+        "tidegate_jobs_dead_total",
+        "Number of jobs that died when a worker reported a failure. Pumps count those whose lease expired.",
+    ),
+    (
         "infra_lmstfy_redis_consume_jobs",
         "Always 0. Kept for lmstfy dashboards; use infra_lmstfy_redis_consume_multi_jobs.",
     ),
@@ -65,6 +69,7 @@ enum Count {
     Popped,
     Respawned,
     Released,
+    Dead,
 }
 
 /// 15 ms times the powers of 3.5, as in lmstfy.
@@ -270,6 +275,11 @@ impl PoolMetrics {
     /// Counts a released job.
     pub(crate) fn released(&self) {
         self.count(Count::Released, 1);
+    }
+
+    /// Counts jobs that are dead since a worker reported a failure.
+    pub(crate) fn died(&self, jobs: u64) {
+        self.count(Count::Dead, jobs);
     }
 
     /// Counts a job that was peeked at.

@@ -16,6 +16,7 @@ use tidegate_store::{
 use tokio::sync::{Mutex, Notify};
 use tokio::time::{Instant, sleep};
 
+use crate::change_attempts::ChangeAttempts;
 use crate::table_reader::TableReader;
 use known::KnownPolicies;
 
@@ -25,9 +26,6 @@ const WHOLE_INTERVAL: Duration = Duration::from_secs(300);
 
 /// The longest time between two checks whether a pause has ended: the clock of Redis may be set meanwhile.
 const PAUSE_CHECK_INTERVAL: Duration = Duration::from_secs(1);
-
-/// How often a change is applied to a policy that other clients change at the same time.
-const CHANGE_ATTEMPTS: u32 = 20;
 
 /// Why a policy was not changed.
 #[derive(Debug, thiserror::Error)]
@@ -145,7 +143,8 @@ impl PolicyTable {
         expected: Option<TableRevision>,
         merge: impl Fn(QueuePolicy) -> Result<QueuePolicy, E>,
     ) -> Result<(QueuePolicy, TableRevision), PolicyChangeError<E>> {
-        for _ in 0..CHANGE_ATTEMPTS {
+        let mut attempts = ChangeAttempts::default();
+        while attempts.next().await {
             let stored = self.get(queue).await?;
             if let Some(text) = stored.unreadable {
                 return Err(PolicyChangeError::Unreadable { text });

@@ -100,7 +100,9 @@ impl Pool {
             };
             let hints = left.min(LIST_HINTS_MAX).min(room_for(act, dry_run));
             let list = cursor.list.clone();
-            let mut step = self.list_step(queue, &selection, list, hints).await?;
+            let Some(mut step) = self.list_step(queue, &selection, list, hints).await? else {
+                break;
+            };
             let now_us = step.now_ms * 1000;
             cursor.due_us = cursor.due_us.min(now_us + 2 * AHEAD_US);
             if let (JobAct::Respawn(_), false) = (act, dry_run)

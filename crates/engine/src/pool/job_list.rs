@@ -1,5 +1,6 @@
 //! Lists of the jobs of a queue: the lanes one after the other, those of a pool that moves before those of its target.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
 
@@ -143,26 +144,32 @@ impl Pool {
         calls: usize,
     ) -> Result<JobPage, EngineError> {
         let (mut jobs, mut next) = (Vec::new(), Some(cursor));
+        // A job may have two hints, such as one that has died again.
+        let mut seen = BTreeSet::new();
         for _ in 0..calls {
             let Some(cursor) = next.take_if(|_| jobs.len() < limit) else {
                 break;
             };
             let hints = limit - jobs.len();
-            let step = self.list_step(queue, selection, cursor, hints).await?;
-            jobs.extend(step.jobs.into_iter().filter(|job| criteria.matches(job)));
+            let Some(step) = self.list_step(queue, selection, cursor, hints).await? else {
+                break;
+            };
+            let is_new = |job: &ListedJob| criteria.matches(job) && seen.insert(job.job.id);
+            jobs.extend(step.jobs.into_iter().filter(is_new));
             next = step.next;
         }
         Ok(JobPage { jobs, next })
     }
 
-    /// Reads up to `hints` hints, and returns the selected jobs.
+    /// Reads up to `hints` hints, and returns the selected jobs; `None` if no lane is left: those at the cursor and behind it
+    /// were closed, and closed ones are empty.
     pub(super) async fn list_step(
         &self,
         queue: &QueueKey,
         selection: &JobSelection,
         cursor: JobCursor,
         hints: usize,
-    ) -> Result<ListStep<'_>, EngineError> {
+    ) -> Result<Option<ListStep<'_>>, EngineError> {
         let JobCursor {
             deployment,
             lane,
@@ -176,16 +183,9 @@ impl Pool {
                 let used = pool.lanes.used(queue);
                 (0..used).map(move |lane| (pool, (deployment, lane)))
             });
-        // The lane of the cursor may have been closed since: then it was empty.
         let mut lanes = lanes.skip_while(|(_, place)| *place < begin);
         let Some((pool, place)) = lanes.next() else {
-            return Ok(ListStep {
-                pool: self,
-                jobs: Vec::new(),
-                next: None,
-                now_ms: 0,
-                begins_lane: true,
-            });
+            return Ok(None);
         };
         let position = position.filter(|_| place == begin);
         let lane: Lane<'_> = queue.lane(place.1);
@@ -203,13 +203,13 @@ impl Pool {
             Some(position) => Some(behind(Some(position))(place)),
             None => lanes.next().map(|(_, place)| behind(None)(place)),
         };
-        Ok(ListStep {
+        Ok(Some(ListStep {
             pool,
             jobs: listed.jobs,
             next,
             now_ms: listed.now_ms,
             begins_lane: position.is_none(),
-        })
+        }))
     }
 }
 

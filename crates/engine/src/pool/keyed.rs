@@ -86,7 +86,8 @@ impl Pool {
     ) -> Result<StoredKeyed, EngineError> {
         let size = PublishSize::of(jobs.iter().map(|job| &job.job));
         if atomic || size.bytes > BATCHED_BYTES_MAX {
-            let terms = keyed_terms(self.policies.max_jobs(queue), atomic);
+            let max_jobs = self.policies.max_jobs(queue);
+            let terms = keyed_terms(self.lanes.share_of(queue, 0, max_jobs), atomic);
             let publishing = self.publish_keyed_alone(queue, jobs, terms, durability_target);
             return Box::pin(publishing).await;
         }

@@ -111,6 +111,8 @@ impl Pool {
                 gone.fill(&mut outcomes, target.fail_here(queue, &gone.items).await?);
             }
         }
+        let dead = outcomes.iter().filter(|it| **it == FailOutcome::Dead);
+        self.metrics.died(dead.count() as u64);
         Ok(outcomes)
     }
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use tidegate_core::{JobId, NewJob, QueueKey};
 use tidegate_store::{PublishOutcome, SMALL_TRANSFER_BYTES_MAX, Store, StoreError, Unavailable};
 
-use crate::lanes::{LaneTable, share_of};
+use crate::lanes::LaneTable;
 use down::DownBuckets;
 use overdue::OverdueServers;
 
@@ -143,7 +143,7 @@ impl LanePublisher {
         max_jobs: Option<u64>,
     ) -> Result<PublishOutcome, StoreError> {
         let store = &self.store;
-        let share = max_jobs.map(|jobs| share_of(lane, self.lanes.used(queue), jobs));
+        let share = self.lanes.share_of(queue, lane, max_jobs);
         let publish = store.try_publish(queue.lane(lane), jobs, replaces, share);
         if self.lanes.open(queue) <= 1 {
             return publish.await;

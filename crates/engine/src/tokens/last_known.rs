@@ -10,13 +10,14 @@ use std::collections::HashSet;
 use std::fmt::Debug;
 use std::hash::Hash;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use prometheus::{IntCounter, IntCounterVec};
 use quick_cache::Equivalent;
+use tidegate_service::LogLimit;
 use tidegate_service::metrics::counters;
 use tidegate_store::StoreError;
 use tokio::sync::watch;
@@ -44,8 +45,8 @@ const FIRST_ANSWER_PATIENCE: Duration = Duration::from_secs(5);
 const LEARNED_FOR: Duration = Duration::from_secs(60);
 /// The pause after a failed look-up of [`LastKnown::learn`], for each token.
 const LEARN_RETRY_INTERVAL: Duration = Duration::from_secs(1);
-/// The least time between two warnings, in seconds.
-const WARNING_INTERVAL_S: u64 = 10;
+/// The least time between two warnings.
+const WARNING_INTERVAL: Duration = Duration::from_secs(10);
 
 /// What is looked up in Redis.
 pub(crate) trait LookUp: Clone + Send + Sync + 'static {
@@ -89,8 +90,7 @@ struct OutageLog {
     subject: &'static str,
     uses: IntCounter,
     is_logged: AtomicBool,
-    began_at: Instant,
-    warned_at_s: AtomicU64,
+    warnings: LogLimit,
 }
 
 impl<L: LookUp> LastKnown<L> {
@@ -103,8 +103,7 @@ impl<L: LookUp> LastKnown<L> {
                 subject: L::SUBJECT,
                 uses: USES.with_label_values(&[L::SUBJECT]),
                 is_logged: AtomicBool::new(false),
-                began_at: Instant::now(),
-                warned_at_s: AtomicU64::new(0),
+                warnings: LogLimit::every(WARNING_INTERVAL),
             },
         }))
     }
@@ -264,14 +263,7 @@ impl<L: LookUp> LastKnownInner<L> {
 impl OutageLog {
     fn last_answer_used(&self) {
         self.uses.inc();
-        let now_s = self.began_at.elapsed().as_secs() + WARNING_INTERVAL_S;
-        let last_s = self.warned_at_s.load(Ordering::Relaxed);
-        let is_due = now_s >= last_s + WARNING_INTERVAL_S
-            && self
-                .warned_at_s
-                .compare_exchange(last_s, now_s, Ordering::Relaxed, Ordering::Relaxed)
-                .is_ok();
-        if is_due {
+        if self.warnings.is_due() {
             self.is_logged.store(true, Ordering::Relaxed);
             tracing::warn!(
                 subject = self.subject,

@@ -8,7 +8,7 @@ use foldhash::HashMap;
 use parking_lot::Mutex;
 use prometheus::{IntGauge, IntGaugeVec};
 use tidegate_service::metrics::gauges;
-use tidegate_store::{LeasedJob, POLL_QUEUES_MAX};
+use tidegate_store::{LeasedJob, POLL_QUEUES_MAX, ReleaseOutcome};
 use tokio::runtime::Handle;
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
@@ -20,6 +20,10 @@ use super::wait_queue::WaitQueue;
 use crate::deployment::RedisDeployment;
 use crate::storage_failure::record_store_error;
 
+/// How long jobs that no consumer took are released again after a failure: as long as an outage of a failover may last.
+const RELEASE_LIMIT: Duration = Duration::from_secs(30);
+/// The pause between two attempts of that. A repetition releases no later delivery of a job.
+const RELEASE_PAUSE: Duration = Duration::from_millis(200);
 /// The pause between two attempts to pass a doorbell on.
 const PASS_ON_PAUSE: Duration = Duration::from_millis(200);
 
@@ -195,18 +199,34 @@ impl Shared {
         let shared = Arc::clone(self);
         let giving_back = async move {
             let newest_first: Vec<_> = jobs.into_iter().rev().collect();
-            match store.release_all(&source.queue, &newest_first, 0).await {
-                Ok(released) => released.iter().for_each(|_| figures.released()),
-                // The jobs come back when their leases expire.
-                Err(error) => record_store_error(&error),
+            let until = Instant::now() + RELEASE_LIMIT;
+            loop {
+                let released = store.release_all(&source.queue, &newest_first, 0).await;
+                shared.free(&source, lane);
+                match released {
+                    Ok(outcomes) => {
+                        let done = outcomes.iter().filter(|it| **it == ReleaseOutcome::Done);
+                        return done.for_each(|_| figures.released());
+                    }
+                    Err(error) => record_store_error(&error),
+                }
+                // Otherwise the jobs come back when their leases expire, and an attempt is counted that no worker made.
+                if Instant::now() > until || shared.closed.is_cancelled() {
+                    return;
+                }
+                sleep(RELEASE_PAUSE).await;
             }
-            if let (Some(lane), Some(wait_queue)) =
-                (lane, shared.wait_queues.lock().by_source.get_mut(&source))
-            {
-                wait_queue.free(lane);
-            }
-            shared.ring(&source, None);
         };
         self.tasks.spawn_on(giving_back, &self.runtime);
+    }
+
+    /// Lets the next round of a lane begin.
+    fn free(self: &Arc<Self>, source: &Source, lane: Option<u16>) {
+        if let (Some(lane), Some(wait_queue)) =
+            (lane, self.wait_queues.lock().by_source.get_mut(source))
+        {
+            wait_queue.free(lane);
+        }
+        self.ring(source, None);
     }
 }

@@ -344,6 +344,9 @@ impl WaitQueue {
             lane.is_answered = false;
             lane.checked_below = lane.checked_below.max(round.below);
             lane.has_failed = true;
+            // The doorbell for which the call was made may be consumed: if all seats are left before the call is repeated, it
+            // has to be passed on.
+            lane.is_rung = true;
         }
         self.notify_checked();
     }

@@ -6,7 +6,7 @@ use tidegate_testkit::{RedisServer, limit_file_size};
 
 use super::open_episode::{MS, OpenEpisode, RECOVERY, repeat_for};
 use crate::fault::PlannedFault;
-use crate::history::{Episode, Span};
+use crate::history::{Episode, Span, now};
 use crate::test_cluster::{RedisBackend, RedisServers, TestCluster};
 
 /// `timeout` of Redis. Longer than 2.5 s, since daemons do not check connections that were idle for less.
@@ -108,7 +108,11 @@ pub(super) async fn set_clock(test_cluster: &TestCluster, fault: &PlannedFault) 
     set_all(jump_s);
     tokio::time::sleep(fault.length()).await;
     set_all(0);
-    vec![open_episode.end_excusing(format!("the clock of redis jumped by {jump_s} s"), RECOVERY)]
+    // What was due while the clock was behind comes at once when it is correct again. Clients that take what comes need up to
+    // as long as it was wrong: seed 1469204656 of 6 s.
+    let wrong_for = now() - open_episode.from;
+    let what = format!("the clock of redis jumped by {jump_s} s");
+    vec![open_episode.end_excusing(what, RECOVERY + wrong_for)]
 }
 
 pub(super) async fn pause(test_cluster: &TestCluster, fault: &PlannedFault) -> Vec<Episode> {

@@ -30,8 +30,8 @@ pub(super) struct DrawnJob {
 /// The queue with many lanes, and their number.
 pub(super) const WIDE_QUEUE: &str = "wide";
 pub(super) const WIDE_LANES: u16 = 8;
-/// Consumers of each queue that is in use all the time.
-pub(super) const CONSUMERS: usize = 6;
+/// Consumers of each queue that is in use all the time. With six all were often busy, and lateness showed their number.
+pub(super) const CONSUMERS: usize = 32;
 /// Queues that have a job now and then, and consumers of each.
 const QUIET_QUEUES: usize = 20;
 pub(super) const QUIET_CONSUMERS: usize = 2;

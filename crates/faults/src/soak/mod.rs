@@ -10,6 +10,7 @@
 //!           report ─► verdict, chart
 //! ```
 
+mod calculation;
 mod chart;
 mod connection;
 mod consumer;

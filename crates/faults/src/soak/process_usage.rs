@@ -10,6 +10,8 @@ pub(super) struct ProcessUsage {
     pub(super) open_files: u64,
     /// Of its present threads.
     pub(super) cpu_time: Duration,
+    /// How long its present threads were ready to run and waited for a processor.
+    pub(super) cpu_wait: Duration,
 }
 
 /// Returns what the process uses; `None` if it is not running, as during a restart.
@@ -23,12 +25,15 @@ pub(super) fn process_usage(pid: u32) -> Option<ProcessUsage> {
     let tasks = fs::read_dir(format!("/proc/{pid}/task")).ok()?;
     let of_task = |task: std::io::Result<fs::DirEntry>| {
         let text = fs::read_to_string(task.ok()?.path().join("schedstat")).ok()?;
-        text.split(' ').next()?.parse::<u64>().ok()
+        let mut fields = text.split(' ').map(|field| field.parse::<u64>().ok());
+        Some((fields.next()??, fields.next()??))
     };
+    let (used, waited): (Vec<u64>, Vec<u64>) = tasks.filter_map(of_task).unzip();
     Some(ProcessUsage {
         resident_bytes: kib * 1024,
         open_files: files.count() as u64,
-        cpu_time: Duration::from_nanos(tasks.filter_map(of_task).sum()),
+        cpu_time: Duration::from_nanos(used.iter().sum()),
+        cpu_wait: Duration::from_nanos(waited.iter().sum()),
     })
 }
 

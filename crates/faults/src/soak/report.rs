@@ -104,26 +104,29 @@ impl SoakReport {
         for name in PROCESSES {
             let _ = write!(
                 text,
-                ",{name}_resident_bytes,{name}_open_files,{name}_cpu_percent"
+                ",{name}_resident_bytes,{name}_open_files,{name}_cpu_percent,{name}_cpu_wait_percent"
             );
         }
         text += ",redis_used_bytes,redis_clients,http_connections,lateness_p50_ms,lateness_p99_ms,\
-                 published_per_s,ended_per_s,requests_per_s,errors,pending\n";
+                 published_per_s,ended_per_s,requests_per_s,errors,pending,calculation_us\n";
         for sample in &self.samples {
             let _ = write!(text, "{:.1}", sample.at_s);
             for process in &sample.processes {
                 let _ = match process {
                     Some(used) => write!(
                         text,
-                        ",{},{},{:.1}",
-                        used.resident_bytes, used.open_files, used.cpu_percent
+                        ",{},{},{:.1},{:.1}",
+                        used.resident_bytes,
+                        used.open_files,
+                        used.cpu_percent,
+                        used.cpu_wait_percent
                     ),
-                    None => write!(text, ",,,"),
+                    None => write!(text, ",,,,"),
                 };
             }
             let _ = writeln!(
                 text,
-                ",{},{},{},{:.3},{:.3},{:.1},{:.1},{:.1},{},{}",
+                ",{},{},{},{:.3},{:.3},{:.1},{:.1},{:.1},{},{},{:.0}",
                 sample.redis_used_bytes,
                 sample.redis_clients,
                 sample.http_connections,
@@ -133,7 +136,8 @@ impl SoakReport {
                 sample.ended_per_s,
                 sample.requests_per_s,
                 sample.errors,
-                sample.pending
+                sample.pending,
+                sample.calculation_us
             );
         }
         text

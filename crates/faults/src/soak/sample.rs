@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use tidegate_testkit::RedisControl;
 
+use super::calculation::calculation_time;
 use super::deployment::{PROCESSES, SoakDeployment};
 use super::process_usage::{ProcessUsage, process_usage};
 use super::scrape::ScrapeCounts;
@@ -21,6 +22,8 @@ pub struct ProcessSample {
     pub open_files: u64,
     /// CPU time since the sample before, in percent of one core.
     pub cpu_percent: f64,
+    /// Time since the sample before in which its threads waited for a processor, in percent of that time.
+    pub cpu_wait_percent: f64,
 }
 
 /// One sample. Rates, latenesses and errors are those since the sample before.
@@ -50,6 +53,8 @@ pub struct SoakSample {
     pub errors: u64,
     /// Jobs that have not ended.
     pub pending: u64,
+    /// CPU time of a calculation that is always the same, in µs. A rise is the machine's.
+    pub calculation_us: f64,
 }
 
 /// Takes samples.
@@ -64,7 +69,7 @@ pub(super) struct Sampler {
 #[derive(Debug)]
 struct Counted {
     at: Instant,
-    cpu: BTreeMap<u32, Duration>,
+    usage: BTreeMap<u32, ProcessUsage>,
     published: u64,
     ended: u64,
     answered: u64,
@@ -77,7 +82,7 @@ impl Sampler {
         let mut last = Counted::new(begin, state);
         // What happened before is in no sample.
         state.lateness().take_recent();
-        last.cpu.clear();
+        last.usage.clear();
         Self { redis, begin, last }
     }
 
@@ -89,6 +94,7 @@ impl Sampler {
         scrapes: &Mutex<ScrapeCounts>,
     ) -> SoakSample {
         state.judge().expire(now());
+        let calculation = calculation_time().await;
         let info = self.redis.info().await;
         let field = |name: &str| info.get(name).and_then(|value| value.parse().ok());
         let at = Instant::now();
@@ -97,7 +103,7 @@ impl Sampler {
         let rate = |now: u64, before: u64| (now - before) as f64 / seconds;
         let processes = deployment.pids().map(|pid| {
             let used = process_usage(pid)?;
-            counted.cpu.insert(pid, used.cpu_time);
+            counted.usage.insert(pid, used);
             Some(self.last.process(pid, &used, seconds))
         });
         let connections: f64 = {
@@ -118,6 +124,7 @@ impl Sampler {
             requests_per_s: rate(counted.answered, self.last.answered),
             errors: counted.errors - self.last.errors,
             pending: state.judge().pending() as u64,
+            calculation_us: calculation.as_secs_f64() * 1e6,
         };
         self.last = counted;
         sample
@@ -129,7 +136,7 @@ impl Counted {
         let jobs = state.judge().counts();
         Self {
             at,
-            cpu: BTreeMap::new(),
+            usage: BTreeMap::new(),
             published: jobs.published,
             ended: jobs.ended,
             answered: state.tally.answered_count(),
@@ -138,12 +145,15 @@ impl Counted {
     }
 
     fn process(&self, pid: u32, used: &ProcessUsage, seconds: f64) -> ProcessSample {
-        let before = self.cpu.get(&pid).copied().unwrap_or(used.cpu_time);
-        let cpu = used.cpu_time.saturating_sub(before);
+        let before = self.usage.get(&pid).unwrap_or(used);
+        let percent = |now: Duration, before: Duration| {
+            now.saturating_sub(before).as_secs_f64() / seconds * 100.0
+        };
         ProcessSample {
             resident_bytes: used.resident_bytes,
             open_files: used.open_files,
-            cpu_percent: cpu.as_secs_f64() / seconds * 100.0,
+            cpu_percent: percent(used.cpu_time, before.cpu_time),
+            cpu_wait_percent: percent(used.cpu_wait, before.cpu_wait),
         }
     }
 }

@@ -138,10 +138,14 @@ fn memory_check(
 
 fn lateness(report: &SoakReport) -> SoakCheck {
     let [first, .., last] = report.lateness_p99_ms;
+    let machine = match calculation_change(report) {
+        Some(change) => format!("; a constant calculation: × {change:.2}"),
+        None => String::new(),
+    };
     SoakCheck {
         name: "lateness p99".to_owned(),
         text: format!(
-            "{first:.2} ms in the first quarter, {last:.2} ms in the last, × {:.2} (at most {LATENESS_FACTOR})",
+            "{first:.2} ms in the first quarter, {last:.2} ms in the last, × {:.2} (at most {LATENESS_FACTOR}){machine}",
             last / first
         ),
         // False if nothing was measured.
@@ -165,6 +169,19 @@ fn open_files(report: &SoakReport) -> impl Iterator<Item = SoakCheck> + '_ {
             holds: last <= bound,
         }
     })
+}
+
+/// The CPU time of the calculation in the last quarter as a multiple of that in the first. It is not judged: it shows whether
+/// the machine has changed.
+fn calculation_change(report: &SoakReport) -> Option<f64> {
+    let length = report.times.length.as_secs_f64();
+    let of_quarter = |from: f64| {
+        let (from, to) = (length * from, length * (from + 0.25));
+        let samples = report.samples.iter();
+        let samples = samples.filter(move |sample| (from..to).contains(&sample.at_s));
+        median(samples.map(|sample| sample.calculation_us))
+    };
+    Some(of_quarter(0.75)? / of_quarter(0.0)?)
 }
 
 /// The samples right after the first period.

@@ -280,19 +280,6 @@ mod tests {
         }
     }
 
-    fn job(id: &str) -> RelayJob {
-        RelayJob {
-            id: id.to_owned(),
-            receipt: SourceReceipt(id.to_owned()),
-            payload: bytes::Bytes::new(),
-            content_type: String::new(),
-            attributes: std::collections::BTreeMap::new(),
-            delivery: None,
-            span: None,
-            held_until: Instant::now() + SECOND * 60,
-        }
-    }
-
     struct Fixture {
         source: Arc<KeepingSource>,
         sink: Arc<LateSink>,
@@ -342,7 +329,7 @@ mod tests {
     async fn one_of_the_jobs_that_are_held_is_tried_after_each_pause() {
         let relay = Fixture::new("held", SECOND * 10 + SECOND / 2);
         let begin = Instant::now();
-        let jobs = (0..JOBS).map(|number| job(&number.to_string()));
+        let jobs = (0..JOBS).map(|number| RelayJob::of_test(&number.to_string()));
         let jobs: Vec<_> = jobs.collect();
         let runs: Vec<_> = jobs
             .chunks(6)
@@ -367,7 +354,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_delivery_that_panics_gives_its_room_back() {
         let relay = Fixture::new("panics", Duration::ZERO);
-        let run = relay.start(vec![job("panic"), job("other")]);
+        let run = relay.start(vec![RelayJob::of_test("panic"), RelayJob::of_test("other")]);
         assert!(run.await.unwrap_err().is_panic());
         assert_eq!(relay.state.metrics.held.get(), 0);
         assert_eq!(relay.room.available_permits(), JOBS);

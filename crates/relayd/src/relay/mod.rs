@@ -63,6 +63,8 @@ impl Relay {
         process_stop: CancellationToken,
         grace: Duration,
     ) {
+        // The relay that this one replaces had the same gauge, and its breaker may have been open.
+        self.state.metrics.breaker_open.set(0);
         let (settlements, receiver) = mpsc::channel(self.concurrency);
         let settler = tokio::spawn(settle_all(
             Arc::clone(&self.source),

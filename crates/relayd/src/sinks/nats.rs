@@ -161,3 +161,17 @@ impl RelaySink for NatsSink {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_span_is_a_header() {
+        for (job, header) in RelayJob::of_test_with_traces() {
+            let headers = headers(&job);
+            let sent = headers.get(TRACE_PARENT_HEADER).map(ToString::to_string);
+            assert_eq!(sent, header);
+        }
+    }
+}

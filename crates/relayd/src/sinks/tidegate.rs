@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use futures_util::future::{BoxFuture, join_all};
 use futures_util::stream::{self, StreamExt};
+use tidegate::api::limits::ATTRIBUTES_MAX;
 use tidegate::api::relay::TidegateSinkConfig;
 use tidegate::api::values::QueueNameText;
 use tidegate::{BatchJob, Client, Error, IfExists, RepeatLimits};
@@ -61,13 +62,15 @@ impl TidegateSink {
             .key(job.id.as_str())
             .if_exists(IfExists::Keep)
             .retain(self.retain);
-        let span = job.trace_parent();
+        let attributes = job.attributes.iter().filter(|(name, _)| !name.is_empty());
+        // A trace is not worth a job: the sink takes no more attributes.
+        let has_room = attributes.clone().count() < ATTRIBUTES_MAX
+            && !job.attributes.contains_key(TRACE_PARENT_HEADER);
         // A request has one header for all its jobs; the worker at the other end links to this attribute.
-        let batch_job = match span.filter(|_| !job.attributes.contains_key(TRACE_PARENT_HEADER)) {
+        let batch_job = match job.trace_parent().filter(|_| has_room) {
             Some(span) => batch_job.attribute(TRACE_PARENT_HEADER, &span),
             None => batch_job,
         };
-        let attributes = job.attributes.iter().filter(|(name, _)| !name.is_empty());
         attributes.fold(batch_job, |batch_job, (name, value)| {
             batch_job.attribute(name, value.trim_ascii())
         })
@@ -152,5 +155,57 @@ impl RelaySink for TidegateSink {
             let publishing = requests(jobs).into_iter().map(|jobs| self.publish(jobs));
             join_all(publishing).await.concat()
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn sink() -> TidegateSink {
+        let config =
+            json!({"url": "http://127.0.0.1", "namespace": "n", "queue": "q", "api_key": "k"});
+        TidegateSink::new(&serde_json::from_value(config).unwrap()).unwrap()
+    }
+
+    /// What the sink would publish, as text.
+    fn published(job: &RelayJob) -> String {
+        format!("{:?}", sink().batch_job(job))
+    }
+
+    fn attribute(value: &str) -> String {
+        format!("{TRACE_PARENT_HEADER:?}: {value:?}")
+    }
+
+    #[tokio::test]
+    async fn the_span_is_an_attribute() {
+        for (job, header) in RelayJob::of_test_with_traces() {
+            let published = published(&job);
+            let is_there = header.is_some_and(|header| published.contains(&attribute(&header)));
+            assert_eq!(is_there, job.delivery.is_some(), "{published}");
+            assert_eq!(
+                published.contains(TRACE_PARENT_HEADER),
+                is_there,
+                "{published}"
+            );
+        }
+    }
+
+    #[tokio::test]
+    async fn the_attributes_of_a_job_go_before_its_span() {
+        let [(mut job, header), ..] = RelayJob::of_test_with_traces();
+        let header = attribute(&header.unwrap());
+        let names = (1..ATTRIBUTES_MAX).map(|number| format!("n{number}"));
+        job.attributes
+            .extend(names.map(|name| (name, String::new())));
+        assert!(published(&job).contains(&header));
+        job.attributes.insert("last".to_owned(), String::new());
+        assert!(!published(&job).contains(TRACE_PARENT_HEADER));
+        job.attributes.clear();
+        job.attributes
+            .insert(TRACE_PARENT_HEADER.to_owned(), "own".to_owned());
+        assert!(published(&job).contains(&attribute("own")));
     }
 }

@@ -11,9 +11,11 @@ use tidegate_local_broker::{BrokerKind, LocalBroker};
 use tidegate_testkit::{Stack, print_figure};
 
 use crate::fixture::{QUEUE, RelayDaemon, RelayedQueue, SERVER, SHORT, crash, start_broker};
+use crate::traces::relay_traced_job;
 
 const ORDERS: &str = "orders";
 const LARGE: &str = "large";
+const TRACED: &str = "traced";
 const PARTITIONS: i32 = 3;
 const FETCH_BYTES_MAX: i32 = 50 << 20;
 const CUSTOMERS: usize = 7;
@@ -233,10 +235,20 @@ async fn check_too_large(stack: &Stack, broker: &LocalBroker) {
     }
 }
 
+/// The message continues the trace of its job.
+async fn check_trace(broker: &LocalBroker) {
+    make_topic(broker, TRACED, &[]).await;
+    let span = relay_traced_job(&sink(broker, TRACED, "")).await;
+    let messages = messages(broker, TRACED).await.concat();
+    assert_eq!(messages.len(), 1);
+    assert_eq!(header(&messages[0], "traceparent"), span);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_missing_topic_is_waited_for_keys_keep_their_order_and_a_job_that_is_too_large_is_dead() {
     let stack = SERVER.acquire().await;
     let broker = start_broker(BrokerKind::Kafka).await;
     check_missing_topic_and_order(&stack, &broker).await;
     check_too_large(&stack, &broker).await;
+    check_trace(&broker).await;
 }

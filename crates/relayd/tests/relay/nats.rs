@@ -11,6 +11,7 @@ use tidegate_local_broker::{BrokerKind, LocalBroker};
 use tidegate_testkit::eventually;
 
 use crate::fixture::{LIMIT, QUEUE, RelayDaemon, RelayedQueue, SERVER, SHORT, crash, start_broker};
+use crate::traces::relay_traced_job;
 
 fn sink(broker: &LocalBroker) -> String {
     format!(
@@ -195,6 +196,11 @@ async fn a_job_that_is_too_large_for_its_stream_is_dead_and_stops_no_other() {
     assert_eq!(ids(&stream).await, expected);
     assert_eq!(queue.job(&large).await["state"], "dead");
     assert_eq!(relay.status().await["unavailable"], 0);
+
+    let span = relay_traced_job(&sink(&broker)).await;
+    let message = stream.get_last_raw_message_by_subject("orders").await;
+    let headers = message.unwrap().headers;
+    assert_eq!(headers.get("traceparent").unwrap().as_str(), span);
 }
 
 /// The client library logs URLs, and what it sends.

@@ -12,6 +12,7 @@ use tidegate_testkit::eventually;
 use crate::fixture::{
     LIMIT, QUEUE, RelayDaemon, RelayedQueue, SERVER, SHORT, crash, restart, start_broker,
 };
+use crate::traces::relay_traced_job;
 
 fn sink(broker: &LocalBroker) -> String {
     format!(
@@ -137,6 +138,18 @@ async fn a_crash_of_rabbitmq_loses_nothing_and_missing_and_full_queues_are_waite
     assert_eq!(relay.status().await["rejected"], 0);
 }
 
+/// The only message of the queue continues the trace of its job.
+async fn check_trace(broker: &LocalBroker) {
+    let span = relay_traced_job(&sink(broker)).await;
+    let (_connection, channel) = channel(broker).await;
+    let options = BasicGetOptions { no_ack: true };
+    let message = channel.basic_get("orders".into(), options).await;
+    let message = message.unwrap().unwrap();
+    let headers = message.delivery.properties.headers().clone().unwrap();
+    let expected = AMQPValue::LongString(span.into());
+    assert_eq!(headers.inner().get("traceparent"), Some(&expected));
+}
+
 /// The threads of a process.
 fn threads(pid: u32) -> usize {
     std::fs::read_dir(format!("/proc/{pid}/task"))
@@ -174,6 +187,7 @@ async fn jobs_that_are_too_large_are_dead_and_a_silent_broker_costs_no_threads()
         assert_eq!(queue.job(&id).await["state"], "dead");
     }
     relay.daemon.stop(LIMIT).await;
+    check_trace(&broker).await;
 
     let short = sink(&broker).replace("2s", "200ms");
     let relay = RelayDaemon::start(&[SHORT, &end, &short]).await;

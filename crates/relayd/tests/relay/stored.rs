@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tidegate_testkit::{NativeClient, RedisControl, Stack, eventually};
+use tidegate_testkit::{NativeClient, RedisControl, Stack, eventually, free_port};
 
 use crate::endpoint::{ANY_PORT, WebhookEndpoint};
 use crate::fixture::{LIMIT, QUEUE, RelayDaemon, RelayedQueue};
@@ -219,30 +219,119 @@ async fn a_relay_that_the_api_cannot_read_runs_as_last_read() {
     stack.finish().await;
 }
 
-/// The time of grace is for a stop of the process.
+/// A daemon with a relay of one job at a time, whose webhook does not answer the job that it holds. A time limit of 10 s ends
+/// that. The time of grace is for a stop of the process.
+struct SilentDelivery {
+    stack: Stack,
+    queue: RelayedQueue,
+    relay: RelayDaemon,
+    endpoint: WebhookEndpoint,
+    definition: Value,
+}
+
+impl SilentDelivery {
+    async fn start(namespace: &str) -> Self {
+        let stack = Stack::builder().start().await;
+        let queue = RelayedQueue::new(&stack, namespace).await;
+        let more = "allow_networks = [\"127.0.0.0/8\"]";
+        let grace = "stop_grace = \"100ms\"\n";
+        let relay = RelayDaemon::start(&[grace, &settings(&stack, more).await]).await;
+        let endpoint = WebhookEndpoint::start(ANY_PORT).await;
+        let mut definition = webhook(&endpoint);
+        definition["concurrency"] = json!(1);
+        let delivery = Self {
+            stack,
+            queue,
+            relay,
+            endpoint,
+            definition,
+        };
+        delivery.put().await;
+        delivery.publish("silent").await;
+        receives(&delivery.endpoint, 1).await;
+        delivery
+    }
+
+    async fn put(&self) {
+        put(&self.queue, "orders", &self.definition).await;
+    }
+
+    async fn publish(&self, payload: &'static str) {
+        let publish = self.queue.client.publish_raw(QUEUE, payload, "text/plain");
+        publish.await.unwrap();
+    }
+
+    async fn end(self) {
+        self.relay.daemon.kill();
+        self.stack.finish().await;
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_changed_relay_is_replaced_when_its_deliveries_have_ended() {
+    let mut delivery = SilentDelivery::start("replaced").await;
+    delivery.definition["breaker_failures"] = json!(7);
+    delivery.put().await;
+    delivery.publish("fine").await;
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    let received = delivery.endpoint.received().len();
+    assert_eq!(received, 1, "more than one job is held");
+    delivery.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_removed_relay_that_is_set_again_runs_when_its_deliveries_have_ended() {
+    let delivery = SilentDelivery::start("again").await;
+    for _ in 0..2 {
+        let native = &delivery.queue.native;
+        let removed = native.send("DELETE", "/relays/orders", &[], b"").await;
+        removed.expect(200);
+        shows(&delivery.relay, &[], &[]).await;
+        delivery.put().await;
+        shows(&delivery.relay, &["again/orders"], &[]).await;
+    }
+    delivery.publish("fine").await;
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    let received = delivery.endpoint.received().len();
+    assert_eq!(received, 1, "more than one job is held");
+    receives(&delivery.endpoint, 2).await;
+    let metrics = delivery.relay.daemon.metrics().await;
+    assert!(metrics.contains("relay=\"again/orders\""), "{metrics}");
+    delivery.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_relay_that_replaces_one_whose_breaker_is_open_shows_a_closed_breaker() {
     let stack = Stack::builder().start().await;
-    let queue = RelayedQueue::new(&stack, "replaced").await;
+    let queue = RelayedQueue::new(&stack, "reopened").await;
     let more = "allow_networks = [\"127.0.0.0/8\"]";
-    let grace = "stop_grace = \"100ms\"\n";
-    let relay = RelayDaemon::start(&[grace, &settings(&stack, more).await]).await;
+    let relay = RelayDaemon::start(&[&settings(&stack, more).await]).await;
     let endpoint = WebhookEndpoint::start(ANY_PORT).await;
     let mut definition = webhook(&endpoint);
-    definition["concurrency"] = json!(1);
+    drop(endpoint);
+    // Nothing accepts connections there.
+    let url = format!("http://127.0.0.1:{}/hook", free_port().unwrap());
+    definition["sink"]["url"] = json!(url);
+    definition["breaker_failures"] = json!(1);
     put(&queue, "orders", &definition).await;
-    let publish = async |payload| {
-        let publish = queue.client.publish_raw(QUEUE, payload, "text/plain");
-        publish.await.unwrap();
+    queue.publish(0..1).await;
+    let shows = async |source: &str, gauge: &str| {
+        let line = format!("tidegate_relay_breaker_open{{relay=\"reopened/orders\"}} {gauge}\n");
+        eventually("the gauge", LIMIT, async || {
+            let (status, metrics) = (relay.status().await, relay.daemon.metrics().await);
+            let is_source = status["source"].to_string().contains(source);
+            match is_source && metrics.contains(&line) {
+                true => Ok(()),
+                false => Err(format!("{status}\n{metrics}")),
+            }
+        })
+        .await;
     };
-    // It is not answered within the limit of 10 s.
-    publish("silent").await;
-    receives(&endpoint, 1).await;
-    definition["breaker_failures"] = json!(7);
+    shows("reopened/q", "1").await;
+    // It has no job with which the new relay could find out that the sink is available.
+    definition["source"]["queue"] = json!("empty");
     put(&queue, "orders", &definition).await;
-    publish("fine").await;
-    tokio::time::sleep(Duration::from_secs(2)).await;
-    assert_eq!(endpoint.received().len(), 1, "more than one job is held");
-    relay.daemon.kill();
+    shows("reopened/empty", "0").await;
+    relay.daemon.stop(LIMIT).await;
     stack.finish().await;
 }

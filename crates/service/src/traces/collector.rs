@@ -4,7 +4,8 @@ use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full, Limited};
@@ -14,14 +15,14 @@ use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
 use opentelemetry_http::{HttpClient, HttpError};
-use parking_lot::Mutex;
 use tokio::runtime::Handle;
 use tokio::time::timeout;
 
+use super::waiting_spans::REPORT_INTERVAL;
+use crate::LogLimit;
+
 /// The most bytes of an answer that are read.
 const ANSWER_BYTES_MAX: usize = 64 * 1024;
-/// The shortest time between two log lines about a collector that does not answer.
-const REPORT_INTERVAL: Duration = Duration::from_secs(60);
 
 type SpansClient = Client<HttpsConnector<HttpConnector>, Full<Bytes>>;
 
@@ -52,7 +53,7 @@ impl CollectorClient {
             client: Client::builder(TokioExecutor::new()).build(connector),
             runtime,
             limit,
-            failures: Arc::default(),
+            failures: Arc::new(FailureLog::new()),
         })
     }
 }
@@ -94,26 +95,26 @@ fn with_causes(error: &(dyn std::error::Error + 'static)) -> String {
 }
 
 /// Logs failures, at most one a minute.
-#[derive(Debug, Default)]
-struct FailureLog(Mutex<FailureState>);
-
-#[derive(Debug, Default)]
-struct FailureState {
-    reported_at: Option<Instant>,
+#[derive(Debug)]
+struct FailureLog {
+    reports: LogLimit,
     /// Whether the last line said that the collector does not answer.
-    is_reported: bool,
+    is_reported: AtomicBool,
 }
 
 impl FailureLog {
+    const fn new() -> Self {
+        Self {
+            reports: LogLimit::every(REPORT_INTERVAL),
+            is_reported: AtomicBool::new(false),
+        }
+    }
+
     fn failed(&self, error: &str) {
-        let mut state = self.0.lock();
-        let is_recent = |at: Instant| at.elapsed() < REPORT_INTERVAL;
-        if state.reported_at.is_some_and(is_recent) {
+        if !self.reports.is_due() {
             return;
         }
-        state.reported_at = Some(Instant::now());
-        state.is_reported = true;
-        drop(state);
+        self.is_reported.store(true, Ordering::Relaxed);
         tracing::warn!(
             error,
             "failed to send spans to traces.endpoint; spans are dropped while it does not answer"
@@ -121,9 +122,7 @@ impl FailureLog {
     }
 
     fn succeeded(&self) {
-        let mut state = self.0.lock();
-        if std::mem::take(&mut state.is_reported) {
-            drop(state);
+        if self.is_reported.swap(false, Ordering::Relaxed) {
             tracing::info!("the collector at traces.endpoint answers again");
         }
     }

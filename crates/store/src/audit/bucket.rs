@@ -8,6 +8,7 @@ use tokio::time::sleep;
 use super::finding::Inconsistency;
 use super::key_walk::FoundKeys;
 use super::report::{AuditOptions, AuditReport};
+use super::schedules::PlacedSchedule;
 use crate::bodies::UPLOAD_MS;
 use crate::error::StoreError;
 use crate::store::Store;
@@ -33,8 +34,11 @@ pub(super) struct BucketAudit<'a> {
 impl<'a> BucketAudit<'a> {
     /// Runs all checks. Names are checked before jobs, since a queue may get its name back; queues without a name after
     /// their jobs; counts after all repairs that change them. `first_sequence` is the last job number, read before the
-    /// keys. Returns the report.
-    pub(super) async fn run(mut self, first_sequence: u64) -> Result<AuditReport<'a>, StoreError> {
+    /// keys. Returns the report, and the schedules that the bucket knows.
+    pub(super) async fn run(
+        mut self,
+        first_sequence: u64,
+    ) -> Result<(AuditReport<'a>, Vec<PlacedSchedule>), StoreError> {
         self.check_keys().await?;
         let named = self.check_names().await?;
         let hints = self.read_hints().await?;
@@ -52,8 +56,9 @@ impl<'a> BucketAudit<'a> {
         }
         let uncounted = self.check_counts(records, first_sequence).await?;
         self.check_lanes(&named).await?;
+        let schedules = self.known_schedules().await?;
         self.report.done(self.bucket, jobs, uncounted);
-        Ok(self.report)
+        Ok((self.report, schedules))
     }
 
     /// The full name of a key.

@@ -36,8 +36,8 @@ pub enum Inconsistency {
         /// The whole key.
         key: String,
     },
-    /// A chunk has a field that is not a job number.
-    #[error("{key}: its field {field:?} is not a job number")]
+    /// A field or member is not what the key has: a job number, the hash of a key, or the name of a schedule.
+    #[error("{key}: its field {field:?} is not one of Tidegate")]
     UnknownField {
         /// The whole key.
         key: String,
@@ -166,6 +166,18 @@ pub enum Inconsistency {
         /// The lane.
         lane: u16,
     },
+    /// No pump would look at a schedule in time: its next jobs would be published too late, or never.
+    #[error("schedule {schedule} has ticks that are not served in time")]
+    ScheduleNotDue {
+        /// Its namespace and name.
+        schedule: String,
+    },
+    /// A bucket knows a schedule that has no definition, and no pump will find that out soon.
+    #[error("schedule {schedule} has no definition")]
+    OrphanedSchedule {
+        /// Its namespace and name.
+        schedule: String,
+    },
     /// The lock of the bucket is held by a pump that is not on the roster.
     #[error("the lock is held by {holder:?}, which is not on the roster")]
     OrphanedLock {
@@ -201,6 +213,8 @@ impl Inconsistency {
             Self::JobAhead { .. } => "job_ahead",
             Self::WrongCounts { .. } => "wrong_counts",
             Self::LaneNotServed { .. } => "lane_not_served",
+            Self::ScheduleNotDue { .. } => "schedule_not_due",
+            Self::OrphanedSchedule { .. } => "orphaned_schedule",
             Self::OrphanedLock { .. } => "orphaned_lock",
         }
     }

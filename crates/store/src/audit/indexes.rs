@@ -67,7 +67,7 @@ impl BucketAudit<'_> {
     }
 
     /// All items of a hash or of a sorted set.
-    async fn scan<T: FromRedisValue>(
+    pub(super) async fn scan<T: FromRedisValue>(
         &self,
         command: &str,
         key: &BucketKey,

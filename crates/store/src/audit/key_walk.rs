@@ -1,7 +1,8 @@
 //! The walk through all keys. It uses `SCAN`, since keys that no index refers to cannot be found otherwise.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
+use tidegate_core::Namespace;
 use tidegate_core::keys::{self, BucketKey};
 use tokio::time::sleep;
 
@@ -62,17 +63,26 @@ impl FoundKeys {
     }
 }
 
-/// The keys of the audited buckets. Keys that are not Tidegate's are reported.
+/// What the walk has found.
+#[derive(Debug, Default)]
+pub(super) struct WalkedKeys {
+    /// The keys of the audited buckets.
+    pub(super) buckets: BTreeMap<u16, FoundKeys>,
+    /// The namespaces with schedules; none if only one bucket is audited.
+    pub(super) scheduled: BTreeSet<Namespace>,
+}
+
+/// Finds the keys of the audited buckets. Keys that are not Tidegate's are reported.
 pub(super) async fn walk(
     store: &Store,
     options: &AuditOptions,
     report: &mut AuditReport<'_>,
-) -> Result<BTreeMap<u16, FoundKeys>, StoreError> {
+) -> Result<WalkedKeys, StoreError> {
     let begin = match options.buckets.as_slice() {
         [bucket] => store.keys(*bucket).prefix().to_owned(),
         _ => keys::PREFIX.to_owned(),
     };
-    let mut found: BTreeMap<u16, FoundKeys> = BTreeMap::new();
+    let mut found = WalkedKeys::default();
     let whereabouts = SlotDistribution::read(store).await?;
     for server in whereabouts.servers() {
         let session = server.session(store.inner.config.command_timeout);
@@ -93,17 +103,18 @@ pub(super) async fn walk(
         }
     }
     whereabouts.expect_same(store).await?;
-    let found = found.into_iter();
-    Ok(found
+    let buckets = found.buckets.into_iter();
+    found.buckets = buckets
         .map(|(bucket, keys)| (bucket, keys.in_order()))
-        .collect())
+        .collect();
+    Ok(found)
 }
 
 fn add(
     store: &Store,
     options: &AuditOptions,
     name: &[u8],
-    found: &mut BTreeMap<u16, FoundKeys>,
+    found: &mut WalkedKeys,
     report: &mut AuditReport<'_>,
 ) {
     let key = String::from_utf8_lossy(name);
@@ -111,10 +122,15 @@ fn add(
     match store.inner.buckets.split(&key) {
         Some((bucket, _)) if !is_asked(bucket) => {}
         Some((bucket, rest)) => match BucketKey::parse(rest) {
-            Some(known) => found.entry(bucket).or_default().add(known),
+            Some(known) => found.buckets.entry(bucket).or_default().add(known),
             None => unknown(Some(bucket), &key, report),
         },
-        None if keys::is_of_deployment(&key) => {}
+        None if keys::is_of_deployment(&key) => {
+            let scheduled = keys::namespace_of_schedules(&key);
+            found
+                .scheduled
+                .extend(scheduled.and_then(|name| Namespace::try_from(name).ok()));
+        }
         None => unknown(None, &key, report),
     }
 }

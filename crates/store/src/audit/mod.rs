@@ -9,6 +9,7 @@
 //!  indexes    names, due, slots, bodies
 //!  counts     records of each queue, compared with its counts
 //!  lanes      lanes with jobs, compared with the table of lanes
+//!  schedules  definitions, compared with the ticks in the buckets
 //!               │
 //!               ▼ verbs/audit.rs: a script checks one item again, atomically, and may repair it
 //! ```
@@ -28,9 +29,10 @@ mod lanes;
 mod payloads;
 mod records;
 mod report;
+mod schedules;
 mod slot_distribution;
 
-use std::time::Duration;
+use std::collections::BTreeSet;
 
 use redis::Cmd;
 use tidegate_core::keys;
@@ -43,13 +45,7 @@ use bucket::BucketAudit;
 pub use finding::{AuditFinding, Inconsistency};
 pub use report::{AuditEvent, AuditOptions, AuditSummary};
 
-use report::AuditReport;
-
-/// How many times a lock whose holder is not on the roster is checked again. Other pumps take such a lock within one
-/// call, which may fail and be repeated: the 10 s are three times the longest call.
-const LOCK_CHECKS: u32 = 20;
-/// The pause before each of these checks. A pump that joins the roster again stays on it for longer.
-const LOCK_PAUSE: Duration = Duration::from_millis(500);
+use report::{AuditReport, RECHECK_PAUSE, RECHECKS};
 
 impl Store {
     /// Audits buckets, and reports each finding immediately. Daemons may run: a change in progress is never a finding.
@@ -75,9 +71,12 @@ impl Store {
             sequences.push((bucket, self.sequence(bucket).await?));
         }
         let mut found = key_walk::walk(self, options, &mut report).await?;
+        let defined = self.defined_schedules(found.scheduled, &mut report);
+        let mut schedules: BTreeSet<_> = defined.await?.into_iter().collect();
+        schedules.retain(|(bucket, _)| is_asked(bucket));
         let mut locks = Vec::new();
         for (bucket, first_sequence) in sequences {
-            let keys = found.remove(&bucket).unwrap_or_default();
+            let keys = found.buckets.remove(&bucket).unwrap_or_default();
             let audit = BucketAudit {
                 store: self,
                 options,
@@ -86,10 +85,14 @@ impl Store {
                 keys,
                 report,
             };
-            report = audit.run(first_sequence).await?;
+            let (next, known) = audit.run(first_sequence).await?;
+            report = next;
+            schedules.extend(known);
             let holder = self.orphaned_lock(bucket).await?;
             locks.extend(holder.map(|holder| (bucket, holder)));
         }
+        self.audit_schedules(options, schedules, &mut report)
+            .await?;
         self.audit_locks(options, locks, &mut report).await?;
         Ok(report.summary)
     }
@@ -119,11 +122,11 @@ impl Store {
         mut doubtful: Vec<(u16, String)>,
         report: &mut AuditReport<'_>,
     ) -> Result<(), StoreError> {
-        for _ in 0..LOCK_CHECKS {
+        for _ in 0..RECHECKS {
             if doubtful.is_empty() {
                 return Ok(());
             }
-            sleep(LOCK_PAUSE).await;
+            sleep(RECHECK_PAUSE).await;
             let mut still = Vec::new();
             for (bucket, holder) in doubtful {
                 if self.orphaned_lock(bucket).await?.as_ref() == Some(&holder) {

@@ -22,6 +22,9 @@ use crate::table_set::{RevisionTable, TableSetOutcome};
 /// The most schedules of a namespace.
 pub const SCHEDULES_MAX: usize = 1_000;
 
+/// About how many definitions one call reads. With payloads of 16 KiB they are 400 kB.
+const DEFINITIONS_PER_CALL: u64 = 10;
+
 /// The field with the last revision.
 const LAST_REVISION: &str = "#";
 
@@ -98,7 +101,7 @@ impl StoredSchedule {
 pub struct ScheduleTicks {
     /// The next one; `None` = it has none.
     pub next_ms: Option<u64>,
-    /// The last one for which a job was published; `None` = none yet.
+    /// The last one that was handled: its job was published, or left out by the policy or the overlap; `None` = none yet.
     pub last_ms: Option<u64>,
 }
 
@@ -119,7 +122,7 @@ impl Schedules {
         Ok(text.map(|text| StoredSchedule::read(&text)))
     }
 
-    /// All schedules of a namespace, by name.
+    /// All schedules of a namespace, by name. Those that are set meanwhile may be missing.
     ///
     /// # Errors
     /// Redis is unavailable.
@@ -127,14 +130,22 @@ impl Schedules {
         &self,
         namespace: &Namespace,
     ) -> Result<BTreeMap<String, StoredSchedule>, StoreError> {
-        let all = Cmd::hgetall(keys::schedules(namespace.as_str()));
-        let fields: Vec<(String, Vec<u8>)> = self.store.large_command(&all).await?;
-        let schedules = fields
-            .into_iter()
-            .filter(|(name, _)| !name.starts_with(LAST_REVISION));
-        Ok(schedules
-            .map(|(name, text)| (name, StoredSchedule::read(&text)))
-            .collect())
+        let (mut all, mut cursor) = (BTreeMap::new(), 0_u64);
+        loop {
+            let mut scan = redis::cmd("HSCAN");
+            scan.arg(keys::schedules(namespace.as_str())).arg(cursor);
+            scan.arg("COUNT").arg(DEFINITIONS_PER_CALL);
+            let (next, fields): (u64, Vec<(String, Vec<u8>)>) =
+                self.store.large_command(&scan).await?;
+            let schedules = fields
+                .into_iter()
+                .filter(|(name, _)| !name.starts_with(LAST_REVISION));
+            all.extend(schedules.map(|(name, text)| (name, StoredSchedule::read(&text))));
+            if next == 0 {
+                return Ok(all);
+            }
+            cursor = next;
+        }
     }
 
     /// Sets a schedule. With `expected`, only if that is its revision; revision 0 = there is none. Its queue must be that of

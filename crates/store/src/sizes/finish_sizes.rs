@@ -30,8 +30,14 @@ impl SharedSizes {
             pages += 1;
         }
         let queues = collected.queues.len();
+        // Sizes stay recent for longer the more queues were read. Those that lack some do not: the next reader looks again.
+        let read_at_a_cost = match collected.missing_buckets {
+            0 => queues,
+            _ => 0,
+        };
         let call = self.store.call(&FINISH_SIZES, keys::SIZES.to_owned());
-        let call = call.arg(&claim.id).arg(&claim.side).arg(pages).arg(queues);
+        let call = call.arg(&claim.id).arg(&claim.side).arg(pages);
+        let call = call.arg(read_at_a_cost);
         let call = call.arg(kept_ms(refresh, queues));
         call.send().await?.ok()?.flag()
     }

@@ -26,8 +26,8 @@ const CHECK_MS: u64 = 10_000;
 pub struct ScheduleTick {
     /// The schedule.
     pub key: ScheduleKey,
-    /// The revision of the definition that the tick was calculated for; empty = not known.
-    pub revision: String,
+    /// The revision of the definition that the tick was calculated for, as it is stored; empty = not known.
+    pub revision: Vec<u8>,
     /// The tick, in ms since 1970; `None` = not known.
     pub tick_ms: Option<u64>,
 }
@@ -74,16 +74,33 @@ pub enum TickOutcome {
     Moved,
 }
 
+/// Reads a tick as scripts store it; `None` if it is missing or damaged. They compare it as text.
+fn read_tick(text: &[u8]) -> Option<u64> {
+    let text = std::str::from_utf8(text).ok()?;
+    let tick_ms: Option<u64> = text.parse().ok();
+    tick_ms.filter(|tick_ms| tick_ms.to_string() == text)
+}
+
 impl Store {
-    /// Makes a pump look at a schedule soon, if the bucket does not know it.
+    /// Makes a pump look at a schedule within 10 s, unless it does so earlier.
     pub(crate) async fn schedule_check(
         &self,
         key: &ScheduleKey,
         queue: &QueueKey,
     ) -> Result<(), StoreError> {
+        self.schedule_check_in(self.bucket_of(queue), key).await
+    }
+
+    /// The same for the bucket of the queue.
+    pub(crate) async fn schedule_check_in(
+        &self,
+        bucket: u16,
+        key: &ScheduleKey,
+    ) -> Result<(), StoreError> {
         let none = TableRevision::default();
         let rule = ("", String::new(), None);
-        self.set_tick(key, queue, none, rule, None).await.map(drop)
+        let call = self.set_tick_in(bucket, key, none, rule, None, CHECK_MS);
+        call.await.map(drop)
     }
 
     /// Sets the tick of a schedule: the first one from now on, or the stored one if that was calculated with the same rule.
@@ -98,7 +115,7 @@ impl Store {
         queue: &QueueKey,
         definition: &ScheduleDefinition,
         revision: TableRevision,
-        known: Option<&str>,
+        known: Option<&[u8]>,
     ) -> Result<bool, StoreError> {
         let now_ms = self.schedule_now_ms(queue).await?;
         // A rule that cannot be read has no ticks.
@@ -128,10 +145,34 @@ impl Store {
         bucket: u16,
         tick: &ScheduleTick,
     ) -> Result<(), StoreError> {
-        let rule = ("removed", String::new(), None);
+        self.change_tick(bucket, tick, "removed", CHECK_MS).await
+    }
+
+    /// Makes a pump look at a schedule again after this time, in ms, if the bucket knows this revision. Its tick stays.
+    ///
+    /// # Errors
+    /// Redis is unavailable.
+    pub async fn schedule_defer(
+        &self,
+        bucket: u16,
+        tick: &ScheduleTick,
+        pause_ms: u64,
+    ) -> Result<(), StoreError> {
+        self.change_tick(bucket, tick, "deferred", pause_ms).await
+    }
+
+    /// Changes a tick as this word says, if the bucket knows its revision.
+    async fn change_tick(
+        &self,
+        bucket: u16,
+        tick: &ScheduleTick,
+        word: &str,
+        check_ms: u64,
+    ) -> Result<(), StoreError> {
+        let rule = (word, String::new(), None);
         let none = TableRevision::default();
-        let known = Some(tick.revision.as_str());
-        let call = self.set_tick_in(bucket, &tick.key, none, rule, known);
+        let known = Some(tick.revision.as_slice());
+        let call = self.set_tick_in(bucket, &tick.key, none, rule, known, check_ms);
         call.await.map(drop)
     }
 
@@ -141,10 +182,11 @@ impl Store {
         queue: &QueueKey,
         revision: TableRevision,
         rule: (&str, String, Option<u64>),
-        known: Option<&str>,
+        known: Option<&[u8]>,
     ) -> Result<bool, StoreError> {
         let bucket = self.bucket_of(queue);
-        self.set_tick_in(bucket, key, revision, rule, known).await
+        self.set_tick_in(bucket, key, revision, rule, known, CHECK_MS)
+            .await
     }
 
     async fn set_tick_in(
@@ -153,7 +195,8 @@ impl Store {
         key: &ScheduleKey,
         revision: TableRevision,
         (text, rule, tick_ms): (&str, String, Option<u64>),
-        known: Option<&str>,
+        known: Option<&[u8]>,
+        check_ms: u64,
     ) -> Result<bool, StoreError> {
         let keys = self.keys(bucket);
         let call = self
@@ -163,19 +206,21 @@ impl Store {
             .arg(revision.number)
             .arg(rule)
             .arg(tick_ms.map_or_else(String::new, |ms| ms.to_string()))
-            .arg(CHECK_MS)
-            .arg(known.unwrap_or("*"));
+            .arg(check_ms)
+            .arg(known.unwrap_or(b"*"));
         call.send().await?.ok()?.flag()
     }
 
     /// The time on the clock of the server of a queue, in ms since 1970.
     pub(crate) async fn schedule_now_ms(&self, queue: &QueueKey) -> Result<u64, StoreError> {
+        self.bucket_now_ms(self.bucket_of(queue)).await
+    }
+
+    /// The time on the clock of the server of a bucket, in ms since 1970.
+    pub(crate) async fn bucket_now_ms(&self, bucket: u16) -> Result<u64, StoreError> {
         match self.now_ms {
             Some(now_ms) => Ok(now_ms),
-            None => {
-                self.server_now_ms(&self.keys(self.bucket_of(queue)).schedules())
-                    .await
-            }
+            None => self.server_now_ms(&self.keys(bucket).schedules()).await,
         }
     }
 
@@ -200,10 +245,11 @@ impl Store {
         let (now_ms, next_in_ms) = (reply.count()?, reply.optional()?);
         let mut ticks = Vec::new();
         while reply.has_more() {
-            let name = String::from_utf8_lossy(&reply.bytes()?).into_owned();
-            let revision = String::from_utf8_lossy(&reply.bytes()?).into_owned();
-            let tick_ms = String::from_utf8_lossy(&reply.bytes()?).parse().ok();
-            let Some(key) = ScheduleKey::parse(&name) else {
+            let name = reply.bytes()?.to_vec();
+            let revision = reply.bytes()?.to_vec();
+            let tick_ms = read_tick(&reply.bytes()?);
+            let key = std::str::from_utf8(&name).ok();
+            let Some(key) = key.and_then(ScheduleKey::parse) else {
                 // A damaged name must not keep the bucket from its other schedules.
                 let dropped = Cmd::zrem(self.keys(bucket).schedules(), name);
                 self.command::<u64>(&dropped).await?;
@@ -237,7 +283,7 @@ impl Store {
             .call_on_queue(&SCHEDULE_PUBLISH, queue, self.bucket_of(queue))
             .of_pump()
             .arg(tick.key.to_string())
-            .arg(&tick.revision)
+            .arg(tick.revision.as_slice())
             .arg(text(tick.tick_ms))
             .arg(text(publish.next_ms))
             .arg(text(publish.publish_ms))

@@ -55,10 +55,33 @@ helm.sh/chart: {{ printf "%s-%s" $root.Chart.Name $root.Chart.Version }}
   value: {{ .Values.log.format | quote }}
 {{- end -}}
 
+{{/* What the chart sets itself. Of two variables with one name the last one counts. */}}
+{{- define "tidegate.reserved" -}}
+TIDEGATE_LISTEN TIDEGATE_ADMIN_LISTEN TIDEGATE_DRAIN_DELAY TIDEGATE_DRAIN_TIMEOUT TIDEGATE_ACCOUNTS__ADMIN TIDEGATE_LOG__LEVEL TIDEGATE_LOG__FORMAT
+{{- range list "URL" "SENTINELS" "MASTER_NAME" "SENTINEL_PASSWORD" "CLUSTER" "USERNAME" "PASSWORD" }} TIDEGATE_POOL__DEFAULT__{{ . }}{{ end }}
+{{- end -}}
+
+{{/* The settings of a daemon. Call: (list "api" $values) */}}
 {{- define "tidegate.settings" -}}
-{{- range $name, $value := . }}
+{{- $daemon := index . 0 -}}
+{{- $reserved := include "tidegate.reserved" . | splitList " " -}}
+{{- range $name, $value := (index . 1).settings }}
+{{- if has $name $reserved }}
+{{- fail (printf "%s.settings.%s: the chart sets this variable itself; use the values redis, log, api.existingSecret, api.drainDelaySeconds and api.drainTimeoutSeconds. Ports are fixed" $daemon $name) }}
+{{- end }}
 - name: {{ $name }}
   value: {{ $value | quote }}
+{{- end }}
+{{- end -}}
+
+{{/* Variables from a Secret, and files. */}}
+{{- define "tidegate.files" -}}
+{{- with .settingsSecret }}
+envFrom:
+  - secretRef: {name: {{ . }}}
+{{- end }}
+{{- with .volumeMounts }}
+volumeMounts: {{ toYaml . | nindent 2 }}
 {{- end }}
 {{- end -}}
 
@@ -70,6 +93,9 @@ automountServiceAccountToken: false
 terminationGracePeriodSeconds: {{ $values.terminationGracePeriodSeconds }}
 {{- with $root.Values.image.pullSecrets }}
 imagePullSecrets: {{ toYaml . | nindent 2 }}
+{{- end }}
+{{- with $values.volumes }}
+volumes: {{ toYaml . | nindent 2 }}
 {{- end }}
 securityContext:
   runAsNonRoot: true

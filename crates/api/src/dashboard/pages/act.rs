@@ -41,14 +41,16 @@ const KEPT_FIELDS: [&str; 9] = [
     FILTER_FIELDS[5],
 ];
 
-/// What has been done so far.
-#[derive(Debug, Default)]
-struct ActProgress {
+/// What one request has done.
+#[derive(Debug)]
+struct ActTurn {
     matched: u64,
     changed: u64,
     /// Where it continues; `None` if it is complete.
     next: Option<ActCursor>,
     wait: Duration,
+    /// Why it stopped early. Jobs behind the cursor may have been changed, and are not counted then.
+    failed: Option<PageError>,
 }
 
 /// `GET`, which a browser sends when it comes back to the address: leads to the list.
@@ -71,20 +73,23 @@ pub(in super::super) async fn act(
         _ => AccountRole::Operate,
     })?;
     let is_run = form.get("step") == Some("run");
-    let progress = turn(&pool, &queue, &wanted, &form, is_run).await?;
+    let turn = take_turn(&pool, &queue, &wanted, &form, is_run).await?;
     let kept = form.only(&KEPT_FIELDS);
     if is_run {
-        let detail = format!(
-            "{} of {} changed; {}",
-            progress.changed,
-            progress.matched,
-            described(&kept)
-        );
+        let more = match turn.failed {
+            Some(_) => ", result=unknown of more",
+            None => "",
+        };
+        let (changed, matched) = (turn.changed, turn.matched);
+        let detail = format!("{changed} of {matched} changed{more}; {}", described(&kept));
         visit.log("act", ActionTarget::Queue(&pool.name, &queue), &detail);
     }
+    if !is_run && let Some(error) = turn.failed {
+        return Err(error);
+    }
     let content = match is_run {
-        false => counted(&visit, &pool, &queue, &kept, &progress),
-        true => done(&visit, &pool, &queue, &kept, &progress),
+        false => counted(&visit, &pool, &queue, &kept, &turn),
+        true => done(&visit, &pool, &queue, &form, &turn),
     };
     Ok(visit.write(&Page {
         title: format!("Act on jobs of {queue}"),
@@ -119,44 +124,47 @@ fn wanted(form: &SubmittedForm) -> Result<ActBody, PageError> {
     })
 }
 
-/// Counts or acts for [`TURN`], on top of what the form says is done.
-async fn turn(
+/// Counts or acts for [`TURN`]. Fails only before it begins.
+async fn take_turn(
     pool: &Pool,
     queue: &QueueKey,
     wanted: &ActBody,
     form: &SubmittedForm,
     is_run: bool,
-) -> Result<ActProgress, PageError> {
-    let number = |name| {
-        form.get(name)
-            .and_then(|text| text.parse().ok())
-            .unwrap_or(0)
-    };
+) -> Result<ActTurn, PageError> {
     let cursor = form.get("cursor").map(str::parse).transpose();
     let cursor = cursor.map_err(|_| {
         PageError::Invalid("The action cannot go on here: begin it again.".to_owned())
     })?;
-    let mut progress = ActProgress {
-        matched: number("matched"),
-        changed: number("changed"),
+    let mut turn = ActTurn {
+        matched: 0,
+        changed: 0,
         next: Some(cursor.unwrap_or_default()),
         wait: Duration::ZERO,
+        failed: None,
     };
     let (act, criteria) = (stored_act(wanted), act_criteria(wanted));
     let ends_at = Instant::now() + TURN;
-    while let Some(cursor) = progress.next.take_if(|_| Instant::now() < ends_at) {
-        let page = pool
-            .act(queue, act, &criteria, cursor, JOBS_PER_CALL, !is_run)
-            .await?;
-        progress.matched += page.matched;
-        progress.changed += page.changed;
-        progress.next = page.next;
-        progress.wait = page.wait;
+    while let Some(cursor) = turn.next.take_if(|_| Instant::now() < ends_at) {
+        let begin = cursor.clone();
+        let page = pool.act(queue, act, &criteria, cursor, JOBS_PER_CALL, !is_run);
+        let page = match page.await {
+            Ok(page) => page,
+            Err(error) => {
+                turn.next = Some(begin);
+                turn.failed = Some(error.into());
+                break;
+            }
+        };
+        turn.matched += page.matched;
+        turn.changed += page.changed;
+        turn.next = page.next;
+        turn.wait = page.wait;
         if !page.wait.is_zero() {
             break;
         }
     }
-    Ok(progress)
+    Ok(turn)
 }
 
 /// The action and the filter in words.
@@ -179,18 +187,18 @@ fn counted(
     pool: &Pool,
     queue: &QueueKey,
     kept: &[(String, String)],
-    progress: &ActProgress,
+    turn: &ActTurn,
 ) -> Markup {
     html! {
         p { code { (described(kept)) } }
         p #count {
-            @if progress.next.is_some() { "At least " }
-            strong { (text::jobs(progress.matched)) }
-            @if progress.matched == 1 { " matches." } @else { " match." }
+            @if turn.next.is_some() { "At least " }
+            strong { (text::jobs(turn.matched)) }
+            @if turn.matched == 1 { " matches." } @else { " match." }
         }
         form.row method="post" action=(links::act(&pool.name, queue)) {
             (hidden(visit, kept))
-            button.danger disabled[progress.matched == 0 && progress.next.is_none()] { "Do it" }
+            button.danger disabled[turn.matched == 0 && turn.next.is_none()] { "Do it" }
             a.button href=(links::jobs(&pool.name, queue)) { "Leave it" }
         }
     }
@@ -200,23 +208,36 @@ fn done(
     visit: &Visit,
     pool: &Pool,
     queue: &QueueKey,
-    kept: &[(String, String)],
-    progress: &ActProgress,
+    form: &SubmittedForm,
+    turn: &ActTurn,
 ) -> Markup {
+    // What the requests before have done. It is shown only: a client may write anything there.
+    let before = |name| {
+        let text = form.get(name);
+        text.and_then(|text| text.parse::<u64>().ok()).unwrap_or(0)
+    };
+    let changed = before("changed").saturating_add(turn.changed);
+    let matched = before("matched").saturating_add(turn.matched);
+    let kept = &form.only(&KEPT_FIELDS);
     html! {
         p { code { (described(kept)) } }
         p #progress role="status" {
-            strong { (text::jobs(progress.changed)) " changed" }
-            " of " (text::number(progress.matched)) " that matched"
-            @if progress.next.is_some() { " so far." } @else { ". That is all." }
+            strong { (text::jobs(changed)) " changed" }
+            " of " (text::number(matched)) " that matched"
+            @if turn.next.is_some() { " so far." } @else { ". That is all." }
         }
-        @if let Some(next) = &progress.next {
+        @if let Some(error) = &turn.failed {
+            p.problem role="alert" {
+                (error.message()) " More jobs may have been changed. “Go on” continues here, and changes none twice."
+            }
+        }
+        @if let Some(next) = &turn.next {
             form.row method="post" action=(links::act(&pool.name, queue))
-                data-continue-ms=(progress.wait.as_millis()) {
+                data-continue-ms=[turn.failed.is_none().then(|| turn.wait.as_millis())] {
                 (hidden(visit, kept))
                 input type="hidden" name="cursor" value=(next.to_string());
-                input type="hidden" name="matched" value=(progress.matched);
-                input type="hidden" name="changed" value=(progress.changed);
+                input type="hidden" name="matched" value=(matched);
+                input type="hidden" name="changed" value=(changed);
                 button { "Go on" }
                 a.button href=(links::jobs(&pool.name, queue)) { "Stop here" }
             }

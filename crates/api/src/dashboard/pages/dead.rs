@@ -115,8 +115,10 @@ async fn groups(
 
 fn group_table(pool: &Pool, queue: &QueueKey, groups: &[(Option<String>, ErrorGroup)]) -> Markup {
     let link = |error: &str| {
-        let pairs = [("state", "dead"), ("error_contains", part_of(error))];
-        links::with_query(&links::jobs(&pool.name, queue), pairs)
+        // Without a part every dead job would match.
+        let part = Some(part_of(error)).filter(|part| !part.is_empty())?;
+        let pairs = [("state", "dead"), ("error_contains", part)];
+        Some(links::with_query(&links::jobs(&pool.name, queue), pairs))
     };
     html! {
         div.wide { table {
@@ -128,7 +130,10 @@ fn group_table(pool: &Pool, queue: &QueueKey, groups: &[(Option<String>, ErrorGr
                     tr {
                         td {
                             @match error {
-                                Some(error) => a href=(link(error)) title=(error) { (text::shortened(error, 120)) },
+                                Some(error) => @match link(error) {
+                                    Some(link) => a href=(link) title=(error) { (text::shortened(error, 120)) },
+                                    None => "an error without a text",
+                                },
                                 None => "no error is known: workers were lost"
                             }
                         }
@@ -141,10 +146,15 @@ fn group_table(pool: &Pool, queue: &QueueKey, groups: &[(Option<String>, ErrorGr
     }
 }
 
-/// The part of an error that finds it: a filter has no line breaks, and is not longer than this.
+/// The part of an error that finds it, the longest that a filter may have: without control characters, and not longer than
+/// this. Empty if the error has no text.
 fn part_of(error: &str) -> &str {
-    let line = error.lines().map(str::trim).find(|line| !line.is_empty());
-    let line = line.unwrap_or_default();
+    let parts = error.split(char::is_control).map(str::trim);
+    // The first of several that are as long.
+    let line = parts
+        .rev()
+        .max_by_key(|part| part.len())
+        .unwrap_or_default();
     let end = line.char_indices().map(|(index, it)| index + it.len_utf8());
     let end = end.take_while(|end| *end <= FILTER_BYTES_MAX).last();
     &line[..end.unwrap_or(0)]
@@ -157,7 +167,10 @@ mod tests {
     #[test]
     fn a_part_of_an_error_is_a_valid_filter() {
         assert_eq!(part_of("\n smtp: 550 \nmore"), "smtp: 550");
-        assert_eq!(part_of(""), "");
+        assert_eq!(part_of("\u{1b}[31mfailed\u{1b}[0m"), "[31mfailed");
+        for blank in ["", " ", "\n\t\u{1}"] {
+            assert_eq!(part_of(blank), "");
+        }
         let long = "ä".repeat(FILTER_BYTES_MAX);
         assert_eq!(part_of(&long).len(), FILTER_BYTES_MAX);
         let pairs = [("error_contains".to_owned(), part_of(&long).to_owned())];

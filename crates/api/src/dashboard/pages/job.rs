@@ -1,6 +1,7 @@
 //! `/ui/POOL/queues/NAMESPACE/QUEUE/jobs/JOB`: one job: why it is where it is, its attempts, its payload, and what can be done.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::Path;
@@ -12,7 +13,7 @@ use tidegate_api_types::job::{ChangeBody, JobDetails, JobExplanation};
 use tidegate_api_types::limits::ConfigurableLimits;
 use tidegate_api_types::values::StateName;
 use tidegate_core::{Job, JobId, JobState, QueueKey};
-use tidegate_engine::{JobAct, Pool};
+use tidegate_engine::{EngineError, JobAct, Pool};
 use tidegate_store::{CancelOutcome, IfRunning, JobReference};
 
 use super::super::action::{ActionTarget, Done, then};
@@ -183,28 +184,26 @@ pub(in super::super) async fn act(
     })?;
     let act_on = async |act, done| {
         let changed = pool.act_on_job(&queue, id, act).await?;
-        Ok::<_, PageError>(if changed { done } else { Done::Nothing })
+        Ok(if changed { done } else { Done::Nothing })
     };
     let done = match verb {
-        "promote" => act_on(JobAct::Promote, Done::Promoted).await?,
-        "respawn" => act_on(JobAct::Respawn(std::time::Duration::ZERO), Done::Respawned).await?,
-        "purge" => act_on(JobAct::Purge, Done::Purged).await?,
+        "promote" => act_on(JobAct::Promote, Done::Promoted).await,
+        "respawn" => act_on(JobAct::Respawn(Duration::ZERO), Done::Respawned).await,
+        "purge" => act_on(JobAct::Purge, Done::Purged).await,
         "change" => {
-            act_on(
-                JobAct::Change(stored_change(&changed(&form)?)),
-                Done::Changed,
-            )
-            .await?
+            let change = stored_change(&changed(&form)?);
+            act_on(JobAct::Change(change), Done::Changed).await
         }
-        "cancel" => cancel(&pool, &queue, id, form.get("running")).await?,
+        "cancel" => cancel(&pool, &queue, id, form.get("running")).await,
         _ => {
             return Err(PageError::Invalid(
                 "There is no such action for a job.".to_owned(),
             ));
         }
     };
+    let target = ActionTarget::Queue(&pool.name, &queue);
+    let done = done.inspect_err(|_| visit.log_unknown(verb, target, &id.to_string()))?;
     if done != Done::Nothing {
-        let target = ActionTarget::Queue(&pool.name, &queue);
         visit.log(verb, target, &id.to_string());
     }
     // A job that is gone has no page.
@@ -227,7 +226,7 @@ async fn cancel(
     queue: &QueueKey,
     id: JobId,
     running: Option<&str>,
-) -> Result<Done, PageError> {
+) -> Result<Done, EngineError> {
     let if_running = match running {
         Some("revoke") => IfRunning::Revoke,
         Some(_) => IfRunning::Ask,

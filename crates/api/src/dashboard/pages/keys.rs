@@ -189,12 +189,14 @@ async fn revoke(visit: &Visit, form: &SubmittedForm) -> Result<Response, PageErr
         );
         return Ok(visit.write(&page));
     }
-    let done = match engine.delete_key(id).await? {
+    let target = ActionTarget::ApiKey(id);
+    let deleted = engine.delete_key(id).await;
+    let done = match deleted.inspect_err(|_| visit.log_unknown("revoke", target, ""))? {
         true => Done::KeyRevoked,
         false => Done::KeyGone,
     };
     if done == Done::KeyRevoked {
-        visit.log("revoke", ActionTarget::ApiKey(id), "");
+        visit.log("revoke", target, "");
     }
     Ok(then(links::KEYS, done).into_response())
 }

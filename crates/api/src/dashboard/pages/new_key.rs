@@ -9,8 +9,8 @@ use tidegate_api_types::input::read_body;
 use tidegate_api_types::keys::CreateKeyBody;
 use tidegate_api_types::limits::{ConfigurableLimits, DESCRIPTION_BYTES_MAX};
 use tidegate_api_types::values::DurationMs;
-use tidegate_core::{NamespaceGrant, Scope, Scopes};
-use tidegate_engine::{CreateKeyError, CreatedApiKey, Engine, Grant, NewApiKey};
+use tidegate_core::{ApiKeyId, NamespaceGrant, Scope, Scopes};
+use tidegate_engine::{CreateKeyError, CreatedApiKey, Engine, Grant, NewApiKey, generate_key_id};
 
 use super::super::action::ActionTarget;
 use super::super::error::PageError;
@@ -46,6 +46,8 @@ pub(super) fn create_form(visit: &Visit) -> Markup {
         form method="post" action=(links::KEYS) {
             (visit.token.field())
             input type="hidden" name="do" value="create";
+            // Sent twice, the form creates one key.
+            input type="hidden" name="new_id" value=(generate_key_id());
             div.row {
                 label { "What it is for" input name="description" required maxlength=(DESCRIPTION_BYTES_MAX); }
                 label { "Namespace, * = all" input name="namespace" required maxlength="255"; }
@@ -73,24 +75,37 @@ pub(super) fn create_form(visit: &Visit) -> Markup {
 /// Creates the key of a form.
 pub(super) async fn create(visit: &Visit, form: &SubmittedForm) -> Result<Response, PageError> {
     let engine = &visit.dashboard.app.engine;
+    let id = ApiKeyId::try_from(form.get("new_id").unwrap_or_default());
+    let id = id.map_err(|_| PageError::Invalid("Load the page with the form again.".to_owned()))?;
     let new = new_key(engine, form).await?;
-    let created = engine.create_key(new).await.map_err(|error| match error {
-        CreateKeyError::Failed(error) => error.into(),
-        other => PageError::Invalid(other.to_string()),
-    })?;
-    let (id, key) = (created.id.as_str(), &created.key);
     let detail = format!(
         "namespace={} scopes={} description={}",
-        key.namespaces.as_str(),
-        key.scopes,
-        key.description
+        new.grant.namespaces.as_str(),
+        new.grant.scopes,
+        new.description
     );
-    visit.log("create", ActionTarget::ApiKey(id), &detail);
+    let target = ActionTarget::ApiKey(id.as_str());
+    let created = match engine.create_key_once(id, new).await {
+        Ok(created) => created,
+        Err(CreateKeyError::Failed(error)) => {
+            visit.log_unknown("create", target, &detail);
+            return Err(error.into());
+        }
+        Err(CreateKeyError::AlreadyExists) => return Err(sent_twice(id)),
+        Err(other) => return Err(PageError::Invalid(other.to_string())),
+    };
+    visit.log("create", target, &detail);
     let page = frame(
         "API key created".to_owned(),
         vec![PageBlock::fixed("created", created_block(&created))],
     );
     Ok(visit.write(&page))
+}
+
+fn sent_twice(id: ApiKeyId) -> PageError {
+    PageError::Invalid(format!(
+        "This form was sent before, and its key was created: {id}. If you have not seen its secret, revoke it and create another."
+    ))
 }
 
 fn created_block(created: &CreatedApiKey) -> Markup {

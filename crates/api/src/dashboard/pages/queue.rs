@@ -6,8 +6,8 @@ use axum::body::Body;
 use axum::extract::Path;
 use axum::response::{IntoResponse, Response};
 use maud::{Markup, html};
-use tidegate_api_types::job::JobFilter;
-use tidegate_api_types::values::StateName;
+use tidegate_api_types::job::{JobExplanation, JobFilter};
+use tidegate_api_types::values::{StateName, TimestampMs};
 use tidegate_core::{Pause, QueueKey, QueuePolicy};
 use tidegate_engine::{EngineError, JobCursor, PolicyChangeError, Pool, QueueFigures};
 
@@ -18,7 +18,10 @@ use super::super::visit::{Visit, queue_key};
 use super::super::{links, text};
 use super::parts::{charts, state_text, tiles};
 use crate::config::AccountRole;
-use crate::shapes::{explain, list_criteria, policy_details};
+use crate::shapes::{OVERDUE_MS, explain, list_criteria, policy_details};
+
+/// Hints that one call reads to find the first job.
+const HINTS_PER_CALL: usize = 50;
 
 /// The parts of an address that name a queue.
 pub(in super::super) type QueuePath = Path<(String, String, String)>;
@@ -73,7 +76,7 @@ async fn page(visit: Arc<Visit>, pool: Arc<Pool>, queue: QueueKey) -> Result<Pag
         StateName::Dead => Some(links::dead(&pool.name, &queue)),
         state => Some(links::with_query(&jobs, [("state", state_text(state))])),
     };
-    let holds = what_holds(&pool, &queue, &figures).await?;
+    let holds = what_holds(&pool, &queue, &figures, overview.overdue_ms).await?;
     let live = html! {
         (tiles(&figures, of_state))
         h2 { "Why jobs wait" }
@@ -93,35 +96,59 @@ async fn page(visit: Arc<Visit>, pool: Arc<Pool>, queue: QueueKey) -> Result<Pag
     })
 }
 
-/// Why the oldest ready job is not delivered, or why there is none.
+/// Why the oldest ready job is not delivered, or why there is none. `overdue_ms` is how late timers of the deployment are.
 async fn what_holds(
     pool: &Pool,
     queue: &QueueKey,
     figures: &QueueFigures,
+    overdue_ms: u64,
 ) -> Result<String, PageError> {
-    let criteria = list_criteria(&JobFilter {
+    let stats = &figures.stats;
+    let ready = JobFilter {
         state: Some(StateName::Ready),
         ..JobFilter::default()
-    });
-    let first = pool
-        .list_jobs(queue, &criteria, JobCursor::default(), 1)
-        .await?;
-    let explained = match first.jobs.first() {
+    };
+    if let Some(job) = first_explained(pool, queue, &ready).await? {
+        return Ok(format!("The oldest ready job: {}", job.summary));
+    }
+    if stats.ready > 0 {
+        return Ok("Jobs are ready. None of them is among the first entries of their list, which are of jobs that are gone.".to_owned());
+    }
+    if overdue_ms > OVERDUE_MS {
+        let late_since_ms = text::now().as_ms().saturating_sub(OVERDUE_MS);
+        for state in [StateName::Delayed, StateName::Leased] {
+            let late = JobFilter {
+                state: Some(state),
+                due_before: Some(TimestampMs::saturating(late_since_ms)),
+                ..JobFilter::default()
+            };
+            if let Some(job) = first_explained(pool, queue, &late).await? {
+                return Ok(format!("No job is ready. One that is due: {}", job.summary));
+            }
+        }
+    }
+    Ok(match (stats.delayed, stats.leased) {
+        (1, _) => "No job is ready. 1 is not due yet.".to_owned(),
+        (2.., _) => format!(
+            "No job is ready. {} are not due yet.",
+            text::number(stats.delayed)
+        ),
+        (0, 1..) => "No job is ready: workers hold all that are due.".to_owned(),
+        (0, 0) => "No job waits.".to_owned(),
+    })
+}
+
+/// The first job of a queue that matches a filter, among the entries that few calls read.
+async fn first_explained(
+    pool: &Pool,
+    queue: &QueueKey,
+    filter: &JobFilter,
+) -> Result<Option<JobExplanation>, PageError> {
+    let (criteria, cursor) = (list_criteria(filter), JobCursor::default());
+    let first = pool.recheck_jobs(queue, &criteria, cursor, HINTS_PER_CALL);
+    Ok(match first.await?.jobs.first() {
         Some(listed) => explain(pool, queue, listed.job.id.into()).await?,
         None => None,
-    };
-    let stats = &figures.stats;
-    Ok(match explained {
-        Some(job) => format!("The oldest ready job: {}", job.summary),
-        None if stats.delayed > 0 => format!(
-            "No job is ready. {} not due yet.",
-            match stats.delayed {
-                1 => "1 is".to_owned(),
-                delayed => format!("{} are", text::number(delayed)),
-            }
-        ),
-        None if stats.leased > 0 => "No job is ready: workers hold all that are due.".to_owned(),
-        None => "No job waits.".to_owned(),
     })
 }
 
@@ -221,15 +248,19 @@ pub(in super::super) async fn act(
         })?),
     };
     let merge = |policy| with_change(policy, done, max_running);
+    let target = ActionTarget::Queue(&pool.name, &queue);
     let changed = pool.policies.change(&queue, None, merge).await;
     changed.map_err(|error| match error {
         PolicyChangeError::Rejected(error) => error,
-        PolicyChangeError::Store(error) => EngineError::from(error).into(),
+        PolicyChangeError::Store(error) => {
+            visit.log_unknown(verb, target, "");
+            EngineError::from(error).into()
+        }
         error @ (PolicyChangeError::VersionMismatch | PolicyChangeError::Unreadable { .. }) => {
             PageError::Invalid(error.to_string())
         }
     })?;
-    visit.log(verb, ActionTarget::Queue(&pool.name, &queue), "");
+    visit.log(verb, target, "");
     Ok(then(&links::queue(&pool.name, &queue), done).into_response())
 }
 

@@ -197,10 +197,12 @@ pub(in super::super) async fn act(
     config.paused = done == Done::RelayPaused;
     let value = serde_json::to_string(&config).map_err(|error| unreadable(&error))?;
     let relays = &visit.dashboard.app.engine.relays;
+    let target = ActionTarget::Relay(&key);
     let set = relays.set(&key, value, relay.revision).await;
+    let set = set.inspect_err(|_| visit.log_unknown(verb, target, ""));
     if !matches!(set.map_err(EngineError::from)?, TableSetOutcome::Done(_)) {
         return Ok(then(&address, Done::Stale).into_response());
     }
-    visit.log(verb, ActionTarget::Relay(&key), "");
+    visit.log(verb, target, "");
     Ok(then(&address, done).into_response())
 }

@@ -123,7 +123,7 @@ fn tick_block(definition: &ScheduleDefinition, ticks: ScheduleTicks) -> Markup {
             ol { @for tick in &next { li { (text::time(TimestampMs::saturating(*tick))) } } }
         }
         p {
-            "Last tick for which a job was published: "
+            "Last tick, whose job was published or left out: "
             @match ticks.last_ms {
                 Some(tick_ms) => (text::time(TimestampMs::saturating(tick_ms))),
                 None => "none yet"
@@ -214,7 +214,11 @@ pub(in super::super) async fn act(
     };
     let target = ActionTarget::Schedule(&pool.name, &key);
     // The definition may have been changed, although its tick could not be.
-    let outcome = outcome.inspect_err(|_| visit.log(verb, target, "result=unknown"))?;
+    let outcome = outcome.inspect_err(|error| {
+        if let PageError::Engine(_) = error {
+            visit.log_unknown(verb, target, "");
+        }
+    })?;
     if !matches!(outcome, TableSetOutcome::Done(_)) {
         return Ok(then(&address, Done::Stale).into_response());
     }

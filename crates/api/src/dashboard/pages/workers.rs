@@ -46,13 +46,12 @@ async fn page(visit: Arc<Visit>, pool: Arc<Pool>) -> Result<Page, PageError> {
                 "No worker of this namespace has given its name in the last minute, or holds a job. Workers give it as "
                 code { "worker" } " in a reserve call."
             },
-            Some(namespace) => {
-                (worker_table(&pool, namespace, &workers))
-                @if let Some(next) = &next {
-                    nav.pages aria-label="Pages of the list" {
-                        a rel="next" href=(next_page(&pool, namespace, next)) { "Next page" }
-                    }
-                }
+            Some(namespace) => (worker_table(&pool, namespace, &workers)),
+        }
+        // Also behind a page without workers: all of them may be gone.
+        @if let (Some(namespace), Some(next)) = (&wanted, &next) {
+            nav.pages aria-label="Pages of the list" {
+                a rel="next" href=(next_page(&pool, namespace, next)) { "Next page" }
             }
         }
     };

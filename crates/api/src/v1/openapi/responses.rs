@@ -20,7 +20,7 @@ const JSON: &str = "application/json";
 const ANY: &str = "*/*";
 
 /// The problems that every operation may return.
-const OF_ALL: [ProblemCode; 9] = [
+const OF_ALL: [ProblemCode; 10] = [
     ProblemCode::InvalidParameter,
     ProblemCode::InvalidName,
     ProblemCode::KeyMissing,
@@ -29,6 +29,7 @@ const OF_ALL: [ProblemCode; 9] = [
     ProblemCode::NamespaceForbidden,
     ProblemCode::InternalError,
     ProblemCode::StorageUnavailable,
+    ProblemCode::TooManyConnections,
     ProblemCode::TimeLimitReached,
 ];
 /// Those of operations with a body of JSON.

@@ -24,6 +24,7 @@ fn good_hour() -> SoakReport {
                 resident_bytes: ((mib + wave * 0.3) * MIB) as u64,
                 open_files: 100 + u64::from(number % 5),
                 cpu_percent: 20.0,
+                cpu_wait_percent: 5.0,
             })
         };
         let mut processes = [30.0, 30.0, 20.0, 20.0, 60.0, 15.0].map(process);
@@ -35,6 +36,7 @@ fn good_hour() -> SoakReport {
             processes,
             redis_used_bytes: ((50.0 + wave * 0.5) * MIB) as u64,
             pending: 20_000 + u64::from(number % 9) * 30,
+            calculation_us: if at_s < 2700.0 { 1000.0 } else { 1100.0 },
             ..SoakSample::default()
         }
     });
@@ -194,11 +196,12 @@ fn the_table_and_the_csv_have_all_of_it() {
         "holds  jobs: 3600000 published",
         "request: 3 ack: lost",
         "1000 jobs/s of 2000 possible",
+        "× 1.17 (at most 1.2); a constant calculation: × 1.10",
     ] {
         assert!(table.contains(said), "{said}: {table}");
     }
     let csv = report.csv();
     let fields: Vec<usize> = csv.lines().map(|line| line.split(',').count()).collect();
     assert_eq!(fields.len(), 361);
-    assert!(fields.iter().all(|count| *count == 29), "{fields:?}");
+    assert!(fields.iter().all(|count| *count == 36), "{fields:?}");
 }

@@ -58,9 +58,13 @@ impl OutgoingMessage<'_> {
         let headers = headers.map(|(name, value)| {
             ATTRIBUTE_HEADER.len() + name.len() + value.len() + HEADER_OVERHEAD
         });
+        let span = self.job.trace_parent();
+        let span = span.map_or(0, |span| {
+            TRACE_PARENT_HEADER.len() + span.len() + HEADER_OVERHEAD
+        });
         let key = self.key.map_or(0, str::len);
         let always = self.job.id.len() + self.job.content_type.len() + MESSAGE_OVERHEAD;
-        self.job.payload.len() + key + always + headers.sum::<usize>()
+        self.job.payload.len() + key + always + span + headers.sum::<usize>()
     }
 }
 
@@ -113,4 +117,27 @@ fn now() -> DateTime<Utc> {
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     let ms = now.map_or(0, |time| time.as_millis());
     DateTime::from_timestamp_millis(i64::try_from(ms).unwrap_or(0)).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_span_is_a_header_and_counts() {
+        let untraced_job = RelayJob::of_test("id");
+        for (job, header) in RelayJob::of_test_with_traces() {
+            let [traced, bare] = [&job, &untraced_job].map(|job| OutgoingMessage {
+                index: 0,
+                job,
+                key: None,
+            });
+            let (record, untraced) = (record(&traced), record(&bare));
+            let sent = record.headers.get(TRACE_PARENT_HEADER);
+            assert_eq!(sent.cloned(), header.map(String::into_bytes));
+            let overhead = sent.map_or(0, |_| HEADER_OVERHEAD);
+            let grown = record.approximate_size() - untraced.approximate_size();
+            assert_eq!(traced.size() - bare.size(), grown + overhead);
+        }
+    }
 }

@@ -281,3 +281,23 @@ impl RelaySink for RabbitMqSink {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_span_is_a_header_and_counts() {
+        let untraced = header_frame_bytes(&RelayJob::of_test("id"));
+        for (job, header) in RelayJob::of_test_with_traces() {
+            // The lengths of the name and of the value, and the type.
+            let bytes = |value: &String| 1 + TRACE_PARENT_HEADER.len() + 1 + 4 + value.len();
+            let grown = header.as_ref().map_or(0, bytes);
+            assert_eq!(header_frame_bytes(&job), untraced + grown);
+            let headers = properties(&job).headers().clone().unwrap();
+            let sent = headers.inner().get(TRACE_PARENT_HEADER).cloned();
+            let expected = header.map(|header| AMQPValue::LongString(header.into()));
+            assert_eq!(sent, expected);
+        }
+    }
+}

@@ -1,0 +1,239 @@
+//! `tidegate work`: which programs run for which jobs, and how they end.
+
+use std::fs::Permissions;
+use std::io::Read;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use serde_json::Value;
+use tidegate_testkit::eventually;
+
+use super::command_line::CommandLine;
+use super::{LIMIT, SERVER};
+
+/// A worker; it gets SIGTERM when it is stopped.
+struct WorkProcess(Child);
+
+impl WorkProcess {
+    fn start(cli: &CommandLine, arguments: &[&str]) -> Self {
+        let mut command = cli.command(&[&["work"], arguments].concat());
+        Self(command.stdin(Stdio::null()).spawn().unwrap())
+    }
+
+    /// Returns its exit code.
+    fn stop(mut self) -> Option<i32> {
+        let pid = self.0.id().to_string();
+        let killed = Command::new("kill").args(["-TERM", &pid]).status();
+        assert!(killed.unwrap().success());
+        self.0.wait().unwrap().code()
+    }
+}
+
+#[tokio::test]
+async fn work_runs_a_program_for_each_job() {
+    let stack = SERVER.acquire().await;
+    let cli = CommandLine::connected(&stack, "work").await;
+    let folder = tempfile::tempdir().unwrap();
+    for key in ["good", "bad", "dead"] {
+        let publish = ["publish", "w", r#"{"n":1}"#, "--attr", "trace-id=t1"];
+        cli.out(&[publish.as_slice(), &["--key", key, "--retain", "1h"]].concat());
+    }
+    let script = r#"
+        { cat; echo " $TIDEGATE_ATTR_TRACE_ID $TIDEGATE_JOB_QUEUE $TIDEGATE_JOB_ATTEMPT"; } > "$1/$TIDEGATE_JOB_KEY"
+        case $TIDEGATE_JOB_KEY in
+            bad) echo first >&2; echo "the shop is closed" >&2; exit 3 ;;
+            dead) exit 100 ;;
+        esac"#;
+    let path = folder.path().to_str().unwrap();
+    let program = [
+        "w",
+        "--concurrency",
+        "2",
+        "--",
+        "sh",
+        "-c",
+        script,
+        "sh",
+        path,
+    ];
+    let worker = WorkProcess::start(&cli, &program);
+    let states = || {
+        let shown = |key| cli.json(&["job", "show", "w", &format!("key:{key}")]);
+        ["good", "bad", "dead"].map(shown)
+    };
+    let [_, bad, dead] = eventually("all have run", LIMIT, async || {
+        let shown = states();
+        let is_over = |job: &Value| job["state"] == "done" || job["failures"] == 1;
+        match shown.iter().all(is_over) {
+            true => Ok(shown),
+            false => Err(format!("{shown:?}")),
+        }
+    })
+    .await;
+    assert_eq!(bad["state"], "delayed", "{bad}");
+    assert!(bad.to_string().contains("the shop is closed"), "{bad}");
+    assert_eq!(dead["state"], "dead", "{dead}");
+    assert!(dead.to_string().contains("100"), "{dead}");
+    let written = std::fs::read_to_string(folder.path().join("good")).unwrap();
+    assert_eq!(written, "{\"n\":1} t1 w 1\n");
+    assert_eq!(worker.stop(), Some(0));
+
+    let upper = ["r", "--result", "text/plain", "--", "tr", "a-z", "A-Z"];
+    let worker = WorkProcess::start(&cli, &upper);
+    assert_eq!(cli.out(&["call", "r", "\"abc\""]), "\"ABC\"");
+    assert_eq!(worker.stop(), Some(0));
+
+    // A process that was left behind has the standard output: the result is not known, and the job is not held for ever.
+    let leaves = "sleep 20 & echo done";
+    let leaves = ["h", "--result", "text/plain", "--", "sh", "-c", leaves];
+    let worker = WorkProcess::start(&cli, &leaves);
+    cli.out(&["publish", "h", "{}", "--key", "k"]);
+    fails_because(&cli, "h", "left behind").await;
+    assert_eq!(worker.stop(), Some(0));
+
+    // It is there, and cannot be started: its interpreter is missing.
+    let script = folder.path().join("broken");
+    std::fs::write(&script, "#!/no/such/program\n").unwrap();
+    std::fs::set_permissions(&script, Permissions::from_mode(0o755)).unwrap();
+    let script = script.to_str().unwrap();
+    let worker = WorkProcess::start(&cli, &["m", "--", script]);
+    cli.out(&["publish", "m", "{}", "--key", "k"]);
+    fails_because(&cli, "m", "failed to start").await;
+    assert_eq!(worker.stop(), Some(0));
+}
+
+/// Waits until the job with the key `k` has failed with an error that has this text.
+async fn fails_because(cli: &CommandLine, queue: &str, text: &str) {
+    eventually("the failure names its reason", LIMIT, async || {
+        let job = cli.json(&["job", "show", queue, "key:k"]);
+        match job["history"].to_string().contains(text) {
+            true => Ok(()),
+            false => Err(job.to_string()),
+        }
+    })
+    .await;
+}
+
+/// What a program has written to a file, once it is there.
+async fn content_of(folder: &Path, name: &str) -> String {
+    let file = folder.join(name);
+    eventually(name, LIMIT, async || {
+        std::fs::read_to_string(&file).map_err(|error| error.to_string())
+    })
+    .await
+}
+
+/// The program of a job that is cancelled gets SIGTERM. Those that run when the worker is stopped are waited for.
+#[tokio::test]
+async fn programs_end_when_their_jobs_are_cancelled_and_a_stop_waits_for_them() {
+    let stack = SERVER.acquire().await;
+    let cli = CommandLine::connected(&stack, "cancelled").await;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().to_str().unwrap();
+    let script = r#"
+        trap 'echo ended > "$1/$TIDEGATE_JOB_KEY"; exit 1' TERM
+        echo > "$1/$TIDEGATE_JOB_KEY.runs"
+        while [ ! -e "$1/go" ]; do sleep 0.05; done
+        echo done > "$1/$TIDEGATE_JOB_KEY""#;
+    let program = ["c", "--lease", "3s", "--", "sh", "-c", script, "sh", path];
+    let worker = WorkProcess::start(&cli, &program);
+    let has = async |name| content_of(folder.path(), name).await;
+    cli.out(&["publish", "c", "{}", "--key", "a"]);
+    has("a.runs").await;
+    cli.out(&["job", "cancel", "c", "key:a", "--running", "ask"]);
+    assert_eq!(has("a").await, "ended\n");
+    cli.out(&["publish", "c", "{}", "--key", "b", "--retain", "1h"]);
+    has("b.runs").await;
+    let stopping = tokio::task::spawn_blocking(|| worker.stop());
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    assert!(!stopping.is_finished(), "the program still runs");
+    std::fs::write(folder.path().join("go"), "").unwrap();
+    assert_eq!(stopping.await.unwrap(), Some(0));
+    assert_eq!(has("b").await, "done\n");
+    assert_eq!(cli.json(&["job", "show", "c", "key:b"])["state"], "done");
+}
+
+/// Whether a process still runs. One that has ended may be listed until its parent has waited for it.
+fn is_running(pid: &str) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let state = stat.rsplit(") ").next().unwrap_or_default();
+    !state.is_empty() && !state.starts_with('Z')
+}
+
+/// A shell starts processes of its own, which Ctrl-C at the terminal of the worker does not reach.
+#[tokio::test]
+async fn processes_of_a_program_end_with_it() {
+    let stack = SERVER.acquire().await;
+    let cli = CommandLine::connected(&stack, "groups").await;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().to_str().unwrap();
+    let script = r#"sleep 300 & echo $! > "$1/pid"; mv "$1/pid" "$1/$TIDEGATE_JOB_KEY"; wait"#;
+    let program = ["g", "--lease", "3s", "--grace", "100ms"];
+    let program = [program.as_slice(), &["--", "sh", "-c", script, "sh", path]].concat();
+    let worker = WorkProcess::start(&cli, &program);
+    let child_of = async |key| content_of(folder.path(), key).await.trim().to_owned();
+    let ends = async |pid: &str| {
+        eventually("it has ended", LIMIT, async || match is_running(pid) {
+            true => Err(format!("{pid} still runs")),
+            false => Ok(()),
+        })
+        .await;
+    };
+    cli.out(&["publish", "g", "{}", "--key", "a"]);
+    let pid = child_of("a").await;
+    assert!(is_running(&pid));
+    cli.out(&["job", "cancel", "g", "key:a", "--running", "revoke"]);
+    ends(&pid).await;
+    // When its time to end is over.
+    cli.out(&["publish", "g", "{}", "--key", "b"]);
+    let pid = child_of("b").await;
+    let stopped = tokio::task::spawn_blocking(|| worker.stop()).await.unwrap();
+    assert!(stopped.is_some());
+    ends(&pid).await;
+}
+
+/// A progress bar has no line breaks.
+#[tokio::test]
+async fn errors_without_line_breaks_are_shown_at_once_and_not_kept() {
+    let stack = SERVER.acquire().await;
+    let cli = CommandLine::connected(&stack, "progress").await;
+    let script = r#"
+        printf '1 %%\r' >&2
+        read -r line < "$1"
+        head -c 64000000 /dev/zero | tr '\0' x >&2
+        printf '\rthe disk is full' >&2
+        exit 1"#;
+    let folder = tempfile::tempdir().unwrap();
+    let pipe = folder.path().join("pipe");
+    let made = Command::new("mkfifo").arg(&pipe).status().unwrap();
+    assert!(made.success());
+    let path = pipe.to_str().unwrap();
+    let mut command = cli.command(&["work", "p", "--", "sh", "-c", script, "sh", path]);
+    let mut worker = command
+        .stdin(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut errors = worker.stderr.take().unwrap();
+    let worker = WorkProcess(worker);
+    cli.out(&["publish", "p", "{}", "--key", "k"]);
+    let shown = tokio::task::spawn_blocking(move || {
+        let mut first = [0; 4];
+        errors.read_exact(&mut first).unwrap();
+        // The program goes on when its first bytes were shown.
+        std::fs::write(&pipe, "\n").unwrap();
+        // Read until the worker has ended.
+        drop(std::io::copy(&mut errors, &mut std::io::sink()));
+        first
+    });
+    fails_because(&cli, "p", "the disk is full").await;
+    let memory = std::fs::read_to_string(format!("/proc/{}/status", worker.0.id())).unwrap();
+    let most = memory.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let most = most.unwrap().trim().trim_end_matches(" kB");
+    // The program wrote 61 MiB.
+    assert!(most.parse::<u64>().unwrap() < 60_000, "{most} KiB");
+    assert_eq!(worker.stop(), Some(0));
+    assert_eq!(&shown.await.unwrap(), b"1 %\r");
+}

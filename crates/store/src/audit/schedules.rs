@@ -1,0 +1,213 @@
+//! Compares the definitions of schedules with the ticks in the buckets of their queues.
+//!
+//! A definition and its tick are on different servers, and change one after the other. So a schedule is a finding if it
+//! was inconsistent, in the same way, in all looks of 10 s. A bucket that has to look at a schedule within minutes is
+//! consistent with any definition: the pump that leads it corrects the tick then.
+
+use std::collections::BTreeSet;
+
+use tidegate_core::Namespace;
+use tidegate_core::keys::{self, BucketKey, KeyType};
+use tokio::time::sleep;
+
+use super::bucket::BucketAudit;
+use super::finding::Inconsistency;
+use super::report::{AuditOptions, AuditReport, RECHECK_PAUSE, RECHECKS};
+use crate::error::StoreError;
+use crate::schedules::{ScheduleKey, StoredSchedule};
+use crate::store::Store;
+
+/// How long a pump may be about to look at a schedule, in ms: twice the longest pause after a definition that it could not
+/// read.
+const SOON_MS: u64 = 120_000;
+
+/// A schedule, and the bucket that has its tick or should have it.
+pub(super) type PlacedSchedule = (u16, ScheduleKey);
+
+/// What is stored of a schedule.
+struct ScheduleLook {
+    now_ms: u64,
+    /// Its definition, if that belongs to the bucket.
+    defined: Option<StoredSchedule>,
+    /// Whether the bucket has a hash of it.
+    is_known: bool,
+    /// The revision that the tick was calculated for.
+    revision: Option<String>,
+    tick_ms: Option<u64>,
+    /// When a pump looks at it.
+    look_at_ms: Option<u64>,
+}
+
+/// What is wrong with a schedule.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum ScheduleDefect {
+    NotDue,
+    Orphaned,
+}
+
+impl ScheduleLook {
+    fn defect(&self) -> Option<ScheduleDefect> {
+        let look_at_ms = self.look_at_ms.unwrap_or(u64::MAX);
+        if look_at_ms <= self.now_ms.saturating_add(SOON_MS) {
+            return None;
+        }
+        let Some(stored) = &self.defined else {
+            let is_there = self.is_known || self.look_at_ms.is_some();
+            return is_there.then_some(ScheduleDefect::Orphaned);
+        };
+        let is_current = stored.revision.map(|it| it.to_string()) == self.revision;
+        let next_ms = match &stored.definition {
+            Ok(definition) if is_current => {
+                let next_ms = definition.times.next_after(self.now_ms).ok().flatten();
+                self.tick_ms.or(next_ms)
+            }
+            _ => Some(self.now_ms),
+        };
+        let is_late = next_ms.is_some_and(|next_ms| look_at_ms > next_ms);
+        is_late.then_some(ScheduleDefect::NotDue)
+    }
+}
+
+impl BucketAudit<'_> {
+    /// The schedules that the bucket knows. Names that are none are reported.
+    pub(super) async fn known_schedules(&mut self) -> Result<Vec<PlacedSchedule>, StoreError> {
+        let ticks: Vec<(Vec<u8>, f64)> = self.scan("ZSCAN", &BucketKey::Schedules).await?;
+        let mut names: BTreeSet<String> = self.keys.others.iter().filter_map(schedule).collect();
+        let ticking = ticks.iter().map(|(name, _)| name);
+        names.extend(ticking.map(|name| String::from_utf8_lossy(name).into_owned()));
+        let mut known = Vec::new();
+        for name in names {
+            match ScheduleKey::parse(&name) {
+                Some(key) => known.push((self.bucket, key)),
+                None => self.found(
+                    Inconsistency::UnknownField {
+                        key: self.name(&BucketKey::Schedules),
+                        field: name,
+                    },
+                    false,
+                ),
+            }
+        }
+        Ok(known)
+    }
+}
+
+fn schedule(key: &BucketKey) -> Option<String> {
+    match key {
+        BucketKey::Schedule(name) => Some(name.clone()),
+        _ => None,
+    }
+}
+
+impl Store {
+    /// The schedules that are defined in these namespaces. Tables of another type are reported.
+    pub(super) async fn defined_schedules(
+        &self,
+        namespaces: BTreeSet<Namespace>,
+        report: &mut AuditReport<'_>,
+    ) -> Result<Vec<PlacedSchedule>, StoreError> {
+        let mut defined = Vec::new();
+        for namespace in namespaces {
+            let table = keys::schedules(namespace.as_str());
+            let found: String = self.command(redis::cmd("TYPE").arg(&table)).await?;
+            if found == "none" {
+                continue;
+            }
+            if found != KeyType::Hash.word() {
+                report.found(None, Inconsistency::WrongType { key: table, found }, false);
+                continue;
+            }
+            for (name, stored) in self.schedules().all(&namespace).await? {
+                let namespace = namespace.clone();
+                // Which bucket a damaged definition belongs to is not known. A client that reads it learns of the damage.
+                if let Some(queue) = stored.queue(&namespace) {
+                    let key = ScheduleKey { namespace, name };
+                    defined.push((self.bucket_of(&queue), key));
+                }
+            }
+        }
+        Ok(defined)
+    }
+
+    /// Checks that pumps look at these schedules in time.
+    pub(super) async fn audit_schedules(
+        &self,
+        options: &AuditOptions,
+        schedules: BTreeSet<PlacedSchedule>,
+        report: &mut AuditReport<'_>,
+    ) -> Result<(), StoreError> {
+        let mut doubtful = Vec::new();
+        for (bucket, key) in schedules {
+            if let Some(defect) = self.look_at_schedule(bucket, &key).await? {
+                doubtful.push((bucket, key, defect));
+            }
+            sleep(options.pause).await;
+        }
+        for _ in 0..RECHECKS {
+            if doubtful.is_empty() {
+                return Ok(());
+            }
+            sleep(RECHECK_PAUSE).await;
+            let mut still = Vec::new();
+            for (bucket, key, defect) in doubtful {
+                if self.look_at_schedule(bucket, &key).await? == Some(defect) {
+                    still.push((bucket, key, defect));
+                }
+            }
+            doubtful = still;
+        }
+        for (bucket, key, defect) in doubtful {
+            if options.repair {
+                self.schedule_check_in(bucket, &key).await?;
+            }
+            let schedule = key.to_string();
+            let defect = match defect {
+                ScheduleDefect::NotDue => Inconsistency::ScheduleNotDue { schedule },
+                ScheduleDefect::Orphaned => Inconsistency::OrphanedSchedule { schedule },
+            };
+            report.found(Some(bucket), defect, options.repair);
+        }
+        Ok(())
+    }
+
+    /// What is wrong with a schedule, as it seems: its definition may change before its tick is read.
+    async fn look_at_schedule(
+        &self,
+        bucket: u16,
+        key: &ScheduleKey,
+    ) -> Result<Option<ScheduleDefect>, StoreError> {
+        let names = self.keys(bucket);
+        let stored = match self.schedules().get(key).await {
+            // The table has another type, which is reported where all tables are read.
+            Err(StoreError::Corrupt(_)) => return Ok(None),
+            stored => stored?,
+        };
+        let is_here = |stored: &StoredSchedule| {
+            let queue = stored.queue(&key.namespace);
+            // A damaged definition may belong to any bucket.
+            queue.is_none_or(|queue| self.bucket_of(&queue) == bucket)
+        };
+        let mut looks = redis::pipe();
+        let of_schedule = names.schedule(&key.to_string());
+        looks.atomic();
+        looks.cmd("EXISTS").arg(&of_schedule);
+        looks.hmget(&of_schedule, &["revision", "tick"]);
+        looks
+            .cmd("ZSCORE")
+            .arg(names.schedules())
+            .arg(key.to_string());
+        type Looks = (bool, (Option<String>, Option<String>), Option<String>);
+        let (is_known, (revision, tick), score): Looks =
+            self.read(&names.schedules(), &looks).await?;
+        let number = |text: Option<String>| text.and_then(|text| text.parse().ok());
+        let look = ScheduleLook {
+            now_ms: self.bucket_now_ms(bucket).await?,
+            defined: stored.filter(is_here),
+            is_known,
+            revision,
+            tick_ms: number(tick),
+            look_at_ms: number(score),
+        };
+        Ok(look.defect())
+    }
+}
