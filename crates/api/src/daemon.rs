@@ -118,8 +118,8 @@ pub async fn run(config: ApiConfig, process: DaemonContext) -> Result<(), ApiSta
     Ok(())
 }
 
-/// Serves until `stop` is cancelled. Then waiting consumers are answered, other requests finish, and reserved jobs and
-/// units of rate limits that were not used are released. All of this takes at most `drain_timeout`, or [`SETTLE_MIN`]
+/// Serves until `stop` is cancelled. Then waiting consumers are answered, other requests finish, reserved jobs and
+/// units of rate limits that were not used are released, and no doorbell rings this process any more. All of this takes at most `drain_timeout`, or [`SETTLE_MIN`]
 /// from the end of the last request, if that is later.
 async fn serve(
     app: &Arc<App>,
@@ -146,7 +146,6 @@ async fn serve(
             );
         }
     }
-    end.cancel();
     // The task does not panic.
     let stopped_at = closing.await.unwrap_or_else(|_| Instant::now());
     let deadline = (stopped_at + drain_timeout).max(Instant::now() + SETTLE_MIN);
@@ -158,6 +157,7 @@ async fn serve(
             "timed out releasing reserved jobs during shutdown; their leases expire instead"
         );
     }
+    end.cancel();
     if timeout_at(deadline, app.engine.limits.wait_idle())
         .await
         .is_err()

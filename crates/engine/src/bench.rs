@@ -54,7 +54,7 @@ impl BatcherBench {
             .take(PublishSize::of(&jobs))
             .expect("there is room");
         let new = PublishItem { jobs, room };
-        let published = self.publishing.submit(&self.queue, new).await?;
+        let published = self.publishing.submit(&self.queue, new).await??;
         Ok(published
             .stored()
             .map(|published| published.ids)

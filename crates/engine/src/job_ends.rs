@@ -1,6 +1,6 @@
 //! Clients that wait for the ends of jobs.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
@@ -58,11 +58,25 @@ impl JobEnds {
         }
     }
 
-    /// Wakes all clients: messages may have been lost.
-    pub(crate) fn check_all(&self) {
-        for job in self.watched.lock().values() {
+    /// Wakes the clients that wait for jobs of a bucket: messages may have been lost.
+    pub(crate) fn check_bucket(&self, bucket: u16) {
+        for (_, job) in self
+            .watched
+            .lock()
+            .iter()
+            .filter(|((of, _), _)| *of == bucket)
+        {
             job.ended.notify_waiters();
         }
+    }
+
+    /// The buckets of the jobs that clients wait for.
+    pub(crate) fn buckets(&self) -> BTreeSet<u16> {
+        self.watched
+            .lock()
+            .keys()
+            .map(|(bucket, _)| *bucket)
+            .collect()
     }
 }
 
@@ -104,7 +118,9 @@ mod tests {
         }
         drop(first);
         let waiting = second.notified();
-        ends.check_all();
+        assert!(ends.buckets().into_iter().eq([id.bucket()]));
+        ends.check_bucket(id.bucket() + 1);
+        ends.check_bucket(id.bucket());
         assert_eq!(waiting.now_or_never(), Some(()));
         drop(second);
         assert!(ends.watched.lock().is_empty());

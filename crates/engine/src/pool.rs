@@ -188,7 +188,7 @@ impl Pool {
             };
             self.publishing_alone.submit(&key, item).await?
         } else {
-            self.publishing.submit(queue, new).await?
+            self.publishing.submit(queue, new).await??
         };
         let PublishOutcome::Stored(PublishedJobs { ids, receipt }) = published else {
             return Err(EngineError::QueueFull);

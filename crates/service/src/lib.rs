@@ -9,7 +9,7 @@
 //! * [`Listener`] serves HTTP to untrusted clients with bounded resources, and drains on shutdown. [`BindError`]
 //!   explains why an address cannot be bound.
 //! * [`admin_router`] has the routes that the admin port of every daemon has.
-//! * [`mod@run_to_end`] finishes work whose caller is dropped.
+//! * [`run_to_end()`] finishes work whose caller is dropped.
 //! * [`LogLimit`] limits how often a message is logged.
 //! * [`health`] has the liveness and readiness checks.
 //! * [`stop_on_signals`] turns SIGTERM and SIGINT into cancellation tokens; [`ignore_file_size_signal`] keeps SIGXFSZ

@@ -8,6 +8,7 @@
 
 mod listener;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use redis::Msg;
@@ -44,8 +45,11 @@ pub enum Doorbell {
         /// Its number.
         number: u64,
     },
-    /// The subscription is new: earlier messages may be lost.
-    Resubscribed,
+    /// The subscription to these buckets is new: earlier messages may be lost.
+    Resubscribed {
+        /// The buckets, which are those of one server.
+        buckets: BTreeSet<u16>,
+    },
 }
 
 /// A message to pumps.
@@ -105,7 +109,14 @@ impl Store {
         let waiter = self.inner.waiter.as_str();
         let channels = self.inner.buckets.all();
         let channels = channels.flat_map(|keys| [keys.bell(), keys.bell_of(waiter)]);
-        self.subscribe(channels.collect(), Doorbell::Resubscribed, |message| {
+        let resubscribed = |channels: &[String]| {
+            let buckets = channels.iter();
+            let buckets = buckets.filter_map(|channel| keys::bucket_of_channel(channel));
+            Doorbell::Resubscribed {
+                buckets: buckets.collect(),
+            }
+        };
+        self.subscribe(channels.collect(), resubscribed, |message| {
             let text = message.get_payload::<String>().ok()?;
             let bucket = keys::bucket_of_channel(message.get_channel_name())?;
             if let Some(number) = text.strip_prefix('#') {
@@ -121,39 +132,43 @@ impl Store {
     #[must_use]
     pub fn alarms(&self) -> Messages<Alarm> {
         let channels = self.inner.buckets.all().map(BucketKeys::alarm);
-        self.subscribe(channels.collect(), Alarm::Resubscribed, |message| {
-            let bucket = keys::bucket_of_channel(message.get_channel_name())?;
-            let payload = message.get_payload::<String>().ok()?;
-            if payload == ROSTER {
-                return Some(Alarm::RosterChanged);
-            }
-            let mut parts = payload.split(' ');
-            Some(Alarm::Earlier {
-                bucket,
-                verb: PumpVerb::from_name(parts.next()?)?,
-                in_ms: parts.next()?.parse().ok()?,
-                sent_at_ms: parts.next()?.parse().ok()?,
-            })
-        })
+        self.subscribe(
+            channels.collect(),
+            |_| Alarm::Resubscribed,
+            |message| {
+                let bucket = keys::bucket_of_channel(message.get_channel_name())?;
+                let payload = message.get_payload::<String>().ok()?;
+                if payload == ROSTER {
+                    return Some(Alarm::RosterChanged);
+                }
+                let mut parts = payload.split(' ');
+                Some(Alarm::Earlier {
+                    bucket,
+                    verb: PumpVerb::from_name(parts.next()?)?,
+                    in_ms: parts.next()?.parse().ok()?,
+                    sent_at_ms: parts.next()?.parse().ok()?,
+                })
+            },
+        )
     }
 
-    /// Subscribes in separate tasks until the receiver is dropped. The receiver gets `resubscribed` after each new
-    /// subscription: earlier messages may be lost.
-    fn subscribe<T: Clone + Sync + Send + 'static>(
+    /// Subscribes in separate tasks until the receiver is dropped. After each new subscription the receiver gets the
+    /// message that `resubscribed` makes of its channels: earlier messages may be lost.
+    fn subscribe<T: Send + 'static>(
         &self,
         channels: Vec<String>,
-        resubscribed: T,
+        resubscribed: impl Fn(&[String]) -> T + Send + Sync + 'static,
         read: impl Fn(&Msg) -> Option<T> + Send + Sync + 'static,
     ) -> Messages<T> {
         let (sender, receiver) = mpsc::channel(MESSAGES_WAITING);
-        let (store, read) = (self.clone(), Arc::new(read));
+        let (store, functions) = (self.clone(), Arc::new((resubscribed, read)));
         tokio::spawn(async move {
             let listen = |share: &ChannelGroup| {
                 let listener = ChannelListener::new(store.clone(), share.clone());
-                let (sender, resubscribed) = (sender.clone(), resubscribed.clone());
-                let read = Arc::clone(&read);
+                let (sender, functions) = (sender.clone(), Arc::clone(&functions));
                 tokio::spawn(async move {
-                    listener.forward(&sender, &resubscribed, &*read).await;
+                    let (resubscribed, read) = &*functions;
+                    listener.forward(&sender, resubscribed, read).await;
                 })
             };
             tokio::select! {

@@ -140,6 +140,27 @@ async fn a_poll_finds_the_job_whose_doorbell_was_lost() {
     stack.finish().await;
 }
 
+/// The same without polls: the connection for doorbells is cut once.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_new_subscription_finds_the_job_whose_doorbell_was_lost() {
+    let stack = stack_without_polls().await;
+    let queue = stack.queue("q").await.with_separate_connections();
+    let id = queue.publish("x").id().await;
+    let mut redis = connection(&stack);
+    let ready = format!("{}ready:1", prefix_of(&id));
+    let hidden = format!("{ready}:hidden");
+    let rename = |from: &str, to: &str| redis::cmd("RENAME").arg(from).arg(to).to_owned();
+    rename(&ready, &hidden).exec(&mut redis).unwrap();
+    let waiting = tokio::spawn(queue.consume().timeout_s(20).job());
+    stack.api(0).wait_for_waiting_consumers(1).await;
+    until_registered(&stack, &queue, 1).await;
+    rename(&hidden, &ready).exec(&mut redis).unwrap();
+    let mut control = RedisControl::connect(&stack.redis.url()).await;
+    assert!(control.end_subscriptions().await > 0);
+    assert_eq!(waiting.await.unwrap().expect("a job").id, id);
+    stack.finish().await;
+}
+
 /// A process is paused between its doorbell and its call, as one that is killed there. Consumers of another process, which is
 /// registered and was not rung, get the jobs: of several queues those of the first one before the others, and of a single
 /// queue by a poll.
@@ -204,6 +225,31 @@ async fn a_later_job_rings_again_if_a_process_does_not_follow_its_doorbell() {
     })
     .await;
     stack.api(1).resume();
+    stack.finish().await;
+}
+
+/// Both are registered, and one of them stops: the next job must not ring it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_process_that_stops_is_no_longer_registered() {
+    let polls = format!("waiters.poll_interval = \"{NO_POLL}\"");
+    let stack = Stack::builder().apis(2).pumps(0).api_config(&polls);
+    let stack = stack.start().await;
+    let queue = stack.queue("q").await.with_separate_connections();
+    let consume = async |number: usize| {
+        let there = queue.on_api(stack.api(number));
+        let waiting = tokio::spawn(there.consume().timeout_s(20).send());
+        stack.api(number).wait_for_waiting_consumers(1).await;
+        until_registered(&stack, &queue, 2 - number).await;
+        waiting
+    };
+    let stopped = consume(1).await;
+    let waiting = consume(0).await;
+    assert!(stack.api(1).stop(BY_MESSAGE_MAX).await.success());
+    stopped.await.unwrap().unwrap().expect(404);
+    until_registered(&stack, &queue, 1).await;
+    let id = queue.publish("x").id().await;
+    let job = waiting.await.unwrap().unwrap().expect(200);
+    assert_eq!(job.json()["job_id"], id);
     stack.finish().await;
 }
 

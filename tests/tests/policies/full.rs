@@ -1,7 +1,14 @@
 //! Queues that are closed, or full.
 
+use std::net::Ipv4Addr;
+use std::time::Duration;
+
 use serde_json::{Value, json};
-use tidegate_testkit::{NativeClient, QueueClient, Stack, eventually, print_figure};
+use tidegate_testkit::fault_proxy::NetworkConditions;
+use tidegate_testkit::{
+    Daemon, DaemonProgram, FaultProxy, NativeClient, QueueClient, Stack, eventually, print_figure,
+    seed,
+};
 
 use crate::fixture::{PATIENCE, publish_until, read_now};
 
@@ -281,4 +288,51 @@ async fn a_queue_stays_closed_while_its_pool_moves() {
         CLOSED
     );
     stack.finish().await;
+}
+
+/// A batch stores a bulk for which there is room. The call that looks for room for the other one fails.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_failed_call_does_not_fail_what_calls_before_it_have_stored() {
+    const DISTANCE: Duration = Duration::from_millis(300);
+    let stack = Stack::builder().pumps(0).start().await;
+    let near = stack.queue("q").await;
+    near.patch_policy(stack.api(0), r#"{"max_jobs":5}"#).await;
+    let free_port = (Ipv4Addr::LOCALHOST, 0).into();
+    let proxy = FaultProxy::start_at(free_port, stack.redis.address(), DISTANCE, seed()).await;
+    let folder = tempfile::tempdir().unwrap();
+    let redis = format!("--redis=redis://{}", proxy.address());
+    let distant = Daemon::start(DaemonProgram::Api, "distant", &[redis], folder.path()).await;
+    let queue = near.on_api(&distant).with_separate_connections();
+    queue.publish("x").id().await;
+    let bulk = |jobs: usize| tokio::spawn(queue.publish_bulk(&vec!["1".to_owned(); jobs]).send());
+    // The others gather in a batch while this one is in its call.
+    let first = bulk(1);
+    eventually("the first is stored", PATIENCE, async || {
+        size_is(&near, 2).await
+    })
+    .await;
+    let (fits, too_large) = (bulk(2), bulk(4));
+    eventually("the bulk that fits is stored", PATIENCE, async || {
+        size_is(&near, 4).await
+    })
+    .await;
+    // Its answer has arrived, and that of the next call has not.
+    tokio::time::sleep(DISTANCE * 2).await;
+    proxy.set(NetworkConditions {
+        resets_connections: true,
+        ..NetworkConditions::default()
+    });
+    proxy.cut();
+    first.await.unwrap().unwrap().expect(201);
+    fits.await.unwrap().unwrap().expect(201);
+    too_large.await.unwrap().unwrap().expect(500);
+    assert_eq!(near.size().await, 4);
+    stack.finish().await;
+}
+
+async fn size_is(queue: &QueueClient, expected: u64) -> Result<(), u64> {
+    match queue.size().await {
+        size if size == expected => Ok(()),
+        size => Err(size),
+    }
 }

@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use tidegate_core::{NewJob, QueueKey};
-use tidegate_store::{Alarm, Claim, Doorbell, PumpVerb, Store};
+use tidegate_store::{Alarm, Claim, PumpVerb, Store};
 use tokio::time::timeout;
 
 use crate::fixture::{LEAD_MS, START, delayed, fixture, job};
-use crate::waiting_process::WaitingProcess;
+use crate::waiting_process::{WaitingProcess, listening};
 
 /// Long enough for any message that is sent.
 const SOON: Duration = Duration::from_secs(5);
@@ -103,10 +103,7 @@ async fn a_subscriber_is_notified_after_it_reconnects() {
     let f = fixture().await;
     let mut doorbells = f.store.doorbells();
     for _ in 0..3 {
-        assert_eq!(
-            timeout(SOON, doorbells.next()).await.unwrap(),
-            Some(Doorbell::Resubscribed)
-        );
+        timeout(SOON, listening(&mut doorbells)).await.unwrap();
         let kill = redis::cmd("CLIENT")
             .arg("KILL")
             .arg("TYPE")

@@ -11,6 +11,14 @@ use crate::fixture::{LIMIT, StoreFixture};
 /// Long enough for any message that is sent, and short enough to wait for one that is not.
 const QUIET: Duration = Duration::from_millis(300);
 
+/// Waits for the message that follows a new subscription to all buckets.
+pub(crate) async fn listening(doorbells: &mut Messages<Doorbell>) {
+    match doorbells.next().await {
+        Some(Doorbell::Resubscribed { buckets }) => assert!(!buckets.is_empty()),
+        other => panic!("{other:?}"),
+    }
+}
+
 /// A process beside that of the fixture. It listens from the start.
 pub(crate) struct WaitingProcess {
     pub(crate) store: Store,
@@ -23,7 +31,7 @@ impl WaitingProcess {
         config.buckets = 1;
         let store = Store::connect(&config).await.unwrap();
         let mut doorbells = store.doorbells();
-        assert_eq!(doorbells.next().await, Some(Doorbell::Resubscribed));
+        listening(&mut doorbells).await;
         Self { store, doorbells }
     }
 

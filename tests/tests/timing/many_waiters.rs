@@ -2,13 +2,16 @@
 
 use std::time::{Duration, Instant};
 
-use tidegate_testkit::{QueueClient, RawHttp, Stack, connect_to_redis, print_figure};
+use tidegate_testkit::{
+    QueueClient, RawHttp, RedisControl, Stack, connect_to_redis, eventually, print_figure,
+};
 
 use crate::alone;
 
 const WAITERS: usize = 2000;
 const QUEUES: usize = 100;
 const CONNECTIONS_MAX: usize = 8;
+const LIMIT: Duration = Duration::from_secs(20);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn thousands_of_waiting_consumers_need_no_more_connections_to_redis() {
@@ -48,6 +51,7 @@ async fn thousands_of_waiting_consumers_need_no_more_connections_to_redis() {
     assert!(connections <= CONNECTIONS_MAX);
 
     polls_do_not_grow_with_the_queues(&stack).await;
+    new_subscriptions_cause_polls_of_buckets(&stack).await;
 
     let begin = Instant::now();
     let bodies: Vec<String> = (0..WAITERS / QUEUES)
@@ -89,16 +93,50 @@ async fn redis_connections(stack: &Stack) -> usize {
     list.lines().count() - 1
 }
 
+/// The number of calls of a script so far.
+async fn calls(stack: &Stack, verb: &str) -> f64 {
+    let label = format!("command=\"{verb}\"");
+    let api = stack.api(0);
+    api.metric_with_label("infra_lmstfy_redis_qps", &label)
+        .await
+}
+
+/// Doorbells may be lost with a subscription. The queues are checked by bucket, as by polls, not each by its own call.
+async fn new_subscriptions_cause_polls_of_buckets(stack: &Stack) {
+    const CUTS: usize = 3;
+    let before = calls(stack, "reserve").await;
+    let mut control = RedisControl::connect(&stack.redis.url()).await;
+    for _ in 0..CUTS {
+        let polls = calls(stack, "poll").await;
+        eventually("the API has subscribed", LIMIT, async || {
+            match control.end_subscriptions().await {
+                0 => Err(0),
+                ended => Ok(ended),
+            }
+        })
+        .await;
+        eventually("buckets are polled", LIMIT, async || {
+            match calls(stack, "poll").await - polls {
+                new if new >= 1.0 => Ok(()),
+                new => Err(new),
+            }
+        })
+        .await;
+        // The checks after a new subscription are over.
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+    let reserves = calls(stack, "reserve").await - before;
+    assert!(
+        reserves.abs() < 0.5,
+        "{reserves} calls of reserve after {CUTS} new subscriptions"
+    );
+}
+
 /// While all queues are empty, a poll interval has one call for each bucket at most, and no `reserve`.
 async fn polls_do_not_grow_with_the_queues(stack: &Stack) {
     const INTERVALS: u32 = 3;
     const BUCKETS: f64 = 256.0;
-    let calls = async |verb: &str| {
-        let label = format!("command=\"{verb}\"");
-        let api = stack.api(0);
-        api.metric_with_label("infra_lmstfy_redis_qps", &label)
-            .await
-    };
+    let calls = async |verb: &str| calls(stack, verb).await;
     let (polls, reserves) = (calls("poll").await, calls("reserve").await);
     let begin = Instant::now();
     tokio::time::sleep(Duration::from_secs(INTERVALS.into())).await;

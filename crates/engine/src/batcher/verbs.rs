@@ -37,7 +37,8 @@ pub(crate) struct BatchedPublish;
 impl Verb for BatchedPublish {
     type BatchKey = QueueKey;
     type BatchItem = PublishItem<NewJob>;
-    type ItemOutcome = PublishOutcome;
+    /// An error if the item may not be stored, beside others that are.
+    type ItemOutcome = Result<PublishOutcome, StoreError>;
 
     fn size(item: &PublishItem<NewJob>) -> PublishSize {
         item.room.size()
@@ -52,26 +53,24 @@ impl Verb for BatchedPublish {
         queue: &QueueKey,
         lane: u16,
         items: Vec<PublishItem<NewJob>>,
-    ) -> Result<Vec<PublishOutcome>, StoreError> {
+    ) -> Result<Vec<Self::ItemOutcome>, StoreError> {
         let (jobs, _rooms) = into_jobs_and_rooms(items);
         if let Some(max_jobs) = to.policies.max_jobs(queue) {
-            return to
-                .publisher
-                .publish_items(queue, lane, &jobs, max_jobs)
-                .await;
+            let publisher = &to.publisher;
+            return Ok(publisher.publish_items(queue, lane, &jobs, max_jobs).await);
         }
         let counts: Vec<usize> = jobs.iter().map(Vec::len).collect();
         let jobs: Vec<NewJob> = jobs.into_iter().flatten().collect();
         let published = to.publisher.publish(queue, lane, &jobs, None, None).await?;
         let PublishOutcome::Stored(PublishedJobs { ids, receipt }) = published else {
-            return Ok(vec![published; counts.len()]);
+            return Ok(vec![Ok(published); counts.len()]);
         };
         let mut ids = ids.into_iter();
         let of_item = |count: usize| {
-            PublishOutcome::Stored(PublishedJobs {
+            Ok(PublishOutcome::Stored(PublishedJobs {
                 ids: ids.by_ref().take(count).collect(),
                 receipt: receipt.clone(),
-            })
+            }))
         };
         Ok(counts.into_iter().map(of_item).collect())
     }

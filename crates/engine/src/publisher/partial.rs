@@ -8,45 +8,46 @@ use super::LanePublisher;
 impl LanePublisher {
     /// Stores the jobs of items, each item as a whole or not at all, and returns the outcome of each. If there is no room
     /// for all of them, items are chosen in their order; one that does not fit is skipped, and smaller ones behind it
-    /// are stored.
-    ///
-    /// # Errors
-    /// The store failed. Some items, or all, may be stored.
+    /// are stored. After a call that failed, the outcome of the items that are not known to be stored is its error.
     pub(crate) async fn publish_items(
         &self,
         queue: &QueueKey,
         lane: u16,
         items: &[Vec<NewJob>],
         max_jobs: u64,
-    ) -> Result<Vec<PublishOutcome>, StoreError> {
+    ) -> Vec<Result<PublishOutcome, StoreError>> {
         let full = PublishOutcome::QueueFull { room: 0 };
-        let mut outcomes = vec![full; items.len()];
+        let mut outcomes = vec![Ok(full); items.len()];
         let sizes: Vec<usize> = items.iter().map(Vec::len).collect();
         let mut left: Vec<usize> = (0..items.len()).collect();
         let mut chosen = left.clone();
         // Each call stores items, or chooses fewer of them for the next one.
         while !chosen.is_empty() {
             let jobs: Vec<NewJob> = chosen.iter().flat_map(|at| items[*at].clone()).collect();
-            match self
-                .publish(queue, lane, &jobs, None, Some(max_jobs))
-                .await?
-            {
-                PublishOutcome::Stored(PublishedJobs { ids, receipt }) => {
+            let published = self.publish(queue, lane, &jobs, None, Some(max_jobs));
+            match published.await {
+                Ok(PublishOutcome::Stored(PublishedJobs { ids, receipt })) => {
                     let mut ids = ids.into_iter();
                     for at in &chosen {
-                        outcomes[*at] = PublishOutcome::Stored(PublishedJobs {
+                        outcomes[*at] = Ok(PublishOutcome::Stored(PublishedJobs {
                             ids: ids.by_ref().take(sizes[*at]).collect(),
                             receipt: receipt.clone(),
-                        });
+                        }));
                     }
                     left.retain(|at| !chosen.contains(at));
                     chosen.clone_from(&left);
                 }
-                PublishOutcome::QueueFull { room } => chosen = fitting(&chosen, &sizes, room),
-                PublishOutcome::LaneClosed => break,
+                Ok(PublishOutcome::QueueFull { room }) => chosen = fitting(&chosen, &sizes, room),
+                Ok(PublishOutcome::LaneClosed) => break,
+                Err(error) => {
+                    for at in &left {
+                        outcomes[*at] = Err(error.clone());
+                    }
+                    break;
+                }
             }
         }
-        Ok(outcomes)
+        outcomes
     }
 }
 

@@ -58,9 +58,11 @@
 //! consumers passes its doorbell on (`docs/decisions/0057-addressed-doorbells.md`).
 //!
 //! **Messages are hints.** [`wake`] rings wait queues when a doorbell arrives. In case the message was lost, [`poll`] asks
-//! each bucket once in `waiters.poll_interval` which of the queues that are waited for there have jobs, and rings those.
+//! each bucket once in `waiters.poll_interval` which of the queues that are waited for there have jobs, and rings those;
+//! [`new_subscription`] does so at once when a connection for messages was lost.
 
 mod delivery;
+mod new_subscription;
 mod parked_waiter;
 mod poll;
 mod retry;

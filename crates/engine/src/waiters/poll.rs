@@ -16,7 +16,7 @@ use super::source::Source;
 const TURNS: u16 = 8;
 
 /// A lane to poll, and the number of its events before.
-type PolledLane = (Source, u16, u64);
+pub(super) type PolledLane = (Source, u16, u64);
 
 /// What a poll of one bucket does.
 #[derive(Default)]
@@ -85,7 +85,7 @@ impl Shared {
 
     /// Asks a bucket which of these lanes may have jobs, and rings their wait queues. If the call fails it rings all: their
     /// own calls then fail too, and are repeated until they succeed ([`super::retry`]).
-    async fn poll(self: &Arc<Self>, store: &Store, bucket: u16, lanes: &[PolledLane]) {
+    pub(super) async fn poll(self: &Arc<Self>, store: &Store, bucket: u16, lanes: &[PolledLane]) {
         for lanes in lanes.chunks(POLL_QUEUES_MAX) {
             let queues = lanes.iter().map(|(source, ..)| &source.queue);
             let may_have_jobs = match store.poll(bucket, queues).await {

@@ -5,6 +5,7 @@ use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use foldhash::HashMap;
+use futures_util::future::join_all;
 use parking_lot::Mutex;
 use prometheus::{IntGauge, IntGaugeVec};
 use tidegate_service::metrics::gauges;
@@ -181,6 +182,25 @@ impl Shared {
             }
         }
         is_done
+    }
+
+    /// Ends all registrations of the process. They are hints: a call that fails is not repeated.
+    pub(super) async fn withdraw_everywhere(self: &Arc<Self>) {
+        let mut registered: HashMap<(Arc<str>, u16), Vec<Source>> = HashMap::default();
+        for (source, wait_queue) in &mut self.wait_queues.lock().by_source {
+            let Some(pool) = self.pools.get(&source.pool) else {
+                continue;
+            };
+            for lane in wait_queue.take_registrations() {
+                let bucket = pool.deployment.store.bucket_of(source.queue.lane(lane));
+                let sources = registered.entry((Arc::clone(&source.pool), bucket));
+                sources.or_default().push(source.clone());
+            }
+        }
+        let calls = registered.into_iter().map(async |((_, bucket), sources)| {
+            self.withdraw(bucket, &sources).await;
+        });
+        join_all(calls).await;
     }
 
     /// Releases undelivered jobs of one lane in one call, last reserved first, so that the oldest becomes the next one of

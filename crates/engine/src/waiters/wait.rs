@@ -163,10 +163,13 @@ impl Waiters {
             .collect()
     }
 
-    /// Waits until all serve loops have ended and all undelivered jobs are released. Must be called after
-    /// [`Self::close`], when all requests have ended.
+    /// Waits until all serve loops have ended and all undelivered jobs are released, and withdraws the registrations of the
+    /// process. Must be called after [`Self::close`], when all requests have ended, and while [`Self::wake`] runs: a
+    /// doorbell that comes before the withdrawal is passed on.
     pub async fn wait_idle(&self) {
         self.0.tasks.close();
+        self.0.tasks.wait().await;
+        self.0.withdraw_everywhere().await;
         self.0.tasks.wait().await;
     }
 

@@ -96,6 +96,13 @@ impl WaitQueue {
         self.start()
     }
 
+    /// Requests a check of this lane from the serve loop, or from the next one if there is none: its doorbell may be lost.
+    pub(super) fn request_check(&mut self, lane: u16) {
+        if let Some(lane) = self.lanes.get_mut(usize::from(lane)) {
+            lane.ring();
+        }
+    }
+
     /// The lanes to poll, and the number of their events so far: those whose last call did not fail. [`Self::retry`] is for
     /// the others.
     pub(super) fn polled_lanes(&self) -> impl Iterator<Item = (u16, u64)> {

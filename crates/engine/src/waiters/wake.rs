@@ -8,7 +8,6 @@ use tidegate_store::Doorbell;
 
 use super::shared::Shared;
 use super::source::Source;
-use super::wait_queue::WaitQueue;
 use crate::deployment::RedisDeployment;
 
 impl Shared {
@@ -29,12 +28,9 @@ impl Shared {
                     self.doorbell(Source { pool, queue }, bucket, lane);
                 }
                 Doorbell::Ended { bucket, number } => deployment.ends.ended(bucket, number),
-                Doorbell::Resubscribed => {
-                    deployment.ends.check_all();
-                    tracing::debug!(%pool, "listening for doorbells");
-                    self.ring_all(|source, wait_queue| {
-                        source.pool == *pool && wait_queue.ring(None)
-                    });
+                Doorbell::Resubscribed { buckets } => {
+                    tracing::debug!(%pool, buckets = buckets.len(), "listening for doorbells");
+                    self.resubscribed(pool, deployment, buckets);
                 }
             }
         }
@@ -85,19 +81,6 @@ impl Shared {
             }
         };
         tokio::join!(ringing, policies.follow());
-    }
-
-    /// Calls `ring` for each wait queue, and starts the serve loops for which it returns true.
-    fn ring_all(self: &Arc<Self>, ring: impl Fn(&Source, &mut WaitQueue) -> bool) {
-        let mut wait_queues = self.wait_queues.lock();
-        let all = wait_queues.by_source.iter_mut();
-        let started: Vec<Source> = all
-            .filter_map(|(source, wait_queue)| ring(source, wait_queue).then(|| source.clone()))
-            .collect();
-        drop(wait_queues);
-        for source in started {
-            self.spawn_serve_loop(source);
-        }
     }
 }
 

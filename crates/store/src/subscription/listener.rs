@@ -33,17 +33,18 @@ impl ChannelListener {
         Self { store, share }
     }
 
-    /// Sends the result of `read` for each message, and `resubscribed` after each new subscription.
-    pub(super) async fn forward<T: Clone>(
+    /// Sends the result of `read` for each message, and that of `resubscribed` for the channels after each new
+    /// subscription.
+    pub(super) async fn forward<T>(
         &self,
         sender: &mpsc::Sender<T>,
-        resubscribed: &T,
-        read: &(impl Fn(&Msg) -> Option<T> + ?Sized),
+        resubscribed: impl Fn(&[String]) -> T,
+        read: impl Fn(&Msg) -> Option<T>,
     ) {
         loop {
             match self.subscribe().await {
                 Ok(mut connection) => {
-                    let _ = sender.send(resubscribed.clone()).await;
+                    let _ = sender.send(resubscribed(&self.share.channels)).await;
                     while let Some(message) = connection.next().await {
                         if let Some(message) = read(&message) {
                             let _ = sender.send(message).await;

@@ -6,6 +6,7 @@ use tidegate_store::{AfterFailure, Doorbell, FailRequest, JobEnd, Messages, NewR
 use tokio::time::timeout;
 
 use super::*;
+use crate::waiting_process::listening;
 
 const RETAIN_MS: u64 = 60_000;
 /// The losses after which a job of the fixture is dead.
@@ -116,7 +117,7 @@ async fn each_job_of_a_call_has_its_own_result() {
 async fn an_awaited_job_is_kept_with_its_result_and_each_end_is_notified() {
     let f = fixture().await;
     let mut doorbells = f.store.doorbells();
-    assert_eq!(doorbells.next().await, Some(Doorbell::Resubscribed));
+    listening(&mut doorbells).await;
     let publish = async || {
         let keyed = f.awaited("a", IfExists::Keep, "x");
         let id = id_of(&f.publish_keyed(START, keyed).await);

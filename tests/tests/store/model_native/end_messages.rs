@@ -5,6 +5,7 @@ use tokio::sync::Mutex;
 use tokio::time::timeout;
 
 use crate::fixture::LIMIT;
+use crate::waiting_process::listening;
 
 /// The channel of the bucket of the tests.
 const CHANNEL: &str = "tg:0:{8209}:bell";
@@ -17,7 +18,7 @@ pub(super) struct EndMessages(Mutex<Messages<Doorbell>>);
 impl EndMessages {
     pub(super) async fn subscribe(store: &Store) -> Self {
         let mut doorbells = store.doorbells();
-        assert_eq!(doorbells.next().await, Some(Doorbell::Resubscribed));
+        listening(&mut doorbells).await;
         Self(Mutex::new(doorbells))
     }
 

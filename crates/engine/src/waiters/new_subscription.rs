@@ -1,0 +1,79 @@
+//! Checks after a new subscription: the messages before it may be lost.
+//!
+//! All processes subscribe again at the same moment when Redis restarts or a connection is cut by it. So they do not call
+//! `reserve` for each queue that consumers wait for, but ask each bucket once, as [`super::poll`] does, and not all at the same
+//! time.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use tidegate_store::Store;
+use tokio::time::sleep;
+
+use super::poll::PolledLane;
+use super::shared::Shared;
+use crate::deployment::RedisDeployment;
+
+/// The checks of the buckets are spread over this time at random. It delays a job whose doorbell was lost.
+const SPREAD: Duration = Duration::from_millis(200);
+
+impl Shared {
+    /// Starts a check of these buckets: the queues that consumers wait for, and the jobs whose ends clients wait for.
+    pub(super) fn resubscribed(
+        self: &Arc<Self>,
+        pool: &Arc<str>,
+        deployment: &RedisDeployment,
+        buckets: BTreeSet<u16>,
+    ) {
+        let mut to_poll = self.awaited_in(pool, &deployment.store, &buckets);
+        let ends = deployment.ends.buckets();
+        for bucket in ends.intersection(&buckets) {
+            to_poll.entry(*bucket).or_default();
+        }
+        let (shared, deployment) = (Arc::clone(self), deployment.clone());
+        let checking = async move {
+            let checks = to_poll.into_iter().map(async |(bucket, lanes)| {
+                sleep(SPREAD.mul_f64(rand::random())).await;
+                deployment.ends.check_bucket(bucket);
+                shared.poll(&deployment.store, bucket, &lanes).await;
+            });
+            join_all(checks).await;
+        };
+        self.tasks.spawn_on(checking, &self.runtime);
+    }
+
+    /// The lanes in these buckets that consumers wait for, by bucket. A wait queue with a serve loop checks its lanes once
+    /// more; one without consumers no longer relies on its registrations.
+    fn awaited_in(
+        &self,
+        pool: &Arc<str>,
+        store: &Store,
+        buckets: &BTreeSet<u16>,
+    ) -> BTreeMap<u16, Vec<PolledLane>> {
+        let mut awaited: BTreeMap<u16, Vec<PolledLane>> = BTreeMap::new();
+        let mut wait_queues = self.wait_queues.lock();
+        let of_pool = wait_queues
+            .by_source
+            .iter_mut()
+            .filter(|(source, _)| source.pool == *pool);
+        for (source, wait_queue) in of_pool {
+            let bucket_of = |lane| store.bucket_of(source.queue.lane(lane));
+            let lanes: Vec<_> = wait_queue
+                .polled_lanes()
+                .map(|(lane, events)| (bucket_of(lane), lane, events))
+                .filter(|(bucket, ..)| buckets.contains(bucket))
+                .collect();
+            for (bucket, lane, events) in lanes {
+                if wait_queue.is_parked() && wait_queue.len() > 0 {
+                    let lanes = awaited.entry(bucket).or_default();
+                    lanes.push((source.clone(), lane, events));
+                } else {
+                    wait_queue.request_check(lane);
+                }
+            }
+        }
+        awaited
+    }
+}
