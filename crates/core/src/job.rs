@@ -76,15 +76,20 @@ impl NewJob {
         if self.tries == 0 && self.native.is_none() {
             return Err(InvalidJob::NoTries);
         }
-        let run_at_ms = match &self.native {
-            Some(native) => native.run_at_ms,
-            None => None,
-        };
-        let is_too_late = matches!(run_at_ms, Some(at_ms) if at_ms > DURATION_MS_MAX);
+        let is_too_late = matches!(self.run_at_ms(), Some(at_ms) if at_ms > DURATION_MS_MAX);
         if self.delay_ms > DURATION_MS_MAX || self.ttl_ms > DURATION_MS_MAX || is_too_late {
             return Err(InvalidJob::DurationTooLong);
         }
         Ok(())
+    }
+
+    /// When the job is due, in ms since 1970, if it has a time instead of a delay.
+    #[must_use]
+    pub const fn run_at_ms(&self) -> Option<u64> {
+        match &self.native {
+            Some(native) => native.run_at_ms,
+            None => None,
+        }
     }
 
     /// The size of the body and of all attributes, in bytes.

@@ -176,7 +176,8 @@ impl Pool {
         let size = PublishSize::of(&jobs);
         let room = self.backlog.take(size)?;
         self.prepare_durability(durability_target).await?;
-        let is_delayed = jobs.iter().any(|job| job.delay_ms > 0);
+        let has_delay = jobs.iter().any(|job| job.delay_ms > 0);
+        let run_at_ms = jobs.iter().filter_map(NewJob::run_at_ms).max();
         let new = PublishItem { jobs, room };
         let published = if replaces.is_some() || size.bytes > BATCHED_BYTES_MAX {
             let lane = self.publisher.lane_for(queue, replaces);
@@ -193,6 +194,8 @@ impl Pool {
         let PublishOutcome::Stored(PublishedJobs { ids, receipt }) = published else {
             return Err(EngineError::QueueFull);
         };
+        let stored_at_ms = ids.first().map_or(0, |id| id.created_at_ms());
+        let is_delayed = has_delay || run_at_ms.is_some_and(|at_ms| at_ms > stored_at_ms);
         self.metrics.published(queue, ids.len(), is_delayed);
         let durability = durability_target
             .wait_until_durable(&self.store, receipt, &self.name)

@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use futures_util::future::join_all;
+use tidegate_core::keys;
 
 use crate::connect_error::ServerCheckError;
-use crate::server_check::{Info, info, risks};
+use crate::server_check::{Info, info, layout, risks};
 use crate::store::Store;
 
 /// Sums of the figures of all Redis servers that have keys. A figure that a server does not report counts as 0.
@@ -27,6 +28,9 @@ pub struct ServerFigures {
     pub without_append_only_file: u64,
     /// Servers that may evict jobs: their `maxmemory-policy` is not `noeviction`.
     pub evicting: u64,
+    /// Whether the layout of the stored data is missing, or another one than that of this process: Redis was emptied, or
+    /// has the data of another deployment. `None` if its server does not reply.
+    pub has_other_layout: Option<bool>,
 }
 
 impl Store {
@@ -39,8 +43,18 @@ impl Store {
             let answer = info(&session).await.ok()?;
             Some(read(&answer, database))
         });
-        let figures: Vec<_> = join_all(figures).await.into_iter().flatten().collect();
-        (!figures.is_empty()).then(|| sum(figures))
+        let (figures, has_other_layout) = tokio::join!(join_all(figures), self.has_other_layout());
+        let figures: Vec<_> = figures.into_iter().flatten().collect();
+        (!figures.is_empty()).then(|| ServerFigures {
+            has_other_layout,
+            ..sum(figures)
+        })
+    }
+
+    async fn has_other_layout(&self) -> Option<bool> {
+        let get = redis::Cmd::get(keys::LAYOUT);
+        let found: Option<String> = self.command(&get).await.ok()?;
+        Some(found != Some(layout(&self.inner.config)))
     }
 }
 
@@ -87,6 +101,7 @@ fn read(info: &Info, database: i64) -> ServerFigures {
         without_append_only_file: has_risk(|it| matches!(it, ServerCheckError::NoAppendOnlyFile))
             .into(),
         evicting: has_risk(|it| matches!(it, ServerCheckError::Evicts(_))).into(),
+        has_other_layout: None,
     }
 }
 
@@ -117,6 +132,7 @@ mod tests {
             total_ttl_keys: 2,
             without_append_only_file: 1,
             evicting: 1,
+            has_other_layout: None,
         };
         assert_eq!(figures, expected);
         assert_eq!(read(&Info::new(), 0), ServerFigures::default());

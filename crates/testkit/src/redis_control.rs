@@ -161,6 +161,14 @@ impl RedisControl {
         used.expect("redis reports its memory")
     }
 
+    /// Renames a key.
+    ///
+    /// # Panics
+    /// If there is no such key.
+    pub async fn rename(&mut self, from: &str, to: &str) {
+        let _: String = self.query(redis::cmd("RENAME").arg(from).arg(to)).await;
+    }
+
     async fn query<T: FromRedisValue>(&mut self, command: &Cmd) -> T {
         let answer = command.query_async(&mut self.0).await;
         answer.unwrap_or_else(|error| panic!("a Redis command failed: {error}"))

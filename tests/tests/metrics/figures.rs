@@ -49,6 +49,45 @@ async fn jobs_that_die_by_the_report_of_a_worker_are_counted() {
 }
 
 #[tokio::test]
+async fn jobs_with_a_time_count_as_delayed_if_it_is_in_the_future() {
+    let stack = Stack::builder().pumps(0).start().await;
+    let client = NativeClient::new(stack.api(0), "ns").await;
+    for (job, timed, pushed) in [
+        (json!({"payload": 1}), 0.0, 1.0),
+        (json!({"payload": 1, "delay": "1h"}), 1.0, 1.0),
+        (
+            json!({"payload": 1, "run_at": "2001-01-01T00:00:00Z"}),
+            1.0,
+            2.0,
+        ),
+        (
+            json!({"payload": 1, "run_at": "2201-01-01T00:00:00Z"}),
+            2.0,
+            2.0,
+        ),
+        (
+            json!({"payload": 1, "run_at": "2201-01-01T00:00:00Z", "key": "k"}),
+            3.0,
+            2.0,
+        ),
+    ] {
+        let jobs = json!({"jobs": [&job]});
+        let published = client.call("POST", "/queues/q/jobs/batch", &jobs).await;
+        published.expect(200);
+        let metric = async |name: &str| {
+            let name = format!("infra_lmstfy_redis_{name}");
+            stack.api(0).metric(&name).await
+        };
+        let counted = (
+            metric("timer_add_jobs").await,
+            metric("queue_direct_push_jobs").await,
+        );
+        assert_eq!(counted, (timed, pushed), "{job}");
+    }
+    stack.finish().await;
+}
+
+#[tokio::test]
 async fn queue_metrics_count_jobs_by_state_and_by_event() {
     let stack = Stack::builder().api_config(AT_ONCE).start().await;
     let queue = stack.queue("q").await;

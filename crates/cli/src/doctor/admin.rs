@@ -176,6 +176,7 @@ fn check_pool(report: &mut DoctorReport, samples: &[MetricSample<'_>], pool: &st
         ),
         false => report.ok("pool", format!("pool {pool}: Redis answers")),
     }
+    check_layout(report, samples, pool);
     check_memory(report, samples, pool);
     check_settings(report, samples, pool);
     let overdue = value("tidegate_oldest_overdue_seconds").unwrap_or_default();
@@ -188,6 +189,27 @@ fn check_pool(report: &mut DoctorReport, samples: &[MetricSample<'_>], pool: &st
         false => report.ok(
             "timers",
             format!("pool {pool}: no timer is overdue. While no job is delayed or leased this does not show a missing pump: use --pump"),
+        ),
+    }
+}
+
+/// Checks that Redis was not emptied or replaced. The daemons check it only when they connect.
+fn check_layout(report: &mut DoctorReport, samples: &[MetricSample<'_>], pool: &str) {
+    const CHECK: &str = "layout";
+    match of_pool(samples, "tidegate_redis_other_layout", pool) {
+        Some(0.0) => report.ok(
+            CHECK,
+            format!("pool {pool}: Redis has the data of this deployment"),
+        ),
+        Some(_) => report.problem(
+            CHECK,
+            format!("pool {pool}: the key tg:layout of Redis is missing or another one: Redis was emptied or replaced"),
+            "stop the daemons, restore the data of Redis from its append-only file or a replica, and start them; without a \
+             copy, restart the daemons to begin with no jobs",
+        ),
+        None => report.skipped(
+            CHECK,
+            format!("pool {pool}: the layout of the data in Redis is unknown"),
         ),
     }
 }

@@ -391,3 +391,32 @@ async fn settings_of_redis_that_lose_jobs_are_found() {
     control.configure("maxmemory-policy", "volatile-ttl").await;
     found(&["maxmemory-policy noeviction"]).await;
 }
+
+/// Daemons check it when they connect, and do not notice it later.
+#[tokio::test]
+async fn a_redis_that_was_emptied_is_found() {
+    let stack = Stack::builder()
+        .api_config("[metrics]\nrefresh = \"200ms\"")
+        .start()
+        .await;
+    let cli = CommandLine::connected(&stack, "emptied").await;
+    let admin = stack.api(0).admin_url();
+    let layouts = async |result: &str| {
+        eventually("the layout is checked", LIMIT, async || {
+            let found = Findings::of(&cli, &["--admin", &admin]);
+            let rows = found.rows(result);
+            match rows.iter().find(|row| row["check"] == "layout") {
+                Some(row) => Ok(row["remedy"].clone()),
+                None => Err(found.report.to_string()),
+            }
+        })
+        .await
+    };
+    assert!(layouts("ok").await.is_null());
+    let mut control = RedisControl::connect(&stack.redis.url()).await;
+    control.rename("tg:layout", "hidden").await;
+    let remedy = layouts("problem").await;
+    assert!(remedy.as_str().unwrap().contains("restore"), "{remedy}");
+    control.rename("hidden", "tg:layout").await;
+    layouts("ok").await;
+}

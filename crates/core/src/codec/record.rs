@@ -46,8 +46,9 @@ pub fn encode_new_job(
         | RecordFlags::AWAITED.when(is_awaited)
         | RecordFlags::MARK.when(job.mark);
     payload::add_seal(&mut payload, &extension, flags, nonce);
-    let run_at_ms = job.native.as_ref().and_then(|native| native.run_at_ms);
-    let due_ms = run_at_ms.map_or(job.delay_ms, |at_ms| at_ms + INSTANT_MS);
+    let due_ms = job
+        .run_at_ms()
+        .map_or(job.delay_ms, |at_ms| at_ms + INSTANT_MS);
     let header = RecordHeader {
         state: if due_ms > 0 {
             JobState::Delayed

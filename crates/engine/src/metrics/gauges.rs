@@ -18,7 +18,7 @@ use super::{OF_QUEUE, queue_labels};
 type Family<T> = (&'static str, &'static str, fn(&T) -> Option<f64>);
 
 /// The families with one value for each pool.
-const OF_POOLS: [Family<PoolGauges>; 14] = [
+const OF_POOLS: [Family<PoolGauges>; 15] = [
     (
         "tidegate_collection_up",
         "1 if the sizes of all queues could be read from Redis, else 0.",
@@ -94,6 +94,11 @@ const OF_POOLS: [Family<PoolGauges>; 14] = [
         "tidegate_redis_evicting",
         "Number of Redis servers that may evict jobs: maxmemory-policy is not noeviction.",
         |pool| Some(pool.server()?.evicting as f64),
+    ),
+    (
+        "tidegate_redis_other_layout",
+        "1 if the layout of the data in Redis is missing or another one, as Redis was emptied or replaced, else 0.",
+        |pool| Some(f64::from(u8::from(pool.server()?.has_other_layout?))),
     ),
 ];
 
