@@ -132,6 +132,14 @@ impl RetryChange {
 }
 
 impl PolicyBody {
+    /// A pause that begins lasts until the queue is resumed, and not until the end of an earlier pause, which may be over.
+    fn end_of_pause(&self, current: &PolicyDetails) -> Option<TimestampMs> {
+        match (&self.paused, &self.paused_until) {
+            (FieldChange::Set(true), FieldChange::Keep) => None,
+            (_, paused_until) => paused_until.apply_to_option(current.paused_until),
+        }
+    }
+
     /// The policy after the change. For `PUT`, `current` is the default policy.
     ///
     /// # Errors
@@ -159,11 +167,7 @@ impl PolicyBody {
             retry,
             retain: self.retain.apply(current.retain, default.retain),
             paused,
-            // A queue that is resumed does not pause again without an end when `paused` is set the next time.
-            paused_until: self
-                .paused_until
-                .apply_to_option(current.paused_until)
-                .filter(|_| paused),
+            paused_until: self.end_of_pause(current).filter(|_| paused),
             closed: self.closed.apply(current.closed, default.closed),
             max_jobs: self.max_jobs.apply_to_option(current.max_jobs),
             max_running: self.max_running.apply_to_option(current.max_running),

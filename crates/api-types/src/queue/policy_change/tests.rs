@@ -210,3 +210,16 @@ fn bodies_round_trip() {
         assert_eq!(names(&written), names(&body));
     }
 }
+
+/// The end of a pause stays in the policy when it has passed.
+#[test]
+fn a_pause_that_begins_does_not_end_with_an_earlier_one() {
+    let until = put(&json!({"paused_until": "2026-11-21T12:30:00Z"}));
+    assert!(until.paused && until.paused_until.is_some());
+    let paused = patched(&until, &json!({"paused": true}));
+    assert_eq!((paused.paused, paused.paused_until), (true, None));
+    let kept = patched(&until, &json!({"max_jobs": 1}));
+    assert_eq!(kept.paused_until, until.paused_until);
+    let resumed = patched(&until, &json!({"paused": false}));
+    assert_eq!((resumed.paused, resumed.paused_until), (false, None));
+}

@@ -199,12 +199,15 @@ fn policy(pool: &Pool, queue: &QueueKey) -> Markup {
         .map(|delay| text::duration(delay.as_ms()));
     let delays: Vec<String> = delays.collect();
     let yes_no = |value| if value { "yes" } else { "no" };
+    // A pause that has ended stays in the policy.
+    let is_paused = pool.is_paused(queue);
+    let pause_end = policy.paused_until.filter(|_| is_paused);
     html! {
         h2 { "Policy" }
         dl {
             dt { "Paused" } dd {
-                (yes_no(policy.paused))
-                @if let Some(end) = policy.paused_until { ", until " (text::time(end)) }
+                (yes_no(is_paused))
+                @if let Some(end) = pause_end { ", until " (text::time(end)) }
             }
             dt { "Closed" } dd { (yes_no(policy.closed)) }
             dt { "Lanes" } dd { (pool.lanes.open(queue)) }
