@@ -33,7 +33,7 @@ pub enum OverlapOption {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum CatchUpOption {
-    /// The last one.
+    /// The last one, unless a later tick is published.
     #[default]
     One,
     /// None: a tick is published up to 10 s late.

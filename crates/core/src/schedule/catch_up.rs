@@ -8,7 +8,7 @@ pub const MISSED_AFTER_MS: u64 = 10_000;
 /// Which missed ticks are published.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum CatchUp {
-    /// The last one. Ticks between the first one that is missed and now count as missed.
+    /// The last one, unless a later tick is not missed.
     #[default]
     One,
     /// None.
@@ -46,7 +46,11 @@ impl TickPlan {
         };
         let is_missed = now_ms.saturating_sub(due_ms) > MISSED_AFTER_MS;
         let tick_ms = match catch_up.which {
-            CatchUp::One if is_missed => last_due(rule, due_ms, now_ms),
+            CatchUp::One if is_missed => {
+                let recent_ms = now_ms - window_ms.min(MISSED_AFTER_MS);
+                let recent = first_since(rule, due_ms, recent_ms).filter(|tick| *tick <= now_ms);
+                recent.or_else(|| last_due(rule, due_ms, now_ms))
+            }
             // One after the other: those that are not missed are published, however many there are.
             _ => first_since(rule, due_ms, now_ms.saturating_sub(window_ms)),
         };

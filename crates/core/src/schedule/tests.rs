@@ -309,6 +309,27 @@ fn each_tick_that_is_not_missed_is_published() {
     }
 }
 
+/// No pump was running for a minute. The ticks of the last 10 s are not missed.
+#[test]
+fn after_an_outage_one_publishes_each_tick_that_is_not_missed() {
+    let rule = rule(TickTimes::every(2000).unwrap());
+    for (which, window_ms, first_s) in [
+        (CatchUp::One, None, 150),
+        (CatchUp::None, None, 150),
+        (CatchUp::One, Some(5000), 156),
+        (CatchUp::One, Some(30_000), 150),
+    ] {
+        let (mut due_ms, now_ms, mut published) = (100_000, 160_000, vec![]);
+        while due_ms <= now_ms {
+            let plan = TickPlan::new(&rule, CatchUpRule { which, window_ms }, due_ms, now_ms);
+            published.extend(plan.publish_ms.map(|tick| tick / 1000));
+            due_ms = plan.next_ms.unwrap();
+        }
+        let expected: Vec<u64> = (first_s..=160).step_by(2).collect();
+        assert_eq!(published, expected, "{which:?} {window_ms:?}");
+    }
+}
+
 #[test]
 fn without_catch_up_a_tick_of_long_ago_is_left_out() {
     let hourly = cron("0 * * * *", "UTC");
