@@ -315,3 +315,31 @@ async fn wrong_paths_and_methods_have_their_codes() {
     assert_eq!(allowed.json()["instance"], id);
     stack.finish().await;
 }
+
+/// Their payloads are in the same answer as those of other jobs, which a client with such a parser would lose, too.
+#[tokio::test]
+async fn json_that_some_parsers_refuse_is_no_payload() {
+    let stack = Stack::builder().pumps(0).start().await;
+    let client = NativeClient::new(stack.api(0), "ns").await;
+    let deep = ["[".repeat(200_000), "]".repeat(200_000)].concat();
+    let deep_in_batch = ["[".repeat(100), "]".repeat(100)].concat();
+    for (payload, in_batch) in [(&*deep, &*deep_in_batch), (r#""\ud800""#, r#""\ud800""#)] {
+        let json = [("Content-Type", "application/json")];
+        let refused = client
+            .send("POST", "/queues/q/jobs", &json, payload.as_bytes())
+            .await;
+        let refused = refused.expect(415).json();
+        assert_eq!(refused["code"], "payload_not_json", "{refused}");
+        let batch = format!(r#"{{"jobs":[{{"payload":1}},{{"payload":{in_batch}}}]}}"#);
+        let refused = client
+            .send("POST", "/queues/q/jobs/batch", &json, batch.as_bytes())
+            .await;
+        let refused = refused.expect(415).json();
+        assert_eq!(refused["field"], "jobs[1].payload", "{refused}");
+    }
+    let reserved = client
+        .call("POST", "/reserve", &json!({"queues": ["q"]}))
+        .await;
+    assert_eq!(reserved.expect(200).json()["jobs"], json!([]));
+    stack.finish().await;
+}

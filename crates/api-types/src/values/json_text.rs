@@ -6,6 +6,7 @@ use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{ObjectBuilder, Schema, SchemaType};
 use utoipa::{PartialSchema, ToSchema};
 
+use super::portable_json::check_portable;
 use crate::problem::{InvalidValue, ProblemCode};
 
 /// Any JSON value, kept byte for byte as in the request: numbers keep their digits, objects their order.
@@ -41,12 +42,15 @@ impl TryFrom<String> for JsonText {
     type Error = InvalidValue;
 
     fn try_from(text: String) -> Result<Self, InvalidValue> {
-        RawValue::from_string(text).map(Self).map_err(|error| {
+        let not_json = |reason: String| {
             let detail = format!(
-                "the payload is not valid JSON ({error}): correct it, or send it with another content type"
+                "the payload is not valid JSON ({reason}): correct it, or send it with another content type"
             );
             InvalidValue::new(detail).with_code(ProblemCode::PayloadNotJson)
-        })
+        };
+        let json = RawValue::from_string(text).map_err(|error| not_json(error.to_string()))?;
+        check_portable(json.get().as_bytes()).map_err(not_json)?;
+        Ok(Self(json))
     }
 }
 

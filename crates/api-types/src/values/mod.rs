@@ -11,6 +11,7 @@ mod integer;
 mod json_text;
 mod numbers;
 mod payload;
+mod portable_json;
 mod text;
 mod timestamp;
 mod value_schema;

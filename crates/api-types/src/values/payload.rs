@@ -3,6 +3,7 @@
 use super::base64_bytes::Base64Bytes;
 use super::content_type::ContentType;
 use super::json_text::JsonText;
+use super::portable_json::check_portable;
 use crate::problem::{InvalidRequest, InvalidValue, ProblemCode};
 
 /// A payload and its content type.
@@ -33,6 +34,12 @@ impl JobPayload {
                         "a payload of this content type is not JSON; send it in payload_base64";
                     return Err(InvalidRequest::of_field("content_type", detail));
                 }
+                // A field of a body is valid JSON, as the body is.
+                let json_type = content_type.unwrap_or(&ContentType::JSON);
+                let checked = check_portable(json.as_str().as_bytes());
+                checked.map_err(|reason| {
+                    InvalidRequest::from(not_json(json_type, &reason)).at("payload")
+                })?;
                 Ok(json.as_str().len())
             }
             (None, Some(bytes)) => {
@@ -102,12 +109,14 @@ pub fn check_json_payload(content_type: &ContentType, bytes: &[u8]) -> Result<()
         return Ok(());
     }
     let checked = serde_json::from_slice::<&serde_json::value::RawValue>(bytes);
-    checked.map(|_| ()).map_err(|error| {
-        let detail = format!(
-            "the content type is {content_type}, but the payload is not valid JSON: {error}"
-        );
-        InvalidValue::new(detail).with_code(ProblemCode::PayloadNotJson)
-    })
+    checked.map_err(|error| not_json(content_type, &error.to_string()))?;
+    check_portable(bytes).map_err(|reason| not_json(content_type, &reason))
+}
+
+fn not_json(content_type: &ContentType, reason: &str) -> InvalidValue {
+    let detail =
+        format!("the content type is {content_type}, but the payload is not valid JSON: {reason}");
+    InvalidValue::new(detail).with_code(ProblemCode::PayloadNotJson)
 }
 
 #[cfg(test)]
@@ -185,13 +194,26 @@ mod tests {
             fields(b"\xff", "application/json"),
             (None, Some(b"\xff".to_vec()))
         );
+        // Stored with an earlier release.
+        assert_eq!(
+            fields(b"\"\\ud800\"", "application/json"),
+            (None, Some(b"\"\\ud800\"".to_vec()))
+        );
     }
 
     #[test]
     fn payloads_of_json_are_checked() {
         assert!(check_json_payload(&ContentType::JSON, b" {} ").is_ok());
         assert!(check_json_payload(&ContentType::BYTES, b"{").is_ok());
-        for bytes in [&b"{"[..], b"", b"\"\xff\"", b"1 2"] {
+        let deep = ["[".repeat(65), "]".repeat(65)].concat();
+        for bytes in [
+            &b"{"[..],
+            b"",
+            b"\"\xff\"",
+            b"1 2",
+            b"\"\\ud800\"",
+            deep.as_bytes(),
+        ] {
             let error = check_json_payload(&ContentType::JSON, bytes).unwrap_err();
             assert_eq!(error.code, ProblemCode::PayloadNotJson);
         }
