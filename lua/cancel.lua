@@ -9,20 +9,22 @@
 -- ARGV[6] created of the job, in ms; ''
 -- ARGV[7] running what happens to a job that is leased: refuse = nothing; ask = it is deleted at the end of its lease unless
 --   it is done; revoke = it is deleted now, and its consumer holds it no longer
+-- ARGV[8] state   the job is cancelled only in this state; '' = in any
 -- Returns ok → the state it was in, number, created and nonce; leased with ask = the request is stored
--- Returns gone → there is no such job in this queue, or it had expired
+-- Returns gone → there is no such job in this queue, or it had expired, or it is in another state
 -- Returns leased → a consumer holds the job, and running is refuse; nothing changed
 -- Returns done → number, created and nonce of the job, which is done and kept for a while; nothing changed
 -- Changes: deletes the job; its flags; deletes a version that waits for the end of its lease
 -- Errors: those of scripts that write (prelude.lua)
 -- Since layout 2
 
-local name, running = ARGV[3], ARGV[7]
+local name, running, in_state = ARGV[3], ARGV[7], tonumber(ARGV[8])
 
 local queue = tonumber(call('HGET', KEYS[1], name))
 local job = named(queue, ARGV[4], ARGV[5], ARGV[6])
 if not job then return { 'gone' } end
 local was, is_gone = job[STATE], expired(job)
+if in_state and was ~= in_state then return { 'gone' } end
 if was == DONE and not is_gone then return { 'done', tonumber(job[NUMBER]), job[CREATED_MS], job[NONCE] } end
 if was == LEASED and not is_gone and running == 'refuse' then return { 'leased' } end
 if was == LEASED and not is_gone and running == 'ask' then

@@ -9,19 +9,21 @@
 -- ARGV[6] created of the job, in ms; ''
 -- ARGV[7] due     '' = unchanged; a delay in ms, or an instant + 2^46
 -- ARGV[8] start_within '' = unchanged; ms after it is due in which it must have started; 0 = no limit
+-- ARGV[9] state   the job is changed only in this state; '' = in any in which it waits
 -- Returns ok → now_ms, number and record of the job without a large body
 -- Returns gone → there is no such job in this queue
--- Returns held → its state, which is neither delayed nor ready; nothing changed
+-- Returns held → its state, in which it is not changed; nothing changed
 -- Changes: state, due time and expiry of the job; sends doorbell and alarm
 -- Errors: those of scripts that write (prelude.lua)
 -- Since layout 2
 
-local name, due, start_within = ARGV[3], tonumber(ARGV[7]), tonumber(ARGV[8])
+local name, due, start_within, in_state = ARGV[3], tonumber(ARGV[7]), tonumber(ARGV[8]), tonumber(ARGV[9])
 
 local queue = tonumber(call('HGET', KEYS[1], name))
 local job = named(queue, ARGV[4], ARGV[5], ARGV[6])
 if not job or expired(job) then return { 'gone' } end
-if job[STATE] ~= DELAYED and job[STATE] ~= READY then return { 'held', job[STATE] } end
+local waits = job[STATE] == DELAYED or job[STATE] == READY
+if not waits or in_state and job[STATE] ~= in_state then return { 'held', job[STATE] } end
 
 -- A job that counts failures expires relative to its due time; its expiry moves with it.
 local limit_ms = start_within

@@ -234,6 +234,7 @@ impl Pool {
             let acked = pool.acking.submit(&key, id).await?;
             if let AckOutcome::Done { age_ms, .. } | AckOutcome::Rerun { age_ms } = acked {
                 let age = Duration::from_millis(age_ms);
+                pool.metrics.deleted(1);
                 pool.metrics.acked(queue, age);
                 break;
             }

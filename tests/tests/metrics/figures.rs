@@ -49,6 +49,42 @@ async fn jobs_that_die_by_the_report_of_a_worker_are_counted() {
 }
 
 #[tokio::test]
+async fn jobs_that_are_deleted_by_request_are_counted_once() {
+    let stack = Stack::builder().pumps(0).start().await;
+    let client = NativeClient::new(stack.api(0), "ns").await;
+    let api = stack.api(0);
+    let counted = async || {
+        let deleted = api.metric("infra_lmstfy_redis_pool_delete_jobs").await;
+        (deleted, api.metric("tidegate_jobs_acked_total").await)
+    };
+    let job = |key: &str| json!({"payload": 1, "key": key, "if_exists": "replace"});
+    let publish = async |jobs: Vec<serde_json::Value>| {
+        let jobs = json!({"jobs": jobs});
+        let published = client.call("POST", "/queues/q/jobs/batch", &jobs).await;
+        published.expect(200);
+    };
+    publish(["a", "b", "c", "d"].map(job).into()).await;
+    let cancelled = client
+        .call("DELETE", "/queues/q/jobs/key:a", &json!({}))
+        .await;
+    cancelled.expect(200);
+    assert_eq!(counted().await, (1.0, 0.0));
+    let act = json!({"do": "cancel", "filter": {"key_prefix": "b"}});
+    let acted = client.call("POST", "/queues/q/jobs/act", &act).await;
+    assert_eq!(acted.expect(200).json()["changed"], 1);
+    assert_eq!(counted().await, (2.0, 0.0));
+    let reserve = json!({"queues": ["q"], "max_jobs": 2});
+    let reserved = client.call("POST", "/reserve", &reserve).await.expect(200);
+    // Its next version waits, so the job stays.
+    publish(vec![job("c")]).await;
+    let lease = |at: usize| reserved.json()["jobs"][at]["lease"].clone();
+    let acked = json!({"leases": [lease(0), lease(1)]});
+    client.call("POST", "/ack", &acked).await.expect(200);
+    assert_eq!(counted().await, (3.0, 2.0));
+    stack.finish().await;
+}
+
+#[tokio::test]
 async fn jobs_with_a_time_count_as_delayed_if_it_is_in_the_future() {
     let stack = Stack::builder().pumps(0).start().await;
     let client = NativeClient::new(stack.api(0), "ns").await;

@@ -3,7 +3,8 @@
 use bytes::Bytes;
 use tidegate_core::{InvalidJob, JobId, JobState, NewJob, QueueKey};
 use tidegate_store::{
-    AckOutcome, CancelOutcome, Claim, POLL_QUEUES_MAX, ReleaseOutcome, StoreError,
+    AckOutcome, CancelOutcome, ChangeOutcome, Claim, IfRunning, JobChange, NewDue, POLL_QUEUES_MAX,
+    ReleaseOutcome, StoreError,
 };
 
 use crate::fixture::{START, delayed, fixture, job};
@@ -192,6 +193,50 @@ async fn an_ack_by_attempt_requires_the_current_lease() {
     ));
 }
 
+/// An action on jobs of one state lists them first. Meanwhile a consumer takes one, and others become ready.
+#[tokio::test]
+async fn a_job_that_has_left_its_state_is_neither_cancelled_nor_changed() {
+    let f = fixture().await;
+    let store = f.store.at(START);
+    let id = f.publish(START, job("x")).await;
+    let (ready, leased) = (Some(JobState::Ready), Some(JobState::Leased));
+    let cancel = async |state, if_running| {
+        let cancelled = store.cancel_in(&f.queue, id, state, if_running);
+        cancelled.await.unwrap()
+    };
+    let later = JobChange {
+        due: Some(NewDue::InMs(1000)),
+        start_within_ms: None,
+    };
+    let change = async |state| store.change_in(&f.queue, id, state, later).await.unwrap();
+    let delayed = Some(JobState::Delayed);
+    assert_eq!(
+        cancel(delayed, IfRunning::Revoke).await,
+        CancelOutcome::AlreadyGone
+    );
+    assert_eq!(
+        change(delayed).await,
+        ChangeOutcome::NotWaiting(JobState::Ready)
+    );
+    f.expect(START, &["x"]).await;
+    for if_running in [IfRunning::Refuse, IfRunning::Ask, IfRunning::Revoke] {
+        assert_eq!(cancel(ready, if_running).await, CancelOutcome::AlreadyGone);
+    }
+    let peeked = store.peek_job(&f.queue, id).await.unwrap().unwrap();
+    assert_eq!(
+        (peeked.job.state, peeked.job.cancel_requested),
+        (JobState::Leased, false)
+    );
+    let revoked = CancelOutcome::Done {
+        id,
+        was: JobState::Leased,
+    };
+    assert_eq!(cancel(leased, IfRunning::Revoke).await, revoked);
+    let id = f.publish(START, job("y")).await;
+    let changed = store.change_in(&f.queue, id, ready, later).await.unwrap();
+    assert!(matches!(changed, ChangeOutcome::Done(job) if job.state == JobState::Delayed));
+}
+
 #[tokio::test]
 async fn cancel_deletes_a_job_in_any_state_but_leased() {
     let f = fixture().await;
@@ -200,7 +245,7 @@ async fn cancel_deletes_a_job_in_any_state_but_leased() {
     let ready = f.publish(START, job("ready")).await;
     assert_eq!(
         store
-            .cancel(&f.queue, waiting, tidegate_store::IfRunning::Refuse)
+            .cancel(&f.queue, waiting, IfRunning::Refuse)
             .await
             .unwrap(),
         CancelOutcome::Done {
@@ -210,7 +255,7 @@ async fn cancel_deletes_a_job_in_any_state_but_leased() {
     );
     assert_eq!(
         store
-            .cancel(&f.queue, ready, tidegate_store::IfRunning::Refuse)
+            .cancel(&f.queue, ready, IfRunning::Refuse)
             .await
             .unwrap(),
         CancelOutcome::Done {
@@ -220,7 +265,7 @@ async fn cancel_deletes_a_job_in_any_state_but_leased() {
     );
     assert_eq!(
         store
-            .cancel(&f.queue, ready, tidegate_store::IfRunning::Refuse)
+            .cancel(&f.queue, ready, IfRunning::Refuse)
             .await
             .unwrap(),
         CancelOutcome::AlreadyGone
@@ -230,7 +275,7 @@ async fn cancel_deletes_a_job_in_any_state_but_leased() {
     f.expect(START, &["leased"]).await;
     assert_eq!(
         store
-            .cancel(&f.queue, leased, tidegate_store::IfRunning::Refuse)
+            .cancel(&f.queue, leased, IfRunning::Refuse)
             .await
             .unwrap(),
         CancelOutcome::Leased
@@ -238,7 +283,7 @@ async fn cancel_deletes_a_job_in_any_state_but_leased() {
     f.move_due(START + 1000).await;
     assert_eq!(
         store
-            .cancel(&f.queue, leased, tidegate_store::IfRunning::Refuse)
+            .cancel(&f.queue, leased, IfRunning::Refuse)
             .await
             .unwrap(),
         CancelOutcome::Done {
@@ -357,10 +402,7 @@ async fn an_id_finds_its_job_only_in_its_queue_and_if_every_part_matches() {
             AckOutcome::AlreadyGone
         );
         assert_eq!(
-            store
-                .cancel(queue, id, tidegate_store::IfRunning::Refuse)
-                .await
-                .unwrap(),
+            store.cancel(queue, id, IfRunning::Refuse).await.unwrap(),
             CancelOutcome::AlreadyGone
         );
         assert_eq!(

@@ -24,11 +24,11 @@ const COUNTERS: [(&str, &str); 12] = [
     ),
     (
         "infra_lmstfy_redis_pool_delete_jobs",
-        "Number of jobs deleted by request: acknowledged, deleted by id, or purged.",
+        "Number of jobs deleted by request: acknowledged, cancelled, or purged.",
     ),
     (
         "infra_lmstfy_redis_timer_add_jobs",
-        "Number of delays and leases started.",
+        "Number of jobs published with a delay, and of leases started.",
     ),
     (
         "infra_lmstfy_redis_queue_direct_push_jobs",
@@ -44,7 +44,7 @@ const COUNTERS: [(&str, &str); 12] = [
     ),
     (
         "tidegate_jobs_released_total",
-        "Number of reserved jobs released instead of delivered. A release does not use up an attempt.",
+        "Number of reserved jobs released by their consumers, or as they could not be delivered. A release does not use up an attempt.",
     ),
     (
         "tidegate_jobs_dead_total",
@@ -98,7 +98,7 @@ static CONSUMED: LazyLock<IntCounterVec> = LazyLock::new(|| {
 static ACKED: LazyLock<IntCounterVec> = LazyLock::new(|| {
     counters(
         "tidegate_jobs_acked_total",
-        "Number of jobs acknowledged, or deleted by id, by queue.",
+        "Number of jobs acknowledged, by queue. The lmstfy wire deletes a job by an ack.",
         &OF_QUEUE,
     )
 });
@@ -287,14 +287,13 @@ impl PoolMetrics {
         self.count(Count::Read, 1);
     }
 
-    /// Counts a job of this age that was acknowledged or deleted by id.
+    /// Counts a job of this age that was acknowledged, or deleted by id with an ack.
     pub(crate) fn acked(&self, queue: &QueueKey, age: Duration) {
-        self.count(Count::Deleted, 1);
         self.queues.get(queue).acked(age);
     }
 
-    /// Counts jobs that were purged.
-    pub(crate) fn purged(&self, jobs: u64) {
+    /// Counts jobs that were deleted by request.
+    pub(crate) fn deleted(&self, jobs: u64) {
         self.count(Count::Deleted, jobs);
     }
 

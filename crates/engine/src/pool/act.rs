@@ -127,7 +127,8 @@ impl Pool {
             let mut next = step.next.take();
             if !dry_run && !step.jobs.is_empty() {
                 cursor.due_us = cursor.due_us.max(now_us);
-                page.changed += act_on(queue, act, &step, &mut cursor.due_us).await?;
+                let state = criteria.only_state();
+                page.changed += act_on(queue, act, &step, state, &mut cursor.due_us).await?;
                 next = next.map(JobCursor::behind_changed_jobs);
             }
             page.next = next.map(|list| ActCursor { list, ..cursor });
@@ -162,7 +163,7 @@ impl Pool {
                 now_ms: 0,
                 begins_lane: true,
             };
-            if act_on(queue, act, &step, &mut 0).await? > 0 {
+            if act_on(queue, act, &step, None, &mut 0).await? > 0 {
                 return Ok(true);
             }
         }
@@ -181,11 +182,12 @@ fn room_for(act: JobAct, dry_run: bool) -> usize {
     }
 }
 
-/// Acts on the jobs of a step, and returns how many were changed.
+/// Acts on the jobs of a step that are in this state, and returns how many were changed.
 async fn act_on(
     queue: &QueueKey,
     act: JobAct,
     step: &ListStep<'_>,
+    state: Option<JobState>,
     due_us: &mut u64,
 ) -> Result<u64, EngineError> {
     let (pool, store) = (step.pool, &step.pool.store);
@@ -208,12 +210,13 @@ async fn act_on(
                 let jobs: Vec<JobId> = in_state.map(|listed| listed.job.id).collect();
                 purged += store.purge_jobs(queue, state, &jobs).await?;
             }
-            pool.metrics.purged(purged);
+            pool.metrics.deleted(purged);
             purged
         }
         JobAct::Cancel(if_running) => {
             count(jobs, async |job: JobId| {
-                let outcome = store.cancel(queue, job, if_running).await?;
+                let outcome = store.cancel_in(queue, job, state, if_running).await?;
+                pool.count_cancelled(outcome);
                 Ok(matches!(
                     outcome,
                     CancelOutcome::Done { .. } | CancelOutcome::Requested(_)
@@ -236,7 +239,7 @@ async fn act_on(
         }
         JobAct::Change(change) => {
             count(jobs, async |job: JobId| {
-                match store.change(queue, job, change).await {
+                match store.change_in(queue, job, state, change).await {
                     Ok(outcome) => Ok(matches!(outcome, ChangeOutcome::Done(_))),
                     // It is changed, and damaged.
                     Err(StoreError::Corrupt(_)) => Ok(true),

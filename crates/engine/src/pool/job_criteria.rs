@@ -21,6 +21,14 @@ pub struct JobCriteria {
 }
 
 impl JobCriteria {
+    /// The state that jobs must have, if it is one.
+    pub(super) fn only_state(&self) -> Option<JobState> {
+        match self.states[..] {
+            [state] => Some(state),
+            _ => None,
+        }
+    }
+
     /// What the store has to read for the filter itself.
     pub(super) fn selection(&self) -> JobSelection {
         JobSelection {

@@ -173,11 +173,20 @@ impl Pool {
             CancelOutcome::AlreadyGone | CancelOutcome::AlreadyDone(_)
         );
         if let (true, Some(target)) = (is_gone_or_done, &self.target) {
-            return Ok(match target.store.cancel(queue, job, if_running).await? {
+            let of_target = target.store.cancel(queue, job, if_running).await?;
+            target.count_cancelled(of_target);
+            return Ok(match of_target {
                 CancelOutcome::AlreadyGone => outcome,
                 of_target => of_target,
             });
         }
+        self.count_cancelled(outcome);
         Ok(outcome)
+    }
+
+    pub(super) fn count_cancelled(&self, outcome: CancelOutcome) {
+        if let CancelOutcome::Done { .. } = outcome {
+            self.metrics.deleted(1);
+        }
     }
 }

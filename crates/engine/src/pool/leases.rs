@@ -89,6 +89,9 @@ impl Pool {
 
     fn count_acked(&self, queue: &QueueKey, outcomes: impl IntoIterator<Item = AckOutcome>) {
         for outcome in outcomes {
+            if let AckOutcome::Done { .. } = outcome {
+                self.metrics.deleted(1);
+            }
             if let AckOutcome::Done { age_ms, .. } | AckOutcome::Rerun { age_ms } = outcome {
                 self.metrics.acked(queue, Duration::from_millis(age_ms));
             }

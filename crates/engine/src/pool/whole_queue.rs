@@ -88,7 +88,7 @@ impl Pool {
     pub async fn purge_ready(&self, queue: &QueueKey) -> Result<u64, EngineError> {
         let purges = self.all_lanes(queue).map(async |(pool, lane)| {
             let purged = pool.store.purge_ready(lane).await?;
-            pool.metrics.purged(purged);
+            pool.metrics.deleted(purged);
             Ok(purged)
         });
         let purged: Result<Vec<u64>, StoreError> = join_all(purges).await.into_iter().collect();
@@ -173,7 +173,7 @@ impl Pool {
             }
             DeadVerb::Purge => {
                 let purged = self.store.purge_dead(lane, limit).await?;
-                self.metrics.purged(purged);
+                self.metrics.deleted(purged);
                 Ok(purged)
             }
         }

@@ -60,12 +60,27 @@ impl Store {
         job: impl Into<JobReference>,
         if_running: IfRunning,
     ) -> Result<CancelOutcome, StoreError> {
+        self.cancel_in(queue, job, None, if_running).await
+    }
+
+    /// Deletes a job if it is in this state; `None` = in any state. Otherwise the outcome is that it is gone.
+    ///
+    /// # Errors
+    /// Redis is unavailable. The job may have been deleted.
+    pub async fn cancel_in(
+        &self,
+        queue: &QueueKey,
+        job: impl Into<JobReference>,
+        state: Option<JobState>,
+        if_running: IfRunning,
+    ) -> Result<CancelOutcome, StoreError> {
         let job = job.into();
         let Some(bucket) = self.bucket_of_job(queue, job) else {
             return Ok(CancelOutcome::AlreadyGone);
         };
         let call = self.call_on_queue(&CANCEL, queue, bucket);
-        let mut reply = call.reference(job).arg(if_running.word()).send().await?;
+        let call = call.reference(job).arg(if_running.word());
+        let mut reply = call.state(state).send().await?;
         match reply.token() {
             "ok" => {
                 let was = reply.state()?;

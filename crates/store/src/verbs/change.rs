@@ -35,7 +35,7 @@ pub enum ChangeOutcome {
     Done(Box<Job>),
     /// There is no such job in this queue.
     AlreadyGone,
-    /// The job does not wait: it is in this state, and unchanged.
+    /// The job does not wait, or not in the state that was asked for: it is in this state, and unchanged.
     NotWaiting(JobState),
 }
 
@@ -50,6 +50,20 @@ impl Store {
         job: impl Into<JobReference>,
         change: JobChange,
     ) -> Result<ChangeOutcome, StoreError> {
+        self.change_in(queue, job, None, change).await
+    }
+
+    /// Changes when a job is due that is delayed or ready, if it is in this state; `None` = in either of them.
+    ///
+    /// # Errors
+    /// Those of [`Self::change`].
+    pub async fn change_in(
+        &self,
+        queue: &QueueKey,
+        job: impl Into<JobReference>,
+        state: Option<JobState>,
+        change: JobChange,
+    ) -> Result<ChangeOutcome, StoreError> {
         let job = job.into();
         let Some(bucket) = self.bucket_of_job(queue, job) else {
             return Ok(ChangeOutcome::AlreadyGone);
@@ -62,7 +76,8 @@ impl Store {
         let start_within_ms = change.start_within_ms.map(|ms| ms.min(DURATION_MS_MAX));
         let call = self.call_on_queue(&CHANGE, queue, bucket);
         let call = call.reference(job).arg(text(due));
-        let mut reply = call.arg(text(start_within_ms)).send().await?;
+        let call = call.arg(text(start_within_ms));
+        let mut reply = call.state(state).send().await?;
         match reply.token() {
             "ok" => {
                 let _now_ms = reply.count()?;

@@ -1,6 +1,6 @@
 //! How clients name a job: by its id, or by its key.
 
-use tidegate_core::{JobId, KeyHash, QueueKey};
+use tidegate_core::{JobId, JobState, KeyHash, QueueKey};
 
 use crate::script_call::Call;
 use crate::store::Store;
@@ -37,6 +37,12 @@ impl Store {
 }
 
 impl Call<'_> {
+    /// Adds the state in which the job must be; `None` = any.
+    pub(super) fn state(self, state: Option<JobState>) -> Self {
+        let number = state.map(|state| (state as u8).to_string());
+        self.arg(number.unwrap_or_default())
+    }
+
     /// Adds the three arguments that name a job.
     pub(super) fn reference(self, job: JobReference) -> Self {
         match job {
