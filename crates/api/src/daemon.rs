@@ -119,8 +119,8 @@ pub async fn run(config: ApiConfig, process: DaemonContext) -> Result<(), ApiSta
 }
 
 /// Serves until `stop` is cancelled. Then waiting consumers are answered, other requests finish, reserved jobs and
-/// units of rate limits that were not used are released, and no doorbell rings this process any more. All of this takes at most `drain_timeout`, or [`SETTLE_MIN`]
-/// from the end of the last request, if that is later.
+/// units of rate limits that were not used are released, and no doorbell rings this process any more. All of this
+/// takes at most `drain_timeout`, or [`SETTLE_MIN`] from the end of the last request, if that is later.
 async fn serve(
     app: &Arc<App>,
     (public, youzan): (Listener, YouzanListener),
