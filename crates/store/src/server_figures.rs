@@ -51,7 +51,9 @@ impl Store {
         })
     }
 
-    async fn has_other_layout(&self) -> Option<bool> {
+    /// Whether the layout of the stored data is missing, or another one than that of this process. `None` if its server
+    /// does not reply.
+    pub async fn has_other_layout(&self) -> Option<bool> {
         let get = redis::Cmd::get(keys::LAYOUT);
         let found: Option<String> = self.command(&get).await.ok()?;
         Some(found != Some(layout(&self.inner.config)))

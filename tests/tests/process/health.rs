@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use tidegate_testkit::{
-    Answer, Daemon, DaemonProgram, RawHttp, eventually, free_port, stop_when_logged,
+    Answer, Daemon, DaemonProgram, RawHttp, RedisControl, eventually, free_port, stop_when_logged,
 };
 
 use crate::fixture::{DaemonFixture, LIMIT, ask, until_said, until_written};
@@ -82,6 +82,44 @@ async fn readyz_follows_redis_and_healthz_stays_ok() {
     fixture.redis.restart().unwrap();
     for port in &ports {
         assert_eq!(until_readyz(*port, 200).await, "ready");
+    }
+}
+
+#[tokio::test]
+async fn readyz_answers_503_while_redis_has_other_data() {
+    const LAYOUT: &str = "tg:layout";
+    let fixture = DaemonFixture::new().await;
+    let file = fixture.write("own.toml", "[pool.default]\nbuckets = 8\n");
+    let flags = ["--config", &file];
+    let api = fixture.start(DaemonProgram::Api, &flags).await;
+    let pump = fixture.start(DaemonProgram::Pumpd, &flags).await;
+    let ports = [api.admin(), api.listen(), pump.admin()];
+    let mut redis = RedisControl::connect(&fixture.redis.url()).await;
+    for _ in 0..2 {
+        for port in ports {
+            until_readyz(port, 200).await;
+        }
+        redis.rename(LAYOUT, "tg:elsewhere").await;
+        for port in ports {
+            let reason = until_readyz(port, 503).await;
+            assert!(
+                reason.contains("pool default: Redis was emptied or replaced"),
+                "{reason}"
+            );
+        }
+        redis.rename("tg:elsewhere", LAYOUT).await;
+    }
+    for port in ports {
+        until_readyz(port, 200).await;
+    }
+    // Probes are frequent, so only changes are logged.
+    for daemon in [&api, &pump] {
+        let log = daemon.log();
+        assert_eq!(
+            log.matches("Redis was emptied or replaced").count(),
+            2,
+            "{log}"
+        );
     }
 }
 

@@ -193,7 +193,7 @@ fn check_pool(report: &mut DoctorReport, samples: &[MetricSample<'_>], pool: &st
     }
 }
 
-/// Checks that Redis was not emptied or replaced. The daemons check it only when they connect.
+/// Checks that Redis was not emptied or replaced. Their `/readyz` answers 503 then.
 fn check_layout(report: &mut DoctorReport, samples: &[MetricSample<'_>], pool: &str) {
     const CHECK: &str = "layout";
     match of_pool(samples, "tidegate_redis_other_layout", pool) {
