@@ -120,6 +120,17 @@ impl Settings for ApiConfig {
         self.durability.check(&pools, self.requests.timeout)
     }
 
+    /// A file that is empty for a moment, since it is being written, must not open the admin port.
+    fn check_reload(&self, running: &Self) -> Result<(), String> {
+        match self.accounts.is_empty() && !running.accounts.is_empty() {
+            true => Err(
+                "accounts: none is left, so the admin port would need no credentials; removing all accounts needs a restart"
+                    .to_owned(),
+            ),
+            false => Ok(()),
+        }
+    }
+
     fn log(&self) -> &LogConfig {
         &self.log
     }

@@ -202,6 +202,8 @@ impl Reloader {
         let mixed = self.running.with_keys_from(&made.values, C::RELOADABLE);
         let settings: C = mixed.settings().map_err(|error| error.to_string())?;
         check(&settings)?;
+        let running: C = self.running.settings().map_err(|error| error.to_string())?;
+        settings.check_reload(&running)?;
         let changed = self.running.changed_keys(&mixed);
         let waiting = mixed.changed_keys(&made.values);
         self.running = mixed;

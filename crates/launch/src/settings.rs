@@ -39,6 +39,15 @@ pub trait Settings: DeserializeOwned + Clone + Send + Sync + 'static {
         Ok(())
     }
 
+    /// Checks settings that replace those of the running process. The default accepts everything.
+    ///
+    /// # Errors
+    /// The change needs a restart. The message names the setting.
+    fn check_reload(&self, running: &Self) -> Result<(), String> {
+        let _ = running;
+        Ok(())
+    }
+
     /// The settings of the log.
     fn log(&self) -> &LogConfig;
 

@@ -58,9 +58,41 @@ async fn a_reload_changes_accounts_job_defaults_and_the_log_level() {
     assert!(log.contains("DEBUG"), "{log}");
 
     // A setting that is no longer in the file has its default again.
-    fixture.write("own.toml", "skip_token_checks = true\n");
+    let text = "skip_token_checks = true\n[accounts]\nops = \"hunter2\"\n";
+    fixture.write("own.toml", text);
     reload(&api, READ_AGAIN).await;
-    ask(api.admin(), "GET", "/token/ns", &[]).await.expect(200);
+    ask(api.listen(), "PUT", "/api/ns/c", &[]).await.expect(201);
+    let job = ask(api.listen(), "GET", "/api/ns/c", &[]).await.expect(200);
+    assert_eq!(job.json()["remain_tries"], 0);
+    ask(api.admin(), "GET", "/token/ns", &ops).await.expect(200);
+}
+
+/// An editor or a script that writes the file in place leaves it empty for a moment.
+#[tokio::test]
+async fn a_reload_does_not_remove_the_last_account() {
+    let fixture = DaemonFixture::new().await;
+    let good = "[accounts]\nops = \"hunter2\"\ndesk = \"x\"\n";
+    let file = fixture.write("own.toml", good);
+    let api = fixture
+        .start(DaemonProgram::Api, &["--config", &file])
+        .await;
+    for text in ["", "[accounts]\n", "[log]\nlevel = \"debug\"\n"] {
+        fixture.write("own.toml", text);
+        let log = reload(&api, "failed to reload settings").await;
+        assert!(
+            log.contains("removing all accounts needs a restart"),
+            "{log}"
+        );
+        assert!(!log.contains("DEBUG"), "{log}");
+        ask(api.admin(), "GET", "/token/ns", &[]).await.expect(401);
+        let ops = [("Authorization", "Basic b3BzOmh1bnRlcjI=")];
+        ask(api.admin(), "GET", "/token/ns", &ops).await.expect(200);
+    }
+    // Some of them may go.
+    fixture.write("own.toml", "[accounts]\nops = \"hunter3\"\n");
+    reload(&api, READ_AGAIN).await;
+    let ops = [("Authorization", "Basic b3BzOmh1bnRlcjM=")];
+    ask(api.admin(), "GET", "/token/ns", &ops).await.expect(200);
 }
 
 #[tokio::test]
