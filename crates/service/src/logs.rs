@@ -35,6 +35,7 @@ use tracing_subscriber::{EnvFilter, Layer, Registry, fmt, reload};
 
 use context::WithContext;
 pub use context::{LogContext, with_context};
+use escape::LineEscape;
 use output::{LogOutput, REPORT};
 pub(crate) use queue::lines_lost;
 
@@ -307,12 +308,14 @@ where
     match is_json {
         false => {
             let format = fmt::format().with_ansi(has_colors);
-            lines.event_format(WithContext { format, is_json }).boxed()
+            let escape = LineEscape::Json;
+            lines.event_format(WithContext { format, escape }).boxed()
         }
         true => {
             let format = fmt::format().json().flatten_event(true);
             let lines = lines.fmt_fields(fmt::format::JsonFields::new());
-            lines.event_format(WithContext { format, is_json }).boxed()
+            let escape = LineEscape::of_text(has_colors);
+            lines.event_format(WithContext { format, escape }).boxed()
         }
     }
 }

@@ -166,3 +166,7 @@ impl From<RedisError> for StoreError {
         Self::Unavailable { reason, detail }
     }
 }
+            // The bytes that were found mean nothing to a reader.
+            None if error.kind() == ErrorKind::Parse => {
+                "the answer is not in the protocol of redis: no redis listens at this address, or only with TLS".to_owned()
+            }

@@ -106,6 +106,21 @@ async fn a_daemon_exits_if_the_server_does_not_answer() {
     }
 }
 
+/// The answer of such a server is foreign text, and means nothing to a reader.
+#[tokio::test]
+async fn a_url_of_an_http_server_is_named_in_one_line() {
+    let stack = Stack::builder().pumps(0).start().await;
+    let url = format!("redis://{}", stack.api(0).listen());
+    for program in BOTH {
+        let log = refused_at(program, &url, "connect_patience = \"100ms\"")
+            .await
+            .log;
+        assert!(log.contains("no redis listens at this address"), "{log}");
+        assert!(!log.contains("Unexpected"), "{log}");
+    }
+    stack.finish().await;
+}
+
 #[tokio::test]
 async fn no_password_is_logged() {
     let redis = RedisOptions::new()

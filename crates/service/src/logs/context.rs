@@ -8,6 +8,8 @@ use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
 use tracing_subscriber::registry::LookupSpan;
 
+use super::escape::LineEscape;
+
 tokio::task_local! {
     static CURRENT: Arc<dyn LogContext>;
 }
@@ -26,10 +28,10 @@ pub fn with_context<F: Future>(
     CURRENT.scope(context, future)
 }
 
-/// Writes lines as `format` does, with the fields of the running request at the end.
+/// Writes lines as `format` does, escaped, and with the fields of the running request at the end.
 pub(super) struct WithContext<T> {
     pub(super) format: T,
-    pub(super) is_json: bool,
+    pub(super) escape: LineEscape,
 }
 
 impl<S, N, T> FormatEvent<S, N> for WithContext<T>
@@ -44,16 +46,18 @@ where
         mut writer: Writer<'_>,
         event: &Event<'_>,
     ) -> fmt::Result {
-        let fields = CURRENT.try_with(|current| fields(&**current, self.is_json));
-        let Ok(fields) = fields else {
+        let is_json = matches!(self.escape, LineEscape::Json);
+        let fields = CURRENT.try_with(|current| fields(&**current, is_json));
+        let fields = fields.unwrap_or_default();
+        if is_json && fields.is_empty() {
             return self.format.format_event(context, writer, event);
-        };
+        }
         let mut line = String::new();
         self.format
             .format_event(context, Writer::new(&mut line), event)?;
-        let end = if self.is_json { "}\n" } else { "\n" };
+        let end = if is_json { "}\n" } else { "\n" };
         match line.strip_suffix(end) {
-            Some(line) => write!(writer, "{line}{fields}{end}"),
+            Some(line) => write!(writer, "{}{fields}{end}", self.escape.of(line)),
             None => writer.write_str(&line),
         }
     }
@@ -112,6 +116,35 @@ mod tests {
         }
     }
 
+    fn collected(lines: &Lines) -> String {
+        String::from_utf8(lines.0.lock().unwrap().clone()).unwrap()
+    }
+
+    #[test]
+    fn foreign_text_makes_no_line_and_no_control_sequence() {
+        let foreign = "x\n2026-01-01 ERROR forged\r\t\u{1b}[2K\u{7}";
+        for has_colors in [false, true] {
+            let lines = Lines::default();
+            let layer = crate::logs::formatted(false, has_colors, lines.clone());
+            let layers = tracing_subscriber::registry().with(layer);
+            tracing::subscriber::with_default(layers, || {
+                tracing::info!(error = %foreign, "{foreign}");
+            });
+            let text = collected(&lines);
+            assert_eq!(text.matches('\n').count(), 1, "{text:?}");
+            assert_eq!(
+                text.matches("\\n2026-01-01 ERROR forged").count(),
+                2,
+                "{text:?}"
+            );
+            for raw in ["\r", "\t", "\u{1b}[2K", "\u{7}"] {
+                assert!(!text.contains(raw), "{raw:?}: {text:?}");
+            }
+            // Colors are the only sequences.
+            assert_eq!(text.contains('\u{1b}'), has_colors, "{text:?}");
+        }
+    }
+
     async fn logged(is_json: bool) -> String {
         let lines = Lines::default();
         let layer = crate::logs::formatted(is_json, false, lines.clone());
@@ -125,7 +158,7 @@ mod tests {
         .await;
         tracing::info!("after");
         drop(guard);
-        String::from_utf8(lines.0.lock().unwrap().clone()).unwrap()
+        collected(&lines)
     }
 
     #[tokio::test]

@@ -1,9 +1,66 @@
 //! Escapes characters that a terminal takes for a control sequence, or a line reader for the end of a line.
 //!
 //! The JSON format escapes only those below U+0020, and the text format leaves them unescaped where it writes
-//! a value without quotes. They occur only in values.
+//! a value without quotes. They occur only in values, except for the colors of text on a terminal.
 
 use std::borrow::Cow;
+
+/// How a line is escaped where the characters below U+0020 are still known to be those of values.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum LineEscape {
+    /// The format has escaped them.
+    Json,
+    Text,
+    /// Sequences for colors stay.
+    ColoredText,
+}
+
+impl LineEscape {
+    pub(super) const fn of_text(has_colors: bool) -> Self {
+        match has_colors {
+            true => Self::ColoredText,
+            false => Self::Text,
+        }
+    }
+
+    /// Replaces the characters below U+0020 of a line, which is without its end.
+    pub(super) fn of(self, line: &str) -> Cow<'_, str> {
+        if self == Self::Json || !line.contains(is_low_control) {
+            return Cow::Borrowed(line);
+        }
+        let mut escaped = String::with_capacity(line.len() + 16);
+        for (index, letter) in line.char_indices() {
+            match letter {
+                '\n' => escaped.push_str("\\n"),
+                '\r' => escaped.push_str("\\r"),
+                '\t' => escaped.push_str("\\t"),
+                '\u{1b}' if self == Self::ColoredText && is_color(&line[index + 1..]) => {
+                    escaped.push(letter);
+                }
+                letter if is_low_control(letter) => push_escape(&mut escaped, letter),
+                letter => escaped.push(letter),
+            }
+        }
+        Cow::Owned(escaped)
+    }
+}
+
+const fn is_low_control(letter: char) -> bool {
+    letter < ' '
+}
+
+/// Whether what follows an ESC makes it a sequence for a color or style, such as `[31m`.
+fn is_color(rest: &str) -> bool {
+    let Some(rest) = rest.strip_prefix('[') else {
+        return false;
+    };
+    let rest = rest.trim_start_matches(|letter: char| letter.is_ascii_digit() || letter == ';');
+    rest.starts_with('m')
+}
+
+fn push_escape(escaped: &mut String, letter: char) {
+    escaped.push_str(&format!("\\u{:04x}", u32::from(letter)));
+}
 
 /// Replaces DEL, U+0080 to U+009F, U+2028 and U+2029 by JSON escapes, such as `\u0085`.
 pub(super) fn escaped(line: &[u8]) -> Cow<'_, [u8]> {
@@ -25,7 +82,7 @@ fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len() + 16);
     for letter in text.chars() {
         if is_control(letter) {
-            escaped.push_str(&format!("\\u{:04x}", u32::from(letter)));
+            push_escape(&mut escaped, letter);
         } else {
             escaped.push(letter);
         }

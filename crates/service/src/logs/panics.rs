@@ -4,7 +4,7 @@ use std::backtrace::{Backtrace, BacktraceStatus};
 use std::panic::PanicHookInfo;
 use std::thread;
 
-/// Logs a panic on one line, followed by the backtrace if RUST_BACKTRACE is set.
+/// Logs a panic on one line, followed by the lines of the backtrace if RUST_BACKTRACE is set.
 pub(super) fn log(panic: &PanicHookInfo<'_>) {
     let thread = thread::current();
     let name = thread.name().unwrap_or_default();
@@ -12,6 +12,9 @@ pub(super) fn log(panic: &PanicHookInfo<'_>) {
     tracing::error!(thread = name, "{message}");
     let backtrace = Backtrace::capture();
     if backtrace.status() == BacktraceStatus::Captured {
-        tracing::error!(thread = name, "backtrace of the panic:\n{backtrace}");
+        // A line break inside of an event would be escaped.
+        for line in backtrace.to_string().lines() {
+            tracing::error!(thread = name, "backtrace of the panic: {line}");
+        }
     }
 }
