@@ -46,6 +46,9 @@ const CLOSE_LIMIT: Duration = Duration::from_secs(1);
 const LEVELS_WITHOUT_SECRETS: [(&str, Level); 2] =
     [("async_nats", Level::INFO), ("hyper_util", Level::DEBUG)];
 
+/// Target of events about what operators did. They are written at any level.
+const AUDIT: &str = "audit";
+
 /// Target of access log events, one per request.
 pub const ACCESS: &str = "access";
 
@@ -275,7 +278,7 @@ fn access_filter<S>() -> impl tracing_subscriber::layer::Filter<S> {
         })
 }
 
-/// Builds the filter. It always passes reports of lost lines. A single word that is not a level is rejected:
+/// Builds the filter. It always passes reports of lost lines, and events of target `audit` unless a rule names it. A single word that is not a level is rejected:
 /// `EnvFilter` would take it for a target to log at level `trace`.
 fn level_filter(level: &str) -> Result<EnvFilter, LogError> {
     let is_level = |word: &str| !word.is_empty() && word.parse::<LevelFilter>().is_ok();
@@ -284,8 +287,17 @@ fn level_filter(level: &str) -> Result<EnvFilter, LogError> {
     if let Some(word) = words.into_iter().find(|word| !is_known(word)) {
         return Err(LogError::UnknownLevel(word.to_owned()));
     }
-    let filter = EnvFilter::try_new(level)?;
+    let mut filter = EnvFilter::try_new(level)?;
+    if !level.split(',').any(names_audit) {
+        filter = filter.add_directive(format!("{AUDIT}=info").parse()?);
+    }
     Ok(filter.add_directive(format!("{REPORT}=warn").parse()?))
+}
+
+/// Whether a part of `log.level` is a rule for the target `audit`.
+fn names_audit(rule: &str) -> bool {
+    let target = rule.split(['=', '[']).next().unwrap_or_default();
+    target.trim() == AUDIT
 }
 
 fn line_layer<S>(config: &LogConfig, output: BoxMakeWriter) -> Box<dyn Layer<S> + Send + Sync>
@@ -308,13 +320,13 @@ where
     match is_json {
         false => {
             let format = fmt::format().with_ansi(has_colors);
-            let escape = LineEscape::Json;
+            let escape = LineEscape::of_text(has_colors);
             lines.event_format(WithContext { format, escape }).boxed()
         }
         true => {
             let format = fmt::format().json().flatten_event(true);
             let lines = lines.fmt_fields(fmt::format::JsonFields::new());
-            let escape = LineEscape::of_text(has_colors);
+            let escape = LineEscape::Json;
             lines.event_format(WithContext { format, escape }).boxed()
         }
     }
@@ -343,6 +355,27 @@ mod tests {
             }
         }
         assert!(level_filter("tidegate_api=loud").is_err());
+    }
+
+    #[test]
+    fn audit_events_are_written_at_any_level_unless_a_rule_names_them() {
+        for (level, is_written) in [
+            ("info", true),
+            ("warn", true),
+            ("error,tidegate_api=debug", true),
+            ("off", true),
+            ("warn,auditor=off", true),
+            ("info,audit=off", false),
+            ("warn,audit=error", false),
+        ] {
+            let filter = level_filter(level).unwrap();
+            let subscriber = tracing_subscriber::registry().with(filter);
+            let is_enabled = tracing::subscriber::with_default(
+                subscriber,
+                || tracing::enabled!(target: AUDIT, Level::INFO),
+            );
+            assert_eq!(is_enabled, is_written, "{level}");
+        }
     }
 
     #[test]

@@ -6,7 +6,7 @@ use serde_json::json;
 use tidegate_testkit::{Answer, NativeClient, RawHttp, Stack, eventually};
 
 use crate::browser::walk;
-use crate::fixture::{DashboardFixture, publish};
+use crate::fixture::{DashboardFixture, post_form, publish};
 
 const ACCOUNTS: &str = "[accounts]\nlook = \"a\"\ndesk = \"b\"\nboss = \"c\"\n[account_roles]\nlook = \"view\"\ndesk = \"operate\"\n";
 
@@ -166,6 +166,49 @@ async fn a_form_without_its_cookie_or_of_a_lower_role_is_refused() {
     ] {
         assert!(line.contains(part), "{part} is not in {line}");
     }
+    stack.finish().await;
+}
+
+/// The log has what was done with which values, also if it has no other lines of level info.
+#[tokio::test]
+async fn actions_are_logged_with_their_values_at_any_level() {
+    let stack = Stack::builder()
+        .api_config("[log]\nlevel = \"error\"\n")
+        .start()
+        .await;
+    let client = NativeClient::new(stack.api(0), "shop").await;
+    let path = "/ui/default/queues/shop/q";
+    let id = publish(&client, &json!({"delay": "1h"})).await;
+    let job = format!("{path}/jobs/{id}");
+    for (path, form, logged) in [
+        (path, "do=limit&max_running=5", "detail=\"max_running=5\""),
+        (path, "do=limit", "detail=\"max_running=none\""),
+        (
+            &job,
+            "do=change&delay=5m",
+            &format!("detail=\"{id} delay=5m\""),
+        ),
+        (
+            &job,
+            "do=cancel&running=ask",
+            &format!("detail=\"{id} running=ask\""),
+        ),
+    ] {
+        let (status, _) = post_form(&stack, path, form).await;
+        // The client follows the redirection.
+        assert_eq!(status, 200, "{form}");
+        eventually(
+            "it is logged",
+            Duration::from_secs(20),
+            async || match stack.api(0).log() {
+                log if log.contains(logged) => Ok(()),
+                log => Err(log),
+            },
+        )
+        .await;
+    }
+    let log = stack.api(0).log();
+    assert!(log.lines().all(|line| line.contains("INFO audit")), "{log}");
     stack.finish().await;
 }
 

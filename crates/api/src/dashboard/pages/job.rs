@@ -186,6 +186,11 @@ pub(in super::super) async fn act(
         let changed = pool.act_on_job(&queue, id, act).await?;
         Ok(if changed { done } else { Done::Nothing })
     };
+    let if_running = match form.get("running") {
+        Some("revoke") => IfRunning::Revoke,
+        Some(_) => IfRunning::Ask,
+        None => IfRunning::Refuse,
+    };
     let done = match verb {
         "promote" => act_on(JobAct::Promote, Done::Promoted).await,
         "respawn" => act_on(JobAct::Respawn(Duration::ZERO), Done::Respawned).await,
@@ -194,7 +199,7 @@ pub(in super::super) async fn act(
             let change = stored_change(&changed(&form)?);
             act_on(JobAct::Change(change), Done::Changed).await
         }
-        "cancel" => cancel(&pool, &queue, id, form.get("running")).await,
+        "cancel" => cancel(&pool, &queue, id, if_running).await,
         _ => {
             return Err(PageError::Invalid(
                 "There is no such action for a job.".to_owned(),
@@ -202,9 +207,14 @@ pub(in super::super) async fn act(
         }
     };
     let target = ActionTarget::Queue(&pool.name, &queue);
-    let done = done.inspect_err(|_| visit.log_unknown(verb, target, &id.to_string()))?;
+    let detail = match verb {
+        "change" => format!("{id} delay={}", form.get("delay").unwrap_or_default()),
+        "cancel" => format!("{id} running={}", running_text(if_running)),
+        _ => id.to_string(),
+    };
+    let done = done.inspect_err(|_| visit.log_unknown(verb, target, &detail))?;
     if done != Done::Nothing {
-        visit.log(verb, target, &id.to_string());
+        visit.log(verb, target, &detail);
     }
     // A job that is gone has no page.
     let link = match done {
@@ -221,17 +231,21 @@ fn changed(form: &SubmittedForm) -> Result<ChangeBody, PageError> {
     read.map_err(|invalid| PageError::Invalid(invalid.detail))
 }
 
+/// What a cancel does with a job that a worker holds, as in the native API.
+const fn running_text(if_running: IfRunning) -> &'static str {
+    match if_running {
+        IfRunning::Refuse => "refuse",
+        IfRunning::Ask => "ask",
+        IfRunning::Revoke => "revoke",
+    }
+}
+
 async fn cancel(
     pool: &Pool,
     queue: &QueueKey,
     id: JobId,
-    running: Option<&str>,
+    if_running: IfRunning,
 ) -> Result<Done, EngineError> {
-    let if_running = match running {
-        Some("revoke") => IfRunning::Revoke,
-        Some(_) => IfRunning::Ask,
-        None => IfRunning::Refuse,
-    };
     Ok(match pool.cancel(queue, id.into(), if_running).await? {
         CancelOutcome::Done { .. } => Done::Cancelled,
         CancelOutcome::Requested(_) => Done::CancelRequested,

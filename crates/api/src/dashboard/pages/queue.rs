@@ -252,18 +252,23 @@ pub(in super::super) async fn act(
     };
     let merge = |policy| with_change(policy, done, max_running);
     let target = ActionTarget::Queue(&pool.name, &queue);
+    let detail = match (done, max_running) {
+        (Done::Limited, Some(limit)) => format!("max_running={limit}"),
+        (Done::Limited, None) => "max_running=none".to_owned(),
+        _ => String::new(),
+    };
     let changed = pool.policies.change(&queue, None, merge).await;
     changed.map_err(|error| match error {
         PolicyChangeError::Rejected(error) => error,
         PolicyChangeError::Store(error) => {
-            visit.log_unknown(verb, target, "");
+            visit.log_unknown(verb, target, &detail);
             EngineError::from(error).into()
         }
         error @ (PolicyChangeError::VersionMismatch | PolicyChangeError::Unreadable { .. }) => {
             PageError::Invalid(error.to_string())
         }
     })?;
-    visit.log(verb, target, "");
+    visit.log(verb, target, &detail);
     Ok(then(&links::queue(&pool.name, &queue), done).into_response())
 }
 
