@@ -244,6 +244,48 @@ async fn values_of_other_types_are_rejected_by_name() {
     ] {
         let refused = client.call("POST", path, &body).await.expect(400).json();
         assert_eq!(refused["code"], "invalid_body", "{path} {body}");
+/// The id of a job, or a part of a lease, must not look like a job that is done.
+#[tokio::test]
+async fn a_text_that_is_no_lease_is_refused_and_changes_nothing() {
+    let stack = Stack::builder().pumps(0).start().await;
+    let client = NativeClient::new(stack.api(0), "shop").await;
+    client.publish("q", "", "x").await.expect(201);
+    let job = client.reserve("q", 1).await.remove(0);
+    let (id, lease) = (job["id"].as_str().unwrap(), job["lease"].as_str().unwrap());
+    for wrong in [id, "junk", &lease[1..], &lease[..28]] {
+        for (verb, item, field) in [
+            ("ack", json!(wrong), "leases[1]"),
+            (
+                "ack",
+                json!({"lease": wrong, "result": 1}),
+                "leases[1].lease",
+            ),
+            (
+                "fail",
+                json!({"lease": wrong, "error": "e"}),
+                "leases[1].lease",
+            ),
+            ("touch", json!(wrong), "leases[1]"),
+            ("release", json!(wrong), "leases[1]"),
+        ] {
+            let first = match verb {
+                "fail" => json!({"lease": lease, "error": "e"}),
+                _ => json!(lease),
+            };
+            let body = json!({"leases": [first, item]});
+            let refused = client.call("POST", &format!("/{verb}"), &body).await;
+            let refused = refused.expect(400).json();
+            assert_eq!(refused["code"], "invalid_parameter", "{refused}");
+            assert_eq!(refused["field"], field, "{verb} {wrong}");
+            let detail = "this is no lease; send `lease` of the reserve answer";
+            assert_eq!(refused["detail"], detail);
+        }
+    }
+    let acked = client.settle("ack", &json!({"leases": [lease]})).await;
+    assert_eq!(acked, [json!({"outcome": "done"})]);
+    stack.finish().await;
+}
+
         let found = refused["detail"].as_str().unwrap();
         assert!(found.contains(detail), "{path} {body}: {found}");
     }

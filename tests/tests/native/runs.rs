@@ -4,6 +4,12 @@ use futures_util::future::join_all;
 use serde_json::{Value, json};
 use tidegate_testkit::{NativeClient, Stack};
 
+/// Leases of jobs that never were.
+const GONE: [&str; 2] = [
+    "01M83TRGX7026000001X148JA1.1.a",
+    "01M83TRGX7026000001X148JA1.2t.none",
+];
+
 #[tokio::test]
 async fn a_failed_job_climbs_its_ladder_and_dies() {
     let stack = Stack::builder().start().await;
@@ -80,7 +86,7 @@ async fn leases_of_several_queues_are_settled_in_one_call() {
     for outcome in &extended {
         assert_eq!(outcome["outcome"], "extended");
     }
-    let mixed = json!({"leases": ["forged", leases[2], "x.1.a", leases[0], leases[1]]});
+    let mixed = json!({"leases": [GONE[0], leases[2], GONE[1], leases[0], leases[1]]});
     let acked = client.settle("ack", &mixed).await;
     let acked: Vec<_> = acked
         .iter()

@@ -83,6 +83,9 @@ def change_body(body):
         body["wait"] = "20ms"
     items = body.get("leases")
     if isinstance(items, list):
+        # A text that is no lease has all of them refused.
+        if leases:
+            del items[len(leases) :]
         for index, lease in enumerate(leases[: len(items)]):
             if isinstance(items[index], dict):
                 items[index]["lease"] = lease

@@ -9,6 +9,7 @@ use tidegate_api_types::consume::{
     AckAnswer, AckBody, AckItemOutcome, FailAnswer, FailBody, FailItemOutcome, ReleaseAnswer,
     ReleaseBody, ReleaseItemOutcome, TouchAnswer, TouchBody, TouchItemOutcome,
 };
+use tidegate_api_types::problem::ProblemCode;
 use tidegate_api_types::values::{JobAttributes, JobPayload, LeaseText, TimestampMs};
 use tidegate_core::{QueueKey, Scope};
 use tidegate_engine::{EngineError, Pool};
@@ -24,6 +25,8 @@ use super::native_request::NativeRequest;
 use crate::shapes::stored_attributes;
 use crate::spans::SettleSpans;
 
+const NO_LEASE: &str = "this is no lease; send `lease` of the reserve answer";
+
 pub(super) async fn ack(mut request: NativeRequest) -> Result<Response<Body>, NativeError> {
     request.need(Scope::Consume)?;
     request.without_query()?;
@@ -34,7 +37,10 @@ pub(super) async fn ack(mut request: NativeRequest) -> Result<Response<Body>, Na
         let (lease, result) = item.into_parts()?;
         leases.push((lease, result.map(new_result)));
     }
-    let leases = LeasesByQueue::of(&request, leases.into_iter());
+    let leases = LeasesByQueue::of(&request, leases.into_iter(), |result| {
+        // An item with a result is an object.
+        result.as_ref().map_or("", |_| ".lease")
+    })?;
     let verb = LeaseEnd {
         operation: "ack",
         gone: (AckOutcome::AlreadyGone, false),
@@ -70,7 +76,7 @@ pub(super) async fn fail(mut request: NativeRequest) -> Result<Response<Body>, N
         };
         (item.lease, (then, item.error.to_string()))
     });
-    let leases = LeasesByQueue::of(&request, items);
+    let leases = LeasesByQueue::of(&request, items, |_| ".lease")?;
     let verb = LeaseEnd {
         operation: "fail",
         gone: FailOutcome::AlreadyGone,
@@ -101,7 +107,7 @@ pub(super) async fn touch(mut request: NativeRequest) -> Result<Response<Body>, 
     let pool = Arc::clone(request.pool());
     let lease_ms = body.lease.map(|lease| lease.as_ms());
     let leases = body.leases.into_iter().map(|lease| (lease, ()));
-    let leases = LeasesByQueue::of(&request, leases);
+    let leases = LeasesByQueue::of(&request, leases, |()| "")?;
     let mut outcomes = leases.outcomes(TouchOutcome::AlreadyGone);
     for (queue, LeasesOfQueue { indexes, jobs, .. }) in leases.queues {
         let jobs = leased(jobs);
@@ -134,7 +140,7 @@ pub(super) async fn release(mut request: NativeRequest) -> Result<Response<Body>
     let body: ReleaseBody = open(&mut request).await?;
     let delay_ms = body.delay.map_or(0, |delay| delay.as_ms());
     let leases = body.leases.into_iter().map(|lease| (lease, ()));
-    let leases = LeasesByQueue::of(&request, leases);
+    let leases = LeasesByQueue::of(&request, leases, |()| "")?;
     let verb = LeaseEnd {
         operation: "release",
         gone: ReleaseOutcome::AlreadyGone,
@@ -213,8 +219,7 @@ struct LeaseEnd<O> {
     name: fn(&O) -> &'static str,
 }
 
-/// The leases of a request by queue, with what the client wants of each. Leases that no server has made, and those of other
-/// namespaces, are left out: they are those of no job.
+/// The leases of a request by queue, with what the client wants of each. A lease of another namespace is one of no job.
 struct LeasesByQueue<T> {
     queues: HashMap<QueueKey, LeasesOfQueue<T>>,
     count: usize,
@@ -230,26 +235,33 @@ struct LeasesOfQueue<T> {
 }
 
 impl<T> LeasesByQueue<T> {
-    fn of(request: &NativeRequest, leases: impl Iterator<Item = (LeaseText, T)>) -> Self {
+    /// # Errors
+    /// A text is no lease. The problem names the item, with `suffix`.
+    fn of(
+        request: &NativeRequest,
+        leases: impl Iterator<Item = (LeaseText, T)>,
+        suffix: impl Fn(&T) -> &'static str,
+    ) -> Result<Self, NativeError> {
         let mut queues: HashMap<QueueKey, LeasesOfQueue<T>> = HashMap::new();
         let mut count = 0;
         for (index, (lease, with)) in leases.enumerate() {
             count += 1;
-            if let Some(lease) = parse_lease(&request.namespace, &lease) {
-                let ParsedLease {
-                    queue,
-                    job,
-                    is_traced,
-                } = lease;
-                let of_queue = queues.entry(queue).or_insert_with(LeasesOfQueue::empty);
-                of_queue.indexes.push(index);
-                if is_traced {
-                    of_queue.traced.push((of_queue.jobs.len(), job));
-                }
-                of_queue.jobs.push((job, with));
+            let ParsedLease {
+                queue,
+                job,
+                is_traced,
+            } = parse_lease(&request.namespace, &lease).ok_or_else(|| {
+                NativeError::new(ProblemCode::InvalidParameter, NO_LEASE)
+                    .at(format!("leases[{index}]{}", suffix(&with)))
+            })?;
+            let of_queue = queues.entry(queue).or_insert_with(LeasesOfQueue::empty);
+            of_queue.indexes.push(index);
+            if is_traced {
+                of_queue.traced.push((of_queue.jobs.len(), job));
             }
+            of_queue.jobs.push((job, with));
         }
-        Self { queues, count }
+        Ok(Self { queues, count })
     }
 
     /// Ends the leases of each queue with `end`. Returns the outcomes, in the order of the request.
