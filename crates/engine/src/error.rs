@@ -35,6 +35,9 @@ pub enum EngineError {
     /// Redis has reached `maxmemory`. Nothing was stored.
     #[error("redis is full")]
     StorageFull,
+    /// Redis takes no writes, or rejects the login. Nothing was stored. The error has been counted and logged.
+    #[error("redis refuses writes")]
+    StorageRefused,
     /// The durability was to include a write to disk, which Redis cannot confirm. Nothing was stored.
     #[error(
         "redis cannot confirm writes to disk: durability fsync needs `WAITAOF` (redis 7.2 or later, or valkey) and `appendonly yes`"
@@ -79,6 +82,15 @@ impl From<StoreError> for EngineError {
 }
 
 impl EngineError {
+    /// The error of a publish that failed. Counts and logs it.
+    pub(crate) fn of_publish(error: StoreError) -> Self {
+        let is_rejected = error.is_rejected_at_once();
+        match Self::from(error) {
+            Self::StorageFailed if is_rejected => Self::StorageRefused,
+            other => other,
+        }
+    }
+
     /// The error of a failed look-up of a token or limit, which has been counted and logged already.
     pub(crate) const fn of_failed_check(error: &StoreError) -> Self {
         match error {

@@ -187,10 +187,12 @@ impl Pool {
                 replaces,
                 lane,
             };
-            self.publishing_alone.submit(&key, item).await?
+            self.publishing_alone.submit(&key, item).await
         } else {
-            self.publishing.submit(queue, new).await??
+            let published = self.publishing.submit(queue, new).await;
+            published.and_then(|outcome| outcome)
         };
+        let published = published.map_err(EngineError::of_publish)?;
         let PublishOutcome::Stored(PublishedJobs { ids, receipt }) = published else {
             return Err(EngineError::QueueFull);
         };

@@ -115,6 +115,24 @@ impl StoreError {
         }
     }
 
+    /// Whether the server refused the call before it executed any of it, since it takes no writes or rejects the login.
+    #[must_use]
+    pub fn is_rejected_at_once(&self) -> bool {
+        match self {
+            // The first write of a script is refused.
+            Self::Unavailable {
+                reason: Unavailable::WritesRefused,
+                ..
+            } => true,
+            // A missing right that a script meets may be that for a later write.
+            Self::Unavailable {
+                reason: Unavailable::Forbidden,
+                detail,
+            } => !detail.contains("script"),
+            _ => false,
+        }
+    }
+
     /// Whether the server may have been restarted or replaced by another one.
     pub(crate) const fn may_be_a_restart(&self) -> bool {
         use Unavailable::{NotReady, Unreachable, WritesRefused};
@@ -158,6 +176,10 @@ impl From<RedisError> for StoreError {
             _ => Unavailable::Unreachable,
         };
         let detail = match error.code() {
+            // The bytes that were found mean nothing to a reader.
+            None if error.kind() == ErrorKind::Parse => {
+                "the answer is not in the protocol of redis: no redis listens at this address, or only with TLS".to_owned()
+            }
             Some("NOREPLICAS") => format!(
                 "too few replicas are connected (min-replicas-to-write): connect replicas, or lower the setting: {error}"
             ),
@@ -166,7 +188,38 @@ impl From<RedisError> for StoreError {
         Self::Unavailable { reason, detail }
     }
 }
-            // The bytes that were found mean nothing to a reader.
-            None if error.kind() == ErrorKind::Parse => {
-                "the answer is not in the protocol of redis: no redis listens at this address, or only with TLS".to_owned()
-            }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_right_that_a_script_lacks_is_no_rejection_at_once() {
+        for (reason, detail, is_rejected) in [
+            (
+                Unavailable::WritesRefused,
+                "READONLY: You can't write",
+                true,
+            ),
+            (
+                Unavailable::Forbidden,
+                "NOAUTH: Authentication required.",
+                true,
+            ),
+            (
+                Unavailable::Forbidden,
+                "NOPERM: no permissions to run 'evalsha'",
+                true,
+            ),
+            (
+                Unavailable::Forbidden,
+                "NOPERM: ACL failure in script",
+                false,
+            ),
+            (Unavailable::Unreachable, "broken pipe", false),
+        ] {
+            let error = StoreError::unavailable(reason, detail);
+            assert_eq!(error.is_rejected_at_once(), is_rejected, "{detail}");
+        }
+    }
+}

@@ -169,6 +169,21 @@ impl RedisControl {
         let _: String = self.query(redis::cmd("RENAME").arg(from).arg(to)).await;
     }
 
+    /// Makes it a replica of a port at which no server listens (`REPLICAOF`), or a master again.
+    ///
+    /// # Panics
+    /// If it does not answer.
+    pub async fn set_replica(&mut self, is_replica: bool) {
+        let (host, port) = if is_replica {
+            ("127.0.0.1", "1")
+        } else {
+            ("NO", "ONE")
+        };
+        let _: String = self
+            .query(redis::cmd("REPLICAOF").arg(host).arg(port))
+            .await;
+    }
+
     async fn query<T: FromRedisValue>(&mut self, command: &Cmd) -> T {
         let answer = command.query_async(&mut self.0).await;
         answer.unwrap_or_else(|error| panic!("a Redis command failed: {error}"))

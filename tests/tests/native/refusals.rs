@@ -98,6 +98,36 @@ async fn a_full_redis_refuses_publishes_and_takes_acks() {
     stack.finish().await;
 }
 
+/// As after a failover that the API has not noticed, or with a wrong `url`.
+#[tokio::test]
+async fn a_replica_refuses_publishes_and_nothing_is_stored() {
+    let stack = Stack::builder().pumps(0).start().await;
+    let client = NativeClient::new(stack.api(0), "shop").await;
+    let queue = stack.queue("q").await;
+    client.publish("q", "key=a", "x").await.expect(201);
+    let mut control = RedisControl::connect(&stack.redis.url()).await;
+    control.set_replica(true).await;
+    for options in ["", "key=b", "key=a&if_exists=replace"] {
+        let refused = client.publish("q", options, "x").await.expect(503).json();
+        let found = (&refused["code"], &refused["applied"]);
+        let expected = (&json!("storage_unavailable"), &json!("no"));
+        assert_eq!(found, expected, "{options}: {refused}");
+    }
+    let jobs = json!({"jobs": [{"payload": 1}, {"payload": 1, "key": "c"}]});
+    let batch = client.call("POST", "/queues/q/jobs/batch", &jobs).await;
+    let batch = batch.expect(200).json();
+    for result in batch["results"].as_array().unwrap() {
+        assert_eq!(result["problem"]["applied"], "no", "{batch}");
+    }
+    // The lmstfy wire does not say which.
+    let refused = queue.raw("PUT", &queue.path()).await.expect(500);
+    assert_eq!(refused.text(), r#"{"error":"internal error"}"#);
+    control.set_replica(false).await;
+    let held = client.get("/queues/q").await.expect(200).json();
+    assert_eq!(held["jobs"]["ready"], 1, "{held}");
+    stack.finish().await;
+}
+
 /// Nothing is stored, although the jobs could be: the client asked for more than this Redis can tell.
 #[tokio::test]
 async fn a_write_to_disk_that_redis_cannot_confirm_is_refused() {

@@ -44,7 +44,7 @@ impl PageError {
     /// What a person reads.
     pub(super) fn message(&self) -> String {
         match self {
-            Self::Engine(EngineError::StorageFailed) => {
+            Self::Engine(EngineError::StorageFailed | EngineError::StorageRefused) => {
                 "Redis gave no answer, or refused the call. The log of this process has the reason."
                     .to_owned()
             }

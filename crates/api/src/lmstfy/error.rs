@@ -246,6 +246,7 @@ impl From<EngineError> for ApiError {
             EngineError::RateLimited
             | EngineError::StorageFailed
             | EngineError::StorageFull
+            | EngineError::StorageRefused
             | EngineError::DiskUnconfirmed
             | EngineError::PoolMoves => Self::Internal,
         }

@@ -160,7 +160,10 @@ impl From<InvalidValue> for NativeError {
 impl From<EngineError> for NativeError {
     fn from(error: EngineError) -> Self {
         let (code, applied) = match error {
-            EngineError::BacklogFull | EngineError::Unchecked | EngineError::PoolMoves => {
+            EngineError::BacklogFull
+            | EngineError::Unchecked
+            | EngineError::PoolMoves
+            | EngineError::StorageRefused => {
                 (ProblemCode::StorageUnavailable, Some(AppliedState::No))
             }
             EngineError::QueueClosed => (ProblemCode::QueueClosed, None),

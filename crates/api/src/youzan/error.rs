@@ -84,7 +84,7 @@ impl From<EngineError> for YouzanError {
             EngineError::TooManyWaiting | EngineError::TooManyWaitingWithToken => {
                 Self::TooManyWaiting
             }
-            EngineError::StorageFailed => Self::StorageFailed,
+            EngineError::StorageFailed | EngineError::StorageRefused => Self::StorageFailed,
             EngineError::BacklogFull
             | EngineError::PoolMoves
             | EngineError::RateLimited

@@ -94,7 +94,8 @@ impl Pool {
         let room = self.backlog.take(size)?;
         self.prepare_durability(durability_target).await?;
         let item = PublishItem { jobs, room };
-        let (results, receipt) = self.publishing_keyed.submit(queue, item).await?;
+        let published = self.publishing_keyed.submit(queue, item).await;
+        let (results, receipt) = published.map_err(EngineError::of_publish)?;
         Ok(self
             .stored_keyed(queue, results, receipt, durability_target)
             .await)
@@ -112,7 +113,8 @@ impl Pool {
             .backlog
             .take(PublishSize::of(jobs.iter().map(|job| &job.job)))?;
         self.prepare_durability(durability_target).await?;
-        match self.store.publish_keyed(queue, jobs, terms).await? {
+        let published = self.store.publish_keyed(queue, jobs, terms).await;
+        match published.map_err(EngineError::of_publish)? {
             KeyedPublish::Refused { index, outcome } => Ok(StoredKeyed::Refused { index, outcome }),
             KeyedPublish::Done { results, receipt } => Ok(self
                 .stored_keyed(queue, results, receipt, durability_target)
