@@ -1,9 +1,9 @@
 //! The accounts of the admin port, for HTTP basic authentication, and what each may do.
 //!
-//! Logins are checked one after the other, and after a failed login the next one is checked a second later. So clients
-//! can try one password a second, however many connections and addresses they use. At most [`WAITING_MAX`] logins wait
-//! or are checked at a time; further ones are answered 429, so that they do not use up the connections of the port. A
-//! request without credentials is not a login and is answered 401 at once.
+//! After a failed login the next one is checked a second later. So clients can try one password a second, however many
+//! connections and addresses they use. At most [`WAITING_MAX`] logins wait for that at a time, and are checked one after
+//! the other; further ones are answered 429, so that they do not use up the connections of the port. Logins are checked at
+//! once while none waits. A request without credentials is not a login and is answered 401 at once.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -30,7 +30,7 @@ const CHALLENGE: &str = "Basic realm=\"Authorization Required\"";
 
 /// The delay of the next login after a failed one.
 const FAILURE_DELAY: Duration = Duration::from_secs(1);
-/// The most logins that wait or are checked at a time.
+/// The most logins that wait at a time.
 const WAITING_MAX: usize = 16;
 
 const NOT_ADMIN: &str =
@@ -48,8 +48,10 @@ pub(crate) struct Accounts(Arc<AccountsInner>);
 struct AccountsInner {
     known: ArcSwap<KnownAccounts>,
     waiting: Semaphore,
+    /// Held by the login that waits for the end of the delay; the others wait for it, in order of arrival.
+    turn: Mutex<()>,
     /// Held while a login is checked. The time of the last failed login.
-    check_lock: Mutex<Option<Instant>>,
+    last_failed_at: parking_lot::Mutex<Option<Instant>>,
 }
 
 #[derive(Default)]
@@ -90,7 +92,8 @@ impl Accounts {
         Self(Arc::new(AccountsInner {
             known: ArcSwap::from_pointee(known(accounts, roles)),
             waiting: Semaphore::new(WAITING_MAX),
-            check_lock: Mutex::default(),
+            turn: Mutex::default(),
+            last_failed_at: parking_lot::Mutex::default(),
         }))
     }
 
@@ -103,7 +106,7 @@ impl Accounts {
         self.0.known.store(Arc::new(known(accounts, roles)));
     }
 
-    /// Checks the credentials of a request. Waits for earlier logins, and for [`FAILURE_DELAY`] after a failed one.
+    /// Checks the credentials of a request. Waits for [`FAILURE_DELAY`] after a failed login.
     async fn admit(&self, headers: &HeaderMap, peer: Option<Peer>) -> Admission {
         if self.0.known.load().credentials.is_empty() {
             return Admission::Admitted(AdminUser {
@@ -114,15 +117,39 @@ impl Accounts {
         let Some(presented) = basic_credentials(headers) else {
             return Admission::Refused;
         };
-        let Ok(_waiting) = self.0.waiting.try_acquire() else {
-            return Admission::Crowded;
+        let _waiting = {
+            let mut last_failed_at = self.0.last_failed_at.lock();
+            let waits = self.0.waiting.available_permits() < WAITING_MAX;
+            // Logins that wait come first.
+            if !waits && delay_end(*last_failed_at).is_none() {
+                return self.check(&presented, peer.as_ref(), &mut last_failed_at);
+            }
+            match self.0.waiting.try_acquire() {
+                Ok(permit) => permit,
+                Err(_) => return Admission::Crowded,
+            }
         };
-        let mut last_failed_at = self.0.check_lock.lock().await;
-        if let Some(failed_at) = *last_failed_at {
-            sleep_until(failed_at + FAILURE_DELAY).await;
+        let _turn = self.0.turn.lock().await;
+        loop {
+            let end = {
+                let mut last_failed_at = self.0.last_failed_at.lock();
+                match delay_end(*last_failed_at) {
+                    Some(end) => end,
+                    None => return self.check(&presented, peer.as_ref(), &mut last_failed_at),
+                }
+            };
+            sleep_until(end).await;
         }
-        if self.is_known(&presented)
-            && let Some(name) = self.account_of(&presented)
+    }
+
+    fn check(
+        &self,
+        presented: &[u8],
+        peer: Option<&Peer>,
+        last_failed_at: &mut Option<Instant>,
+    ) -> Admission {
+        if self.is_known(presented)
+            && let Some(name) = self.account_of(presented)
         {
             let role = self.0.known.load().roles.get(&name).copied();
             return Admission::Admitted(AdminUser {
@@ -131,7 +158,7 @@ impl Accounts {
             });
         }
         *last_failed_at = Some(Instant::now());
-        let account = self.account_of(&presented);
+        let account = self.account_of(presented);
         let account = account.as_deref().unwrap_or("unknown");
         let peer = peer.map(|peer| peer.address.to_string());
         let peer = peer.unwrap_or_default();
@@ -180,6 +207,12 @@ fn known(
         roles: roles.clone(),
     }
 }
+/// The end of the delay after a failed login, if it is to come.
+fn delay_end(last_failed_at: Option<Instant>) -> Option<Instant> {
+    let end = last_failed_at? + FAILURE_DELAY;
+    (end > Instant::now()).then_some(end)
+}
+
 
 /// Middleware that requires the credentials of an account. Handlers get the [`AdminUser`] as an extension.
 pub(crate) async fn require_account(
@@ -229,131 +262,4 @@ fn basic_credentials(headers: &HeaderMap) -> Option<Vec<u8>> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn accounts() -> Accounts {
-        let password = |text: &str| Password::from(text.to_owned());
-        let accounts = [("ops", "secret"), ("desk", "word")];
-        let accounts = accounts.map(|(name, text)| (name.to_owned(), password(text)));
-        let roles = BTreeMap::from([("desk".to_owned(), AccountRole::View)]);
-        Accounts::new(&BTreeMap::from(accounts), &roles)
-    }
-
-    async fn admitted(accounts: &Accounts, value: &str) -> bool {
-        let mut headers = HeaderMap::new();
-        headers.insert(header::AUTHORIZATION, value.parse().unwrap());
-        matches!(accounts.admit(&headers, None).await, Admission::Admitted(_))
-    }
-
-    fn basic(text: &str) -> String {
-        format!("Basic {}", STANDARD.encode(text))
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn missing_and_malformed_credentials_are_rejected() {
-        let accounts = accounts();
-        let before = Instant::now();
-        let nothing = HeaderMap::new();
-        assert_eq!(accounts.admit(&nothing, None).await, Admission::Refused);
-        assert!(admitted(&accounts, &basic("ops:secret")).await);
-        assert!(admitted(&accounts, &basic("ops:secret").replace("Basic", "basic")).await);
-        assert_eq!(before.elapsed(), Duration::ZERO);
-        for wrong in [
-            "ops:",
-            "ops:secre",
-            "ops:secrets",
-            "op:secret",
-            "ops:secret\0",
-        ] {
-            assert!(!admitted(&accounts, &basic(wrong)).await, "{wrong}");
-        }
-        for value in [
-            "",
-            "Basic",
-            "Basic ",
-            "Basic %%%",
-            "Bearer b3BzOnNlY3JldA==",
-        ] {
-            assert!(!admitted(&accounts, value).await, "{value}");
-        }
-        assert_eq!(format!("{accounts:?}"), "Accounts(2)");
-        accounts.replace(&BTreeMap::new(), &BTreeMap::new());
-        let user = AdminUser {
-            account: None,
-            role: AccountRole::Admin,
-        };
-        assert_eq!(
-            accounts.admit(&nothing, None).await,
-            Admission::Admitted(user)
-        );
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn an_account_has_its_role_and_is_an_admin_without_one() {
-        let accounts = accounts();
-        for (login, name, role) in [
-            ("ops:secret", "ops", AccountRole::Admin),
-            ("desk:word", "desk", AccountRole::View),
-        ] {
-            let mut headers = HeaderMap::new();
-            headers.insert(header::AUTHORIZATION, basic(login).parse().unwrap());
-            let user = AdminUser {
-                account: Some(name.into()),
-                role,
-            };
-            let admission = accounts.admit(&headers, None).await;
-            assert_eq!(admission, Admission::Admitted(user));
-        }
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_failed_login_delays_the_next_by_a_second() {
-        let accounts = accounts();
-        let began_at = Instant::now();
-        assert!(admitted(&accounts, &basic("ops:secret")).await);
-        assert!(!admitted(&accounts, &basic("ops:wrong")).await);
-        assert_eq!(began_at.elapsed(), Duration::ZERO);
-        let nothing = HeaderMap::new();
-        assert_eq!(accounts.admit(&nothing, None).await, Admission::Refused);
-        assert_eq!(began_at.elapsed(), Duration::ZERO);
-        assert!(admitted(&accounts, &basic("ops:secret")).await);
-        assert_eq!(began_at.elapsed(), FAILURE_DELAY);
-    }
-
-    /// Waiting logins are checked one by one, and a client that disconnects does not shorten the delay.
-    #[tokio::test(start_paused = true)]
-    async fn one_password_a_second_is_tried_over_any_number_of_connections() {
-        let accounts = accounts();
-        assert!(!admitted(&accounts, &basic("ops:wrong")).await);
-        let began_at = Instant::now();
-        let impatient = Duration::from_millis(1);
-        let secret = basic("ops:secret");
-        let left = tokio::time::timeout(impatient, admitted(&accounts, &secret)).await;
-        assert!(left.is_err());
-        let try_one = |number: usize| {
-            let (accounts, credentials) = (accounts.clone(), basic(&format!("ops:{number}")));
-            tokio::spawn(async move {
-                let mut headers = HeaderMap::new();
-                headers.insert(header::AUTHORIZATION, credentials.parse().unwrap());
-                accounts.admit(&headers, None).await
-            })
-        };
-        let tries: Vec<_> = (0..3 * WAITING_MAX).map(try_one).collect();
-        let mut crowded = 0;
-        for one in tries {
-            crowded += usize::from(one.await.unwrap() == Admission::Crowded);
-        }
-        assert_eq!(crowded, 2 * WAITING_MAX);
-        let seconds = u32::try_from(WAITING_MAX).unwrap();
-        assert_eq!(began_at.elapsed(), FAILURE_DELAY * seconds);
-    }
-
-    #[test]
-    fn only_names_of_accounts_are_logged() {
-        let accounts = accounts();
-        assert_eq!(accounts.account_of(b"ops:x").as_deref(), Some("ops"));
-        assert_eq!(accounts.account_of(b"secret:x"), None);
-        assert_eq!(accounts.account_of(b"secret"), None);
-    }
-}
+mod tests;

@@ -107,6 +107,26 @@ async fn a_failed_login_is_logged_and_delays_the_next() {
     stack.finish().await;
 }
 
+/// A limit of those that wait is for those behind a failed login only.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn bursts_of_valid_logins_are_admitted() {
+    let config = "[accounts]\nops = \"open sesame\"";
+    let stack = Stack::builder().pumps(0).api_config(config).start().await;
+    let admin = stack.api(0).admin();
+    for _ in 0..4 {
+        let login = |_| {
+            tokio::spawn(async move {
+                let lines = format!("Authorization: Basic {OPS}\r\n");
+                ask(admin, "GET /limits", &lines).await.0
+            })
+        };
+        for status in (0..150).map(login).collect::<Vec<_>>() {
+            assert_eq!(status.await.unwrap(), 200);
+        }
+    }
+    stack.finish().await;
+}
+
 #[tokio::test]
 async fn silent_connections_do_not_block_an_admin_port() {
     let stack = Stack::builder().start().await;
