@@ -54,7 +54,7 @@ struct AccountsInner {
     last_failed_at: parking_lot::Mutex<Option<Instant>>,
 }
 
-#[derive(Default)]
+#[derive(Default, PartialEq, Eq)]
 struct KnownAccounts {
     credentials: Vec<Credentials>,
     /// Roles by name; an account without one is an admin.
@@ -67,6 +67,20 @@ pub(crate) struct AdminUser {
     /// The name of the account; `None` where no accounts are required.
     pub(crate) account: Option<Arc<str>>,
     pub(crate) role: AccountRole,
+}
+
+/// The accounts that admitted a request.
+#[derive(Clone)]
+pub(crate) struct AdmittedRequest {
+    accounts: Accounts,
+    known: Arc<KnownAccounts>,
+}
+
+impl AdmittedRequest {
+    /// Whether the accounts are still the same, so that its client would be admitted again.
+    pub(crate) fn is_current(&self) -> bool {
+        Arc::ptr_eq(&self.known, &self.accounts.0.known.load())
+    }
 }
 
 /// The result of checking a request.
@@ -97,13 +111,17 @@ impl Accounts {
         }))
     }
 
-    /// Replaces all accounts, for all later logins.
+    /// Replaces all accounts, for all later logins. Requests that were admitted before are no longer
+    /// [current](AdmittedRequest::is_current) if that changes anything.
     pub(crate) fn replace(
         &self,
         accounts: &BTreeMap<String, Password>,
         roles: &BTreeMap<String, AccountRole>,
     ) {
-        self.0.known.store(Arc::new(known(accounts, roles)));
+        let known = known(accounts, roles);
+        if **self.0.known.load() != known {
+            self.0.known.store(Arc::new(known));
+        }
     }
 
     /// Checks the credentials of a request. Waits for [`FAILURE_DELAY`] after a failed login.
@@ -189,6 +207,12 @@ impl Accounts {
     }
 }
 
+/// The end of the delay after a failed login, if it is to come.
+fn delay_end(last_failed_at: Option<Instant>) -> Option<Instant> {
+    let end = last_failed_at? + FAILURE_DELAY;
+    (end > Instant::now()).then_some(end)
+}
+
 fn name_of(credentials: &[u8]) -> Option<&[u8]> {
     let colon = credentials.iter().position(|byte| *byte == b':')?;
     credentials.get(..colon)
@@ -207,23 +231,22 @@ fn known(
         roles: roles.clone(),
     }
 }
-/// The end of the delay after a failed login, if it is to come.
-fn delay_end(last_failed_at: Option<Instant>) -> Option<Instant> {
-    let end = last_failed_at? + FAILURE_DELAY;
-    (end > Instant::now()).then_some(end)
-}
 
-
-/// Middleware that requires the credentials of an account. Handlers get the [`AdminUser`] as an extension.
+/// Middleware that requires the credentials of an account. Handlers get the [`AdminUser`] and the [`AdmittedRequest`] as
+/// extensions.
 pub(crate) async fn require_account(
     State(accounts): State<Accounts>,
     mut request: Request,
     next: Next,
 ) -> Response<Body> {
     let peer = request.extensions().get::<Peer>().cloned();
+    // Loaded first: if the accounts change while the login is checked, it counts as one of before.
+    let known = accounts.0.known.load_full();
     match accounts.admit(request.headers(), peer).await {
         Admission::Admitted(user) => {
-            request.extensions_mut().insert(user);
+            let extensions = request.extensions_mut();
+            extensions.insert(user);
+            extensions.insert(AdmittedRequest { accounts, known });
             next.run(request).await
         }
         Admission::Refused => {

@@ -244,6 +244,50 @@ async fn pages_forbid_frames_foreign_content_and_caches() {
     assert_eq!(foreign, None);
 }
 
+/// A page that is kept up to date ends with its account. The file has another account, so that the port stays closed.
+#[tokio::test]
+async fn a_removed_account_loses_its_open_page() {
+    let stack = Stack::builder().start().await;
+    stack.change_api_config(ACCOUNTS);
+    stack.api(0).restart().await;
+    let mut page = RawHttp::connect(stack.api(0).admin()).await;
+    let headers = [
+        ("Authorization", "Basic bG9vazph"),
+        ("Accept", "text/event-stream"),
+        ("Connection", "close"),
+    ];
+    let headers = headers.map(|(name, value)| (name.to_owned(), value.to_owned()));
+    page.request("GET", "/ui/default/queues", &headers, b"")
+        .await;
+    assert_eq!(page.head().await.unwrap().status, 200);
+    // A reload that changes no account ends no page.
+    let reloads = || stack.api(0).log().matches("reloaded settings").count();
+    for (config, number) in [
+        (format!("{ACCOUNTS}[job]\ntries = 5\n"), 1),
+        ("[accounts]\nboss = \"c\"\n".to_owned(), 2),
+    ] {
+        stack.change_api_config(&config);
+        stack.api(0).reload();
+        eventually("it is reloaded", Duration::from_secs(20), async || {
+            if reloads() == number {
+                Ok(())
+            } else {
+                Err(reloads())
+            }
+        })
+        .await;
+        if number == 1 {
+            let limit = Duration::from_secs(3);
+            let ended = tokio::time::timeout(limit, page.rest()).await;
+            assert!(ended.is_err(), "{ended:?}");
+        }
+    }
+    let ended = tokio::time::timeout(Duration::from_secs(20), page.rest()).await;
+    let rest = String::from_utf8_lossy(&ended.unwrap()).into_owned();
+    assert!(rest.ends_with("0\r\n\r\n"), "{rest}");
+    stack.finish().await;
+}
+
 /// More pages than are kept up to date: the others can still be loaded.
 #[tokio::test]
 async fn too_many_open_pages_do_not_fill_the_port() {

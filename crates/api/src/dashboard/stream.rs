@@ -14,9 +14,10 @@ use tokio::time::{Duration, Instant, sleep};
 
 use super::error::PageError;
 use super::page::Page;
+use crate::accounts::AdmittedRequest;
 
 const INTERVAL: Duration = Duration::from_secs(1);
-/// How long a stream lasts. Then the browser opens the next one, with the accounts and roles of that time.
+/// How long a stream lasts at most. It also ends when accounts or roles are changed. Then the browser opens the next one.
 const STREAM_LIMIT: Duration = Duration::from_secs(600);
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
@@ -27,8 +28,12 @@ struct ChangedBlock<'a> {
     html: &'a str,
 }
 
-/// The stream of the blocks of a page. It holds one of the permits.
-pub(super) fn answer<F, R>(streams: &Arc<Semaphore>, render: F) -> Response
+/// The stream of the blocks of a page, for a request that the accounts admitted. It holds one of the permits.
+pub(super) fn answer<F, R>(
+    streams: &Arc<Semaphore>,
+    admitted: Option<AdmittedRequest>,
+    render: F,
+) -> Response
 where
     F: Fn() -> R + Send + 'static,
     R: Future<Output = Result<Page, PageError>> + Send + 'static,
@@ -40,6 +45,7 @@ where
     };
     let watched = WatchedPage {
         render,
+        admitted,
         sent: HashMap::new(),
         trouble: None,
         ends_at: Instant::now() + STREAM_LIMIT,
@@ -58,6 +64,8 @@ where
 
 struct WatchedPage<F> {
     render: F,
+    /// `None` = it ends at once; the middleware has set it.
+    admitted: Option<AdmittedRequest>,
     /// The blocks as they were sent last.
     sent: HashMap<&'static str, String>,
     /// Why the page could not be made last.
@@ -77,6 +85,13 @@ where
             return None;
         }
         sleep(INTERVAL).await;
+        if !self
+            .admitted
+            .as_ref()
+            .is_some_and(AdmittedRequest::is_current)
+        {
+            return None;
+        }
         match (self.render)().await {
             Ok(page) => Some(self.changes(page)),
             Err(error) => {

@@ -21,7 +21,7 @@ use super::history::ChartHistory;
 use super::layout::Frame;
 use super::page::Page;
 use super::{layout, stream};
-use crate::accounts::AdminUser;
+use crate::accounts::{AdminUser, AdmittedRequest};
 use crate::app::App;
 use crate::config::AccountRole;
 
@@ -49,6 +49,7 @@ impl Dashboard {
 pub(super) struct Visit {
     pub(super) dashboard: Arc<Dashboard>,
     pub(super) user: AdminUser,
+    admitted: Option<AdmittedRequest>,
     pub(super) token: FormToken,
     /// The parameters of the query that have a value.
     pub(super) query: Vec<(String, String)>,
@@ -75,6 +76,7 @@ impl FromRequestParts<Arc<Dashboard>> for Visit {
                 account: None,
                 role: AccountRole::View,
             }),
+            admitted: parts.extensions.get().cloned(),
             token: FormToken::of(&parts.headers),
             query: filled_in(parts.uri.query().unwrap_or_default().as_bytes()),
             peer: peer
@@ -94,7 +96,8 @@ impl Visit {
         let visit = Arc::new(self);
         if visit.wants_stream {
             let streams = Arc::clone(&visit.dashboard.streams);
-            return stream::answer(&streams, move || render(Arc::clone(&visit)));
+            let admitted = visit.admitted.clone();
+            return stream::answer(&streams, admitted, move || render(Arc::clone(&visit)));
         }
         match render(Arc::clone(&visit)).await {
             Ok(page) => visit.write(&page),
