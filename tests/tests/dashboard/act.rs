@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use crate::browser::{Browser, walk};
-use crate::fixture::DashboardFixture;
+use crate::fixture::{DashboardFixture, post_form};
 
 /// Opens the list with a filter, and counts what an action would change.
 async fn count(browser: &Browser, fixture: &DashboardFixture, query: &str, action: &str) {
@@ -38,6 +38,28 @@ async fn dead_jobs_with_an_error_are_brought_back() {
         assert_eq!(browser.address().await, fixture.queue());
     })
     .await;
+}
+
+/// A filter that is lost on the way would be one for all jobs.
+#[tokio::test]
+async fn a_filter_is_taken_as_it_is_or_refused() {
+    let fixture = DashboardFixture::new().await;
+    for key in ["a", "a b"] {
+        fixture.publish(&json!({"key": key, "delay": "1h"})).await;
+    }
+    let act = format!("{}/act", fixture.queue());
+    for (filter, expected) in [
+        ("key_prefix=+", "0 jobs"),
+        ("key_prefix=a+", "1 job"),
+        ("key_prefix=a", "2 jobs"),
+        ("state=ready&state=delayed", "state: the form has it twice"),
+    ] {
+        let form = format!("do=cancel&{filter}");
+        let (status, page) = post_form(&fixture.stack, &act, &form).await;
+        let is_refused = expected.contains("twice");
+        assert_eq!(status, if is_refused { 400 } else { 200 }, "{filter}");
+        assert!(page.contains(expected), "{filter}: {page}");
+    }
 }
 
 #[tokio::test]

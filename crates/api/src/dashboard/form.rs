@@ -16,6 +16,8 @@ use crate::http::body::BodyReader;
 const COOKIE: &str = "tidegate_form";
 const FIELD: &str = "form_token";
 const TOKEN_CHARACTERS: usize = 32;
+/// Parts of a filter in which spaces count: without them it would match more jobs.
+const WITH_SPACES: [&str; 3] = ["key_prefix", "attribute", "error_contains"];
 const BODY_BYTES_MAX: usize = 64 * 1024;
 
 /// The text that a cookie and all forms of a browser have in common.
@@ -107,6 +109,12 @@ impl SubmittedForm {
         found.map(|(_, value)| value.as_str())
     }
 
+    /// A name among these that several fields have.
+    pub(super) fn repeated<'a>(&self, names: &[&'a str]) -> Option<&'a str> {
+        let count = |name: &str| self.0.iter().filter(|(other, _)| other == name).count();
+        names.iter().copied().find(|name| count(name) > 1)
+    }
+
     /// The fields with these names.
     pub(super) fn only(&self, names: &[&str]) -> Vec<(String, String)> {
         let named = |pair: &&(String, String)| names.contains(&pair.0.as_str());
@@ -114,10 +122,13 @@ impl SubmittedForm {
     }
 }
 
-/// The pairs of a form or a query that have a value, without the spaces around it.
+/// The pairs of a form or a query that have a value, without the spaces around it unless they count.
 pub(super) fn filled_in(encoded: &[u8]) -> Vec<(String, String)> {
     form_urlencoded::parse(encoded)
-        .map(|(name, value)| (name.into_owned(), value.trim().to_owned()))
+        .map(|(name, value)| match WITH_SPACES.contains(&&*name) {
+            true => (name.into_owned(), value.into_owned()),
+            false => (name.into_owned(), value.trim().to_owned()),
+        })
         .filter(|(_, value)| !value.is_empty())
         .collect()
 }
@@ -158,5 +169,10 @@ mod tests {
     fn empty_fields_are_left_out() {
         let pairs = filled_in(b"a=&b=+x%26+&c");
         assert_eq!(pairs, [("b".to_owned(), "x&".to_owned())]);
+        // A filter that is only a space is none for all jobs.
+        let pairs = filled_in(b"key_prefix=+&error_contains=a+&attribute=");
+        let names = [("key_prefix", " "), ("error_contains", "a ")];
+        let names = names.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        assert_eq!(pairs, names);
     }
 }

@@ -102,6 +102,10 @@ pub(in super::super) async fn act(
 
 /// The action of a form, checked as the native API checks it.
 fn wanted(form: &SubmittedForm) -> Result<ActBody, PageError> {
+    if let Some(name) = form.repeated(&KEPT_FIELDS) {
+        let text = format!("{name}: the form has it twice.");
+        return Err(PageError::Invalid(text));
+    }
     let filter: Map<String, Value> = form
         .only(&FILTER_FIELDS)
         .into_iter()
