@@ -188,6 +188,26 @@ async fn wrong_bodies_have_their_codes() {
 }
 
 #[tokio::test]
+async fn an_attribute_that_is_there_twice_is_refused() {
+    let stack = Stack::builder().pumps(0).start().await;
+    let client = NativeClient::new(stack.api(0), "shop").await;
+    let json = [("Content-Type", "application/json")];
+    let body = br#"{"jobs":[{"payload":1,"attributes":{"tenant":"a","tenant":"b"}}]}"#;
+    let refused = client
+        .send("POST", "/queues/q/jobs/batch", &json, body)
+        .await;
+    let refused = refused.expect(400).json();
+    assert_eq!(refused["code"], "invalid_body", "{refused}");
+    assert_eq!(refused["field"], "jobs[0].attributes", "{refused}");
+    let detail = refused["detail"].as_str().unwrap();
+    assert!(
+        detail.contains("duplicate attribute \"tenant\""),
+        "{detail}"
+    );
+    stack.finish().await;
+}
+
+#[tokio::test]
 async fn wrong_bodies_of_workers_have_their_codes() {
     let stack = Stack::builder().pumps(0).start().await;
     let client = NativeClient::new(stack.api(0), "shop").await;
@@ -224,26 +244,6 @@ async fn wrong_bodies_of_workers_have_their_codes() {
     stack.finish().await;
 }
 
-/// An array with the values of an object in their order is no object, and other JSON is not malformed.
-#[tokio::test]
-async fn values_of_other_types_are_rejected_by_name() {
-    let stack = Stack::builder().pumps(0).start().await;
-    let client = NativeClient::new(stack.api(0), "shop").await;
-    let object = "expected a JSON object";
-    for (path, body, detail) in [
-        ("/queues/q/purge", json!(["ready"]), object),
-        ("/queues/q/jobs/batch", json!({"jobs": [[1]]}), object),
-        ("/fail", json!({"leases": [["a", "b"]]}), object),
-        ("/keys", json!([["read"], "x"]), object),
-        (
-            "/queues/q/purge",
-            json!({"state": null}),
-            "expected a string",
-        ),
-        ("/queues/q/purge", json!({"state": 7}), "expected a string"),
-    ] {
-        let refused = client.call("POST", path, &body).await.expect(400).json();
-        assert_eq!(refused["code"], "invalid_body", "{path} {body}");
 /// The id of a job, or a part of a lease, must not look like a job that is done.
 #[tokio::test]
 async fn a_text_that_is_no_lease_is_refused_and_changes_nothing() {
@@ -286,6 +286,26 @@ async fn a_text_that_is_no_lease_is_refused_and_changes_nothing() {
     stack.finish().await;
 }
 
+/// An array with the values of an object in their order is no object, and other JSON is not malformed.
+#[tokio::test]
+async fn values_of_other_types_are_rejected_by_name() {
+    let stack = Stack::builder().pumps(0).start().await;
+    let client = NativeClient::new(stack.api(0), "shop").await;
+    let object = "expected a JSON object";
+    for (path, body, detail) in [
+        ("/queues/q/purge", json!(["ready"]), object),
+        ("/queues/q/jobs/batch", json!({"jobs": [[1]]}), object),
+        ("/fail", json!({"leases": [["a", "b"]]}), object),
+        ("/keys", json!([["read"], "x"]), object),
+        (
+            "/queues/q/purge",
+            json!({"state": null}),
+            "expected a string",
+        ),
+        ("/queues/q/purge", json!({"state": 7}), "expected a string"),
+    ] {
+        let refused = client.call("POST", path, &body).await.expect(400).json();
+        assert_eq!(refused["code"], "invalid_body", "{path} {body}");
         let found = refused["detail"].as_str().unwrap();
         assert!(found.contains(detail), "{path} {body}: {found}");
     }

@@ -6,7 +6,7 @@ use tidegate_testkit::{Answer, RawHttp};
 use crate::fixture::{YouzanStack, stored_jobs};
 
 /// Requests, and what the error has to say. The first two of each row are path and body.
-const REQUESTS: [(&str, &str, &str); 30] = [
+const REQUESTS: [(&str, &str, &str); 31] = [
     ("/", "", "must be a JSON object"),
     ("/", "{", "must be a JSON object"),
     ("/", "[]", "must be a JSON object"),
@@ -24,6 +24,11 @@ const REQUESTS: [(&str, &str, &str); 30] = [
         "send add, pop, finish or delete",
     ),
     ("/", r#"{"command":"add"}"#, "\"topic\" is missing"),
+    (
+        "/",
+        r#"{"command":"add","topic":"a","id":"1","topic":"b"}"#,
+        "\"topic\" is there twice",
+    ),
     ("/", r#"{"command":"add","topic":"a"}"#, "\"id\" is missing"),
     (
         "/",
@@ -160,7 +165,7 @@ async fn an_invalid_request_is_answered_and_changes_nothing() {
         "tidegate_youzan_commands_total",
         r#"command="unknown",outcome="rejected""#,
     );
-    assert_eq!(rejected.await, 9.0, "two that are too large or no command");
+    assert_eq!(rejected.await, 10.0, "two that are too large or no command");
     client.delete("1").await;
     client.delete("2").await;
     stack.finish().await;

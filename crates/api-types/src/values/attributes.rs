@@ -2,8 +2,10 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::fmt;
 
-use serde::{Deserialize, Serialize};
+use serde::de::{Error, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
 use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
 use utoipa::{PartialSchema, ToSchema};
@@ -19,7 +21,7 @@ use crate::problem::InvalidValue;
 ///
 /// Requests check this with [`JobAttributes::check`]; what answers have is not checked, since jobs of the lmstfy wire
 /// follow other rules.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 #[serde(transparent)]
 pub struct JobAttributes(pub BTreeMap<String, String>);
 
@@ -92,6 +94,35 @@ fn check_attribute(name: &str, value: &str) -> Result<(), InvalidValue> {
     Ok(())
 }
 
+/// A name that is there twice is an error.
+impl<'de> Deserialize<'de> for JobAttributes {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(AttributesVisitor)
+    }
+}
+
+struct AttributesVisitor;
+
+impl<'de> Visitor<'de> for AttributesVisitor {
+    type Value = JobAttributes;
+
+    fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("a map")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<JobAttributes, A::Error> {
+        let mut attributes = BTreeMap::new();
+        while let Some((name, value)) = map.next_entry::<String, String>()? {
+            if attributes.contains_key(&name) {
+                let name: String = name.chars().take(ATTRIBUTE_NAME_BYTES_MAX).collect();
+                return Err(Error::custom(format!("duplicate attribute {name:?}")));
+            }
+            attributes.insert(name, value);
+        }
+        Ok(JobAttributes(attributes))
+    }
+}
+
 impl PartialSchema for JobAttributes {
     fn schema() -> RefOr<Schema> {
         let value = ObjectBuilder::new()
@@ -156,6 +187,20 @@ mod tests {
         for value in ["a\nb", "a\0", "\t"] {
             assert!(attributes(&[("a", value)]).check().is_err(), "{value:?}");
         }
+    }
+
+    #[test]
+    fn a_name_occurs_once() {
+        let read = |json: &str| serde_json::from_str::<JobAttributes>(json);
+        assert_eq!(
+            read(r#"{"a":"1","b":"1"}"#).unwrap(),
+            attributes(&[("a", "1"), ("b", "1")])
+        );
+        let error = read(r#"{"a":"1","b":"1","a":"1"}"#)
+            .unwrap_err()
+            .to_string();
+        assert!(error.starts_with("duplicate attribute \"a\""), "{error}");
+        assert!(read("null").is_err() && read("[]").is_err());
     }
 
     #[test]

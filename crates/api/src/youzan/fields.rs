@@ -1,8 +1,14 @@
 //! The fields of a request. Errors name the field and say what it must be.
 
+use std::fmt;
+
+use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::{Map, Value};
 
 use super::error::YouzanError;
+
+/// How much of a name an error shows, in characters.
+const NAME_CHARACTERS: usize = 64;
 
 /// The fields of the JSON object of a request. Unknown ones are ignored, as in the original.
 #[derive(Debug)]
@@ -12,12 +18,17 @@ impl Fields {
     /// Parses the body of a request.
     ///
     /// # Errors
-    /// It is not a JSON object.
+    /// It is not a JSON object, or has a field twice.
     pub(super) fn parse(text: &[u8]) -> Result<Self, YouzanError> {
-        let fields = serde_json::from_slice(text);
-        fields.map(Self).map_err(|problem| {
+        let read: ReadFields = serde_json::from_slice(text).map_err(|problem| {
             YouzanError::invalid(format!("the request must be a JSON object: {problem}"))
-        })
+        })?;
+        match read.repeated {
+            Some(name) => Err(YouzanError::invalid(format!(
+                "{name:?} is there twice; send it once"
+            ))),
+            None => Ok(Self(read.fields)),
+        }
     }
 
     /// A text; `None` if the field is missing or null.
@@ -89,6 +100,40 @@ impl Fields {
         }
         let name = names.first().copied().unwrap_or_default();
         Err(YouzanError::invalid(format!("{name:?} is missing")))
+    }
+}
+
+/// An object as it was sent.
+struct ReadFields {
+    fields: Map<String, Value>,
+    /// The first name that is there twice, shortened.
+    repeated: Option<String>,
+}
+
+impl<'de> Deserialize<'de> for ReadFields {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(FieldsVisitor)
+    }
+}
+
+struct FieldsVisitor;
+
+impl<'de> Visitor<'de> for FieldsVisitor {
+    type Value = ReadFields;
+
+    fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("a map")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<ReadFields, A::Error> {
+        let (mut fields, mut repeated) = (Map::new(), None);
+        while let Some((name, value)) = map.next_entry::<String, Value>()? {
+            if repeated.is_none() && fields.contains_key(&name) {
+                repeated = Some(name.chars().take(NAME_CHARACTERS).collect());
+            }
+            fields.insert(name, value);
+        }
+        Ok(ReadFields { fields, repeated })
     }
 }
 
