@@ -11,6 +11,7 @@ use hyper_util::client::legacy::{Builder, Client as PooledClient, Error};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 
 use crate::error;
+use crate::interim_answers::InterimLimitConnector;
 
 const CONNECT_LIMIT: Duration = Duration::from_secs(5);
 /// Shorter than the time after which servers usually close idle connections.
@@ -19,9 +20,14 @@ const IDLE_LIMIT: Duration = Duration::from_secs(20);
 /// Connections that are kept open between requests.
 #[derive(Debug)]
 pub(crate) enum Connections {
-    Plain(PooledClient<HttpConnector, Full<Bytes>>),
+    Plain(PooledClient<InterimLimitConnector<HttpConnector>, Full<Bytes>>),
     #[cfg(feature = "tls")]
-    Tls(PooledClient<hyper_rustls::HttpsConnector<HttpConnector>, Full<Bytes>>),
+    Tls(
+        PooledClient<
+            InterimLimitConnector<hyper_rustls::HttpsConnector<HttpConnector>>,
+            Full<Bytes>,
+        >,
+    ),
 }
 
 impl Connections {
@@ -31,7 +37,7 @@ impl Connections {
         http.set_nodelay(true);
         http.set_connect_timeout(Some(CONNECT_LIMIT));
         if !url.starts_with("https:") {
-            return Ok(Self::Plain(pool().build(http)));
+            return Ok(Self::Plain(pool().build(InterimLimitConnector(http))));
         }
         http.enforce_http(false);
         with_tls(http)
@@ -68,7 +74,9 @@ fn with_tls(http: HttpConnector) -> Result<Connections, error::Error> {
         ))
     })?;
     let connector = builder.https_only().enable_http1().wrap_connector(http);
-    Ok(Connections::Tls(pool().build(connector)))
+    Ok(Connections::Tls(
+        pool().build(InterimLimitConnector(connector)),
+    ))
 }
 
 #[cfg(not(feature = "tls"))]

@@ -16,6 +16,7 @@ use hyper_util::client::legacy::connect::{HttpConnector, capture_connection};
 use hyper_util::client::legacy::{Client, Error};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use tidegate::api::relay::AddressGuard;
+use tidegate::interim_answers::InterimLimitConnector;
 use tokio::time::timeout;
 
 use super::connector::LimitedConnector;
@@ -64,9 +65,12 @@ pub(crate) enum HttpError {
     NoAnswer(String),
 }
 
+type HttpsWithLimits =
+    InterimLimitConnector<LimitedConnector<HttpsConnector<HttpConnector<GuardedResolver>>>>;
+
 /// A client with a pool of connections.
 pub(crate) struct HttpClient {
-    pool: Client<LimitedConnector<HttpsConnector<HttpConnector<GuardedResolver>>>, Full<Bytes>>,
+    pool: Client<HttpsWithLimits, Full<Bytes>>,
     guard: Option<AddressGuard>,
     body_max: usize,
 }
@@ -90,7 +94,7 @@ impl HttpClient {
         pool.pool_timer(TokioTimer::new())
             .pool_idle_timeout(IDLE_LIMIT);
         Ok(Self {
-            pool: pool.build(LimitedConnector(connector)),
+            pool: pool.build(InterimLimitConnector(LimitedConnector(connector))),
             guard,
             body_max,
         })
@@ -224,6 +228,7 @@ impl tower::Service<Name> for GuardedResolver {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write;
     use std::net::{Ipv4Addr, TcpListener};
 
     use super::*;
@@ -245,5 +250,24 @@ mod tests {
         assert!(matches!(error, HttpError::NotConnected(_)), "{error:?}");
         let error = send(format!("http://{address}")).await;
         assert!(matches!(error, HttpError::NoAnswer(_)), "{error:?}");
+    }
+
+    /// The server has its own thread: it sends while the runtime does not run.
+    #[tokio::test]
+    async fn endless_interim_answers_end_a_request_and_not_the_runtime() {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let address = listener.local_addr().unwrap();
+        std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            let many = "HTTP/1.1 100 Continue\r\n\r\n".repeat(2000);
+            while stream.write_all(many.as_bytes()).is_ok() {}
+        });
+        let client = HttpClient::new(None, 100).unwrap();
+        let uri = format!("http://{address}").parse().unwrap();
+        let limit = LIMIT * 100;
+        let sent = client.send(Method::POST, &uri, HeaderMap::new(), Bytes::new(), limit);
+        let error = timeout(limit, sent).await.unwrap().unwrap_err();
+        let text = error.to_string();
+        assert!(text.ends_with("endless interim answers"), "{text}");
     }
 }
