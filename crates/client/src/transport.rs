@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use http_body_util::{BodyExt, Full};
+use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
 use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue, RETRY_AFTER};
 use hyper::{Method, Request, StatusCode};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use tidegate_api_types::consume::ReserveBody;
 use tidegate_api_types::problem::{AppliedState, Problem};
 
 use crate::connections::Connections;
@@ -18,6 +19,13 @@ const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const TRACE_PARENT: &str = "traceparent";
 /// How much of an unexpected answer an error shows.
 const SHOWN_BYTES: usize = 200;
+const MIB: usize = 1 << 20;
+/// The largest answer that is read: a page of 1,000 jobs with all their attributes and errors has less.
+const ANSWER_BYTES_MAX: usize = 128 * MIB;
+/// The largest answer to a reserve: a server sends up to 256 MiB of payloads, which Base64 makes longer by a third.
+const RESERVE_BYTES_MAX: usize = 512 * MIB;
+/// What a job has in it at most: a payload of 8 MiB in Base64, and its attributes.
+const RESERVED_JOB_BYTES_MAX: usize = 12 * MIB;
 
 /// A request; the path follows the namespace.
 #[derive(Debug)]
@@ -28,6 +36,8 @@ pub(crate) struct HttpCall {
     pub(crate) body: Bytes,
     /// How long the server may wait before it answers.
     pub(crate) wait: Duration,
+    /// The largest answer that is read.
+    answer_bytes_max: usize,
 }
 
 impl HttpCall {
@@ -38,7 +48,17 @@ impl HttpCall {
             headers: HeaderMap::new(),
             body: Bytes::new(),
             wait: Duration::ZERO,
+            answer_bytes_max: ANSWER_BYTES_MAX,
         }
+    }
+
+    /// A request for jobs.
+    pub(crate) fn reserve(body: &ReserveBody) -> Result<Self, Error> {
+        let wait = Duration::from_millis(body.wait.as_ms());
+        let mut call = Self::json(Method::POST, "/reserve", body)?.waiting(wait);
+        let bytes = usize::from(body.max_jobs.get()) * RESERVED_JOB_BYTES_MAX;
+        call.answer_bytes_max = bytes.clamp(ANSWER_BYTES_MAX, RESERVE_BYTES_MAX);
+        Ok(call)
     }
 
     pub(crate) fn get(path: impl Into<String>) -> Self {
@@ -175,13 +195,25 @@ impl HttpTransport {
             }
         })?;
         let (head, body) = answer.into_parts();
-        let body = body.collect().await;
-        let body = body.map_err(|error| Error::ConnectionBroken(error.into()))?;
+        let body = Limited::new(body, call.answer_bytes_max).collect().await;
+        let body = body.map_err(|error| match error.is::<LengthLimitError>() {
+            true => too_large(head.status, call.answer_bytes_max),
+            false => Error::ConnectionBroken(error),
+        })?;
         Ok(HttpReply {
             status: head.status,
             headers: head.headers,
             body: body.to_bytes(),
         })
+    }
+}
+
+fn too_large(status: StatusCode, bytes_max: usize) -> Error {
+    Error::UnexpectedAnswer {
+        status: status.as_u16(),
+        text: format!("it has more than {} MiB", bytes_max / MIB),
+        applied: None,
+        retry_after: None,
     }
 }
 

@@ -94,3 +94,33 @@ fn a_url_with_more_than_a_server_is_refused_and_not_repeated() {
         assert!(!error.to_string().contains("hunter2"), "{error}");
     }
 }
+
+/// The server would send more than the client reads.
+#[tokio::test]
+async fn an_answer_is_read_up_to_a_limit() {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let serving = tokio::spawn(async move {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        let mut request = [0; 64 * 1024];
+        let _ = stream.read(&mut request).await;
+        let head = b"HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\n\r\n";
+        stream.write_all(head).await.unwrap();
+        let part = vec![b'x'; 1 << 20];
+        let mut sent = 0;
+        while sent < 256 && stream.write_all(&part).await.is_ok() {
+            sent += 1;
+        }
+        sent
+    });
+    let queue = client(address).queue("q").unwrap();
+    let job = queue.job("00000000000000000000000000").unwrap();
+    let reading = tokio::time::timeout(LIMIT, job.payload());
+    let error = reading.await.unwrap().unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "unexpected answer with status 200: it has more than 128 MiB"
+    );
+    let sent = tokio::time::timeout(LIMIT, serving).await.unwrap();
+    assert!(sent.unwrap() < 256, "the client has closed the connection");
+}

@@ -23,9 +23,7 @@ impl Client {
     /// # Errors
     /// Those of requests.
     pub async fn reserve(&self, body: &ReserveBody) -> Result<ReserveAnswer, Error> {
-        let wait = Duration::from_millis(body.wait.as_ms());
-        let call = HttpCall::json(Method::POST, "/reserve", body)?.waiting(wait);
-        self.transport.send(&call).await?.json()
+        self.transport.send(&HttpCall::reserve(body)?).await?.json()
     }
 
     /// Acknowledges jobs, up to 1,000. One outcome per job, in order.

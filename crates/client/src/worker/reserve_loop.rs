@@ -4,7 +4,6 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use hyper::Method;
 use tidegate_api_types::consume::{LeasedJobView, ReserveAnswer, ReserveBody};
 use tidegate_api_types::limits::RESERVE_JOBS_MAX;
 use tidegate_api_types::values::{MaxJobs, TimestampMs};
@@ -242,9 +241,8 @@ fn leased(answer: ReserveAnswer) -> impl Iterator<Item = (LeasedJobView, Duratio
 
 async fn reserve(client: Client, request: ReserveBody, requested: usize) -> Reserved {
     let begin = Instant::now();
-    let wait = Duration::from_millis(request.wait.as_ms());
     let answer = async {
-        let call = HttpCall::json(Method::POST, "/reserve", &request)?.waiting(wait);
+        let call = HttpCall::reserve(&request)?;
         client.transport.send(&call).await?.json()
     };
     let answer = answer.await;
