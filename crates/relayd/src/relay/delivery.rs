@@ -152,7 +152,7 @@ impl DeliveryRun {
             .delivery
             .observe(begin.elapsed().as_secs_f64());
         let mut is_available = false;
-        let (mut first_unavailable, mut first_rejected) = (None, None);
+        let (mut first_unavailable, mut first_rejected, mut first_dead) = (None, None, None);
         for outcome in &outcomes {
             match outcome {
                 DeliveryOutcome::Confirmed => state.metrics.confirmed.inc(),
@@ -161,12 +161,12 @@ impl DeliveryRun {
                     is_permanent,
                     ..
                 } => {
-                    let counter = if *is_permanent {
-                        &state.metrics.dead
+                    if *is_permanent {
+                        state.metrics.dead.inc();
+                        first_dead.get_or_insert(error);
                     } else {
-                        &state.metrics.rejected
-                    };
-                    counter.inc();
+                        state.metrics.rejected.inc();
+                    }
                     first_rejected.get_or_insert(error);
                 }
                 DeliveryOutcome::Unavailable(reason) => {
@@ -181,6 +181,15 @@ impl DeliveryRun {
         }
         if let Some(error) = first_rejected {
             tracing::debug!(relay = state.name, error, "the sink rejected jobs");
+        }
+        if let Some(error) = first_dead
+            && state.dead_warnings.is_due()
+        {
+            tracing::warn!(
+                relay = state.name,
+                error,
+                "jobs are dead: the sink will never take them; repair the cause, and respawn them"
+            );
         }
         self.record(is_available, first_unavailable.map_or("", String::as_str));
         outcomes

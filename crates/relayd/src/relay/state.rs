@@ -1,12 +1,17 @@
 //! What a relay shows of itself.
 
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 use parking_lot::Mutex;
+use tidegate_service::LogLimit;
 use tokio::time::Instant;
 
 use crate::circuit_breaker::CircuitBreaker;
 use crate::relay_metrics::RelayMetrics;
+
+/// A sink may reject each of thousands of jobs.
+const DEAD_WARNING_INTERVAL: Duration = Duration::from_secs(60);
 
 /// State and counts of a relay.
 #[derive(Debug)]
@@ -21,6 +26,8 @@ pub(crate) struct RelayState {
     /// Whether the last call that reserves jobs failed.
     pub(crate) source_fails: AtomicBool,
     last_error: Mutex<Option<(Instant, String)>>,
+    /// Warnings of jobs that are dead because the sink will never take them.
+    pub(crate) dead_warnings: LogLimit,
 }
 
 impl RelayState {
@@ -33,6 +40,7 @@ impl RelayState {
             metrics: RelayMetrics::new(name),
             source_fails: AtomicBool::new(false),
             last_error: Mutex::new(None),
+            dead_warnings: LogLimit::every(DEAD_WARNING_INTERVAL),
         }
     }
 

@@ -120,10 +120,14 @@ impl TidegateSink {
     }
 }
 
-/// Whether the request is at fault, and would be each time.
+/// Whether the request is at fault, and would be each time. Only a problem document says so: other answers are those of a
+/// server that is no Tidegate, or of a proxy.
 fn is_invalid(error: &Error) -> bool {
-    matches!(error, Error::Invalid(_) | Error::Encode(_))
-        || matches!(error.status(), Some(400 | 413 | 415 | 422))
+    match error {
+        Error::Invalid(_) | Error::Encode(_) => true,
+        Error::Rejected(rejection) => matches!(rejection.problem.status, 400 | 413 | 415 | 422),
+        _ => false,
+    }
 }
 
 fn outcome(result: Result<(), Error>) -> DeliveryOutcome {

@@ -5,6 +5,8 @@ use std::time::Duration;
 use serde_json::json;
 use tidegate_testkit::fault_proxy::{DirectionConditions, NetworkConditions};
 use tidegate_testkit::{FaultProxy, Stack, eventually};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
 
 use crate::fixture::{LIMIT, QUEUE, RelayDaemon, RelayedQueue, SERVER, SHORT};
 
@@ -120,4 +122,41 @@ async fn a_job_too_large_for_the_sink_is_dead_and_the_others_of_its_batch_arrive
     assert_eq!(job["state"], "dead", "{job}");
     assert_eq!(arrived.counts(SINK_QUEUE).await["ready"], 600);
     assert_eq!(relay.status().await["unavailable"], 0);
+    let log = relay.daemon.log();
+    assert_eq!(log.matches("jobs are dead").count(), 1, "{log}");
+}
+
+/// Its answers have statuses with which a Tidegate rejects a job for ever.
+#[tokio::test(flavor = "multi_thread")]
+async fn no_job_is_dead_because_the_url_is_that_of_another_server() {
+    let stack = SERVER.acquire().await;
+    for status in ["400 Bad Request", "413 Content Too Large"] {
+        let queue = RelayedQueue::new(&stack, &status[..3]).await;
+        queue.publish(0..20).await;
+        let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+        let mut other = RelayedQueue::new(&stack, "other-server").await;
+        other.url = format!("http://{}", listener.local_addr().unwrap());
+        let answer = format!("HTTP/1.1 {status}\r\nConnection: close\r\n\r\n<html>no</html>");
+        let serving = tokio::spawn(async move {
+            loop {
+                let (mut stream, _) = listener.accept().await.unwrap();
+                let mut request = [0; 64 * 1024];
+                let _ = stream.read(&mut request).await;
+                let _ = stream.write_all(answer.as_bytes()).await;
+            }
+        });
+        let sink = format!("{}time_limit = \"2s\"\n", other.as_end("sink", SINK_QUEUE));
+        let relay = RelayDaemon::start(&[SHORT, &queue.as_end("source", QUEUE), &sink]).await;
+        relay
+            .status_has("the breaker is open", |status| status["breaker"] == "open")
+            .await;
+        let status = relay.status().await;
+        assert_eq!(
+            (&status["rejected"], &status["dead"]),
+            (&json!(0), &json!(0)),
+            "{status}"
+        );
+        assert_eq!(queue.counts(QUEUE).await["dead"], 0);
+        serving.abort();
+    }
 }
