@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use hyper::Uri;
 use tidegate::api::relay::{RelayConfig, RelaySinkConfig, RelaySourceConfig};
 use tidegate::api::values::RelayNameText;
 
@@ -38,6 +39,7 @@ pub(crate) fn build_relay(name: &str, config: &RelayConfig) -> Result<Relay, Str
             None => format!("relay.{name}: {}", invalid.detail),
         })?;
     }
+    check_not_circular(config).map_err(|problem| format!("relay.{name}.sink.queue: {problem}"))?;
     let source = build_source(name, config).map_err(at("source."))?;
     let sink = build_sink(&config.sink).map_err(at("sink."))?;
     let time_limit = Duration::from(config.sink.time_limit());
@@ -56,6 +58,42 @@ pub(crate) fn build_relay(name: &str, config: &RelayConfig) -> Result<Relay, Str
         time_limit,
         traces: None,
     })
+}
+
+/// Checks that the sink is not the queue that is the source: each job would be published there again and again, with new
+/// ids as keys.
+fn check_not_circular(config: &RelayConfig) -> Result<(), &'static str> {
+    let RelaySinkConfig::Tidegate(sink) = &config.sink else {
+        return Ok(());
+    };
+    let (url, namespace, queue) = match &config.source {
+        RelaySourceConfig::Queue(_) => return Ok(()),
+        RelaySourceConfig::Tidegate(source) => (&source.url, &source.namespace, &source.queue),
+        RelaySourceConfig::Lmstfy(source) => (&source.url, &source.namespace, &source.queue),
+    };
+    let is_same_queue = *namespace == sink.namespace && *queue == sink.queue;
+    match is_same_queue && server_of(url) == server_of(&sink.url) {
+        true => Err(
+            "it is the queue of the source: the relay would publish each job there again; name another queue",
+        ),
+        false => Ok(()),
+    }
+}
+
+/// Host, port and path of a URL of HTTP. All names of this machine are the same host.
+fn server_of(url: &str) -> Option<(String, u16, String)> {
+    let url: Uri = url.trim().parse().ok()?;
+    let host = url.host()?.trim_end_matches('.').to_ascii_lowercase();
+    let host = match host.as_str() {
+        "127.0.0.1" | "[::1]" => "localhost".to_owned(),
+        _ => host,
+    };
+    let port = match url.scheme_str() {
+        Some("https") => 443,
+        _ => 80,
+    };
+    let path = url.path().trim_end_matches('/').to_owned();
+    Some((host, url.port_u16().unwrap_or(port), path))
 }
 
 /// Checks the settings of a relay.

@@ -293,6 +293,43 @@ mod tests {
         assert_eq!(paused.relay["a"].lease.as_ms(), 90_000);
     }
 
+    /// The kind of the source, its URL, and the namespace, queue and URL of the sink.
+    #[test]
+    fn a_sink_that_is_the_queue_of_its_source_is_refused() {
+        let read_with = |kind: &str, from: &str, namespace: &str, queue: &str, to: &str| {
+            let secret = if kind == "tidegate" {
+                "api_key"
+            } else {
+                "token"
+            };
+            read(&format!(
+                "[relay.a.source]\nkind = \"{kind}\"\nurl = \"{from}\"\nnamespace = \"n\"\nqueue = \"q\"\n\
+                 {secret} = \"hunter2\"\n[relay.a.sink]\nkind = \"tidegate\"\nurl = \"{to}\"\n\
+                 namespace = \"{namespace}\"\nqueue = \"{queue}\"\napi_key = \"hunter2\"\n"
+            ))
+        };
+        for (kind, from, to) in [
+            ("tidegate", "http://a:7777", "http://A:7777/"),
+            ("tidegate", "https://a.example", "https://a.example.:443"),
+            ("tidegate", "http://localhost", "http://127.0.0.1:80"),
+            ("lmstfy", "http://[::1]:7777", "http://localhost:7777"),
+            ("tidegate", "http://a/one", "http://a/one/"),
+        ] {
+            let error = read_with(kind, from, "n", "q", to).unwrap_err();
+            assert!(error.starts_with("relay.a.sink.queue: "), "{to}: {error}");
+        }
+        for (namespace, queue, to) in [
+            ("n", "other", "http://a:7777"),
+            ("other", "q", "http://a:7777"),
+            ("n", "q", "http://a:7778"),
+            ("n", "q", "http://b:7777"),
+            ("n", "q", "http://a:7777/two"),
+        ] {
+            let result = read_with("tidegate", "http://a:7777", namespace, queue, to);
+            assert!(result.is_ok(), "{to}: {result:?}");
+        }
+    }
+
     #[test]
     fn bounds_are_those_of_the_api() {
         let of_relays = BOUNDS.iter().filter_map(|(key, bound)| {
