@@ -19,7 +19,7 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use clap::Parser;
-use tidegate::Client;
+use tidegate::{Client, RepeatLimits};
 
 use crate::arguments::connection::ConnectionArguments;
 use crate::arguments::{CliArguments, CliCommand};
@@ -73,13 +73,19 @@ async fn run(arguments: CliArguments) -> Result<ExitCode, CommandFailure> {
             return Ok(code);
         }
         CliCommand::Tail(tail) => {
-            tail::tail(&connect(arguments.connection)?, tail, arguments.json).await?;
+            tail::tail(&connect_once(arguments.connection)?, tail, arguments.json).await?;
             return Ok(code);
         }
         CliCommand::Top(top) => {
             let ConnectionArguments { url, namespace, .. } = &arguments.connection;
             let title = format!("{namespace} at {url}");
-            top::top(connect(arguments.connection)?, title, &top, arguments.json).await?
+            top::top(
+                connect_once(arguments.connection)?,
+                title,
+                &top,
+                arguments.json,
+            )
+            .await?
         }
         CliCommand::Doctor(doctor) => {
             let report = doctor::check(&arguments.connection, &doctor).await?;
@@ -97,10 +103,28 @@ async fn run(arguments: CliArguments) -> Result<ExitCode, CommandFailure> {
 }
 
 fn connect(connection: ConnectionArguments) -> Result<Client, CommandFailure> {
+    connect_with(connection, RepeatLimits::default())
+}
+
+/// A client that repeats no request: the command looks again, and shows at once that the server is unavailable.
+fn connect_once(connection: ConnectionArguments) -> Result<Client, CommandFailure> {
+    let none = RepeatLimits {
+        repetitions: 0,
+        ..RepeatLimits::default()
+    };
+    connect_with(connection, none)
+}
+
+fn connect_with(
+    connection: ConnectionArguments,
+    repeat_limits: RepeatLimits,
+) -> Result<Client, CommandFailure> {
     if connection.api_key.is_empty() {
         let text = "no API key is given; set TIDEGATE_KEY";
         return Err(CommandFailure::Usage(text.to_owned()));
     }
-    let builder = Client::builder(connection.url).key(connection.api_key);
-    Ok(builder.namespace(connection.namespace).build()?)
+    let builder = Client::builder(connection.url)
+        .key(connection.api_key)
+        .namespace(connection.namespace);
+    Ok(builder.repeat_limits(repeat_limits).build()?)
 }

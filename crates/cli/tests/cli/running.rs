@@ -1,7 +1,7 @@
 //! A command that runs on, and the lines that it prints.
 
 use std::io::{BufRead, BufReader};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStderr, Command, Stdio};
 
 use tokio::sync::mpsc;
 use tokio::time::timeout;
@@ -21,16 +21,15 @@ impl RunningCommand {
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
-        let out = BufReader::new(child.stdout.take().unwrap());
-        let (sender, lines) = mpsc::channel(1_000);
-        std::thread::spawn(move || {
-            for line in out.lines().map_while(Result::ok) {
-                if sender.blocking_send(line).is_err() {
-                    return;
-                }
-            }
-        });
+        let lines = lines_of(&mut child);
         Self { child, lines }
+    }
+
+    /// The same for a command whose standard error is a pipe, which it returns.
+    pub(crate) fn start_with_errors(command: Command) -> (Self, ChildStderr) {
+        let mut running = Self::start(command);
+        let errors = running.child.stderr.take().unwrap();
+        (running, errors)
     }
 
     /// The next line; `None` at the end of the output.
@@ -76,6 +75,20 @@ impl RunningCommand {
     pub(crate) fn end(&mut self) -> Option<i32> {
         self.child.wait().unwrap().code()
     }
+}
+
+/// The lines of its standard output.
+fn lines_of(child: &mut Child) -> mpsc::Receiver<String> {
+    let out = BufReader::new(child.stdout.take().unwrap());
+    let (sender, lines) = mpsc::channel(1_000);
+    std::thread::spawn(move || {
+        for line in out.lines().map_while(Result::ok) {
+            if sender.blocking_send(line).is_err() {
+                return;
+            }
+        }
+    });
+    lines
 }
 
 impl Drop for RunningCommand {

@@ -1,11 +1,16 @@
 //! `tidegate tail`: which lines it prints, and how it ends.
 
-use serde_json::{Value, json};
-use tidegate_testkit::NativeClient;
+use std::io::{BufRead, BufReader};
+use std::process::Stdio;
+use std::time::Duration;
 
-use super::SERVER;
+use serde_json::{Value, json};
+use tidegate_testkit::{NativeClient, Stack};
+use tokio::time::timeout;
+
 use super::command_line::CommandLine;
 use super::running::RunningCommand;
+use super::SERVER;
 
 fn tail(cli: &CommandLine, arguments: &[&str]) -> RunningCommand {
     let arguments = [&["tail", "t", "--interval", "20ms"], arguments].concat();
@@ -106,4 +111,30 @@ async fn only_jobs_that_match_are_printed_and_errors_end_it() {
     assert!(publisher.error(1, &["tail", "t"]).contains("scope"));
     let unreachable = CommandLine::unconnected("http://127.0.0.1:0", "k-of-no-server");
     unreachable.error(3, &["tail", "t"]);
+}
+
+#[tokio::test]
+async fn a_server_that_is_gone_is_named_at_once_and_waited_for() {
+    let stack = Stack::builder().start().await;
+    let cli = CommandLine::connected(&stack, "tail-gone").await;
+    cli.out(&["publish", "t", "{}", "--key", "first"]);
+    let mut command = cli.command(&["tail", "t", "--all", "--interval", "20ms"]);
+    command.stderr(Stdio::piped());
+    let (mut running, errors) = RunningCommand::start_with_errors(command);
+    running.lines_until("first").await;
+    stack.api(0).kill();
+    let first = tokio::task::spawn_blocking(move || {
+        let mut line = String::new();
+        BufReader::new(errors).read_line(&mut line).unwrap();
+        line
+    });
+    let line = timeout(Duration::from_secs(5), first).await;
+    let line = line.expect("no repetitions are waited for").unwrap();
+    assert!(line.ends_with("; retrying\n"), "{line}");
+    stack.api(0).restart().await;
+    cli.out(&["publish", "t", "{}", "--key", "second"]);
+    running.lines_until("second").await;
+    running.signal("TERM");
+    assert_eq!(running.end(), Some(0));
+    stack.finish().await;
 }

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{Read, Write};
 use std::process::{Child, Command};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::fs::{Mode, OFlags, open};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
@@ -201,11 +201,14 @@ async fn an_api_that_is_gone_is_shown_and_waited_for() {
         .press("", "it has started", |screen| screen.contains("alpha"))
         .await;
     stack.api(0).kill();
+    let killed_at = Instant::now();
     terminal
         .press("", "the error is shown, and the last numbers", |screen| {
             screen.contains("retrying") && screen.contains("alpha")
         })
         .await;
+    // Not after the repetitions of a request.
+    assert!(killed_at.elapsed() < Duration::from_secs(5));
     stack.api(0).restart().await;
     terminal
         .press("", "it continues", |screen| !screen.contains("retrying"))
