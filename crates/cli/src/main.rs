@@ -6,6 +6,7 @@ mod capacity;
 mod commands;
 mod dev;
 mod doctor;
+mod error_output;
 mod failure;
 mod manual;
 mod many_jobs;
@@ -15,7 +16,6 @@ mod tail;
 mod top;
 mod work;
 
-use std::io::Write;
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -23,6 +23,7 @@ use tidegate::{Client, RepeatLimits};
 
 use crate::arguments::connection::ConnectionArguments;
 use crate::arguments::{CliArguments, CliCommand};
+use crate::error_output::ErrorLines;
 use crate::failure::CommandFailure;
 use crate::output::CommandOutput;
 
@@ -32,21 +33,22 @@ async fn main() -> ExitCode {
     if !matches!(arguments.command, CliCommand::Top(_)) {
         show_warnings();
     }
-    match run(arguments).await {
+    let code = match run(arguments).await {
         Ok(code) => code,
         Err(failure) => {
-            // Nothing is left to do if the standard error is closed.
-            drop(writeln!(std::io::stderr(), "error: {failure}"));
+            error_output::write(format!("error: {failure}\n").as_bytes());
             ExitCode::from(failure.exit_code())
         }
-    }
+    };
+    error_output::flush().await;
+    code
 }
 
 /// Prints the warnings of the client to the standard error: a worker goes on after them.
 fn show_warnings() {
     tracing_subscriber::fmt()
         .with_max_level(tracing_subscriber::filter::LevelFilter::WARN)
-        .with_writer(std::io::stderr)
+        .with_writer(|| ErrorLines)
         .with_ansi(false)
         .with_target(false)
         .init();

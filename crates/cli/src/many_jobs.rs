@@ -1,6 +1,5 @@
 //! Lists of jobs, and actions on all that match.
 
-use std::io::Write;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
@@ -9,6 +8,7 @@ use tidegate::api::values::PageSize;
 use tidegate::{Change, Client, JobDetails, JobFilter};
 
 use crate::arguments::job::ActArguments;
+use crate::error_output;
 use crate::failure::CommandFailure;
 use crate::output::CommandOutput;
 
@@ -88,9 +88,5 @@ pub(crate) async fn act(
 }
 
 fn progress(matched: u64, changed: u64) {
-    // Nothing is left to do if the standard error is closed.
-    drop(writeln!(
-        std::io::stderr(),
-        "{matched} jobs matched, {changed} changed"
-    ));
+    error_output::write(format!("{matched} jobs matched, {changed} changed\n").as_bytes());
 }

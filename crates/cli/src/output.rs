@@ -8,6 +8,7 @@ use comfy_table::{ContentArrangement, Table};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use tidegate::Error;
+use tokio::sync::oneshot;
 
 use crate::failure::CommandFailure;
 
@@ -85,6 +86,20 @@ impl CommandOutput {
 pub(crate) fn write_out(bytes: &[u8]) -> io::Result<()> {
     let mut out = io::stdout().lock();
     out.write_all(bytes).and_then(|()| out.flush())
+}
+
+/// Writes to the standard output, in a thread that a reader that stalls holds up alone. The thread ends with the process.
+///
+/// # Errors
+/// As for [`write_out`].
+pub(crate) async fn write_aside(text: String) -> io::Result<()> {
+    if text.is_empty() {
+        return Ok(());
+    }
+    let (written, result) = oneshot::channel();
+    std::thread::spawn(move || drop(written.send(write_out(text.as_bytes()))));
+    let result = result.await;
+    result.unwrap_or_else(|_| Err(io::Error::other("the thread that writes has ended")))
 }
 
 fn text_of(answer: &impl Display, shown: &Value, as_json: bool) -> String {

@@ -1,7 +1,7 @@
 //! `tidegate tail`: prints the jobs of a queue when they appear, and when their states change.
 
 use std::collections::HashSet;
-use std::io::{self, Write};
+use std::io;
 use std::pin::pin;
 use std::time::Duration;
 
@@ -11,8 +11,9 @@ use tidegate::{Client, DurationMs, Error, JobDetails, JobFilter, QueueHandle, St
 
 use crate::arguments::filter::FilterArguments;
 use crate::arguments::interval::interval;
+use crate::error_output;
 use crate::failure::CommandFailure;
-use crate::output::{escaped, write_out};
+use crate::output::{escaped, write_aside};
 use crate::signals::stopped;
 
 /// How many requests one look takes at most. The next look continues there.
@@ -106,15 +107,19 @@ pub(crate) async fn tail(
             () = &mut stopped => return Ok(()),
         };
         // What a look has found before it failed is not found again.
-        match print(&std::mem::take(&mut walks.found), as_json) {
+        let found = std::mem::take(&mut walks.found);
+        let printed = tokio::select! {
+            printed = print(&found, as_json) => printed,
+            () = &mut stopped => return Ok(()),
+        };
+        match printed {
             Err(CommandFailure::OutputClosed) => return Ok(()),
             printed => printed?,
         }
         match look {
             Ok(()) => {}
             Err(CommandFailure::Request(error)) if error.is_temporary() && !is_first => {
-                // Nothing is left to do if the standard error is closed.
-                drop(writeln!(io::stderr(), "{error}; retrying"));
+                error_output::write(format!("{error}; retrying\n").as_bytes());
             }
             Err(error) => return Err(error),
         }
@@ -155,7 +160,7 @@ impl ListWalks {
     }
 }
 
-fn print(jobs: &[JobDetails], as_json: bool) -> Result<(), CommandFailure> {
+async fn print(jobs: &[JobDetails], as_json: bool) -> Result<(), CommandFailure> {
     let mut text = String::new();
     for job in jobs {
         text += &match as_json {
@@ -164,7 +169,7 @@ fn print(jobs: &[JobDetails], as_json: bool) -> Result<(), CommandFailure> {
         };
         text.push('\n');
     }
-    write_out(text.as_bytes()).map_err(|error| match error.kind() {
+    write_aside(text).await.map_err(|error| match error.kind() {
         io::ErrorKind::BrokenPipe => CommandFailure::OutputClosed,
         _ => CommandFailure::NotDone(format!("failed to write the standard output: {error}")),
     })

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::env;
-use std::io::{self, Write};
+use std::io;
 use std::path::Path;
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
@@ -14,6 +14,7 @@ use tokio::process::{Child, ChildStderr, Command};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
 
+use crate::error_output;
 use crate::failure::CommandFailure;
 
 /// How long a program has to end after SIGTERM, until it is killed.
@@ -150,13 +151,13 @@ impl RunningProgram {
     }
 }
 
-/// Writes to the standard error what a program writes to its own. Returns the end of it.
+/// Writes to the standard error what a program writes to its own. Returns the end of it. If the reader of the standard
+/// error stalls, what it does not take is dropped: the program and the lease of its job do not wait for it.
 async fn pass_on(mut errors: ChildStderr) -> Vec<u8> {
     let mut kept = VecDeque::new();
     let mut bytes = vec![0; ERROR_BYTES_KEPT];
     while let Ok(read @ 1..) = errors.read(&mut bytes).await {
-        // Nothing is left to do if the standard error is closed.
-        drop(io::stderr().write_all(&bytes[..read]));
+        error_output::write_waiting(&bytes[..read]).await;
         kept.extend(&bytes[..read]);
         kept.drain(..kept.len().saturating_sub(ERROR_BYTES_KEPT));
     }

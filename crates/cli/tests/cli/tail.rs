@@ -1,16 +1,16 @@
 //! `tidegate tail`: which lines it prints, and how it ends.
 
 use std::io::{BufRead, BufReader};
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tidegate_testkit::{NativeClient, Stack};
+use tidegate_testkit::{NativeClient, Stack, eventually};
 use tokio::time::timeout;
 
 use super::command_line::CommandLine;
 use super::running::RunningCommand;
-use super::SERVER;
+use super::{LIMIT, SERVER};
 
 fn tail(cli: &CommandLine, arguments: &[&str]) -> RunningCommand {
     let arguments = [&["tail", "t", "--interval", "20ms"], arguments].concat();
@@ -111,6 +111,42 @@ async fn only_jobs_that_match_are_printed_and_errors_end_it() {
     assert!(publisher.error(1, &["tail", "t"]).contains("scope"));
     let unreachable = CommandLine::unconnected("http://127.0.0.1:0", "k-of-no-server");
     unreachable.error(3, &["tail", "t"]);
+}
+
+/// The lines of the jobs have more bytes than a pipe holds.
+#[tokio::test]
+async fn a_signal_ends_it_although_the_reader_of_its_output_stalls() {
+    let stack = SERVER.acquire().await;
+    let cli = CommandLine::connected(&stack, "stalled").await;
+    let native = NativeClient::new(stack.api(0), cli.namespace).await;
+    let jobs = json!({"jobs": vec![json!({"payload": 1, "delay": "1h"}); 1000]});
+    let published = native.call("POST", "/queues/t/jobs/batch", &jobs).await;
+    published.expect(200);
+    for signal in ["TERM", "INT"] {
+        let mut child = cli
+            .command(&["tail", "t", "--all", "--json"])
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let unread = child.stdout.take().unwrap();
+        eventually("the pipe is full", LIMIT, async || {
+            let waiting = rustix::io::ioctl_fionread(&unread).unwrap();
+            if waiting >= 60_000 {
+                Ok(())
+            } else {
+                Err(waiting)
+            }
+        })
+        .await;
+        let pid = child.id().to_string();
+        let sent = Command::new("kill").args(["-s", signal, &pid]).status();
+        assert!(sent.unwrap().success());
+        let ended = eventually("it ends", LIMIT, async || {
+            child.try_wait().unwrap().ok_or("it runs")
+        });
+        assert_eq!(ended.await.code(), Some(0));
+    }
 }
 
 #[tokio::test]

@@ -237,3 +237,96 @@ async fn errors_without_line_breaks_are_shown_at_once_and_not_kept() {
     assert_eq!(worker.stop(), Some(0));
     assert_eq!(&shown.await.unwrap(), b"1 %\r");
 }
+
+/// More programs than the worker has threads write more than pipes hold, and run for longer than a lease.
+#[tokio::test]
+async fn a_reader_of_errors_that_stalls_holds_up_no_program_and_no_lease() {
+    const JOBS: usize = 24;
+    let stack = SERVER.acquire().await;
+    let cli = CommandLine::connected(&stack, "stalls").await;
+    for number in 0..JOBS {
+        let key = format!("k{number}");
+        cli.out(&["publish", "s", "{}", "--key", &key, "--retain", "1h"]);
+    }
+    let script = "head -c 1000000 /dev/zero | tr '\\0' x >&2; sleep 4";
+    let arguments = ["work", "s", "--concurrency", "24", "--lease", "2s"];
+    let program = ["--", "sh", "-c", script];
+    let mut worker = cli
+        .command(&[arguments.as_slice(), &program].concat())
+        .stdin(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut unread = worker.stderr.take().unwrap();
+    let worker = WorkProcess(worker);
+    let jobs = eventually("all are done", LIMIT, async || {
+        let jobs = cli.json(&["job", "ls", "s", "--state", "done"]);
+        match jobs.as_array().unwrap().len() {
+            JOBS => Ok(jobs),
+            done => Err(done),
+        }
+    });
+    for job in jobs.await.as_array().unwrap() {
+        assert_eq!((&job["attempt"], &job["losses"]), (&1.into(), &0.into()));
+    }
+    // What was dropped is said when the reader continues.
+    let read = tokio::task::spawn_blocking(move || {
+        let mut text = String::new();
+        let mut part = vec![0; 64 * 1024];
+        while !text.contains(" bytes of the standard error were dropped") {
+            let read = unread.read(&mut part).unwrap();
+            assert!(read > 0, "it is said");
+            text.push_str(&String::from_utf8_lossy(&part[..read]));
+        }
+        unread
+    });
+    let unread = tokio::time::timeout(LIMIT, read).await.unwrap().unwrap();
+    let stopped = tokio::task::spawn_blocking(|| worker.stop());
+    let stopped = tokio::time::timeout(LIMIT, stopped).await.unwrap();
+    assert_eq!(stopped.unwrap(), Some(0));
+    drop(unread);
+}
+
+/// A program floods the standard error, which no process reads, until it is stopped.
+#[tokio::test]
+async fn a_signal_ends_a_worker_whose_errors_are_not_read() {
+    let stack = SERVER.acquire().await;
+    let cli = CommandLine::connected(&stack, "floods").await;
+    for _ in 0..24 {
+        cli.out(&["publish", "f", "{}"]);
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let script = r#"echo > "$1/$TIDEGATE_JOB_ID"; exec tr '\0' x < /dev/zero >&2"#;
+    let path = folder.path().to_str().unwrap();
+    let arguments = ["work", "f", "--concurrency", "24", "--grace", "1s"];
+    let program = ["--", "sh", "-c", script, "sh", path];
+    let mut worker = cli
+        .command(&[arguments.as_slice(), &program].concat())
+        .stdin(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let unread = worker.stderr.take().unwrap();
+    let worker = WorkProcess(worker);
+    eventually(
+        "all programs run",
+        LIMIT,
+        async || match std::fs::read_dir(folder.path()).unwrap().count() {
+            24 => Ok(()),
+            running => Err(running),
+        },
+    )
+    .await;
+    eventually("the pipe is full", LIMIT, async || {
+        let waiting = rustix::io::ioctl_fionread(&unread).unwrap();
+        if waiting >= 60_000 {
+            Ok(())
+        } else {
+            Err(waiting)
+        }
+    })
+    .await;
+    let stopped = tokio::task::spawn_blocking(|| worker.stop());
+    let stopped = tokio::time::timeout(LIMIT, stopped).await.unwrap();
+    assert!(stopped.unwrap().is_some());
+}
