@@ -24,7 +24,9 @@ type Executed = Result<CommandOutput, CommandFailure>;
 pub(crate) async fn execute(client: &Client, command: ApiCommand) -> Executed {
     match command {
         ApiCommand::Publish(job) => {
-            let published = new_job(client, job)?.await?;
+            let queue = job.queue.clone();
+            let published = new_job(client, job)?.await;
+            let published = published.map_err(|error| CommandFailure::publish(error, &queue))?;
             let mut answer = json!({
                 "id": published.id, "queue": published.queue(), "key": published.key,
                 "outcome": published.outcome, "state": published.state, "run_at": published.run_at,
@@ -37,7 +39,9 @@ pub(crate) async fn execute(client: &Client, command: ApiCommand) -> Executed {
             Ok(CommandOutput::Answer(answer))
         }
         ApiCommand::Call { job, wait } => {
-            let result = new_job(client, job)?.call_raw(duration(wait)).await?;
+            let queue = job.queue.clone();
+            let result = new_job(client, job)?.call_raw(duration(wait)).await;
+            let result = result.map_err(|error| CommandFailure::call(error, &queue))?;
             Ok(result_bytes(&result))
         }
         ApiCommand::Job(command) => execute_on_job(client, command).await,

@@ -46,6 +46,15 @@ pub enum CallError {
     /// The job was cancelled, or is done and its result is not kept any longer.
     #[error("the job was cancelled, or its result is not kept any longer")]
     Cancelled,
+    /// The job is stored, and a request for its result failed. It stays in its queue.
+    #[error("the job is stored, but the wait for its result failed: {error}")]
+    WaitFailed {
+        /// The job: ask for its result later, or cancel it.
+        job: Box<PublishedHandle>,
+        /// Why the request failed.
+        #[source]
+        error: Error,
+    },
     /// The request failed.
     #[error(transparent)]
     Request(#[from] Error),
@@ -169,7 +178,14 @@ impl<T> Publish<T> {
         if left.is_zero() {
             return Err(CallError::TimedOut { job: Box::new(job) });
         }
-        let result = job.result(left).await?;
-        result.ok_or_else(|| CallError::TimedOut { job: Box::new(job) })
+        match job.result(left).await {
+            Ok(Some(result)) => Ok(result),
+            Ok(None) => Err(CallError::TimedOut { job: Box::new(job) }),
+            Err(CallError::Request(error)) => Err(CallError::WaitFailed {
+                job: Box::new(job),
+                error,
+            }),
+            Err(other) => Err(other),
+        }
     }
 }

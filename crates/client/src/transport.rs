@@ -1,11 +1,12 @@
 //! Requests and answers over HTTP.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
 use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue, RETRY_AFTER};
 use hyper::{Method, Request, StatusCode};
+use parking_lot::Mutex;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use tidegate_api_types::consume::ReserveBody;
@@ -19,6 +20,8 @@ const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const TRACE_PARENT: &str = "traceparent";
 /// How much of an unexpected answer an error shows.
 const SHOWN_BYTES: usize = 200;
+/// The least time between two warnings of requests that are repeated.
+const WARNING_INTERVAL: Duration = Duration::from_secs(30);
 const MIB: usize = 1 << 20;
 /// The largest answer that is read: a page of 1,000 jobs with all their attributes and errors has less.
 const ANSWER_BYTES_MAX: usize = 128 * MIB;
@@ -120,6 +123,8 @@ pub(crate) struct HttpTransport {
     authorization: Option<HeaderValue>,
     pub(crate) limits: RepeatLimits,
     pub(crate) time_limit: Duration,
+    /// When a repetition was logged as a warning.
+    warned_at: Mutex<Option<Instant>>,
 }
 
 impl HttpTransport {
@@ -135,6 +140,7 @@ impl HttpTransport {
             authorization,
             limits,
             time_limit,
+            warned_at: Mutex::new(None),
         })
     }
 
@@ -145,22 +151,48 @@ impl HttpTransport {
         safety: RepeatSafety,
     ) -> Result<HttpReply, Error> {
         let mut delays = self.limits.delays();
+        let mut first_lost = None;
         loop {
             let error = match self.send(call).await {
                 Ok(reply) => return Ok(reply),
                 Err(error) => error,
             };
-            if !error.is_repeated(safety) {
-                return Err(error);
-            }
-            let Some(delay) = delays.next_after(&error) else {
-                return Err(error);
+            let delay = match error.is_repeated(safety) {
+                true => delays.next_after(&error),
+                false => None,
             };
-            tracing::debug!(
+            let Some(delay) = delay else {
+                // That the last repetition was not sent says nothing about those before it.
+                return Err(match (error, first_lost) {
+                    (Error::NotConnected(_), Some(lost)) => lost,
+                    (error, _) => error,
+                });
+            };
+            self.report_repetition(call, &error, delay);
+            if error.applied() == AppliedState::Unknown {
+                first_lost.get_or_insert(error);
+            }
+            tokio::time::sleep(delay).await;
+        }
+    }
+
+    /// Warns seldom: an outage lets thousands of requests fail, several times each.
+    fn report_repetition(&self, call: &HttpCall, error: &Error, delay: Duration) {
+        let now = Instant::now();
+        let is_due = {
+            let mut warned_at = self.warned_at.lock();
+            let is_due = warned_at.is_none_or(|at| now - at >= WARNING_INTERVAL);
+            if is_due {
+                *warned_at = Some(now);
+            }
+            is_due
+        };
+        match is_due {
+            true => tracing::warn!(path = call.path, "request failed: {error}; retrying"),
+            false => tracing::debug!(
                 path = call.path,
                 "request failed: {error}; repeating it in {delay:?}"
-            );
-            tokio::time::sleep(delay).await;
+            ),
         }
     }
 

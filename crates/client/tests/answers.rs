@@ -124,3 +124,28 @@ async fn an_answer_is_read_up_to_a_limit() {
     let sent = tokio::time::timeout(LIMIT, serving).await.unwrap();
     assert!(sent.unwrap() < 256, "the client has closed the connection");
 }
+
+/// The first answer is lost, and then no server is there: the request may have been executed.
+#[tokio::test]
+async fn a_repetition_that_cannot_connect_does_not_hide_that_the_request_may_be_applied() {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        let mut request = [0; 64 * 1024];
+        let _ = stream.read(&mut request).await;
+    });
+    let limits = RepeatLimits {
+        repetitions: 3,
+        first_delay: Duration::from_millis(50),
+        ..RepeatLimits::default()
+    };
+    let builder = Client::builder(format!("http://{address}")).key("k");
+    let client = builder.namespace("n").repeat_limits(limits).build();
+    let publish = client.unwrap().publish_raw("q", "x", "text/plain");
+    let publish = publish.idempotent();
+    let publish = tokio::time::timeout(LIMIT, publish.into_future());
+    let error = publish.await.unwrap().unwrap_err();
+    assert!(matches!(error, Error::ConnectionBroken(_)), "{error:?}");
+    assert_eq!(error.applied(), Applied::Unknown);
+}

@@ -131,3 +131,45 @@ async fn an_action_on_many_jobs_goes_on_after_a_lost_answer() {
     let queue = cli.json(&["queue", "show", "t"]);
     assert_eq!(queue["jobs"]["delayed"], 0, "{queue}");
 }
+
+/// The server executes each request, and its answers are lost.
+#[tokio::test]
+async fn a_failed_publish_or_call_says_whether_the_job_is_stored() {
+    let stack = SERVER.acquire().await;
+    let cli = CommandLine::connected(&stack, "stored").await;
+    let native = NativeClient::with_scopes(stack.api(0), cli.namespace, &["read"]).await;
+    let reader = cli.with_key(native.key());
+    let error = reader.error(1, &["publish", "q", "{}"]);
+    assert!(error.ends_with("; the job was not stored\n"), "{error}");
+
+    let ways = BrokenConnections {
+        at: "POST",
+        times: usize::MAX,
+        is_executed: true,
+    };
+    let call = ["call", "q", "{}", "--key", "k", "--wait", "1s"];
+    let error = ways.to(&cli).error(3, &call);
+    let last = "; the job may have been stored; look for it: tidegate job ls q\n";
+    assert!(error.ends_with(last), "{error}");
+    let first = error.lines().next().unwrap();
+    assert!(
+        first.contains("WARN") && first.contains("; retrying"),
+        "{error}"
+    );
+    let jobs = cli.json(&["job", "ls", "q"]);
+    assert_eq!(jobs.as_array().unwrap().len(), 1, "{jobs}");
+
+    // Only the wait fails.
+    let ways = BrokenConnections {
+        at: "/result?wait",
+        times: usize::MAX,
+        is_executed: false,
+    };
+    let error = ways
+        .to(&cli)
+        .error(3, &["call", "r", "{}", "--wait", "22s"]);
+    assert!(
+        error.contains(" is stored. Read its result later: tidegate job result r "),
+        "{error}"
+    );
+}
