@@ -84,7 +84,10 @@ pub fn start_redis(
     session: &mut DevSession,
 ) -> Result<String, CommandError> {
     (session.print)(&format!("starting {binary}"));
-    let options = LocalRedisOptions::new(binary).data_folder(folder.join("redis"));
+    let options = LocalRedisOptions::new(binary)
+        .data_folder(folder.join("redis"))
+        // Publishes are refused then; without a limit the system ends processes instead.
+        .setting("maxmemory", "1gb");
     let redis = RedisServer::start(options).map_err(|error| CommandError::Failed(match error {
         LocalRedisError::FolderInUse { pid: Some(pid), .. } => {
             format!("{error}: an earlier command was killed and left it running\nstop it first: kill {pid}")
