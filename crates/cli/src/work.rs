@@ -2,6 +2,7 @@
 
 mod program;
 
+use std::num::NonZeroUsize;
 use std::process::{ExitStatus, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
@@ -42,8 +43,8 @@ pub(crate) struct WorkArguments {
     #[arg(long)]
     name: Option<String>,
     /// How many programs run at a time.
-    #[arg(long, default_value_t = 1)]
-    concurrency: usize,
+    #[arg(long, default_value_t = NonZeroUsize::MIN)]
+    concurrency: NonZeroUsize,
     /// How long a job is leased at a time. Default: as its queue says.
     #[arg(long)]
     lease: Option<DurationMs>,
@@ -66,7 +67,7 @@ pub(crate) async fn work(client: Client, arguments: WorkArguments) -> Result<(),
     let grace = arguments.grace.into();
     program::find(&arguments.program[0])?;
     let mut worker = Worker::new(client)
-        .concurrency(arguments.concurrency.max(1))
+        .concurrency(arguments.concurrency.get())
         .strict_order();
     if let Some(name) = &arguments.name {
         worker = worker.name(name);

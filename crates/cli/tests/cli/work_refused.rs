@@ -21,6 +21,8 @@ async fn arguments_that_would_fail_each_job_are_refused_at_the_start() {
         let error = cli.error(2, &["work", "q", "--", program]);
         assert!(error.contains(program), "{error}");
     }
+    let error = cli.error(2, &["work", "q", "--concurrency", "0", "--", "true"]);
+    assert!(error.contains("--concurrency"), "{error}");
     let job = cli.json(&["job", "show", "q", "key:k"]);
     assert_eq!(
         (&job["state"], &job["attempt"]),
@@ -118,4 +120,21 @@ async fn a_second_signal_ends_the_worker_and_its_programs_at_once() {
         if is_running { Err(stat) } else { Ok(()) }
     })
     .await;
+}
+
+/// `/dev/zero` does not end.
+#[test]
+fn a_job_that_no_server_takes_is_refused_before_it_is_sent() {
+    let cli = CommandLine::unconnected("http://127.0.0.1:1", "k-of-no-server");
+    let publish = ["publish", "q", "{}", "--attr", "a=1", "--attr", "a=2"];
+    let error = cli.error(2, &publish);
+    assert!(error.contains("--attr a is given twice"), "{error}");
+    let error = cli.error(2, &["publish", "q", "--file", "/dev/zero"]);
+    assert!(error.contains("more than 8 MiB"), "{error}");
+    let mut command = cli.command(&["publish", "q"]);
+    command.stdin(std::fs::File::open("/dev/zero").unwrap());
+    let output = command.output().unwrap();
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{error}");
+    assert!(error.contains("more than 8 MiB"), "{error}");
 }
