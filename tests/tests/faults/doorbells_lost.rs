@@ -235,15 +235,16 @@ async fn a_process_that_stops_is_no_longer_registered() {
     let stack = Stack::builder().apis(2).pumps(0).api_config(&polls);
     let stack = stack.start().await;
     let queue = stack.queue("q").await.with_separate_connections();
-    let consume = async |number: usize| {
+    let begin = |number: usize| {
         let there = queue.on_api(stack.api(number));
-        let waiting = tokio::spawn(there.consume().timeout_s(20).send());
-        stack.api(number).wait_for_waiting_consumers(1).await;
-        until_registered(&stack, &queue, 2 - number).await;
-        waiting
+        tokio::spawn(there.consume().timeout_s(20).send())
     };
-    let stopped = consume(1).await;
-    let waiting = consume(0).await;
+    let stopped = begin(1);
+    stack.api(1).wait_for_waiting_consumers(1).await;
+    until_registered(&stack, &queue, 1).await;
+    let waiting = begin(0);
+    stack.api(0).wait_for_waiting_consumers(1).await;
+    until_registered(&stack, &queue, 2).await;
     assert!(stack.api(1).stop(BY_MESSAGE_MAX).await.success());
     stopped.await.unwrap().unwrap().expect(404);
     until_registered(&stack, &queue, 1).await;
