@@ -278,8 +278,8 @@ fn access_filter<S>() -> impl tracing_subscriber::layer::Filter<S> {
         })
 }
 
-/// Builds the filter. It always passes reports of lost lines, and events of target `audit` unless a rule names it. A single word that is not a level is rejected:
-/// `EnvFilter` would take it for a target to log at level `trace`.
+/// Builds the filter. It always passes reports of lost lines, and events of target `audit` unless a rule names it. A
+/// single word that is not a level is rejected: `EnvFilter` would take it for a target to log at level `trace`.
 fn level_filter(level: &str) -> Result<EnvFilter, LogError> {
     let is_level = |word: &str| !word.is_empty() && word.parse::<LevelFilter>().is_ok();
     let is_known = |word: &&str| word.contains(['=', '[']) || is_level(word);
