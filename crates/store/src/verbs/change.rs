@@ -31,7 +31,7 @@ pub struct JobChange {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[must_use]
 pub enum ChangeOutcome {
-    /// The job as it is now.
+    /// The job as it is now; if it has ended since, as it was changed, without its payload.
     Done(Box<Job>),
     /// There is no such job in this queue.
     AlreadyGone,
@@ -82,7 +82,9 @@ impl Store {
             "ok" => {
                 let _now_ms = reply.count()?;
                 let record = StoredRecord::read(bucket, reply.count()?, reply.bytes()?)?;
-                let job = self.fetch_job(queue, record).await?;
+                let changed = record.without_payload();
+                // It may have been delivered and have ended since. It was changed nevertheless.
+                let job = self.fetch_job(queue, record).await?.or(changed);
                 Ok(job.map_or(ChangeOutcome::AlreadyGone, |job| {
                     ChangeOutcome::Done(Box::new(job))
                 }))
