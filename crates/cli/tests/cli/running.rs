@@ -1,8 +1,10 @@
 //! A command that runs on, and the lines that it prints.
 
 use std::io::{BufRead, BufReader};
+use std::os::fd::AsFd;
 use std::process::{Child, ChildStderr, Command, Stdio};
 
+use tidegate_testkit::eventually;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
@@ -96,4 +98,17 @@ impl Drop for RunningCommand {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// Waits until a pipe that is not read holds about as much as it can, 64 KiB.
+pub(crate) async fn until_full(unread: &impl AsFd) {
+    eventually(
+        "the pipe is full",
+        LIMIT,
+        async || match rustix::io::ioctl_fionread(unread).unwrap() {
+            60_000.. => Ok(()),
+            waiting => Err(waiting),
+        },
+    )
+    .await;
 }

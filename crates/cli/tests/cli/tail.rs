@@ -9,7 +9,7 @@ use tidegate_testkit::{NativeClient, Stack, eventually};
 use tokio::time::timeout;
 
 use super::command_line::CommandLine;
-use super::running::RunningCommand;
+use super::running::{RunningCommand, until_full};
 use super::{LIMIT, SERVER};
 
 fn tail(cli: &CommandLine, arguments: &[&str]) -> RunningCommand {
@@ -130,15 +130,7 @@ async fn a_signal_ends_it_although_the_reader_of_its_output_stalls() {
             .spawn()
             .unwrap();
         let unread = child.stdout.take().unwrap();
-        eventually("the pipe is full", LIMIT, async || {
-            let waiting = rustix::io::ioctl_fionread(&unread).unwrap();
-            if waiting >= 60_000 {
-                Ok(())
-            } else {
-                Err(waiting)
-            }
-        })
-        .await;
+        until_full(&unread).await;
         let pid = child.id().to_string();
         let sent = Command::new("kill").args(["-s", signal, &pid]).status();
         assert!(sent.unwrap().success());

@@ -11,6 +11,7 @@ use serde_json::Value;
 use tidegate_testkit::eventually;
 
 use super::command_line::CommandLine;
+use super::running::until_full;
 use super::{LIMIT, SERVER};
 
 /// A worker; it gets SIGTERM when it is stopped.
@@ -317,15 +318,7 @@ async fn a_signal_ends_a_worker_whose_errors_are_not_read() {
         },
     )
     .await;
-    eventually("the pipe is full", LIMIT, async || {
-        let waiting = rustix::io::ioctl_fionread(&unread).unwrap();
-        if waiting >= 60_000 {
-            Ok(())
-        } else {
-            Err(waiting)
-        }
-    })
-    .await;
+    until_full(&unread).await;
     let stopped = tokio::task::spawn_blocking(|| worker.stop());
     let stopped = tokio::time::timeout(LIMIT, stopped).await.unwrap();
     assert!(stopped.unwrap().is_some());

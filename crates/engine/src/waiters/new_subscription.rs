@@ -21,7 +21,7 @@ const SPREAD: Duration = Duration::from_millis(200);
 
 impl Shared {
     /// Starts a check of these buckets: the queues that consumers wait for, and the jobs whose ends clients wait for.
-    pub(super) fn resubscribed(
+    pub(super) fn check_buckets(
         self: &Arc<Self>,
         pool: &Arc<str>,
         deployment: &RedisDeployment,

@@ -30,7 +30,7 @@ impl Shared {
                 Doorbell::Ended { bucket, number } => deployment.ends.ended(bucket, number),
                 Doorbell::Resubscribed { buckets } => {
                     tracing::debug!(%pool, buckets = buckets.len(), "listening for doorbells");
-                    self.resubscribed(pool, deployment, buckets);
+                    self.check_buckets(pool, deployment, buckets);
                 }
             }
         }
