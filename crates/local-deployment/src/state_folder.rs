@@ -135,8 +135,8 @@ mod tests {
     fn a_left_over_daemon_is_named_and_another_process_is_not() {
         let folder = tempfile::tempdir().unwrap();
         let mut child = Command::new("sleep").arg("60").spawn().unwrap();
-        // A process has no title right after its start.
-        while process_title(child.id()).is_none() {
+        // Right after its start a process has the title of this one, or none.
+        while process_title(child.id()).is_none_or(|title| !title.starts_with("sleep")) {
             std::thread::yield_now();
         }
         write_pid(

@@ -7,7 +7,7 @@ use futures_util::future::join_all;
 use rand::RngExt;
 use serde_json::json;
 use tidegate_core::JobId;
-use tidegate_testkit::fault_proxy::{DirectionConditions, NetworkConditions};
+use tidegate_testkit::fault_proxy::{DirectionConditions, ForwardMode, NetworkConditions};
 use tidegate_testkit::{
     Daemon, DaemonProgram, FaultProxy, NativeClient, QueueClient, RawHttp, ReceivedJob,
     RedisServer, eventually, print_figure, seed, start_redis,
@@ -39,10 +39,21 @@ struct SlowApi {
 
 impl SlowApi {
     async fn start() -> Self {
+        Self::start_with("").await
+    }
+
+    async fn start_with(config: &str) -> Self {
         let redis = start_redis();
         let proxy = FaultProxy::start(redis.address(), seed()).await;
         let folder = tempfile::tempdir().unwrap();
-        let arguments = ["--redis".to_owned(), format!("redis://{}", proxy.address())];
+        let path = folder.path().join("settings.toml");
+        std::fs::write(&path, config).unwrap();
+        let arguments = [
+            "--config".to_owned(),
+            path.display().to_string(),
+            "--redis".to_owned(),
+            format!("redis://{}", proxy.address()),
+        ];
         let api = Daemon::start(DaemonProgram::Api, "api", &arguments, folder.path()).await;
         Self {
             api,
@@ -279,13 +290,17 @@ async fn a_pump_on_a_slow_link_leads_its_buckets_and_becomes_ready() {
 /// long, and the job has one try: nothing else would bring it back.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_job_without_a_taker_is_released_when_redis_executes_scripts_again() {
-    const ANSWER_DELAY: Duration = Duration::from_secs(2);
+    /// The call waits for as long as answers are held, and scrapes do not.
+    const CONFIG: &str = "[pool.default]\ncommand_timeout = \"1m\"\n[metrics]\nrefresh = \"1h\"";
     const LIMIT: Duration = Duration::from_secs(20);
-    let slow = SlowApi::start().await;
+    /// An end of the connection right after the request would count as a half-close.
+    const PAUSE: Duration = Duration::from_millis(300);
+    let slow = SlowApi::start_with(CONFIG).await;
     let queue = slow.queue("q").await;
+    // The token is known from now on, and Redis has the script.
+    assert!(queue.consume().job().await.is_none());
+    slow.api.wait_for_waiting_consumers(0).await;
     let id = queue.publish("x").tries(1).id().await;
-    // The token is known from now on.
-    assert_eq!(queue.size().await, 1);
     let client = redis::Client::open(slow.redis.url()).unwrap();
     let mut redis = client.get_connection().unwrap();
     let mut set_right = |right: &str| {
@@ -294,7 +309,7 @@ async fn a_job_without_a_taker_is_released_when_redis_executes_scripts_again() {
         acl.exec(&mut redis).unwrap();
     };
     let to_client = DirectionConditions {
-        delay: ANSWER_DELAY,
+        mode: ForwardMode::Stalls,
         ..DirectionConditions::default()
     };
     slow.proxy.set(NetworkConditions {
@@ -318,11 +333,21 @@ async fn a_job_without_a_taker_is_released_when_redis_executes_scripts_again() {
     };
     eventually("the reserve is executed", LIMIT, leased).await;
     set_right("-evalsha");
+    tokio::time::sleep(PAUSE).await;
     drop(gone);
-    let released = "tidegate_jobs_released_total";
-    tokio::time::sleep(2 * ANSWER_DELAY).await;
-    assert_eq!(slow.api.metric(released).await, 0.0);
+    slow.api.wait_for_waiting_consumers(0).await;
     slow.proxy.set(NetworkConditions::default());
+    let is_refused = async || {
+        let refused = r#"command="release",status="error""#;
+        let calls = "infra_lmstfy_redis_qps";
+        match slow.api.metric_with_label(calls, refused).await {
+            0.0 => Err("no call failed"),
+            _ => Ok(()),
+        }
+    };
+    eventually("Redis refuses the release", LIMIT, is_refused).await;
+    let released = "tidegate_jobs_released_total";
+    assert_eq!(slow.api.metric(released).await, 0.0);
     set_right("+evalsha");
     let is_released = async || match slow.api.metric(released).await {
         1.0 => Ok(()),
