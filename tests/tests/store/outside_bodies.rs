@@ -4,8 +4,10 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use rand::RngExt;
-use tidegate_core::NewJob;
-use tidegate_store::{AckOutcome, Claim, StoreError, Unavailable};
+use tidegate_core::{JobState, NewJob};
+use tidegate_store::{
+    AckOutcome, ChangeOutcome, Claim, JobChange, NewDue, StoreError, Unavailable,
+};
 use tidegate_testkit::{consistency, eventually};
 
 use crate::fixture::{START, StoreFixture, fixture, job};
@@ -74,6 +76,29 @@ async fn bodies_of_all_sizes_are_delivered_unchanged_and_in_order() {
         let _ = store.ack(&f.queue, id, None).await.unwrap();
     }
     assert_eq!(f.keys_of_jobs(), Vec::<String>::new());
+}
+
+/// The job may be delivered and end right after the change: what is answered must not depend on a further read.
+#[tokio::test]
+async fn a_change_does_not_read_the_body() {
+    let f = fixture().await;
+    let new = NewJob {
+        delay_ms: 60_000,
+        ..sized(5000)
+    };
+    let id = f.publish(START, new).await;
+    acl(&f, "-get");
+    let change = JobChange {
+        due: Some(NewDue::InMs(0)),
+        start_within_ms: None,
+    };
+    let changed = f.store.at(START).change(&f.queue, id, change).await;
+    let ChangeOutcome::Done(changed) = changed.unwrap() else {
+        panic!("the job waits")
+    };
+    assert_eq!((changed.id, changed.state), (id, JobState::Ready));
+    acl(&f, "+get");
+    assert_eq!(reserve(&f, &[claim(1)]).await.unwrap()[0].len(), 1);
 }
 
 #[tokio::test]

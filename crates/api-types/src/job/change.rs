@@ -61,7 +61,7 @@ pub enum ChangeResult {
 pub struct ChangedJob {
     /// Its id.
     pub id: JobIdText,
-    /// Its key, if it has one.
+    /// Its key, if the request names it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<JobKey>,
     /// What the change did.
@@ -88,7 +88,7 @@ pub enum PromoteResult {
 pub struct PromotedJob {
     /// Its id.
     pub id: JobIdText,
-    /// Its key, if it has one.
+    /// Its key, if the request names it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<JobKey>,
     /// What the promote did.

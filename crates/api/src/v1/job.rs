@@ -15,7 +15,7 @@ use super::answer::{bytes_answer, json_answer};
 use super::error::NativeError;
 use super::native_request::{NativeRequest, not_found};
 use crate::shapes::{
-    content_type_of, details, id_text, key_of, state_name, stored_change, stored_if_running,
+    content_type_of, details, id_text, state_name, stored_change, stored_if_running,
 };
 
 pub(super) async fn show(request: NativeRequest) -> Result<Response<Body>, NativeError> {
@@ -73,7 +73,7 @@ pub(super) async fn change(mut request: NativeRequest) -> Result<Response<Body>,
         ChangeOutcome::Done(job) => {
             let answer = ChangedJob {
                 id: id_text(job.id),
-                key: key_of(&job),
+                key: request.job_key(query.key.as_ref().map(|key| key.as_str())),
                 outcome: ChangeResult::Changed,
                 state: state_name(job.state),
                 run_at: TimestampMs::saturating(job.due_at_ms),

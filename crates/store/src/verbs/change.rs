@@ -31,7 +31,7 @@ pub struct JobChange {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[must_use]
 pub enum ChangeOutcome {
-    /// The job as it is now; if it has ended since, as it was changed, without its payload.
+    /// The job as it is now, without its attributes and body.
     Done(Box<Job>),
     /// There is no such job in this queue.
     AlreadyGone,
@@ -82,12 +82,10 @@ impl Store {
             "ok" => {
                 let _now_ms = reply.count()?;
                 let record = StoredRecord::read(bucket, reply.count()?, reply.bytes()?)?;
-                let changed = record.without_payload();
-                // It may have been delivered and have ended since. It was changed nevertheless.
-                let job = self.fetch_job(queue, record).await?.or(changed);
-                Ok(job.map_or(ChangeOutcome::AlreadyGone, |job| {
-                    ChangeOutcome::Done(Box::new(job))
-                }))
+                let changed = record.without_payload().ok_or_else(|| {
+                    StoreError::corrupt(format!("job {}: its extension is damaged", record.id))
+                })?;
+                Ok(ChangeOutcome::Done(Box::new(changed)))
             }
             "gone" => Ok(ChangeOutcome::AlreadyGone),
             "held" => Ok(ChangeOutcome::NotWaiting(reply.state()?)),
