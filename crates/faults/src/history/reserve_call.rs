@@ -34,6 +34,15 @@ impl Operation {
         }
     }
 
+    /// Whether it is a request for jobs that was answered without one.
+    pub(crate) fn found_no_job(&self) -> bool {
+        match &self.outcome {
+            RequestOutcome::Delivered(jobs) => jobs.is_empty(),
+            RequestOutcome::Native(NativeAnswer::Reserved(jobs)) => jobs.is_empty(),
+            _ => false,
+        }
+    }
+
     /// Returns the queues of the jobs in its answer, and when their leases began; `None` if it has no answer with
     /// jobs.
     pub(crate) fn reserved_jobs(&self) -> Option<Vec<(u16, UnixMicros)>> {

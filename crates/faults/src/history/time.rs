@@ -35,6 +35,15 @@ impl Span {
     pub const fn overlaps(&self, other: &Self) -> bool {
         self.from <= other.to && other.from <= self.to
     }
+
+    /// Returns the part that both spans have.
+    #[must_use]
+    pub fn intersection(&self, other: &Self) -> Option<Self> {
+        self.overlaps(other).then(|| Self {
+            from: self.from.max(other.from),
+            to: self.to.min(other.to),
+        })
+    }
 }
 
 /// Merges overlapping spans. The input must be sorted by begin.

@@ -127,8 +127,10 @@ fn check_shown(
         if context.excuses.may_lose(during) {
             continue;
         }
+        // The first delivery may be of a later version than the one that is shown.
+        let stored = version.map_or(during.from, |version| version.stored().from);
         let life = Span {
-            from: version.map_or(during.from, |version| version.stored().from),
+            from: stored.min(during.from),
             to: event.by,
         };
         let unseen = context.excuses.unobserved_reservations(job.queue, life);

@@ -58,21 +58,18 @@ fn a_purge_of_the_dead_deletes_what_may_have_died() {
 #[test]
 fn a_certainly_purged_job_is_not_delivered() {
     let purged = |tale: HistoryBuilder| {
-        let tale = purge_ready(tale, S, RequestOutcome::Deleted);
-        let tale = tale.deliver(1200 * MS, 0);
-        tale.ack(1300 * MS, RequestOutcome::Deleted)
+        let tale = purge_ready(tale, 900 * MS, RequestOutcome::Deleted);
+        let tale = tale.deliver(990 * MS, 0);
+        tale.ack(S, RequestOutcome::Deleted)
     };
-    let mut tale = HistoryBuilder::new().publish(terms(0, 0, 1));
-    tale.0.bound = 1200 * MS;
+    let tale = HistoryBuilder::new().publish(terms(0, 0, 1));
     purged(tale.clone()).expect(&[Defect::AfterItsEnd]);
     // A consumer whose timeout had passed may have held it during the purge, and released it.
     let nothing = RequestOutcome::Delivered(Vec::new());
     let gone = |to| purged(tale.clone().consume(span(MS, to), nothing.clone()));
-    gone(900 * MS).expect(&[]);
+    gone(800 * MS).expect(&[]);
     gone(200 * MS).expect(&[Defect::AfterItsEnd]);
-    let mut delayed = HistoryBuilder::new().publish(terms(MS, 0, 1));
-    delayed.0.bound = 1200 * MS;
-    purged(delayed).expect(&[]);
+    purged(HistoryBuilder::new().publish(terms(MS, 0, 1))).expect(&[]);
 }
 
 #[test]
@@ -137,4 +134,25 @@ fn tries_do_not_vanish() {
     let mut busy = HistoryBuilder::new();
     busy.0.busy.push(span(TTR, TTR + 4 * MS));
     vanished(busy).expect(&[]);
+    // If it was busy all the time, each consumer that got no job may have been the one.
+    let slow = |consumers: u64| {
+        let mut slow = HistoryBuilder::new();
+        slow.0.operations.clear();
+        slow.0.bound = 2 * S;
+        let answered = (1..=consumers).fold(slow, |history, _| {
+            history.consume(span(S, TTR + 3 * MS), RequestOutcome::Delivered(Vec::new()))
+        });
+        vanished(answered)
+    };
+    slow(1).expect(&[]);
+    slow(0).expect(&[Defect::DiedEarly]);
+    // However long the fault: a lease is longer than the time between both deliveries.
+    let twice = |at| {
+        let history = HistoryBuilder::new().episode(Class::NetReplies, span(0, 20 * S), None);
+        let history = history.publish(terms(0, 0, 4)).deliver(2 * MS, 3);
+        let history = history.deliver(at, 0);
+        history.ack(20 * S, RequestOutcome::Deleted)
+    };
+    twice(TTR + 5 * MS).expect(&[Defect::DiedEarly]);
+    twice(2 * TTR + 5 * MS).expect(&[]);
 }
