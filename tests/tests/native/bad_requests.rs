@@ -385,7 +385,13 @@ async fn json_that_some_parsers_refuse_is_no_payload() {
     let client = NativeClient::new(stack.api(0), "ns").await;
     let deep = ["[".repeat(200_000), "]".repeat(200_000)].concat();
     let deep_in_batch = ["[".repeat(100), "]".repeat(100)].concat();
-    for (payload, in_batch) in [(&*deep, &*deep_in_batch), (r#""\ud800""#, r#""\ud800""#)] {
+    let long = "1".repeat(5000);
+    for (payload, in_batch) in [
+        (&*deep, &*deep_in_batch),
+        (r#""\ud800""#, r#""\ud800""#),
+        ("1e400", "[1e400]"),
+        (&*long, &*long),
+    ] {
         let json = [("Content-Type", "application/json")];
         let refused = client
             .send("POST", "/queues/q/jobs", &json, payload.as_bytes())

@@ -117,7 +117,7 @@ problem_codes! {
     BodyTooLarge "body_too_large" 413 No "Body too large":
         "The body of the request is larger than the server allows. Send fewer jobs or leases in a request."
     PayloadNotJson "payload_not_json" 415 No "Payload not JSON":
-        "The content type says JSON, but the payload is not valid JSON, or has more than 64 levels or half of a surrogate pair, which some parsers refuse. Correct it, or send it with another content type."
+        "The content type says JSON, but the payload is not valid JSON, or has what some parsers refuse: more than 64 levels, half of a surrogate pair, a number beyond 1.8e308 or with more than 1000 characters. Correct it, or send it with another content type."
     UnsupportedContentType "unsupported_content_type" 415 No "Unsupported content type":
         "The route takes a JSON object. Send it with `Content-Type: application/json`."
     IdempotencyKeyReused "idempotency_key_reused" 422 No "Idempotency key reused":

@@ -7,6 +7,9 @@
 /// PHP: 512), and an answer adds a few levels of its own.
 pub(crate) const JSON_DEPTH_MAX: usize = 64;
 
+/// The most characters of a number. Jackson reads 1000 by default, Python 4300 digits of an integer.
+const NUMBER_LENGTH_MAX: usize = 1000;
+
 /// Checks valid JSON.
 ///
 /// # Errors
@@ -19,6 +22,7 @@ pub(crate) fn check_portable(json: &[u8]) -> Result<(), String> {
             b'"' => at = end_of_string(json, at)?,
             b'[' | b'{' => depth += 1,
             b']' | b'}' => depth -= 1,
+            b'-' | b'0'..=b'9' => at = end_of_number(json, at - 1)?,
             _ => {}
         }
         if depth > JSON_DEPTH_MAX {
@@ -28,6 +32,24 @@ pub(crate) fn check_portable(json: &[u8]) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+/// The place behind the number that begins at `from`.
+fn end_of_number(json: &[u8], from: usize) -> Result<usize, String> {
+    let is_part = |byte: &&u8| matches!(byte, b'+' | b'-' | b'.' | b'e' | b'E' | b'0'..=b'9');
+    let length = json[from..].iter().take_while(is_part).count();
+    if length > NUMBER_LENGTH_MAX {
+        return Err(format!(
+            "it has a number with more than {NUMBER_LENGTH_MAX} characters"
+        ));
+    }
+    let number = std::str::from_utf8(&json[from..from + length]).unwrap_or_default();
+    if number.parse::<f64>().is_ok_and(f64::is_infinite) {
+        return Err(
+            "it has a number beyond 1.8e308, which a 64-bit float does not hold".to_owned(),
+        );
+    }
+    Ok(from + length)
 }
 
 /// The place behind the string that begins at `at`.
@@ -65,7 +87,9 @@ mod tests {
         let deepest = "[".repeat(JSON_DEPTH_MAX) + &"]".repeat(JSON_DEPTH_MAX);
         for json in [
             "1",
-            r#""[[{{""#,
+            "[-1.5e308,1e-400,12345678901234567890123]",
+            &format!("0.{}", "1".repeat(NUMBER_LENGTH_MAX - 2)),
+            r#""1e400 [[{{""#,
             r#""\\ud800""#,
             r#""\ud83d\ude00\u00fc\"\\""#,
             r#"{"a":[1,{"b":"\n"}],"c":[[],[]]}"#,
@@ -82,6 +106,19 @@ mod tests {
         let too_deep = "[".repeat(JSON_DEPTH_MAX + 1) + &"]".repeat(JSON_DEPTH_MAX + 1);
         let error = check_portable(too_deep.as_bytes()).unwrap_err();
         assert!(error.contains("64 levels"), "{error}");
+        for (json, reason) in [
+            ("[1e400]", "beyond"),
+            (r#"{"a":-1e400}"#, "beyond"),
+            (&"1".repeat(400), "beyond"),
+            (&"1".repeat(5000), "1000 characters"),
+            (
+                &format!("0.{}", "1".repeat(NUMBER_LENGTH_MAX)),
+                "1000 characters",
+            ),
+        ] {
+            let error = check_portable(json.as_bytes()).unwrap_err();
+            assert!(error.contains(reason), "{json}: {error}");
+        }
         for json in [
             r#""\ud800""#,
             r#""\ud800x""#,

@@ -185,7 +185,7 @@ async fn payloads_are_shown_as_they_were_given() {
     let cli = CommandLine::connected(&stack, "payloads").await;
     let deep = format!("{}{}", "[".repeat(60), "]".repeat(60));
     let payloads = [
-        r#"{"limit":1e400}"#,
+        r#"{"limit":1.00000000000000000000e300}"#,
         r#"{"id":12345678901234567890123}"#,
         &deep,
     ];
