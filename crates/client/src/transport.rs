@@ -127,6 +127,12 @@ pub(crate) struct HttpTransport {
     warned_at: Mutex<Option<Instant>>,
 }
 
+/// Whether the error of the last repetition says that nothing was changed, which is not known of those before it. That
+/// something is not there is so however it came about.
+fn hides_lost_answer(last: &Error) -> bool {
+    last.applied() == AppliedState::No && last.status() != Some(404)
+}
+
 impl HttpTransport {
     pub(crate) fn new(
         base: String,
@@ -162,11 +168,8 @@ impl HttpTransport {
                 false => None,
             };
             let Some(delay) = delay else {
-                // That the last repetition was not sent says nothing about those before it.
-                return Err(match (error, first_lost) {
-                    (Error::NotConnected(_), Some(lost)) => lost,
-                    (error, _) => error,
-                });
+                let hides_lost = call.method != Method::GET && hides_lost_answer(&error);
+                return Err(first_lost.filter(|_| hides_lost).unwrap_or(error));
             };
             self.report_repetition(call, &error, delay);
             if error.applied() == AppliedState::Unknown {

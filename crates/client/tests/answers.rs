@@ -125,15 +125,20 @@ async fn an_answer_is_read_up_to_a_limit() {
     assert!(sent.unwrap() < 256, "the client has closed the connection");
 }
 
-/// The first answer is lost, and then no server is there: the request may have been executed.
-#[tokio::test]
-async fn a_repetition_that_cannot_connect_does_not_hide_that_the_request_may_be_applied() {
+/// The error of an idempotent publish whose first answer is lost. Repetitions get this answer; without one no server is there.
+async fn error_after_a_lost_answer(answer: Option<String>) -> Error {
     let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
     let address = listener.local_addr().unwrap();
     tokio::spawn(async move {
-        let (mut stream, _) = listener.accept().await.unwrap();
         let mut request = [0; 64 * 1024];
+        let (mut stream, _) = listener.accept().await.unwrap();
         let _ = stream.read(&mut request).await;
+        drop(stream);
+        while let Some(answer) = &answer {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let _ = stream.read(&mut request).await;
+            let _ = stream.write_all(answer.as_bytes()).await;
+        }
     });
     let limits = RepeatLimits {
         repetitions: 3,
@@ -145,7 +150,31 @@ async fn a_repetition_that_cannot_connect_does_not_hide_that_the_request_may_be_
     let publish = client.unwrap().publish_raw("q", "x", "text/plain");
     let publish = publish.idempotent();
     let publish = tokio::time::timeout(LIMIT, publish.into_future());
-    let error = publish.await.unwrap().unwrap_err();
-    assert!(matches!(error, Error::ConnectionBroken(_)), "{error:?}");
-    assert_eq!(error.applied(), Applied::Unknown);
+    publish.await.unwrap().unwrap_err()
+}
+
+/// The request may have been executed.
+#[tokio::test]
+async fn a_repetition_that_changed_nothing_does_not_hide_that_the_request_may_be_applied() {
+    let problem = |status: u16, code: &str| {
+        let detail = r#""title":"T","detail":"D","instance":"1","applied":"no""#;
+        Some(format!(
+            "HTTP/1.1 {status} X\r\nconnection: close\r\n\r\n{{\"type\":\"urn:x\",\"status\":{status},\"code\":\"{code}\",{detail}}}"
+        ))
+    };
+    for answer in [
+        None,
+        problem(503, "too_many_connections"),
+        problem(409, "queue_closed"),
+        problem(401, "unauthorized"),
+    ] {
+        let error = error_after_a_lost_answer(answer.clone()).await;
+        assert!(
+            matches!(error, Error::ConnectionBroken(_)),
+            "{answer:?}: {error:?}"
+        );
+        assert_eq!(error.applied(), Applied::Unknown);
+    }
+    let error = error_after_a_lost_answer(problem(404, "job_not_found")).await;
+    assert_eq!(error.status(), Some(404), "{error:?}");
 }
