@@ -11,7 +11,7 @@ use hyper_util::client::legacy::{Builder, Client as PooledClient, Error};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 
 use crate::error;
-use crate::interim_answers::InterimLimitConnector;
+use tidegate_interim_limit::InterimLimitConnector;
 
 const CONNECT_LIMIT: Duration = Duration::from_secs(5);
 /// Shorter than the time after which servers usually close idle connections.

@@ -4,8 +4,6 @@ mod call;
 mod client;
 mod connections;
 mod error;
-#[doc(hidden)]
-pub mod interim_answers;
 mod job_handle;
 mod publish;
 mod queue;

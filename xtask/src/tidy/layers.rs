@@ -9,13 +9,17 @@ const CLIENT: &str = "tidegate";
 
 /// A package's folder, and the packages of the workspace that it may use. Tests of any package may
 /// also use the test kit and brokers.
-const LAYERS: [(&str, &[&str]); 22] = [
+const LAYERS: [(&str, &[&str]); 23] = [
     ("crates/api-types", &[]),
-    ("crates/client", &["api-types"]),
-    ("crates/cli", &["client", "local-deployment"]),
+    ("crates/interim-limit", &[]),
+    ("crates/client", &["api-types", "interim-limit"]),
+    (
+        "crates/cli",
+        &["client", "interim-limit", "local-deployment"],
+    ),
     ("crates/core", &[]),
     ("crates/store", &["core"]),
-    ("crates/service", &[]),
+    ("crates/service", &["interim-limit"]),
     ("crates/launch", &["service", "store"]),
     ("crates/engine", &["core", "service", "store"]),
     (
@@ -25,7 +29,10 @@ const LAYERS: [(&str, &[&str]); 22] = [
     ("crates/pumpd", &["core", "launch", "service", "store"]),
     ("crates/wheel", &[]),
     ("crates/loadgen", &["core", "store"]),
-    ("crates/relayd", &["client", "launch", "service"]),
+    (
+        "crates/relayd",
+        &["client", "interim-limit", "launch", "service"],
+    ),
     ("crates/local-program", &[]),
     ("crates/local-redis", &["local-program"]),
     ("crates/local-deployment", &["local-program", "local-redis"]),

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use http_body_util::{BodyExt, Full};
+use http_body_util::{BodyExt, Full, Limited};
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 use hyper::{Method, Request};
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
@@ -12,14 +12,19 @@ use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
 use rustls::{ClientConfig, RootCertStore};
 use serde::de::DeserializeOwned;
+use tidegate_interim_limit::InterimLimitConnector;
 use tokio::time::timeout;
 
 /// How long one request may take.
 const LIMIT: Duration = Duration::from_secs(10);
+/// The most bytes of an answer that are read. The metrics of many queues are the largest.
+const ANSWER_BYTES_MAX: usize = 64 << 20;
+
+type ProbeClient = PooledClient<InterimLimitConnector<HttpsConnector<HttpConnector>>, Full<Bytes>>;
 
 /// A client for plain HTTP and for TLS.
 #[derive(Debug)]
-pub(super) struct HttpProbe(PooledClient<HttpsConnector<HttpConnector>, Full<Bytes>>);
+pub(super) struct HttpProbe(ProbeClient);
 
 /// An answer with any status.
 #[derive(Debug)]
@@ -59,7 +64,7 @@ impl HttpProbe {
         };
         let connector = builder.https_or_http().enable_http1().build();
         Ok(Self(
-            PooledClient::builder(TokioExecutor::new()).build(connector),
+            PooledClient::builder(TokioExecutor::new()).build(InterimLimitConnector(connector)),
         ))
     }
 
@@ -86,7 +91,8 @@ impl HttpProbe {
         let exchange = async {
             let answer = self.0.request(http).await;
             let (head, body) = answer.map_err(|error| causes(&error))?.into_parts();
-            let body = body.collect().await.map_err(|error| causes(&error))?;
+            let body = Limited::new(body, ANSWER_BYTES_MAX).collect();
+            let body = body.await.map_err(|error| causes(&*error))?;
             Ok(ProbeAnswer {
                 status: head.status.as_u16(),
                 headers: head.headers,
@@ -117,4 +123,25 @@ fn causes(error: &dyn std::error::Error) -> String {
         source = cause.source();
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::net::{Ipv4Addr, TcpListener};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn endless_interim_answers_end_a_request() {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            let many = "HTTP/1.1 100 Continue\r\n\r\n".repeat(2000);
+            while stream.write_all(many.as_bytes()).is_ok() {}
+        });
+        let error = HttpProbe::new(&url).unwrap().get(&url).await.unwrap_err();
+        assert!(error.ends_with("endless interim answers"), "{error}");
+    }
 }

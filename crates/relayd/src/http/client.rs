@@ -16,7 +16,7 @@ use hyper_util::client::legacy::connect::{HttpConnector, capture_connection};
 use hyper_util::client::legacy::{Client, Error};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use tidegate::api::relay::AddressGuard;
-use tidegate::interim_answers::InterimLimitConnector;
+use tidegate_interim_limit::InterimLimitConnector;
 use tokio::time::timeout;
 
 use super::connector::LimitedConnector;

@@ -15,6 +15,7 @@ use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
 use opentelemetry_http::{HttpClient, HttpError};
+use tidegate_interim_limit::InterimLimitConnector;
 use tokio::runtime::Handle;
 use tokio::time::timeout;
 
@@ -24,7 +25,7 @@ use crate::LogLimit;
 /// The most bytes of an answer that are read.
 const ANSWER_BYTES_MAX: usize = 64 * 1024;
 
-type SpansClient = Client<HttpsConnector<HttpConnector>, Full<Bytes>>;
+type SpansClient = Client<InterimLimitConnector<HttpsConnector<HttpConnector>>, Full<Bytes>>;
 
 /// Sends requests in the runtime of the process: they are made by a thread that has none.
 pub(super) struct CollectorClient {
@@ -50,7 +51,7 @@ impl CollectorClient {
             .enable_http1()
             .build();
         Ok(Self {
-            client: Client::builder(TokioExecutor::new()).build(connector),
+            client: Client::builder(TokioExecutor::new()).build(InterimLimitConnector(connector)),
             runtime,
             limit,
             failures: Arc::new(FailureLog::new()),
@@ -125,5 +126,33 @@ impl FailureLog {
         if self.is_reported.swap(false, Ordering::Relaxed) {
             tracing::info!("the collector at traces.endpoint answers again");
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::net::{Ipv4Addr, TcpListener};
+
+    use super::*;
+
+    const LIMIT: Duration = Duration::from_secs(30);
+
+    /// The server has its own thread: it sends while the runtime does not run.
+    #[tokio::test]
+    async fn endless_interim_answers_end_a_request_and_not_the_runtime() {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let address = listener.local_addr().unwrap();
+        std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            let many = "HTTP/1.1 100 Continue\r\n\r\n".repeat(2000);
+            while stream.write_all(many.as_bytes()).is_ok() {}
+        });
+        let client = CollectorClient::new(Handle::current(), LIMIT).unwrap();
+        let request = Request::post(format!("http://{address}/v1/traces"));
+        let sending = client.send_bytes(request.body(Bytes::new()).unwrap());
+        let error = timeout(LIMIT, sending).await.unwrap().unwrap_err();
+        let text = with_causes(&*error);
+        assert!(text.ends_with("endless interim answers"), "{text}");
     }
 }
