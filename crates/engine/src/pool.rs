@@ -234,10 +234,8 @@ impl Pool {
         for pool in self.with_target() {
             let key = (queue.clone(), id.bucket());
             let acked = pool.acking.submit(&key, id).await?;
-            if let AckOutcome::Done { age_ms, .. } | AckOutcome::Rerun { age_ms } = acked {
-                let age = Duration::from_millis(age_ms);
-                pool.metrics.deleted(1);
-                pool.metrics.acked(queue, age);
+            pool.count_acked(queue, [acked]);
+            if acked != AckOutcome::AlreadyGone {
                 break;
             }
         }

@@ -55,6 +55,64 @@ async fn a_key_has_one_job_while_its_pool_moves() {
     stack.finish().await;
 }
 
+/// The new deployment refuses its part of a batch after the old one has changed a job.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_batch_of_which_a_part_was_changed_is_not_answered_as_not_applied() {
+    let stack = Stack::builder().pool("new").start().await;
+    let client = NativeClient::new(stack.api(0), "shop").await;
+    let old = client.publish("q", "key=old&delay=1h", "1").await;
+    let path = format!(
+        "/queues/q/jobs/{}",
+        old.expect(201).json()["id"].as_str().unwrap()
+    );
+    begin_the_move(&stack).await;
+    let target = redis::Client::open(stack.redis_of("new").url()).unwrap();
+    let replicas = |count: u8| {
+        let mut set = redis::cmd("CONFIG");
+        set.arg("SET").arg("min-replicas-to-write").arg(count);
+        set.exec(&mut target.get_connection().unwrap()).unwrap();
+    };
+    replicas(1);
+    let publish = async |jobs: &[&str]| {
+        let job = |key: &&str| json!({"payload": 2, "key": key, "if_exists": "replace"});
+        let jobs = json!({"jobs": jobs.iter().map(job).collect::<Vec<_>>()});
+        let batch = client.call("POST", "/queues/q/jobs/batch", &jobs).await;
+        batch.json()["results"].clone()
+    };
+    let of_both = publish(&["old", "other"]).await;
+    let of_new = publish(&["other", "another"]).await;
+    replicas(0);
+    for (results, applied) in [(of_both, "unknown"), (of_new, "no")] {
+        for result in results.as_array().unwrap() {
+            assert_eq!(result["problem"]["applied"], applied, "{results}");
+        }
+    }
+    let replaced = client.get(&path).await.expect(200).json();
+    assert_eq!(replaced["state"], "ready", "{replaced}");
+    stack.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn jobs_that_die_are_counted_in_their_deployment() {
+    let stack = Stack::builder().pool("new").start().await;
+    let client = NativeClient::new(stack.api(0), "shop").await;
+    begin_the_move(&stack).await;
+    client.publish("q", "", "1").await.expect(201);
+    let reserve = json!({"queues": ["q"], "wait": "5s"});
+    let reserved = client.call("POST", "/reserve", &reserve).await;
+    let lease = reserved.expect(200).json()["jobs"][0]["lease"].clone();
+    let fail = json!({"leases": [{"lease": lease, "error": "x", "dead": true}]});
+    client.call("POST", "/fail", &fail).await.expect(200);
+    for (pool, dead) in [("default", 0.0), ("new", 1.0)] {
+        let pool = format!(r#"pool="{pool}""#);
+        let counted = stack
+            .api(0)
+            .metric_with_label("tidegate_jobs_dead_total", &pool);
+        assert_eq!(counted.await, dead, "{pool}");
+    }
+    stack.finish().await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_job_that_is_done_and_kept_does_not_hide_the_next_job_with_its_key() {
     let stack = Stack::builder().pool("new").start().await;

@@ -59,7 +59,12 @@ impl Pool {
         let all_new = places.len() == results.len();
         let new = target
             .publish_keyed_here(queue, jobs, false, durability_target)
-            .await?;
+            .await
+            // Nothing was stored there, but jobs may have been changed here.
+            .map_err(|error| match all_new {
+                true => error,
+                false => EngineError::StorageFailed,
+            })?;
         let StoredKeyed::Done {
             results: of_target,
             durability: of_new,

@@ -87,7 +87,11 @@ impl Pool {
         Ok(acked)
     }
 
-    fn count_acked(&self, queue: &QueueKey, outcomes: impl IntoIterator<Item = AckOutcome>) {
+    pub(super) fn count_acked(
+        &self,
+        queue: &QueueKey,
+        outcomes: impl IntoIterator<Item = AckOutcome>,
+    ) {
         for outcome in outcomes {
             if let AckOutcome::Done { .. } = outcome {
                 self.metrics.deleted(1);
@@ -114,8 +118,6 @@ impl Pool {
                 gone.fill(&mut outcomes, target.fail_here(queue, &gone.items).await?);
             }
         }
-        let dead = outcomes.iter().filter(|it| **it == FailOutcome::Dead);
-        self.metrics.died(dead.count() as u64);
         Ok(outcomes)
     }
 
@@ -125,7 +127,10 @@ impl Pool {
         failed: &[FailRequest],
     ) -> Result<Vec<FailOutcome>, StoreError> {
         let policy = self.policies.policy(queue);
-        self.store.fail_all(queue, failed, &policy.retry).await
+        let outcomes = self.store.fail_all(queue, failed, &policy.retry).await?;
+        let dead = outcomes.iter().filter(|it| **it == FailOutcome::Dead);
+        self.metrics.died(dead.count() as u64);
+        Ok(outcomes)
     }
 
     /// Extends leases to `lease_ms` from now on; by default to the length that the job has, or the policy of the queue.
