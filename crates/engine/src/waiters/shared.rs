@@ -205,7 +205,8 @@ impl Shared {
 
     /// Releases undelivered jobs of one lane in one call, last reserved first, so that the oldest becomes the next one of
     /// its queue again. In separate calls they could change places: of those that Redis refuses as unknown, until the
-    /// script is loaded, some are sent again after others were executed. Jobs of a round are released before the next round of their `lane`, which would take the jobs behind them.
+    /// script is loaded, some are sent again after others were executed. The next round of their `lane`, which would take the jobs
+    /// behind them, begins after the first call, also if that fails.
     pub(super) fn release(
         self: &Arc<Self>,
         source: Source,
@@ -219,10 +220,15 @@ impl Shared {
         let shared = Arc::clone(self);
         let giving_back = async move {
             let newest_first: Vec<_> = jobs.into_iter().rev().collect();
-            let until = Instant::now() + RELEASE_LIMIT;
+            let (mut held, until) = (Some(lane), Instant::now() + RELEASE_LIMIT);
             loop {
                 let released = store.release_all(&source.queue, &newest_first, 0).await;
-                shared.free(&source, lane);
+                // Once: a later round may hold the lane when a repetition is answered.
+                match (held.take(), &released) {
+                    (Some(lane), _) => shared.free(&source, lane),
+                    (None, Ok(_)) => shared.ring(&source, None),
+                    (None, Err(_)) => {}
+                }
                 match released {
                     Ok(outcomes) => {
                         let done = outcomes.iter().filter(|it| **it == ReleaseOutcome::Done);

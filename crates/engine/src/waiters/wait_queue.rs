@@ -41,6 +41,8 @@ pub(super) struct Round {
     below: u64,
     /// The events of the lane before it.
     events: u64,
+    /// Whether it follows a doorbell.
+    is_rung: bool,
     /// Whether some seats wait for jobs that come later. Seats that are not in the round count: it checks the lane for them.
     pub(super) waits: bool,
 }
@@ -235,7 +237,7 @@ impl WaitQueue {
             return None;
         }
         lane.busy = true;
-        lane.is_rung = false;
+        let is_rung = std::mem::take(&mut lane.is_rung);
         let events = lane.events;
         self.next_lane = number + 1;
         Some(Round {
@@ -245,6 +247,7 @@ impl WaitQueue {
             seats,
             below,
             events,
+            is_rung,
         })
     }
 
@@ -351,9 +354,8 @@ impl WaitQueue {
             lane.is_answered = false;
             lane.checked_below = lane.checked_below.max(round.below);
             lane.has_failed = true;
-            // The doorbell for which the call was made may be consumed: if all seats are left before the call is repeated, it
-            // has to be passed on.
-            lane.is_rung = true;
+            // If all seats are left before the call is repeated, the doorbell has to be passed on.
+            lane.is_rung |= round.is_rung;
         }
         self.notify_checked();
     }

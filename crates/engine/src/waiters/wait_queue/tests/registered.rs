@@ -110,6 +110,23 @@ fn a_wait_queue_without_consumers_is_kept_until_its_registrations_are_withdrawn(
     assert!(tested.wait_queue.is_idle());
 }
 
+/// Without a doorbell no job waits for this process, and each call that is passed on would fail as well.
+#[test]
+fn a_failed_call_passes_on_the_doorbell_that_it_follows_and_no_other() {
+    for is_rung in [true, false] {
+        let mut tested = registered();
+        match is_rung {
+            true => tested.wait_queue.doorbell(Some(0)),
+            false => tested.wait_queue.ring(Some(0)),
+        };
+        let round = tested.wait_queue.next_round(1).unwrap();
+        tested.wait_queue.fail(&round);
+        tested.wait_queue.leave(0);
+        assert!(tested.wait_queue.next_round(1).is_none());
+        assert_eq!(!tested.wait_queue.take_unserved().is_empty(), is_rung);
+    }
+}
+
 #[test]
 fn a_failed_call_ends_the_registration() {
     let mut tested = registered();
