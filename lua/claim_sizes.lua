@@ -1,6 +1,6 @@
 #!lua
 -- claim_sizes: returns which sizes of all queues are stored if they are recent; if not, lets one caller collect them.
--- KEYS[1] sizes    hash: id, at, side, pages, queues = the stored sizes; claim, claimed_at = who collects, since when;
+-- KEYS[1] sizes    hash: id, at, side, pages, queues = the stored sizes, queues as in finish_sizes; claim, claimed_at = who collects, since when;
 --                  <side>:<page> = their pages, side a or b
 -- ARGV[1] prefix   unused
 -- ARGV[2] now      ms; '' = Redis's clock

@@ -6,7 +6,7 @@
 -- ARGV[3] id       of the claim
 -- ARGV[4] side     to which its pages were written
 -- ARGV[5] pages    how many
--- ARGV[6] queues   how many
+-- ARGV[6] queues   how many there are: sizes of many are recent for longer; 0 = those of some buckets are missing
 -- ARGV[7] kept     ms; how long the hash lives
 -- Returns ok → 1 = they are the stored sizes; 0 = another process has claimed the collection, nothing changed
 -- Changes: the stored sizes, which are as old as the claim; the claim ends; the pages of the sizes before are deleted

@@ -5,7 +5,7 @@
 -- ARGV[2] now    ms; '' = Redis's clock
 -- ARGV[3] token  of the calling pump
 -- ARGV[4] limit  most schedules that one call returns
--- Returns ok → now_ms, ms until the next tick that is not due or -1, then for each schedule that is due: namespace/schedule,
+-- Returns ok → now_ms, ms until a pump looks at the next schedule that is not due or -1, then for each schedule that is due: namespace/schedule,
 --   the revision of its definition ('' = not known), its tick (ms; '' = not known)
 -- Returns lost → the caller does not lead the bucket
 -- Changes: nothing

@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
 -- schedule_set: sets or removes the next tick of a schedule in the bucket of its queue.
--- KEYS[1] schedules sorted set: namespace/schedule → its next tick, in ms
+-- KEYS[1] schedules sorted set: namespace/schedule → when a pump looks at it, in ms: at its next tick, or earlier or later, see revision
 -- ARGV[1] prefix   of the bucket's keys
 -- ARGV[2] now      ms; '' = Redis's clock
 -- ARGV[3] schedule namespace/schedule
@@ -13,8 +13,8 @@
 -- ARGV[8] check_ms see revision
 -- ARGV[9] expected the revision that is known in the bucket ('' = none); '*' = any, unless it has a higher number
 -- Returns ok → 1 if changed, 0 if another revision is known: nothing changed
--- Changes: the next tick, the revision and the rule. A tick of the same rule stays: it may be due. A damaged one does not. Sends
---   an alarm
+-- Changes: with a revision, the next tick, the revision and the rule. A tick of the same rule stays: it may be due. A damaged one
+--   does not. With '' or deferred, only when a pump looks at it; removed deletes all of it. Sends an alarm if a pump looks earlier
 -- Errors: those of scripts that write (prelude.lua)
 -- Since layout 2
 

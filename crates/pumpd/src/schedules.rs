@@ -149,7 +149,7 @@ async fn publish(
         .read_table(keys::POLICIES, policies.get(&queue))
         .await?;
     let policy = policy.policy;
-    let max_jobs = room_in_first_lane(instance, &queue, policy.max_jobs).await?;
+    let max_jobs = max_jobs_of_first_lane(instance, &queue, policy.max_jobs).await?;
     let publish = TickPublish {
         definition,
         publish_ms: plan.publish_ms.filter(|_| !policy.closed),
@@ -169,7 +169,7 @@ async fn publish(
 }
 
 /// The number of jobs that the first lane of a queue may hold, if the queue may hold `max_jobs`.
-async fn room_in_first_lane(
+async fn max_jobs_of_first_lane(
     instance: &Instance,
     queue: &QueueKey,
     max_jobs: Option<u64>,

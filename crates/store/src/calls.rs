@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use redis::{Cmd, FromRedisValue, Pipeline, RedisResult};
+use redis::{Cmd, FromRedisValue, Pipeline, RedisResult, Value};
 
 use crate::error::StoreError;
 use crate::link::{Destination, StoreServer, bounded};
@@ -19,6 +19,11 @@ pub(crate) const SLOT_PATIENCE_OF_PUMPS: Duration = Duration::from_millis(100);
 pub(crate) struct SentCall {
     pub(crate) server: Option<Arc<StoreServer>>,
     pub(crate) sent_at: Instant,
+}
+
+/// Reads the value of a reply. What was read from the protocol and is not what is stored there is damaged.
+fn read_value<T: FromRedisValue>(value: Value) -> Result<T, StoreError> {
+    redis::from_redis_value(value).map_err(|error| StoreError::corrupt(error.to_string()))
 }
 
 impl SentCall {
@@ -88,7 +93,7 @@ impl Store {
         destination: Destination,
     ) -> Result<T, StoreError> {
         let query = async |to: &mut Destination| commands.query_async(to).await;
-        Ok(self.exchange(name, destination, query).await?.0)
+        read_value(self.exchange(name, destination, query).await?.0)
     }
 
     async fn run<T: FromRedisValue>(
@@ -104,7 +109,7 @@ impl Store {
         let (name, key) = (name.unwrap_or_default(), key.unwrap_or_default());
         let destination = by(self.inner.link.destination(key, SLOT_PATIENCE));
         let query = async |to: &mut Destination| command.query_async(to).await;
-        Ok(self.exchange(name, destination, query).await?.0)
+        read_value(self.exchange(name, destination, query).await?.0)
     }
 
     /// Makes a call, and waits for the reply within the timeouts. Fails earlier if the sentinels report another master.

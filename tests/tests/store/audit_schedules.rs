@@ -1,7 +1,9 @@
 //! The auditor compares definitions of schedules with the ticks in buckets.
 
 use tidegate_core::Namespace;
-use tidegate_store::{AuditFinding, ScheduleKey, ScheduleOverlap, SchedulesDue, TableSetOutcome};
+use tidegate_store::{
+    AuditFinding, ScheduleKey, ScheduleOverlap, SchedulesDue, StoreError, TableSetOutcome,
+};
 
 use crate::audit::audit;
 use crate::fixture::{START, StoreFixture, TOKEN, fixture};
@@ -151,4 +153,37 @@ async fn a_table_of_another_type_and_names_that_are_none_are_reported() {
         assert_eq!(texts(&found), expected);
         assert_eq!(summary.repaired, 0);
     }
+}
+
+/// Bytes that are no text, text that is no number, and a key of another type.
+#[tokio::test]
+async fn damaged_ticks_do_not_hide_the_findings_of_others() {
+    let f = bucket_with(&["bytes", "number", "string", "lost"]).await;
+    damage(
+        &f,
+        &[
+            "HSET b:sched:shop/number ran abc",
+            "DEL b:sched:shop/string",
+            "SET b:sched:shop/string x",
+            "ZREM b:schedules shop/lost",
+            "DEL b:sched:shop/lost",
+        ],
+    );
+    for (key, field) in [
+        ("tg:0:{8209}:sched:shop/bytes", &b"revision"[..]),
+        ("tg:schedules:shop", &b"\xff"[..]),
+    ] {
+        let mut set = redis::cmd("HSET");
+        set.arg(key).arg(field).arg(&b"\xff"[..]);
+        set.exec(&mut f.connection()).unwrap();
+    }
+    let (_, found) = audit(&f, false).await;
+    let found = texts(&found);
+    assert!(found.iter().any(|it| it.contains("shop/lost")), "{found:?}");
+    assert!(
+        found.iter().any(|it| it.contains("shop/string")),
+        "{found:?}"
+    );
+    let ticks = f.store.schedules().ticks(&key("number"), &f.queue).await;
+    assert!(matches!(ticks, Err(StoreError::Corrupt(_))), "{ticks:?}");
 }

@@ -196,15 +196,21 @@ impl Store {
             .cmd("ZSCORE")
             .arg(names.schedules())
             .arg(key.to_string());
-        type Looks = (bool, (Option<String>, Option<String>), Option<String>);
+        type Text = Option<Vec<u8>>;
+        type Looks = (bool, (Text, Text), Text);
         let (is_known, (revision, tick), score): Looks =
-            self.read(&names.schedules(), &looks).await?;
-        let number = |text: Option<String>| text.and_then(|text| text.parse().ok());
+            match self.read(&names.schedules(), &looks).await {
+                // A key has another type, which is reported where those of the bucket are read.
+                Err(StoreError::Corrupt(_)) => return Ok(None),
+                looks => looks?,
+            };
+        let text = |bytes: Text| bytes.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+        let number = |bytes: Text| text(bytes).and_then(|text| text.parse().ok());
         let look = ScheduleLook {
             now_ms: self.bucket_now_ms(bucket).await?,
             defined: stored.filter(is_here),
             is_known,
-            revision,
+            revision: text(revision),
             tick_ms: number(tick),
             look_at_ms: number(score),
         };

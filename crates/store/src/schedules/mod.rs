@@ -130,15 +130,17 @@ impl Schedules {
         &self,
         namespace: &Namespace,
     ) -> Result<BTreeMap<String, StoredSchedule>, StoreError> {
+        type Fields = Vec<(Vec<u8>, Vec<u8>)>;
         let (mut all, mut cursor) = (BTreeMap::new(), 0_u64);
         loop {
             let mut scan = redis::cmd("HSCAN");
             scan.arg(keys::schedules(namespace.as_str())).arg(cursor);
             scan.arg("COUNT").arg(DEFINITIONS_PER_CALL);
-            let (next, fields): (u64, Vec<(String, Vec<u8>)>) =
-                self.store.large_command(&scan).await?;
+            let (next, fields): (u64, Fields) = self.store.large_command(&scan).await?;
             let schedules = fields
                 .into_iter()
+                // No schedule has a name that is not UTF-8.
+                .filter_map(|(name, text)| Some((String::from_utf8(name).ok()?, text)))
                 .filter(|(name, _)| !name.starts_with(LAST_REVISION));
             all.extend(schedules.map(|(name, text)| (name, StoredSchedule::read(&text))));
             if next == 0 {
