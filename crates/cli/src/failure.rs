@@ -33,9 +33,7 @@ impl CommandFailure {
             Self::NotDone(_) | Self::OutputClosed => 1,
         }
     }
-}
 
-impl CommandFailure {
     /// The failure of a command that publishes a job into this queue.
     pub(crate) fn publish(error: Error, queue: &str) -> Self {
         let known = stored_text(&error, queue);

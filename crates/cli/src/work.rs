@@ -119,13 +119,17 @@ async fn run(arguments: &WorkArguments, job: Job) -> Result<JobReply, Fail> {
     let last_line = timeout(LINES_TIME, errors).await;
     let last_line = last_line.map_or_else(|_| String::new(), Result::unwrap_or_default);
     let ended = ended.map_err(Fail::retry)?;
+    // A program that writes more than is read fails because of that.
+    let bytes = match timeout(LINES_TIME, result).await {
+        Ok(read) => Some(read.map_err(Fail::retry)?.map_err(Fail::retry)?),
+        Err(_) => None,
+    };
     if ended.success() {
-        let Ok(read) = timeout(LINES_TIME, result).await else {
+        let Some(bytes) = bytes else {
             return Err(Fail::retry(
                 "the program ended, but a process that it left behind keeps its standard output open",
             ));
         };
-        let bytes = read.map_err(Fail::retry)?.map_err(Fail::retry)?;
         return match &arguments.result {
             Some(content_type) => JobReply::bytes(bytes, content_type.as_str()),
             None => Ok(JobReply::default()),

@@ -4,7 +4,10 @@
   const main = document.querySelector("main[data-live]");
   const state = document.getElementById("live-state");
   let source = null;
-  const retryMs = 10000;
+  // Each request with a password that was changed counts as a failed login.
+  const retrySeconds = [10, 20, 40, 80, 160];
+  let retries = 0;
+  let ended = false;
 
   const say = (text) => {
     if (state && state.textContent !== text) state.textContent = text;
@@ -25,20 +28,30 @@
   };
 
   const open = () => {
-    if (source) return;
+    if (source || ended) return;
     source = new EventSource(address());
     source.addEventListener("block", replace);
-    source.addEventListener("up-to-date", () => say("Up to date, looked at once a second."));
+    source.addEventListener("up-to-date", () => {
+      retries = 0;
+      say("Up to date, looked at once a second.");
+    });
     source.addEventListener("trouble", (event) => say(event.data));
     source.addEventListener("error", (event) => {
       if (event.target.readyState !== EventSource.CLOSED) {
         say("The connection is lost. Trying again.");
         return;
       }
-      // The answer was no stream: too many pages are open, or the server starts. The browser does not ask again then.
+      // The answer was no stream: too many pages are open, the server starts, or the account was changed. The browser does
+      // not ask again then.
       if (event.target === source) close();
-      say("Not kept up to date. Trying again in 10 seconds.");
-      setTimeout(() => { if (!document.hidden) open(); }, retryMs);
+      if (retries >= retrySeconds.length) {
+        ended = true;
+        say("Not kept up to date. Reload the page.");
+        return;
+      }
+      const seconds = retrySeconds[retries++];
+      say(`Not kept up to date. Trying again in ${seconds} seconds.`);
+      setTimeout(() => { if (!document.hidden) open(); }, seconds * 1000);
     });
   };
 

@@ -199,13 +199,13 @@ fn check_layout(report: &mut DoctorReport, samples: &[MetricSample<'_>], pool: &
     match of_pool(samples, "tidegate_redis_other_layout", pool) {
         Some(0.0) => report.ok(
             CHECK,
-            format!("pool {pool}: Redis has the data of this deployment"),
+            format!("pool {pool}: Redis has the layout of this deployment"),
         ),
         Some(_) => report.problem(
             CHECK,
             format!("pool {pool}: the key tg:layout of Redis is missing or another one: Redis was emptied or replaced"),
             "stop the daemons, restore the data of Redis from its append-only file or a replica, and start them; without a \
-             copy, restart the daemons to begin with no jobs",
+             copy, empty Redis if the key is another one, and restart the daemons: they begin with no jobs",
         ),
         None => report.skipped(
             CHECK,

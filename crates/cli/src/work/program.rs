@@ -34,10 +34,10 @@ pub(super) fn find(program: &str) -> Result<(), CommandFailure> {
     let is_executable = |path: &Path| access(path, Access::EXEC_OK).is_ok() && path.is_file();
     let found = match program.contains('/') {
         true => is_executable(Path::new(program)),
-        false => {
-            let folders = env::var_os("PATH").unwrap_or_default();
+        // Without it the system looks where it wants to.
+        false => env::var_os("PATH").is_none_or(|folders| {
             env::split_paths(&folders).any(|folder| is_executable(&folder.join(program)))
-        }
+        }),
     };
     match found {
         true => Ok(()),

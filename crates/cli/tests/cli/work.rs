@@ -94,6 +94,14 @@ async fn work_runs_a_program_for_each_job() {
     fails_because(&cli, "h", "left behind").await;
     assert_eq!(worker.stop(), Some(0));
 
+    // The program fails because more is not read: that is the reason, not its signal.
+    let endless = "tr '\\0' x </dev/zero";
+    let endless = ["e", "--result", "text/plain", "--", "sh", "-c", endless];
+    let worker = WorkProcess::start(&cli, &endless);
+    cli.out(&["publish", "e", "{}", "--key", "k"]);
+    fails_because(&cli, "e", "more than 64 MiB").await;
+    assert_eq!(worker.stop(), Some(0));
+
     // It is there, and cannot be started: its interpreter is missing.
     let script = folder.path().join("broken");
     std::fs::write(&script, "#!/no/such/program\n").unwrap();

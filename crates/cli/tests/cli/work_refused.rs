@@ -35,6 +35,30 @@ async fn arguments_that_would_fail_each_job_are_refused_at_the_start() {
     }
 }
 
+/// Where programs are looked for then is up to the system.
+#[tokio::test]
+async fn a_program_is_not_refused_because_path_is_not_set() {
+    let stack = SERVER.acquire().await;
+    let cli = CommandLine::connected(&stack, "no-path").await;
+    cli.out(&["publish", "q", "{}", "--key", "k"]);
+    let mut worker = cli
+        .command(&["work", "q", "--", "true"])
+        .env_remove("PATH")
+        .stdin(Stdio::null())
+        .spawn()
+        .unwrap();
+    eventually("the program has run", LIMIT, async || {
+        let shown = cli.run_with(&["job", "show", "q", "key:k"], "");
+        match shown.error.contains("Job not found") {
+            true => Ok(()),
+            false => Err(shown.out + &shown.error),
+        }
+    })
+    .await;
+    worker.kill().unwrap();
+    worker.wait().unwrap();
+}
+
 #[tokio::test]
 async fn queues_are_served_in_the_order_of_the_arguments() {
     const JOBS: usize = 10;
