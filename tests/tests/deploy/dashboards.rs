@@ -201,6 +201,11 @@ async fn load(queue: &QueueClient, durable: &QueueClient, limited: &QueueClient)
     assert_eq!(rejected, 429);
 }
 
+/// A consumer that waits, with requests that end before the limit of a client: the deployment may start slowly.
+async fn wait_for_ever(queue: QueueClient) {
+    while queue.consume().timeout_s(20).job().await.is_none() {}
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn every_panel_and_every_rule_has_values_and_faults_raise_alerts() {
     let folder = tempfile::tempdir().unwrap();
@@ -216,8 +221,7 @@ async fn every_panel_and_every_rule_has_values_and_faults_raise_alerts() {
     let limited = stack.queue_in("limited", "q").await;
     limited.limit_token(stack.api(0), 1, 1, 600).await;
     let relay = start_relay(&queue.sibling("relayed"), stack.api(0), folder.path()).await;
-    let waiting = queue.sibling("waiting");
-    let waiting = tokio::spawn(async move { waiting.consume().timeout_s(300).job().await });
+    let waiting = tokio::spawn(wait_for_ever(queue.sibling("waiting")));
     let prometheus =
         tokio::task::block_in_place(|| RunningPrometheus::start(&stack, &relay, folder.path()));
     let recorded = rules().into_iter().filter_map(|rule| {
