@@ -1,7 +1,10 @@
 //! `tidegate dev`: starts a deployment, and leaves no process behind.
 
+use std::io::ErrorKind;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Output};
+use std::thread;
+use std::time::Duration;
 
 use serde_json::Value;
 use tidegate_testkit::program::DaemonProgram;
@@ -129,6 +132,18 @@ async fn the_printed_commands_work() {
     assert_eq!(running.end(), Some(0));
 }
 
+/// A program that was just written is busy while a child of another thread, between fork and exec, has it open for writing.
+fn output_of_new_program(command: &mut Command) -> Output {
+    loop {
+        match command.output() {
+            Err(error) if error.kind() == ErrorKind::ExecutableFileBusy => {
+                thread::park_timeout(Duration::from_millis(10));
+            }
+            output => return output.unwrap(),
+        }
+    }
+}
+
 #[test]
 fn what_is_missing_is_named() {
     let cli = CommandLine::unconnected("http://127.0.0.1:1", "k-of-no-server");
@@ -151,7 +166,7 @@ fn what_is_missing_is_named() {
     std::fs::copy(env!("CARGO_BIN_EXE_tidegate"), &alone).unwrap();
     let mut command = Command::new(alone);
     command.args(["dev", "--port", &port, "--admin-port", &free]);
-    let output = command.env("PATH", "").output().unwrap();
+    let output = output_of_new_program(command.env("PATH", ""));
     let error = String::from_utf8(output.stderr).unwrap();
     assert!(
         error.contains("no tidegate-api beside this program"),
