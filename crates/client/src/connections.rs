@@ -9,9 +9,9 @@ use hyper::{Request, Response};
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::client::legacy::{Builder, Client as PooledClient, Error};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
+use tidegate_interim_limit::InterimLimitConnector;
 
 use crate::error;
-use tidegate_interim_limit::InterimLimitConnector;
 
 const CONNECT_LIMIT: Duration = Duration::from_secs(5);
 /// Shorter than the time after which servers usually close idle connections.

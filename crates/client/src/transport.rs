@@ -169,7 +169,11 @@ impl HttpTransport {
             };
             let Some(delay) = delay else {
                 let hides_lost = call.method != Method::GET && hides_lost_answer(&error);
-                return Err(first_lost.filter(|_| hides_lost).unwrap_or(error));
+                let Some(lost) = first_lost.filter(|_| hides_lost) else {
+                    return Err(error);
+                };
+                tracing::warn!(%error, "the last repetition failed; an answer before it was lost");
+                return Err(lost);
             };
             self.report_repetition(call, &error, delay);
             if error.applied() == AppliedState::Unknown {
