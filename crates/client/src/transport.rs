@@ -127,10 +127,10 @@ pub(crate) struct HttpTransport {
     warned_at: Mutex<Option<Instant>>,
 }
 
-/// Whether the error of the last repetition says that nothing was changed, which is not known of those before it. That
-/// something is not there is so however it came about.
-fn hides_lost_answer(last: &Error) -> bool {
-    last.applied() == AppliedState::No && last.status() != Some(404)
+/// Whether the error of the last repetition says that nothing was changed, which is not known of those before it. A 404 does
+/// not: that something is not there is so however it came about.
+fn hides_lost_answer(call: &HttpCall, last: &Error) -> bool {
+    call.method != Method::GET && last.applied() == AppliedState::No && last.status() != Some(404)
 }
 
 impl HttpTransport {
@@ -168,8 +168,7 @@ impl HttpTransport {
                 false => None,
             };
             let Some(delay) = delay else {
-                let hides_lost = call.method != Method::GET && hides_lost_answer(&error);
-                let Some(lost) = first_lost.filter(|_| hides_lost) else {
+                let Some(lost) = first_lost.filter(|_| hides_lost_answer(call, &error)) else {
                     return Err(error);
                 };
                 tracing::warn!(%error, "the last repetition failed; an answer before it was lost");

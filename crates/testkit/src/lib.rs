@@ -16,6 +16,7 @@
 //! | [`NativeClient`] | a client of the native API, which checks each answer against the OpenAPI document |
 //! | [`OtlpReceiver`] | a collector of the spans that daemons send |
 //! | [`raw`] | a client that sends exact bytes and may violate the protocol |
+//! | [`endless_interim_answers`] | an HTTP server that never comes to its answer |
 //! | [`traffic`] | clients that continue during faults |
 //! | [`same_answer`] | the comparison of an answer with one that a document shows |
 //! | [`consistency`] | the check that no job was lost, orphaned or counted wrongly |
@@ -36,6 +37,7 @@ mod documented;
 pub mod eventually;
 pub mod fault_proxy;
 pub mod full_disk;
+mod interim_answers;
 mod native_client;
 mod otlp_receiver;
 mod process;
@@ -63,6 +65,7 @@ pub use documented::same_answer;
 pub use eventually::{eventually, eventually_unless_stalled};
 pub use fault_proxy::FaultProxy;
 pub use full_disk::limit_file_size;
+pub use interim_answers::endless_interim_answers;
 pub use native_client::NativeClient;
 pub use otlp_receiver::{OtlpReceiver, ReceivedSpan};
 pub use process::full_pipe;

@@ -7,7 +7,6 @@
   // Each request with a password that was changed counts as a failed login.
   const retrySeconds = [10, 20, 40, 80, 160];
   let retries = 0;
-  let ended = false;
 
   const say = (text) => {
     if (state && state.textContent !== text) state.textContent = text;
@@ -28,7 +27,7 @@
   };
 
   const open = () => {
-    if (source || ended) return;
+    if (source || retries > retrySeconds.length) return;
     source = new EventSource(address());
     source.addEventListener("block", replace);
     source.addEventListener("up-to-date", () => {
@@ -44,12 +43,11 @@
       // The answer was no stream: too many pages are open, the server starts, or the account was changed. The browser does
       // not ask again then.
       if (event.target === source) close();
-      if (retries >= retrySeconds.length) {
-        ended = true;
+      const seconds = retrySeconds[retries++];
+      if (!seconds) {
         say("Not kept up to date. Reload the page.");
         return;
       }
-      const seconds = retrySeconds[retries++];
       say(`Not kept up to date. Trying again in ${seconds} seconds.`);
       setTimeout(() => { if (!document.hidden) open(); }, seconds * 1000);
     });

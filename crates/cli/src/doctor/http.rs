@@ -127,20 +127,13 @@ fn causes(error: &dyn std::error::Error) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::io::Write;
-    use std::net::{Ipv4Addr, TcpListener};
+    use tidegate_testkit::endless_interim_answers;
 
     use super::*;
 
     #[tokio::test]
     async fn endless_interim_answers_end_a_request() {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-        let url = format!("http://{}", listener.local_addr().unwrap());
-        std::thread::spawn(move || {
-            let (mut stream, _) = listener.accept().unwrap();
-            let many = "HTTP/1.1 100 Continue\r\n\r\n".repeat(2000);
-            while stream.write_all(many.as_bytes()).is_ok() {}
-        });
+        let url = format!("http://{}", endless_interim_answers());
         let error = HttpProbe::new(&url).unwrap().get(&url).await.unwrap_err();
         assert!(error.ends_with("endless interim answers"), "{error}");
     }

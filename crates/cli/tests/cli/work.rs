@@ -89,27 +89,26 @@ async fn work_runs_a_program_for_each_job() {
     // A process that was left behind has the standard output: the result is not known, and the job is not held for ever.
     let leaves = "sleep 20 & echo done";
     let leaves = ["h", "--result", "text/plain", "--", "sh", "-c", leaves];
-    let worker = WorkProcess::start(&cli, &leaves);
-    cli.out(&["publish", "h", "{}", "--key", "k"]);
-    fails_because(&cli, "h", "left behind").await;
-    assert_eq!(worker.stop(), Some(0));
+    work_fails(&cli, &leaves, "left behind").await;
 
     // The program fails because more is not read: that is the reason, not its signal.
     let endless = "tr '\\0' x </dev/zero";
     let endless = ["e", "--result", "text/plain", "--", "sh", "-c", endless];
-    let worker = WorkProcess::start(&cli, &endless);
-    cli.out(&["publish", "e", "{}", "--key", "k"]);
-    fails_because(&cli, "e", "more than 64 MiB").await;
-    assert_eq!(worker.stop(), Some(0));
+    work_fails(&cli, &endless, "more than 64 MiB").await;
 
     // It is there, and cannot be started: its interpreter is missing.
     let script = folder.path().join("broken");
     std::fs::write(&script, "#!/no/such/program\n").unwrap();
     std::fs::set_permissions(&script, Permissions::from_mode(0o755)).unwrap();
     let script = script.to_str().unwrap();
-    let worker = WorkProcess::start(&cli, &["m", "--", script]);
-    cli.out(&["publish", "m", "{}", "--key", "k"]);
-    fails_because(&cli, "m", "failed to start").await;
+    work_fails(&cli, &["m", "--", script], "failed to start").await;
+}
+
+/// Runs a worker of the queue that comes first, whose job must fail with an error that has this text.
+async fn work_fails(cli: &CommandLine, arguments: &[&str], text: &str) {
+    let worker = WorkProcess::start(cli, arguments);
+    cli.out(&["publish", arguments[0], "{}", "--key", "k"]);
+    fails_because(cli, arguments[0], text).await;
     assert_eq!(worker.stop(), Some(0));
 }
 

@@ -224,10 +224,10 @@ impl Shared {
             loop {
                 let released = store.release_all(&source.queue, &newest_first, 0).await;
                 // Once: a later round may hold the lane when a repetition is answered.
-                match (held.take(), &released) {
-                    (Some(lane), _) => shared.free(&source, lane),
-                    (None, Ok(_)) => shared.ring(&source, None),
-                    (None, Err(_)) => {}
+                match held.take() {
+                    Some(lane) => shared.free(&source, lane),
+                    None if released.is_ok() => shared.ring(&source, None),
+                    None => {}
                 }
                 match released {
                     Ok(outcomes) => {

@@ -228,8 +228,9 @@ impl tower::Service<Name> for GuardedResolver {
 
 #[cfg(test)]
 mod tests {
-    use std::io::Write;
     use std::net::{Ipv4Addr, TcpListener};
+
+    use tidegate_testkit::endless_interim_answers;
 
     use super::*;
 
@@ -252,16 +253,9 @@ mod tests {
         assert!(matches!(error, HttpError::NoAnswer(_)), "{error:?}");
     }
 
-    /// The server has its own thread: it sends while the runtime does not run.
     #[tokio::test]
     async fn endless_interim_answers_end_a_request_and_not_the_runtime() {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-        let address = listener.local_addr().unwrap();
-        std::thread::spawn(move || {
-            let (mut stream, _) = listener.accept().unwrap();
-            let many = "HTTP/1.1 100 Continue\r\n\r\n".repeat(2000);
-            while stream.write_all(many.as_bytes()).is_ok() {}
-        });
+        let address = endless_interim_answers();
         let client = HttpClient::new(None, 100).unwrap();
         let uri = format!("http://{address}").parse().unwrap();
         let limit = LIMIT * 100;
