@@ -6,8 +6,8 @@
 -- ARGV[3] token  of the calling pump
 -- ARGV[4] limit  most hints that one call takes
 -- ARGV[5] losses_max leases that may expire before a job that counts failures is dead
--- Returns ok → 1 if more are due (call again) else 0, µs until the next due time or -1, number of jobs that died, of
---   jobs that expired, of stale hints dropped, then the lateness in ms of each job made ready
+-- Returns ok → 1 if more are due (call again) else 0, µs until the next time at which further ones are due or -1, number of
+--   jobs that died, of jobs that expired, of stale hints dropped, then the lateness in ms of each job made ready
 -- Returns lost → the caller does not lead the bucket; nothing changed
 -- Changes: state of jobs, their losses; starts waiting versions; deletes expired jobs and those whose producer wants that; drops stale hints; sends doorbells and alarms
 -- Errors: those of scripts that write (prelude.lua)
@@ -105,9 +105,11 @@ until limit <= 0 or not again
 settle()
 
 local head_ms = call('ZRANGE', index, 0, 0, 'WITHSCORES')[2]
-if head_ms then
-  reply[2] = tonumber(head_ms) <= now_ms and 1 or 0
-  reply[3] = max(0, head_ms * 1000 - now_us)
+if head_ms and tonumber(head_ms) <= now_ms then
+  reply[2] = 1
+  -- A queue that becomes due need not wait until the backlogs have their turns.
+  head_ms = call('ZRANGE', index, text('(%d', now_ms), '+inf', 'BYSCORE', 'LIMIT', 0, 1, 'WITHSCORES')[2]
 end
+if head_ms then reply[3] = max(0, head_ms * 1000 - now_us) end
 reply[4], reply[5], reply[6] = buried, expirations, stale
 return reply

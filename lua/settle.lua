@@ -18,10 +18,13 @@ local function ring_if_lost(queue, list, of_queue)
   if not oldest or now_ms - oldest[DUE_MS] >= LOST_MS then ring_next(name) end
 end
 
--- Notifies the pump if at_ms is now the earliest time in the index of a verb. Message: verb, ms until then, and when it is
+-- Notifies the pump if at_ms is now the earliest time in the index of a verb. Turns of backlogs, below 0, are no times; what
+-- is due already is part of a backlog, which later work does not wait for. Message: verb, ms until then, and when it is
 -- sent, since it may arrive late.
 local function alarm(verb, index, at_ms)
-  if tonumber(call('ZRANGE', prefix .. index, 0, 0, 'WITHSCORES')[2]) == at_ms then
+  local from = at_ms > now_ms and text('(%d', now_ms) or 0
+  local first = call('ZRANGE', prefix .. index, from, '+inf', 'BYSCORE', 'LIMIT', 0, 1, 'WITHSCORES')
+  if tonumber(first[2]) == at_ms then
     call('SPUBLISH', prefix .. 'alarm', text('%s %d %d', verb, max(0, at_ms - now_ms), now_ms))
   end
 end

@@ -12,7 +12,7 @@ use crate::config::PumpConfig;
 use crate::instance::Instance;
 use crate::schedules::{NextTick, publish_due};
 
-/// The times of the next calls for a bucket.
+/// The next calls for a bucket: when further work becomes due, and the calls that have left due work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct CallSchedule {
     load_at: Instant,
@@ -20,6 +20,27 @@ pub(crate) struct CallSchedule {
     sweep_at: Instant,
     /// `None` = the bucket has no schedule, as far as is known. `load_slot` finds out.
     publish_at: Option<Instant>,
+    left: LeftWork,
+}
+
+/// The calls that reached their limit and have left due work, the backlog of a bucket.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct LeftWork {
+    loads: bool,
+    moves: bool,
+    sweeps: bool,
+    ticks: bool,
+}
+
+impl LeftWork {
+    fn merged(self, other: Self) -> Self {
+        Self {
+            loads: self.loads || other.loads,
+            moves: self.moves || other.moves,
+            sweeps: self.sweeps || other.sweeps,
+            ticks: self.ticks || other.ticks,
+        }
+    }
 }
 
 /// The limits of the calls of one run.
@@ -68,6 +89,7 @@ impl CallSchedule {
             move_at: now,
             sweep_at: now,
             publish_at: None,
+            left: LeftWork::default(),
         }
     }
 
@@ -75,6 +97,14 @@ impl CallSchedule {
     #[must_use]
     pub(crate) fn after_sleep_max(config: &PumpConfig) -> Self {
         Self::all_now(Instant::now() + config.sleep_max)
+    }
+
+    /// `move_due` has left due jobs.
+    #[cfg(test)]
+    #[must_use]
+    pub(crate) fn with_backlog(mut self) -> Self {
+        self.left.moves = true;
+        self
     }
 
     /// The call of this verb is due at `at`, unless it is due earlier.
@@ -98,12 +128,19 @@ impl CallSchedule {
             move_at: self.move_at.min(other.move_at),
             sweep_at: self.sweep_at.min(other.sweep_at),
             publish_at: self.publish_at.into_iter().chain(other.publish_at).min(),
+            left: self.left.merged(other.left),
         }
     }
 
-    /// When the bucket is due next.
+    /// Whether the last calls have left due work.
     #[must_use]
-    pub(crate) fn next(&self) -> Instant {
+    pub(crate) fn has_backlog(&self) -> bool {
+        self.left != LeftWork::default()
+    }
+
+    /// When further work is due first.
+    #[must_use]
+    pub(crate) fn first(&self) -> Instant {
         let others = self.load_at.min(self.move_at).min(self.sweep_at);
         self.publish_at.map_or(others, |at| at.min(others))
     }
@@ -112,7 +149,7 @@ impl CallSchedule {
 /// Makes the due calls for a bucket: at most one call of each kind, with limits, so that a bucket with a long backlog
 /// does not block others. `move_due` is always called. `load_slot` comes first, since far slots may contain due timers.
 /// Jobs of schedules are published if a tick is due, by calls for each schedule.
-/// Returns when the next calls are due; `None` if this instance does not lead the bucket.
+/// Returns when the next calls are due, and which have left work; `None` if this instance does not lead the bucket.
 ///
 /// # Errors
 /// Redis is unavailable, or a reply is invalid. The bucket has to be run again; no job is lost.
@@ -128,7 +165,7 @@ pub(crate) async fn run_once(
         config,
         ..
     } = instance;
-    if schedule.load_at <= Instant::now() {
+    if schedule.left.loads || schedule.load_at <= Instant::now() {
         let sent_at = Instant::now();
         match store.load_slot(bucket, token, limits.loaded).await? {
             LoadSlotOutcome::NotLeading => return Ok(None),
@@ -140,9 +177,10 @@ pub(crate) async fn run_once(
             } => {
                 instance.measures.loaded(loaded);
                 let wait = next_in_ms.map(Duration::from_millis);
-                schedule.load_at = after(more, wait, sent_at, config);
+                schedule.left.loads = more;
+                schedule.load_at = after(wait.filter(|_| !more), sent_at, config);
                 let tick = next_tick_in_ms.map(Duration::from_millis);
-                schedule.publish_at = tick.map(|tick| after(false, Some(tick), sent_at, config));
+                schedule.publish_at = tick.map(|tick| after(Some(tick), sent_at, config));
             }
         }
     }
@@ -161,10 +199,11 @@ pub(crate) async fn run_once(
             more, next_in_us, ..
         } => {
             let wait = next_in_us.map(Duration::from_micros);
-            schedule.move_at = after(more, wait, sent_at, config);
+            schedule.left.moves = more;
+            schedule.move_at = after(wait, sent_at, config);
         }
     }
-    if schedule.sweep_at <= Instant::now() {
+    if schedule.left.sweeps || schedule.sweep_at <= Instant::now() {
         let sent_at = Instant::now();
         match store.sweep(bucket, token, limits.swept).await? {
             SweepOutcome::NotLeading => return Ok(None),
@@ -175,20 +214,41 @@ pub(crate) async fn run_once(
             } => {
                 instance.measures.swept(expired);
                 let wait = next_in_ms.map(Duration::from_millis);
-                schedule.sweep_at = after(more, wait, sent_at, config);
+                schedule.left.sweeps = more;
+                schedule.sweep_at = after(wait.filter(|_| !more), sent_at, config);
             }
         }
     }
-    if schedule.publish_at.is_some_and(|at| at <= Instant::now()) {
-        let sent_at = Instant::now();
-        schedule.publish_at = match publish_due(instance, bucket, limits.published).await? {
-            None => return Ok(None),
-            Some(NextTick::Never) => None,
-            Some(NextTick::Now) => Some(Instant::now()),
-            Some(NextTick::In(wait)) => Some(after(false, Some(wait), sent_at, config)),
-        };
+    let has_ticks =
+        schedule.left.ticks || schedule.publish_at.is_some_and(|at| at <= Instant::now());
+    if has_ticks && !publish_ticks(instance, bucket, limits.published, &mut schedule).await? {
+        return Ok(None);
     }
     Ok(Some(schedule))
+}
+
+/// Publishes the jobs of due ticks. Returns whether this instance leads the bucket.
+async fn publish_ticks(
+    instance: &Instance,
+    bucket: u16,
+    limit: u64,
+    schedule: &mut CallSchedule,
+) -> Result<bool, StoreError> {
+    let sent_at = Instant::now();
+    let Some(next) = publish_due(instance, bucket, limit).await? else {
+        return Ok(false);
+    };
+    schedule.left.ticks = next == NextTick::Now;
+    let wait = match next {
+        NextTick::Never => {
+            schedule.publish_at = None;
+            return Ok(true);
+        }
+        NextTick::Now => None,
+        NextTick::In(wait) => Some(wait),
+    };
+    schedule.publish_at = Some(after(wait, sent_at, &instance.config));
+    Ok(true)
 }
 
 /// Records a call that moved jobs, if it is sampled. Each is a separate trace: the spans of its jobs are not known here.
@@ -224,13 +284,9 @@ fn record_run(traces: &Traces, bucket: u16, began_at: SystemTime, moved: &MoveDu
 
 /// The time of the next call of a kind: at most `sleep_max` from now, which bounds the delay by a lost message. `wait` is
 /// in the reply to a call that was sent at `sent_at`.
-fn after(more: bool, wait: Option<Duration>, sent_at: Instant, config: &PumpConfig) -> Instant {
-    let wait = if more {
-        Duration::ZERO
-    } else {
-        wait.unwrap_or(config.sleep_max)
-    };
-    Instant::now() + time_left(wait.min(config.sleep_max), Some(sent_at.elapsed()))
+fn after(wait: Option<Duration>, sent_at: Instant, config: &PumpConfig) -> Instant {
+    let wait = wait.unwrap_or(config.sleep_max).min(config.sleep_max);
+    Instant::now() + time_left(wait, Some(sent_at.elapsed()))
 }
 
 /// A reply or a message that was on its way for up to this long counts as one that has just been sent: otherwise most

@@ -18,6 +18,7 @@
 
 mod audit;
 mod bucket;
+mod bucket_states;
 mod clock_watch;
 mod config;
 mod daemon;

@@ -34,16 +34,11 @@ impl RunQueue {
     }
 
     /// Removes and returns all buckets.
-    pub(crate) fn take(&mut self) -> Vec<(u16, RunKind)> {
-        let timely = self
-            .timely
-            .drain(..)
-            .map(|bucket| (bucket, RunKind::Timely));
-        let backlog = self
-            .backlog
-            .drain(..)
-            .map(|bucket| (bucket, RunKind::Backlog));
-        timely.chain(backlog).collect()
+    pub(crate) fn take(&mut self) -> impl Iterator<Item = (u16, RunKind)> {
+        let timely = self.timely.drain(..);
+        let timely = timely.map(|bucket| (bucket, RunKind::Timely));
+        let backlog = self.backlog.drain(..);
+        timely.chain(backlog.map(|bucket| (bucket, RunKind::Backlog)))
     }
 
     fn of(&mut self, kind: RunKind) -> &mut VecDeque<u16> {
@@ -53,24 +48,40 @@ impl RunQueue {
         }
     }
 
-    /// The next bucket to run; one with a backlog only if `backlog_may_run`.
-    pub(crate) fn pop(&mut self, backlog_may_run: bool) -> Option<(u16, RunKind)> {
-        self.runs = self.runs.wrapping_add(1);
-        let turns = match (backlog_may_run, self.runs.is_multiple_of(BACKLOG_SHARE)) {
+    /// The next bucket to run; one with a backlog only if `backlog_may_run`. Entries that are removed and that `is_wanted`
+    /// refuses do not count.
+    pub(crate) fn pop(
+        &mut self,
+        backlog_may_run: bool,
+        mut is_wanted: impl FnMut(u16, RunKind) -> bool,
+    ) -> Option<(u16, RunKind)> {
+        let turns = match (
+            backlog_may_run,
+            (self.runs + 1).is_multiple_of(BACKLOG_SHARE),
+        ) {
             (false, _) => &[RunKind::Timely][..],
             (true, true) => &[RunKind::Backlog, RunKind::Timely],
             (true, false) => &[RunKind::Timely, RunKind::Backlog],
         };
-        turns.iter().find_map(|&kind| {
-            let bucket = self.of(kind).pop_front()?;
-            Some((bucket, kind))
-        })
+        for &kind in turns {
+            while let Some(bucket) = self.of(kind).pop_front() {
+                if is_wanted(bucket, kind) {
+                    self.runs = (self.runs + 1) % BACKLOG_SHARE;
+                    return Some((bucket, kind));
+                }
+            }
+        }
+        None
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn popped(queue: &mut RunQueue, backlog_may_run: bool) -> Vec<(u16, RunKind)> {
+        std::iter::from_fn(|| queue.pop(backlog_may_run, |_, _| true)).collect()
+    }
 
     #[test]
     fn due_buckets_run_before_backlogs_which_still_get_every_fourth_run() {
@@ -81,12 +92,25 @@ mod tests {
         for bucket in 10..14 {
             queue.push(bucket, RunKind::Timely);
         }
-        let order: Vec<(u16, RunKind)> = std::iter::from_fn(|| queue.pop(true)).collect();
+        let order = popped(&mut queue, true);
         let buckets: Vec<u16> = order.iter().map(|(bucket, _)| *bucket).collect();
         assert_eq!(buckets, [10, 11, 12, 0, 13, 1, 2, 3]);
         for (bucket, kind) in order {
             assert_eq!(kind == RunKind::Timely, bucket >= 10, "{bucket}");
         }
+    }
+
+    #[test]
+    fn entries_that_are_not_wanted_do_not_use_the_turn_of_the_backlogs() {
+        let mut queue = RunQueue::default();
+        for bucket in 0..20 {
+            queue.push(bucket, RunKind::Backlog);
+            queue.push(100 + bucket, RunKind::Timely);
+        }
+        let wanted = |bucket, kind| kind == RunKind::Timely || bucket == 19;
+        let order = std::iter::from_fn(|| queue.pop(true, wanted));
+        let buckets: Vec<u16> = order.map(|(bucket, _)| bucket).take(5).collect();
+        assert_eq!(buckets, [100, 101, 102, 19, 103]);
     }
 
     #[test]
@@ -96,9 +120,9 @@ mod tests {
         for bucket in 10..20 {
             queue.push(bucket, RunKind::Timely);
         }
-        let order: Vec<(u16, RunKind)> = std::iter::from_fn(|| queue.pop(false)).collect();
+        let order = popped(&mut queue, false);
         assert_eq!(order.len(), 10);
         assert!(order.iter().all(|(_, kind)| *kind == RunKind::Timely));
-        assert_eq!(queue.pop(true), Some((0, RunKind::Backlog)));
+        assert_eq!(popped(&mut queue, true), [(0, RunKind::Backlog)]);
     }
 }

@@ -68,11 +68,15 @@ impl ServerQueues {
         server.queue.push(bucket, kind);
     }
 
-    /// The next run that may start now.
-    pub(crate) fn pop(&mut self, now: Instant) -> Option<BucketRun> {
+    /// The next run that may start now. Entries that `is_wanted` refuses are dropped.
+    pub(crate) fn pop(
+        &mut self,
+        now: Instant,
+        mut is_wanted: impl FnMut(u16, RunKind) -> bool,
+    ) -> Option<BucketRun> {
         let long_runs_max = self.long_runs_max;
         self.all.iter_mut().find_map(|(address, server)| {
-            let (bucket, kind) = server.pop(now, long_runs_max)?;
+            let (bucket, kind) = server.pop(now, long_runs_max, &mut is_wanted)?;
             let server = address.clone();
             Some(BucketRun {
                 bucket,
@@ -87,13 +91,6 @@ impl ServerQueues {
         let (now, pause) = (Instant::now(), self.pause);
         if let Some(server) = self.all.get_mut(&run.server) {
             server.record_end(run.kind, has_failed.then_some(pause), now);
-        }
-    }
-
-    /// Records that a run is not needed, and was not started.
-    pub(crate) fn cancel_run(&mut self, run: &BucketRun) {
-        if let Some(server) = self.all.get_mut(&run.server) {
-            server.end_run(run.kind);
         }
     }
 
@@ -117,7 +114,12 @@ impl ServerQueues {
 }
 
 impl ServerQueue {
-    fn pop(&mut self, now: Instant, long_runs_max: usize) -> Option<(u16, RunKind)> {
+    fn pop(
+        &mut self,
+        now: Instant,
+        long_runs_max: usize,
+        is_wanted: impl FnMut(u16, RunKind) -> bool,
+    ) -> Option<(u16, RunKind)> {
         let may_begin = match self.failed {
             Some(failed) => self.running == 0 && failed.retry_at <= now,
             None => self.running < long_runs_max * RUNS_PER_LONG_RUN,
@@ -125,7 +127,8 @@ impl ServerQueue {
         if !may_begin {
             return None;
         }
-        let (bucket, kind) = self.queue.pop(self.long_runs < long_runs_max)?;
+        let backlog_may_run = self.long_runs < long_runs_max;
+        let (bucket, kind) = self.queue.pop(backlog_may_run, is_wanted)?;
         self.running += 1;
         self.long_runs += usize::from(kind == RunKind::Backlog);
         Some((bucket, kind))
@@ -175,7 +178,7 @@ mod tests {
     }
 
     fn begun(servers: &mut ServerQueues, now: Instant) -> Vec<BucketRun> {
-        std::iter::from_fn(|| servers.pop(now)).collect()
+        std::iter::from_fn(|| servers.pop(now, |_, _| true)).collect()
     }
 
     #[test]

@@ -1,12 +1,13 @@
 //! The queues of a bucket are served round-robin: a due job does not wait for the backlog of another queue.
 
 use tidegate_core::QueueKey;
-use tidegate_store::{LoadSlotOutcome, MoveDueOutcome};
+use tidegate_store::{Alarm, LoadSlotOutcome, MoveDueOutcome, PumpVerb};
 use tidegate_testkit::consistency;
+use tokio::time::timeout;
 
-use crate::fixture::{START, StoreFixture, TOKEN, delayed, fixture};
+use crate::fixture::{LIMIT, START, StoreFixture, TOKEN, delayed, fixture};
 
-const LIMIT: u64 = 64;
+const MOVED_MAX: u64 = 64;
 
 async fn publish(f: &StoreFixture, queue: &str, jobs: usize, delay_ms: u64) -> QueueKey {
     let queue = QueueKey::try_from(format!("shop/{queue}").as_str()).unwrap();
@@ -23,18 +24,28 @@ async fn publish(f: &StoreFixture, queue: &str, jobs: usize, delay_ms: u64) -> Q
 
 /// One call, as a pump makes it. Returns how many jobs it made ready, and whether more are due.
 async fn call(f: &StoreFixture, now_ms: u64) -> (usize, bool) {
+    let (moved, more, _) = call_and_next(f, now_ms).await;
+    (moved, more)
+}
+
+/// The same, and in how many ms further jobs become due.
+async fn call_and_next(f: &StoreFixture, now_ms: u64) -> (usize, bool, Option<u64>) {
     match f
         .store
         .at(now_ms)
-        .move_due(0, TOKEN, LIMIT, crate::fixture::LOSSES_MAX)
+        .move_due(0, TOKEN, MOVED_MAX, crate::fixture::LOSSES_MAX)
         .await
         .unwrap()
     {
         MoveDueOutcome::Done {
             latenesses_ms,
             more,
+            next_in_us,
             ..
-        } => (latenesses_ms.len(), more),
+        } => {
+            let next_in_ms = next_in_us.map(|us| us / 1000);
+            (latenesses_ms.len(), more, next_in_ms)
+        }
         MoveDueOutcome::NotLeading => panic!("the test leads every bucket"),
     }
 }
@@ -60,6 +71,57 @@ async fn a_due_job_does_not_wait_for_the_backlog_of_another_queue() {
     let first = f.store.at(now_ms).peek_ready(&burst).await.unwrap();
     assert_eq!(&first.unwrap().job.body[..], b"0");
     consistency::check(&f.redis.url()).await;
+}
+
+/// The pump need not wait for the turn of the backlog.
+#[tokio::test]
+async fn a_call_that_leaves_a_backlog_returns_when_another_queue_becomes_due() {
+    let f = fixture().await;
+    publish(&f, "burst", 200, 1000).await;
+    publish(&f, "burst", 1, 1200).await;
+    assert_eq!(
+        call_and_next(&f, START + 1000).await,
+        (64, true, None),
+        "the backlog has its turn for all of its jobs"
+    );
+    let other = publish(&f, "other", 2, 1500).await;
+    publish(&f, "other", 1, 1700).await;
+    assert_eq!(call_and_next(&f, START + 1001).await, (64, true, Some(499)));
+    assert_eq!(call_and_next(&f, START + 1500).await, (64, true, Some(200)));
+    assert_eq!(ready_in(&f, &other).await, 2);
+    assert_eq!(call(&f, START + 1500).await, (11, false));
+    consistency::check(&f.redis.url()).await;
+}
+
+/// The index begins with the turn of a backlog, which is no time, and with queues that are due already.
+#[tokio::test]
+async fn an_alarm_is_sent_for_earlier_work_beside_a_backlog() {
+    const DUE: usize = 100;
+    let f = fixture().await;
+    publish(&f, "burst", 100, 1000).await;
+    for number in 0..DUE {
+        publish(&f, &format!("due-{number}"), 1, 1000).await;
+    }
+    let now_ms = START + 1000;
+    assert_eq!(call(&f, now_ms).await, (64, true));
+    let mut alarms = f.store.alarms();
+    let mut alarm = async || timeout(LIMIT, alarms.next()).await.unwrap().unwrap();
+    assert_eq!(alarm().await, Alarm::Resubscribed);
+    for delay_ms in [500, 600, 400] {
+        let queue = QueueKey::try_from(format!("shop/in-{delay_ms}").as_str()).unwrap();
+        let store = f.store.at(now_ms);
+        let job = delayed("x", delay_ms);
+        store.publish(&queue, &[job], None).await.unwrap();
+    }
+    let mut moves_in = Vec::new();
+    while moves_in.len() < 2 {
+        if let Alarm::Earlier { verb, in_ms, .. } = alarm().await
+            && verb == PumpVerb::MoveDue
+        {
+            moves_in.push(in_ms);
+        }
+    }
+    assert_eq!(moves_in, [500, 400]);
 }
 
 #[tokio::test]

@@ -7,6 +7,7 @@
     reason = "helpers of tests fail by panicking, as tests do"
 )]
 
+mod backlogs;
 mod figures;
 mod idle;
 mod lateness;

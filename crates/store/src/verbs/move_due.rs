@@ -15,7 +15,8 @@ pub enum MoveDueOutcome {
     Done {
         /// More jobs are due: call again.
         more: bool,
-        /// Time until the next near timer is due, in µs, if there is one.
+        /// Time until the first near timer that is not due yet, in µs, if there is one. Of a queue with more due jobs
+        /// none counts.
         next_in_us: Option<u64>,
         /// Jobs that are dead now: without tries left, or with too many losses.
         buried: u64,
