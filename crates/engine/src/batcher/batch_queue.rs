@@ -69,6 +69,11 @@ impl<T> BatchQueue<T> {
         Some(left.item)
     }
 
+    /// The number of items that wait, if further ones fit into the next call.
+    pub(super) fn gathered(&self) -> Option<usize> {
+        (!self.size.reaches(CALL, 1)).then_some(self.waiting.len())
+    }
+
     /// The role of the serve loop that the caller must start, if any.
     pub(super) fn start(&mut self, lanes: u16) -> Option<Role> {
         let role = self.role(lanes)?;
@@ -81,6 +86,10 @@ impl<T> BatchQueue<T> {
     /// The first batch of a serve loop; `None` ends the loop.
     pub(super) fn first_batch(&mut self, role: Role, lanes: u16) -> Option<LaneCall<Vec<T>>> {
         self.starting = self.starting.saturating_sub(1);
+        // The leading loop may have taken the full batch meanwhile, and will take what came since.
+        if role == Role::Extra && self.role(lanes).is_none() {
+            return None;
+        }
         self.take(role, lanes)
     }
 
@@ -248,6 +257,25 @@ mod tests {
             queue.next_batch(Role::Leading, third.lane, 2).unwrap().work,
             [0]
         );
+    }
+
+    #[test]
+    fn an_extra_loop_takes_no_part_of_a_batch_that_the_leading_loop_gathers() {
+        let mut queue = queue(1);
+        assert_eq!(queue.start(2), Some(Role::Leading));
+        let first = queue.first_batch(Role::Leading, 2).unwrap();
+        (0..64).for_each(|job| {
+            assert!(queue.gathered().is_some());
+            push(&mut queue, job);
+        });
+        assert_eq!(queue.gathered(), None, "a call is full");
+        assert_eq!(queue.start(2), Some(Role::Extra));
+        let next = queue.next_batch(Role::Leading, first.lane, 2).unwrap();
+        assert_eq!(next.work.len(), 64);
+        push(&mut queue, 64);
+        assert_eq!(queue.first_batch(Role::Extra, 2), None);
+        let last = queue.next_batch(Role::Leading, next.lane, 2).unwrap();
+        assert_eq!(last.work, [64]);
     }
 
     #[test]

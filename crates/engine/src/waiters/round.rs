@@ -24,6 +24,9 @@ static ROUNDS: LazyLock<IntCounter> = LazyLock::new(|| {
     )
 });
 
+/// The number of seats with which a round no longer waits for others.
+const GATHERED_SEATS_MAX: usize = 64;
+
 impl Shared {
     /// Starts the serve loop of a wait queue. Must be called whenever a method of the wait queue returns that the
     /// caller must start it.
@@ -52,6 +55,11 @@ impl ServedQueue for Rounds {
 
     fn lanes(&self) -> u16 {
         self.shared.lanes_of(&self.source)
+    }
+
+    fn gathered(&self) -> Option<usize> {
+        let seats = self.with_queue(|wait_queue| wait_queue.len())?;
+        (seats < GATHERED_SEATS_MAX).then_some(seats)
     }
 
     fn first(&self, role: Role) -> Option<LaneCall<Round>> {
