@@ -8,8 +8,8 @@
 //! ```
 //!
 //! There is no timer: a single request is sent at once. Under load a call carries the requests that arrived during the
-//! call before it, and those that the runtime finds when it looks for more; 64 jobs in one call cost Redis a third of what they cost in 64 calls. Queues do not wait for each
-//! other.
+//! call before it, and those that the runtime finds when it looks for more; 64 jobs in one call cost Redis a third of
+//! what they cost in 64 calls. Queues do not wait for each other.
 //!
 //! **Cancelled requests.** A request whose client has left, or whose time limit has passed, leaves its batch queue at
 //! once. A request that is in a call cannot be cancelled: the call completes, as it may have been sent to Redis.

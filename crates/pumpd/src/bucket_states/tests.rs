@@ -26,6 +26,15 @@ fn end(states: &mut BucketStates, started: &StartedRun, schedule: CallSchedule) 
     states.reschedule(started.run.bucket, schedule, server());
 }
 
+/// The buckets in the queues, in order.
+fn places(states: &mut BucketStates) -> Vec<u16> {
+    let queued = states.servers.take_queued();
+    for &(bucket, kind) in &queued {
+        states.servers.push(server(), bucket, kind);
+    }
+    queued.into_iter().map(|(bucket, _)| bucket).collect()
+}
+
 /// Adds buckets, each of which has run once and has a backlog; nothing else is due.
 async fn with_backlogs(buckets: u16) -> BucketStates {
     let mut states = states();
@@ -51,11 +60,7 @@ async fn a_bucket_that_becomes_due_keeps_the_place_of_its_backlog() {
     assert_eq!(kind, RunKind::Backlog);
     let mut waiting: Vec<u16> = states.all().into_iter().filter(|it| *it != first).collect();
     // The next one becomes due many times before its turn.
-    let place = states.servers.take_queued();
-    for &(bucket, kind) in &place {
-        states.servers.push(server(), bucket, kind);
-    }
-    let next = place[0].0;
+    let next = places(&mut states)[0];
     waiting.retain(|it| *it != next);
     for _ in 0..50 {
         states.alarm(next, due_in(MS));
@@ -65,13 +70,14 @@ async fn a_bucket_that_becomes_due_keeps_the_place_of_its_backlog() {
         assert_eq!((bucket, kind), (next, RunKind::Timely));
         end(&mut states, &started, due_in(FAR).with_backlog());
     }
+    assert_eq!(places(&mut states), [next, waiting[0]]);
     end(&mut states, &running, due_in(FAR).with_backlog());
     for expected in [next, waiting[0], first] {
         let (bucket, kind, started) = start(&mut states).unwrap();
         assert_eq!((bucket, kind), (expected, RunKind::Backlog));
         end(&mut states, &started, due_in(FAR));
     }
-    assert!(start(&mut states).is_none(), "each had one place");
+    assert!(start(&mut states).is_none());
 }
 
 #[tokio::test(start_paused = true)]

@@ -15,8 +15,8 @@ pub enum MoveDueOutcome {
     Done {
         /// More jobs are due: call again.
         more: bool,
-        /// Time until the first near timer that is not due yet, in µs, if there is one. Of a queue with more due jobs
-        /// none counts.
+        /// Time until the first near timer that is not due yet, in µs, if there is one. Timers of a queue
+        /// that has more due jobs do not count.
         next_in_us: Option<u64>,
         /// Jobs that are dead now: without tries left, or with too many losses.
         buried: u64,
