@@ -19,10 +19,18 @@ use crate::error::EngineError;
 pub(super) struct ParkedWaiter<'a> {
     shared: &'a Arc<Shared>,
     pub(super) seat: Arc<Seat>,
+    /// The wait queues that hold the seat, and its tickets. The one that has delivered jobs holds it no more.
     wait_queues: Vec<(Source, u64)>,
     /// Whether a check in order was answered.
     pub(super) has_answer: bool,
     waiting: Option<&'a IntGauge>,
+}
+
+/// A wait queue that was entered.
+struct EnteredQueue {
+    ticket: u64,
+    /// Whether the last call for each of its lanes failed.
+    is_failing: bool,
 }
 
 impl<'a> ParkedWaiter<'a> {
@@ -58,19 +66,20 @@ impl<'a> ParkedWaiter<'a> {
     ) -> SeatOutcome {
         let mut slow = SlowServers::new();
         for (number, source) in sources.iter().enumerate() {
-            let is_waited_for =
-                !self.is_failing(source) && !slow.is_exhausted_for(self.shared, source);
+            let is_exhausted = slow.is_exhausted_for(self.shared, source);
             let is_last = number + 1 == sources.len();
             // The next source is checked only if this one has no job at all.
             let must_check = !is_last || !self.seat.waits;
-            let Some(ticket) = self.enter(source, must_check) else {
+            let Some(EnteredQueue { ticket, is_failing }) = self.enter(source, must_check) else {
                 return SeatOutcome::Closed;
             };
             let tickets = [ticket];
-            let looked = if is_waited_for {
+            let looked = if !is_failing && !is_exhausted {
                 let first_round = self.seat.wait(&tickets);
                 match deadline {
                     Some(deadline) if is_last => timeout_at(deadline, first_round).await.ok(),
+                    // No other source waits for it, so that it needs no timer: timers cost a lock that all threads share.
+                    None if sources.len() == 1 => Some(first_round.await),
                     _ => slow.wait(self.shared, source, first_round).await,
                 }
             } else {
@@ -102,8 +111,8 @@ impl<'a> ParkedWaiter<'a> {
         self.seat.wait(&tickets).await
     }
 
-    /// Enters the wait queue of a source at the end. Returns the ticket, or `None` if the wait queues are closed.
-    fn enter(&mut self, source: &Source, must_check: bool) -> Option<u64> {
+    /// Enters the wait queue of a source at the end; `None` if the wait queues are closed.
+    fn enter(&mut self, source: &Source, must_check: bool) -> Option<EnteredQueue> {
         let mut wait_queues = self.shared.wait_queues.lock();
         if wait_queues.closed {
             self.seat.close();
@@ -112,13 +121,14 @@ impl<'a> ParkedWaiter<'a> {
         let ticket = wait_queues.next_ticket;
         wait_queues.next_ticket += 1;
         let wait_queue = wait_queues.by_source.entry(source.clone()).or_default();
+        let is_failing = wait_queue.has_failed_everywhere();
         let start = wait_queue.enter(ticket, Arc::clone(&self.seat), must_check);
         drop(wait_queues);
         self.wait_queues.push((source.clone(), ticket));
         if start {
             self.shared.spawn_serve_loop(source.clone());
         }
-        Some(ticket)
+        Some(EnteredQueue { ticket, is_failing })
     }
 
     /// Leaves the wait queues that were entered with these tickets; the seat is kept.
@@ -143,13 +153,6 @@ impl<'a> ParkedWaiter<'a> {
         }
     }
 
-    /// Whether the last call for each lane of this source failed.
-    fn is_failing(&self, source: &Source) -> bool {
-        let wait_queues = self.shared.wait_queues.lock();
-        let wait_queue = wait_queues.by_source.get(source);
-        wait_queue.is_some_and(WaitQueue::has_failed_everywhere)
-    }
-
     /// Whether the last call for one of its wait queues was answered, or it is in none.
     pub(super) fn is_answered(&self) -> bool {
         let wait_queues = self.shared.wait_queues.lock();
@@ -166,7 +169,7 @@ impl<'a> ParkedWaiter<'a> {
     /// Ends the wait. Jobs that have arrived at the seat since it was checked are delivered: released, they would come
     /// behind jobs that a call in flight has taken after them. `is_unknown`: not all sources were checked.
     pub(super) fn finish(
-        self,
+        mut self,
         news: SeatOutcome,
         is_unknown: bool,
     ) -> Result<Option<Delivery>, EngineError> {
@@ -181,7 +184,11 @@ impl<'a> ParkedWaiter<'a> {
             SeatOutcome::Closed => return Ok(None),
         };
         match arrived {
-            Some(reservation) => Ok(Some(Delivery::new(Arc::clone(self.shared), reservation))),
+            Some(reservation) => {
+                self.wait_queues
+                    .retain(|(_, ticket)| *ticket != reservation.ticket);
+                Ok(Some(Delivery::new(Arc::clone(self.shared), reservation)))
+            }
             None if is_unknown => Err(EngineError::StorageFailed),
             None => Ok(None),
         }
@@ -216,6 +223,7 @@ mod tests {
         let claim = Claim::new(1, 1000);
         let reservation = || Reservation {
             source: Source::new("default", "ns/q"),
+            ticket: 1,
             jobs: vec![],
             lease: LeaseLength::Ms(1000),
             now_ms: 1,

@@ -11,7 +11,7 @@ use super::retry_signal::RetrySignal;
 use super::seat::Reservation;
 use super::shared::Shared;
 use super::source::Source;
-use super::wait_queue::{Round, WaitQueue};
+use super::wait_queue::{Deliveries, Round, WaitQueue};
 use crate::deployment::RedisDeployment;
 use crate::lanes::running_share_of;
 use crate::serve_loop::{LaneCall, Role, ServedQueue, spawn_serve_loop};
@@ -169,7 +169,14 @@ impl Rounds {
         self.with_queue(WaitQueue::start).unwrap_or(false)
     }
 
+    /// Delivers the jobs of a round. Returns those that no seat took.
     fn deliver(&self, round: Round, reserved: ReservedJobs) -> Vec<Reservation> {
+        let Deliveries { served, surplus } = self.record_reserved(round, reserved);
+        served.iter().for_each(|seat| seat.notify());
+        surplus
+    }
+
+    fn record_reserved(&self, round: Round, reserved: ReservedJobs) -> Deliveries {
         let mut wait_queues = self.shared.wait_queues.lock();
         // A wait queue with a round in flight is never removed.
         let wait_queue = wait_queues

@@ -11,6 +11,8 @@ use super::source::Source;
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Reservation {
     pub(super) source: Source,
+    /// The place of the seat in the wait queue of the source. It has left that.
+    pub(super) ticket: u64,
     pub(super) jobs: Vec<Job>,
     /// The length of their leases.
     pub(super) lease: LeaseLength,
@@ -26,6 +28,7 @@ impl Reservation {
         }
         Some(Self {
             source: self.source.clone(),
+            ticket: self.ticket,
             jobs: self.jobs.split_off(count),
             lease: self.lease,
             now_ms: self.now_ms,
@@ -102,7 +105,8 @@ impl Seat {
         matches!(*self.state.lock(), SeatState::Waiting { failed: true, .. })
     }
 
-    /// Delivers jobs to the seat.
+    /// Delivers jobs to the seat. The caller must notify it afterwards, without holding a lock: the consumer takes the lock of
+    /// the wait queues next.
     ///
     /// # Errors
     /// Returns the jobs if the seat does not wait any more.
@@ -112,9 +116,12 @@ impl Seat {
             return Err(reservation);
         }
         *state = SeatState::Holding(reservation);
-        drop(state);
-        self.changed.notify_one();
         Ok(())
+    }
+
+    /// Wakes the consumer, after jobs were delivered to the seat.
+    pub(super) fn notify(&self) {
+        self.changed.notify_one();
     }
 
     /// Records that the first round of a wait queue, which the seat entered with this ticket, is over and found no job.
@@ -206,6 +213,7 @@ mod tests {
     fn reservation() -> Reservation {
         Reservation {
             source: Source::new("default", "ns/q"),
+            ticket: 1,
             jobs: vec![],
             lease: LeaseLength::Ms(1000),
             now_ms: 1,

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use tidegate_store::{Claim, ReservedJobs};
 use tokio::time::Instant;
 
-use self::lane_state::{LaneState, REACH_MAX, REACH_MIN};
+use self::lane_state::LaneState;
 use super::seat::{Reservation, Seat};
 use super::source::Source;
 
@@ -45,6 +45,15 @@ pub(super) struct Round {
     is_rung: bool,
     /// Whether some seats wait for jobs that come later. Seats that are not in the round count: it checks the lane for them.
     pub(super) waits: bool,
+}
+
+/// The outcome of a round for the seats.
+#[derive(Debug, Default)]
+pub(super) struct Deliveries {
+    /// Seats with jobs, to be notified.
+    pub(super) served: Vec<Arc<Seat>>,
+    /// The jobs that no seat took.
+    pub(super) surplus: Vec<Reservation>,
 }
 
 /// Starts with a random lane: an empty wait queue is dropped, and its round-robin position with it.
@@ -252,19 +261,20 @@ impl WaitQueue {
     }
 
     /// Delivers the result of a round to its seats; `jobs` are in the order of the claims. Jobs of seats that were left
-    /// meanwhile go to other seats that were waiting when the round began. Returns the jobs that no seat took. The
-    /// lane gets no further round until these are released: [`Self::free`].
+    /// meanwhile go to other seats that were waiting when the round began. The lane gets no further round until the jobs
+    /// that no seat took are released: [`Self::free`].
     pub(super) fn deliver(
         &mut self,
         source: &Source,
         round: Round,
         reserved: ReservedJobs,
-    ) -> Vec<Reservation> {
+    ) -> Deliveries {
         let ReservedJobs {
             jobs,
             now_ms,
             is_registered,
         } = reserved;
+        let mut deliveries = Deliveries::default();
         let mut left = Vec::new();
         let mut all_satisfied = true;
         for ((ticket, seat), jobs) in round.seats.into_iter().zip(jobs) {
@@ -275,36 +285,33 @@ impl WaitQueue {
             self.seats.remove(&ticket);
             let source = source.clone();
             let lease = seat.claim.lease;
-            if let Err(reservation) = seat.deliver(Reservation {
+            match seat.deliver(Reservation {
                 source,
+                ticket,
                 jobs,
                 lease,
                 now_ms,
             }) {
-                left.push(reservation);
+                Ok(()) => deliveries.served.push(seat),
+                Err(reservation) => left.push(reservation),
             }
         }
-        let surplus: Vec<Reservation> = left
-            .into_iter()
-            .filter_map(|reservation| self.deliver_to_others(reservation, round.below))
-            .collect();
+        for reservation in left {
+            let rest = self.deliver_to_others(reservation, round.below, &mut deliveries.served);
+            deliveries.surplus.extend(rest);
+        }
         if let Some(lane) = self.lanes.get_mut(usize::from(round.lane)) {
-            lane.busy = !surplus.is_empty();
+            lane.busy = !deliveries.surplus.is_empty();
             lane.has_failed = false;
             lane.is_answered = true;
             lane.is_registered = is_registered && lane.events == round.events;
-            if all_satisfied && !lane.is_registered {
-                // There may be more jobs, for the seats that were not in this round.
-                lane.check_requested = true;
-                lane.claim_max = (lane.claim_max * 2).min(REACH_MAX);
-            } else {
-                // The round emptied the lane, so seats that were not in it would not have got a job either.
-                lane.checked_below = lane.checked_below.max(round.below);
-                lane.claim_max = REACH_MIN;
+            match all_satisfied && !lane.is_registered {
+                true => lane.record_filled(),
+                false => lane.record_emptied(round.below),
             }
         }
         self.notify_checked();
-        surplus
+        deliveries
     }
 
     /// The jobs that no seat took have been released to this lane.
@@ -314,8 +321,8 @@ impl WaitQueue {
         }
     }
 
-    /// Delivers jobs to other seats with tickets below `below` and the same lease length. Returns the jobs that no seat
-    /// took.
+    /// Delivers jobs to other seats with tickets below `below` and the same lease length, which are added to `served`. Returns
+    /// the jobs that no seat took.
     ///
     /// A consumer of several queues leaves the wait queue of a slow server when another queue has a job. If the jobs of
     /// the slow server were always released then, its queue would rarely be consumed. Seats with higher tickets get
@@ -324,6 +331,7 @@ impl WaitQueue {
         &mut self,
         mut reservation: Reservation,
         below: u64,
+        served: &mut Vec<Arc<Seat>>,
     ) -> Option<Reservation> {
         let is_fit = |seat: &Seat| seat.is_waiting() && seat.claim.lease == reservation.lease;
         let fit = self.seats.range(..below).filter(|(_, seat)| is_fit(seat));
@@ -333,7 +341,9 @@ impl WaitQueue {
                 continue;
             };
             let rest = reservation.split_off(usize::from(seat.claim.count));
+            reservation.ticket = ticket;
             let Err(refused) = seat.deliver(reservation) else {
+                served.push(seat);
                 reservation = rest?;
                 continue;
             };

@@ -3,8 +3,8 @@
 /// The number of jobs that a call may claim. Most doorbells announce one job, and claims for a hundred seats would cost
 /// more than that job. So a call claims a few jobs, and the next one twice as many after all claims were filled. The
 /// first claim is never reduced.
-pub(super) const REACH_MIN: usize = 8;
-pub(super) const REACH_MAX: usize = 100;
+const REACH_MIN: usize = 8;
+const REACH_MAX: usize = 100;
 
 /// The state of one lane of the queue.
 #[derive(Debug)]
@@ -54,5 +54,17 @@ impl LaneState {
     pub(super) fn forget_registration(&mut self) {
         self.is_registered = false;
         self.events += 1;
+    }
+
+    /// A round has filled all its claims: there may be more jobs, for the seats that were not in it.
+    pub(super) fn record_filled(&mut self) {
+        self.check_requested = true;
+        self.claim_max = (self.claim_max * 2).min(REACH_MAX);
+    }
+
+    /// A round has emptied the lane, so seats with tickets below `below` that were not in it would not have got a job either.
+    pub(super) fn record_emptied(&mut self, below: u64) {
+        self.checked_below = self.checked_below.max(below);
+        self.claim_max = REACH_MIN;
     }
 }

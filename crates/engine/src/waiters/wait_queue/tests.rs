@@ -51,7 +51,10 @@ impl TestQueue {
             now_ms: 1,
             jobs,
         };
-        let surplus = self.wait_queue.deliver(&source, round, reserved);
+        let waiting = |seats: &[Arc<Seat>]| seats.iter().filter(|seat| seat.is_waiting()).count();
+        let before = waiting(&self.seats);
+        let Deliveries { served, surplus } = self.wait_queue.deliver(&source, round, reserved);
+        assert_eq!(served.len(), before - waiting(&self.seats));
         surplus
             .iter()
             .map(|reservation| reservation.jobs.len())
@@ -184,6 +187,7 @@ fn a_seat_that_was_served_by_another_source_claims_no_more_jobs() {
     tested.enter(1);
     let elsewhere = Reservation {
         source: Source::new("default", "ns/other"),
+        ticket: 1,
         jobs: vec![],
         lease: LeaseLength::Ms(1000),
         now_ms: 1,
