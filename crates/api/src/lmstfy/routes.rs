@@ -89,10 +89,7 @@ impl Template {
     /// The template that matches a path. The path is not decoded, and no part of it may be empty.
     pub(super) fn of(path: &str) -> Self {
         // A parameter of the router may be empty if a slash follows it.
-        let is_whole = |route: &matchit::Match<'_, '_, &Self>| {
-            route.params.iter().all(|(_, value)| !value.is_empty())
-        };
-        let matched = ROUTER.at(path).ok().filter(is_whole);
+        let matched = ROUTER.at(path).ok().filter(|_| !path.contains("//"));
         matched.map_or(Self::Unmatched, |route| *route.value)
     }
 }

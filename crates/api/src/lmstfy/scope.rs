@@ -147,14 +147,13 @@ impl ConsumeScope {
         app: &App,
         api_request: &ApiRequest,
     ) -> Result<Self, ApiError> {
-        let path = api_request.path();
-        let namespace = match Namespace::try_from(&*segment(path, NAMESPACE)) {
+        let (namespace, list) = namespace_and_queue(api_request.path());
+        let namespace = match Namespace::try_from(&*namespace) {
             Ok(namespace) => Some(namespace),
             // A consume has no error for long names. No token gives access to this one.
             Err(InvalidName::TooLong) => None,
             Err(InvalidName::ForbiddenCharacters) => return Err(ApiError::NamespaceForbidden),
         };
-        let list = segment(path, QUEUE);
         check_queue_list(&list)?;
         let presented = RequestToken::in_request(api_request);
         let pool = presented.pool(app)?;
@@ -182,7 +181,18 @@ pub(super) const JOB_ID: usize = 5;
 /// A segment of the path, decoded; empty if there is none. Invalid UTF-8 is replaced by a character that names cannot
 /// have.
 pub(super) fn segment(path: &str, position: usize) -> Cow<'_, str> {
-    let raw = pieces(path, b'/').nth(position).unwrap_or_default();
+    decoded(pieces(path, b'/').nth(position))
+}
+
+/// The segments of the namespace and of the queue, decoded.
+fn namespace_and_queue(path: &str) -> (Cow<'_, str>, Cow<'_, str>) {
+    const { assert!(QUEUE == NAMESPACE + 1) };
+    let mut segments = pieces(path, b'/').skip(NAMESPACE);
+    (decoded(segments.next()), decoded(segments.next()))
+}
+
+fn decoded(segment: Option<&str>) -> Cow<'_, str> {
+    let raw = segment.unwrap_or_default();
     if !raw.as_bytes().contains(&b'%') {
         return Cow::Borrowed(raw);
     }
@@ -191,7 +201,7 @@ pub(super) fn segment(path: &str, position: usize) -> Cow<'_, str> {
 }
 
 pub(super) fn queue_key(path: &str, limits: &RequestLimits) -> Result<QueueKey, ApiError> {
-    let (namespace, queue) = (segment(path, NAMESPACE), segment(path, QUEUE));
+    let (namespace, queue) = namespace_and_queue(path);
     if namespace.len().max(queue.len()) > limits.name_bytes_max {
         return Err(ApiError::NameTooLong);
     }
@@ -227,7 +237,9 @@ pub(super) fn parse_queues(namespace: &Namespace, list: &str) -> Vec<QueueKey> {
 
 /// The token of a request, as the client sent it. Its pool and namespace are recorded in the context of the request.
 struct RequestToken<'a> {
-    token: Cow<'a, str>,
+    text: Cow<'a, str>,
+    /// Where the token begins in the text, behind the name of its pool.
+    token_at: usize,
     context: &'a RequestContext,
 }
 
@@ -239,7 +251,7 @@ impl<'a> RequestToken<'a> {
             .headers
             .get(TOKEN)
             .map(HeaderValue::as_bytes);
-        let token = match header {
+        let text: Cow<'_, str> = match header {
             Some(value) if !value.is_empty() => String::from_utf8_lossy(value),
             _ => {
                 let in_query = api_request.query().get("token").map(Cow::into_owned);
@@ -247,14 +259,16 @@ impl<'a> RequestToken<'a> {
             }
         };
         Self {
-            token,
+            token_at: text.len() - split_token(&text).1.len(),
+            text,
             context: &api_request.context,
         }
     }
 
     /// The pool and the token of `[pool:]token`; without a pool it is empty.
     fn split(&self) -> (&str, &str) {
-        split_token(&self.token)
+        let (pool, token) = self.text.split_at(self.token_at);
+        (pool.strip_suffix(':').unwrap_or_default(), token)
     }
 
     fn pool(&self, app: &App) -> Result<Arc<Pool>, ApiError> {
