@@ -103,24 +103,31 @@ impl Metrics {
         }
     }
 
-    /// Renders all metrics in the Prometheus text format.
+    /// Renders all metrics in the Prometheus text format, on a thread for blocking work: there may be tens of thousands of
+    /// lines, and requests must not wait for them.
     pub async fn render(&self) -> String {
-        let mut families = match &self.page_sources {
+        let more = match &self.page_sources {
             Some(more) => more().await,
             None => Vec::new(),
         };
-        count_lost_lines();
-        // After the others, since reading them may record metrics.
-        families.extend(prometheus::gather());
-        families.retain(|family| !family.get_metric().is_empty());
-        families.sort_by(|one, other| one.name().cmp(other.name()));
-        let text = TextEncoder::new().encode_to_string(&families);
-        text.unwrap_or_else(|error| {
-            // Families are checked when they are registered.
-            tracing::error!(%error, "failed to render metrics");
-            String::new()
-        })
+        let rendered = tokio::task::spawn_blocking(|| render_with(more)).await;
+        // It does not panic.
+        rendered.unwrap_or_default()
     }
+}
+
+fn render_with(mut families: Vec<MetricFamily>) -> String {
+    count_lost_lines();
+    // After the others, since reading them may record metrics.
+    families.extend(prometheus::gather());
+    families.retain(|family| !family.get_metric().is_empty());
+    families.sort_by(|one, other| one.name().cmp(other.name()));
+    let text = TextEncoder::new().encode_to_string(&families);
+    text.unwrap_or_else(|error| {
+        // Families are checked when they are registered.
+        tracing::error!(%error, "failed to render metrics");
+        String::new()
+    })
 }
 
 /// Brings the counter up to date. Lines can be lost before the first scrape, so the logs keep the count.
