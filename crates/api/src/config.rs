@@ -49,6 +49,8 @@ pub struct ApiConfig {
     pub drain_delay: Duration,
     /// The file for the process id; empty = none.
     pub pid_file: PathBuf,
+    /// The number of threads that serve requests.
+    pub threads: u16,
     /// What is logged, in which format, and where.
     pub log: LogConfig,
     /// Spans, and where they are sent.

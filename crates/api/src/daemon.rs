@@ -6,7 +6,8 @@ use std::sync::Arc;
 use tidegate_launch::{DaemonContext, redis_check};
 use tidegate_service::metrics::Metrics;
 use tidegate_service::{
-    BindError, ByteBudget, DrainResult, ListenLimits, Listener, OpenFileLimitError, router_handler,
+    BindError, ByteBudget, DrainResult, ListenLimits, Listener, OpenFileLimitError, ServingThreads,
+    router_handler,
 };
 use tidegate_store::{ConnectError, PoolError, Store};
 use tokio::time::{Duration, Instant, timeout_at};
@@ -39,6 +40,11 @@ pub enum ApiStartError {
     /// The limit of open files leaves none for clients.
     #[error(transparent)]
     Files(#[from] OpenFileLimitError),
+    /// A thread could not be started.
+    #[error(
+        "threads: failed to start the threads that serve requests: {0}; set it to a lower number"
+    )]
+    Threads(std::io::Error),
     /// The Redis that stores tokens and limits could not be connected to, or failed a check.
     #[error("admin_store: {0}")]
     AdminStore(ConnectError),
@@ -63,10 +69,12 @@ pub async fn run(config: ApiConfig, process: DaemonContext) -> Result<(), ApiSta
         return Ok(());
     };
     let admin_store = admin_store?;
+    let threads = ServingThreads::start(config.threads.into()).map_err(ApiStartError::Threads)?;
     let public = Listener::bind("public", "listen", config.listen, limits).await?;
+    let public = public.on_threads(&threads);
     let headers = ByteBudget::new(config.requests.headers_bytes_max());
     let public = public.with_header_budget(headers.clone());
-    let youzan = YouzanListener::bind(&config, &headers).await?;
+    let youzan = YouzanListener::bind(&config, &headers, &threads).await?;
     let admin = Listener::bind(
         "admin",
         "admin_listen",

@@ -80,7 +80,7 @@ fn start<C: Settings, E: Display>(
         let printed = std::io::stdout().write_all(made.print().as_bytes());
         return printed.map_err(|error| format!("failed to print the settings: {error}"));
     }
-    let runtime = built(&mut Builder::new_multi_thread())?;
+    let runtime = built(&mut Builder::new_current_thread())?;
     // Before anything that may take time: without handlers these signals end the process.
     let signals = {
         let _inside = runtime.enter();
@@ -98,8 +98,12 @@ fn start<C: Settings, E: Display>(
                 traces: traces.clone(),
             };
             let result = run_daemon(&runtime, signals, recipe, made, shared, run);
-            // Before the runtime ends, which sends them.
-            traces.iter().for_each(Traces::close);
+            if let Some(traces) = traces {
+                // The runtime sends the spans, and only runs meanwhile.
+                let closing = runtime.spawn_blocking(move || traces.close());
+                // It does not panic.
+                let _ = runtime.block_on(closing);
+            }
             result
         }
         Err(error) => Err(error.to_string()),

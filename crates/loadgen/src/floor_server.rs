@@ -2,7 +2,7 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::mpsc;
 
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
@@ -12,7 +12,8 @@ use hyper::service::service_fn;
 use hyper::{Request, Response, header};
 use hyper_util::rt::TokioIo;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::runtime::{Builder, Runtime};
+use tokio::runtime::Builder;
+use tokio::sync::oneshot;
 
 use crate::cpu::thread_cpu_seconds;
 use crate::error::LoadgenError;
@@ -21,71 +22,61 @@ use crate::error::LoadgenError;
 const OF_HYPER: [header::HeaderName; 3] =
     [header::CONNECTION, header::CONTENT_LENGTH, header::DATE];
 
-/// A server of hyper without routes, with as many threads as the API has: one for each processor.
+/// A server of hyper without routes, on one thread, as an API with default settings.
 pub(crate) struct FloorServer {
     pub(crate) address: SocketAddr,
-    threads: Arc<Mutex<Vec<rustix::thread::Pid>>>,
-    /// `None` only while it is dropped.
-    runtime: Option<Runtime>,
+    thread: rustix::thread::Pid,
+    /// Ends it when dropped.
+    _stop: oneshot::Sender<()>,
 }
 
 impl FloorServer {
     /// Answers each request with the head and the body of `answer`, once it has read the body of the request.
     ///
     /// # Errors
-    /// No threads or no port are free, or `answer` is not an answer.
+    /// No thread or no port is free, or `answer` is not an answer.
     pub(crate) fn start(answer: &[u8]) -> Result<Self, LoadgenError> {
-        let failed = || "starting the server that is the floor".to_owned();
-        let answer = parse_answer(answer).map_err(LoadgenError::io(failed()))?;
-        let threads = Arc::new(Mutex::new(Vec::new()));
-        let started = Arc::clone(&threads);
-        let runtime = Builder::new_multi_thread()
-            .thread_name("floor")
-            .on_thread_start(move || {
-                let mut started = started.lock().unwrap_or_else(PoisonError::into_inner);
-                started.push(rustix::thread::gettid());
-            })
-            .enable_all()
-            .build()
-            .map_err(LoadgenError::io(failed()))?;
-        let listener =
-            std::net::TcpListener::bind("127.0.0.1:0").map_err(LoadgenError::io(failed()))?;
-        let address = listener.local_addr().map_err(LoadgenError::io(failed()))?;
-        listener
-            .set_nonblocking(true)
-            .map_err(LoadgenError::io(failed()))?;
-        runtime.spawn(async move {
-            let listener = TcpListener::from_std(listener)?;
-            loop {
-                let (stream, _) = listener.accept().await?;
-                tokio::spawn(serve(stream, answer.clone()));
-            }
-            #[allow(unreachable_code, reason = "the type of the errors above")]
-            Ok::<(), io::Error>(())
-        });
+        let failed = || LoadgenError::io("starting the server that is the floor".to_owned());
+        let answer = parse_answer(answer).map_err(failed())?;
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").map_err(failed())?;
+        let address = listener.local_addr().map_err(failed())?;
+        listener.set_nonblocking(true).map_err(failed())?;
+        let runtime = Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.map_err(failed())?;
+        let (stop, stopped) = oneshot::channel();
+        let (started, thread) = mpsc::sync_channel(1);
+        let run = move || {
+            // The caller waits for it.
+            let _ = started.send(rustix::thread::gettid());
+            runtime.block_on(async {
+                tokio::select! {
+                    _ = stopped => {}
+                    _ = accept(listener, answer) => {}
+                }
+            });
+        };
+        let named = std::thread::Builder::new().name("floor".to_owned());
+        named.spawn(run).map_err(failed())?;
+        let ended = |error| io::Error::other(error);
+        let thread = thread.recv().map_err(ended).map_err(failed())?;
         Ok(Self {
             address,
-            threads,
-            runtime: Some(runtime),
+            thread,
+            _stop: stop,
         })
     }
 
-    /// CPU seconds of its threads since its start.
+    /// CPU seconds of its thread since its start.
     pub(crate) fn cpu_seconds(&self) -> Result<f64, LoadgenError> {
-        let threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
-        threads
-            .iter()
-            .map(|thread| thread_cpu_seconds(*thread))
-            .sum()
+        thread_cpu_seconds(self.thread)
     }
 }
 
-impl Drop for FloorServer {
-    fn drop(&mut self) {
-        // A runtime may not wait for its threads inside of another one.
-        if let Some(runtime) = self.runtime.take() {
-            runtime.shutdown_background();
-        }
+async fn accept(listener: std::net::TcpListener, answer: Response<Bytes>) -> io::Result<()> {
+    let listener = TcpListener::from_std(listener)?;
+    loop {
+        let (stream, _) = listener.accept().await?;
+        tokio::spawn(serve(stream, answer.clone()));
     }
 }
 

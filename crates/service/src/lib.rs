@@ -37,6 +37,7 @@ mod pid_file;
 mod poll_on_wake;
 mod run_to_end;
 mod same_origin;
+mod serving_threads;
 mod shutdown;
 mod socket;
 pub mod systemd;
@@ -61,4 +62,5 @@ pub use open_files::{OPEN_FILES_OF_A_PROCESS, OpenFileBudget, OpenFileLimitError
 pub use pid_file::{PidFile, PidFileError};
 pub use run_to_end::run_to_end;
 pub use same_origin::cross_site_reason;
+pub use serving_threads::ServingThreads;
 pub use shutdown::{StopTokens, ignore_file_size_signal, stop_on_signals};

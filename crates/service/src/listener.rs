@@ -27,6 +27,7 @@ use crate::log_limit::LogLimit;
 use crate::metrics::{CONNECTIONS, counters};
 use crate::overload_response::respond_overloaded;
 use crate::poll_on_wake::PollOnWake;
+use crate::serving_threads::{ServingRuntimes, ServingThreads};
 use crate::socket::{backlog, is_client_error, set_options};
 use crate::waiting_connections::WaitingConnections;
 use crate::watched_stream::wrap_connection;
@@ -83,6 +84,7 @@ pub struct Listener {
     limits: ListenLimits,
     header_budget: ByteBudget,
     waiting: Option<WaitingConnections>,
+    threads: Option<ServingRuntimes>,
 }
 
 impl Listener {
@@ -113,7 +115,15 @@ impl Listener {
             limits,
             header_budget: ByteBudget::new(usize::MAX),
             waiting: None,
+            threads: None,
         })
+    }
+
+    /// Serves the connections on these threads. By default all are served on the thread that accepts them.
+    #[must_use]
+    pub fn on_threads(mut self, threads: &ServingThreads) -> Self {
+        self.threads = Some(threads.runtimes());
+        self
     }
 
     /// Bounds the memory of request headers over all connections; the first 8 KiB of each do not count. A connection
@@ -159,6 +169,7 @@ impl Listener {
             name: self.name,
             answer,
             permits: ConnectionPermits::new(self.limits.connections_max, self.waiting),
+            threads: self.threads,
             limits: Arc::new(self.limits),
             header_budget: self.header_budget,
             stop: stop.clone(),
@@ -183,6 +194,7 @@ struct AcceptLoop<A> {
     limits: Arc<ListenLimits>,
     header_budget: ByteBudget,
     permits: ConnectionPermits,
+    threads: Option<ServingRuntimes>,
     /// Cancelled to end each connection with its request in progress.
     stop: CancellationToken,
     /// How long a connection may still send a request after that.
@@ -248,11 +260,18 @@ where
     }
 
     fn spawn(&self, stream: TcpStream, peer: SocketAddr, permit: OwnedSemaphorePermit) {
-        let connection = self.clone().serve_connection(stream, peer);
-        tokio::spawn(async move {
-            connection.await;
-            drop(permit);
-        });
+        let server = self.clone();
+        let serve = move |stream| {
+            let connection = server.serve_connection(stream, peer);
+            async move {
+                connection.await;
+                drop(permit);
+            }
+        };
+        match &self.threads {
+            Some(threads) => threads.spawn(stream, serve),
+            None => drop(tokio::spawn(serve(stream))),
+        }
     }
 
     /// Serves one connection to its end. Large parts are boxed one by one: a future that is passed by value is stored

@@ -22,3 +22,4 @@ mod service_manager;
 mod signals;
 mod spawned;
 mod stalled_log_reader;
+mod threads;

@@ -21,9 +21,10 @@ const MONTH: Duration = Duration::from_secs(30 * 24 * 3600);
 const U16: i64 = u16::MAX as i64;
 const U32: i64 = u32::MAX as i64;
 
-pub(super) const BOUNDS: [(&str, Bound); 36] = [
+pub(super) const BOUNDS: [(&str, Bound); 37] = [
     SAMPLE_ONE_IN_BOUND,
     ("connect_patience", Bound::Duration(NONE, DAY)),
+    ("threads", Bound::Number(1, 1024)),
     ("drain_timeout", Bound::Duration(NONE, HOUR)),
     // Load balancers need seconds. A longer value is probably in the wrong unit.
     ("drain_delay", Bound::Duration(NONE, HOUR)),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tidegate_service::{BindError, ByteBudget, DrainResult, Listener};
+use tidegate_service::{BindError, ByteBudget, DrainResult, Listener, ServingThreads};
 use tokio_util::sync::CancellationToken;
 
 use super::routes;
@@ -23,7 +23,11 @@ impl YouzanListener {
     ///
     /// # Errors
     /// The address is not local, is in use, or needs a privilege.
-    pub(crate) async fn bind(config: &ApiConfig, headers: &ByteBudget) -> Result<Self, BindError> {
+    pub(crate) async fn bind(
+        config: &ApiConfig,
+        headers: &ByteBudget,
+        threads: &ServingThreads,
+    ) -> Result<Self, BindError> {
         let config_of_youzan = config.youzan.clone();
         let (Some(address), Some(limits)) = (
             config.youzan.address(),
@@ -35,6 +39,9 @@ impl YouzanListener {
             });
         };
         let listener = Listener::bind("youzan", "youzan.listen", address, limits).await?;
+        let listener = listener
+            .with_header_budget(headers.clone())
+            .on_threads(threads);
         let is_private = address.ip().to_canonical().is_loopback();
         if !is_private && config.youzan.token.text().is_empty() {
             tracing::warn!(
@@ -45,7 +52,7 @@ impl YouzanListener {
         }
         tracing::info!(listen = %listener.address(), namespace = ?config.youzan.namespace(), "serving Youzan's protocol");
         Ok(Self {
-            listener: Some(listener.with_header_budget(headers.clone())),
+            listener: Some(listener),
             config: config_of_youzan,
         })
     }

@@ -113,7 +113,7 @@ fn data_bytes(load: &CapacityArguments) -> f64 {
     load.pending as f64 * costs::job_bytes(load.bytes) as f64 + soon * costs::NEAR_TIMER_BYTES
 }
 
-/// Processes of up to 8 cores, and not fewer than two.
+/// Processes of one core, and not fewer than two.
 fn api(load: &CapacityArguments, cores: f64) -> DaemonPlan {
     let by_cores = (cores / costs::API_CORES_MAX).ceil() as u64;
     let by_consumers = load.consumers.div_ceil(costs::API_CONSUMERS_MAX);

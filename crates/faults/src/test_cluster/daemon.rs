@@ -28,6 +28,9 @@ pub(super) struct DaemonSpec<'a> {
     pub(super) number: usize,
     pub(super) name: String,
     pub(super) flags: &'a [String],
+    /// Keys before all tables, in TOML.
+    pub(super) first_settings: String,
+    /// Further tables.
     pub(super) more_settings: String,
 }
 
@@ -52,6 +55,7 @@ impl DaemonUnderTest {
         let settings = DaemonSettings {
             file: folder.join(format!("{name}.toml")),
             program,
+            first: wanted.first_settings,
             more: wanted.more_settings,
         };
         settings.write(backend, &name, &links);
@@ -94,6 +98,7 @@ impl DaemonUnderTest {
 struct DaemonSettings {
     file: PathBuf,
     program: DaemonProgram,
+    first: String,
     more: String,
 }
 
@@ -101,6 +106,7 @@ impl DaemonSettings {
     fn write(&self, backend: &RedisBackend, name: &str, links: &[FaultProxy]) {
         let addresses: Vec<SocketAddr> = links.iter().map(FaultProxy::address).collect();
         let settings = backend.settings(self.program, name, &addresses);
-        std::fs::write(&self.file, settings + &self.more).expect("a file can be written");
+        let text = [&self.first, settings.as_str(), &self.more].concat();
+        std::fs::write(&self.file, text).expect("a file can be written");
     }
 }

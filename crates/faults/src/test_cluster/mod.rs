@@ -48,6 +48,8 @@ impl TestCluster {
                 number,
                 name: format!("api-{number}"),
                 flags: &[],
+                // One serves all connections on its main thread, the next one has a further thread.
+                first_settings: format!("threads = {}\n", 1 + number % 2),
                 more_settings: durability(plan),
             };
             apis.push(start(wanted).await);
@@ -59,6 +61,7 @@ impl TestCluster {
                 number: plan.apis + number,
                 name: format!("pump-{number}"),
                 flags: &lease,
+                first_settings: String::new(),
                 more_settings: String::new(),
             };
             pumps.push(start(wanted).await);
