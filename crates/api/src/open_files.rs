@@ -1,10 +1,12 @@
 //! The number of open files that the API needs besides the connections of clients.
 //!
 //! ```text
-//!  public port │ admin port │ port for Youzan's protocol │ 128 for each Redis │ 64
+//!  public port │ admin port │ port for Youzan's protocol │ 128 for each Redis │ 4 for each further thread │ 64
 //! ```
 
-use tidegate_service::{ListenLimits, OPEN_FILES_OF_A_PROCESS, OpenFileBudget};
+use tidegate_service::{
+    ListenLimits, OPEN_FILES_OF_A_PROCESS, OPEN_FILES_OF_A_THREAD, OpenFileBudget,
+};
 use tidegate_store::OPEN_FILES_OF_A_STORE;
 
 use crate::config::ApiConfig;
@@ -15,10 +17,12 @@ pub(crate) fn files_needed(config: &ApiConfig) -> OpenFileBudget<'_> {
     let admin = ListenLimits::default().open_files();
     let youzan = config.youzan.limits(&config.connections);
     let youzan = youzan.map_or(0, |limits| limits.open_files());
+    let threads = OPEN_FILES_OF_A_THREAD * u64::from(config.threads.saturating_sub(1));
+    let of_process = OPEN_FILES_OF_A_PROCESS + threads;
     OpenFileBudget {
         listener: "public",
         limits: &config.connections,
-        others: admin + youzan + OPEN_FILES_OF_A_STORE * redis as u64 + OPEN_FILES_OF_A_PROCESS,
+        others: admin + youzan + OPEN_FILES_OF_A_STORE * redis as u64 + of_process,
     }
 }
 
@@ -55,5 +59,9 @@ mod tests {
         let refused = needed.limits_within(600).unwrap_err().to_string();
         assert!(refused.contains("limit of open files is 600"), "{refused}");
         assert!(refused.contains(&needed.total().to_string()), "{refused}");
+        config.threads = 9;
+        let with_threads = files_needed(&config).limits_within(1024).unwrap();
+        let given_up = with_more.connections_max - with_threads.connections_max;
+        assert_eq!(given_up as u64, 8 * OPEN_FILES_OF_A_THREAD);
     }
 }

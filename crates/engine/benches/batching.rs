@@ -68,6 +68,7 @@ fn job() -> NewJob {
 #[divan::bench(args = REQUESTS)]
 fn gather(bencher: Bencher<'_, '_>, requests: u64) {
     let bench = Bench::start();
+    let _inside = bench.runtime.enter();
     let batching = BatcherBench::new(&bench.store, queue());
     bencher.counter(ItemsCount::new(requests)).bench_local(|| {
         let all = join_all((0..requests).map(|number| batching.echo(number)));
@@ -81,6 +82,7 @@ fn gather(bencher: Bencher<'_, '_>, requests: u64) {
 #[divan::bench(args = REQUESTS)]
 fn publish(bencher: Bencher<'_, '_>, requests: u64) {
     let bench = Bench::start();
+    let _inside = bench.runtime.enter();
     let batching = BatcherBench::new(&bench.store, queue());
     bencher.counter(ItemsCount::new(requests)).bench_local(|| {
         let all = join_all((0..requests).map(|_| batching.publish(job())));

@@ -27,6 +27,7 @@ use std::sync::Arc;
 use foldhash::HashMap;
 use parking_lot::Mutex;
 use tidegate_store::{StoreError, Unavailable};
+use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
 use crate::deployment::RedisDeployment;
@@ -75,6 +76,8 @@ pub(crate) struct Batcher<V: Verb>(Arc<BatcherInner<V>>);
 
 struct BatcherInner<V: Verb> {
     deployment: RedisDeployment,
+    /// Runs the serve loops, whose calls do not depend on the thread of a connection.
+    runtime: Handle,
     queues: Mutex<BatchQueues<V>>,
 }
 
@@ -114,6 +117,7 @@ impl<V: Verb> std::fmt::Debug for BatcherInner<V> {
 }
 
 impl<V: Verb> Batcher<V> {
+    /// Must be called inside a runtime.
     pub(crate) fn new(to: RedisDeployment) -> Self {
         let batch_queues = Mutex::new(BatchQueues {
             by_key: HashMap::default(),
@@ -121,6 +125,7 @@ impl<V: Verb> Batcher<V> {
         });
         Self(Arc::new(BatcherInner {
             deployment: to,
+            runtime: Handle::current(),
             queues: batch_queues,
         }))
     }
@@ -272,7 +277,7 @@ impl<V: Verb> ServedQueue for Batches<V> {
     }
 
     fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
-        tokio::spawn(task);
+        self.inner.runtime.spawn(task);
     }
 
     /// Removing the queue drops the senders of its requests, which fail.

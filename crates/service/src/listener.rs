@@ -47,6 +47,9 @@ const BUFFER_BYTES_MAX: usize = 64 * 1024;
 /// just opened. Idle connections are closed after this time.
 const LINGER: Duration = Duration::from_millis(300);
 
+/// How long threads may take to drop the connections that are cut.
+const CUT_MAX: Duration = Duration::from_millis(500);
+
 /// Counts connections that were answered 503 because there were too many.
 static REFUSED: LazyLock<IntCounterVec> = LazyLock::new(|| {
     counters(
@@ -355,6 +358,8 @@ where
         }
         let left = self.permits.in_use();
         self.cut.cancel();
+        // The threads drop them, and what their requests hold.
+        let _ = timeout(CUT_MAX, self.permits.wait_until_idle()).await;
         DrainResult::ConnectionsCut(left)
     }
 }

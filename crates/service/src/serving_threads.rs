@@ -19,8 +19,11 @@ pub struct ServingThreads {
     further: Vec<JoinHandle<()>>,
 }
 
+/// The open files of a thread beside the main one: its poll, twice, its wake-up and its signals.
+pub const OPEN_FILES_OF_A_THREAD: u64 = 4;
+
 /// The runtimes of these threads. Connections are given to them in turn. Cheap to clone.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct ServingRuntimes {
     /// Those beside that of the main thread.
     further: Arc<[Handle]>,
@@ -33,29 +36,27 @@ impl ServingThreads {
     /// # Errors
     /// The system has no resources for a thread.
     pub fn start(count: usize) -> io::Result<Self> {
-        let (mut runtimes, stop) = (Vec::new(), CancellationToken::new());
-        let mut further = Vec::new();
+        let mut runtimes = Vec::new();
+        // If a thread does not start, dropping this ends those before it.
+        let mut started = Self {
+            runtimes: ServingRuntimes::default(),
+            stop: CancellationToken::new(),
+            further: Vec::new(),
+        };
         for number in 1..count {
             let runtime = Builder::new_current_thread().enable_all().build()?;
             runtimes.push(runtime.handle().clone());
-            let stopped = stop.clone().cancelled_owned();
+            let stopped = started.stop.clone().cancelled_owned();
             let run = move || {
                 runtime.block_on(stopped);
                 // Tasks that are left are dropped; blocked threads are not awaited.
                 runtime.shutdown_background();
             };
             let thread = thread::Builder::new().name(format!("serve-{number}"));
-            further.push(thread.spawn(run)?);
+            started.further.push(thread.spawn(run)?);
         }
-        let runtimes = ServingRuntimes {
-            further: runtimes.into(),
-            next: Arc::default(),
-        };
-        Ok(Self {
-            runtimes,
-            stop,
-            further,
-        })
+        started.runtimes.further = runtimes.into();
+        Ok(started)
     }
 
     pub(crate) fn runtimes(&self) -> ServingRuntimes {

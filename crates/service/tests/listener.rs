@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use axum::body::Body;
 use axum::http::{Request, Response};
 use hyper::body::Incoming;
-use tidegate_service::{DrainResult, ListenLimits, Listener, Peer};
+use tidegate_service::{DrainResult, ListenLimits, Listener, Peer, ServingThreads};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::mpsc;
@@ -59,8 +59,15 @@ fn limits(connections_max: usize) -> ListenLimits {
 }
 
 async fn run_limited(limits: ListenLimits, drain_timeout: Duration) -> TestListener {
+    serve_with(bind(limits).await, drain_timeout)
+}
+
+async fn bind(limits: ListenLimits) -> Listener {
     let any = SocketAddr::from(([127, 0, 0, 1], 0));
-    let listener = Listener::bind("test", "listen", any, limits).await.unwrap();
+    Listener::bind("test", "listen", any, limits).await.unwrap()
+}
+
+fn serve_with(listener: Listener, drain_timeout: Duration) -> TestListener {
     let address = listener.address();
     #[expect(clippy::disallowed_methods, reason = "bounded by the test")]
     let (sender, slow) = mpsc::unbounded_channel();
@@ -301,6 +308,30 @@ async fn a_stop_closes_idle_connections_and_cuts_the_rest_at_the_deadline() {
         DrainResult::ConnectionsCut(1)
     );
     assert_eq!(running.slow.recv().await, Some("dropped"));
+}
+
+/// What a request holds is given back before the process ends.
+#[tokio::test]
+async fn requests_that_are_cut_have_ended_when_the_listener_has_on_each_thread() {
+    let threads = ServingThreads::start(2).unwrap();
+    let listener = bind(limits(10)).await.on_threads(&threads);
+    let mut running = serve_with(listener, HEADER_TIMEOUT);
+    let mut busy = Vec::new();
+    for _ in 0..2 {
+        let mut client = TcpStream::connect(running.address).await.unwrap();
+        client
+            .write_all(b"GET /slow HTTP/1.1\r\n\r\n")
+            .await
+            .unwrap();
+        assert_eq!(running.slow.recv().await, Some("begun"));
+        busy.push(client);
+    }
+    running.stop.cancel();
+    let drained = running.served.await.unwrap();
+    assert_eq!(drained, DrainResult::ConnectionsCut(2));
+    for _ in &busy {
+        assert_eq!(running.slow.try_recv(), Ok("dropped"));
+    }
 }
 
 /// The connections and their requests are in the accept queue: on this single-threaded runtime the

@@ -20,6 +20,7 @@ use redis::{Cmd, Value};
 use tidegate_core::codec::{NewRecord, RecordFlags, RecordHeader, RecordParts};
 use tidegate_core::keys::BucketKeys;
 use tidegate_core::{Job, JobId, QueueKey};
+use tokio::task::yield_now;
 
 use crate::error::StoreError;
 use crate::store::Store;
@@ -164,6 +165,9 @@ impl StoredRecord {
     }
 }
 
+/// Bodies of this length together, in bytes, are decoded before other tasks have a turn: a MiB takes about a millisecond.
+const DECODED_AT_ONCE_BYTES: usize = 1 << 20;
+
 /// Why a job cannot be returned.
 pub(crate) enum JobReadError {
     /// It was deleted after the script and before its body was fetched.
@@ -189,11 +193,16 @@ impl Store {
         let left = records.iter().filter(|record| record.is_without_payload());
         let left: Vec<JobId> = left.map(|record| record.id).collect();
         let mut fetched = self.fetch(&left, BodyPart::Whole).await?.into_iter();
-        let mut jobs = Vec::with_capacity(records.len());
+        let (mut jobs, mut decoded_bytes) = (Vec::with_capacity(records.len()), 0);
         for mut record in records {
             if record.is_without_payload() {
                 record.parts.payload = fetched.next().flatten().unwrap_or_default();
+                decoded_bytes += record.parts.payload.len();
                 jobs.push(self.decode_fetched(queue, record).await?);
+                if decoded_bytes > DECODED_AT_ONCE_BYTES {
+                    decoded_bytes = 0;
+                    yield_now().await;
+                }
             } else {
                 jobs.push(record.decode());
             }

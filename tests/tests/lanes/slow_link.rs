@@ -63,8 +63,11 @@ async fn an_empty_queue_on_a_distant_server_is_empty_and_no_failure() {
         queue.size().await;
         far.slow_down(FAR);
         for count in [1, 5] {
-            let answer = queue.consume().count(count).send().await.unwrap();
-            assert_eq!(answer.status, 404, "{lanes} lanes: {answer}");
+            let several = queue.consume_from(&["empty", "empty-too"]);
+            for consume in [queue.consume(), several] {
+                let answer = consume.count(count).send().await.unwrap();
+                assert_eq!(answer.status, 404, "{lanes} lanes: {answer}");
+            }
         }
         far.slow_down(Duration::ZERO);
     }

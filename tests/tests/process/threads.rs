@@ -10,13 +10,22 @@ const CONSUMERS: usize = 12;
 /// The API's own limit is 10 s.
 const STOP_MAX: Duration = Duration::from_secs(10);
 
-/// The names of the threads of a process.
-fn thread_names(pid: u32) -> Vec<String> {
+/// How long each further thread for requests has run, in ns.
+fn serving_threads(pid: u32) -> Vec<u64> {
     let tasks = fs::read_dir(format!("/proc/{pid}/task")).unwrap();
-    let name = |task: fs::DirEntry| fs::read_to_string(task.path().join("comm")).unwrap();
-    tasks
-        .map(|task| name(task.unwrap()).trim().to_owned())
-        .collect()
+    let read = |task: &fs::DirEntry, file| fs::read_to_string(task.path().join(file)).unwrap();
+    let tasks = tasks.map(Result::unwrap);
+    let serving = tasks.filter(|task| read(task, "comm").starts_with("serve-"));
+    let mut run_ns: Vec<(u64, u64)> = serving
+        .map(|task| {
+            let statistics = read(&task, "schedstat");
+            let run_ns = statistics.split(' ').next().unwrap().parse().unwrap();
+            let id = task.file_name().to_str().unwrap().parse().unwrap();
+            (id, run_ns)
+        })
+        .collect();
+    run_ns.sort_unstable();
+    run_ns.into_iter().map(|(_, run_ns)| run_ns).collect()
 }
 
 /// Consumers wait on all threads, and jobs that are published on any of them reach each consumer once. A stop answers the
@@ -25,14 +34,11 @@ fn thread_names(pid: u32) -> Vec<String> {
 async fn jobs_reach_the_consumers_of_all_threads() {
     let setting = format!("threads = {THREADS}");
     let stack = Stack::builder().api_config(&setting).start().await;
-    let names = thread_names(stack.api(0).pid());
-    for number in 1..THREADS {
-        let name = format!("serve-{number}");
-        assert!(names.contains(&name), "{names:?}");
-    }
+    let before = serving_threads(stack.api(0).pid());
+    assert_eq!(before.len(), THREADS - 1);
     let queue = stack.queue("q").await;
     let token = [("X-Token".to_owned(), queue.token().to_owned())];
-    let path = format!("{}?timeout=60", queue.path());
+    let path = format!("{}?timeout=600", queue.path());
     let mut consumers = Vec::new();
     for _ in 0..CONSUMERS {
         let mut http = RawHttp::connect(stack.api(0).listen()).await;
@@ -59,6 +65,13 @@ async fn jobs_reach_the_consumers_of_all_threads() {
         queue.ack(id).await;
     }
     stack.api(0).wait_for_waiting_consumers(CONSUMERS).await;
+    // A thread without connections sleeps.
+    let after = serving_threads(stack.api(0).pid());
+    let mut both = before.iter().zip(&after);
+    assert!(
+        both.all(|(before, after)| before < after),
+        "{before:?}, {after:?}"
+    );
     stack.api(0).terminate();
     for http in &mut consumers {
         http.answer().await.expect("an answer").expect(404);

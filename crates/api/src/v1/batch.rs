@@ -9,12 +9,14 @@ use tidegate_api_types::publish::{
 use tidegate_core::{NewJob, QueueKey, Scope};
 use tidegate_engine::{DurabilityTarget, LimitedAction, Pool, StoredKeyed};
 use tidegate_store::{KeyedJob, PUBLISH_JOBS_MAX};
+use tokio::task::yield_now;
 
 use super::answer::json_answer;
 use super::error::NativeError;
 use super::native_request::NativeRequest;
 use super::new_job::{is_keyed, keyed_job};
 use super::publish::{created, durability_target, keyed};
+use crate::http::off_runtime::INLINE_BYTES;
 use crate::spans::PublishSpan;
 
 /// A job of a batch, with its options.
@@ -30,10 +32,17 @@ pub(super) async fn publish_batch(
     let bytes_max = request.app.bulk_body.bytes_max;
     let body: BatchBody = request.read_json_up_to(bytes_max).await?;
     let atomic = body.atomic;
-    let mut jobs = Vec::with_capacity(body.jobs.len());
+    let (mut jobs, mut checked_bytes) = (Vec::with_capacity(body.jobs.len()), 0);
     for item in body.jobs {
         let (payload, attributes, options) = item.into_parts()?;
-        jobs.push((keyed_job(&queue, payload, attributes, &options), options));
+        let job = keyed_job(&queue, payload, attributes, &options);
+        checked_bytes += job.job.payload_bytes();
+        jobs.push((job, options));
+        if checked_bytes > INLINE_BYTES {
+            checked_bytes = 0;
+            // Other requests of the thread have a turn.
+            yield_now().await;
+        }
     }
     let span = PublishSpan::begin(&request.app, &request.headers, &request.context);
     let count = jobs.len();

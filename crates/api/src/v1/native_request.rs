@@ -22,6 +22,7 @@ use super::error::NativeError;
 use crate::app::App;
 use crate::http::body::{BodyReader, LentBody, ReceivedBody};
 use crate::http::context::RequestContext;
+use crate::http::off_runtime::off_runtime;
 use crate::http::query::{Plus, unescape};
 use crate::http::request::ApiRequest;
 
@@ -276,12 +277,14 @@ impl NativeRequest {
     }
 
     /// A body of JSON, whatever its content type: without a header `curl -d` declares JSON to be a form.
-    pub(super) async fn read_json<T: CheckedRequest>(&mut self) -> Result<T, NativeError> {
+    pub(super) async fn read_json<T: CheckedRequest + Send + 'static>(
+        &mut self,
+    ) -> Result<T, NativeError> {
         self.read_json_up_to(JSON_BYTES_MAX).await
     }
 
     /// The same with another limit for the length of the body.
-    pub(super) async fn read_json_up_to<T: CheckedRequest>(
+    pub(super) async fn read_json_up_to<T: CheckedRequest + Send + 'static>(
         &mut self,
         bytes_max: usize,
     ) -> Result<T, NativeError> {
@@ -293,14 +296,19 @@ impl NativeRequest {
         let app = Arc::clone(&self.app);
         let reader = app.bulk_body.up_to(bytes_max.min(app.bulk_body.bytes_max));
         let body = self.take_body(&reader).await?;
-        let read = read_body(&body.bytes, &self.limits());
-        read.map_err(|invalid| {
-            let is_other = !is_json && serde_json::from_slice::<IgnoredAny>(&body.bytes).is_err();
-            match is_other {
-                true => NativeError::of(ProblemCode::UnsupportedContentType),
-                false => invalid.into(),
-            }
-        })
+        let (length, limits) = (body.bytes.len(), self.limits());
+        let reading = move || {
+            let read = read_body(&body.bytes, &limits);
+            read.map_err(|invalid| {
+                let is_other =
+                    !is_json && serde_json::from_slice::<IgnoredAny>(&body.bytes).is_err();
+                match is_other {
+                    true => NativeError::of(ProblemCode::UnsupportedContentType),
+                    false => invalid.into(),
+                }
+            })
+        };
+        off_runtime(&app.large_bodies, length, reading).await?
     }
 }
 

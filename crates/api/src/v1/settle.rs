@@ -160,7 +160,7 @@ pub(super) async fn release(mut request: NativeRequest) -> Result<Response<Body>
     Ok(json_answer(StatusCode::OK, &ReleaseAnswer { results }))
 }
 
-async fn open<T: tidegate_api_types::input::CheckedRequest>(
+async fn open<T: tidegate_api_types::input::CheckedRequest + Send + 'static>(
     request: &mut NativeRequest,
 ) -> Result<T, NativeError> {
     request.need(Scope::Consume)?;

@@ -177,10 +177,10 @@ impl WaitQueue {
         self.seats.len()
     }
 
-    /// Whether there are no seats, no serve loop, no round in flight and no registration, so that the wait queue can be
-    /// dropped.
+    /// Whether there are no seats, no serve loop, no round in flight, no registration and no doorbell to be passed on, so that
+    /// the wait queue can be dropped.
     pub(super) fn is_idle(&self) -> bool {
-        let is_used = |lane: &LaneState| lane.busy || lane.is_registered;
+        let is_used = |lane: &LaneState| lane.busy || lane.is_registered || lane.is_rung;
         self.seats.is_empty() && !self.serving && !self.lanes.iter().any(is_used)
     }
 
