@@ -37,14 +37,13 @@ async fn other_requests_are_served_while_large_bulks_are_parsed() {
     );
     let begin = Instant::now();
     let sending = join_all((0..BULKS).map(|number| {
-        // Too many jobs, of either wire.
-        let jobs = |job: &str| format!("{job},").repeat(16 * MIB / (job.len() + 1)) + job;
+        let numbers = format!("[{}1]", "1,".repeat(8 * MIB));
         match number % 2 {
-            0 => send(&stack, &bulk, format!("[{}]", jobs("1"))),
+            0 => send(&stack, &bulk, numbers),
             _ => send(
                 &stack,
                 &batch,
-                format!(r#"{{"jobs":[{}]}}"#, jobs(r#"{"payload":1}"#)),
+                format!(r#"{{"jobs":[{{"payload":{numbers}}}]}}"#),
             ),
         }
     }));
@@ -53,7 +52,9 @@ async fn other_requests_are_served_while_large_bulks_are_parsed() {
     let parsing = async {
         for bulk in &mut bulks {
             let answer = bulk.answer().await.unwrap();
-            assert!([400, 413, 422].contains(&answer.status), "{answer}");
+            let text = answer.text();
+            let is_refused = text.contains("too many jobs") || text.contains("payload");
+            assert!(is_refused, "{answer}");
         }
     };
     let mut slowest = Duration::ZERO;
