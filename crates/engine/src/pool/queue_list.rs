@@ -1,12 +1,15 @@
 //! The queues of a namespace.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use tidegate_core::{Namespace, QueueKey, QueueName, QueuePolicy};
 use tidegate_store::{ListedQueue, Stats};
+use tokio::task::spawn_blocking;
 
 use super::Pool;
 use crate::error::EngineError;
+use crate::metrics::Collected;
 
 /// How a queue was deleted, or why not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,18 +30,17 @@ impl Pool {
         &self,
         namespace: &Namespace,
     ) -> Result<BTreeMap<QueueName, Stats>, EngineError> {
-        let mut queues = BTreeMap::new();
+        let mut all = Vec::new();
         for pool in self.with_target() {
             let collected = pool.collector.collect().await;
             let complete = collected.filter(|collected| collected.listed.missing_buckets == 0);
-            let complete = complete.ok_or(EngineError::StorageFailed)?;
-            for ListedQueue { queue, stats, .. } in &complete.listed.queues {
-                if queue.namespace == *namespace {
-                    *queues.entry(queue.queue.clone()).or_default() += *stats;
-                }
-            }
+            all.push(complete.ok_or(EngineError::StorageFailed)?);
         }
-        Ok(queues)
+        let namespace = namespace.clone();
+        // There may be a hundred thousand: other requests must not wait for that.
+        let listing = spawn_blocking(move || queues_of(&namespace, &all));
+        // It does not panic.
+        Ok(listing.await.unwrap_or_default())
     }
 
     /// Deletes a queue that has no jobs: its policy, and what is known of it. The next publish creates it again.
@@ -56,4 +58,15 @@ impl Pool {
         }
         Ok(DeleteQueueOutcome::Deleted)
     }
+}
+
+fn queues_of(namespace: &Namespace, all: &[Arc<Collected>]) -> BTreeMap<QueueName, Stats> {
+    let mut queues: BTreeMap<QueueName, Stats> = BTreeMap::new();
+    let listed = all.iter().flat_map(|collected| &collected.listed.queues);
+    for ListedQueue { queue, stats, .. } in listed {
+        if queue.namespace == *namespace {
+            *queues.entry(queue.queue.clone()).or_default() += *stats;
+        }
+    }
+    queues
 }
