@@ -165,7 +165,7 @@ impl StoredRecord {
     }
 }
 
-/// Bodies of this length together, in bytes, are decoded before other tasks have a turn: a MiB takes about a millisecond.
+/// Bodies of this length together, in bytes, are decoded before other tasks have a turn.
 const DECODED_AT_ONCE_BYTES: usize = 1 << 20;
 
 /// Why a job cannot be returned.
