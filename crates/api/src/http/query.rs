@@ -15,12 +15,8 @@ use axum::http::request::Parts;
 pub(crate) struct BadNumber(pub(crate) &'static str);
 
 /// The query of a request, undecoded.
-#[derive(Debug, Clone)]
-pub(crate) struct Query<'a> {
-    text: Cow<'a, str>,
-    /// Whether it has neither escapes nor semicolons, so that its pairs are its parameters.
-    is_plain: bool,
-}
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Query<'a>(Cow<'a, str>);
 
 impl<S: Sync> FromRequestParts<S> for Query<'static> {
     type Rejection = Infallible;
@@ -33,25 +29,12 @@ impl<S: Sync> FromRequestParts<S> for Query<'static> {
 impl<'a> Query<'a> {
     /// Parses a query, or a form body, which has the same syntax.
     pub(crate) fn new(text: impl Into<Cow<'a, str>>) -> Self {
-        let text = text.into();
-        // A scan that does not end at the first one is compiled to vector instructions.
-        let is_special = |found, byte| found | matches!(byte, b'%' | b'+' | b';');
-        Self {
-            is_plain: !text.bytes().fold(false, is_special),
-            text,
-        }
+        Self(text.into())
     }
 
     /// The value of a parameter, if present. Invalid UTF-8 is replaced.
     pub(crate) fn get(&self, name: &str) -> Option<Cow<'_, str>> {
-        let mut pairs = pieces(&self.text, b'&');
-        if self.is_plain {
-            return pairs.find_map(|pair| match pair.strip_prefix(name)? {
-                "" => Some(Cow::Borrowed("")),
-                rest => rest.strip_prefix('=').map(Cow::Borrowed),
-            });
-        }
-        pairs.find_map(|pair| {
+        pieces(&self.0, b'&').find_map(|pair| {
             if pair.as_bytes().contains(&b';') {
                 return None;
             }

@@ -237,9 +237,7 @@ pub(super) fn parse_queues(namespace: &Namespace, list: &str) -> Vec<QueueKey> {
 
 /// The token of a request, as the client sent it. Its pool and namespace are recorded in the context of the request.
 struct RequestToken<'a> {
-    text: Cow<'a, str>,
-    /// Where the token begins in the text, behind the name of its pool.
-    token_at: usize,
+    token: Cow<'a, str>,
     context: &'a RequestContext,
 }
 
@@ -251,7 +249,7 @@ impl<'a> RequestToken<'a> {
             .headers
             .get(TOKEN)
             .map(HeaderValue::as_bytes);
-        let text: Cow<'_, str> = match header {
+        let token = match header {
             Some(value) if !value.is_empty() => String::from_utf8_lossy(value),
             _ => {
                 let in_query = api_request.query().get("token").map(Cow::into_owned);
@@ -259,16 +257,14 @@ impl<'a> RequestToken<'a> {
             }
         };
         Self {
-            token_at: text.len() - split_token(&text).1.len(),
-            text,
+            token,
             context: &api_request.context,
         }
     }
 
     /// The pool and the token of `[pool:]token`; without a pool it is empty.
     fn split(&self) -> (&str, &str) {
-        let (pool, token) = self.text.split_at(self.token_at);
-        (pool.strip_suffix(':').unwrap_or_default(), token)
+        split_token(&self.token)
     }
 
     fn pool(&self, app: &App) -> Result<Arc<Pool>, ApiError> {
