@@ -25,7 +25,7 @@ impl Pool {
     /// numbers may be as old as those of the metrics.
     ///
     /// # Errors
-    /// Some queues could not be read: a list without them would be mistaken for the whole.
+    /// Some queues could not be read, or the process ends: a list without them would be mistaken for the whole.
     pub async fn queues(
         &self,
         namespace: &Namespace,
@@ -39,8 +39,7 @@ impl Pool {
         let namespace = namespace.clone();
         // There may be a hundred thousand: other requests must not wait for that.
         let listing = spawn_blocking(move || queues_of(&namespace, &all));
-        // It does not panic.
-        Ok(listing.await.unwrap_or_default())
+        listing.await.map_err(|_| EngineError::StorageFailed)
     }
 
     /// Deletes a queue that has no jobs: its policy, and what is known of it. The next publish creates it again.

@@ -78,7 +78,7 @@ impl<'a> ParkedWaiter<'a> {
                 let first_round = self.seat.wait(&tickets);
                 match deadline {
                     Some(deadline) if is_last => timeout_at(deadline, first_round).await.ok(),
-                    // No other source waits for it, so that it needs no timer: timers cost a lock that all threads share.
+                    // No other source waits for it, so that it needs no timer.
                     None if sources.len() == 1 => Some(first_round.await),
                     _ => slow.wait(self.shared, source, first_round).await,
                 }

@@ -105,8 +105,8 @@ impl Seat {
         matches!(*self.state.lock(), SeatState::Waiting { failed: true, .. })
     }
 
-    /// Delivers jobs to the seat. The caller must notify it afterwards, without holding a lock: the consumer takes the lock of
-    /// the wait queues next.
+    /// Delivers jobs to the seat. The caller must notify it afterwards, without the lock of the wait queues: a consumer on
+    /// another thread is woken by a system call.
     ///
     /// # Errors
     /// Returns the jobs if the seat does not wait any more.
