@@ -59,12 +59,12 @@ pub fn run_once<C: Settings, T>(
         ..made.settings.log().clone()
     };
     let _logs = logs::init(&log).map_err(|error| error.to_string())?;
-    let runtime = built(&mut Builder::new_current_thread())?;
+    let runtime = new_runtime()?;
     runtime.block_on(run(made.settings))
 }
 
-fn built(runtime: &mut Builder) -> Result<Runtime, String> {
-    let built = runtime.enable_all().build();
+fn new_runtime() -> Result<Runtime, String> {
+    let built = Builder::new_current_thread().enable_all().build();
     built.map_err(|error| format!("failed to start the runtime: {error}"))
 }
 
@@ -80,7 +80,7 @@ fn start<C: Settings, E: Display>(
         let printed = std::io::stdout().write_all(made.print().as_bytes());
         return printed.map_err(|error| format!("failed to print the settings: {error}"));
     }
-    let runtime = built(&mut Builder::new_current_thread())?;
+    let runtime = new_runtime()?;
     // Before anything that may take time: without handlers these signals end the process.
     let signals = {
         let _inside = runtime.enter();

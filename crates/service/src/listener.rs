@@ -87,7 +87,7 @@ pub struct Listener {
     limits: ListenLimits,
     header_budget: ByteBudget,
     waiting: Option<WaitingConnections>,
-    threads: Option<ServingRuntimes>,
+    runtimes: ServingRuntimes,
 }
 
 impl Listener {
@@ -118,14 +118,14 @@ impl Listener {
             limits,
             header_budget: ByteBudget::new(usize::MAX),
             waiting: None,
-            threads: None,
+            runtimes: ServingRuntimes::default(),
         })
     }
 
     /// Serves the connections on these threads. By default all are served on the thread that accepts them.
     #[must_use]
     pub fn on_threads(mut self, threads: &ServingThreads) -> Self {
-        self.threads = Some(threads.runtimes());
+        self.runtimes = threads.runtimes();
         self
     }
 
@@ -172,7 +172,7 @@ impl Listener {
             name: self.name,
             answer,
             permits: ConnectionPermits::new(self.limits.connections_max, self.waiting),
-            threads: self.threads,
+            runtimes: self.runtimes,
             limits: Arc::new(self.limits),
             header_budget: self.header_budget,
             stop: stop.clone(),
@@ -197,7 +197,7 @@ struct AcceptLoop<A> {
     limits: Arc<ListenLimits>,
     header_budget: ByteBudget,
     permits: ConnectionPermits,
-    threads: Option<ServingRuntimes>,
+    runtimes: ServingRuntimes,
     /// Cancelled to end each connection with its request in progress.
     stop: CancellationToken,
     /// How long a connection may still send a request after that.
@@ -264,17 +264,13 @@ where
 
     fn spawn(&self, stream: TcpStream, peer: SocketAddr, permit: OwnedSemaphorePermit) {
         let server = self.clone();
-        let serve = move |stream| {
+        self.runtimes.spawn(stream, move |stream| {
             let connection = server.serve_connection(stream, peer);
             async move {
                 connection.await;
                 drop(permit);
             }
-        };
-        match &self.threads {
-            Some(threads) => threads.spawn(stream, serve),
-            None => drop(tokio::spawn(serve(stream))),
-        }
+        });
     }
 
     /// Serves one connection to its end. Large parts are boxed one by one: a future that is passed by value is stored

@@ -10,8 +10,8 @@ use tokio::runtime::{Builder, Handle};
 use tokio_util::sync::CancellationToken;
 
 /// Threads that serve connections, each with a runtime of its own. A connection stays on its thread, so that its state stays
-/// in the cache of one processor, and threads neither wake each other for work nor share locks for timers. The main thread is
-/// the first of them.
+/// in the cache of one processor, and threads neither take tasks from each other nor share locks for timers. The main thread
+/// is the first of them.
 #[derive(Debug)]
 pub struct ServingThreads {
     runtimes: ServingRuntimes,
@@ -22,7 +22,8 @@ pub struct ServingThreads {
 /// The open files of a thread beside the main one: its poll, twice, its wake-up and its signals.
 pub const OPEN_FILES_OF_A_THREAD: u64 = 4;
 
-/// The runtimes of these threads. Connections are given to them in turn. Cheap to clone.
+/// The runtimes of these threads. Connections are given to them in turn; by default there is only the main thread. Cheap to
+/// clone.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ServingRuntimes {
     /// Those beside that of the main thread.

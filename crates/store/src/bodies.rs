@@ -28,6 +28,8 @@ use crate::store::Store;
 /// Approximate maximum size of a call or reply on the connection that all calls share, in bytes. Larger ones use the
 /// connection for large transfers.
 pub const SMALL_TRANSFER_BYTES_MAX: usize = 64 * 1024;
+/// Bodies of this length together, in bytes, are decoded before other tasks have a turn.
+const DECODED_AT_ONCE_BYTES: usize = 1 << 20;
 /// Payloads of up to this many bytes cost less inside of a script than with separate commands.
 const CARRIED_BYTES_MAX: usize = 4 * 1024;
 /// Time to live of an upload, in ms. The script that makes it a body follows in the same pipeline: this is ample.
@@ -164,9 +166,6 @@ impl StoredRecord {
         job.map_err(|error| JobReadError::corrupt(self.id, error))
     }
 }
-
-/// Bodies of this length together, in bytes, are decoded before other tasks have a turn.
-const DECODED_AT_ONCE_BYTES: usize = 1 << 20;
 
 /// Why a job cannot be returned.
 pub(crate) enum JobReadError {

@@ -63,8 +63,6 @@ pub(super) const BUCKETS_MAX: u64 = 1 << 16;
 /// A cluster needs three primaries to choose a new one.
 pub(super) const PRIMARIES_MIN: u64 = 3;
 
-/// Cores of one API process with the default of `threads`.
-pub(super) const API_CORES_MAX: f64 = 1.0;
 /// `connections_max` of the settings.
 pub(super) const API_CONSUMERS_MAX: u64 = 50_000;
 /// docs/benchmarks.md, `parked`.
@@ -77,8 +75,6 @@ const API_BUFFERS_BYTES: f64 = 1024.0 * MIB;
 const API_CACHES_BYTES: f64 = 3.0 * 64.0 * MIB;
 /// What an API may take beside its consumers.
 pub(super) const API_BUFFERS_AND_CACHES_BYTES: f64 = API_BUFFERS_BYTES + API_CACHES_BYTES;
-/// Cores of one pump, which has one thread.
-pub(super) const PUMP_CORES_MAX: f64 = 1.0;
 /// The memory of an idle pump is below this.
 pub(super) const PUMP_BYTES: f64 = 64.0 * MIB;
 

@@ -113,9 +113,9 @@ fn data_bytes(load: &CapacityArguments) -> f64 {
     load.pending as f64 * costs::job_bytes(load.bytes) as f64 + soon * costs::NEAR_TIMER_BYTES
 }
 
-/// Processes of one core, and not fewer than two.
+/// Processes of one core, which is what they use with the default of `threads`, and not fewer than two.
 fn api(load: &CapacityArguments, cores: f64) -> DaemonPlan {
-    let by_cores = (cores / costs::API_CORES_MAX).ceil() as u64;
+    let by_cores = cores.ceil() as u64;
     let by_consumers = load.consumers.div_ceil(costs::API_CONSUMERS_MAX);
     let processes = by_cores.max(by_consumers).max(2);
     let waiting = load.consumers.div_ceil(processes) as f64 * costs::CONSUMER_BYTES;
@@ -130,7 +130,7 @@ fn api(load: &CapacityArguments, cores: f64) -> DaemonPlan {
 fn pump(cores: f64) -> DaemonPlan {
     DaemonPlan {
         cores,
-        processes: ((cores / costs::PUMP_CORES_MAX).ceil() as u64).max(2),
+        processes: (cores.ceil() as u64).max(2),
         process_gib: costs::PUMP_BYTES / GIB,
     }
 }
