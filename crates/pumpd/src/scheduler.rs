@@ -149,6 +149,10 @@ impl Scheduler {
             Alarm::RosterChanged => {
                 self.instance.roster_changed.send_replace(());
             }
+            Alarm::LockTaken { bucket, from } if from == self.instance.token => {
+                self.instance.doubt(bucket);
+            }
+            Alarm::LockTaken { .. } => {}
             Alarm::Resubscribed => {
                 self.instance.roster_changed.send_replace(());
                 let store = &self.instance.store;

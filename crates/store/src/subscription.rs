@@ -27,6 +27,8 @@ const MESSAGES_WAITING: usize = 4096;
 
 /// The message in the channel of alarms when a pump joins or leaves a roster.
 const ROSTER: &str = "roster";
+/// How the message begins that names the pump whose lock was taken.
+const LOCK: &str = "lock ";
 
 /// A message to consumers.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,7 +55,7 @@ pub enum Doorbell {
 }
 
 /// A message to pumps.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Alarm {
     /// A verb of the pump has work in this bucket earlier than before.
     Earlier {
@@ -69,6 +71,13 @@ pub enum Alarm {
     },
     /// A pump joined or left the roster of a server.
     RosterChanged,
+    /// A pump took the lock of a bucket from another one, which was not on the roster that it knew.
+    LockTaken {
+        /// The bucket.
+        bucket: u16,
+        /// The name of the pump that held the lock.
+        from: String,
+    },
     /// The subscription is new: earlier messages may be lost.
     Resubscribed,
 }
@@ -140,6 +149,10 @@ impl Store {
                 let payload = message.get_payload::<String>().ok()?;
                 if payload == ROSTER {
                     return Some(Alarm::RosterChanged);
+                }
+                if let Some(from) = payload.strip_prefix(LOCK) {
+                    let from = from.to_owned();
+                    return Some(Alarm::LockTaken { bucket, from });
                 }
                 let mut parts = payload.split(' ');
                 Some(Alarm::Earlier {

@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use tidegate_core::keys::DeploymentKeys;
 use tidegate_core::placement;
+use tidegate_store::{LeaseOutcome, Store, StoreConfig};
 use tidegate_testkit::{Stack, eventually};
 
 const BUCKETS: u16 = 256;
@@ -89,5 +90,38 @@ async fn a_pump_reacquires_lost_locks() {
     let id = queue.publish("x").delay_s(1).id().await;
     let job = queue.consume().timeout_s(15).ttr_s(60).job().await;
     assert_eq!(job.expect("the job becomes ready").id, id);
+    stack.finish().await;
+}
+
+/// A pump that does not know yet that another one joined takes its locks, and releases them when it knows.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_pump_asks_again_for_locks_that_were_taken_with_an_old_roster() {
+    const TAKEN: u16 = 4;
+    let stack = Stack::builder().start().await;
+    until_all_buckets_are_held(&stack).await;
+    let config = StoreConfig::new(stack.redis.url());
+    let store = Store::connect(&config).await.unwrap();
+    let living = ["early".to_owned()];
+    for bucket in 0..TAKEN {
+        let taken = store.lease_acquire(bucket, "early", &living).await;
+        assert_eq!(taken.unwrap(), LeaseOutcome::Ours);
+    }
+    for bucket in 0..TAKEN {
+        store.lease_release(bucket, "early").await.unwrap();
+    }
+    let mut redis = connection(&stack);
+    let buckets = DeploymentKeys::new(BUCKETS.into());
+    let mut held = async || {
+        let locks = (0..BUCKETS).map(|bucket| buckets.keys(bucket).lock());
+        let holders = redis::cmd("MGET")
+            .arg(Vec::from_iter(locks))
+            .query(&mut redis);
+        let holders: Vec<Option<String>> = holders.unwrap();
+        match holders.iter().flatten().count() {
+            256 => Ok(()),
+            held => Err(held),
+        }
+    };
+    eventually("all locks are held", Duration::from_secs(20), &mut held).await;
     stack.finish().await;
 }

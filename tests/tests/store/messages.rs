@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use tidegate_core::{NewJob, QueueKey};
-use tidegate_store::{Alarm, Claim, PumpVerb, Store};
+use tidegate_store::{Alarm, Claim, LeaseOutcome, PumpVerb, Store};
 use tokio::time::timeout;
 
-use crate::fixture::{LEAD_MS, START, delayed, fixture, job};
+use crate::fixture::{LEAD_MS, START, TOKEN, delayed, fixture, job};
 use crate::waiting_process::{WaitingProcess, listening};
 
 /// Long enough for any message that is sent.
@@ -96,6 +96,11 @@ async fn an_alarm_is_sent_only_for_earlier_work() {
     }
     f.store.roster_join(0, "somebody", 1000).await.unwrap();
     assert_eq!(alarm().await, Alarm::RosterChanged);
+    let living = ["other pump".to_owned()];
+    let taken = f.store.lease_acquire(0, &living[0], &living).await;
+    assert_eq!(taken.unwrap(), LeaseOutcome::Ours);
+    let (bucket, from) = (0, TOKEN.to_owned());
+    assert_eq!(alarm().await, Alarm::LockTaken { bucket, from });
 }
 
 #[tokio::test]
