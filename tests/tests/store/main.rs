@@ -34,6 +34,7 @@ mod max_running;
 mod messages;
 mod model;
 mod model_native;
+mod other_runtime;
 mod outside_bodies;
 mod policies;
 mod pump_verbs;

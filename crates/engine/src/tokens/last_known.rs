@@ -20,6 +20,7 @@ use quick_cache::Equivalent;
 use tidegate_service::LogLimit;
 use tidegate_service::metrics::counters;
 use tidegate_store::StoreError;
+use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout, timeout_at};
 
@@ -81,6 +82,8 @@ struct LastKnownInner<L: LookUp> {
     /// The names with a look-up of [`LastKnown::learn`] in flight, or a failed one just before.
     prefetching: Mutex<HashSet<L::Name>>,
     outage: OutageLog,
+    /// For look-ups, which serve requests of all threads.
+    runtime: Handle,
 }
 
 /// Logs and counts the use of last answers.
@@ -94,11 +97,13 @@ struct OutageLog {
 }
 
 impl<L: LookUp> LastKnown<L> {
+    /// Must be called inside the runtime of the look-ups.
     pub(crate) fn new(redis: L) -> Self {
         Self(Arc::new(LastKnownInner {
             redis,
             memory: AnswerCache::new(),
             prefetching: Mutex::default(),
+            runtime: Handle::current(),
             outage: OutageLog {
                 subject: L::SUBJECT,
                 uses: USES.with_label_values(&[L::SUBJECT]),
@@ -169,7 +174,7 @@ impl<L: LookUp> LastKnown<L> {
             return;
         }
         let inner = Arc::clone(&self.0);
-        tokio::spawn(async move {
+        self.0.runtime.spawn(async move {
             if inner.learn(&name).await.is_err() {
                 sleep(LEARN_RETRY_INTERVAL).await;
             }
@@ -191,7 +196,8 @@ impl<L: LookUp> LastKnown<L> {
     ) {
         let inner = Arc::clone(&self.0);
         let name = name.into();
-        tokio::spawn(async move { inner.refresh(&name, sender).await });
+        let refreshing = async move { inner.refresh(&name, sender).await };
+        self.0.runtime.spawn(refreshing);
     }
 
     /// Waits for a refresh, for at most [`ANSWER_PATIENCE`] from its start. Returns `last` if Redis fails or is late.

@@ -22,6 +22,7 @@ use std::time::{Duration, Instant};
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use redis::{Client, RedisResult};
+use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use tokio::time::{sleep_until, timeout_at};
 
@@ -44,6 +45,8 @@ const GRACE: Duration = Duration::from_millis(200);
 /// The barriers at one server.
 pub(crate) struct Barriers {
     client: Client,
+    /// The runtime of the connections and of the tasks, whichever runtime a publish comes from.
+    runtime: Handle,
     waits: Timeouts,
     pub(crate) history: Arc<ReplicationHistory>,
     /// Permit for reading the history in a task.
@@ -56,6 +59,7 @@ impl Barriers {
     pub(super) fn new(client: Client, waits: Timeouts) -> Self {
         Self {
             client,
+            runtime: Handle::current(),
             waits,
             history: Arc::default(),
             history_permits: Arc::new(Semaphore::new(1)),
@@ -116,6 +120,7 @@ impl Barriers {
                 Err(mpsc::error::SendError(caller)) => caller,
             },
         };
+        let _inside = self.runtime.enter();
         let carriers: RedisResult<Vec<BarrierConnection>> =
             (0..CARRIERS).map(|_| self.carrier(wanted)).collect();
         #[expect(

@@ -12,6 +12,8 @@
 //! kernel detects this (`Waits::tcp_settings`). A proxy, such as a sidecar or one that terminates TLS, acknowledges it
 //! nevertheless; then only missing replies reveal it.
 
+use std::future::poll_fn;
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -19,6 +21,7 @@ use std::time::{Duration, Instant};
 use arc_swap::ArcSwap;
 use redis::aio::{ConnectionLike, ConnectionManager, ConnectionManagerConfig};
 use redis::{Client, Cmd, ErrorKind, Pipeline, RedisError, RedisFuture, RedisResult, Value};
+use tokio::runtime::Handle;
 use tokio::sync::Mutex;
 use tokio::time::timeout;
 
@@ -36,6 +39,9 @@ const IDLE_MAX: Duration = Duration::from_millis(2500);
 
 pub(crate) struct RedisConnection {
     client: Client,
+    /// The runtime in which it was made. Its socket belongs there, also after a reconnect that a call of another runtime has
+    /// caused: that one may be busy, or end.
+    runtime: Handle,
     config: ConnectionManagerConfig,
     waits: Timeouts,
     current: ArcSwap<CurrentConnection>,
@@ -77,7 +83,7 @@ impl RedisConnection {
         Ok(Self::over(connecting.await?, client, config, waits))
     }
 
-    /// Connects at the first call.
+    /// Connects at the first call. Must be called inside the runtime of the connection.
     pub(super) fn lazy(
         client: Client,
         config: ConnectionManagerConfig,
@@ -95,6 +101,7 @@ impl RedisConnection {
     ) -> Self {
         Self {
             client,
+            runtime: Handle::current(),
             config,
             waits,
             current: ArcSwap::from_pointee(CurrentConnection::new(connection)),
@@ -139,10 +146,20 @@ impl RedisConnection {
         }
         let current = self.connection_to_use();
         let pending = InFlightCall::new(self);
-        let answer = send(current.connection.clone()).await;
+        let answer = self.inside(send(current.connection.clone())).await;
         let answer = self.record_result(&current, answer);
         drop(pending);
         answer
+    }
+
+    /// Polls a future inside the runtime of the connection. The client library reconnects in the runtime of a caller.
+    async fn inside<F: Future>(&self, calling: F) -> F::Output {
+        let mut calling = pin!(calling);
+        let polled = poll_fn(|context| {
+            let _inside = self.runtime.enter();
+            calling.as_mut().poll(context)
+        });
+        polled.await
     }
 
     /// The connection for the next call: a new one if the last one was rejected at least [`LOGIN_PAUSE`] ago.
@@ -210,7 +227,7 @@ impl RedisConnection {
         let current = self.connection_to_use();
         let mut connection = current.connection.clone();
         let ping = redis::cmd("PING");
-        let checking = connection.send_packed_command(&ping);
+        let checking = self.inside(connection.send_packed_command(&ping));
         match timeout(self.waits.connect, checking).await {
             // If it is closed, the library is reconnecting now.
             Ok(answer) => drop(self.record_result(&current, answer)),
